@@ -38,7 +38,7 @@ pub(crate) fn kernel(root: &Path, plays: Plays, asks: bool) -> anyhow::Result<Ke
 pub(crate) fn new_run(workspace: &Path) -> anyhow::Result<NewRun> {
     let config = CognitiveConfig::react().with_memory_window(20);
     let goal = Text::new("measure", Origin::Person);
-    let name = config.strategy().loop_name();
+    let name = config.strategy.loop_name();
     let config = serde_json::to_value(&config)?;
     Ok(NewRun {
         mode: Mode::Auto,

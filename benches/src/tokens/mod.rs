@@ -202,12 +202,13 @@ fn kernel(
 }
 
 fn new_run(address: &str, mode: PerceptionMode, workspace: PathBuf) -> anyhow::Result<NewRun> {
-    let config = CognitiveConfig::reactive()
-        .with_perception(mode)
-        .with_start_url(address);
+    let config = CognitiveConfig {
+        perception: mode,
+        ..CognitiveConfig::reactive().with_start_url(address)
+    };
     Ok(NewRun {
         goal: Text::new(GOAL, Origin::Person),
-        cognitive_loop: config.strategy().loop_name().to_owned(),
+        cognitive_loop: config.strategy.loop_name().to_owned(),
         loop_config: serde_json::to_value(&config)?,
         on_ask: OnAsk::Deny,
         limits: Limits {

@@ -163,18 +163,26 @@ impl FromStr for EffectId {
     }
 }
 
-impl Serialize for EffectId {
-    fn serialize<S: serde::Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        serializer.collect_str(self)
-    }
+/// Has types be stored as their text: written by `Display`, read by `FromStr`.
+#[macro_export]
+macro_rules! stored_as_text {
+    ($($name:ty),+) => {$(
+        impl ::serde::Serialize for $name {
+            fn serialize<S: ::serde::Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+                serializer.collect_str(self)
+            }
+        }
+
+        impl<'de> ::serde::Deserialize<'de> for $name {
+            fn deserialize<D: ::serde::Deserializer<'de>>(de: D) -> Result<Self, D::Error> {
+                let text: ::std::borrow::Cow<'_, str> = ::serde::Deserialize::deserialize(de)?;
+                text.parse().map_err(::serde::de::Error::custom)
+            }
+        }
+    )+};
 }
 
-impl<'de> Deserialize<'de> for EffectId {
-    fn deserialize<D: serde::Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        let text = std::borrow::Cow::<str>::deserialize(deserializer)?;
-        text.parse().map_err(serde::de::Error::custom)
-    }
-}
+stored_as_text!(EffectId, BlobId, Digest);
 
 macro_rules! hash_id {
     ($name:ident, $bytes:literal, $expected:literal, $doc:literal) => {
@@ -233,19 +241,6 @@ macro_rules! hash_id {
                     id[i] = high << 4 | low;
                 }
                 Ok(Self(id))
-            }
-        }
-
-        impl Serialize for $name {
-            fn serialize<S: serde::Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-                serializer.collect_str(self)
-            }
-        }
-
-        impl<'de> Deserialize<'de> for $name {
-            fn deserialize<D: serde::Deserializer<'de>>(de: D) -> Result<Self, D::Error> {
-                let text = std::borrow::Cow::<str>::deserialize(de)?;
-                text.parse().map_err(serde::de::Error::custom)
             }
         }
     };

@@ -353,27 +353,36 @@ pub const MAX_SILENCE: Duration = Duration::from_secs(2 * 60);
 
 /// A model of a provider.
 pub trait Model: Send + Sync {
+    /// Returns the model that this one asks, if it only changes how that one is asked. What is not
+    /// said here of price and limits is then as there.
+    fn inner(&self) -> Option<&dyn Model> {
+        None
+    }
+
     /// Returns the name as `provider/model`, as a person names it and a journal records it.
     fn name(&self) -> &str;
 
     /// Returns the price; `None` when unknown.
-    fn price(&self) -> Option<Price>;
+    fn price(&self) -> Option<Price> {
+        self.inner()?.price()
+    }
 
     /// Returns the maximum number of tokens of a prompt and its reply together; `None` when
     /// unknown.
     fn window(&self) -> Option<u64> {
-        None
+        self.inner()?.window()
     }
 
     /// Returns the number of tokens that a reservation counts for a picture.
-    fn image_tokens(&self, _image: &Image) -> u64 {
-        DEFAULT_IMAGE_TOKENS
+    fn image_tokens(&self, image: &Image) -> u64 {
+        let inner = self.inner();
+        inner.map_or(DEFAULT_IMAGE_TOKENS, |inner| inner.image_tokens(image))
     }
 
     /// Returns the maximum time for which it may say nothing before it begins a reply, over all
     /// attempts at one question.
     fn max_silence(&self) -> Duration {
-        MAX_SILENCE
+        self.inner().map_or(MAX_SILENCE, Model::max_silence)
     }
 
     /// Sends the prompt once and returns the reply. `deltas` receives the pieces of the reply while

@@ -12,8 +12,7 @@ use crate::{Boxed, ConnectionPolicy, Image, ParseIdError, ids::not};
 /// Identifies an element for the whole run: its document, as letters, and its number in it. `b17`
 /// is the 17th element that was seen of the second document. A document that is loaded again is
 /// another one, so no id is ever used twice.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
-#[serde(try_from = "String", into = "String")]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct ElementId {
     /// The number of the document, counted from 1 over the whole run.
     pub document: u32,
@@ -58,18 +57,7 @@ impl FromStr for ElementId {
     }
 }
 
-impl From<ElementId> for String {
-    fn from(id: ElementId) -> String {
-        id.to_string()
-    }
-}
-
-impl TryFrom<String> for ElementId {
-    type Error = ParseIdError;
-    fn try_from(text: String) -> Result<Self, ParseIdError> {
-        text.parse()
-    }
-}
+crate::stored_as_text!(ElementId);
 
 /// A rectangle in pixels of the frame. It may lie outside, where scrolling would bring it in.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]

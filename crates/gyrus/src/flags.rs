@@ -1,8 +1,11 @@
 //! Flags that several commands share, and what they mean.
 
-use std::{path::PathBuf, str::FromStr};
+use std::{collections::BTreeSet, path::PathBuf, str::FromStr};
 
-use clap::{Args, ValueEnum};
+use clap::{
+    Args, ValueEnum,
+    builder::{PossibleValuesParser, TypedValueParser},
+};
 use gyrus::runtime::Confinement;
 use gyrus_contract::{Limits, Microdollars, Mode, ModeError, OnAsk, Strength};
 use gyrus_kernel::{Attachment, ResumeChanges, RunStarted};
@@ -10,6 +13,8 @@ use gyrus_loops::{Check, CognitiveConfig, Judge, Review, Strategy};
 use gyrus_screen::{Endpoint, LaunchError, has_display};
 
 use gyrus_text::parse_duration;
+
+use serde::de::{DeserializeOwned, IntoDeserializer as _, value::Error as ValueError};
 
 use crate::{
     answer_schema::GivenSchema,
@@ -141,19 +146,19 @@ impl ReviewFlags {
         })
     }
 
-    /// Adds it to how the loop thinks.
-    fn apply(&self, config: CognitiveConfig) -> CognitiveConfig {
-        let of_changeset = [Review::Context, Review::Proposal];
-        match (self.review.is_empty(), config.strategy()) {
-            (true, Strategy::Changeset) => config.with_reviews(of_changeset),
-            (_, _) => config.with_reviews(self.review.iter().filter_map(|word| match word {
-                ReviewWord::Plan => Some(Review::Plan),
-                ReviewWord::Context => Some(Review::Context),
-                ReviewWord::Proposal => Some(Review::Proposal),
-                ReviewWord::Mandate => Some(Review::Mandate),
-                ReviewWord::None => None,
-            })),
+    /// Returns what a person reviews of a run with this strategy.
+    fn reviews(&self, strategy: Strategy) -> BTreeSet<Review> {
+        if self.review.is_empty() && strategy == Strategy::Changeset {
+            return BTreeSet::from([Review::Context, Review::Proposal]);
         }
+        let reviews = self.review.iter().filter_map(|word| match word {
+            ReviewWord::Plan => Some(Review::Plan),
+            ReviewWord::Context => Some(Review::Context),
+            ReviewWord::Proposal => Some(Review::Proposal),
+            ReviewWord::Mandate => Some(Review::Mandate),
+            ReviewWord::None => None,
+        });
+        reviews.collect()
     }
 }
 
@@ -171,16 +176,6 @@ pub(crate) struct PlanFlags {
 enum OnFailureWord {
     Stop,
     Replan,
-}
-
-impl PlanFlags {
-    /// Adds it to how the loop thinks.
-    fn apply(&self, config: CognitiveConfig) -> CognitiveConfig {
-        match self.on_failure {
-            Some(OnFailureWord::Replan) => config.with_replanning(),
-            Some(OnFailureWord::Stop) | None => config,
-        }
-    }
 }
 
 /// Flags for changesets.
@@ -206,12 +201,10 @@ impl RunFlags {
     }
 
     /// Adds to a chosen loop what the flags say of it.
-    pub(crate) fn apply(&self, config: CognitiveConfig) -> CognitiveConfig {
-        let config = self.review.apply(self.plan.apply(config));
-        match &self.changeset.verify {
-            Some(command) => config.with_verify(command),
-            None => config,
-        }
+    pub(crate) fn apply(&self, config: &mut CognitiveConfig) {
+        config.reviews = self.review.reviews(config.strategy);
+        config.replanning = self.plan.on_failure == Some(OnFailureWord::Replan);
+        config.verify.clone_from(&self.changeset.verify);
     }
 }
 
@@ -229,10 +222,10 @@ pub(crate) struct JudgingFlags {
     pub(crate) judge: Option<Judge>,
     /// Show the model the pictures that match this pattern after each judging by a command
     #[arg(long, value_name = "PATTERN", requires = "judge")]
-    judge_images: Option<String>,
+    pub(crate) judge_images: Option<String>,
     /// The folder with documents to search before planning
     #[arg(long, value_name = "FOLDER")]
-    docs: Option<String>,
+    pub(crate) docs: Option<String>,
 }
 
 impl JudgingFlags {
@@ -242,21 +235,6 @@ impl JudgingFlags {
             (Some(_), _) => Some("--judge"),
             (None, Some(_)) => Some("--docs"),
             (None, None) => None,
-        }
-    }
-
-    /// Adds it to how the loop thinks; `docs` is the configured folder.
-    pub(crate) fn apply(&self, config: CognitiveConfig, docs: Option<&str>) -> CognitiveConfig {
-        if config.strategy() != Strategy::Engineer {
-            return config;
-        }
-        let config = match self.docs.as_deref().or(docs) {
-            Some(folder) => config.with_docs(folder),
-            None => config,
-        };
-        match &self.judge_images {
-            Some(pattern) => config.with_judge_images(pattern),
-            None => config,
         }
     }
 
@@ -290,16 +268,8 @@ pub(crate) struct VerificationFlags {
     ///
     /// claimed: the model says so. checked: your checks passed. verified: a model that did not do
     /// the work looks at the screen and agrees as well. Less than that counts as failed.
-    #[arg(long, value_name = "STRENGTH")]
-    require: Option<StrengthWord>,
-}
-
-/// Values of `--require`.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
-enum StrengthWord {
-    Claimed,
-    Checked,
-    Verified,
+    #[arg(long, value_name = "STRENGTH", value_parser = strength())]
+    require: Option<Strength>,
 }
 
 impl VerificationFlags {
@@ -320,14 +290,14 @@ impl VerificationFlags {
 
     /// Whether a model is to look at the end.
     pub(crate) fn needs_a_look(&self) -> bool {
-        self.require == Some(StrengthWord::Verified)
+        self.require == Some(Strength::Verified)
     }
 
     /// Adds it to how the loop thinks; `on_screen` if the run works on one, `has_screen` if it has
     /// one at all.
     pub(crate) fn apply(
         &self,
-        config: CognitiveConfig,
+        mut config: CognitiveConfig,
         on_screen: bool,
         has_screen: bool,
     ) -> Result<CognitiveConfig, Failure> {
@@ -337,41 +307,34 @@ impl VerificationFlags {
             return Err(Failure::usage(format!("the check `{check}` needs a page"))
                 .hint("name one with --url, or give the run a browser with --screen browser"));
         }
-        let (config, looks) = match self.require {
-            None => (config, on_screen),
-            Some(StrengthWord::Claimed) => (config.with_required(Strength::Claimed), false),
-            Some(StrengthWord::Checked)
+        match self.require {
+            Some(Strength::Checked)
                 if self.check.is_empty()
-                    && config.checks().is_empty()
-                    && config.judge().is_none()
-                    && config.verify().is_none() =>
+                    && config.checks.is_empty()
+                    && config.judge.is_none()
+                    && config.verify.is_none() =>
             {
                 return Err(Failure::usage("--require checked needs something to check")
                     .hint("say what must hold: --check CHECK"));
             }
-            Some(StrengthWord::Checked) => (config.with_required(Strength::Checked), false),
-            Some(StrengthWord::Verified) if !has_screen => {
+            Some(Strength::Verified) if !has_screen => {
                 return Err(Failure::usage(
                     "--require verified needs a screen to look at, and this run has none",
                 )
                 .hint("--require checked with --check COMMAND works without"));
             }
-            Some(StrengthWord::Verified) => (config.with_required(Strength::Verified), true),
-        };
-        let new = self.check.iter();
-        let new: Vec<Check> = new
-            .filter(|check| !config.checks().contains(check))
-            .cloned()
-            .collect();
-        let mut config = config.with_checks(new);
-        if let Some(given) = &self.answer_schema {
-            config = config.with_answer_schema(given.schema().clone());
+            Some(_) | None => config.required = self.require,
         }
-        Ok(if looks {
-            config.with_independent_look()
-        } else {
-            config
-        })
+        config.looks_again = config
+            .required
+            .map_or(on_screen, |it| it == Strength::Verified);
+        let new = self.check.iter();
+        let new = new.filter(|check| !config.checks.contains(check));
+        let new: Vec<Check> = new.cloned().collect();
+        config.checks.extend(new);
+        let schema = self.answer_schema.as_ref();
+        config.answer_schema = schema.map(|given| given.schema().clone());
+        Ok(config)
     }
 
     /// Scripts that the person typed.
@@ -589,6 +552,20 @@ pub(crate) struct LimitFlags {
     max_time: Option<u64>,
 }
 
+/// Reads one of the words by which a type is stored.
+fn word<T, const N: usize>(words: [&'static str; N]) -> impl TypedValueParser<Value = T>
+where
+    T: DeserializeOwned + Clone + Send + Sync + 'static,
+{
+    let words = PossibleValuesParser::new(words);
+    words.try_map(|word| T::deserialize(word.into_deserializer()).map_err(|it: ValueError| it))
+}
+
+/// Reads the strength that a result can be required to have.
+pub(crate) fn strength() -> impl TypedValueParser<Value = Strength> {
+    word(["claimed", "checked", "verified"])
+}
+
 fn milliseconds(text: &str) -> Result<u64, String> {
     let duration = parse_duration(text)?;
     u64::try_from(duration.as_millis()).map_err(|_| format!("`{text}` is too long"))
@@ -624,8 +601,8 @@ pub(crate) struct ApprovalFlags {
     ///
     /// wait: here, or for `gyrus approve` from elsewhere. park: end with exit code 5; the run goes
     /// on when it is answered and resumed. deny: count it as a no.
-    #[arg(long, value_name = "WHAT")]
-    on_ask: Option<OnAskWord>,
+    #[arg(long, value_name = "WHAT", value_parser = word::<OnAsk, 3>(["wait", "park", "deny"]))]
+    pub(crate) on_ask: Option<OnAsk>,
     /// Confine commands to the workspace, without a network: on or off (default: on)
     ///
     /// Without the sandbox, whatever runs code is asked about each time, in every mode.
@@ -689,13 +666,6 @@ impl From<SandboxWord> for Confinement {
     }
 }
 
-#[derive(Debug, Clone, Copy, ValueEnum)]
-enum OnAskWord {
-    Wait,
-    Park,
-    Deny,
-}
-
 impl ApprovalFlags {
     /// The mode, if one was given.
     pub(crate) fn mode(&self) -> Option<Mode> {
@@ -718,15 +688,6 @@ impl ApprovalFlags {
             )?;
         }
         Ok(())
-    }
-
-    /// The flag, if it was given.
-    pub(crate) fn on_ask(&self) -> Option<OnAsk> {
-        self.on_ask.map(|word| match word {
-            OnAskWord::Wait => OnAsk::Wait,
-            OnAskWord::Park => OnAsk::Park,
-            OnAskWord::Deny => OnAsk::Deny,
-        })
     }
 }
 
@@ -782,7 +743,7 @@ impl ChangeFlags {
     pub(crate) fn changes(&self, before: OnAsk, at_terminal: bool) -> ResumeChanges {
         let on_ask = self
             .approvals
-            .on_ask()
+            .on_ask
             .unwrap_or(match (before, at_terminal) {
                 (OnAsk::Park, _) => OnAsk::Park,
                 (OnAsk::Wait | OnAsk::Deny, true) => OnAsk::Wait,

@@ -235,7 +235,9 @@ impl RunEnd {
             return None;
         }
         let config = CognitiveConfig::deserialize(&*started.loop_config).ok();
-        let url = config.as_ref().and_then(CognitiveConfig::start_url);
+        let url = config
+            .as_ref()
+            .and_then(|config| config.start_url.as_deref());
         Some(Lesson {
             number: 0,
             run: started.run,

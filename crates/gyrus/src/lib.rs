@@ -14,7 +14,7 @@
 //!     .with_max_iterations(10)
 //!     .with_reflection()
 //!     .with_memory_window(50);
-//! assert_eq!(config.strategy(), ThinkingStrategy::React);
+//! assert_eq!(config.strategy, ThinkingStrategy::React);
 //!
 //! let mut buffer = MemoryBuffer::new(50);
 //! buffer.add_user_message("Hello");

@@ -65,12 +65,11 @@ impl RunOptions<'_> {
         let start = replay.as_ref().and_then(Replay::address);
         let url = start.map(str::to_owned).or(url);
         let mut thinks = self.thinks(chosen, replay.as_ref(), screen.is_some())?;
-        if let Some(url) = &url {
-            thinks = thinks.with_start_url(url);
-        } else if let Some(page) = self.left_at(screen.as_ref())? {
-            thinks = thinks.with_left_at(page);
+        match &url {
+            Some(url) => thinks.start_url = Some(url.clone()),
+            None => thinks.left_at = self.left_at(screen.as_ref())?,
         }
-        let guidelines = if thinks.strategy().finds_guidelines() {
+        let guidelines = if thinks.strategy.finds_guidelines() {
             None
         } else {
             guidelines::of_run(self.gyrus, self.home, &workspace, self.at_terminal)?
@@ -82,9 +81,8 @@ impl RunOptions<'_> {
             (&flags.skills, flags.agent.as_deref()),
         )?;
         let known = self.known(replay.as_ref(), &workspace, url.as_deref())?;
-        thinks
-            .docs()
-            .map_or(Ok(()), |docs| is_there(&workspace, docs))?;
+        let docs = thinks.docs.as_deref();
+        docs.map_or(Ok(()), |docs| is_there(&workspace, docs))?;
         let throwaway = flags.workdir.is_some() && is_throwaway(&workspace);
         let mode = flags
             .approvals
@@ -92,9 +90,9 @@ impl RunOptions<'_> {
             .or(config.approve)
             .unwrap_or_default();
         let agent = self.agent(before.as_ref());
-        let limits = self.limits(thinks.max_iterations(), skills.max_steps);
+        let limits = self.limits(thinks.max_iterations, skills.max_steps);
         let on_ask = self.on_ask();
-        let name = thinks.strategy().loop_name();
+        let name = thinks.strategy.loop_name();
         Ok(NewRun {
             context: guidelines
                 .into_iter()
@@ -133,11 +131,11 @@ impl RunOptions<'_> {
         replay: Option<&Replay>,
         has_screen: bool,
     ) -> Result<CognitiveConfig, Failure> {
-        let (config, on_screen) = match replay {
+        let (mut config, on_screen) = match replay {
             // Once a model has taken over, another one looks.
             Some(replay) => (replay.config(), replay.is_on_screen()),
             None => {
-                let on_screen = chosen.strategy() == Strategy::Reactive;
+                let on_screen = chosen.strategy == Strategy::Reactive;
                 (chosen, on_screen)
             }
         };
@@ -145,11 +143,7 @@ impl RunOptions<'_> {
             return Err(Failure::usage("--compact needs a session to summarise")
                 .hint("go on with the last one: gyrus run -c --compact"));
         }
-        let config = if self.flags.compact {
-            config.with_summary_first()
-        } else {
-            config
-        };
+        config.compacts_first = self.flags.compact;
         self.flags.verification.apply(config, on_screen, has_screen)
     }
 
@@ -195,7 +189,7 @@ impl RunOptions<'_> {
         } else {
             OnAsk::Deny
         };
-        let said = self.flags.approvals.on_ask();
+        let said = self.flags.approvals.on_ask;
         said.or(self.config.on_ask).unwrap_or(by_place)
     }
 

@@ -111,29 +111,32 @@ pub(crate) fn choose(
     let mut chosen = CognitiveConfig::of(strategy);
     let is_by_size = rule.as_ref().is_some_and(|rule| rule.intent.is_some());
     if let Some(rule) = rule {
-        chosen = chosen.with_reason(rule.because);
-        if let Some(intent) = rule.intent {
-            chosen = chosen.with_intent(intent);
-        }
+        chosen.because = Some(rule.because);
+        chosen.intent = rule.intent;
     }
     let given = [flags.limits.limits(), config.limits.limits()];
     let has_no_end = matches!(strategy, Strategy::React | Strategy::Reactive);
     if given == [Limits::default(); 2] && (has_no_end || is_by_size) {
         let steps = most_steps(classify(subject.goal).intent);
-        chosen = chosen.with_max_iterations(steps);
+        chosen.max_iterations = Some(steps);
     }
     if strategy == Strategy::Engineer {
         let judge = flags.judging.judge.clone().ok_or_else(|| {
             Failure::usage("the loop `engineer` needs a judge")
                 .hint("say who decides: --judge COMMAND, https://ADDRESS or mcp:SERVER__TOOL")
         })?;
-        chosen = chosen.with_judge(judge);
+        chosen.judge = Some(judge);
+        let docs = flags
+            .judging
+            .docs
+            .as_ref()
+            .or(config.engineer.docs.as_ref());
+        chosen.docs = docs.cloned();
+        chosen.judge_images = flags.judging.judge_images.clone();
     }
-    let mut chosen = flags.judging.apply(chosen, config.engineer.docs.as_deref());
-    if flags.reflect || config.reflect {
-        chosen = chosen.with_reflection();
-    }
-    Ok(flags.apply(chosen))
+    chosen.reflection = flags.reflect || config.reflect;
+    flags.apply(&mut chosen);
+    Ok(chosen)
 }
 
 /// Returns the loop that the flags ask for, and the reason; two flags that ask for two loops are

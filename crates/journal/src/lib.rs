@@ -44,8 +44,6 @@ mod mirror;
 pub mod os;
 #[cfg(any(test, feature = "sim"))]
 pub mod sim;
-#[cfg(any(test, feature = "sim"))]
-pub mod measure;
 
 pub use birth::Birth;
 pub use create::NewLog;

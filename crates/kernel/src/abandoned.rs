@@ -28,7 +28,7 @@ pub(crate) fn count_abandoned(core: &Core, entries: &[Entry]) -> Result<(), Stop
         core.account.charge(used);
         core.expose();
     }
-    unknown::remember(&mut core.shared().unknown, entries);
+    unknown::remember(&mut core.shared().state.unknown, entries);
     for entry in entries {
         match entry {
             Entry::Steered(steered) => {
@@ -64,6 +64,6 @@ fn count_denial(core: &Core, entries: &[Entry], answered: &ApprovalAnswered) {
         _ => None,
     });
     if let (None, Some(question)) = (&answered.by, question) {
-        core.shared().denied.push(question.clone());
+        core.shared().state.denied.push(question.clone());
     }
 }

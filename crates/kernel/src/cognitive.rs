@@ -94,9 +94,11 @@ pub trait CognitiveLoop: Send {
     /// Returns the loop's name, as in `--loop`.
     fn name(&self) -> &'static str;
 
-    /// Returns the version of [`State`](Self::State); a change of the loop that alters its effects
-    /// raises it too.
-    fn version(&self) -> u32;
+    /// Returns the version of [`State`](Self::State), 1 at first; a change of the loop that alters its
+    /// effects raises it too.
+    fn version(&self) -> u32 {
+        1
+    }
 
     /// Returns the present state.
     fn state(&self) -> &Self::State;

@@ -8,8 +8,8 @@ use std::{
 };
 
 use gyrus_contract::{
-    BlobId, ChangedPath, Does, EffectId, Grant, Part, Place, Plainness, Principal, Purpose,
-    ResolvedCall, RunId, SurfaceMessage, Text, ToolSpec,
+    BlobId, ChangedPath, Does, EffectId, Grant, Part, Place, Principal, Purpose, ResolvedCall,
+    RunId, SurfaceMessage, Text, ToolSpec,
 };
 use gyrus_journal::Inbox;
 use gyrus_process::keeper::Spares;
@@ -20,8 +20,7 @@ use gyrus_workspace::{
 use tokio::sync::{Mutex as AsyncMutex, RwLockReadGuard};
 
 use crate::{
-    ConnectionPermit, Controls, Ending, Entry, Inline, Kernel, KernelState, ModelReply, RunStarted,
-    Settings, Stop, UnknownInput,
+    Controls, Ending, Entry, Kernel, KernelState, ModelReply, RunStarted, Settings, Stop,
     accounts::Account,
     contents::Contents,
     effects::{plainer::Features, repositories::Repositories},
@@ -75,40 +74,19 @@ pub(crate) struct Core {
 /// The state that changes during a cycle, beside the account.
 #[derive(Debug, Default)]
 pub(crate) struct Shared {
-    pub(crate) exposed: bool,
-    pub(crate) questions: BTreeMap<Purpose, u64>,
-    pub(crate) amendments: Vec<Text>,
+    /// The part that the entry of a cycle's end keeps. The account counts what is spent and the
+    /// children, and the settings do not change, so those three are not read here.
+    pub(crate) state: KernelState,
     pub(crate) consumed: Vec<String>,
-    pub(crate) denied: Vec<String>,
-    /// The grants that the person gave for the rest of the session.
-    pub(crate) grants: Vec<Grant>,
-    /// The reason why changes in the workspace cannot be undone.
-    pub(crate) not_undoable: Option<String>,
-    /// The context window of the model that was asked last, in tokens.
-    pub(crate) window: Option<u64>,
-    /// The parts that are left out of the requests to each model.
-    pub(crate) plainer: BTreeMap<String, Plainness>,
     /// The properties of requests that each model's server accepted in this process.
     pub(crate) accepted: BTreeMap<String, Features>,
     /// Whether this process has looked at a screen.
     pub(crate) looked: bool,
     /// The fields in which passwords are typed, as of the last look.
     pub(crate) secret_fields: SecretFields,
-    /// Number of documents counted on screens so far.
-    pub(crate) documents: u32,
     /// The names of the tools that the last question offered, for telling a model that it named
     /// another one.
     pub(crate) offered: Vec<String>,
-    /// The tools of servers that were found or called. A set: concurrent calls end in any order.
-    pub(crate) found_tools: BTreeSet<String>,
-    /// The tools of servers that joined the run.
-    pub(crate) added_tools: Vec<Inline<Vec<Arc<ToolSpec>>>>,
-    /// Connections that the person allowed once, to commands that had ended by then.
-    pub(crate) permits: Vec<ConnectionPermit>,
-    /// Number of texts of the person that the last mandate was stated for.
-    pub(crate) mandate_for: u32,
-    /// Inputs that a crash interrupted.
-    pub(crate) unknown: Vec<UnknownInput>,
     /// The message number in memory below which messages are in the journal.
     pub(crate) journaled_items: u64,
     /// Real paths that calls of this run named, read or wrote. It starts empty in each process.
@@ -200,34 +178,10 @@ pub(crate) struct CoreParts {
 
 impl Core {
     pub(crate) fn new(parts: CoreParts) -> Self {
-        let state = parts.state;
         let shared = Shared {
-            exposed: state.exposed,
-            questions: state.questions,
-            amendments: state.amendments,
-            consumed: Vec::new(),
-            denied: state.denied,
-            grants: state.grants,
-            not_undoable: state.not_undoable,
-            window: state.window,
-            plainer: state.plainer,
-            accepted: BTreeMap::new(),
-            looked: false,
-            secret_fields: SecretFields::default(),
-            documents: state.documents,
-            offered: Vec::new(),
-            found_tools: state.found_tools,
-            added_tools: state.added_tools,
-            permits: state.permits,
-            mandate_for: state.mandate_for,
-            unknown: state.unknown,
+            state: parts.state,
             journaled_items: parts.journaled_items,
-            known_paths: BTreeSet::new(),
-            world_changed: false,
-            open_calls: Vec::new(),
-            open_asks: Vec::new(),
-            open_children: Vec::new(),
-            unsealed: None,
+            ..Shared::default()
         };
         let allowed = |spec: &&Arc<ToolSpec>| {
             let mut skills = parts.started.skills.iter();
@@ -314,38 +268,18 @@ impl Core {
 
     /// Returns the kernel's part of a cycle's last entry.
     pub(crate) fn kernel_state(&self) -> KernelState {
-        let shared = self.shared();
-        KernelState {
-            spent: self.account.spent(),
-            exposed: shared.exposed,
-            questions: shared.questions.clone(),
-            amendments: shared.amendments.clone(),
-            children: self.account.children(),
-            denied: shared.denied.clone(),
-            grants: shared.grants.clone(),
-            not_undoable: shared.not_undoable.clone(),
-            window: shared.window,
-            plainer: {
-                let left_out = shared.plainer.iter();
-                let left_out = left_out.filter(|(_, plainness)| !plainness.is_empty());
-                left_out
-                    .map(|(model, it)| (model.clone(), it.clone()))
-                    .collect()
-            },
-            documents: shared.documents,
-            found_tools: shared.found_tools.clone(),
-            added_tools: shared.added_tools.clone(),
-            permits: shared.permits.clone(),
-            mandate_for: shared.mandate_for,
-            unknown: shared.unknown.clone(),
-            settings: (self.settings != self.started.settings).then(|| self.settings.clone()),
-        }
+        let mut state = self.shared().state.clone();
+        state.spent = self.account.spent();
+        state.children = self.account.children();
+        state.plainer.retain(|_, plainness| !plainness.is_empty());
+        state.settings = (self.settings != self.started.settings).then(|| self.settings.clone());
+        state
     }
 
     /// Returns the texts that the person typed: the goal and its amendments, and those in the run's
     /// first entry.
     pub(crate) fn trusted(&self) -> Vec<String> {
-        let amendments = self.shared().amendments.clone();
+        let amendments = self.shared().state.amendments.clone();
         iter::once(&self.goal)
             .chain(&amendments)
             .filter(|text| text.origin.is_trusted())
@@ -369,27 +303,32 @@ impl Core {
     pub(crate) fn grant(&self, grants: &[Grant]) {
         let mut shared = self.shared();
         for grant in grants {
-            if !shared.grants.contains(grant) {
-                shared.grants.push(grant.clone());
+            if !shared.state.grants.contains(grant) {
+                shared.state.grants.push(grant.clone());
             }
         }
     }
 
     /// Returns the number of the next question of this purpose, counted from 0.
     pub(crate) fn next_question(&self, purpose: Purpose) -> u64 {
-        self.shared().questions.get(&purpose).copied().unwrap_or(0)
+        self.shared()
+            .state
+            .questions
+            .get(&purpose)
+            .copied()
+            .unwrap_or(0)
     }
 
     /// Records that the question of this purpose with this number was asked.
     pub(crate) fn count_question(&self, purpose: Purpose, ordinal: u64) {
         let mut shared = self.shared();
-        let next = shared.questions.entry(purpose).or_default();
+        let next = shared.state.questions.entry(purpose).or_default();
         *next = (*next).max(ordinal.saturating_add(1));
     }
 
     /// Records that the loop is about to see untrusted text.
     pub(crate) fn expose(&self) {
-        self.shared().exposed = true;
+        self.shared().state.exposed = true;
     }
 
     /// Returns the waiting inbox messages, oldest first. A message that cannot be read stays in the

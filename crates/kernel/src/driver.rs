@@ -214,7 +214,7 @@ async fn record_workspace(core: &Arc<Core>) -> Result<Option<BlobId>, Stop> {
     };
     match &snapshot {
         Snapshot::Blob(id) => leave_out_as(&mut core.snapshots(), id, &core.log),
-        Snapshot::Missing(why) => core.shared().not_undoable = Some(why.clone()),
+        Snapshot::Missing(why) => core.shared().state.not_undoable = Some(why.clone()),
     }
     core.log.append(WorkspaceRecorded { snapshot })?;
     Ok(id)
@@ -371,7 +371,7 @@ impl Driver {
                 Ok(Some(ending)) => return Ok(ending),
                 Err(Stop::Park(ending)) => return Ok(*ending),
                 Err(Stop::Failed(reason)) => {
-                    let denied = self.core.shared().denied.clone();
+                    let denied = self.core.shared().state.denied.clone();
                     return Ok(Ending::Failed { reason, denied });
                 }
                 Err(
@@ -433,8 +433,8 @@ impl Driver {
             None
         };
         match &snapshot {
-            Some(Snapshot::Missing(why)) => core.shared().not_undoable = Some(why.clone()),
-            Some(Snapshot::Blob(_)) => core.shared().not_undoable = None,
+            Some(Snapshot::Missing(why)) => core.shared().state.not_undoable = Some(why.clone()),
+            Some(Snapshot::Blob(_)) => core.shared().state.not_undoable = None,
             None => {}
         }
         Ok(CycleEnded {

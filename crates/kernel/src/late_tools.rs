@@ -33,7 +33,7 @@ impl Core {
 
     /// Lets the tools join that joined before the present cycle.
     pub(crate) fn restore_tools(&self) -> Result<(), Stop> {
-        let joined = self.shared().added_tools.clone();
+        let joined = self.shared().state.added_tools.clone();
         for specs in joined {
             self.join(&specs.load(&self.log)?);
         }
@@ -67,7 +67,7 @@ pub(crate) async fn join(
     }
     for ToolsAdded { tools, .. } in added {
         core.join(&tools.load(&core.log)?);
-        core.shared().added_tools.push(tools);
+        core.shared().state.added_tools.push(tools);
         core.expose();
     }
     Ok(())
@@ -78,7 +78,7 @@ async fn arrived(core: &Core, start: &EffectId) -> Result<Option<ToolsAdded>, St
     let Some(late) = core.late() else {
         return Ok(None);
     };
-    let before = core.shared().added_tools.len();
+    let before = core.shared().state.added_tools.len();
     let room = MAX_TOOLS.saturating_sub(core.tools.all_joined().len());
     if before >= MAX_ADDITIONS || room == 0 {
         return Ok(None);

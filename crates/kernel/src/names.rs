@@ -3,11 +3,9 @@
 use std::{fmt, str::FromStr};
 
 use gyrus_contract::EffectId;
-use serde::{Deserialize, Serialize};
 
 /// The name of a question for people: `2.3`, and `2.3-2` when it was asked for the second time.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(into = "String", try_from = "String")]
+#[derive(Debug, Clone, PartialEq, Eq)]
 pub struct QuestionId {
     /// The effect that asks.
     pub effect: EffectId,
@@ -24,19 +22,7 @@ impl fmt::Display for QuestionId {
     }
 }
 
-impl From<QuestionId> for String {
-    fn from(id: QuestionId) -> Self {
-        id.to_string()
-    }
-}
-
-impl TryFrom<String> for QuestionId {
-    type Error = String;
-
-    fn try_from(text: String) -> Result<Self, String> {
-        text.parse()
-    }
-}
+gyrus_contract::stored_as_text!(QuestionId);
 
 impl FromStr for QuestionId {
     type Err = String;

@@ -138,12 +138,12 @@ impl Replay {
     fn inherit(&mut self, ended: &CycleEnded) -> Result<(), KernelError> {
         {
             let mut shared = self.core.shared();
-            shared.exposed = ended.kernel.exposed;
-            shared.questions = ended.kernel.questions.clone();
-            shared.amendments = ended.kernel.amendments.clone();
-            shared.window = ended.kernel.window;
-            shared.found_tools = ended.kernel.found_tools.clone();
-            shared.added_tools = ended.kernel.added_tools.clone();
+            shared.state.exposed = ended.kernel.exposed;
+            shared.state.questions = ended.kernel.questions.clone();
+            shared.state.amendments = ended.kernel.amendments.clone();
+            shared.state.window = ended.kernel.window;
+            shared.state.found_tools = ended.kernel.found_tools.clone();
+            shared.state.added_tools = ended.kernel.added_tools.clone();
         }
         self.core.restore_tools()?;
         self.number = ended.cycle + 1;

@@ -50,7 +50,7 @@ impl Run {
     /// Returns the goal as it was given, and its amendments, oldest first.
     pub fn goal(&self) -> Vec<Text> {
         let mut goal = vec![self.core.goal.clone()];
-        goal.extend(self.core.shared().amendments.iter().cloned());
+        goal.extend(self.core.shared().state.amendments.iter().cloned());
         goal
     }
 
@@ -62,7 +62,7 @@ impl Run {
 
     /// Returns the calls that were denied because nobody could be asked, in words.
     pub fn denied(&self) -> Vec<String> {
-        self.core.shared().denied.clone()
+        self.core.shared().state.denied.clone()
     }
 
     /// Returns the tools of this run, by name.
@@ -77,7 +77,7 @@ impl Run {
         if !tools.iter().any(|spec| spec.name == FindToolsCall::TOOL) {
             return tools.to_vec();
         }
-        let found = &self.core.shared().found_tools;
+        let found = &self.core.shared().state.found_tools;
         let offered = |spec: &&Arc<ToolSpec>| !spec.is_served() || found.contains(&spec.name);
         tools.iter().filter(offered).cloned().collect()
     }
@@ -89,7 +89,7 @@ impl Run {
 
     /// Returns the context window of the model that was asked last in tokens, if that is known.
     pub fn window(&self) -> Option<u64> {
-        self.core.shared().window
+        self.core.shared().state.window
     }
 
     /// Returns the input with which every loop starts: the goal with its material, and the tools.

@@ -192,7 +192,7 @@ async fn browse(
         config = config.with_start_url(url);
     }
     if let Some(address) = left_at {
-        config = config.with_left_at(address);
+        config.left_at = Some(address.to_owned());
     }
     let loop_config: Value = serde_json::to_value(&config).map_err(|error| {
         Stop::Failed(format!("the configuration of a child is not JSON: {error}"))
@@ -200,7 +200,7 @@ async fn browse(
     let delegated = run
         .delegate(Delegation {
             goal: goal.trim().to_owned(),
-            cognitive_loop: config.strategy().loop_name().to_owned(),
+            cognitive_loop: config.strategy.loop_name().to_owned(),
             loop_config,
             limits: Limits {
                 steps: Some(TURNS),

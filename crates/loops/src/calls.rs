@@ -60,10 +60,6 @@ impl CognitiveLoop for Calls {
         CALLS
     }
 
-    fn version(&self) -> u32 {
-        1
-    }
-
     fn state(&self) -> &Vec<CallDone> {
         &self.done
     }

@@ -1,12 +1,15 @@
 //! The chain-of-thought loop: reasons about the goal in steps before the first action, then works
 //! as ReAct.
 
-use gyrus_contract::{ExecutionResult, MemoryBuffer, Perception, Plan, Purpose};
+use gyrus_contract::{ExecutionResult, Perception, Plan, Purpose};
 use gyrus_kernel::{Ask, CognitiveLoop, Run, Stop, Tools};
 use serde::{Deserialize, Serialize};
 use serde_json::json;
 
-use crate::{CognitiveConfig, LoopKind, React, ReactState, config::DEFAULT_OUTPUT_TOKENS};
+use crate::{
+    CognitiveConfig, LoopKind, React, ReactState, config::DEFAULT_OUTPUT_TOKENS,
+    react::acts_by_react,
+};
 
 const PROMPT: &str = include_str!("prompts/chain_of_thought.md");
 
@@ -46,32 +49,7 @@ impl ChainOfThought {
 }
 
 impl CognitiveLoop for ChainOfThought {
-    type State = ChainState;
-
-    fn name(&self) -> &'static str {
-        KIND.name
-    }
-
-    fn version(&self) -> u32 {
-        1
-    }
-
-    fn state(&self) -> &ChainState {
-        &self.state
-    }
-
-    fn restore(&mut self, state: ChainState) {
-        self.acting.restore(state.acting.clone());
-        self.state = state;
-    }
-
-    fn memory_buffer(&self) -> &MemoryBuffer {
-        self.acting.memory_buffer()
-    }
-
-    fn memory_buffer_mut(&mut self) -> &mut MemoryBuffer {
-        self.acting.memory_buffer_mut()
-    }
+    acts_by_react!(ChainState);
 
     async fn perceive(&mut self, run: &mut Run) -> Result<Perception, Stop> {
         self.acting.perceive(run).await
@@ -100,15 +78,5 @@ impl CognitiveLoop for ChainOfThought {
         let result = self.acting.act(run, plan).await;
         self.state.acting = self.acting.state().clone();
         result
-    }
-
-    async fn reflect(
-        &mut self,
-        run: &mut Run,
-        perception: &Perception,
-        plan: &Plan,
-        result: &ExecutionResult,
-    ) -> Result<Option<String>, Stop> {
-        self.acting.reflect(run, perception, plan, result).await
     }
 }

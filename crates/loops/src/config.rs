@@ -78,56 +78,83 @@ pub enum PerceptionMode {
 ///     .with_max_iterations(10)
 ///     .with_reflection()
 ///     .with_memory_window(50);
-/// assert_eq!(config.max_iterations(), Some(10));
+/// assert_eq!(config.max_iterations, Some(10));
 /// ```
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct CognitiveConfig {
-    strategy: Strategy,
+    /// The strategy.
+    pub strategy: Strategy,
+    /// Instructions that stand before the loop's own.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    system_prompt: Option<String>,
+    pub system_prompt: Option<String>,
+    /// Maximum number of cycles. It becomes the run's limit on steps, which a person can raise when
+    /// resuming.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    max_iterations: Option<u64>,
+    pub max_iterations: Option<u64>,
+    /// Whether every cycle in which something failed is reviewed, and a lesson for later runs is
+    /// asked for at the end.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
-    reflection: bool,
+    pub reflection: bool,
+    /// Number of messages that are remembered. By default it is not limited: what does not fit the
+    /// model's window is summarised.
     #[serde(default = "default_memory_window")]
-    memory_window: usize,
+    pub memory_window: usize,
+    /// Maximum length of a reply in tokens; 8192 by default, 2048 on a screen.
     #[serde(default = "default_output_tokens")]
-    max_output_tokens: u64,
+    pub max_output_tokens: u64,
+    /// The form in which a screen is shown.
     #[serde(default, skip_serializing_if = "is_auto")]
-    perception: PerceptionMode,
+    pub perception: PerceptionMode,
+    /// The address that a screen begins with.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    start_url: Option<String>,
+    pub start_url: Option<String>,
+    /// The address at which the run before it in its session left the screen. It is opened if the
+    /// screen shows an empty page.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    left_at: Option<String>,
+    pub left_at: Option<String>,
+    /// Checks that must pass when the goal is claimed to be reached.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    checks: Vec<Check>,
+    pub checks: Vec<Check>,
+    /// The schema that the answer fits, which is JSON then.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    answer_schema: Option<AnswerSchema>,
+    pub answer_schema: Option<AnswerSchema>,
+    /// The strength that a claim needs for the goal to count as reached.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    required: Option<Strength>,
+    pub required: Option<Strength>,
+    /// Whether a model that did not do the work compares the claim with the screen.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
-    looks_again: bool,
+    pub looks_again: bool,
+    /// Whether the run begins with a summary of what the runs before it in its session said.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
-    compacts_first: bool,
+    pub compacts_first: bool,
+    /// Decisions that are left to a person, who may approve, edit or reject.
     #[serde(default, skip_serializing_if = "BTreeSet::is_empty")]
-    reviews: BTreeSet<Review>,
+    pub reviews: BTreeSet<Review>,
+    /// Whether a new plan is made for the rest when a step fails, instead of stopping.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
-    replanning: bool,
+    pub replanning: bool,
+    /// The judge that decides in place of the model whether the goal is reached.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    judge: Option<Judge>,
+    pub judge: Option<Judge>,
+    /// The pattern of pictures that are shown to the model after each judgement by a command.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    judge_images: Option<String>,
+    pub judge_images: Option<String>,
+    /// The folder whose documents are searched before planning.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    docs: Option<String>,
+    pub docs: Option<String>,
+    /// A command that must succeed after a changeset was applied; otherwise all of it is reverted.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    verify: Option<String>,
+    pub verify: Option<String>,
+    /// The reason for this strategy, for people, where they did not choose it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    because: Option<String>,
+    pub because: Option<String>,
+    /// The size of the goal, where a run's loop was chosen by it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    intent: Option<Intent>,
+    pub intent: Option<Intent>,
+    /// The procedure that is replayed.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    replays: Option<Box<Replays>>,
+    pub replays: Option<Box<Replays>>,
 }
 
 fn is_auto(mode: &PerceptionMode) -> bool {
@@ -182,13 +209,6 @@ impl CognitiveConfig {
         }
     }
 
-    /// Sets the procedure that is replayed.
-    #[must_use]
-    pub(crate) fn with_replays(mut self, procedure: Procedure, values: SlotValues) -> Self {
-        self.replays = Some(Box::new(Replays { procedure, values }));
-        self
-    }
-
     /// Sets instructions that stand before the loop's own.
     #[must_use]
     pub fn with_system_prompt(mut self, prompt: impl Into<String>) -> Self {
@@ -220,20 +240,6 @@ impl CognitiveConfig {
         self
     }
 
-    /// Sets the maximum length of a reply in tokens; 8192 by default, 2048 on a screen.
-    #[must_use]
-    pub fn with_max_output_tokens(mut self, tokens: u64) -> Self {
-        self.max_output_tokens = tokens;
-        self
-    }
-
-    /// Sets the form in which a screen is shown; `Auto` by default.
-    #[must_use]
-    pub fn with_perception(mut self, mode: PerceptionMode) -> Self {
-        self.perception = mode;
-        self
-    }
-
     /// Sets the address that a screen begins with.
     #[must_use]
     pub fn with_start_url(mut self, url: impl Into<String>) -> Self {
@@ -241,210 +247,9 @@ impl CognitiveConfig {
         self
     }
 
-    /// Sets the address at which the run before it in its session left the screen. It is opened if the
-    /// screen shows an empty page.
-    #[must_use]
-    pub fn with_left_at(mut self, url: impl Into<String>) -> Self {
-        self.left_at = Some(url.into());
-        self
-    }
-
-    /// Adds checks that must pass when the goal is claimed to be reached.
-    #[must_use]
-    pub fn with_checks(mut self, checks: impl IntoIterator<Item = Check>) -> Self {
-        self.checks.extend(checks);
-        self
-    }
-
-    /// Has the answer be JSON that fits this schema.
-    #[must_use]
-    pub fn with_answer_schema(mut self, schema: AnswerSchema) -> Self {
-        self.answer_schema = Some(schema);
-        self
-    }
-
-    /// Sets the strength that a claim needs for the goal to count as reached.
-    #[must_use]
-    pub fn with_required(mut self, strength: Strength) -> Self {
-        self.required = Some(strength);
-        self
-    }
-
-    /// Lets the run begin with a summary of what the runs before it in its session said.
-    #[must_use]
-    pub fn with_summary_first(mut self) -> Self {
-        self.compacts_first = true;
-        self
-    }
-
-    /// Enables an independent look: a model that did not do the work compares the claim with the
-    /// screen.
-    #[must_use]
-    pub fn with_independent_look(mut self) -> Self {
-        self.looks_again = true;
-        self
-    }
-
-    /// Adds decisions that are left to a person, who may approve, edit or reject.
-    #[must_use]
-    pub fn with_reviews(mut self, reviews: impl IntoIterator<Item = Review>) -> Self {
-        self.reviews.extend(reviews);
-        self
-    }
-
-    /// Sets a command that must succeed after a changeset was applied; otherwise all of it is
-    /// reverted.
-    #[must_use]
-    pub fn with_verify(mut self, command: impl Into<String>) -> Self {
-        self.verify = Some(command.into());
-        self
-    }
-
-    /// Enables making a new plan for the rest when a step fails, instead of stopping.
-    #[must_use]
-    pub fn with_replanning(mut self) -> Self {
-        self.replanning = true;
-        self
-    }
-
-    /// Sets the judge that decides in place of the model whether the goal is reached.
-    #[must_use]
-    pub fn with_judge(mut self, judge: Judge) -> Self {
-        self.judge = Some(judge);
-        self
-    }
-
-    /// Sets the pattern of pictures that are shown to the model after each judgement by a command.
-    #[must_use]
-    pub fn with_judge_images(mut self, pattern: impl Into<String>) -> Self {
-        self.judge_images = Some(pattern.into());
-        self
-    }
-
-    /// Sets the folder whose documents are searched before planning.
-    #[must_use]
-    pub fn with_docs(mut self, folder: impl Into<String>) -> Self {
-        self.docs = Some(folder.into());
-        self
-    }
-
-    /// Sets the reason for this strategy, for people, where they did not choose it.
-    #[must_use]
-    pub fn with_reason(mut self, because: impl Into<String>) -> Self {
-        self.because = Some(because.into());
-        self
-    }
-
-    /// Sets the size of the goal, where a run's loop was chosen by it.
-    #[must_use]
-    pub fn with_intent(mut self, intent: Intent) -> Self {
-        self.intent = Some(intent);
-        self
-    }
-
-    /// Returns the strategy.
-    pub fn strategy(&self) -> Strategy {
-        self.strategy
-    }
-
-    /// Returns the procedure that is replayed, if there is one.
-    pub fn replays(&self) -> Option<&Replays> {
-        self.replays.as_deref()
-    }
-
-    /// Returns the person's own instructions, if there are any.
-    pub fn system_prompt(&self) -> Option<&str> {
-        self.system_prompt.as_deref()
-    }
-
-    /// Returns the maximum number of cycles, if there is one.
-    pub fn max_iterations(&self) -> Option<u64> {
-        self.max_iterations
-    }
-
-    /// Whether the loop reviews its work.
-    pub fn reflects(&self) -> bool {
-        self.reflection
-    }
-
-    /// Returns the number of messages that are remembered.
-    pub fn memory_window(&self) -> usize {
-        self.memory_window
-    }
-
-    /// Returns the maximum length of a reply in tokens.
-    pub fn max_output_tokens(&self) -> u64 {
-        self.max_output_tokens
-    }
-
-    /// Returns the form in which a screen is shown.
-    pub fn perception(&self) -> PerceptionMode {
-        self.perception
-    }
-
-    /// Returns the checks that must pass in the end.
-    pub fn checks(&self) -> &[Check] {
-        &self.checks
-    }
-
-    /// Returns the schema of the answer, if it has one.
-    pub fn answer_schema(&self) -> Option<&AnswerSchema> {
-        self.answer_schema.as_ref()
-    }
-
-    /// Returns the strength that a claim needs, if it is set.
-    pub fn required(&self) -> Option<Strength> {
-        self.required
-    }
-
-    /// Whether the memory that the run inherits is summarised first.
-    pub fn compacts_first(&self) -> bool {
-        self.compacts_first
-    }
-
-    /// Whether an independent look is taken.
-    pub fn looks_again(&self) -> bool {
-        self.looks_again
-    }
-
     /// Whether this decision is left to a person.
     pub fn reviews(&self, what: Review) -> bool {
         self.reviews.contains(&what)
-    }
-
-    /// Returns the command that must succeed after a changeset was applied, if there is one.
-    pub fn verify(&self) -> Option<&str> {
-        self.verify.as_deref()
-    }
-
-    /// Whether a new plan is made for the rest when a step fails.
-    pub fn replans(&self) -> bool {
-        self.replanning
-    }
-
-    /// Returns the judge that decides in place of the model whether the goal is reached.
-    pub fn judge(&self) -> Option<&Judge> {
-        self.judge.as_ref()
-    }
-
-    /// Returns the pattern of the pictures that a command makes for its judgement.
-    pub fn judge_images(&self) -> Option<&str> {
-        self.judge_images.as_deref()
-    }
-
-    /// Returns the folder with documents, if there is one.
-    pub fn docs(&self) -> Option<&str> {
-        self.docs.as_deref()
-    }
-
-    /// Returns the reason for this strategy, if the person did not choose it.
-    pub fn because(&self) -> Option<&str> {
-        self.because.as_deref()
-    }
-
-    /// Returns the size of the goal, if the loop was chosen by it.
-    pub fn intent(&self) -> Option<Intent> {
-        self.intent
     }
 
     /// Whether claims are verified.
@@ -453,15 +258,5 @@ impl CognitiveConfig {
             || self.required.is_some()
             || self.answer_schema.is_some()
             || !self.checks.is_empty()
-    }
-
-    /// Returns the address that a screen begins with, if there is one.
-    pub fn start_url(&self) -> Option<&str> {
-        self.start_url.as_deref()
-    }
-
-    /// Returns the address at which the run before it left the screen, if there is one.
-    pub fn left_at(&self) -> Option<&str> {
-        self.left_at.as_deref()
     }
 }

@@ -10,7 +10,7 @@ use crate::{CognitiveConfig, goal};
 /// Returns the system prompt: the person's own instructions, then the loop's. All of it stays the
 /// same during a run, so all of it can be cached.
 pub(crate) fn system(config: &CognitiveConfig, words: &str) -> Vec<SystemPart> {
-    let own = config.system_prompt().map(str::to_owned);
+    let own = config.system_prompt.as_deref().map(str::to_owned);
     own.into_iter()
         .chain([words.trim_end().to_owned()])
         .map(SystemPart::cacheable)
@@ -36,7 +36,7 @@ pub(crate) fn question<'a>(
         tail: Vec::new(),
         tools: Tools::Withheld,
         output_schema: None,
-        max_output_tokens: config.max_output_tokens(),
+        max_output_tokens: config.max_output_tokens,
     }
 }
 

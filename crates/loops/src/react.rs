@@ -182,7 +182,7 @@ pub struct React {
 impl React {
     /// Creates a loop with this configuration.
     pub fn new(config: CognitiveConfig) -> Self {
-        let memory = MemoryBuffer::new(config.memory_window());
+        let memory = MemoryBuffer::new(config.memory_window);
         Self {
             config,
             profile: TurnProfile::default(),
@@ -321,7 +321,7 @@ impl React {
     ) -> Result<bool, Stop> {
         let question = Ask {
             output_schema: Some(schema_of::<Summary>()),
-            max_output_tokens: self.config.max_output_tokens().min(BOUND_TOKENS),
+            max_output_tokens: self.config.max_output_tokens.min(BOUND_TOKENS),
             ..self.aside(run, perception, Purpose::Summarise, SUMMARISE_PROMPT)
         };
         let Some(reply) = run.ask_if_it_fits(question).await? else {
@@ -404,7 +404,9 @@ impl React {
                 });
             }
             (Some(judge), Some(call)) => {
-                let observation = judge.hear(run, &call, self.config.judge_images()).await?;
+                let observation = judge
+                    .hear(run, &call, self.config.judge_images.as_deref())
+                    .await?;
                 self.memory
                     .add_observation(&call.tool, &observation.text.text);
                 result.actions.push(Action { call, observation });
@@ -490,10 +492,10 @@ impl React {
                 }
                 Some(judge) if judge.hears(call) => {
                     closed = Some("not done: the work was submitted before this call");
-                    let images = self.config.judge_images();
+                    let images = self.config.judge_images.as_deref();
                     judge.hear(run, call, images).await?
                 }
-                Some(_) | None => browse::call(run, call, self.config.left_at()).await?,
+                Some(_) | None => browse::call(run, call, self.config.left_at.as_deref()).await?,
             };
             if observation.claim.is_some() {
                 closed = Some("not done: the work was said to be over before this call");
@@ -535,15 +537,51 @@ impl React {
     }
 }
 
+/// Implements what a loop around [`React`] leaves to it, for one with the fields `acting` and
+/// `state`, whose state has that of the acting part.
+macro_rules! acts_by_react {
+    ($state:ty) => {
+        type State = $state;
+
+        fn name(&self) -> &'static str {
+            KIND.name
+        }
+
+        fn state(&self) -> &$state {
+            &self.state
+        }
+
+        fn restore(&mut self, state: $state) {
+            self.acting.restore(state.acting.clone());
+            self.state = state;
+        }
+
+        fn memory_buffer(&self) -> &gyrus_contract::MemoryBuffer {
+            self.acting.memory_buffer()
+        }
+
+        fn memory_buffer_mut(&mut self) -> &mut gyrus_contract::MemoryBuffer {
+            self.acting.memory_buffer_mut()
+        }
+
+        async fn reflect(
+            &mut self,
+            run: &mut Run,
+            perception: &Perception,
+            plan: &Plan,
+            result: &ExecutionResult,
+        ) -> Result<Option<String>, Stop> {
+            self.acting.reflect(run, perception, plan, result).await
+        }
+    };
+}
+pub(crate) use acts_by_react;
+
 impl CognitiveLoop for React {
     type State = ReactState;
 
     fn name(&self) -> &'static str {
         KIND.name
-    }
-
-    fn version(&self) -> u32 {
-        1
     }
 
     fn state(&self) -> &ReactState {
@@ -572,7 +610,7 @@ impl CognitiveLoop for React {
             && let Some(aim) = Aim::within(window, tokens, &self.memory)
         {
             self.compact(run, perception, aim).await?;
-        } else if self.config.compacts_first() && run.cycle() == 1 && run.memory_start() > 0 {
+        } else if self.config.compacts_first && run.cycle() == 1 && run.memory_start() > 0 {
             self.compact(run, perception, Aim::summary()).await?;
         }
         self.hear(run);
@@ -676,7 +714,7 @@ impl CognitiveLoop for React {
             .actions
             .iter()
             .any(|action| action.observation.is_error);
-        if !self.config.reflects() || !failed {
+        if !self.config.reflection || !failed {
             return Ok(None);
         }
         let question = self.aside(run, perception, Purpose::Reflect, REFLECT_PROMPT);

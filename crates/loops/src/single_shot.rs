@@ -29,7 +29,7 @@ pub struct SingleShot {
 impl SingleShot {
     /// Creates a loop with this configuration.
     pub fn new(config: CognitiveConfig) -> Self {
-        let memory = MemoryBuffer::new(config.memory_window());
+        let memory = MemoryBuffer::new(config.memory_window);
         Self { config, memory }
     }
 }
@@ -39,10 +39,6 @@ impl CognitiveLoop for SingleShot {
 
     fn name(&self) -> &'static str {
         KIND.name
-    }
-
-    fn version(&self) -> u32 {
-        1
     }
 
     fn state(&self) -> &() {

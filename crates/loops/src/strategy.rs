@@ -7,8 +7,8 @@ use gyrus_contract::Digest;
 use gyrus_procedures::{Procedure, SlotValues};
 
 use crate::{
-    CognitiveConfig, Judge, LoopKind, Strategy, chain_of_thought, changeset, engineer, plan,
-    procedure, react, reactive, single_shot, verification,
+    CognitiveConfig, Judge, LoopKind, Replays, Strategy, chain_of_thought, changeset, engineer,
+    plan, procedure, react, reactive, single_shot, verification,
 };
 
 impl Strategy {
@@ -65,7 +65,7 @@ impl Strategy {
 
 impl CognitiveConfig {
     /// Creates the configuration with which a loop of this strategy begins. The engineer's needs
-    /// a judge as well: see [`with_judge`](Self::with_judge).
+    /// a [`judge`](Self::judge) as well.
     pub fn of(strategy: Strategy) -> Self {
         let kind = strategy.kind();
         Self::plain(strategy, kind.max_iterations, kind.max_output_tokens)
@@ -93,7 +93,10 @@ impl CognitiveConfig {
 
     /// Creates the configuration of a loop that replays a procedure with these values.
     pub fn procedure(procedure: Procedure, values: SlotValues) -> Self {
-        Self::of(Strategy::Procedure).with_replays(procedure, values)
+        Self {
+            replays: Some(Box::new(Replays { procedure, values })),
+            ..Self::of(Strategy::Procedure)
+        }
     }
 
     /// Creates the configuration of a loop that makes a complete plan first, then executes its
@@ -105,7 +108,10 @@ impl CognitiveConfig {
     /// Creates the configuration of a loop that searches and plans, then works until the judge
     /// accepts; at most 100 cycles by default.
     pub fn engineer(judge: Judge) -> Self {
-        Self::of(Strategy::Engineer).with_judge(judge)
+        Self {
+            judge: Some(judge),
+            ..Self::of(Strategy::Engineer)
+        }
     }
 
     /// Creates the configuration of a loop that chooses files, then proposes a changeset, of which

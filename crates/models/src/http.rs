@@ -197,24 +197,7 @@ impl Endpoint {
     /// Those of [`Endpoint::ask`]; [`ModelError::BadOutput`] if the answer is not JSON or longer
     /// than 16 MiB.
     pub(crate) async fn get_json(&self, path: &str) -> Result<Value, ModelError> {
-        let address = address(&self.base_url, path)?;
-        self.look_up(self.client.get(address)).await
-    }
-
-    /// Like [`Endpoint::get_json`], but posts a body in JSON.
-    ///
-    /// # Errors
-    /// Those of [`Endpoint::get_json`].
-    pub(crate) async fn post_json(&self, path: &str, body: &Value) -> Result<Value, ModelError> {
-        let address = address(&self.base_url, path)?;
-        let request = self.client.post(address);
-        let request = request
-            .header(CONTENT_TYPE, "application/json")
-            .body(schema_order::written(body));
-        self.look_up(request).await
-    }
-
-    async fn look_up(&self, request: RequestBuilder) -> Result<Value, ModelError> {
+        let request = self.client.get(address(&self.base_url, path)?);
         let answer = async {
             let start = Start {
                 until: Instant::now() + SILENCE_LIMIT,

@@ -51,7 +51,7 @@ pub use facts::{Facts, ImageTokens, Tier, UnknownTier};
 pub use gemini::GeminiModel;
 pub use learned::{LearnedModels, MeasuredError};
 pub use measured_file::MeasuredModels;
-pub use ollama::{LocalModel, OllamaModel, local_models};
+pub use ollama::OllamaModel;
 pub use openai::{ChatModel, ResponsesModel};
 pub use probe::{
     Clicks, Context, ContextProbe, Convention, Effort, Latency, MEASURED_VERSION, Measured,

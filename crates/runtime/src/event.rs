@@ -58,8 +58,7 @@ pub enum EventError {
 
 /// Identifies an event: a UUID of version 7, or of version 8 if it is derived. A publisher that does not know whether an event was
 /// stored publishes it again under the same id.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
-#[serde(try_from = "String", into = "String")]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct EventId(Uuid);
 
 impl EventId {
@@ -88,18 +87,7 @@ impl FromStr for EventId {
     }
 }
 
-impl TryFrom<String> for EventId {
-    type Error = EventError;
-    fn try_from(text: String) -> Result<Self, EventError> {
-        text.parse()
-    }
-}
-
-impl From<EventId> for String {
-    fn from(id: EventId) -> Self {
-        id.to_string()
-    }
-}
+gyrus_contract::stored_as_text!(EventId);
 
 impl fmt::Display for EventId {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {

@@ -2,8 +2,6 @@
 
 use std::{fmt, str::FromStr, sync::Arc};
 
-use serde::{Deserialize, Serialize};
-
 /// Maximum number of words of a topic or of a pattern.
 pub const TOPIC_WORDS: usize = 16;
 
@@ -27,8 +25,7 @@ pub struct TopicError {
 
 /// The subject of an event: words of letters, digits, `_` and `-`, joined by dots, such as
 /// `build.finished`. Cloning is cheap.
-#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
-#[serde(try_from = "String", into = "String")]
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Topic(Arc<str>);
 
 impl Topic {
@@ -64,8 +61,7 @@ impl Topic {
 
 /// A set of topics: a topic in which `*` stands for one word and `**` for any number of words, also
 /// none, at any place. Cloning is cheap.
-#[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize, Deserialize)]
-#[serde(try_from = "String", into = "String")]
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub struct TopicPattern {
     text: Arc<str>,
     words: Arc<[PatternWord]>,
@@ -220,31 +216,7 @@ impl FromStr for TopicPattern {
     }
 }
 
-impl TryFrom<String> for Topic {
-    type Error = TopicError;
-    fn try_from(text: String) -> Result<Self, TopicError> {
-        text.parse()
-    }
-}
-
-impl From<Topic> for String {
-    fn from(topic: Topic) -> Self {
-        topic.as_str().to_owned()
-    }
-}
-
-impl TryFrom<String> for TopicPattern {
-    type Error = TopicError;
-    fn try_from(text: String) -> Result<Self, TopicError> {
-        text.parse()
-    }
-}
-
-impl From<TopicPattern> for String {
-    fn from(pattern: TopicPattern) -> Self {
-        pattern.as_str().to_owned()
-    }
-}
+gyrus_contract::stored_as_text!(Topic, TopicPattern);
 
 impl fmt::Display for Topic {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {

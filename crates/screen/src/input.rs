@@ -4,7 +4,7 @@
 mod keys;
 mod spot;
 
-pub(crate) use keys::{Chord, MODIFIERS, Stroke};
+pub(crate) use keys::{Chord, Stroke, held_bits};
 #[cfg(feature = "desktop")]
 pub(crate) use spot::is_same_aim;
 pub(crate) use spot::{Missed, Spot, Target, quoted};

@@ -15,7 +15,7 @@ use futures_util::{
     SinkExt, StreamExt,
     stream::{SplitSink, SplitStream},
 };
-use serde::{Deserialize, Serialize};
+use serde::Deserialize;
 use tokio::{
     io::{AsyncBufReadExt, AsyncReadExt, AsyncWriteExt, BufReader},
     net::{TcpStream, tcp::OwnedReadHalf},
@@ -44,8 +44,7 @@ const MESSAGE: usize = 64 << 20;
 const BROWSER_PATH: &str = "/devtools/browser";
 
 /// The debugging port of a running browser, as a person names it.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(try_from = "String", into = "String")]
+#[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Endpoint {
     hosts: Vec<IpAddr>,
     port: u16,
@@ -54,19 +53,7 @@ pub struct Endpoint {
     given: String,
 }
 
-impl TryFrom<String> for Endpoint {
-    type Error = AttachError;
-
-    fn try_from(text: String) -> Result<Self, AttachError> {
-        text.parse()
-    }
-}
-
-impl From<Endpoint> for String {
-    fn from(at: Endpoint) -> Self {
-        at.given
-    }
-}
+gyrus_contract::stored_as_text!(Endpoint);
 
 impl fmt::Display for Endpoint {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {

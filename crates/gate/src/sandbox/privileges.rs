@@ -50,7 +50,10 @@ pub(super) fn give_up() -> io::Result<()> {
             }
         }
     }
-    let kept = held.permitted & kept;
+    keep_only(held.permitted & kept)
+}
+
+fn keep_only(kept: CapabilitySet) -> io::Result<()> {
     set_capabilities(
         None,
         CapabilitySets {
@@ -72,16 +75,7 @@ pub(super) fn keep_for_supervising() -> io::Result<()> {
     } else {
         CapabilitySet::empty()
     });
-    let kept = capabilities(None)?.permitted & kept;
-    set_capabilities(
-        None,
-        CapabilitySets {
-            effective: kept,
-            permitted: kept,
-            inheritable: CapabilitySet::empty(),
-        },
-    )?;
-    Ok(set_dumpable_behavior(DumpableBehavior::NotDumpable)?)
+    keep_only(capabilities(None)?.permitted & kept)
 }
 
 /// Number of processes and threads of this machine; 0 if it cannot be told.

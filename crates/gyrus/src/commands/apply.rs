@@ -6,8 +6,9 @@ use clap::Args;
 use gyrus_contract::{ChangedPath, Gate as _, Judgement, PathChange};
 use gyrus_kernel::undo;
 use gyrus_text::{counted, one_line};
-use gyrus_workspace::undo::{Refused, UndoAction, UndoPlan};
+use gyrus_workspace::undo::{UndoAction, UndoPlan};
 
+use super::undo::{left_alone, line_of};
 use crate::{Gyrus, exit::Code, failure::Failure, inside_run, new_run};
 use gyrus::runtime;
 use gyrus_surfaces::{console::put, terminal};
@@ -128,12 +129,7 @@ fn preview(plan: &UndoPlan) -> String {
     if plan.already > 0 {
         text.push_str(&format!("already so: {}\n", counted(plan.already, "path")));
     }
-    if !plan.refused.is_empty() {
-        text.push_str(&format!("left alone ({}):\n", plan.refused.len()));
-    }
-    for refused in &plan.refused {
-        text.push_str(&line_of(refused));
-    }
+    text.push_str(&left_alone(&plan.refused));
     for git in &plan.apart {
         text.push_str(&format!(
             "commits and branches stay in the run's copy: {}\n",
@@ -141,12 +137,4 @@ fn preview(plan: &UndoPlan) -> String {
         ));
     }
     text
-}
-
-fn line_of(refused: &Refused) -> String {
-    format!(
-        "  {}: {}\n",
-        one_line(&refused.path),
-        one_line(&refused.why)
-    )
 }

@@ -107,7 +107,7 @@ async fn log_in(home: &Home, address: &str, profile: &str) -> Result<Code, Failu
     } else {
         let mut page = Ok(None);
         opened
-            .take_over(None, |address| {
+            .take_over(None, None, |address| {
                 page = Page::open(home, address, has_display()).map(Some)
             })
             .await

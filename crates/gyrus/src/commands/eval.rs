@@ -5,7 +5,7 @@ use std::{
     path::{Path, PathBuf},
 };
 
-use clap::{Args, Subcommand, ValueEnum};
+use clap::{Args, Subcommand};
 use gyrus_contract::Strength;
 use gyrus_lab::eval::{self, EvalOptions};
 
@@ -13,6 +13,7 @@ use crate::{
     Gyrus, drive,
     exit::Code,
     failure::Failure,
+    flags::strength,
     lab::{Installed, Streams},
     model_flags::ModelFlags,
     setup, stopped, time,
@@ -88,18 +89,11 @@ struct Evaluation {
     #[arg(long)]
     json: bool,
     /// The least that passes on a screen: claimed, checked or verified
-    #[arg(long, value_name = "STRENGTH", default_value = "checked")]
-    require: Required,
+    #[arg(long, value_name = "STRENGTH", default_value = "checked", value_parser = strength())]
+    require: Strength,
     /// Start the browsers without their own sandbox, where the system does not let them have one
     #[arg(long)]
     browser_without_its_sandbox: bool,
-}
-
-#[derive(Debug, Clone, Copy, ValueEnum)]
-enum Required {
-    Claimed,
-    Checked,
-    Verified,
 }
 
 impl Eval {
@@ -160,11 +154,7 @@ impl Evaluation {
             only: self.only,
             report: self.report,
             json: self.json,
-            required: match self.require {
-                Required::Claimed => Strength::Claimed,
-                Required::Checked => Strength::Checked,
-                Required::Verified => Strength::Verified,
-            },
+            required: self.require,
             arguments: if self.browser_without_its_sandbox {
                 vec!["--browser-without-its-sandbox".to_owned()]
             } else {

@@ -124,7 +124,7 @@ impl Teach {
             visible(&self.command)
         );
         let mut page = Ok(None);
-        let taken = screen.take_over_watched(Some(&reason), teaching.clone(), |address| {
+        let taken = screen.take_over(Some(&reason), Some(teaching.clone()), |address| {
             page = Page::open(home, address, has_display()).map(Some);
         });
         let mut terminate = signal(SignalKind::terminate())?;

@@ -261,19 +261,17 @@ fn line(change: &UndoChange) -> String {
     }
 }
 
-fn left_alone(refused: &[Refused]) -> String {
+pub(super) fn left_alone(refused: &[Refused]) -> String {
     if refused.is_empty() {
         return String::new();
     }
-    let mut text = format!("left alone ({}):\n", refused.len());
-    for refused in refused {
-        text.push_str(&format!(
-            "  {}: {}\n",
-            one_line(&refused.path),
-            one_line(&refused.why)
-        ));
-    }
-    text
+    let lines: String = refused.iter().map(line_of).collect();
+    format!("left alone ({}):\n{lines}", refused.len())
+}
+
+pub(super) fn line_of(refused: &Refused) -> String {
+    let (path, why) = (one_line(&refused.path), one_line(&refused.why));
+    format!("  {path}: {why}\n")
 }
 
 fn said(found: &RunUndo, done: &Done, trash: &Path) -> String {

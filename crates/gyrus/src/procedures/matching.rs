@@ -58,13 +58,11 @@ impl Replay {
 
     /// Returns the configuration of the loop that replays it.
     pub(crate) fn config(&self) -> CognitiveConfig {
-        let checks = self
-            .procedure
-            .checks
-            .iter()
-            .filter_map(|check| check.parse().ok());
-        let checks: Vec<Check> = checks.collect();
-        CognitiveConfig::procedure(self.procedure.clone(), self.values.clone()).with_checks(checks)
+        let checks = self.procedure.checks.iter();
+        CognitiveConfig {
+            checks: checks.filter_map(|check| check.parse().ok()).collect(),
+            ..CognitiveConfig::procedure(self.procedure.clone(), self.values.clone())
+        }
     }
 
     /// Returns the scripts among its checks, which the person saw when they promoted it.

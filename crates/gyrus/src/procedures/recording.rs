@@ -187,8 +187,8 @@ impl Reading {
         let config: Option<CognitiveConfig> =
             serde_json::from_value((*started.loop_config).clone()).ok();
         if let Some(config) = config {
-            self.place = config.start_url().and_then(site);
-            self.checks = config.checks().iter().map(ToString::to_string).collect();
+            self.place = config.start_url.as_deref().and_then(site);
+            self.checks = config.checks.iter().map(ToString::to_string).collect();
         }
         match ScreenOptions::of(started.screen.as_ref()) {
             Some(ScreenOptions::Desktop(DesktopOptions { display: None, .. })) => {

@@ -273,7 +273,7 @@ impl Prompt<'_> {
             return Ok(connected);
         }
         let workspace = new_run::workspace(&self.home, self.flags.workdir.as_deref())?;
-        let on_ask = self.flags.approvals.on_ask().or(self.config.on_ask);
+        let on_ask = self.flags.approvals.on_ask.or(self.config.on_ask);
         let _inside = self.runtime.enter();
         Connected::start(&Around {
             home: &self.home,

@@ -174,7 +174,7 @@ impl AgentRuntime {
         goal: Text,
         continues: Option<RunId>,
     ) -> Result<NewRun, RuntimeError> {
-        let strategy = agent.config.strategy();
+        let strategy = agent.config.strategy;
         let config = serde_json::to_value(&agent.config).expect("it is plain data");
         let mut new = NewRun::new(goal, strategy.loop_name(), config, self.workspace.clone());
         if !strategy.finds_guidelines()
@@ -191,7 +191,7 @@ impl AgentRuntime {
         new.continues = continues;
         new.mode = self.mode;
         new.on_ask = self.on_ask;
-        new.limits.steps = agent.config.max_iterations();
+        new.limits.steps = agent.config.max_iterations;
         Ok(new)
     }
 

@@ -1,6 +1,6 @@
 //! The model of what asks none.
 
-use gyrus_contract::{Boxed, Delta, Model, ModelError, Price, Prompt, Reply};
+use gyrus_contract::{Boxed, Delta, Model, ModelError, Prompt, Reply};
 
 /// A model that never answers: for replaying, and for agents that are programs.
 pub struct NoModel;
@@ -8,10 +8,6 @@ pub struct NoModel;
 impl Model for NoModel {
     fn name(&self) -> &str {
         "none"
-    }
-
-    fn price(&self) -> Option<Price> {
-        None
     }
 
     fn reply<'a>(

@@ -38,36 +38,21 @@ impl RunScreen {
 
     /// Hands it to a person, and waits until they give it back. Their page shows `reason`, the run's
     /// own words for why it asked them. `told` gets the address of the page, which admits one
-    /// browser. Dropping this takes the screen back.
+    /// browser; `watcher` hears of every input before it is carried out. Dropping this takes the
+    /// screen back.
     ///
     /// # Errors
     /// When there is no screen, no port, or the screen is lost meanwhile.
     pub async fn take_over(
         &self,
         reason: Option<&str>,
+        watcher: Option<Arc<dyn InputWatcher>>,
         told: impl FnOnce(&str) + Send,
     ) -> Result<GivenBack, ScreenError> {
         match self {
-            Self::Browser(browser) => browser.take_over(reason, told).await,
+            Self::Browser(browser) => browser.take_over(reason, watcher, told).await,
             #[cfg(feature = "desktop")]
-            Self::Desktop(desktop) => desktop.take_over(reason, told).await,
-        }
-    }
-
-    /// As [`Self::take_over`], and `watcher` hears of every input before it is carried out.
-    ///
-    /// # Errors
-    /// When there is no screen, no port, or the screen is lost meanwhile.
-    pub async fn take_over_watched(
-        &self,
-        reason: Option<&str>,
-        watcher: Arc<dyn InputWatcher>,
-        told: impl FnOnce(&str) + Send,
-    ) -> Result<GivenBack, ScreenError> {
-        match self {
-            Self::Browser(browser) => browser.take_over_watched(reason, watcher, told).await,
-            #[cfg(feature = "desktop")]
-            Self::Desktop(desktop) => desktop.take_over_watched(reason, watcher, told).await,
+            Self::Desktop(desktop) => desktop.take_over(reason, watcher, told).await,
         }
     }
 

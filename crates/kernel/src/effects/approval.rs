@@ -90,7 +90,7 @@ impl Past {
     fn take_answer(&mut self, core: &Core, answered: ApprovalAnswered) {
         if answered.by.is_none() {
             let asked = self.asked.iter().map(|asked| asked.card.sentence.clone());
-            core.shared().denied.extend(asked);
+            core.shared().state.denied.extend(asked);
         }
         core.grant(&answered.grants);
         self.answered = Some(answered);
@@ -212,7 +212,7 @@ pub(crate) async fn ask(
             .into());
         }
         if on_ask == OnAsk::Deny {
-            core.shared().denied.push(asked.card.sentence);
+            core.shared().state.denied.push(asked.card.sentence);
             let nobody = ApprovalAnswered {
                 effect: effect.clone(),
                 digest: asked.digest,

@@ -181,13 +181,13 @@ pub(crate) fn amend<'a>(core: &Core, steered: impl IntoIterator<Item = &'a Steer
     let mut shared = core.shared();
     for message in steered.into_iter().flat_map(|steered| &steered.messages) {
         if let MessageBody::Steer { text, origin } = &message.body {
-            shared.exposed |= origin.exposes();
+            shared.state.exposed |= origin.exposes();
             texts.push(Text::new(text.clone(), origin.clone()));
             // It is removed from the inbox once it is durable, at the latest with the cycle.
             shared.consumed.push(message.id.clone());
         }
     }
-    shared.amendments.extend(texts.iter().cloned());
+    shared.state.amendments.extend(texts.iter().cloned());
     texts
 }
 
@@ -279,8 +279,9 @@ impl<'a> Attempts<'a> {
         {
             let mut shared = self.core.shared();
             shared.journaled_items = shared.journaled_items.max(call.to);
-            shared.window = call.window;
+            shared.state.window = call.window;
             shared
+                .state
                 .plainer
                 .insert(call.model.clone(), call.plainer.clone());
         }
@@ -417,7 +418,7 @@ impl<'a> Attempts<'a> {
     /// Returns what can be left out of the request after a refusal by this model's server.
     fn remedy(&self, model: &str, words: &str) -> Option<Remedy> {
         let shared = self.core.shared();
-        let left_out = shared.plainer.get(model).cloned().unwrap_or_default();
+        let left_out = shared.state.plainer.get(model).cloned().unwrap_or_default();
         let mut prompt = self.request.prompt(self.ask.purpose, self.ordinal, 0);
         left_out.apply(&mut prompt);
         let accepted = shared.accepted.get(model);
@@ -434,7 +435,7 @@ impl<'a> Attempts<'a> {
             return false;
         };
         let mut shared = self.core.shared();
-        let left_out = shared.plainer.entry(model.to_owned()).or_default();
+        let left_out = shared.state.plainer.entry(model.to_owned()).or_default();
         match remedy {
             Remedy::Without(step) => {
                 left_out.steps.insert(step);
@@ -485,7 +486,7 @@ impl<'a> Attempts<'a> {
     fn plainness(&self, choice: &Choice) -> Plainness {
         let mut shared = self.core.shared();
         let name = choice.model.name().to_owned();
-        let plainer = shared.plainer.entry(name).or_default();
+        let plainer = shared.state.plainer.entry(name).or_default();
         plainer.steps.extend(&choice.refuses);
         plainer.clone()
     }
@@ -580,7 +581,7 @@ impl<'a> Attempts<'a> {
             let mut shared = core.shared();
             // That of a server's prompt says nothing about the run's own conversation.
             if self.ask.purpose != Purpose::Sampling {
-                shared.window = choice.model.window();
+                shared.state.window = choice.model.window();
             }
             shared.journaled_items.max(self.request.from)
         };

@@ -8,9 +8,9 @@
 use std::{fmt, sync::Arc, time::Duration};
 
 use gyrus_contract::{
-    Boxed, Choice, Containment, Decision, Delta, EffectId, Image, Message, Model, ModelError,
-    Network, Origin, Part, Price, Prompt, Purpose, Reply, ResolvedCall, Risk, Router,
-    Simplification, StopReason, SystemPart, Text, Verdict, Wanted,
+    Boxed, Choice, Containment, Decision, Delta, EffectId, MAX_SILENCE, Message, Model, ModelError,
+    Network, Origin, Part, Prompt, Purpose, Reply, ResolvedCall, Risk, Router, Simplification,
+    StopReason, SystemPart, Text, Verdict, Wanted,
 };
 use serde::Deserialize;
 use serde_json::{Value, json};
@@ -177,7 +177,7 @@ fn schema() -> Value {
 
 fn question(core: &Core, shown: &str, call: &ResolvedCall) -> Message {
     let mut goal = vec![core.goal.clone()];
-    goal.extend(core.shared().amendments.iter().cloned());
+    goal.extend(core.shared().state.amendments.iter().cloned());
     let mut text = String::new();
     let mut left = GOAL;
     for words in goal {
@@ -321,16 +321,13 @@ impl Model for ModelWithTimeout {
         self.0.name()
     }
 
-    fn price(&self) -> Option<Price> {
-        self.0.price()
+    fn inner(&self) -> Option<&dyn Model> {
+        Some(&*self.0)
     }
 
-    fn window(&self) -> Option<u64> {
-        self.0.window()
-    }
-
-    fn image_tokens(&self, image: &Image) -> u64 {
-        self.0.image_tokens(image)
+    // The reply as a whole has a limit of its own.
+    fn max_silence(&self) -> Duration {
+        MAX_SILENCE
     }
 
     fn reply<'a>(
@@ -361,10 +358,6 @@ mod tests {
     impl Model for Silent {
         fn name(&self) -> &str {
             "silent"
-        }
-
-        fn price(&self) -> Option<Price> {
-            None
         }
 
         fn reply<'a>(

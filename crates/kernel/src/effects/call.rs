@@ -324,6 +324,7 @@ async fn let_through(
         if let Some(answer) = past.approval.answer(core) {
             if let (true, Some(aim)) = (answer.approved, aim) {
                 core.shared()
+                    .state
                     .unknown
                     .retain(|unknown| !unknown.is_like(aim));
             }
@@ -388,7 +389,13 @@ fn redact_form(core: &Core, resolved: &mut ResolvedCall) {
 /// Whether a similar input was interrupted before.
 fn is_unknown(core: &Core, aim: Option<&Aim>) -> bool {
     let shared = core.shared();
-    aim.is_some_and(|aim| shared.unknown.iter().any(|unknown| unknown.is_like(aim)))
+    aim.is_some_and(|aim| {
+        shared
+            .state
+            .unknown
+            .iter()
+            .any(|unknown| unknown.is_like(aim))
+    })
 }
 
 /// Returns the outcome of a call that a crash interrupted, unless it is to be called again.
@@ -723,7 +730,7 @@ fn note_found_tools(core: &Core, call: &ToolCall, value: Option<&Value>) {
         let tool = core.tool(name);
         tool.is_none_or(|tool| tool.spec().is_served())
     });
-    core.shared().found_tools.extend(served);
+    core.shared().state.found_tools.extend(served);
 }
 
 async fn observe(
@@ -736,7 +743,7 @@ async fn observe(
         if resulted.settled == Settled::Done {
             core.shared().know_named(&judged.resolved(call));
         }
-        unknown::add(&mut core.shared().unknown, judged, &resulted);
+        unknown::add(&mut core.shared().state.unknown, judged, &resulted);
     }
     let mut text = resulted.text.load(&core.log)?;
     if !resulted.pending.is_empty() {

@@ -193,13 +193,13 @@ fn keep(core: &Core) -> Result<Option<BlobId>, EffectError<String>> {
     match core.snapshots().take(&mut core.contents()) {
         Ok(Taken::New(id) | Taken::Same(id)) => Ok(Some(id)),
         Ok(Taken::TooLarge { files, bytes }) => {
-            let known = core.shared().not_undoable.is_some();
+            let known = core.shared().state.not_undoable.is_some();
             let why = format!(
                 "the folder has become too large ({}, {})",
                 counted(files, "file"),
                 counted(bytes, "byte")
             );
-            core.shared().not_undoable = Some(why.clone());
+            core.shared().state.not_undoable = Some(why.clone());
             if known {
                 Ok(None)
             } else {
@@ -209,7 +209,7 @@ fn keep(core: &Core) -> Result<Option<BlobId>, EffectError<String>> {
             }
         }
         Err(SnapshotError::Store(stop)) => Err(stop.into()),
-        Err(_) if core.shared().not_undoable.is_some() => Ok(None),
+        Err(_) if core.shared().state.not_undoable.is_some() => Ok(None),
         Err(error) => Err(EffectError::Failed(error.to_string())),
     }
 }

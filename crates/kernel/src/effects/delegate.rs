@@ -201,7 +201,7 @@ fn child_run(
 ) -> NewRun {
     let (exposed, grants) = {
         let shared = core.shared();
-        (shared.exposed, shared.grants.clone())
+        (shared.state.exposed, shared.state.grants.clone())
     };
     let above = core.started.parent.as_ref();
     let parent = ParentRun {

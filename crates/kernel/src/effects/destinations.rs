@@ -54,7 +54,10 @@ fn digest_of(call: &ToolCall) -> Digest {
 /// Takes out the permits that this start of a call uses up.
 pub(super) fn use_permits(core: &Core, command: &Digest) -> Vec<ConnectionPermit> {
     let mut shared = core.shared();
-    let permits = shared.permits.extract_if(.., |one| one.command == *command);
+    let permits = shared
+        .state
+        .permits
+        .extract_if(.., |one| one.command == *command);
     permits.collect()
 }
 
@@ -198,14 +201,14 @@ impl Question {
         }
         if answered.grants.is_empty() {
             let mut shared = core.shared();
-            shared.permits.push(ConnectionPermit {
+            shared.state.permits.push(ConnectionPermit {
                 command,
                 destination: to.clone(),
                 wider: asked.card.wider.clone(),
                 valid: asked.valid,
             });
-            let over = shared.permits.len().saturating_sub(MAX_PERMITS);
-            shared.permits.drain(..over);
+            let over = shared.state.permits.len().saturating_sub(MAX_PERMITS);
+            shared.state.permits.drain(..over);
         }
         format!(
             "\n[after this command had ended, a person let it connect to {to}{words}; if that is \

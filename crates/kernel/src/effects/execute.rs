@@ -108,7 +108,7 @@ impl Site for CallSite<'_> {
         Some(CallSource {
             run: self.core.started.run,
             effect: self.effect.clone(),
-            exposed: self.core.shared().exposed,
+            exposed: self.core.shared().state.exposed,
         })
     }
 

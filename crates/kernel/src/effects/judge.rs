@@ -155,12 +155,12 @@ impl Core {
         let trusted: Vec<&str> = trusted.iter().map(String::as_str).collect();
         let (exposed, grants, undoable) = {
             let shared = self.shared();
-            let undoable = shared.not_undoable.is_none();
-            let mut grants = shared.grants.clone();
+            let undoable = shared.state.not_undoable.is_none();
+            let mut grants = shared.state.grants.clone();
             // They are not of the session: the next run may follow other skills.
             let of_skills = self.started.skills.iter();
             grants.extend(of_skills.flat_map(|skill| skill.grants.iter().cloned()));
-            (shared.exposed, grants, undoable)
+            (shared.state.exposed, grants, undoable)
         };
         ask(&Judgement {
             agent: &self.started.agent,

@@ -38,7 +38,7 @@ pub(crate) fn is_undoable(core: &Core, resolved: &ResolvedCall, spec: &ToolSpec)
 
 /// Whether the workspace is too large for snapshots.
 fn is_large(core: &Core) -> bool {
-    core.shared().not_undoable.is_some()
+    core.shared().state.not_undoable.is_some()
 }
 
 /// Whether calls keep the previous content of the files that they change, because no snapshot does.

@@ -35,7 +35,7 @@ pub(crate) async fn perform(
     core.expose();
     {
         let mut shared = core.shared();
-        shared.documents = shared.documents.max(viewed.documents);
+        shared.state.documents = shared.state.documents.max(viewed.documents);
     }
     let view = parse(&text)?;
     core.shared().secret_fields = SecretFields::of(&view);
@@ -86,7 +86,7 @@ pub(crate) async fn seen_so_far(core: &Core, cycle: u32, most: usize) -> Result<
 }
 
 async fn live(core: &Core, effect: EffectId, frame: bool) -> Result<ScreenViewed, Stop> {
-    let documents = core.shared().documents;
+    let documents = core.shared().state.documents;
     let blind = |reason: String| {
         Ok(ScreenViewed {
             effect: effect.clone(),

@@ -57,7 +57,7 @@ impl Run {
         };
         let trusted = self.core.trusted();
         let count = u32::try_from(trusted.len()).unwrap_or(u32::MAX);
-        if self.core.shared().mandate_for == count {
+        if self.core.shared().state.mandate_for == count {
             return Ok(());
         }
         let meanings = meanings.load(&self.core.log)?;
@@ -81,7 +81,7 @@ impl Run {
         }
         let begun = self.begin(|| "setting the mandate".to_owned())?;
         let done = set(&self.core, begun, mandate);
-        self.core.shared().mandate_for = count;
+        self.core.shared().state.mandate_for = count;
         self.end(done)
     }
 

@@ -45,6 +45,15 @@ impl<'a> Report<'a> {
         self.say(Tone::Strong, text)
     }
 
+    /// Says whether the run reached its goal, by the exit code of its process.
+    pub(super) fn reached(&mut self, code: Option<i32>) -> Result<(), LabError> {
+        let detail = format!(
+            "the run reached its goal (exit code {})",
+            code.unwrap_or(-1)
+        );
+        self.found("the_run_reaches_its_goal", code == Some(0), &detail)
+    }
+
     /// Something was to hold, and did or did not.
     pub(super) fn found(
         &mut self,

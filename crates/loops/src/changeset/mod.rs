@@ -15,9 +15,9 @@ mod diff;
 mod proposal;
 
 use gyrus_contract::{
-    Action, ApplyChangesetCall, Arguments as _, ExecutionResult, FINISH, MemoryBuffer, Message,
-    Origin, Part, Perception, Plan, ProposeChangesetCall, Purpose, RankedFile, ReadJournalCall,
-    Role, Strength, Text, TypedCall as _,
+    Action, ApplyChangesetCall, Arguments as _, ExecutionResult, FINISH, Message, Origin, Part,
+    Perception, Plan, ProposeChangesetCall, Purpose, RankedFile, ReadJournalCall, Role, Strength,
+    Text, TypedCall as _,
 };
 use gyrus_kernel::{CognitiveLoop, EffectError, Run, Stop};
 use gyrus_text::shorten;
@@ -32,7 +32,7 @@ use crate::{
     CognitiveConfig, LoopKind, React, ReactState, Review, browse,
     config::DEFAULT_OUTPUT_TOKENS,
     goal,
-    react::TurnProfile,
+    react::{TurnProfile, acts_by_react},
     review::{Reviewed, review},
     verification::lesson,
 };
@@ -268,7 +268,7 @@ impl Changeset {
 
     fn profile(&self, run: &Run) -> TurnProfile {
         let mut words = PROMPT.to_owned();
-        if let Some(command) = self.config.verify() {
+        if let Some(command) = self.config.verify.as_deref() {
             words.push_str(&format!(
                 "\nOnce the files are in place, the command `{command}` is run. If it fails, all \
                  of them are put back, and you are told what it said."
@@ -314,32 +314,7 @@ impl Changeset {
 }
 
 impl CognitiveLoop for Changeset {
-    type State = ChangesetState;
-
-    fn name(&self) -> &'static str {
-        KIND.name
-    }
-
-    fn version(&self) -> u32 {
-        1
-    }
-
-    fn state(&self) -> &ChangesetState {
-        &self.state
-    }
-
-    fn restore(&mut self, state: ChangesetState) {
-        self.acting.restore(state.acting.clone());
-        self.state = state;
-    }
-
-    fn memory_buffer(&self) -> &MemoryBuffer {
-        self.acting.memory_buffer()
-    }
-
-    fn memory_buffer_mut(&mut self) -> &mut MemoryBuffer {
-        self.acting.memory_buffer_mut()
-    }
+    acts_by_react!(ChangesetState);
 
     async fn perceive(&mut self, run: &mut Run) -> Result<Perception, Stop> {
         self.acting.profile = self.profile(run);
@@ -360,16 +335,6 @@ impl CognitiveLoop for Changeset {
         };
         self.state.acting = self.acting.state().clone();
         result
-    }
-
-    async fn reflect(
-        &mut self,
-        run: &mut Run,
-        perception: &Perception,
-        plan: &Plan,
-        result: &ExecutionResult,
-    ) -> Result<Option<String>, Stop> {
-        self.acting.reflect(run, perception, plan, result).await
     }
 
     /// Records the reflection for later runs.

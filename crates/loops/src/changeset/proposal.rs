@@ -126,7 +126,7 @@ impl Changeset {
         run: &mut Run,
         proposal: &Proposal,
     ) -> Result<Vec<String>, EffectError<String>> {
-        let call = diff::apply(proposal, self.config.verify()).to_call();
+        let call = diff::apply(proposal, self.config.verify.as_deref()).to_call();
         match run.foresee(&[call])?.pop() {
             Some(Foreseen::Unresolvable(why)) => Err(EffectError::Failed(why)),
             Some(Foreseen::Judged(verdict)) => match verdict.decision {
@@ -167,7 +167,7 @@ impl Changeset {
         }
         let shown = Shown {
             proposal: &proposal,
-            verify: self.config.verify(),
+            verify: self.config.verify.as_deref(),
             asks,
         };
         match review(run, &shown).await? {
@@ -211,7 +211,7 @@ impl Changeset {
         approved: &Proposal,
         result: &mut ExecutionResult,
     ) -> Result<(), Stop> {
-        let call = diff::apply(approved, self.config.verify()).to_call();
+        let call = diff::apply(approved, self.config.verify.as_deref()).to_call();
         let mut observation = run.call(&call).await?;
         // It failed, and the files are neither as before nor as approved: the run must not continue
         // before they are. Another call begins with restoring them.
@@ -236,7 +236,7 @@ impl Changeset {
             self.state.last_error = None;
             self.step(run, Event::Applied, &first, None)?;
             result.claim = Some(self.claim(approved, &first, &observation));
-            result.strength = match self.config.verify() {
+            result.strength = match self.config.verify.as_deref() {
                 Some(_) => Strength::Checked,
                 None => Strength::default(),
             };
@@ -271,7 +271,7 @@ impl Changeset {
             what: first.to_owned(),
             at: at.clone(),
         };
-        let verified = self.config.verify().map(|command| Evidence {
+        let verified = self.config.verify.as_deref().map(|command| Evidence {
             what: format!("`{command}` succeeded afterwards"),
             at,
         });

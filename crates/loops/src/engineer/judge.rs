@@ -11,7 +11,7 @@ use gyrus_contract::{
 };
 use gyrus_kernel::{Run, Stop};
 use schemars::JsonSchema;
-use serde::{Deserialize, Serialize};
+use serde::Deserialize;
 use serde_json::{Value, json};
 
 use crate::{goal, json::the_object};
@@ -53,8 +53,7 @@ const MAX_IMAGES: usize = 4;
 
 /// A judge. Written as `mcp:SERVER__TOOL`, `http://…`, `https://…`; everything else is a command
 /// line.
-#[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize, Deserialize)]
-#[serde(try_from = "String", into = "String")]
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub enum Judge {
     /// A command that runs in the workspace, behind the gate. Exit code 0 accepts.
     Command(String),
@@ -93,18 +92,7 @@ impl FromStr for Judge {
     }
 }
 
-impl TryFrom<String> for Judge {
-    type Error = BadJudge;
-    fn try_from(given: String) -> Result<Self, BadJudge> {
-        given.parse()
-    }
-}
-
-impl From<Judge> for String {
-    fn from(judge: Judge) -> String {
-        judge.to_string()
-    }
-}
+gyrus_contract::stored_as_text!(Judge);
 
 impl fmt::Display for Judge {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {

@@ -13,7 +13,7 @@ mod judge;
 use std::sync::Arc;
 
 use gyrus_contract::{
-    Action, Claim, Evidence, ExecutionResult, MemoryBuffer, Perception, Plan, Purpose, Strength,
+    Action, Claim, Evidence, ExecutionResult, Perception, Plan, Purpose, Strength,
 };
 use gyrus_kernel::{Ask, CognitiveLoop, Run, Stop, Tools};
 use gyrus_text::shorten;
@@ -23,8 +23,11 @@ use serde_json::json;
 use self::judge::Verdict;
 pub use self::judge::{BadJudge, Judge};
 use crate::{
-    CognitiveConfig, LoopKind, React, ReactState, browse, config::DEFAULT_OUTPUT_TOKENS, goal,
-    json::the_object, react::TurnProfile,
+    CognitiveConfig, LoopKind, React, ReactState, browse,
+    config::DEFAULT_OUTPUT_TOKENS,
+    goal,
+    json::the_object,
+    react::{TurnProfile, acts_by_react},
 };
 
 const PROMPT: &str = include_str!("engineer.md");
@@ -119,7 +122,7 @@ impl Engineer {
     /// # Errors
     /// Returns the reason in words if the configuration names no judge.
     pub fn new(config: CognitiveConfig) -> Result<Self, String> {
-        let judge = config.judge().cloned();
+        let judge = config.judge.as_ref().cloned();
         let judge = judge.ok_or("the loop `engineer` needs a judge, and none is configured")?;
         Ok(Self {
             acting: React::new(config.clone()),
@@ -158,7 +161,7 @@ impl Engineer {
 
     /// Tells the model to plan, as the last words so far: what was sent before stays as it is.
     fn ask_for_plan(&mut self) {
-        let docs = match self.config.docs() {
+        let docs = match self.config.docs.as_deref() {
             Some(folder) => format!("The documents are in the folder `{folder}`."),
             None => "No folder with documents was named.".to_owned(),
         };
@@ -350,32 +353,7 @@ impl Engineer {
 }
 
 impl CognitiveLoop for Engineer {
-    type State = EngineerState;
-
-    fn name(&self) -> &'static str {
-        KIND.name
-    }
-
-    fn version(&self) -> u32 {
-        1
-    }
-
-    fn state(&self) -> &EngineerState {
-        &self.state
-    }
-
-    fn restore(&mut self, state: EngineerState) {
-        self.acting.restore(state.acting.clone());
-        self.state = state;
-    }
-
-    fn memory_buffer(&self) -> &MemoryBuffer {
-        self.acting.memory_buffer()
-    }
-
-    fn memory_buffer_mut(&mut self) -> &mut MemoryBuffer {
-        self.acting.memory_buffer_mut()
-    }
+    acts_by_react!(EngineerState);
 
     async fn perceive(&mut self, run: &mut Run) -> Result<Perception, Stop> {
         self.state.steps += 1;
@@ -402,16 +380,6 @@ impl CognitiveLoop for Engineer {
         };
         self.state.acting = self.acting.state().clone();
         result
-    }
-
-    async fn reflect(
-        &mut self,
-        run: &mut Run,
-        perception: &Perception,
-        plan: &Plan,
-        result: &ExecutionResult,
-    ) -> Result<Option<String>, Stop> {
-        self.acting.reflect(run, perception, plan, result).await
     }
 
     /// Records what went right, for later runs.

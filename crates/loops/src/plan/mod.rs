@@ -108,7 +108,7 @@ pub struct Planner {
 impl Planner {
     /// Creates a loop with this configuration.
     pub fn new(config: CognitiveConfig) -> Self {
-        let memory = MemoryBuffer::new(config.memory_window());
+        let memory = MemoryBuffer::new(config.memory_window);
         Self {
             config,
             memory,
@@ -205,10 +205,6 @@ impl CognitiveLoop for Planner {
 
     fn name(&self) -> &'static str {
         KIND.name
-    }
-
-    fn version(&self) -> u32 {
-        1
     }
 
     fn state(&self) -> &PlanState {

@@ -129,7 +129,7 @@ impl Planner {
             }
             return None;
         }
-        if (self.config.replans() || interrupted) && self.state.replans < MAX_REPLANS {
+        if (self.config.replanning || interrupted) && self.state.replans < MAX_REPLANS {
             self.state.replans += 1;
             let ids: Vec<_> = failures.iter().map(|(step, _)| step.id.as_str()).collect();
             // The outputs of the steps are in memory already, as data.
@@ -139,7 +139,7 @@ impl Planner {
             ));
             return None;
         }
-        let tried = if self.config.replans() {
+        let tried = if self.config.replanning {
             format!(" (the rest was planned anew {MAX_REPLANS} times)")
         } else {
             String::new()

@@ -89,7 +89,8 @@ struct ReplayLoop {
 impl ReplayLoop {
     fn new(config: CognitiveConfig) -> Result<Self, String> {
         let replays = config
-            .replays()
+            .replays
+            .as_deref()
             .cloned()
             .ok_or("the loop `procedure` needs a procedure; choose another loop")?;
         if replays.values.0.len() != replays.procedure.slots.len() {
@@ -177,7 +178,12 @@ impl ReplayLoop {
 
     /// Makes the next step on a page, which is opened first.
     async fn on_site(&mut self, run: &mut Run, origin: &str) -> Result<ExecutionResult, Stop> {
-        let start = self.config.start_url().unwrap_or_default().to_owned();
+        let start = self
+            .config
+            .start_url
+            .as_deref()
+            .unwrap_or_default()
+            .to_owned();
         let mut actions = Vec::new();
         if !self.state.opened {
             if origin_of(&start) != Some(origin) {
@@ -594,7 +600,12 @@ impl ErasedLoop for ReplayLoop {
             self.state.opened = true;
         }
         if self.state.address.is_empty() {
-            self.state.address = self.config.start_url().unwrap_or_default().to_owned();
+            self.state.address = self
+                .config
+                .start_url
+                .as_deref()
+                .unwrap_or_default()
+                .to_owned();
         }
         if handed.done.iter().find(is_own).is_some() {
             self.count(self.state.step);

@@ -115,7 +115,7 @@ pub struct Reactive {
 impl Reactive {
     /// Creates a loop with this configuration.
     pub fn new(config: CognitiveConfig) -> Self {
-        let memory = MemoryBuffer::new(config.memory_window());
+        let memory = MemoryBuffer::new(config.memory_window);
         Self {
             config,
             memory,
@@ -161,7 +161,12 @@ impl Reactive {
     }
 
     async fn open_start(&mut self, run: &mut Run) -> Result<(), Stop> {
-        let Some(url) = self.config.start_url().filter(|_| !self.state.opened) else {
+        let Some(url) = self
+            .config
+            .start_url
+            .as_deref()
+            .filter(|_| !self.state.opened)
+        else {
             return Ok(());
         };
         let call = ToolCall::new(OpenUrlCall::TOOL, json!({ "url": url }));
@@ -176,7 +181,7 @@ impl Reactive {
     }
 
     async fn look(&mut self, run: &mut Run) -> Result<(), Stop> {
-        let frame = self.config.perception() != PerceptionMode::Tree;
+        let frame = self.config.perception != PerceptionMode::Tree;
         self.sight = match run.look(frame).await {
             Ok(view) => Ok(view),
             Err(error) => Err(error.handled()?),
@@ -220,7 +225,7 @@ impl Reactive {
             );
         }
         let is_lost = view.session != page.session && view.address == BLANK;
-        let left_at = page.address.as_deref().or(self.config.left_at());
+        let left_at = page.address.as_deref().or(self.config.left_at.as_deref());
         let Some(url) = left_at.filter(|_| is_lost).map(str::to_owned) else {
             self.state.page.remember(view);
             return Ok(());
@@ -249,7 +254,7 @@ impl Reactive {
 
     /// Whether the picture of this turn's view is sent.
     fn sends_picture(&self) -> bool {
-        let mode = self.config.perception();
+        let mode = self.config.perception;
         let view = self.sight.as_ref();
         view.is_ok_and(|view| prompt::sends_picture(mode, &self.state, view))
     }
@@ -303,7 +308,7 @@ impl Reactive {
                     })
                 }),
                 output_schema: Some(actions::schema(&actions)),
-                max_output_tokens: self.config.max_output_tokens(),
+                max_output_tokens: self.config.max_output_tokens,
             };
             let answer = run.ask(ask).await?;
             let offered = Offered {
@@ -497,7 +502,7 @@ impl Reactive {
     /// Returns the address to begin again from: where the run began, or the front page of the
     /// present site.
     fn start_of(&self, view: Option<&View>) -> Option<String> {
-        if let Some(url) = self.config.start_url() {
+        if let Some(url) = self.config.start_url.as_deref() {
             return Some(url.to_owned());
         }
         let address = &view?.address;
@@ -611,10 +616,6 @@ impl CognitiveLoop for Reactive {
 
     fn name(&self) -> &'static str {
         KIND.name
-    }
-
-    fn version(&self) -> u32 {
-        1
     }
 
     fn state(&self) -> &ReactiveState {

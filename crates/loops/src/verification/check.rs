@@ -7,7 +7,7 @@ use gyrus_contract::{
 };
 use gyrus_kernel::{Run, Stop};
 use gyrus_text::shorten;
-use serde::{Deserialize, Serialize};
+use serde::Serialize;
 
 /// The kind of the note that a check was made, right after the call that it took, if it took one.
 pub const CHECK_MADE: &str = "verification.check";
@@ -17,8 +17,7 @@ const SAYS: usize = 400;
 
 /// A condition that must hold. Written as `text:…`, `url:…`, `file:PATH`, `file:PATH contains
 /// TEXT`, `js:…`; everything else is a command line.
-#[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize, Deserialize)]
-#[serde(try_from = "String", into = "String")]
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub enum Check {
     /// A command that must end with exit code 0, in the workspace, behind the gate.
     Command(String),
@@ -81,18 +80,7 @@ impl FromStr for Check {
     }
 }
 
-impl TryFrom<String> for Check {
-    type Error = BadCheck;
-    fn try_from(given: String) -> Result<Self, BadCheck> {
-        given.parse()
-    }
-}
-
-impl From<Check> for String {
-    fn from(check: Check) -> String {
-        check.to_string()
-    }
-}
+gyrus_contract::stored_as_text!(Check);
 
 impl fmt::Display for Check {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {

@@ -19,8 +19,8 @@ const CHARACTERS: usize = 800;
 
 /// Whether runs of this configuration end with a lesson.
 pub(super) fn is_wanted(config: &CognitiveConfig) -> bool {
-    let has_its_own = matches!(config.strategy(), Strategy::Engineer | Strategy::Changeset);
-    config.reflects() && !has_its_own
+    let has_its_own = matches!(config.strategy, Strategy::Engineer | Strategy::Changeset);
+    config.reflection && !has_its_own
 }
 
 /// Returns what worked and what did not. Words that are not the object asked for are what worked if

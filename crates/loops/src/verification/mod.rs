@@ -106,7 +106,7 @@ impl Verified {
 
     /// Returns a claim whose answer has the form that is asked for.
     fn in_form(&mut self, claim: Claim) -> Result<Claim, Judgement> {
-        let Some(schema) = self.config.answer_schema() else {
+        let Some(schema) = self.config.answer_schema.as_ref() else {
             return Ok(claim);
         };
         match answer::in_form(&claim.answer, schema) {
@@ -147,7 +147,7 @@ impl Verified {
         claim: &Claim,
         already: Strength,
     ) -> Result<Judgement, Stop> {
-        let checked = check::perform(run, self.config.checks()).await?;
+        let checked = check::perform(run, &self.config.checks).await?;
         let failed: Vec<_> = checked.iter().filter(|check| !check.passed).collect();
         if !failed.is_empty() {
             let why = said_by(&failed);
@@ -165,7 +165,7 @@ impl Verified {
         } else {
             already.max(Strength::Checked)
         };
-        if self.config.looks_again() && !self.inner.asks_no_model() {
+        if self.config.looks_again && !self.inner.asks_no_model() {
             match self.look(run, claim).await? {
                 Look::Agrees(found) => {
                     strength = Strength::Verified;
@@ -184,7 +184,7 @@ impl Verified {
                 Look::CannotSay => {}
             }
         }
-        let required = self.config.required().unwrap_or(Strength::Answered);
+        let required = self.config.required.unwrap_or(Strength::Answered);
         Ok(if strength >= required {
             Judgement::Stands(strength, evidence)
         } else {

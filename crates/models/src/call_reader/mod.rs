@@ -16,11 +16,11 @@ mod read;
 mod style;
 mod write;
 
-use std::{sync::Arc, time::Duration};
+use std::sync::Arc;
 
 use gyrus_contract::{
-    Boxed, Delta, Image, Model, ModelError, Origin, Part, Price, Prompt, Reply, Simplification,
-    StopReason, Text, ToolCall, ToolSpec, Touch,
+    Boxed, Delta, Model, ModelError, Origin, Part, Prompt, Reply, Simplification, StopReason, Text,
+    ToolCall, ToolSpec, Touch,
 };
 use serde_json::Value;
 
@@ -121,20 +121,8 @@ impl Model for CallReader {
         self.model.name()
     }
 
-    fn price(&self) -> Option<Price> {
-        self.model.price()
-    }
-
-    fn window(&self) -> Option<u64> {
-        self.model.window()
-    }
-
-    fn image_tokens(&self, image: &Image) -> u64 {
-        self.model.image_tokens(image)
-    }
-
-    fn max_silence(&self) -> Duration {
-        self.model.max_silence()
+    fn inner(&self) -> Option<&dyn Model> {
+        Some(&*self.model)
     }
 
     fn reply<'a>(

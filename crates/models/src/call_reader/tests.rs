@@ -1,7 +1,7 @@
 use std::sync::Mutex;
 
 use gyrus_contract::{
-    BlobId, Message, Purpose, Repeat, Role, SystemPart, ToolResult, ToolSpec, Usage,
+    BlobId, Image, Message, Price, Purpose, Repeat, Role, SystemPart, ToolResult, ToolSpec, Usage,
 };
 use serde_json::json;
 

@@ -1,15 +1,13 @@
 //! A client of Ollama's own protocol: one request to `/api/chat`, one reply in lines of JSON.
 //!
 //! `request` makes the body, `stream` reads the reply, `errors` reads refusals; all three are pure.
-//! `models` lists the models. The shapes are those of server version 0.33 (August 2026); features
-//! of 0.12 and later are required: calls with ids, and that a prompt which is too long is refused
-//! instead of silently cut.
+//! The shapes are those of server version 0.33 (August 2026); features of 0.12 and later are
+//! required: calls with ids, and that a prompt which is too long is refused instead of silently cut.
 //!
 //! The server's other protocol, Chat Completions, has its own client; this one can set the size of
 //! the window.
 
 mod errors;
-mod models;
 mod request;
 mod stream;
 
@@ -21,7 +19,6 @@ use crate::{
     client::{Client, Protocol},
     http::Wire,
 };
-pub use models::{LocalModel, local_models};
 use stream::Reader;
 
 /// A model that an Ollama server runs. Its base URL has no `/api`.

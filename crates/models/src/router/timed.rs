@@ -5,11 +5,10 @@ use std::{
     borrow::Cow,
     path::PathBuf,
     sync::{Arc, Mutex, PoisonError},
-    time::Duration,
 };
 
 use gyrus_contract::{
-    Boxed, Delta, Image, Model, ModelError, Price, Prompt, Reply, Simplification, ThinkingEffort,
+    Boxed, Delta, Model, ModelError, Prompt, Reply, Simplification, ThinkingEffort,
 };
 
 use super::{Clock, health::Health};
@@ -38,20 +37,8 @@ impl Model for Timed {
         self.model.name()
     }
 
-    fn price(&self) -> Option<Price> {
-        self.model.price()
-    }
-
-    fn window(&self) -> Option<u64> {
-        self.model.window()
-    }
-
-    fn image_tokens(&self, image: &Image) -> u64 {
-        self.model.image_tokens(image)
-    }
-
-    fn max_silence(&self) -> Duration {
-        self.model.max_silence()
+    fn inner(&self) -> Option<&dyn Model> {
+        Some(&*self.model)
     }
 
     fn reply<'a>(

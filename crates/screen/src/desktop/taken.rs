@@ -50,32 +50,12 @@ struct TakenDesktop {
 impl Desktop {
     /// Opens the desktop if it is not, hands it to a person, and waits until they give it back.
     /// Their page shows `reason`, the run's own words for why it asked them. `told` gets the address
-    /// of the page, which admits one browser. Dropping this takes the desktop back.
+    /// of the page, which admits one browser; `watcher` hears of every input before it is carried
+    /// out. Dropping this takes the desktop back.
     ///
     /// # Errors
     /// When there is no desktop, no port, or the desktop is lost meanwhile.
     pub async fn take_over(
-        &self,
-        reason: Option<&str>,
-        told: impl FnOnce(&str) + Send,
-    ) -> Result<GivenBack, ScreenError> {
-        self.hand_to_a_person(reason, None, told).await
-    }
-
-    /// As [`Self::take_over`], and `watcher` hears of every input before it is carried out.
-    ///
-    /// # Errors
-    /// When there is no desktop, no port, or the desktop is lost meanwhile.
-    pub async fn take_over_watched(
-        &self,
-        reason: Option<&str>,
-        watcher: Arc<dyn InputWatcher>,
-        told: impl FnOnce(&str) + Send,
-    ) -> Result<GivenBack, ScreenError> {
-        self.hand_to_a_person(reason, Some(watcher), told).await
-    }
-
-    async fn hand_to_a_person(
         &self,
         reason: Option<&str>,
         watcher: Option<Arc<dyn InputWatcher>>,

@@ -1,14 +1,28 @@
 //! Keys of a US keyboard as the protocol names them.
 
+use gyrus_contract::HeldKey;
 use serde_json::{Value, json};
 
 /// Modifier keys and their bits.
-pub(crate) const MODIFIERS: [(&str, &str, u32, u32); 4] = [
+const MODIFIERS: [(&str, &str, u32, u32); 4] = [
     ("Alt", "AltLeft", 18, 1),
     ("Control", "ControlLeft", 17, 2),
     ("Meta", "MetaLeft", 91, 4),
     ("Shift", "ShiftLeft", 16, 8),
 ];
+
+/// Returns the bits of [`MODIFIERS`] for keys that are held.
+pub(crate) fn held_bits(keys: &[HeldKey]) -> u32 {
+    let [alt, control, meta, shift] = MODIFIERS.map(|(.., bit)| bit);
+    keys.iter().fold(0, |held, key| {
+        held | match key {
+            HeldKey::Shift => shift,
+            HeldKey::Control => control,
+            HeldKey::Alt => alt,
+            HeldKey::Meta => meta,
+        }
+    })
+}
 
 /// Name, code, Windows key code, and the text that the key types.
 const NAMED: [(&str, &str, u32, &str); 18] = [

@@ -3,8 +3,8 @@
 use std::time::Instant;
 
 use gyrus_contract::{
-    ActionVerdict, Aim, ClickCall, ClickKind, DragCall, HeldKey, HoverCall, PressKeyCall,
-    ScrollCall, ScrollDirection, ScrollToCall, ToolOutput,
+    ActionVerdict, Aim, ClickCall, ClickKind, DragCall, HoverCall, PressKeyCall, ScrollCall,
+    ScrollDirection, ScrollToCall, ToolOutput,
 };
 use serde::Deserialize;
 
@@ -12,7 +12,7 @@ use super::action::{Action, Doing, Failure};
 use crate::{
     browser::Session,
     cdp::CdpError,
-    input::{Chord, Held, MODIFIERS, Missed, Point, Press, Spot, Target},
+    input::{Chord, Held, Missed, Point, Press, Spot, Target, held_bits},
     settle::SETTLE_LIMIT,
     state::{MaySend, TabState},
     verdict::{Effects, Standing},
@@ -73,7 +73,7 @@ impl Action for ClickCall {
         let press = Press {
             button,
             count,
-            modifiers: self.with.iter().fold(0, |held, key| held | bit_of(*key)),
+            modifiers: held_bits(&self.with),
         };
         let mut kept_from = None;
         for _ in 0..MAX_PRESSES {
@@ -441,17 +441,6 @@ fn purpose_of(kind: Option<ClickKind>) -> &'static str {
         "menu"
     } else {
         "click"
-    }
-}
-
-/// Returns the bit of a key that is held.
-fn bit_of(key: HeldKey) -> u32 {
-    let [alt, control, meta, shift] = MODIFIERS.map(|(.., bit)| bit);
-    match key {
-        HeldKey::Shift => shift,
-        HeldKey::Control => control,
-        HeldKey::Alt => alt,
-        HeldKey::Meta => meta,
     }
 }
 

@@ -1,6 +1,6 @@
 //! Names of objects and of references, checked as git checks them.
 
-use std::fmt;
+use std::{fmt, str::FromStr};
 
 use serde::{Deserialize, Serialize};
 
@@ -8,8 +8,7 @@ use serde::{Deserialize, Serialize};
 const MAX_NAME: usize = 1_024;
 
 /// Name of an object: the SHA-1 of its content.
-#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
-#[serde(into = "String", try_from = "String")]
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct ObjectId([u8; 20]);
 
 impl ObjectId {
@@ -61,23 +60,16 @@ impl fmt::Debug for ObjectId {
     }
 }
 
-impl From<ObjectId> for String {
-    fn from(id: ObjectId) -> Self {
-        id.to_string()
-    }
-}
+impl FromStr for ObjectId {
+    type Err = String;
 
-impl TryFrom<String> for ObjectId {
-    type Error = String;
-
-    fn try_from(text: String) -> Result<Self, String> {
-        Self::parse(&text).ok_or_else(|| format!("invalid object name `{text}`"))
+    fn from_str(text: &str) -> Result<Self, String> {
+        Self::parse(text).ok_or_else(|| format!("invalid object name `{text}`"))
     }
 }
 
 /// Full name of a reference, such as `refs/heads/main`.
-#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
-#[serde(into = "String", try_from = "String")]
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct RefName(String);
 
 impl RefName {
@@ -178,19 +170,15 @@ impl fmt::Display for RefName {
     }
 }
 
-impl From<RefName> for String {
-    fn from(name: RefName) -> Self {
-        name.0
+impl FromStr for RefName {
+    type Err = String;
+
+    fn from_str(name: &str) -> Result<Self, String> {
+        Self::parse(name).map_err(|why| format!("invalid reference `{name}`: {why}"))
     }
 }
 
-impl TryFrom<String> for RefName {
-    type Error = String;
-
-    fn try_from(name: String) -> Result<Self, String> {
-        Self::parse(&name).map_err(|why| format!("invalid reference `{name}`: {why}"))
-    }
-}
+gyrus_contract::stored_as_text!(ObjectId, RefName);
 
 /// Value of a reference, or of `HEAD`.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]

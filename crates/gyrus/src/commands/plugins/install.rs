@@ -3,17 +3,14 @@
 //! A package is read once, shown, and written by one rename after the person's word about it is on
 //! disk, as packages of skills are. Whenever this is killed, one version stands there whole.
 
-use std::{fs, path::Path};
+use std::path::Path;
 
 use gyrus_kernel::grants;
 
 use gyrus_plugins::{
     Dependencies, InstalledPlugin, NpmError, NpmSpec, PACKAGE, Plugin, PluginAgent,
 };
-use gyrus_skills::{
-    Package, SKILL_FILE, Severity, SkillFile, SkillFiles, SkillPlace, looks_like, read_package,
-    scan,
-};
+use gyrus_skills::{Package, SKILL_FILE, SkillFile, SkillFiles, looks_like, read_package};
 use gyrus_surfaces::{console::put, output, terminal};
 use gyrus_text::{counted, visible};
 
@@ -22,7 +19,7 @@ use crate::{
     Gyrus,
     commands::skills::{
         here::Here,
-        install::{Installed, alone, check, clear, described},
+        install::{Installed, alone, check, described, is_refused, pins},
     },
     exit::Code,
     failure::Failure,
@@ -77,15 +74,7 @@ pub(in crate::commands) fn keep(
 ) -> Result<(), Failure> {
     let (home, name) = (&here.home, plugin.name.as_str());
     let person = terminal::person(gyrus.environment.user.as_deref(), "command line");
-    let pins: Vec<_> = plugin
-        .skills
-        .iter()
-        .map(|one| {
-            let mut skill = one.skill.clone();
-            skill.place = SkillPlace::Installed(name.to_owned());
-            skill_trust::pin(home, &skill, &one.files)
-        })
-        .collect();
+    let pins = pins(home, name, &plugin.skills);
     let store = home.store()?;
     let _alone = alone(home)?;
     let pin = plugins::pin(&plugin.digest(dependencies));
@@ -113,19 +102,7 @@ pub(in crate::commands) fn keep(
             grants::revoke(&store, &standing, &person)?;
         }
     }
-    let before = if replaced {
-        format!(
-            "; what was there before is in {}",
-            installed.previous().display()
-        )
-    } else {
-        String::new()
-    };
-    put(&format!(
-        "installed `{name}` in {}{before}\n",
-        installed.folder.display()
-    ))?;
-    Ok(())
+    installed.say(&format!("`{name}`"), replaced)
 }
 
 pub(super) fn remove(gyrus: &Gyrus, name: &str, yes: bool) -> Result<Code, Failure> {
@@ -147,14 +124,7 @@ pub(super) fn remove(gyrus: &Gyrus, name: &str, yes: bool) -> Result<Code, Failu
         grants::revoke(&store, &standing, &person)?;
     }
     skill_trust::unpin(&home, name, &[], &person)?;
-    let previous = installed.previous();
-    clear(&previous)?;
-    fs::rename(&installed.folder, &previous)?;
-    put(&format!(
-        "removed `{name}`; its files are in {}\n",
-        previous.display()
-    ))?;
-    Ok(Code::Reached)
+    installed.remove()
 }
 
 /// Reads the plugin at a path, or the one that npm fetches by a name.
@@ -248,11 +218,10 @@ fn check_texts(plugin: &Plugin) -> Result<(), Failure> {
     };
     check(&package, &plugin.name)?;
     for one in &plugin.skills {
-        let findings = scan(&one.files);
-        told(&one.skill.name, &findings, &plugin.name)?;
+        check_part(&one.skill.name, &one.files, &plugin.name)?;
     }
     for agent in &plugin.agents {
-        told(&agent.name, &scan(&text_of(agent)), &plugin.name)?;
+        check_part(&agent.name, &text_of(agent), &plugin.name)?;
     }
     Ok(())
 }
@@ -271,15 +240,8 @@ fn text_of(agent: &PluginAgent) -> SkillFiles {
     files
 }
 
-fn told(part: &str, findings: &[gyrus_skills::ScanFinding], plugin: &str) -> Result<(), Failure> {
-    for finding in findings {
-        let weight = match finding.severity {
-            Severity::Refused => "refused",
-            Severity::Warning => "look at this",
-        };
-        put(&visible(&format!("{weight}: {part}: {finding}\n")))?;
-    }
-    if findings.iter().any(|one| one.severity == Severity::Refused) {
+fn check_part(part: &str, files: &SkillFiles, plugin: &str) -> Result<(), Failure> {
+    if is_refused(part, files)? {
         let what = format!("`{part}` of `{plugin}` holds what no skill or agent may hold");
         return Err(Failure::failed(what).hint("nothing was installed"));
     }

@@ -46,13 +46,10 @@ pub(super) fn install(gyrus: &Gyrus, path: &Path, yes: bool) -> Result<Code, Fai
             .hint("install it so, too: gyrus plugins install PATH"));
     }
     let mut shown = String::new();
-    let mut pins = Vec::new();
     for one in &package.skills {
         shown.push_str(&described(one, &installed, &here.library));
-        let mut skill = one.skill.clone();
-        skill.place = SkillPlace::Installed(name.clone());
-        pins.push(skill_trust::pin(&here.home, &skill, &one.files));
     }
+    let pins = pins(&here.home, &name, &package.skills);
     if package.left_behind > 0 {
         let files = counted(package.left_behind, "file");
         shown.push_str(&format!(
@@ -75,20 +72,18 @@ pub(super) fn install(gyrus: &Gyrus, path: &Path, yes: bool) -> Result<Code, Fai
     let replaced = installed.put(&package.skills, |_| Ok(()))?;
     skill_trust::unpin(&here.home, &name, &pins, &person)?;
     let names: Vec<_> = package.skills.iter().map(|one| &*one.skill.name).collect();
-    put(&format!(
-        "installed {} in {}{}\n",
-        names.join(", "),
-        installed.folder.display(),
-        if replaced {
-            format!(
-                "; what was there before is in {}",
-                installed.previous().display()
-            )
-        } else {
-            String::new()
-        }
-    ))?;
+    installed.say(&names.join(", "), replaced)?;
     Ok(Code::Reached)
+}
+
+/// Returns the pins of the skills of a package, once it is installed.
+pub(in crate::commands) fn pins(home: &Home, name: &str, skills: &[PackagedSkill]) -> Vec<Grant> {
+    let pin = |one: &PackagedSkill| {
+        let mut skill = one.skill.clone();
+        skill.place = SkillPlace::Installed(name.to_owned());
+        skill_trust::pin(home, &skill, &one.files)
+    };
+    skills.iter().map(pin).collect()
 }
 
 pub(super) fn remove(gyrus: &Gyrus, name: &str, yes: bool) -> Result<Code, Failure> {
@@ -119,14 +114,7 @@ pub(super) fn remove(gyrus: &Gyrus, name: &str, yes: bool) -> Result<Code, Failu
     let person = terminal::person(gyrus.environment.user.as_deref(), "command line");
     let _alone = alone(&here.home)?;
     skill_trust::unpin(&here.home, name, &[], &person)?;
-    let previous = installed.previous();
-    clear(&previous)?;
-    fs::rename(&installed.folder, &previous)?;
-    put(&format!(
-        "removed `{name}`; its files are in {}\n",
-        previous.display()
-    ))?;
-    Ok(Code::Reached)
+    installed.remove()
 }
 
 fn unusable(path: &Path, error: &PackageError) -> Failure {
@@ -156,23 +144,27 @@ pub(in crate::commands) fn check(package: &Package, name: &str) -> Result<(), Fa
     }
     let mut refused = false;
     for one in &package.skills {
-        for finding in scan(&one.files) {
-            let weight = match finding.severity {
-                Severity::Refused => "refused",
-                Severity::Warning => "look at this",
-            };
-            refused |= finding.severity == Severity::Refused;
-            put(&visible(&format!(
-                "{weight}: {}: {finding}\n",
-                one.skill.name
-            )))?;
-        }
+        refused |= is_refused(&one.skill.name, &one.files)?;
     }
     if refused {
         let what = format!("`{name}` holds what no skill may hold");
         return Err(Failure::failed(what).hint("nothing was installed"));
     }
     Ok(())
+}
+
+/// Says what was found in the files of a skill or an agent, and returns whether any of it is refused.
+pub(in crate::commands) fn is_refused(name: &str, files: &SkillFiles) -> Result<bool, Failure> {
+    let mut refused = false;
+    for finding in scan(files) {
+        let weight = match finding.severity {
+            Severity::Refused => "refused",
+            Severity::Warning => "look at this",
+        };
+        refused |= finding.severity == Severity::Refused;
+        put(&visible(&format!("{weight}: {name}: {finding}\n")))?;
+    }
+    Ok(refused)
 }
 
 /// Describes a skill before it is installed: what it asks for, what counts, and its text, or what
@@ -282,6 +274,31 @@ impl Installed {
     pub(in crate::commands) fn previous(&self) -> PathBuf {
         self.folder
             .with_file_name(format!("{PREVIOUS}{}", self.name))
+    }
+
+    /// Says that `what` is installed.
+    pub(in crate::commands) fn say(&self, what: &str, replaced: bool) -> Result<(), Failure> {
+        let mut said = format!("installed {what} in {}", self.folder.display());
+        if replaced {
+            let previous = self.previous();
+            said.push_str(&format!(
+                "; what was there before is in {}",
+                previous.display()
+            ));
+        }
+        Ok(put(&format!("{said}\n"))?)
+    }
+
+    /// Puts it aside, and says where.
+    pub(in crate::commands) fn remove(&self) -> Result<Code, Failure> {
+        let (name, previous) = (&self.name, self.previous());
+        clear(&previous)?;
+        fs::rename(&self.folder, &previous)?;
+        put(&format!(
+            "removed `{name}`; its files are in {}\n",
+            previous.display()
+        ))?;
+        Ok(Code::Reached)
     }
 
     /// Returns the files of one of its skills, as they are now.

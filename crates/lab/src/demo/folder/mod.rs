@@ -133,14 +133,7 @@ impl Demo<'_, '_> {
         let id = run.to_string();
         let actor = Actor::start(&*self.stage.gyrus, &["resume", &id], self.stage.seen)?;
         let code = actor.end().await?;
-        self.report.found(
-            "the_run_reaches_its_goal",
-            code == Some(0),
-            &format!(
-                "the run reached its goal (exit code {})",
-                code.unwrap_or(-1)
-            ),
-        )?;
+        self.report.reached(code)?;
         let ledger = self.ledger();
         let lines: Vec<&str> = ledger.lines().collect();
         self.report.found(

@@ -183,14 +183,7 @@ impl Demo<'_, '_> {
             failed = person::answers(self.stage.gyrus.store(), run, &own) => match failed? {},
         };
         self.report.part("4. What really happened")?;
-        self.report.found(
-            "the_run_reaches_its_goal",
-            code == Some(0),
-            &format!(
-                "the run reached its goal (exit code {})",
-                code.unwrap_or(-1)
-            ),
-        )?;
+        self.report.reached(code)?;
         let ledger = self.site.ledger(WORLD);
         let orders: Vec<_> = ledger.iter().filter(|one| one.kind == "order").collect();
         let told: Vec<_> = orders

@@ -3,8 +3,8 @@
 use std::time::{Duration, Instant};
 
 use gyrus_contract::{
-    Aim, ClickCall, ClickKind, DragCall, HeldKey, HoverCall, PressKeyCall, ScrollCall,
-    ScrollDirection, Starts, ToolOutput,
+    Aim, ClickCall, ClickKind, DragCall, HoverCall, PressKeyCall, ScrollCall, ScrollDirection,
+    Starts, ToolOutput,
 };
 
 use super::{DesktopAction, Doing, elsewhere, told, unconfirmed, unknown};
@@ -16,7 +16,7 @@ use crate::{
         pointer::{Button, Point},
         session::Session,
     },
-    input::{Chord, MODIFIERS, Target},
+    input::{Chord, Target, held_bits},
     tools::action::Failure,
 };
 
@@ -56,7 +56,7 @@ impl DesktopAction for ClickCall {
         };
         let target = Target::of(self.on, self.at);
         let (spot, standing) = doing.approach(target, click_starts(self.kind)).await?;
-        let held = self.with.iter().fold(0, |held, key| held | bit_of(*key));
+        let held = held_bits(&self.with);
         doing.press(&spot, (button, count), held).await?;
         let effects = doing.session.effects(&standing).await?;
         let done = format!("{verb} {} {}", spot.id(), spot.words());
@@ -330,16 +330,5 @@ impl Doing<'_> {
             "refused: {} does not take the keyboard; it is at {at}",
             spot.words()
         )))
-    }
-}
-
-/// Returns the bit of a key that is held.
-fn bit_of(key: HeldKey) -> u32 {
-    let [alt, control, meta, shift] = MODIFIERS.map(|(.., bit)| bit);
-    match key {
-        HeldKey::Shift => shift,
-        HeldKey::Control => control,
-        HeldKey::Alt => alt,
-        HeldKey::Meta => meta,
     }
 }

@@ -117,7 +117,7 @@ fn redactor() -> Arc<Redactor> {
 }
 
 fn scenario(config: CognitiveConfig, script: Script) -> Scenario {
-    let name = config.strategy().loop_name();
+    let name = config.strategy.loop_name();
     Scenario::new(name, script).configured(serde_json::to_value(config).unwrap())
 }
 
@@ -484,7 +484,10 @@ async fn what_does_not_help_is_told_left_and_then_a_person_is_told() {
             acts(json!([{"do": "open_url", "url": FRONT}]))
         }
     });
-    let config = CognitiveConfig::reactive().with_perception(PerceptionMode::Tree);
+    let config = CognitiveConfig {
+        perception: PerceptionMode::Tree,
+        ..CognitiveConfig::reactive()
+    };
     let desk = Desk::new(&scenario(config, script), Web::after(&[], "one"));
     let ended = desk.start().await;
     let what = stuck(&ended.ending);
@@ -769,9 +772,10 @@ impl Router for Blind {
 
 #[tokio::test]
 async fn whoever_sees_no_pictures_is_shown_the_tree_alone() {
-    let config = CognitiveConfig::reactive()
-        .with_start_url(FRONT)
-        .with_perception(PerceptionMode::Vision);
+    let config = CognitiveConfig {
+        perception: PerceptionMode::Vision,
+        ..CognitiveConfig::reactive().with_start_url(FRONT)
+    };
     let scenario = scenario(config, Script::rule(shopper));
     let mut desk = Desk::new(&scenario, Web::after(&[], "one"));
     let eyes = Arc::new(desk.web.clone());
@@ -803,9 +807,10 @@ fn presses_natively(prompt: &Prompt) -> Turn {
 
 #[tokio::test]
 async fn what_a_provider_wants_confirmed_is_not_done_without_a_yes() {
-    let config = CognitiveConfig::reactive()
-        .with_start_url(FRONT)
-        .with_perception(PerceptionMode::Vision);
+    let config = CognitiveConfig {
+        perception: PerceptionMode::Vision,
+        ..CognitiveConfig::reactive().with_start_url(FRONT)
+    };
     let mut scenario = scenario(config, Script::rule(presses_natively));
     scenario.new.on_ask = OnAsk::Deny;
     let desk = Desk::new(&scenario, Web::after(&[], "one"));
