@@ -13,8 +13,8 @@ use crate::{licences, programs, repository, tidy};
 /// The tests that are run.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Scope {
-    /// What a contributor waits for: no desktops, no fleets, no long work in browsers. The filter is in
-    /// `.config/nextest.toml`.
+    /// All but desktops, fleets and long work in browsers, by the filter in `.config/nextest.toml`: as
+    /// long as a contributor waits.
     Default,
     All,
 }

@@ -84,8 +84,6 @@ pub(crate) struct Drive<'a> {
     pub(crate) screen: Option<RunScreen>,
     /// The id that ties the run to what caused it.
     pub(crate) correlation: Option<String>,
-    /// Gets what a person types for later, where they can type while the run works.
-    pub(crate) typed_ahead: Option<TypedAhead>,
 }
 
 impl Drive<'_> {
@@ -101,6 +99,15 @@ impl Drive<'_> {
 
     /// Drives the run to its end, or to where it parks.
     pub(crate) async fn drive(self, ready: Ready) -> Result<Code, Failure> {
+        self.drive_typed(ready, None).await
+    }
+
+    /// As [`Self::drive`], while a person can type; `ahead` gets the lines that are for later.
+    pub(crate) async fn drive_typed(
+        self,
+        ready: Ready,
+        ahead: Option<TypedAhead>,
+    ) -> Result<Code, Failure> {
         let run = ready.id();
         let gyrus = self.gyrus;
         let answer_file = self.output.answer_file.clone();
@@ -124,7 +131,8 @@ impl Drive<'_> {
         let correlation = self.correlation.clone();
         let beside = Beside::begin(gyrus, &store, &ready, (screen, correlation, teaches))?;
         let spent = ready.spent();
-        let watching = self.watch(run, reader.clone(), first_here, painter, spent)?;
+        let (seen, shown) = ((run, reader.clone(), first_here), (painter, spent, ahead));
+        let watching = self.watch(seen, shown)?;
         let done = ready.drive().await;
         let until = match &done {
             Ok(_) => Until::Entry(reader.end()?),
@@ -150,11 +158,8 @@ impl Drive<'_> {
 
     fn watch(
         self,
-        run: RunId,
-        reader: Reader,
-        from: u64,
-        painter: Painter,
-        spent: Spent,
+        (run, reader, from): (RunId, Reader, u64),
+        (painter, spent, ahead): (Painter, Spent, Option<TypedAhead>),
     ) -> Result<Watching, Failure> {
         let mut trace = self.trace;
         if let Some(trace) = &mut trace {
@@ -175,13 +180,11 @@ impl Drive<'_> {
             let here = terminal::can_ask()
                 .then(|| terminal::person(self.gyrus.environment.user.as_deref(), "console"));
             let console = Console::new(self.store.clone(), run, painter, self.on_ask, here);
-            let can_type = self.typed_ahead.is_some();
             let at_terminal = std::io::stderr().is_terminal() && !self.gyrus.environment.dumb;
-            let ahead = self.typed_ahead.unwrap_or_default();
-            Person::Console(Box::new(match (at_terminal, can_type) {
-                (true, true) => console.with_status(spent).with_typing(ahead),
-                (true, false) => console.with_status(spent),
-                (false, _) => console,
+            Person::Console(Box::new(match ahead {
+                Some(ahead) if at_terminal => console.with_status(spent).with_typing(ahead),
+                _ if at_terminal => console.with_status(spent),
+                _ => console,
             }))
         };
         // What is asked from here on comes with the entries.

@@ -40,12 +40,12 @@ pub enum Key {
     /// The escape key.
     Escape,
     /// One that changes a line or moves the cursor in it.
-    Edit(Edit),
+    Edit(LineEdit),
 }
 
-/// What a key does to a line.
+/// A change of a line, or of the place of the cursor in it.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Edit {
+pub enum LineEdit {
     /// Inserts characters; a pasted text may have line ends.
     Text(String),
     /// Erases the character before the cursor.
@@ -192,7 +192,7 @@ fn take_keys(held: &mut Vec<u8>) -> Vec<Key> {
         };
         held.drain(..length);
         match (keys.last_mut(), key) {
-            (Some(Key::Edit(Edit::Text(before))), Some(Key::Edit(Edit::Text(text)))) => {
+            (Some(Key::Edit(LineEdit::Text(before))), Some(Key::Edit(LineEdit::Text(text)))) => {
                 before.push_str(&text);
             }
             (_, key) => keys.extend(key),
@@ -206,15 +206,15 @@ fn first(bytes: &[u8]) -> Option<(usize, Option<Key>)> {
     let key = match *bytes.first()? {
         b'\x1b' => return escaped(bytes),
         b'\r' | b'\n' => Key::Enter,
-        0x7f | 0x08 => Key::Edit(Edit::Backspace),
-        0x01 => Key::Edit(Edit::Home),
-        0x02 => Key::Edit(Edit::Left),
-        0x04 => Key::Edit(Edit::Delete),
-        0x05 => Key::Edit(Edit::End),
-        0x06 => Key::Edit(Edit::Right),
-        0x0b => Key::Edit(Edit::EraseAfter),
-        0x15 => Key::Edit(Edit::EraseBefore),
-        0x17 => Key::Edit(Edit::EraseWord),
+        0x7f | 0x08 => Key::Edit(LineEdit::Backspace),
+        0x01 => Key::Edit(LineEdit::Home),
+        0x02 => Key::Edit(LineEdit::Left),
+        0x04 => Key::Edit(LineEdit::Delete),
+        0x05 => Key::Edit(LineEdit::End),
+        0x06 => Key::Edit(LineEdit::Right),
+        0x0b => Key::Edit(LineEdit::EraseAfter),
+        0x15 => Key::Edit(LineEdit::EraseBefore),
+        0x17 => Key::Edit(LineEdit::EraseWord),
         0x00..0x20 => return Some((1, None)),
         _ => return text(bytes),
     };
@@ -225,7 +225,10 @@ fn text(bytes: &[u8]) -> Option<(usize, Option<Key>)> {
     let control = bytes.iter().position(|byte| *byte < 0x20 || *byte == 0x7f);
     let typed = &bytes[..control.unwrap_or(bytes.len())];
     match std::str::from_utf8(typed) {
-        Ok(text) => Some((typed.len(), Some(Key::Edit(Edit::Text(text.to_owned()))))),
+        Ok(text) => Some((
+            typed.len(),
+            Some(Key::Edit(LineEdit::Text(text.to_owned()))),
+        )),
         Err(error) if error.valid_up_to() > 0 => text(&bytes[..error.valid_up_to()]),
         Err(error) => match error.error_len() {
             None if control.is_none() => None,
@@ -239,13 +242,16 @@ fn escaped(bytes: &[u8]) -> Option<(usize, Option<Key>)> {
     let key = match *bytes.get(1)? {
         0 => Key::Escape,
         b'\r' | b'\n' => Key::AltEnter,
-        0x7f | 0x08 => Key::Edit(Edit::EraseWord),
-        b'b' => Key::Edit(Edit::WordLeft),
-        b'f' => Key::Edit(Edit::WordRight),
+        0x7f | 0x08 => Key::Edit(LineEdit::EraseWord),
+        b'b' => Key::Edit(LineEdit::WordLeft),
+        b'f' => Key::Edit(LineEdit::WordRight),
         b'[' if bytes.starts_with(PASTE) => return pasted(bytes),
         b'[' | b'O' => {
-            let is_end = |byte: &u8| (0x40..=0x7e).contains(byte);
+            let is_end = |byte: &u8| *byte < 0x20 || (0x40..=0x7e).contains(byte);
             let end = 2 + bytes[2..].iter().position(is_end)?;
+            if bytes[end] < 0x20 {
+                return Some((end, None));
+            }
             return Some((end + 1, sequence(&bytes[2..=end])));
         }
         // Two of them: the key, and the beginning of another.
@@ -257,13 +263,13 @@ fn escaped(bytes: &[u8]) -> Option<(usize, Option<Key>)> {
 
 fn sequence(bytes: &[u8]) -> Option<Key> {
     Some(match bytes {
-        b"C" => Key::Edit(Edit::Right),
-        b"D" => Key::Edit(Edit::Left),
-        b"H" | b"1~" | b"7~" => Key::Edit(Edit::Home),
-        b"F" | b"4~" | b"8~" => Key::Edit(Edit::End),
-        b"3~" => Key::Edit(Edit::Delete),
-        b"1;5C" | b"1;3C" => Key::Edit(Edit::WordRight),
-        b"1;5D" | b"1;3D" => Key::Edit(Edit::WordLeft),
+        b"C" => Key::Edit(LineEdit::Right),
+        b"D" => Key::Edit(LineEdit::Left),
+        b"H" | b"1~" | b"7~" => Key::Edit(LineEdit::Home),
+        b"F" | b"4~" | b"8~" => Key::Edit(LineEdit::End),
+        b"3~" => Key::Edit(LineEdit::Delete),
+        b"1;5C" | b"1;3C" => Key::Edit(LineEdit::WordRight),
+        b"1;5D" | b"1;3D" => Key::Edit(LineEdit::WordLeft),
         b"13;3u" | b"27;3;13~" => Key::AltEnter,
         _ => return None,
     })
@@ -279,7 +285,7 @@ fn pasted(bytes: &[u8]) -> Option<(usize, Option<Key>)> {
     let is_kept = |c: &char| !c.is_control() || matches!(c, '\n' | '\t');
     let text = text.chars().filter(is_kept).collect();
     let length = PASTE.len() + end + PASTE_ENDS.len();
-    Some((length, Some(Key::Edit(Edit::Text(text)))))
+    Some((length, Some(Key::Edit(LineEdit::Text(text)))))
 }
 
 #[cfg(test)]
@@ -292,7 +298,7 @@ mod tests {
             held.extend_from_slice(piece);
             for key in take_keys(&mut held) {
                 match (keys.last_mut(), key) {
-                    (Some(Key::Edit(Edit::Text(before))), Key::Edit(Edit::Text(text))) => {
+                    (Some(Key::Edit(LineEdit::Text(before))), Key::Edit(LineEdit::Text(text))) => {
                         before.push_str(&text);
                     }
                     (_, key) => keys.push(key),
@@ -305,16 +311,16 @@ mod tests {
     #[test]
     fn bytes_mean_the_same_keys_however_they_arrive() {
         let typed = "grüße, 日本\x1b[D\x1b[1;5C\x1b\r\x7f\x17\x1b[200~two\r\nlines\x07\x1b[201~\x1b[Z\x1bOH\n";
-        let text = |text: &str| Key::Edit(Edit::Text(text.to_owned()));
+        let text = |text: &str| Key::Edit(LineEdit::Text(text.to_owned()));
         let keys = [
             text("grüße, 日本"),
-            Key::Edit(Edit::Left),
-            Key::Edit(Edit::WordRight),
+            Key::Edit(LineEdit::Left),
+            Key::Edit(LineEdit::WordRight),
             Key::AltEnter,
-            Key::Edit(Edit::Backspace),
-            Key::Edit(Edit::EraseWord),
+            Key::Edit(LineEdit::Backspace),
+            Key::Edit(LineEdit::EraseWord),
             text("two\nlines"),
-            Key::Edit(Edit::Home),
+            Key::Edit(LineEdit::Home),
             Key::Enter,
         ];
         assert_eq!(keys_of(&[typed.as_bytes()]), keys);
@@ -336,7 +342,7 @@ mod tests {
             let keys = keys_of(&[bytes]);
             assert_eq!(
                 keys.last(),
-                Some(&Key::Edit(Edit::Text("a".to_owned()))),
+                Some(&Key::Edit(LineEdit::Text("a".to_owned()))),
                 "{bytes:?}"
             );
         }

@@ -108,7 +108,6 @@ impl Fork {
             let forked = kernel.fork(run, self.at, into, changes)?;
             put(&forked_from(run, self.at, &forked.files))?;
             let drive = Drive {
-                typed_ahead: None,
                 gyrus,
                 store,
                 on_ask,

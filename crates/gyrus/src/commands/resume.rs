@@ -160,7 +160,6 @@ impl Resume {
             let kernel = kernels::kernel(&home, store.clone(), ready, live, run_context)?;
             let ready = kernel.take(run, self.how(), changes)?;
             let drive = Drive {
-                typed_ahead: None,
                 gyrus,
                 store,
                 on_ask,

@@ -358,7 +358,6 @@ impl Run {
         let on_ask = new.on_ask;
         let ready = kernel.create(new)?;
         let drive = Drive {
-            typed_ahead: None,
             gyrus,
             store,
             on_ask,

@@ -68,7 +68,7 @@ struct Prompt<'a> {
     last: Option<RunId>,
     /// The runs of the session.
     runs: Vec<RunId>,
-    /// What was typed while a run worked.
+    /// Lines that were typed while a run worked.
     ahead: TypedAhead,
 }
 
@@ -413,9 +413,9 @@ impl Prompt<'_> {
             replies,
             screen: self.screen.clone(),
             correlation: None,
-            typed_ahead: (!self.gyrus.environment.dumb).then(|| self.ahead.clone()),
         };
-        let driven = self.runtime.block_on(drive.drive(ready));
+        let ahead = Some(self.ahead.clone());
+        let driven = self.runtime.block_on(drive.drive_typed(ready, ahead));
         if !matches!(driven, Ok(Code::Reached)) {
             self.ahead.hold_goals();
         }

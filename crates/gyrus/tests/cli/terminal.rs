@@ -20,7 +20,7 @@ pub(crate) struct Terminal {
     child: Child,
     screen: File,
     seen: String,
-    /// What a terminal would show of it.
+    /// A terminal that shows it.
     emulator: vt100::Parser,
 }
 

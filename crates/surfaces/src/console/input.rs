@@ -3,7 +3,7 @@
 use gyrus_text::{one_line, width};
 
 use super::paint::Painter;
-use crate::{keys::Edit, projection::Tone};
+use crate::{keys::LineEdit, projection::Tone};
 
 const PROMPT: &str = "❯ ";
 
@@ -22,49 +22,49 @@ impl InputLine {
     }
 
     /// Changes the text or moves the cursor.
-    pub(super) fn edit(&mut self, key: Edit) {
+    pub(super) fn edit(&mut self, key: LineEdit) {
         let (before, after) = self.text.split_at(self.cursor);
         let to = match &key {
-            Edit::Left | Edit::Backspace => {
+            LineEdit::Left | LineEdit::Backspace => {
                 before.char_indices().next_back().map_or(0, |(at, _)| at)
             }
-            Edit::Right | Edit::Delete => {
+            LineEdit::Right | LineEdit::Delete => {
                 self.cursor + after.chars().next().map_or(0, char::len_utf8)
             }
-            Edit::WordLeft | Edit::EraseWord => {
+            LineEdit::WordLeft | LineEdit::EraseWord => {
                 let words = before.trim_end();
                 let space = words.char_indices().rfind(|(_, c)| c.is_whitespace());
                 space.map_or(0, |(at, c)| at + c.len_utf8())
             }
-            Edit::WordRight => {
+            LineEdit::WordRight => {
                 let words = after.trim_start();
                 let end = words.find(char::is_whitespace).unwrap_or(words.len());
                 self.text.len() - words.len() + end
             }
-            Edit::Home | Edit::EraseBefore => 0,
-            Edit::End | Edit::EraseAfter => self.text.len(),
-            Edit::Text(_) => self.cursor,
+            LineEdit::Home | LineEdit::EraseBefore => 0,
+            LineEdit::End | LineEdit::EraseAfter => self.text.len(),
+            LineEdit::Text(_) => self.cursor,
         };
         let range = to.min(self.cursor)..to.max(self.cursor);
         match key {
-            Edit::Text(text) => {
+            LineEdit::Text(text) => {
                 self.text.insert_str(self.cursor, &text);
                 self.cursor += text.len();
             }
-            Edit::Backspace
-            | Edit::Delete
-            | Edit::EraseWord
-            | Edit::EraseBefore
-            | Edit::EraseAfter => {
+            LineEdit::Backspace
+            | LineEdit::Delete
+            | LineEdit::EraseWord
+            | LineEdit::EraseBefore
+            | LineEdit::EraseAfter => {
                 self.text.drain(range.clone());
                 self.cursor = range.start;
             }
-            Edit::Left
-            | Edit::Right
-            | Edit::WordLeft
-            | Edit::WordRight
-            | Edit::Home
-            | Edit::End => {
+            LineEdit::Left
+            | LineEdit::Right
+            | LineEdit::WordLeft
+            | LineEdit::WordRight
+            | LineEdit::Home
+            | LineEdit::End => {
                 self.cursor = to;
             }
         }
@@ -105,24 +105,24 @@ mod tests {
 
     #[test]
     fn it_edits_as_lines_do() {
-        let text = |text: &str| Edit::Text(text.to_owned());
+        let text = |text: &str| LineEdit::Text(text.to_owned());
         let mut line = InputLine::default();
         for (key, shown, cursor) in [
             (text("one two drei"), "❯ one two drei", 14),
-            (Edit::WordLeft, "❯ one two drei", 10),
-            (Edit::EraseAfter, "❯ one two ", 10),
+            (LineEdit::WordLeft, "❯ one two drei", 10),
+            (LineEdit::EraseAfter, "❯ one two ", 10),
             (text("日"), "❯ one two 日", 12),
-            (Edit::Left, "❯ one two 日", 10),
-            (Edit::Delete, "❯ one two ", 10),
-            (Edit::EraseWord, "❯ one ", 6),
-            (Edit::Home, "❯ one ", 2),
-            (Edit::Left, "❯ one ", 2),
-            (Edit::WordRight, "❯ one ", 5),
+            (LineEdit::Left, "❯ one two 日", 10),
+            (LineEdit::Delete, "❯ one two ", 10),
+            (LineEdit::EraseWord, "❯ one ", 6),
+            (LineEdit::Home, "❯ one ", 2),
+            (LineEdit::Left, "❯ one ", 2),
+            (LineEdit::WordRight, "❯ one ", 5),
             (text("\nx"), "❯ one⏎x ", 7),
-            (Edit::EraseBefore, "❯  ", 2),
-            (Edit::End, "❯  ", 3),
+            (LineEdit::EraseBefore, "❯  ", 2),
+            (LineEdit::End, "❯  ", 3),
             (text("0123456789ABCDEFGHIJ"), "❯ 456789ABCDEFGHIJ", 18),
-            (Edit::Home, "❯  0123456789ABCDEF", 2),
+            (LineEdit::Home, "❯  0123456789ABCDEF", 2),
         ] {
             line.edit(key.clone());
             let (text, at) = line.shown(&Painter::plain(20), "");

@@ -76,7 +76,7 @@ pub struct Console {
     asking: bool,
     /// Status of the run, for the line at the bottom; only at a terminal.
     status: Option<Status>,
-    /// What the person types below everything, if they can while the run works.
+    /// The line in which the person types below everything, if they can while the run works.
     typing: Option<Typing>,
     /// Text that its models are streaming.
     speech: Speech,

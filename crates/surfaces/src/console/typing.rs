@@ -1,4 +1,4 @@
-//! What a person types while a run works: words for the run, answers to its cards, and goals for later.
+//! Reading a person who types while a run works: words for the run, answers to its cards, and goals for later.
 
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
@@ -8,7 +8,7 @@ use gyrus_text::{clip, one_line};
 use super::{bottom::put, input::InputLine, paint::Painter};
 use crate::{
     error::SurfaceError,
-    keys::{Edit, Key},
+    keys::{Key, LineEdit},
     projection::Tone,
 };
 
@@ -21,7 +21,7 @@ const ANSWERS: &str = "your answer · Alt-Enter: the next goal · Esc interrupts
 /// Goals that are shown of those that wait.
 const SHOWN_GOALS: usize = 3;
 
-/// What was typed while a run worked and is for whoever reads the terminal next.
+/// Lines that were typed while a run worked, for whoever reads the terminal next.
 #[derive(Debug, Default, Clone)]
 pub struct TypedAhead(Arc<Mutex<Ahead>>);
 
@@ -69,7 +69,7 @@ pub(super) enum Entered {
 /// The line of a run's terminal, and what became of the lines before.
 pub(super) struct Typing {
     line: InputLine,
-    /// What was being typed when a card came. It is no part of an answer.
+    /// The line that was begun when a card came. It is no part of an answer.
     aside: Option<InputLine>,
     ahead: TypedAhead,
     /// Messages that the run has not read: id and text.
@@ -81,7 +81,7 @@ pub(super) struct Typing {
 impl Typing {
     pub(super) fn new(ahead: TypedAhead) -> Self {
         let mut line = InputLine::default();
-        line.edit(Edit::Text(ahead.begun_line()));
+        line.edit(LineEdit::Text(ahead.begun_line()));
         Self {
             line,
             aside: None,
