@@ -355,7 +355,7 @@ fn header(ready: &Ready, reader: &Reader, painter: &Painter) -> String {
     painted.collect()
 }
 
-/// Returns why the run has its loop, if nobody named it and it is not the one of most goals.
+/// Returns why the run has its loop, if nobody named it and it is not as for most goals.
 fn loop_choice(started: &RunStarted) -> Option<String> {
     let (config, name) = (&started.loop_config, &started.cognitive_loop);
     let because = config["because"].as_str()?;
@@ -364,7 +364,7 @@ fn loop_choice(started: &RunStarted) -> Option<String> {
             "thinks as `{name}`, because {because} (--loop auto)"
         ));
     };
-    if *name == gyrus_loops::Strategy::React.loop_name() {
+    if *name == gyrus_loops::Strategy::React.loop_name() && intent == "multi-step" {
         return None;
     }
     let steps = started.settings.limits.steps;

@@ -79,7 +79,8 @@ pub(super) const WORDS: [(&str, &str, &str); 15] = [
 pub(super) fn help(columns: Option<usize>) -> String {
     let mut text = String::from(
         "A line is a goal; `\\` at its end goes on in the next line. @PATH gives it a file or a \
-         picture. While a run works, Ctrl-C lets it finish what it is doing, twice cuts it off. \
+         picture. While a run works, what is typed is told to it before its next step; with Alt-Enter \
+         it is the next goal. Escape or Ctrl-C lets the run finish what it is doing, twice cuts it off. \
          Every run knows what the ones before it said and saw. /SERVER:PROMPT begins with a prompt \
          of a server; words like NAME=VALUE after it are its arguments, others the goal.\n",
     );

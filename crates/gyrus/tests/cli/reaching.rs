@@ -29,6 +29,7 @@ fn the_work_is_done_and_shown() {
       [exit code 0]
       [created: ledger.txt]
     • Done.
+    → says that it is done
     ■ reached, as the model claims · 3 steps · [n] tokens · [time]
     ");
 

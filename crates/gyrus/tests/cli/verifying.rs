@@ -78,7 +78,7 @@ fn what_fails_goes_back_and_what_holds_makes_it_checked() {
         ])
         .exits(0)
         .says("reached: the checks passed")
-        .says("Now it is.");
+        .says("says that it is done");
     let checks: Vec<_> = noted(&world, "verification.check")
         .iter()
         .map(|check| check["passed"].as_bool().unwrap())
@@ -106,7 +106,7 @@ calls = [{ tool = "finish", arguments = { reached = true, answer = "Now it is." 
     world
         .run(&["--check", "file:out.txt contains in time"])
         .exits(0)
-        .says("Now it is.");
+        .says("says that it is done");
 }
 
 #[test]

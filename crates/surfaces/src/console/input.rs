@@ -121,7 +121,7 @@ mod tests {
             (text("\nx"), "❯ one⏎x ", 7),
             (LineEdit::EraseBefore, "❯  ", 2),
             (LineEdit::End, "❯  ", 3),
-            (text("0123456789ABCDEFGHIJ"), "❯ 456789ABCDEFGHIJ", 18),
+            (text("0123456789ABCDEFGHIJ"), "❯ 3456789ABCDEFGHIJ", 19),
             (LineEdit::Home, "❯  0123456789ABCDEF", 2),
         ] {
             line.edit(key.clone());

@@ -47,7 +47,7 @@ use crate::{
     keys::Key,
     live_replies::ReplyPiece,
     output,
-    projection::{Happening, Projection, Subject, TextForm, Tone, Weight, is_patch},
+    projection::{Happening, HappeningPart, Projection, Subject, TextForm, Tone, Weight, is_patch},
     speech::{Speech, Spoken, SpokenKind},
     terminal,
 };
@@ -214,23 +214,35 @@ impl Console {
                 self.speaks(run, &spoken)?;
             }
         }
-        if happening.subject == Subject::Call && happening.headline == FINISH && run == self.run {
-            // The end of the run says it.
+        let is_own = run == self.run;
+        let is_claim = is_own && happening.subject == Subject::Call && happening.headline == FINISH;
+        if is_claim {
             self.claim.clone_from(&happening.effect);
         }
-        let is_claim = run == self.run
+        let is_recorded = is_own
+            && matches!(happening.subject, Subject::Result { .. })
             && happening.tone != Tone::Bad
-            && matches!(happening.subject, Subject::Call | Subject::Result { .. })
             && self.claim.is_some()
             && happening.effect == self.claim;
         let is_hidden = is_gathered
-            || is_claim
+            || is_recorded
             || happening.weight == Weight::Detail
             || self.speech.was_shown(run, happening.subject);
         if is_hidden {
             return Ok(());
         }
         let mut line = Line::from(happening);
+        if is_claim {
+            // Its answer is shown at the end, if it becomes one.
+            let gives_up = |part: &HappeningPart| matches!(part, HappeningPart::Arguments(all) if all["reached"] == false);
+            let gives_up = happening.parts.iter().any(gives_up);
+            line.text = if gives_up {
+                "gives up"
+            } else {
+                "says that it is done"
+            }
+            .to_owned();
+        }
         if line.patch.is_some() && happening.text(TextForm::Output).is_none() {
             self.proposed = Some((run, line));
             return Ok(());
