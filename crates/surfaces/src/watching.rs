@@ -250,6 +250,7 @@ impl Watcher {
         clear_status()?;
         let editor = self.views.editor.as_deref();
         let came = task::block_in_place(|| card_editor::in_editor(&card, editor));
+        console.show_status()?;
         console.edited(came)?;
         self.read_terminal_if_asking()
     }

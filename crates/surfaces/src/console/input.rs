@@ -82,19 +82,16 @@ impl InputLine {
         }
         let (before, after) = self.text.split_at(self.cursor);
         let (before, after) = (one_line(before), one_line(after));
-        let mut start = 0;
-        while width(&before[start..]) > columns {
-            start += before[start..].chars().next().map_or(1, char::len_utf8);
-        }
-        let mut line = before[start..].to_owned();
-        let cursor = width(PROMPT) + width(&line);
-        for c in after.chars() {
-            line.push(c);
-            if width(&line) > columns {
-                line.pop();
-                break;
-            }
-        }
+        let mut used = 0;
+        let mut fits = |(at, c): (usize, char)| {
+            used += width(c.encode_utf8(&mut [0; 4]));
+            (used <= columns).then_some((at, c))
+        };
+        let start = before.char_indices().rev().map_while(&mut fits).last();
+        let end = after.char_indices().map_while(&mut fits).last();
+        let before = start.map_or("", |(at, _)| &before[at..]);
+        let after = end.map_or("", |(at, c)| &after[..at + c.len_utf8()]);
+        let (line, cursor) = (format!("{before}{after}"), width(PROMPT) + width(before));
         (format!("{prompt}{line}"), cursor)
     }
 }

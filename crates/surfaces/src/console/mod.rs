@@ -40,7 +40,7 @@ use self::{
     status::Status,
     typing::{Entered, Typing},
 };
-use gyrus_text::one_line;
+use gyrus_text::{clip, one_line};
 
 use crate::{
     error::SurfaceError,
@@ -436,7 +436,8 @@ impl Console {
             }
             Some(Entered::Steer(text)) => {
                 let id = time_ordered_uuid().to_string();
-                let said = format!("❯ {} (told before the next step)", one_line(&text));
+                let shown = clip(&one_line(&text), self.painter.columns * 2);
+                let said = format!("❯ {shown} (told before the next step)");
                 typing.sent(id.clone(), text.clone());
                 let body = MessageBody::steer(text);
                 approvals::send_as(&self.store, self.run, &id, person.clone(), body)?;
