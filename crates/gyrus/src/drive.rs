@@ -31,7 +31,7 @@ use crate::{
 };
 use gyrus_surfaces::{
     console::Painter,
-    console::{Console, TypedAhead, put},
+    console::{Console, LineQueue, put},
     keys,
     notify::Notifier,
     output,
@@ -99,14 +99,14 @@ impl Drive<'_> {
 
     /// Drives the run to its end, or to where it parks.
     pub(crate) async fn drive(self, ready: Ready) -> Result<Code, Failure> {
-        self.drive_typed(ready, None).await
+        self.drive_with_input(ready, None).await
     }
 
     /// As [`Self::drive`], while a person can type; `ahead` gets the lines that are for later.
-    pub(crate) async fn drive_typed(
+    pub(crate) async fn drive_with_input(
         self,
         ready: Ready,
-        ahead: Option<TypedAhead>,
+        ahead: Option<LineQueue>,
     ) -> Result<Code, Failure> {
         let run = ready.id();
         let gyrus = self.gyrus;
@@ -131,8 +131,7 @@ impl Drive<'_> {
         let correlation = self.correlation.clone();
         let beside = Beside::begin(gyrus, &store, &ready, (screen, correlation, teaches))?;
         let spent = ready.spent();
-        let (seen, shown) = ((run, reader.clone(), first_here), (painter, spent, ahead));
-        let watching = self.watch(seen, shown)?;
+        let watching = self.watch(run, reader.clone(), first_here, painter, spent, ahead)?;
         let done = ready.drive().await;
         let until = match &done {
             Ok(_) => Until::Entry(reader.end()?),
@@ -158,8 +157,12 @@ impl Drive<'_> {
 
     fn watch(
         self,
-        (run, reader, from): (RunId, Reader, u64),
-        (painter, spent, ahead): (Painter, Spent, Option<TypedAhead>),
+        run: RunId,
+        reader: Reader,
+        from: u64,
+        painter: Painter,
+        spent: Spent,
+        ahead: Option<LineQueue>,
     ) -> Result<Watching, Failure> {
         let mut trace = self.trace;
         if let Some(trace) = &mut trace {
@@ -182,7 +185,7 @@ impl Drive<'_> {
             let console = Console::new(self.store.clone(), run, painter, self.on_ask, here);
             let at_terminal = std::io::stderr().is_terminal() && !self.gyrus.environment.dumb;
             Person::Console(Box::new(match ahead {
-                Some(ahead) if at_terminal => console.with_status(spent).with_typing(ahead),
+                Some(ahead) if at_terminal => console.with_status(spent).with_input_area(ahead),
                 _ if at_terminal => console.with_status(spent),
                 _ => console,
             }))

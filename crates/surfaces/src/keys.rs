@@ -77,13 +77,13 @@ static BEFORE: Mutex<Option<Termios>> = Mutex::new(None);
 
 /// Reads keys until it is dropped, which gives the terminal its modes back and leaves what is typed
 /// afterwards to whoever reads next.
-pub struct KeyReading {
+pub struct KeyReader {
     /// Closing it wakes the thread.
     stop: Option<OwnedFd>,
     thread: Option<JoinHandle<()>>,
 }
 
-impl Drop for KeyReading {
+impl Drop for KeyReader {
     fn drop(&mut self) {
         self.stop = None;
         // What it has read is sent then, and not lost between two readers.
@@ -96,9 +96,9 @@ impl Drop for KeyReading {
 ///
 /// # Errors
 /// Its modes cannot be set, or no thread can be started.
-pub fn read_keys(sender: UnboundedSender<Key>) -> io::Result<KeyReading> {
+pub fn read_keys(sender: UnboundedSender<Key>) -> io::Result<KeyReader> {
     let (stopped, stop) = pipe_with(PipeFlags::CLOEXEC)?;
-    let mut reading = KeyReading {
+    let mut reading = KeyReader {
         stop: Some(stop),
         thread: None,
     };
@@ -191,12 +191,7 @@ fn take_keys(held: &mut Vec<u8>) -> Vec<Key> {
             return keys;
         };
         held.drain(..length);
-        match (keys.last_mut(), key) {
-            (Some(Key::Edit(LineEdit::Text(before))), Some(Key::Edit(LineEdit::Text(text)))) => {
-                before.push_str(&text);
-            }
-            (_, key) => keys.extend(key),
-        }
+        keys.extend(key);
     }
 }
 

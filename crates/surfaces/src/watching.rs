@@ -18,7 +18,7 @@ use crate::{
     console::{Console, clear_status},
     error::SurfaceError,
     json,
-    keys::{self, Key, KeyReading},
+    keys::{self, Key, KeyReader},
     notify::Notifier,
     output,
     terminal::{self, Reading, Typed},
@@ -113,9 +113,12 @@ impl Watching {
     pub async fn finish(self, until: Until) -> Result<(), SurfaceError> {
         // A watcher that failed is gone already and says so.
         let _ = self.finish.send(until);
-        self.task
-            .await
+        let watched = self.task.await;
+        // Also where it failed: whoever writes next has the terminal to themselves.
+        let cleared = clear_status();
+        watched
             .unwrap_or_else(|error| Err(SurfaceError::Watcher(error)))
+            .and(cleared)
     }
 }
 
@@ -129,7 +132,7 @@ struct Watcher {
     terminal: Option<Reading>,
     typing: mpsc::UnboundedSender<Key>,
     /// Keys of the terminal, where a person can type all the time.
-    keys: Option<KeyReading>,
+    keys: Option<KeyReader>,
     until: Option<Until>,
     /// The last entry of the run that was shown.
     shown: u64,
@@ -183,7 +186,7 @@ impl Watcher {
                     self.event(Event::Key(key))?;
                 }
                 self.views.notifier.finish().await;
-                return clear_status();
+                return Ok(());
             }
         }
     }
@@ -289,7 +292,7 @@ impl Watcher {
         let Person::Console(console) = &self.views.person else {
             return Ok(());
         };
-        if console.has_typing() {
+        if console.has_input_area() {
             if self.keys.is_none() {
                 self.keys = Some(keys::read_keys(self.typing.clone())?);
             }

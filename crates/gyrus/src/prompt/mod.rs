@@ -39,7 +39,7 @@ use crate::{
     which_loop::{self, LoopSubject},
 };
 use gyrus_surfaces::{
-    console::{Painter, TypedAhead, put},
+    console::{LineQueue, Painter, put},
     output,
     projection::Tone,
     watching::{LiveReplies, live_replies},
@@ -69,7 +69,7 @@ struct Prompt<'a> {
     /// The runs of the session.
     runs: Vec<RunId>,
     /// Lines that were typed while a run worked.
-    ahead: TypedAhead,
+    ahead: LineQueue,
 }
 
 /// Reads goals until there are no more.
@@ -99,7 +99,7 @@ pub(crate) fn open(gyrus: &Gyrus, flags: RunFlags) -> Result<Code, Failure> {
         context: Vec::new(),
         last: None,
         runs: Vec::new(),
-        ahead: TypedAhead::default(),
+        ahead: LineQueue::default(),
     };
     put(&prompt.greeting())?;
     prompt.flags.approvals.announce()?;
@@ -415,7 +415,7 @@ impl Prompt<'_> {
             correlation: None,
         };
         let ahead = Some(self.ahead.clone());
-        let driven = self.runtime.block_on(drive.drive_typed(ready, ahead));
+        let driven = self.runtime.block_on(drive.drive_with_input(ready, ahead));
         if !matches!(driven, Ok(Code::Reached)) {
             self.ahead.hold_goals();
         }

@@ -42,7 +42,7 @@ fn bottom() -> MutexGuard<'static, Bottom> {
 }
 
 impl Bottom {
-    /// Returns what takes the lines away, and leaves the cursor behind the last text.
+    /// Returns the sequence that takes the lines away, and leaves the cursor behind the last text.
     fn hide(&mut self) -> String {
         if !std::mem::take(&mut self.is_shown) {
             return String::new();
@@ -60,35 +60,31 @@ impl Bottom {
         out
     }
 
-    /// Returns what ends a row.
-    fn end_row(&mut self) -> &'static str {
-        match self.row.take() {
+    /// Returns the sequence to the line below the row that is open, if one is.
+    fn below_row(&self) -> &'static str {
+        match &self.row {
             None => "",
             Some(row) if row.colour.is_empty() => "\n",
             Some(_) => "\x1b[0m\n",
         }
     }
 
-    /// Returns what puts the lines below the text.
+    /// Returns the sequence that puts the lines below the text.
     fn show(&mut self) -> String {
         if self.lines.is_empty() {
             return String::new();
         }
         self.is_shown = true;
-        let above = match &self.row {
-            None => "",
-            Some(row) if row.colour.is_empty() => "\n",
-            Some(_) => "\x1b[0m\n",
-        };
         let cursor = self.cursor.map(|column| format!("\r\x1b[{column}C"));
         format!(
-            "{above}{}{}",
+            "{}{}{}",
+            self.below_row(),
             self.lines.join("\n"),
             cursor.unwrap_or_default()
         )
     }
 
-    /// Returns what shows the lines again, if a person types there.
+    /// Returns the sequence that shows the lines again, if a person types there.
     fn show_again(&mut self) -> String {
         match self.cursor {
             Some(_) => self.show(),
@@ -105,7 +101,8 @@ pub fn put(text: &str) -> Result<(), SurfaceError> {
     let mut bottom = bottom();
     let mut stream = io::stderr().lock();
     let mut out = bottom.hide();
-    out.push_str(bottom.end_row());
+    out.push_str(bottom.below_row());
+    bottom.row = None;
     let text = output::wrapped(text, output::columns_of(&stream));
     out.push_str(&output::fit(&text));
     if bottom.cursor.is_some() && !text.is_empty() && !text.ends_with('\n') {

@@ -10,7 +10,7 @@ mod input;
 mod line;
 mod paint;
 mod status;
-mod typing;
+mod input_area;
 
 use std::{
     collections::{BTreeMap, BTreeSet, VecDeque},
@@ -31,14 +31,14 @@ pub(crate) use self::paint::STYLES;
 pub use self::{
     bottom::{clear_status, put, put_status},
     card::lines as card_lines,
+    input_area::LineQueue,
     line::Line,
     paint::Painter,
-    typing::TypedAhead,
 };
 use self::{
     bottom::{has_open_row, put_below, put_more},
+    input_area::{InputArea, PersonLine},
     status::Status,
-    typing::{Entered, Typing},
 };
 use gyrus_text::{clip, one_line};
 
@@ -77,7 +77,7 @@ pub struct Console {
     /// Status of the run, for the line at the bottom; only at a terminal.
     status: Option<Status>,
     /// The line in which the person types below everything, if they can while the run works.
-    typing: Option<Typing>,
+    input_area: Option<InputArea>,
     /// Text that its models are streaming.
     speech: Speech,
     /// The row in which a model is speaking.
@@ -111,7 +111,7 @@ impl Console {
             open: VecDeque::new(),
             asking: false,
             status: None,
-            typing: None,
+            input_area: None,
             speech: Speech::default(),
             row: None,
             projections: BTreeMap::new(),
@@ -130,22 +130,22 @@ impl Console {
 
     /// With a line below everything in which the person types while the run works. `ahead` gets what is
     /// for later.
-    pub fn with_typing(mut self, ahead: TypedAhead) -> Self {
+    pub fn with_input_area(mut self, ahead: LineQueue) -> Self {
         if self.person.is_some() && self.status.is_some() {
-            self.typing = Some(Typing::new(ahead));
+            self.input_area = Some(InputArea::new(ahead));
             self.fit_columns();
         }
         self
     }
 
     /// Whether keys are wanted, one by one.
-    pub fn has_typing(&self) -> bool {
-        self.typing.is_some()
+    pub fn has_input_area(&self) -> bool {
+        self.input_area.is_some()
     }
 
     /// Whether something at the bottom changes by itself.
     pub fn has_status(&self) -> bool {
-        self.status.is_some() && (!self.asking || self.has_typing())
+        self.status.is_some() && (!self.asking || self.has_input_area())
     }
 
     /// Whether a line from the terminal is wanted.
@@ -175,14 +175,15 @@ impl Console {
         }
         match parsed {
             Some(Entry::Steered(steered)) => {
-                if let Some(typing) = &mut self.typing {
-                    typing.was_read(&steered);
+                if let Some(input_area) = &mut self.input_area {
+                    input_area.was_read(&steered);
                 }
                 Ok(())
             }
-            Some(Entry::RunEnded(_)) if run == self.run => {
-                self.typing.as_mut().map_or(Ok(()), Typing::run_ended)
-            }
+            Some(Entry::RunEnded(_)) if run == self.run => self
+                .input_area
+                .as_mut()
+                .map_or(Ok(()), InputArea::run_ended),
             Some(Entry::ApprovalAsked(asked)) => {
                 self.proposed.take_if(|(of, _)| *of == run);
                 if asked
@@ -316,8 +317,8 @@ impl Console {
     fn ask(&mut self) -> Result<(), SurfaceError> {
         let Some(open) = self.open.front() else {
             self.asking = false;
-            if let Some(typing) = &mut self.typing {
-                typing.take_up_again();
+            if let Some(input_area) = &mut self.input_area {
+                input_area.take_up_again();
             }
             return Ok(());
         };
@@ -331,8 +332,8 @@ impl Console {
             text.push_str(choices(&open.card));
             self.end_question()?;
             ring()?;
-            match &mut self.typing {
-                Some(typing) => typing.set_aside(),
+            match &mut self.input_area {
+                Some(input_area) => input_area.set_aside(),
                 None => terminal::forget_what_was_typed(),
             }
             self.asking = true;
@@ -400,7 +401,7 @@ impl Console {
     fn fit_columns(&mut self) {
         if let Some(columns) = output::columns_of(&io::stderr()) {
             // Behind a character in the last column a cursor cannot be put.
-            let columns = columns - usize::from(self.has_typing());
+            let columns = columns - usize::from(self.has_input_area());
             self.painter = self.painter.with_columns(columns);
         }
     }
@@ -408,10 +409,10 @@ impl Console {
     /// Paints the line at the bottom anew.
     pub fn show_status(&mut self) -> Result<(), SurfaceError> {
         self.fit_columns();
-        if let Some(typing) = &self.typing {
-            let mut lines = typing.goals(&self.painter);
+        if let Some(input_area) = &self.input_area {
+            let mut lines = input_area.goals(&self.painter);
             lines.extend(self.status.iter().map(|status| status.line(&self.painter)));
-            let (line, cursor) = typing.line(&self.painter, self.asking);
+            let (line, cursor) = input_area.line(&self.painter, self.asking);
             lines.push(line);
             return put_below(lines, Some(cursor));
         }
@@ -425,20 +426,20 @@ impl Console {
 
     /// A key was pressed. Returns a line that is meant for the card.
     pub fn key(&mut self, key: Key) -> Result<Option<String>, SurfaceError> {
-        let (Some(typing), Some(person)) = (&mut self.typing, &self.person) else {
+        let (Some(input_area), Some(person)) = (&mut self.input_area, &self.person) else {
             return Ok(None);
         };
-        let line = match typing.key(key, self.asking) {
+        let line = match input_area.key(key, self.asking) {
             None => None,
-            Some(Entered::Answer(line)) => {
+            Some(PersonLine::Answer(line)) => {
                 put(&format!("❯ {}\n", one_line(&line)))?;
                 Some(line)
             }
-            Some(Entered::Steer(text)) => {
+            Some(PersonLine::Steer(text)) => {
                 let id = time_ordered_uuid().to_string();
                 let shown = clip(&one_line(&text), self.painter.columns * 2);
                 let said = format!("❯ {shown} (told before the next step)");
-                typing.sent(id.clone(), text.clone());
+                input_area.sent(id.clone(), text.clone());
                 let body = MessageBody::steer(text);
                 approvals::send_as(&self.store, self.run, &id, person.clone(), body)?;
                 put(&format!("{}\n", self.painter.paint(Tone::Ask, &said)))?;
@@ -513,7 +514,7 @@ impl Console {
     }
 
     fn end_question(&mut self) -> Result<(), SurfaceError> {
-        if self.has_typing() {
+        if self.has_input_area() {
             // The card stays open, and no cursor stands behind it.
             return Ok(());
         }

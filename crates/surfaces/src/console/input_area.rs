@@ -13,26 +13,26 @@ use crate::{
 };
 
 /// Shown while nothing is typed.
-const TELLS: &str = "Enter tells the run · Alt-Enter: the next goal · Esc interrupts";
+const STEER_HINT: &str = "Enter tells the run · Alt-Enter: the next goal · Esc interrupts";
 
 /// The same while a card is open.
-const ANSWERS: &str = "your answer · Alt-Enter: the next goal · Esc interrupts";
+const ANSWER_HINT: &str = "your answer · Alt-Enter: the next goal · Esc interrupts";
 
 /// Goals that are shown of those that wait.
 const SHOWN_GOALS: usize = 3;
 
 /// Lines that were typed while a run worked, for whoever reads the terminal next.
 #[derive(Debug, Default, Clone)]
-pub struct TypedAhead(Arc<Mutex<Ahead>>);
+pub struct LineQueue(Arc<Mutex<QueuedLines>>);
 
 #[derive(Debug, Default)]
-struct Ahead {
+struct QueuedLines {
     goals: Vec<String>,
     begun: String,
 }
 
-impl TypedAhead {
-    fn lock(&self) -> MutexGuard<'_, Ahead> {
+impl LineQueue {
+    fn lock(&self) -> MutexGuard<'_, QueuedLines> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
@@ -59,7 +59,7 @@ impl TypedAhead {
 }
 
 /// A line that is complete.
-pub(super) enum Entered {
+pub(super) enum PersonLine {
     /// To the card that is open.
     Answer(String),
     /// For the run.
@@ -67,19 +67,19 @@ pub(super) enum Entered {
 }
 
 /// The line of a run's terminal, and what became of the lines before.
-pub(super) struct Typing {
+pub(super) struct InputArea {
     line: InputLine,
     /// The line that was begun when a card came. It is no part of an answer.
     aside: Option<InputLine>,
-    ahead: TypedAhead,
+    ahead: LineQueue,
     /// Messages that the run has not read: id and text.
     unread: Vec<(String, String)>,
     /// The run will read nothing more.
     is_over: bool,
 }
 
-impl Typing {
-    pub(super) fn new(ahead: TypedAhead) -> Self {
+impl InputArea {
+    pub(super) fn new(ahead: LineQueue) -> Self {
         let mut line = InputLine::default();
         line.edit(LineEdit::Text(ahead.begun_line()));
         Self {
@@ -92,7 +92,7 @@ impl Typing {
     }
 
     /// A key was pressed. What begins with a slash is for the prompt and waits, as goals do.
-    pub(super) fn key(&mut self, key: Key, is_asked: bool) -> Option<Entered> {
+    pub(super) fn key(&mut self, key: Key, is_asked: bool) -> Option<PersonLine> {
         match key {
             Key::Enter | Key::AltEnter => {
                 let text = self.line.take();
@@ -101,13 +101,13 @@ impl Typing {
                     return None;
                 }
                 if is_asked && key == Key::Enter {
-                    return Some(Entered::Answer(text));
+                    return Some(PersonLine::Answer(text));
                 }
                 if is_later {
                     self.ahead.lock().goals.push(text);
                     return None;
                 }
-                return Some(Entered::Steer(text));
+                return Some(PersonLine::Steer(text));
             }
             Key::Escape => {
                 // As Ctrl-C: whoever drives the run counts them.
@@ -171,11 +171,11 @@ impl Typing {
     /// Returns the line, and the column of the cursor in it.
     pub(super) fn line(&self, painter: &Painter, is_asked: bool) -> (String, usize) {
         self.line
-            .shown(painter, if is_asked { ANSWERS } else { TELLS })
+            .shown(painter, if is_asked { ANSWER_HINT } else { STEER_HINT })
     }
 }
 
-impl Drop for Typing {
+impl Drop for InputArea {
     fn drop(&mut self) {
         self.take_up_again();
         self.ahead.lock().begun = self.line.take();
