@@ -41,5 +41,5 @@ pub use self::{
     page::{ConfirmedField, ConfirmedForm, Forms, OriginForms, propose_form},
     protected::protect_from_server,
     service::{ConfirmedTool, Meanings, MeaningsError, ServerMeanings, propose},
-    workspace::{WorkspaceError, check_workspace, is_throwaway},
+    workspace::{WorkspaceError, check_workspace, is_of_system, is_throwaway},
 };

@@ -83,6 +83,30 @@ pub fn check_workspace(
     Ok(real)
 }
 
+/// Folders of the system.
+const SYSTEM: [&str; 12] = [
+    "/bin", "/boot", "/dev", "/etc", "/lib", "/lib64", "/proc", "/run", "/sbin", "/sys", "/usr",
+    "/var",
+];
+
+/// Whether a real folder belongs to the system or to the configuration of a person's programs: what is
+/// changed there changes what other programs do.
+pub fn is_of_system(real: &Path, home: Option<&Path>) -> bool {
+    let home = home.and_then(|home| fs::canonicalize(home).ok());
+    if let Some(home) = home.filter(|home| real.starts_with(home)) {
+        return real.starts_with(home.join(".config"));
+    }
+    let is_system = SYSTEM.iter().any(|folder| real.starts_with(folder));
+    let temporary = [Path::new("/var/tmp"), Path::new("/dev/shm")];
+    let is_temporary = temporary.iter().any(|place| lies_below(real, place));
+    is_system && !is_temporary && !lies_below(real, &std::env::temp_dir())
+}
+
+fn lies_below(real: &Path, place: &Path) -> bool {
+    fs::canonicalize(place)
+        .is_ok_and(|place| place.parent().is_some() && real != place && real.starts_with(&place))
+}
+
 /// Whether a folder may be lost without regret: it is empty, or lies below the system's folder for
 /// temporary files.
 pub fn is_throwaway(folder: &Path) -> bool {
@@ -90,8 +114,5 @@ pub fn is_throwaway(folder: &Path) -> bool {
         return false;
     };
     let empty = fs::read_dir(&real).is_ok_and(|mut entries| entries.next().is_none());
-    let below_temporary = fs::canonicalize(std::env::temp_dir()).is_ok_and(|temporary| {
-        temporary.parent().is_some() && real != temporary && real.starts_with(&temporary)
-    });
-    empty || below_temporary
+    empty || lies_below(&real, &std::env::temp_dir())
 }

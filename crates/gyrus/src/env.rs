@@ -11,6 +11,9 @@ pub(crate) const GYRUS_HOME: &str = "GYRUS_HOME";
 pub(crate) const GYRUS_MODEL: &str = "GYRUS_MODEL";
 /// The token for `--connect`.
 pub(crate) const GYRUS_TOKEN: &str = "GYRUS_TOKEN";
+/// Set to anything: `last` is the newest run of all folders. A server sets it for commands that come
+/// from elsewhere.
+pub(crate) const GYRUS_ANYWHERE: &str = "GYRUS_ANYWHERE";
 /// The folder of notes that runs remember by.
 pub(crate) const GYRUS_VAULT: &str = "GYRUS_VAULT";
 /// For tests of recovery: the process kills itself as soon as this many entries of its run are on
@@ -48,6 +51,7 @@ pub(crate) struct Environment {
     pub(crate) xdg_config_home: Option<PathBuf>,
     pub(crate) model: Option<String>,
     pub(crate) token: Option<String>,
+    pub(crate) anywhere: bool,
     pub(crate) crash_after: Option<String>,
     pub(crate) clock_ahead_ms: i64,
     pub(crate) display: Option<String>,
@@ -79,6 +83,7 @@ impl Environment {
             xdg_config_home: absolute(XDG_CONFIG_HOME),
             model: text(GYRUS_MODEL),
             token: text(GYRUS_TOKEN),
+            anywhere: set(GYRUS_ANYWHERE).is_some(),
             display: text(DISPLAY),
             crash_after: text(GYRUS_CRASH_AFTER),
             clock_ahead_ms: if cfg!(debug_assertions) {

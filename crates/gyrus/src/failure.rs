@@ -259,6 +259,12 @@ impl From<gyrus::RuntimeError> for Failure {
             E::Workspace(_) => {
                 Failure::usage(error).hint("name the folder that may be changed: --workdir FOLDER")
             }
+            E::SystemFolder { folder } => {
+                let at = folder.display();
+                Failure::usage(format!("{at} belongs to the system")).hint(format!(
+                    "a run works there only if you agree once: at a terminal, gyrus --workdir {at}"
+                ))
+            }
             E::NotInitialised | E::NoModel | E::Connect(_) | E::Script(_) => Failure::usage(error),
         }
     }

@@ -30,6 +30,7 @@ mod lessons;
 mod discover;
 mod new_run;
 mod which_loop;
+mod workdir;
 mod past_runs;
 mod private_file;
 mod procedures;
@@ -71,15 +72,11 @@ use crate::{
     program::Gyrus,
 };
 
-/// An agent runtime you can trust with a computer.
-///
-/// Every step of a run is an entry of a journal, so a run survives a crash, can be watched,
-/// approved, replayed and forked. Without a command, at a terminal: a line prompt, where every
-/// line is a goal.
 #[derive(Parser)]
 #[command(
     name = "gyrus",
     version,
+    override_help = commands::OVERVIEW,
     disable_help_subcommand = true,
     args_conflicts_with_subcommands = true
 )]
@@ -94,21 +91,6 @@ struct CommandLine {
     fleet: Option<String>,
     #[command(flatten)]
     flags: RunFlags,
-}
-
-const FIRST_STEPS: &str = "gyrus runs an agent you can watch, approve, resume, replay and fork.
-
-  gyrus demo                            see it work: no key, no network, half a minute
-  gyrus setup                           find or store a key, and prove it
-  gyrus run GOAL                        let it reach a goal in this folder
-  gyrus runs list                       see what ran; every run can be shown and gone on with
-
-Everything else: gyrus --help
-";
-
-fn first_steps() -> Result<Code, Failure> {
-    write!(output::standard(), "{FIRST_STEPS}")?;
-    Ok(Code::Reached)
 }
 
 fn main() -> ExitCode {
@@ -214,7 +196,39 @@ fn here(gyrus: &Gyrus) -> Result<ExitCode, Failure> {
         None if fleet.is_some() => Err(Failure::usage("after `--fleet ADDRESS` stands a command")
             .hint("for example: gyrus --fleet local runs list")),
         None if terminal::can_ask() => prompt::open(gyrus, line.flags),
-        None => first_steps(),
+        None => {
+            write!(output::standard(), "{}", commands::OVERVIEW)?;
+            Ok(Code::Reached)
+        }
     };
     done.map(ExitCode::from)
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeSet;
+
+    use clap::CommandFactory as _;
+    use gyrus_text::width;
+
+    use super::*;
+
+    #[test]
+    fn the_overview_has_each_command_once_and_fits_a_screen() {
+        let named: Vec<&str> = commands::OVERVIEW
+            .lines()
+            .filter_map(|line| line.strip_prefix("  "))
+            .filter(|line| !line.starts_with(' '))
+            .flat_map(|line| line.split("  ").next().unwrap_or_default().split(", "))
+            .collect();
+        let command = CommandLine::command();
+        let shown = command
+            .get_subcommands()
+            .filter(|command| !command.is_hide_set());
+        let names: BTreeSet<&str> = shown.map(clap::Command::get_name).collect();
+        assert_eq!(named.iter().copied().collect::<BTreeSet<_>>(), names);
+        assert_eq!(named.len(), names.len(), "{named:?}");
+        assert!(commands::OVERVIEW.lines().count() <= 40);
+        assert!(commands::OVERVIEW.lines().all(|line| width(line) <= 80));
+    }
 }

@@ -6,7 +6,9 @@ use gyrus::runtime::{self, Home};
 use gyrus_contract::{DEFAULT_AGENT, Limits, OnAsk, RunId, Text};
 use gyrus_gate::is_throwaway;
 use gyrus_journal::Store;
-use gyrus_kernel::{Attachment, Entry, NewRun, RunStarted, StandingRun, is_record, log_name};
+use gyrus_kernel::{
+    Attachment, NewRun, RunStarted, StandingRun, find_run, is_record, log_name, newest_run_in,
+};
 use gyrus_loops::{CognitiveConfig, Strategy};
 use gyrus_surfaces::console::put;
 use serde_json::json;
@@ -353,21 +355,12 @@ pub(crate) fn workspace(home: &Home, given: Option<&Path>) -> Result<PathBuf, Fa
 
 /// The last run in `workspace` that a person started: the end of the session to go on with.
 pub(crate) fn last_in(store: &Store, workspace: &Path) -> Result<RunId, Failure> {
-    let mut elsewhere = None;
-    let runs = gyrus_kernel::runs(store)?;
-    let own = |run: &RunId| run.is_root() && !is_record(store, *run);
-    for run in runs.into_iter().rev().filter(own) {
-        let Ok(Some(first)) = store.reader(&log_name(run))?.entry(1) else {
-            continue;
-        };
-        let Ok(Entry::RunStarted(started)) = gyrus_kernel::parse(&first) else {
-            continue;
-        };
-        if started.workspace == workspace {
-            return free(store, run);
-        }
-        elsewhere.get_or_insert(started.workspace);
+    let newest = newest_run_in(store, workspace)?;
+    if let Some((run, _)) = newest.filter(|(_, folder)| folder == workspace) {
+        return free(store, run);
     }
+    let newest = find_run(store, "last").ok();
+    let elsewhere = newest.and_then(|run| gyrus_kernel::workspace(store, run));
     let failure = Failure::usage(format!(
         "no run has worked in {} yet, so there is nothing to continue",
         workspace.display()

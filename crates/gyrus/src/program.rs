@@ -33,6 +33,12 @@ impl Gyrus {
         self.journal.is_some()
     }
 
+    /// Whether the folder that it was started in says nothing of the runs that are meant: those of a
+    /// fleet work in folders of other machines, and a command that a server carries out came from one.
+    pub(crate) fn is_anywhere(&self) -> bool {
+        self.environment.anywhere || self.is_of_a_fleet()
+    }
+
     /// Returns the folders of state and configuration.
     pub(crate) fn home(&self) -> Result<Home, Failure> {
         let home = state_folder::find(&self.environment)?;

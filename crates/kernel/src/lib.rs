@@ -106,7 +106,7 @@ pub use runs::{
     RUNS, check_not_record, entries, family, is_record, last_page, log_name, record_summary, runs,
     summary, workspace, workspaces,
 };
-pub use select::{FindRunError, find_own_run, find_run};
+pub use select::{FindRunError, find_own_run, find_run, is_of_person, newest_run_in};
 pub use settling::has_unfinished_calls;
 pub use single_model::SingleModel;
 pub use standing::{RunState, StandingError, StandingRun, spent};

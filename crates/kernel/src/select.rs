@@ -1,9 +1,13 @@
-//! Finding a run by a few characters of its id.
+//! Finding a run by a few characters of its id, or by the folder that it worked in.
 
-use gyrus_contract::RunId;
-use gyrus_journal::Store;
+use std::path::{Path, PathBuf};
 
-use crate::{check_not_record, is_record, runs};
+use gyrus_contract::{Origin, RunId};
+use gyrus_journal::{Error, Reader, Store};
+
+use crate::{
+    Entry, RunStarted, Stop, check_not_record, contents, is_record, log_name, parse, runs,
+};
 
 /// Minimum number of characters that name a run: fewer could mean another run tomorrow.
 const SHORTEST: usize = 4;
@@ -59,6 +63,45 @@ pub fn find_run(store: &Store, given: &str) -> Result<RunId, FindRunError> {
         }
     }
     choose(&runs, given)
+}
+
+/// Whether a person began the run, by themselves or through a program. All others were begun by an
+/// agent of a file when something happened: their goal is the file's.
+pub fn is_of_person(started: &RunStarted, reader: &Reader) -> bool {
+    let load = |blob: &_| contents::load(reader, blob).map_err(Stop::from);
+    let goal = started.goal.read(load);
+    goal.is_ok_and(|goal| goal.origin != Origin::Configuration)
+}
+
+/// Returns the newest run that a person began in `folder` or, where there is none, in the nearest
+/// folder above it, and the folder that it works in. Records belong to no folder of this machine.
+pub fn newest_run_in(store: &Store, folder: &Path) -> Result<Option<(RunId, PathBuf)>, Error> {
+    let mut newest: Option<(RunId, PathBuf)> = None;
+    for run in runs(store)?.into_iter().rev().filter(|run| run.is_root()) {
+        // A journal that cannot be read says nothing of where it worked.
+        let Ok(reader) = store.reader(&log_name(run)) else {
+            continue;
+        };
+        let first = reader.entry(1).ok().flatten();
+        let Some(Ok(Entry::RunStarted(started))) = first.map(|first| parse(&first)) else {
+            continue;
+        };
+        let is_nearer = newest.as_ref().is_none_or(|(_, nearest)| {
+            started.workspace.starts_with(nearest) && started.workspace != *nearest
+        });
+        if is_nearer
+            && folder.starts_with(&started.workspace)
+            && is_of_person(&started, &reader)
+            && !is_record(store, run)
+        {
+            let is_here = started.workspace == folder;
+            newest = Some((run, started.workspace));
+            if is_here {
+                break;
+            }
+        }
+    }
+    Ok(newest)
 }
 
 /// Returns the run that `given` means, for what acts on its word: it was begun here.

@@ -40,10 +40,13 @@ pub fn person(user: Option<&str>, surface: &str) -> Principal {
 /// # Errors
 /// The terminal cannot be read or written.
 pub fn says_yes(question: &str) -> io::Result<bool> {
-    Ok(matches!(answer(question)?.as_str(), "y" | "yes"))
+    Ok(matches!(
+        answer(question)?.to_lowercase().as_str(),
+        "y" | "yes"
+    ))
 }
 
-/// Asks the person at this terminal for a word, and returns it in lower case; empty for none.
+/// Asks the person at this terminal for a word, which may be empty.
 ///
 /// # Errors
 /// The terminal cannot be read or written.
@@ -55,7 +58,7 @@ pub fn answer(question: &str) -> io::Result<String> {
     asking.flush()?;
     let mut line = String::new();
     io::stdin().lock().read_line(&mut line)?;
-    Ok(line.trim().to_lowercase())
+    Ok(line.trim().to_owned())
 }
 
 /// Maximum size of the list of users that is looked into, in bytes.

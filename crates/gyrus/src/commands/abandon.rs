@@ -3,6 +3,7 @@
 use clap::Args;
 use gyrus::runtime::sandbox_folders;
 
+use super::run_argument::RunArgument;
 use crate::{Gyrus, drive, exit::Code, failure::Failure, inside_run, kernels};
 use gyrus_surfaces::{console::put, terminal};
 
@@ -11,8 +12,8 @@ use gyrus_surfaces::{console::put, terminal};
 /// Nothing that it did is undone, and its journal stays.
 #[derive(Args)]
 pub(crate) struct Abandon {
-    /// The run: `last`, its id, or the start or end of it
-    run: String,
+    #[command(flatten)]
+    run: RunArgument,
 }
 
 impl Abandon {
@@ -20,7 +21,7 @@ impl Abandon {
         inside_run::refuse("give up a run")?;
         let home = gyrus.home()?;
         let store = home.store()?;
-        let run = gyrus_kernel::find_run(&store, &self.run)?;
+        let run = self.run.find(gyrus, &store)?;
         let person = terminal::person(gyrus.environment.user.as_deref(), "command line");
         let runtime = drive::runtime()?;
         let ended = runtime.block_on(async {

@@ -8,6 +8,7 @@ use gyrus_kernel::undo;
 use gyrus_text::{counted, one_line};
 use gyrus_workspace::undo::{UndoAction, UndoPlan};
 
+use super::run_argument::RunArgument;
 use super::undo::{left_alone, line_of};
 use crate::{Gyrus, exit::Code, failure::Failure, inside_run, new_run};
 use gyrus::runtime;
@@ -21,8 +22,8 @@ use gyrus_surfaces::{console::put, terminal};
 /// gyrus's state.
 #[derive(Args)]
 pub(crate) struct Apply {
-    /// The run: `last`, its id, or the start or end of it
-    run: String,
+    #[command(flatten)]
+    run: RunArgument,
     /// The folder, if it is not this one
     #[arg(long, value_name = "FOLDER")]
     workdir: Option<PathBuf>,
@@ -39,7 +40,7 @@ impl Apply {
         inside_run::refuse("apply the changes of a run")?;
         let home = gyrus.home()?;
         let store = home.store()?;
-        let run = gyrus_kernel::find_run(&store, &self.run)?;
+        let run = self.run.find(gyrus, &store)?;
         let folder = new_run::workspace(&home, self.workdir.as_deref())?;
         let failed = |error| super::undo::failure(error, run);
         let mut plan = undo::plan_in(&store, run, &folder).map_err(failed)?;

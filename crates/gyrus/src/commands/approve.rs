@@ -14,6 +14,7 @@ use gyrus_kernel::{
     log_name,
 };
 
+use super::run_argument::RunArgument;
 use crate::{Gyrus, exit::Code, failure::Failure, inside_run, mcp, past_runs::ReadJournal, time};
 use gyrus_surfaces::{card_editor, console::put, terminal};
 
@@ -23,8 +24,8 @@ use gyrus_surfaces::{card_editor, console::put, terminal};
 /// the run must have one open question.
 #[derive(Args)]
 pub(crate) struct Approve {
-    /// The run: `last`, its id, or the start or end of it
-    run: String,
+    #[command(flatten)]
+    run: RunArgument,
     /// The card, like 2.3
     card: Option<QuestionId>,
     /// The answer, where the agent asks a question
@@ -67,14 +68,18 @@ impl Approve {
 /// Answers a question of a run or of one of its children, as `say` does when it sees the card.
 pub(super) fn answer(
     gyrus: &Gyrus,
-    given: &str,
+    run: &RunArgument,
     card: Option<&QuestionId>,
     say: impl FnOnce(&ApprovalCard) -> Result<Answer, Failure>,
 ) -> Result<Code, Failure> {
     inside_run::refuse("answer for a person")?;
     let store = gyrus.store()?;
-    let run = gyrus_kernel::find_own_run(&store, given)?;
-    let open = the_question(&store, run, card)?;
+    let (run, card) = match (run.card(), card) {
+        (Some(card), None) => (&RunArgument::default(), Some(card)),
+        (_, card) => (run, card.cloned()),
+    };
+    let run = run.find_own(gyrus, &store)?;
+    let open = the_question(&store, run, card.as_ref())?;
     let answer = say(&open.card)?;
     check_edited(gyrus, &store, &open, &answer)?;
     let (verdict, leave) = match (&answer, open.card.question) {

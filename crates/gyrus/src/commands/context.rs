@@ -8,6 +8,7 @@ use gyrus_surfaces::{console::put, output, projection::stored};
 use gyrus_text::{counted, grouped};
 use serde::Serialize;
 
+use super::run_argument::RunArgument;
 use crate::{Gyrus, exit::Code, failure::Failure};
 
 /// Show what fills a model's window
@@ -16,9 +17,8 @@ use crate::{Gyrus, exit::Code, failure::Failure};
 /// by size, so each line is an estimate.
 #[derive(Args)]
 pub(crate) struct Context {
-    /// The run: `last`, its id, or the start or end of it
-    #[arg(default_value = "last")]
-    run: String,
+    #[command(flatten)]
+    run: RunArgument,
     /// Print one JSON object, for programs
     #[arg(long)]
     json: bool,
@@ -27,7 +27,7 @@ pub(crate) struct Context {
 impl Context {
     pub(crate) fn execute(self, gyrus: &Gyrus) -> Result<Code, Failure> {
         let store = gyrus.store()?;
-        let run = gyrus_kernel::find_run(&store, &self.run)?;
+        let run = self.run.find(gyrus, &store)?;
         let request = LastRequest::read(&store, &log_name(run))?;
         if self.json {
             output::standard().json(&request)?;

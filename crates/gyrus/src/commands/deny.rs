@@ -1,5 +1,6 @@
 //! `gyrus deny`
 
+use super::run_argument::RunArgument;
 use crate::{Gyrus, exit::Code, failure::Failure};
 use clap::Args;
 use gyrus_contract::Answer;
@@ -8,8 +9,8 @@ use gyrus_kernel::QuestionId;
 /// Say no to what a run asks
 #[derive(Args)]
 pub(crate) struct Deny {
-    /// The run: `last`, its id, or the start or end of it
-    run: String,
+    #[command(flatten)]
+    run: RunArgument,
     /// The card, like 2.3
     card: Option<QuestionId>,
     /// Words for the model: why, or what to do instead

@@ -8,6 +8,7 @@ use gyrus_journal::Store;
 use gyrus_kernel::{is_record, undo, workspace};
 use gyrus_text::{counted, one_line};
 
+use super::run_argument::RunArgument;
 use crate::{Gyrus, exit::Code, failure::Failure};
 use gyrus_surfaces::{
     console::{Painter, put},
@@ -21,8 +22,8 @@ use gyrus_surfaces::{
 /// gyrus diff last > changes.patch
 #[derive(Args)]
 pub(crate) struct Diff {
-    /// The run: `last`, its id, or the start or end of it
-    run: String,
+    #[command(flatten)]
+    run: RunArgument,
     /// Show only what changed after this step; 0 is before the run
     #[arg(long, value_name = "STEP", default_value_t = 0)]
     since: u32,
@@ -31,7 +32,7 @@ pub(crate) struct Diff {
 impl Diff {
     pub(crate) fn execute(self, gyrus: &Gyrus) -> Result<Code, Failure> {
         let store = gyrus.store()?;
-        let run = gyrus_kernel::find_run(&store, &self.run)?;
+        let run = self.run.find(gyrus, &store)?;
         show(gyrus, &store, run, self.since)
     }
 }

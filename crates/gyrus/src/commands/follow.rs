@@ -12,6 +12,7 @@ use gyrus_surfaces::{
     watching::{Person, Until, Views, Watching, live_replies},
 };
 
+use super::run_argument::RunArgument;
 use crate::{Gyrus, drive, exit::Code, failure::Failure};
 
 /// Interval at which it is checked whether the process that drives the run is alive.
@@ -23,8 +24,8 @@ const LOOK_EVERY: Duration = Duration::from_millis(500);
 /// is that of the run. Ctrl-C ends only the watching.
 #[derive(Args)]
 pub(crate) struct Follow {
-    /// The run: `last`, its id, or the start or end of it
-    run: String,
+    #[command(flatten)]
+    run: RunArgument,
     /// Print its entries as JSON, one a line
     #[arg(long)]
     json: bool,
@@ -33,7 +34,7 @@ pub(crate) struct Follow {
 impl Follow {
     pub(crate) fn execute(self, gyrus: &Gyrus) -> Result<Code, Failure> {
         let store = gyrus.store()?;
-        let run = gyrus_kernel::find_run(&store, &self.run)?;
+        let run = self.run.find(gyrus, &store)?;
         follow(gyrus, &store, run, self.json)
     }
 }

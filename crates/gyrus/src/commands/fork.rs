@@ -12,6 +12,7 @@ use gyrus_kernel::{ForkInto, ForkedFiles, StandingRun};
 use gyrus_text::one_line;
 use gyrus_workspace::snapshot::Change;
 
+use super::run_argument::RunArgument;
 use crate::{
     Gyrus,
     drive::{self, Drive},
@@ -37,8 +38,8 @@ const SHOWN_DIFFERENCES: usize = 20;
 /// `gyrus resume`.
 #[derive(Args)]
 pub(crate) struct Fork {
-    /// The run: `last`, its id, or the start or end of it
-    run: String,
+    #[command(flatten)]
+    run: RunArgument,
     /// The last step that both runs share; 0 is the start
     #[arg(long, value_name = "STEP")]
     at: u32,
@@ -61,7 +62,7 @@ impl Fork {
         self.changes.approvals.announce()?;
         let (home, config) = (gyrus.home()?, gyrus.config()?);
         let store = home.store()?;
-        let run = gyrus_kernel::find_own_run(&store, &self.run)?;
+        let run = self.run.find_own(gyrus, &store)?;
         let before = StandingRun::read(&store, run)?;
         let started = &before.started;
         let model = ModelChoice::again(&self.changes.model, &before)?;

@@ -20,7 +20,7 @@ use crate::{
     failure::Failure,
     inside_run,
     mcp::{self, Around, Connected, Found, ServerSource, Wanted},
-    new_run, serve,
+    new_run, serve, workdir,
 };
 use gyrus_surfaces::{
     console::Painter,
@@ -111,9 +111,15 @@ impl Mcp {
     pub(crate) fn execute(self, gyrus: &Gyrus) -> Result<Code, Failure> {
         inside_run::refuse("use your servers")?;
         let home = gyrus.home()?;
+        // Only a server that is tried is started, and may change the folder.
+        let starts = matches!(self.verb, Verb::Test { .. });
         let here = |home: Home| {
+            let workspace = match starts {
+                true => new_run::workspace(&home, None)?,
+                false => workdir::here()?,
+            };
             Ok::<_, Failure>(Here {
-                workspace: new_run::workspace(&home, None)?,
+                workspace,
                 config: gyrus.config()?,
                 home,
             })

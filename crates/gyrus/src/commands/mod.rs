@@ -22,6 +22,7 @@ mod dot;
 mod browser;
 pub(crate) mod show;
 mod listing;
+mod run_argument;
 pub(crate) mod follow;
 mod trace;
 pub(crate) mod context;
@@ -62,6 +63,49 @@ pub(crate) use self::approve::check_edited;
 #[cfg(not(feature = "fleet"))]
 use self::fleet_missing as fleet;
 use crate::{Gyrus, exit::Code, failure::Failure, serve, setup};
+
+/// The commands in groups, each explained in a few words.
+pub(crate) const OVERVIEW: &str = "\
+gyrus: an agent runtime you can trust with a computer
+
+Usage: gyrus [FLAGS]    a prompt: every line is a goal; flags as those of `run`
+       gyrus COMMAND    each one explains itself: gyrus COMMAND --help
+
+Begin
+  demo                       see it work: no key, no network, half a minute
+  setup                      find or store a key, or name a server, and prove it
+  run                        reach a goal in this folder
+  doctor                     see what is in force here, and what is missing
+Watch
+  runs                       list this folder's runs; copy and remove them
+  show, follow               see what happened in a run, and what happens now
+  approvals                  see what waits for your yes, and what you allow
+Answer and steer
+  approve, deny              say yes or no to what a run asks
+  steer, take                tell a run more; take its screen over
+  pause, stop, resume        let a run pause, cut it off, and go on with it
+  abandon, rearm             end a run for good; go on after stop --all
+Take back
+  diff, undo, fork           see changes, take them back, go on from a step
+  apply, withheld            carry changes over here; see what was kept out
+Teach and trust
+  trust, policy              follow a folder's guidelines; say what needs a yes
+  skills, memory             see how tasks are done, and what runs remember
+  procedures, teach          let tasks be done again without a model
+  plugins, import            install skills and servers, or take them over
+Look closer
+  models, tools, mcp         see what can be asked, used and reached
+  look, browser, dot         see a page as a run does; log in; watch it all
+  context, trace, telemetry  see what fills the window; print or send the steps
+  replay, record, eval       run again, make a script of it, measure models
+Many runs
+  serve, agents, chat        let a server, its agents and messengers start runs
+  acp, fleet, worker         serve an editor; share runs among machines
+  demo-site                  serve the sites to practise on
+
+Before a command: --connect SERVER has a server carry it out, and
+--fleet ADDRESS means the runs of a fleet.
+";
 
 macro_rules! commands {
     ($($(#[$attribute:meta])* $name:ident($arguments:ty),)*) => {

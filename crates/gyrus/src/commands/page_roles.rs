@@ -12,7 +12,7 @@ use gyrus_text::{one_line, quote};
 use serde_json::json;
 
 use super::roles::{RoleList, RoleRow, Why, correct, forget};
-use crate::{exit::Code, failure::Failure, new_run};
+use crate::{exit::Code, failure::Failure, new_run, workdir::here};
 
 /// Number of runs in which forms are looked for, the newest.
 const RUNS_READ: usize = 30;
@@ -55,7 +55,7 @@ pub(crate) struct PageRoles {
 impl PageRoles {
     pub(super) fn execute(self, home: &Home, plain: bool) -> Result<Code, Failure> {
         let origin = origin_of(&self.address)?;
-        let folder = home.policy_files(&new_run::workspace(home, None)?).forms();
+        let folder = home.policy_files(&here()?).forms();
         let file = Forms::file(&folder, &origin);
         if self.forget {
             return forget(

@@ -3,13 +3,14 @@
 use clap::Args;
 use gyrus_contract::MessageBody;
 
+use super::run_argument::RunArgument;
 use crate::{Gyrus, exit::Code, failure::Failure};
 
 /// Let a run finish what is in progress, then park it
 #[derive(Args)]
 pub(crate) struct Pause {
-    /// The run: `last`, its id, or the start or end of it
-    run: String,
+    #[command(flatten)]
+    run: RunArgument,
 }
 
 impl Pause {

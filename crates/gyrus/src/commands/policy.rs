@@ -19,7 +19,7 @@ use crate::{
     failure::Failure,
     flags::{Approve, SandboxWord},
     mcp::{self, Around},
-    new_run::workspace,
+    new_run, workdir,
 };
 use gyrus_surfaces::output;
 
@@ -58,7 +58,7 @@ struct Check {
 impl Check {
     fn execute(self, gyrus: &Gyrus) -> Result<Code, Failure> {
         let home = gyrus.home()?;
-        let workspace = workspace(&home, self.workdir.as_deref())?;
+        let workspace = place(&home, self.workdir.as_deref())?;
         let policy_files = home.policy_files(&workspace);
         let mut out = output::standard();
         let files = match self.file {
@@ -143,7 +143,7 @@ impl Explain {
 
     fn execute(self, gyrus: &Gyrus) -> Result<Code, Failure> {
         let home = gyrus.home()?;
-        let workspace = workspace(&home, self.workdir.as_deref())?;
+        let workspace = place(&home, self.workdir.as_deref())?;
         let store = home.store()?;
         let given = self.sandbox.map(Confinement::from);
         let confinement = given.unwrap_or(self.approve.confinement());
@@ -320,5 +320,13 @@ fn name(does: &Does) -> String {
         Does::Destroys => "destroys".to_owned(),
         Does::ChangesSystem => "changes the machine".to_owned(),
         Does::Hides => "not understood".to_owned(),
+    }
+}
+
+/// Returns the folder that a run would work in. Where a person only asks, any will do.
+fn place(home: &Home, given: Option<&Path>) -> Result<PathBuf, Failure> {
+    match given {
+        Some(given) => new_run::workspace(home, Some(given)),
+        None => workdir::here(),
     }
 }

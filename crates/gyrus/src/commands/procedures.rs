@@ -19,6 +19,7 @@ use gyrus_workspace::patch;
 use serde_json::json;
 
 use super::run::Run;
+use super::run_argument::RunArgument;
 use crate::{
     Gyrus,
     exit::Code,
@@ -91,8 +92,8 @@ enum Verb {
     },
     /// Say what a run taught, or why it taught nothing
     Why {
-        /// The run: `last`, its id, or the start or end of it
-        run: String,
+        #[command(flatten)]
+        run: RunArgument,
     },
     /// Forget a procedure with all its versions
     Forget {
@@ -401,9 +402,9 @@ fn skill(procedure: &Procedure) -> String {
     text
 }
 
-fn why(gyrus: &Gyrus, run: &str) -> Result<Code, Failure> {
+fn why(gyrus: &Gyrus, run: &RunArgument) -> Result<Code, Failure> {
     let store = gyrus.store()?;
-    let run = gyrus_kernel::find_own_run(&store, run)?;
+    let run = run.find_own(gyrus, &store)?;
     let known = procedures::kept(&store)?;
     let source = ProcedureSource::Run { run };
     let mut out = output::standard();

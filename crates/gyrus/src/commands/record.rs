@@ -6,6 +6,7 @@ use clap::Args;
 use gyrus_kernel::log_name;
 use gyrus_lab::Script;
 
+use super::run_argument::RunArgument;
 use crate::{Gyrus, exit::Code, failure::Failure};
 use gyrus_surfaces::{console::put, output};
 
@@ -15,8 +16,8 @@ use gyrus_surfaces::{console::put, output};
 /// the journal holds, so secrets are markers in it.
 #[derive(Args)]
 pub(crate) struct Record {
-    /// The run: `last`, its id, or the start or end of it
-    run: String,
+    #[command(flatten)]
+    run: RunArgument,
     /// The file to write, which must not exist (default: standard output)
     #[arg(short, long, value_name = "FILE")]
     output: Option<PathBuf>,
@@ -25,7 +26,7 @@ pub(crate) struct Record {
 impl Record {
     pub(crate) fn execute(self, gyrus: &Gyrus) -> Result<Code, Failure> {
         let store = gyrus.store()?;
-        let run = gyrus_kernel::find_run(&store, &self.run)?;
+        let run = self.run.find(gyrus, &store)?;
         let script = Script::of(&store.reader(&log_name(run))?)?;
         let count = script.replies();
         if count == 0 {

@@ -5,6 +5,7 @@ use std::time::Instant;
 use clap::Args;
 use gyrus_text::counted;
 
+use super::run_argument::RunArgument;
 use crate::{Gyrus, drive, exit::Code, failure::Failure, kernels};
 use gyrus_surfaces::output;
 
@@ -14,15 +15,15 @@ use gyrus_surfaces::output;
 /// and every step must come to the same end.
 #[derive(Args)]
 pub(crate) struct Replay {
-    /// The run: `last`, its id, or the start or end of it
-    run: String,
+    #[command(flatten)]
+    run: RunArgument,
 }
 
 impl Replay {
     pub(crate) fn execute(self, gyrus: &Gyrus) -> Result<Code, Failure> {
         let home = gyrus.home()?;
         let store = home.store()?;
-        let run = gyrus_kernel::find_run(&store, &self.run)?;
+        let run = self.run.find(gyrus, &store)?;
         let kernel = kernels::silent_kernel(&home, store, run)?;
         let began = Instant::now();
         let runtime = drive::runtime()?;

@@ -8,6 +8,7 @@ use gyrus_journal::{Store, Take};
 use gyrus_kernel::{StandingRun, Stop, is_record, log_name};
 
 use super::run::Run;
+use super::run_argument::RunArgument;
 use crate::{
     Gyrus,
     drive::{self, Drive},
@@ -33,8 +34,8 @@ use gyrus_surfaces::{console::put, terminal, trace_file::For, watching::live_rep
 /// nobody vouches for; answers and grants do not count.
 #[derive(Args)]
 pub(crate) struct Resume {
-    /// The run: `last`, its id, or the start or end of it
-    run: String,
+    #[command(flatten)]
+    run: RunArgument,
     /// If another process holds the run, end that process first
     #[arg(long)]
     take: bool,
@@ -113,7 +114,7 @@ impl Resume {
         self.changes.approvals.announce()?;
         let (home, config) = (gyrus.home()?, gyrus.config()?);
         let store = home.store()?;
-        let run = gyrus_kernel::find_run(&store, &self.run)?;
+        let run = self.run.find(gyrus, &store)?;
         let before = StandingRun::read(&store, run)?;
         if is_record(&store, run) {
             return self.begin_from(gyrus, &store, &before);

@@ -26,7 +26,7 @@ use crate::{
     new_run::{self, RunOptions, Session},
     procedures,
     screen::ScreenOptions,
-    setup, state_folder, stopped,
+    setup, state_folder, stopped, workdir,
 };
 use gyrus_surfaces::{
     terminal,
@@ -188,7 +188,7 @@ impl Run {
         }
         let goal = self.goal()?;
         let mut context = self.context()?;
-        let workspace = new_run::workspace(&home, self.flags.workdir.as_deref())?;
+        let workspace = workdir::settle(&home, &mut self.flags)?;
         let continues = if self.continues {
             Some(new_run::last_in(&home.store()?, &workspace)?)
         } else {

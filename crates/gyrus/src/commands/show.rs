@@ -13,6 +13,7 @@ use gyrus_process::open_regular;
 use gyrus_text::width;
 use tempfile::NamedTempFile;
 
+use super::run_argument::RunArgument;
 use crate::{Gyrus, exit::Code, failure::Failure};
 use gyrus_surfaces::{
     console::Line,
@@ -25,8 +26,8 @@ use gyrus_surfaces::{
 /// Show what happened in a run, entry by entry, or as a page
 #[derive(Args)]
 pub(crate) struct Show {
-    /// The run: `last`, its id, or the start or end of it
-    run: String,
+    #[command(flatten)]
+    run: RunArgument,
     /// As one HTML page that needs nothing else, to standard output or to a file
     #[arg(long)]
     html: bool,
@@ -41,7 +42,7 @@ pub(crate) struct Show {
 impl Show {
     pub(crate) fn execute(self, gyrus: &Gyrus) -> Result<Code, Failure> {
         let store = gyrus.store()?;
-        let run = gyrus_kernel::find_run(&store, &self.run)?;
+        let run = self.run.find(gyrus, &store)?;
         if self.follow {
             super::follow::follow(gyrus, &store, run, false)
         } else if self.html {

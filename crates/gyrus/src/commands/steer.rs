@@ -5,6 +5,7 @@ use gyrus_contract::{MessageBody, RunId};
 use gyrus_journal::Store;
 use gyrus_kernel::{Entry, approvals, log_name, summary};
 
+use super::run_argument::RunArgument;
 use crate::{Gyrus, exit::Code, failure::Failure, inside_run};
 use gyrus_surfaces::{console::put, terminal};
 
@@ -12,9 +13,10 @@ use gyrus_surfaces::{console::put, terminal};
 ///
 /// The words reach the model before its next step and hold for the rest of the run.
 #[derive(Args)]
+#[command(allow_missing_positional = true)]
 pub(crate) struct Steer {
-    /// The run: `last`, its id, or the start or end of it
-    run: String,
+    #[command(flatten)]
+    run: RunArgument,
     /// Text to add
     text: String,
 }
@@ -26,7 +28,7 @@ impl Steer {
             return Err(Failure::usage("there is nothing to add").hint("say what is to change"));
         }
         let store = gyrus.store()?;
-        let run = gyrus_kernel::find_own_run(&store, &self.run)?;
+        let run = self.run.find_own(gyrus, &store)?;
         must_not_be_over(&store, run)?;
         let person = terminal::person(gyrus.environment.user.as_deref(), "command line");
         approvals::send(&store, run, person, MessageBody::steer(self.text))?;

@@ -11,6 +11,7 @@ use gyrus_kernel::{
 };
 use gyrus_text::plural;
 
+use super::run_argument::RunArgument;
 use crate::{Gyrus, drive, exit::Code, failure::Failure, inside_run, state_folder, stopped};
 use gyrus_surfaces::{console::put, terminal};
 
@@ -26,11 +27,10 @@ const GONE_WITHIN: Duration = Duration::from_secs(10);
 /// until a person lifts that with `gyrus rearm`.
 #[derive(Args)]
 pub(crate) struct Stop {
-    /// The run: `last`, its id, or the start or end of it
-    #[arg(required_unless_present = "all", conflicts_with = "all")]
-    run: Option<String>,
+    #[command(flatten)]
+    run: RunArgument,
     /// Emergency stop: end every run at once, and let none begin
-    #[arg(long)]
+    #[arg(long, conflicts_with_all = ["given", "anywhere"])]
     all: bool,
     /// Reason, for people who find everything stopped
     #[arg(long, value_name = "WORDS", requires = "all")]
@@ -41,13 +41,13 @@ impl Stop {
     /// Whether one run is to be stopped, and not all.
     #[cfg(feature = "fleet")]
     pub(crate) fn is_for_one(&self) -> bool {
-        self.run.is_some()
+        !self.all
     }
 
-    /// Returns the run that is to be stopped, as it was given; nothing for all.
+    /// Returns the run that is to be stopped, as it was given.
     #[cfg(feature = "fleet")]
     pub(crate) fn run(&self) -> &str {
-        self.run.as_deref().unwrap_or_default()
+        self.run.words()
     }
 
     /// Returns the reason that was given.
@@ -57,10 +57,10 @@ impl Stop {
     }
 
     pub(crate) fn execute(self, gyrus: &Gyrus) -> Result<Code, Failure> {
-        match self.run {
-            Some(run) => order(gyrus, &run, MessageBody::Stop),
-            None => everything(gyrus, "emergency stop", self.reason),
+        if self.all {
+            return everything(gyrus, "emergency stop", self.reason);
         }
+        order(gyrus, &self.run, MessageBody::Stop)
     }
 }
 
@@ -141,9 +141,9 @@ fn said(tripped: &io::Result<Tripped>, ended: &Stopped) -> String {
 }
 
 /// Orders a run to stop or pause, and waits until it has.
-pub(super) fn order(gyrus: &Gyrus, given: &str, body: MessageBody) -> Result<Code, Failure> {
+pub(super) fn order(gyrus: &Gyrus, run: &RunArgument, body: MessageBody) -> Result<Code, Failure> {
     let store = gyrus.store()?;
-    let run = gyrus_kernel::find_own_run(&store, given)?;
+    let run = run.find_own(gyrus, &store)?;
     let name = run.short();
     if gyrus.is_of_a_fleet() {
         // A copy of a run that is driven elsewhere.

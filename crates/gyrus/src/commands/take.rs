@@ -21,6 +21,7 @@ use tokio::{
     time::timeout,
 };
 
+use super::run_argument::RunArgument;
 use crate::{
     Gyrus, drive,
     exit::Code,
@@ -40,8 +41,8 @@ const SOON: Duration = Duration::from_secs(1);
 /// is kept.
 #[derive(Args)]
 pub(crate) struct Take {
-    /// The run: `last`, its id, or the start or end of it (default: the one at work in this folder)
-    run: Option<String>,
+    #[command(flatten)]
+    run: RunArgument,
     /// Only print the page's address, for this person at a dashboard
     #[arg(long = "for", value_name = "PERSON", hide = true)]
     at_dashboard: Option<String>,
@@ -51,9 +52,10 @@ impl Take {
     pub(crate) fn execute(self, gyrus: &Gyrus) -> Result<Code, Failure> {
         inside_run::refuse("take a screen over")?;
         let (home, store) = (gyrus.home()?, gyrus.store()?);
-        let run = match &self.run {
-            Some(given) => root(&store, gyrus_kernel::find_run(&store, given)?)?,
-            None => new_run::at_work_in(&store, &new_run::workspace(&home, None)?)?,
+        let run = if self.run.is_given() {
+            root(&store, self.run.find(gyrus, &store)?)?
+        } else {
+            new_run::at_work_in(&store, &new_run::workspace(&home, None)?)?
         };
         let name = run.short();
         if store.holder(&log_name(run))?.is_none() {

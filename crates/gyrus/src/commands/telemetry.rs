@@ -5,6 +5,7 @@ use gyrus_surfaces::console::put;
 use gyrus_telemetry::export;
 use gyrus_text::counted;
 
+use super::run_argument::RunArgument;
 use crate::{Gyrus, drive, exit::Code, failure::Failure, telemetry};
 
 /// Send a run's traces, metrics and logs to an OpenTelemetry collector
@@ -13,8 +14,8 @@ use crate::{Gyrus, drive, exit::Code, failure::Failure, telemetry};
 /// before. Runs are sent by themselves while they go on if OTEL_EXPORTER_OTLP_ENDPOINT is set.
 #[derive(Args)]
 pub(crate) struct Telemetry {
-    /// The run: `last`, its id, or the start or end of it
-    run: String,
+    #[command(flatten)]
+    run: RunArgument,
     /// Send to this collector: its address without `/v1/traces`
     #[arg(long, value_name = "URL")]
     to: Option<String>,
@@ -23,7 +24,7 @@ pub(crate) struct Telemetry {
 impl Telemetry {
     pub(crate) fn execute(self, gyrus: &Gyrus) -> Result<Code, Failure> {
         let store = gyrus.store()?;
-        let run = gyrus_kernel::find_run(&store, &self.run)?;
+        let run = self.run.find(gyrus, &store)?;
         let section = gyrus.config()?.telemetry.or_to(self.to.as_deref());
         let wrong = |error| Failure::usage("the telemetry settings are wrong").because(&error);
         let Some(mut settings) = telemetry::settings(&section).map_err(wrong)? else {

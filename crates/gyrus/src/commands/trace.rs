@@ -3,6 +3,7 @@
 use clap::Args;
 use gyrus_kernel::log_name;
 
+use super::run_argument::RunArgument;
 use crate::{Gyrus, exit::Code, failure::Failure};
 use gyrus_surfaces::{output, trace};
 
@@ -12,14 +13,14 @@ use gyrus_surfaces::{output, trace};
 /// that --trace appends while a run goes on.
 #[derive(Args)]
 pub(crate) struct Trace {
-    /// The run: `last`, its id, or the start or end of it
-    run: String,
+    #[command(flatten)]
+    run: RunArgument,
 }
 
 impl Trace {
     pub(crate) fn execute(self, gyrus: &Gyrus) -> Result<Code, Failure> {
         let store = gyrus.store()?;
-        let reader = store.reader(&log_name(gyrus_kernel::find_run(&store, &self.run)?))?;
+        let reader = store.reader(&log_name(self.run.find(gyrus, &store)?))?;
         let mut out = output::standard();
         let mut trace = trace::Trace::default();
         for entry in reader.entries(1)? {

@@ -13,6 +13,7 @@ use gyrus_text::{counted, one_line};
 use gyrus_workspace::undo::{Done, Kind, Refused, UndoAction, UndoChange, UndoError};
 use serde_json::json;
 
+use super::run_argument::RunArgument;
 use crate::{Gyrus, drive, env, exit::Code, failure::Failure, inside_run, kernels};
 use gyrus_surfaces::{console::put, output, terminal};
 
@@ -24,8 +25,8 @@ use gyrus_surfaces::{console::put, output, terminal};
 /// nothing ever empties it by itself.
 #[derive(Args)]
 pub(crate) struct Undo {
-    /// The run: `last`, its id, or the start or end of it
-    run: String,
+    #[command(flatten)]
+    run: RunArgument,
     /// Go back to the end of this step; 0 is before the run
     #[arg(long, value_name = "STEP", default_value_t = 0)]
     to: u32,
@@ -41,7 +42,7 @@ impl Undo {
     /// Takes back all that a run changed, after a question.
     pub(crate) fn of(run: RunId) -> Self {
         Self {
-            run: run.to_string(),
+            run: RunArgument::of(run),
             to: 0,
             yes: false,
             json: false,
@@ -52,7 +53,7 @@ impl Undo {
         inside_run::refuse("undo a run")?;
         let home = gyrus.home()?;
         let store = home.store()?;
-        let run = gyrus_kernel::find_own_run(&store, &self.run)?;
+        let run = self.run.find_own(gyrus, &store)?;
         must_be_free(&store, run)?;
         drive::runtime()?.block_on(kernels::settle(&home, &store, run))?;
         let found = undo::plan(&store, run, self.to).map_err(|error| failure(error, run))?;

@@ -5,6 +5,7 @@ use gyrus_journal::Store;
 use gyrus_kernel::{StandingRun, WithheldChanges, withheld_changes};
 use gyrus_text::{counted, one_line};
 
+use super::run_argument::RunArgument;
 use crate::{Gyrus, exit::Code, failure::Failure, inside_run};
 use gyrus_surfaces::console::put;
 
@@ -14,8 +15,8 @@ use gyrus_surfaces::console::put;
 /// with the reason, and brings back those that you want.
 #[derive(Args)]
 pub(crate) struct ShowWithheld {
-    /// The run: `last`, its id, or the start or end of it
-    run: String,
+    #[command(flatten)]
+    run: RunArgument,
     /// Bring back the change of this file; may be given several times
     #[arg(long, value_name = "FILE")]
     restore: Vec<String>,
@@ -27,7 +28,7 @@ pub(crate) struct ShowWithheld {
 impl ShowWithheld {
     pub(crate) fn execute(self, gyrus: &Gyrus) -> Result<Code, Failure> {
         let store = gyrus.store()?;
-        let run = gyrus_kernel::find_run(&store, &self.run)?;
+        let run = self.run.find(gyrus, &store)?;
         let found = withheld_changes(&store, run)?;
         if self.restore_all || !self.restore.is_empty() {
             inside_run::refuse("bring back what was withheld")?;

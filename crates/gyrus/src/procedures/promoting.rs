@@ -37,7 +37,7 @@ pub(crate) fn ask(store: &Store, added: &Added, person: &Principal) -> Result<()
         "Next time, “{}” runs without a model? [y/N/never] ",
         visible(&command)
     );
-    let answer = terminal::answer(&question)?;
+    let answer = terminal::answer(&question)?.to_lowercase();
     let version = latest.version;
     change(store, |_| {
         let mut facts = vec![ProcedureFact::Asked {

@@ -37,6 +37,7 @@ use crate::{
     new_run::{self, RunOptions, Session},
     procedures, setup, stopped,
     which_loop::{self, LoopSubject},
+    workdir,
 };
 use gyrus_surfaces::{
     console::{LineQueue, Painter, put},
@@ -73,12 +74,12 @@ struct Prompt<'a> {
 }
 
 /// Reads goals until there are no more.
-pub(crate) fn open(gyrus: &Gyrus, flags: RunFlags) -> Result<Code, Failure> {
+pub(crate) fn open(gyrus: &Gyrus, mut flags: RunFlags) -> Result<Code, Failure> {
     let (home, config) = (gyrus.home()?, gyrus.config()?);
     learning::catch_up(&home, &config)?;
     let store = home.store()?;
     flags.screen.confirm()?;
-    let workspace = new_run::workspace(&home, flags.workdir.as_deref())?;
+    let workspace = workdir::settle(&home, &mut flags)?;
     let screen = flags
         .screen
         .options()?

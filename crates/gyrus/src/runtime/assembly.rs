@@ -180,6 +180,10 @@ pub fn workspace(home: &Home, folder: &Path) -> Result<PathBuf, RuntimeError> {
     if real.to_str().is_none() {
         return Err(RuntimeError::FolderName { folder: real });
     }
+    let person = home.person.as_deref();
+    if gyrus_gate::is_of_system(&real, person) && !home.agrees_to(&real) {
+        return Err(RuntimeError::SystemFolder { folder: real });
+    }
     let vault = home.vault.as_ref().filter(|vault| vault.is_wanted());
     let vault = vault.and_then(|vault| vault.folder().canonicalize().ok());
     if vault.is_some_and(|vault| real.starts_with(vault)) {

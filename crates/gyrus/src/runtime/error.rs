@@ -24,6 +24,12 @@ pub enum RuntimeError {
     /// The folder cannot be a workspace.
     #[error(transparent)]
     Workspace(#[from] WorkspaceError),
+    /// The folder belongs to the system, and the person has not agreed to runs in it.
+    #[error("{} belongs to the system", folder.display())]
+    SystemFolder {
+        /// The folder.
+        folder: PathBuf,
+    },
     /// The name of the workspace is not valid UTF-8.
     #[error("the name of the folder {} is not valid UTF-8", folder.display())]
     FolderName {

@@ -1,7 +1,7 @@
 //! The folders in which gyrus keeps state and configuration.
 
 use std::{
-    fs::DirBuilder,
+    fs::{self, DirBuilder},
     io,
     os::unix::fs::DirBuilderExt,
     path::{Path, PathBuf},
@@ -71,6 +71,18 @@ impl Home {
             workspace: workspace.to_owned(),
             home: self.person.clone(),
         }
+    }
+
+    /// Returns the list of the system's folders in which the person lets runs work, one a line.
+    pub fn agreed_folders(&self) -> PathBuf {
+        self.config.with_file_name("agreed-folders")
+    }
+
+    /// Whether the person lets runs work in this folder of the system, or in one above it.
+    pub(super) fn agrees_to(&self, folder: &Path) -> bool {
+        let agreed = fs::read_to_string(self.agreed_folders()).unwrap_or_default();
+        let mut lines = agreed.lines().filter(|line| !line.trim().is_empty());
+        lines.any(|line| folder.starts_with(line.trim()))
     }
 
     /// Returns the folder of the configuration, if it is not with the state.

@@ -29,7 +29,7 @@ use tokio::{
 use super::{
     agents::ReadFiles, configured::configured, hooks::HookFailures, words, workers::Processes,
 };
-use crate::{Gyrus, commands, failure::Failure, takeover};
+use crate::{Gyrus, commands, env::GYRUS_ANYWHERE, failure::Failure, takeover};
 
 /// Number of pieces of output that wait to be read.
 const PIECES: usize = 64;
@@ -163,6 +163,7 @@ pub(super) fn begin_command(
     let child = processes
         .typed(arguments)
         .env("NO_COLOR", "1")
+        .env(GYRUS_ANYWHERE, "1")
         .stdin(Stdio::piped())
         .stdout(Stdio::piped())
         .stderr(Stdio::piped())

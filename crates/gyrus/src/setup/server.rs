@@ -64,7 +64,11 @@ fn choose(server: &ModelServer) -> Result<&String, Failure> {
         }
         let by_number = given.parse::<usize>().ok();
         let by_number = by_number.and_then(|number| models.get(number.wrapping_sub(1)));
-        let by_name = || models.iter().find(|model| model.to_lowercase() == given);
+        let by_name = || {
+            models
+                .iter()
+                .find(|model| model.eq_ignore_ascii_case(&given))
+        };
         match by_number.or_else(by_name) {
             Some(model) => return Ok(model),
             None => put("that is none of them\n")?,

@@ -108,18 +108,18 @@ fn the_help_of_every_command_is_plain_text() {
         for odd in ["\\\"", "`[", "<br", "\\n"] {
             assert!(!help.contains(odd), "{command:?}: {odd} in {help}");
         }
-        let listed = help
-            .split_once("Commands:\n")
-            .map_or("", |(_, listed)| listed);
-        for line in listed.lines().take_while(|line| !line.is_empty()) {
-            // What goes on from the line above is indented more.
-            if let Some(name) = line
-                .strip_prefix("  ")
-                .filter(|line| !line.starts_with(' '))
-            {
-                let name = name.split_whitespace().next().unwrap().to_owned();
-                left.push([command.clone(), vec![name]].concat());
-            }
+        // The overview of all commands is in groups; what goes on from the line above is indented more.
+        let listed = help.split_once("Commands:\n");
+        let is_overview = command.is_empty();
+        let without = if is_overview { help.as_str() } else { "" };
+        let listed = listed.map_or(without, |(_, listed)| listed);
+        let listed = listed
+            .lines()
+            .take_while(|line| is_overview || !line.is_empty());
+        for line in listed.filter_map(|line| line.strip_prefix("  ")) {
+            let names = line.split("  ").next().unwrap();
+            let names = names.split(", ").filter(|name| !name.is_empty());
+            left.extend(names.map(|name| [command.clone(), vec![name.to_owned()]].concat()));
         }
         count += 1;
     }

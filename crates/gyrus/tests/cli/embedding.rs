@@ -66,7 +66,7 @@ fn a_loop_of_an_embedder_acts_behind_the_same_gate_and_answers() {
     // The program reads what the library wrote.
     let state = world.work().join(".gyrus-state");
     let shown = world
-        .command(&["show", "last"])
+        .command(&["show", "--anywhere"])
         .env("GYRUS_HOME", state)
         .output()
         .unwrap();

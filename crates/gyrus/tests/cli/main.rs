@@ -127,6 +127,7 @@ mod desktop_teaching;
 mod status_dot;
 mod disks;
 mod documented;
+mod folders;
 mod following;
 mod patches;
 mod demo;

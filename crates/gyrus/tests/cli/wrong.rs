@@ -115,10 +115,10 @@ fn a_state_folder_that_cannot_be_made_is_said() {
 }
 
 #[test]
-fn without_arguments_three_commands_to_try() {
+fn without_arguments_an_overview() {
     let world = World::new("");
     let said = world.gyrus(&[]).exits(0);
-    assert!(said.out.contains("gyrus demo"), "{}", said.out);
+    assert!(said.out.contains("  demo  "), "{}", said.out);
     assert!(
         world
             .gyrus(&["--version"])

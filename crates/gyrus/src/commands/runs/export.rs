@@ -11,6 +11,7 @@ use gyrus_journal::{Exported, LogName, Store};
 use gyrus_kernel::log_name;
 use gyrus_text::counted;
 
+use super::super::run_argument::RunArgument;
 use super::{
     blobs::{Pictures, needed},
     verify::verify,
@@ -25,8 +26,8 @@ use gyrus_surfaces::{console::put, output};
 /// applied elsewhere. Secrets that gyrus recognised are in no export.
 #[derive(Args)]
 pub(crate) struct Export {
-    /// The run: `last`, its id, or the start or end of it
-    run: String,
+    #[command(flatten)]
+    run: RunArgument,
     /// A new file; without it, or as `-`, standard output
     file: Option<PathBuf>,
     /// Include the files of the run's folder, as they were before it and after its steps; those
@@ -38,7 +39,7 @@ pub(crate) struct Export {
 impl Export {
     pub(crate) fn execute(self, gyrus: &Gyrus) -> Result<Code, Failure> {
         let store = gyrus.store()?;
-        let run = gyrus_kernel::find_run(&store, &self.run)?;
+        let run = self.run.find(gyrus, &store)?;
         let name = log_name(run);
         verify(&store, run).map_err(|failure| Failure {
             message: format!("run {} is not exported: {}", run.short(), failure.message),

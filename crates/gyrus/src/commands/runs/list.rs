@@ -1,24 +1,27 @@
 //! `gyrus runs list`
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
-use clap::{Args, ValueEnum};
-use gyrus_kernel::{Entry, log_name};
-use gyrus_text::{clip, width};
+use clap::Args;
+use gyrus_kernel::{Entry, is_of_person, is_record, log_name, newest_run_in};
+use gyrus_text::{clip, counted, width};
 use serde_json::json;
 
-use super::{super::listing::ListFlags, standing::Standing};
-use crate::{Gyrus, exit::Code, failure::Failure, time};
+use super::{
+    super::listing::ListFlags,
+    standing::{Standing, State},
+};
+use crate::{Gyrus, exit::Code, failure::Failure, time, workdir::here};
 use gyrus_surfaces::{
     console::Painter,
-    output,
+    output::{self, Output},
     projection::{Tone, goal},
 };
 
 /// Columns of a run's standing.
 const STANDING: usize = 40;
 
-/// List runs, newest first
+/// List this folder's runs, newest first
 #[derive(Default, Args)]
 pub(crate) struct List {
     #[command(flatten)]
@@ -27,34 +30,18 @@ pub(crate) struct List {
     /// from elsewhere
     #[arg(long, value_name = "HOW")]
     state: Option<State>,
-    /// List only runs that worked in this folder
+    /// List runs that worked in this folder (default: the one that you are in)
     #[arg(long, value_name = "FOLDER")]
     workdir: Option<PathBuf>,
+    /// List the runs of all folders
+    #[arg(long, conflicts_with = "workdir")]
+    all: bool,
+    /// List the runs that agents began, too
+    #[arg(long)]
+    agents: bool,
     /// List at most this many
     #[arg(long, value_name = "N")]
     limit: Option<usize>,
-}
-
-/// Values of `--state`.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
-enum State {
-    Running,
-    Parked,
-    Over,
-    Record,
-}
-
-impl State {
-    /// A run that cannot be read is in every list.
-    fn is(self, standing: &Standing) -> bool {
-        match standing {
-            Standing::Running { .. } => self == State::Running,
-            Standing::Parked(_) => self == State::Parked,
-            Standing::Over(_) => self == State::Over,
-            Standing::Record(_) => self == State::Record,
-            Standing::Unreadable(_) => true,
-        }
-    }
 }
 
 impl List {
@@ -62,67 +49,111 @@ impl List {
         let store = gyrus.store()?;
         let mut out = output::standard();
         let painter = Painter::new(&out, gyrus.environment.plain);
-        let workdir = self.workdir.as_deref().map(|folder| {
-            folder.canonicalize().map_err(|error| {
-                Failure::usage(format!("invalid folder {}", folder.display())).because(&error)
-            })
-        });
-        let workdir = workdir.transpose()?;
+        let folder = self.folder(gyrus)?;
         let runs = gyrus_kernel::runs(&store)?;
         let roots: Vec<_> = runs.into_iter().filter(|run| run.is_root()).collect();
-        if roots.is_empty() && !self.flags.json {
-            writeln!(out, "there is no run yet; start one with `gyrus run GOAL`")?;
-        }
-        let mut left = self.limit.unwrap_or(usize::MAX);
-        for run in roots.into_iter().rev() {
-            if left == 0 {
+        let (mut shown, limit) = (0, self.limit.unwrap_or(usize::MAX));
+        for run in roots.iter().rev() {
+            if shown == limit {
                 break;
             }
-            let reader = store.reader(&log_name(run))?;
+            let reader = store.reader(&log_name(*run))?;
             let first = reader.entry(1).ok().flatten();
             let at_ms = first.as_ref().map(|entry| entry.at_ms);
             let started = match first.map(|entry| gyrus_kernel::parse(&entry)) {
                 Some(Ok(Entry::RunStarted(started))) => Some(started),
                 _ => None,
             };
-            let here = workdir.as_ref().is_none_or(|folder| {
-                started
-                    .as_ref()
-                    .is_some_and(|started| started.workspace == *folder)
+            // A run that cannot be read, or is a record, belongs to no folder.
+            let is_listed = started.as_ref().is_none_or(|started| {
+                let is_of =
+                    |folder: &PathBuf| started.workspace == *folder || is_record(&store, *run);
+                folder.as_ref().is_none_or(is_of) && (self.agents || is_of_person(started, &reader))
             });
-            let standing = Standing::of(&store, run);
-            if !here || self.state.is_some_and(|state| !state.is(&standing)) {
+            if !is_listed {
+                continue;
+            }
+            let standing = Standing::of(&store, *run);
+            let states = [self.state, Some(State::Unreadable)];
+            if self.state.is_some() && !states.contains(&Some(standing.state)) {
                 continue;
             }
             let goal = started.as_ref().map(|started| goal(&started.goal, &reader));
             let item = json!({
                 "run": run,
-                "state": standing.state(),
-                "standing": standing.words(),
+                "state": standing.state.word(),
+                "standing": standing.words,
                 "started": at_ms.map(gyrus_text::utc),
                 "workspace": started.as_ref().map(|started| &started.workspace),
+                "agent": started.as_ref().map(|started| &started.agent),
                 "loop": started.as_ref().map(|started| &started.cognitive_loop),
                 "model": started.as_ref().map(|started| &started.model),
                 "goal": goal,
             });
             let shows = self.flags.shows(&mut out, &item)?;
-            left -= usize::from(shows || self.flags.json);
-            if !shows {
-                continue;
+            shown += usize::from(shows || self.flags.json);
+            if shows {
+                let at = at_ms.map_or_else(String::new, time::ago);
+                let goal = goal.unwrap_or_else(|| "(it cannot be read)".to_owned());
+                line(&mut out, &painter, (&run.short(), &at), &standing, &goal)?;
             }
-            let at = at_ms.map_or_else(String::new, time::ago);
-            let standing = clip(&standing.words(), STANDING);
-            let pad = " ".repeat(STANDING.saturating_sub(width(&standing)));
-            let used = 8 + 2 + 10 + 2 + STANDING + 2;
-            let goal = goal.unwrap_or_else(|| "(it cannot be read)".to_owned());
-            writeln!(
-                out,
-                "{}  {}  {standing}{pad}  {}",
-                painter.paint(Tone::Strong, &run.short()),
-                painter.paint(Tone::Aside, &format!("{at:<10}")),
-                clip(&goal, painter.columns.saturating_sub(used).clamp(10, 200)),
-            )?;
+        }
+        if shown == 0 && !self.flags.json {
+            none(&mut out, roots.len(), folder.as_deref())?;
         }
         Ok(Code::Reached)
     }
+
+    /// Returns the folder whose runs are listed; `None` for all. Runs of a fleet work in folders of
+    /// other machines.
+    fn folder(&self, gyrus: &Gyrus) -> Result<Option<PathBuf>, Failure> {
+        match &self.workdir {
+            None if self.all || gyrus.is_anywhere() => Ok(None),
+            None => {
+                let here = here()?;
+                let newest = newest_run_in(&gyrus.store()?, &here)?;
+                Ok(Some(newest.map_or(here, |(_, folder)| folder)))
+            }
+            Some(folder) => folder.canonicalize().map(Some).map_err(|error| {
+                Failure::usage(format!("invalid folder {}", folder.display())).because(&error)
+            }),
+        }
+    }
+}
+
+/// Writes one run.
+fn line(
+    out: &mut Output,
+    painter: &Painter,
+    (run, at): (&str, &str),
+    standing: &Standing,
+    goal: &str,
+) -> Result<(), Failure> {
+    let words = clip(&standing.words, STANDING);
+    let pad = " ".repeat(STANDING.saturating_sub(width(&words)));
+    let used = 8 + 2 + 10 + 2 + STANDING + 2;
+    writeln!(
+        out,
+        "{}  {}  {}{pad}  {}",
+        painter.paint(Tone::Strong, run),
+        painter.paint(Tone::Aside, &format!("{at:<10}")),
+        painter.paint(standing.tone, &words),
+        clip(goal, painter.columns.saturating_sub(used).clamp(10, 200)),
+    )?;
+    Ok(())
+}
+
+/// Says that there is nothing to list, and where there is more.
+fn none(out: &mut Output, all: usize, folder: Option<&Path>) -> Result<(), Failure> {
+    match (all, folder) {
+        (0, _) => writeln!(out, "there is no run yet; start one with `gyrus run GOAL`")?,
+        (all, Some(folder)) => writeln!(
+            out,
+            "no run of {} to list; {} on this machine: gyrus runs --all",
+            folder.display(),
+            counted(all, "run")
+        )?,
+        (_, None) => writeln!(out, "there is no such run")?,
+    }
+    Ok(())
 }

@@ -11,7 +11,7 @@ use gyrus_text::counted;
 
 use super::{
     blobs::{Pictures, needed},
-    standing::Standing,
+    standing::{Standing, State},
 };
 use gyrus_text::parse_duration;
 
@@ -59,10 +59,7 @@ impl Prune {
 
 /// Drops what a run that was over before `before_ms` does not need; `None` if it is not.
 fn prune(store: &Store, run: RunId, before_ms: i64) -> Result<Option<u64>, Failure> {
-    if !matches!(
-        Standing::of(store, run),
-        Standing::Over(_) | Standing::Record(_)
-    ) {
+    if !matches!(Standing::of(store, run).state, State::Over | State::Record) {
         return Ok(None);
     }
     let name = log_name(run);

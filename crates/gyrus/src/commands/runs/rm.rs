@@ -4,6 +4,7 @@ use clap::Args;
 use gyrus::runtime::sandbox_folders;
 use gyrus_kernel::{family, log_name, undo};
 
+use super::super::run_argument::find;
 use crate::{Gyrus, exit::Code, failure::Failure, inside_run, question::confirm};
 use gyrus_surfaces::console::put;
 
@@ -18,6 +19,9 @@ pub(crate) struct Rm {
     /// Do it without asking
     #[arg(long)]
     yes: bool,
+    /// Let `last` be the newest run of this machine, whatever its folder
+    #[arg(long)]
+    anywhere: bool,
 }
 
 impl Rm {
@@ -27,7 +31,7 @@ impl Rm {
         // All are understood before one is removed.
         let mut runs = Vec::new();
         for given in &self.runs {
-            runs.extend(family(&store, gyrus_kernel::find_run(&store, given)?)?);
+            runs.extend(family(&store, find(gyrus, &store, given, self.anywhere)?)?);
         }
         runs.dedup();
         for run in &runs {

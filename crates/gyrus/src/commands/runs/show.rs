@@ -4,6 +4,7 @@ use clap::Args;
 use gyrus_kernel::{Entry, StandingRun, approvals, log_name};
 use gyrus_text::{clip, counted};
 
+use super::super::run_argument::RunArgument;
 use super::standing::Standing;
 use crate::{Gyrus, exit::Code, failure::Failure, time};
 use gyrus_surfaces::{output, projection::goal};
@@ -11,14 +12,14 @@ use gyrus_surfaces::{output, projection::goal};
 /// Show what a run is and how it stands
 #[derive(Args)]
 pub(crate) struct Show {
-    /// The run: `last`, its id, or the start or end of it
-    run: String,
+    #[command(flatten)]
+    run: RunArgument,
 }
 
 impl Show {
     pub(crate) fn execute(self, gyrus: &Gyrus) -> Result<Code, Failure> {
         let store = gyrus.store()?;
-        let run = gyrus_kernel::find_run(&store, &self.run)?;
+        let run = self.run.find(gyrus, &store)?;
         let name = log_name(run);
         let reader = store.reader(&name)?;
         let before = StandingRun::read(&store, run)?;
@@ -38,7 +39,7 @@ impl Show {
         let mut rows = vec![
             ("run", run.to_string()),
             ("goal", goal(&started.goal, &reader)),
-            ("stands", Standing::of(&store, run).words()),
+            ("stands", Standing::of(&store, run).words),
             (
                 "started",
                 format!("{} ({})", gyrus_text::utc(at), time::ago(at)),

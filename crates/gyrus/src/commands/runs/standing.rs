@@ -1,71 +1,102 @@
 //! The standing of a run: running, parked or over, or a record from elsewhere.
 
+use clap::ValueEnum;
 use gyrus_contract::RunId;
 use gyrus_journal::Store;
 use gyrus_kernel::{Ending, RunState, approvals, record_summary, summary};
+use gyrus_surfaces::projection::Tone;
 
 use crate::failure::Failure;
 
 /// Standing of a run.
-pub(super) enum Standing {
+pub(super) struct Standing {
+    /// The standing in one word, for programs.
+    pub(super) state: State,
+    /// The standing in a few words.
+    pub(super) words: String,
+    /// The colour of these words.
+    pub(super) tone: Tone,
+}
+
+/// Values of `--state`.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub(super) enum State {
     /// A process has it.
-    Running {
-        /// The process.
-        pid: u32,
-        /// It waits for an answer.
-        asks: bool,
-    },
+    Running,
     /// No process holds it, and it can be resumed.
-    Parked(String),
+    Parked,
     /// It came to its end.
-    Over(String),
+    Over,
     /// It came from elsewhere, and nobody goes on with it.
-    Record(String),
+    Record,
     /// Its journal cannot be read.
-    Unreadable(String),
+    Unreadable,
+}
+
+impl State {
+    /// Returns the word for it.
+    pub(super) fn word(self) -> &'static str {
+        match self {
+            State::Running => "running",
+            State::Parked => "parked",
+            State::Over => "over",
+            State::Record => "record",
+            State::Unreadable => "unreadable",
+        }
+    }
 }
 
 impl Standing {
     pub(super) fn of(store: &Store, run: RunId) -> Self {
-        Self::read(store, run).unwrap_or_else(|failure| Standing::Unreadable(failure.message))
+        let (state, tone, words) = Self::read(store, run).unwrap_or_else(|failure| {
+            let words = format!("cannot be read: {}", failure.message);
+            (State::Unreadable, Tone::Bad, words)
+        });
+        Self { state, words, tone }
     }
 
-    fn read(store: &Store, run: RunId) -> Result<Self, Failure> {
+    fn read(store: &Store, run: RunId) -> Result<(State, Tone, String), Failure> {
         Ok(match RunState::of(store, run)? {
-            RunState::Running(holder) => Standing::Running {
-                pid: holder.process.pid,
-                asks: !approvals::open(store, run)?.is_empty(),
-            },
-            RunState::Parked(Ending::Waiting { question, .. }) => {
-                Standing::Parked(format!("waits for an answer: {question}"))
+            RunState::Running(holder) => {
+                let (tone, what) = match approvals::open(store, run)?.is_empty() {
+                    true => (Tone::Call, "running"),
+                    false => (Tone::Ask, "asks a person,"),
+                };
+                let words = format!("{what} in process {}", holder.process.pid);
+                (State::Running, tone, words)
             }
-            RunState::Parked(ending) => Standing::Parked(summary(&ending)),
-            RunState::CutOff => Standing::Parked("its process died".to_owned()),
-            RunState::Over(ending) => Standing::Over(summary(&ending)),
-            RunState::Record(ending) => Standing::Record(record_summary(ending.as_ref())),
-            RunState::NeverBegan => Standing::Over("never began".to_owned()),
+            RunState::Parked(ending) => {
+                let why = match &ending {
+                    Ending::Waiting { question, .. } => format!("waits for an answer: {question}"),
+                    other => summary(other),
+                };
+                (State::Parked, tone(&ending), format!("parked: {why}"))
+            }
+            RunState::CutOff => {
+                let words = "parked: its process died".to_owned();
+                (State::Parked, Tone::Bad, words)
+            }
+            RunState::Over(ending) => (State::Over, tone(&ending), summary(&ending)),
+            RunState::Record(ending) => {
+                let words = record_summary(ending.as_ref());
+                (State::Record, Tone::Aside, words)
+            }
+            RunState::NeverBegan => (State::Over, Tone::Bad, "never began".to_owned()),
         })
     }
+}
 
-    /// Returns the standing in one word, for programs.
-    pub(super) fn state(&self) -> &'static str {
-        match self {
-            Standing::Running { .. } => "running",
-            Standing::Parked(_) => "parked",
-            Standing::Over(_) => "over",
-            Standing::Record(_) => "record",
-            Standing::Unreadable(_) => "unreadable",
-        }
-    }
-
-    /// Returns the standing in a few words.
-    pub(super) fn words(&self) -> String {
-        match self {
-            Standing::Running { pid, asks: false } => format!("running in process {pid}"),
-            Standing::Running { pid, asks: true } => format!("asks a person, in process {pid}"),
-            Standing::Parked(why) => format!("parked: {why}"),
-            Standing::Over(how) | Standing::Record(how) => how.clone(),
-            Standing::Unreadable(why) => format!("cannot be read: {why}"),
-        }
+/// A failure stands out, and so does a run that waits for a person.
+fn tone(ending: &Ending) -> Tone {
+    match ending {
+        Ending::Reached { .. }
+        | Ending::Sleeping { .. }
+        | Ending::Stopped { .. }
+        | Ending::Interrupted => Tone::Plain,
+        Ending::Waiting { .. } => Tone::Ask,
+        Ending::Failed { .. }
+        | Ending::Limit { .. }
+        | Ending::Stuck { .. }
+        | Ending::ModelUnreachable { .. } => Tone::Bad,
     }
 }

@@ -6,6 +6,7 @@ use gyrus_journal::{Error, Store, Verified};
 use gyrus_kernel::log_name;
 use gyrus_text::counted;
 
+use super::super::run_argument::find;
 use super::blobs::{Pictures, needed};
 use crate::{Gyrus, exit::Code, failure::Failure};
 use gyrus_surfaces::output;
@@ -18,6 +19,9 @@ use gyrus_surfaces::output;
 pub(crate) struct Verify {
     /// The runs: `last`, an id, or the start or end of one (default: all)
     runs: Vec<String>,
+    /// Let `last` be the newest run of this machine, whatever its folder
+    #[arg(long)]
+    anywhere: bool,
 }
 
 impl Verify {
@@ -28,7 +32,7 @@ impl Verify {
         } else {
             self.runs
                 .iter()
-                .map(|given| gyrus_kernel::find_run(&store, given))
+                .map(|given| find(gyrus, &store, given, self.anywhere))
                 .collect::<Result<_, _>>()?
         };
         let mut out = output::standard();

@@ -6,7 +6,7 @@ use gyrus::runtime::Home;
 use gyrus_skills::{Library, Skill};
 use gyrus_text::closest;
 
-use crate::{Gyrus, failure::Failure, new_run, skill_places, skill_trust::Pins};
+use crate::{Gyrus, failure::Failure, skill_places, skill_trust::Pins, workdir};
 
 /// Places where this command looks.
 pub(in crate::commands) struct Here {
@@ -19,7 +19,7 @@ pub(in crate::commands) struct Here {
 impl Here {
     pub(in crate::commands) fn of(gyrus: &Gyrus) -> Result<Self, Failure> {
         let home = gyrus.home()?;
-        let workspace = new_run::workspace(&home, None)?;
+        let workspace = workdir::here()?;
         let pins = Pins::read(&home, &workspace)?;
         let places = skill_places::all(&home, &workspace);
         let library = Library::read(&places, &|skill| pins.knows(skill));

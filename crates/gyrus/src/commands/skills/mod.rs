@@ -20,8 +20,8 @@ use serde_json::json;
 use self::here::Here;
 use super::listing::ListFlags;
 use crate::{
-    Gyrus, exit::Code, failure::Failure, inside_run, new_run, skill_places, skill_trust,
-    skills::Chosen,
+    Gyrus, exit::Code, failure::Failure, inside_run, skill_places, skill_trust, skills::Chosen,
+    workdir::here,
 };
 
 /// Columns of a description in a wide terminal.
@@ -214,7 +214,7 @@ fn show(gyrus: &Gyrus, name: &str) -> Result<Code, Failure> {
 
 fn why(gyrus: &Gyrus, goal: &str) -> Result<Code, Failure> {
     let home = gyrus.home()?;
-    let workspace = new_run::workspace(&home, None)?;
+    let workspace = here()?;
     let chosen = Chosen::by(&home, &workspace, goal, &[])?;
     let mut out = output::standard();
     for (choice, followed) in &chosen.loaded {

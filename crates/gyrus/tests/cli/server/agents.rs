@@ -101,6 +101,15 @@ fn an_event_becomes_a_run_and_its_end_an_event() {
     let ids: Vec<u64> = ids.take(3).map(|id| id.parse().unwrap()).collect();
     assert_eq!(ids, [after + 1, after + 2, after + 3]);
 
+    // What the agent began when something happened is no run of a person's.
+    let runs = |more: &[&str]| world.gyrus(&[&["runs"], more].concat()).exits(0).out;
+    let own = runs(&[]);
+    assert_eq!(own.lines().count(), 1, "{own}");
+    assert!(own.contains("and be quick"), "{own}");
+    assert_eq!(runs(&["--agents"]).lines().count(), 2);
+    let shown = world.gyrus(&["show"]).exits(0).out;
+    assert!(shown.contains("and be quick"), "{shown}");
+
     let listed = world.gyrus(&["agents"]).exits(0);
     assert!(listed.out.contains("scribe  active"), "{listed:?}");
     listed.says("1 agent file cannot be used: gyrus agents check");
