@@ -171,27 +171,28 @@ fn no_arguments(arguments: &[String]) -> anyhow::Result<()> {
     }
 }
 
-/// Simulations that are examples of the crate that they try: name, package, example.
-const EXAMPLES: [(&str, &str, &str); 4] = [
-    ("streams", "gyrus-models", "mutate"),
-    ("budgets", "gyrus-kernel", "budgets"),
-    ("events", "gyrus-runtime", "event_kills"),
-    ("fleet", "gyrus-fleet", "schedules"),
+/// Simulations that are examples of a package: name, package, features, example.
+const EXAMPLES: [(&str, &str, &str, &str); 4] = [
+    ("streams", "gyrus-simulation", "streams", "mutate"),
+    ("budgets", "gyrus-kernel", "sim", "budgets"),
+    ("events", "gyrus-runtime", "", "event_kills"),
+    ("fleet", "gyrus-simulation", "fleet", "schedules"),
 ];
 
 fn simulate(arguments: &[String]) -> anyhow::Result<()> {
     let subject = arguments
         .first()
         .and_then(|first| EXAMPLES.iter().find(|(name, ..)| name == first));
-    if let Some((name, package, example)) = subject {
+    if let Some((name, package, features, example)) = subject {
         let run = [
             "run",
             "--quiet",
             "--release",
             "--package",
             package,
+            "--no-default-features",
             "--features",
-            "sim",
+            features,
             "--example",
             example,
             "--",
