@@ -2,7 +2,8 @@
 //!
 //! Everything follows from a seed: the same seed gives the same world in every process, so a failure
 //! is found again at once. `cargo xtask sim` lives as many seeds as it is told to; the tests here
-//! live a sample. The budgets of a tree of runs are simulated in `kernel`, whose accounts are its own.
+//! live a sample. Budgets of a tree of runs are simulated in the tests of `kernel`, whose accounts
+//! are its own.
 
 pub mod journal;
 #[cfg(feature = "streams")]
