@@ -127,6 +127,8 @@ const COMMANDS: [Command; 17] = [
 
 /// States that `sim` explores when nobody says how many.
 const DEFAULT_STATES: u64 = 1_000;
+/// Schedules of budgets that `sim budgets` runs when nobody says how many.
+const DEFAULT_SCHEDULES: u64 = 100_000;
 /// The seed that `sim` starts from when nobody names one.
 const DEFAULT_SEED: u64 = 1;
 
@@ -171,27 +173,27 @@ fn no_arguments(arguments: &[String]) -> anyhow::Result<()> {
     }
 }
 
-/// Simulations that are examples of the crate that they try: name, package, example.
-const EXAMPLES: [(&str, &str, &str); 4] = [
-    ("streams", "gyrus-models", "mutate"),
-    ("budgets", "gyrus-kernel", "budgets"),
-    ("events", "gyrus-runtime", "event_kills"),
-    ("fleet", "gyrus-fleet", "schedules"),
+/// Simulations that are examples of a package: name, package, features, example.
+const EXAMPLES: [(&str, &str, &str, &str); 3] = [
+    ("streams", "gyrus-simulation", "streams", "mutate"),
+    ("events", "gyrus-runtime", "", "event_kills"),
+    ("fleet", "gyrus-simulation", "fleet", "schedules"),
 ];
 
 fn simulate(arguments: &[String]) -> anyhow::Result<()> {
     let subject = arguments
         .first()
         .and_then(|first| EXAMPLES.iter().find(|(name, ..)| name == first));
-    if let Some((name, package, example)) = subject {
+    if let Some((name, package, features, example)) = subject {
         let run = [
             "run",
             "--quiet",
             "--release",
             "--package",
             package,
+            "--no-default-features",
             "--features",
-            "sim",
+            features,
             "--example",
             example,
             "--",
@@ -199,14 +201,29 @@ fn simulate(arguments: &[String]) -> anyhow::Result<()> {
         let rest = &arguments[1..];
         return ended(name, repository::cargo(&run)?.args(rest).status()?);
     }
+    if let Some(("budgets", rest)) = arguments.split_first().map(|(word, rest)| (&**word, rest)) {
+        return simulate_budgets(rest);
+    }
     // A wrong option is told before anything is built.
-    simulation_size(arguments)?;
+    simulation_size(arguments, "--states", DEFAULT_STATES)?;
     #[cfg(feature = "gyrus")]
     if !cfg!(debug_assertions) {
-        let (states, seed) = simulation_size(arguments)?;
+        let (states, seed) = simulation_size(arguments, "--states", DEFAULT_STATES)?;
         return sim::run(states, seed);
     }
     in_release("sim", arguments)
+}
+
+/// Budgets are the kernel's own business, so their simulation is a test in it.
+fn simulate_budgets(arguments: &[String]) -> anyhow::Result<()> {
+    let (schedules, seed) = simulation_size(arguments, "--schedules", DEFAULT_SCHEDULES)?;
+    let mut run = repository::cargo(&["test", "--quiet", "--release"])?;
+    run.args(["--package", "gyrus-kernel", "--all-features", "--lib"])
+        .args(["--", "--nocapture", "--exact"])
+        .arg("sim::tests::budgets_hold_under_random_schedules")
+        .env("GYRUS_SIM_SCHEDULES", schedules.to_string())
+        .env("GYRUS_SIM_SEED", seed.to_string());
+    ended("budgets", run.status()?)
 }
 
 /// The binary of the workers is built first; what harms and checks them is an example.
@@ -223,16 +240,16 @@ fn fleet(arguments: &[String]) -> anyhow::Result<()> {
     ended("fleet", run.args(example).args(arguments).status()?)
 }
 
-/// The number of states and the first seed.
-fn simulation_size(arguments: &[String]) -> anyhow::Result<(u64, u64)> {
-    let (mut states, mut seed) = (DEFAULT_STATES, DEFAULT_SEED);
+/// Returns the size of a simulation, which the option `sized` sets, and the first seed.
+fn simulation_size(arguments: &[String], sized: &str, default: u64) -> anyhow::Result<(u64, u64)> {
+    let (mut size, mut seed) = (default, DEFAULT_SEED);
     for option in arguments.chunks(2) {
-        let number = match &option[0].as_str() {
-            &"--states" => &mut states,
-            &"--seed" => &mut seed,
+        let number = match option[0].as_str() {
+            option if option == sized => &mut size,
+            "--seed" => &mut seed,
             unknown => {
                 bail!(CannotStart(format!(
-                    "`sim` takes --states and --seed, not {unknown}"
+                    "`sim` takes {sized} and --seed, not {unknown}"
                 )))
             }
         };
@@ -246,7 +263,7 @@ fn simulation_size(arguments: &[String]) -> anyhow::Result<(u64, u64)> {
             }
         };
     }
-    Ok((states, seed))
+    Ok((size, seed))
 }
 
 /// The binary that is measured is built first; the measuring is a package of its own.
@@ -323,7 +340,7 @@ mod tests {
     fn sim_reads_its_options() {
         let check = |arguments: &[&str], expected: Option<(u64, u64)>| {
             assert_eq!(
-                simulation_size(&strings(arguments)).ok(),
+                simulation_size(&strings(arguments), "--states", DEFAULT_STATES).ok(),
                 expected,
                 "{arguments:?}"
             );

@@ -13,7 +13,7 @@ use std::{
     time::Instant,
 };
 
-use gyrus_journal::sim::{JournalViolation, explore, shrink};
+use gyrus_simulation::journal::{JournalViolation, explore, shrink};
 
 /// Lives are independent, so they are lived on this many threads.
 const THREADS: usize = 2;

@@ -26,8 +26,6 @@ mod queue;
 #[cfg(feature = "nats")]
 pub mod nats;
 mod reading;
-#[cfg(any(test, feature = "sim"))]
-pub mod sim;
 mod standing;
 mod succession;
 mod waking;

@@ -42,8 +42,6 @@ mod remove;
 mod export;
 mod mirror;
 pub mod os;
-#[cfg(any(test, feature = "sim"))]
-pub mod sim;
 
 pub use birth::Birth;
 pub use create::NewLog;

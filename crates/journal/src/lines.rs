@@ -248,17 +248,16 @@ fn read_at(file: &dyn DiskFile, buffer: &mut [u8], offset: u64) -> io::Result<us
 
 #[cfg(test)]
 mod tests {
-    use std::path::Path;
-
     use super::*;
-    use crate::{Disk, segment::write_all, sim::SimDisk};
+    use crate::{Disk, os::disk::OsDisk, segment::write_all};
 
     /// Reads a text in both directions. A line that is too long is expected as `None`.
     fn check(text: &[u8], expected: &[Option<&[u8]>]) {
-        let disk = SimDisk::new();
-        let file = disk.create_new(Path::new("/f")).unwrap();
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("f");
+        let file = OsDisk.create_new(&path).unwrap();
         write_all(file.as_ref(), text).unwrap();
-        let file: Arc<dyn DiskFile> = Arc::from(file);
+        let file: Arc<dyn DiskFile> = Arc::from(OsDisk.open(&path).unwrap());
 
         let mut back = LinesBack::new(Arc::clone(&file), 0, text.len() as u64);
         let mut found = Vec::new();

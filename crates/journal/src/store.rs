@@ -94,11 +94,8 @@ impl Store {
         Self::open_with(disk, root, SEGMENT_BYTES)
     }
 
-    pub(crate) fn open_with(
-        disk: Arc<dyn Disk>,
-        root: &Path,
-        segment_bytes: u64,
-    ) -> Result<Store, Error> {
+    /// Opens a store as [`open_on`](Self::open_on) does, whose segments are closed at this size.
+    pub fn open_with(disk: Arc<dyn Disk>, root: &Path, segment_bytes: u64) -> Result<Store, Error> {
         Self::home_on(disk, root, segment_bytes).map(Self::of)
     }
 

@@ -250,7 +250,7 @@ impl Account {
     }
 
     /// Returns the open reservation, and whether charges are expected to be made again.
-    #[cfg(any(test, feature = "sim"))]
+    #[cfg(test)]
     pub(crate) fn reserved(&self) -> (Charge, bool) {
         let node = &self.tree().0[self.index];
         let expected = node.expected_again;

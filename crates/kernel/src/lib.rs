@@ -59,8 +59,8 @@ mod contents;
 mod folder;
 pub mod undo;
 mod withheld_changes;
-#[cfg(any(test, feature = "sim"))]
-pub mod sim;
+#[cfg(test)]
+mod sim;
 
 pub use accounts::{OUTPUT_FLOOR, WARN_AT_PERCENT};
 pub use clock::now_ms;
@@ -94,7 +94,7 @@ pub use inline::{BadBlob, INLINE_LIMIT, Inline};
 pub use kernel::{
     Attachment, FolderTravels, Kernel, NewRun, Organs, QUESTIONS_LAST, ResumeChanges,
 };
-#[cfg(feature = "sim")]
+#[cfg(feature = "fuzz")]
 pub use live::shown;
 pub use live::{Live, LiveEvent, LivePiece};
 pub use log::parse;

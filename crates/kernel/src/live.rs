@@ -179,7 +179,7 @@ impl<'a> Speaker<'a> {
 }
 
 /// Returns the text that is shown of a reply which arrives in these pieces.
-#[cfg(feature = "sim")]
+#[cfg(feature = "fuzz")]
 pub fn shown(redactor: &Redactor, pieces: &[&str]) -> String {
     let heard = Arc::new(std::sync::Mutex::new(String::new()));
     let hearing = heard.clone();

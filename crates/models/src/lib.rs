@@ -35,8 +35,8 @@ mod probe;
 mod learned;
 mod measured_file;
 
-#[cfg(any(test, feature = "sim"))]
-pub mod sim;
+#[cfg(feature = "sim")]
+mod specimen;
 
 pub use anthropic::AnthropicModel;
 /// The client for scripts: they are played by its protocol, and contain no vendor's name.
@@ -59,10 +59,12 @@ pub use probe::{
 };
 pub use router::{Candidate, ModelRouter, RoutingPolicy};
 pub use script::{ScriptError, ScriptedModel};
+#[cfg(feature = "sim")]
+pub use specimen::Specimen;
 
-/// The streams that [`sim`] breaks.
-#[cfg(any(test, feature = "sim"))]
-const SPECIMENS: &[sim::Specimen] = &[
+/// A canonical stream of every protocol.
+#[cfg(feature = "sim")]
+pub const SPECIMENS: &[Specimen] = &[
     anthropic::SPECIMEN,
     openai::CHAT_SPECIMEN,
     openai::RESPONSES_SPECIMEN,

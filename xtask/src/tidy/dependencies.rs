@@ -5,7 +5,7 @@ use crate::repository::{Dependency, Package};
 
 /// Each crate with the crates of this workspace that it may depend on, also for its tests and its
 /// build. A crate of neither list is an error.
-const ALLOWED: [(&str, &[&str]); 29] = [
+const ALLOWED: [(&str, &[&str]); 30] = [
     ("gyrus-contract", &[]),
     ("gyrus-text", &[]),
     ("gyrus-net", &[]),
@@ -58,6 +58,16 @@ const ALLOWED: [(&str, &[&str]); 29] = [
     ),
     ("gyrus-player", &[]),
     ("gyrus-lines", &[]),
+    (
+        "gyrus-simulation",
+        &[
+            "gyrus-contract",
+            "gyrus-journal",
+            "gyrus-process",
+            "gyrus-models",
+            "gyrus-fleet",
+        ],
+    ),
     (
         "gyrus-runtime",
         &[
@@ -164,8 +174,8 @@ const ABOVE_RUNTIME: &[&str] = &[
     "gyrus-runtime",
 ];
 
-/// Data and helpers that stand on nothing of ours: the tests of every crate may use them.
-const FOR_TESTS: [&str; 2] = ["gyrus-lines", "gyrus-player"];
+/// Data, helpers and simulated worlds: the tests of every crate may use them.
+const FOR_TESTS: [&str; 3] = ["gyrus-lines", "gyrus-player", "gyrus-simulation"];
 
 /// Wiring: it may depend on everything, and nothing depends on it but on the library of `gyrus`, as
 /// an embedder does.
@@ -234,6 +244,7 @@ fn manifest(package: &str) -> String {
         "gyrus-oracle" => "tests/oracle/Cargo.toml".to_owned(),
         "gyrus-player" => "tests/player/Cargo.toml".to_owned(),
         "gyrus-replays" => "tests/replays/Cargo.toml".to_owned(),
+        "gyrus-simulation" => "tests/simulation/Cargo.toml".to_owned(),
         name => format!(
             "crates/{}/Cargo.toml",
             name.strip_prefix("gyrus-").unwrap_or(name)

@@ -52,7 +52,7 @@ impl fmt::Debug for Watch {
 
 impl Watch {
     /// Creates a watch for changes that the holder of the sender announces.
-    pub(crate) fn new(changes: watch::Receiver<u64>, feed: impl Send + Sync + 'static) -> Self {
+    pub fn new(changes: watch::Receiver<u64>, feed: impl Send + Sync + 'static) -> Self {
         Self {
             changes,
             _feed: Box::new(feed),

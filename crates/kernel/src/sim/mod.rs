@@ -15,8 +15,4 @@ mod oracle;
 mod world;
 mod schedule;
 mod sweep;
-#[cfg(test)]
 mod tests;
-
-pub use schedule::{FailedSchedule, Operation, live};
-pub use sweep::{ScheduleSweep, sweep};

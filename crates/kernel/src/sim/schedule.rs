@@ -19,8 +19,7 @@ const MAX_TRIES: usize = 400;
 
 /// An operation. Runs and requests are numbered from 0 as they begin.
 #[derive(Debug, Clone, PartialEq)]
-#[expect(missing_docs, reason = "each says what it is")]
-pub enum Operation {
+pub(super) enum Operation {
     Begin {
         limits: Limits,
     },
@@ -79,13 +78,13 @@ pub enum Operation {
 
 /// A schedule that violated a property.
 #[derive(Debug, Clone, PartialEq, thiserror::Error)]
-pub struct FailedSchedule {
+pub(super) struct FailedSchedule {
     /// The seed of the schedule.
-    pub seed: u64,
+    pub(super) seed: u64,
     /// The violation.
-    pub why: String,
+    pub(super) why: String,
     /// The operations until then: before the last one, all properties held.
-    pub operations: Vec<Operation>,
+    pub(super) operations: Vec<Operation>,
 }
 
 impl fmt::Display for FailedSchedule {
@@ -102,7 +101,7 @@ impl fmt::Display for FailedSchedule {
 ///
 /// # Errors
 /// Returns the first operation after which a property does not hold.
-pub fn live(seed: u64) -> Result<Vec<Operation>, FailedSchedule> {
+pub(super) fn live(seed: u64) -> Result<Vec<Operation>, FailedSchedule> {
     let mut random = Rng::with_seed(seed);
     let limits = some_limits(&mut random, 20_000);
     let mut schedule = Schedule {

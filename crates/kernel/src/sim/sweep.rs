@@ -6,19 +6,19 @@ use super::schedule::{FailedSchedule, Operation, live};
 
 /// The statistics of a sweep.
 #[derive(Debug, Clone, Copy, PartialEq)]
-pub struct ScheduleSweep {
+pub(super) struct ScheduleSweep {
     /// Number of schedules.
-    pub schedules: u64,
+    pub(super) schedules: u64,
     /// Number of operations in all of them.
-    pub operations: u64,
+    pub(super) operations: u64,
     /// Number of requests that were refused for lack of money or tokens.
-    pub refused: u64,
+    pub(super) refused: u64,
     /// Number of processes that were killed.
-    pub kills: u64,
+    pub(super) kills: u64,
     /// Number of cycles that were abandoned in the process that ran them.
-    pub abandoned: u64,
+    pub(super) abandoned: u64,
     /// The duration in seconds.
-    pub seconds: f64,
+    pub(super) seconds: f64,
 }
 
 /// Formats the statistics in one line.
@@ -37,7 +37,7 @@ impl fmt::Display for ScheduleSweep {
 ///
 /// # Errors
 /// Returns the first schedule in which a property does not hold.
-pub fn sweep(schedules: u64, seed: u64) -> Result<ScheduleSweep, FailedSchedule> {
+pub(super) fn sweep(schedules: u64, seed: u64) -> Result<ScheduleSweep, FailedSchedule> {
     let start = Instant::now();
     let mut done = ScheduleSweep {
         schedules,

@@ -59,10 +59,10 @@ impl Protocol for Messages {
 }
 
 /// Describes the protocol for the sweep of broken streams.
-#[cfg(any(test, feature = "sim"))]
-pub(crate) const SPECIMEN: crate::sim::Specimen = crate::sim::Specimen {
+#[cfg(feature = "sim")]
+pub(crate) const SPECIMEN: crate::Specimen = crate::Specimen {
     name: "messages",
     stream: include_str!("canonical.sse"),
     closing: &["message_stop"],
-    read: crate::sim::read::<Reader>,
+    read: crate::specimen::read::<Reader>,
 };

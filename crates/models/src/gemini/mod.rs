@@ -76,10 +76,10 @@ impl Protocol for Gemini {
     }
 }
 
-#[cfg(any(test, feature = "sim"))]
-pub(crate) const SPECIMEN: crate::sim::Specimen = crate::sim::Specimen {
+#[cfg(feature = "sim")]
+pub(crate) const SPECIMEN: crate::Specimen = crate::Specimen {
     name: "gemini",
     stream: include_str!("canonical.sse"),
     closing: &["finishReason"],
-    read: crate::sim::read::<Reader>,
+    read: crate::specimen::read::<Reader>,
 };

@@ -50,10 +50,10 @@ impl Protocol for Ollama {
     }
 }
 
-#[cfg(any(test, feature = "sim"))]
-pub(crate) const SPECIMEN: crate::sim::Specimen = crate::sim::Specimen {
+#[cfg(feature = "sim")]
+pub(crate) const SPECIMEN: crate::Specimen = crate::Specimen {
     name: "ollama",
     stream: include_str!("canonical.ndjson"),
     closing: &["done_reason"],
-    read: crate::sim::read::<Reader>,
+    read: crate::specimen::read::<Reader>,
 };

@@ -13,10 +13,10 @@ use gyrus_contract::{Image, ModelError, Prompt, SystemPart, ThinkingEffort, Tool
 use serde_json::Value;
 
 pub use chat::ChatModel;
-#[cfg(any(test, feature = "sim"))]
+#[cfg(feature = "sim")]
 pub(crate) use chat::SPECIMEN as CHAT_SPECIMEN;
 pub use responses::ResponsesModel;
-#[cfg(any(test, feature = "sim"))]
+#[cfg(feature = "sim")]
 pub(crate) use responses::SPECIMEN as RESPONSES_SPECIMEN;
 
 use crate::{

@@ -3,14 +3,13 @@
 use std::{path::Path, sync::Arc, time::Duration};
 
 use gyrus_contract::{Origin, Principal, Text};
-use gyrus_journal::{
-    Store,
-    sim::{Fault, SimDisk},
-};
+use gyrus_journal::Store;
 use gyrus_runtime::{
     BusError, DurableItem, Event, EventBus, EventPosition, HistoryLimits, StartAt,
     queue::{Gateway, NewCommand, QueueError, RunRequest, Stage, Work},
 };
+
+use gyrus_simulation::journal::{Fault, SimDisk};
 
 use super::{numbered, patterns};
 

@@ -4,7 +4,6 @@
 
 mod collaboration;
 mod durable;
-#[cfg(feature = "sim")]
 mod faults;
 #[path = "../../examples/event_kills/kills.rs"]
 mod kills;

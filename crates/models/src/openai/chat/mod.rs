@@ -61,12 +61,12 @@ fn is_own(base_url: &str) -> bool {
 }
 
 /// Describes the protocol for the sweep of broken streams.
-#[cfg(any(test, feature = "sim"))]
-pub(crate) const SPECIMEN: crate::sim::Specimen = crate::sim::Specimen {
+#[cfg(feature = "sim")]
+pub(crate) const SPECIMEN: crate::Specimen = crate::Specimen {
     name: "chat",
     stream: include_str!("canonical.sse"),
     closing: &["\"finish_reason\":\""],
-    read: crate::sim::read::<Reader>,
+    read: crate::specimen::read::<Reader>,
 };
 
 #[cfg(test)]

@@ -71,10 +71,10 @@ impl Protocol for Responses {
 }
 
 /// Describes the protocol for the sweep of broken streams.
-#[cfg(any(test, feature = "sim"))]
-pub(crate) const SPECIMEN: crate::sim::Specimen = crate::sim::Specimen {
+#[cfg(feature = "sim")]
+pub(crate) const SPECIMEN: crate::Specimen = crate::Specimen {
     name: "responses",
     stream: include_str!("canonical.sse"),
     closing: &["response.completed", "response.incomplete", "response.done"],
-    read: crate::sim::read::<Reader>,
+    read: crate::specimen::read::<Reader>,
 };

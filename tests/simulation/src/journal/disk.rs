@@ -7,6 +7,7 @@ use std::{
 };
 
 use fastrand::Rng;
+use gyrus_journal::{Disk, DiskFile, Holder, Metadata, Now, Watch};
 use tokio::sync::watch;
 
 use super::{
@@ -14,7 +15,6 @@ use super::{
     machine::{self, Fault, Machine},
     tree::Tree,
 };
-use crate::{Disk, DiskFile, Holder, Metadata, Now, Watch};
 
 /// A disk in memory. Clones are the same disk.
 #[derive(Debug, Clone)]
@@ -201,4 +201,21 @@ impl Disk for SimDisk {
     fn lives(&self, holder: &Holder) -> bool {
         holder.process == self.machine().process()
     }
+}
+
+/// Reads a whole file.
+pub(super) fn read_whole(file: &dyn DiskFile) -> io::Result<Vec<u8>> {
+    let length = usize::try_from(file.metadata()?.len).unwrap_or(usize::MAX);
+    let mut bytes = vec![0; length];
+    let mut filled = 0;
+    while filled < length {
+        match file.read_at(&mut bytes[filled..], filled as u64) {
+            Ok(0) => break,
+            Ok(read) => filled += read,
+            Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+            Err(error) => return Err(error),
+        }
+    }
+    bytes.truncate(filled);
+    Ok(bytes)
 }

@@ -7,13 +7,14 @@ use std::{
     task::{Context, Waker},
 };
 
+use gyrus_fleet::LogSubject;
+
 use super::{
     machine::Surroundings,
     outcome::{FailedFleetSchedule, Flaw, Outcome},
     state::{Event, Inner, Process, Shared},
     worker,
 };
-use crate::LogSubject;
 
 type Task = Pin<Box<dyn Future<Output = ()> + Send>>;
 

@@ -1,6 +1,7 @@
 //! A sample of the sweep, and cuts at every byte.
 
 use gyrus_contract::{Reply, StopReason};
+use gyrus_models::SPECIMENS;
 
 use super::{oracle::judge, *};
 
@@ -17,7 +18,7 @@ fn broken_streams_are_replies_or_errors() {
 
 #[test]
 fn a_stream_cut_at_any_byte_is_a_beginning_of_its_reply() {
-    for specimen in specimens() {
+    for specimen in SPECIMENS {
         let stream = specimen.stream.as_bytes();
         assert_eq!(judge(specimen, stream, &[1]), Ok(true), "{}", specimen.name);
         let read = |length: usize| (specimen.read)(&mut std::iter::once(&stream[..length]));

@@ -1,4 +1,4 @@
-//! One protocol, as the sweep uses it.
+//! One protocol, as a simulation that breaks streams uses it.
 
 use gyrus_contract::{ModelError, Reply};
 

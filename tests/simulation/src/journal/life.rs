@@ -7,15 +7,16 @@ use std::{
 };
 
 use fastrand::Rng;
+use gyrus_journal::{Disk, Error, LogName, NewEntry, Store, Take, Writer};
 use serde_json::value::RawValue;
 
 use super::{
     SimDisk,
     aftermath::{check, open},
+    disk::read_whole,
     oracle::{Oracle, Presence},
     scenario::{Action, After, Scenario, Step, fault},
 };
-use crate::{Disk, Error, LogName, NewEntry, Store, Take, Writer, blobs};
 
 /// Number of crashes tried after each step, beside the one that the scenario may go on from.
 const BRANCHES: u64 = 4;
@@ -307,17 +308,17 @@ impl Life {
         store.erase(&self.oracle.name, &seqs)?;
         self.oracle.erased(&seqs, Presence::Yes);
         let folder = store.folder(&self.oracle.name);
-        for name in self
-            .disk
-            .list(&folder)
-            .map_err(Error::io("list", &folder))?
-        {
+        let failed = |what, path: &Path| {
+            let path = path.to_owned();
+            move |source| Error::Io { what, path, source }
+        };
+        let names = self.disk.list(&folder).map_err(failed("list", &folder))?;
+        for name in names {
             let path = folder.join(name);
             let Ok(file) = self.disk.open(&path) else {
                 continue;
             };
-            let bytes = blobs::read_whole(file.as_ref()).map_err(Error::io("read", &path))?;
-            let bytes = bytes.unwrap_or_default();
+            let bytes = read_whole(file.as_ref()).map_err(failed("read", &path))?;
             for secret in self.oracle.secrets() {
                 if memchr::memmem::find(&bytes, secret.as_bytes()).is_some() {
                     let story = format!("{secret} was erased and is in {}", path.display());

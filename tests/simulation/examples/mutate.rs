@@ -11,7 +11,7 @@
 
 use std::process::ExitCode;
 
-use gyrus_models::sim::sweep;
+use gyrus_simulation::streams::sweep;
 
 /// Default number of bytes to read.
 const BYTES: u64 = 100_000_000;

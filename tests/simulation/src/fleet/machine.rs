@@ -8,12 +8,12 @@ use std::{
 };
 
 use async_trait::async_trait;
-
-use super::state::{Answer, Shared};
-use crate::{
+use gyrus_fleet::{
     AppendAnswer, LogSubject, LogUnreachable, Machine, MachineTime, MessageId, SharedLog,
     StoredMessage, WriterId,
 };
+
+use super::state::{Answer, Shared};
 
 /// The surroundings of one process.
 #[derive(Clone)]

@@ -3,8 +3,7 @@
 use std::collections::BTreeMap;
 
 use gyrus_contract::BlobId;
-
-use crate::{Entry, Error, LogName, Payload, Store};
+use gyrus_journal::{Entry, Error, LogName, Payload, Store};
 
 /// Whether something must exist.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -3,10 +3,10 @@
 use std::{path::Path, sync::Arc};
 
 use gyrus_contract::BlobId;
+use gyrus_journal::{Error, LogName, NewEntry, Store, Take, Writer};
 use serde_json::value::RawValue;
 
 use super::{Fault, SimDisk, explore, shrink};
-use crate::{Error, LogName, NewEntry, Store, Take, Writer};
 
 /// Number of seeds: enough to meet every kind of fault at every kind of position many times over.
 const LIVES: u64 = 150;

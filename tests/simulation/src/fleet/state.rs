@@ -7,14 +7,14 @@ use std::{
 };
 
 use fastrand::Rng;
+use gyrus_fleet::{
+    AppendAnswer, LogSubject, MachineTime, MessageId, RunMessage, RunMessageKind, RunStanding,
+    StoredMessage,
+};
 
 use super::{
     outcome::{Flaw, Outcome},
     stream::{Arrival, Proposal, Stream},
-};
-use crate::{
-    AppendAnswer, LogSubject, MachineTime, MessageId, RunMessage, RunMessageKind, RunStanding,
-    StoredMessage,
 };
 
 /// A millisecond of virtual time.

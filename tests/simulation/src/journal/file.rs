@@ -6,11 +6,12 @@ use std::{
     sync::{Arc, Mutex},
 };
 
+use gyrus_journal::{DiskFile, LockMode, Metadata};
+
 use super::{
     machine::{self, Fault, Machine, io_error},
     tree::Node,
 };
-use crate::{DiskFile, LockMode, Metadata};
 
 /// A handle. Its locks are released with it.
 #[derive(Debug)]

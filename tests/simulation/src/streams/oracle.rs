@@ -6,13 +6,15 @@ use std::{
 };
 
 use gyrus_contract::{ModelError, Origin, Part, Reply, StopReason};
+use gyrus_models::Specimen;
 use serde::{Serialize, de::DeserializeOwned};
+use serde_json::Value;
 
-use super::specimen::Specimen;
-use crate::{
-    arguments::nests_too_deep,
-    reading::{MAX_ARGUMENT_BYTES, has_content},
-};
+/// Maximum bytes of arguments of one tool call, as the readers have it.
+const MAX_ARGUMENT_BYTES: usize = 8 * 1024 * 1024;
+
+/// Maximum depth of arguments, as the readers have it.
+const MAX_NESTING: usize = 100;
 
 /// Reads `stream` in `pieces` and as a whole; returns whether it was a reply, or the violated
 /// property.
@@ -74,7 +76,7 @@ fn check_error(error: &ModelError) -> Result<(), String> {
 fn check(specimen: &Specimen, stream: &[u8], reply: &Reply) -> Result<(), String> {
     let text = String::from_utf8_lossy(stream);
     let is_closed = specimen.closing.iter().any(|mark| text.contains(mark));
-    if !is_closed && !has_content(&reply.parts) {
+    if !is_closed && !reply.parts.iter().any(is_content) {
         return Err(format!("a reply of nothing that nothing closed: {reply:?}"));
     }
     let mut ids = BTreeSet::new();
@@ -86,7 +88,7 @@ fn check(specimen: &Specimen, stream: &[u8], reply: &Reply) -> Result<(), String
             Part::ToolCall(call) => {
                 let arguments = call.arguments.to_string();
                 let is_new = ids.insert(&call.id) && !call.id.trim().is_empty();
-                let is_bounded = !nests_too_deep(&arguments) || call.arguments.is_string();
+                let is_bounded = nesting(&call.arguments) <= MAX_NESTING;
                 is_new
                     && is_bounded
                     && !call.tool.is_empty()
@@ -126,6 +128,21 @@ fn check(specimen: &Specimen, stream: &[u8], reply: &Reply) -> Result<(), String
     } else {
         Ok(())
     }
+}
+
+/// Whether a part says or does something.
+fn is_content(part: &Part) -> bool {
+    matches!(part, Part::Text(_) | Part::ToolCall(_))
+}
+
+/// Returns the number of brackets around the innermost value.
+fn nesting(value: &Value) -> usize {
+    let innermost = match value {
+        Value::Array(values) => values.iter().map(nesting).max(),
+        Value::Object(fields) => fields.values().map(nesting).max(),
+        Value::Null | Value::Bool(_) | Value::Number(_) | Value::String(_) => return 0,
+    };
+    1 + innermost.unwrap_or(0)
 }
 
 /// Returns the size of `value` in a journal; what it cannot give back would end the run.

@@ -7,11 +7,11 @@ use std::{
     sync::{Mutex, MutexGuard, PoisonError},
 };
 
+use gyrus_journal::{LockMode, Metadata};
 use gyrus_process::ProcessIdentity;
 use tokio::sync::watch;
 
 use super::tree::{Node, Tree};
-use crate::{LockMode, Metadata};
 
 /// A fault of one call.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

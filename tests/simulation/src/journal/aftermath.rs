@@ -1,13 +1,13 @@
 //! The checks after a crash: the whole store, before and after recovery, and whether damage to
 //! durable data is reported.
 
-use std::{path::Path, sync::Arc};
+use std::{io, path::Path, sync::Arc};
 
 use fastrand::Rng;
-use serde_json::value::RawValue;
+use gyrus_journal::{Disk, Error, LogName, NewEntry, Store, Take};
+use serde_json::{Value, value::RawValue};
 
-use super::{SimDisk, oracle::Oracle};
-use crate::{Error, LogName, NewEntry, Store, Take};
+use super::{SimDisk, disk::read_whole, oracle::Oracle};
 
 /// Segment size in bytes, small so that logs have many segments.
 const SEGMENT_BYTES: u64 = 1500;
@@ -61,22 +61,20 @@ fn damage(disk: &SimDisk, store: &Store, name: &LogName, random: &mut Rng) -> Re
     let on = |what: &'static str| move |error: Error| format!("{what} for damage: {error}");
     // Taking the log once more proves all entries before.
     drop(store.take(name, Take::IfFree).map_err(on("taking"))?);
-    let files = store.files(name);
-    let last = files.last_segment().map_err(on("looking"))?;
-    let number = 1 + u32::try_from(random.u64(..u64::from(last))).unwrap_or(0);
-    let segment = files.open_segment(number).map_err(on("looking"))?;
-    let mut counts = segment
-        .file
-        .metadata()
-        .map_err(|error| error.to_string())?
-        .len;
-    if number < last && !segment.header.rewritten {
-        let next = files.open_segment(number + 1).map_err(on("looking"))?;
-        counts = next.header.previous.map_or(counts, |end| end.bytes);
+    let text = |error: io::Error| error.to_string();
+    let folder = store.folder(name);
+    let is_segment = |name: &String| name.ends_with(".jsonl");
+    let last = disk.list(&folder).map_err(text)?;
+    let last = last.into_iter().filter(is_segment).count() as u64;
+    let number = 1 + random.u64(..last);
+    let path = |number: u64| folder.join(format!("{number:06}.jsonl"));
+    let (header, mut counts) = segment(disk, &path(number)).map_err(text)?;
+    if number < last && header["rewritten"] != true {
+        let (next, _) = segment(disk, &path(number + 1)).map_err(text)?;
+        counts = next["previous"]["bytes"].as_u64().unwrap_or(counts);
     }
     let bit = random.u64(..counts * 8);
-    disk.flip(&files.segment_path(number), bit)
-        .map_err(|error| error.to_string())?;
+    disk.flip(&path(number), bit).map_err(text)?;
     match store.verify(name) {
         Err(Error::Corrupt { .. }) => {}
         result => {
@@ -95,4 +93,12 @@ fn damage(disk: &SimDisk, store: &Store, name: &LogName, random: &mut Rng) -> Re
         };
     }
     Ok(())
+}
+
+/// Reads the first line of a segment, and its length in bytes.
+fn segment(disk: &SimDisk, path: &Path) -> io::Result<(Value, u64)> {
+    let bytes = read_whole(disk.open(path)?.as_ref())?;
+    let line = bytes.split(|byte| *byte == b'\n').next();
+    let header = serde_json::from_slice(line.unwrap_or_default())?;
+    Ok((header, bytes.len() as u64))
 }

@@ -3,12 +3,12 @@
 use std::sync::Arc;
 
 use gyrus_contract::Digest;
-
-use super::machine::Surroundings;
-use crate::{
+use gyrus_fleet::{
     Claimant, Claimed, EntryLines, Hold, HoldError, LeaseTimes, LogSubject, Machine, MachineTime,
     RunMessage, RunMessageKind, RunReading, SharedLog, Wait, WriterId, claim,
 };
+
+use super::machine::Surroundings;
 
 /// An entry of a run's journal.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -6,9 +6,9 @@
 use std::collections::{BTreeMap, HashMap};
 
 use fastrand::Rng;
+use gyrus_fleet::{AppendAnswer, LogSubject, MessageId, StoredMessage};
 
 use super::outcome::Flaw;
-use crate::{AppendAnswer, LogSubject, MessageId, StoredMessage};
 
 /// A stream of subjects.
 #[derive(Debug, Default)]

@@ -3,8 +3,9 @@
 use std::{fmt, time::Instant};
 
 use fastrand::Rng;
+use gyrus_models::{SPECIMENS, Specimen};
 
-use super::{mutate::mutate, oracle::judge, specimen::Specimen, specimens};
+use super::{mutate::mutate, oracle::judge};
 
 /// Maximum number of attempts to shrink a failing stream.
 const MAX_SHRINKS: usize = 4_000;
@@ -67,8 +68,8 @@ pub fn sweep(bytes: u64, seed: u64) -> Result<StreamSweep, MisreadStream> {
     while done.bytes < bytes {
         let seed = seed.wrapping_add(done.streams);
         let mut random = Rng::with_seed(seed);
-        let specimen = &specimens()[random.usize(..specimens().len())];
-        let other = &specimens()[random.usize(..specimens().len())];
+        let specimen = &SPECIMENS[random.usize(..SPECIMENS.len())];
+        let other = &SPECIMENS[random.usize(..SPECIMENS.len())];
         let mut stream = specimen.stream.as_bytes().to_vec();
         mutate(&mut stream, other.stream.as_bytes(), &mut random);
         let pieces: Vec<_> = (0..8).map(|_| 1 + random.usize(..400)).collect();

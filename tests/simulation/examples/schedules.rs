@@ -12,7 +12,7 @@
 
 use std::{process::ExitCode, time::Instant};
 
-use gyrus_fleet::sim::{Flaw, sweep};
+use gyrus_simulation::fleet::{Flaw, sweep};
 
 /// Number of schedules that are lived by default.
 const SCHEDULES: u64 = 100_000;
