@@ -24,7 +24,7 @@ from provider import Conversation, Provider, command
 HERE = pathlib.Path(__file__).resolve().parent
 PEERS = pathlib.Path(os.environ.get("GYRUS_PEERS", "~/.cache/gyrus-peers")).expanduser()
 GYRUS = pathlib.Path(
-    os.environ.get("GYRUS_BINARY", HERE.parent.parent / "target/release/gyrus")
+    os.environ.get("GYRUS_BINARY", HERE.parent.parent / "target/dist/gyrus")
 ).resolve()
 # One for all its runs, as a person has it: the first command after a boot also proves the sandbox.
 GYRUS_HOME = pathlib.Path(tempfile.mkdtemp(prefix="peers-gyrus-"))

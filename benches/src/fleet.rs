@@ -188,7 +188,7 @@ impl Fleet {
             .read_line(&mut line)?;
         anyhow::ensure!(
             line.contains("takes runs"),
-            "a worker says: {line} (build it with: cargo build --release)"
+            "a worker says: {line} (build it with: cargo build --profile dist)"
         );
         Ok(process)
     }

@@ -148,7 +148,7 @@ pub(crate) fn first_request() -> anyhow::Result<Vec<Row>> {
 
 fn time_to_request(provider: &mut Provider) -> anyhow::Result<Duration> {
     let gyrus = std::env::current_exe()?.with_file_name("gyrus");
-    anyhow::ensure!(gyrus.exists(), "build it first: cargo build --release");
+    anyhow::ensure!(gyrus.exists(), "build it first: cargo build --profile dist");
     let folder = tempfile::tempdir()?;
     let workspace = folder.path().join("work");
     std::fs::create_dir(&workspace)?;

@@ -27,7 +27,7 @@ fn time(program: &Path, arguments: &[&str]) -> anyhow::Result<Duration> {
 pub(crate) fn gyrus() -> anyhow::Result<PathBuf> {
     let mut path = std::env::current_exe()?;
     path.set_file_name("gyrus");
-    anyhow::ensure!(path.exists(), "build it first: cargo build --release");
+    anyhow::ensure!(path.exists(), "build it first: cargo build --profile dist");
     Ok(path)
 }
 

@@ -120,7 +120,7 @@ const COMMANDS: [Command; 17] = [
     Command {
         name: "bench",
         takes: "[NAME …]",
-        about: "measure, and print a markdown table of ratios, in release",
+        about: "measure, and print a markdown table of ratios, as packages are built",
         run: measure,
     },
 ];
@@ -268,20 +268,17 @@ fn simulation_size(arguments: &[String], sized: &str, default: u64) -> anyhow::R
 
 /// The binary that is measured is built first; the measuring is a package of its own.
 fn measure(arguments: &[String]) -> anyhow::Result<()> {
-    let build = ["build", "--quiet", "--release", "--package", "gyrus"];
-    ended("building gyrus", repository::cargo(&build)?.status()?)?;
-    let bench = [
-        "run",
-        "--quiet",
-        "--release",
-        "--package",
-        "gyrus-bench",
-        "--",
-    ];
-    ended(
-        "bench",
-        repository::cargo(&bench)?.args(arguments).status()?,
-    )
+    let cargo = |command| {
+        let built = [command, "--quiet", "--profile", "dist", "--package"];
+        repository::cargo(&built)
+    };
+    let build = cargo("build")?.arg("gyrus").status()?;
+    ended("building gyrus", build)?;
+    let bench = cargo("run")?
+        .args(["gyrus-bench", "--"])
+        .args(arguments)
+        .status()?;
+    ended("bench", bench)
 }
 
 /// Runs the same command again, built with optimisation and with the crates of gyrus.

@@ -114,9 +114,10 @@ impl Mcp {
         // Only a server that is tried is started, and may change the folder.
         let starts = matches!(self.verb, Verb::Test { .. });
         let here = |home: Home| {
-            let workspace = match starts {
-                true => new_run::workspace(&home, None)?,
-                false => workdir::here()?,
+            let workspace = if starts {
+                new_run::workspace(&home, None)?
+            } else {
+                workdir::here()?
             };
             Ok::<_, Failure>(Here {
                 workspace,

@@ -58,9 +58,10 @@ impl Standing {
     fn read(store: &Store, run: RunId) -> Result<(State, Tone, String), Failure> {
         Ok(match RunState::of(store, run)? {
             RunState::Running(holder) => {
-                let (tone, what) = match approvals::open(store, run)?.is_empty() {
-                    true => (Tone::Call, "running"),
-                    false => (Tone::Ask, "asks a person,"),
+                let (tone, what) = if approvals::open(store, run)?.is_empty() {
+                    (Tone::Call, "running")
+                } else {
+                    (Tone::Ask, "asks a person,")
                 };
                 let words = format!("{what} in process {}", holder.process.pid);
                 (State::Running, tone, words)
