@@ -7,10 +7,7 @@
 //! that no other process acts on a partial result. Repeating all of it after a kill has the same
 //! result.
 
-use std::{
-    collections::BTreeSet,
-    path::{Path, PathBuf},
-};
+use std::{collections::BTreeSet, path::Path};
 
 use super::{
     RepositoryError, apply,
@@ -182,10 +179,11 @@ impl StoreCarry<'_> {
     ) -> Result<StoreOutcome, Halt> {
         // A process that was killed may hold the locks of what is withheld now.
         let files = decide::files_to_lock(changes);
+        let mut locks = Locks::new(self.live, &changes.store, self.plan)?;
         let history = match self.import(changes, git, steps) {
             Ok(history) => history,
             Err(error) => {
-                self.release(&changes.store, &files)?;
+                locks.release(&files)?;
                 return Err(match error {
                     // Something odd in the copy: trying again will not help.
                     CarryError::Repository(error) => Halt::Before(CarryError::Refused {
@@ -195,8 +193,6 @@ impl StoreCarry<'_> {
                 });
             }
         };
-        let mut locks = Locks::new(self.live, &changes.store, self.plan)?;
-        steps("locks prepared");
         match self.locked(changes, &mut locks, steps) {
             Ok((done, kept)) => {
                 let withheld = history.as_ref().map_or(&[][..], |_| &files);
@@ -218,18 +214,14 @@ impl StoreCarry<'_> {
         }
     }
 
-    /// Releases the locks of a killed process.
-    fn release(&self, store: &Path, files: &[PathBuf]) -> Result<(), CarryError> {
-        let locks = Locks::new(self.live, store, self.plan)?;
-        locks.release(files)
-    }
-
     fn locked(
         &self,
         changes: &StoreChanges,
         locks: &mut Locks<'_>,
         steps: &mut dyn FnMut(&'static str),
     ) -> Result<(Option<StoreChanges>, Vec<UncarriedChange>), Halt> {
+        locks.prepare()?;
+        steps("locks prepared");
         for file in decide::files_to_lock(changes) {
             if locks.take(&file)? == Taken::Held {
                 steps("lock taken");

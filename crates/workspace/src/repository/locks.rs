@@ -43,9 +43,9 @@ pub(super) enum Taken {
 }
 
 impl<'a> Locks<'a> {
-    /// Prepares to take locks; a process that was killed may have prepared already.
+    /// No lock, and nothing written yet: what can be released is what a killed process left.
     pub(super) fn new(live: &'a GitFolder, store: &Path, plan: &Plan) -> Result<Self, CarryError> {
-        let locks = Self {
+        Ok(Self {
             live,
             modes: live.modes()?,
             stage: plan.stage(store),
@@ -53,18 +53,25 @@ impl<'a> Locks<'a> {
             deadline: Instant::now() + TIMEOUT,
             files: Cell::new(0),
             held: Vec::new(),
-        };
+        })
+    }
+
+    /// Prepares to take locks; a process that was killed may have prepared already.
+    pub(super) fn prepare(&self) -> Result<(), CarryError> {
+        let live = self.live;
         // The lock's own file stays, because held locks are links to it.
-        for name in live.names(&locks.stage)? {
+        for name in live.names(&self.stage)? {
             if name != b"lock" {
-                live.remove_tree(&locks.stage.join(String::from_utf8_lossy(&name).as_ref()))?;
+                live.remove_tree(&self.stage.join(String::from_utf8_lossy(&name).as_ref()))?;
             }
         }
-        live.make_folder(&locks.stage, locks.modes)?;
-        if live.kind(&locks.file())? == Kind::Missing {
-            live.write_new(&locks.file(), locks.token.as_bytes(), locks.modes.file)?;
+        live.make_folder(&self.stage, self.modes)?;
+        // A piece of it, of a process that was killed while it wrote, is held by no lock.
+        if !self.is_own(&self.file())? {
+            live.remove_tree(&self.file())?;
+            live.write_new(&self.file(), self.token.as_bytes(), self.modes.file)?;
         }
-        Ok(locks)
+        Ok(())
     }
 
     fn file(&self) -> PathBuf {
