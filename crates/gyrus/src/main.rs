@@ -179,6 +179,19 @@ fn at_fleet(_: &commands::run::Run, _: &Gyrus) -> Result<Code, Failure> {
     Err(commands::fleet_missing::missing())
 }
 
+/// Carries out a command that was typed at the prompt.
+fn carry_out(gyrus: &Gyrus, words: Vec<String>) -> Result<(), Failure> {
+    let words = std::iter::once("gyrus".to_owned()).chain(words);
+    match CommandLine::try_parse_from(words) {
+        Ok(line) => match line.command {
+            Some(command) => command.execute(gyrus).map(|_| ()),
+            None => Err(Failure::usage("after the slash stands a command")),
+        },
+        // The help that was asked for, or what is wrong with the words.
+        Err(said) => Ok(console::put(&said.to_string())?),
+    }
+}
+
 /// Carries out the command in this process.
 fn here(gyrus: &Gyrus) -> Result<ExitCode, Failure> {
     let (fleet, words) = for_fleet(std::env::args_os().collect())?;
@@ -195,7 +208,7 @@ fn here(gyrus: &Gyrus) -> Result<ExitCode, Failure> {
         Some(command) => command.execute(gyrus),
         None if fleet.is_some() => Err(Failure::usage("after `--fleet ADDRESS` stands a command")
             .hint("for example: gyrus --fleet local runs list")),
-        None if terminal::can_ask() => prompt::open(gyrus, line.flags),
+        None if terminal::can_ask() => prompt::open(gyrus, line.flags, carry_out),
         None => {
             write!(output::standard(), "{}", commands::OVERVIEW)?;
             Ok(Code::Reached)
@@ -215,12 +228,8 @@ mod tests {
 
     #[test]
     fn the_overview_has_each_command_once_and_fits_a_screen() {
-        let named: Vec<&str> = commands::OVERVIEW
-            .lines()
-            .filter_map(|line| line.strip_prefix("  "))
-            .filter(|line| !line.starts_with(' '))
-            .flat_map(|line| line.split("  ").next().unwrap_or_default().split(", "))
-            .collect();
+        let named = commands::names();
+        let named: Vec<&str> = named.iter().map(|(name, _)| name.as_str()).collect();
         let command = CommandLine::command();
         let shown = command
             .get_subcommands()

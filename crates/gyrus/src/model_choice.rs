@@ -171,6 +171,19 @@ impl ModelChoice {
         self.names.iter().map(Name::to_string)
     }
 
+    /// Returns the names in short, for a line that has room for little else.
+    pub(crate) fn in_short(&self) -> String {
+        let short = |name: &Name| match name {
+            Name::Script(_) => "script".to_owned(),
+            Name::Connected(name) => match name.rsplit_once('#') {
+                Some((_, model)) if !model.is_empty() => model.to_owned(),
+                _ => name.clone(),
+            },
+        };
+        let names: Vec<String> = self.names.iter().map(short).collect();
+        names.join(", ")
+    }
+
     /// Returns the person's choice as a run's first entry records it.
     pub(crate) fn pins(&self) -> Pins {
         let effort = self.effort.map(|effort| effort.word().to_owned());

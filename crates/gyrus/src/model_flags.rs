@@ -49,7 +49,7 @@ impl ModelFlags {
 }
 
 /// Reads the word of an effort.
-fn effort(word: &str) -> Result<ThinkingEffort, String> {
+pub(crate) fn effort(word: &str) -> Result<ThinkingEffort, String> {
     let mut all = ThinkingEffort::ALL.into_iter();
     all.find(|effort| effort.word() == word)
         .ok_or_else(|| "write none, low, medium, high or max".to_owned())

@@ -26,7 +26,7 @@ pub(crate) fn attachment(workspace: &Path) -> Attachment {
 
 /// Returns the branch that is checked out, by reading alone: git itself would start what the folder's
 /// settings name. A name with signs that branches seldom have is left out: a stranger may have chosen it.
-fn branch(workspace: &Path) -> Option<String> {
+pub(crate) fn branch(workspace: &Path) -> Option<String> {
     let git = (workspace.ancestors())
         .map(|folder| folder.join(".git"))
         .find(|git| git.exists())?;

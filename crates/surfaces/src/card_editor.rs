@@ -20,6 +20,15 @@ pub fn in_editor(card: &ApprovalCard, editor: Option<&str>) -> Result<Answer, Su
     let Some(before) = card.edit.as_deref() else {
         return Err(VoidAnswer::from(AnswerMismatch::NothingToEdit).into());
     };
+    let after = write_in_editor(before, editor)?;
+    Ok(approvals::edited(card, after)?)
+}
+
+/// Has a text changed in the person's editor, and returns it.
+///
+/// # Errors
+/// The editor cannot be started, fails, or leaves no text.
+pub fn write_in_editor(before: &str, editor: Option<&str>) -> Result<String, SurfaceError> {
     let failed = |source| SurfaceError::File {
         message: "the text cannot be edited".to_owned(),
         source,
@@ -51,8 +60,7 @@ pub fn in_editor(card: &ApprovalCard, editor: Option<&str>) -> Result<Answer, Su
             ),
         });
     }
-    let after = fs::read_to_string(file.path()).map_err(failed)?;
-    Ok(approvals::edited(card, after)?)
+    fs::read_to_string(file.path()).map_err(failed)
 }
 
 /// By which an editor knows what it is.

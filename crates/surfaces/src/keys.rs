@@ -1,5 +1,4 @@
-//! Keys of the terminal, one by one, while a run works: the modes that this needs, and what the bytes
-//! mean. The sequences are those of xterm (ctlseqs, "PC-Style Function Keys" and "Bracketed Paste Mode").
+//! Keys of the terminal, one by one: the modes that this needs, and what the bytes mean. The sequences are those of xterm (ctlseqs, "PC-Style Function Keys" and "Bracketed Paste Mode").
 
 use std::{
     io::{self, Write as _},
@@ -8,15 +7,13 @@ use std::{
     thread::JoinHandle,
 };
 
+use crate::terminal;
 use rustix::{
     event::{PollFd, PollFlags, Timespec, poll},
     io::Errno,
     pipe::{PipeFlags, pipe_with},
     termios::{LocalModes, OptionalActions, Termios, tcgetattr, tcsetattr},
 };
-use tokio::sync::mpsc::UnboundedSender;
-
-use crate::terminal;
 
 /// Time after which an escape character that nothing follows is the key.
 const ALONE: Timespec = Timespec {
@@ -39,6 +36,24 @@ pub enum Key {
     AltEnter,
     /// The escape key.
     Escape,
+    /// The tabulator.
+    Tab,
+    /// The tabulator with Shift.
+    BackTab,
+    /// Up, or Ctrl-P.
+    Up,
+    /// Down, or Ctrl-N.
+    Down,
+    /// Ctrl-C, where it is no signal.
+    Interrupt,
+    /// Ctrl-Z, where it is no signal.
+    Suspend,
+    /// Ctrl-D: on an empty line nothing more comes.
+    EndOfInput,
+    /// Ctrl-G: the line is to be written in an editor.
+    Editor,
+    /// Ctrl-R: a line from before is looked for.
+    Search,
     /// One that changes a line or moves the cursor in it.
     Edit(LineEdit),
 }
@@ -72,6 +87,15 @@ pub enum LineEdit {
     End,
 }
 
+/// Whether Ctrl-C and Ctrl-Z stay signals.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Signals {
+    /// They do.
+    Sent,
+    /// They are keys.
+    Keys,
+}
+
 /// The modes of the terminal before keys were read one by one.
 static BEFORE: Mutex<Option<Termios>> = Mutex::new(None);
 
@@ -83,6 +107,13 @@ pub struct KeyReader {
     thread: Option<JoinHandle<()>>,
 }
 
+impl KeyReader {
+    /// Whether nothing will be typed any more.
+    pub fn is_over(&self) -> bool {
+        self.thread.as_ref().is_none_or(JoinHandle::is_finished)
+    }
+}
+
 impl Drop for KeyReader {
     fn drop(&mut self) {
         self.stop = None;
@@ -92,24 +123,21 @@ impl Drop for KeyReader {
     }
 }
 
-/// Sends every key that is typed at this process's terminal.
+/// Gives every key that is typed at this process's terminal to `take`, on a thread of its own.
 ///
 /// # Errors
-/// Its modes cannot be set, or no thread can be started.
-pub fn read_keys(sender: UnboundedSender<Key>) -> io::Result<KeyReader> {
+/// The terminal's modes cannot be set, or no thread can be started.
+pub fn read_keys(signals: Signals, take: impl Fn(Key) + Send + 'static) -> io::Result<KeyReader> {
     let (stopped, stop) = pipe_with(PipeFlags::CLOEXEC)?;
     let mut reading = KeyReader {
         stop: Some(stop),
         thread: None,
     };
-    hold_modes()?;
+    hold_modes(signals)?;
     let read = move || {
         let mut held = Vec::new();
         while let Ok(true) = more(&mut held, &stopped) {
-            for key in take_keys(&mut held) {
-                // If nobody listens any more, nobody needs to know.
-                let _ = sender.send(key);
-            }
+            take_keys(&mut held).into_iter().for_each(&take);
         }
     };
     let thread = std::thread::Builder::new().name("keys".to_owned());
@@ -118,14 +146,17 @@ pub fn read_keys(sender: UnboundedSender<Key>) -> io::Result<KeyReader> {
 }
 
 /// Sets the modes in which keys come one by one and nobody but us shows them, if they are not set: a
-/// shell that continues a stopped process may have set others. Interrupts stay signals.
+/// shell that continues a stopped process may have set others.
 ///
 /// # Errors
 /// The terminal does not take them.
-pub fn hold_modes() -> io::Result<()> {
+pub fn hold_modes(signals: Signals) -> io::Result<()> {
     let stdin = io::stdin();
     let mut modes = tcgetattr(&stdin)?;
-    let cooked = LocalModes::ICANON | LocalModes::ECHO | LocalModes::IEXTEN;
+    let mut cooked = LocalModes::ICANON | LocalModes::ECHO | LocalModes::IEXTEN;
+    if signals == Signals::Keys {
+        cooked |= LocalModes::ISIG;
+    }
     if !modes.local_modes.intersects(cooked) || !terminal::can_ask() {
         return Ok(());
     }
@@ -204,12 +235,19 @@ fn first(bytes: &[u8]) -> Option<(usize, Option<Key>)> {
         0x7f | 0x08 => Key::Edit(LineEdit::Backspace),
         0x01 => Key::Edit(LineEdit::Home),
         0x02 => Key::Edit(LineEdit::Left),
-        0x04 => Key::Edit(LineEdit::Delete),
+        0x03 => Key::Interrupt,
+        0x04 => Key::EndOfInput,
         0x05 => Key::Edit(LineEdit::End),
         0x06 => Key::Edit(LineEdit::Right),
+        0x07 => Key::Editor,
+        b'\t' => Key::Tab,
         0x0b => Key::Edit(LineEdit::EraseAfter),
+        0x0e => Key::Down,
+        0x10 => Key::Up,
+        0x12 => Key::Search,
         0x15 => Key::Edit(LineEdit::EraseBefore),
         0x17 => Key::Edit(LineEdit::EraseWord),
+        0x1a => Key::Suspend,
         0x00..0x20 => return Some((1, None)),
         _ => return text(bytes),
     };
@@ -258,6 +296,9 @@ fn escaped(bytes: &[u8]) -> Option<(usize, Option<Key>)> {
 
 fn sequence(bytes: &[u8]) -> Option<Key> {
     Some(match bytes {
+        b"A" => Key::Up,
+        b"B" => Key::Down,
+        b"Z" => Key::BackTab,
         b"C" => Key::Edit(LineEdit::Right),
         b"D" => Key::Edit(LineEdit::Left),
         b"H" | b"1~" | b"7~" => Key::Edit(LineEdit::Home),
@@ -315,6 +356,7 @@ mod tests {
             Key::Edit(LineEdit::Backspace),
             Key::Edit(LineEdit::EraseWord),
             text("two\nlines"),
+            Key::BackTab,
             Key::Edit(LineEdit::Home),
             Key::Enter,
         ];

@@ -18,7 +18,7 @@ use crate::{
     console::{Console, clear_status},
     error::SurfaceError,
     json,
-    keys::{self, Key, KeyReader},
+    keys::{self, Key, KeyReader, Signals},
     notify::Notifier,
     output,
     terminal::{self, Reading, Typed},
@@ -230,7 +230,7 @@ impl Watcher {
                 Person::Console(console) => {
                     if self.keys.is_some() {
                         // A terminal that does not take them is used as it is.
-                        let _ = keys::hold_modes();
+                        let _ = keys::hold_modes(Signals::Sent);
                     }
                     console.show_status()
                 }
@@ -294,12 +294,20 @@ impl Watcher {
         };
         if console.has_input_area() {
             if self.keys.is_none() {
-                self.keys = Some(keys::read_keys(self.typing.clone())?);
+                self.keys = Some(self.read_keys()?);
             }
         } else if console.is_asking() && self.terminal.is_none() {
             self.terminal = Some(terminal::read_lines(self.sender.clone(), Event::Typed)?);
         }
         Ok(())
+    }
+
+    fn read_keys(&self) -> std::io::Result<KeyReader> {
+        let typing = self.typing.clone();
+        keys::read_keys(Signals::Sent, move |key| {
+            // If nobody listens any more, nobody needs to know.
+            let _ = typing.send(key);
+        })
     }
 
     fn follow(&self, run: RunId, from: u64) {

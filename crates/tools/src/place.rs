@@ -10,12 +10,13 @@ use std::{
 };
 
 use gyrus_contract::{ResolvedCall, ResolvedPath, git_mode};
+use gyrus_text::one_line;
 use gyrus_workspace::{
     Parent, Root,
     patch::{self, Version},
 };
 use rustix::{
-    fs::{FileType, OFlags, Stat, fstat},
+    fs::{Dir, FileType, OFlags, Stat, fstat},
     io::Errno,
 };
 use serde::Serialize;
@@ -25,6 +26,10 @@ pub(crate) const MAX_COMPARED_BYTES: usize = 1 << 20;
 
 /// Maximum number of characters of a change that is shown.
 const MAX_DIFF_CHARS: usize = 16_000;
+
+/// Maximum number of names that an error about a missing file has, and of those that are looked at.
+const MAX_NAMED: usize = 12;
+const MAX_LOOKED_AT: usize = 1_000;
 
 /// The value of a call that changed a file.
 #[derive(Serialize)]
@@ -47,8 +52,8 @@ pub(crate) struct Place<'a> {
 pub(crate) enum PlaceError {
     #[error("the path was not looked up before the call; the argument must be called `path`")]
     Unresolved,
-    #[error("`{path}` does not exist")]
-    Missing { path: String },
+    #[error("`{path}` does not exist{there}")]
+    Missing { path: String, there: String },
     #[error(
         "the folder of `{path}` does not exist; make it first, outside the workspace it is not made"
     )]
@@ -156,11 +161,53 @@ impl<'a> Place<'a> {
         self.path.in_workspace.as_deref()
     }
 
+    /// Returns the names that are in the place's folder, or in the nearest one above it that exists, as
+    /// the end of a sentence; empty outside of the workspace.
+    fn there(&self) -> String {
+        let Some(path) = self.in_workspace() else {
+            return String::new();
+        };
+        let folders = path.ancestors().skip(1);
+        let opened = folders.filter_map(|folder| {
+            let flags = OFlags::RDONLY | OFlags::DIRECTORY;
+            Some((folder, self.root.open_at(folder, flags).ok()?))
+        });
+        let Some((folder, names)) = { opened }.next().and_then(|(folder, opened)| {
+            let entries = Dir::read_from(opened).ok()?.take(MAX_LOOKED_AT).flatten();
+            let names = entries.map(|entry| entry.file_name().to_string_lossy().into_owned());
+            let mut names: Vec<String> = names.filter(|name| name != "." && name != "..").collect();
+            names.sort_unstable();
+            Some((folder, names))
+        }) else {
+            return String::new();
+        };
+        let shown = names.iter().take(MAX_NAMED).map(|name| one_line(name));
+        let shown: Vec<_> = shown.collect();
+        let folder = match folder.to_str() {
+            Some("") => "the workspace".to_owned(),
+            _ => format!("`{}`", one_line(&folder.display().to_string())),
+        };
+        match names.len() {
+            0 => format!("; {folder} is empty"),
+            all if all > MAX_NAMED => {
+                format!(
+                    "; {folder} has {}, and {} more",
+                    shown.join(", "),
+                    all - MAX_NAMED
+                )
+            }
+            _ => format!("; {folder} has {}", shown.join(", ")),
+        }
+    }
+
     /// Returns the error for a failed system call.
     pub(crate) fn error(&self, error: Errno) -> PlaceError {
         let path = self.given().to_owned();
         match error {
-            Errno::NOENT => PlaceError::Missing { path },
+            Errno::NOENT => PlaceError::Missing {
+                path,
+                there: self.there(),
+            },
             // Errors of `Root`: a link, or a path that leaves the root.
             Errno::LOOP | Errno::XDEV => PlaceError::Swapped { path },
             error => PlaceError::Io { path, error },

@@ -70,6 +70,12 @@ const TOKEN_BYTES: u64 = 4;
 const PICTURE_BYTES: usize = 4_000;
 
 impl LastRequest {
+    /// Returns how full the window is, in words, if it is known.
+    pub(crate) fn fullness(&self) -> Option<String> {
+        let window = self.window.filter(|window| *window > 0)?;
+        Some(format!("window {} %", self.tokens * 100 / window))
+    }
+
     /// Reads it from the journal of a run.
     ///
     /// # Errors

@@ -7,8 +7,9 @@ use std::{
 
 use clap::Args;
 use gyrus::runtime::{self, Home};
-use gyrus_contract::RunId;
-use gyrus_kernel::{ForkInto, ForkedFiles, StandingRun};
+use gyrus_contract::{MessageBody, Principal, RunId};
+use gyrus_journal::Store;
+use gyrus_kernel::{ForkInto, ForkedFiles, StandingRun, approvals};
 use gyrus_text::one_line;
 use gyrus_workspace::snapshot::Change;
 
@@ -49,6 +50,12 @@ pub(crate) struct Fork {
     /// Work in the run's folder as it is now
     #[arg(long, conflicts_with = "workdir")]
     in_place: bool,
+    /// Words that amend the goal, told before its first own step
+    #[arg(long, value_name = "TEXT")]
+    steer: Option<String>,
+    /// The person whose words they are, as JSON, where a server passes them on
+    #[arg(long, value_name = "PRINCIPAL", hide = true, value_parser = principal)]
+    steer_as: Option<Principal>,
     #[command(flatten)]
     changes: ChangeFlags,
     #[command(flatten)]
@@ -60,8 +67,7 @@ impl Fork {
         inside_run::refuse("fork a run")?;
         stopped::check(gyrus)?;
         self.changes.approvals.announce()?;
-        let (home, config) = (gyrus.home()?, gyrus.config()?);
-        let store = home.store()?;
+        let (home, config, store) = (gyrus.home()?, gyrus.config()?, gyrus.store()?);
         let run = self.run.find_own(gyrus, &store)?;
         let before = StandingRun::read(&store, run)?;
         let started = &before.started;
@@ -80,7 +86,7 @@ impl Fork {
                 None => ForkInto::InPlace,
             };
             let workspace = match &into {
-                ForkInto::Folder(folder) => folder,
+                ForkInto::Folder(folder) => folder.as_path(),
                 ForkInto::InPlace => &started.workspace,
             };
             let confinement = self.changes.approvals.confinement();
@@ -107,6 +113,7 @@ impl Fork {
             };
             let kernel = kernels::kernel(&home, store.clone(), ready, live, run_context)?;
             let forked = kernel.fork(run, self.at, into, changes)?;
+            self.amend(gyrus, &store, forked.ready.id())?;
             put(&forked_from(run, self.at, &forked.files))?;
             let drive = Drive {
                 gyrus,
@@ -126,6 +133,23 @@ impl Fork {
         runtime.shutdown_background();
         code
     }
+
+    /// Sends the words that amend the goal. Before the run is driven: a fast one would be over before it
+    /// heard them.
+    fn amend(&self, gyrus: &Gyrus, store: &Store, forked: RunId) -> Result<(), Failure> {
+        let Some(words) = self.steer.clone() else {
+            return Ok(());
+        };
+        let user = gyrus.environment.user.as_deref();
+        let given = self.steer_as.clone();
+        let from = given.unwrap_or_else(|| terminal::person(user, "console"));
+        approvals::send(store, forked, from, MessageBody::steer(words))?;
+        Ok(())
+    }
+}
+
+fn principal(json: &str) -> Result<Principal, String> {
+    serde_json::from_str(json).map_err(|error| error.to_string())
 }
 
 /// Makes the folder, if it may be a workspace; the kernel fills it.

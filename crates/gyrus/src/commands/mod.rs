@@ -107,6 +107,19 @@ Before a command: --connect SERVER has a server carry it out, and
 --fleet ADDRESS means the runs of a fleet.
 ";
 
+/// Returns the names of the commands, with what each does.
+pub(crate) fn names() -> Vec<(String, String)> {
+    let groups = OVERVIEW.lines().filter_map(|line| line.strip_prefix("  "));
+    let groups = groups.filter_map(|line| line.split_once("  "));
+    let named = groups.filter(|(names, _)| !names.is_empty());
+    let named = named.flat_map(|(names, does)| {
+        names
+            .split(", ")
+            .map(|name| (name.to_owned(), does.trim().to_owned()))
+    });
+    named.collect()
+}
+
 macro_rules! commands {
     ($($(#[$attribute:meta])* $name:ident($arguments:ty),)*) => {
         /// Commands of the program.

@@ -1,16 +1,19 @@
 //! `gyrus` at a terminal: a line prompt. Every line is a goal, and every run goes on with what the
 //! one before it knows.
 //!
-//! `editor` reads lines, `words` understands those that begin with a slash. While a run is driven the
-//! console has the terminal: what is typed then is for the run, or waits here.
+//! `words` understands the lines that are no goals, `completion` knows what could be meant by a word,
+//! `sessions` goes back and goes on. While a run is driven the console has the terminal: what is typed
+//! then is for the run, or waits here.
 
-mod editor;
+mod completion;
+mod own_command;
+mod sessions;
 mod words;
 
 use std::path::PathBuf;
 
 use gyrus::runtime::{Home, RunScreen};
-use gyrus_contract::{OnAsk, Origin, RunId, Spent, Text};
+use gyrus_contract::{Mode, OnAsk, Origin, RunId, Spent, Text};
 use gyrus_journal::{Store, Take};
 use gyrus_kernel::{
     Attachment, Kernel, NewRun, ResumeChanges, StandingRun, check_not_record, log_name,
@@ -18,10 +21,7 @@ use gyrus_kernel::{
 use gyrus_text::{counted, one_line};
 use tokio::runtime::Runtime;
 
-use self::{
-    editor::{Editor, Typed},
-    words::Word,
-};
+use self::{completion::Completion, words::Word};
 use crate::{
     Gyrus, attachments,
     commands::{context::LastRequest, diff, show, undo},
@@ -29,26 +29,30 @@ use crate::{
     drive::{self, Drive},
     exit::Code,
     failure::Failure,
-    flags::{OutputFlags, RunFlags},
+    flags::{Approve, OutputFlags, RunFlags},
     kernels::{self, RunContext},
     learning,
     mcp::{Around, Connected, PromptName, prompt_argument},
     model_choice::ModelChoice,
     new_run::{self, RunOptions, Session},
-    procedures, setup, stopped,
+    procedures, setup, stopped, surroundings,
     which_loop::{self, LoopSubject},
     workdir,
 };
 use gyrus_surfaces::{
-    console::{LineQueue, Painter, put},
+    console::{LineEditor, LineQueue, LineView, LineWish, Painter, plain_line, put},
     output,
     projection::Tone,
     watching::{LiveReplies, live_replies},
 };
 
+/// Carries out a command of gyrus, given by its words.
+pub(crate) type CarryOut = fn(&Gyrus, Vec<String>) -> Result<(), Failure>;
+
 /// A conversation at this terminal.
 struct Prompt<'a> {
     gyrus: &'a Gyrus,
+    commands: CarryOut,
     home: Home,
     config: Config,
     store: Store,
@@ -71,10 +75,21 @@ struct Prompt<'a> {
     runs: Vec<RunId>,
     /// Lines that were typed while a run worked.
     ahead: LineQueue,
+    /// Words with which the next line begins.
+    begun: String,
+    /// The part of the window that the last run's model has used, in words.
+    window: String,
 }
 
+/// Shown while nothing is typed.
+const HINT: &str = "a goal · / words · @ files · ! your command · Shift-Tab the mode";
+
 /// Reads goals until there are no more.
-pub(crate) fn open(gyrus: &Gyrus, mut flags: RunFlags) -> Result<Code, Failure> {
+pub(crate) fn open(
+    gyrus: &Gyrus,
+    mut flags: RunFlags,
+    commands: CarryOut,
+) -> Result<Code, Failure> {
     let (home, config) = (gyrus.home()?, gyrus.config()?);
     learning::catch_up(&home, &config)?;
     let store = home.store()?;
@@ -87,6 +102,7 @@ pub(crate) fn open(gyrus: &Gyrus, mut flags: RunFlags) -> Result<Code, Failure> 
         .transpose()?;
     let mut prompt = Prompt {
         gyrus,
+        commands,
         screen,
         workspace,
         choice: ModelChoice::named(gyrus, &config, &flags.model)?,
@@ -101,23 +117,23 @@ pub(crate) fn open(gyrus: &Gyrus, mut flags: RunFlags) -> Result<Code, Failure> 
         last: None,
         runs: Vec::new(),
         ahead: LineQueue::default(),
+        begun: String::new(),
+        window: String::new(),
     };
     put(&prompt.greeting())?;
     prompt.flags.approvals.announce()?;
-    let mut editor = Editor::open(&prompt.home.state.join("history"), gyrus.environment.plain)?;
+    let history = prompt.home.state.join("history");
+    let environment = &gyrus.environment;
+    let mut editor = (!environment.dumb)
+        .then(|| LineEditor::open(&history, environment.editor.clone(), environment.plain));
+    let completion = Completion::new(&prompt.workspace);
     loop {
-        let typed = match prompt.ahead.next_goal() {
-            Some(goal) => {
-                put(&format!("❯ {}\n", one_line(&goal)))?;
-                editor.remember(&goal);
-                goal
-            }
-            None => match editor.line(&prompt.ahead.begun_line())? {
-                Typed::End => break,
-                Typed::Line(line) => line,
-            },
+        let line = match prompt.next_line(editor.as_mut(), &completion) {
+            Ok(LineWish::Leave) => break,
+            Ok(wish) => prompt.grant(wish),
+            Err(failure) => return Err(failure),
         };
-        match prompt.take(&typed) {
+        match line {
             Ok(true) => {}
             Ok(false) => break,
             // What went wrong with one line does not end the conversation.
@@ -143,48 +159,96 @@ impl Prompt<'_> {
         )
     }
 
+    /// Returns what the person wants next: a line that waits, or one that they type now.
+    fn next_line(
+        &mut self,
+        editor: Option<&mut LineEditor>,
+        completion: &Completion,
+    ) -> Result<LineWish, Failure> {
+        if let Some(goal) = self.ahead.next_goal() {
+            put(&format!("❯ {}\n", one_line(&goal)))?;
+            editor.into_iter().for_each(|editor| editor.remember(&goal));
+            return Ok(LineWish::Line(goal));
+        }
+        let Some(editor) = editor else {
+            return Ok(plain_line("gyrus> ")?.map_or(LineWish::Leave, LineWish::Line));
+        };
+        editor.begin(&std::mem::take(&mut self.begun));
+        editor.begin(&self.ahead.begun_line());
+        Ok(editor.read(&LineView {
+            above: &self.standing(),
+            hint: HINT,
+            candidates: &|typed| completion.candidates(typed),
+        })?)
+    }
+
+    /// Does what the person wants. `false`: that was the last.
+    fn grant(&mut self, wish: LineWish) -> Result<bool, Failure> {
+        match wish {
+            LineWish::Line(line) => return self.take(&line),
+            LineWish::NextMode => {
+                let next = match self.mode() {
+                    Mode::ReadOnly => Mode::Ask,
+                    Mode::Ask => Mode::Edits,
+                    Mode::Edits | Mode::Auto | Mode::Never => Mode::ReadOnly,
+                };
+                self.flags.approvals.approve = Some(Approve::Mode(next));
+            }
+            LineWish::Back => self.go_back()?,
+            LineWish::Leave => return Ok(false),
+        }
+        Ok(true)
+    }
+
+    fn mode(&self) -> Mode {
+        let given = self.flags.approvals.mode().or(self.config.approve);
+        given.unwrap_or_default()
+    }
+
+    /// Returns how the next run would work, in one line.
+    fn standing(&self) -> String {
+        let model = self.choice.as_ref().map(ModelChoice::in_short);
+        let effort = self
+            .flags
+            .model
+            .effort
+            .map(|effort| format!("effort {}", effort.word()));
+        let folder = self
+            .workspace
+            .file_name()
+            .map(|name| name.display().to_string());
+        let place = match (folder, surroundings::branch(&self.workspace)) {
+            (Some(folder), Some(branch)) => format!("{folder} ({branch})"),
+            (folder, _) => folder.unwrap_or_default(),
+        };
+        let all = [Some(self.mode().to_string()), model, effort, Some(place)];
+        let all = all.into_iter().flatten().chain([self.window.clone()]);
+        let all: Vec<String> = all.filter(|words| !words.is_empty()).collect();
+        all.join(" · ")
+    }
+
     /// Does what a line says. `false`: that was the last.
     fn take(&mut self, line: &str) -> Result<bool, Failure> {
         match words::understand(line)? {
             None => {}
             Some(Word::Goal(goal)) => self.run(&goal)?,
+            Some(Word::Shell(line)) => {
+                self.context.push(own_command::run(&line, &self.runtime)?);
+            }
+            Some(Word::Command(words)) => (self.commands)(self.gyrus, words)?,
+            Some(Word::Rewind) => self.go_back()?,
             Some(Word::Help) => put(&words::help(output::columns_of(&std::io::stderr())))?,
             Some(Word::Quit) => return Ok(false),
             Some(Word::New) => {
                 self.last = None;
                 self.runs.clear();
+                self.window.clear();
                 self.flags.screen.url.clone_from(&self.begins_at);
                 self.context.clear();
                 put("a new session: nothing of before is known to the next run\n")?;
             }
-            Some(Word::File(path)) => {
-                self.context.push(attachments::file(&path)?);
-                put("it comes with the next goal\n")?;
-            }
-            Some(Word::Image(path)) => {
-                self.context.push(attachments::picture(&path)?);
-                put("it comes with the next goal\n")?;
-            }
-            Some(Word::Model(name)) => {
-                self.choice = Some(ModelChoice::parse([name.as_str()])?);
-                put("the next run asks it\n")?;
-            }
-            Some(Word::Approve(word)) => {
-                self.flags.approvals.approve = Some(word);
-                put(&format!("the next run works in mode `{}`\n", word.mode()))?;
-                self.flags.approvals.announce()?;
-            }
-            Some(Word::Loop(name)) => {
-                let before = self.flags.cognitive_loop.replace(name);
-                if let Err(failure) =
-                    which_loop::choose(&self.flags, &self.config, &LoopSubject::default())
-                {
-                    self.flags.cognitive_loop = before;
-                    return Err(failure);
-                }
-                put("the next run thinks in it\n")?;
-            }
             Some(Word::Prompt(prompt, rest)) => self.run_prompt(&prompt, &rest)?,
+            Some(Word::Resume(None)) if self.last.is_none() => self.choose_run()?,
             Some(Word::Resume(run)) => self.resume(run.as_deref())?,
             Some(Word::Diff) => {
                 diff::show(self.gyrus, &self.store, self.last()?, 0)?;
@@ -205,8 +269,67 @@ impl Prompt<'_> {
                 put("the next goal begins with a summary of what was said\n")?;
             }
             Some(Word::Cost) => put(&format!("{}\n", self.used()?))?,
+            Some(word) => self.prepare(word)?,
         }
         Ok(true)
+    }
+
+    /// Does what a word says about the next goal.
+    fn prepare(&mut self, word: Word) -> Result<(), Failure> {
+        match word {
+            Word::File(path) => {
+                self.context.push(attachments::file(&path)?);
+                put("it comes with the next goal\n")?;
+            }
+            Word::Image(path) => {
+                self.context.push(attachments::picture(&path)?);
+                put("it comes with the next goal\n")?;
+            }
+            Word::Model(name) => {
+                self.choice = Some(ModelChoice::parse([name.as_str()])?);
+                put("the next run asks it\n")?;
+            }
+            Word::Effort(effort) => {
+                self.flags.model.effort = Some(effort);
+                self.choice = self
+                    .choice
+                    .take()
+                    .map(|choice| choice.with(Some(effort), None));
+                put("the next run thinks so much\n")?;
+            }
+            Word::Mode(word) => {
+                self.flags.approvals.approve = Some(word);
+                put(&format!("the next run works in mode `{}`\n", word.mode()))?;
+                self.flags.approvals.announce()?;
+            }
+            Word::Loop(name) => {
+                let before = self.flags.cognitive_loop.replace(name);
+                if let Err(failure) =
+                    which_loop::choose(&self.flags, &self.config, &LoopSubject::default())
+                {
+                    self.flags.cognitive_loop = before;
+                    return Err(failure);
+                }
+                put("the next run thinks in it\n")?;
+            }
+            // Those are done at once.
+            Word::Goal(_)
+            | Word::Shell(_)
+            | Word::Command(_)
+            | Word::Help
+            | Word::New
+            | Word::Prompt(..)
+            | Word::Resume(_)
+            | Word::Rewind
+            | Word::Undo
+            | Word::Diff
+            | Word::Trace
+            | Word::Cost
+            | Word::Context
+            | Word::Compact
+            | Word::Quit => {}
+        }
+        Ok(())
     }
 
     fn run(&mut self, goal: &str) -> Result<(), Failure> {
@@ -397,12 +520,13 @@ impl Prompt<'_> {
     }
 
     fn drive(
-        &self,
+        &mut self,
         ready: gyrus_kernel::Ready,
         on_ask: gyrus_contract::OnAsk,
         replies: LiveReplies,
     ) -> Result<(), Failure> {
-        let name = ready.id().short();
+        let run = ready.id();
+        let name = run.short();
         let output = OutputFlags::default();
         let drive = Drive {
             gyrus: self.gyrus,
@@ -429,6 +553,8 @@ impl Prompt<'_> {
                 "run {name} is parked: /resume goes on with it, a new line goes on from it\n"
             ))?;
         }
+        let request = LastRequest::read(&self.store, &log_name(run)).ok();
+        self.window = request.and_then(|it| it.fullness()).unwrap_or_default();
         let painter = Painter::new(&std::io::stderr(), self.gyrus.environment.plain);
         let used = painter.paint(Tone::Aside, &self.used()?);
         put(&format!("{used}\n"))?;

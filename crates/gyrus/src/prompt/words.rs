@@ -2,12 +2,18 @@
 
 use std::path::PathBuf;
 
-use crate::{failure::Failure, flags::Approve, mcp::PromptName};
+use gyrus_contract::ThinkingEffort;
+
+use crate::{commands, failure::Failure, flags::Approve, mcp::PromptName, model_flags};
 
 /// A line, understood.
 #[derive(Debug, Clone, PartialEq)]
 pub(super) enum Word {
     Goal(String),
+    /// A command line of the person's own.
+    Shell(String),
+    /// A command of gyrus, with its arguments.
+    Command(Vec<String>),
     Help,
     New,
     File(PathBuf),
@@ -16,9 +22,11 @@ pub(super) enum Word {
     Loop(String),
     /// A prompt of a server, with what stands after it.
     Prompt(PromptName, String),
-    Approve(Approve),
+    Mode(Approve),
+    Effort(ThinkingEffort),
     /// With a run, if one is named.
     Resume(Option<String>),
+    Rewind,
     Undo,
     Diff,
     Trace,
@@ -29,7 +37,7 @@ pub(super) enum Word {
 }
 
 /// Every word with what it takes and does. What is in brackets may be left out.
-pub(super) const WORDS: [(&str, &str, &str); 15] = [
+const WORDS: [(&str, &str, &str); 17] = [
     ("/file", "PATH", "give the next run this text to read"),
     (
         "/image",
@@ -38,9 +46,14 @@ pub(super) const WORDS: [(&str, &str, &str); 15] = [
     ),
     ("/model", "NAME", "ask another model, as with --model"),
     (
-        "/approve",
+        "/mode",
         "MODE",
         "read-only, ask, edits, auto or never, as with --approve",
+    ),
+    (
+        "/effort",
+        "EFFORT",
+        "think none, low, medium, high or max before a reply",
     ),
     (
         "/loop",
@@ -50,7 +63,12 @@ pub(super) const WORDS: [(&str, &str, &str); 15] = [
     (
         "/resume",
         "[RUN]",
-        "go on with the last run, or that one, where it stopped",
+        "go on with the last run where it stopped, or choose one",
+    ),
+    (
+        "/rewind",
+        "",
+        "go back to before a goal: its files, and what was said; so does Esc Esc",
     ),
     ("/diff", "", "show what the last run changed, as a patch"),
     (
@@ -75,14 +93,29 @@ pub(super) const WORDS: [(&str, &str, &str); 15] = [
     ("/quit", "", "leave; so does Ctrl-D"),
 ];
 
+/// Other words for some of them.
+const ALIASES: [(&str, &str); 2] = [("/approve", "/mode"), ("/exit", "/quit")];
+
+/// Returns every word, the commands of gyrus among them, with what it takes and does.
+pub(super) fn all() -> Vec<(String, String, String)> {
+    let own = WORDS.map(|(word, takes, does)| (word.into(), takes.into(), does.into()));
+    let is_own = |name: &str| WORDS.iter().any(|(word, ..)| word[1..] == *name);
+    let commands = commands::names().into_iter();
+    let commands = commands.filter(|(name, _)| !is_own(name));
+    let commands = commands.map(|(name, does)| (format!("/{name}"), "[…]".to_owned(), does));
+    own.into_iter().chain(commands).collect()
+}
+
 /// Returns the help.
 pub(super) fn help(columns: Option<usize>) -> String {
     let mut text = String::from(
-        "A line is a goal; `\\` at its end goes on in the next line. @PATH gives it a file or a \
-         picture. While a run works, what is typed is told to it before its next step; with Alt-Enter \
+        "A line is a goal; `\\` at its end, or Alt-Enter, goes on in the next line. @PATH gives it a file \
+         or a picture. !COMMAND is run as yours, and what it prints comes with the next goal. Shift-Tab \
+         is the next mode, Ctrl-R finds a line of before, Ctrl-G opens your editor. While a run works, what is typed is told to it before its next step; with Alt-Enter \
          it is the next goal. Escape or Ctrl-C lets the run finish what it is doing, twice cuts it off. \
          Every run knows what the ones before it said and saw. /SERVER:PROMPT begins with a prompt \
-         of a server; words like NAME=VALUE after it are its arguments, others the goal.\n",
+         of a server; words like NAME=VALUE after it are its arguments, others the goal. Every command of \
+         gyrus is a word, too: /skills, /show 1a2b, /fork last 3.\n",
     );
     for (word, takes, does) in WORDS {
         let both = format!("{word} {takes}");
@@ -102,6 +135,9 @@ const WIDE: usize = 80;
 /// Understands a line; `None` if there is nothing on it.
 pub(super) fn understand(line: &str) -> Result<Option<Word>, Failure> {
     let line = line.trim();
+    if let Some(command) = line.strip_prefix('!') {
+        return Ok((!command.trim().is_empty()).then(|| Word::Shell(command.to_owned())));
+    }
     if !line.starts_with('/') {
         // A backslash before a line's end only said that it goes on.
         let goal = line.replace("\\\n", "\n");
@@ -113,7 +149,17 @@ pub(super) fn understand(line: &str) -> Result<Option<Word>, Failure> {
         return Ok(Some(Word::Prompt(prompt, rest.to_owned())));
     }
     // A goal may begin with a path.
-    let Some((known, takes, _)) = WORDS.iter().find(|(known, ..)| *known == word) else {
+    let alias = ALIASES.iter().find(|(alias, _)| *alias == word);
+    let word = alias.map_or(word, |(_, word)| word);
+    let own = WORDS.iter().find(|(known, ..)| *known == word);
+    let is_command = commands::names().iter().any(|(name, _)| word[1..] == *name);
+    if is_command && own.is_none_or(|(_, takes, _)| takes.is_empty() && !rest.is_empty()) {
+        let arguments = shlex::split(&line[1..]);
+        let arguments =
+            arguments.ok_or_else(|| Failure::usage("a quotation mark is not closed"))?;
+        return Ok(Some(Word::Command(arguments)));
+    }
+    let Some((known, takes, _)) = own else {
         if word[1..].contains('/') {
             return Ok(Some(Word::Goal(line.to_owned())));
         }
@@ -137,7 +183,9 @@ pub(super) fn understand(line: &str) -> Result<Option<Word>, Failure> {
         "/file" => Word::File(path(rest)),
         "/image" => Word::Image(path(rest)),
         "/model" => Word::Model(rest.to_owned()),
-        "/approve" => Word::Approve(rest.parse().map_err(Failure::usage)?),
+        "/mode" => Word::Mode(rest.parse().map_err(Failure::usage)?),
+        "/effort" => Word::Effort(model_flags::effort(rest).map_err(Failure::usage)?),
+        "/rewind" => Word::Rewind,
         "/resume" => Word::Resume((!rest.is_empty()).then(|| rest.to_owned())),
         "/loop" => Word::Loop(rest.to_owned()),
         "/diff" => Word::Diff,
@@ -162,7 +210,7 @@ pub(super) fn named_files(goal: &str) -> Vec<PathBuf> {
 }
 
 /// A path as it was typed or completed: with `~`, and with a backslash before a space.
-fn path(typed: &str) -> PathBuf {
+pub(super) fn path(typed: &str) -> PathBuf {
     let plain = typed.replace("\\ ", " ");
     match (plain.strip_prefix("~/"), std::env::home_dir()) {
         (Some(below), Some(home)) => home.join(below),
@@ -190,7 +238,7 @@ mod tests {
         );
         assert_eq!(
             word("/approve edits"),
-            Some(Word::Approve(Approve::Mode(gyrus_contract::Mode::Edits)))
+            Some(Word::Mode(Approve::Mode(gyrus_contract::Mode::Edits)))
         );
         assert_eq!(word("/quit"), Some(Word::Quit));
         let prompt = PromptName::parse("srv:plan").unwrap();
@@ -201,6 +249,18 @@ mod tests {
         assert_eq!(word("/resume"), Some(Word::Resume(None)));
         let run = Some("1a2b".to_owned());
         assert_eq!(word("/resume 1a2b"), Some(Word::Resume(run)));
+        assert_eq!(word("! git log"), Some(Word::Shell(" git log".into())));
+        assert_eq!(word("!"), None);
+        let command =
+            |words: &[&str]| Some(Word::Command(words.iter().map(|&it| it.into()).collect()));
+        assert_eq!(word("/skills list"), command(&["skills", "list"]));
+        assert_eq!(word("/undo --to 2"), command(&["undo", "--to", "2"]));
+        assert_eq!(word("/steer 'a b'"), command(&["steer", "a b"]));
+        assert_eq!(word("/exit"), Some(Word::Quit));
+        assert_eq!(
+            word("/effort high"),
+            Some(Word::Effort(ThinkingEffort::High))
+        );
         let files = named_files("what is @a\\ b.txt and x@y.z, @c?");
         assert_eq!(files, ["a b.txt", "c?"].map(PathBuf::from));
         let error = |line: &str| understand(line).unwrap_err().to_string();
@@ -208,5 +268,7 @@ mod tests {
         assert!(error("/file").contains("needs PATH"));
         assert!(error("/new one").contains("takes nothing"));
         assert!(error("/approve all").contains("is not a mode"));
+        assert!(error("/effort huge").contains("none, low, medium"));
+        assert!(error("/steer 'a").contains("quotation mark"));
     }
 }

@@ -235,3 +235,135 @@ fn a_card_takes_no_words_that_were_typed_before_it() {
     assert_eq!(terminal.exit_code(), Some(0));
     assert_eq!(world.file(".git/one"), "1\n");
 }
+
+#[test]
+fn the_line_offers_what_could_be_meant() {
+    let world = World::new(THREE_STEPS);
+    std::fs::create_dir_all(world.work().join("src/deep")).unwrap();
+    std::fs::write(world.work().join("src/deep/main.rs"), "fn main() {}\n").unwrap();
+    let Some(mut terminal) = Terminal::start_with(&world, &["--workdir", "."], "", XTERM) else {
+        return;
+    };
+    terminal.stands("ask · script");
+    terminal.types("/co");
+    let offered = terminal.stands("/compact");
+    for word in ["/cost", "/context", "show what fills the model's window"] {
+        assert!(offered.contains(word), "{offered}");
+    }
+    // The return key has the one that is selected; Escape sends them away.
+    terminal.types("\x1b[B\x1b[B\r");
+    terminal.stands("there is no run in this session yet");
+    terminal.types("\x1b[Z");
+    terminal.stands("edits · script");
+    terminal.types("see @dpm");
+    terminal.stands("  src/deep/main.rs");
+    terminal.types("\t");
+    terminal.stands("see @src/deep/main.rs");
+    // What is long is folded, and goes as it is.
+    terminal.types("\x1b[200~");
+    terminal.types(&"line\n".repeat(20));
+    terminal.types("\x1b[201~");
+    terminal.stands("see @src/deep/main.rs[pasted 20 lines]");
+    terminal.types("\x03");
+    terminal.stands("❯ a goal");
+    // A command of the person's own, one of gyrus, and a line of before.
+    terminal.types("!printf 'own %s' words\r");
+    terminal.stands("own words");
+    terminal.types("/memory list\r");
+    terminal.stands("❯ /memory list");
+    terminal.stands("❯ a goal");
+    terminal.types("\x12own");
+    terminal.stands("  !printf 'own %s' words");
+    terminal.types("\r");
+    terminal.stands("❯ !printf 'own %s' words");
+    terminal.types("\x03one row\\\ranother");
+    terminal.stands("❯ one row\\\n  another");
+    terminal.types("\x03\x04");
+    assert_eq!(terminal.exit_code(), Some(0));
+}
+
+#[test]
+fn a_person_goes_back_to_before_a_goal() {
+    let world = World::new(THREE_STEPS);
+    let arguments = ["--workdir", ".", "--approve", "auto"];
+    let Some(mut terminal) = Terminal::start_with(&world, &arguments, "", XTERM) else {
+        return;
+    };
+    terminal.stands("❯ a goal");
+    terminal.types("!echo seen by both\r");
+    terminal.stands("❯ a goal");
+    terminal.types("say hello\r");
+    terminal.shows("reached, as the model claims");
+    terminal.shows("❯");
+    assert!(!world.file("out.txt").is_empty());
+    // Escape twice, as the word for it.
+    terminal.types("\x1b\x1b");
+    terminal.shows("back to before which goal? [1-1, Enter: none]");
+    terminal.types("1\r");
+    terminal.shows("take this back? [y/N]");
+    terminal.types("y\r");
+    terminal.shows("the next run knows nothing of it");
+    terminal.stands("❯ say hello");
+    assert_eq!(world.file("out.txt"), "");
+    terminal.types("\r");
+    terminal.shows("reached, as the model claims");
+    terminal.shows("❯");
+    terminal.types("\x04");
+    assert_eq!(terminal.exit_code(), Some(0));
+    let runs = world.runs();
+    let name = gyrus_kernel::log_name(runs[1]);
+    let first = world.store().reader(&name).unwrap().entry(1).unwrap();
+    let Entry::RunStarted(started) = gyrus_kernel::parse(&first.unwrap()).unwrap() else {
+        panic!("a run begins with its start")
+    };
+    assert_eq!(started.continues, None);
+
+    // Another conversation goes on from one of these.
+    let Some(mut terminal) = Terminal::start_with(&world, &arguments, "", XTERM) else {
+        return;
+    };
+    terminal.stands("❯ a goal");
+    terminal.types("/resume\r");
+    terminal.shows("go on with which? [1-2, Enter: none]");
+    terminal.types("1\r");
+    terminal.shows("the next goal goes on from it");
+    terminal.shows("❯");
+    terminal.types("and again\r");
+    terminal.shows("reached, as the model claims");
+    terminal.shows("❯");
+    terminal.types("\x04");
+    assert_eq!(terminal.exit_code(), Some(0));
+    let runs = world.runs();
+    let name = gyrus_kernel::log_name(runs[2]);
+    let first = world.store().reader(&name).unwrap().entry(1).unwrap();
+    let first = format!("{:?}", gyrus_kernel::parse(&first.unwrap()).unwrap());
+    assert!(
+        first.contains(&format!("continues: Some({:?})", runs[1])),
+        "{first}"
+    );
+}
+
+#[test]
+fn markdown_is_shown_as_what_it_means() {
+    let world = World::new(
+        "[[reply]]\ntext = \"# Plan\\nIt is **done**, see `out.txt`.\\n\\n| a | b |\\n|---|---|\\n| longer | 1 |\\n\"\n",
+    );
+    let arguments = ["run", "go", "--workdir", "."];
+    for (columns, environment) in [(80, XTERM), (40, XTERM)] {
+        let started = Terminal::start_in(&world, &arguments, "", environment, columns);
+        let Some(mut terminal) = started else {
+            return;
+        };
+        let screen = terminal.stands("answered");
+        assert!(
+            screen.contains("• Plan\n  It is done, see out.txt.\n  a       b\n  longer  1\n"),
+            "{screen}"
+        );
+        assert_eq!(terminal.exit_code(), Some(0));
+    }
+    // Without colours it stands as it was written.
+    let plain = [("TERM", "xterm-256color"), ("NO_COLOR", "1")];
+    if let Some(mut terminal) = Terminal::start_with(&world, &arguments, "", &plain) {
+        terminal.stands("It is **done**, see `out.txt`.");
+    }
+}

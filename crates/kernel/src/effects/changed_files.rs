@@ -1,19 +1,69 @@
-//! The line with which a command's result ends: the files of the workspace that it changed.
+//! The lines with which a command's result ends: the files of the workspace that it changed, and how,
+//! where that is short.
 //!
-//! It names only what the command's layer held and what was moved into the workspace. Nothing is
-//! read for it, so it costs no time.
+//! They name only what the command's layer held and what was moved into the workspace. Little is read
+//! for them, so they cost little time.
 
-use std::{collections::BTreeMap, path::Path};
+use std::{
+    collections::BTreeMap,
+    path::{Path, PathBuf},
+    time::{Duration, Instant},
+};
 
 use gyrus_contract::{ChangedPath, PathChange};
 use gyrus_text::one_line;
-use gyrus_workspace::snapshot::build_output;
+use gyrus_workspace::{Root, patch, snapshot::build_output};
 
 /// Maximum number of names after each word.
 const MAX_NAMES: usize = 8;
 
 /// Maximum number of files of a folder that are named where there are more than [`MAX_NAMES`].
 const MAX_OF_FOLDER: usize = 3;
+
+/// Maximum number of changed files whose hunks are told, of lines of these, and of bytes of a file and
+/// of the hunks.
+const MAX_FILES: usize = 3;
+const MAX_LINES: usize = 24;
+const MAX_FILE_BYTES: i64 = 64 << 10;
+const MAX_BYTES: usize = 1_600;
+
+/// Maximum time that is spent on comparing.
+const MAX_TIME: Duration = Duration::from_millis(20);
+
+/// Returns the hunks of the files that a command changed in its layer, before they are moved into the
+/// workspace; none of more files than a model can look at. A model that does not see what its command
+/// did believes that it did what it meant.
+pub(super) fn short_hunks(
+    workspace: &Path,
+    layer: &Path,
+    changes: &[ChangedPath],
+) -> Vec<(PathBuf, String)> {
+    let is_changed = |change: &&ChangedPath| {
+        change.change == PathChange::Changed && build_output(&change.path).is_none()
+    };
+    let changed: Vec<&ChangedPath> = changes.iter().filter(is_changed).collect();
+    if changed.len() > MAX_FILES {
+        return Vec::new();
+    }
+    let (Ok(before), Ok(after)) = (Root::open(workspace), Root::open(layer)) else {
+        return Vec::new();
+    };
+    let until = Instant::now() + MAX_TIME;
+    let text = |root: &Root, path: &Path| {
+        let stat = root.stat(path).ok()??;
+        let (content, _) = (stat.st_size <= MAX_FILE_BYTES).then(|| root.read(path).ok())??;
+        String::from_utf8(content).ok()
+    };
+    let (mut lines, mut bytes) = (MAX_LINES, MAX_BYTES);
+    let hunks = changed.into_iter().filter_map(|change| {
+        let (old, new) = (text(&before, &change.path)?, text(&after, &change.path)?);
+        let hunks = patch::hunks(&old, &new, until);
+        lines = lines.checked_sub(hunks.lines().count())?;
+        bytes = bytes.checked_sub(hunks.len())?;
+        Some((change.path.clone(), hunks))
+    });
+    hunks.filter(|(_, hunks)| !hunks.is_empty()).collect()
+}
 
 /// Returns the line about sorted changes.
 pub(super) fn changed_files(changes: &[ChangedPath]) -> String {

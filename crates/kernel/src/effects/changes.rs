@@ -19,7 +19,7 @@ use gyrus_workspace::{
 };
 
 use super::{
-    changed_files::changed_files,
+    changed_files::{changed_files, short_hunks},
     file_groups::MAX_NAMED,
     layers, repositories,
     to_undo::keep_for_undo,
@@ -38,15 +38,18 @@ pub(crate) struct JudgedChanges {
     notes: Vec<String>,
     /// The line about the files that a command changed, where that is known.
     files: Option<String>,
+    /// The hunks of these, where they are short.
+    hunks: String,
 }
 
 impl JudgedChanges {
-    /// Returns the notes and the changed files as the end of an outcome's text; empty if there are
+    /// Returns the notes, the changed files and how they changed as the end of an outcome's text; empty if there are
     /// none.
     pub(crate) fn told(&self) -> String {
         let notes = (!self.notes.is_empty()).then(|| self.notes.join(" "));
         let told = notes.iter().chain(&self.files);
-        told.map(|words| format!("\n[{words}]")).collect()
+        let told: String = told.map(|words| format!("\n[{words}]")).collect();
+        told + &self.hunks
     }
 }
 
@@ -234,6 +237,8 @@ struct ChangedFiles {
     dropped: Option<String>,
     /// The changes of a command that were applied, if it had a layer.
     applied: Option<Vec<ChangedPath>>,
+    /// The hunks of files, where they are short.
+    hunks: Vec<(PathBuf, String)>,
 }
 
 impl ChangedFiles {
@@ -279,6 +284,15 @@ fn judge(
         let is_known = nothing_else && not_applied.is_none() && changed.withheld.is_empty();
         is_known || !applied.is_empty()
     });
+    let is_one = changed.hunks.len() == 1;
+    let hunks = changed.hunks.iter().map(|(path, hunks)| {
+        if is_one {
+            format!("\n{hunks}")
+        } else {
+            format!("\n{}:\n{hunks}", path.display())
+        }
+    });
+    let hunks: String = hunks.collect();
     let files = files.map(changed_files).filter(|words| !words.is_empty());
     let mut withheld = changed.withheld;
     withheld.repositories.extend(carried.withheld);
@@ -299,6 +313,7 @@ fn judge(
         to_undo: keep_for_undo(core, carried.carried, changed.kept)?,
         notes: notes.collect(),
         files,
+        hunks: redactor.redact(hunks.trim_end()).into_owned(),
     })
 }
 
@@ -360,6 +375,11 @@ fn judge_layer(core: &Core, layer: &CallLayer) -> Result<ChangedFiles, Stop> {
     // The changes of a command that verifies those of its call are told by the call itself.
     let is_told = !layer.is_undecided();
     layer.decide().map_err(layers::failed)?;
+    let mut hunks = if is_told {
+        short_hunks(&core.started.workspace, &layer.upper(), &of_gate)
+    } else {
+        Vec::new()
+    };
     let applied = layers::apply(core, layer, listed, &paths)?;
     let mut changed = ChangedFiles::applied(core, applied);
     changed.withheld = withheld;
@@ -375,6 +395,8 @@ fn judge_layer(core: &Core, layer: &CallLayer) -> Result<ChangedFiles, Stop> {
         core.shared()
             .know_changed(&core.started.workspace, &of_gate);
         of_gate.retain(|change| !stayed(&change.path));
+        hunks.retain(|(path, _)| !stayed(path));
+        changed.hunks = hunks;
         changed.applied = Some(of_gate);
     }
     Ok(changed)

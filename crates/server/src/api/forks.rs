@@ -3,8 +3,8 @@
 use std::sync::Arc;
 
 use axum::{Extension, Json, extract::State, http::StatusCode, routing::post};
-use gyrus_contract::{MessageBody, RunId};
-use gyrus_kernel::{Ending, RunState, approvals};
+use gyrus_contract::RunId;
+use gyrus_kernel::{Ending, RunState};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
@@ -79,11 +79,11 @@ pub(crate) async fn begin(
         let error = format!("the text is longer than {MAX_TEXT} bytes");
         return Err(ApiError::new(StatusCode::PAYLOAD_TOO_LARGE, error));
     }
-    let named = [&fork.into, &fork.model].into_iter().flatten();
+    let named = [&fork.into, &fork.model, &text].into_iter().flatten();
     if named.into_iter().any(|name| name.contains('\0')) {
         // No process takes such an argument.
         return Err(ApiError::bad_request(
-            "invalid `into` or `model`: it has a NUL character",
+            "invalid `into`, `model` or `text`: it has a NUL character",
         ));
     }
     let mut arguments = vec![
@@ -103,13 +103,13 @@ pub(crate) async fn begin(
     if let Some(model) = fork.model {
         arguments.push(format!("--model={model}"));
     }
+    if let Some(text) = text {
+        let from = serde_json::to_string(&identity.principal);
+        let from = from.map_err(|error| ApiError::internal(error.to_string()))?;
+        arguments.extend([format!("--steer={text}"), format!("--steer-as={from}")]);
+    }
     let mut pieces = app.program.command(arguments, Vec::new())?;
     let forked = begun(&mut pieces).await?;
-    if let Some(text) = text {
-        let (app, from) = (Arc::clone(&app), identity.principal.clone());
-        let body = MessageBody::steer(text);
-        blocking(move || Ok(approvals::send(&app.store, forked, from, body)?)).await?;
-    }
     tokio::spawn(follow(app, identity, forked, pieces));
     Ok(forked)
 }

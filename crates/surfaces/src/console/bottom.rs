@@ -24,9 +24,9 @@ struct Bottom {
     row: Option<OpenRow>,
     /// The lines that stay below everything.
     lines: Vec<String>,
-    /// Column of the cursor in the last of them, where a person types there. Then they come back by
+    /// Row and column of the cursor in them, where a person types there. Then they come back by
     /// themselves whenever something was written.
-    cursor: Option<usize>,
+    cursor: Option<(usize, usize)>,
     is_shown: bool,
 }
 
@@ -47,7 +47,9 @@ impl Bottom {
         if !std::mem::take(&mut self.is_shown) {
             return String::new();
         }
-        let above = self.lines.len().saturating_sub(1) + usize::from(self.row.is_some());
+        let last = self.lines.len().saturating_sub(1);
+        let row = self.cursor.map_or(last, |(row, _)| row);
+        let above = row + usize::from(self.row.is_some());
         let mut out = match above {
             0 => "\r".to_owned(),
             above => format!("\r\x1b[{above}A"),
@@ -55,7 +57,11 @@ impl Bottom {
         if let Some(row) = self.row.as_ref().filter(|row| row.columns > 0) {
             out.push_str(&format!("\x1b[{}C", row.columns));
         }
-        out.push_str(if above == 0 { "\x1b[K" } else { "\x1b[J" });
+        out.push_str(if above == 0 && last == 0 {
+            "\x1b[K"
+        } else {
+            "\x1b[J"
+        });
         out.push_str(self.row.as_ref().map_or("", |row| &row.colour));
         out
     }
@@ -75,7 +81,11 @@ impl Bottom {
             return String::new();
         }
         self.is_shown = true;
-        let cursor = self.cursor.map(|column| format!("\r\x1b[{column}C"));
+        let last = self.lines.len() - 1;
+        let cursor = self.cursor.map(|(row, column)| match last - row {
+            0 => format!("\r\x1b[{column}C"),
+            up => format!("\x1b[{up}A\r\x1b[{column}C"),
+        });
         format!(
             "{}{}{}",
             self.below_row(),
@@ -164,7 +174,10 @@ pub fn clear_status() -> Result<(), SurfaceError> {
 }
 
 /// Puts lines below everything, in place of those that are there. With a cursor, they stay there.
-pub(super) fn put_below(lines: Vec<String>, cursor: Option<usize>) -> Result<(), SurfaceError> {
+pub(super) fn put_below(
+    lines: Vec<String>,
+    cursor: Option<(usize, usize)>,
+) -> Result<(), SurfaceError> {
     let mut bottom = bottom();
     let mut out = bottom.hide();
     bottom.cursor = cursor;

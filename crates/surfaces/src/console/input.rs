@@ -1,11 +1,26 @@
-//! The line in which a person types while a run works.
+//! A text that a person types, in the rows in which it stands at the bottom of the terminal.
 
-use gyrus_text::{one_line, width};
+use gyrus_text::{counted, one_line, width};
 
 use super::paint::Painter;
 use crate::{keys::LineEdit, projection::Tone};
 
 const PROMPT: &str = "❯ ";
+
+/// Stands before rows that go on.
+const GOES_ON: &str = "  ";
+
+/// Most rows that are shown of a text, those around the cursor.
+const MOST_ROWS: usize = 8;
+
+/// The first of the characters that stand for a folded piece of a text; Unicode gives them no meaning.
+const PIECE: char = '\u{e000}';
+
+/// Most pieces of a text that are folded.
+const MOST_PIECES: usize = 256;
+
+/// Most characters and lines of a pasted text that is shown as it is.
+const LONGEST_SHOWN: (usize, usize) = (800, 6);
 
 /// A text that is being typed, with a cursor.
 #[derive(Debug, Default, Clone, PartialEq, Eq)]
@@ -13,12 +28,76 @@ pub(super) struct InputLine {
     text: String,
     /// In bytes.
     cursor: usize,
+    /// Long pieces that were pasted; each stands in the text as one character.
+    pieces: Vec<String>,
+}
+
+/// Rows of the terminal, and the place of the cursor in them: row and column.
+#[derive(Debug, PartialEq, Eq)]
+pub(super) struct Rows {
+    pub(super) lines: Vec<String>,
+    pub(super) cursor: (usize, usize),
 }
 
 impl InputLine {
+    /// A text with the cursor at its end.
+    pub(super) fn of(text: &str) -> Self {
+        let mut line = Self::default();
+        line.edit(LineEdit::Text(text.to_owned()));
+        line
+    }
+
     /// Takes the text; an empty one stays.
     pub(super) fn take(&mut self) -> String {
-        std::mem::take(self).text
+        let line = std::mem::take(self);
+        let mut whole = String::with_capacity(line.text.len());
+        for c in line.text.chars() {
+            match line.piece(c) {
+                Some(piece) => whole.push_str(piece),
+                None => whole.push(c),
+            }
+        }
+        whole
+    }
+
+    fn piece(&self, c: char) -> Option<&String> {
+        let number = u32::from(c).checked_sub(u32::from(PIECE))?;
+        self.pieces.get(usize::try_from(number).ok()?)
+    }
+
+    /// The text as it is typed, folded pieces as one character each.
+    pub(super) fn text(&self) -> &str {
+        &self.text
+    }
+
+    /// The text before the cursor.
+    pub(super) fn before(&self) -> &str {
+        &self.text[..self.cursor]
+    }
+
+    /// Puts other words in place of those from `from` to the cursor.
+    pub(super) fn replace_before(&mut self, from: usize, words: &str) {
+        self.text.replace_range(from..self.cursor, words);
+        self.cursor = from + words.len();
+    }
+
+    /// Returns a text as it is inserted: a long one is folded.
+    fn folded(&mut self, text: &str) -> String {
+        let is_piece = |c: &char| (PIECE..='\u{e0ff}').contains(c);
+        let text: String = text.chars().filter(|c| !is_piece(c)).collect();
+        let (characters, lines) = LONGEST_SHOWN;
+        let is_long = text.len() > characters || text.lines().count() > lines;
+        let number = u32::try_from(self.pieces.len()).unwrap_or(u32::MAX);
+        let sign = u32::from(PIECE)
+            .checked_add(number)
+            .and_then(char::from_u32);
+        match sign.filter(|_| is_long && self.pieces.len() < MOST_PIECES) {
+            Some(sign) => {
+                self.pieces.push(text);
+                sign.to_string()
+            }
+            None => text,
+        }
     }
 
     /// Changes the text or moves the cursor.
@@ -48,6 +127,7 @@ impl InputLine {
         let range = to.min(self.cursor)..to.max(self.cursor);
         match key {
             LineEdit::Text(text) => {
+                let text = self.folded(&text);
                 self.text.insert_str(self.cursor, &text);
                 self.cursor += text.len();
             }
@@ -70,29 +150,61 @@ impl InputLine {
         }
     }
 
-    /// Returns the line for a terminal, and the column of the cursor in it. Of a long text the part around
-    /// the cursor is shown, of none the hint.
-    pub(super) fn shown(&self, painter: &Painter, hint: &str) -> (String, usize) {
-        let prompt = painter.paint(Tone::Strong, PROMPT);
-        let columns = painter.columns.saturating_sub(width(PROMPT) + 1);
-        if self.text.is_empty() {
-            let hint = gyrus_text::clip(hint, columns);
-            let hint = painter.paint(Tone::Aside, &hint);
-            return (format!("{prompt}{hint}"), width(PROMPT));
+    /// Returns a character as it is shown.
+    fn sign(&self, c: char) -> String {
+        match self.piece(c) {
+            Some(piece) => format!("[pasted {}]", counted(piece.lines().count(), "line")),
+            None => one_line(c.encode_utf8(&mut [0; 4])).into_owned(),
         }
-        let (before, after) = self.text.split_at(self.cursor);
-        let (before, after) = (one_line(before), one_line(after));
-        let mut used = 0;
-        let mut fits = |(at, c): (usize, char)| {
-            used += width(c.encode_utf8(&mut [0; 4]));
-            (used <= columns).then_some((at, c))
-        };
-        let start = before.char_indices().rev().map_while(&mut fits).last();
-        let end = after.char_indices().map_while(&mut fits).last();
-        let before = start.map_or("", |(at, _)| &before[at..]);
-        let after = end.map_or("", |(at, c)| &after[..at + c.len_utf8()]);
-        let (line, cursor) = (format!("{before}{after}"), width(PROMPT) + width(before));
-        (format!("{prompt}{line}"), cursor)
+    }
+
+    /// Returns the rows for a terminal. Of a long text those around the cursor are shown, of none the hint.
+    pub(super) fn rows(&self, painter: &Painter, hint: &str) -> Rows {
+        let prompt = painter.paint(Tone::Strong, PROMPT);
+        let columns = painter.columns.saturating_sub(width(PROMPT) + 1).max(2);
+        if self.text.is_empty() {
+            let hint = painter.paint(Tone::Aside, &gyrus_text::clip(hint, columns));
+            return Rows {
+                lines: vec![format!("{prompt}{hint}")],
+                cursor: (0, width(PROMPT)),
+            };
+        }
+        let (mut rows, mut used, mut cursor) = (vec![String::new()], 0, (0, 0));
+        for (at, c) in self.text.char_indices() {
+            let sign = if c == '\n' {
+                String::new()
+            } else {
+                self.sign(c)
+            };
+            if c != '\n' && used + width(&sign) > columns {
+                rows.push(String::new());
+                used = 0;
+            }
+            if at == self.cursor {
+                cursor = (rows.len() - 1, used);
+            }
+            used += width(&sign);
+            if let Some(row) = rows.last_mut() {
+                row.push_str(&sign);
+            }
+            if c == '\n' {
+                rows.push(String::new());
+                used = 0;
+            }
+        }
+        if self.cursor == self.text.len() {
+            cursor = (rows.len() - 1, used);
+        }
+        let first = (cursor.0 + 1).saturating_sub(MOST_ROWS);
+        let shown = rows.into_iter().enumerate().skip(first).take(MOST_ROWS);
+        let lines = shown.map(|(number, row)| match number {
+            0 => format!("{prompt}{row}"),
+            _ => format!("{GOES_ON}{row}"),
+        });
+        Rows {
+            lines: lines.collect(),
+            cursor: (cursor.0 - first, width(PROMPT) + cursor.1),
+        }
     }
 }
 
@@ -115,15 +227,50 @@ mod tests {
             (LineEdit::Home, "❯ one ", 2),
             (LineEdit::Left, "❯ one ", 2),
             (LineEdit::WordRight, "❯ one ", 5),
-            (text("\nx"), "❯ one⏎x ", 7),
             (LineEdit::EraseBefore, "❯  ", 2),
             (LineEdit::End, "❯  ", 3),
-            (text("0123456789ABCDEFGHIJ"), "❯ 3456789ABCDEFGHIJ", 19),
-            (LineEdit::Home, "❯  0123456789ABCDEF", 2),
         ] {
             line.edit(key.clone());
-            let (text, at) = line.shown(&Painter::plain(20), "");
-            assert_eq!((text.as_str(), at), (shown, cursor), "{key:?}");
+            let rows = line.rows(&Painter::plain(20), "");
+            assert_eq!(
+                (rows.lines.concat().as_str(), rows.cursor),
+                (shown, (0, cursor)),
+                "{key:?}"
+            );
         }
+    }
+
+    #[test]
+    fn it_goes_on_in_further_rows() {
+        let mut line = InputLine::of("0123456789ABCDEFGHIJ\nx日");
+        let rows = |line: &InputLine| line.rows(&Painter::plain(20), "");
+        let lines = ["❯ 0123456789ABCDEFG", "  HIJ", "  x日"].map(str::to_owned);
+        assert_eq!(rows(&line).lines, lines);
+        assert_eq!(rows(&line).cursor, (2, 5));
+        line.edit(LineEdit::Home);
+        assert_eq!(rows(&line).cursor, (0, 2));
+        // Of many rows those around the cursor are shown.
+        let many = InputLine::of(&"y\n".repeat(6)).text().repeat(3);
+        let shown = rows(&InputLine {
+            cursor: many.len(),
+            text: many,
+            pieces: Vec::new(),
+        });
+        assert_eq!(
+            (shown.lines.len(), shown.cursor),
+            (MOST_ROWS, (MOST_ROWS - 1, 2))
+        );
+    }
+
+    #[test]
+    fn a_long_text_that_is_pasted_is_folded() {
+        let mut line = InputLine::of("see ");
+        let long = "one line\n".repeat(40);
+        line.edit(LineEdit::Text(long.clone()));
+        line.edit(LineEdit::Text(" \u{e000}?".to_owned()));
+        let rows = line.rows(&Painter::plain(60), "");
+        assert_eq!(rows.lines, ["❯ see [pasted 40 lines] ?"]);
+        assert_eq!(line.take(), format!("see {long} ?"));
+        assert_eq!(line, InputLine::default());
     }
 }

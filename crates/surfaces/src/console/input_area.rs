@@ -5,7 +5,11 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use gyrus_kernel::Steered;
 use gyrus_text::{clip, one_line};
 
-use super::{bottom::put, input::InputLine, paint::Painter};
+use super::{
+    bottom::put,
+    input::{InputLine, Rows},
+    paint::Painter,
+};
 use crate::{
     error::SurfaceError,
     keys::{Key, LineEdit},
@@ -80,10 +84,8 @@ pub(super) struct InputArea {
 
 impl InputArea {
     pub(super) fn new(ahead: LineQueue) -> Self {
-        let mut line = InputLine::default();
-        line.edit(LineEdit::Text(ahead.begun_line()));
         Self {
-            line,
+            line: InputLine::of(&ahead.begun_line()),
             aside: None,
             ahead,
             unread: Vec::new(),
@@ -115,6 +117,15 @@ impl InputArea {
                 let _ = rustix::process::kill_process(me, rustix::process::Signal::INT);
             }
             Key::Edit(edit) => self.line.edit(edit),
+            Key::EndOfInput => self.line.edit(LineEdit::Delete),
+            Key::Tab
+            | Key::BackTab
+            | Key::Up
+            | Key::Down
+            | Key::Interrupt
+            | Key::Suspend
+            | Key::Editor
+            | Key::Search => {}
         }
         None
     }
@@ -168,10 +179,10 @@ impl InputArea {
         lines
     }
 
-    /// Returns the line, and the column of the cursor in it.
-    pub(super) fn line(&self, painter: &Painter, is_asked: bool) -> (String, usize) {
-        self.line
-            .shown(painter, if is_asked { ANSWER_HINT } else { STEER_HINT })
+    /// Returns the rows of the line.
+    pub(super) fn rows(&self, painter: &Painter, is_asked: bool) -> Rows {
+        let hint = if is_asked { ANSWER_HINT } else { STEER_HINT };
+        self.line.rows(painter, hint)
     }
 }
 

@@ -3,7 +3,7 @@
 use gyrus_text::{counted, one_line, visible, width, wrap};
 use serde_json::Value;
 
-use super::paint::Painter;
+use super::{markdown::Markdown, paint::Painter};
 use crate::projection::{Happening, HappeningPart, Subject, TextForm, Tone, patch_lines};
 
 /// Most lines of one happening that are shown; the journal has the rest.
@@ -53,6 +53,13 @@ impl Line {
     /// Returns the line wrapped at words to the painter's columns, every further line indented, and
     /// bounded.
     pub fn rendered(&self, indent: &str, painter: &Painter) -> String {
+        if self.mark == '•' && painter.has_colours() {
+            let mut markdown = Markdown::default();
+            let words = markdown.take(&self.text) + &markdown.end();
+            let (shown, row) = painter.go_on(self.tone, indent, self.mark, "", &words);
+            let end = if row.is_empty() { "" } else { "\x1b[0m\n" };
+            return format!("{shown}{end}");
+        }
         let columns = painter.columns.saturating_sub(width(indent) + 2);
         let all = self.text.trim_end_matches('\n').split('\n');
         let mut lines = all.flat_map(|line| {

@@ -6,8 +6,11 @@
 
 mod bottom;
 pub mod card;
+mod history;
 mod input;
 mod line;
+mod line_editor;
+mod markdown;
 mod paint;
 mod status;
 mod input_area;
@@ -33,11 +36,13 @@ pub use self::{
     card::lines as card_lines,
     input_area::LineQueue,
     line::Line,
+    line_editor::{LineCandidate, LineCandidates, LineEditor, LineView, LineWish, plain_line},
     paint::Painter,
 };
 use self::{
     bottom::{has_open_row, put_below, put_more},
     input_area::{InputArea, PersonLine},
+    markdown::Markdown,
     status::Status,
 };
 use gyrus_text::{clip, one_line};
@@ -82,6 +87,8 @@ pub struct Console {
     speech: Speech,
     /// The row in which a model is speaking.
     row: Option<Row>,
+    /// The words that it is speaking, and its run.
+    markdown: (RunId, Markdown),
     projections: BTreeMap<RunId, Projection>,
     /// The run reads files for itself, and says in one line which.
     gathering: bool,
@@ -114,6 +121,7 @@ impl Console {
             input_area: None,
             speech: Speech::default(),
             row: None,
+            markdown: (run, Markdown::default()),
             projections: BTreeMap::new(),
             gathering: false,
             proposed: None,
@@ -368,18 +376,33 @@ impl Console {
             SpokenKind::Thinking => (Tone::Aside, '~'),
         };
         let is_other = |row: &Row| (row.run, row.tone) != (run, tone);
-        if self.row.as_ref().is_some_and(is_other) {
+        if spoken.begins || self.row.as_ref().is_some_and(is_other) {
             self.end_line()?;
         }
+        let mark = if spoken.begins { mark } else { ' ' };
+        if tone != Tone::Thought || !self.painter.has_colours() {
+            return self.write_on(run, tone, mark, &spoken.text);
+        }
+        self.markdown.0 = run;
+        let words = self.markdown.1.take(&spoken.text);
+        self.write_on(run, tone, mark, &words)
+    }
+
+    /// Writes more words of a model.
+    fn write_on(
+        &mut self,
+        run: RunId,
+        tone: Tone,
+        mark: char,
+        words: &str,
+    ) -> Result<(), SurfaceError> {
         self.end_question()?;
         // A card that came between has ended the row.
         let goes_on = has_open_row();
         let begun = self.row.take().filter(|_| goes_on).map(|row| row.text);
-        let mark = if spoken.begins { mark } else { ' ' };
         let indent = self.indent(run);
-        let (shown, text) =
-            self.painter
-                .go_on(tone, indent, mark, &begun.unwrap_or_default(), &spoken.text);
+        let begun = begun.unwrap_or_default();
+        let (shown, text) = self.painter.go_on(tone, indent, mark, &begun, words);
         put_more(&shown)?;
         self.row = (!text.is_empty()).then_some(Row { run, tone, text });
         self.show_status()
@@ -387,6 +410,12 @@ impl Console {
 
     /// Ends a row whose words may go on.
     fn end_line(&mut self) -> Result<(), SurfaceError> {
+        let (run, markdown) = &mut self.markdown;
+        let (run, held) = (*run, markdown.end());
+        *markdown = Markdown::default();
+        if !held.is_empty() {
+            self.write_on(run, Tone::Thought, ' ', &held)?;
+        }
         match self.row.take() {
             Some(_) => put(""),
             None => Ok(()),
@@ -412,8 +441,10 @@ impl Console {
         if let Some(input_area) = &self.input_area {
             let mut lines = input_area.goals(&self.painter);
             lines.extend(self.status.iter().map(|status| status.line(&self.painter)));
-            let (line, cursor) = input_area.line(&self.painter, self.asking);
-            lines.push(line);
+            let mut rows = input_area.rows(&self.painter, self.asking);
+            let (row, column) = rows.cursor;
+            let cursor = (lines.len() + row, column);
+            lines.append(&mut rows.lines);
             return put_below(lines, Some(cursor));
         }
         match &self.status {

@@ -5,6 +5,7 @@ use std::os::fd::AsFd;
 use anstyle::{AnsiColor, Style};
 use gyrus_text::{readable, width, wrap};
 
+use super::markdown::{ASIDE, CODE, STRONG};
 use crate::projection::Tone;
 
 /// Columns where the output is not a terminal: lines are for programs and logs, and only bounded.
@@ -14,7 +15,9 @@ const UNBOUNDED: usize = 2_000;
 const NARROWEST: usize = 20;
 
 /// The sequences that colours are made of, without the escape character at their start.
-pub(crate) const STYLES: [&str; 8] = ["[0m", "[1m", "[2m", "[31m", "[32m", "[33m", "[34m", "[35m"];
+pub(crate) const STYLES: [&str; 9] = [
+    "[0m", "[1m", "[2m", "[31m", "[32m", "[33m", "[34m", "[35m", "[36m",
+];
 
 /// Writes texts in colours that fit one stream.
 #[derive(Debug, Clone, Copy)]
@@ -68,6 +71,30 @@ impl Painter {
         (style.to_string(), format!("{style:#}"))
     }
 
+    /// Whether it writes colours.
+    pub(super) fn has_colours(&self) -> bool {
+        self.colours
+    }
+
+    /// Returns words with the colours of their marks, of which `open` are open before and after them.
+    fn marked(words: &str, begin: &str, open: &mut Vec<char>) -> String {
+        let mut shown = String::with_capacity(words.len());
+        for c in words.chars() {
+            if !matches!(c, STRONG | CODE | ASIDE) {
+                shown.push(c);
+                continue;
+            }
+            match open.iter().rposition(|mark| *mark == c) {
+                Some(at) => drop(open.remove(at)),
+                None => open.push(c),
+            }
+            shown.push_str("\x1b[0m");
+            shown.push_str(begin);
+            shown.push_str(&styles(open));
+        }
+        shown
+    }
+
     /// Returns what is to be written so that `more` stands behind `begun`, the words of the present row,
     /// wrapped at words; and the words of the row that is the present one then, if it goes on. A row keeps
     /// its colour until it ends.
@@ -79,6 +106,9 @@ impl Painter {
         begun: &str,
         more: &str,
     ) -> (String, String) {
+        let mut open = Vec::new();
+        // The marks that are open where the row goes on.
+        Self::marked(begun, "", &mut open);
         let columns = self.columns.saturating_sub(width(indent) + 2);
         let (begin, end) = self.colour(tone);
         let (mut shown, mut row, mut mark) = (String::new(), begun.to_owned(), mark);
@@ -95,11 +125,13 @@ impl Painter {
                 }
                 match text.strip_prefix(&row) {
                     Some(new) if number == 0 && !row.is_empty() => {
-                        shown.push_str(new);
+                        shown.push_str(&styles(&open));
+                        shown.push_str(&Self::marked(new, &begin, &mut open));
                     }
                     _ if text.is_empty() => {}
                     _ => {
-                        shown.push_str(&format!("{indent}{begin}{mark} {text}"));
+                        shown.push_str(&format!("{indent}{begin}{mark} {}", styles(&open)));
+                        shown.push_str(&Self::marked(text, &begin, &mut open));
                         mark = ' ';
                     }
                 }
@@ -120,6 +152,16 @@ impl Painter {
             text => format!("{begin}{text}{end}"),
         }
     }
+}
+
+/// The sequences of the marks that are open.
+fn styles(open: &[char]) -> String {
+    let style = |mark: &char| match *mark {
+        STRONG => "\x1b[1m",
+        CODE => "\x1b[36m",
+        _ => "\x1b[2m",
+    };
+    open.iter().map(style).collect()
 }
 
 #[cfg(test)]

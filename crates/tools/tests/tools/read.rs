@@ -64,7 +64,11 @@ fn numbers_lines() {
         json!({"path": "a.txt", "offset": 1}),
         "unknown argument `offset`",
     );
-    refused(&world, json!({"path": "b.txt"}), "`b.txt` does not exist");
+    refused(
+        &world,
+        json!({"path": "b.txt"}),
+        "`b.txt` does not exist; the workspace has a.txt",
+    );
 }
 
 #[test]

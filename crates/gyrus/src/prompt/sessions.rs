@@ -1,0 +1,109 @@
+//! Going back in a session, and going on with one of before.
+
+use gyrus_contract::RunId;
+use gyrus_kernel::{Entry, RunState, is_of_person, is_record, log_name, parse};
+use gyrus_surfaces::{console::put, projection::goal, terminal};
+use gyrus_text::clip;
+
+use super::Prompt;
+use crate::{commands::undo::Undo, failure::Failure, time};
+
+/// Most runs that can be chosen from.
+const MOST_RUNS: usize = 9;
+
+/// Characters that are shown of a goal.
+const GOAL: usize = 60;
+
+impl Prompt<'_> {
+    /// Goes back to before a goal of the session: takes back what was changed since, and lets the next
+    /// run know nothing of it. The goal's words are the next line.
+    pub(super) fn go_back(&mut self) -> Result<(), Failure> {
+        let goals = self.runs.iter().map(|run| self.begun_run(*run)).collect();
+        let Some(number) = choose("back to before which goal", goals)? else {
+            return Ok(());
+        };
+        // What a later run changed stands on what an earlier one did.
+        while self.runs.len() > number {
+            let Some(run) = self.runs.last().copied() else {
+                break;
+            };
+            Undo::of(run).execute(self.gyrus)?;
+            self.runs.pop();
+            let reader = self.store.reader(&log_name(run))?;
+            if let Some(first) = reader.entry(1)?
+                && let Ok(Entry::RunStarted(started)) = parse(&first)
+            {
+                self.last = started.continues;
+                self.begun = goal(&started.goal, &reader);
+            }
+        }
+        Ok(put("the next run knows nothing of it\n")?)
+    }
+
+    /// Lets the person choose a run of the folder: one that is parked is resumed, and the next goal goes
+    /// on from one that is over.
+    pub(super) fn choose_run(&mut self) -> Result<(), Failure> {
+        let runs = gyrus_kernel::runs(&self.store)?;
+        let is_here = |run: &RunId| {
+            let reader = self.store.reader(&log_name(*run)).ok()?;
+            match parse(&reader.entry(1).ok()??).ok()? {
+                Entry::RunStarted(started) => {
+                    let is_own = is_of_person(&started, &reader) && !is_record(&self.store, *run);
+                    (is_own && started.workspace == self.workspace).then_some(*run)
+                }
+                _ => None,
+            }
+        };
+        let newest = runs.into_iter().rev().filter(|run| run.is_root());
+        let here: Vec<RunId> = newest
+            .filter_map(|run| is_here(&run))
+            .take(MOST_RUNS)
+            .collect();
+        let lines = here.iter().map(|run| self.begun_run(*run)).collect();
+        let Some(number) = choose("go on with which", lines)? else {
+            return Ok(());
+        };
+        let run = here[number];
+        if let RunState::Over(_) = RunState::of(&self.store, run)? {
+            self.last = Some(run);
+            return Ok(put("the next goal goes on from it\n")?);
+        }
+        self.resume(Some(&run.to_string()))
+    }
+
+    /// Returns the goal of a run, and when it was given.
+    fn begun_run(&self, run: RunId) -> String {
+        let read = || {
+            let reader = self.store.reader(&log_name(run)).ok()?;
+            let first = reader.entry(1).ok()??;
+            let Entry::RunStarted(started) = parse(&first).ok()? else {
+                return None;
+            };
+            let words = clip(&goal(&started.goal, &reader), GOAL);
+            Some(format!("{:<10} {words}", time::ago(first.at_ms)))
+        };
+        read().unwrap_or_else(|| "(it cannot be read)".to_owned())
+    }
+}
+
+/// Asks for one of some lines, the number of which is returned; `None` for none.
+fn choose(question: &str, lines: Vec<String>) -> Result<Option<usize>, Failure> {
+    if lines.is_empty() {
+        return Err(Failure::usage("there is nothing to choose from yet").hint("type a goal"));
+    }
+    for (number, line) in lines.iter().enumerate() {
+        put(&format!("{:>3}  {line}\n", number + 1))?;
+    }
+    let answer = terminal::answer(&format!("{question}? [1-{}, Enter: none] ", lines.len()))?;
+    if answer.is_empty() {
+        return Ok(None);
+    }
+    let number = answer
+        .parse::<usize>()
+        .ok()
+        .and_then(|it| it.checked_sub(1));
+    match number.filter(|number| *number < lines.len()) {
+        Some(number) => Ok(Some(number)),
+        None => Err(Failure::usage(format!("`{answer}` is none of these"))),
+    }
+}
