@@ -46,9 +46,16 @@ impl Controls {
         self.ask(Asked::Now(Ending::Interrupted));
     }
 
-    /// Does the same as [`interrupt`](Self::interrupt), on behalf of a person elsewhere.
+    /// Does the same as [`interrupt`](Self::interrupt), on behalf of a person elsewhere. The second time
+    /// it does the same as [`stop`](Self::stop): who says it again does not want to wait.
     pub fn pause(&self, by: Principal) {
-        self.ask(Asked::Pause(Ending::Stopped { by, reason: None }));
+        let ending = Ending::Stopped { by, reason: None };
+        let is_first = *self.asked.borrow() == Asked::Nothing;
+        self.ask(if is_first {
+            Asked::Pause(ending)
+        } else {
+            Asked::Now(ending)
+        });
     }
 
     /// Does the same as [`interrupt_now`](Self::interrupt_now), on behalf of a person elsewhere.

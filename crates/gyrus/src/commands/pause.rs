@@ -7,6 +7,9 @@ use super::run_argument::RunArgument;
 use crate::{Gyrus, exit::Code, failure::Failure};
 
 /// Let a run finish what is in progress, then park it
+///
+/// It returns at once, and says whether something is in progress. Saying it again cuts that off, as
+/// `gyrus stop` does.
 #[derive(Args)]
 pub(crate) struct Pause {
     #[command(flatten)]

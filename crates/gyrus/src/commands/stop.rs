@@ -15,6 +15,9 @@ use super::run_argument::RunArgument;
 use crate::{Gyrus, drive, exit::Code, failure::Failure, inside_run, state_folder, stopped};
 use gyrus_surfaces::{console::put, terminal};
 
+/// Time in which a run that has nothing in progress parks.
+const PARKS_WITHIN: Duration = Duration::from_millis(500);
+
 /// Timeout for the process that holds the run to obey.
 const OBEY_WITHIN: Duration = Duration::from_secs(30);
 
@@ -140,7 +143,7 @@ fn said(tripped: &io::Result<Tripped>, ended: &Stopped) -> String {
     text
 }
 
-/// Orders a run to stop or pause, and waits until it has.
+/// Orders a run to stop or pause, and waits until it has, unless it may finish what is in progress.
 pub(super) fn order(gyrus: &Gyrus, run: &RunArgument, body: MessageBody) -> Result<Code, Failure> {
     let store = gyrus.store()?;
     let run = run.find_own(gyrus, &store)?;
@@ -158,6 +161,7 @@ pub(super) fn order(gyrus: &Gyrus, run: &RunArgument, body: MessageBody) -> Resu
     let reader = store.reader(&log_name(run))?;
     let next = reader.end()? + 1;
     let person = terminal::person(gyrus.environment.user.as_deref(), "command line");
+    let may_finish = matches!(body, MessageBody::Pause);
     approvals::send(&store, run, person, body)?;
     let stopped = async {
         let mut follower = reader.follow(next)?;
@@ -169,10 +173,22 @@ pub(super) fn order(gyrus: &Gyrus, run: &RunArgument, body: MessageBody) -> Resu
         }
     };
     let runtime = drive::runtime()?;
-    let waited = runtime.block_on(async { tokio::time::timeout(OBEY_WITHIN, stopped).await });
+    let within = if may_finish {
+        PARKS_WITHIN
+    } else {
+        OBEY_WITHIN
+    };
+    let waited = runtime.block_on(async { tokio::time::timeout(within, stopped).await });
     runtime.shutdown_background();
     match waited {
         Ok(stopped) => stopped?,
+        Err(_) if may_finish => {
+            put(&format!(
+                "run {name} parks after what is in progress; to cut that off: gyrus pause {name} \
+                 again\n"
+            ))?;
+            return Ok(Code::Reached);
+        }
         Err(_) => {
             return Err(Failure::failed(format!(
                 "run {name} was told so, but process {} does not obey",
