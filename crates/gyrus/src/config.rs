@@ -317,6 +317,7 @@ pub(crate) fn parse_cost(text: &str) -> Result<Microdollars, String> {
         || !is_number(whole)
         || !is_number(decimals)
         || decimals.len() > 6
+        || number.bytes().all(|byte| matches!(byte, b'0' | b'.'))
     {
         return Err(wrong());
     }

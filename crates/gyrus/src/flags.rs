@@ -5,6 +5,7 @@ use std::{collections::BTreeSet, path::PathBuf, str::FromStr};
 use clap::{
     Args, ValueEnum,
     builder::{PossibleValuesParser, TypedValueParser},
+    value_parser,
 };
 use gyrus::runtime::Confinement;
 use gyrus_contract::{Limits, Microdollars, Mode, ModeError, OnAsk, Strength};
@@ -503,13 +504,21 @@ impl ScreenFlags {
             _ => match browser::missing().or_else(|| self.no_display()) {
                 Some(why) => Err(Failure::usage(why)),
                 None => Ok(Some(browser::BrowserOptions {
-                    profile: self.profile.clone(),
+                    profile: self.profile()?,
                     visible: self.visible,
                     without_sandbox: self.browser_without_its_sandbox,
                     attach: None,
                 })),
             },
         }
+    }
+
+    /// Returns the profile, if its name can be one.
+    fn profile(&self) -> Result<Option<String>, Failure> {
+        let name = self.profile.as_deref();
+        let checked = name.map_or(Ok(()), gyrus_screen::check_profile_name);
+        checked.map_err(|error| Failure::usage(error.to_string()))?;
+        Ok(self.profile.clone())
     }
 }
 
@@ -539,10 +548,10 @@ pub(crate) struct ContextFlags {
 #[command(next_help_heading = "Limits")]
 pub(crate) struct LimitFlags {
     /// At most so many steps
-    #[arg(long, alias = "max-turns", value_name = "N")]
+    #[arg(long, alias = "max-turns", value_name = "N", value_parser = value_parser!(u64).range(1..))]
     max_steps: Option<u64>,
     /// At most so many tokens, input and output together
-    #[arg(long, value_name = "N")]
+    #[arg(long, value_name = "N", value_parser = value_parser!(u64).range(1..))]
     max_tokens: Option<u64>,
     /// At most so many US dollars, like 0.25
     #[arg(long, alias = "max-budget-usd", value_name = "USD", value_parser = parse_cost)]
@@ -568,6 +577,9 @@ pub(crate) fn strength() -> impl TypedValueParser<Value = Strength> {
 
 fn milliseconds(text: &str) -> Result<u64, String> {
     let duration = parse_duration(text)?;
+    if duration.is_zero() {
+        return Err("nothing can be done in no time".to_owned());
+    }
     u64::try_from(duration.as_millis()).map_err(|_| format!("`{text}` is too long"))
 }
 

@@ -330,6 +330,10 @@ fn is_there(workspace: &Path, docs: &str) -> Result<(), Failure> {
 
 /// Completes an address that a person typed.
 pub(crate) fn address(given: &str) -> Result<String, Failure> {
+    if !given.contains(['.', ':', '/']) && given != "localhost" {
+        return Err(Failure::usage(format!("`{given}` does not name a page"))
+            .hint("write an address: https://example.com, or localhost:8080"));
+    }
     let near = ["localhost", "127.", "[::1]"];
     let whole = match given.split_once("://") {
         Some(_) => given.to_owned(),

@@ -6,13 +6,21 @@ use rustls::{CertificateError, OtherError};
 
 /// Returns the error and its causes as one sentence, since the words of a client alone say little.
 /// A cause whose words the sentence already contains is not repeated. If a certificate is why a
-/// connection failed, the sentence says that instead, and what can be done.
+/// connection failed, the sentence says that instead, and what can be done. Of a connection that the
+/// system could not make, it says where to and what the system said.
 pub fn causes(error: &(dyn Error + 'static)) -> String {
     let chain = || std::iter::successors(Some(error), |&error| error.source());
     if let Some(wrong) = chain().find_map(invalid_certificate) {
         return in_words(wrong);
     }
     let mut sentence = error.to_string();
+    let place = sentence.strip_prefix("error sending request for url (");
+    let place = place.and_then(|place| place.strip_suffix(')'));
+    let system = chain().filter_map(|error| error.downcast_ref::<io::Error>());
+    let system = system.filter(|error| error.raw_os_error().is_some()).last();
+    if let (Some(place), Some(system)) = (place, system) {
+        return format!("{place}: {system}");
+    }
     for cause in chain().skip(1) {
         let words = cause.to_string();
         if !sentence.contains(&words) {
@@ -85,6 +93,23 @@ mod tests {
         assert_eq!(
             causes(&failed("no answer", said_twice)),
             "no answer: it failed: connection refused"
+        );
+    }
+
+    #[test]
+    fn a_connection_that_was_refused_is_said_once() {
+        let refused = io::Error::from_raw_os_error(111);
+        let connect = failed(
+            "client error (Connect)",
+            failed("tcp connect error", refused),
+        );
+        let sent = failed(
+            "error sending request for url (http://127.0.0.1:1/v1)",
+            connect,
+        );
+        assert_eq!(
+            causes(&sent),
+            "http://127.0.0.1:1/v1: Connection refused (os error 111)"
         );
     }
 

@@ -41,7 +41,7 @@ pub use desktop::{
     StatusDot, desktop_tools, nested_parts,
 };
 pub use launch::{Launch, LaunchError, PROGRAM_VARIABLE, RunCommand, find_program, has_display};
-pub use profile::{Profile, ProfileError};
+pub use profile::{Profile, ProfileError, check_profile_name};
 pub use socket::{AttachError, Endpoint};
 pub use takeover::{GivenBack, InputWatcher, PersonInput};
 pub use temporary::{TemporaryFolder, sweep_temporary_folders};

@@ -52,6 +52,19 @@ pub enum ProfileError {
     },
 }
 
+/// Checks that a profile can have this name.
+///
+/// # Errors
+/// It cannot.
+pub fn check_profile_name(name: &str) -> Result<(), ProfileError> {
+    let is_part = |byte: u8| byte.is_ascii_alphanumeric() || b"-_".contains(&byte);
+    if (1..=40).contains(&name.len()) && name.bytes().all(is_part) {
+        return Ok(());
+    }
+    let name = gyrus_text::shorten(name, 60).into_owned();
+    Err(ProfileError::Name { name })
+}
+
 impl Profile {
     /// Creates a temporary profile.
     ///
@@ -75,15 +88,7 @@ impl Profile {
     /// # Errors
     /// When the name is invalid, another session uses it, or its folder cannot be made.
     pub fn named(profiles: &Path, name: &str) -> Result<Self, ProfileError> {
-        let is_name = !name.is_empty()
-            && name.len() <= 40
-            && name
-                .bytes()
-                .all(|byte| byte.is_ascii_alphanumeric() || b"-_".contains(&byte));
-        if !is_name {
-            let name = gyrus_text::shorten(name, 60).into_owned();
-            return Err(ProfileError::Name { name });
-        }
+        check_profile_name(name)?;
         let folder = profiles.join(name);
         let unusable = |source| ProfileError::Folder {
             folder: folder.clone(),

@@ -84,9 +84,13 @@ impl Check {
 /// Nothing is run. For a tool of a server, the server is started and asked for its tools.
 #[derive(Args)]
 struct Explain {
-    /// The command line, as one argument
-    #[arg(required_unless_present = "tool", conflicts_with_all = ["tool", "arguments"])]
-    line: Option<String>,
+    /// The command line, as one argument or as its words
+    #[arg(
+        required_unless_present = "tool",
+        conflicts_with_all = ["tool", "arguments"],
+        allow_hyphen_values = true
+    )]
+    line: Vec<String>,
     /// A call of this tool, in place of a command line
     #[arg(long, value_name = "TOOL", requires = "arguments")]
     tool: Option<String>,
@@ -215,7 +219,7 @@ impl Explain {
             let shell = registry
                 .get("shell")
                 .ok_or_else(|| Failure::failed("there is no tool for commands"))?;
-            return Ok((shell.spec().clone(), json!({"command": self.line})));
+            return Ok((shell.spec().clone(), json!({"command": self.line.join(" ")})));
         };
         let arguments = self.arguments.as_deref().unwrap_or_default();
         let arguments: Value = serde_json::from_str(arguments)

@@ -44,9 +44,9 @@ fn a_second_process_is_told_who_has_the_run() {
 #[test]
 fn of_two_that_resume_at_once_one_does() {
     let world = World::new(UNTIL_GO);
-    world.run(&["--max-steps", "0"]).exits(3);
+    world.run(&["--max-time", "1ms"]).exits(3);
     fs::write(world.work().join("go"), "").unwrap();
-    let both = [(); 2].map(|()| world.start(&["resume", "last", "--max-steps", "9"]));
+    let both = [(); 2].map(|()| world.start(&["resume", "last", "--max-time", "1m"]));
     let mut codes = both.map(|running| running.end().code);
     codes.sort();
     // The loser finds it held, or over already.

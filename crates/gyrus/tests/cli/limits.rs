@@ -28,7 +28,7 @@ fn each_limit_is_kept() {
         ("--max-tokens", "100"),
         ("--max-cost", "0.0001"),
         ("--max-budget-usd", "0.0001"),
-        ("--max-time", "0s"),
+        ("--max-time", "1ms"),
     ] {
         world
             .run(&[flag, value])

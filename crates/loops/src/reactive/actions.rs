@@ -18,6 +18,9 @@ pub(super) struct Finish {
     pub(super) token: String,
     pub(super) reached: bool,
     pub(super) answer: String,
+    /// It was no call but words: they are an answer, and claim nothing.
+    #[serde(skip)]
+    pub(super) in_words: bool,
 }
 
 impl Arguments for Finish {

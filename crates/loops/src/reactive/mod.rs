@@ -25,8 +25,8 @@ pub(crate) mod words;
 use gyrus_contract::{
     Action, ActionVerdict, Arguments as _, Claim, ClickCall, DragCall, Evidence, ExecutionResult,
     FINISH, MemoryBuffer, MemoryExtent, Message, Observation, OpenUrlCall, Origin, Perception,
-    Plan, Purpose, ScreenAction, ScreenEffect, ScrollCall, Shown, StopReason, TakeScreenshotCall,
-    Text, ThoughtStep, ToolCall, View, WaitCall,
+    Plan, Purpose, ScreenAction, ScreenEffect, ScrollCall, Shown, StopReason, Strength,
+    TakeScreenshotCall, Text, ThoughtStep, ToolCall, View, WaitCall,
 };
 use gyrus_kernel::{
     ApprovalCard, Ask, CognitiveLoop, HandOver, MandateSubject, Run, Stop, Tools, Unfinished,
@@ -559,7 +559,11 @@ impl Reactive {
             return Some(Claim {
                 reached: finish.reached,
                 answer: shorten(&finish.answer, ANSWER).into_owned(),
-                evidence: self.evidence(),
+                evidence: if finish.in_words {
+                    Vec::new()
+                } else {
+                    self.evidence()
+                },
                 shortfalls: Vec::new(),
             });
         }
@@ -691,10 +695,12 @@ impl CognitiveLoop for Reactive {
 
     async fn act(&mut self, run: &mut Run, plan: &Plan) -> Result<ExecutionResult, Stop> {
         if let Some(finish) = self.finish.take() {
-            return Ok(ExecutionResult {
-                claim: self.claim(run, finish),
-                ..ExecutionResult::default()
-            });
+            let mut result = ExecutionResult::default();
+            if finish.in_words {
+                result.strength = Strength::Answered;
+            }
+            result.claim = self.claim(run, finish);
+            return Ok(result);
         }
         Ok(ExecutionResult {
             actions: self.call_all(run, plan).await?,

@@ -68,6 +68,7 @@ impl Reply {
                 token: token.to_owned(),
                 reached: true,
                 answer: words.to_owned(),
+                in_words: true,
             }),
             expects: String::new(),
         }

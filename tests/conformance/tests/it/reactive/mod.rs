@@ -432,7 +432,7 @@ async fn an_answer_in_words_ends_the_work_after_one_reminder() {
     let Ending::Reached { claim, strength } = &ended.ending else {
         panic!("{ended:?}");
     };
-    assert_eq!(*strength, Strength::Claimed);
+    assert_eq!(*strength, Strength::Answered);
     assert_eq!(claim.answer, "The brass lamp costs 42 EUR.");
     assert!(seen(&desk.model.heard()[1]).contains("whole and in words"));
     desk.kernel.replay(desk.scenario.run()).await.unwrap();
