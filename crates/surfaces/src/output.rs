@@ -85,11 +85,22 @@ impl AsFd for Output {
 
 /// Returns the columns of a stream; `None` if it is not a terminal.
 pub fn columns_of(stream: &(impl AsFd + IsTerminal)) -> Option<usize> {
+    let (columns, _) = size_of(stream)?;
+    (columns > 0).then_some(columns)
+}
+
+/// Returns the rows of a stream; `None` if it is not a terminal.
+pub fn rows_of(stream: &(impl AsFd + IsTerminal)) -> Option<usize> {
+    let (_, rows) = size_of(stream)?;
+    (rows > 0).then_some(rows)
+}
+
+fn size_of(stream: &(impl AsFd + IsTerminal)) -> Option<(usize, usize)> {
     if !stream.is_terminal() {
         return None;
     }
     let size = rustix::termios::tcgetwinsize(stream).ok()?;
-    Some(usize::from(size.ws_col)).filter(|columns| *columns > 0)
+    Some((usize::from(size.ws_col), usize::from(size.ws_row)))
 }
 
 /// Returns the text with lines that are too long broken at words; what follows stands below the

@@ -219,7 +219,10 @@ impl Explain {
             let shell = registry
                 .get("shell")
                 .ok_or_else(|| Failure::failed("there is no tool for commands"))?;
-            return Ok((shell.spec().clone(), json!({"command": self.line.join(" ")})));
+            return Ok((
+                shell.spec().clone(),
+                json!({"command": self.line.join(" ")}),
+            ));
         };
         let arguments = self.arguments.as_deref().unwrap_or_default();
         let arguments: Value = serde_json::from_str(arguments)

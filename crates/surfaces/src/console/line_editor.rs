@@ -341,6 +341,10 @@ impl LineEditor {
         let cursor = (lines.len() + row, column);
         lines.extend(rows.lines);
         lines.extend(self.palette(&painter));
+        // More than the screen has rows could not be taken away again.
+        if let Some(most) = output::rows_of(&io::stderr()) {
+            lines.truncate(most.saturating_sub(1).max(cursor.0 + 1));
+        }
         put_below(lines, Some(cursor))
     }
 
