@@ -84,12 +84,8 @@ impl Check {
 /// Nothing is run. For a tool of a server, the server is started and asked for its tools.
 #[derive(Args)]
 struct Explain {
-    /// The command line, as one argument or as its words
-    #[arg(
-        required_unless_present = "tool",
-        conflicts_with_all = ["tool", "arguments"],
-        allow_hyphen_values = true
-    )]
+    /// The command line, as one argument, or as its words behind `--`
+    #[arg(required_unless_present = "tool", conflicts_with_all = ["tool", "arguments"])]
     line: Vec<String>,
     /// A call of this tool, in place of a command line
     #[arg(long, value_name = "TOOL", requires = "arguments")]

@@ -126,7 +126,8 @@ pub(crate) fn open(
     let environment = &gyrus.environment;
     let mut editor = (!environment.dumb)
         .then(|| LineEditor::open(&history, environment.editor.clone(), environment.plain));
-    let completion = Completion::new(&prompt.workspace);
+    // Files are named, and the person's own commands run, where `gyrus` was typed.
+    let completion = Completion::new(&workdir::here()?);
     loop {
         let line = match prompt.next_line(editor.as_mut(), &completion) {
             Ok(LineWish::Leave) => break,

@@ -93,12 +93,13 @@ impl InputArea {
         }
     }
 
-    /// A key was pressed. What begins with a slash is for the prompt and waits, as goals do.
+    /// A key was pressed. What begins with a slash or an exclamation mark is for the prompt and waits, as
+    /// goals do.
     pub(super) fn key(&mut self, key: Key, is_asked: bool) -> Option<PersonLine> {
         match key {
             Key::Enter | Key::AltEnter => {
                 let text = self.line.take();
-                let is_later = key == Key::AltEnter || text.starts_with('/') || self.is_over;
+                let is_later = key == Key::AltEnter || text.starts_with(['/', '!']) || self.is_over;
                 if text.trim().is_empty() {
                     return None;
                 }

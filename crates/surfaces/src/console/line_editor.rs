@@ -192,7 +192,7 @@ impl LineEditor {
             Key::EndOfInput if is_empty => return Some(LineWish::Leave),
             Key::EndOfInput => self.edit(LineEdit::Delete, view),
             Key::Edit(edit) => self.edit(edit.clone(), view),
-            Key::Editor | Key::Suspend => {}
+            Key::Editor | Key::Suspend => self.look(view),
         }
         None
     }
@@ -245,12 +245,12 @@ impl LineEditor {
             self.edit(LineEdit::Text("\n".to_owned()), view);
             return None;
         }
-        let shown = self.line.text().replace('\n', "\n  ");
         let text = self.line.take();
         (self.candidates, self.before) = (LineCandidates::default(), None);
         self.history.add(&text);
-        if !shown.trim().is_empty() {
+        if !text.trim().is_empty() {
             let rows = InputLine::of(&text).rows(&self.painter(), "");
+            // That a terminal is gone is noticed when the next line is read.
             let _ = put_below(Vec::new(), None);
             let _ = put(&format!("{}\n", rows.lines.join("\n")));
         }
@@ -406,5 +406,73 @@ pub fn plain_line(prompt: &str) -> Result<Option<String>, SurfaceError> {
             return Ok(Some(whole));
         }
         whole.push('\n');
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Candidates for the word before the cursor, wherever it begins.
+    fn candidates(typed: &str) -> LineCandidates {
+        let from = typed.rfind(' ').map_or(0, |space| space + 1);
+        let words = ["日本", "src/main.rs", ""].map(|word| LineCandidate {
+            word: word.to_owned(),
+            about: String::new(),
+            is_whole: false,
+        });
+        LineCandidates {
+            from,
+            words: words.into(),
+        }
+    }
+
+    #[test]
+    fn no_order_of_keys_is_too_odd() {
+        let folder = tempfile::tempdir().unwrap();
+        let view = LineView {
+            above: "",
+            hint: "",
+            candidates: &candidates,
+        };
+        let text = |text: &str| Key::Edit(LineEdit::Text(text.to_owned()));
+        let keys = [
+            text("ü @ma"),
+            text(" "),
+            text(&"long\n".repeat(30)),
+            Key::Edit(LineEdit::Left),
+            Key::Edit(LineEdit::EraseWord),
+            Key::Edit(LineEdit::Home),
+            Key::Edit(LineEdit::EraseAfter),
+            Key::Tab,
+            Key::Up,
+            Key::Down,
+            Key::Search,
+            Key::Escape,
+            Key::Editor,
+            Key::Interrupt,
+            Key::EndOfInput,
+            Key::AltEnter,
+        ];
+        let mut editor = LineEditor::open(&folder.path().join("history"), None, true);
+        for line in ["first", "zweite Zeile", "日本語"] {
+            editor.remember(line);
+        }
+        // A small generator of numbers (Knuth, MMIX).
+        let (mut number, mut last) = (1_u64, None);
+        for _ in 0..20_000 {
+            number = number
+                .wrapping_mul(6_364_136_223_846_793_005)
+                .wrapping_add(1_442_695_040_888_963_407);
+            let key = &keys[usize::try_from(number >> 33).unwrap() % keys.len()];
+            if *key == Key::Editor {
+                // The editor leaves another text.
+                editor.line = InputLine::of("x");
+            }
+            editor.key(key, last.as_ref(), &view);
+            let rows = editor.line.rows(&Painter::plain(20), "");
+            assert!(rows.cursor.0 < rows.lines.len(), "{key:?}: {rows:?}");
+            last = Some(key.clone());
+        }
     }
 }
