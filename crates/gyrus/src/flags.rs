@@ -366,7 +366,7 @@ pub(crate) struct ScreenFlags {
     #[arg(long, value_name = "URL")]
     pub(crate) url: Option<String>,
     /// The browser profile, with its logins (default: one that is gone afterwards)
-    #[arg(long, value_name = "NAME")]
+    #[arg(long, value_name = "NAME", value_parser = profile_name)]
     profile: Option<String>,
     /// Show the browser's window
     #[arg(long, alias = "headed")]
@@ -504,21 +504,13 @@ impl ScreenFlags {
             _ => match browser::missing().or_else(|| self.no_display()) {
                 Some(why) => Err(Failure::usage(why)),
                 None => Ok(Some(browser::BrowserOptions {
-                    profile: self.profile()?,
+                    profile: self.profile.clone(),
                     visible: self.visible,
                     without_sandbox: self.browser_without_its_sandbox,
                     attach: None,
                 })),
             },
         }
-    }
-
-    /// Returns the profile, if its name can be one.
-    fn profile(&self) -> Result<Option<String>, Failure> {
-        let name = self.profile.as_deref();
-        let checked = name.map_or(Ok(()), gyrus_screen::check_profile_name);
-        checked.map_err(|error| Failure::usage(error.to_string()))?;
-        Ok(self.profile.clone())
     }
 }
 
@@ -573,6 +565,13 @@ where
 /// Reads the strength that a result can be required to have.
 pub(crate) fn strength() -> impl TypedValueParser<Value = Strength> {
     word(["claimed", "checked", "verified"])
+}
+
+/// Reads the name of a browser profile.
+pub(crate) fn profile_name(word: &str) -> Result<String, String> {
+    let checked = gyrus_screen::check_profile_name(word);
+    checked.map_err(|error| error.to_string())?;
+    Ok(word.to_owned())
 }
 
 fn milliseconds(text: &str) -> Result<u64, String> {

@@ -184,8 +184,7 @@ pub(super) fn order(gyrus: &Gyrus, run: &RunArgument, body: MessageBody) -> Resu
         Ok(stopped) => stopped?,
         Err(_) if may_finish => {
             put(&format!(
-                "run {name} parks after what is in progress; to cut that off: gyrus pause {name} \
-                 again\n"
+                "run {name} parks after what is in progress; the same command once more cuts that off\n"
             ))?;
             return Ok(Code::Reached);
         }

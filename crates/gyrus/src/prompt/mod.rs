@@ -129,12 +129,8 @@ pub(crate) fn open(
     // Files are named, and the person's own commands run, where `gyrus` was typed.
     let completion = Completion::new(&workdir::here()?);
     loop {
-        let line = match prompt.next_line(editor.as_mut(), &completion) {
-            Ok(LineWish::Leave) => break,
-            Ok(wish) => prompt.grant(wish),
-            Err(failure) => return Err(failure),
-        };
-        match line {
+        let wish = prompt.next_line(editor.as_mut(), &completion)?;
+        match prompt.grant(wish) {
             Ok(true) => {}
             Ok(false) => break,
             // What went wrong with one line does not end the conversation.

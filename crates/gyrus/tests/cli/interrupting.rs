@@ -79,7 +79,10 @@ fn stop_and_pause_come_from_another_process() {
     let world = World::new(UNTIL_GO);
     let running = world.start(&world.run_arguments(&[]));
     world.wait_for_file("ledger.txt", "begun");
-    world.gyrus(&["pause"]).exits(0).says("to cut that off");
+    world
+        .gyrus(&["pause"])
+        .exits(0)
+        .says("once more cuts that off");
     world.gyrus(&["pause"]).exits(0).says("is parked");
     running.end().exits(4);
     assert_eq!(settled(&world), [Settled::Cancelled]);
@@ -106,6 +109,12 @@ fn steering_reaches_the_model_and_stays() {
         _ => None,
     });
     assert_eq!(kept.collect::<Vec<_>>(), [0, 1, 1]);
+    // A fork hears its words before it is driven.
+    let fork = ["fork", "last", "--at", "1", "--workdir", "again", "--steer"];
+    world
+        .gyrus(&[&fork[..], &["be kind"]].concat())
+        .exits(3)
+        .says("the person adds: be kind");
     world
         .gyrus(&["steer", "last", "too late"])
         .exits(2)

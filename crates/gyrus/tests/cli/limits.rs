@@ -43,6 +43,22 @@ fn each_limit_is_kept() {
 }
 
 #[test]
+fn what_makes_no_sense_is_refused_before_a_run_begins() {
+    let world = World::new(THREE_STEPS);
+    for (flag, value, says) in [
+        ("--max-steps", "0", "0 is not in 1.."),
+        ("--max-tokens", "0", "0 is not in 1.."),
+        ("--max-cost", "0.00", "is not an amount"),
+        ("--max-time", "0s", "in no time"),
+        ("--url", "notaurl", "does not name a page"),
+        ("--profile", "../x", "cannot name a profile"),
+    ] {
+        world.run(&[flag, value]).exits(2).says(says);
+    }
+    assert!(world.runs().is_empty());
+}
+
+#[test]
 fn the_configuration_sets_what_flags_leave_open() {
     let world = World::new(THREE_STEPS);
     std::fs::create_dir(world.path("home")).unwrap();

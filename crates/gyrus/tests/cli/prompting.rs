@@ -317,6 +317,11 @@ fn a_person_goes_back_to_before_a_goal() {
         panic!("a run begins with its start")
     };
     assert_eq!(started.continues, None);
+    // What the person's own command printed came with the first goal.
+    let first = gyrus_kernel::log_name(runs[0]);
+    let first = world.store().reader(&first).unwrap().entry(1).unwrap();
+    let first = format!("{:?}", gyrus_kernel::parse(&first.unwrap()).unwrap());
+    assert!(first.contains("seen by both"), "{first}");
 
     // Another conversation goes on from one of these.
     let Some(mut terminal) = Terminal::start_with(&world, &arguments, "", XTERM) else {

@@ -299,3 +299,22 @@ fn results_say_what_happened_to_files() {
     assert_eq!(world.file("a.toml"), "limit = 20\n");
     world.replays();
 }
+
+/// Changes two files; of one, whose name says that it is secret, nothing may be seen.
+const CHANGES: &str = r#"
+[[reply]]
+calls = [{ tool = "shell", arguments = { command = "sed -i s/10/20/ a.toml; echo more=1 >> .env" } }]
+[[reply]]
+calls = [{ tool = "finish", arguments = { reached = true, answer = "done" } }]
+"#;
+
+#[test]
+fn a_result_shows_what_a_command_changed_but_for_secrets() {
+    let world = World::new(CHANGES);
+    std::fs::write(world.work().join("a.toml"), "limit = 10\nname = 'x'\n").unwrap();
+    std::fs::write(world.work().join(".env"), "colour=unheard-of\n").unwrap();
+    let said = world.run(&[]).exits(0).err;
+    assert!(said.contains("-limit = 10\n  +limit = 20"), "{said}");
+    assert!(!said.contains("unheard-of"), "{said}");
+    world.replays();
+}

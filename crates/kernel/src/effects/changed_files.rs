@@ -12,7 +12,7 @@ use std::{
 
 use gyrus_contract::{ChangedPath, PathChange};
 use gyrus_text::one_line;
-use gyrus_workspace::{Root, patch, snapshot::build_output};
+use gyrus_workspace::{Root, Secrecy, patch, snapshot::build_output};
 
 /// Maximum number of names after each word.
 const MAX_NAMES: usize = 8;
@@ -31,12 +31,14 @@ const MAX_BYTES: usize = 1_600;
 const MAX_TIME: Duration = Duration::from_millis(20);
 
 /// Returns the hunks of the files that a command changed in its layer, before they are moved into the
-/// workspace; none of more files than a model can look at. A model that does not see what its command
-/// did believes that it did what it meant.
+/// workspace; none of more files than a model can look at, and none of a file that is or holds a secret:
+/// its lines around the change are nothing that the command printed. A model that does not see what its
+/// command did believes that it did what it meant.
 pub(super) fn short_hunks(
     workspace: &Path,
     layer: &Path,
     changes: &[ChangedPath],
+    secrecy: &dyn Secrecy,
 ) -> Vec<(PathBuf, String)> {
     let is_changed = |change: &&ChangedPath| {
         change.change == PathChange::Changed && build_output(&change.path).is_none()
@@ -52,7 +54,8 @@ pub(super) fn short_hunks(
     let text = |root: &Root, path: &Path| {
         let stat = root.stat(path).ok()??;
         let (content, _) = (stat.st_size <= MAX_FILE_BYTES).then(|| root.read(path).ok())??;
-        String::from_utf8(content).ok()
+        let is_shown = !secrecy.is_secret(path, &content);
+        is_shown.then(|| String::from_utf8(content).ok())?
     };
     let (mut lines, mut bytes) = (MAX_LINES, MAX_BYTES);
     let hunks = changed.into_iter().filter_map(|change| {

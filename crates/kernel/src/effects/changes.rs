@@ -12,7 +12,7 @@ use std::path::{Path, PathBuf};
 use gyrus_contract::{BlobId, ChangedPath, EffectId, ResolvedCall, Tool, ToolSpec, Touch};
 use gyrus_text::counted;
 use gyrus_workspace::{
-    ChangeSet, Recorded,
+    ChangeSet, ContentStore as _, Recorded,
     layer::{AppliedLayer, CallLayer, Copies, KeptFiles, changed_at},
     snapshot::{SnapshotError, Taken},
     undo::Refused,
@@ -43,8 +43,8 @@ pub(crate) struct JudgedChanges {
 }
 
 impl JudgedChanges {
-    /// Returns the notes, the changed files and how they changed as the end of an outcome's text; empty if there are
-    /// none.
+    /// Returns the notes, the changed files and how they changed as the end of an outcome's text; empty
+    /// if there are none.
     pub(crate) fn told(&self) -> String {
         let notes = (!self.notes.is_empty()).then(|| self.notes.join(" "));
         let told = notes.iter().chain(&self.files);
@@ -376,7 +376,9 @@ fn judge_layer(core: &Core, layer: &CallLayer) -> Result<ChangedFiles, Stop> {
     let is_told = !layer.is_undecided();
     layer.decide().map_err(layers::failed)?;
     let mut hunks = if is_told {
-        short_hunks(&core.started.workspace, &layer.upper(), &of_gate)
+        let contents = core.contents();
+        let workspace = &core.started.workspace;
+        short_hunks(workspace, &layer.upper(), &of_gate, contents.secrecy())
     } else {
         Vec::new()
     };
