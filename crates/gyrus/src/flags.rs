@@ -28,6 +28,14 @@ use crate::{
 };
 use gyrus_surfaces::console::put;
 
+fn text_of_file(path: &str) -> Result<String, String> {
+    let text = std::fs::read_to_string(path).map_err(|error| error.to_string())?;
+    match text.trim() {
+        "" => Err("it is empty".into()),
+        text => Ok(text.into()),
+    }
+}
+
 /// Flags for how a run thinks and where it works, whatever its goal.
 #[derive(Debug, Clone, Default, Args)]
 pub(crate) struct RunFlags {
@@ -45,6 +53,10 @@ pub(crate) struct RunFlags {
     /// Begin with a summary of what the session said so far, in place of all of it
     #[arg(long)]
     pub(crate) compact: bool,
+    /// Begin with the summary in this file, in place of all that the session said; `gyrus context
+    /// --summary` prints the last one, to be edited
+    #[arg(long, value_name = "FILE", conflicts_with = "compact", value_parser = text_of_file)]
+    pub(crate) summary: Option<String>,
     /// Agent whose trust it works under: one of your policy (default: `default`); or an agent of a
     /// plugin that it follows, PLUGIN:AGENT
     #[arg(long, value_name = "NAME")]

@@ -141,11 +141,17 @@ impl RunOptions<'_> {
                 (chosen, on_screen)
             }
         };
-        if self.flags.compact && self.continues.is_none() {
-            return Err(Failure::usage("--compact needs a session to summarise")
-                .hint("go on with the last one: gyrus run -c --compact"));
+        let flag = match (self.flags.compact, &self.flags.summary) {
+            (true, _) => Some("--compact"),
+            (false, Some(_)) => Some("--summary"),
+            (false, None) => None,
+        };
+        if let (Some(flag), None) = (flag, self.continues) {
+            let failure = Failure::usage(format!("{flag} needs a session that goes on"));
+            return Err(failure.hint(format!("go on with the last one: gyrus run -c {flag}")));
         }
         config.compacts_first = self.flags.compact;
+        config.summary.clone_from(&self.flags.summary);
         self.flags.verification.apply(config, on_screen, has_screen)
     }
 

@@ -9,7 +9,7 @@
 
 use std::sync::Arc;
 
-use gyrus_contract::{MemoryBuffer, Message, Origin, Part, Role, Text, ToolResult};
+use gyrus_contract::{MemoryBuffer, Message, Origin, Part, Prompt, Role, Text, ToolResult};
 
 /// Size of a prompt, in percent of the model's window, at which compaction begins.
 pub(crate) const BEGIN_AT_PERCENT: u64 = 70;
@@ -196,17 +196,32 @@ pub(crate) fn summarised(
 ) -> Option<Vec<Arc<Message>>> {
     let messages: Vec<_> = memory.recent(usize::MAX).cloned().collect();
     let newest = newest(&messages, aim.0.saturating_sub(summary.len() as u64 + kept));
-    let words = format!(
-        "The conversation up to here was put away to save room. Your own summary of it:\n{summary}"
-    );
-    // The origin is the model, however it is worded: the summary was written from untrusted text.
-    let mut summary = Message::user(Text::new(words, Origin::Model));
-    summary.parts.extend(said_by_the_person(
-        &messages[..messages.len() - newest.len()],
-    ));
-    let mut after = vec![Arc::new(summary)];
+    let older = &messages[..messages.len() - newest.len()];
+    let mut after = vec![Arc::new(in_place_of(older, summary))];
     after.extend_from_slice(newest);
     is_shorter(&messages, &after, kept).then_some(after)
+}
+
+/// The words before a summary in the message that stands for a conversation.
+const SUMMARY_LEAD: &str =
+    "The conversation up to here was put away to save room. Your own summary of it:\n";
+
+/// Returns the message that stands for these: a summary, and what the person said.
+pub(crate) fn in_place_of(messages: &[Arc<Message>], summary: &str) -> Message {
+    // The origin is the model, however it is worded: the summary was written from untrusted text.
+    let words = Text::new(format!("{SUMMARY_LEAD}{summary}"), Origin::Model);
+    let mut message = Message::user(words);
+    message.parts.extend(said_by_the_person(messages));
+    message
+}
+
+/// Returns the newest summary that stands in a request for the conversation before it.
+pub fn summary_in(prompt: &Prompt) -> Option<&str> {
+    let mut parts = prompt.messages.iter().flat_map(|message| &message.parts);
+    parts.rev().find_map(|part| match part {
+        Part::Text(text) if text.origin == Origin::Model => text.text.strip_prefix(SUMMARY_LEAD),
+        _ => None,
+    })
 }
 
 /// Returns what the person said in these messages, word by word: no summary stands for it.

@@ -128,6 +128,9 @@ pub struct CognitiveConfig {
     /// Whether the run begins with a summary of what the runs before it in its session said.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub compacts_first: bool,
+    /// A person's own summary of what the runs before it in its session said, with which it begins.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub summary: Option<String>,
     /// Decisions that are left to a person, who may approve, edit or reject.
     #[serde(default, skip_serializing_if = "BTreeSet::is_empty")]
     pub reviews: BTreeSet<Review>,
@@ -197,6 +200,7 @@ impl CognitiveConfig {
             required: None,
             looks_again: false,
             compacts_first: false,
+            summary: None,
             reviews: BTreeSet::new(),
             replanning: false,
             judge: None,

@@ -45,6 +45,7 @@ use gyrus_kernel::LoopFactory;
 pub use calls::{CALLS, CallDone, CallsConfig};
 pub use chain_of_thought::ChainOfThought;
 pub use changeset::{Changeset, ChangesetState, REFLECTION};
+pub use compaction::summary_in;
 pub use config::{CognitiveConfig, PerceptionMode, Replays, Review, Strategy};
 pub use edited::edited_calls;
 pub use engineer::{BadJudge, Engineer, EngineerState, Judge, WENT_RIGHT};

@@ -276,6 +276,22 @@ impl React {
         question
     }
 
+    /// Begins a run of a session with a summary, if it is to: the person's own one, or a model's.
+    async fn begin_shorter(&mut self, run: &mut Run, perception: &Perception) -> Result<(), Stop> {
+        let Some(summary) = &self.config.summary else {
+            return if self.config.compacts_first {
+                self.compact(run, perception, Aim::summary()).await
+            } else {
+                Ok(())
+            };
+        };
+        let before = compaction::size(&self.memory) + self.state.kept.size();
+        let messages: Vec<_> = self.memory.recent(usize::MAX).cloned().collect();
+        let shorter = compaction::in_place_of(&messages, summary);
+        self.memory.rewrite([Arc::new(shorter)]);
+        self.note_compaction(run, "given by the person", before)
+    }
+
     /// Makes memory shorter, if that is possible; the journal records how.
     async fn compact(
         &mut self,
@@ -298,6 +314,10 @@ impl React {
         if !compaction::fits(&self.memory, aim) && self.summarise(run, perception, aim).await? {
             how = "summarised";
         }
+        self.note_compaction(run, how, before)
+    }
+
+    fn note_compaction(&mut self, run: &mut Run, how: &str, before: u64) -> Result<(), Stop> {
         // The size of the next prompt is not known yet.
         self.state.prompt_tokens = 0;
         run.note(
@@ -610,8 +630,8 @@ impl CognitiveLoop for React {
             && let Some(aim) = Aim::within(window, tokens, &self.memory)
         {
             self.compact(run, perception, aim).await?;
-        } else if self.config.compacts_first && run.cycle() == 1 && run.memory_start() > 0 {
-            self.compact(run, perception, Aim::summary()).await?;
+        } else if run.cycle() == 1 && run.memory_start() > 0 {
+            self.begin_shorter(run, perception).await?;
         }
         self.hear(run);
         let question = self.step(run, perception);

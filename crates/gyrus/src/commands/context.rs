@@ -19,6 +19,9 @@ use crate::{Gyrus, exit::Code, failure::Failure};
 pub(crate) struct Context {
     #[command(flatten)]
     run: RunArgument,
+    /// Print the summary that stands for the older part of the conversation
+    #[arg(long, conflicts_with = "json")]
+    summary: bool,
     /// Print one JSON object, for programs
     #[arg(long)]
     json: bool,
@@ -29,7 +32,9 @@ impl Context {
         let store = gyrus.store()?;
         let run = self.run.find(gyrus, &store)?;
         let request = LastRequest::read(&store, &log_name(run))?;
-        if self.json {
+        if self.summary {
+            writeln!(output::standard(), "{}", request.summary()?)?;
+        } else if self.json {
             output::standard().json(&request)?;
         } else {
             put(&request.table())?;
@@ -50,6 +55,9 @@ pub(crate) struct LastRequest {
     counted: bool,
     /// The parts with their tokens, in the order in which they are sent.
     parts: Vec<(&'static str, u64)>,
+    /// The summary of the older part of the conversation, if there is one.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    summary: Option<String>,
 }
 
 /// Parts of a request, in the order of the table.
@@ -74,6 +82,17 @@ impl LastRequest {
     pub(crate) fn fullness(&self) -> Option<String> {
         let window = self.window.filter(|window| *window > 0)?;
         Some(format!("window {} %", self.tokens * 100 / window))
+    }
+
+    /// Returns the summary of the older part of the conversation.
+    ///
+    /// # Errors
+    /// Returns an error when there is none.
+    pub(crate) fn summary(&self) -> Result<&str, Failure> {
+        self.summary.as_deref().ok_or_else(|| {
+            Failure::usage("this conversation holds no summary yet")
+                .hint("one is made near the end of the window, or by: gyrus run -c --compact")
+        })
     }
 
     /// Reads it from the journal of a run.
@@ -109,7 +128,8 @@ impl LastRequest {
         let Some((seq, call)) = last else {
             return Err(Failure::usage("this run has not asked a model yet"));
         };
-        let sizes = sizes(&prompt_of(&reader, seq)?);
+        let prompt = prompt_of(&reader, seq)?;
+        let sizes = sizes(&prompt);
         let bytes: u64 = sizes.iter().sum();
         let estimate = bytes / TOKEN_BYTES;
         let tokens = usage.unwrap_or(estimate);
@@ -121,6 +141,7 @@ impl LastRequest {
             tokens,
             counted: usage.is_some(),
             parts: PARTS.into_iter().zip(shares).collect(),
+            summary: gyrus_loops::summary_in(&prompt).map(str::to_owned),
         })
     }
 

@@ -40,6 +40,7 @@ use crate::{
     workdir,
 };
 use gyrus_surfaces::{
+    card_editor,
     console::{LineEditor, LineQueue, LineView, LineWish, Painter, plain_line, put},
     output,
     projection::Tone,
@@ -263,12 +264,27 @@ impl Prompt<'_> {
             Some(Word::Compact) => {
                 self.last()?;
                 self.flags.compact = true;
+                self.flags.summary = None;
                 put("the next goal begins with a summary of what was said\n")?;
             }
+            Some(Word::Summary) => self.edit_summary()?,
             Some(Word::Cost) => put(&format!("{}\n", self.used()?))?,
             Some(word) => self.prepare(word)?,
         }
         Ok(true)
+    }
+
+    /// Has the person edit the summary that stands for the older part of the conversation.
+    fn edit_summary(&mut self) -> Result<(), Failure> {
+        let request = LastRequest::read(&self.store, &log_name(self.last()?))?;
+        let editor = self.gyrus.environment.editor.as_deref();
+        let written = card_editor::write_in_editor(request.summary()?, editor)?;
+        if written.trim().is_empty() {
+            return Ok(put("nothing was written: the summary stays\n")?);
+        }
+        self.flags.summary = Some(written.trim().to_owned());
+        self.flags.compact = false;
+        Ok(put("the next goal begins with this summary\n")?)
     }
 
     /// Does what a word says about the next goal.
@@ -324,6 +340,7 @@ impl Prompt<'_> {
             | Word::Cost
             | Word::Context
             | Word::Compact
+            | Word::Summary
             | Word::Quit => {}
         }
         Ok(())
@@ -358,6 +375,7 @@ impl Prompt<'_> {
         // From here on the run has what came with its goal.
         self.context.clear();
         self.flags.compact = false;
+        self.flags.summary = None;
         // The next one goes on at the page where this one ends.
         self.flags.screen.url = None;
         self.last = Some(ready.id());

@@ -33,11 +33,12 @@ pub(super) enum Word {
     Cost,
     Context,
     Compact,
+    Summary,
     Quit,
 }
 
 /// Every word with what it takes and does. What is in brackets may be left out.
-const WORDS: [(&str, &str, &str); 17] = [
+const WORDS: [(&str, &str, &str); 18] = [
     ("/file", "PATH", "give the next run this text to read"),
     (
         "/image",
@@ -87,6 +88,11 @@ const WORDS: [(&str, &str, &str); 17] = [
         "/compact",
         "",
         "begin the next goal with a summary of what was said",
+    ),
+    (
+        "/summary",
+        "",
+        "edit the summary of what was said; the next goal begins with it",
     ),
     ("/new", "", "begin a new session: forget what was said"),
     ("/help", "", "this"),
@@ -194,6 +200,7 @@ pub(super) fn understand(line: &str) -> Result<Option<Word>, Failure> {
         "/cost" => Word::Cost,
         "/context" => Word::Context,
         "/compact" => Word::Compact,
+        "/summary" => Word::Summary,
         "/new" => Word::New,
         "/quit" => Word::Quit,
         _ => Word::Help,

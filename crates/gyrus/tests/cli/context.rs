@@ -70,6 +70,23 @@ fn a_session_is_told_once_where_it_works_and_can_be_summarised() {
         last.contains("tell me of tea"),
         "a person's words stay: {last}"
     );
+    let summary = world.gyrus(&["context", "--summary"]).exits(0).out;
+    assert_eq!(summary, "They spoke of tea.\n");
+    fs::write(world.path("work/own.md"), "They spoke of green tea.\n").unwrap();
+    fs::write(world.path("work/empty.md"), " \n").unwrap();
+    run(&["-c", "more", "--summary", "empty.md"])
+        .exits(2)
+        .says("it is empty");
+    run(&["more", "--summary", "own.md"])
+        .exits(2)
+        .says("needs a session");
+    run(&["-c", "which tea?", "--summary", "own.md"]).exits(0);
+    let last = told(asked().last().unwrap());
+    assert!(last.contains("They spoke of green tea.") && !last.contains("They spoke of tea."));
+    assert!(
+        last.contains("tell me of tea") && last.contains("which tea?"),
+        "{last}"
+    );
 }
 
 #[test]
