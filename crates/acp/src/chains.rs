@@ -8,7 +8,7 @@ use std::{
 
 use gyrus_contract::RunId;
 use gyrus_journal::Store;
-use gyrus_kernel::{Entry, RunStarted, is_record, log_name};
+use gyrus_kernel::{Entry, Register, RunStarted, is_record, log_name};
 use gyrus_surfaces::projection;
 use gyrus_text::{clip, one_line, utc};
 use serde_json::{Value, json};
@@ -44,8 +44,11 @@ pub(crate) fn of(store: &Store, first: RunId) -> Result<Option<Chain>, gyrus_jou
         runs: vec![first],
         last: started,
     };
-    let later = gyrus_kernel::runs(store)?.into_iter();
-    for run in later.filter(|run| run.is_root() && *run > first) {
+    let register = Register::read(store)?;
+    let later = register.newest_first().take_while(|run| *run != first);
+    let mut later: Vec<RunId> = later.filter(|run| run.is_root()).collect();
+    later.reverse();
+    for run in later {
         let Some(started) = self::started(store, run) else {
             continue;
         };
@@ -87,9 +90,10 @@ pub(crate) fn list(
     folder: Option<&Path>,
     after: Option<RunId>,
 ) -> Result<Value, gyrus_journal::Error> {
-    let mut runs = gyrus_kernel::runs(store)?;
-    runs.retain(|run| run.is_root());
-    runs.drain(..runs.len().saturating_sub(LOOKED_AT));
+    let register = Register::read(store)?;
+    let newest = register.newest_first().filter(|run| run.is_root());
+    let mut runs: Vec<RunId> = newest.take(LOOKED_AT).collect();
+    runs.reverse();
     let mut sessions: Vec<Listed> = Vec::new();
     let mut of_run: BTreeMap<RunId, usize> = BTreeMap::new();
     for run in runs {

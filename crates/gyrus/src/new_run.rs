@@ -7,7 +7,8 @@ use gyrus_contract::{DEFAULT_AGENT, Limits, OnAsk, RunId, Text};
 use gyrus_gate::is_throwaway;
 use gyrus_journal::Store;
 use gyrus_kernel::{
-    Attachment, NewRun, RunStarted, StandingRun, find_run, is_record, log_name, newest_run_in,
+    Attachment, NewRun, Register, RunStarted, StandingRun, find_run, is_record, log_name,
+    newest_run_in,
 };
 use gyrus_loops::{CognitiveConfig, Strategy};
 use gyrus_surfaces::console::put;
@@ -386,12 +387,10 @@ pub(crate) fn last_in(store: &Store, workspace: &Path) -> Result<RunId, Failure>
 
 /// The run that is at work in `workspace`, the last that a person started.
 pub(crate) fn at_work_in(store: &Store, workspace: &Path) -> Result<RunId, Failure> {
-    let runs = gyrus_kernel::runs(store)?;
-    for run in runs.into_iter().rev().filter(|run| run.is_root()) {
-        if store.holder(&log_name(run))?.is_some()
-            && StandingRun::read(store, run)?.started.workspace == workspace
-        {
-            return Ok(run);
+    let register = Register::read(store)?;
+    for line in register.roots().filter(|line| line.workspace == workspace) {
+        if store.holder(&log_name(line.run))?.is_some() {
+            return Ok(line.run);
         }
     }
     Err(

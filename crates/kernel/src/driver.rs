@@ -20,6 +20,7 @@ use crate::{
     log::Log,
     position::Position,
     recorded::Recorded,
+    register,
     takeover::Takeovers,
 };
 
@@ -345,6 +346,7 @@ impl Driver {
             // The run is over with its last entry: without a seal its journal only proves less.
             let sealed = self.core.log.seal().await;
             unsealed = sealed.err().map(|error| error.to_string()).or(unsealed);
+            register::over(self.core.kernel.store(), self.core.started.run);
         }
         let redactor = &self.core.kernel.organs().redactor;
         Ok(Finished {

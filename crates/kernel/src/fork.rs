@@ -124,7 +124,7 @@ impl Kernel {
             position.cycle = ended.cycle + 1;
             position.last = Some(ended);
         }
-        let writer = log.publish(&first)?;
+        let writer = log.publish(self.store(), &first)?;
         let ready = Ready::new(self.clone(), writer, position, None, false)?;
         Ok(Forked { ready, files })
     }

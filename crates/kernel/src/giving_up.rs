@@ -3,7 +3,9 @@
 use gyrus_contract::{Principal, RunId};
 use gyrus_journal::{Store, Take};
 
-use crate::{Ending, KernelError, RunEnded, family, log::Log, position::Position, runs, standing};
+use crate::{
+    Ending, KernelError, RunEnded, family, log::Log, position::Position, register, runs, standing,
+};
 
 /// Ends a run that no process drives, and those that it started, so that none of them can be
 /// resumed. Nothing that it did is undone. Returns the runs that were ended.
@@ -41,6 +43,7 @@ pub async fn give_up(store: &Store, run: RunId, by: &Principal) -> Result<Vec<Ru
         let log = Log::live(writer)?;
         log.append(RunEnded { ending, spent })?;
         log.seal().await?;
+        register::over(store, member);
         ended.push(member);
     }
     Ok(ended)

@@ -21,6 +21,7 @@ mod abandoned;
 mod position;
 mod error;
 mod runs;
+mod register;
 mod giving_up;
 mod kernel;
 mod start;
@@ -100,13 +101,14 @@ pub use live::{Live, LiveEvent, LivePiece};
 pub use log::parse;
 pub use names::QuestionId;
 pub use prompt::prompt_of;
+pub use register::{BegunBy, Register, RegisterLine};
 pub use replay::Replayed;
 pub use run::Run;
 pub use runs::{
     RUNS, check_not_record, entries, family, is_record, last_page, log_name, record_summary, runs,
-    summary, workspace, workspaces,
+    summary, workspace,
 };
-pub use select::{FindRunError, find_own_run, find_run, is_of_person, newest_run_in};
+pub use select::{FindRunError, find_own_run, find_run, newest_run_in};
 pub use settling::has_unfinished_calls;
 pub use single_model::SingleModel;
 pub use standing::{RunState, StandingError, StandingRun, spent};

@@ -61,19 +61,6 @@ pub fn runs(store: &Store) -> Result<Vec<RunId>, gyrus_journal::Error> {
     Ok(ids.collect())
 }
 
-/// Returns the folders in which the newest runs that people started have worked, for at most
-/// `of_runs` runs. A journal that cannot be read is skipped, and so are records.
-pub fn workspaces(store: &Store, of_runs: usize) -> Result<Vec<PathBuf>, gyrus_journal::Error> {
-    let mut folders: Vec<PathBuf> = Vec::new();
-    let roots = runs(store)?.into_iter().rev().filter(|run| run.is_root());
-    for folder in roots.take(of_runs).filter_map(|run| workspace(store, run)) {
-        if !folders.contains(&folder) {
-            folders.push(folder);
-        }
-    }
-    Ok(folders)
-}
-
 /// Returns the folder in which a run works; `None` if its journal cannot be read or is a record.
 pub fn workspace(store: &Store, run: RunId) -> Option<PathBuf> {
     if is_record(store, run) {

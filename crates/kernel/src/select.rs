@@ -2,12 +2,10 @@
 
 use std::path::{Path, PathBuf};
 
-use gyrus_contract::{Origin, RunId};
-use gyrus_journal::{Error, Reader, Store};
+use gyrus_contract::RunId;
+use gyrus_journal::{Error, Store};
 
-use crate::{
-    Entry, RunStarted, Stop, check_not_record, contents, is_record, log_name, parse, runs,
-};
+use crate::{Register, check_not_record, is_record};
 
 /// Minimum number of characters that name a run: fewer could mean another run tomorrow.
 const SHORTEST: usize = 4;
@@ -54,48 +52,28 @@ pub enum FindRunError {
 /// Returns the run that `given` means: `last`, which is no record unless there is nothing else, an id,
 /// or the start or end of one.
 pub fn find_run(store: &Store, given: &str) -> Result<RunId, FindRunError> {
-    let runs = runs(store)?;
+    let register = Register::read(store)?;
     if given == "last" {
         // A record is none of this person's runs, unless there is nothing else.
-        let own = |run: &&RunId| run.is_root() && !is_record(store, **run);
-        if let Some(last) = runs.iter().rev().find(own) {
-            return Ok(*last);
-        }
+        let mut newest = register.newest_first().filter(|run| run.is_root());
+        let own = newest.find(|run| !is_record(store, *run));
+        let last = own.or_else(|| register.newest_first().find(|run| run.is_root()));
+        return last.ok_or(FindRunError::NoRuns);
     }
-    choose(&runs, given)
-}
-
-/// Whether a person began the run, by themselves or through a program. All others were begun by an
-/// agent of a file when something happened: their goal is the file's.
-pub fn is_of_person(started: &RunStarted, reader: &Reader) -> bool {
-    let load = |blob: &_| contents::load(reader, blob).map_err(Stop::from);
-    let goal = started.goal.read(load);
-    goal.is_ok_and(|goal| goal.origin != Origin::Configuration)
+    choose(register.newest_first(), given)
 }
 
 /// Returns the newest run that a person began in `folder` or, where there is none, in the nearest
 /// folder above it, and the folder that it works in. Records belong to no folder of this machine.
 pub fn newest_run_in(store: &Store, folder: &Path) -> Result<Option<(RunId, PathBuf)>, Error> {
     let mut newest: Option<(RunId, PathBuf)> = None;
-    for run in runs(store)?.into_iter().rev().filter(|run| run.is_root()) {
-        // A journal that cannot be read says nothing of where it worked.
-        let Ok(reader) = store.reader(&log_name(run)) else {
-            continue;
-        };
-        let first = reader.entry(1).ok().flatten();
-        let Some(Ok(Entry::RunStarted(started))) = first.map(|first| parse(&first)) else {
-            continue;
-        };
+    for line in Register::read(store)?.roots() {
         let is_nearer = newest.as_ref().is_none_or(|(_, nearest)| {
-            started.workspace.starts_with(nearest) && started.workspace != *nearest
+            line.workspace.starts_with(nearest) && line.workspace != *nearest
         });
-        if is_nearer
-            && folder.starts_with(&started.workspace)
-            && is_of_person(&started, &reader)
-            && !is_record(store, run)
-        {
-            let is_here = started.workspace == folder;
-            newest = Some((run, started.workspace));
+        if is_nearer && folder.starts_with(&line.workspace) && line.is_own(store) {
+            let is_here = line.workspace == folder;
+            newest = Some((line.run, line.workspace));
             if is_here {
                 break;
             }
@@ -114,24 +92,19 @@ pub fn find_own_run(store: &Store, given: &str) -> Result<RunId, FindRunError> {
     Ok(run)
 }
 
-fn choose(runs: &[RunId], given: &str) -> Result<RunId, FindRunError> {
-    if given == "last" {
-        let last = runs.iter().rev().find(|run| run.is_root()).copied();
-        return last.ok_or(FindRunError::NoRuns);
-    }
+fn choose(runs: impl Iterator<Item = RunId>, given: &str) -> Result<RunId, FindRunError> {
     let wanted = given.to_ascii_lowercase();
     let given = given.to_owned();
     if wanted.len() < SHORTEST {
         return Err(FindRunError::TooShort { given });
     }
-    let matching: Vec<RunId> = runs
-        .iter()
-        .copied()
+    let mut matching: Vec<RunId> = runs
         .filter(|run| {
             let id = run.to_string();
             id.starts_with(&wanted) || id.ends_with(&wanted) || run.short().starts_with(&wanted)
         })
         .collect();
+    matching.sort_unstable();
     match matching.as_slice() {
         [run] => Ok(*run),
         [] => Err(FindRunError::NotFound { given }),
@@ -162,7 +135,6 @@ mod tests {
         runs.sort();
         assert!(!child.is_root());
         for (given, expected) in [
-            ("last", Ok(new)),
             ("aaaa", Ok(old)),
             ("0198", Ok(old)),
             ("0000BBBB", Ok(new)),
@@ -171,7 +143,7 @@ mod tests {
             ("ffff0000", Err("there is no run")),
             ("", Err("too short")),
         ] {
-            match (choose(&runs, given), expected) {
+            match (choose(runs.iter().copied(), given), expected) {
                 (Ok(found), Ok(expected)) => assert_eq!(found, expected, "{given}"),
                 (Err(error), Err(words)) => {
                     assert!(error.to_string().contains(words), "{given}: {error}");
@@ -181,16 +153,10 @@ mod tests {
         }
         let twins = [new, "01990000-0000-7000-8000-00000001bbbb".parse().unwrap()];
         assert!(
-            choose(&twins, "bbbb")
+            choose(twins.into_iter(), "bbbb")
                 .unwrap_err()
                 .to_string()
                 .contains("any of 2")
-        );
-        assert!(
-            choose(&[], "last")
-                .unwrap_err()
-                .to_string()
-                .contains("no run yet")
         );
         assert_eq!(old.short(), "0000aaaa");
     }

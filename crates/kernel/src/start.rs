@@ -88,7 +88,7 @@ impl Kernel {
             snapshot: None,
             cognitive_loop: new.cognitive_loop,
         };
-        let writer = log.publish(&[started.clone().into()])?;
+        let writer = log.publish(self.store(), &[started.clone().into()])?;
         Ready::new(self.clone(), writer, Position::fresh(started), None, false)
     }
 

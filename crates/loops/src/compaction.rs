@@ -217,7 +217,7 @@ pub(crate) fn in_place_of(messages: &[Arc<Message>], summary: &str) -> Message {
 
 /// Returns the newest summary that stands in a request for the conversation before it.
 pub fn summary_in(prompt: &Prompt) -> Option<&str> {
-    let mut parts = prompt.messages.iter().flat_map(|message| &message.parts);
+    let parts = prompt.messages.iter().flat_map(|message| &message.parts);
     parts.rev().find_map(|part| match part {
         Part::Text(text) if text.origin == Origin::Model => text.text.strip_prefix(SUMMARY_LEAD),
         _ => None,

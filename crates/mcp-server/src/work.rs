@@ -6,7 +6,7 @@
 use std::{collections::BTreeMap, path::PathBuf, sync::Arc};
 
 use gyrus_contract::{DEFAULT_AGENT, MessageBody, Origin, RunId, Text};
-use gyrus_kernel::{RunState, StandingRun, approvals, check_not_record, log_name};
+use gyrus_kernel::{Register, RunState, StandingRun, approvals, check_not_record, log_name};
 use gyrus_runtime::queue::{OptionValue, RunRequest, Work};
 use gyrus_server::{Identity, RunOverview};
 use gyrus_surfaces::projection;
@@ -242,8 +242,8 @@ pub(crate) async fn list(host: &Arc<dyn McpHost>, limit: Option<usize>) -> Resul
     let limit = limit.unwrap_or(LISTED).clamp(1, 100);
     blocking(move || {
         let store = host.store();
-        let runs = gyrus_kernel::runs(store).map_err(|error| error.to_string())?;
-        let roots = runs.into_iter().rev().filter(|run| run.is_root());
+        let register = Register::read(store).map_err(|error| error.to_string())?;
+        let roots = register.newest_first().filter(|run| run.is_root());
         // One that was removed since, or cannot be read, is left out.
         let listed = roots.filter_map(|run| {
             let asked = approvals::open(store, run).map_or(0, |open| open.len());

@@ -12,7 +12,7 @@ use std::{
 
 use gyrus_contract::{EffectId, Purpose, RunId, Strength};
 use gyrus_journal::{Entry as RawEntry, Payload, Store};
-use gyrus_kernel::{Charge, Ending, Entry, log_name};
+use gyrus_kernel::{Charge, Ending, Entry, Register, log_name};
 use gyrus_runtime::queue::Gateway;
 use serde::Deserialize;
 
@@ -155,8 +155,9 @@ impl Costs {
         let store = gateway.store();
         let mut known = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         let began = Instant::now();
-        let roots = gyrus_kernel::runs(store)?.into_iter().rev();
-        let roots: Vec<RunId> = roots.filter(|run| run.is_root()).take(KEPT).collect();
+        let register = Register::read(store)?;
+        let roots = register.newest_first().filter(|run| run.is_root());
+        let roots: Vec<RunId> = roots.take(KEPT).collect();
         let there: HashSet<RunId> = roots.iter().copied().collect();
         known.runs.retain(|run, _| there.contains(run));
         known.damaged.retain(|run| there.contains(run));

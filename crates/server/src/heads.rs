@@ -9,7 +9,7 @@ use std::{
 
 use gyrus_contract::RunId;
 use gyrus_journal::{Reader, Store, os::watch};
-use gyrus_kernel::{Entry, RUNS, RunState, approvals, log_name};
+use gyrus_kernel::{Entry, RUNS, Register, RunState, approvals, log_name};
 use schemars::JsonSchema;
 use serde::Serialize;
 use tokio::{
@@ -204,6 +204,7 @@ impl Shared {
 /// Follows every run that is not known to be over, as it appears.
 async fn follow_all(shared: Arc<Shared>, over: BTreeSet<RunId>) {
     let mut known = over;
+    let mut waiting = Vec::new();
     let mut following = tokio::task::JoinSet::new();
     let folder = shared.store.root().join(RUNS);
     loop {
@@ -211,21 +212,22 @@ async fn follow_all(shared: Arc<Shared>, over: BTreeSet<RunId>) {
         let watch = watch::watch(&folder).or_else(|_| watch::watch(shared.store.root()));
         let Ok(mut watch) = watch else { return };
         let store = shared.store.clone();
-        let listed = tokio::task::spawn_blocking(move || list(&store, known)).await;
+        let looked = tokio::task::spawn_blocking(move || (began_since(&store, &known), known));
         let new;
-        (known, new) = match listed {
-            Ok(listed) => listed,
+        (new, known) = match looked.await {
+            Ok(looked) => looked,
             Err(error) => std::panic::resume_unwind(error.into_panic()),
         };
-        shared
-            .heads()
-            .retain(|run| known.contains(run) || new.contains(run));
+        known.extend(&new);
+        waiting.extend(new);
+        let is_there = |run: &RunId| shared.store.exists(&log_name(*run));
+        shared.heads().retain(is_there);
         while following.try_join_next().is_some() {}
-        for run in new.into_iter().rev() {
-            // One that finds no place now is seen again as soon as something begins.
-            if following.len() < MAX_FOLLOWED && known.insert(run) {
-                following.spawn(follow_one(Arc::clone(&shared), run));
-            }
+        // One that finds no place now gets one as soon as something begins.
+        while following.len() < MAX_FOLLOWED
+            && let Some(run) = waiting.pop()
+        {
+            following.spawn(follow_one(Arc::clone(&shared), run));
         }
         let listed_at = tokio::time::Instant::now();
         watch.changed().await;
@@ -233,22 +235,14 @@ async fn follow_all(shared: Arc<Shared>, over: BTreeSet<RunId>) {
     }
 }
 
-/// Returns those of the known runs that are still there, and the runs that are new.
-fn list(store: &Store, known: BTreeSet<RunId>) -> (BTreeSet<RunId>, BTreeSet<RunId>) {
-    let mut kept = BTreeSet::new();
-    let is_new = |id: &str| {
-        let run = id.parse().ok().filter(|run: &RunId| run.is_root());
-        run.is_some_and(|run| !known.contains(&run) || !kept.insert(run))
-    };
-    match store.names_where(RUNS, is_new) {
-        Ok(new) => {
-            let new = new.iter().filter_map(|name| name.id().parse().ok());
-            let new = new.collect();
-            (kept, new)
-        }
-        // The folder appears with the first run.
-        Err(_) => (known, BTreeSet::new()),
-    }
+/// Returns the runs that began behind those that are known, the newest last.
+fn began_since(store: &Store, known: &BTreeSet<RunId>) -> Vec<RunId> {
+    // The folder appears with the first run.
+    let register = Register::read(store).unwrap_or_default();
+    let roots = register.newest_first().filter(|run| run.is_root());
+    let mut new: Vec<RunId> = roots.take_while(|run| !known.contains(run)).collect();
+    new.reverse();
+    new
 }
 
 /// Follows a run until it is over.
@@ -382,13 +376,13 @@ impl FoundRuns {
     /// The store cannot be listed.
     pub fn look(store: &Store) -> Result<Self, gyrus_journal::Error> {
         let mut found = Self::default();
-        for run in gyrus_kernel::runs(store)? {
+        let register = Register::read(store)?;
+        found.roots = register
+            .newest_first()
+            .filter(|run| run.is_root())
+            .collect();
+        for run in register.unfinished(store) {
             if !run.is_root() {
-                continue;
-            }
-            found.roots.insert(run);
-            // Without reading each of many thousands.
-            if store.is_sealed(&log_name(run)) {
                 continue;
             }
             let head = store

@@ -5,9 +5,8 @@ use std::sync::Arc;
 use gyrus_contract::RunId;
 use gyrus_journal::Store;
 use gyrus_kernel::{
-    RunState,
+    Register, RunState,
     approvals::{self, OpenQuestion},
-    log_name,
 };
 use gyrus_runtime::queue::Stage;
 use gyrus_surfaces::left_files::read_left_file;
@@ -53,9 +52,8 @@ pub(super) fn status(shared: &Shared) -> String {
         let queued = all.iter().filter(|one| matches!(one.stage, Stage::Queued));
         (queued.count(), queue.running())
     });
-    let runs = gyrus_kernel::runs(store).unwrap_or_default();
-    let roots = runs.into_iter().rev().filter(|run| run.is_root());
-    for run in roots.filter(|run| !store.is_sealed(&log_name(*run))) {
+    let unfinished = Register::read(store).unwrap_or_default().unfinished(store);
+    for run in unfinished.into_iter().rev().filter(|run| run.is_root()) {
         let state = match RunState::of(store, run) {
             Ok(RunState::Running(_)) => "runs".to_owned(),
             Ok(RunState::Parked(ending)) => format!("parked, {}", gyrus_kernel::summary(&ending)),
@@ -117,12 +115,9 @@ pub(super) async fn questions(shared: &Arc<Shared>, message: &IncomingMessage) -
 
 /// Returns the open questions with the runs that people started, oldest first.
 fn all_open(store: &Store) -> Vec<(RunId, OpenQuestion)> {
-    let runs = gyrus_kernel::runs(store).unwrap_or_default();
-    let live = runs
-        .into_iter()
-        .filter(|run| run.is_root() && !store.is_sealed(&log_name(*run)));
+    let unfinished = Register::read(store).unwrap_or_default().unfinished(store);
     let mut found = Vec::new();
-    for run in live {
+    for run in unfinished.into_iter().filter(|run| run.is_root()) {
         // One that was removed or is damaged asks nothing.
         let open = approvals::unanswered(store, run).unwrap_or_default();
         found.extend(open.into_iter().map(|open| (run, open)));

@@ -8,6 +8,7 @@ use gyrus_text::one_line;
 use serde_json::json;
 
 use gyrus_kernel::{
+    Register,
     approvals::{self, ApprovalError, OpenQuestion, VoidAnswer},
     grants::{self, Standing},
 };
@@ -63,7 +64,7 @@ impl Approvals {
 /// Every open question. Children's come with the run that a person started.
 fn all_open(store: &Store) -> Result<Vec<OpenQuestion>, Failure> {
     let mut all = Vec::new();
-    for run in gyrus_kernel::runs(store)? {
+    for run in Register::read(store)?.unfinished(store) {
         if run.is_root() {
             all.extend(approvals::open(store, run)?);
         }

@@ -2,11 +2,10 @@
 
 use clap::Args;
 use gyrus::runtime::Home;
-use gyrus_contract::RunId;
 use gyrus_contract::{Aim, ArgumentRole};
 use gyrus_gate::{ConfirmedForm, Forms, OriginForms, propose_form};
 use gyrus_journal::Store;
-use gyrus_kernel::{Entry, entries, is_record, log_name, runs};
+use gyrus_kernel::{Entry, Register, entries, is_record, log_name};
 use gyrus_surfaces::output;
 use gyrus_text::{one_line, quote};
 use serde_json::json;
@@ -152,8 +151,11 @@ fn listed(
         .into_iter()
         .flat_map(|known| known.forms.iter().cloned());
     let mut forms: Vec<_> = confirmed.map(|form| (form, Why::Confirmed)).collect();
-    let own = |run: &RunId| !is_record(store, *run);
-    for run in runs(store)?.into_iter().rev().filter(own).take(RUNS_READ) {
+    let register = Register::read(store)?;
+    let own = register
+        .newest_first()
+        .filter(|run| !is_record(store, *run));
+    for run in own.take(RUNS_READ) {
         // A journal that cannot be read tells nothing, and the others are still read.
         let Ok(reader) = store.reader(&log_name(run)) else {
             continue;

@@ -1,7 +1,7 @@
 //! Going back in a session, and going on with one of before.
 
 use gyrus_contract::RunId;
-use gyrus_kernel::{Entry, RunState, is_of_person, is_record, log_name, parse};
+use gyrus_kernel::{Entry, Register, RunState, log_name, parse};
 use gyrus_surfaces::{console::put, projection::goal, terminal};
 use gyrus_text::clip;
 
@@ -43,22 +43,11 @@ impl Prompt<'_> {
     /// Lets the person choose a run of the folder: one that is parked is resumed, and the next goal goes
     /// on from one that is over.
     pub(super) fn choose_run(&mut self) -> Result<(), Failure> {
-        let runs = gyrus_kernel::runs(&self.store)?;
-        let is_here = |run: &RunId| {
-            let reader = self.store.reader(&log_name(*run)).ok()?;
-            match parse(&reader.entry(1).ok()??).ok()? {
-                Entry::RunStarted(started) => {
-                    let is_own = is_of_person(&started, &reader) && !is_record(&self.store, *run);
-                    (is_own && started.workspace == self.workspace).then_some(*run)
-                }
-                _ => None,
-            }
-        };
-        let newest = runs.into_iter().rev().filter(|run| run.is_root());
-        let here: Vec<RunId> = newest
-            .filter_map(|run| is_here(&run))
-            .take(MOST_RUNS)
-            .collect();
+        let register = Register::read(&self.store)?;
+        let here = register
+            .roots()
+            .filter(|line| line.workspace == self.workspace && line.is_own(&self.store));
+        let here: Vec<RunId> = here.map(|line| line.run).take(MOST_RUNS).collect();
         let lines = here.iter().map(|run| self.begun_run(*run)).collect();
         let Some(number) = choose("go on with which", lines)? else {
             return Ok(());

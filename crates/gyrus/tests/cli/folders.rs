@@ -154,3 +154,53 @@ fn in_the_home_folder_a_person_names_another_one() {
         .collect();
     assert_eq!(left, ["a garden"]);
 }
+
+/// The register of the runs can be torn, older than the runs, or gone: the journals say the same.
+#[test]
+fn lists_are_the_same_without_their_register() {
+    let world = World::new(ANSWER);
+    for goal in ["the first goal", "the second goal", "the third goal"] {
+        world.gyrus(&["run", goal]).exits(0);
+    }
+    let register = world.store().root().join("runs.register");
+    let list = || world.gyrus(&["runs"]).exits(0).out;
+    let (whole, listed) = (fs::read(&register).unwrap(), list());
+    assert_eq!(listed.lines().count(), 3);
+    let old = || {
+        let file = fs::OpenOptions::new().write(true).open(&register).unwrap();
+        file.set_modified(std::time::UNIX_EPOCH).unwrap();
+    };
+    // A line is cut off, or its characters are none, or the newest are missing.
+    for length in [whole.len() - 3, whole.len() / 2, 50, 7, 0] {
+        fs::write(&register, &whole[..length]).unwrap();
+        old();
+        assert_eq!(list(), listed, "{length}");
+    }
+    fs::write(
+        &register,
+        [&whole[..], b"\nbegan \xff\xfe\nbegan x y\n\nover"].concat(),
+    )
+    .unwrap();
+    assert_eq!(list(), listed);
+    fs::remove_file(&register).unwrap();
+    assert_eq!(list(), listed);
+    world.gyrus(&["runs", "rm", "last", "--yes"]).exits(0);
+    let left = list();
+    assert!(
+        left.lines().count() == 2 && !left.contains("third"),
+        "{left}"
+    );
+    world.gyrus(&["run", "a fourth goal"]).exits(0);
+    assert!(list().lines().next().unwrap().contains("a fourth goal"));
+    assert_eq!(
+        world
+            .gyrus(&["runs", "--limit", "1"])
+            .exits(0)
+            .out
+            .lines()
+            .count(),
+        1
+    );
+    let last = world.gyrus(&["show", "last"]).exits(0).out;
+    assert!(last.contains("a fourth goal"), "{last}");
+}

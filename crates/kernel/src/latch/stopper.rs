@@ -21,7 +21,7 @@ use gyrus_contract::{EffectId, RunId};
 use gyrus_journal::{Error, Holder, LogName, Reader, Store};
 use gyrus_process::{ProcessIdentity, keeper};
 
-use crate::{Ending, Entry, RUNS, log};
+use crate::{Ending, Entry, Register, log, log_name};
 
 /// Interval after which the processes found so far are looked at, even if the search goes on.
 const WAVE: Duration = Duration::from_millis(50);
@@ -87,9 +87,12 @@ pub fn stop_all(stores: &[Store], since_ms: i64, timeout: Duration) -> Stopped {
     let mut stopped = Stopped::default();
     let mut logs = Vec::new();
     for store in stores {
-        match store.names(RUNS) {
+        match Register::read(store) {
             // Runs with work in progress are likely to be among the newest.
-            Ok(names) => logs.extend(names.into_iter().rev().map(|name| (store, name))),
+            Ok(register) => {
+                let unfinished = register.unfinished(store).into_iter().rev();
+                logs.extend(unfinished.map(|run| (store, log_name(run))));
+            }
             Err(error) => stopped.left.push(Left::Run {
                 run: format!("in {}", store.root().display()),
                 why: error.to_string(),

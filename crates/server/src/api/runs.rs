@@ -10,7 +10,7 @@ use axum::{
     routing::get,
 };
 use gyrus_contract::{BlobId, RunId};
-use gyrus_kernel::log_name;
+use gyrus_kernel::{Register, log_name};
 use gyrus_surfaces::{
     left_files::{LeftFiles, read_left_file},
     page, projection,
@@ -155,10 +155,12 @@ pub(crate) fn listed(app: &App, query: &RunsQuery) -> Result<RunList, ApiError> 
         runs: Vec::new(),
         more: false,
     };
-    let runs = gyrus_kernel::runs(&app.store)?;
-    let roots = runs.into_iter().rev().filter(|run| run.is_root());
-    let older = roots.filter(|run| before.is_none_or(|before| *run < before));
-    for run in older.take(MAX_SEARCHED) {
+    let register = Register::read(&app.store)?;
+    let mut roots = register.newest_first().filter(|run| run.is_root());
+    if let Some(before) = before {
+        roots.find(|run| *run == before);
+    }
+    for run in roots.take(MAX_SEARCHED) {
         // One that was removed since, or cannot be read, is left out.
         let Ok(overview) = overview(app, run) else {
             continue;

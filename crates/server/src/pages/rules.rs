@@ -112,7 +112,9 @@ fn gate(app: &App, question: &Question, answer: Option<&Result<GateAnswer, Error
     } else {
         question.mode.clone()
     };
-    let folders = gyrus_kernel::workspaces(&app.store, 20).unwrap_or_default();
+    let folders = gyrus_kernel::Register::read(&app.store)
+        .unwrap_or_default()
+        .workspaces(20);
     let folder = if question.workdir.is_empty() {
         let first = folders.first().map(|folder| folder.display().to_string());
         first.unwrap_or_default()

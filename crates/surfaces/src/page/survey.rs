@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 
 use gyrus_contract::{MessageBody, Microdollars, Principal, RunId, Spent};
 use gyrus_journal::{Error, Reader, Store};
-use gyrus_kernel::{Ending, Entry, RUNS, RunStarted, Settings, log_name};
+use gyrus_kernel::{Ending, Entry, Register, RunStarted, Settings, log_name};
 
 use super::{
     excerpt::{Excerpt, brief},
@@ -223,24 +223,28 @@ pub(super) struct Fork {
 
 /// The runs that were forked from `run`, in order of id. A run that cannot be read is none.
 pub(super) fn forks(store: &Store, run: RunId) -> Result<Vec<Fork>, Error> {
-    let first_entry = |id: RunId| {
+    let step = |id: RunId| {
         let reader = store.reader(&log_name(id)).ok()?;
         let entry = reader.entry(1).ok()??;
         if let Entry::RunStarted(started) = gyrus_kernel::parse(&entry).ok()? {
-            started.forked_from
+            Some(started.forked_from?.cycle)
         } else {
             None
         }
     };
-    let names = store.names(RUNS)?;
-    let ids = names.iter().filter_map(|name| name.id().parse().ok());
-    Ok(ids
-        .filter_map(|id| {
-            let from = first_entry(id).filter(|from| from.run == run)?;
+    let register = Register::read(store)?;
+    let forks = register
+        .roots()
+        .filter(|line| line.forked_from == Some(run));
+    let mut forks: Vec<Fork> = forks
+        .filter_map(|line| {
+            let run = line.run;
             Some(Fork {
-                run: id,
-                step: from.cycle,
+                run,
+                step: step(run)?,
             })
         })
-        .collect())
+        .collect();
+    forks.sort_by_key(|fork| fork.run);
+    Ok(forks)
 }

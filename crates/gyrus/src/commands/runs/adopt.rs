@@ -2,6 +2,7 @@
 
 use clap::Args;
 use gyrus_journal::Store;
+use gyrus_kernel::Register;
 
 use crate::{Gyrus, exit::Code, failure::Failure, inside_run, question::confirm};
 use gyrus_surfaces::console::put;
@@ -39,6 +40,8 @@ impl Adopt {
         )?;
         for store in &stores {
             store.adopt()?;
+            // In it the runs are still those of another place.
+            Register::forget(store)?;
         }
         put("it is yours: unfinished runs can be resumed, and `gyrus serve` goes on with them\n")?;
         Ok(Code::Reached)

@@ -3,7 +3,7 @@
 use std::path::{Path, PathBuf};
 
 use clap::Args;
-use gyrus_kernel::{Entry, is_of_person, is_record, log_name, newest_run_in};
+use gyrus_kernel::{BegunBy, Entry, Register, is_record, log_name, newest_run_in};
 use gyrus_text::{clip, counted, width};
 use serde_json::json;
 
@@ -13,13 +13,16 @@ use super::{
 };
 use crate::{Gyrus, exit::Code, failure::Failure, time, workdir::here};
 use gyrus_surfaces::{
-    console::Painter,
+    console::{Painter, put},
     output::{self, Output},
     projection::{Tone, goal},
 };
 
 /// Columns of a run's standing.
 const STANDING: usize = 40;
+
+/// Number of runs that a person is shown if they do not say how many.
+const SHOWN: usize = 50;
 
 /// List this folder's runs, newest first
 #[derive(Default, Args)]
@@ -39,7 +42,7 @@ pub(crate) struct List {
     /// List the runs that agents began, too
     #[arg(long)]
     agents: bool,
-    /// List at most this many
+    /// List at most this many (default: 50, and all with --json)
     #[arg(long, value_name = "N")]
     limit: Option<usize>,
 }
@@ -50,29 +53,31 @@ impl List {
         let mut out = output::standard();
         let painter = Painter::new(&out, gyrus.environment.plain);
         let folder = self.folder(gyrus)?;
-        let runs = gyrus_kernel::runs(&store)?;
-        let roots: Vec<_> = runs.into_iter().filter(|run| run.is_root()).collect();
-        let (mut shown, limit) = (0, self.limit.unwrap_or(usize::MAX));
-        for run in roots.iter().rev() {
+        let register = Register::read(&store)?;
+        let (mut shown, limit) = (0, self.limit.unwrap_or(self.most()));
+        for of_run in register.roots() {
+            let run = &of_run.run;
+            // A run that cannot be read, or is a record, belongs to no folder.
+            let is_listed = of_run.begun_by == BegunBy::Unknown
+                || (folder.as_ref())
+                    .is_none_or(|folder| of_run.workspace == *folder || is_record(&store, *run))
+                    && (self.agents || of_run.begun_by == BegunBy::Person);
+            if !is_listed {
+                continue;
+            }
             if shown == limit {
+                self.tell_more(limit)?;
                 break;
             }
-            let reader = store.reader(&log_name(*run))?;
+            let Ok(reader) = store.reader(&log_name(*run)) else {
+                continue;
+            };
             let first = reader.entry(1).ok().flatten();
             let at_ms = first.as_ref().map(|entry| entry.at_ms);
             let started = match first.map(|entry| gyrus_kernel::parse(&entry)) {
                 Some(Ok(Entry::RunStarted(started))) => Some(started),
                 _ => None,
             };
-            // A run that cannot be read, or is a record, belongs to no folder.
-            let is_listed = started.as_ref().is_none_or(|started| {
-                let is_of =
-                    |folder: &PathBuf| started.workspace == *folder || is_record(&store, *run);
-                folder.as_ref().is_none_or(is_of) && (self.agents || is_of_person(started, &reader))
-            });
-            if !is_listed {
-                continue;
-            }
             let standing = Standing::of(&store, *run);
             let states = [self.state, Some(State::Unreadable)];
             if self.state.is_some() && !states.contains(&Some(standing.state)) {
@@ -99,9 +104,22 @@ impl List {
             }
         }
         if shown == 0 && !self.flags.json {
-            none(&mut out, roots.len(), folder.as_deref())?;
+            none(&mut out, register.roots().count(), folder.as_deref())?;
         }
         Ok(Code::Reached)
+    }
+
+    /// Returns how many are listed if the person does not say.
+    fn most(&self) -> usize {
+        if self.flags.json { usize::MAX } else { SHOWN }
+    }
+
+    /// Says that there are more than the person asked to see, where they did not say how many.
+    fn tell_more(&self, shown: usize) -> Result<(), Failure> {
+        Ok(match self.limit {
+            Some(_) => (),
+            None => put(&format!("{shown} of them; more: gyrus runs --limit N\n"))?,
+        })
     }
 
     /// Returns the folder whose runs are listed; `None` for all. Runs of a fleet work in folders of

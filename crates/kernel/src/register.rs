@@ -1,0 +1,312 @@
+//! The register of a store's runs: a line for each that began and for each that is over, in the order
+//! in which that happened, so that lists cost the same however many runs lie behind.
+//!
+//! It is a file beside the journals that only grows, and it can be deleted: what it says stands in
+//! the journals too. A line follows the run's folder, so it is complete if it was written after the
+//! folder of the runs changed last. Where it was not (a crash in between, an older program, a run
+//! that was imported or removed) it is compared with the folder, and what is missing is added.
+
+use std::{
+    collections::HashSet,
+    fs::{self, File, OpenOptions},
+    io::{self, Write as _},
+    os::unix::fs::OpenOptionsExt as _,
+    path::{Path, PathBuf},
+    time::SystemTime,
+};
+
+use gyrus_contract::{Origin, RunId};
+use gyrus_journal::{Error, Reader, Store};
+
+use crate::{
+    Entry, RUNS, RunStarted, Stop, contents,
+    log::parse,
+    runs::{is_record, log_name},
+};
+
+const FILE: &str = "runs.register";
+
+/// The word of a line about a run that began.
+const BEGAN: &str = "began";
+
+/// The word of a line about a run that came to its end.
+const OVER: &str = "over";
+
+/// The word of a line about a run that was removed.
+const REMOVED: &str = "removed";
+
+/// The one by whom a run was begun.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum BegunBy {
+    /// A person, by themselves or through a program.
+    Person,
+    /// An agent of a file, when something happened: the goal is the file's.
+    Agent,
+    /// Another run.
+    Run,
+    /// Nobody knows: it is a record, or its first entry cannot be read.
+    Unknown,
+}
+
+impl BegunBy {
+    const WORDS: [(Self, &str); 4] = [
+        (Self::Person, "person"),
+        (Self::Agent, "agent"),
+        (Self::Run, "run"),
+        (Self::Unknown, "unknown"),
+    ];
+
+    fn of(started: &RunStarted, reader: &Reader) -> Self {
+        let load = |blob: &_| contents::load(reader, blob).map_err(Stop::from);
+        match started.goal.read(load) {
+            _ if started.parent.is_some() => Self::Run,
+            Ok(goal) if goal.origin == Origin::Configuration => Self::Agent,
+            Ok(_) => Self::Person,
+            Err(_) => Self::Unknown,
+        }
+    }
+
+    fn parse(word: &str) -> Option<Self> {
+        let known = Self::WORDS.iter().find(|(_, known)| *known == word);
+        known.map(|(by, _)| *by)
+    }
+
+    fn word(self) -> &'static str {
+        let word = Self::WORDS.iter().find(|(by, _)| *by == self);
+        word.expect("each has a word").1
+    }
+}
+
+/// A run as the register has it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct RegisterLine {
+    /// The run.
+    pub run: RunId,
+    /// The one by whom it was begun.
+    pub begun_by: BegunBy,
+    /// The run that it was forked from.
+    pub forked_from: Option<RunId>,
+    /// The folder that it works in; empty if its first entry cannot be read.
+    pub workspace: PathBuf,
+}
+
+impl RegisterLine {
+    fn of(started: &RunStarted, reader: &Reader) -> Self {
+        Self {
+            run: started.run,
+            begun_by: BegunBy::of(started, reader),
+            forked_from: started.forked_from.as_ref().map(|from| from.run),
+            workspace: started.workspace.clone(),
+        }
+    }
+
+    fn read(store: &Store, run: RunId) -> Self {
+        let read = || {
+            let reader = store.reader(&log_name(run)).ok()?;
+            match parse(&reader.entry(1).ok()??) {
+                Ok(Entry::RunStarted(started)) => Some(Self::of(&started, &reader)),
+                Ok(_) | Err(_) => None,
+            }
+        };
+        let unknown = || Self {
+            run,
+            begun_by: BegunBy::Unknown,
+            forked_from: None,
+            workspace: PathBuf::new(),
+        };
+        let mut line = read().unwrap_or_else(unknown);
+        // A record may name another run as itself.
+        line.run = run;
+        if is_record(store, run) {
+            line.begun_by = BegunBy::Unknown;
+        }
+        line
+    }
+
+    fn text(&self) -> String {
+        let from = self.forked_from.map_or("-".into(), |from| from.to_string());
+        let folder = serde_json::to_string(&self.workspace).unwrap_or_default();
+        let by = self.begun_by.word();
+        format!("{BEGAN} {} {from} {folder} {by}\n", self.run)
+    }
+
+    /// Reads what follows the word and the run.
+    fn parse(run: RunId, rest: &str) -> Option<Self> {
+        let (rest, by) = rest.rsplit_once(' ')?;
+        let (from, folder) = rest.split_once(' ')?;
+        Some(Self {
+            run,
+            begun_by: BegunBy::parse(by)?,
+            forked_from: from.parse().ok(),
+            workspace: serde_json::from_str(folder).ok()?,
+        })
+    }
+
+    /// Whether a person began it in this home: no agent, no run, and it is no record.
+    pub fn is_own(&self, store: &Store) -> bool {
+        self.begun_by == BegunBy::Person && !is_record(store, self.run)
+    }
+}
+
+/// The register of a store, as it was read.
+#[derive(Debug, Default)]
+pub struct Register {
+    text: String,
+}
+
+impl Register {
+    /// Reads it, and adds what is missing in it.
+    ///
+    /// # Errors
+    /// The folder of the runs cannot be listed.
+    pub fn read(store: &Store) -> Result<Self, Error> {
+        // Before the file: what is made in between is missing in neither.
+        let changed = modified(&store.root().join(RUNS));
+        let path = path(store);
+        let written = modified(&path);
+        let bytes = fs::read(&path).unwrap_or_default();
+        let text = String::from_utf8(bytes)
+            .unwrap_or_else(|error| String::from_utf8_lossy(error.as_bytes()).into_owned());
+        let mut register = Self { text };
+        if changed.is_none() || changed > written {
+            register.complete(store, changed)?;
+        }
+        Ok(register)
+    }
+
+    /// Adds the runs of the folder that have no line, and marks those that are gone.
+    fn complete(&mut self, store: &Store, changed: Option<SystemTime>) -> Result<(), Error> {
+        let mut gone: HashSet<RunId> = self.lines_back().map(|(run, _)| run).collect();
+        let new = store.names_where(RUNS, |id| {
+            id.parse().is_ok_and(|run: RunId| !gone.remove(&run))
+        })?;
+        let mut text = String::new();
+        for name in new {
+            let Ok(run) = name.id().parse() else { continue };
+            text.push_str(&RegisterLine::read(store, run).text());
+            if store.is_sealed(&name) {
+                text.push_str(&format!("{OVER} {run}\n"));
+            }
+        }
+        for run in gone {
+            text.push_str(&format!("{REMOVED} {run}\n"));
+        }
+        if let Some(changed) = changed {
+            // Where nothing can be written it is compared again by the next reader.
+            let _ = append(store, &text).and_then(|file| {
+                file.sync_data()?;
+                if file.metadata()?.modified()? < changed {
+                    file.set_modified(changed)?;
+                }
+                Ok(())
+            });
+        }
+        self.text.push('\n');
+        self.text.push_str(&text);
+        Ok(())
+    }
+
+    /// Returns the lines about runs that began and are still there, the newest first, each with what
+    /// follows the run in it.
+    fn lines_back(&self) -> impl Iterator<Item = (RunId, &str)> {
+        let mut seen = HashSet::new();
+        self.text.lines().rev().filter_map(move |line| {
+            let (word, rest) = line.split_once(' ')?;
+            let is_there = match word {
+                // A crash may have cut it off.
+                BEGAN => BegunBy::parse(rest.rsplit(' ').next()?).map(|_| true)?,
+                REMOVED => false,
+                _ => return None,
+            };
+            let (run, rest) = rest.split_at_checked(RUN_CHARACTERS)?;
+            let run = run.parse().ok()?;
+            (seen.insert(run) && is_there).then_some((run, rest.trim_start()))
+        })
+    }
+
+    /// Returns all runs that are there, those that began last first, children in between.
+    pub fn newest_first(&self) -> impl Iterator<Item = RunId> {
+        self.lines_back().map(|(run, _)| run)
+    }
+
+    /// Returns the runs that no other run began, those that began last first.
+    pub fn roots(&self) -> impl Iterator<Item = RegisterLine> {
+        let roots = self.lines_back().filter(|(run, _)| run.is_root());
+        roots.filter_map(|(run, rest)| RegisterLine::parse(run, rest))
+    }
+
+    /// Returns the folders in which the newest runs of this home have worked, for at most `of_runs`
+    /// runs; those of runs that were removed, too.
+    pub fn workspaces(&self, of_runs: usize) -> Vec<PathBuf> {
+        let lines = self.text.lines().rev().filter_map(|line| {
+            let (run, rest) = line.strip_prefix(BEGAN)?.trim_start().split_once(' ')?;
+            RegisterLine::parse(run.parse().ok()?, rest)
+        });
+        let own = lines.filter(|line| line.run.is_root() && line.begun_by != BegunBy::Unknown);
+        let mut folders: Vec<PathBuf> = Vec::new();
+        for line in own.take(of_runs) {
+            if !folders.contains(&line.workspace) {
+                folders.push(line.workspace);
+            }
+        }
+        folders
+    }
+
+    /// Forgets the register of a store: it is made anew by the next reader.
+    ///
+    /// # Errors
+    /// The file cannot be removed.
+    pub fn forget(store: &Store) -> io::Result<()> {
+        match fs::remove_file(path(store)) {
+            Err(error) if error.kind() != io::ErrorKind::NotFound => Err(error),
+            Ok(()) | Err(_) => Ok(()),
+        }
+    }
+
+    /// Returns the runs that are not over, in the order in which they began, children in between.
+    pub fn unfinished(&self, store: &Store) -> Vec<RunId> {
+        let over = self.text.lines().filter_map(|line| {
+            let run = line.strip_prefix(OVER)?;
+            run.trim_start().parse().ok()
+        });
+        let over: HashSet<RunId> = over.collect();
+        let is_over = |run: RunId| over.contains(&run) || store.is_sealed(&log_name(run));
+        let unfinished = self.newest_first().filter(|run| !is_over(*run));
+        let mut unfinished: Vec<RunId> = unfinished.collect();
+        unfinished.reverse();
+        unfinished
+    }
+}
+
+/// Number of characters of a run's id.
+const RUN_CHARACTERS: usize = 36;
+
+/// Notes that a run began. It is there without the note, too.
+pub(crate) fn began(store: &Store, started: &RunStarted, reader: &Reader) {
+    let line = RegisterLine::of(started, reader).text();
+    // After a power cut the folder may have what the file lost.
+    let _ = append(store, &line).and_then(|file| file.sync_data());
+}
+
+/// Notes that a run is over. Without the note its journal is asked.
+pub(crate) fn over(store: &Store, run: RunId) {
+    let _ = append(store, &format!("{OVER} {run}\n"));
+}
+
+fn path(store: &Store) -> PathBuf {
+    store.root().join(FILE)
+}
+
+fn modified(path: &Path) -> Option<SystemTime> {
+    fs::metadata(path).and_then(|file| file.modified()).ok()
+}
+
+/// Adds whole lines.
+fn append(store: &Store, lines: &str) -> io::Result<File> {
+    let mut options = OpenOptions::new();
+    options.append(true).create(true).mode(0o600);
+    let mut file = options.open(path(store))?;
+    // A line before it may have been cut off by a crash.
+    file.write_all(format!("\n{lines}").as_bytes())?;
+    Ok(file)
+}
