@@ -13,6 +13,7 @@ use crate::{
     contents,
     log::{Log, parse},
     position::{Position, memory_at},
+    register,
     runs::{log_name, own_reader},
 };
 
@@ -124,7 +125,7 @@ impl Kernel {
             position.cycle = ended.cycle + 1;
             position.last = Some(ended);
         }
-        let writer = log.publish(self.store(), &first)?;
+        let writer = register::publish(self.store(), log, &position.started, &first)?;
         let ready = Ready::new(self.clone(), writer, position, None, false)?;
         Ok(Forked { ready, files })
     }

@@ -6,13 +6,11 @@ use std::{
 };
 
 use gyrus_contract::{BlobId, Item, Part, ToolSpec};
-use gyrus_journal::{NewEntry, NewLog, Payload, Reader, Store, Writer};
+use gyrus_journal::{NewEntry, NewLog, Payload, Reader, Writer};
 use serde::{Serialize, de::DeserializeOwned};
 use serde_json::Value;
 
-use crate::{
-    Entry, INLINE_LIMIT, Inline, RunStarted, Stop, ToolResulted, UnreadableEntry, register,
-};
+use crate::{Entry, INLINE_LIMIT, Inline, RunStarted, Stop, ToolResulted, UnreadableEntry};
 
 /// The journal behind a run: prepared, written live, or only read while replaying.
 pub(crate) struct Log {
@@ -60,15 +58,11 @@ impl Log {
 
     /// Creates the journal of a new run, with its first entries, which are on disk when this
     /// returns.
-    pub(crate) fn publish(self, store: &Store, first: &[Entry]) -> Result<Writer, Stop> {
-        let Target::New(prepared) = self.target else {
-            return Err(Stop::EndOfRecord);
-        };
-        let writer = prepared.publish(&batch(first)?)?;
-        if let Some(Entry::RunStarted(started)) = first.first() {
-            register::began(store, started, &writer.reader()?);
+    pub(crate) fn publish(self, first: &[Entry]) -> Result<Writer, Stop> {
+        match self.target {
+            Target::New(prepared) => Ok(prepared.publish(&batch(first)?)?),
+            Target::Live(_) | Target::Recorded => Err(Stop::EndOfRecord),
         }
-        Ok(writer)
     }
 
     pub(crate) fn reader(&self) -> &Reader {

@@ -16,11 +16,11 @@ use std::{
 };
 
 use gyrus_contract::{Origin, RunId};
-use gyrus_journal::{Error, Reader, Store};
+use gyrus_journal::{Error, Reader, Store, Writer};
 
 use crate::{
     Entry, RUNS, RunStarted, Stop, contents,
-    log::parse,
+    log::{Log, parse},
     runs::{is_record, log_name},
 };
 
@@ -281,11 +281,19 @@ impl Register {
 /// Number of characters of a run's id.
 const RUN_CHARACTERS: usize = 36;
 
-/// Notes that a run began. It is there without the note, too.
-pub(crate) fn began(store: &Store, started: &RunStarted, reader: &Reader) {
-    let line = RegisterLine::of(started, reader).text();
+/// Creates the journal of a run with its first entries, of which `started` is the first, and notes that
+/// it began. It is there without the note, too.
+pub(crate) fn publish(
+    store: &Store,
+    log: Log,
+    started: &RunStarted,
+    first: &[Entry],
+) -> Result<Writer, Stop> {
+    let writer = log.publish(first)?;
+    let line = RegisterLine::of(started, &writer.reader()?).text();
     // After a power cut the folder may have what the file lost.
     let _ = append(store, &line).and_then(|file| file.sync_data());
+    Ok(writer)
 }
 
 /// Notes that a run is over. Without the note its journal is asked.

@@ -131,7 +131,7 @@ mod tests {
         let old: RunId = "01980000-0000-7000-8000-00000000aaaa".parse().unwrap();
         let new: RunId = "01990000-0000-7000-8000-00000000bbbb".parse().unwrap();
         let child = RunId::child(old, &EffectId::cycle(1).then(1));
-        let mut runs = vec![old, new, child];
+        let mut runs = [old, new, child];
         runs.sort();
         assert!(!child.is_root());
         for (given, expected) in [

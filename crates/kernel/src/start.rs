@@ -11,6 +11,7 @@ use crate::{
     log::Log,
     position::Position,
     redact::Redactor,
+    register,
     runs::{self, log_name, summary},
 };
 
@@ -88,7 +89,7 @@ impl Kernel {
             snapshot: None,
             cognitive_loop: new.cognitive_loop,
         };
-        let writer = log.publish(self.store(), &[started.clone().into()])?;
+        let writer = register::publish(self.store(), log, &started, &[started.clone().into()])?;
         Ready::new(self.clone(), writer, Position::fresh(started), None, false)
     }
 

@@ -116,10 +116,10 @@ impl List {
 
     /// Says that there are more than the person asked to see, where they did not say how many.
     fn tell_more(&self, shown: usize) -> Result<(), Failure> {
-        Ok(match self.limit {
-            Some(_) => (),
-            None => put(&format!("{shown} of them; more: gyrus runs --limit N\n"))?,
-        })
+        if self.limit.is_none() {
+            put(&format!("{shown} of them; more: gyrus runs --limit N\n"))?;
+        }
+        Ok(())
     }
 
     /// Returns the folder whose runs are listed; `None` for all. Runs of a fleet work in folders of
