@@ -37,6 +37,9 @@
 
 pub mod runtime;
 
+/// The version of this build, with the commit of a released one: `0.1.0+20261129084500.1a2b3c4d`.
+pub const BUILD: &str = env!("GYRUS_BUILD");
+
 #[doc(no_inline)]
 pub use gyrus_contract as contract;
 pub use gyrus_journal as journal;

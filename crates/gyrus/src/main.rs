@@ -75,7 +75,7 @@ use crate::{
 #[derive(Parser)]
 #[command(
     name = "gyrus",
-    version,
+    version = gyrus::BUILD,
     override_help = commands::OVERVIEW,
     disable_help_subcommand = true,
     args_conflicts_with_subcommands = true

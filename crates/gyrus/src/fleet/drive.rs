@@ -92,7 +92,7 @@ async fn take(
         claimed: Claimed {
             worker: order.worker.clone(),
             lease_ms: order.lease_ms,
-            build: env!("CARGO_PKG_VERSION").to_owned(),
+            build: gyrus::BUILD.to_owned(),
         },
         wait: Wait::Succeed { seen: None },
     };

@@ -82,7 +82,7 @@ impl Joined {
         let client = QueueWorker {
             name: format!("client-{}", gyrus_contract::time_ordered_uuid()),
             machine: labels::machine(),
-            build: env!("CARGO_PKG_VERSION").to_owned(),
+            build: gyrus::BUILD.to_owned(),
             has: Arc::new(|_| false),
         };
         Gateway::share(store, self.queue.clone(), client)

@@ -61,7 +61,7 @@ pub(crate) async fn work(gyrus: &Gyrus, settings: WorkerSettings) -> Result<Code
     let worker = QueueWorker {
         name: settings.name.clone(),
         machine: labels::machine(),
-        build: env!("CARGO_PKG_VERSION").to_owned(),
+        build: gyrus::BUILD.to_owned(),
         has: labels::of_this_machine(&home, settings.labels.clone()),
     };
     let gateway = Gateway::share(&store, joined.queue.clone(), worker.clone());
@@ -116,7 +116,7 @@ fn see_to_others(joined: &Joined, gateway: &Gateway, lease_ms: u64, name: &str) 
         claimed: Claimed {
             worker: name.to_owned(),
             lease_ms,
-            build: env!("CARGO_PKG_VERSION").to_owned(),
+            build: gyrus::BUILD.to_owned(),
         },
     };
     tasks.spawn(async move { succession.watch().await });
@@ -151,7 +151,7 @@ fn answer(
         labels: labels::shown(&worker.has, &settings.labels),
         at_once: settings.at_once.get(),
         lease_ms: u64::try_from(settings.lease.as_millis()).unwrap_or(u64::MAX),
-        build: env!("CARGO_PKG_VERSION").to_owned(),
+        build: gyrus::BUILD.to_owned(),
         since_ms: now_ms(),
         lacks: BTreeSet::new(),
     };

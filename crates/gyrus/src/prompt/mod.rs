@@ -150,9 +150,9 @@ pub(crate) fn open(
 
 impl Prompt<'_> {
     fn greeting(&self) -> String {
-        let version = env!("CARGO_PKG_VERSION");
         format!(
-            "gyrus {version} · works in {}\nType a goal. /help says what else; Ctrl-D leaves.\n",
+            "gyrus {} · works in {}\nType a goal. /help says what else; Ctrl-D leaves.\n",
+            gyrus::BUILD,
             self.workspace.display()
         )
     }

@@ -62,7 +62,7 @@ pub fn organs(home: &Home, parts: Parts<'_>) -> Result<Organs, RuntimeError> {
     organs.assessor = parts.assessor;
     organs.screen = parts.screen.map(RunScreen::shown);
     organs.pins = Pins::from([
-        ("gyrus".to_owned(), env!("CARGO_PKG_VERSION").to_owned()),
+        ("gyrus".to_owned(), crate::BUILD.to_owned()),
         ("prompts".to_owned(), gyrus_loops::prompts().to_string()),
     ]);
     organs.latch = Some(home.latch());

@@ -115,6 +115,11 @@ fn a_run_in_a_folder_goes_on_on_its_machine_and_by_no_older_program() {
         };
         assert_eq!(other("0.9.0").lacks(&needs), ["gyrus:0.9.1"]);
         assert!(other("0.10.0").lacks(&needs).is_empty());
+        assert!(
+            other("0.9.1+20261129084500.1a2b3c4d")
+                .lacks(&needs)
+                .is_empty()
+        );
     }
 }
 
