@@ -17,7 +17,7 @@ use tokio::{
 };
 
 use crate::{
-    Gyrus, answer_file,
+    Gyrus, aftermath, answer_file,
     config::Config,
     env,
     exit::{Code, say},
@@ -419,6 +419,7 @@ pub(crate) fn ended(
     match &finished.ending {
         Ending::Reached { claim, strength } if !json => {
             let _ = put(&reached(claim, *strength, &finished.spent, painter));
+            let _ = put(&aftermath::lines(store, finished.run, painter));
             if !stands_above(&finished, words) {
                 answer(&claim.answer, finished.for_terminal.as_deref())?;
             }
@@ -436,7 +437,9 @@ pub(crate) fn ended(
                 } else {
                     &said.next
                 };
-                let _ = put(&format!("{}\n  {next}\n", painter.paint(Tone::Bad, &what)));
+                let left = aftermath::lines(store, finished.run, painter);
+                let what = painter.paint(Tone::Bad, &what);
+                let _ = put(&format!("{what}\n{left}  {next}\n"));
             }
         }
     }

@@ -21,7 +21,7 @@ use gyrus_runtime::ledger::LedgerError;
 use gyrus_surfaces::{SurfaceError, next_step};
 use gyrus_text::visible;
 
-use crate::exit::Code;
+use crate::{exit::Code, system_cause};
 
 /// A command that could not do what it was asked for.
 #[derive(Debug)]
@@ -68,11 +68,15 @@ impl Failure {
     }
 
     /// With the reason, and the reasons behind it.
-    pub(crate) fn because(mut self, cause: &dyn Error) -> Self {
-        let mut next = Some(cause);
-        while let Some(cause) = next {
-            self.causes.push(cause.to_string());
-            next = cause.source();
+    pub(crate) fn because(mut self, cause: &(dyn Error + 'static)) -> Self {
+        for cause in std::iter::successors(Some(cause), |&cause| cause.source()) {
+            let Some((words, next)) = system_cause::of(cause) else {
+                self.causes.push(cause.to_string());
+                continue;
+            };
+            self.causes.push(words.to_owned());
+            self.hint = self.hint.or(next.map(str::to_owned));
+            break;
         }
         self
     }
@@ -165,13 +169,14 @@ fn of_journal(error: &gyrus_journal::Error) -> Failure {
         .hint(
             "its workers go on with it: gyrus worker --fleet ADDRESS; what is here may be behind",
         ),
-        E::Failed { source, .. } if is_full(source) => {
-            Failure::failed(error).hint("make room on the disk, then resume the run")
+        _ => {
+            let mut chain = std::iter::successors(Some(error as &(dyn Error + 'static)), |&it| it.source());
+            let failure = Failure::failed(error);
+            match chain.find_map(system_cause::of) {
+                Some((_, Some(next))) => failure.hint(next),
+                Some((_, None)) | None => failure,
+            }
         }
-        E::Io { source, .. } if is_full(source) => {
-            Failure::failed(error).hint("make room on the disk, then try again")
-        }
-        _ => Failure::failed(error),
     }
 }
 
@@ -190,13 +195,6 @@ fn short(name: &LogName) -> String {
     let id = name.id();
     id.parse::<RunId>()
         .map_or_else(|_| id.to_owned(), RunId::short)
-}
-
-fn is_full(error: &std::io::Error) -> bool {
-    matches!(
-        error.kind(),
-        std::io::ErrorKind::StorageFull | std::io::ErrorKind::QuotaExceeded
-    )
 }
 
 impl From<KernelError> for Failure {

@@ -6,6 +6,7 @@
 //! `env`, `config`, `flags` and `state_folder` are where settings come from, the later winning; `exit` and
 //! `failure` are how it ends.
 
+mod aftermath;
 mod agent_files;
 mod commands;
 mod drive;
@@ -32,6 +33,7 @@ mod new_run;
 mod which_loop;
 mod workdir;
 mod past_runs;
+mod system_cause;
 mod private_file;
 mod procedures;
 mod answer_schema;

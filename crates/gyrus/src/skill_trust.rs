@@ -246,7 +246,7 @@ fn keep_copy(home: &Home, files: &SkillFiles) -> Result<PathBuf, Failure> {
     if folder.exists() {
         return real(&folder);
     }
-    let failed = |error: &dyn std::error::Error| {
+    let failed = |error: &(dyn std::error::Error + 'static)| {
         Failure::failed(format!("{} cannot be written", copies.display())).because(error)
     };
     fs::create_dir_all(&copies).map_err(|error| failed(&error))?;

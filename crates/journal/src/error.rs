@@ -77,8 +77,7 @@ pub enum Error {
     },
     /// A live process holds the log.
     #[error(
-        "{name} is held by process {} on {} since {} ms after 1970", holder.process.pid,
-        holder.host, holder.since_ms
+        "{name} is held by process {} on {}", holder.process.pid, holder.host
     )]
     Held {
         /// The log.

@@ -394,8 +394,9 @@ async fn resume(gateway: &Gateway, gyrus: &Gyrus, run: RunId) -> Result<(), Fail
 
 impl From<QueueError> for Failure {
     fn from(error: QueueError) -> Self {
-        let unusable =
-            |error: &dyn Error| Self::failed("the queue of commands cannot be used").because(error);
+        let unusable = |error: &(dyn Error + 'static)| {
+            Self::failed("the queue of commands cannot be used").because(error)
+        };
         match error {
             // The queue is written by one process.
             QueueError::Ledger(LedgerError::Journal(held @ JournalError::Held { .. })) => unusable(&held)

@@ -182,3 +182,32 @@ fn a_named_pipe_is_refused_wherever_a_file_is_named() {
         .exits(2)
         .says("not a regular file");
 }
+
+/// What the system refuses is told in its own words, with what to do, whatever command met it.
+#[test]
+fn causes_of_the_system_are_told_in_words() {
+    let world = World::new(THREE_STEPS);
+    world.gyrus(&["run", "go"]);
+    world.gyrus(&["record", "-o", "out.toml"]).exits(0);
+    let told = |arguments: &[&str], words: &str| {
+        let said = world.gyrus(arguments).says(words);
+        assert!(!said.err.contains("os error"), "{said:?}");
+    };
+    told(
+        &["record", "-o", "out.toml"],
+        "name another one, or remove it first",
+    );
+    told(&["record", "-o", "no/out.toml"], "it does not exist");
+    told(
+        &["show", "--html", "-o", "no/page.html"],
+        "it does not exist",
+    );
+    told(
+        &["run", "go", "--file", "out.toml/x"],
+        "a part of the path is no folder",
+    );
+    told(
+        &["run", "go", "--file", &"x".repeat(300)],
+        "the name is too long",
+    );
+}

@@ -86,7 +86,7 @@ pub(in crate::commands) fn keep(
     )?;
     let scope = plugins::scope(home, name);
     grants::give(&store, &scope, std::slice::from_ref(&pin), &person)?;
-    let failed = |error: &dyn std::error::Error| {
+    let failed = |error: &(dyn std::error::Error + 'static)| {
         Failure::failed(format!("`{name}` cannot be written")).because(error)
     };
     let replaced = installed.put(&plugin.skills, |made| {
@@ -131,7 +131,7 @@ pub(super) fn remove(gyrus: &Gyrus, name: &str, yes: bool) -> Result<Code, Failu
 fn read(package: &str) -> Result<Plugin, Failure> {
     let path = Path::new(package);
     let of = |path: &Path| {
-        let unusable = |error: &dyn std::error::Error| {
+        let unusable = |error: &(dyn std::error::Error + 'static)| {
             Failure::usage(format!("{package} cannot be installed: {error}"))
         };
         let files = read_package(path).map_err(|error| unusable(&error))?;

@@ -313,7 +313,7 @@ impl Installed {
         skills: &[PackagedSkill],
         fill: impl FnOnce(&Path) -> Result<(), Failure>,
     ) -> Result<bool, Failure> {
-        let failed = |error: &dyn std::error::Error| {
+        let failed = |error: &(dyn std::error::Error + 'static)| {
             Failure::failed(format!("{} cannot be written", self.folder.display())).because(error)
         };
         let parent = self.folder.parent().unwrap_or(Path::new("/"));

@@ -1,0 +1,76 @@
+//! The table of what a system refuses: each of its errors in words, and what a person can do. Every
+//! error that a command ends with asks it, so one cause is told in one way wherever it is met.
+
+use std::{error::Error, io};
+
+use rustix::io::Errno;
+
+/// The errors, in words, each with what to do, where there is anything.
+const CAUSES: [(Errno, &str, &str); 15] = [
+    (
+        Errno::NOSPC,
+        "the disk is full",
+        "make room on the disk, then try again",
+    ),
+    (
+        Errno::DQUOT,
+        "your quota on this disk is used up",
+        "make room on the disk, then try again",
+    ),
+    (
+        Errno::FBIG,
+        "the file would be larger than is allowed",
+        "raise the limit: ulimit -f",
+    ),
+    (
+        Errno::ROFS,
+        "the disk is mounted read-only",
+        "name a place on another disk",
+    ),
+    (Errno::ACCESS, "you may not", "look whose it is: ls -ld"),
+    (
+        Errno::PERM,
+        "you may not",
+        "look whose it is and how it is mounted: ls -ld, findmnt",
+    ),
+    (
+        Errno::EXIST,
+        "there is something of this name already",
+        "name another one, or remove it first",
+    ),
+    (
+        Errno::MFILE,
+        "this process has too many files open",
+        "raise the limit: ulimit -n",
+    ),
+    (
+        Errno::NFILE,
+        "this machine has too many files open",
+        "end what holds them, then try again",
+    ),
+    (
+        Errno::NOMEM,
+        "there is not enough memory",
+        "end what uses it, then try again",
+    ),
+    (Errno::NOENT, "it does not exist", ""),
+    (Errno::NOTDIR, "a part of the path is no folder", ""),
+    (Errno::ISDIR, "it is a folder", ""),
+    (Errno::NAMETOOLONG, "the name is too long", ""),
+    (Errno::LOOP, "its links lead in a circle", ""),
+];
+
+/// Returns an error of the system in words, with what to do; `None` for one that is none of the table.
+pub(crate) fn of(error: &(dyn Error + 'static)) -> Option<(&'static str, Option<&'static str>)> {
+    let error = match error.downcast_ref::<Errno>() {
+        Some(errno) => &io::Error::from(*errno),
+        None => error.downcast_ref::<io::Error>()?,
+    };
+    let is = |errno: Errno| match error.raw_os_error() {
+        Some(code) => code == errno.raw_os_error(),
+        // What a library says more of hides the number.
+        None => error.kind() == io::Error::from(errno).kind(),
+    };
+    let known = CAUSES.iter().find(|(errno, ..)| is(*errno));
+    known.map(|(_, words, next)| (*words, Some(*next).filter(|next| !next.is_empty())))
+}
