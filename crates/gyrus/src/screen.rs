@@ -6,7 +6,7 @@ use gyrus::runtime::{Confinement, Home, RunScreen};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-use crate::{browser::BrowserOptions, failure::Failure};
+use crate::{browser::BrowserOptions, failure::Failure, mcp::Around};
 
 /// Options of a run's screen; stored in the run's first entry.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -40,6 +40,19 @@ impl ScreenOptions {
     /// Returns the options that a run was started with; `None` for one without a screen.
     pub(crate) fn of(screen: Option<&Value>) -> Option<Self> {
         serde_json::from_value(screen?.clone()).ok()
+    }
+
+    /// Returns the screen with which a run was started; it is started when it is needed.
+    ///
+    /// # Errors
+    /// This program was built without desktops.
+    pub(crate) fn open(
+        screen: Option<&Value>,
+        around: &Around<'_>,
+    ) -> Result<Option<RunScreen>, Failure> {
+        let screen = Self::of(screen)
+            .map(|options| options.screen(around.home, around.workspace, around.confinement));
+        screen.transpose()
     }
 
     /// Warns again of what the person confirmed when the run was started.

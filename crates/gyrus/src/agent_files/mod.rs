@@ -208,14 +208,14 @@ fn check_run(
                 .collect(),
             ..whole.clone()
         };
-        if let Err(failure) = words::command(&alone, &[]) {
+        if let Err(failure) = words::command(&alone) {
             mistakes.push(Mistake::of(*line, failure));
         }
     }
     if mistakes.len() > before {
         return;
     }
-    let checked = words::command(&whole, &[]).and_then(|command| command.check(gyrus));
+    let checked = words::command(&whole).and_then(|command| command.check(gyrus));
     if let Err(failure) = checked {
         let line = lines.options.values().next().copied();
         mistakes.push(Mistake::of(line.unwrap_or(1), failure));

@@ -140,10 +140,10 @@ pub(super) fn checked(gyrus: &Gyrus, request: RunRequest) -> Result<RunRequest, 
         return Err(failure.hint("begin with /"));
     }
     if gyrus.is_of_a_fleet() {
-        words::command(&words::checkable(request.clone()), &[])?.check(gyrus)?;
+        words::command(&words::checkable(request.clone()))?.check(gyrus)?;
         return Ok(request);
     }
-    let command = words::command(&request, &[])?;
+    let command = words::command(&request)?;
     command.check(gyrus)?;
     let workdir = runtime::workspace(&gyrus.home()?, &request.workdir)?;
     Ok(RunRequest { workdir, ..request })
@@ -175,7 +175,7 @@ pub(super) fn begin_command(
 }
 
 /// Returns what a command of the command line prints.
-pub(super) async fn printed(processes: &Processes, arguments: &[String]) -> Result<String, String> {
+pub(crate) async fn printed(processes: &Processes, arguments: &[String]) -> Result<String, String> {
     let in_words = |error: ApiError| error.message().to_owned();
     let mut pieces = begin_command(processes, arguments, Vec::new()).map_err(in_words)?;
     let (mut printed, mut said) = (String::new(), String::new());

@@ -121,7 +121,7 @@ fn settings(
         options: section.options.clone(),
         ..RunRequest::new(no_goal, workdir.clone())
     };
-    words::command(&request, &[]).map_err(|failure| match failure.hint {
+    words::command(&request).map_err(|failure| match failure.hint {
         Some(hint) => format!("`options`: {}; {hint}", failure.message),
         None => format!("`options`: {}", failure.message),
     })?;

@@ -40,7 +40,6 @@ use gyrus_surfaces::{console::put, output, terminal};
 use serde_json::json;
 use tokio::sync::watch;
 
-pub(crate) use self::connect::elsewhere;
 use self::{
     around::Around,
     client::Server,
@@ -48,8 +47,8 @@ use self::{
     parking::{Signals, park},
     place::Place,
     service::PORT,
-    workers::Processes,
 };
+pub(crate) use self::{around::printed, connect::elsewhere, workers::Processes};
 use crate::{Gyrus, drive, exit::Code, failure::Failure, inside_run};
 
 /// Number of runs at once if nothing else is said.
