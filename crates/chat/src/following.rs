@@ -3,13 +3,14 @@
 use std::{sync::Arc, time::Duration};
 
 use gyrus_contract::RunId;
-use gyrus_journal::{Follower, Reader, os::watch};
+use gyrus_journal::{Reader, os::watch};
 use gyrus_kernel::{
     Entry, RUNS,
     approvals::{self, OpenQuestion, VoidAnswer},
     log_name,
 };
 use gyrus_runtime::{ledger::LedgerError, queue::Stage};
+use gyrus_surfaces::tree_follower::TreeFollower;
 use gyrus_text::clip;
 
 use crate::{
@@ -21,7 +22,7 @@ use crate::{
     split::split,
 };
 
-/// Interval at which questions are looked for that other runs below this one ask.
+/// Interval at which answers are looked for that were given elsewhere.
 const LOOK_EVERY: Duration = Duration::from_secs(2);
 
 /// Number of messages that a card may fill; a longer one is also sent as a file.
@@ -51,17 +52,10 @@ pub(crate) async fn follow(
             summary: Some(summary),
         });
     }
-    let opened = store.reader(&log_name(task.run)).and_then(|reader| {
-        let follower = reader.follow(1)?;
-        Ok((reader, follower))
-    });
-    let mut summary = None;
-    match opened {
-        Ok((reader, follower)) => {
-            summary = to_end(shared, task, &reader, follower, &mut progress).await?;
-        }
-        Err(error) => summary = Some(gyrus_net::causes(&error)).or(summary),
-    }
+    let summary = match store.reader(&log_name(task.run)) {
+        Ok(reader) => to_end(shared, task, &reader, &mut progress).await?,
+        Err(error) => Some(gyrus_net::causes(&error)),
+    };
     // Whatever is still asked is not any more.
     settle_void(shared, task.run).await?;
     Ok(FollowedToEnd {
@@ -74,33 +68,32 @@ async fn to_end(
     shared: &Arc<Shared>,
     task: &ChatTask,
     reader: &Reader,
-    mut follower: Follower,
     progress: &mut Progress,
 ) -> Result<Option<String>, LedgerError> {
     let run = task.run;
     let mut commands = shared.gateway.changes();
+    let mut entries = TreeFollower::new(shared.gateway.store());
+    entries.follow(run, 1);
     let mut looks = tokio::time::interval(LOOK_EVERY);
-    let mut children = 0_i64;
     looks.set_missed_tick_behavior(tokio::time::MissedTickBehavior::Delay);
     loop {
         tokio::select! {
             biased;
-            entry = follower.next() => {
-                let entry = match entry {
-                    Ok(entry) => entry,
+            followed = entries.next() => {
+                let followed = match followed {
+                    Ok(followed) => followed,
                     Err(error) => return Ok(Some(gyrus_net::causes(&error))),
                 };
-                progress.take(&entry, reader);
-                let entry = gyrus_kernel::parse(&entry);
-                if matches!(entry, Ok(Entry::RunEnded(_))) {
+                let entry = gyrus_kernel::parse(&followed.entry).ok();
+                if followed.run != run {
+                    after(shared, task, entry).await?;
+                    continue;
+                }
+                progress.take(&followed.entry, reader);
+                if matches!(entry, Some(Entry::RunEnded(_))) {
                     return Ok(None);
                 }
-                children += match entry {
-                    Ok(Entry::ChildStarted(_)) => 1,
-                    Ok(Entry::ChildEnded(_)) => -1,
-                    Ok(_) | Err(_) => 0,
-                };
-                let state = after(shared, task, entry.ok()).await?;
+                let state = after(shared, task, entry).await?;
                 lock(&shared.board).show(run, progress.text(run, &task.gist, state));
                 shared.changes.send_modify(|changes| *changes += 1);
             }
@@ -117,14 +110,11 @@ async fn to_end(
                 }
             }
             _ = looks.tick() => {
-                // Children ask in journals of their own, answers from elsewhere are in an inbox.
+                // Answers from elsewhere are in an inbox.
                 let is_asked = shared.with(|record| {
                     let mut open = record.open_cards();
                     open.any(|card| card.task == run)
                 });
-                if children > 0 {
-                    look(shared, task).await?;
-                }
                 if is_asked {
                     settle_void(shared, run).await?;
                 }
