@@ -3,13 +3,13 @@
 use std::{sync::Arc, time::Duration};
 
 use gyrus_contract::RunId;
-use gyrus_journal::{Reader, os::watch};
+use gyrus_journal::Reader;
 use gyrus_kernel::{
-    Entry, RUNS,
+    Entry,
     approvals::{self, OpenQuestion, VoidAnswer},
     log_name,
 };
-use gyrus_runtime::{ledger::LedgerError, queue::Stage};
+use gyrus_runtime::ledger::LedgerError;
 use gyrus_surfaces::tree_follower::TreeFollower;
 use gyrus_text::clip;
 
@@ -45,14 +45,25 @@ pub(crate) async fn follow(
     task: &ChatTask,
 ) -> Result<FollowedToEnd, LedgerError> {
     let mut progress = Progress::new();
-    let store = shared.gateway.store().clone();
-    if let Some(summary) = begun(shared, task.run).await {
+    let (store, name) = (shared.gateway.store(), log_name(task.run));
+    let over = async {
+        match shared.gateway.ended(task.run).await {
+            None => std::future::pending().await,
+            ended => ended,
+        }
+    };
+    let ended = tokio::select! {
+        biased;
+        created = store.created(&name) => created.err().map(|error| gyrus_net::causes(&error)),
+        ended = over => ended.filter(|_| !store.exists(&name)),
+    };
+    if ended.is_some() {
         return Ok(FollowedToEnd {
             files: Vec::new(),
-            summary: Some(summary),
+            summary: ended,
         });
     }
-    let summary = match store.reader(&log_name(task.run)) {
+    let summary = match store.reader(&name) {
         Ok(reader) => to_end(shared, task, &reader, &mut progress).await?,
         Err(error) => Some(gyrus_net::causes(&error)),
     };
@@ -101,7 +112,7 @@ async fn to_end(
                 if changed.is_err() {
                     std::future::pending::<()>().await;
                 }
-                if let Some(summary) = over(shared, run) {
+                if let Some(summary) = shared.gateway.end_of(run) {
                     // The end of the journal may not have been read yet.
                     let last = reader.entries_back().and_then(|mut back| back.next().transpose());
                     if last.ok().flatten().is_none_or(|entry| entry.kind != "run.ended") {
@@ -145,57 +156,6 @@ async fn after(
         // Most entries neither ask nor answer.
         Some(_) | None => Ok("is at work"),
     }
-}
-
-/// Waits until the journal of a run is there; returns how its command ended if that came first.
-async fn begun(shared: &Shared, run: RunId) -> Option<String> {
-    let store = shared.gateway.store();
-    let mut commands = shared.gateway.changes();
-    loop {
-        if store.exists(&log_name(run)) {
-            return None;
-        }
-        // Before the look, so that what comes after it is not missed.
-        commands.borrow_and_update();
-        let folder = store.root().join(RUNS);
-        let runs = watch::watch(&folder).or_else(|_| watch::watch(store.root()));
-        if store.exists(&log_name(run)) {
-            return None;
-        }
-        if let Some(summary) = over(shared, run) {
-            return Some(summary);
-        }
-        let is_running = shared.gateway.with(|queue| {
-            let stage = queue.of_run(run).map(|one| &one.stage);
-            matches!(stage, Some(Stage::Running { .. }))
-        });
-        let appeared = async {
-            match runs {
-                // One that waits for its turn does not appear.
-                Ok(mut runs) if is_running => runs.changed().await,
-                Ok(_) | Err(_) => std::future::pending().await,
-            }
-        };
-        tokio::select! {
-            changed = commands.changed() => {
-                if changed.is_err() {
-                    std::future::pending::<()>().await;
-                }
-            }
-            () = appeared => {}
-        }
-    }
-}
-
-/// Returns how the command of a run ended, if it did.
-fn over(shared: &Shared, run: RunId) -> Option<String> {
-    shared
-        .gateway
-        .with(|queue| match &queue.of_run(run)?.stage {
-            Stage::Ended { summary, .. } => Some(summary.clone()),
-            Stage::Cancelled { by, .. } => Some(format!("taken back by {by}")),
-            Stage::Queued | Stage::Running { .. } | Stage::Parked { .. } => None,
-        })
 }
 
 /// Shows the open questions of a run that are not shown yet.

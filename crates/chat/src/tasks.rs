@@ -202,7 +202,8 @@ async fn start(shared: &Arc<Shared>, task: &ChatTask, request: &RunRequest) -> R
         return Ok(());
     }
     let (host, request) = (Arc::clone(&shared.host), request.clone());
-    let request = blocking(move || host.check(request)).await?;
+    let request = blocking(move || host.check(request)).await;
+    let request = request.map_err(|refused| refused.to_string())?;
     let agent = match request.options.get("agent") {
         Some(OptionValue::Text(agent)) => agent.clone(),
         _ => DEFAULT_AGENT.to_owned(),

@@ -3,9 +3,9 @@
 use std::{collections::VecDeque, sync::Arc};
 
 use gyrus_contract::RunId;
-use gyrus_journal::{Entry, Reader, os::watch};
+use gyrus_journal::{Entry, Reader};
 use gyrus_kernel::{
-    Ending, Entry as RunEntry, RUNS, RunState,
+    Ending, Entry as RunEntry, RunState,
     approvals::{self, OpenQuestion},
     log_name,
 };
@@ -79,24 +79,23 @@ impl Following<'_> {
     async fn begun(&self) -> Result<bool, String> {
         let store = self.host.store();
         let name = log_name(self.run);
-        loop {
-            // Before the look, so that what comes after it is not missed.
-            let folder = store.root().join(RUNS);
-            let runs = watch::watch(&folder).or_else(|_| watch::watch(store.root()));
-            if store.exists(&name) {
-                return Ok(true);
-            }
-            let mut runs = runs.map_err(|error| error.to_string())?;
+        let begins = async {
             tokio::select! {
-                () = runs.changed() => {}
+                biased;
+                created = store.created(&name) => created.map_err(|error| error.to_string()),
                 ended = self.host.settled(self.run) => {
-                    if !store.exists(&name) {
-                        let run = self.run.short();
-                        return Err(format!("run {run} did not begin: {ended}"));
-                    }
+                    let run = self.run.short();
+                    Err(format!("run {run} did not begin: {ended}"))
                 }
-                () = sleep_until(self.until) => return Ok(store.exists(&name)),
             }
+        };
+        tokio::select! {
+            biased;
+            begun = begins => match begun {
+                Err(why) if !store.exists(&name) => Err(why),
+                Ok(()) | Err(_) => Ok(true),
+            },
+            () = sleep_until(self.until) => Ok(store.exists(&name)),
         }
     }
 

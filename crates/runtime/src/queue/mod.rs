@@ -10,6 +10,7 @@ mod command;
 mod dispatch;
 mod error;
 mod facts;
+mod host;
 mod resting;
 mod state;
 mod stopping;
@@ -37,6 +38,7 @@ pub use self::{
     dispatch::{Dispatcher, RUN_IS_ELSEWHERE, Worker, WorkerEnd, Workers},
     error::{QueueError, in_time},
     facts::{Decide, SharedQueue},
+    host::{RefusedRequest, RunHost},
     state::{AtOnce, Queue, QueueFact, QueuedCommand},
     worker::{HasLabel, QueueWorker, is_label, machine_label},
 };
@@ -256,6 +258,32 @@ impl Gateway {
                 })
             })
         })
+    }
+
+    /// Returns how the command of a run ended, if it did.
+    pub fn end_of(&self, run: RunId) -> Option<String> {
+        self.with(|queue| match &queue.of_run(run)?.stage {
+            Stage::Ended { summary, .. } => Some(summary.clone()),
+            Stage::Cancelled { by, .. } => Some(format!("taken back by {by}")),
+            Stage::Queued | Stage::Running { .. } | Stage::Parked { .. } => None,
+        })
+    }
+
+    /// Waits until the command of a run is over; returns how it ended, or `None` if the run has no
+    /// command.
+    pub async fn ended(&self, run: RunId) -> Option<String> {
+        let mut changes = self.changes();
+        loop {
+            changes.borrow_and_update();
+            let end = self.end_of(run);
+            if end.is_some() || self.with(|queue| queue.of_run(run).is_none()) {
+                return end;
+            }
+            if changes.changed().await.is_err() {
+                // The queue is closed with the server.
+                return std::future::pending().await;
+            }
+        }
     }
 
     /// Returns a receiver that is told of every change.

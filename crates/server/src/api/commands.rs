@@ -165,7 +165,7 @@ pub(crate) async fn start(
 ) -> Result<Accepted, ApiError> {
     let (new, request) = given.command(identity.principal)?;
     let checking = Arc::clone(&app);
-    let request = super::runs::blocking(move || checking.program.check(request)).await?;
+    let request = super::runs::blocking(move || Ok(checking.program.check(request)?)).await?;
     let agent = match request.options.get("agent") {
         Some(OptionValue::Text(agent)) => agent.clone(),
         _ => DEFAULT_AGENT.to_owned(),
