@@ -34,7 +34,6 @@ pub(crate) struct Turn {
     pub(crate) controls: TurnControls,
 }
 
-/// The end of a turn.
 #[derive(Debug)]
 pub(crate) struct TurnEnd {
     /// The reason, as the protocol has it.

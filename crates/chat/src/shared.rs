@@ -39,7 +39,6 @@ pub trait ChatHost: RunHost {
     fn say(&self, text: &str);
 }
 
-/// Settings of a chat.
 pub struct ChatSettings {
     /// The folder that its runs work in.
     pub workdir: PathBuf,

@@ -74,7 +74,6 @@ pub(crate) struct RunContext<'a> {
     pub(crate) agent: &'a str,
     /// Name of their loop.
     pub(crate) cognitive_loop: &'a str,
-    /// Their screen.
     pub(crate) screen: Option<&'a RunScreen>,
     /// The tools that they have beside gyrus's own, of servers above all, and those that may join
     /// them. One with the name of another takes its place.

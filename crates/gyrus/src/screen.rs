@@ -14,7 +14,6 @@ use crate::{browser::BrowserOptions, failure::Failure, mcp::Around};
 pub(crate) enum ScreenOptions {
     /// A desktop. Every object of [`BrowserOptions`] lacks what names it.
     Desktop(DesktopOptions),
-    /// A browser.
     Browser(BrowserOptions),
 }
 
@@ -22,14 +21,12 @@ pub(crate) enum ScreenOptions {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct DesktopOptions {
-    /// The kind of the desktop.
     pub(crate) desktop: DesktopKind,
     /// The display that the person works at; one that nobody sees if none is named.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) display: Option<String>,
 }
 
-/// The kind of a desktop.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub(crate) enum DesktopKind {

@@ -26,7 +26,6 @@ pub struct ErrorBody {
     pub hint: Option<String>,
 }
 
-/// An error of the API.
 #[derive(Debug, Clone)]
 pub struct ApiError {
     pub(crate) status: StatusCode,

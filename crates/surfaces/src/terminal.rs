@@ -89,7 +89,6 @@ pub fn forget_what_was_typed() {
 /// An event of the terminal.
 #[derive(Debug)]
 pub enum Typed {
-    /// A line.
     Line(String),
     /// Its end: nothing will come any more.
     End,

@@ -33,7 +33,6 @@ const TICK: Duration = Duration::from_millis(500);
 
 /// Views that show the entries of a run.
 pub struct Views {
-    /// The view of a person.
     pub person: Person,
     /// The notifier for a person who looks elsewhere.
     pub notifier: Notifier,
@@ -45,7 +44,6 @@ pub struct Views {
 
 /// A view of the entries for a person.
 pub enum Person {
-    /// A person at a console.
     Console(Box<Console>),
     /// A program at standard output.
     Program,

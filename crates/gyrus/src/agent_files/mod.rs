@@ -42,7 +42,6 @@ pub(crate) const MAX_FILES: usize = 2_000;
 /// The result of reading one file.
 #[derive(Debug)]
 pub(crate) struct Reading {
-    /// The file.
     pub(crate) path: PathBuf,
     /// The agent, or every mistake.
     pub(crate) agent: Result<AgentFile, Vec<Mistake>>,

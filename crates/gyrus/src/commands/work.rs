@@ -34,7 +34,6 @@ impl Work {
 /// A command of the queue, as a process of its own gets it.
 #[derive(Debug, Serialize, Deserialize)]
 pub(crate) struct WorkOrder {
-    /// The command.
     pub(crate) command: queue::Command,
     /// The fleet for which it is carried out.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -44,7 +43,6 @@ pub(crate) struct WorkOrder {
 /// The fleet for which a command is carried out.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub(crate) struct FleetOrder {
-    /// The address.
     pub(crate) address: String,
     /// The worker's name.
     pub(crate) worker: String,

@@ -52,7 +52,6 @@ impl Editor {
         })
     }
 
-    /// Returns the flags of a session.
     fn flags_of(&self, folder: &Path, settings: &SessionSettings) -> Result<RunFlags, Failure> {
         let mut flags = self.flags.clone();
         let mode: Mode = settings

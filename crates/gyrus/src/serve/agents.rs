@@ -211,7 +211,6 @@ impl FileAgents {
         Some((name, settings))
     }
 
-    /// Changes the settings of an agent.
     async fn change(&self, settings: &Settings, file: AgentFile) {
         let config = file.config.clone();
         let name = config.name.clone();

@@ -23,7 +23,6 @@ use self::{folders::DemoFolders, report::Report};
 use crate::{Installation, LabConsole, LabError, TrialEnd};
 use gyrus_surfaces::projection::Tone;
 
-/// Options of the demo.
 #[derive(Debug, Clone, Default)]
 pub struct DemoOptions {
     /// One line of JSON a finding, and no questions.

@@ -22,9 +22,7 @@ pub enum OptionValue {
     Switch(bool),
     /// A whole number.
     Number(u64),
-    /// A number.
     Fraction(f64),
-    /// A text.
     Text(String),
     /// Several texts, for an option that may be repeated.
     Texts(Vec<String>),
@@ -33,7 +31,6 @@ pub enum OptionValue {
 /// Text that a run starts with beside its goal. It is data, and never instructs.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct ContextText {
-    /// A name for it.
     pub name: String,
     /// The text, with its source.
     pub text: Text,
@@ -44,10 +41,7 @@ pub struct ContextText {
 #[serde(rename_all = "snake_case")]
 pub enum FolderBase {
     /// A snapshot of a folder, whose contents are where all machines of the queue find them.
-    Uploaded {
-        /// Its name.
-        snapshot: BlobId,
-    },
+    Uploaded { snapshot: BlobId },
     /// A commit of a git repository.
     Commit {
         /// The repository's address.
@@ -66,7 +60,6 @@ pub const TRAVELLING_FOLDERS: &str = "folders";
 /// A run that is to be started.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct RunRequest {
-    /// The goal.
     pub goal: Text,
     /// The folder to work in.
     pub workdir: PathBuf,
@@ -160,7 +153,6 @@ pub(super) fn binds(needs: &BTreeSet<String>) -> bool {
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Work {
-    /// Starts a run.
     Start(Box<RunRequest>),
     /// Goes on with a run that exists.
     Resume,
@@ -173,7 +165,6 @@ pub struct Command {
     pub id: String,
     /// The run. Its id is chosen when the command is accepted, so that a crash starts no second one.
     pub run: RunId,
-    /// The work.
     pub work: Work,
     /// The person or program who asked.
     pub from: Principal,
@@ -256,7 +247,6 @@ pub enum Stage {
     },
     /// Its run waits outside memory.
     Parked {
-        /// The reason.
         why: String,
         /// Whether it waits for a person.
         for_person: bool,

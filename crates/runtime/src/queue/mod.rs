@@ -59,7 +59,6 @@ pub const MAX_OPEN_BYTES: usize = 256 << 20;
 /// A command as it is asked for.
 #[derive(Debug, Clone)]
 pub struct NewCommand {
-    /// The work.
     pub work: Work,
     /// The run to go on with; `None` for a new one.
     pub run: Option<RunId>,
@@ -228,7 +227,6 @@ impl Gateway {
             .await
     }
 
-    /// Looks at the queue.
     pub fn with<T>(&self, look: impl FnOnce(&Queue) -> T) -> T {
         self.shared.facts.with(look)
     }
