@@ -19,7 +19,7 @@ use gyrus_runtime::{
         AgentAction, AgentBehavior, AgentRun, AgentRunEnd, AgentRuns, AgentStage, AgentState,
         AgentWork, Agents, BehaviorError,
     },
-    queue::{ContextText, Gateway, NewCommand, QueueError, Stage, Work},
+    queue::{Command, ContextText, Gateway, QueueError, Stage, Work},
     triggers::{SystemClock, Triggers},
 };
 use gyrus_server::AgentFileView;
@@ -448,18 +448,15 @@ impl QueuedRuns {
             AgentWork::Calls(_) => return Ok(run.run),
         };
         let not_before_ms = self.not_before(&file).await;
-        let new = NewCommand {
-            work,
-            run: Some(run.run),
-            from: Principal {
-                surface: "agent".to_owned(),
-                id: run.agent.clone(),
-            },
-            agent: run.agent,
-            priority: 0,
+        let from = Principal {
+            surface: "agent".to_owned(),
+            id: run.agent.clone(),
+        };
+        let new = Command {
             not_before_ms,
             key: Some(key),
             correlation: run.correlation,
+            ..Command::new(work, Some(run.run), from, run.agent)
         };
         let queued = self.gateway.submit(new).await?;
         Ok(queued.command.run)

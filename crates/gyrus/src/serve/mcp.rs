@@ -11,11 +11,10 @@ use std::{
 use axum::routing::post_service;
 use gyrus_contract::{Boxed, Principal, RunId};
 use gyrus_journal::{Holder, Store};
-use gyrus_kernel::{log_name, now_ms};
+use gyrus_kernel::log_name;
 use gyrus_mcp_server::{Identify, McpHost, McpServeError, http_service, serve_stdio};
 use gyrus_runtime::queue::{
-    Command, Gateway, NewCommand, OptionValue, RefusedRequest, RunHost, RunRequest, Work,
-    Workers as _, in_time,
+    Command, Gateway, OptionValue, RefusedRequest, RunHost, RunRequest, Work, Workers as _, in_time,
 };
 use gyrus_server::{AccessTokens, Identity, Mounted, TokenScope};
 use tokio::sync::watch;
@@ -148,17 +147,8 @@ impl McpHost for InQueue {
         agent: String,
     ) -> Boxed<'_, Result<(), String>> {
         Box::pin(async move {
-            let submitted = self.gateway.submit(NewCommand {
-                work,
-                run: Some(run),
-                from,
-                agent,
-                priority: 0,
-                not_before_ms: None,
-                key: None,
-                correlation: None,
-            });
-            let submitted = in_time(submitted).await;
+            let new = Command::new(work, Some(run), from, agent);
+            let submitted = in_time(self.gateway.submit(new)).await;
             submitted.map_err(|error| gyrus_net::causes(&error))?;
             Ok(())
         })
@@ -273,18 +263,7 @@ impl McpHost for OfProcess {
             let wait = OptionValue::Text("wait".to_owned());
             request.options.entry("on-ask".to_owned()).or_insert(wait);
         }
-        let done = self.begin(Command {
-            id: gyrus_contract::time_ordered_uuid().to_string(),
-            run,
-            work,
-            from,
-            agent,
-            priority: 0,
-            not_before_ms: None,
-            key: None,
-            correlation: None,
-            submitted_ms: now_ms(),
-        });
+        let done = self.begin(Command::new(work, Some(run), from, agent));
         Box::pin(async { done })
     }
 

@@ -32,7 +32,7 @@ use gyrus_runtime::{
     BusError,
     agents::AgentError,
     ledger::LedgerError,
-    queue::{AtOnce, Dispatcher, Gateway, NewCommand, QueueError, Work},
+    queue::{AtOnce, Command, Dispatcher, Gateway, QueueError, Work},
     triggers::TriggerError,
 };
 use gyrus_server::{AccessTokens, App, FoundRuns, Options, TokenError, TokenScope};
@@ -377,16 +377,8 @@ async fn resume(gateway: &Gateway, gyrus: &Gyrus, run: RunId) -> Result<(), Fail
         |_| DEFAULT_AGENT.to_owned(),
         |standing| standing.started.agent,
     );
-    let new = NewCommand {
-        work: Work::Resume,
-        run: Some(run),
-        from: terminal::person(gyrus.environment.user.as_deref(), "serve"),
-        agent,
-        priority: 0,
-        not_before_ms: None,
-        key: None,
-        correlation: None,
-    };
+    let from = terminal::person(gyrus.environment.user.as_deref(), "serve");
+    let new = Command::new(Work::Resume, Some(run), from, agent);
     gateway.submit(new).await?;
     Ok(())
 }

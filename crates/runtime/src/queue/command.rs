@@ -5,7 +5,8 @@ use std::{
     path::PathBuf,
 };
 
-use gyrus_contract::{BlobId, Principal, RunId, Text};
+use gyrus_contract::{BlobId, DEFAULT_AGENT, Principal, RunId, Text};
+use gyrus_kernel::now_ms;
 use serde::{Deserialize, Serialize};
 
 /// Maximum size of a command as JSON, in bytes.
@@ -132,6 +133,14 @@ impl RunRequest {
         needs
     }
 
+    /// Returns the name of the agent under whose trust it works.
+    pub fn agent(&self) -> String {
+        match self.options.get("agent") {
+            Some(OptionValue::Text(agent)) => agent.clone(),
+            _ => DEFAULT_AGENT.to_owned(),
+        }
+    }
+
     /// Returns the name of the browser profile that it uses, which no other run may use meanwhile.
     pub fn profile(&self) -> Option<&str> {
         match self.options.get("profile") {
@@ -190,6 +199,22 @@ pub struct Command {
 const REMEMBERED_GOAL: usize = 400;
 
 impl Command {
+    /// Creates a command that is accepted now: to go on with `run`, or to start a new one.
+    pub fn new(work: Work, run: Option<RunId>, from: Principal, agent: String) -> Self {
+        Self {
+            id: gyrus_contract::time_ordered_uuid().to_string(),
+            run: run.unwrap_or_default(),
+            work,
+            from,
+            agent,
+            priority: 0,
+            not_before_ms: None,
+            key: None,
+            correlation: None,
+            submitted_ms: now_ms(),
+        }
+    }
+
     /// Returns the size of its texts in bytes.
     pub(super) fn bytes(&self) -> usize {
         match &self.work {

@@ -56,26 +56,6 @@ pub const MAX_OPEN: usize = 100_000;
 /// Maximum size of their texts together, in bytes.
 pub const MAX_OPEN_BYTES: usize = 256 << 20;
 
-/// A command as it is asked for.
-#[derive(Debug, Clone)]
-pub struct NewCommand {
-    pub work: Work,
-    /// The run to go on with; `None` for a new one.
-    pub run: Option<RunId>,
-    /// The person or program who asks.
-    pub from: Principal,
-    /// The agent for which it works.
-    pub agent: String,
-    /// The priority, from -100 to 100.
-    pub priority: i8,
-    /// The earliest start, in UTC milliseconds.
-    pub not_before_ms: Option<i64>,
-    /// Commands with the same key are one command.
-    pub key: Option<String>,
-    /// Relates it to what caused it.
-    pub correlation: Option<String>,
-}
-
 /// The resources that the runs of an agent used.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct AgentUse {
@@ -160,22 +140,11 @@ impl Gateway {
     ///
     /// # Errors
     /// It is too large, the queue is full, it cannot be written, or its run is a record.
-    pub async fn submit(&self, new: NewCommand) -> Result<QueuedCommand, QueueError> {
-        if let Some(run) = new.run.filter(|run| is_record(self.store(), *run)) {
-            check_not_record(self.store(), run)?;
+    pub async fn submit(&self, mut command: Command) -> Result<QueuedCommand, QueueError> {
+        if is_record(self.store(), command.run) {
+            check_not_record(self.store(), command.run)?;
         }
-        let command = Command {
-            id: gyrus_contract::time_ordered_uuid().to_string(),
-            run: new.run.unwrap_or_default(),
-            work: new.work,
-            from: new.from,
-            agent: new.agent,
-            priority: new.priority.clamp(-MAX_PRIORITY, MAX_PRIORITY),
-            not_before_ms: new.not_before_ms,
-            key: new.key,
-            correlation: new.correlation,
-            submitted_ms: now_ms(),
-        };
+        command.priority = command.priority.clamp(-MAX_PRIORITY, MAX_PRIORITY);
         let bytes = serde_json::to_vec(&command)
             .map_err(LedgerError::Unwritable)?
             .len();
