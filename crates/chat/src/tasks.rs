@@ -3,7 +3,7 @@
 
 use std::{sync::Arc, time::Duration};
 
-use gyrus_contract::{Boxed, DEFAULT_AGENT, Origin, RunId, Text};
+use gyrus_contract::{Boxed, Origin, RunId, Text};
 use gyrus_kernel::{Ending, RunState, StandingRun, log_name};
 use gyrus_runtime::{
     ledger::LedgerError,
