@@ -18,7 +18,7 @@ use std::{
 };
 
 use gyrus_contract::Digest;
-use gyrus_search::{Document, IndexError, Stamp, name_of};
+use gyrus_search::{Document, Stamp, name_of};
 use gyrus_workspace::{
     Failed, Pace, Root,
     changeset::{ApplyError, HOME},
@@ -210,13 +210,6 @@ impl Vault {
             folder: self.state.clone(),
             source,
         }
-    }
-
-    pub(crate) fn index_error(&self, error: IndexError) -> VaultError {
-        self.state_error(match error {
-            IndexError::Io(error) => error,
-            IndexError::Damaged => io::Error::other(error.to_string()),
-        })
     }
 
     /// Returns the path of a note by its name: a path, or a link such as `[[name#heading|words]]`.

@@ -9,7 +9,7 @@ use std::{
 use gyrus_contract::{BlobId, Digest, EffectId, Limits, OnAsk, Principal, RunId};
 use gyrus_journal::{Birth, LogName, NewEntry, Payload};
 use gyrus_kernel::{ChildStarted, Entry, log_name};
-use gyrus_runtime::queue::{Command, Gateway, Work};
+use gyrus_runtime::queue::{self, Gateway, Work};
 use serde_json::{Value, json};
 
 use crate::{server::Server, support::World};
@@ -208,7 +208,7 @@ fn resume_in_queue(world: &World, run: RunId) {
             surface: "test".to_owned(),
             id: "tester".to_owned(),
         };
-        let new = Command::new(Work::Resume, Some(run), from, "default".to_owned());
+        let new = queue::Command::new(Work::Resume, Some(run), from, "default".to_owned());
         gateway.submit(new).await.unwrap();
     });
 }
