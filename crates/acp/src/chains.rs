@@ -27,7 +27,6 @@ const TITLE: usize = 80;
 pub(crate) struct Chain {
     /// Its runs, the first one first; never empty.
     pub(crate) runs: Vec<RunId>,
-    /// The start of the last run.
     pub(crate) last: RunStarted,
 }
 

@@ -14,7 +14,6 @@ const MAX_SKILLS: usize = 50;
 /// Columns of a description.
 const COLUMNS: usize = 120;
 
-/// A command.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum TypedCommand {
     /// Tells how far the session is.

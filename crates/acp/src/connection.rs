@@ -72,7 +72,6 @@ fn next_line(input: &mut impl BufRead, most: usize) -> io::Result<Option<Line>> 
     }
 }
 
-/// The client.
 pub(crate) struct Client {
     lines: mpsc::Sender<String>,
     requests: Mutex<Requests>,
@@ -84,9 +83,7 @@ struct Requests {
     open: BTreeMap<u64, oneshot::Sender<Result<Value, Value>>>,
 }
 
-/// A request to the client.
 pub(crate) struct ClientRequest {
-    /// Its id.
     pub(crate) id: u64,
     /// Its answer; an error of the channel means that it was withdrawn.
     pub(crate) answer: oneshot::Receiver<Result<Value, Value>>,
@@ -112,7 +109,6 @@ impl Client {
         Ok((Self { lines, requests }, writing))
     }
 
-    /// Sends a message.
     pub(crate) async fn send(&self, message: &Value) {
         // A client that has gone is told nothing.
         let _ = self.lines.send(format!("{message}\n")).await;

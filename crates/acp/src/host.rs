@@ -62,7 +62,6 @@ pub trait AcpHost: Send + Sync + 'static {
     fn command(&self, arguments: Vec<String>) -> Boxed<'_, Result<String, String>>;
 }
 
-/// The settings of a session.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct SessionSettings {
     /// The approval mode, by its name.
@@ -80,18 +79,14 @@ pub struct SettingChoices {
     pub chosen: SessionSettings,
     /// The approval modes.
     pub modes: Vec<SettingChoice>,
-    /// The loops.
     pub loops: Vec<SettingChoice>,
-    /// The models.
     pub models: Vec<SettingChoice>,
 }
 
 /// A value that can be chosen.
 #[derive(Debug, Clone)]
 pub struct SettingChoice {
-    /// The value.
     pub value: String,
-    /// A name for it.
     pub name: String,
     /// A description; may be empty.
     pub about: String,
@@ -100,27 +95,19 @@ pub struct SettingChoice {
 /// A server of the Model Context Protocol that the editor names.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct EditorServer {
-    /// Its name.
     pub name: String,
-    /// The way to it.
     pub way: EditorServerWay,
 }
 
 /// The way to a server that the editor names.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum EditorServerWay {
-    /// A program.
     Program {
-        /// The program.
         command: String,
-        /// Its arguments.
         arguments: Vec<String>,
-        /// Its variables.
         environment: BTreeMap<String, String>,
     },
-    /// An address.
     Http {
-        /// The address.
         url: String,
         /// The headers of every request.
         headers: BTreeMap<String, String>,
@@ -130,13 +117,11 @@ pub enum EditorServerWay {
 /// A run that is to be driven.
 #[derive(Debug)]
 pub struct TurnRequest {
-    /// The run.
     pub run: RunId,
     /// Whether it begins or goes on.
     pub work: TurnWork,
     /// The folder that it works in, real.
     pub folder: PathBuf,
-    /// The settings of its session.
     pub settings: SessionSettings,
     /// The servers that the editor named.
     pub servers: Vec<EditorServer>,
@@ -146,12 +131,10 @@ pub struct TurnRequest {
     pub asks_words: bool,
 }
 
-/// The work of a turn.
 #[derive(Debug)]
 pub enum TurnWork {
     /// A new run.
     Start {
-        /// The goal.
         goal: Text,
         /// The material that comes with it.
         context: Vec<Attachment>,

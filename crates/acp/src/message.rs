@@ -14,18 +14,11 @@ pub(crate) enum Incoming {
     Request {
         /// The id, to be named in the answer.
         id: Value,
-        /// The method.
         method: String,
-        /// The parameters.
         params: Params,
     },
     /// The client tells something.
-    Notification {
-        /// The method.
-        method: String,
-        /// The parameters.
-        params: Params,
-    },
+    Notification { method: String, params: Params },
     /// The client answers a request.
     Answer {
         /// The id of the request.
@@ -126,7 +119,6 @@ fn present_raw<'de, D: Deserializer<'de>>(d: D) -> Result<Option<Box<RawValue>>,
     Box::<RawValue>::deserialize(d).map(Some)
 }
 
-/// Reads a line.
 pub(crate) fn read(line: &[u8]) -> Incoming {
     if line.trim_ascii().is_empty() {
         return Incoming::Nothing;

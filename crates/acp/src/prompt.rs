@@ -20,7 +20,6 @@ const TEXT_LIMIT: usize = 1 << 20;
 /// Maximum number of parts.
 const MAX_PARTS: usize = 200;
 
-/// A prompt.
 #[derive(Debug)]
 pub(crate) struct Prompt {
     /// The text that the person typed, with marks where something is attached.

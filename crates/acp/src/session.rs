@@ -27,7 +27,6 @@ use crate::{
     view::View,
 };
 
-/// A session.
 pub(crate) struct Session {
     /// Its id: that of its first run, whether that has begun or not.
     pub(crate) first: RunId,
@@ -42,7 +41,6 @@ pub(crate) struct Session {
 /// The part of a session that changes.
 pub(crate) struct SessionState {
     pub(crate) settings: SessionSettings,
-    /// The last run.
     pub(crate) last: Option<RunId>,
     /// The question that the next prompt answers.
     pub(crate) waits_for: Option<OpenQuestion>,

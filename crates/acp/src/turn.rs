@@ -1,23 +1,20 @@
 //! A turn: one run, followed from its journal to its end.
 
-use std::{
-    collections::{BTreeMap, btree_map},
-    sync::Arc,
-};
+use std::sync::Arc;
 
 use gyrus_contract::{ModelError, RunId};
-use gyrus_journal::{Reader, Store};
+use gyrus_journal::Store;
 use gyrus_kernel::{
     Ending, Entry,
     approvals::{self, OpenQuestion},
     log_name,
 };
-use gyrus_surfaces::watching::LiveReplies;
-use serde_json::{Value, json};
-use tokio::{
-    sync::{mpsc, oneshot},
-    task::JoinSet,
+use gyrus_surfaces::{
+    tree_follower::{TreeEntry, TreeFollower},
+    watching::LiveReplies,
 };
+use serde_json::{Value, json};
+use tokio::sync::oneshot;
 
 use crate::{
     connection::Client,
@@ -26,9 +23,6 @@ use crate::{
     questions::{Answered, Asked, Questions},
     view::View,
 };
-
-/// Number of entries that may wait to be shown; beyond it, reading waits.
-const QUEUE: usize = 256;
 
 /// The parts of a turn.
 pub(crate) struct Turn {
@@ -40,7 +34,6 @@ pub(crate) struct Turn {
     pub(crate) controls: TurnControls,
 }
 
-/// The end of a turn.
 #[derive(Debug)]
 pub(crate) struct TurnEnd {
     /// The reason, as the protocol has it.
@@ -49,13 +42,10 @@ pub(crate) struct TurnEnd {
     pub(crate) waits_for: Option<OpenQuestion>,
 }
 
-/// An entry of a run, or in words why a run cannot be followed.
-type Followed = Result<(RunId, gyrus_journal::Entry), String>;
-
 /// An event while a run is followed.
 enum Event {
     Began,
-    Entry(Box<(RunId, gyrus_journal::Entry)>),
+    Entry(Box<TreeEntry>),
     Lost(String),
     Piece(gyrus_surfaces::watching::ReplyPiece),
     Answered(Answered),
@@ -65,13 +55,10 @@ enum Event {
 /// A run that is followed.
 struct Following {
     run: RunId,
-    entries: mpsc::Receiver<Followed>,
-    sender: mpsc::Sender<Followed>,
-    followers: JoinSet<()>,
+    entries: TreeFollower,
     replies: LiveReplies,
     began: Option<oneshot::Receiver<()>>,
     ended: Option<oneshot::Receiver<Result<Ending, String>>>,
-    readers: BTreeMap<RunId, Reader>,
 }
 
 impl Turn {
@@ -102,19 +89,15 @@ impl Turn {
             replies,
             ended,
         } = self.host.begin(request, self.controls.clone());
-        let (sender, entries) = mpsc::channel(QUEUE);
         let mut following = Following {
             run,
-            entries,
-            sender,
-            followers: JoinSet::new(),
+            entries: TreeFollower::new(&store),
             replies,
             began: (!goes_on).then_some(began),
             ended: Some(ended),
-            readers: BTreeMap::new(),
         };
         for (run, end) in known {
-            following.follow(&store, run, end + 1);
+            following.entries.follow(run, end + 1);
         }
         let mut waits_for = None;
         if goes_on {
@@ -149,18 +132,16 @@ impl Turn {
             }
             match following.next(&mut self.questions).await {
                 Event::Entry(followed) => {
-                    let (run, entry) = *followed;
                     // What was said before an entry was written is known before it is shown.
                     while let Ok(piece) = following.replies.try_recv() {
                         self.piece(&piece).await;
                     }
-                    self.entry(store, following, (run, &entry), waits_for)
-                        .await?;
-                    if run == following.run {
-                        shown = entry.seq;
+                    if followed.run == following.run {
+                        shown = followed.entry.seq;
                     }
+                    self.entry(following.run, *followed, waits_for).await;
                 }
-                Event::Began => following.follow(store, following.run, 1),
+                Event::Began => following.entries.follow(following.run, 1),
                 Event::Lost(why) => return Err(why),
                 Event::Piece(piece) => self.piece(&piece).await,
                 Event::Answered(Answered::Settled) => {}
@@ -185,29 +166,19 @@ impl Turn {
 
     async fn entry(
         &mut self,
-        store: &Store,
-        following: &mut Following,
-        (run, entry): (RunId, &gyrus_journal::Entry),
+        root: RunId,
+        TreeEntry { run, entry, reader }: TreeEntry,
         waits_for: &mut Option<OpenQuestion>,
-    ) -> Result<(), String> {
-        let reader = match following.readers.entry(run) {
-            btree_map::Entry::Occupied(known) => known.into_mut(),
-            btree_map::Entry::Vacant(free) => {
-                let reader = store.reader(&log_name(run));
-                free.insert(reader.map_err(|error| error.to_string())?)
-            }
-        };
-        for update in self.view.entry(run, entry, reader) {
+    ) {
+        for update in self.view.entry(run, &entry, &reader) {
             self.client.update(&self.session, update).await;
         }
-        let Ok(parsed) = gyrus_kernel::parse(entry) else {
-            return Ok(());
+        let Ok(parsed) = gyrus_kernel::parse(&entry) else {
+            return;
         };
         self.questions.settle(run, &parsed).await;
-        if let Entry::ChildStarted(child) = &parsed {
-            following.follow(store, child.child, 1);
-        } else if let Entry::RunStarted(started) = &parsed
-            && run == following.run
+        if let Entry::RunStarted(started) = &parsed
+            && run == root
         {
             let words = format!("{} · {}", started.cognitive_loop, started.model);
             let remark = self.view.remark(&words);
@@ -215,7 +186,6 @@ impl Turn {
         } else if let Entry::ApprovalAsked(asked) = parsed {
             self.ask(OpenQuestion::new(run, asked), waits_for).await;
         }
-        Ok(())
     }
 
     async fn ask(&mut self, open: OpenQuestion, waits_for: &mut Option<OpenQuestion>) {
@@ -266,28 +236,14 @@ impl Turn {
 }
 
 impl Following {
-    /// Follows a run from an entry on.
-    fn follow(&mut self, store: &Store, run: RunId, from: u64) {
-        let (store, sender) = (store.clone(), self.sender.clone());
-        self.followers.spawn(async move {
-            if let Err(error) = send_entries(&store, run, from, &sender).await {
-                let why = format!("run {} cannot be followed: {error}", run.short());
-                // If nobody follows any more, nobody misses the rest.
-                let _ = sender.send(Err(why)).await;
-            }
-        });
-    }
-
     async fn next(&mut self, questions: &mut Questions) -> Event {
         loop {
             let (has_begun, is_ended) = (self.began.is_none(), self.ended.is_none());
             tokio::select! {
                 biased;
-                entry = self.entries.recv() => return match entry {
-                    Some(Ok(entry)) => Event::Entry(Box::new(entry)),
-                    Some(Err(why)) => Event::Lost(why),
-                    // It holds a sender itself.
-                    None => Event::Lost("the run cannot be followed".to_owned()),
+                entry = self.entries.next() => return match entry {
+                    Ok(entry) => Event::Entry(Box::new(entry)),
+                    Err(error) => Event::Lost(format!("the run cannot be followed: {error}")),
                 },
                 began = said(&mut self.began), if !has_begun => {
                     self.began = None;
@@ -313,23 +269,6 @@ async fn said<T>(once: &mut Option<oneshot::Receiver<T>>) -> Option<T> {
     match once {
         Some(once) => once.await.ok(),
         None => std::future::pending().await,
-    }
-}
-
-async fn send_entries(
-    store: &Store,
-    run: RunId,
-    from: u64,
-    sender: &mpsc::Sender<Followed>,
-) -> Result<(), gyrus_journal::Error> {
-    // A journal appears a moment after somebody says that there will be one.
-    store.created(&log_name(run)).await?;
-    let mut follower = store.reader(&log_name(run))?.follow(from)?;
-    loop {
-        let entry = follower.next().await?;
-        if sender.send(Ok((run, entry))).await.is_err() {
-            return Ok(());
-        }
     }
 }
 

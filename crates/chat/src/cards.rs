@@ -13,16 +13,12 @@ pub(crate) enum ButtonMeaning {
         /// The number of the card.
         card: u64,
     },
-    /// Deny this.
     Deny {
         /// The number of the card.
         card: u64,
     },
     /// Send the message with this number again.
-    Again {
-        /// The number.
-        message: u64,
-    },
+    Again { message: u64 },
     /// Send a file that a run left.
     File {
         /// The place of the file in the list of the run's files.

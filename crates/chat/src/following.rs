@@ -3,13 +3,14 @@
 use std::{sync::Arc, time::Duration};
 
 use gyrus_contract::RunId;
-use gyrus_journal::{Follower, Reader, os::watch};
+use gyrus_journal::Reader;
 use gyrus_kernel::{
-    Entry, RUNS,
+    Entry,
     approvals::{self, OpenQuestion, VoidAnswer},
     log_name,
 };
-use gyrus_runtime::{ledger::LedgerError, queue::Stage};
+use gyrus_runtime::ledger::LedgerError;
+use gyrus_surfaces::tree_follower::TreeFollower;
 use gyrus_text::clip;
 
 use crate::{
@@ -21,7 +22,7 @@ use crate::{
     split::split,
 };
 
-/// Interval at which questions are looked for that other runs below this one ask.
+/// Interval at which answers are looked for that were given elsewhere.
 const LOOK_EVERY: Duration = Duration::from_secs(2);
 
 /// Number of messages that a card may fill; a longer one is also sent as a file.
@@ -44,24 +45,28 @@ pub(crate) async fn follow(
     task: &ChatTask,
 ) -> Result<FollowedToEnd, LedgerError> {
     let mut progress = Progress::new();
-    let store = shared.gateway.store().clone();
-    if let Some(summary) = begun(shared, task.run).await {
+    let (store, name) = (shared.gateway.store(), log_name(task.run));
+    let over = async {
+        match shared.gateway.ended(task.run).await {
+            None => std::future::pending().await,
+            ended => ended,
+        }
+    };
+    let ended = tokio::select! {
+        biased;
+        created = store.created(&name) => created.err().map(|error| gyrus_net::causes(&error)),
+        ended = over => ended.filter(|_| !store.exists(&name)),
+    };
+    if ended.is_some() {
         return Ok(FollowedToEnd {
             files: Vec::new(),
-            summary: Some(summary),
+            summary: ended,
         });
     }
-    let opened = store.reader(&log_name(task.run)).and_then(|reader| {
-        let follower = reader.follow(1)?;
-        Ok((reader, follower))
-    });
-    let mut summary = None;
-    match opened {
-        Ok((reader, follower)) => {
-            summary = to_end(shared, task, &reader, follower, &mut progress).await?;
-        }
-        Err(error) => summary = Some(gyrus_net::causes(&error)).or(summary),
-    }
+    let summary = match store.reader(&name) {
+        Ok(reader) => to_end(shared, task, &reader, &mut progress).await?,
+        Err(error) => Some(gyrus_net::causes(&error)),
+    };
     // Whatever is still asked is not any more.
     settle_void(shared, task.run).await?;
     Ok(FollowedToEnd {
@@ -74,33 +79,32 @@ async fn to_end(
     shared: &Arc<Shared>,
     task: &ChatTask,
     reader: &Reader,
-    mut follower: Follower,
     progress: &mut Progress,
 ) -> Result<Option<String>, LedgerError> {
     let run = task.run;
     let mut commands = shared.gateway.changes();
+    let mut entries = TreeFollower::new(shared.gateway.store());
+    entries.follow(run, 1);
     let mut looks = tokio::time::interval(LOOK_EVERY);
-    let mut children = 0_i64;
     looks.set_missed_tick_behavior(tokio::time::MissedTickBehavior::Delay);
     loop {
         tokio::select! {
             biased;
-            entry = follower.next() => {
-                let entry = match entry {
-                    Ok(entry) => entry,
+            followed = entries.next() => {
+                let followed = match followed {
+                    Ok(followed) => followed,
                     Err(error) => return Ok(Some(gyrus_net::causes(&error))),
                 };
-                progress.take(&entry, reader);
-                let entry = gyrus_kernel::parse(&entry);
-                if matches!(entry, Ok(Entry::RunEnded(_))) {
+                let entry = gyrus_kernel::parse(&followed.entry).ok();
+                if followed.run != run {
+                    after(shared, task, entry).await?;
+                    continue;
+                }
+                progress.take(&followed.entry, reader);
+                if matches!(entry, Some(Entry::RunEnded(_))) {
                     return Ok(None);
                 }
-                children += match entry {
-                    Ok(Entry::ChildStarted(_)) => 1,
-                    Ok(Entry::ChildEnded(_)) => -1,
-                    Ok(_) | Err(_) => 0,
-                };
-                let state = after(shared, task, entry.ok()).await?;
+                let state = after(shared, task, entry).await?;
                 lock(&shared.board).show(run, progress.text(run, &task.gist, state));
                 shared.changes.send_modify(|changes| *changes += 1);
             }
@@ -108,7 +112,7 @@ async fn to_end(
                 if changed.is_err() {
                     std::future::pending::<()>().await;
                 }
-                if let Some(summary) = over(shared, run) {
+                if let Some(summary) = shared.gateway.end_of(run) {
                     // The end of the journal may not have been read yet.
                     let last = reader.entries_back().and_then(|mut back| back.next().transpose());
                     if last.ok().flatten().is_none_or(|entry| entry.kind != "run.ended") {
@@ -117,14 +121,11 @@ async fn to_end(
                 }
             }
             _ = looks.tick() => {
-                // Children ask in journals of their own, answers from elsewhere are in an inbox.
+                // Answers from elsewhere are in an inbox.
                 let is_asked = shared.with(|record| {
                     let mut open = record.open_cards();
                     open.any(|card| card.task == run)
                 });
-                if children > 0 {
-                    look(shared, task).await?;
-                }
                 if is_asked {
                     settle_void(shared, run).await?;
                 }
@@ -155,57 +156,6 @@ async fn after(
         // Most entries neither ask nor answer.
         Some(_) | None => Ok("is at work"),
     }
-}
-
-/// Waits until the journal of a run is there; returns how its command ended if that came first.
-async fn begun(shared: &Shared, run: RunId) -> Option<String> {
-    let store = shared.gateway.store();
-    let mut commands = shared.gateway.changes();
-    loop {
-        if store.exists(&log_name(run)) {
-            return None;
-        }
-        // Before the look, so that what comes after it is not missed.
-        commands.borrow_and_update();
-        let folder = store.root().join(RUNS);
-        let runs = watch::watch(&folder).or_else(|_| watch::watch(store.root()));
-        if store.exists(&log_name(run)) {
-            return None;
-        }
-        if let Some(summary) = over(shared, run) {
-            return Some(summary);
-        }
-        let is_running = shared.gateway.with(|queue| {
-            let stage = queue.of_run(run).map(|one| &one.stage);
-            matches!(stage, Some(Stage::Running { .. }))
-        });
-        let appeared = async {
-            match runs {
-                // One that waits for its turn does not appear.
-                Ok(mut runs) if is_running => runs.changed().await,
-                Ok(_) | Err(_) => std::future::pending().await,
-            }
-        };
-        tokio::select! {
-            changed = commands.changed() => {
-                if changed.is_err() {
-                    std::future::pending::<()>().await;
-                }
-            }
-            () = appeared => {}
-        }
-    }
-}
-
-/// Returns how the command of a run ended, if it did.
-fn over(shared: &Shared, run: RunId) -> Option<String> {
-    shared
-        .gateway
-        .with(|queue| match &queue.of_run(run)?.stage {
-            Stage::Ended { summary, .. } => Some(summary.clone()),
-            Stage::Cancelled { by, .. } => Some(format!("taken back by {by}")),
-            Stage::Queued | Stage::Running { .. } | Stage::Parked { .. } => None,
-        })
 }
 
 /// Shows the open questions of a run that are not shown yet.

@@ -94,7 +94,6 @@ pub enum SentTwice {
 /// A message in a conversation.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 pub struct ChatPlace {
-    /// The conversation.
     pub chat: String,
     /// The id of the message in it.
     pub message: String,
@@ -109,7 +108,6 @@ pub struct MessengerUpdates {
     pub updates: Vec<MessengerUpdate>,
 }
 
-/// An update of a messenger.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct MessengerUpdate {
     /// A name that no other update has, by which one that comes twice is known.
@@ -135,14 +133,12 @@ pub enum ChatEvent {
     },
     /// Somebody invited the account to a conversation.
     Invited {
-        /// The conversation.
         chat: String,
         /// The id of who invited.
         person: String,
     },
     /// Somebody wrote something that this account cannot read.
     Unreadable {
-        /// The conversation.
         chat: String,
         /// The reason and what to do instead, as it is said there.
         why: String,
@@ -154,7 +150,6 @@ pub enum ChatEvent {
 /// A message that somebody wrote.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct IncomingMessage {
-    /// The conversation.
     pub chat: String,
     /// The id of the message.
     pub message: String,
@@ -168,7 +163,6 @@ pub struct IncomingMessage {
     pub is_forwarded: bool,
     /// Whether it is meant for this account. In a group not every message is.
     pub is_for_us: bool,
-    /// The words.
     pub text: String,
     /// The message that it replies to.
     pub reply_to: Option<String>,
@@ -185,17 +179,14 @@ pub struct IncomingFile {
     pub name: String,
     /// The size in bytes, if the messenger says it.
     pub bytes: Option<u64>,
-    /// The kind of file.
     pub kind: KindOfFile,
 }
 
-/// Kinds of files.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum KindOfFile {
     /// Any file.
     Document,
-    /// A picture.
     Picture,
     /// Speech that was recorded for this message.
     Voice,
@@ -206,13 +197,10 @@ pub enum KindOfFile {
 pub struct PressedButton {
     /// The id of the press, to acknowledge it by.
     pub press: String,
-    /// The conversation.
     pub chat: String,
-    /// The message that has the button.
     pub message: String,
     /// The id of the person who pressed it.
     pub person: String,
-    /// The data of the button.
     pub data: String,
 }
 
@@ -221,7 +209,6 @@ pub struct PressedButton {
 pub struct NewMessage {
     /// A name that no other message has, by which one that comes twice is known.
     pub key: String,
-    /// The conversation.
     pub chat: String,
     /// The message that it replies to.
     pub reply_to: Option<String>,
@@ -237,15 +224,12 @@ pub struct NewMessage {
 pub struct OutgoingFile {
     /// A name that no other message has, by which one that comes twice is known.
     pub key: String,
-    /// The conversation.
     pub chat: String,
     /// The message that it replies to.
     pub reply_to: Option<String>,
-    /// The name of the file.
     pub name: String,
     /// Words beside it.
     pub caption: String,
-    /// The content.
     pub bytes: Vec<u8>,
     /// Whether it is shown as a picture.
     pub is_picture: bool,
@@ -256,10 +240,7 @@ pub struct OutgoingFile {
 pub enum MessengerError {
     /// It did not happen, and may go better later.
     #[error("{why}")]
-    Later {
-        /// The reason.
-        why: String,
-    },
+    Later { why: String },
     /// It did not happen: this conversation is written to too quickly.
     #[error("too many messages: wait {} s", after.as_secs())]
     TooFast {
@@ -268,28 +249,16 @@ pub enum MessengerError {
     },
     /// It may have happened: the answer did not come.
     #[error("{why}")]
-    Unknown {
-        /// The reason.
-        why: String,
-    },
+    Unknown { why: String },
     /// It did not happen, and never will.
     #[error("{why}")]
-    Refused {
-        /// The reason.
-        why: String,
-    },
+    Refused { why: String },
     /// The account is not accepted.
     #[error("{why}")]
-    Unauthorized {
-        /// The reason.
-        why: String,
-    },
+    Unauthorized { why: String },
     /// Another program reads the same account.
     #[error("{why}")]
-    Conflict {
-        /// The reason.
-        why: String,
-    },
+    Conflict { why: String },
     /// The conversation has another id.
     #[error("the conversation has moved to {to}")]
     Moved {

@@ -34,7 +34,6 @@ struct OpenCode {
 pub(crate) enum CodeTried {
     /// It was the right one, and does not count any more.
     Right,
-    /// It was a wrong one.
     Wrong,
     /// No code counts.
     NoneOpen,

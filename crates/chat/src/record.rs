@@ -66,7 +66,6 @@ pub(crate) struct ChatTask {
     pub(crate) stage: TaskStage,
 }
 
-/// The stage of a task.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub(crate) enum TaskStage {
@@ -101,12 +100,10 @@ pub(crate) struct Outgoing {
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub(crate) enum Saying {
-    /// A message.
     Text {
         text: String,
         buttons: Vec<(String, String)>,
     },
-    /// A file.
     File {
         /// Its name among the files that are to be sent.
         kept: String,
@@ -134,7 +131,6 @@ pub(crate) enum About {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub(crate) enum OutgoingState {
-    /// It waits.
     Waiting,
     /// It is being sent; after a crash nobody knows whether it was.
     Leaving,
@@ -175,7 +171,6 @@ pub(crate) enum ChatChange {
         number: u64,
         work: PendingWork,
     },
-    /// It is done.
     Done {
         number: u64,
     },

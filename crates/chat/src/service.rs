@@ -26,7 +26,6 @@ use crate::{
 /// Time for the message that is being sent when the server stops.
 const SENT_WITHIN: Duration = Duration::from_secs(5);
 
-/// The error of a chat.
 #[derive(Debug, thiserror::Error)]
 pub enum ChatError {
     /// Its ledger cannot be read or written.

@@ -11,7 +11,7 @@ use gyrus_contract::{Boxed, Principal, RunId};
 use gyrus_kernel::latch::Latch;
 use gyrus_runtime::{
     ledger::{Ledger, LedgerError, TRY_AGAIN},
-    queue::{Gateway, OptionValue, RunRequest},
+    queue::{Gateway, OptionValue, RunHost},
 };
 use tokio::sync::{
     mpsc::{UnboundedReceiver, UnboundedSender, unbounded_channel},
@@ -28,19 +28,7 @@ use crate::{
 };
 
 /// The program around a chat.
-pub trait ChatHost: Send + Sync + 'static {
-    /// Checks a request for a run as `gyrus run` would, and completes it. May block for the disk.
-    ///
-    /// # Errors
-    /// No run can be started so; in words.
-    fn check(&self, request: RunRequest) -> Result<RunRequest, String>;
-
-    /// Carries out a command of the command line; returns what it printed.
-    ///
-    /// # Errors
-    /// It failed; in words.
-    fn command(&self, arguments: Vec<String>) -> Boxed<'_, Result<String, String>>;
-
+pub trait ChatHost: RunHost {
     /// Returns a picture of the page in a run's browser at this moment, as PNG.
     ///
     /// # Errors
@@ -51,7 +39,6 @@ pub trait ChatHost: Send + Sync + 'static {
     fn say(&self, text: &str);
 }
 
-/// Settings of a chat.
 pub struct ChatSettings {
     /// The folder that its runs work in.
     pub workdir: PathBuf,

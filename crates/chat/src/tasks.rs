@@ -3,11 +3,11 @@
 
 use std::{sync::Arc, time::Duration};
 
-use gyrus_contract::{Boxed, DEFAULT_AGENT, Origin, RunId, Text};
+use gyrus_contract::{Boxed, Origin, RunId, Text};
 use gyrus_kernel::{Ending, RunState, StandingRun, log_name};
 use gyrus_runtime::{
     ledger::LedgerError,
-    queue::{NewCommand, OptionValue, QueueError, RunRequest, Work},
+    queue::{Command, OptionValue, QueueError, RunRequest, Work},
 };
 use gyrus_text::readable;
 
@@ -202,11 +202,9 @@ async fn start(shared: &Arc<Shared>, task: &ChatTask, request: &RunRequest) -> R
         return Ok(());
     }
     let (host, request) = (Arc::clone(&shared.host), request.clone());
-    let request = blocking(move || host.check(request)).await?;
-    let agent = match request.options.get("agent") {
-        Some(OptionValue::Text(agent)) => agent.clone(),
-        _ => DEFAULT_AGENT.to_owned(),
-    };
+    let request = blocking(move || host.check(request)).await;
+    let request = request.map_err(|refused| refused.to_string())?;
+    let agent = request.agent();
     let work = Work::Start(Box::new(request));
     submit(shared, task, work, agent, run.to_string()).await
 }
@@ -226,18 +224,13 @@ async fn submit(
     agent: String,
     key: String,
 ) -> Result<(), String> {
+    let from = shared.principal(&task.person);
+    let new = Command {
+        key: Some(key),
+        ..Command::new(work, Some(task.run), from, agent)
+    };
     loop {
-        let submitted = shared.gateway.submit(NewCommand {
-            work: work.clone(),
-            run: Some(task.run),
-            from: shared.principal(&task.person),
-            agent: agent.clone(),
-            priority: 0,
-            not_before_ms: None,
-            key: Some(key.clone()),
-            correlation: None,
-        });
-        match submitted.await {
+        match shared.gateway.submit(new.clone()).await {
             Ok(_) => return Ok(()),
             Err(QueueError::Full) => tokio::time::sleep(QUEUE_AGAIN).await,
             Err(QueueError::Ledger(error)) if error.is_of_disk() => {

@@ -101,7 +101,6 @@ pub struct Limits {
     /// Input and output tokens together.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub tokens: Option<u64>,
-    /// Cost in microdollars.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub cost: Option<Microdollars>,
     /// Time in milliseconds, not counting the time a run was parked.

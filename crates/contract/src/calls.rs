@@ -270,7 +270,6 @@ impl TypedCall for JudgeCall {
 pub struct JudgeRuling {
     /// Whether it accepts the work.
     pub accepted: bool,
-    /// Its report.
     #[serde(default, rename = "text", skip_serializing_if = "is_default")]
     pub report: String,
 }
@@ -309,7 +308,6 @@ pub struct RankedFiles {
     pub considered: usize,
 }
 
-/// A file of a ranking.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct RankedFile {
     /// The path, in the form in which `read` accepts it.

@@ -62,7 +62,6 @@ pub struct SimpleCommand {
     pub words: Vec<CommandWord>,
 }
 
-/// One word of a command.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(untagged)]
 pub enum CommandWord {
@@ -88,7 +87,6 @@ impl CommandWord {
 /// One thing that a command line does.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub struct CommandFact {
-    /// The effect.
     pub does: Does,
     /// The part of the line that does it, shortened.
     pub part: String,

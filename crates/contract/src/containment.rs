@@ -37,7 +37,6 @@ pub struct Containment {
     /// allows the connection.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub forwarded: Vec<SocketAddr>,
-    /// The limits on resources.
     pub limits: ResourceLimits,
 }
 

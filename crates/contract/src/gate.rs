@@ -153,7 +153,6 @@ pub struct NamedFile {
     pub state: FileState,
 }
 
-/// The state of a file.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum FileState {
@@ -254,13 +253,9 @@ pub enum Grant {
         path: PathBuf,
     },
     /// Every call of this tool.
-    Tool {
-        /// Its name.
-        tool: String,
-    },
+    Tool { tool: String },
     /// Every call of this tool of a server, for as long as the server describes it the same way.
     Service {
-        /// Its name.
         tool: String,
         /// The digest of the server's description.
         definition: Digest,
@@ -268,7 +263,6 @@ pub enum Grant {
     /// Calls of this tool of a server that go to one place, for as long as the server describes it
     /// the same way. What such a call sends there is left open.
     Recipient {
-        /// Its name.
         tool: String,
         /// The digest of the server's description.
         definition: Digest,
@@ -282,14 +276,12 @@ pub enum Grant {
     },
     /// Following the folder's guidelines, or reading them as data. A run never asks for this.
     Guidelines {
-        /// The digest of their content.
         content: Digest,
         /// Whether they instruct; otherwise they are data.
         instruct: bool,
     },
     /// Following a skill, as all its files are. A run never asks for this.
     Skill {
-        /// Its name.
         name: String,
         /// The digest of all its files.
         content: Digest,
@@ -370,7 +362,6 @@ pub const DEFAULT_AGENT: &str = "default";
 /// A skill that a run follows.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct FollowedSkill {
-    /// Its name.
     pub name: String,
     /// The digest of all its files, as they were when the run started.
     pub content: Digest,

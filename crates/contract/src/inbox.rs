@@ -26,9 +26,7 @@ impl fmt::Display for Principal {
 pub struct SurfaceMessage {
     /// A UUID, unique to the message.
     pub id: String,
-    /// The sender.
     pub from: Principal,
-    /// The content.
     #[serde(flatten)]
     pub body: MessageBody,
 }
@@ -39,7 +37,6 @@ pub struct SurfaceMessage {
 pub enum MessageBody {
     /// Amends the goal for good.
     Steer {
-        /// The words.
         text: String,
         /// The source of the words. Those of another program's model amend the goal, but vouch for
         /// nothing, and expose the run.
@@ -64,7 +61,6 @@ pub enum MessageBody {
         effect: EffectId,
         /// The digest of the card that was shown: an answer to anything else does not count.
         digest: Digest,
-        /// The answer.
         #[serde(flatten)]
         answer: Answer,
     },

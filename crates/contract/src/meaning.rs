@@ -125,7 +125,6 @@ fn meant_by<T: Copy>(all: &[(T, &'static str)], given: &str) -> Result<T, Meanin
     })
 }
 
-/// The meaning of a tool.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ToolMeaning {
     /// The action of a call.
@@ -145,7 +144,6 @@ pub struct ArgumentValue {
     pub path: String,
     /// Its role; `None` if nobody described it.
     pub role: Option<ArgumentRole>,
-    /// The value, as text.
     pub text: String,
     /// Whether it is a text; otherwise a number or a truth value.
     pub is_text: bool,

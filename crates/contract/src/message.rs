@@ -18,7 +18,6 @@ pub enum Role {
 /// One turn of a conversation.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub struct Message {
-    /// The author.
     pub role: Role,
     /// The parts, in order.
     pub parts: Vec<Part>,
@@ -61,9 +60,7 @@ impl Message {
 #[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(tag = "type", rename_all = "snake_case")]
 pub enum Part {
-    /// A text.
     Text(Text),
-    /// A picture.
     Image(Image),
     /// A provider's thinking block, which is sent back to it byte for byte and never read.
     Thinking(#[serde(with = "block")] Value),

@@ -99,7 +99,6 @@ impl ThinkingEffort {
 /// A part of the system prompt.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub struct SystemPart {
-    /// The instructions.
     pub text: String,
     /// Whether the part is the same in every step of the run, so that a provider may cache the
     /// prompt up to here.
@@ -283,10 +282,7 @@ pub enum ModelError {
     },
     /// The model or its provider does not want to answer.
     #[error("the model declined: {message}")]
-    Declined {
-        /// Its message.
-        message: String,
-    },
+    Declined { message: String },
     /// The model's server does not accept the request as it is.
     #[error("the model refused: {message}")]
     Refused {
@@ -307,10 +303,7 @@ pub enum ModelError {
     },
     /// The provider could not be reached.
     #[error("the model could not be reached: {message}")]
-    Network {
-        /// The reason.
-        message: String,
-    },
+    Network { message: String },
 }
 
 impl ModelError {
@@ -414,7 +407,6 @@ pub struct Wanted<'a> {
 /// A model that was chosen for a question.
 #[derive(Clone)]
 pub struct Choice {
-    /// The model.
     pub model: Arc<dyn Model>,
     /// The reason, in a few words for a person.
     pub why: String,

@@ -62,7 +62,6 @@ pub struct Claim {
     pub reached: bool,
     /// The answer or summary for the person.
     pub answer: String,
-    /// The evidence for it.
     #[serde(default)]
     pub evidence: Vec<Evidence>,
     /// The calls that were denied, or that failed last, when the answer came in words: whoever reads

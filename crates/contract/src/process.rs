@@ -9,7 +9,6 @@ use serde::{Deserialize, Serialize};
 pub struct CommandSpec {
     /// The program, absolute or found on the `PATH` of `environment`.
     pub program: String,
-    /// Its arguments.
     pub arguments: Vec<String>,
     /// The working folder.
     pub folder: PathBuf,
@@ -56,7 +55,6 @@ pub struct Captured {
 pub struct CommandOutcome {
     /// The way in which it ended.
     pub exit: Exit,
-    /// The output.
     pub output: Captured,
 }
 
@@ -67,15 +65,11 @@ pub enum KeeperError {
     /// The program does not exist or may not be executed.
     #[error("`{program}` could not be started: {reason}")]
     Start {
-        /// The program.
         program: String,
         /// The system's message.
         reason: String,
     },
     /// The keeper itself failed or was killed; the command's process tree is gone or being killed.
     #[error("the keeper of the command failed: {reason}")]
-    Keeper {
-        /// The reason.
-        reason: String,
-    },
+    Keeper { reason: String },
 }

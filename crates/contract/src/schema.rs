@@ -226,16 +226,10 @@ pub enum BadAnswerSchema {
     NoObject,
     /// A keyword would not be checked.
     #[error("the keyword `{keyword}` is not one that is checked; leave it out, or say it in words")]
-    Keyword {
-        /// The keyword.
-        keyword: String,
-    },
+    Keyword { keyword: String },
     /// A reference leads nowhere.
     #[error("the reference `{reference}` leads nowhere; it begins with #/")]
-    Reference {
-        /// The reference.
-        reference: String,
-    },
+    Reference { reference: String },
     /// It is nested too deeply.
     #[error("it is nested more than {MAX_DEPTH} levels deep")]
     TooDeep,

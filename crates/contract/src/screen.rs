@@ -80,7 +80,6 @@ impl Bounds {
     }
 }
 
-/// A state of an element.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum ElementState {
@@ -144,7 +143,6 @@ pub struct Element {
     /// The target of a link: a web address of at most 2,000 characters, untrusted text of the page.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub address: Option<String>,
-    /// The states.
     #[serde(default, skip_serializing_if = "BTreeSet::is_empty")]
     pub states: BTreeSet<ElementState>,
     /// The position; `None` if nothing of it is painted, as for the options of a closed list.
@@ -332,7 +330,6 @@ pub struct Look {
 pub struct Seen {
     /// The view, without [`View::frame`].
     pub view: View,
-    /// The picture.
     pub frame: Option<Picture>,
 }
 
@@ -367,10 +364,7 @@ pub enum ScreenError {
     },
     /// The screen broke down; the next look opens another.
     #[error("the screen was lost: {reason}")]
-    Lost {
-        /// The reason.
-        reason: String,
-    },
+    Lost { reason: String },
 }
 
 /// A screen that a run can look at. Inputs are tools; this trait only reads.
@@ -405,13 +399,10 @@ pub struct Aim {
 /// An element that an input goes to.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub struct Aimed {
-    /// The id.
     pub id: ElementId,
-    /// Its role.
     pub role: String,
     /// The accessible name; untrusted text of the page.
     pub name: String,
-    /// The states.
     pub states: BTreeSet<ElementState>,
 }
 
@@ -422,7 +413,6 @@ pub struct Form {
     pub action: String,
     /// The method in lower case; empty if it is not a real form.
     pub method: String,
-    /// The fields.
     pub fields: Vec<Field>,
     /// The heading over it, then its words and placeholders as a person reads them, of what a click
     /// or Enter may send; bounded, untrusted text of the page.
@@ -522,10 +512,7 @@ pub enum Starts {
     /// Runs whatever the page does when the element is used.
     Acts,
     /// Uploads files to the page.
-    Uploads {
-        /// Their names.
-        names: Vec<String>,
-    },
+    Uploads { names: Vec<String> },
     /// Starts a program of the desktop, with the person's own rights.
     Launches {
         /// The absolute path of the program.
@@ -543,7 +530,6 @@ pub enum Starts {
     },
     /// Sends a request that was held.
     Sends {
-        /// Its method.
         method: String,
         /// The whole address.
         address: String,

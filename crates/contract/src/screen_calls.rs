@@ -3,11 +3,6 @@
 //!
 //! The tools themselves stand in the crate of the screen; both sides share these types.
 
-#![expect(
-    missing_docs,
-    reason = "names say what most arguments are, also to models"
-)]
-
 use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
 use serde::Deserialize;
 use serde_json::Value;
@@ -30,7 +25,6 @@ pub struct ScreenAction {
     pub name: &'static str,
     /// The syntax of the arguments, and the effect where the name does not tell it.
     pub usage: &'static str,
-    /// The effect.
     pub effect: ScreenEffect,
     /// The schema of the arguments.
     pub schema: Value,

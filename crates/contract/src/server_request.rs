@@ -12,14 +12,12 @@ pub struct ServerQuestion {
     pub reasons: Vec<String>,
     /// The server's own text. Untrusted, shown in a marked box.
     pub text: String,
-    /// The form of the answer.
     pub wants: AnswerForm,
 }
 
 /// The form of an answer that a question asks for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum AnswerForm {
-    /// Words.
     Words,
     /// A yes or a no.
     Decision,

@@ -15,7 +15,6 @@ pub enum Simplification {
     OneObject,
     /// Pictures are half as wide and high.
     SmallerPictures,
-    /// No pictures.
     NoPictures,
     /// No thinking of earlier replies.
     NoThinking,

@@ -12,14 +12,12 @@ pub enum Origin {
     Configuration,
     /// gyrus itself: a nudge, a note about a limit.
     Kernel,
-    /// A model.
     Model,
     /// A tool that returned it.
     Tool {
         /// The tool's name.
         name: String,
     },
-    /// A file.
     File {
         /// The path as it was asked for.
         path: String,
@@ -56,7 +54,6 @@ pub enum Origin {
     },
     /// Lessons of earlier runs, in the words of a model. They never instruct.
     Lessons {
-        /// Their numbers.
         numbers: Vec<u64>,
         /// Whether one of those runs had read untrusted text.
         exposed: bool,
@@ -103,7 +100,6 @@ pub enum MemoryExtent {
 /// A text with its origin. Secrets in it have already been replaced by markers.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub struct Text {
-    /// The words.
     pub text: String,
     /// The source of the words.
     #[serde(flatten)]

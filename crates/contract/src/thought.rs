@@ -25,10 +25,7 @@ pub enum StepKind {
     /// Thinking only.
     Reasoning,
     /// A tool is to be called.
-    Tool {
-        /// The call.
-        call: ToolCall,
-    },
+    Tool { call: ToolCall },
 }
 
 /// One step of a plan.
@@ -38,7 +35,6 @@ pub struct ThoughtStep {
     pub number: u32,
     /// The thought behind it.
     pub thought: String,
-    /// The kind of the step.
     #[serde(flatten)]
     pub kind: StepKind,
 }
@@ -81,7 +77,6 @@ impl ThoughtStep {
 /// ```
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
 pub struct Plan {
-    /// The goal of the plan.
     pub goal: String,
     /// The steps, in order.
     pub steps: Vec<ThoughtStep>,
@@ -135,7 +130,6 @@ pub struct Observation {
     pub effect: EffectId,
     /// The call's own id, from the model.
     pub call_id: String,
-    /// The tool.
     pub tool: String,
     /// The bounded text that it returned.
     pub text: Text,
@@ -185,9 +179,7 @@ impl Observation {
 /// An action that a cycle took.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Action {
-    /// The call.
     pub call: ToolCall,
-    /// The result.
     pub observation: Observation,
 }
 

@@ -90,9 +90,7 @@ pub struct UnknownSecret {
 /// The call of a run that made something.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct CallSource {
-    /// The run.
     pub run: RunId,
-    /// The call.
     pub effect: EffectId,
     /// Whether the run had read untrusted text when it made the call.
     pub exposed: bool,

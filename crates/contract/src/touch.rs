@@ -71,7 +71,6 @@ enum MayChange {
 /// An argument that holds a path, or a list of objects with paths.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct PathArgument<'a> {
-    /// The name of the argument.
     pub name: &'a str,
     /// Whether it is a list, whose paths [`path_in_list`] names.
     pub is_list: bool,

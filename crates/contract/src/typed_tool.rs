@@ -60,7 +60,6 @@ pub trait Arguments: DeserializeOwned + JsonSchema + Send {
 #[error("the arguments of `{tool}` are wrong: {reason}. Expected an object like {example}")]
 pub struct WrongArguments {
     tool: &'static str,
-    /// The mistake.
     pub reason: String,
     example: &'static str,
 }
@@ -74,7 +73,6 @@ impl From<WrongArguments> for ToolOutput {
 /// A tool over typed arguments; [`BuiltIn`] makes a [`Tool`] of it. A tool is one such type, and
 /// one line in the table of its crate.
 pub trait TypedTool: Send + Sync + 'static {
-    /// The arguments.
     type Arguments: Arguments;
 
     /// The failure of a call, on its way to the model.

@@ -8,7 +8,6 @@ use crate::ElementId;
 /// The target of a text that is typed.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub enum TypedInto {
-    /// Into this element.
     Element(ElementId),
     /// Into the element at this point of the picture.
     Point(f64, f64),

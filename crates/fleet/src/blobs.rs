@@ -22,18 +22,10 @@ pub enum BlobError {
     Unreachable(#[from] LogUnreachable),
     /// The log does not take it.
     #[error("the shared log does not take the blob {id}: {why}")]
-    Impossible {
-        /// The blob.
-        id: BlobId,
-        /// The reason.
-        why: String,
-    },
+    Impossible { id: BlobId, why: String },
     /// It is not there, or not whole, or not what it should be.
     #[error("the blob {id} is not in the shared log as it should be")]
-    Missing {
-        /// The blob.
-        id: BlobId,
-    },
+    Missing { id: BlobId },
 }
 
 fn subject(id: &BlobId) -> LogSubject {

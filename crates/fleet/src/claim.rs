@@ -27,7 +27,6 @@ pub enum ClaimError {
     /// Another worker drives the run.
     #[error("worker {} drives the run", holder.claimed.worker)]
     Held {
-        /// The worker.
         holder: Box<RunHolder>,
         /// The place of its last message.
         position: u64,
@@ -37,23 +36,15 @@ pub enum ClaimError {
     Read(#[from] ReadError),
     /// The log does not take the claim.
     #[error("the shared log does not take the claim: {why}")]
-    Impossible {
-        /// The reason.
-        why: String,
-    },
+    Impossible { why: String },
     /// Nobody knows whether the claim is in the log; if it is, nobody acts on it.
     #[error("the shared log did not answer in time: {why}")]
-    Unanswered {
-        /// The reason.
-        why: String,
-    },
+    Unanswered { why: String },
 }
 
 /// One claim: who makes it, and under which name.
 pub struct Claimant<'a> {
-    /// The log.
     pub log: &'a Arc<dyn SharedLog>,
-    /// The machine.
     pub machine: &'a Arc<dyn Machine>,
     /// A new name, never used before.
     pub writer: WriterId,

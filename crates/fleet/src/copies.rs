@@ -34,9 +34,7 @@ const SEEN_WITHIN: Duration = Duration::from_secs(10);
 /// Keeps copies of all runs of a fleet until it is dropped.
 #[derive(Clone)]
 pub struct FleetCopies {
-    /// The shared log.
     pub log: Arc<dyn SharedLog>,
-    /// This machine.
     pub machine: Arc<dyn Machine>,
     /// The queue; its store is the place of the copies.
     pub gateway: Gateway,

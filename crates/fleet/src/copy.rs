@@ -122,9 +122,7 @@ fn align(mut mirror: Mirror, messages: &[EntryLines]) -> Result<Mirror, JournalE
 /// Copies of the journals of a run and of those below it, for whoever watches them on this machine.
 #[derive(Clone)]
 pub struct FleetCopy {
-    /// The shared log.
     pub log: Arc<dyn SharedLog>,
-    /// This machine.
     pub machine: Arc<dyn Machine>,
     /// The place of the copies.
     pub store: Store,

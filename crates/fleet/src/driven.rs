@@ -70,9 +70,7 @@ impl From<CopyError> for DriveError {
 /// The order to drive a run.
 #[derive(Clone)]
 pub struct Driving {
-    /// The shared log.
     pub log: Arc<dyn SharedLog>,
-    /// This machine.
     pub machine: Arc<dyn Machine>,
     /// The local journals.
     pub store: Store,
@@ -522,7 +520,6 @@ impl Replicas for FleetReplicas {
     }
 }
 
-/// The replica of one log.
 #[derive(Debug)]
 struct LogReplica {
     keeper: mpsc::UnboundedSender<Job>,

@@ -12,28 +12,16 @@ use crate::{
 pub enum HoldError {
     /// Another worker has taken the run.
     #[error("worker {worker} has taken the run over")]
-    Fenced {
-        /// That worker.
-        worker: String,
-    },
+    Fenced { worker: String },
     /// The log did not answer for so long that another worker may take the run.
     #[error("the shared log did not answer within the lease: {why}")]
-    Late {
-        /// The reason.
-        why: String,
-    },
+    Late { why: String },
     /// The log does not take the message, and will not.
     #[error("the shared log does not take the run's entries: {why}")]
-    Impossible {
-        /// The reason.
-        why: String,
-    },
+    Impossible { why: String },
     /// The machine does not promise to end this process when its time is up.
     #[error("the machine would not end this process when its lease is over: {why}")]
-    Unbound {
-        /// The reason.
-        why: String,
-    },
+    Unbound { why: String },
     /// It was lost before.
     #[error("the run was lost to this worker before")]
     Lost,

@@ -24,16 +24,12 @@ pub enum SendError {
     Unreachable(#[from] LogUnreachable),
     /// The log does not take it.
     #[error("the shared log does not take the message: {why}")]
-    Impossible {
-        /// The reason.
-        why: String,
-    },
+    Impossible { why: String },
 }
 
 /// A message to a run.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct FleetMessage {
-    /// The run.
     pub run: RunId,
     /// The id of the message, by which taking it twice is harmless.
     pub id: String,

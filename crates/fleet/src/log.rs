@@ -39,9 +39,7 @@ impl fmt::Display for LogSubject {
 /// without looking at the condition: so no two writers ever make the same one.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub struct MessageId {
-    /// The subject.
     pub subject: LogSubject,
-    /// The writer.
     pub writer: WriterId,
     /// The number of the message among its writer's.
     pub index: u64,
@@ -63,7 +61,6 @@ impl fmt::Display for MessageId {
 pub struct StoredMessage {
     /// Its place: greater than that of every message before it, of whichever subject.
     pub position: u64,
-    /// The content.
     pub body: Arc<[u8]>,
 }
 
@@ -71,10 +68,7 @@ pub struct StoredMessage {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum AppendAnswer {
     /// The message is stored, now or by an earlier attempt, and outlives any crash.
-    Stored {
-        /// Its place.
-        position: u64,
-    },
+    Stored { position: u64 },
     /// This attempt stored nothing: the subject's last message is another one. An earlier attempt
     /// may be that one.
     Refused {
@@ -85,22 +79,15 @@ pub enum AppendAnswer {
     /// attempt of the same message.
     Busy,
     /// The message may be stored, or may be stored later.
-    Unknown {
-        /// The reason.
-        why: String,
-    },
+    Unknown { why: String },
     /// The engine does not take it, and will not: it is full, or permits it to nobody.
-    Impossible {
-        /// The reason.
-        why: String,
-    },
+    Impossible { why: String },
 }
 
 /// The shared log does not answer.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("the shared log does not answer: {why}")]
 pub struct LogUnreachable {
-    /// The reason.
     pub why: String,
 }
 

@@ -28,7 +28,6 @@ impl MachineTime {
 /// The machine below a worker.
 #[async_trait]
 pub trait Machine: Send + Sync {
-    /// Returns the time.
     fn now(&self) -> MachineTime;
 
     /// Returns once it is this time or later.

@@ -23,13 +23,11 @@ impl fmt::Display for WriterId {
 /// A message of a run's log.
 #[derive(Debug, Clone, PartialEq)]
 pub struct RunMessage {
-    /// The writer.
     pub writer: WriterId,
     /// The number of the claim under which it is written, from 1.
     pub epoch: u64,
     /// The number of the message among its writer's: the claim has 0.
     pub index: u64,
-    /// The content.
     pub kind: RunMessageKind,
 }
 
@@ -84,7 +82,6 @@ pub struct EntryLines {
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("a message of the shared log cannot be read: {why}")]
 pub struct BadMessage {
-    /// The reason.
     pub why: String,
 }
 

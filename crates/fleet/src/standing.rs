@@ -48,7 +48,6 @@ impl RunHolder {
 pub struct Inconsistent {
     /// The place of the message.
     pub position: u64,
-    /// The contradiction.
     pub why: String,
 }
 

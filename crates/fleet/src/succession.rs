@@ -19,11 +19,8 @@ const FRUITLESS_CLAIMS: u32 = 8;
 
 /// Watches the runs of other workers until this is dropped.
 pub struct Succession {
-    /// The shared log.
     pub log: Arc<dyn SharedLog>,
-    /// This machine.
     pub machine: Arc<dyn Machine>,
-    /// The queue.
     pub gateway: Gateway,
     /// The words of this worker's claims.
     pub claimed: Claimed,
@@ -38,7 +35,6 @@ struct Watched {
 }
 
 impl Succession {
-    /// Watches.
     pub async fn watch(&self) {
         let times = LeaseTimes::new(Duration::from_millis(self.claimed.lease_ms));
         let mut watched = BTreeMap::new();

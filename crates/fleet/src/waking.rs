@@ -16,16 +16,12 @@ const REQUEST: Duration = Duration::from_secs(5);
 
 /// Watches the parked runs until this is dropped.
 pub struct Waking {
-    /// The shared log.
     pub log: Arc<dyn SharedLog>,
-    /// This machine.
     pub machine: Arc<dyn Machine>,
-    /// The queue.
     pub gateway: Gateway,
 }
 
 impl Waking {
-    /// Watches.
     pub async fn watch(&self) {
         // The place up to which the messages of each command's run are known.
         let mut known: BTreeMap<String, u64> = BTreeMap::new();

@@ -107,7 +107,6 @@ fn text(from: impl Read, name: &str) -> Result<String, Failure> {
     })
 }
 
-/// A picture.
 pub(crate) fn picture(path: &Path) -> Result<Attachment, Failure> {
     let name = path.display();
     let unreadable =

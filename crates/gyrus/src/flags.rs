@@ -4,7 +4,7 @@ use std::{collections::BTreeSet, path::PathBuf, str::FromStr};
 
 use clap::{
     Args, ValueEnum,
-    builder::{PossibleValuesParser, TypedValueParser},
+    builder::{PossibleValue, PossibleValuesParser, TypedValueParser},
     value_parser,
 };
 use gyrus::runtime::Confinement;
@@ -15,7 +15,10 @@ use gyrus_screen::{Endpoint, LaunchError, has_display};
 
 use gyrus_text::parse_duration;
 
-use serde::de::{DeserializeOwned, IntoDeserializer as _, value::Error as ValueError};
+use serde::{
+    Deserialize as _,
+    de::{DeserializeOwned, IntoDeserializer, value::Error as ValueError},
+};
 
 use crate::{
     answer_schema::GivenSchema,
@@ -118,25 +121,22 @@ pub(crate) struct ReviewFlags {
     /// would pass unasked. context: the files that a changeset is
     /// planned with. proposal: the changeset. Without this, --loop changeset shows context and
     /// proposal; none shows nothing.
-    #[arg(long, value_name = "WHAT", value_delimiter = ',')]
-    review: Vec<ReviewWord>,
+    #[arg(long, value_name = "WHAT", value_delimiter = ',', value_parser = review())]
+    review: Vec<Option<Review>>,
 }
 
-/// Values of `--review`.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
-enum ReviewWord {
-    Plan,
-    Context,
-    Proposal,
-    Mandate,
-    None,
+/// Reads a decision that is left to a person, or `none`.
+fn review() -> impl TypedValueParser<Value = Option<Review>> {
+    let words = PossibleValuesParser::new(["plan", "context", "proposal", "mandate", "none"]);
+    words.map(|word| {
+        Review::deserialize(IntoDeserializer::<ValueError>::into_deserializer(word)).ok()
+    })
 }
 
 impl ReviewFlags {
     /// That what is named goes together.
     pub(crate) fn check(&self) -> Result<(), Failure> {
-        let has = |word| self.review.contains(&word);
-        if has(ReviewWord::None) && self.review.iter().any(|word| *word != ReviewWord::None) {
+        if self.review.contains(&None) && self.review.iter().any(Option::is_some) {
             Err(
                 Failure::usage("--review none shows nothing, and something is named beside")
                     .hint("leave `none` out, or everything else"),
@@ -147,15 +147,15 @@ impl ReviewFlags {
     }
 
     fn asks_for_a_plan(&self) -> Option<&'static str> {
-        let asks = self.review.contains(&ReviewWord::Plan);
+        let asks = self.review.contains(&Some(Review::Plan));
         asks.then_some("--review plan")
     }
 
     fn asks_for_a_changeset(&self) -> Option<&'static str> {
         self.review.iter().find_map(|word| match word {
-            ReviewWord::Context => Some("--review context"),
-            ReviewWord::Proposal => Some("--review proposal"),
-            ReviewWord::Plan | ReviewWord::Mandate | ReviewWord::None => None,
+            Some(Review::Context) => Some("--review context"),
+            Some(Review::Proposal) => Some("--review proposal"),
+            Some(Review::Plan | Review::Mandate) | None => None,
         })
     }
 
@@ -164,14 +164,7 @@ impl ReviewFlags {
         if self.review.is_empty() && strategy == Strategy::Changeset {
             return BTreeSet::from([Review::Context, Review::Proposal]);
         }
-        let reviews = self.review.iter().filter_map(|word| match word {
-            ReviewWord::Plan => Some(Review::Plan),
-            ReviewWord::Context => Some(Review::Context),
-            ReviewWord::Proposal => Some(Review::Proposal),
-            ReviewWord::Mandate => Some(Review::Mandate),
-            ReviewWord::None => None,
-        });
-        reviews.collect()
+        self.review.iter().copied().flatten().collect()
     }
 }
 
@@ -180,15 +173,8 @@ impl ReviewFlags {
 #[command(next_help_heading = "Planning")]
 pub(crate) struct PlanFlags {
     /// When a step of the plan fails: stop, or replan the rest with what is known (default: stop)
-    #[arg(long, value_name = "WHAT")]
-    on_failure: Option<OnFailureWord>,
-}
-
-/// Values of `--on-failure`: the effect of a failing step on its plan.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
-enum OnFailureWord {
-    Stop,
-    Replan,
+    #[arg(long, value_name = "WHAT", value_parser = ["stop", "replan"])]
+    on_failure: Option<String>,
 }
 
 /// Flags for changesets.
@@ -203,7 +189,7 @@ pub(crate) struct ChangesetFlags {
 impl RunFlags {
     /// The flag that asks for a plan, if one does.
     pub(crate) fn asks_for_a_plan(&self) -> Option<&'static str> {
-        let on_failure = self.plan.on_failure.map(|_| "--on-failure");
+        let on_failure = self.plan.on_failure.as_ref().map(|_| "--on-failure");
         self.review.asks_for_a_plan().or(on_failure)
     }
 
@@ -213,10 +199,20 @@ impl RunFlags {
         self.review.asks_for_a_changeset().or(verify)
     }
 
+    /// Says what becomes of questions in the queue, unless the flags say it. A run without a screen waits
+    /// outside memory; one that has a screen would lose it.
+    pub(crate) fn ask_in_queue(&mut self) {
+        let by_screen = match self.screen.leads() {
+            Some(_) => OnAsk::Wait,
+            None => OnAsk::Park,
+        };
+        self.approvals.on_ask.get_or_insert(by_screen);
+    }
+
     /// Adds to a chosen loop what the flags say of it.
     pub(crate) fn apply(&self, config: &mut CognitiveConfig) {
         config.reviews = self.review.reviews(config.strategy);
-        config.replanning = self.plan.on_failure == Some(OnFailureWord::Replan);
+        config.replanning = self.plan.on_failure.as_deref() == Some("replan");
         config.verify.clone_from(&self.changeset.verify);
     }
 }
@@ -629,8 +625,8 @@ pub(crate) struct ApprovalFlags {
     /// Confine commands to the workspace, without a network: on or off (default: on)
     ///
     /// Without the sandbox, whatever runs code is asked about each time, in every mode.
-    #[arg(long, value_name = "WHAT")]
-    sandbox: Option<SandboxWord>,
+    #[arg(long, value_name = "WHAT", value_parser = confinement())]
+    sandbox: Option<Confinement>,
 }
 
 /// Values of `--approve`.
@@ -669,24 +665,14 @@ impl Approve {
     }
 }
 
-/// Whether commands are confined.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
-pub(crate) enum SandboxWord {
-    /// They are, where this machine can.
-    #[value(alias = "workspace-write")]
-    On,
-    /// They can do what the person can.
-    #[value(alias = "danger-full-access", alias = "none")]
-    Off,
-}
-
-impl From<SandboxWord> for Confinement {
-    fn from(word: SandboxWord) -> Self {
-        match word {
-            SandboxWord::On => Confinement::Sandboxed,
-            SandboxWord::Off => Confinement::Unsandboxed,
-        }
-    }
+/// Reads whether commands are confined, in the words of other tools too.
+pub(crate) fn confinement() -> impl TypedValueParser<Value = Confinement> {
+    let on = PossibleValue::new("on").alias("workspace-write");
+    let off = PossibleValue::new("off").aliases(["danger-full-access", "none"]);
+    PossibleValuesParser::new([on, off]).map(|word| match &*word {
+        "on" | "workspace-write" => Confinement::Sandboxed,
+        _ => Confinement::Unsandboxed,
+    })
 }
 
 impl ApprovalFlags {
@@ -698,8 +684,8 @@ impl ApprovalFlags {
     /// Whether commands are confined.
     pub(crate) fn confinement(&self) -> Confinement {
         let implied = self.approve.map(Approve::confinement);
-        let given = self.sandbox.map(Confinement::from);
-        given.or(implied).unwrap_or(Confinement::Sandboxed)
+        let given = self.sandbox.or(implied);
+        given.unwrap_or(Confinement::Sandboxed)
     }
 
     /// Says what a word of other tools does not mean here.
@@ -741,6 +727,14 @@ enum OutputFormat {
 }
 
 impl OutputFlags {
+    /// Returns flags with which programs read the output.
+    pub(crate) fn as_json() -> Self {
+        Self {
+            json: true,
+            ..Self::default()
+        }
+    }
+
     /// Whether programs read the output.
     pub(crate) fn json(&self) -> bool {
         self.json
@@ -751,7 +745,7 @@ impl OutputFlags {
 }
 
 /// Everything that a person may change when a run goes on.
-#[derive(Debug, Clone, Args)]
+#[derive(Debug, Clone, Default, Args)]
 pub(crate) struct ChangeFlags {
     #[command(flatten)]
     pub(crate) model: ModelFlags,

@@ -1,6 +1,6 @@
 //! The kernels of this program: over a person's home, with the tools of their servers.
 
-use std::{path::Path, sync::Arc};
+use std::sync::Arc;
 
 use gyrus::runtime::{self, Confinement, Home, Parts, RunScreen};
 use gyrus_contract::RunId;
@@ -13,7 +13,7 @@ use crate::{
     config::Config,
     configured_secrets,
     failure::Failure,
-    mcp::{self, ServedTools},
+    mcp::{self, Around, ServedTools},
     model_choice::Ready,
     past_runs::ReadJournal,
     screen::ScreenOptions,
@@ -67,18 +67,13 @@ fn silent_kernel_with(
     Ok(Kernel::new(store, organs))
 }
 
-/// The folder, loop and settings with which the runs of a kernel work.
+/// The agent, loop and tools with which the runs of a kernel work.
 #[derive(Clone, Copy)]
 pub(crate) struct RunContext<'a> {
-    /// The folder that they work in, real.
-    pub(crate) workspace: &'a Path,
-    /// Whether their commands are confined.
-    pub(crate) confinement: Confinement,
     /// Name of the agent under whose trust they work.
     pub(crate) agent: &'a str,
     /// Name of their loop.
     pub(crate) cognitive_loop: &'a str,
-    /// Their screen.
     pub(crate) screen: Option<&'a RunScreen>,
     /// The tools that they have beside gyrus's own, of servers above all, and those that may join
     /// them. One with the name of another takes its place.
@@ -88,21 +83,16 @@ pub(crate) struct RunContext<'a> {
 /// Returns a kernel over the home's journals for runs on `run_context`. `live` hears its models while
 /// they speak.
 pub(crate) fn kernel(
-    home: &Home,
+    around: &Around<'_>,
     store: Store,
     models: Ready,
     live: Live,
     run_context: RunContext<'_>,
 ) -> Result<Kernel, Failure> {
     let explain = |error| Failure::from(error).to_string();
-    let gate = runtime::live_gate(
-        home,
-        &store,
-        run_context.workspace,
-        run_context.agent,
-        run_context.confinement,
-        explain,
-    )?;
+    let home = around.home;
+    let (workspace, agent) = (around.workspace, run_context.agent);
+    let gate = runtime::live_gate(home, &store, workspace, agent, around.confinement, explain)?;
     let mut tools = runtime::built_in_tools(run_context.cognitive_loop).all();
     tools.extend(runtime::memory_tools(home));
     tools.extend(run_context.served.tools.iter().cloned());

@@ -29,7 +29,6 @@ pub(crate) enum OfferedTools {
 }
 
 impl OfferedTools {
-    /// Returns its word.
     pub(crate) fn word(self) -> &'static str {
         match self {
             Self::Few => "few",

@@ -3,7 +3,7 @@
 use std::path::{Path, PathBuf};
 
 use gyrus::runtime::{self, Home};
-use gyrus_contract::{DEFAULT_AGENT, Limits, OnAsk, RunId, Text};
+use gyrus_contract::{DEFAULT_AGENT, Limits, OnAsk, Origin, RunId, Text};
 use gyrus_gate::is_throwaway;
 use gyrus_journal::Store;
 use gyrus_kernel::{
@@ -54,8 +54,30 @@ pub(crate) struct RunOptions<'a> {
     pub(crate) at_terminal: bool,
 }
 
-impl RunOptions<'_> {
-    /// The run, once everything about it is known to be possible. ModelChoice it asks is not said yet.
+impl<'a> RunOptions<'a> {
+    /// Returns the options of a run without a goal: whether one with these flags could be started is
+    /// known without it.
+    pub(crate) fn new(
+        gyrus: &'a Gyrus,
+        home: &'a Home,
+        config: &'a Config,
+        flags: &'a RunFlags,
+    ) -> Self {
+        Self {
+            gyrus,
+            home,
+            config,
+            flags,
+            goal: Text::new("", Origin::Kernel),
+            context: Vec::new(),
+            continues: None,
+            session: Session::Fresh,
+            procedure: None,
+            at_terminal: false,
+        }
+    }
+
+    /// Returns the run, once everything about it but its models is known to be possible.
     pub(crate) fn new_run(self) -> Result<NewRun, Failure> {
         let (flags, config) = (self.flags, self.config);
         let before = self.before()?;

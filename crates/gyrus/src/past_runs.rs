@@ -17,7 +17,7 @@ use gyrus_contract::{
 use gyrus_journal::{Reader, Store};
 use gyrus_kernel::{Ending, Entry, RUNS, Stop, is_record, log_name, summary};
 use gyrus_loops::{LESSON, REFLECTION, WENT_RIGHT};
-use gyrus_search::{Document, Index, IndexError, IndexField, Stamp, query_words};
+use gyrus_search::{Document, Index, IndexField, Stamp, query_words};
 use gyrus_text::{counted, shorten};
 
 use crate::{failure::Failure, time::now_ms};
@@ -89,7 +89,7 @@ impl TypedTool for ReadJournal {
 }
 
 fn tell(store: &Store, index: &Path, workspace: &Path, query: &str) -> Result<String, Failure> {
-    let broken = |error: IndexError| {
+    let broken = |error: std::io::Error| {
         Failure::failed(format!("the index of runs in {}", index.display())).because(&error)
     };
     let mut runs = Index::open(index)?;

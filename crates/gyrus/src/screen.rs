@@ -6,7 +6,7 @@ use gyrus::runtime::{Confinement, Home, RunScreen};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-use crate::{browser::BrowserOptions, failure::Failure};
+use crate::{browser::BrowserOptions, failure::Failure, mcp::Around};
 
 /// Options of a run's screen; stored in the run's first entry.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -14,7 +14,6 @@ use crate::{browser::BrowserOptions, failure::Failure};
 pub(crate) enum ScreenOptions {
     /// A desktop. Every object of [`BrowserOptions`] lacks what names it.
     Desktop(DesktopOptions),
-    /// A browser.
     Browser(BrowserOptions),
 }
 
@@ -22,14 +21,12 @@ pub(crate) enum ScreenOptions {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct DesktopOptions {
-    /// The kind of the desktop.
     pub(crate) desktop: DesktopKind,
     /// The display that the person works at; one that nobody sees if none is named.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) display: Option<String>,
 }
 
-/// The kind of a desktop.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub(crate) enum DesktopKind {
@@ -40,6 +37,19 @@ impl ScreenOptions {
     /// Returns the options that a run was started with; `None` for one without a screen.
     pub(crate) fn of(screen: Option<&Value>) -> Option<Self> {
         serde_json::from_value(screen?.clone()).ok()
+    }
+
+    /// Returns the screen with which a run was started; it is started when it is needed.
+    ///
+    /// # Errors
+    /// This program was built without desktops.
+    pub(crate) fn open(
+        screen: Option<&Value>,
+        around: &Around<'_>,
+    ) -> Result<Option<RunScreen>, Failure> {
+        let screen = Self::of(screen)
+            .map(|options| options.screen(around.home, around.workspace, around.confinement));
+        screen.transpose()
     }
 
     /// Warns again of what the person confirmed when the run was started.

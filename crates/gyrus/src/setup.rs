@@ -12,12 +12,14 @@ use std::{
 
 use clap::{ArgGroup, Args};
 use gyrus::runtime::Home;
+use gyrus_kernel::StandingRun;
 use gyrus_models::{
     Blobs, CallStyle, Catalogue, Effort, Measured, MeasuredModels, ProbeFinding, ProbePictures,
 };
 use gyrus_process::keeper::{self, Level};
 use gyrus_text::visible;
 use rustix::termios::{LocalModes, OptionalActions, tcgetattr, tcsetattr};
+use serde_json::Value;
 use tokio::runtime::Runtime;
 use toml_edit::{DocumentMut, InlineTable, Item, Table, value};
 
@@ -33,7 +35,7 @@ use crate::{
     measuring::measure,
     model_choice::{self, ModelChoice},
     model_flags::ModelFlags,
-    private_file,
+    private_file, procedures,
 };
 use gyrus_surfaces::{console::Painter, console::put, projection::Tone, terminal};
 
@@ -107,6 +109,37 @@ pub(crate) fn model_choice(
             env::GYRUS_MODEL
         ))
     })
+}
+
+/// Returns the models for a new run with this configuration of its loop; a replay needs none.
+pub(crate) fn models_for(
+    runtime: &Runtime,
+    gyrus: &Gyrus,
+    config: &Config,
+    flags: &ModelFlags,
+    loop_config: &Value,
+) -> Result<ModelChoice, Failure> {
+    let found = if procedures::is_replay(loop_config) {
+        model_if_any(runtime, gyrus, config, flags)
+    } else {
+        model_choice(runtime, gyrus, config, flags)
+    };
+    Ok(found?.for_goal(loop_config))
+}
+
+/// Returns the models for a run that goes on: those that are named, else those that it had.
+pub(crate) fn models_again(
+    runtime: &Runtime,
+    gyrus: &Gyrus,
+    config: &Config,
+    flags: &ModelFlags,
+    before: &StandingRun,
+) -> Result<ModelChoice, Failure> {
+    let again = ModelChoice::again(flags, before)?;
+    if again.is_none() {
+        return model_if_any(runtime, gyrus, config, flags);
+    }
+    Ok(again)
 }
 
 /// Offers to set a model up, to whoever sits at a terminal and has none. `true`: it was done.

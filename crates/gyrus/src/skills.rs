@@ -24,7 +24,6 @@ const MAX_LOADED: usize = 2;
 /// The skills that a run follows.
 #[derive(Debug, Default)]
 pub(crate) struct SkillsOfRun {
-    /// Their texts.
     pub(crate) context: Vec<Attachment>,
     /// The bounds that they set to the run.
     pub(crate) followed: Vec<FollowedSkill>,

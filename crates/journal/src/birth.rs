@@ -55,7 +55,6 @@ pub enum Birth {
     Elsewhere,
 }
 
-/// The file of an identity.
 #[derive(Serialize, Deserialize)]
 struct IdentityFile {
     identity: u32,

@@ -28,7 +28,6 @@ pub(crate) fn shared_path(shared: &Path, id: &BlobId) -> PathBuf {
     shared.join(&name[..2]).join(name)
 }
 
-/// Reads a blob.
 pub(crate) fn read(files: &Files, id: &BlobId) -> Result<Vec<u8>, Error> {
     let path = files.blobs().join(id.to_string());
     // A blob may get its own name between two looks.

@@ -67,7 +67,6 @@ pub trait DiskFile: Send + Sync + fmt::Debug {
     fn try_lock(&self, mode: LockMode) -> io::Result<bool>;
 }
 
-/// The mode of a lock.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum LockMode {
     /// Other handles may share the lock.
@@ -104,7 +103,6 @@ pub struct Now {
 /// A process that holds, or held, a log.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Holder {
-    /// The process.
     pub process: ProcessIdentity,
     /// The time since when it holds the log, in milliseconds since 1970, UTC.
     pub since_ms: i64,

@@ -27,7 +27,6 @@ pub enum Error {
     /// The folder is not a store.
     #[error("{} is not a store: {why}; choose an empty folder or a store", root.display())]
     NotAStore {
-        /// The folder.
         root: PathBuf,
         /// The reason why it is not a store.
         why: String,
@@ -40,26 +39,19 @@ pub enum Error {
     NewerFormat {
         /// The store or segment.
         path: PathBuf,
-        /// Its version.
         found: u32,
         /// The version of this program.
         known: u32,
     },
     /// The log exists already.
     #[error("there is a log {name} already")]
-    Exists {
-        /// The log.
-        name: LogName,
-    },
+    Exists { name: LogName },
     /// The log was imported, or its folder was copied from another store.
     #[error(
         "{name} was not begun here: it was imported or copied, so it can be read, and nothing goes \
          on with it"
     )]
-    BornElsewhere {
-        /// The log.
-        name: LogName,
-    },
+    BornElsewhere { name: LogName },
     /// The store was copied here, and no person has adopted it.
     #[error(
         "{} was copied or moved here from another place, so what is in it can be read, and nothing \
@@ -71,30 +63,22 @@ pub enum Error {
     },
     /// The log does not exist.
     #[error("there is no log {name}")]
-    NotFound {
-        /// The log.
-        name: LogName,
-    },
+    NotFound { name: LogName },
     /// A live process holds the log.
     #[error(
         "{name} is held by process {} on {}", holder.process.pid, holder.host
     )]
     Held {
-        /// The log.
         name: LogName,
         /// The process that holds it.
         holder: Box<Holder>,
     },
     /// The log is locked, but its holder has not recorded its identity.
     #[error("{name} is held by a process that left no record in its lock; find it with `lsof`")]
-    HeldByUnknown {
-        /// The log.
-        name: LogName,
-    },
+    HeldByUnknown { name: LogName },
     /// The holder of a log could not be killed.
     #[error("{name} is held by process {} and it could not be ended: {source}", holder.process.pid)]
     NotKilled {
-        /// The log.
         name: LogName,
         /// The process that holds it.
         holder: Box<Holder>,
@@ -107,7 +91,6 @@ pub enum Error {
          a copy, or read it up to the entry before"
     )]
     Corrupt {
-        /// The log.
         name: LogName,
         /// The segment's number.
         segment: u32,
@@ -120,12 +103,7 @@ pub enum Error {
     },
     /// The seal of a log is damaged.
     #[error("the seal of {name} is damaged: {why}; restore its file `sealed` from a copy")]
-    BadSeal {
-        /// The log.
-        name: LogName,
-        /// The mistake.
-        why: String,
-    },
+    BadSeal { name: LogName, why: String },
     /// A text is not a valid kind of entry.
     #[error("`{given}` is not a kind of entry; it is of a-z, 0-9, `.`, `_` and `-`, at most 64")]
     BadKind {
@@ -137,7 +115,6 @@ pub enum Error {
     TooLarge {
         /// The kind of data.
         what: &'static str,
-        /// Its size.
         bytes: u64,
         /// Maximum size.
         limit: u64,
@@ -149,7 +126,6 @@ pub enum Error {
          be lost; see to the disk, then take the log again", path.display()
     )]
     Failed {
-        /// The log.
         name: LogName,
         /// The operation that failed.
         what: &'static str,
@@ -157,7 +133,6 @@ pub enum Error {
         path: PathBuf,
         /// The last entry that is known to be on disk.
         intact: u64,
-        /// The cause.
         source: Arc<io::Error>,
     },
     /// The replica of a log did not store a batch, or its answer was lost. Entries after `intact`
@@ -168,7 +143,6 @@ pub enum Error {
          again"
     )]
     ReplicaFailed {
-        /// The log.
         name: LogName,
         /// The last entry that is known to be in both places.
         intact: u64,
@@ -178,7 +152,6 @@ pub enum Error {
     /// It cannot be found out what the replica of a log has.
     #[error("cannot find out what the second copy of {name} has: {why}")]
     ReplicaUnknown {
-        /// The log.
         name: LogName,
         /// The reason, as the replica gives it.
         why: String,
@@ -189,7 +162,6 @@ pub enum Error {
          up to it before it is taken"
     )]
     ReplicaAhead {
-        /// The log.
         name: LogName,
         /// The number of the last entry that the replica has.
         has: u64,
@@ -201,18 +173,13 @@ pub enum Error {
         "{name} counts only with its second copy, elsewhere: what is here may be behind it, so it is \
          not written without it"
     )]
-    NeedsReplica {
-        /// The log.
-        name: LogName,
-    },
+    NeedsReplica { name: LogName },
     /// Lines for a mirror do not continue it; none of them was written.
     #[error("these lines do not continue {name} at entry {seq}: {why}; none of them was written")]
     BadLines {
-        /// The log.
         name: LogName,
         /// The number of the first entry that is not as it must be.
         seq: u64,
-        /// The mistake.
         why: String,
     },
     /// A log and its source have different entries under one number.
@@ -221,7 +188,6 @@ pub enum Error {
          different histories, begin the copy anew"
     )]
     OtherHistory {
-        /// The log.
         name: LogName,
         /// The number of the entry.
         seq: u64,
@@ -237,13 +203,11 @@ pub enum Error {
         what: &'static str,
         /// The file or folder.
         path: PathBuf,
-        /// The cause.
         source: io::Error,
     },
     /// The log has no entry with this number.
     #[error("{name} has no entry {seq}; its last one is {last}")]
     NoSuchEntry {
-        /// The log.
         name: LogName,
         /// The number asked for.
         seq: u64,
@@ -252,28 +216,13 @@ pub enum Error {
     },
     /// The log does not have this blob, or no longer has it.
     #[error("{name} does not have the blob {id}; it was dropped, or never put")]
-    BlobMissing {
-        /// The log.
-        name: LogName,
-        /// The blob.
-        id: BlobId,
-    },
+    BlobMissing { name: LogName, id: BlobId },
     /// A blob that the log had when it was finished is missing, and nobody dropped it.
     #[error("the blob {id} of {name} is lost; restore it from a copy of the log")]
-    BlobLost {
-        /// The log.
-        name: LogName,
-        /// The blob.
-        id: BlobId,
-    },
+    BlobLost { name: LogName, id: BlobId },
     /// The bytes of a blob do not match its hash.
     #[error("the blob {id} of {name} is damaged; restore it from a copy of the log")]
-    BlobDamaged {
-        /// The log.
-        name: LogName,
-        /// The blob.
-        id: BlobId,
-    },
+    BlobDamaged { name: LogName, id: BlobId },
     /// A message's id is not a UUID.
     #[error("`{given}` cannot be the id of a message; it must be a UUID")]
     BadMessageId {
@@ -283,17 +232,13 @@ pub enum Error {
     /// Too many messages are waiting.
     #[error("{waiting} messages wait in the inbox of {name} already; let it read them first")]
     InboxFull {
-        /// The log.
         name: LogName,
         /// Number of waiting messages.
         waiting: usize,
     },
     /// The data is not an exported log, or was damaged on the way.
     #[error("this is not a complete export of a log: {why}")]
-    BadExport {
-        /// The mistake.
-        why: String,
-    },
+    BadExport { why: String },
 }
 
 impl Error {

@@ -62,13 +62,23 @@ pub struct Exported {
 #[serde(tag = "part", rename_all = "snake_case", deny_unknown_fields)]
 enum Part {
     /// The start, followed by no bytes. Always the first part.
-    Log { export: u32, name: String },
+    Log {
+        export: u32,
+        name: String,
+    },
     /// A segment. Segments come in order.
-    Segment { number: u32, bytes: u64 },
+    Segment {
+        number: u32,
+        bytes: u64,
+    },
     /// The seal, which lists the blobs of the export. It follows the segments, if there is one.
-    Seal { bytes: u64 },
-    /// A blob.
-    Blob { id: BlobId, bytes: u64 },
+    Seal {
+        bytes: u64,
+    },
+    Blob {
+        id: BlobId,
+        bytes: u64,
+    },
     /// The end, followed by no bytes. Always the last part; `hash` covers everything before this
     /// line.
     End {

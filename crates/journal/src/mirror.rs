@@ -108,7 +108,6 @@ impl Mirror {
         }
     }
 
-    /// Returns the name of the log.
     pub fn name(&self) -> &LogName {
         &self.files.name
     }

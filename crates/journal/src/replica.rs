@@ -94,7 +94,6 @@ impl ReplicaBatch {
         }
     }
 
-    /// Returns the name of the log.
     pub fn name(&self) -> &LogName {
         &self.files.name
     }

@@ -27,7 +27,6 @@ pub(crate) struct Position {
     pub(crate) offset: Option<u64>,
     /// The number of the entry before.
     pub(crate) seq: u64,
-    /// Its hash.
     pub(crate) hash: Digest,
 }
 

@@ -163,13 +163,18 @@ impl Store {
         self.files(name).has_segment(1).unwrap_or(false)
     }
 
-    /// Waits until the log exists. Its kind must have logs already.
+    /// Waits until the log exists.
     pub async fn created(&self, name: &LogName) -> Result<(), Error> {
-        let folder = self.home.root.join(name.kind());
-        let watched = self.home.disk.watch(&folder);
-        let mut changes = watched.map_err(Error::io("watch", &folder))?;
+        let (root, disk) = (&self.home.root, &self.home.disk);
+        let folder = root.join(name.kind());
         while !self.exists(name) {
-            changes.changed().await;
+            // The folder appears with its first log.
+            let watched = disk.watch(&folder).or_else(|_| disk.watch(root));
+            let mut changes = watched.map_err(Error::io("watch", &folder))?;
+            // Before the look, so that what comes after it is not missed.
+            if !self.exists(name) {
+                changes.changed().await;
+            }
         }
         Ok(())
     }

@@ -194,7 +194,6 @@ impl Writer {
         blobs::read(&self.shared.files, id)
     }
 
-    /// Returns the name of the log.
     pub fn name(&self) -> &LogName {
         &self.shared.files.name
     }

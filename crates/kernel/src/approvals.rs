@@ -57,9 +57,7 @@ pub enum ApprovalError {
     /// The folder of a run's journal cannot be locked.
     #[error("{} cannot be locked", folder.display())]
     Unlockable {
-        /// The folder.
         folder: PathBuf,
-        /// The cause.
         source: std::io::Error,
     },
     /// The first entry of a run cannot be read.
@@ -93,10 +91,7 @@ pub enum AnswerMismatch {
     EmptyText,
     /// The words or the edited text are too long.
     #[error("the answer is longer than {limit} bytes")]
-    TooLong {
-        /// The maximum.
-        limit: usize,
-    },
+    TooLong { limit: usize },
 }
 
 impl AnswerMismatch {
@@ -172,7 +167,6 @@ pub enum VoidAnswer {
     Answered {
         /// The run that asked.
         run: RunId,
-        /// The question.
         id: QuestionId,
         /// The answer, and the person who gave it.
         said: String,
@@ -182,7 +176,6 @@ pub enum VoidAnswer {
     NotAsked {
         /// The run that asked.
         run: RunId,
-        /// The question.
         id: QuestionId,
     },
     /// The run has asked again, with another card.
@@ -203,7 +196,6 @@ pub enum VoidAnswer {
     Expired {
         /// The run that asked.
         run: RunId,
-        /// The question.
         id: QuestionId,
     },
 }
@@ -219,7 +211,6 @@ pub struct CardId {
     pub digest: Digest,
 }
 
-/// An open question.
 #[derive(Debug, Clone, PartialEq)]
 pub struct OpenQuestion {
     /// The run that asks: the one that was looked at, or a child of it.

@@ -23,7 +23,6 @@ pub enum Unfinished {
 /// The report to a fresh cycle that takes over from one that cannot be finished.
 #[derive(Debug, Clone)]
 pub struct HandOver {
-    /// The reason.
     pub reason: String,
     /// The observations since the last complete cycle, in order.
     pub done: Vec<Observation>,
@@ -103,7 +102,6 @@ pub trait CognitiveLoop: Send {
     /// Returns the present state.
     fn state(&self) -> &Self::State;
 
-    /// Restores a state.
     fn restore(&mut self, state: Self::State);
 
     /// Converts the state of an older version into the present one.

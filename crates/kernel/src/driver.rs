@@ -29,9 +29,7 @@ pub(crate) use take_up::{Unrestored, hand_over_report, remember, restore};
 /// The result of driving a run until it ended or parked.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Finished {
-    /// The run.
     pub run: RunId,
-    /// The ending.
     pub ending: Ending,
     /// The resources that the run used, earlier processes included.
     pub spent: Spent,
@@ -101,7 +99,6 @@ impl Ready {
         self
     }
 
-    /// Returns the run's id.
     pub fn id(&self) -> RunId {
         self.position.started.run
     }

@@ -18,26 +18,13 @@ pub enum KernelError {
         "the price of the model `{model}` is unknown, so a limit on cost cannot be kept; set a \
          limit on tokens too"
     )]
-    UnknownPrice {
-        /// The model.
-        model: String,
-    },
+    UnknownPrice { model: String },
     /// The run has ended, so it cannot be resumed.
     #[error("run {run} is over: {what}")]
-    Over {
-        /// The run.
-        run: RunId,
-        /// The ending.
-        what: String,
-    },
+    Over { run: RunId, what: String },
     /// The log does not hold a run.
     #[error("run {run} cannot be read: {reason}")]
-    NotARun {
-        /// The run.
-        run: RunId,
-        /// The reason.
-        reason: String,
-    },
+    NotARun { run: RunId, reason: String },
     /// A person stopped all runs, and nobody has lifted the stop.
     #[error(transparent)]
     Latched(#[from] Latched),

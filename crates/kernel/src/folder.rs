@@ -17,11 +17,9 @@ use crate::{
 pub enum RecordedFolder {
     /// The run has not looked at it yet.
     NotYet,
-    /// A snapshot.
     Known {
         /// The run in whose journal the entry is that names it: this one, or one below it.
         run: RunId,
-        /// The snapshot.
         snapshot: BlobId,
     },
     /// It was not kept, for this reason.

@@ -58,7 +58,6 @@ pub enum GrantError {
 pub struct Standing {
     /// The folder in which it holds.
     pub workspace: PathBuf,
-    /// The grant.
     pub grant: Grant,
     /// The person who gave it.
     pub by: Principal,

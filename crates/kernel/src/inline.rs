@@ -42,8 +42,6 @@ impl<T: Serialize + DeserializeOwned + Clone> Inline<T> {
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("blob {blob} does not hold what its entry promises: {reason}")]
 pub struct BadBlob {
-    /// The id of the blob.
     pub blob: BlobId,
-    /// The reason.
     pub reason: String,
 }

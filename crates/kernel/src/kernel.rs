@@ -204,9 +204,7 @@ pub(crate) struct PinnedMeanings {
 /// Material that comes with a goal.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Attachment {
-    /// A text.
     Text(Text),
-    /// A picture.
     Picture {
         /// The file's content.
         bytes: Vec<u8>,
@@ -222,9 +220,7 @@ pub enum Attachment {
 /// A run to be created.
 #[derive(Debug, Clone)]
 pub struct NewRun {
-    /// Its id.
     pub id: RunId,
-    /// The goal.
     pub goal: Text,
     /// The material that comes with the goal: files, pictures, standard input.
     pub context: Vec<Attachment>,
@@ -242,7 +238,6 @@ pub struct NewRun {
     pub throwaway: bool,
     /// The way to proceed when a person must be asked.
     pub on_ask: OnAsk,
-    /// The limits.
     pub limits: Limits,
     /// Hashes of inputs that the kernel cannot know: the binary, its configuration.
     pub pins: Pins,
@@ -357,7 +352,6 @@ impl Kernel {
         &self.inner.store
     }
 
-    /// Returns the organs.
     pub fn organs(&self) -> &Organs {
         &self.inner.organs
     }

@@ -53,7 +53,6 @@ pub struct Told {
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("all runs are stopped: {} stands there", path.display())]
 pub struct Latched {
-    /// The latch.
     pub path: PathBuf,
     /// The content; `None` if it cannot be read.
     pub told: Option<Told>,

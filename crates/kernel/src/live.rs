@@ -23,7 +23,6 @@ pub struct LiveEvent<'a> {
     pub effect: &'a EffectId,
     /// The purpose of the question.
     pub purpose: Purpose,
-    /// The piece.
     pub said: LivePiece,
 }
 

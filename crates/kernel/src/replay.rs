@@ -20,7 +20,6 @@ use crate::{
 /// The result of a replay.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Replayed {
-    /// The run.
     pub run: RunId,
     /// Number of entries read.
     pub entries: u64,

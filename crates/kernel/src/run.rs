@@ -42,7 +42,6 @@ impl Run {
         }
     }
 
-    /// Returns the run's id.
     pub fn id(&self) -> RunId {
         self.core.started.run
     }

@@ -7,7 +7,6 @@ use crate::{
     Ending, Entry, Pins, RunStarted, UnreadableEntry, log::parse, log_name, runs::is_record,
 };
 
-/// The state of a run.
 #[derive(Debug, Clone, PartialEq)]
 pub enum RunState {
     /// A process drives it.

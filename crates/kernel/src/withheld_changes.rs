@@ -16,7 +16,6 @@ use crate::{
 /// The changes of one call that were withheld.
 #[derive(Debug)]
 pub struct WithheldChanges {
-    /// The call.
     pub effect: EffectId,
     /// The changed files, each with the reason why it was withheld.
     pub files: Vec<(String, String)>,

@@ -36,7 +36,6 @@ pub enum LabError {
 pub struct Complaint {
     /// The event, in one sentence.
     pub message: String,
-    /// The cause.
     pub cause: Option<Box<dyn Error + Send + Sync>>,
     /// The next step.
     pub hint: Option<String>,

@@ -74,7 +74,6 @@ pub trait LabConsole: Sync {
     fn ask(&self, question: &str) -> io::Result<Option<String>>;
 }
 
-/// End of a command.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum CommandEnd {
     /// It exited with 0.
@@ -83,7 +82,6 @@ pub enum CommandEnd {
     Failed(String),
 }
 
-/// End of a trial.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum TrialEnd {
     /// Everything was as it should be.

@@ -27,7 +27,6 @@ pub struct CallsConfig {
 /// A call that was made.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct CallDone {
-    /// The tool.
     pub tool: String,
     /// Whether it failed, was denied or was interrupted.
     pub failed: bool,

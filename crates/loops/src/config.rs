@@ -35,9 +35,7 @@ pub enum Strategy {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Replays {
-    /// The procedure.
     pub procedure: Procedure,
-    /// The values of its slots.
     pub values: SlotValues,
 }
 
@@ -83,7 +81,6 @@ pub enum PerceptionMode {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct CognitiveConfig {
-    /// The strategy.
     pub strategy: Strategy,
     /// Instructions that stand before the loop's own.
     #[serde(default, skip_serializing_if = "Option::is_none")]

@@ -108,7 +108,6 @@ pub struct ReactState {
 /// its own state.
 #[derive(Debug)]
 pub(crate) struct TurnProfile {
-    /// The instructions.
     pub(crate) words: String,
     /// The purpose of the questions.
     pub(crate) purpose: Purpose,

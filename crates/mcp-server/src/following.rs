@@ -1,28 +1,26 @@
 //! Following a run until there is something to tell.
 
-use std::{collections::VecDeque, sync::Arc, time::Duration};
+use std::{collections::VecDeque, sync::Arc};
 
 use gyrus_contract::RunId;
-use gyrus_journal::{Entry, Follower, Reader, os::watch};
+use gyrus_journal::{Entry, Reader};
 use gyrus_kernel::{
-    Ending, Entry as RunEntry, RUNS, RunState,
+    Ending, Entry as RunEntry, RunState,
     approvals::{self, OpenQuestion},
     log_name,
 };
 use gyrus_surfaces::{
     left_files::LeftFiles,
     projection::{Projection, Weight},
+    tree_follower::TreeFollower,
 };
 use gyrus_text::readable;
-use tokio::time::{Instant, MissedTickBehavior, interval, sleep_until};
+use tokio::time::{Instant, sleep_until};
 
 use crate::{
     host::McpHost,
     report::{ReportedQuestion, ReportedState, RunReport},
 };
-
-/// Interval at which questions are looked for that runs below this one ask.
-const LOOK_EVERY: Duration = Duration::from_secs(1);
 
 /// The most lines of a report that tell what happened.
 const EVENTS: usize = 40;
@@ -69,11 +67,8 @@ impl Following<'_> {
         }
         let reader = self.host.store().reader(&log_name(self.run));
         let reader = reader.map_err(|error| error.to_string())?;
-        let mut follower = reader.follow(1).map_err(|error| error.to_string())?;
         let mut told = Told::new(RunReport::new(self.run, self.after));
-        let open = self
-            .to_news(&reader, &mut follower, &mut told, &mut tell)
-            .await?;
+        let open = self.to_news(&reader, &mut told, &mut tell).await?;
         let (host, run) = (Arc::clone(self.host), self.run);
         let state = blocking(move || RunState::of(host.store(), run)).await;
         let state = state.map_err(|error| error.to_string())?;
@@ -84,24 +79,23 @@ impl Following<'_> {
     async fn begun(&self) -> Result<bool, String> {
         let store = self.host.store();
         let name = log_name(self.run);
-        loop {
-            // Before the look, so that what comes after it is not missed.
-            let folder = store.root().join(RUNS);
-            let runs = watch::watch(&folder).or_else(|_| watch::watch(store.root()));
-            if store.exists(&name) {
-                return Ok(true);
-            }
-            let mut runs = runs.map_err(|error| error.to_string())?;
+        let begins = async {
             tokio::select! {
-                () = runs.changed() => {}
+                biased;
+                created = store.created(&name) => created.map_err(|error| error.to_string()),
                 ended = self.host.settled(self.run) => {
-                    if !store.exists(&name) {
-                        let run = self.run.short();
-                        return Err(format!("run {run} did not begin: {ended}"));
-                    }
+                    let run = self.run.short();
+                    Err(format!("run {run} did not begin: {ended}"))
                 }
-                () = sleep_until(self.until) => return Ok(store.exists(&name)),
             }
+        };
+        tokio::select! {
+            biased;
+            begun = begins => match begun {
+                Err(why) if !store.exists(&name) => Err(why),
+                Ok(()) | Err(_) => Ok(true),
+            },
+            () = sleep_until(self.until) => Ok(store.exists(&name)),
         }
     }
 
@@ -109,49 +103,46 @@ impl Following<'_> {
     async fn to_news(
         &self,
         reader: &Reader,
-        follower: &mut Follower,
         told: &mut Told,
         tell: &mut (impl FnMut(&str) + Send),
     ) -> Result<Vec<OpenQuestion>, String> {
-        let mut looks = interval(LOOK_EVERY);
-        looks.set_missed_tick_behavior(MissedTickBehavior::Delay);
+        let mut entries = TreeFollower::new(self.host.store());
+        entries.follow(self.run, 1);
         let mut settled = self.host.settled(self.run);
-        let mut is_settled = false;
+        let (mut is_settled, mut is_late) = (false, false);
+        let on_disk = reader.end().map_err(|error| error.to_string())?;
         loop {
-            if is_settled && reader.end().is_ok_and(|end| told.seen >= end) {
+            // What is on disk already is told, however short the time.
+            if (is_settled || is_late) && reader.end().is_ok_and(|end| told.seen >= end) {
                 return Ok(self.open().await);
             }
             tokio::select! {
                 biased;
-                entry = follower.next() => {
-                    let entry = entry.map_err(|error| error.to_string())?;
-                    let kind = told.take(&entry, reader, tell);
-                    let is_new = entry.seq > self.after;
-                    match kind {
-                        Some(RunEntry::RunEnded(_)) => return Ok(Vec::new()),
-                        Some(RunEntry::ApprovalAsked(_) | RunEntry::RunParked(_)) if is_new => {
-                            let open = self.open().await;
-                            if open.iter().any(self.is_news) {
-                                return Ok(open);
-                            }
+                followed = entries.next() => {
+                    let followed = followed.map_err(|error| error.to_string())?;
+                    let is_own = followed.run == self.run;
+                    let entry = if is_own {
+                        told.take(&followed.entry, reader, tell)
+                    } else {
+                        gyrus_kernel::parse(&followed.entry).ok()
+                    };
+                    // A question may be known to have been asked, and not have been shown.
+                    let may_ask = match entry {
+                        Some(RunEntry::RunEnded(_)) if is_own => return Ok(Vec::new()),
+                        Some(RunEntry::ApprovalAsked(_) | RunEntry::RunParked(_)) => {
+                            !is_own || told.seen > self.after
                         }
-                        Some(_) | None => {}
+                        Some(_) | None => false,
+                    };
+                    if may_ask || is_own && told.seen == on_disk {
+                        let open = self.open().await;
+                        if open.iter().any(self.is_news) {
+                            return Ok(open);
+                        }
                     }
                 }
                 _ = &mut settled, if !is_settled => is_settled = true,
-                _ = looks.tick() => {
-                    // Children ask in journals of their own.
-                    let open = self.open().await;
-                    if open.iter().any(self.is_news) {
-                        return Ok(open);
-                    }
-                }
-                () = sleep_until(self.until) => {
-                    // What is on disk already is told, however short the time.
-                    if reader.end().is_ok_and(|end| told.seen >= end) {
-                        return Ok(self.open().await);
-                    }
-                }
+                () = sleep_until(self.until), if !is_late => is_late = true,
             }
         }
     }

@@ -4,23 +4,17 @@ use std::{path::Path, sync::Arc};
 
 use gyrus_contract::{Boxed, Principal, RunId};
 use gyrus_journal::Store;
-use gyrus_runtime::queue::{RunRequest, Work};
+use gyrus_runtime::queue::{RunHost, Work};
 use gyrus_server::Identity;
 use rmcp::{RoleServer, model::Extensions, service::RequestContext};
 
 /// The program around the service.
-pub trait McpHost: Send + Sync + 'static {
+pub trait McpHost: RunHost {
     /// Returns the store of the runs.
     fn store(&self) -> &Store;
 
     /// Returns the folder that runs work in, or below, if there is one.
     fn folder(&self) -> Option<&Path>;
-
-    /// Checks a request for a run as `gyrus run` would, and completes it. May block for the disk.
-    ///
-    /// # Errors
-    /// No run can be started so; in words.
-    fn check(&self, request: RunRequest) -> Result<RunRequest, String>;
 
     /// Has a run begin, or go on. When this returns, the order is accepted for good.
     ///
@@ -37,12 +31,6 @@ pub trait McpHost: Send + Sync + 'static {
     /// Waits until nothing works for a run any more, and nothing is about to; returns how that ended,
     /// in words.
     fn settled(&self, run: RunId) -> Boxed<'_, String>;
-
-    /// Carries out a command of the command line; returns what it printed.
-    ///
-    /// # Errors
-    /// It failed; in words.
-    fn command(&self, arguments: Vec<String>) -> Boxed<'_, Result<String, String>>;
 }
 
 /// Returns who a client is, by the name that it gives itself.

@@ -17,7 +17,6 @@ pub(crate) const MAX_TEXT: usize = 256 << 10;
 /// The longest time that a call waits, in seconds.
 pub(crate) const MAX_WAIT: u64 = 3_600;
 
-/// A tool.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum ServedTool {
     Run,

@@ -74,7 +74,8 @@ pub(crate) async fn start(
         ..RunRequest::new(Text::new(goal, origin(caller)), folder)
     };
     let checking = Arc::clone(host);
-    let request = blocking(move || checking.check(request)).await?;
+    let request = blocking(move || checking.check(request)).await;
+    let request = request.map_err(|refused| refused.to_string())?;
     // As the host resolved it, without links.
     if let Some(allowed) = host.folder()
         && !request.workdir.starts_with(allowed)

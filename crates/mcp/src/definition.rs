@@ -43,7 +43,6 @@ pub(crate) const MAX_TOOLS: usize = 1_000;
 pub struct LeftOut {
     /// The server's name for it, cleaned.
     pub tool: String,
-    /// The reason.
     pub why: String,
 }
 

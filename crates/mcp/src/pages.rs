@@ -14,13 +14,11 @@ pub(crate) struct Pages {
     pub(crate) request: fn(PaginatedRequestParams) -> ClientRequest,
 }
 
-/// Tools.
 pub(crate) const TOOLS: Pages = Pages {
     field: "tools",
     request: |params| ClientRequest::ListToolsRequest(ListToolsRequest::with_param(params)),
 };
 
-/// Resources.
 pub(crate) const RESOURCES: Pages = Pages {
     field: "resources",
     request: |params| ClientRequest::ListResourcesRequest(ListResourcesRequest::with_param(params)),
@@ -35,7 +33,6 @@ pub(crate) const TEMPLATES: Pages = Pages {
     },
 };
 
-/// Prompts.
 pub(crate) const PROMPTS: Pages = Pages {
     field: "prompts",
     request: |params| ClientRequest::ListPromptsRequest(ListPromptsRequest::with_param(params)),

@@ -23,7 +23,6 @@ const MAX_BYTES: u64 = 256 * 1024;
 #[derive(Debug, thiserror::Error)]
 #[error("{} cannot be read", file.display())]
 pub struct ProjectFileError {
-    /// The file.
     pub file: PathBuf,
     /// The error of the operating system or the parser.
     pub source: Option<io::Error>,

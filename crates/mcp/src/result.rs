@@ -25,7 +25,6 @@ const MAX_PICTURE_BYTES: usize = 5 * 1024 * 1024;
 /// Maximum width and height that models accept, in pixels.
 const MAX_SIDE: u32 = 8_000;
 
-/// Returns the output for an answer.
 pub(crate) fn output(answer: &Value, site: &dyn Site, pictures: ReadPicture) -> ToolOutput {
     let mut images = Vec::new();
     let mut texts: Vec<String> = Vec::new();

@@ -18,7 +18,6 @@ const SILENCE: Duration = Duration::from_secs(120);
 pub struct ServerSection {
     /// The program to start.
     pub command: Option<String>,
-    /// Its arguments.
     pub args: Vec<String>,
     /// Its variables besides the few that every server has.
     pub env: BTreeMap<String, String>,
@@ -32,7 +31,6 @@ pub struct ServerSection {
     pub headers: BTreeMap<String, String>,
     /// The id of the client that the person registered for logging in there.
     pub client_id: Option<String>,
-    /// The secret of that client.
     pub client_secret: Option<String>,
     /// Maximum time without a message about a call, in milliseconds.
     #[serde(deserialize_with = "milliseconds")]

@@ -67,7 +67,6 @@ pub enum State {
 pub struct Offers {
     /// A line about each resource and each template of resources.
     pub resources: Vec<String>,
-    /// The prompts.
     pub prompts: Vec<OfferedPrompt>,
 }
 

@@ -28,7 +28,6 @@ pub type EndOfStart = Box<dyn FnMut(StartedServer) -> Result<(), String> + Send>
 /// State of a server whose start is judged.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum StartedServer {
-    /// It is ready.
     Ready,
     /// It has been ended; its processes may take a moment, which the judgement waits for.
     Ended,
@@ -115,7 +114,6 @@ pub enum Way {
     Process {
         /// The program, absolute or on the `PATH` of `environment`.
         program: String,
-        /// Its arguments.
         arguments: Vec<String>,
         /// Its whole environment.
         environment: BTreeMap<String, String>,

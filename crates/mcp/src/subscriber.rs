@@ -65,7 +65,6 @@ pub(crate) struct Said {
     pub(crate) number: u64,
     /// The last progress message.
     pub(crate) words: watch::Receiver<String>,
-    /// Its requests.
     pub(crate) requests: mpsc::Receiver<Request>,
 }
 

@@ -39,20 +39,14 @@ pub enum Author {
         /// Their name on this machine.
         name: String,
     },
-    /// A run.
     Run {
-        /// The run.
         run: RunId,
-        /// The call.
         effect: EffectId,
         /// Whether it had read untrusted text.
         exposed: bool,
     },
     /// gyrus itself, at the end of a run.
-    Gyrus {
-        /// The run.
-        run: RunId,
-    },
+    Gyrus { run: RunId },
     /// A program that says no more of itself.
     Unknown,
 }
@@ -72,7 +66,6 @@ impl Author {
         matches!(self, Author::Gyrus { .. })
     }
 
-    /// Returns it in words.
     pub fn in_words(&self) -> String {
         match self {
             Author::Person { name } => name.clone(),
@@ -83,7 +76,6 @@ impl Author {
     }
 }
 
-/// End of a change.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum ChangeEnd {
@@ -102,9 +94,7 @@ pub struct VaultChange {
     pub id: u64,
     /// Its time, in milliseconds since 1970.
     pub at_ms: i64,
-    /// Its author.
     pub author: Author,
-    /// The reason.
     pub why: String,
     /// Path of the note below the vault.
     pub note: String,

@@ -35,7 +35,6 @@ pub struct Piece<'a> {
     pub heading: &'a str,
     /// Number of its first line in the note, counted from 1.
     pub line: usize,
-    /// Its lines.
     pub text: &'a str,
     /// Whether a run wrote it that had read untrusted text.
     pub is_untrusted: bool,

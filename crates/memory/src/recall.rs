@@ -112,7 +112,8 @@ impl Vault {
         let states = self.states(&changed, &mut kept.watch)?;
         index
             .refresh_some(&states, |path| self.for_index(path))
-            .map_err(|error| self.index_error(error))
+            .map_err(|error| self.state_error(error))?;
+        Ok(true)
     }
 
     /// Compares all notes with the index, and begins to watch them.
@@ -128,7 +129,7 @@ impl Vault {
         let notes = self.notes(&mut watch)?;
         index
             .refresh(&notes, |path| self.for_index(path))
-            .map_err(|error| self.index_error(error))?;
+            .map_err(|error| self.state_error(error))?;
         *kept = Kept {
             index: Some(index),
             watch,
@@ -184,7 +185,7 @@ impl Searcher<'_> {
         let found = found.transpose();
         found
             .map(Option::unwrap_or_default)
-            .map_err(|error| self.vault.index_error(error))
+            .map_err(|error| self.vault.state_error(error))
     }
 }
 

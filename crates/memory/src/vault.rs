@@ -18,7 +18,7 @@ use std::{
 };
 
 use gyrus_contract::Digest;
-use gyrus_search::{Document, IndexError, Stamp, name_of};
+use gyrus_search::{Document, Stamp, name_of};
 use gyrus_workspace::{
     Failed, Pace, Root,
     changeset::{ApplyError, HOME},
@@ -63,7 +63,6 @@ pub enum VaultError {
     Name {
         /// The name as given.
         name: String,
-        /// The reason.
         why: &'static str,
     },
     /// No such note.
@@ -76,10 +75,7 @@ pub enum VaultError {
     },
     /// The note is too large.
     #[error("`{note}` is larger than {} MB, the most that a note may have", MAX_NOTE_BYTES >> 20)]
-    TooLarge {
-        /// The note.
-        note: String,
-    },
+    TooLarge { note: String },
     /// The default folder exists, and nothing says that it is a vault.
     #[error(
         "the folder {} exists already and is not a vault of gyrus; name the folder of your notes \
@@ -95,10 +91,7 @@ pub enum VaultError {
     NoChange(u64),
     /// The note is as the change would make it.
     #[error("`{note}` is like that already")]
-    Unchanged {
-        /// The note.
-        note: String,
-    },
+    Unchanged { note: String },
     /// The file system reports an error at a note.
     #[error(transparent)]
     Note(#[from] Failed),
@@ -108,7 +101,6 @@ pub enum VaultError {
     /// The file system reports an error at gyrus's own files about the vault.
     #[error("the state of the memory in {} cannot be used: {source}", folder.display())]
     State {
-        /// The folder.
         folder: PathBuf,
         /// The error of the system.
         source: io::Error,
@@ -164,7 +156,6 @@ impl Vault {
         Self { pace, ..self }
     }
 
-    /// Returns the folder.
     pub fn folder(&self) -> &Path {
         &self.folder
     }
@@ -219,13 +210,6 @@ impl Vault {
             folder: self.state.clone(),
             source,
         }
-    }
-
-    pub(crate) fn index_error(&self, error: IndexError) -> VaultError {
-        self.state_error(match error {
-            IndexError::Io(error) => error,
-            IndexError::Damaged => io::Error::other(error.to_string()),
-        })
     }
 
     /// Returns the path of a note by its name: a path, or a link such as `[[name#heading|words]]`.

@@ -28,11 +28,9 @@ const MAX_DIFF_BYTES: usize = 1 << 20;
 /// Text to be written, by whom, when and why.
 #[derive(Debug, Clone)]
 pub struct Writing<'a> {
-    /// Its author.
     pub author: Author,
     /// The reason, for the log.
     pub why: &'a str,
-    /// The text.
     pub text: &'a str,
     /// The time, in milliseconds since 1970.
     pub now_ms: i64,

@@ -22,7 +22,6 @@ const MAX_NAME_BYTES: usize = 64;
 /// Adjacent messages of one role.
 #[derive(Debug)]
 pub(crate) struct Turn<'a> {
-    /// Role of the turn.
     pub(crate) role: Role,
     /// Parts in order; never empty.
     pub(crate) parts: Vec<&'a Part>,

@@ -108,9 +108,7 @@ impl Meaning {
 /// A response whose status is not one of success.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Refusal<'a> {
-    /// Its status.
     pub(crate) status: StatusCode,
-    /// Its headers.
     pub(crate) headers: &'a HeaderMap,
     /// Start of its body.
     pub(crate) body: &'a str,

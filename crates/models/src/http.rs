@@ -88,7 +88,6 @@ impl KeyHeader {
 pub(crate) struct Wire {
     /// Path of prompts, after the base URL: `/v1/messages`.
     pub(crate) path: String,
-    /// Header of the key.
     pub(crate) key: KeyHeader,
     /// Headers of every request besides the key.
     pub(crate) headers: HeaderMap,

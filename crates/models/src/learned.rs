@@ -19,7 +19,6 @@ pub enum MeasuredError {
     /// The file cannot be read.
     #[error("{} cannot be read", file.display())]
     Read {
-        /// The file.
         file: PathBuf,
         /// The error of the operating system.
         source: io::Error,
@@ -27,7 +26,6 @@ pub enum MeasuredError {
     /// The file cannot be written.
     #[error("{} cannot be written", file.display())]
     Write {
-        /// The file.
         file: PathBuf,
         /// The error of the operating system.
         source: io::Error,

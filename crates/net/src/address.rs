@@ -41,7 +41,6 @@ pub enum AddressKind {
 pub enum AddressScope {
     /// To the internet.
     Public,
-    /// To this machine.
     Machine,
     /// To a network around this machine, or nowhere.
     Private,

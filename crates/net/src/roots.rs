@@ -31,9 +31,7 @@ const FOLDERS: &str = "SSL_CERT_DIR";
      PEM form, or unset {variable} to trust the roots of the system"
 )]
 pub struct RootsError {
-    /// The variable.
     variable: &'static str,
-    /// Its value.
     named: String,
     /// Reasons why something could not be read, after a colon; empty if everything could.
     reasons: String,

@@ -19,14 +19,12 @@ const MAX_DESCRIPTION: usize = 1_024;
 /// Settings that have an effect.
 const KEYS: [&str; 3] = ["name", "description", "tools"];
 
-/// An agent of a plugin.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct PluginAgent {
     /// Its name: lower-case letters, digits and single hyphens.
     pub name: String,
     /// Its description: when it helps.
     pub description: String,
-    /// Its instructions.
     pub instructions: String,
     /// The tools that its runs are limited to, besides those that read, ask and finish; `None` if it
     /// names none.

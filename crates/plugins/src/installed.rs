@@ -31,7 +31,6 @@ pub enum InstalledError {
 /// A plugin on disk.
 #[derive(Debug)]
 pub struct InstalledPlugin {
-    /// The plugin.
     pub plugin: Plugin,
     /// The folder of its package.
     pub package: PathBuf,

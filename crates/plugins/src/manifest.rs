@@ -17,13 +17,11 @@ pub enum PluginError {
     File {
         /// The path, within the package.
         path: String,
-        /// The reason.
         reason: String,
     },
     /// It brings nothing that gyrus knows.
     #[error("`{name}` brings no skills, agents or servers{}", told(.left_out))]
     Empty {
-        /// The name of the plugin.
         name: String,
         /// The parts that are left out.
         left_out: Vec<String>,

@@ -34,7 +34,6 @@ pub enum NpmError {
     /// It cannot be started, or its files cannot be read.
     #[error("npm cannot be used")]
     Io(#[from] io::Error),
-    /// It failed.
     #[error("npm failed: {0}")]
     Failed(String),
     /// It took too long.
@@ -43,7 +42,6 @@ pub enum NpmError {
     /// A dependency that is not one of a registry.
     #[error("the dependency `{name}` is `{version}`, and only packages of a registry are fetched")]
     Dependency {
-        /// Its name.
         name: String,
         /// The version that is asked for.
         version: String,
@@ -166,7 +164,6 @@ pub(crate) fn install(
     run(into, &arguments)
 }
 
-/// Runs npm in a folder.
 fn run(folder: &Path, arguments: &[&str]) -> Result<(), NpmError> {
     let programs = Programs::of_this_process();
     let npm = programs.find("npm")?;

@@ -14,7 +14,6 @@ use crate::{
     server::PluginServer,
 };
 
-/// The manifest of npm.
 pub(crate) const NPM_MANIFEST: &str = "package.json";
 
 /// Maximum length of a description that is shown, in characters.
@@ -45,7 +44,6 @@ const UNKNOWN_PARTS: [(&str, &str, &str); 8] = [
     ("settings", "settings", "settings.json"),
 ];
 
-/// A plugin.
 #[derive(Debug)]
 pub struct Plugin {
     /// Its name here: lower-case letters, digits and single hyphens.

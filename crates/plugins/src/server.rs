@@ -21,7 +21,6 @@ const KEYWORDS: [&str; 3] = ["mcp-server", "mcp", "modelcontextprotocol"];
 /// Programs that fetch a package and start it.
 const FETCHERS: [&str; 6] = ["npx", "bunx", "pnpx", "uvx", "pipx", "docker"];
 
-/// A server of a plugin.
 #[derive(Debug, Clone, PartialEq)]
 pub struct PluginServer {
     /// Its name, by which its tools are called.

@@ -20,7 +20,6 @@ use crate::{
 /// The description of an element.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Anchor {
-    /// The role.
     pub role: String,
     /// The name, with slots.
     pub name: Template,

@@ -10,7 +10,6 @@ use gyrus_contract::View;
 /// The beginning of the addresses of windows.
 const SCHEME: &str = "x11:";
 
-/// A window that is seen.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct SeenWindow {
     pub(crate) program: String,

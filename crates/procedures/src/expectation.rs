@@ -19,48 +19,22 @@ pub enum Expectation {
     /// The page's address, relative to the folder of the start address (an address outside is
     /// whole), has this form. Slots stand for their value as such addresses write it: as it is,
     /// lower case with hyphens, or percent-encoded.
-    Address {
-        /// The form.
-        is: Template,
-    },
+    Address { is: Template },
     /// The same, where slots without a value stand for ids that the application gave to what the last
     /// step made.
-    NewAddress {
-        /// The form.
-        is: Template,
-    },
+    NewAddress { is: Template },
     /// These are all windows of the desktop, in any order.
-    Windows {
-        /// The windows.
-        are: Vec<LearnedWindow>,
-    },
+    Windows { are: Vec<LearnedWindow> },
     /// The page shows this text as the whole name of an element.
-    Shows {
-        /// The text.
-        text: Template,
-    },
+    Shows { text: Template },
     /// The page shows at least one of these texts as the whole name of an element.
-    ShowsAny {
-        /// The texts.
-        texts: Vec<Template>,
-    },
+    ShowsAny { texts: Vec<Template> },
     /// The one element of an anchor has this value.
-    Value {
-        /// The element.
-        of: Box<Anchor>,
-        /// The value.
-        is: Template,
-    },
+    Value { of: Box<Anchor>, is: Template },
     /// The one element of an anchor is checked, selected or pressed.
-    Chosen {
-        /// The element.
-        of: Box<Anchor>,
-    },
+    Chosen { of: Box<Anchor> },
     /// These are all fields of the page, with their values, in any order and under any name.
-    Fields {
-        /// The fields.
-        are: Vec<LearnedField>,
-    },
+    Fields { are: Vec<LearnedField> },
     /// The amounts of money that are shown are the learned ones, where these slots have the learned
     /// values; with other values the page shows at most as many different ones.
     Amounts {
@@ -76,18 +50,13 @@ pub enum Expectation {
         without_rows: bool,
     },
     /// The browser asks this, and it blocks the page.
-    Asks {
-        /// The message.
-        message: Template,
-    },
+    Asks { message: Template },
 }
 
-/// A window as it was.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct LearnedWindow {
     /// The name (class) that the program gives it.
     pub program: String,
-    /// The title.
     pub title: Template,
     /// Whether it has the keyboard.
     #[serde(default)]
@@ -97,20 +66,16 @@ pub struct LearnedWindow {
 /// A field as it was when something was sent.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 pub struct LearnedField {
-    /// The role.
     pub role: String,
-    /// The value.
     pub value: FieldValue,
     /// Whether it is checked or selected.
     #[serde(default)]
     pub on: bool,
 }
 
-/// The value of a field.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum FieldValue {
-    /// The value of a slot.
     Slot(usize),
     /// Always the same.
     Fixed(String),

@@ -28,7 +28,6 @@ pub struct LearnedForm {
 pub struct LearnedControl {
     /// The technical name.
     pub name: String,
-    /// The type.
     pub kind: String,
     /// The text that a person reads there, if it is sent.
     pub reads: Option<Template>,

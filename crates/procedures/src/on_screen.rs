@@ -103,7 +103,6 @@ fn used_value(step: &RecordedStep) -> Option<UsedValue> {
     Some(UsedValue { value, label })
 }
 
-/// A field that was filled in.
 struct FilledField {
     id: String,
     anchor: Anchor,

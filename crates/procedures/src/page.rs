@@ -258,7 +258,6 @@ pub(crate) struct SeenNumber {
     pub(crate) amount: Option<String>,
 }
 
-/// Returns the numbers in a text.
 pub(crate) fn numbers(text: &str) -> Vec<SeenNumber> {
     let mut found = Vec::new();
     let mut from = 0;

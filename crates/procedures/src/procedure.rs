@@ -54,7 +54,6 @@ pub enum LearnedPlace {
 /// An action of a procedure.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ProcedureStep {
-    /// The tool.
     pub tool: String,
     /// Its arguments, with the learned values. An argument that names an element of the screen is
     /// left out and described by `targets`.

@@ -10,7 +10,6 @@ use crate::{LearnedPlace, ProcedureStep, Slot, Template};
 pub struct RecordedRun {
     /// The goal, as the person typed it.
     pub command: String,
-    /// The place.
     pub place: LearnedPlace,
     /// The calls, in order, also those that changed nothing.
     pub steps: Vec<RecordedStep>,
@@ -18,7 +17,6 @@ pub struct RecordedRun {
     pub end: Option<View>,
     /// The checks that it passed.
     pub checks: Vec<String>,
-    /// The answer.
     pub answer: String,
 }
 
@@ -27,9 +25,7 @@ pub struct RecordedRun {
 pub struct RecordedStep {
     /// The last view before the call, if the run had a screen.
     pub view: Option<View>,
-    /// The call.
     pub call: ToolCall,
-    /// Its result.
     pub observation: Observation,
     /// Whether the gate found that it binds somebody: it submits, sends, pays or deletes.
     pub commits: bool,
@@ -46,16 +42,10 @@ pub struct RecordedStep {
 pub enum NotLearned {
     /// A value that it used stands neither in the command nor always on the page.
     #[error("the value `{value}` does not come from the command")]
-    Derived {
-        /// The value.
-        value: String,
-    },
+    Derived { value: String },
     /// Something about the run cannot be repeated.
     #[error("{reason}")]
-    Unrepeatable {
-        /// The reason.
-        reason: String,
-    },
+    Unrepeatable { reason: String },
 }
 
 impl NotLearned {

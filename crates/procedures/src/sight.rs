@@ -11,13 +11,10 @@ use crate::{
 /// The knowledge of a replay when it looks at a page.
 #[derive(Debug, Clone, Copy)]
 pub struct Sight<'a> {
-    /// The page.
     pub view: &'a View,
     /// The address that the run began at.
     pub start: &'a str,
-    /// The slots.
     pub slots: &'a [Slot],
-    /// Their values.
     pub values: &'a SlotValues,
 }
 

@@ -2,7 +2,6 @@ use super::*;
 
 const ORDER: &str = "Order 2 of the Brass desk lamp for Ada Lovelace in 12 Row, London, France.";
 
-/// The values in it.
 const VALUES: [&str; 6] = [
     "2",
     "Brass desk lamp",

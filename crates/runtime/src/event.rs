@@ -23,27 +23,21 @@ pub const EVENT_NAME_BYTES: usize = 200;
 /// The reason why an event is refused.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum EventError {
-    /// The payload is too large.
     #[error(
         "invalid event on `{topic}`: its payload has {bytes} bytes of JSON, and at most \
              {EVENT_PAYLOAD_BYTES} are allowed; put the data into a file and name that"
     )]
     PayloadTooLarge {
-        /// The topic.
         topic: Topic,
         /// Size of the payload.
         bytes: usize,
     },
     /// The payload is nested too deeply.
     #[error("invalid event on `{topic}`: its payload is nested deeper than {EVENT_PAYLOAD_DEPTH}")]
-    PayloadTooDeep {
-        /// The topic.
-        topic: Topic,
-    },
+    PayloadTooDeep { topic: Topic },
     /// The sender or the correlation id is empty or too long.
     #[error("invalid event on `{topic}`: {field} must have 1 to {EVENT_NAME_BYTES} bytes")]
     BadName {
-        /// The topic.
         topic: Topic,
         /// The name of the field.
         field: &'static str,
@@ -98,9 +92,7 @@ impl fmt::Display for EventId {
 /// A message to everybody who subscribed to its topic.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Event {
-    /// The id.
     pub id: EventId,
-    /// The subject.
     pub topic: Topic,
     /// The name of the publisher, as it gives it: an agent, a trigger, a surface.
     pub from: String,
@@ -114,7 +106,6 @@ pub struct Event {
     pub at_ms: i64,
     /// The source of the payload, which decides how far it is trusted.
     pub origin: Origin,
-    /// The data.
     pub payload: Value,
 }
 

@@ -31,7 +31,6 @@ const VERSION: u16 = 1;
 
 /// State that is the fold of facts.
 pub trait Fold: Default {
-    /// The kind of its logs.
     const LOG_KIND: &'static str;
 
     /// A fact: an enum that is tagged by `kind`, with its data in `payload`.
@@ -44,7 +43,6 @@ pub trait Fold: Default {
     fn facts(&self) -> Vec<Self::Fact>;
 }
 
-/// The error of a ledger.
 #[derive(Debug, thiserror::Error)]
 pub enum LedgerError {
     /// The log cannot be read or written.
@@ -53,7 +51,6 @@ pub enum LedgerError {
     /// A fact cannot be read: another version of gyrus wrote it, or it is damaged.
     #[error("entry {seq} of {log} cannot be read; was it written by a newer gyrus?")]
     Unreadable {
-        /// The log.
         log: LogName,
         /// The number of the entry.
         seq: u64,
@@ -62,10 +59,7 @@ pub enum LedgerError {
     },
     /// A ledger that many workers share cannot be read or written.
     #[error("the shared ledger cannot be used: {why}")]
-    Shared {
-        /// The reason.
-        why: String,
-    },
+    Shared { why: String },
     /// A fact cannot be written as JSON.
     #[error("a fact is not JSON")]
     Unwritable(#[source] serde_json::Error),
@@ -180,7 +174,6 @@ impl<S: Fold> Ledger<S> {
         }
     }
 
-    /// Returns the state.
     pub fn state(&self) -> &S {
         &self.state
     }

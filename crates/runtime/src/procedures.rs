@@ -26,25 +26,17 @@ const MAX_VERSIONS: usize = 20;
 #[serde(tag = "kind", rename_all = "snake_case")]
 pub enum ProcedureSource {
     /// A run that reached its goal.
-    Run {
-        /// The run.
-        run: RunId,
-    },
+    Run { run: RunId },
     /// A person who showed it.
-    Taught {
-        /// The person.
-        by: Principal,
-    },
+    Taught { by: Principal },
 }
 
-/// A version of a procedure.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct ProcedureVersion {
     /// The number, from 1.
     pub version: u32,
     /// The procedure. Its name is the one under which it is kept.
     pub procedure: Procedure,
-    /// The source.
     pub source: ProcedureSource,
     /// The time at which it was learned, in UTC milliseconds.
     pub at_ms: i64,
@@ -53,30 +45,21 @@ pub struct ProcedureVersion {
 /// A person's approval of a version.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Promotion {
-    /// The version.
     pub version: u32,
-    /// The person.
     pub by: Principal,
     /// The time, in UTC milliseconds.
     pub at_ms: i64,
 }
 
-/// The outcome of a replay.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(tag = "outcome", rename_all = "snake_case")]
 pub enum ReplayOutcome {
     /// The goal was reached without a model.
     Replayed,
     /// Something differed, and a model was to go on.
-    HandedOver {
-        /// The difference.
-        reason: String,
-    },
+    HandedOver { reason: String },
     /// The run ended without the goal and without a model.
-    Failed {
-        /// The reason.
-        reason: String,
-    },
+    Failed { reason: String },
 }
 
 /// Numbers of replays.
@@ -100,7 +83,6 @@ impl ReplayCounts {
     }
 }
 
-/// A procedure that is kept.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct KeptProcedure {
     /// Its versions, oldest first; never empty.
@@ -118,7 +100,6 @@ pub struct KeptProcedure {
 }
 
 impl KeptProcedure {
-    /// Returns the latest version.
     pub fn latest(&self) -> Option<&ProcedureVersion> {
         self.versions.last()
     }
@@ -157,7 +138,6 @@ impl KeptProcedure {
 pub struct KeptProcedures(BTreeMap<String, KeptProcedure>);
 
 impl KeptProcedures {
-    /// Returns the procedure of this name.
     pub fn get(&self, name: &str) -> Option<&KeptProcedure> {
         self.0.get(name)
     }
@@ -225,58 +205,30 @@ pub enum ProcedureFact {
     Learned {
         /// The name under which it is kept.
         name: String,
-        /// The version.
         version: Box<ProcedureVersion>,
     },
     /// A person promoted a version, or a repaired version took the place of a promoted one.
     #[serde(rename = "procedure.promoted")]
-    Promoted {
-        /// The name.
-        name: String,
-        /// The approval.
-        promotion: Promotion,
-    },
+    Promoted { name: String, promotion: Promotion },
     /// A person was asked, at the end of a run, whether a version is to be promoted.
     #[serde(rename = "procedure.asked")]
-    Asked {
-        /// The name.
-        name: String,
-        /// The version.
-        version: u32,
-    },
+    Asked { name: String, version: u32 },
     /// A person said that it is never to be asked about.
     #[serde(rename = "procedure.declined")]
-    Declined {
-        /// The name.
-        name: String,
-    },
-    /// It was replayed.
+    Declined { name: String },
     #[serde(rename = "procedure.replayed")]
     Replayed {
-        /// The name.
         name: String,
-        /// The run.
         run: RunId,
-        /// The outcome.
         #[serde(flatten)]
         outcome: ReplayOutcome,
     },
     /// Older replays were counted together.
     #[serde(rename = "procedure.counted")]
-    Counted {
-        /// The name.
-        name: String,
-        /// The counts.
-        counts: ReplayCounts,
-    },
+    Counted { name: String, counts: ReplayCounts },
     /// A person had it forgotten.
     #[serde(rename = "procedure.forgotten")]
-    Forgotten {
-        /// The name.
-        name: String,
-        /// The person.
-        by: Principal,
-    },
+    Forgotten { name: String, by: Principal },
 }
 
 impl Fold for KeptProcedures {

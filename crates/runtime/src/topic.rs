@@ -19,7 +19,6 @@ pub struct TopicError {
     pub what: &'static str,
     /// The text that was given, cut to 80 characters.
     pub given: String,
-    /// The mistake.
     pub reason: String,
 }
 
@@ -67,10 +66,8 @@ pub struct TopicPattern {
     words: Arc<[PatternWord]>,
 }
 
-/// One word of a pattern.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 enum PatternWord {
-    /// This word.
     Literal(Box<str>),
     /// Any one word.
     One,

@@ -13,9 +13,7 @@ const LINK: char = '\0';
 /// IndexField of a text, weighted separately.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum IndexField {
-    /// Its name.
     Title,
-    /// A heading in it.
     Heading,
     /// A word by which it is sorted.
     Tag,

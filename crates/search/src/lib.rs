@@ -1,10 +1,9 @@
-//! Search over texts by their words: an index in files, the texts best first.
+//! Search over texts by their words: the words of all texts in one file, the texts best first.
 //!
 //! The one idea: an index is never needed. Everything here can be deleted at any time, and the next
-//! use builds it again from the texts. Every use compares the texts' stamps with those in the index,
-//! reads the texts that changed, and writes them as a new segment; segments of similar size are
-//! merged, so that their number stays small. One process at a time changes an index. Another one that
-//! has it open notices by the list of segments, and keeps its files for as long as it needs them.
+//! use builds it again from the texts. Every use compares the texts' stamps with those in the index and
+//! reads the texts that changed, so a file that another process replaces, or that is old, does no harm:
+//! it is written again, as a whole, once enough has changed, and what it lacks is read by each process.
 //!
 //! A [`Ranking`] compares texts that are in memory anyway, for one question and without files.
 //!
@@ -13,69 +12,30 @@
 
 mod words;
 mod document;
-mod segment;
+mod stored;
 mod rank;
-mod merge;
 mod ranking;
 
 use std::{
-    collections::HashMap,
-    fs::{self, File},
-    io,
+    collections::{HashMap, HashSet},
+    fs, io,
     path::{Path, PathBuf},
 };
-
-use rustix::fs::{FlockOperation, flock};
-use serde::{Deserialize, Serialize};
 
 pub use self::{
     document::{Document, IndexField, name_of},
     ranking::Ranking,
-    segment::{IndexError, Stamp},
+    stored::Stamp,
     words::{query_words, words},
 };
 use self::{
     document::{FIELDS, link_word},
-    merge::{merge, to_merge},
     rank::{REORDERED, Statistics, WordWeight, boost, telling, told_by_all},
-    segment::{Builder, IndexedNote, Posting, Segment},
+    stored::{IndexedNote, Posting, Stored, digest},
 };
 
-/// Memory that words may take before they are written as a segment.
-const MAX_BUILDER_BYTES: usize = 48 << 20;
-
-const VERSION: u32 = 1;
-
-/// Segments that count, in the order of their making.
-#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
-struct Manifest {
-    version: u32,
-    segments: Vec<ListedSegment>,
-    /// Number of the next segment.
-    next: u64,
-}
-
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-struct ListedSegment {
-    number: u64,
-    /// Notes that were changed or deleted since, sorted.
-    dead: Vec<u32>,
-}
-
-#[derive(Debug)]
-struct Part {
-    number: u64,
-    segment: Segment,
-    /// Whether each note still counts.
-    alive: Vec<bool>,
-}
-
-impl Part {
-    fn living(&self) -> impl Iterator<Item = (u32, &IndexedNote)> {
-        let notes = (0..).zip(&self.segment.notes);
-        notes.filter(|(number, _)| self.alive[*number as usize])
-    }
-}
+/// Changes of at most one of so many notes are not written.
+const UNWRITTEN: usize = 64;
 
 /// A note that was found.
 #[derive(Debug, Clone, PartialEq)]
@@ -101,111 +61,45 @@ pub struct IndexChanges {
 #[derive(Debug)]
 pub struct Index {
     folder: PathBuf,
-    manifest: Manifest,
-    parts: Vec<Part>,
-    statistics: Statistics,
+    /// The file; `None` if there is none that can be read.
+    stored: Option<Stored>,
+    /// The notes of the file, then those that it lacks; `None` for what no longer counts.
+    notes: Vec<Option<IndexedNote>>,
+    numbers: HashMap<Box<str>, usize>,
+    /// The words of the notes that the file lacks.
+    unwritten: Vec<Posting>,
 }
 
 impl Index {
     /// Opens the index in a folder, which is made if it is missing. One that cannot be read is
-    /// deleted.
+    /// built again.
     pub fn open(folder: &Path) -> io::Result<Self> {
         fs::create_dir_all(folder)?;
+        let (stored, notes) = Stored::open(folder).unzip();
         let mut index = Self {
             folder: folder.to_owned(),
-            manifest: Manifest::default(),
-            parts: Vec::new(),
-            statistics: Statistics {
-                notes: 0,
-                lengths: [0; FIELDS],
-            },
+            stored,
+            notes: Vec::new(),
+            numbers: HashMap::new(),
+            unwritten: Vec::new(),
         };
-        let _ = index.load();
+        for note in notes.unwrap_or_default() {
+            index.push(note);
+        }
         Ok(index)
     }
 
-    /// Reads the list of segments again, if it changed. Whether there is one: each that was written
-    /// had been compared with all notes. If anything is damaged, the index is empty.
-    fn load(&mut self) -> Result<bool, IndexError> {
-        let read = fs::read(self.folder.join("segments.json"));
-        let manifest = match read {
-            Ok(bytes) => serde_json::from_slice(&bytes).unwrap_or_default(),
-            Err(error) if error.kind() == io::ErrorKind::NotFound => Manifest::default(),
-            Err(error) => return Err(error.into()),
-        };
-        let is_there = manifest.version == VERSION;
-        let manifest = if is_there {
-            manifest
-        } else {
-            Manifest {
-                next: manifest.next,
-                ..Manifest::default()
-            }
-        };
-        if manifest == self.manifest && self.parts.len() == manifest.segments.len() {
-            return Ok(is_there);
-        }
-        let mut old: HashMap<u64, Segment> = self
-            .parts
-            .drain(..)
-            .map(|part| (part.number, part.segment))
-            .collect();
-        for listed in &manifest.segments {
-            let opened = match old.remove(&listed.number) {
-                Some(segment) => Ok(segment),
-                None => Segment::open(&self.path(listed.number)),
-            };
-            let segment = match opened {
-                Ok(segment) => segment,
-                Err(error) => {
-                    self.parts.clear();
-                    self.manifest = Manifest {
-                        next: manifest.next,
-                        ..Manifest::default()
-                    };
-                    self.count();
-                    return Err(error);
-                }
-            };
-            let mut alive = vec![true; segment.notes.len()];
-            for dead in &listed.dead {
-                if let Some(note) = alive.get_mut(*dead as usize) {
-                    *note = false;
-                }
-            }
-            self.parts.push(Part {
-                number: listed.number,
-                segment,
-                alive,
-            });
-        }
-        self.manifest = manifest;
-        self.count();
-        Ok(is_there)
-    }
-
-    fn path(&self, number: u64) -> PathBuf {
-        self.folder.join(format!("{number}.segment"))
-    }
-
-    fn count(&mut self) {
-        let mut statistics = Statistics {
-            notes: 0,
-            lengths: [0; FIELDS],
-        };
-        for (_, note) in self.parts.iter().flat_map(Part::living) {
-            statistics.notes += 1;
-            for (sum, length) in statistics.lengths.iter_mut().zip(note.lengths) {
-                *sum += u64::from(length);
-            }
-        }
-        self.statistics = statistics;
+    fn push(&mut self, note: IndexedNote) -> usize {
+        let number = self.notes.len();
+        self.numbers.insert(note.path.clone(), number);
+        self.notes.push(Some(note));
+        number
     }
 
     /// Returns the number of notes.
     #[cfg(test)]
     pub fn notes(&self) -> u64 {
-        self.statistics.notes
+        self.numbers.len() as u64
     }
 
     /// Brings the index up to date with these notes; `read` returns the content of one, or `None`
@@ -214,212 +108,93 @@ impl Index {
         &mut self,
         notes: &[(String, Stamp)],
         read: impl FnMut(&str) -> Option<(Document, Stamp)>,
-    ) -> Result<IndexChanges, IndexError> {
-        let _lock = self.lock()?;
-        // A damaged index is built again.
-        let is_there = matches!(self.load(), Ok(true));
-        let differences = self.differences(notes);
-        let refreshed = self.take_in(differences, read)?;
-        if !is_there && self.parts.is_empty() {
-            self.save()?;
-        }
-        Ok(refreshed)
+    ) -> io::Result<IndexChanges> {
+        let listed: HashSet<&str> = notes.iter().map(|(path, _)| path.as_str()).collect();
+        let known = self.numbers.keys();
+        let gone: Vec<_> = known
+            .filter(|path| !listed.contains(&***path))
+            .cloned()
+            .collect();
+        let gone = gone.iter().map(|path| (&**path, None));
+        let listed = notes.iter().map(|(path, stamp)| (&**path, Some(*stamp)));
+        self.refresh_some(&listed.chain(gone).collect::<Vec<_>>(), read)
     }
 
     /// Brings the index up to date with these notes alone; `None` stands for one that is gone.
-    /// Returns whether that is enough: if not, it has to be compared with all notes.
     pub fn refresh_some(
         &mut self,
         notes: &[(&str, Option<Stamp>)],
-        read: impl FnMut(&str) -> Option<(Document, Stamp)>,
-    ) -> Result<bool, IndexError> {
-        let _lock = self.lock()?;
-        if !matches!(self.load(), Ok(true)) {
-            return Ok(false);
-        }
-        let mut wanted: HashMap<&str, Option<Stamp>> = notes.iter().copied().collect();
-        let (mut changed, mut removed) = (Vec::new(), Vec::new());
-        for (number, part) in self.parts.iter().enumerate() {
-            for (note, indexed) in part.living() {
-                match wanted.remove(&*indexed.path) {
-                    Some(Some(stamp)) if stamp == indexed.stamp => {}
-                    Some(stamp) => {
-                        removed.push((number, note));
-                        changed.extend(stamp.map(|_| indexed.path.to_string()));
-                    }
-                    None => {}
-                }
-            }
-        }
-        let new = wanted.into_iter().filter(|(_, stamp)| stamp.is_some());
-        changed.extend(new.map(|(path, _)| path.to_owned()));
-        let changed = changed.iter().map(String::as_str).collect();
-        self.take_in((changed, removed), read)?;
-        Ok(true)
-    }
-
-    fn lock(&self) -> io::Result<File> {
-        // Somebody may have deleted it.
-        fs::create_dir_all(&self.folder)?;
-        let lock = File::create(self.folder.join("lock"))?;
-        flock(&lock, FlockOperation::LockExclusive)?;
-        Ok(lock)
-    }
-
-    fn take_in(
-        &mut self,
-        (changed, removed): (Vec<&str>, Vec<(usize, u32)>),
         mut read: impl FnMut(&str) -> Option<(Document, Stamp)>,
-    ) -> Result<IndexChanges, IndexError> {
-        let refreshed = IndexChanges {
-            changed: changed.len(),
-            removed: removed.len(),
-        };
-        if changed.is_empty() && removed.is_empty() {
-            return Ok(refreshed);
-        }
-        let mut is_other = !removed.is_empty();
-        for (part, note) in removed {
-            self.parts[part].alive[note as usize] = false;
-        }
-        let mut builder = Builder::default();
-        for path in changed {
-            let Some((document, stamp)) = read(path) else {
-                continue;
-            };
-            is_other = true;
-            builder.add(path, stamp, document);
-            if builder.bytes() > MAX_BUILDER_BYTES {
-                self.write(std::mem::take(&mut builder))?;
-            }
-        }
-        if !is_other {
-            return Ok(refreshed);
-        }
-        self.write(builder)?;
-        self.merge()?;
-        self.save()?;
-        self.count();
-        Ok(refreshed)
-    }
-
-    /// Returns the paths that are to be read, and the notes that no longer count.
-    fn differences<'n>(&self, notes: &'n [(String, Stamp)]) -> (Vec<&'n str>, Vec<(usize, u32)>) {
-        let mut known: HashMap<&str, (usize, u32, Stamp)> = HashMap::new();
-        for (number, part) in self.parts.iter().enumerate() {
-            for (note, indexed) in part.living() {
-                known.insert(&indexed.path, (number, note, indexed.stamp));
-            }
-        }
-        let (mut changed, mut removed) = (Vec::new(), Vec::new());
+    ) -> io::Result<IndexChanges> {
+        let mut changes = IndexChanges::default();
         for (path, stamp) in notes {
-            match known.remove(path.as_str()) {
-                Some((_, _, before)) if before == *stamp => {}
-                Some((part, note, _)) => {
-                    removed.push((part, note));
-                    changed.push(path.as_str());
+            let number = self.numbers.get(*path).copied();
+            let known = number.and_then(|number| self.notes[number].as_ref());
+            if known.map(|known| known.stamp) == *stamp {
+                continue;
+            }
+            if let Some(number) = number {
+                changes.removed += 1;
+                self.numbers.remove(*path);
+                self.notes[number] = None;
+            }
+            if stamp.is_some() {
+                changes.changed += 1;
+                if let Some((document, stamp)) = read(path) {
+                    self.add(path, stamp, &document);
                 }
-                None => changed.push(path.as_str()),
             }
         }
-        removed.extend(known.into_values().map(|(part, note, _)| (part, note)));
-        (changed, removed)
-    }
-
-    fn write(&mut self, builder: Builder) -> Result<(), IndexError> {
-        if builder.notes.is_empty() {
-            return Ok(());
+        let stored = self.stored.as_ref().map_or(0, |stored| stored.notes);
+        let fresh = self.notes.len() - stored;
+        let dead = self.notes.len() - self.numbers.len();
+        if self.stored.is_none() || (fresh + dead) * UNWRITTEN > self.numbers.len() {
+            self.write()?;
         }
-        let number = self.number();
-        let path = self.path(number);
-        builder.write(&path)?;
-        self.open_part(number)
+        Ok(changes)
     }
 
-    fn number(&mut self) -> u64 {
-        self.manifest.next += 1;
-        self.manifest.next
-    }
-
-    fn open_part(&mut self, number: u64) -> Result<(), IndexError> {
-        let segment = Segment::open(&self.path(number))?;
-        self.parts.push(Part {
-            number,
-            alive: vec![true; segment.notes.len()],
-            segment,
+    fn add(&mut self, path: &str, stamp: Stamp, document: &Document) {
+        let lengths = document.lengths;
+        let number = self.push(IndexedNote {
+            path: path.into(),
+            stamp,
+            lengths,
         });
-        Ok(())
+        let words = document.counts.iter();
+        let postings = words.map(|(word, counts)| Posting::new(word, number, *counts));
+        self.unwritten.extend(postings);
     }
 
-    /// Merges segments until no tier has too many.
-    fn merge(&mut self) -> Result<(), IndexError> {
-        loop {
-            self.parts.retain(|part| part.alive.contains(&true));
-            let sizes: Vec<_> = self
-                .parts
-                .iter()
-                .map(|part| (part.living().count(), part.alive.len()))
-                .collect();
-            let Some(chosen) = to_merge(&sizes) else {
-                return Ok(());
-            };
-            let number = self.number();
-            let mut parts = Vec::new();
-            for place in chosen.iter().rev() {
-                parts.push(self.parts.remove(*place));
-            }
-            parts.reverse();
-            let inputs: Vec<_> = parts
-                .iter()
-                .map(|part| (&part.segment, part.alive.as_slice()))
-                .collect();
-            merge(&inputs, &self.path(number))?;
-            self.open_part(number)?;
+    /// Writes the file anew, with what counts.
+    fn write(&mut self) -> io::Result<()> {
+        let stored = self.stored.as_ref().map(Stored::all).transpose()?;
+        let mut postings = stored.unwrap_or_default();
+        postings.extend_from_slice(&self.unwritten);
+        let mut notes = Vec::with_capacity(self.numbers.len());
+        let mut numbers = Vec::with_capacity(self.notes.len());
+        for note in &self.notes {
+            numbers.push(note.is_some().then_some(notes.len()));
+            notes.extend(note.clone());
         }
-    }
-
-    /// Writes the list of segments, and deletes the files that are not in it.
-    fn save(&mut self) -> io::Result<()> {
-        self.manifest = Manifest {
-            version: VERSION,
-            next: self.manifest.next,
-            segments: self
-                .parts
-                .iter()
-                .map(|part| ListedSegment {
-                    number: part.number,
-                    dead: (0..)
-                        .zip(&part.alive)
-                        .filter_map(|(note, alive)| (!alive).then_some(note))
-                        .collect(),
-                })
-                .collect(),
-        };
-        let draft = self.folder.join("segments.draft");
-        let mut file = File::create(&draft)?;
-        serde_json::to_writer(&mut file, &self.manifest)?;
-        file.sync_all()?;
-        fs::rename(&draft, self.folder.join("segments.json"))?;
-        File::open(&self.folder)?.sync_all()?;
-        for entry in fs::read_dir(&self.folder)? {
-            let name = entry?.file_name();
-            let number = name.to_str().and_then(|name| name.strip_suffix(".segment"));
-            let is_unused = number.is_some_and(|number| {
-                let mut listed = self.parts.iter().map(|part| part.number.to_string());
-                !listed.any(|listed| listed == number)
-            });
-            if is_unused {
-                let _ = fs::remove_file(self.folder.join(name));
-            }
+        postings.retain_mut(|posting| {
+            let number = numbers.get(posting.note()).copied().flatten();
+            posting.set_note(number.unwrap_or_default());
+            number.is_some()
+        });
+        postings.sort_unstable();
+        self.stored = Some(Stored::write(&self.folder, &notes, &postings)?);
+        (self.notes, self.numbers, self.unwritten) = Default::default();
+        for note in notes {
+            self.push(note);
         }
         Ok(())
     }
 
     /// Returns the texts that have words of the query, the best first. `now_ms` is the time against
     /// which their ages count.
-    pub fn search(&self, query: &str, most: usize, now_ms: i64) -> Result<Vec<Hit>, IndexError> {
-        let all: Vec<_> = self.parts.iter().map(|part| part.alive.clone()).collect();
-        self.search_among(&all, query, most, now_ms)
+    pub fn search(&self, query: &str, most: usize, now_ms: i64) -> io::Result<Vec<Hit>> {
+        self.search_among(|_| true, query, most, now_ms)
     }
 
     /// Returns the same of those that link to a name.
@@ -429,86 +204,75 @@ impl Index {
         query: &str,
         most: usize,
         now_ms: i64,
-    ) -> Result<Vec<Hit>, IndexError> {
+    ) -> io::Result<Vec<Hit>> {
         let linking = self.postings(&link_word(name))?;
-        let among = self.parts.iter().zip(linking).map(|(part, linking)| {
-            let mut among = vec![false; part.alive.len()];
-            for posting in linking {
-                among[posting.note as usize] = true;
-            }
-            among
-        });
-        self.search_among(&among.collect::<Vec<_>>(), query, most, now_ms)
+        let linking: HashSet<usize> = linking.iter().map(Posting::note).collect();
+        self.search_among(|note| linking.contains(&note), query, most, now_ms)
     }
 
     /// Returns the paths of the texts that link to a name, sorted.
-    pub fn linking_to(&self, name: &str) -> Result<Vec<&str>, IndexError> {
+    pub fn linking_to(&self, name: &str) -> io::Result<Vec<&str>> {
         let linking = self.postings(&link_word(name))?;
-        let mut paths = Vec::new();
-        for (part, linking) in self.parts.iter().zip(linking) {
-            let notes = linking.iter().map(|posting| posting.note as usize);
-            paths.extend(notes.map(|note| &*part.segment.notes[note].path));
-        }
+        let linking = linking.iter().filter_map(|posting| self.note(posting));
+        let mut paths: Vec<_> = linking.map(|note| &*note.path).collect();
         paths.sort_unstable();
         Ok(paths)
     }
 
     fn search_among(
         &self,
-        among: &[Vec<bool>],
+        is_among: impl Fn(usize) -> bool,
         query: &str,
         most: usize,
         now_ms: i64,
-    ) -> Result<Vec<Hit>, IndexError> {
+    ) -> io::Result<Vec<Hit>> {
+        let mut statistics = Statistics {
+            notes: self.numbers.len() as u64,
+            lengths: [0; FIELDS],
+        };
+        for note in self.notes.iter().flatten() {
+            for (sum, length) in statistics.lengths.iter_mut().zip(note.lengths) {
+                *sum += u64::from(length);
+            }
+        }
         // What each note has of the score, and of what the query tells.
-        let mut scores: Vec<Vec<(f64, f64)>> = self
-            .parts
-            .iter()
-            .map(|part| vec![(0.0, 0.0); part.alive.len()])
-            .collect();
+        let mut scores = vec![(0.0, 0.0); self.notes.len()];
         let mut words = Vec::new();
         for word in query_words(query) {
             let found = self.postings(&word)?;
-            let occurs_in = found.iter().map(|found| found.len() as u64).sum();
-            let weight = WordWeight::new(occurs_in, &self.statistics);
-            let tells = telling(&word, occurs_in, self.statistics.notes);
+            let occurs_in = found.len() as u64;
+            let weight = WordWeight::new(occurs_in, &statistics);
+            let tells = telling(&word, occurs_in, statistics.notes);
             words.push(tells);
-            for ((part, found), scores) in self.parts.iter().zip(found).zip(&mut scores) {
-                for posting in found {
-                    let note = posting.note as usize;
-                    let lengths = part.segment.notes[note].lengths;
-                    scores[note].0 += weight.score(posting.counts, lengths);
-                    scores[note].1 += tells;
+            for posting in &found {
+                if let Some(note) = self.note(posting) {
+                    let (score, told) = &mut scores[posting.note()];
+                    *score += weight.score(posting.counts(), note.lengths);
+                    *told += tells;
                 }
             }
         }
-        let mut best = Vec::new();
-        for ((part, scores), among) in self.parts.iter().zip(&scores).zip(among) {
-            let scored = part.segment.notes.iter().zip(scores);
-            let scored = scored.zip(among).filter(|(_, is_among)| **is_among);
-            best.extend(
-                scored
-                    .map(|(scored, _)| scored)
-                    .filter(|(_, score)| score.0 > 0.0),
-            );
-        }
-        let better = |one: &(&IndexedNote, &(f64, f64)), other: &(&IndexedNote, &(f64, f64))| {
-            (other.1.0)
-                .total_cmp(&one.1.0)
-                .then_with(|| one.0.path.cmp(&other.0.path))
-        };
-        let kept = REORDERED.max(most);
-        if best.len() > kept {
-            best.select_nth_unstable_by(kept, better);
-            best.truncate(kept);
-        }
+        let scored = self.notes.iter().zip(scores).enumerate();
+        let scored = scored.filter_map(|(number, (note, (score, told)))| {
+            let counts = score > 0.0 && is_among(number);
+            note.as_ref()
+                .filter(|_| counts)
+                .map(|note| (note, score, told))
+        });
+        let mut best: Vec<_> = scored.collect();
+        best.sort_unstable_by(|(one, score, _), (other, more, _)| {
+            more.total_cmp(score)
+                .then_with(|| one.path.cmp(&other.path))
+        });
+        best.truncate(REORDERED.max(most));
         let told_by_all = told_by_all(words);
         let mut hits = Vec::with_capacity(best.len());
-        for (note, (score, told)) in best {
+        for (note, score, told) in best {
             let age = (now_ms - note.stamp.modified / 1_000_000) as f64 / 86_400_000.0;
+            let links = self.postings(&link_word(name_of(&note.path)))?.len();
             hits.push(Hit {
                 path: note.path.to_string(),
-                score: score * boost(self.links_to(&note.path)?, age),
+                score: score * boost(links as u64, age),
                 coverage: (told / told_by_all).min(1.0),
             });
         }
@@ -520,20 +284,23 @@ impl Index {
         Ok(hits)
     }
 
-    /// Returns the postings of a word in each segment, of notes that count.
-    fn postings(&self, word: &str) -> Result<Vec<Vec<Posting>>, IndexError> {
-        let found = self.parts.iter().map(|part| {
-            let mut found = part.segment.postings(word)?;
-            found.retain(|posting| part.alive[posting.note as usize]);
-            Ok(found)
-        });
-        found.collect()
+    /// Returns the note of a posting, if it counts.
+    fn note(&self, posting: &Posting) -> Option<&IndexedNote> {
+        self.notes.get(posting.note())?.as_ref()
     }
 
-    /// Returns the number of notes that link to a note.
-    fn links_to(&self, path: &str) -> Result<u64, IndexError> {
-        let found = self.postings(&link_word(name_of(path)))?;
-        Ok(found.iter().map(|found| found.len() as u64).sum())
+    /// Returns the postings of a word in the notes that count.
+    fn postings(&self, word: &str) -> io::Result<Vec<Posting>> {
+        let digest = digest(word);
+        let stored = self.stored.as_ref().map(|stored| stored.postings(digest));
+        let mut found = stored.transpose()?.unwrap_or_default();
+        found.extend(
+            self.unwritten
+                .iter()
+                .filter(|posting| posting.word == digest),
+        );
+        found.retain(|posting| self.note(posting).is_some());
+        Ok(found)
     }
 }
 

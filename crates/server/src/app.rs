@@ -14,7 +14,7 @@ use gyrus_journal::{Reader, Store};
 use gyrus_kernel::{approvals::OpenQuestion, latch::Latch};
 use gyrus_runtime::{
     agents::Agents,
-    queue::{AtOnce, Gateway, RunRequest},
+    queue::{AtOnce, Gateway, RunHost},
     triggers::Triggers,
 };
 use schemars::JsonSchema;
@@ -59,13 +59,7 @@ pub(crate) struct CommandOutput {
 }
 
 /// The program around a server.
-pub trait Program: Send + Sync + 'static {
-    /// Checks a request for a run as `gyrus run` would, and completes it.
-    ///
-    /// # Errors
-    /// No run can be started so.
-    fn check(&self, request: RunRequest) -> Result<RunRequest, ApiError>;
-
+pub trait Program: RunHost {
     /// Returns the JSON Schema of the options of a run.
     fn options(&self) -> Value;
 
@@ -89,7 +83,11 @@ pub trait Program: Send + Sync + 'static {
     ///
     /// # Errors
     /// It cannot be started, or is none of those that may be started so.
-    fn command(&self, arguments: Vec<String>, stdin: Vec<u8>) -> Result<CommandPieces, ApiError>;
+    fn begin_command(
+        &self,
+        arguments: Vec<String>,
+        stdin: Vec<u8>,
+    ) -> Result<CommandPieces, ApiError>;
 
     /// Returns the fleet that the server is a door of, if it is one.
     fn fleet(&self) -> Option<FleetView>;
@@ -208,7 +206,7 @@ impl App {
 
     /// Carries out a command of the command line.
     pub(crate) async fn command(&self, arguments: Vec<String>) -> Result<CommandOutput, ApiError> {
-        let mut pieces = self.program.command(arguments, Vec::new())?;
+        let mut pieces = self.program.begin_command(arguments, Vec::new())?;
         let mut output = CommandOutput::default();
         while let Some(piece) = pieces.recv().await {
             match piece {

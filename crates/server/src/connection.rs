@@ -51,7 +51,6 @@ pub enum Listener {
 pub enum Peer {
     /// It came over the network, from this address to this address.
     Network {
-        /// Its address.
         from: SocketAddr,
         /// The server's address.
         to: SocketAddr,
@@ -60,7 +59,6 @@ pub enum Peer {
     },
     /// It came over a local socket.
     Local {
-        /// Its process.
         pid: Option<u32>,
         /// The name under which it acts.
         principal: Principal,

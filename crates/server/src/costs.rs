@@ -77,11 +77,9 @@ impl Sums {
 pub(crate) struct RunCosts {
     /// The agent that it worked for.
     pub(crate) agent: Arc<str>,
-    /// Its loop.
     pub(crate) cognitive_loop: Arc<str>,
     /// The strength with which its goal is believed to be reached, if it is.
     pub(crate) outcome: Option<Strength>,
-    /// Its calls.
     pub(crate) calls: BTreeMap<Calls, Sums>,
     /// The journals of the run and its children, with what is open in them.
     members: Vec<Member>,

@@ -7,7 +7,6 @@ use schemars::{JsonSchema, Schema, SchemaGenerator};
 
 use crate::{app::App, tokens::TokenScope};
 
-/// Returns the schema of a type.
 pub(crate) type SchemaOf = fn(&mut SchemaGenerator) -> Schema;
 
 /// The form of a body.
@@ -31,7 +30,6 @@ pub(crate) struct Answer {
     pub(crate) form: Form,
 }
 
-/// An endpoint.
 pub(crate) struct Endpoint {
     pub(crate) method: Method,
     pub(crate) path: &'static str,
@@ -131,7 +129,6 @@ impl Endpoint {
         self.answer(status, words, Form::Json(subschema::<T>))
     }
 
-    /// Answers in this form.
     pub(crate) fn answer(mut self, status: u16, words: &'static str, form: Form) -> Self {
         self.answers.push(Answer {
             status,

@@ -9,6 +9,7 @@ use gyrus_kernel::{
     FindRunError, StandingError,
     approvals::{AnswerMismatch, ApprovalError, VoidAnswer},
 };
+use gyrus_runtime::queue::RefusedRequest;
 use gyrus_runtime::{BusError, agents::AgentError, queue::QueueError, triggers::TriggerError};
 use schemars::JsonSchema;
 use serde::Serialize;
@@ -25,7 +26,6 @@ pub struct ErrorBody {
     pub hint: Option<String>,
 }
 
-/// An error of the API.
 #[derive(Debug, Clone)]
 pub struct ApiError {
     pub(crate) status: StatusCode,
@@ -81,6 +81,16 @@ impl IntoResponse for ApiError {
         // A page shows it in its own way.
         response.extensions_mut().insert(self.body);
         response
+    }
+}
+
+impl From<RefusedRequest> for ApiError {
+    fn from(refused: RefusedRequest) -> Self {
+        let error = Self::bad_request(refused.message);
+        match refused.hint {
+            Some(hint) => error.hint(hint),
+            None => error,
+        }
     }
 }
 

@@ -58,7 +58,6 @@ impl Leases {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Returns the lease of a run.
     pub(crate) fn of(&self, run: RunId) -> Option<Lease> {
         self.held().get(&run).map(|held| held.lease.clone())
     }

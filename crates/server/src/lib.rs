@@ -48,9 +48,7 @@ pub use tokens::{AccessTokens, Identity, Token, TokenError, TokenFact, TokenList
 /// A service of another protocol behind the server's guard, with a description of its own. Whoever
 /// may read reaches it; the [`Identity`] is in the extensions of each request.
 pub struct Mounted {
-    /// The path.
     pub path: &'static str,
-    /// The service.
     pub route: axum::routing::MethodRouter<std::sync::Arc<App>>,
 }
 

@@ -303,7 +303,6 @@ pub(crate) fn last_event_id(headers: &HeaderMap) -> Result<Option<u64>, ApiError
     last.transpose()
 }
 
-/// Returns an entry as a value.
 pub(crate) fn value(run: RunId, entry: &Entry) -> Value {
     serde_json::to_value(json::line(run, entry)).unwrap_or_default()
 }

@@ -70,12 +70,10 @@ pub struct Token {
 #[derive(Debug, Serialize, Deserialize)]
 #[serde(tag = "kind", content = "payload")]
 pub enum TokenFact {
-    /// A token was made.
     #[serde(rename = "token.made")]
     Made {
         /// The hash of its secret.
         hash: String,
-        /// The token.
         token: Token,
     },
     /// The token with this hash no longer counts.
@@ -130,7 +128,6 @@ impl Fold for TokenList {
     }
 }
 
-/// The error of tokens.
 #[derive(Debug, thiserror::Error)]
 pub enum TokenError {
     /// They cannot be read or written.
@@ -147,16 +144,10 @@ pub enum TokenError {
     TooMany,
     /// A token of this name exists.
     #[error("there is a token `{name}` already; revoke it first, or take another name")]
-    Exists {
-        /// The name.
-        name: String,
-    },
+    Exists { name: String },
     /// The name is not usable.
     #[error("invalid name `{name}`: 1 to 64 letters, digits, `-`, `_` and `.`")]
-    BadName {
-        /// The name.
-        name: String,
-    },
+    BadName { name: String },
     /// The given secret is too short to be one.
     #[error("invalid token: at least 20 characters without spaces")]
     Weak,

@@ -15,7 +15,6 @@ const KEPT: usize = 2_000;
 /// Number of events that are read at once.
 const STRETCH: usize = 256;
 
-/// The count of a topic.
 #[derive(Debug, Clone, Copy, Default)]
 pub(crate) struct TopicCount {
     /// Number of events.

@@ -52,9 +52,7 @@ static COMMON_WORDS: LazyLock<BTreeMap<String, u32>> = LazyLock::new(|| {
 /// A skill that a goal nominates.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct SkillChoice {
-    /// The skill.
     pub skill: Skill,
-    /// The triggers that match.
     pub matches: Vec<TriggerMatch>,
     /// Words that the goal and the description share.
     pub shared: Vec<String>,

@@ -47,7 +47,6 @@ pub enum FilesError {
     Path {
         /// The path as it was found, within the skill.
         path: String,
-        /// The reason.
         reason: &'static str,
     },
     /// Two paths that some computers cannot keep apart.
@@ -61,7 +60,6 @@ pub enum FilesError {
     TooMuch {
         /// Describes the excess.
         what: String,
-        /// The limit.
         most: String,
     },
     /// An archive that is damaged, or of a form that is not read.
@@ -69,10 +67,8 @@ pub enum FilesError {
     Archive(String),
 }
 
-/// One file.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct SkillFile {
-    /// The content.
     pub bytes: Vec<u8>,
     /// Whether it can be started.
     pub is_executable: bool,
@@ -189,7 +185,6 @@ impl SkillFiles {
         Ok(())
     }
 
-    /// Returns the file at a path.
     pub fn get(&self, path: &str) -> Option<&SkillFile> {
         self.files.get(path)
     }

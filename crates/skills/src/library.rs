@@ -42,7 +42,6 @@ pub struct Places {
 /// A file that is no skill, with the reasons.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Misread {
-    /// The file.
     pub path: PathBuf,
     /// All mistakes.
     pub mistakes: Vec<FileMistake>,
@@ -51,7 +50,6 @@ pub struct Misread {
 /// A skill that does not count, because another of its name does.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Shadowed {
-    /// The skill.
     pub skill: Skill,
     /// The file of the one that counts.
     pub by: PathBuf,
@@ -129,7 +127,6 @@ impl Library {
         read(path, place, text, Care::Whole)
     }
 
-    /// Returns the skill of a name.
     pub fn get(&self, name: &str) -> Option<&Skill> {
         self.skills.iter().find(|skill| skill.name == name)
     }

@@ -42,14 +42,12 @@ pub enum PackageError {
     /// It is not of a form that can be installed.
     #[error("{what}")]
     Form {
-        /// The reason.
         what: String,
         /// The names of skills that could be installed instead.
         hint: Option<String>,
     },
 }
 
-/// One skill of a package.
 #[derive(Debug)]
 pub struct PackagedSkill {
     /// The skill, checked.

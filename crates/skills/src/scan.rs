@@ -31,9 +31,7 @@ pub enum Severity {
 /// Something that the scan found.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ScanFinding {
-    /// Its weight.
     pub severity: Severity,
-    /// The file.
     pub path: String,
     /// The line, from 1; 0 for the file as a whole.
     pub line: usize,

@@ -62,7 +62,6 @@ pub struct Skill {
     pub permissions: Vec<Permission>,
     /// The place where it was found.
     pub place: SkillPlace,
-    /// The file.
     pub path: PathBuf,
     /// The hash of the file's content, in hexadecimal digits.
     pub digest: String,

@@ -67,7 +67,6 @@ fn compile(trigger: &str) -> Result<Regex, String> {
 pub struct TriggerMatch {
     /// Number of the skill, as it was given.
     pub skill: usize,
-    /// The trigger.
     pub trigger: String,
     /// The part of the goal that it matches.
     pub matched: String,

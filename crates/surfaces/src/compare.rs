@@ -28,7 +28,6 @@ pub struct ComparedCall {
     pub run: RunId,
     /// Number of its first entry.
     pub seq: u64,
-    /// The step.
     pub step: u32,
     /// The tool; empty for the end of the run.
     pub tool: String,

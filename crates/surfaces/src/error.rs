@@ -39,7 +39,6 @@ pub enum SurfaceError {
     File {
         /// The event and the file.
         message: String,
-        /// The cause.
         source: io::Error,
         /// The next step.
         hint: Option<&'static str>,

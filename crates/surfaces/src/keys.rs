@@ -27,16 +27,11 @@ const LONGEST: usize = 1 << 20;
 const PASTE: &[u8] = b"\x1b[200~";
 const PASTE_ENDS: &[u8] = b"\x1b[201~";
 
-/// A key.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Key {
-    /// The return key.
     Enter,
-    /// The return key with Alt.
     AltEnter,
-    /// The escape key.
     Escape,
-    /// The tabulator.
     Tab,
     /// The tabulator with Shift.
     BackTab,
@@ -92,7 +87,6 @@ pub enum LineEdit {
 pub enum Signals {
     /// They do.
     Sent,
-    /// They are keys.
     Keys,
 }
 

@@ -19,6 +19,7 @@ pub mod trace;
 pub mod trace_file;
 mod live_replies;
 pub mod speech;
+pub mod tree_follower;
 pub mod watching;
 pub mod phases;
 pub mod left_files;

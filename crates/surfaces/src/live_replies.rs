@@ -13,7 +13,6 @@ pub struct ReplyPiece {
     pub run: RunId,
     /// The purpose of the question.
     pub purpose: Purpose,
-    /// The piece.
     pub said: LivePiece,
 }
 

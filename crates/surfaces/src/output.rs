@@ -20,7 +20,6 @@ use crate::{console::STYLES, error::SurfaceError};
 /// Standard output, held by one writer at a time.
 pub struct Output(StdoutLock<'static>);
 
-/// Standard output.
 pub fn standard() -> Output {
     Output(io::stdout().lock())
 }

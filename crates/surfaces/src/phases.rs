@@ -32,7 +32,6 @@ impl Phase {
         Phase::Reflect,
     ];
 
-    /// The name.
     pub fn name(self) -> &'static str {
         match self {
             Phase::Idle => "idle",
@@ -60,9 +59,7 @@ impl Phase {
 /// A stretch of time in one phase.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct PhaseSpan {
-    /// The phase.
     pub phase: Phase,
-    /// The cycle.
     pub cycle: u32,
     /// Number of its first entry.
     pub seq: u64,

@@ -28,7 +28,6 @@ pub struct Spoken {
 pub enum SpokenKind {
     /// Words for the person.
     Words,
-    /// Thinking.
     Thinking,
 }
 

@@ -89,7 +89,6 @@ pub fn forget_what_was_typed() {
 /// An event of the terminal.
 #[derive(Debug)]
 pub enum Typed {
-    /// A line.
     Line(String),
     /// Its end: nothing will come any more.
     End,
@@ -103,17 +102,14 @@ pub struct Reading {
 }
 
 /// Sends every line that is typed.
-pub fn read_lines<T: Send + 'static>(
-    sender: Sender<T>,
-    as_event: impl Fn(Typed) -> T + Send + 'static,
-) -> io::Result<Reading> {
+pub fn read_lines(sender: Sender<Typed>) -> io::Result<Reading> {
     let (stopped, stop) = pipe_with(PipeFlags::CLOEXEC)?;
     let read = move || {
         let mut lines = Lines::default();
         while let Ok(Some(typed)) = lines.next(&stopped) {
             let is_end = matches!(typed, Typed::End);
             // If nobody listens any more, nobody needs to know.
-            if sender.blocking_send(as_event(typed)).is_err() || is_end {
+            if sender.blocking_send(typed).is_err() || is_end {
                 return;
             }
         }

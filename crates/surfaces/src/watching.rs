@@ -3,11 +3,11 @@
 //!
 //! The watcher is a task of its own, so a slow terminal never holds up a run.
 
-use std::{collections::BTreeMap, time::Duration};
+use std::time::Duration;
 
 use gyrus_contract::RunId;
 use gyrus_journal::{Entry, Reader, Store};
-use gyrus_kernel::{approvals::OpenQuestion, log_name};
+use gyrus_kernel::approvals::OpenQuestion;
 use tokio::{
     sync::{mpsc, oneshot},
     task::{self, JoinHandle},
@@ -23,19 +23,16 @@ use crate::{
     output,
     terminal::{self, Reading, Typed},
     trace_file::TraceFile,
+    tree_follower::{TreeEntry, TreeFollower},
 };
 
 pub use crate::live_replies::{LiveReplies, ReplyPiece, live_replies};
-
-/// Entries that may wait to be shown; beyond it, reading waits.
-const QUEUE: usize = 256;
 
 /// Interval at which the time in the status line is updated.
 const TICK: Duration = Duration::from_millis(500);
 
 /// Views that show the entries of a run.
 pub struct Views {
-    /// The view of a person.
     pub person: Person,
     /// The notifier for a person who looks elsewhere.
     pub notifier: Notifier,
@@ -47,7 +44,6 @@ pub struct Views {
 
 /// A view of the entries for a person.
 pub enum Person {
-    /// A person at a console.
     Console(Box<Console>),
     /// A program at standard output.
     Program,
@@ -69,15 +65,13 @@ pub enum Until {
 }
 
 enum Event {
-    Entry(RunId, Entry),
+    Entry(TreeEntry),
     Typed(Typed),
     Key(Key),
     /// A model is speaking.
     Reply(ReplyPiece),
     /// Time went by.
     Tick,
-    /// A journal cannot be followed.
-    Lost(SurfaceError),
 }
 
 impl Watching {
@@ -90,22 +84,22 @@ impl Watching {
         views: Views,
         replies: LiveReplies,
     ) -> Self {
-        let (sender, events) = mpsc::channel(QUEUE);
+        let (lines, typed) = mpsc::channel(1);
         let (typing, keys) = mpsc::unbounded_channel();
         let (finish, finished) = oneshot::channel();
         let watcher = Watcher {
-            store,
             run,
             views,
-            readers: BTreeMap::new(),
-            sender,
+            lines,
             terminal: None,
             typing,
             keys: None,
             until: None,
             shown: 0,
         };
-        let task = tokio::spawn(watcher.watch(from, open, (events, keys), replies, finished));
+        let mut entries = TreeFollower::new(&store);
+        entries.follow(run, from);
+        let task = tokio::spawn(watcher.watch(open, entries, (typed, keys), replies, finished));
         Self { task, finish }
     }
 
@@ -123,11 +117,9 @@ impl Watching {
 }
 
 struct Watcher {
-    store: Store,
     run: RunId,
     views: Views,
-    readers: BTreeMap<RunId, Reader>,
-    sender: mpsc::Sender<Event>,
+    lines: mpsc::Sender<Typed>,
     /// Lines of the terminal come from here, once one was wanted.
     terminal: Option<Reading>,
     typing: mpsc::UnboundedSender<Key>,
@@ -141,9 +133,9 @@ struct Watcher {
 impl Watcher {
     async fn watch(
         mut self,
-        from: u64,
         open: Vec<OpenQuestion>,
-        (mut events, mut keys): (mpsc::Receiver<Event>, mpsc::UnboundedReceiver<Key>),
+        mut entries: TreeFollower,
+        (mut typed, mut keys): (mpsc::Receiver<Typed>, mpsc::UnboundedReceiver<Key>),
         mut replies: LiveReplies,
         mut finished: oneshot::Receiver<Until>,
     ) -> Result<(), SurfaceError> {
@@ -153,11 +145,11 @@ impl Watcher {
             }
         }
         self.read_terminal_if_asking()?;
-        self.follow(self.run, from);
         loop {
             let event = tokio::select! {
                 biased;
-                event = events.recv() => event,
+                line = typed.recv() => line.map(Event::Typed),
+                entry = entries.next() => Some(Event::Entry(entry?)),
                 key = keys.recv() => key.map(Event::Key),
                 piece = replies.recv() => piece.map(Event::Reply),
                 () = self.tick() => Some(Event::Tick),
@@ -177,7 +169,7 @@ impl Watcher {
             }
             let done = match self.until {
                 Some(Until::Entry(last)) => self.shown >= last,
-                Some(Until::Now) => events.is_empty(),
+                Some(Until::Now) => entries.is_empty(),
                 None => false,
             };
             if done {
@@ -203,10 +195,10 @@ impl Watcher {
 
     fn event(&mut self, event: Event) -> Result<(), SurfaceError> {
         match event {
-            Event::Entry(run, entry) => {
-                self.entry(run, &entry)?;
-                if run == self.run {
-                    self.shown = entry.seq;
+            Event::Entry(followed) => {
+                self.entry(followed.run, &followed.entry, &followed.reader)?;
+                if followed.run == self.run {
+                    self.shown = followed.entry.seq;
                 }
                 Ok(())
             }
@@ -236,7 +228,6 @@ impl Watcher {
                 }
                 Person::Program => Ok(()),
             },
-            Event::Lost(error) => Err(error),
         }
     }
 
@@ -258,11 +249,7 @@ impl Watcher {
         self.read_terminal_if_asking()
     }
 
-    fn entry(&mut self, run: RunId, entry: &Entry) -> Result<(), SurfaceError> {
-        if !self.readers.contains_key(&run) {
-            self.readers.insert(run, self.store.reader(&log_name(run))?);
-        }
-        let reader = &self.readers[&run];
+    fn entry(&mut self, run: RunId, entry: &Entry, reader: &Reader) -> Result<(), SurfaceError> {
         match &mut self.views.person {
             Person::Console(console) => console.entry(run, entry, reader)?,
             Person::Program => {
@@ -275,9 +262,7 @@ impl Watcher {
             trace.entry(entry, reader)?;
         }
         let parsed = gyrus_kernel::parse(entry).ok();
-        if let Some(gyrus_kernel::Entry::ChildStarted(child)) = &parsed {
-            self.follow(child.child, 1);
-        } else if let Some(gyrus_kernel::Entry::RunParked(parked)) = &parsed
+        if let Some(gyrus_kernel::Entry::RunParked(parked)) = &parsed
             && run == self.run
         {
             self.views.notifier.parked(run, &parked.ending);
@@ -297,7 +282,7 @@ impl Watcher {
                 self.keys = Some(self.read_keys()?);
             }
         } else if console.is_asking() && self.terminal.is_none() {
-            self.terminal = Some(terminal::read_lines(self.sender.clone(), Event::Typed)?);
+            self.terminal = Some(terminal::read_lines(self.lines.clone())?);
         }
         Ok(())
     }
@@ -308,32 +293,5 @@ impl Watcher {
             // If nobody listens any more, nobody needs to know.
             let _ = typing.send(key);
         })
-    }
-
-    fn follow(&self, run: RunId, from: u64) {
-        let (store, sender) = (self.store.clone(), self.sender.clone());
-        tokio::spawn(async move {
-            if let Err(error) = send_entries(&store, run, from, &sender).await {
-                // If the watcher is gone, nobody misses the rest.
-                let _ = sender.send(Event::Lost(error)).await;
-            }
-        });
-    }
-}
-
-async fn send_entries(
-    store: &Store,
-    run: RunId,
-    from: u64,
-    sender: &mpsc::Sender<Event>,
-) -> Result<(), SurfaceError> {
-    // A child's journal appears a moment after its parent says that there will be one.
-    store.created(&log_name(run)).await?;
-    let mut follower = store.reader(&log_name(run))?.follow(from)?;
-    loop {
-        let entry = follower.next().await?;
-        if sender.send(Event::Entry(run, entry)).await.is_err() {
-            return Ok(());
-        }
     }
 }

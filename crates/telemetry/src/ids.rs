@@ -3,7 +3,6 @@
 
 use gyrus_contract::{Digest, EffectId, RunId};
 
-/// The id of a span.
 pub(crate) type SpanId = [u8; 8];
 
 /// Returns the id of the trace of the runs below `root`, itself included: its own 16 bytes.

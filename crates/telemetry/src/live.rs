@@ -229,7 +229,6 @@ impl Shared {
     }
 }
 
-/// The export of one run.
 struct RunExport {
     shared: Arc<Shared>,
     run: RunId,

@@ -116,7 +116,6 @@ pub(crate) struct Metrics {
 }
 
 impl Metrics {
-    /// Records one value.
     pub(crate) fn record(&mut self, instrument: Instrument, mut of: Series, value: f64) {
         let all = self.series.entry(instrument).or_default();
         if all.len() >= MAX_SERIES && !all.contains_key(&of) {

@@ -421,7 +421,6 @@ impl TelemetryProjection {
         }
     }
 
-    /// Ends a span.
     pub(crate) fn close(&mut self, mut span: Span, end_ns: u64) {
         span.end_time_unix_nano = end_ns.max(span.start_time_unix_nano);
         self.done.push(span);

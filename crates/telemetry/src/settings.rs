@@ -15,7 +15,6 @@ use crate::{metrics::Temporality, projection::ProjectionOptions};
 pub enum Signal {
     /// Spans.
     Traces,
-    /// Metrics.
     Metrics,
     /// Log records.
     Logs,

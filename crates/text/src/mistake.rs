@@ -4,7 +4,6 @@ use std::{error::Error, fmt, ops::Range};
 
 use crate::meant::closest_in;
 
-/// A mistake in a file.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct FileMistake {
     /// The line, from 1.

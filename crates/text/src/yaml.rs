@@ -12,9 +12,7 @@ const DEPTH: usize = 8;
 /// A value and the line on which it begins, counted from 1.
 #[derive(Debug, Clone, PartialEq)]
 pub struct YamlNode {
-    /// The line.
     pub line: usize,
-    /// The value.
     pub value: Yaml,
 }
 
@@ -23,7 +21,6 @@ pub struct YamlNode {
 pub enum Yaml {
     /// A text, and whether it stands without quotes: it may mean a number or a switch then.
     Text(String, bool),
-    /// A list.
     List(Vec<YamlNode>),
     /// Keys, each with its line, and their values, in their order.
     Map(Vec<(usize, String, YamlNode)>),

@@ -46,7 +46,6 @@ fn tool(tool: impl TypedTool) -> Arc<dyn Tool> {
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("there are two tools called `{name}`; rename or leave out one of them")]
 pub struct DuplicateTool {
-    /// The name.
     pub name: String,
 }
 
@@ -86,7 +85,6 @@ impl Registry {
         Ok(self)
     }
 
-    /// Returns the tool of that name.
     pub fn get(&self, name: &str) -> Option<&Arc<dyn Tool>> {
         self.tools.get(name).map(|(_, tool)| tool)
     }

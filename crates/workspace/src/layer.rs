@@ -76,7 +76,6 @@ pub struct AppliedLayer {
     pub kept: KeptFiles,
     /// Paths that others changed meanwhile; their changes stay.
     pub refused: Vec<Refused>,
-    /// The paths that were moved.
     pub moved: MovedPaths,
 }
 
@@ -107,7 +106,6 @@ enum Step {
         #[serde(with = "crate::layer::encoded")]
         path: PathBuf,
         inode: u64,
-        /// Its stamp.
         before: Digest,
     },
     /// Change the mode of a folder that is in both.

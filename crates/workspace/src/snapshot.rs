@@ -68,7 +68,6 @@ pub enum SnapshotError<E> {
          cannot be compared with one"
     )]
     TooLarge {
-        /// The folder.
         path: PathBuf,
         /// Number of entries counted so far.
         entries: u64,
@@ -78,7 +77,6 @@ pub enum SnapshotError<E> {
     /// The blob is not a snapshot that this version would have written.
     #[error("the snapshot {id} is refused: {reason}")]
     Malformed {
-        /// The snapshot.
         id: BlobId,
         /// Description of the error.
         reason: String,

@@ -44,7 +44,6 @@ pub enum UndoAction {
 pub struct UndoChange {
     /// The path, as in [`crate::snapshot::Difference`].
     pub path: String,
-    /// The action.
     pub action: UndoAction,
     /// Kind of the entry: what it will be, or was.
     pub kind: Kind,
@@ -60,7 +59,6 @@ pub enum Kind {
     File,
     /// A symbolic link.
     Link,
-    /// A folder.
     Folder,
     /// A repository: its references, `HEAD`, index and settings.
     Repository,
@@ -90,13 +88,11 @@ pub enum UndoError<E> {
         path: String,
         /// Its name in the store.
         blob: BlobId,
-        /// The error.
         source: Box<SnapshotError<E>>,
     },
     /// The workspace or the trash cannot be used.
     #[error("{path} cannot be used: {source}")]
     Folder {
-        /// The folder.
         path: PathBuf,
         /// Error of the operating system.
         source: io::Error,

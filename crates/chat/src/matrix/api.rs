@@ -171,7 +171,6 @@ async fn answer<T: DeserializeOwned>(request: RequestBuilder) -> Result<T, Messe
     })
 }
 
-/// Returns the error of an answer.
 async fn refused(answer: Response) -> MessengerError {
     let status = answer.status();
     let seconds = answer.headers().get(RETRY_AFTER);

@@ -23,7 +23,6 @@ const ANSWER_WITHIN: Duration = Duration::from_secs(30);
 /// The longest answer in bytes.
 const MAX_ANSWER: usize = 16 << 20;
 
-/// The Bot API as one bot.
 pub(super) struct BotApi {
     client: Client,
     /// The address up to and with the token.

@@ -4,7 +4,7 @@ use std::{fs, path::Path};
 
 use fastrand::Rng;
 use gyrus_contract::{Origin, Principal, RunId, Text};
-use gyrus_runtime::queue::{Gateway, NewCommand, OptionValue, RunRequest, Work};
+use gyrus_runtime::queue::{Command, Gateway, OptionValue, RunRequest, Work};
 
 /// Number of agents for which the runs work.
 const AGENTS: usize = 7;
@@ -152,16 +152,9 @@ pub(crate) async fn submit(
             .options
             .insert(name.to_owned(), OptionValue::Text(value));
     }
-    let new = NewCommand {
-        work: Work::Start(Box::new(request)),
-        run: None,
-        from: person(),
-        agent: format!("agent-{}", number % AGENTS),
-        priority: 0,
-        not_before_ms: None,
-        key: None,
-        correlation: None,
-    };
+    let work = Work::Start(Box::new(request));
+    let agent = format!("agent-{}", number % AGENTS);
+    let new = Command::new(work, None, person(), agent);
     let queued = gateway.submit(new).await?;
     let submitted = Submitted {
         run: queued.command.run,

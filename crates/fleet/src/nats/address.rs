@@ -10,7 +10,6 @@ use crate::LogSubject;
 /// The port of a server if none is given.
 const PORT: u16 = 4222;
 
-/// The address of a fleet.
 #[derive(Clone, PartialEq, Eq)]
 pub struct FleetAddress {
     /// The servers, each as `nats://host:port`.
@@ -39,12 +38,7 @@ pub struct FleetAddress {
 #[derive(Clone, PartialEq, Eq)]
 pub enum FleetLogin {
     /// A name and a password.
-    Password {
-        /// The name.
-        user: String,
-        /// The password.
-        password: String,
-    },
+    Password { user: String, password: String },
     /// A word that all know.
     Token(String),
 }
@@ -55,7 +49,6 @@ pub enum FleetLogin {
 pub struct BadFleetAddress {
     /// The text, without its password.
     pub given: String,
-    /// The reason.
     pub why: String,
 }
 

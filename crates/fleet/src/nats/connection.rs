@@ -24,36 +24,16 @@ const PING: Duration = Duration::from_secs(1);
 pub enum FleetConnectError {
     /// No server answers.
     #[error("no server of the fleet answers at {address}: {why}; is one running there?")]
-    Unreachable {
-        /// The address.
-        address: String,
-        /// The reason.
-        why: String,
-    },
+    Unreachable { address: String, why: String },
     /// The servers do not accept the credentials.
     #[error("the servers at {address} do not accept who this is: {why}")]
-    Refused {
-        /// The address.
-        address: String,
-        /// The reason.
-        why: String,
-    },
+    Refused { address: String, why: String },
     /// No encrypted connection comes about.
     #[error("the servers at {address} and this machine do not agree on TLS: {why}")]
-    Encryption {
-        /// The address.
-        address: String,
-        /// The reason.
-        why: String,
-    },
+    Encryption { address: String, why: String },
     /// A file of the address cannot be read.
     #[error("{path} cannot be read")]
-    File {
-        /// The file.
-        path: String,
-        /// The cause.
-        source: io::Error,
-    },
+    File { path: String, source: io::Error },
 }
 
 /// A connection to the servers of a fleet. Clones are the same connection.
@@ -84,7 +64,6 @@ impl FleetConnection {
         })
     }
 
-    /// Returns the address.
     pub fn address(&self) -> &FleetAddress {
         &self.address
     }

@@ -16,9 +16,7 @@ const LARGEST_MESSAGE: usize = 640 << 10;
 /// A requirement that holds, in words.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Requirement {
-    /// The subject.
     pub name: &'static str,
-    /// The finding.
     pub found: String,
 }
 
@@ -31,12 +29,7 @@ pub enum RequirementError {
          writers could both be told that they are right while the leader changes; update it",
         OLDEST_SERVER[0], OLDEST_SERVER[1], OLDEST_SERVER[2]
     )]
-    TooOld {
-        /// The server.
-        server: String,
-        /// Its version.
-        found: String,
-    },
+    TooOld { server: String, found: String },
     /// A server does not put what it acknowledges on disk.
     #[error(
         "the server {server} puts messages on disk every {every_s} s only, so an entry that it \
@@ -44,7 +37,6 @@ pub enum RequirementError {
          `jetstream` block of its configuration and start it again"
     )]
     LazySync {
-        /// The server.
         server: String,
         /// Time between two syncs, in seconds.
         every_s: u64,
@@ -55,27 +47,20 @@ pub enum RequirementError {
          to {LARGEST_MESSAGE}; leave `max_payload` at its default of 1 MB"
     )]
     SmallMessages {
-        /// The server.
         server: String,
         /// Its limit in bytes.
         limit: usize,
     },
     /// A server has no JetStream.
     #[error("the server {server} keeps no streams; add a `jetstream` block to its configuration")]
-    NoStreams {
-        /// The server.
-        server: String,
-    },
+    NoStreams { server: String },
     /// It cannot be seen whether servers put what they acknowledge on disk.
     #[error(
         "it cannot be seen whether the servers put on disk what they acknowledge: {why}; name the \
          port of their monitoring page in the address, as in ?monitor=8222, or with TLS \
          ?monitor=https://HOST:8222"
     )]
-    Unseen {
-        /// The reason.
-        why: String,
-    },
+    Unseen { why: String },
 }
 
 /// Checks one server by what its monitoring page (`/varz`) says.

@@ -18,9 +18,7 @@ const SUBJECT: &str = "roll-call";
 /// A worker of the fleet, in its own words.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct WorkerReport {
-    /// Its name.
     pub name: String,
-    /// Its machine.
     pub machine: String,
     /// The labels that a person gave it, and what else it says that it has.
     pub labels: BTreeSet<String>,

@@ -47,7 +47,6 @@ pub enum ServerError {
     Io {
         /// The step that failed.
         what: String,
-        /// The cause.
         source: io::Error,
     },
     /// It ended at once, or did not say where it listens.

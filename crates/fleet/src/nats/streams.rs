@@ -27,23 +27,15 @@ pub enum StreamError {
     Unreachable(#[from] LogUnreachable),
     /// The servers do not make the stream.
     #[error("the servers do not make the stream {stream}: {why}")]
-    NotMade {
-        /// The stream.
-        stream: String,
-        /// The reason.
-        why: String,
-    },
+    NotMade { stream: String, why: String },
     /// The stream is not as it must be.
     #[error(
         "the stream {stream} has {setting} = {found}, but must have {wanted}, or what it \
          acknowledged could be lost; somebody changed it, or made it for something else"
     )]
     Unfit {
-        /// The stream.
         stream: String,
-        /// The setting.
         setting: &'static str,
-        /// Its value.
         found: String,
         /// The value that it must have.
         wanted: String,
@@ -61,7 +53,6 @@ pub async fn prepare_streams(connection: &FleetConnection) -> Result<(), StreamE
     Ok(())
 }
 
-/// Returns the name of a stream.
 pub(super) fn stream_name(fleet: &str, kind: &str) -> String {
     format!("gyrus-{fleet}-{kind}")
 }

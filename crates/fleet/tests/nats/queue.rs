@@ -12,29 +12,23 @@ use gyrus_fleet::{FleetQueue, LogSubject, Machine as _, OsMachine};
 use gyrus_journal::Store;
 use gyrus_runtime::ledger::Fold as _;
 use gyrus_runtime::queue::{
-    AtOnce, Command, Dispatcher, Gateway, NewCommand, Queue, QueueWorker, RunRequest,
-    SharedQueue as _, Stage, Work, Worker, WorkerEnd, Workers,
+    AtOnce, Command, Dispatcher, Gateway, Queue, QueueWorker, RunRequest, SharedQueue as _, Stage,
+    Work, Worker, WorkerEnd, Workers,
 };
 use tokio::sync::{mpsc, watch};
 
 use crate::servers::Servers;
 
-fn command(agent: &str, key: Option<String>) -> NewCommand {
-    NewCommand {
-        work: Work::Start(Box::new(RunRequest::new(
-            Text::new("a goal", Origin::Person),
-            "/".into(),
-        ))),
-        run: None,
-        from: Principal {
-            id: "tester".to_owned(),
-            surface: "test".to_owned(),
-        },
-        agent: agent.to_owned(),
-        priority: 0,
-        not_before_ms: None,
+fn command(agent: &str, key: Option<String>) -> Command {
+    let request = RunRequest::new(Text::new("a goal", Origin::Person), "/".into());
+    let from = Principal {
+        id: "tester".to_owned(),
+        surface: "test".to_owned(),
+    };
+    let work = Work::Start(Box::new(request));
+    Command {
         key,
-        correlation: None,
+        ..Command::new(work, None, from, agent.to_owned())
     }
 }
 

@@ -27,7 +27,6 @@ impl<'a> Changes<'a> {
         }
     }
 
-    /// Returns the change at a path.
     pub(super) fn at(&self, path: &Path) -> Option<PathChange> {
         self.by_path.get(path).copied()
     }

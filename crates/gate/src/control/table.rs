@@ -90,7 +90,6 @@ pub(crate) struct Tool {
 /// Part of a path that a pattern has to be.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Covers {
-    /// Its end.
     File,
     /// Its end, with any ending.
     Stem,

@@ -14,7 +14,6 @@ const MAX_PROBLEMS: usize = 20;
 /// A policy file that cannot be used. No part of it holds then: whoever loads it stops.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct PolicyError {
-    /// The file.
     pub file: PathBuf,
     /// The problems, in the order of the file; at most 20.
     pub problems: Vec<Problem>,
@@ -31,7 +30,6 @@ pub struct Problem {
     pub column: usize,
     /// The key that it is about; empty if it is about none.
     pub key: String,
-    /// The problem.
     pub what: String,
     /// The correct form, if it is known.
     pub hint: Option<String>,

@@ -32,7 +32,6 @@ pub enum PolicyFileError {
     /// A file is there and cannot be read.
     #[error("the policy {} cannot be read", file.display())]
     Read {
-        /// The file.
         file: PathBuf,
         /// The error of the file system.
         source: io::Error,
@@ -43,7 +42,6 @@ pub enum PolicyFileError {
     /// The person's table of control files cannot be used.
     #[error("the table of control files {} cannot be used: {reason}", file.display())]
     ControlFiles {
-        /// The file.
         file: PathBuf,
         /// The reason, in words.
         reason: String,
@@ -54,7 +52,6 @@ pub enum PolicyFileError {
     /// An agent without settings would be trusted with everything.
     #[error("there is no agent `{agent}`; there are {}", known.join(", "))]
     UnknownAgent {
-        /// The agent.
         agent: String,
         /// Agents that the policy has settings for.
         known: Vec<String>,

@@ -59,7 +59,6 @@ pub(super) enum Part {
     Whole,
     /// All but where it connects: that is judged when it does.
     BeforeConnecting,
-    /// One connection of it.
     Connection,
 }
 

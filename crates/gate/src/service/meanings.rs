@@ -35,7 +35,6 @@ pub struct ConfirmedTool {
     pub definition: Digest,
     /// The action of a call.
     pub action: ToolAction,
-    /// The roles of the arguments.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub arguments: BTreeMap<String, ArgumentRole>,
 }
@@ -44,9 +43,7 @@ pub struct ConfirmedTool {
 #[derive(Debug, thiserror::Error)]
 #[error("{} cannot be used: {reason}; delete it, and confirm again: {command}", file.display())]
 pub struct MeaningsError {
-    /// The file.
     pub file: PathBuf,
-    /// The reason.
     pub reason: String,
     /// The command that writes it.
     pub command: &'static str,

@@ -33,7 +33,6 @@ const KEYS: [&str; 10] = [
     "triggers",
 ];
 
-/// The keys of a budget.
 const BUDGET_KEYS: [&str; 3] = ["runs", "tokens", "cost"];
 
 /// The lines of fields that are checked together with others.

@@ -11,7 +11,6 @@ use crate::failure::Failure;
 pub(crate) struct Mistake {
     /// The line, counted from 1.
     pub(crate) line: usize,
-    /// The mistake.
     pub(crate) message: String,
     /// Advice.
     pub(crate) hint: Option<String>,

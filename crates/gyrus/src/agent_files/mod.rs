@@ -42,7 +42,6 @@ pub(crate) const MAX_FILES: usize = 2_000;
 /// The result of reading one file.
 #[derive(Debug)]
 pub(crate) struct Reading {
-    /// The file.
     pub(crate) path: PathBuf,
     /// The agent, or every mistake.
     pub(crate) agent: Result<AgentFile, Vec<Mistake>>,
@@ -208,14 +207,14 @@ fn check_run(
                 .collect(),
             ..whole.clone()
         };
-        if let Err(failure) = words::command(&alone, &[]) {
+        if let Err(failure) = words::command(&alone) {
             mistakes.push(Mistake::of(*line, failure));
         }
     }
     if mistakes.len() > before {
         return;
     }
-    let checked = words::command(&whole, &[]).and_then(|command| command.check(gyrus));
+    let checked = words::command(&whole).and_then(|command| command.check(gyrus));
     if let Err(failure) = checked {
         let line = lines.options.values().next().copied();
         mistakes.push(Mistake::of(line.unwrap_or(1), failure));

@@ -48,7 +48,6 @@ impl Settings {
 }
 
 impl Fields {
-    /// Returns the triggers.
     pub(super) fn triggers(
         &mut self,
         workdir: Option<&Path>,

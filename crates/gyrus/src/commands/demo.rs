@@ -20,36 +20,14 @@ use crate::{
 /// browser, it works on files in a folder instead. It succeeds only if everything held.
 #[derive(Args)]
 pub(crate) struct Demo {
-    /// Print what was found as JSON, one line a finding, and ask nothing
-    #[arg(long)]
-    json: bool,
-    /// Keep the folder, to look around in it
-    #[arg(long)]
-    keep: bool,
-    /// Item to order, by its name in the shop
-    #[arg(long, value_name = "NAME")]
-    item: Option<String>,
-    /// If no browser is installed, install one without asking
-    #[arg(long)]
-    install: bool,
+    #[command(flatten)]
+    options: DemoOptions,
 }
 
 impl Demo {
     pub(crate) fn execute(self, gyrus: &Gyrus) -> Result<Code, Failure> {
-        let Self {
-            json,
-            keep,
-            item,
-            install,
-        } = self;
-        let options = DemoOptions {
-            json,
-            keep,
-            install,
-            item,
-        };
         let runtime = drive::runtime()?;
-        let played = demo::play(&options, &Streams::new(gyrus), &runtime, &|folder| {
+        let played = demo::play(&self.options, &Streams::new(gyrus), &runtime, &|folder| {
             let installed = Installed::at(gyrus, folder).map_err(LabError::from)?;
             Ok(Box::new(installed) as Box<dyn Installation>)
         });

@@ -6,14 +6,12 @@ use std::{
 };
 
 use clap::{Args, Subcommand};
-use gyrus_contract::Strength;
 use gyrus_lab::eval::{self, EvalOptions};
 
 use crate::{
     Gyrus, drive,
     exit::Code,
     failure::Failure,
-    flags::strength,
     lab::{Installed, Streams},
     model_flags::ModelFlags,
     setup, stopped, time,
@@ -22,13 +20,6 @@ use crate::{
 /// The folder of the state with copies of reports, and the most of them.
 const KEPT_IN: &str = "evals";
 const MOST_KEPT: usize = 500;
-
-/// Attempts under way at once, when nobody says.
-const JOBS: u32 = 1;
-
-/// The most of each.
-const MOST_JOBS: i64 = 64;
-const MOST_REPEATS: i64 = 100;
 
 /// Make attempts at tasks whose outcome is checked, and report what became of them
 ///
@@ -46,7 +37,10 @@ pub(crate) struct Eval {
     #[command(subcommand)]
     command: Option<EvalCommand>,
     #[command(flatten)]
-    evaluation: Evaluation,
+    options: EvalOptions,
+    /// Model to ask, as in `gyrus run`
+    #[arg(long, value_name = "MODEL")]
+    model: Vec<String>,
 }
 
 #[derive(Subcommand)]
@@ -62,55 +56,17 @@ enum EvalCommand {
     },
 }
 
-#[derive(Args)]
-struct Evaluation {
-    /// Files or folders of tasks, `everyday`, `demo-site`, `skills`, or `desktop`
-    #[arg(required_unless_present = "miniwob", value_name = "SUITE")]
-    suites: Vec<String>,
-    /// The pages of MiniWoB++ in this folder of the Python package; the Nth attempt has the seed N
-    #[arg(long, value_name = "FOLDER", conflicts_with = "suites")]
-    miniwob: Option<PathBuf>,
-    /// Model to ask, as in `gyrus run`
-    #[arg(long, value_name = "MODEL")]
-    model: Vec<String>,
-    /// Attempts under way at once, each with a browser of its own
-    #[arg(long, value_name = "N", default_value_t = JOBS, value_parser = clap::value_parser!(u32).range(1..=MOST_JOBS))]
-    jobs: u32,
-    /// Attempts at each task
-    #[arg(long, value_name = "N", default_value_t = 1, value_parser = clap::value_parser!(u32).range(1..=MOST_REPEATS))]
-    repeat: u32,
-    /// Only tasks whose id fits; `*` stands for anything
-    #[arg(long, value_name = "PATTERN")]
-    only: Option<String>,
-    /// Write report.json, a page and a film of each run into this new folder
-    #[arg(long, value_name = "FOLDER")]
-    report: Option<PathBuf>,
-    /// Print a line of JSON for each attempt, then one with the totals
-    #[arg(long)]
-    json: bool,
-    /// The least that passes on a screen: claimed, checked or verified
-    #[arg(long, value_name = "STRENGTH", default_value = "checked", value_parser = strength())]
-    require: Strength,
-    /// Start the browsers without their own sandbox, where the system does not let them have one
-    #[arg(long)]
-    browser_without_its_sandbox: bool,
-}
-
 impl Eval {
     pub(crate) fn execute(self, gyrus: &Gyrus) -> Result<Code, Failure> {
-        let evaluation = match self.command {
-            Some(EvalCommand::Compare { old, new }) => {
-                return Ok(eval::compare(&old, &new, &Streams::new(gyrus))?.into());
-            }
-            None => self.evaluation,
-        };
+        if let Some(EvalCommand::Compare { old, new }) = self.command {
+            return Ok(eval::compare(&old, &new, &Streams::new(gyrus))?.into());
+        }
         stopped::check(gyrus)?;
-        let folder = evaluation.report.clone();
-        let (model, options) = evaluation.options();
-        let evaluation = eval::Evaluation::prepare(options)?;
+        let folder = self.options.report.clone();
+        let evaluation = eval::Evaluation::prepare(self.options)?;
         let runtime = drive::runtime()?;
-        let choice =
-            setup::model_choice(&runtime, gyrus, &gyrus.config()?, &ModelFlags::named(model))?;
+        let named = ModelFlags::named(self.model);
+        let choice = setup::model_choice(&runtime, gyrus, &gyrus.config()?, &named)?;
         let models: Vec<String> = choice.names().collect();
         let (installed, streams) = (Installed::here(gyrus)?, Streams::new(gyrus));
         let run = evaluation.run(&models, &installed, &streams, time::now_ms());
@@ -141,26 +97,4 @@ fn keep(gyrus: &Gyrus, folder: &Path) -> Result<(), Failure> {
         fs::remove_file(old)?;
     }
     Ok(())
-}
-
-impl Evaluation {
-    /// The models to ask, and what is to be evaluated.
-    fn options(self) -> (Vec<String>, EvalOptions) {
-        let options = EvalOptions {
-            suites: self.suites,
-            miniwob: self.miniwob,
-            jobs: usize::try_from(self.jobs).unwrap_or(1),
-            repeat: self.repeat,
-            only: self.only,
-            report: self.report,
-            json: self.json,
-            required: self.require,
-            arguments: if self.browser_without_its_sandbox {
-                vec!["--browser-without-its-sandbox".to_owned()]
-            } else {
-                Vec::new()
-            },
-        };
-        (self.model, options)
-    }
 }

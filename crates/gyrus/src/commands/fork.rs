@@ -89,29 +89,24 @@ impl Fork {
                 ForkInto::Folder(folder) => folder.as_path(),
                 ForkInto::InPlace => &started.workspace,
             };
-            let confinement = self.changes.approvals.confinement();
             let around = Around {
                 home: &home,
                 config: &config,
                 workspace,
-                confinement,
+                confinement: self.changes.approvals.confinement(),
                 on_ask,
             };
             let model = model.start(gyrus, &config, &store);
             let (connected, ready, served) = Connected::beside(&around, model).await?;
             let (live, replies) = live_replies();
-            let screen = options
-                .map(|options| options.screen(&home, workspace, confinement))
-                .transpose()?;
+            let screen = ScreenOptions::open(started.screen.as_ref(), &around)?;
             let run_context = RunContext {
-                workspace,
-                confinement,
                 agent: &started.agent,
                 cognitive_loop: &started.cognitive_loop,
                 screen: screen.as_ref(),
                 served: &served,
             };
-            let kernel = kernels::kernel(&home, store.clone(), ready, live, run_context)?;
+            let kernel = kernels::kernel(&around, store.clone(), ready, live, run_context)?;
             let forked = kernel.fork(run, self.at, into, changes)?;
             self.amend(gyrus, &store, forked.ready.id())?;
             put(&forked_from(run, self.at, &forked.files))?;

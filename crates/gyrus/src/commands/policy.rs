@@ -17,7 +17,7 @@ use crate::{
     Gyrus, drive,
     exit::Code,
     failure::Failure,
-    flags::{Approve, SandboxWord},
+    flags::{Approve, confinement},
     mcp::{self, Around},
     new_run, workdir,
 };
@@ -111,8 +111,8 @@ struct Explain {
     #[arg(long, value_name = "FOLDER")]
     workdir: Option<PathBuf>,
     /// As if commands were confined, or not
-    #[arg(long, value_name = "WHAT")]
-    sandbox: Option<SandboxWord>,
+    #[arg(long, value_name = "WHAT", value_parser = confinement())]
+    sandbox: Option<Confinement>,
     /// Print JSON: risk, decision, reasons, containment, parse
     #[arg(long)]
     json: bool,
@@ -145,7 +145,7 @@ impl Explain {
         let home = gyrus.home()?;
         let workspace = place(&home, self.workdir.as_deref())?;
         let store = home.store()?;
-        let given = self.sandbox.map(Confinement::from);
+        let given = self.sandbox;
         let confinement = given.unwrap_or(self.approve.confinement());
         let gate = runtime::gate(&home, &store, &workspace, &self.agent, confinement)?;
         let (spec, arguments) = self.call(gyrus, &home, &workspace)?;

@@ -3,7 +3,7 @@
 use std::path::PathBuf;
 
 use clap::Args;
-use gyrus_contract::{Origin, Text};
+use gyrus_contract::{OnAsk, Origin, RunId, Text};
 use gyrus_journal::{Store, Take};
 use gyrus_kernel::{StandingRun, Stop, is_record, log_name};
 
@@ -18,7 +18,6 @@ use crate::{
     inside_run,
     kernels::{self, RunContext},
     mcp::{Around, Connected},
-    model_choice::ModelChoice,
     screen::ScreenOptions,
     setup, stopped,
 };
@@ -48,10 +47,24 @@ pub(crate) struct Resume {
     output: OutputFlags,
     /// The id that ties the run to what caused it.
     #[arg(skip)]
-    pub(crate) correlation: Option<String>,
+    correlation: Option<String>,
 }
 
 impl Resume {
+    /// Returns the command that goes on with a run for the queue.
+    pub(crate) fn of_queue(run: RunId, on_ask: OnAsk, correlation: Option<String>) -> Self {
+        let mut changes = ChangeFlags::default();
+        changes.approvals.on_ask = Some(on_ask);
+        Self {
+            run: RunArgument::of(run),
+            take: false,
+            workdir: None,
+            changes,
+            output: OutputFlags::as_json(),
+            correlation,
+        }
+    }
+
     /// Returns what happens to a process that still drives the run.
     fn how(&self) -> Take {
         if self.take {
@@ -121,11 +134,8 @@ impl Resume {
         }
         self.check_workdir()?;
         let runtime = drive::runtime()?;
-        let flags = &self.changes.model;
-        let model = match ModelChoice::again(flags, &before)? {
-            none if none.is_none() => setup::model_if_any(&runtime, gyrus, &config, flags)?,
-            named => named,
-        };
+        let named = &self.changes.model;
+        let model = setup::models_again(&runtime, gyrus, &config, named, &before)?;
         let at_terminal = terminal::can_ask() && !self.output.json();
         let mut changes = self.changes.changes(before.on_ask, at_terminal);
         changes.pins = Some(model.pins());
@@ -147,18 +157,14 @@ impl Resume {
             ready.secrets.extend(connected.secrets());
             let served = connected.tools_of(&store, run)?;
             let (live, replies) = live_replies();
-            let screen = options
-                .map(|options| options.screen(&home, around.workspace, around.confinement))
-                .transpose()?;
+            let screen = ScreenOptions::open(before.started.screen.as_ref(), &around)?;
             let run_context = RunContext {
-                workspace: &before.started.workspace,
-                confinement: self.changes.approvals.confinement(),
                 agent: &before.started.agent,
                 cognitive_loop: &before.started.cognitive_loop,
                 screen: screen.as_ref(),
                 served: &served,
             };
-            let kernel = kernels::kernel(&home, store.clone(), ready, live, run_context)?;
+            let kernel = kernels::kernel(&around, store.clone(), ready, live, run_context)?;
             let ready = kernel.take(run, self.how(), changes)?;
             let drive = Drive {
                 gyrus,

@@ -20,7 +20,6 @@ const NAMED_BY: usize = 8;
 pub(super) struct RoleRow {
     /// Its name in the list.
     pub(super) name: String,
-    /// Its arguments.
     pub(super) parameters: serde_json::Value,
     pub(super) meaning: ToolMeaning,
     pub(super) why: Why,

@@ -1,14 +1,17 @@
 //! `gyrus run`
 
-use std::io::{self, Read};
 #[cfg(feature = "fleet")]
-use std::{collections::BTreeSet, path::PathBuf};
+use std::collections::BTreeSet;
+use std::{
+    io::{self, Read},
+    path::PathBuf,
+};
 
 use clap::Args;
 use gyrus::runtime::Home;
 use gyrus_contract::{Origin, RunId, Text};
 use gyrus_kernel::{Attachment, NewRun};
-use gyrus_runtime::queue::ContextText;
+use gyrus_runtime::queue::{ContextText, RunRequest};
 
 #[cfg(feature = "fleet")]
 use crate::fleet;
@@ -24,7 +27,6 @@ use crate::{
     mcp::{Around, Connected},
     model_choice::ModelChoice,
     new_run::{self, RunOptions, Session},
-    procedures,
     screen::ScreenOptions,
     setup, state_folder, stopped, workdir,
 };
@@ -76,7 +78,7 @@ pub(crate) struct Run {
     output: OutputFlags,
     /// The order of the queue, in place of the command line.
     #[arg(skip)]
-    pub(crate) order: Option<Order>,
+    order: Option<Order>,
     /// The procedure that must be replayed.
     #[arg(skip)]
     procedure: Option<String>,
@@ -99,12 +101,8 @@ pub(crate) enum FolderSource {
 pub(crate) struct Order {
     /// The id that the run is to have.
     pub(crate) run: RunId,
-    /// The goal.
-    pub(crate) goal: Text,
-    /// Text that it starts with.
-    pub(crate) context: Vec<ContextText>,
-    /// The run before it in its session.
-    pub(crate) continues: Option<RunId>,
+    /// Its request; the options are in the flags.
+    pub(crate) request: RunRequest,
     /// The id that ties it to what caused it.
     pub(crate) correlation: Option<String>,
 }
@@ -136,9 +134,10 @@ impl Run {
         Self {
             order: Some(Order {
                 run: RunId::new(),
-                goal,
-                context: Vec::new(),
-                continues: Some(before),
+                request: RunRequest {
+                    continues: Some(before),
+                    ..RunRequest::new(goal, PathBuf::new())
+                },
                 correlation: None,
             }),
             ..Self::for_goal(String::new(), flags, output)
@@ -160,6 +159,12 @@ impl Run {
             order: None,
             procedure: None,
         }
+    }
+
+    /// Makes it the run that the queue orders.
+    pub(crate) fn take_order(&mut self, order: Order) {
+        self.flags.ask_in_queue();
+        self.order = Some(order);
     }
 
     /// Checks that nothing is said of a fleet where there is none.
@@ -192,17 +197,15 @@ impl Run {
         let continues = if self.continues {
             Some(new_run::last_in(&home.store()?, &workspace)?)
         } else {
-            self.order.as_ref().and_then(|order| order.continues)
+            self.order
+                .as_ref()
+                .and_then(|order| order.request.continues)
         };
         let runtime = drive::runtime()?;
         if self.context.clipboard {
             context.push(runtime.block_on(attachments::clipboard(&workspace))?);
         }
         let mut new = RunOptions {
-            gyrus,
-            home: &home,
-            config: &config,
-            flags: &self.flags,
             goal,
             context,
             continues,
@@ -213,17 +216,14 @@ impl Run {
             },
             procedure: self.procedure.as_deref(),
             at_terminal: terminal::can_ask() && !self.output.json(),
+            ..RunOptions::new(gyrus, &home, &config, &self.flags)
         }
         .new_run()?;
         if let Some(order) = &self.order {
             new.id = order.run;
         }
-        let choice = if procedures::is_replay(&new.loop_config) {
-            setup::model_if_any(&runtime, gyrus, &config, &self.flags.model)?
-        } else {
-            setup::model_choice(&runtime, gyrus, &config, &self.flags.model)?
-        };
-        let choice = choice.for_goal(&new.loop_config);
+        let named = &self.flags.model;
+        let choice = setup::models_for(&runtime, gyrus, &config, named, &new.loop_config)?;
         new.pins = choice.pins();
         // It may have been set up just now.
         let config = gyrus.config()?;
@@ -298,18 +298,8 @@ impl Run {
 
     /// Checks that such a run could be started, as far as that is known without its model.
     pub(crate) fn check(&self, gyrus: &Gyrus) -> Result<(), Failure> {
-        let options = RunOptions {
-            gyrus,
-            home: &gyrus.home()?,
-            config: &gyrus.config()?,
-            flags: &self.flags,
-            goal: Text::new("", Origin::Kernel),
-            context: Vec::new(),
-            continues: None,
-            session: Session::Fresh,
-            procedure: None,
-            at_terminal: false,
-        };
+        let (home, config) = (gyrus.home()?, gyrus.config()?);
+        let options = RunOptions::new(gyrus, &home, &config, &self.flags);
         options.new_run().map(drop)
     }
 
@@ -342,19 +332,14 @@ impl Run {
                 .push(connected.prompt(prompt, &arguments).await?);
         }
         let (live, replies) = live_replies();
-        let options = ScreenOptions::of(new.screen.as_ref());
-        let screen = options
-            .map(|options| options.screen(home, around.workspace, around.confinement))
-            .transpose()?;
+        let screen = ScreenOptions::open(new.screen.as_ref(), &around)?;
         let run_context = RunContext {
-            workspace: &new.workspace,
-            confinement: self.flags.approvals.confinement(),
             agent: &new.agent,
             cognitive_loop: &new.cognitive_loop,
             screen: screen.as_ref(),
             served: &served,
         };
-        let kernel = kernels::kernel(home, store.clone(), ready, live, run_context)?;
+        let kernel = kernels::kernel(&around, store.clone(), ready, live, run_context)?;
         let on_ask = new.on_ask;
         let ready = kernel.create(new)?;
         let drive = Drive {
@@ -379,7 +364,8 @@ impl Run {
     /// Returns what came with the goal.
     fn context(&self) -> Result<Vec<Attachment>, Failure> {
         let mut context = attachments::read(&self.context, self.goal == "-")?;
-        for ContextText { name, text } in self.order.iter().flat_map(|order| &order.context) {
+        for ContextText { name, text } in self.order.iter().flat_map(|order| &order.request.context)
+        {
             let named = format!("{name}:\n{}", text.text);
             context.push(Attachment::Text(Text::new(named, text.origin.clone())));
         }
@@ -389,7 +375,7 @@ impl Run {
     /// Only a goal of `-` reads standard input: what is piped in for other reasons may never end.
     fn goal(&self) -> Result<Text, Failure> {
         let goal = if let Some(order) = &self.order {
-            order.goal.clone()
+            order.request.goal.clone()
         } else if self.goal == "-" {
             let mut bytes = Vec::new();
             let limit = u64::try_from(GOAL_LIMIT)

@@ -43,7 +43,6 @@ impl RunArgument {
         self.given.as_deref().unwrap_or("last")
     }
 
-    /// Finds the run.
     pub(crate) fn find(&self, gyrus: &Gyrus, store: &Store) -> Result<RunId, Failure> {
         find(gyrus, store, self.words(), self.anywhere)
     }

@@ -2,10 +2,9 @@
 
 use std::io::{Read, stdin};
 
-use clap::{Args, Parser};
-use gyrus_contract::OnAsk;
+use clap::Args;
 use gyrus_kernel::{RunState, StandingRun, log_name};
-use gyrus_runtime::queue::{self, OptionValue, RunRequest, Work as QueuedWork};
+use gyrus_runtime::queue::{self, Work as QueuedWork};
 use serde::{Deserialize, Serialize};
 
 use super::resume::Resume;
@@ -14,13 +13,6 @@ use crate::{Gyrus, commands::run::Order, exit::Code, failure::Failure, serve::wo
 /// Carry out a command of the queue
 #[derive(Args)]
 pub(crate) struct Work {}
-
-/// The command line of a resumption.
-#[derive(Parser)]
-struct Words {
-    #[command(flatten)]
-    resume: Resume,
-}
 
 impl Work {
     pub(crate) fn execute(self, gyrus: &Gyrus) -> Result<Code, Failure> {
@@ -42,7 +34,6 @@ impl Work {
 /// A command of the queue, as a process of its own gets it.
 #[derive(Debug, Serialize, Deserialize)]
 pub(crate) struct WorkOrder {
-    /// The command.
     pub(crate) command: queue::Command,
     /// The fleet for which it is carried out.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -52,7 +43,6 @@ pub(crate) struct WorkOrder {
 /// The fleet for which a command is carried out.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub(crate) struct FleetOrder {
-    /// The address.
     pub(crate) address: String,
     /// The worker's name.
     pub(crate) worker: String,
@@ -80,16 +70,7 @@ fn carry_out(command: queue::Command, gyrus: &Gyrus) -> Result<Code, Failure> {
             return Ok(Code::of(&ending));
         }
         let before = StandingRun::read(&store, command.run)?;
-        let on_ask = match before.on_ask {
-            OnAsk::Wait => "--on-ask=wait",
-            OnAsk::Park => "--on-ask=park",
-            OnAsk::Deny => "--on-ask=deny",
-        };
-        let run = command.run.to_string();
-        let words = Words::try_parse_from(["gyrus", &run, "--json", on_ask]);
-        let words = words.map_err(|error| Failure::usage(error.to_string()))?;
-        let mut resume = words.resume;
-        resume.correlation = command.correlation;
+        let resume = Resume::of_queue(command.run, before.on_ask, command.correlation);
         return resume.execute(gyrus);
     }
     let QueuedWork::Start(request) = command.work else {
@@ -98,26 +79,11 @@ fn carry_out(command: queue::Command, gyrus: &Gyrus) -> Result<Code, Failure> {
             "there is no run {name} to go on with"
         )));
     };
-    let mut run = words::command(&request, &on_ask(&request))?;
-    run.order = Some(Order {
+    let mut run = words::command(&request)?;
+    run.take_order(Order {
         run: command.run,
-        goal: request.goal,
-        context: request.context,
-        continues: request.continues,
+        request: *request,
         correlation: command.correlation,
     });
     run.execute(gyrus)
-}
-
-/// Returns the word that says what becomes of questions, unless the request says it. A run without
-/// a screen waits outside memory; one that has a screen would lose it.
-fn on_ask(request: &RunRequest) -> Vec<String> {
-    let given = |name: &str| request.options.contains_key(name);
-    let no_screen = Some(&OptionValue::Text("none".to_owned()));
-    let has_screen = given("url") || given("screen") && request.options.get("screen") != no_screen;
-    match (given("on-ask"), has_screen) {
-        (true, _) => Vec::new(),
-        (false, true) => vec!["--on-ask=wait".to_owned()],
-        (false, false) => vec!["--on-ask=park".to_owned()],
-    }
 }

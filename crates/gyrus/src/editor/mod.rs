@@ -11,12 +11,11 @@ use gyrus::runtime::{self, Home};
 use gyrus_acp::{
     AcpHost, SessionSettings, SettingChoice, SettingChoices, TurnAtWork, TurnControls, TurnRequest,
 };
-use gyrus_contract::{Boxed, Mode, Origin, Principal, RunId, Text};
+use gyrus_contract::{Boxed, Mode, Principal, RunId};
 use gyrus_journal::Store;
 use gyrus_kernel::{Attachment, Ending};
 use gyrus_loops::Strategy;
 use gyrus_surfaces::terminal;
-use tokio::io::AsyncReadExt as _;
 
 use crate::{
     Gyrus, attachments, discover, exit,
@@ -24,12 +23,9 @@ use crate::{
     flags::{Approve, RunFlags},
     keys::Keys,
     model_choice,
-    new_run::{RunOptions, Session},
-    skills, which_loop,
+    new_run::RunOptions,
+    serve, skills, which_loop,
 };
-
-/// Maximum size of what a command prints for an editor, in bytes.
-const MAX_PRINTED: u64 = 256 << 10;
 
 /// Strengths that a provider has models of.
 const TIERS: [&str; 3] = ["small", "medium", "large"];
@@ -41,6 +37,7 @@ pub(crate) struct Editor {
     store: Store,
     /// The settings that sessions begin with.
     flags: RunFlags,
+    processes: serve::Processes,
 }
 
 impl Editor {
@@ -51,10 +48,10 @@ impl Editor {
             store: home.store()?,
             home,
             flags,
+            processes: serve::Processes::new(None, Vec::new()),
         })
     }
 
-    /// Returns the flags of a session.
     fn flags_of(&self, folder: &Path, settings: &SessionSettings) -> Result<RunFlags, Failure> {
         let mut flags = self.flags.clone();
         let mode: Mode = settings
@@ -109,18 +106,8 @@ impl Editor {
         if !settings.model.is_empty() {
             model_choice::ModelChoice::parse([settings.model.as_str()])?;
         }
-        let options = RunOptions {
-            gyrus: &self.gyrus,
-            home: &self.home,
-            config: &self.gyrus.config()?,
-            flags: &flags,
-            goal: Text::new("", Origin::Kernel),
-            context: Vec::new(),
-            continues: None,
-            session: Session::Fresh,
-            procedure: None,
-            at_terminal: false,
-        };
+        let config = self.gyrus.config()?;
+        let options = RunOptions::new(&self.gyrus, &self.home, &config, &flags);
         options.new_run().map(drop)
     }
 }
@@ -194,28 +181,6 @@ impl AcpHost for Editor {
     }
 
     fn command(&self, arguments: Vec<String>) -> Boxed<'_, Result<String, String>> {
-        Box::pin(async move {
-            let mut command = tokio::process::Command::new("/proc/self/exe");
-            let child = command
-                .arg0("gyrus")
-                .args(arguments)
-                .env("NO_COLOR", "1")
-                .stdin(std::process::Stdio::null())
-                .stdout(std::process::Stdio::piped())
-                .stderr(std::process::Stdio::piped())
-                .kill_on_drop(true)
-                .spawn();
-            let mut child = child.map_err(|error| format!("no process can be started: {error}"))?;
-            let (mut out, mut err) = (Vec::new(), Vec::new());
-            if let (Some(stdout), Some(stderr)) = (child.stdout.take(), child.stderr.take()) {
-                let (mut stdout, mut stderr) = (stdout.take(MAX_PRINTED), stderr.take(MAX_PRINTED));
-                let read = tokio::join!(stdout.read_to_end(&mut out), stderr.read_to_end(&mut err));
-                let _ = read.0.and(read.1).map_err(|error| error.to_string())?;
-            }
-            let ended = child.wait().await.map_err(|error| error.to_string())?;
-            out.extend(err);
-            let text = String::from_utf8_lossy(&out).into_owned();
-            if ended.success() { Ok(text) } else { Err(text) }
-        })
+        Box::pin(async move { serve::printed(&self.processes, &arguments).await })
     }
 }

@@ -3,7 +3,7 @@
 
 use std::thread;
 
-use gyrus::runtime::{self, Home};
+use gyrus::runtime::{self, Home, RunScreen};
 use gyrus_acp::{
     EditorBuffers, EditorServer, EditorServerWay, TurnAtWork, TurnControls, TurnRequest, TurnWork,
 };
@@ -23,10 +23,8 @@ use crate::{
     flags::RunFlags,
     kernels::{self, RunContext},
     mcp::{self, Around, Connected, Found, ServedTools, ServerSource, Wanted},
-    model_choice::{ModelChoice, Ready as ReadyModels},
-    model_flags::ModelFlags,
-    new_run::{RunOptions, Session},
-    procedures,
+    model_choice::Ready as ReadyModels,
+    new_run::RunOptions,
     screen::ScreenOptions,
     setup, stopped, telemetry,
 };
@@ -100,17 +98,18 @@ fn drive(
             context,
             continues,
         } => {
+            let Beginning {
+                gyrus,
+                home,
+                config,
+                flags,
+                ..
+            } = &beginning;
             let new = RunOptions {
-                gyrus: &beginning.gyrus,
-                home: &beginning.home,
-                config: &beginning.config,
-                flags: &beginning.flags,
                 goal,
                 context,
                 continues,
-                session: Session::Fresh,
-                procedure: None,
-                at_terminal: false,
+                ..RunOptions::new(gyrus, home, config, flags)
             }
             .new_run()?;
             beginning.start(&runtime, new, (controls, live, begins))
@@ -133,12 +132,8 @@ impl Beginning {
         // The editor asks.
         new.on_ask = OnAsk::Wait;
         let named = &self.flags.model;
-        let choice = if procedures::is_replay(&new.loop_config) {
-            setup::model_if_any(runtime, &self.gyrus, &self.config, named)?
-        } else {
-            setup::model_choice(runtime, &self.gyrus, &self.config, named)?
-        };
-        let choice = choice.for_goal(&new.loop_config);
+        let choice =
+            setup::models_for(runtime, &self.gyrus, &self.config, named, &new.loop_config)?;
         new.pins = choice.pins();
         runtime.block_on(async {
             let workspace = new.workspace.clone();
@@ -150,8 +145,8 @@ impl Beginning {
                 begun = starting => begun?,
                 () = controls.ended() => return Ok(Ending::Interrupted),
             };
-            let options = ScreenOptions::of(new.screen.as_ref());
-            let parts = (models, live, options, served);
+            let screen = ScreenOptions::open(new.screen.as_ref(), &around)?;
+            let parts = (models, live, screen, served);
             let thinks = (new.agent.clone(), new.cognitive_loop.clone());
             let ended = self
                 .drive(&around, parts, (&thinks.0, &thinks.1), controls, |kernel| {
@@ -176,12 +171,8 @@ impl Beginning {
         check_not_record(&self.store, self.run)?;
         let before = StandingRun::read(&self.store, self.run)?;
         let started = &before.started;
-        let model = match ModelChoice::again(&self.flags.model, &before)? {
-            none if none.is_none() => {
-                setup::model_if_any(runtime, &self.gyrus, &self.config, &ModelFlags::default())?
-            }
-            named => named,
-        };
+        let named = &self.flags.model;
+        let model = setup::models_again(runtime, &self.gyrus, &self.config, named, &before)?;
         let changes = ResumeChanges {
             mode: self.flags.approvals.mode(),
             on_ask: Some(OnAsk::Wait),
@@ -201,8 +192,8 @@ impl Beginning {
             };
             models.secrets.extend(connected.secrets());
             let served = connected.tools_of(&self.store, self.run)?;
-            let options = ScreenOptions::of(started.screen.as_ref());
-            let parts = (models, live, options, served);
+            let screen = ScreenOptions::open(started.screen.as_ref(), &around)?;
+            let parts = (models, live, screen, served);
             let thinks = (&*started.agent, &*started.cognitive_loop);
             let ended = self
                 .drive(&around, parts, thinks, controls, |kernel| {
@@ -256,28 +247,22 @@ impl Beginning {
     async fn drive(
         &self,
         around: &Around<'_>,
-        (models, live, options, served): (ReadyModels, Live, Option<ScreenOptions>, ServedTools),
+        (models, live, screen, mut served): (ReadyModels, Live, Option<RunScreen>, ServedTools),
         (agent, cognitive_loop): (&str, &str),
         controls: &TurnControls,
         begin: impl FnOnce(&Kernel) -> Result<gyrus_kernel::Ready, Failure>,
     ) -> Result<Ending, Failure> {
-        let screen = options
-            .map(|options| options.screen(&self.home, around.workspace, around.confinement))
-            .transpose()?;
-        let mut served = served;
         if let Some(buffers) = &self.buffers {
             let tools = runtime::built_in_tools(cognitive_loop).all();
             served.tools.extend(unsaved::respecting(tools, buffers));
         }
         let run_context = RunContext {
-            workspace: around.workspace,
-            confinement: around.confinement,
             agent,
             cognitive_loop,
             screen: screen.as_ref(),
             served: &served,
         };
-        let kernel = kernels::kernel(&self.home, self.store.clone(), models, live, run_context)?;
+        let kernel = kernels::kernel(around, self.store.clone(), models, live, run_context)?;
         let ready = begin(&kernel)?;
         let obeying = tokio::spawn({
             let (controls, of_run) = (controls.clone(), ready.controls());

@@ -6,7 +6,7 @@ use gyrus_contract::{DEFAULT_AGENT, RunId};
 use gyrus_fleet::{FleetCopy, IsOver};
 use gyrus_journal::Store;
 use gyrus_kernel::log_name;
-use gyrus_runtime::queue::{Gateway, NewCommand, QueueError, RunRequest, Stage, Work};
+use gyrus_runtime::queue::{Command, Gateway, QueueError, RunRequest, Stage, Work};
 use gyrus_surfaces::{console::put, terminal};
 
 use super::{Joined, LOCAL, PATIENCE, clone, room, status::why_it_waits, upload};
@@ -102,19 +102,10 @@ async fn submit(
     };
     joined.follow();
     let gateway = joined.client(copies);
-    let queued = gateway
-        .submit(NewCommand {
-            work: Work::Start(Box::new(request)),
-            run: None,
-            from: terminal::person(gyrus.environment.user.as_deref(), "command line"),
-            agent: DEFAULT_AGENT.to_owned(),
-            priority: 0,
-            not_before_ms: None,
-            key: None,
-            correlation: None,
-        })
-        .await
-        .map_err(not_queued)?;
+    let from = terminal::person(gyrus.environment.user.as_deref(), "command line");
+    let work = Work::Start(Box::new(request));
+    let new = Command::new(work, None, from, DEFAULT_AGENT.to_owned());
+    let queued = gateway.submit(new).await.map_err(not_queued)?;
     let (run, id) = (queued.command.run, queued.command.id.clone());
     put(&format!(
         "run {} is in the queue of {}\n",

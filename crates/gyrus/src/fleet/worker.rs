@@ -24,7 +24,6 @@ use crate::{
     },
 };
 
-/// The settings of a worker.
 pub(crate) struct WorkerSettings {
     /// The address of the fleet.
     pub(crate) fleet: String,
@@ -34,7 +33,6 @@ pub(crate) struct WorkerSettings {
     pub(crate) at_once: NonZeroUsize,
     /// Maximum number of runs of one agent at once, on all workers.
     pub(crate) per_agent: Option<NonZeroUsize>,
-    /// The lease.
     pub(crate) lease: Duration,
     /// The labels that a person gave this machine.
     pub(crate) labels: BTreeSet<String>,

@@ -50,7 +50,6 @@ pub(crate) struct Around<'a> {
 
 /// A server that is to be had.
 pub(crate) struct Wanted {
-    /// Its name.
     pub(crate) name: String,
     /// Its section of the configuration.
     pub(crate) section: ServerSection,

@@ -29,7 +29,6 @@ const MAX_NAME: usize = 48;
 pub(crate) struct Added {
     /// The name of the procedure that was learned or repaired.
     pub(crate) name: String,
-    /// The version.
     pub(crate) version: u32,
     /// Whether it takes the place of a promoted version without another question.
     pub(crate) is_promoted: bool,

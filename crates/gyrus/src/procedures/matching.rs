@@ -20,7 +20,6 @@ use crate::{
 pub(crate) struct Replay {
     /// The procedure, under the name by which it is kept.
     procedure: Procedure,
-    /// The values of its slots.
     values: SlotValues,
     /// The place in which it begins.
     start: ReplayStart,
@@ -80,7 +79,6 @@ impl Replay {
 pub(crate) struct CommandPlace<'a> {
     /// The address that the person gave.
     pub(crate) url: Option<&'a str>,
-    /// The folder.
     pub(crate) workspace: &'a Path,
     /// The screen of the run, if it has one.
     pub(crate) screen: Option<&'a ScreenOptions>,

@@ -10,7 +10,7 @@ mod own_command;
 mod sessions;
 mod words;
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use gyrus::runtime::{Home, RunScreen};
 use gyrus_contract::{Mode, OnAsk, Origin, RunId, Spent, Text};
@@ -34,7 +34,7 @@ use crate::{
     learning,
     mcp::{Around, Connected, PromptName, prompt_argument},
     model_choice::ModelChoice,
-    new_run::{self, RunOptions, Session},
+    new_run::{self, RunOptions},
     procedures, setup, stopped, surroundings,
     which_loop::{self, LoopSubject},
     workdir,
@@ -355,16 +355,11 @@ impl Prompt<'_> {
             }
         }
         let mut new = RunOptions {
-            gyrus: self.gyrus,
-            home: &self.home,
-            config: &self.config,
-            flags: &self.flags,
             goal: Text::new(goal, Origin::Person),
             context: self.context.clone(),
             continues: self.last,
-            session: Session::Fresh,
-            procedure: None,
             at_terminal: true,
+            ..RunOptions::new(self.gyrus, &self.home, &self.config, &self.flags)
         }
         .new_run()?;
         let choice = self.model_choice_for(&new)?;
@@ -412,15 +407,19 @@ impl Prompt<'_> {
             return Ok(connected);
         }
         let workspace = new_run::workspace(&self.home, self.flags.workdir.as_deref())?;
-        let on_ask = self.flags.approvals.on_ask.or(self.config.on_ask);
         let _inside = self.runtime.enter();
-        Connected::start(&Around {
+        Connected::start(&self.around(&workspace))
+    }
+
+    fn around<'b>(&'b self, workspace: &'b Path) -> Around<'b> {
+        let on_ask = self.flags.approvals.on_ask.or(self.config.on_ask);
+        Around {
             home: &self.home,
             config: &self.config,
-            workspace: &workspace,
+            workspace,
             confinement: self.flags.approvals.confinement(),
             on_ask: on_ask.unwrap_or(OnAsk::Wait),
-        })
+        }
     }
 
     /// The last run of the session.
@@ -517,20 +516,14 @@ impl Prompt<'_> {
         };
         self.connected = Some(connected);
         let (live, replies) = live_replies();
-        let kernel = kernels::kernel(
-            &self.home,
-            self.store.clone(),
-            ready,
-            live,
-            RunContext {
-                workspace: &workspace,
-                confinement: self.flags.approvals.confinement(),
-                agent,
-                cognitive_loop,
-                screen: self.screen.as_ref(),
-                served: &served,
-            },
-        )?;
+        let run_context = RunContext {
+            agent,
+            cognitive_loop,
+            screen: self.screen.as_ref(),
+            served: &served,
+        };
+        let around = self.around(&workspace);
+        let kernel = kernels::kernel(&around, self.store.clone(), ready, live, run_context)?;
         Ok((kernel, replies))
     }
 

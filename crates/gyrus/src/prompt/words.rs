@@ -112,7 +112,6 @@ pub(super) fn all() -> Vec<(String, String, String)> {
     own.into_iter().chain(commands).collect()
 }
 
-/// Returns the help.
 pub(super) fn help(columns: Option<usize>) -> String {
     let mut text = String::from(
         "A line is a goal; `\\` at its end, or Alt-Enter, goes on in the next line. @PATH gives it a file \

@@ -54,7 +54,6 @@ impl Default for ContextLimits {
     }
 }
 
-/// The kind of a record.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum RecordKind {
     /// A goal, or a message of a person.
@@ -88,12 +87,9 @@ impl RecordKind {
     }
 }
 
-/// A record of a context.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ContextRecord {
-    /// Its kind.
     pub kind: RecordKind,
-    /// The run.
     pub run: RunId,
     /// The number of the entry in the run's journal.
     pub entry: u64,
@@ -423,18 +419,10 @@ struct Runs {
 enum ContextFact {
     /// The context was made.
     #[serde(rename = "context.named")]
-    Named {
-        /// The session.
-        session: String,
-        /// The agent.
-        agent: String,
-    },
+    Named { session: String, agent: String },
     /// A run belongs to it.
     #[serde(rename = "context.run")]
-    Run {
-        /// The run.
-        run: RunId,
-    },
+    Run { run: RunId },
 }
 
 impl Fold for Runs {

@@ -15,36 +15,22 @@ pub enum RuntimeError {
     NotInitialised,
     /// The state folder cannot be used.
     #[error("the state folder {} cannot be used", folder.display())]
-    State {
-        /// The folder.
-        folder: PathBuf,
-        /// The cause.
-        source: io::Error,
-    },
+    State { folder: PathBuf, source: io::Error },
     /// The folder cannot be a workspace.
     #[error(transparent)]
     Workspace(#[from] WorkspaceError),
     /// The folder belongs to the system, and the person has not agreed to runs in it.
     #[error("{} belongs to the system", folder.display())]
-    SystemFolder {
-        /// The folder.
-        folder: PathBuf,
-    },
+    SystemFolder { folder: PathBuf },
     /// The name of the workspace is not valid UTF-8.
     #[error("the name of the folder {} is not valid UTF-8", folder.display())]
-    FolderName {
-        /// The folder.
-        folder: PathBuf,
-    },
+    FolderName { folder: PathBuf },
     /// The workspace is the memory, or lies in it.
     #[error(
         "{} belongs to the memory, which runs reach by its own tools alone",
         folder.display()
     )]
-    WorkspaceInVault {
-        /// The folder.
-        folder: PathBuf,
-    },
+    WorkspaceInVault { folder: PathBuf },
     /// No model is named, and no provider's key is set.
     #[error("no model is named: set GYRUS_MODEL, or the key of a provider like ANTHROPIC_API_KEY")]
     NoModel,
@@ -77,12 +63,7 @@ pub enum RuntimeError {
     Context(#[from] LedgerError),
     /// The context of an agent belongs to another state folder.
     #[error("the context of {agent} in {session} is in use with another state folder")]
-    ContextElsewhere {
-        /// The session.
-        session: String,
-        /// The agent.
-        agent: String,
-    },
+    ContextElsewhere { session: String, agent: String },
     /// The run cannot be started or driven.
     #[error(transparent)]
     Kernel(#[from] KernelError),

@@ -21,7 +21,6 @@ const MAX_BYTES: usize = 32 * 1024;
 /// The guidelines of a folder.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Guidelines {
-    /// The file.
     pub path: PathBuf,
     /// Its content, as far as a prompt takes it.
     pub text: String,
@@ -32,7 +31,6 @@ pub struct Guidelines {
 pub enum GuidelineTrust {
     /// They instruct.
     Trusted,
-    /// They are data.
     Data,
     /// Nobody was asked about this content yet: until then they are data.
     Unasked,

@@ -7,12 +7,9 @@ use gyrus_contract::{Picture, Screen, ScreenError, Tool};
 use gyrus_screen::Desktop;
 use gyrus_screen::{Browser, GivenBack, InputWatcher};
 
-/// The screen of runs.
 #[derive(Clone)]
 pub enum RunScreen {
-    /// A browser.
     Browser(Arc<Browser>),
-    /// A desktop.
     #[cfg(feature = "desktop")]
     Desktop(Arc<Desktop>),
 }

@@ -19,7 +19,7 @@ use gyrus_runtime::{
         AgentAction, AgentBehavior, AgentRun, AgentRunEnd, AgentRuns, AgentStage, AgentState,
         AgentWork, Agents, BehaviorError,
     },
-    queue::{ContextText, Gateway, NewCommand, QueueError, Stage, Work},
+    queue::{Command, ContextText, Gateway, QueueError, Stage, Work},
     triggers::{SystemClock, Triggers},
 };
 use gyrus_server::AgentFileView;
@@ -211,7 +211,6 @@ impl FileAgents {
         Some((name, settings))
     }
 
-    /// Changes the settings of an agent.
     async fn change(&self, settings: &Settings, file: AgentFile) {
         let config = file.config.clone();
         let name = config.name.clone();
@@ -449,18 +448,15 @@ impl QueuedRuns {
             AgentWork::Calls(_) => return Ok(run.run),
         };
         let not_before_ms = self.not_before(&file).await;
-        let new = NewCommand {
-            work,
-            run: Some(run.run),
-            from: Principal {
-                surface: "agent".to_owned(),
-                id: run.agent.clone(),
-            },
-            agent: run.agent,
-            priority: 0,
+        let from = Principal {
+            surface: "agent".to_owned(),
+            id: run.agent.clone(),
+        };
+        let new = Command {
             not_before_ms,
             key: Some(key),
             correlation: run.correlation,
+            ..Command::new(work, Some(run.run), from, run.agent)
         };
         let queued = self.gateway.submit(new).await?;
         Ok(queued.command.run)

@@ -13,7 +13,7 @@ use gyrus_chat::ChatAccount;
 use gyrus_contract::{Answer, Boxed, RunId};
 use gyrus_kernel::approvals::OpenQuestion;
 use gyrus_process::ProcessIdentity;
-use gyrus_runtime::queue::RunRequest;
+use gyrus_runtime::queue::{RefusedRequest, RunHost, RunRequest};
 use gyrus_server::{
     AgentFileView, ApiError, ChatPersonView, ChatView, CommandPiece, CommandPieces, Configured,
     FleetView, Program,
@@ -58,17 +58,17 @@ pub(super) struct Around {
     pub(super) chats: OnceLock<Vec<ChatAccount>>,
 }
 
-impl Program for Around {
-    fn check(&self, request: RunRequest) -> Result<RunRequest, ApiError> {
-        checked(&self.gyrus, request).map_err(|failure| {
-            let error = ApiError::bad_request(failure.message);
-            match failure.hint {
-                Some(hint) => error.hint(hint),
-                None => error,
-            }
-        })
+impl RunHost for Around {
+    fn check(&self, request: RunRequest) -> Result<RunRequest, RefusedRequest> {
+        checked(&self.gyrus, request)
     }
 
+    fn command(&self, arguments: Vec<String>) -> Boxed<'_, Result<String, String>> {
+        Box::pin(async move { printed(&self.processes, &arguments).await })
+    }
+}
+
+impl Program for Around {
     fn options(&self) -> Value {
         words::schema()
     }
@@ -92,7 +92,11 @@ impl Program for Around {
             .map_err(|failure| ApiError::bad_request(failure.message))
     }
 
-    fn command(&self, arguments: Vec<String>, stdin: Vec<u8>) -> Result<CommandPieces, ApiError> {
+    fn begin_command(
+        &self,
+        arguments: Vec<String>,
+        stdin: Vec<u8>,
+    ) -> Result<CommandPieces, ApiError> {
         begin_command(&self.processes, &arguments, stdin)
     }
 
@@ -134,16 +138,23 @@ impl Program for Around {
 }
 
 /// Checks a request for a run as `gyrus run` would, and completes it.
-pub(super) fn checked(gyrus: &Gyrus, request: RunRequest) -> Result<RunRequest, Failure> {
+pub(super) fn checked(gyrus: &Gyrus, request: RunRequest) -> Result<RunRequest, RefusedRequest> {
+    complete(gyrus, request).map_err(|failure| RefusedRequest {
+        message: failure.message,
+        hint: failure.hint,
+    })
+}
+
+fn complete(gyrus: &Gyrus, request: RunRequest) -> Result<RunRequest, Failure> {
     if !request.workdir.is_absolute() {
         let failure = Failure::usage("invalid `workdir`: it is not absolute");
         return Err(failure.hint("begin with /"));
     }
     if gyrus.is_of_a_fleet() {
-        words::command(&words::checkable(request.clone()), &[])?.check(gyrus)?;
+        words::command(&words::checkable(request.clone()))?.check(gyrus)?;
         return Ok(request);
     }
-    let command = words::command(&request, &[])?;
+    let command = words::command(&request)?;
     command.check(gyrus)?;
     let workdir = runtime::workspace(&gyrus.home()?, &request.workdir)?;
     Ok(RunRequest { workdir, ..request })
@@ -175,7 +186,7 @@ pub(super) fn begin_command(
 }
 
 /// Returns what a command of the command line prints.
-pub(super) async fn printed(processes: &Processes, arguments: &[String]) -> Result<String, String> {
+pub(crate) async fn printed(processes: &Processes, arguments: &[String]) -> Result<String, String> {
     let in_words = |error: ApiError| error.message().to_owned();
     let mut pieces = begin_command(processes, arguments, Vec::new()).map_err(in_words)?;
     let (mut printed, mut said) = (String::new(), String::new());

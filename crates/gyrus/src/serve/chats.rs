@@ -9,13 +9,10 @@ use gyrus_chat::{
 use gyrus_contract::{Boxed, RunId};
 use gyrus_kernel::latch::Latch;
 use gyrus_runtime::queue::{Gateway, RunRequest};
-use gyrus_server::{ApiError, Program};
+use gyrus_server::Program;
 use gyrus_surfaces::console::put;
 
-use super::{
-    around::{Around, printed},
-    words,
-};
+use super::{around::Around, words};
 use crate::{
     Gyrus,
     agent_files::is_variable,
@@ -121,7 +118,7 @@ fn settings(
         options: section.options.clone(),
         ..RunRequest::new(no_goal, workdir.clone())
     };
-    words::command(&request, &[]).map_err(|failure| match failure.hint {
+    words::command(&request).map_err(|failure| match failure.hint {
         Some(hint) => format!("`options`: {}; {hint}", failure.message),
         None => format!("`options`: {}", failure.message),
     })?;
@@ -170,23 +167,11 @@ fn why_unset(keys: &Keys<'_>) -> String {
     }
 }
 
-fn in_words(error: &ApiError) -> String {
-    error.message().to_owned()
-}
-
 impl ChatHost for Around {
-    fn check(&self, request: RunRequest) -> Result<RunRequest, String> {
-        Program::check(self, request).map_err(|error| in_words(&error))
-    }
-
-    fn command(&self, arguments: Vec<String>) -> Boxed<'_, Result<String, String>> {
-        Box::pin(async move { printed(&self.processes, &arguments).await })
-    }
-
     fn picture(&self, run: RunId) -> Boxed<'_, Result<Vec<u8>, String>> {
         Box::pin(async move {
             let picture = Program::picture(self, run).await;
-            picture.map_err(|error| in_words(&error))
+            picture.map_err(|error| error.message().to_owned())
         })
     }
 

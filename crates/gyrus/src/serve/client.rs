@@ -23,9 +23,7 @@ use crate::failure::Failure;
 /// The longest answer in bytes.
 const MAX_ANSWER: usize = 64 << 20;
 
-/// A server.
 pub(crate) enum Server {
-    /// The one of this home.
     OfHome(Home),
     /// One behind a socket.
     Socket(PathBuf),

@@ -11,10 +11,10 @@ use std::{
 use axum::routing::post_service;
 use gyrus_contract::{Boxed, Principal, RunId};
 use gyrus_journal::{Holder, Store};
-use gyrus_kernel::{log_name, now_ms};
+use gyrus_kernel::log_name;
 use gyrus_mcp_server::{Identify, McpHost, McpServeError, http_service, serve_stdio};
 use gyrus_runtime::queue::{
-    Command, Gateway, NewCommand, OptionValue, RunRequest, Stage, Work, Workers as _, in_time,
+    Command, Gateway, OptionValue, RefusedRequest, RunHost, RunRequest, Work, Workers as _, in_time,
 };
 use gyrus_server::{AccessTokens, Identity, Mounted, TokenScope};
 use tokio::sync::watch;
@@ -120,6 +120,16 @@ struct InQueue {
     gateway: Gateway,
 }
 
+impl RunHost for InQueue {
+    fn check(&self, request: RunRequest) -> Result<RunRequest, RefusedRequest> {
+        self.around.check(request)
+    }
+
+    fn command(&self, arguments: Vec<String>) -> Boxed<'_, Result<String, String>> {
+        self.around.command(arguments)
+    }
+}
+
 impl McpHost for InQueue {
     fn store(&self) -> &Store {
         self.gateway.store()
@@ -127,10 +137,6 @@ impl McpHost for InQueue {
 
     fn folder(&self) -> Option<&Path> {
         None
-    }
-
-    fn check(&self, request: RunRequest) -> Result<RunRequest, String> {
-        checked(&self.around.gyrus, request).map_err(in_words)
     }
 
     fn submit(
@@ -141,17 +147,8 @@ impl McpHost for InQueue {
         agent: String,
     ) -> Boxed<'_, Result<(), String>> {
         Box::pin(async move {
-            let submitted = self.gateway.submit(NewCommand {
-                work,
-                run: Some(run),
-                from,
-                agent,
-                priority: 0,
-                not_before_ms: None,
-                key: None,
-                correlation: None,
-            });
-            let submitted = in_time(submitted).await;
+            let new = Command::new(work, Some(run), from, agent);
+            let submitted = in_time(self.gateway.submit(new)).await;
             submitted.map_err(|error| gyrus_net::causes(&error))?;
             Ok(())
         })
@@ -159,30 +156,11 @@ impl McpHost for InQueue {
 
     fn settled(&self, run: RunId) -> Boxed<'_, String> {
         Box::pin(async move {
-            let mut changes = self.gateway.changes();
-            loop {
-                changes.borrow_and_update();
-                let ended = self.gateway.with(|queue| {
-                    queue.of_run(run).map(|one| match &one.stage {
-                        Stage::Ended { summary, .. } => Some(summary.clone()),
-                        Stage::Cancelled { by, .. } => Some(format!("taken back by {by}")),
-                        Stage::Queued | Stage::Running { .. } | Stage::Parked { .. } => None,
-                    })
-                });
-                match ended {
-                    Some(Some(summary)) => return summary,
-                    Some(None) => {}
-                    None => return left_by_holder(self.store(), run).await,
-                }
-                if changes.changed().await.is_err() {
-                    return "the server ends".to_owned();
-                }
+            match self.gateway.ended(run).await {
+                Some(summary) => summary,
+                None => left_by_holder(self.store(), run).await,
             }
         })
-    }
-
-    fn command(&self, arguments: Vec<String>) -> Boxed<'_, Result<String, String>> {
-        Box::pin(async move { printed(&self.around.processes, &arguments).await })
     }
 }
 
@@ -254,6 +232,16 @@ impl OfProcess {
     }
 }
 
+impl RunHost for OfProcess {
+    fn check(&self, request: RunRequest) -> Result<RunRequest, RefusedRequest> {
+        checked(&self.gyrus, request)
+    }
+
+    fn command(&self, arguments: Vec<String>) -> Boxed<'_, Result<String, String>> {
+        Box::pin(async move { printed(&self.processes, &arguments).await })
+    }
+}
+
 impl McpHost for OfProcess {
     fn store(&self) -> &Store {
         &self.store
@@ -261,10 +249,6 @@ impl McpHost for OfProcess {
 
     fn folder(&self) -> Option<&Path> {
         Some(&self.folder)
-    }
-
-    fn check(&self, request: RunRequest) -> Result<RunRequest, String> {
-        checked(&self.gyrus, request).map_err(in_words)
     }
 
     fn submit(
@@ -279,18 +263,7 @@ impl McpHost for OfProcess {
             let wait = OptionValue::Text("wait".to_owned());
             request.options.entry("on-ask".to_owned()).or_insert(wait);
         }
-        let done = self.begin(Command {
-            id: gyrus_contract::time_ordered_uuid().to_string(),
-            run,
-            work,
-            from,
-            agent,
-            priority: 0,
-            not_before_ms: None,
-            key: None,
-            correlation: None,
-            submitted_ms: now_ms(),
-        });
+        let done = self.begin(Command::new(work, Some(run), from, agent));
         Box::pin(async { done })
     }
 
@@ -303,10 +276,6 @@ impl McpHost for OfProcess {
             let said = settled.wait_for(Option::is_some).await;
             said.ok().and_then(|said| said.clone()).unwrap_or_default()
         })
-    }
-
-    fn command(&self, arguments: Vec<String>) -> Boxed<'_, Result<String, String>> {
-        Box::pin(async move { printed(&self.processes, &arguments).await })
     }
 }
 
@@ -321,13 +290,6 @@ async fn left_by_holder(store: &Store, run: RunId) -> String {
         let _ = holder.process.ended().await;
     }
     "its process ended".to_owned()
-}
-
-fn in_words(failure: Failure) -> String {
-    match failure.hint {
-        Some(hint) => format!("{}; {hint}", failure.message),
-        None => failure.message,
-    }
 }
 
 impl From<McpServeError> for Failure {

@@ -32,7 +32,7 @@ use gyrus_runtime::{
     BusError,
     agents::AgentError,
     ledger::LedgerError,
-    queue::{AtOnce, Dispatcher, Gateway, NewCommand, QueueError, Work},
+    queue::{AtOnce, Command, Dispatcher, Gateway, QueueError, Work},
     triggers::TriggerError,
 };
 use gyrus_server::{AccessTokens, App, FoundRuns, Options, TokenError, TokenScope};
@@ -40,7 +40,6 @@ use gyrus_surfaces::{console::put, output, terminal};
 use serde_json::json;
 use tokio::sync::watch;
 
-pub(crate) use self::connect::elsewhere;
 use self::{
     around::Around,
     client::Server,
@@ -48,8 +47,8 @@ use self::{
     parking::{Signals, park},
     place::Place,
     service::PORT,
-    workers::Processes,
 };
+pub(crate) use self::{around::printed, connect::elsewhere, workers::Processes};
 use crate::{Gyrus, drive, exit::Code, failure::Failure, inside_run};
 
 /// Number of runs at once if nothing else is said.
@@ -378,16 +377,8 @@ async fn resume(gateway: &Gateway, gyrus: &Gyrus, run: RunId) -> Result<(), Fail
         |_| DEFAULT_AGENT.to_owned(),
         |standing| standing.started.agent,
     );
-    let new = NewCommand {
-        work: Work::Resume,
-        run: Some(run),
-        from: terminal::person(gyrus.environment.user.as_deref(), "serve"),
-        agent,
-        priority: 0,
-        not_before_ms: None,
-        key: None,
-        correlation: None,
-    };
+    let from = terminal::person(gyrus.environment.user.as_deref(), "serve");
+    let new = Command::new(Work::Resume, Some(run), from, agent);
     gateway.submit(new).await?;
     Ok(())
 }

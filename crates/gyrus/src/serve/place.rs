@@ -16,7 +16,6 @@ use crate::{Gyrus, failure::Failure, learning};
 pub(super) struct Place {
     /// The program, with their journals.
     pub(super) gyrus: Gyrus,
-    /// Their queue.
     pub(super) gateway: Gateway,
     /// The stop of all of them.
     pub(super) latch: Latch,

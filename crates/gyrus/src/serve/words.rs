@@ -57,11 +57,11 @@ pub(crate) fn checkable(request: RunRequest) -> RunRequest {
     }
 }
 
-/// Returns the command that carries out a request. `more` are further words.
+/// Returns the command that carries out a request.
 ///
 /// # Errors
 /// An option is unknown, or its value cannot be taken.
-pub(crate) fn command(request: &RunRequest, more: &[String]) -> Result<Run, Failure> {
+pub(crate) fn command(request: &RunRequest) -> Result<Run, Failure> {
     let known = options();
     for name in request.options.keys() {
         if !known.iter().any(|option| option.get_long() == Some(name)) {
@@ -76,7 +76,6 @@ pub(crate) fn command(request: &RunRequest, more: &[String]) -> Result<Run, Fail
     let mut words = vec!["gyrus run".to_owned()];
     words.extend(request.arguments());
     words.push(format!("--workdir={}", request.workdir.display()));
-    words.extend_from_slice(more);
     words.extend(["--json".to_owned(), "--".to_owned(), "-".to_owned()]);
     let matches = Words::command().try_get_matches_from(words);
     let run = matches.and_then(|matches| Words::from_arg_matches(&matches));

@@ -19,7 +19,7 @@ use gyrus_fleet::{
     store_blob,
 };
 use gyrus_journal::Store;
-use gyrus_runtime::queue::{FolderBase, Gateway, NewCommand, QueueWorker, RunRequest, Stage, Work};
+use gyrus_runtime::queue::{Command, FolderBase, Gateway, QueueWorker, RunRequest, Stage, Work};
 use rustix::{
     fs::{CWD, Mode, mkfifoat},
     process::{Signal, kill_process},
@@ -327,20 +327,13 @@ async fn with_snapshot(fleet: &Fleet, manifest: &[u8], is_stored: bool) -> Strin
         }),
         ..RunRequest::new(Text::new("go", Origin::Person), fleet.world.work())
     };
-    let queued = gateway.submit(NewCommand {
-        work: Work::Start(Box::new(request)),
-        run: None,
-        from: Principal {
-            surface: "test".to_owned(),
-            id: "ada".to_owned(),
-        },
-        agent: DEFAULT_AGENT.to_owned(),
-        priority: 0,
-        not_before_ms: None,
-        key: None,
-        correlation: None,
-    });
-    let queued = queued.await.unwrap();
+    let from = Principal {
+        surface: "test".to_owned(),
+        id: "ada".to_owned(),
+    };
+    let work = Work::Start(Box::new(request));
+    let new = Command::new(work, None, from, DEFAULT_AGENT.to_owned());
+    let queued = gateway.submit(new).await.unwrap();
     let mut changes = gateway.changes();
     let ended = async {
         loop {

@@ -9,7 +9,7 @@ use std::{
 use gyrus_contract::{BlobId, Digest, EffectId, Limits, OnAsk, Principal, RunId};
 use gyrus_journal::{Birth, LogName, NewEntry, Payload};
 use gyrus_kernel::{ChildStarted, Entry, log_name};
-use gyrus_runtime::queue::{Gateway, NewCommand, Work};
+use gyrus_runtime::queue::{self, Gateway, Work};
 use serde_json::{Value, json};
 
 use crate::{server::Server, support::World};
@@ -204,19 +204,11 @@ fn resume_in_queue(world: &World, run: RunId) {
     let runtime = tokio::runtime::Runtime::new().unwrap();
     runtime.block_on(async {
         let gateway = Gateway::open(&world.store()).unwrap();
-        let new = NewCommand {
-            work: Work::Resume,
-            run: Some(run),
-            from: Principal {
-                surface: "test".to_owned(),
-                id: "tester".to_owned(),
-            },
-            agent: "default".to_owned(),
-            priority: 0,
-            not_before_ms: None,
-            key: None,
-            correlation: None,
+        let from = Principal {
+            surface: "test".to_owned(),
+            id: "tester".to_owned(),
         };
+        let new = queue::Command::new(Work::Resume, Some(run), from, "default".to_owned());
         gateway.submit(new).await.unwrap();
     });
 }

@@ -55,7 +55,6 @@ pub(crate) struct Past {
     askings: u32,
     /// The latest question, unless it is void.
     asked: Option<ApprovalAsked>,
-    /// Its answer.
     answered: Option<ApprovalAnswered>,
     /// The destination of a command's connection, if the question is about one.
     destination: Option<Destination>,

@@ -40,7 +40,6 @@ pub struct Delegation {
 /// The result of a child run.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Delegated {
-    /// The child.
     pub child: RunId,
     /// The ending: reached, failed, or at a limit.
     pub ending: Ending,

@@ -175,7 +175,6 @@ impl Offered {
         Ok(diff)
     }
 
-    /// Applies the changes.
     fn apply(&self, core: &Core, asking: &EffectId) -> Result<AppliedChanges, String> {
         let load = |id: &BlobId| contents::load(core.log.reader(), id);
         let workspace = &core.started.workspace;

@@ -15,7 +15,6 @@ use crate::Inline;
 /// A tool is to be called. Nothing has been executed yet.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct ToolCalled {
-    /// The effect.
     pub effect: EffectId,
     /// The call as the loop requested it.
     pub call: ToolCall,
@@ -24,7 +23,6 @@ pub struct ToolCalled {
 /// The gate has judged a call.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct GateVerdict {
-    /// The effect.
     pub effect: EffectId,
     /// The arguments that were judged, if the gate read them differently from how they were
     /// written.
@@ -49,7 +47,6 @@ pub struct GateVerdict {
     /// The call of the mandate that it is, if it is one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub mandated: Option<String>,
-    /// The verdict.
     pub verdict: Verdict,
 }
 
@@ -102,7 +99,6 @@ impl GateVerdict {
 /// A person is asked.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct ApprovalAsked {
-    /// The effect that asks.
     pub effect: EffectId,
     /// The card that is shown.
     pub card: ApprovalCard,
@@ -237,7 +233,6 @@ pub struct ApprovalAnswered {
 /// A tool is about to run: from this entry on it may have happened.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct ToolStarted {
-    /// The effect.
     pub effect: EffectId,
     /// The number of the attempt, 1 for the first.
     pub attempt: u32,
@@ -266,7 +261,6 @@ pub enum Settled {
 /// The outcome of a tool call.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct ToolResulted {
-    /// The effect.
     pub effect: EffectId,
     /// The way in which it ended.
     pub settled: Settled,

@@ -125,7 +125,6 @@ fn is_zero_u64(n: &u64) -> bool {
 pub struct CycleDropped {
     /// The number of the cycle.
     pub cycle: u32,
-    /// The reason.
     pub why: String,
 }
 
@@ -134,7 +133,6 @@ pub struct CycleDropped {
 pub struct ConnectionPermit {
     /// The digest of the call: one more start of it may use this.
     pub command: Digest,
-    /// The destination.
     pub destination: Destination,
     /// The grants that a wider answer would have given: the approval counts for everything they
     /// cover.

@@ -9,7 +9,6 @@ use serde::{Deserialize, Serialize};
 /// approved calls that go beyond it.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct MandateSet {
-    /// The effect.
     pub effect: EffectId,
     /// The calls; none if the goal needs no such call, or if nothing that was stated held.
     pub mandate: Mandate,

@@ -116,9 +116,7 @@ pub(crate) const KERNEL_VERSION: u16 = 1;
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("an entry of kind `{kind}` cannot be read: {reason}")]
 pub struct UnreadableEntry {
-    /// Its kind.
     pub kind: String,
-    /// The reason.
     pub reason: String,
 }
 

@@ -25,7 +25,6 @@ pub(super) fn nothing_appended(appended: &Appended) -> bool {
 /// A request to a model is about to be sent.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct ModelCall {
-    /// The effect.
     pub effect: EffectId,
     /// The number of the attempt, 1 for the first.
     pub attempt: u32,
@@ -69,7 +68,6 @@ pub struct ModelCall {
 pub struct Charge {
     /// Number of input and output tokens together.
     pub tokens: u64,
-    /// The cost.
     pub cost: Microdollars,
 }
 
@@ -90,11 +88,9 @@ impl ops::SubAssign for Charge {
 /// The result of a request to a model.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct ModelReply {
-    /// The effect.
     pub effect: EffectId,
     /// The number of the attempt.
     pub attempt: u32,
-    /// The result.
     pub came: AttemptResult,
     /// The charge at which it is settled.
     pub charged: Charge,
@@ -105,18 +101,13 @@ pub struct ModelReply {
     pub took_ms: u64,
 }
 
-/// The result of one attempt.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum AttemptResult {
-    /// A reply.
     Reply {
-        /// The reply.
         reply: Inline<Reply>,
     },
-    /// An error.
     Error {
-        /// The error.
         error: ModelError,
     },
     /// A crash or a person interrupted the request; it may have been answered and charged.

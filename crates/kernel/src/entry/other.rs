@@ -10,33 +10,23 @@ use crate::Inline;
 /// A reading that differs at every call, recorded so that a replay returns the same.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct ValueTaken {
-    /// The effect.
     pub effect: EffectId,
-    /// The reading.
     #[serde(flatten)]
     pub value: ReadValue,
 }
 
-/// The value of a reading.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(tag = "of", rename_all = "snake_case")]
 pub enum ReadValue {
     /// The wall clock, in UTC milliseconds.
-    Clock {
-        /// The reading.
-        at_ms: i64,
-    },
+    Clock { at_ms: i64 },
     /// A random number.
-    Random {
-        /// The number.
-        number: u64,
-    },
+    Random { number: u64 },
 }
 
 /// The run looked at its screen.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct ScreenViewed {
-    /// The effect.
     pub effect: EffectId,
     /// The id of the screen's session; empty when there was none to look at.
     pub session: String,
@@ -55,7 +45,6 @@ pub struct ScreenViewed {
 /// The run waits for a time or a signal.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct WaitStarted {
-    /// The effect.
     pub effect: EffectId,
     /// The latest time at which the wait ends, in UTC milliseconds.
     pub until_ms: Option<i64>,
@@ -63,10 +52,8 @@ pub struct WaitStarted {
     pub signal: Option<String>,
 }
 
-/// A wait has ended.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct WaitEnded {
-    /// The effect.
     pub effect: EffectId,
     /// The data sent with the signal; `None` when the deadline passed.
     pub payload: Option<Text>,
@@ -78,9 +65,7 @@ pub struct WaitEnded {
 /// Several branches start together.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct BranchesStarted {
-    /// The effect.
     pub effect: EffectId,
-    /// The form of concurrency.
     pub form: ConcurrencyForm,
     /// Number of branches.
     pub branches: u32,
@@ -104,7 +89,6 @@ pub enum ConcurrencyForm {
 /// A race has been decided.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct RaceWon {
-    /// The effect.
     pub effect: EffectId,
     /// The number of the branch, counted from 1; `None` when the deadline won.
     pub winner: Option<u32>,
@@ -113,9 +97,7 @@ pub struct RaceWon {
 /// A child run begins.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct ChildStarted {
-    /// The effect.
     pub effect: EffectId,
-    /// The child.
     pub child: RunId,
     /// Its goal, which is not trusted text for the child.
     pub goal: String,
@@ -128,11 +110,8 @@ pub struct ChildStarted {
 /// A child run has ended.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct ChildEnded {
-    /// The effect.
     pub effect: EffectId,
-    /// The child.
     pub child: RunId,
-    /// The ending.
     #[serde(flatten)]
     pub ending: Ending,
     /// The resources that it used, which now count as this run's own use.
@@ -146,14 +125,12 @@ pub struct ChildEnded {
 /// recorded.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct TakeoverStarted {
-    /// The person.
     pub by: Principal,
 }
 
 /// The person gave the screen back to the run.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct TakeoverEnded {
-    /// The person.
     pub by: Principal,
     /// The duration in milliseconds.
     pub took_ms: u64,
@@ -165,8 +142,6 @@ pub struct TakeoverEnded {
 /// A fact recorded by an organ or a loop.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Fact {
-    /// The effect.
     pub effect: EffectId,
-    /// The value of the fact.
     pub fact: Value,
 }

@@ -21,9 +21,7 @@ use crate::Inline;
 /// The start of a run, with everything it was started with.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct RunStarted {
-    /// The run.
     pub run: RunId,
-    /// The goal.
     pub goal: Inline<Text>,
     /// The material that came with the goal.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
@@ -31,7 +29,6 @@ pub struct RunStarted {
     /// The previous run in its session, whose memory it continues with.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub continues: Option<RunId>,
-    /// The memory of that run.
     #[serde(default, skip_serializing_if = "nothing_appended")]
     pub memory: Appended,
     /// Whether the run knows untrusted text from the start.
@@ -40,7 +37,6 @@ pub struct RunStarted {
     /// The grants that the person gave earlier in the session, or those of the delegating run.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub grants: Vec<Grant>,
-    /// The skills that it follows.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub skills: Vec<FollowedSkill>,
     /// The configuration of its screen, opaque here.
@@ -93,7 +89,6 @@ pub struct RunStarted {
 /// The workspace at the start was recorded. It comes before every effect of the run.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct WorkspaceRecorded {
-    /// The workspace.
     pub snapshot: Snapshot,
 }
 
@@ -102,7 +97,6 @@ pub struct WorkspaceRecorded {
 pub struct ToolsAdded {
     /// Effect 0 of the cycle.
     pub effect: EffectId,
-    /// Their names.
     pub names: Vec<String>,
     /// The tools, as the servers described them then.
     pub tools: Inline<Vec<Arc<ToolSpec>>>,
@@ -150,7 +144,6 @@ pub type Pins = BTreeMap<String, String>;
 pub struct ParentRun {
     /// The delegating run.
     pub run: RunId,
-    /// The effect in that run.
     pub effect: EffectId,
     /// The depth, 1 for a child of a run that a person started.
     pub depth: u32,
@@ -159,7 +152,6 @@ pub struct ParentRun {
 /// The origin of a fork.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct ForkedFrom {
-    /// The run.
     pub run: RunId,
     /// The last cycle that both share.
     pub cycle: u32,
@@ -170,7 +162,6 @@ pub struct ForkedFrom {
 /// The settings of a run until it is resumed with others.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Settings {
-    /// The limits.
     pub limits: Limits,
     /// The approval mode.
     pub mode: Mode,
@@ -184,7 +175,6 @@ pub struct Settings {
 /// A process took the run up again.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct RunResumed {
-    /// The process.
     pub process: ProcessIdentity,
     /// The settings from here on.
     #[serde(flatten)]
@@ -197,7 +187,6 @@ pub struct RunResumed {
 /// The present code could not continue the unfinished cycle; a fresh one takes over.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct RunHandedOver {
-    /// The reason.
     pub reason: String,
     /// The finished effects that the fresh cycle is told about.
     pub done: Vec<EffectId>,
@@ -209,7 +198,6 @@ pub struct RunHandedOver {
 pub enum Ending {
     /// The model claims that the goal is reached.
     Reached {
-        /// The claim.
         claim: Claim,
         /// The strength of the claim's support.
         #[serde(default, skip_serializing_if = "is_claimed")]
@@ -262,7 +250,6 @@ pub enum Ending {
     },
     /// A person stopped the run from another surface.
     Stopped {
-        /// The person.
         by: Principal,
         /// The reason that the person gave for stopping all runs.
         #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -315,7 +302,6 @@ pub struct BudgetWarning {
 /// The run stops for now and can be resumed.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct RunParked {
-    /// The reason.
     #[serde(flatten)]
     pub ending: Ending,
     /// The resources used so far.
@@ -325,7 +311,6 @@ pub struct RunParked {
 /// The run is over.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct RunEnded {
-    /// The ending.
     #[serde(flatten)]
     pub ending: Ending,
     /// The resources used.

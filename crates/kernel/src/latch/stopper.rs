@@ -54,18 +54,12 @@ pub struct Stopped {
 pub enum Left {
     /// A process that holds a run, or keeps its command.
     Process {
-        /// The process.
         process: ProcessIdentity,
         /// The reason why it is still there.
         why: String,
     },
     /// A run whose holder is unknown.
-    Run {
-        /// Its log.
-        run: String,
-        /// The reason.
-        why: String,
-    },
+    Run { run: String, why: String },
 }
 
 impl fmt::Display for Left {

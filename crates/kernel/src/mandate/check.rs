@@ -146,7 +146,6 @@ pub(crate) fn describe(mandate: &Mandate) -> String {
     }
 }
 
-/// Describes one call of a mandate.
 pub(crate) fn describe_call(call: &MandatedCall) -> String {
     let arguments: Vec<_> = call
         .arguments

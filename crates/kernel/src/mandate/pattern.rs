@@ -33,7 +33,6 @@ enum Piece {
 /// A hole: a value that a call of the mandate returned.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Hole {
-    /// The call.
     pub(super) of: String,
     /// The name of the field, or the end of its path; [`ELEMENT`]; `None` for a word of the text.
     pub(super) field: Option<String>,

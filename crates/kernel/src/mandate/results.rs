@@ -17,7 +17,6 @@ const MAX_LEAF: usize = 2_000;
 pub(super) struct Leaf {
     /// The names of the fields that lead to it, joined by dots; positions in lists are left out.
     pub(super) field: String,
-    /// Its text.
     pub(super) text: String,
     /// Whether it is one of a list of texts, or of names of things, rather than in a field of its
     /// own.

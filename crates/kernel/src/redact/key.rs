@@ -14,18 +14,10 @@ const FILE: &str = "redaction.key";
 pub enum KeyError {
     /// The file does not hold a key.
     #[error("{} is damaged: it must have 32 bytes", file.display())]
-    Damaged {
-        /// The file.
-        file: PathBuf,
-    },
+    Damaged { file: PathBuf },
     /// The file cannot be read.
     #[error("{} cannot be read", file.display())]
-    Read {
-        /// The file.
-        file: PathBuf,
-        /// The cause.
-        source: io::Error,
-    },
+    Read { file: PathBuf, source: io::Error },
     /// No file can be created in the folder.
     #[error("the folder of the key cannot be used")]
     Unusable(#[source] io::Error),

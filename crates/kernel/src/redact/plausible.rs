@@ -69,7 +69,6 @@ pub(super) enum Shape {
     Quoted,
     /// The rest of a line that begins with the name: a setting.
     Line,
-    /// A word.
     Bare {
         /// Whether nothing follows it on its line.
         ends_line: bool,

@@ -79,9 +79,7 @@ pub(super) enum Operation {
 /// A schedule that violated a property.
 #[derive(Debug, Clone, PartialEq, thiserror::Error)]
 pub(super) struct FailedSchedule {
-    /// The seed of the schedule.
     pub(super) seed: u64,
-    /// The violation.
     pub(super) why: String,
     /// The operations until then: before the last one, all properties held.
     pub(super) operations: Vec<Operation>,

@@ -16,7 +16,6 @@ pub enum RunUndoError {
     /// The step does not exist.
     #[error("run {run} has no complete step {step}; the last one is {last}")]
     NoStep {
-        /// The run.
         run: RunId,
         /// The number that was asked for.
         step: u32,

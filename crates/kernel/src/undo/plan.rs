@@ -20,7 +20,6 @@ use crate::{
 /// The plan to undo one run, under the present facts.
 #[derive(Debug)]
 pub struct RunUndo {
-    /// The run.
     pub run: RunId,
     /// The step after which the workspace was as it will be; 0 means before the run.
     pub to: u32,

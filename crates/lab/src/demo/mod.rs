@@ -23,17 +23,21 @@ use self::{folders::DemoFolders, report::Report};
 use crate::{Installation, LabConsole, LabError, TrialEnd};
 use gyrus_surfaces::projection::Tone;
 
-/// Options of the demo.
-#[derive(Debug, Clone, Default)]
+/// Options of the demo, as a person types them.
+#[derive(Debug, Clone, Default, clap::Args)]
 pub struct DemoOptions {
-    /// One line of JSON a finding, and no questions.
+    /// Print what was found as JSON, one line a finding, and ask nothing
+    #[arg(long)]
     pub json: bool,
-    /// Leave the folder behind.
+    /// Keep the folder, to look around in it
+    #[arg(long)]
     pub keep: bool,
-    /// Install the browser if there is none, without asking.
-    pub install: bool,
-    /// Name of the item to order.
+    /// Item to order, by its name in the shop
+    #[arg(long, value_name = "NAME")]
     pub item: Option<String>,
+    /// If no browser is installed, install one without asking
+    #[arg(long)]
+    pub install: bool,
 }
 
 /// Makes an installation whose state is in a folder.

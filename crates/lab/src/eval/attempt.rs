@@ -105,7 +105,6 @@ pub struct Verdicts {
 /// Counts of questions by their answers.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Serialize, Deserialize)]
 pub struct Questions {
-    /// Questions that were asked.
     pub asked: u64,
     /// Number of questions that the evaluation answered because they were about its own server.
     pub allowed: u64,

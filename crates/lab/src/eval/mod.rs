@@ -24,6 +24,7 @@ use std::{
     sync::Arc,
 };
 
+use clap::{Args, value_parser};
 use gyrus_contract::{Image, RunId, Strength};
 use gyrus_screen::find_program;
 use serde::Serialize;
@@ -45,27 +46,46 @@ use self::{
 };
 use crate::{Installation, LabConsole, LabError, TrialEnd, sites::SiteServer};
 
-/// The tasks of an evaluation and its settings.
-#[derive(Debug)]
+/// The most attempts under way at once, and at one task.
+const MOST_JOBS: i64 = 64;
+const MOST_REPEATS: i64 = 100;
+
+/// The tasks of an evaluation and its settings, as a person types them.
+#[derive(Debug, Args)]
 pub struct EvalOptions {
-    /// Files or folders of tasks, or the name of the suite that comes with gyrus.
+    /// Files or folders of tasks, `everyday`, `demo-site`, `skills`, or `desktop`
+    #[arg(required_unless_present = "miniwob", value_name = "SUITE")]
     pub suites: Vec<String>,
-    /// The folder of MiniWoB++, instead of suites.
+    /// The pages of MiniWoB++ in this folder of the Python package; the Nth attempt has the seed N
+    #[arg(long, value_name = "FOLDER", conflicts_with = "suites")]
     pub miniwob: Option<PathBuf>,
-    /// Attempts under way at once.
-    pub jobs: usize,
-    /// Attempts at each task.
+    /// Attempts under way at once, each with a browser of its own
+    #[arg(long, value_name = "N", default_value_t = 1, value_parser = value_parser!(u32).range(1..=MOST_JOBS))]
+    pub jobs: u32,
+    /// Attempts at each task
+    #[arg(long, value_name = "N", default_value_t = 1, value_parser = value_parser!(u32).range(1..=MOST_REPEATS))]
     pub repeat: u32,
-    /// A pattern that the ids of tasks must fit.
+    /// Only tasks whose id fits; `*` stands for anything
+    #[arg(long, value_name = "PATTERN")]
     pub only: Option<String>,
-    /// The folder of the report; it must not exist.
+    /// Write report.json, a page and a film of each run into this new folder
+    #[arg(long, value_name = "FOLDER")]
     pub report: Option<PathBuf>,
-    /// One line of JSON an attempt.
+    /// Print a line of JSON for each attempt, then one with the totals
+    #[arg(long)]
     pub json: bool,
-    /// The least strength that passes.
+    /// The least that passes on a screen: claimed, checked or verified
+    #[arg(long = "require", value_name = "STRENGTH", default_value = "checked", value_parser = strength)]
     pub required: Strength,
-    /// Further arguments of each run.
-    pub arguments: Vec<String>,
+    /// Start the browsers without their own sandbox, where the system does not let them have one
+    #[arg(long)]
+    pub browser_without_its_sandbox: bool,
+}
+
+fn strength(word: &str) -> Result<Strength, String> {
+    let all = [Strength::Claimed, Strength::Checked, Strength::Verified];
+    let named = all.into_iter().find(|strength| strength.word() == word);
+    named.ok_or_else(|| "write claimed, checked or verified".to_owned())
 }
 
 /// An evaluation whose suites are sound, before its first attempt.
@@ -130,7 +150,10 @@ impl Evaluation {
         let arguments: Vec<String> = models
             .iter()
             .flat_map(|name| ["--model".to_owned(), name.clone()])
-            .chain(self.options.arguments.iter().cloned())
+            .chain(
+                (self.options.browser_without_its_sandbox)
+                    .then(|| "--browser-without-its-sandbox".to_owned()),
+            )
             .collect();
         let making = Making {
             options: &self.options,
@@ -207,7 +230,7 @@ impl Making<'_> {
         if !self.options.json {
             self.console.print(&report::heading(self.console))?;
         }
-        let turns = Arc::new(Semaphore::new(self.options.jobs));
+        let turns = Arc::new(Semaphore::new(self.options.jobs as usize));
         let making = all
             .iter()
             .map(|planned| self.in_turn(planned, &turns, stopped.clone()));

@@ -12,9 +12,7 @@ use super::attempt::Measured;
 /// rights, so nothing is allowed there.
 const IN_SANDBOX: &str = "x11:sandbox";
 
-/// The screen of an attempt.
 pub(super) enum AttemptScreen<'a> {
-    /// A browser.
     Browser {
         /// Address at which it begins.
         start: String,

@@ -18,7 +18,6 @@ const STEPS: u64 = 30;
 const SECONDS: u64 = 180;
 const SECONDS_WITHOUT_SCREEN: u64 = 900;
 
-/// One task.
 #[derive(Debug, Clone, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(super) struct Task {
@@ -36,7 +35,6 @@ pub(super) struct Task {
     /// runs after the run: no run is told of them.
     #[serde(default)]
     pub(super) checks: Vec<String>,
-    /// The expected answer.
     pub(super) answer: Option<ExpectedAnswer>,
     /// Text of the files of the task's folder, by their paths in it.
     #[serde(default)]

@@ -63,7 +63,6 @@ sites! {
     "home" "the sites",
 }
 
-/// The site of this name.
 pub(crate) fn find(name: &str) -> Option<&'static SiteFiles> {
     SITES.iter().find(|site| site.name == name)
 }

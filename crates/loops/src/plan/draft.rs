@@ -17,7 +17,6 @@ const LONGEST: usize = 256 * 1024;
 /// Maximum number of letters in a step's id.
 const LONGEST_ID: usize = 24;
 
-/// One step.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub(super) struct Step {
     /// The id, unique over all plans of a run.
@@ -26,7 +25,6 @@ pub(super) struct Step {
     pub(super) tool: String,
     /// The arguments; always an object.
     pub(super) input: Value,
-    /// The reason.
     pub(super) reason: String,
     /// Whether a person should know of it. This is only shown; the gate decides who is asked.
     pub(super) requires_permission: bool,
@@ -63,7 +61,6 @@ impl Step {
 pub(super) struct Draft {
     /// The goal, in the person's words.
     pub(super) goal: String,
-    /// The steps.
     pub(super) steps: Vec<Step>,
 }
 
@@ -228,7 +225,6 @@ struct Reference<'a> {
     /// The names of fields and the numbers of items, from 0, that lead into the output; separated
     /// by dots, empty for all of it.
     path: &'a str,
-    /// The reference as it is written.
     written: &'a str,
 }
 

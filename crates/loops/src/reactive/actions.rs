@@ -39,7 +39,6 @@ pub(super) static ACTIONS: LazyLock<Vec<ScreenAction>> = LazyLock::new(|| {
     actions
 });
 
-/// Returns the action of this name.
 pub(super) fn named(name: &str) -> Option<&'static ScreenAction> {
     ACTIONS.iter().find(|action| action.name == name)
 }

@@ -26,7 +26,6 @@ const MISTAKE: usize = 200;
 /// The facts that a reply is checked against.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Offered<'a> {
-    /// The offered actions.
     pub(super) actions: &'a [&'static ScreenAction],
     /// Width and height of the frame that was shown; without one, points are invalid.
     pub(super) frame: Option<(u32, u32)>,
@@ -42,7 +41,6 @@ pub(super) struct Reply {
     /// The reasons for which the model's provider wants a person's confirmation, in the provider's
     /// words.
     pub(super) confirm: Vec<String>,
-    /// The decision.
     pub(super) deeds: Deeds,
     /// The model's expectation of the next view.
     pub(super) expects: String,

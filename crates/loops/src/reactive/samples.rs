@@ -145,7 +145,6 @@ main
     )
 }
 
-/// Returns an article.
 pub(super) fn article() -> View {
     let mut elements = String::from(
         "banner\n link News\n link Politics\n link Science\n link Sport\nmain\n heading The moon is made of rock\n text By A. Writer, 3 March\n",

@@ -115,7 +115,6 @@ fn can_be_opened(address: &str) -> bool {
 /// The output of an action.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub(super) struct Output {
-    /// The tool.
     pub(super) tool: String,
     /// The text. Untrusted.
     pub(super) text: String,
@@ -179,11 +178,8 @@ pub(super) struct Log(VecDeque<Line>);
 /// One action.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub(super) struct Line {
-    /// The turn.
     pub(super) cycle: u32,
-    /// The action.
     pub(super) action: String,
-    /// The effect.
     pub(super) verdict: ActionVerdict,
     /// The reason, where the verdict does not tell it; written by a model or a tool.
     #[serde(default, skip_serializing_if = "String::is_empty")]

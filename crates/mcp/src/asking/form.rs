@@ -138,7 +138,6 @@ impl Form {
         })
     }
 
-    /// Returns the form of the answer.
     pub(super) fn wants(&self) -> AnswerForm {
         if self.fields.is_empty() {
             AnswerForm::Decision

@@ -45,7 +45,6 @@ pub struct Login {
 /// A registered client.
 #[derive(Clone)]
 pub struct LoginClient {
-    /// Its id.
     pub id: String,
     /// Its secret, if it has one.
     pub secret: Option<String>,

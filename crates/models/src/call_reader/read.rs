@@ -44,7 +44,6 @@ const TAGS: [&str; 5] = [
 const TOOL_KEYS: [&str; 4] = ["tool", "name", "function", "tool_name"];
 const ARGUMENT_KEYS: [&str; 5] = ["arguments", "parameters", "args", "input", "tool_input"];
 
-/// Keys of a list of calls.
 const LIST_KEYS: [&str; 3] = ["tool_calls", "calls", "tools"];
 
 /// A piece of a reply.

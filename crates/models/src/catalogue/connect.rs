@@ -69,7 +69,6 @@ pub enum ConnectError {
     /// The provider requires a key.
     #[error("{provider} wants a key: set {}", .variables.join(" or "))]
     NoKey {
-        /// The provider.
         provider: String,
         /// The environment variables that were read.
         variables: Vec<String>,
@@ -79,13 +78,11 @@ pub enum ConnectError {
     BadAddress {
         /// The given address, without a password.
         address: String,
-        /// The reason.
         reason: String,
     },
     /// The provider's list has no model that may be chosen automatically.
     #[error("{provider} has no model that is known to be {tier}; name one: {}", examples(.listed))]
     NoModel {
-        /// The provider.
         provider: String,
         /// The requested tier.
         tier: &'static str,
@@ -94,18 +91,12 @@ pub enum ConnectError {
     },
     /// The provider's list of models could not be read.
     #[error("{provider} did not say which models it has: {error}")]
-    NoList {
-        /// The provider.
-        provider: String,
-        /// The error.
-        error: ModelError,
-    },
+    NoList { provider: String, error: ModelError },
     /// The client could not be created.
     #[error("{name}: {error}")]
     Client {
         /// The model's name.
         name: String,
-        /// The error.
         error: ModelError,
     },
 }

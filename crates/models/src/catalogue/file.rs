@@ -27,7 +27,6 @@ pub(super) struct File {
 #[derive(Debug, Clone, Default, Deserialize)]
 #[serde(deny_unknown_fields, default, rename_all = "kebab-case")]
 pub(super) struct ProviderEntry {
-    /// Protocol of the provider.
     pub(super) protocol: Option<Protocol>,
     /// Address of the provider.
     pub(super) base_url: Option<String>,
@@ -118,7 +117,6 @@ pub(super) struct ModelEntry {
     pub(super) patterns: Vec<Pattern>,
     /// Strength of the models.
     pub(super) tier: Option<Tier>,
-    /// Price of the models.
     pub(super) price: Option<PriceEntry>,
     /// Maximum tokens of a prompt and its reply together.
     pub(super) window: Option<u64>,

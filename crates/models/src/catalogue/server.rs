@@ -44,31 +44,23 @@ pub enum AddressError {
     /// No answer came.
     #[error("no server answers at {address}: {reason}")]
     Silent {
-        /// The address.
         address: String,
         /// The error of the connection.
         reason: String,
     },
     /// The server wants a key.
     #[error("the server at {address} wants a key")]
-    Locked {
-        /// The address.
-        address: String,
-    },
+    Locked { address: String },
     /// Something else than a server of models answers.
     #[error("something answers at {address}, but it lists no models: {reason}")]
     Other {
-        /// The address.
         address: String,
         /// Description of the answer.
         reason: String,
     },
     /// The list is empty.
     #[error("the server at {address} has no model")]
-    Empty {
-        /// The address.
-        address: String,
-    },
+    Empty { address: String },
 }
 
 /// Finds the server at an address, `http://HOST:PORT`, with or without `/v1` and `#MODEL`. Models

@@ -23,7 +23,6 @@ use crate::{
     stream::{self, ReplyReader},
 };
 
-/// One event.
 #[derive(Deserialize)]
 #[serde(rename_all = "camelCase")]
 struct Event {

@@ -113,7 +113,6 @@ impl Size {
     }
 }
 
-/// Returns the pictures in a part.
 fn pictures(part: &Part) -> &[Image] {
     match part {
         Part::Image(image) => std::slice::from_ref(image),

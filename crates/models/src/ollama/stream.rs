@@ -17,7 +17,6 @@ use crate::{
     stream::{Event, ReplyReader},
 };
 
-/// One line.
 #[derive(Deserialize)]
 struct Line {
     #[serde(default, deserialize_with = "lenient")]

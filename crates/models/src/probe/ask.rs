@@ -16,7 +16,6 @@ use crate::CallStyle;
 /// and that counts.
 pub(super) const REPLY_TOKENS: u64 = 4_096;
 
-/// A question.
 #[derive(Default)]
 pub(super) struct Question {
     pub(super) text: String,

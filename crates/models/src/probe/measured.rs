@@ -64,10 +64,7 @@ pub enum ProbeFinding {
         why: String,
     },
     /// The probe had no result.
-    Unknown {
-        /// The reason.
-        why: String,
-    },
+    Unknown { why: String },
 }
 
 /// Coordinates in which a model points.

@@ -39,7 +39,6 @@ pub enum ScriptError {
     /// The file cannot be read.
     #[error("the script {} cannot be read", path.display())]
     Read {
-        /// The file.
         path: PathBuf,
         /// The system's reason.
         source: std::io::Error,
@@ -49,7 +48,6 @@ pub enum ScriptError {
     Format {
         /// The file's name.
         file: String,
-        /// The mistake in it.
         mistake: FileMistake,
     },
     /// The server could not be started.
@@ -60,10 +58,7 @@ pub enum ScriptError {
     },
     /// The client for the server could not be created.
     #[error("the server of the script cannot be asked")]
-    Client {
-        /// The reason.
-        source: ModelError,
-    },
+    Client { source: ModelError },
 }
 
 /// A model whose replies are in a script. Its server lives on the runtime that started it and stops

@@ -24,7 +24,6 @@ const MAX_EVENT_BYTES: usize = 32 * 1024 * 1024;
 /// Name of the events of a body in JSON.
 const VALUE: &str = "line";
 
-/// One event.
 #[derive(Debug, Default, Clone, PartialEq, Eq)]
 pub(crate) struct Event {
     /// Name of the event; empty if the server gave none.

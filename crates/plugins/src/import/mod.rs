@@ -33,7 +33,6 @@ const MAX_ENTRIES: usize = 500;
 /// The folders in which is looked.
 #[derive(Debug, Clone, Copy)]
 pub struct ImportFolders<'a> {
-    /// The home folder.
     pub home: &'a Path,
     /// The folder that the person works in.
     pub folder: &'a Path,

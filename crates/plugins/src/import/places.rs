@@ -5,7 +5,6 @@
 pub struct ImportSource {
     /// The word by which a person names it.
     pub name: &'static str,
-    /// Its name.
     pub title: &'static str,
     pub(super) places: &'static [Place],
 }

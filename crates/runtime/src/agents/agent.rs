@@ -29,7 +29,6 @@ const FIRST_PAUSE: Duration = Duration::from_millis(100);
 /// Maximum number of characters of a summary and of a reason.
 const WORDS: usize = 500;
 
-/// One agent.
 pub(super) struct Agent {
     pub(super) name: String,
     ledger: Mutex<Ledger<AgentRecord>>,
@@ -52,7 +51,6 @@ impl Agent {
         }
     }
 
-    /// Looks at the record.
     pub(super) fn with<T>(&self, look: impl FnOnce(&AgentRecord) -> T) -> T {
         look(self.ledger().state())
     }

@@ -49,27 +49,15 @@ impl AgentState {
 #[serde(tag = "action", rename_all = "snake_case")]
 pub enum AgentAction {
     /// Publishes a durable event.
-    Publish {
-        /// Its topic.
-        topic: Topic,
-        /// Its data.
-        payload: Value,
-    },
+    Publish { topic: Topic, payload: Value },
     /// Replies to the event, if its publisher waits for a reply.
-    Reply {
-        /// The data.
-        payload: Value,
-    },
+    Reply { payload: Value },
     /// Calls tools, in this order, each through the gate. Their results arrive as an event
     /// `agent.NAME.called`.
-    Call {
-        /// The calls.
-        calls: Vec<ToolCall>,
-    },
+    Call { calls: Vec<ToolCall> },
     /// Lets the agent's loop reach a goal, in a run. Its end arrives as an event `agent.NAME.reached`
     /// or `agent.NAME.failed`, and as the reply.
     Run {
-        /// The goal.
         goal: Text,
         /// Text that the run starts with; the payload of an event is data, and stands here.
         #[serde(default, skip_serializing_if = "Vec::is_empty")]

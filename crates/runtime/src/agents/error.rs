@@ -8,7 +8,6 @@ pub const MAX_AGENTS: usize = 10_000;
 /// Maximum length of a name.
 pub(super) const MAX_NAME: usize = 40;
 
-/// The error of agents.
 #[derive(Debug, thiserror::Error)]
 pub enum AgentError {
     /// A log cannot be read or written.
@@ -28,22 +27,13 @@ pub enum AgentError {
     TooMany,
     /// There is no such agent.
     #[error("there is no agent `{name}`")]
-    NotFound {
-        /// The name.
-        name: String,
-    },
+    NotFound { name: String },
     /// It exists already.
     #[error("there is an agent `{name}` already")]
-    Exists {
-        /// The name.
-        name: String,
-    },
+    Exists { name: String },
     /// It is retired for good.
     #[error("the agent `{name}` is retired; create one of another name")]
-    Retired {
-        /// The name.
-        name: String,
-    },
+    Retired { name: String },
 }
 
 impl AgentError {

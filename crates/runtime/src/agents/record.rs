@@ -67,7 +67,6 @@ pub enum AgentStage {
     Paused {
         /// The person who paused it.
         by: Principal,
-        /// The reason.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         why: Option<String>,
     },
@@ -98,7 +97,6 @@ pub enum AgentFact {
     Received {
         /// Its position on the bus.
         position: EventPosition,
-        /// The event.
         event: Box<Event>,
     },
     /// An event was dropped, because the mailbox was full.
@@ -109,10 +107,7 @@ pub enum AgentFact {
     },
     /// The behaviour failed on the first event of the mailbox.
     #[serde(rename = "agent.failed")]
-    Failed {
-        /// The reason.
-        why: String,
-    },
+    Failed { why: String },
     /// The behaviour handled the first event of the mailbox.
     #[serde(rename = "agent.handled")]
     Handled {
@@ -123,10 +118,7 @@ pub enum AgentFact {
     },
     /// An action was begun that needs a run.
     #[serde(rename = "agent.began")]
-    Began {
-        /// The run.
-        run: RunId,
-    },
+    Began { run: RunId },
     /// The next action was carried out.
     #[serde(rename = "agent.performed")]
     Performed {
@@ -135,17 +127,13 @@ pub enum AgentFact {
     },
     /// The first event of the mailbox was given up by a person.
     #[serde(rename = "agent.skipped")]
-    Skipped {
-        /// The person.
-        by: Principal,
-    },
+    Skipped { by: Principal },
     /// Figures of what was folded away.
     #[serde(rename = "agent.figures")]
     Figures(AgentFigures),
     /// The state, and how far the agent has come with the first event of its mailbox.
     #[serde(rename = "agent.position")]
     Position {
-        /// The state.
         state: AgentState,
         /// The position of the last event that it received.
         received: EventPosition,
@@ -157,7 +145,6 @@ pub enum AgentFact {
         done: usize,
         /// The run in progress.
         run: Option<RunId>,
-        /// The last run.
         last_run: Option<RunId>,
     },
 }
@@ -180,7 +167,6 @@ pub struct AgentRecord {
     pub config: Option<AgentConfig>,
     /// The stage; active if nothing else is said.
     pub stage: Option<AgentStage>,
-    /// The state.
     pub state: AgentState,
     /// Events that wait, the one in progress first.
     pub mailbox: VecDeque<(EventPosition, Event)>,
@@ -196,7 +182,6 @@ pub struct AgentRecord {
     pub last_run: Option<RunId>,
     /// The result of the last action, in one sentence.
     pub last_summary: Option<String>,
-    /// Figures.
     pub figures: AgentFigures,
 }
 

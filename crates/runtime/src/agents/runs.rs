@@ -14,7 +14,6 @@ pub const NOTHING_TO_DO: &str = "Nothing to do";
 pub enum AgentWork {
     /// Reaches a goal.
     Goal {
-        /// The goal.
         goal: Text,
         /// Text that the run starts with.
         context: Vec<ContextText>,
@@ -28,11 +27,9 @@ pub enum AgentWork {
 /// A run that an agent needs.
 #[derive(Debug, Clone)]
 pub struct AgentRun {
-    /// The agent.
     pub agent: String,
     /// Its id: if a run of this id exists, it is gone on with.
     pub run: RunId,
-    /// The work.
     pub work: AgentWork,
     /// The id that ties it to what caused it.
     pub correlation: Option<String>,

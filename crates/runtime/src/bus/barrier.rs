@@ -43,7 +43,6 @@ pub struct Arrivals {
     pub missing: Vec<String>,
 }
 
-/// The topics of a barrier.
 struct BarrierTopics {
     called: Topic,
     arrived: Topic,

@@ -44,7 +44,6 @@ impl Default for ContractOptions {
     }
 }
 
-/// One step of a contract.
 #[derive(Debug, Clone, PartialEq)]
 pub enum ContractStep {
     /// The call was published to this many subscriptions.
@@ -54,52 +53,32 @@ pub enum ContractStep {
     },
     /// A bid was accepted for comparison.
     Bid {
-        /// The bidder.
         by: String,
         /// The score, by which bids are compared.
         score: f64,
     },
     /// A bid does not count.
-    Refused {
-        /// The bidder.
-        by: String,
-        /// The reason.
-        reason: &'static str,
-    },
+    Refused { by: String, reason: &'static str },
     /// The task was awarded.
-    Awarded {
-        /// The bidder.
-        to: String,
-    },
+    Awarded { to: String },
     /// The bidder does not want the task any more.
     Declined {
-        /// The bidder.
         by: String,
         /// The reason, in its words.
         reason: String,
     },
     /// The bidder could not do the task.
     Failed {
-        /// The bidder.
         by: String,
         /// The reason, in its words.
         reason: String,
     },
     /// The bidder was gone, or sent no result in time.
-    Silent {
-        /// The bidder.
-        by: String,
-    },
+    Silent { by: String },
     /// The bidder did the task.
-    Done {
-        /// The bidder.
-        by: String,
-    },
+    Done { by: String },
     /// The bidder was told that it does not get the task.
-    Rejected {
-        /// The bidder.
-        by: String,
-    },
+    Rejected { by: String },
 }
 
 /// The end of a contract.
@@ -111,14 +90,12 @@ pub struct ContractOutcome {
     pub steps: Vec<ContractStep>,
 }
 
-/// The result of a contract.
 #[derive(Debug, Clone, PartialEq)]
 pub struct ContractResult {
     /// The bidder that did the task.
     pub by: String,
     /// The source of the result.
     pub origin: Origin,
-    /// The result.
     pub value: Value,
 }
 

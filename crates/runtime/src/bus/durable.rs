@@ -33,7 +33,6 @@ const READ_BACK: u64 = 64;
 /// The next thing that a durable subscription has to tell.
 #[derive(Debug, Clone, PartialEq)]
 pub enum DurableItem {
-    /// An event and its position.
     Event(EventPosition, Arc<Event>),
     /// The events of these positions, of which some may have matched, are not kept any more: the
     /// subscriber was away for too long, or the history grew over its largest size.
@@ -48,7 +47,6 @@ pub enum DurableItem {
 /// The state of a durable subscriber.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct DurableStatus {
-    /// The name.
     pub name: String,
     /// The position of the last event that it acknowledged; 0 if there is none.
     pub acknowledged: EventPosition,

@@ -23,12 +23,7 @@ pub enum BusError {
     },
     /// A number or name is out of its bounds.
     #[error("invalid {what}: {reason}")]
-    Invalid {
-        /// The argument.
-        what: &'static str,
-        /// The mistake.
-        reason: String,
-    },
+    Invalid { what: &'static str, reason: String },
     /// Nobody subscribes to the topic of a request.
     #[error("nobody subscribes to `{topic}`, so the request cannot be answered")]
     NoResponder {
@@ -60,16 +55,10 @@ pub enum BusError {
     },
     /// No durable subscriber has this name.
     #[error("no durable subscriber is named `{name}`; subscribe first")]
-    UnknownSubscriber {
-        /// The name.
-        name: String,
-    },
+    UnknownSubscriber { name: String },
     /// The durable subscriber has a subscription already.
     #[error("the durable subscriber `{name}` is connected already")]
-    Connected {
-        /// The name.
-        name: String,
-    },
+    Connected { name: String },
     /// The position has no event yet.
     #[error("there is no event at position {position}; the last one is at {last}")]
     NoSuchPosition {
@@ -81,11 +70,9 @@ pub enum BusError {
     /// An entry of the bus's logs is not what it should be.
     #[error("entry {seq} of {log} cannot be read: {source}")]
     BadEntry {
-        /// The log.
         log: String,
         /// The number of the entry.
         seq: u64,
-        /// The cause.
         source: serde_json::Error,
     },
     /// A thread of the bus ended early.

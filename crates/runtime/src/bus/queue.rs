@@ -36,7 +36,6 @@ pub enum Overflow {
 /// The next thing that a subscription has to tell.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Received {
-    /// An event.
     Event(Arc<Event>),
     /// This many events, which came at this place in the order, were dropped.
     Lagged(u64),
@@ -47,7 +46,6 @@ pub enum Received {
 pub struct SubscriptionStatus {
     /// The name, which need not be unique.
     pub name: String,
-    /// The patterns.
     pub patterns: Vec<TopicPattern>,
     /// Number of events that wait.
     pub depth: usize,

@@ -29,7 +29,6 @@ const MANY_STEPS: usize = 4;
 /// The size of a goal, and why.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ClassifiedGoal {
-    /// The size.
     pub intent: Intent,
     /// The reason in words, to follow "because".
     pub because: String,
@@ -210,7 +209,6 @@ impl Goal {
     }
 }
 
-/// Returns the entries of a table.
 fn entries(table: &'static str) -> impl Iterator<Item = &'static str> {
     table.split(',').map(str::trim)
 }

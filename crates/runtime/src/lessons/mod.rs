@@ -35,7 +35,6 @@ const TIMEOUT: Duration = Duration::from_secs(5);
 /// Time between two tries to have a turn.
 const BETWEEN_TRIES: Duration = Duration::from_millis(5);
 
-/// The error of the lessons.
 #[derive(Debug, thiserror::Error)]
 pub enum LessonError {
     /// The ledger cannot be read or written.
@@ -43,12 +42,7 @@ pub enum LessonError {
     Ledger(#[from] LedgerError),
     /// A file beside the ledger cannot be used.
     #[error("{path} cannot be used", path = path.display())]
-    File {
-        /// The file.
-        path: PathBuf,
-        /// The cause.
-        source: io::Error,
-    },
+    File { path: PathBuf, source: io::Error },
     /// Another process has been changing the lessons for too long.
     #[error("another process is changing the lessons")]
     Busy,

@@ -19,7 +19,6 @@ const MAX_RUNS: usize = 100;
 pub struct Lesson {
     /// The number, from 1 on.
     pub number: u64,
-    /// The run that it is of.
     pub run: RunId,
     /// The time of the end of that run, in UTC milliseconds.
     pub at_ms: i64,
@@ -49,7 +48,6 @@ pub struct Lesson {
 /// The outcome of a run that was given a lesson.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub struct GivenTo {
-    /// The run.
     pub run: RunId,
     /// Whether it reached its goal.
     pub reached: bool,
@@ -86,7 +84,6 @@ pub enum LessonFact {
     Decided {
         /// The number of the lesson.
         lesson: u64,
-        /// The decision.
         decision: LessonDecision,
     },
 }
@@ -94,7 +91,6 @@ pub enum LessonFact {
 /// A lesson as it stands.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct LessonRecord {
-    /// The lesson.
     pub lesson: Lesson,
     /// The runs that were given it and have ended, oldest first; at most 100.
     pub given: Vec<GivenTo>,
@@ -152,12 +148,10 @@ impl LessonBook {
         self.lessons.values()
     }
 
-    /// Returns the lesson with a number.
     pub fn lesson(&self, number: u64) -> Option<&LessonRecord> {
         self.lessons.get(&number)
     }
 
-    /// Returns the lesson of a run.
     pub fn of_run(&self, run: RunId) -> Option<&Lesson> {
         Some(&self.lesson(*self.runs.get(&run)?)?.lesson)
     }

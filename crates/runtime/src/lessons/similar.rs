@@ -27,7 +27,6 @@ const STOP_WORDS: &str = " a about all an and any are as at be by can could do f
 /// The new run that lessons are sought for.
 #[derive(Debug, Clone, Copy)]
 pub struct LessonSubject<'a> {
-    /// Its goal.
     pub goal: &'a str,
     /// The folder that it works in.
     pub workspace: &'a str,

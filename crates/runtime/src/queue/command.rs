@@ -5,7 +5,8 @@ use std::{
     path::PathBuf,
 };
 
-use gyrus_contract::{BlobId, Principal, RunId, Text};
+use gyrus_contract::{BlobId, DEFAULT_AGENT, Principal, RunId, Text};
+use gyrus_kernel::now_ms;
 use serde::{Deserialize, Serialize};
 
 /// Maximum size of a command as JSON, in bytes.
@@ -22,9 +23,7 @@ pub enum OptionValue {
     Switch(bool),
     /// A whole number.
     Number(u64),
-    /// A number.
     Fraction(f64),
-    /// A text.
     Text(String),
     /// Several texts, for an option that may be repeated.
     Texts(Vec<String>),
@@ -33,7 +32,6 @@ pub enum OptionValue {
 /// Text that a run starts with beside its goal. It is data, and never instructs.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct ContextText {
-    /// A name for it.
     pub name: String,
     /// The text, with its source.
     pub text: Text,
@@ -44,10 +42,7 @@ pub struct ContextText {
 #[serde(rename_all = "snake_case")]
 pub enum FolderBase {
     /// A snapshot of a folder, whose contents are where all machines of the queue find them.
-    Uploaded {
-        /// Its name.
-        snapshot: BlobId,
-    },
+    Uploaded { snapshot: BlobId },
     /// A commit of a git repository.
     Commit {
         /// The repository's address.
@@ -66,7 +61,6 @@ pub const TRAVELLING_FOLDERS: &str = "folders";
 /// A run that is to be started.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct RunRequest {
-    /// The goal.
     pub goal: Text,
     /// The folder to work in.
     pub workdir: PathBuf,
@@ -139,6 +133,14 @@ impl RunRequest {
         needs
     }
 
+    /// Returns the name of the agent under whose trust it works.
+    pub fn agent(&self) -> String {
+        match self.options.get("agent") {
+            Some(OptionValue::Text(agent)) => agent.clone(),
+            _ => DEFAULT_AGENT.to_owned(),
+        }
+    }
+
     /// Returns the name of the browser profile that it uses, which no other run may use meanwhile.
     pub fn profile(&self) -> Option<&str> {
         match self.options.get("profile") {
@@ -160,7 +162,6 @@ pub(super) fn binds(needs: &BTreeSet<String>) -> bool {
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Work {
-    /// Starts a run.
     Start(Box<RunRequest>),
     /// Goes on with a run that exists.
     Resume,
@@ -173,7 +174,6 @@ pub struct Command {
     pub id: String,
     /// The run. Its id is chosen when the command is accepted, so that a crash starts no second one.
     pub run: RunId,
-    /// The work.
     pub work: Work,
     /// The person or program who asked.
     pub from: Principal,
@@ -199,6 +199,22 @@ pub struct Command {
 const REMEMBERED_GOAL: usize = 400;
 
 impl Command {
+    /// Creates a command that is accepted now: to go on with `run`, or to start a new one.
+    pub fn new(work: Work, run: Option<RunId>, from: Principal, agent: String) -> Self {
+        Self {
+            id: gyrus_contract::time_ordered_uuid().to_string(),
+            run: run.unwrap_or_default(),
+            work,
+            from,
+            agent,
+            priority: 0,
+            not_before_ms: None,
+            key: None,
+            correlation: None,
+            submitted_ms: now_ms(),
+        }
+    }
+
     /// Returns the size of its texts in bytes.
     pub(super) fn bytes(&self) -> usize {
         match &self.work {
@@ -256,7 +272,6 @@ pub enum Stage {
     },
     /// Its run waits outside memory.
     Parked {
-        /// The reason.
         why: String,
         /// Whether it waits for a person.
         for_person: bool,

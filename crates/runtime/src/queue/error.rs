@@ -7,7 +7,6 @@ use gyrus_contract::RunId;
 use super::command::MAX_COMMAND;
 use crate::{BusError, ledger::LedgerError};
 
-/// The error of a queue.
 #[derive(Debug, thiserror::Error)]
 pub enum QueueError {
     /// It cannot be read or written.
@@ -29,15 +28,11 @@ pub enum QueueError {
         PATIENCE.as_secs()
     )]
     NoAnswer,
-    /// It is full.
     #[error("too many commands wait already; take some back, or wait until they are done")]
     Full,
     /// The command is too large.
     #[error("the command is {bytes} bytes long; at most {MAX_COMMAND} are accepted")]
-    TooLarge {
-        /// Its size.
-        bytes: usize,
-    },
+    TooLarge { bytes: usize },
     /// There is no such command.
     #[error("there is no command `{id}`; is it long over?")]
     NotFound {
@@ -46,12 +41,7 @@ pub enum QueueError {
     },
     /// The command cannot be taken back any more.
     #[error("command {id} has begun: stop its run {} instead", run.short())]
-    Begun {
-        /// The command.
-        id: String,
-        /// Its run.
-        run: RunId,
-    },
+    Begun { id: String, run: RunId },
 }
 
 /// Time for which somebody waits for a change of the queue. The servers of a fleet may be down.

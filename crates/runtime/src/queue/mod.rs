@@ -10,6 +10,7 @@ mod command;
 mod dispatch;
 mod error;
 mod facts;
+mod host;
 mod resting;
 mod state;
 mod stopping;
@@ -37,6 +38,7 @@ pub use self::{
     dispatch::{Dispatcher, RUN_IS_ELSEWHERE, Worker, WorkerEnd, Workers},
     error::{QueueError, in_time},
     facts::{Decide, SharedQueue},
+    host::{RefusedRequest, RunHost},
     state::{AtOnce, Queue, QueueFact, QueuedCommand},
     worker::{HasLabel, QueueWorker, is_label, machine_label},
 };
@@ -53,27 +55,6 @@ pub const MAX_OPEN: usize = 100_000;
 
 /// Maximum size of their texts together, in bytes.
 pub const MAX_OPEN_BYTES: usize = 256 << 20;
-
-/// A command as it is asked for.
-#[derive(Debug, Clone)]
-pub struct NewCommand {
-    /// The work.
-    pub work: Work,
-    /// The run to go on with; `None` for a new one.
-    pub run: Option<RunId>,
-    /// The person or program who asks.
-    pub from: Principal,
-    /// The agent for which it works.
-    pub agent: String,
-    /// The priority, from -100 to 100.
-    pub priority: i8,
-    /// The earliest start, in UTC milliseconds.
-    pub not_before_ms: Option<i64>,
-    /// Commands with the same key are one command.
-    pub key: Option<String>,
-    /// Relates it to what caused it.
-    pub correlation: Option<String>,
-}
 
 /// The resources that the runs of an agent used.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
@@ -159,22 +140,11 @@ impl Gateway {
     ///
     /// # Errors
     /// It is too large, the queue is full, it cannot be written, or its run is a record.
-    pub async fn submit(&self, new: NewCommand) -> Result<QueuedCommand, QueueError> {
-        if let Some(run) = new.run.filter(|run| is_record(self.store(), *run)) {
-            check_not_record(self.store(), run)?;
+    pub async fn submit(&self, mut command: Command) -> Result<QueuedCommand, QueueError> {
+        if is_record(self.store(), command.run) {
+            check_not_record(self.store(), command.run)?;
         }
-        let command = Command {
-            id: gyrus_contract::time_ordered_uuid().to_string(),
-            run: new.run.unwrap_or_default(),
-            work: new.work,
-            from: new.from,
-            agent: new.agent,
-            priority: new.priority.clamp(-MAX_PRIORITY, MAX_PRIORITY),
-            not_before_ms: new.not_before_ms,
-            key: new.key,
-            correlation: new.correlation,
-            submitted_ms: now_ms(),
-        };
+        command.priority = command.priority.clamp(-MAX_PRIORITY, MAX_PRIORITY);
         let bytes = serde_json::to_vec(&command)
             .map_err(LedgerError::Unwritable)?
             .len();
@@ -226,7 +196,6 @@ impl Gateway {
             .await
     }
 
-    /// Looks at the queue.
     pub fn with<T>(&self, look: impl FnOnce(&Queue) -> T) -> T {
         self.shared.facts.with(look)
     }
@@ -256,6 +225,32 @@ impl Gateway {
                 })
             })
         })
+    }
+
+    /// Returns how the command of a run ended, if it did.
+    pub fn end_of(&self, run: RunId) -> Option<String> {
+        self.with(|queue| match &queue.of_run(run)?.stage {
+            Stage::Ended { summary, .. } => Some(summary.clone()),
+            Stage::Cancelled { by, .. } => Some(format!("taken back by {by}")),
+            Stage::Queued | Stage::Running { .. } | Stage::Parked { .. } => None,
+        })
+    }
+
+    /// Waits until the command of a run is over; returns how it ended, or `None` if the run has no
+    /// command.
+    pub async fn ended(&self, run: RunId) -> Option<String> {
+        let mut changes = self.changes();
+        loop {
+            changes.borrow_and_update();
+            let end = self.end_of(run);
+            if end.is_some() || self.with(|queue| queue.of_run(run).is_none()) {
+                return end;
+            }
+            if changes.changed().await.is_err() {
+                // The queue is closed with the server.
+                return std::future::pending().await;
+            }
+        }
     }
 
     /// Returns a receiver that is told of every change.

@@ -11,7 +11,6 @@ use super::{Deaths, Gateway, QueueError, Stage, state};
 /// Time for which a command rests the first time; each further time twice as long.
 const FIRST_REST: Duration = Duration::from_secs(5);
 
-/// Longest rest.
 const LONGEST_REST: Duration = Duration::from_secs(600);
 
 impl Gateway {

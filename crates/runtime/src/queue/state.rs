@@ -18,7 +18,6 @@ use crate::ledger::Fold;
 /// Number of ended commands that are remembered, for whoever asks and to find the same key again.
 const REMEMBERED: usize = 10_000;
 
-/// A fact of the queue.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 #[serde(tag = "kind", content = "payload")]
 pub enum QueueFact {
@@ -28,9 +27,7 @@ pub enum QueueFact {
     /// A command reached a stage.
     #[serde(rename = "command.reached")]
     Reached {
-        /// The command.
         id: String,
-        /// The stage.
         #[serde(flatten)]
         stage: Stage,
     },
@@ -40,7 +37,6 @@ pub enum QueueFact {
     /// A person lifted that.
     #[serde(rename = "queue.rearmed")]
     Rearmed {
-        /// The person.
         by: Principal,
         /// The time, in UTC milliseconds.
         at_ms: i64,
@@ -50,9 +46,7 @@ pub enum QueueFact {
 /// A command and its stage.
 #[derive(Debug, Clone, PartialEq)]
 pub struct QueuedCommand {
-    /// The command.
     pub command: Arc<Command>,
-    /// The stage.
     pub stage: Stage,
     /// The labels that the machine must have which carries it out, beside `bound_to`.
     needs: BTreeSet<String>,
@@ -216,7 +210,6 @@ fn reached(command: &Command, stage: &Stage) -> QueueFact {
 }
 
 impl Queue {
-    /// Returns a command.
     pub fn get(&self, id: &str) -> Option<&QueuedCommand> {
         self.commands.get(id).map(|(_, standing)| standing)
     }
@@ -231,7 +224,6 @@ impl Queue {
         self.of_run(run).is_some_and(|one| !one.stage.is_over())
     }
 
-    /// Returns the command with a key.
     pub fn with_key(&self, key: &str) -> Option<&QueuedCommand> {
         self.get(self.by_key.get(key)?)
     }

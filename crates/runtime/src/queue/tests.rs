@@ -23,18 +23,8 @@ fn command(needs: &[&str]) -> Arc<Command> {
         needs: needs.iter().map(|&need| need.to_owned()).collect(),
         ..RunRequest::new(Text::new("go", Origin::Person), PathBuf::from("/work"))
     };
-    Arc::new(Command {
-        id: gyrus_contract::time_ordered_uuid().to_string(),
-        run: RunId::default(),
-        work: Work::Start(Box::new(request)),
-        from: person(),
-        agent: DEFAULT_AGENT.to_owned(),
-        priority: 0,
-        not_before_ms: None,
-        key: None,
-        correlation: None,
-        submitted_ms: 0,
-    })
+    let work = Work::Start(Box::new(request));
+    Arc::new(Command::new(work, None, person(), DEFAULT_AGENT.to_owned()))
 }
 
 fn worker(machine: &str, labels: &'static [&'static str]) -> QueueWorker {
@@ -151,20 +141,11 @@ fn gateway() -> (tempfile::TempDir, Gateway) {
 }
 
 async fn begun(gateway: &Gateway) -> String {
-    let Work::Start(request) = command(&[]).work.clone() else {
-        panic!("it starts a run");
-    };
-    let new = NewCommand {
-        work: Work::Start(request),
-        run: None,
-        from: person(),
-        agent: DEFAULT_AGENT.to_owned(),
-        priority: 0,
-        not_before_ms: None,
-        key: None,
-        correlation: None,
-    };
-    gateway.submit(new).await.expect("it is accepted");
+    let new = command(&[]);
+    gateway
+        .submit((*new).clone())
+        .await
+        .expect("it is accepted");
     let begun = gateway.begin_next(LIMITS).await.expect("it is written");
     begun.expect("it is its turn").id.clone()
 }

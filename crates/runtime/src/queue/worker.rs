@@ -54,7 +54,6 @@ pub(super) fn later(one: Option<&str>, other: &str) -> String {
     }
 }
 
-/// Returns the numbers of a version.
 fn numbers(version: &str) -> Vec<u64> {
     let parts = version.split(|char: char| !char.is_ascii_digit());
     parts.filter_map(|part| part.parse().ok()).collect()

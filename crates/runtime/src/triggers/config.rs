@@ -53,7 +53,6 @@ impl TriggerConfig {
 pub enum TriggerSource {
     /// Instants of a schedule.
     Cron {
-        /// The schedule.
         schedule: CronSchedule,
         /// The zone whose local time it is in.
         zone: TimeZone,
@@ -62,7 +61,6 @@ pub enum TriggerSource {
     },
     /// Changes of files below a folder.
     Files {
-        /// The folder.
         folder: PathBuf,
         /// The files, by their paths from the folder; all if there are none.
         globs: FileGlobs,
@@ -74,10 +72,7 @@ pub enum TriggerSource {
     /// Texts that come to the clipboard.
     Clipboard,
     /// Signed requests to `/hooks/AGENT/TRIGGER`. Without a secret they are all refused.
-    Webhook {
-        /// The secret.
-        secret: Option<HookSecret>,
-    },
+    Webhook { secret: Option<HookSecret> },
 }
 
 impl TriggerSource {

@@ -3,7 +3,6 @@
 use super::signature::HookRefusal;
 use crate::{BusError, ledger::LedgerError};
 
-/// The error of triggers.
 #[derive(Debug, thiserror::Error)]
 pub enum TriggerError {
     /// The log of triggers cannot be read or written.
@@ -14,12 +13,7 @@ pub enum TriggerError {
     Bus(#[from] BusError),
     /// There is no such trigger.
     #[error("the agent `{agent}` has no trigger `{trigger}`")]
-    NotFound {
-        /// The agent.
-        agent: String,
-        /// The trigger.
-        trigger: String,
-    },
+    NotFound { agent: String, trigger: String },
     /// A delivery to a webhook is refused.
     #[error(transparent)]
     Refused(#[from] HookRefusal),

@@ -72,7 +72,6 @@ pub struct Triggers {
 /// A trigger as it stands.
 #[derive(Debug, Clone)]
 pub struct TriggerStatus {
-    /// The name.
     pub name: String,
     /// The kind: `cron`, `files`, `clipboard` or `webhook`; `None` if no server has it.
     pub kind: Option<&'static str>,
@@ -82,7 +81,6 @@ pub struct TriggerStatus {
     pub problem: Option<String>,
     /// Number of firings today (UTC).
     pub wakes_today: u64,
-    /// Its memory.
     pub record: TriggerRecord,
 }
 
@@ -126,7 +124,6 @@ impl Triggers {
         Ok(())
     }
 
-    /// Returns the agents.
     pub fn agents(&self) -> &Agents {
         &self.shared.agents
     }

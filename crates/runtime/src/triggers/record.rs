@@ -53,7 +53,6 @@ pub struct TriggerMark {
 /// A trigger's firing.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Firing {
-    /// The event.
     pub event: EventId,
     /// The time, in UTC milliseconds.
     pub at_ms: i64,
@@ -86,7 +85,6 @@ pub struct TriggerRecord {
     /// The reason why it is paused.
     #[serde(default)]
     pub paused: Option<String>,
-    /// The last firing.
     #[serde(default)]
     pub last: Option<Firing>,
     /// Firings whose runs have not ended.
@@ -152,7 +150,6 @@ pub(super) fn settings_hash(settings: &impl std::fmt::Debug) -> String {
 /// Names a trigger: its agent and its own name.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 pub struct TriggerName {
-    /// The agent.
     pub agent: String,
     /// The name, which no other trigger of the agent has.
     pub trigger: String,
@@ -165,10 +162,8 @@ pub enum TriggerFact {
     /// A trigger fired: the event is on the bus.
     #[serde(rename = "trigger.fired")]
     Fired {
-        /// The trigger.
         #[serde(flatten)]
         name: TriggerName,
-        /// The event.
         event: EventId,
         /// The time, in UTC milliseconds.
         at_ms: i64,
@@ -178,10 +173,8 @@ pub enum TriggerFact {
     /// A trigger was set off and did not fire.
     #[serde(rename = "trigger.held")]
     Held {
-        /// The trigger.
         #[serde(flatten)]
         name: TriggerName,
-        /// The reason.
         why: HeldBack,
         /// The time, in UTC milliseconds.
         at_ms: i64,
@@ -191,7 +184,6 @@ pub enum TriggerFact {
     /// A trigger goes on from somewhere else, without having been set off.
     #[serde(rename = "trigger.marked")]
     Marked {
-        /// The trigger.
         #[serde(flatten)]
         name: TriggerName,
         /// The place from which it goes on.
@@ -200,46 +192,37 @@ pub enum TriggerFact {
     /// The run that a firing woke ended.
     #[serde(rename = "trigger.ended")]
     Ended {
-        /// The trigger.
         #[serde(flatten)]
         name: TriggerName,
-        /// The event.
         event: EventId,
         /// Whether it was of use.
         useful: bool,
         /// The end in one sentence.
         summary: String,
     },
-    /// A trigger was paused.
     #[serde(rename = "trigger.paused")]
     Paused {
-        /// The trigger.
         #[serde(flatten)]
         name: TriggerName,
-        /// The reason.
         why: String,
     },
     /// A pause was lifted.
     #[serde(rename = "trigger.resumed")]
     Resumed {
-        /// The trigger.
         #[serde(flatten)]
         name: TriggerName,
     },
     /// A trigger is no longer described by its agent's file.
     #[serde(rename = "trigger.removed")]
     Removed {
-        /// The trigger.
         #[serde(flatten)]
         name: TriggerName,
     },
     /// Everything of a trigger that was folded away.
     #[serde(rename = "trigger.record")]
     Record {
-        /// The trigger.
         #[serde(flatten)]
         name: TriggerName,
-        /// The record.
         record: Box<TriggerRecord>,
     },
 }
@@ -249,7 +232,6 @@ pub enum TriggerFact {
 pub struct TriggerBook(pub(super) BTreeMap<TriggerName, TriggerRecord>);
 
 impl TriggerBook {
-    /// Returns the record of a trigger.
     pub fn get(&self, name: &TriggerName) -> Option<&TriggerRecord> {
         self.0.get(name)
     }

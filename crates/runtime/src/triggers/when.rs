@@ -34,7 +34,6 @@ pub struct Condition {
 /// A comparison. A place that the payload lacks compares as false, except with `null`.
 #[derive(Debug, Clone)]
 pub enum Comparison {
-    /// It is this value.
     Equals(Value),
     /// It is a text in which the pattern is found.
     Matches(Regex),

@@ -6,7 +6,7 @@ use gyrus_contract::{Origin, Principal, Text};
 use gyrus_journal::Store;
 use gyrus_runtime::{
     BusError, DurableItem, Event, EventBus, EventPosition, HistoryLimits, StartAt,
-    queue::{Gateway, NewCommand, QueueError, RunRequest, Stage, Work},
+    queue::{Command, Gateway, QueueError, RunRequest, Stage, Work},
 };
 
 use gyrus_simulation::journal::{Fault, SimDisk};
@@ -222,18 +222,13 @@ async fn a_queue_goes_on_after_a_failure_of_the_disk() {
         surface: "test".to_owned(),
         id: "ada".to_owned(),
     };
-    let command = |number: u32| NewCommand {
-        work: Work::Start(Box::new(RunRequest::new(
-            Text::new("go", Origin::Person),
-            "/work".into(),
-        ))),
-        run: None,
-        from: person.clone(),
-        agent: "default".to_owned(),
-        priority: 0,
-        not_before_ms: None,
-        key: Some(number.to_string()),
-        correlation: None,
+    let command = |number: u32| {
+        let request = RunRequest::new(Text::new("go", Origin::Person), "/work".into());
+        let work = Work::Start(Box::new(request));
+        Command {
+            key: Some(number.to_string()),
+            ..Command::new(work, None, person.clone(), "default".to_owned())
+        }
     };
     let mut recovered = 0;
     for (fault, call) in [Fault::Io, Fault::NoSpace]

@@ -245,7 +245,6 @@ async fn show(
     super::runs::blocking(move || detail(&app, &name).map(Json)).await
 }
 
-/// Returns an agent in detail.
 pub(crate) fn detail(app: &App, name: &str) -> Result<AgentDetail, ApiError> {
     let used = today(app, name);
     let triggers = app.triggers.of_agent(name);

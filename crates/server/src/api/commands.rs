@@ -12,10 +12,10 @@ use axum::{
     http::StatusCode,
     routing::{delete, get, post},
 };
-use gyrus_contract::{DEFAULT_AGENT, Origin, Principal, Text};
+use gyrus_contract::{Origin, Principal, Text};
 use gyrus_kernel::{RunState, StandingRun, check_not_record};
 use gyrus_runtime::queue::{
-    ContextText, NewCommand, OptionValue, QueuedCommand, RunRequest, Stage, Work, in_time, is_label,
+    Command, ContextText, OptionValue, QueuedCommand, RunRequest, Stage, Work, in_time, is_label,
 };
 use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
 use serde::{Deserialize, Serialize};
@@ -165,14 +165,10 @@ pub(crate) async fn start(
 ) -> Result<Accepted, ApiError> {
     let (new, request) = given.command(identity.principal)?;
     let checking = Arc::clone(&app);
-    let request = super::runs::blocking(move || checking.program.check(request)).await?;
-    let agent = match request.options.get("agent") {
-        Some(OptionValue::Text(agent)) => agent.clone(),
-        _ => DEFAULT_AGENT.to_owned(),
-    };
-    let new = NewCommand {
+    let request = super::runs::blocking(move || Ok(checking.program.check(request)?)).await?;
+    let new = Command {
+        agent: request.agent(),
         work: Work::Start(Box::new(request)),
-        agent,
         ..new
     };
     let standing = in_time(app.gateway.submit(new)).await?;
@@ -180,7 +176,7 @@ pub(crate) async fn start(
 }
 
 impl StartRun {
-    fn command(self, from: Principal) -> Result<(NewCommand, RunRequest), ApiError> {
+    fn command(self, from: Principal) -> Result<(Command, RunRequest), ApiError> {
         if self.goal.trim().is_empty() {
             return Err(
                 ApiError::bad_request("the goal is empty").hint("say what is to be reached")
@@ -221,15 +217,12 @@ impl StartRun {
             context: self.context.into_iter().map(text).collect(),
             ..RunRequest::new(Text::new(self.goal, Origin::Person), self.workdir)
         };
-        let new = NewCommand {
-            work: Work::Resume,
-            run: None,
-            from,
-            agent: String::new(),
+        let new = Command {
             priority: self.priority,
             not_before_ms: (delay > 0).then(|| now_ms().saturating_add(delay)),
             key: self.key,
             correlation: self.correlation,
+            ..Command::new(Work::Resume, None, from, String::new())
         };
         Ok((new, request))
     }
@@ -264,16 +257,7 @@ pub(crate) async fn resume(
             "run {name} is part of another run, which goes on with it"
         )));
     }
-    let new = NewCommand {
-        work: Work::Resume,
-        run: Some(run),
-        from: identity.principal,
-        agent: started.agent,
-        priority: 0,
-        not_before_ms: None,
-        key: None,
-        correlation: None,
-    };
+    let new = Command::new(Work::Resume, Some(run), identity.principal, started.agent);
     let standing = in_time(app.gateway.submit(new)).await?;
     Ok((StatusCode::ACCEPTED, Json((&standing).into())))
 }

@@ -108,7 +108,7 @@ pub(crate) async fn begin(
         let from = from.map_err(|error| ApiError::internal(error.to_string()))?;
         arguments.extend([format!("--steer={text}"), format!("--steer-as={from}")]);
     }
-    let mut pieces = app.program.command(arguments, Vec::new())?;
+    let mut pieces = app.program.begin_command(arguments, Vec::new())?;
     let forked = begun(&mut pieces).await?;
     tokio::spawn(follow(app, identity, forked, pieces));
     Ok(forked)

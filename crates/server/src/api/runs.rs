@@ -204,7 +204,6 @@ fn has(overview: &RunOverview, text: &str) -> bool {
     texts.iter().any(|one| one.to_lowercase().contains(text))
 }
 
-/// Returns the overview of a run.
 pub(crate) fn overview(app: &App, run: RunId) -> Result<Arc<RunOverview>, ApiError> {
     let questions = app.heads.of(run).map_or(0, |head| head.questions);
     Ok(app.overviews.of(&app.store, run, questions)?)

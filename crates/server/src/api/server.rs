@@ -225,7 +225,7 @@ pub(crate) async fn command(
     }
     let pieces = app
         .program
-        .command(line.arguments, line.stdin.into_bytes())?;
+        .begin_command(line.arguments, line.stdin.into_bytes())?;
     let lines = stream::unfold(pieces, |mut pieces| async move {
         let piece = pieces.recv().await?;
         let mut line = serde_json::to_string(&piece).unwrap_or_default();

@@ -79,7 +79,7 @@ pub(crate) async fn take_over(
     })?;
     let person = format!("--for={}", lease.by.id);
     let arguments = vec!["take".to_owned(), run.to_string(), person];
-    let pieces = app.program.command(arguments, Vec::new());
+    let pieces = app.program.begin_command(arguments, Vec::new());
     let pieces = pieces.inspect_err(|_| app.leases.is_over(run, &lease))?;
     let (told, mut hears) = watch::channel(None);
     tokio::spawn(hold(

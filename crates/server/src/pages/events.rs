@@ -136,7 +136,6 @@ fn pages(part: &Part, list: &EventList, last: u64) -> Markup {
     }
 }
 
-/// Returns events as a table.
 pub(super) fn table(events: &[PlacedEvent], recipients: &Recipients) -> Markup {
     html! {
         div.scrolls tabindex="0" role="group" aria-label="Events" {

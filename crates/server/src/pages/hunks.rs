@@ -7,7 +7,6 @@ use gyrus_surfaces::page::whole_patch;
 use gyrus_text::counted;
 use maud::{Markup, html};
 
-/// A file of a patch.
 #[derive(Debug, Default, PartialEq, Eq)]
 struct PatchFile {
     /// The remarks above its header, and the header.

@@ -10,7 +10,6 @@ const NAMED: usize = 3;
 
 /// A recipient of events.
 pub(super) struct Recipient {
-    /// Its name.
     pub(super) name: String,
     /// Whether it is an agent, which has a page.
     pub(super) is_agent: bool,
@@ -52,7 +51,6 @@ impl Recipients {
         Self(all)
     }
 
-    /// Returns the recipients of a topic.
     pub(super) fn of(&self, topic: &Topic) -> impl Iterator<Item = &Recipient> {
         let gets = |one: &&Recipient| one.patterns.iter().any(|pattern| pattern.matches(topic));
         self.0.iter().filter(gets)

@@ -26,7 +26,6 @@ const UNIX: u8 = 3;
 /// Kinds of files in a Unix mode: all, regular files, folders.
 const KINDS: (u32, u32, u32) = (0o170_000, 0o100_000, 0o040_000);
 
-/// Reads an archive.
 pub(super) fn read(archive: &[u8]) -> Result<SkillFiles, FilesError> {
     let end = find_end(archive)?;
     let count = usize::from(u16_at(archive, end + 10)?);

@@ -28,7 +28,6 @@ const SHOWN_AS_PATCH: [(&str, &str); 5] = [
 /// A text for a terminal with its colour and mark. Unseen characters are not made visible yet.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Line {
-    /// The colour.
     pub tone: Tone,
     /// One character that says what kind of thing it is.
     pub mark: char,

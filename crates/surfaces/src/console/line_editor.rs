@@ -59,7 +59,6 @@ pub enum LineWish {
     NextMode,
     /// To go back: Escape was pressed twice on an empty line.
     Back,
-    /// To leave.
     Leave,
 }
 

@@ -30,7 +30,6 @@ const HEADLINE: usize = 2_000;
 pub(super) struct Context<'a> {
     /// The run's number on the page.
     pub(super) number: u32,
-    /// The run.
     pub(super) run: RunId,
     /// The time that others are told from.
     pub(super) start: Start,

@@ -10,13 +10,10 @@ use gyrus_text::{unseen_when_reading, visible};
 /// is the run that the page is about.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Anchor {
-    /// A run.
     Run(u32),
     /// A step of a run.
     Step {
-        /// The run.
         run: u32,
-        /// The step.
         step: u32,
     },
     /// A picture, by its order on the page.

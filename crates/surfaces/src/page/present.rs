@@ -24,7 +24,6 @@ const MESSAGES: usize = 3;
 /// The person who has a run's browser.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ScreenHolder {
-    /// The person.
     pub by: Principal,
     /// The time at which they got it, in UTC milliseconds.
     pub since_ms: i64,

@@ -16,7 +16,6 @@ const SEARCHED: u64 = 2_000;
 pub struct AskedModel {
     /// Number of its entry.
     pub seq: u64,
-    /// The request.
     pub call: ModelCall,
     /// Number of the entry of the request before it, if that is not far.
     pub before: Option<u64>,

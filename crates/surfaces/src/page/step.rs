@@ -28,7 +28,6 @@ pub(super) struct Step {
     pub(super) began_ms: i64,
     /// The time of its last entry, in UTC milliseconds.
     pub(super) ended_ms: i64,
-    /// The outcome.
     pub(super) fate: Fate,
     /// Whether it is the end of what the run shares with the one that it was forked from.
     pub(super) is_shared: bool,
@@ -52,7 +51,6 @@ pub(super) enum Fate {
 /// The things that happened in one effect, or one thing that belongs to none. Never empty.
 #[derive(Debug)]
 pub(super) struct Item {
-    /// The effect that it is.
     pub(super) effect: Option<EffectId>,
     /// The things that happened, in order.
     pub(super) happenings: Vec<Happening>,
@@ -61,11 +59,9 @@ pub(super) struct Item {
 /// An entry as it stands in the journal.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct RawEntry {
-    /// Its number.
     pub(super) seq: u64,
     /// The time at which it was appended, in UTC milliseconds.
     pub(super) at_ms: i64,
-    /// Its kind.
     pub(super) kind: String,
     /// Its payload as JSON, or the reason why there is none.
     pub(super) payload: Excerpt,
@@ -76,7 +72,6 @@ pub(super) struct RawEntry {
 /// A part of the page that is complete.
 #[derive(Debug)]
 pub(super) enum Section {
-    /// A step.
     Step(Step),
     /// Something between two steps.
     Between(Item),

@@ -19,11 +19,9 @@ const MODELS: usize = 8;
 
 /// A run from afar.
 pub(super) struct Survey {
-    /// The run.
     pub(super) run: RunId,
     /// The first entry's record of the start; `None` if it has none.
     pub(super) started: Option<RunStarted>,
-    /// The goal.
     pub(super) goal: Excerpt,
     /// Additions of people, with time and author.
     pub(super) amendments: Vec<(i64, Principal, Excerpt)>,
@@ -55,7 +53,6 @@ pub(super) struct Survey {
 /// Standing of a run.
 #[derive(Debug, Clone, PartialEq)]
 pub(super) enum Standing {
-    /// It is over.
     Over(Ending),
     /// It can be resumed.
     Parked(Ending),
@@ -68,7 +65,6 @@ pub(super) enum Standing {
 /// A few numbers of a step.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub(super) struct Figures {
-    /// Its number.
     pub(super) step: u32,
     /// Number of the first entry that belongs to one of its effects.
     pub(super) seq: u64,
@@ -215,7 +211,6 @@ impl Survey {
 
 /// A run that goes another way from a step of the one that was looked for.
 pub(super) struct Fork {
-    /// It.
     pub(super) run: RunId,
     /// The last step that both share.
     pub(super) step: u32,

@@ -194,7 +194,6 @@ pub enum Tone {
     Ask,
     /// A failure or a danger.
     Bad,
-    /// A heading.
     Strong,
     /// Text that a reader may skip.
     Aside,
@@ -202,7 +201,6 @@ pub enum Tone {
     Plain,
 }
 
-/// Forms of text.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum TextForm {
     /// Sentences.
@@ -211,7 +209,6 @@ pub enum TextForm {
     Code,
     /// Code that may come from a terminal program, with its colours.
     Output,
-    /// A patch.
     Diff,
     /// A remark of gyrus itself.
     Aside,
@@ -224,13 +221,11 @@ pub enum TextForm {
 pub enum HappeningPart {
     /// A short remark beside the headline, with the tone of its meaning.
     Badge(Tone, String),
-    /// A text.
     Text(TextForm, String),
     /// The arguments of a call.
     Arguments(Value),
     /// A question to a person.
     Card(Box<ApprovalCard>),
-    /// A picture.
     Picture(Image),
     /// Files that a call left, by their paths in the workspace.
     Files(Vec<String>),
@@ -244,7 +239,6 @@ impl HappeningPart {
         Self::Text(TextForm::Prose, text.into())
     }
 
-    /// Code.
     pub fn code(text: impl Into<String>) -> Self {
         Self::Text(TextForm::Code, text.into())
     }

@@ -25,7 +25,6 @@ use crate::{background, failure::ToolFailure};
 /// Time limit for comparing old files with new ones.
 const TIME_LIMIT: Duration = Duration::from_secs(10);
 
-/// Proposes changesets.
 pub struct ProposeChangeset;
 
 /// Returns the file with the values of its secrets. The error describes the invalid change.

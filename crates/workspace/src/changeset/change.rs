@@ -11,7 +11,6 @@ use crate::root::Failed;
 /// Mode bits of executable files.
 pub const EXECUTE: u32 = 0o111;
 
-/// Change of one file.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct FileChange {
     /// Path below the workspace.

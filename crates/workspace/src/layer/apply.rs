@@ -203,7 +203,6 @@ struct Moving<'a> {
 /// An entry of the folder that was moved into the layer.
 struct MovedEntry {
     path: PathBuf,
-    /// The entry before.
     before: Stat,
     /// The entry that took its place, if one did.
     after: Option<Stat>,

@@ -21,7 +21,6 @@ pub enum LayerError {
     /// One of the layer's own files cannot be read or written.
     #[error("`{}`: {source}", path.display())]
     File {
-        /// The file.
         path: PathBuf,
         /// Error of the operating system.
         source: io::Error,
@@ -34,10 +33,5 @@ pub enum LayerError {
     TooDeep,
     /// The folder and the layer are not on one file system, so renames between them fail.
     #[error("`{}` and `{}` lie on different file systems", one.display(), other.display())]
-    Apart {
-        /// The folder.
-        one: PathBuf,
-        /// The layer.
-        other: PathBuf,
-    },
+    Apart { one: PathBuf, other: PathBuf },
 }

@@ -29,7 +29,6 @@ use crate::{
 pub struct KeptFiles {
     /// Folder with the entries from before, on the file system of the workspace.
     pub folder: PathBuf,
-    /// The changes.
     pub files: Vec<Kept>,
 }
 

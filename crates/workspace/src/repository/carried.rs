@@ -17,10 +17,7 @@ pub enum CarryError {
     /// Another process holds a lock of the repository. Nothing of this store was carried over; it
     /// can be tried again.
     #[error("another program holds `{}`", path.display())]
-    Locked {
-        /// The lock.
-        path: PathBuf,
-    },
+    Locked { path: PathBuf },
     /// The new objects are damaged, incomplete or too large. Nothing of their store was carried
     /// over, and trying again will not help: discard the private copy.
     #[error("the new objects were not accepted: {reason}")]
@@ -42,7 +39,6 @@ pub enum CarryError {
     /// Git could not be started.
     #[error("cannot run `{}`: {source}", path.display())]
     Git {
-        /// The program.
         path: PathBuf,
         /// Error of the operating system.
         source: io::Error,

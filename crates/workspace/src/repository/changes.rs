@@ -73,7 +73,6 @@ pub struct RefChange {
     pub before: Option<RefValue>,
     /// New value; `None` if it is removed.
     pub after: Option<RefValue>,
-    /// Change of its log.
     pub log: Option<LogChange>,
 }
 
@@ -161,7 +160,6 @@ impl StoreChanges {
         tips
     }
 
-    /// Returns the changed logs.
     pub(super) fn logs_mut(&mut self) -> impl Iterator<Item = &mut LogChange> {
         let refs = self
             .refs

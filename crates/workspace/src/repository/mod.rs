@@ -114,7 +114,6 @@ pub enum RepositoryError {
     /// A file is larger than any that git writes there.
     #[error("`{}` has more than {limit} bytes", path.display())]
     TooLarge {
-        /// The file.
         path: PathBuf,
         /// The limit in bytes.
         limit: u64,
@@ -130,7 +129,6 @@ pub enum RepositoryError {
     /// The content of a file is not what git writes there.
     #[error("invalid `{}`: {reason}", path.display())]
     Damaged {
-        /// The file.
         path: PathBuf,
         /// Description of the damage.
         reason: String,
@@ -138,7 +136,6 @@ pub enum RepositoryError {
     /// The repository has a form that is not supported.
     #[error("`{}` is not supported: {reason}", path.display())]
     NotSupported {
-        /// The repository.
         path: PathBuf,
         /// The reason, in a few words.
         reason: String,

@@ -13,7 +13,6 @@ pub(super) const MAX_LOG: u64 = 16 << 20;
 /// Maximum number of lines that one command may add to a log.
 const MAX_LINES: usize = 20_000;
 
-/// Change of a log.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct LogChange {
     /// Digest of the log as it was.

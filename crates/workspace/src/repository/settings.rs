@@ -10,10 +10,8 @@ use super::{
     names::RefName,
 };
 
-/// Change of one setting.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct SettingChange {
-    /// Name of the setting.
     pub name: SettingName,
     /// Old values; none if it was not set. `None` in the list is a name without `=`.
     pub before: Vec<Option<String>>,

@@ -38,7 +38,6 @@ pub struct Withheld {
     pub settings: Vec<SettingChange>,
 }
 
-/// The content of a file.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum FileContent {

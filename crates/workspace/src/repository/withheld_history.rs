@@ -16,7 +16,6 @@ pub struct WithheldHistory {
     /// The real git directory.
     pub repository: PathBuf,
     pub(super) changes: StoreChanges,
-    /// The files.
     pub files: Vec<HistoryFile>,
 }
 

@@ -12,7 +12,6 @@ use super::{
 pub struct LeftOutEntry {
     /// The path, as in [`super::Difference`].
     pub path: String,
-    /// The reason.
     pub why: WhyLeftOut,
 }
 

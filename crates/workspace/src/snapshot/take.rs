@@ -355,7 +355,6 @@ struct Taking<'a, 's, S> {
     unstored_bytes: usize,
 }
 
-/// A file that was read.
 struct ReadFile {
     path: Vec<u8>,
     content: Vec<u8>,

@@ -28,7 +28,6 @@ pub(super) const NEW_FOLDER: u32 = 0o700;
 /// Plan of the undo of a folder, for its present state.
 #[derive(Debug)]
 pub struct UndoPlan {
-    /// The folder.
     pub workspace: PathBuf,
     /// Changes that are undone, by path.
     pub changes: Vec<UndoChange>,

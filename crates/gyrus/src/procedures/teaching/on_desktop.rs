@@ -87,7 +87,6 @@ async fn catch_up(teaching: &Teaching) -> Option<View> {
     Some(now)
 }
 
-/// Returns an element in words.
 fn words(element: &Element) -> String {
     format!("{} “{}”", element.role, shorten(&element.name, MAX_NAME))
 }

@@ -23,7 +23,6 @@ use crate::procedures::recording::{SECRET_MARK, commits, sent_form};
 pub(crate) struct TeachingParts {
     /// The screen that the person has.
     pub(crate) screen: RunScreen,
-    /// The gate.
     pub(crate) gate: PolicyGate,
     /// Takes known secrets out of what the screen shows.
     pub(crate) redactor: Redactor,

@@ -1,0 +1,30 @@
+//! The program around a surface that has runs carried out.
+
+use gyrus_contract::Boxed;
+
+use super::RunRequest;
+
+/// The program around a surface.
+pub trait RunHost: Send + Sync + 'static {
+    /// Checks a request for a run as `gyrus run` would, and completes it. May block for the disk.
+    ///
+    /// # Errors
+    /// No run can be started so.
+    fn check(&self, request: RunRequest) -> Result<RunRequest, RefusedRequest>;
+
+    /// Carries out a command of the command line; returns what it printed.
+    ///
+    /// # Errors
+    /// It failed; in words.
+    fn command(&self, arguments: Vec<String>) -> Boxed<'_, Result<String, String>>;
+}
+
+/// The reason why no run can be started by a request.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("{message}{}{}", if .hint.is_some() { "; " } else { "" }, .hint.as_deref().unwrap_or_default())]
+pub struct RefusedRequest {
+    /// The reason, in one sentence.
+    pub message: String,
+    /// The next step.
+    pub hint: Option<String>,
+}
