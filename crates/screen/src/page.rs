@@ -25,7 +25,7 @@ pub(crate) const SOURCE: &str = concat!(
     include_str!("page/settle.js"),
     include_str!("page/edit.js"),
     "\nreturn { aim, aimAt, aimAtPicture, aimAtFocus, isDraggable, through, own, prepare, begin, end, change, settled, framesInView, stillBlank, holds,\n",
-    "  setValue, setBeside, slide, beforeKeys, afterFirst, typedText, selectAll, toEnd, toEndUnlessSelected, focus, focusSoon, select, read, scrollState, scrolled, controlOf, passed, typed, words, report }; })();\n",
+    "  setValue, setBeside, slide, beforeKeys, afterFirst, typedText, selectAll, toEnd, toEndUnlessSelected, focus, focusSoon, select, read, bytes, scrollState, scrolled, controlOf, passed, typed, words, report }; })();\n",
     "\nglobalThis.gyrus = { walk, walkOncePainted, hear, newRoots, suspects, adopt, secretBoxes, elementOf, choose,\n",
     "  ...hands };\n",
     "})();",

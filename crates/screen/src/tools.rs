@@ -6,8 +6,10 @@ mod acts;
 mod evaluate;
 pub(crate) mod fields;
 mod files;
+mod fill;
 mod pages;
 pub(crate) mod reads;
+pub(crate) mod texts;
 
 use std::{marker::PhantomData, sync::Arc};
 

@@ -146,6 +146,7 @@ pub(super) fn whole_page(
         element,
         form: None,
         starts: vec![starts],
+        fills: Vec::new(),
     })
 }
 

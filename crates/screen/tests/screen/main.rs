@@ -10,6 +10,8 @@ mod parts;
 mod picture;
 mod oracle;
 mod acting;
+mod filling;
+mod texts;
 mod twins;
 mod uses;
 mod links;
