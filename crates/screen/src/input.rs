@@ -177,7 +177,12 @@ impl Session {
         }
     }
 
-    async fn order(&self, tab: &TabState, method: &str, params: Value) -> Result<(), CdpError> {
+    pub(crate) async fn order(
+        &self,
+        tab: &TabState,
+        method: &str,
+        params: Value,
+    ) -> Result<(), CdpError> {
         let done: IgnoredAny = self.cdp.call(&tab.session, method, params).await?;
         let _ = done;
         Ok(())

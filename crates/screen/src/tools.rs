@@ -8,6 +8,7 @@ pub(crate) mod fields;
 mod files;
 mod fill;
 mod pages;
+mod permissions;
 pub(crate) mod reads;
 pub(crate) mod texts;
 

@@ -627,6 +627,11 @@ impl<'a> Page<'a> {
             ("alert", _) | ("beforeunload", false) => {
                 Weight::safe(format!("closes a message of {}", self.place))
             }
+            ("permission", false) => Weight::safe(format!("denies what {} asks for", self.place)),
+            ("permission", true) => {
+                let what = format!("grants what {} asks for: {}", self.place, self.control);
+                Weight::new(Risk::High, what).each_time()
+            }
             ("login", true) => self.critical("gives a user name and a password"),
             ("beforeunload", true) => self.plain("leaves what was not saved"),
             (_, false) => self.plain(&says("no")),

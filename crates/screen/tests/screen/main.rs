@@ -10,6 +10,7 @@ mod parts;
 mod picture;
 mod oracle;
 mod acting;
+mod asking;
 mod filling;
 mod texts;
 mod twins;
