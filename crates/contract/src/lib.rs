@@ -88,10 +88,10 @@ pub use screen::{
 };
 pub use screen_calls::{
     AnswerDialogCall, AnswerRequestCall, ClickCall, ClickKind, CloseTabCall, DesktopClipboardCall,
-    DragCall, DragEnd, ExtractCall, FindCall, GoBackCall, HandOverCall, HeldKey, HoverCall,
-    OpenApplicationCall, OpenUrlCall, PressKeyCall, ReloadCall, ScreenAction, ScreenEffect,
-    ScrollCall, ScrollDirection, ScrollToCall, SelectOptionCall, SelectTextCall, SwitchTabCall,
-    TakeScreenshotCall, TypeTextCall, UploadFileCall, WaitCall, screen_actions,
+    DragCall, DragEnd, ExtractCall, FieldText, FindCall, GoBackCall, HandOverCall, HeldKey,
+    HoverCall, OpenApplicationCall, OpenUrlCall, PressKeyCall, ReloadCall, ScreenAction,
+    ScreenEffect, ScrollCall, ScrollDirection, ScrollToCall, SelectOptionCall, SelectTextCall,
+    SwitchTabCall, TakeScreenshotCall, TypeTextCall, UploadFileCall, WaitCall, screen_actions,
 };
 pub use server_request::{AnswerForm, PersonReply, ServerPrompt, ServerQuestion};
 pub use simplification::Simplification;
@@ -103,7 +103,7 @@ pub use tool::{
 };
 pub use touch::{PathArgument, Reach, Service, Touch, path_in_list};
 pub use typed_tool::{Arguments, BuiltIn, TypedTool, WrongArguments};
-pub use typing::{TypedInto, typed_text};
+pub use typing::{TypedInto, fields_filled, typed_text};
 
 /// The return type of an `async` method of an object-safe trait: a boxed future that can move
 /// between threads.

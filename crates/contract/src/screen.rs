@@ -394,6 +394,9 @@ pub struct Aim {
     pub form: Option<Form>,
     /// The effects that the input would have, as far as can be told beforehand.
     pub starts: Vec<Starts>,
+    /// The fields that it fills in before, in the order of its arguments.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub fills: Vec<Aim>,
 }
 
 /// An element that an input goes to.

@@ -15,8 +15,14 @@ const MAX_POINTS: usize = 100;
 /// Maximum number of pages of one scroll.
 const MAX_PAGES: f64 = 20.0;
 
-/// Maximum number of seconds of one wait.
+/// Maximum number of the pieces in which a text is read.
+const MAX_PIECES: f64 = 10_000.0;
+
+/// Maximum number of seconds of one wait, and for which a click holds its button.
 const MAX_WAIT_SECONDS: f64 = 10.0;
+
+/// Maximum number of fields that a click fills in first.
+const MAX_FILLED: usize = 30;
 
 /// A tool of the screen, as a loop describes it to its model.
 #[derive(Debug)]
@@ -93,9 +99,11 @@ macro_rules! screen_actions {
 screen_actions! {
     /// Clicks an element, or a point of the picture.
     ClickCall "click" Acts
-        "{on|at, kind?: double|triple|right|middle, with?: [shift|control|alt|meta]}"
-        r#"{"on": "b17", "kind": "double", "with": ["shift"]}"#
-        check |call| one_target(call.on, call.at);
+        "{on|at, kind?: double|triple|right|middle, with?: [shift|control|alt|meta], \
+         seconds?: holds the button down, fill?: [[\"b3\", \"text\"]]: fills these fields in first, \
+         so that a form is asked about once}"
+        r#"{"on": "b17", "fill": [["b3", "Ada"], ["b4", "Express"]]}"#
+        check |call| one_click(call);
     {
         on: Option<ElementId>,
         /// In place of `on`: [x, y] in pixels of the picture.
@@ -105,6 +113,14 @@ screen_actions! {
         #[serde(default)]
         #[schemars(length(max = 4))]
         with: Vec<HeldKey>,
+        /// Seconds that the button stays down.
+        #[schemars(extend("exclusiveMinimum" = 0, "maximum" = MAX_WAIT_SECONDS))]
+        seconds: Option<f64>,
+        /// Fields of pages with their texts or options, which are filled in before, so that a form
+        /// with secrets, or of another site, is asked about once.
+        #[serde(default)]
+        #[schemars(with = "Vec<Vec<String>>")]
+        fill: Vec<FieldText>,
     }
 
     /// Types text into a field, or where the keyboard is. Also sets date, time, range and colour
@@ -220,10 +236,10 @@ screen_actions! {
     /// Asks the person to use the page themselves: to log in, to solve a captcha, to enter a code
     /// that only they get. Returns what they say when they give it back.
     HandOverCall "hand_over" Acts
-        "{reason}: lets the person use the page, for logins, captchas, codes that only they get"
-        r#"{"reason": "log in to the shop"}"# {
+        "{text}: lets the person use the page, for logins, captchas, codes that only they get"
+        r#"{"text": "log in to the shop"}"# {
         /// The things that the person is to do there.
-        reason: String,
+        text: String,
     }
 
     /// Starts an application of the desktop, by its name, what it is, or its program: Mousepad,
@@ -271,10 +287,19 @@ screen_actions! {
         "{text}: searches the whole page, also what is not shown here"
         r#"{"text": "total"}"# { text: String, }
 
-    /// The text of an element, or of the whole page.
+    /// The text of an element, or of the whole page with its frames, or of a PDF, in pieces.
     ExtractCall "extract" Looks
-        "{on?}: the readable text; you see it once, put what matters into your memo"
-        r#"{"on": "b9"}"# { on: Option<ElementId>, }
+        "{on?, pages?: the number of the piece}: the readable text, of a PDF too; you see it once, \
+         put what matters into your memo"
+        r#"{"on": "b9", "pages": 2}"#
+        check |call| amount("pages", call.pages, MAX_PIECES);
+    {
+        /// The element, as b17; without it, the whole page.
+        on: Option<ElementId>,
+        /// The number of the piece, the first without it.
+        #[schemars(extend("exclusiveMinimum" = 0, "maximum" = MAX_PIECES))]
+        pages: Option<f64>,
+    }
 
     /// Waits so many seconds; without a number until the page changes by itself, at most 10
     /// seconds.
@@ -314,6 +339,10 @@ pub enum HeldKey {
     Meta,
 }
 
+/// A field, and a text for it or the option of a list.
+#[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
+pub struct FieldText(pub ElementId, pub String);
+
 /// The direction of a scroll.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
@@ -341,6 +370,24 @@ fn one_target(on: Option<ElementId>, at: Option<[f64; 2]>) -> Result<(), String>
         (None, Some(point)) => inside(&[point]),
         (Some(_), None) => Ok(()),
     }
+}
+
+fn one_click(call: &ClickCall) -> Result<(), String> {
+    let is_plain = call.kind.is_none() && call.with.is_empty();
+    let fields: std::collections::BTreeSet<_> = call.fill.iter().map(|one| one.0).collect();
+    if !is_plain && (call.seconds.is_some() || !call.fill.is_empty()) {
+        return Err("`seconds` and `fill` belong to a plain click".to_owned());
+    }
+    amount("seconds", call.seconds, MAX_WAIT_SECONDS)?;
+    if fields.len() < call.fill.len() || call.fill.len() > MAX_FILLED {
+        return Err(format!(
+            "`fill` has at most {MAX_FILLED} fields, and each of them once"
+        ));
+    }
+    if !call.fill.is_empty() && call.on.is_none_or(|on| fields.contains(&on)) {
+        return Err("`fill` needs `on`: the button to press after it".to_owned());
+    }
+    one_target(call.on, call.at)
 }
 
 fn at_most_one_target(on: Option<ElementId>, at: Option<[f64; 2]>) -> Result<(), String> {
@@ -420,6 +467,22 @@ mod tests {
             ("click", json!({"at": ["1", 2]}), "invalid type"),
             ("click", json!({"at": [1]}), "invalid length"),
             ("click", json!({"on": "17"}), "an element"),
+            ("click", json!({"on": "b1", "seconds": 11}), "at most 10"),
+            (
+                "click",
+                json!({"on": "b1", "seconds": 9, "kind": "right"}),
+                "plain",
+            ),
+            (
+                "click",
+                json!({"on": "b1", "fill": [["b2", ""], ["b2", "x"]]}),
+                "once",
+            ),
+            (
+                "click",
+                json!({"at": [1, 2], "fill": [["b2", "x"]]}),
+                "needs `on`",
+            ),
             (
                 "click",
                 json!({"on": "b17", "with": ["hyper"]}),
@@ -428,7 +491,7 @@ mod tests {
             (
                 "click",
                 json!({"on": "b17", "knid": "right"}),
-                "unknown argument `knid`, expected one of `on`, `at`, `kind`, `with`",
+                "unknown argument `knid`, expected one of `on`, `at`, `kind`, `with`, `seconds`, `fill`",
             ),
             (
                 "click",

@@ -40,3 +40,15 @@ pub fn typed_text(arguments: &mut Map<String, Value>) -> Option<&mut String> {
         _ => None,
     }
 }
+
+/// Returns the fields that a [`ClickCall`](crate::ClickCall) fills in, with their texts.
+pub fn fields_filled(
+    arguments: &mut Map<String, Value>,
+) -> impl Iterator<Item = (ElementId, &mut String)> {
+    let fields = arguments.get_mut("fill").and_then(Value::as_array_mut);
+    let fields = fields.into_iter().flatten();
+    fields.filter_map(|field| match field.as_array_mut()?.as_mut_slice() {
+        [Value::String(on), Value::String(text)] => Some((on.parse().ok()?, text)),
+        _ => None,
+    })
+}

@@ -326,7 +326,7 @@ fn asked_for(behind: &Behind) -> Result<Option<(OpenQuestion, String)>, Failure>
                 if called.call.tool != HandOverCall::TOOL {
                     break;
                 }
-                let reason = called.call.arguments["reason"].as_str();
+                let reason = called.call.arguments["text"].as_str();
                 return Ok(Some((open, reason.unwrap_or_default().to_owned())));
             }
         }

@@ -8,7 +8,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use gyrus_contract::{
     Arguments as _, Bounds, ElementId, ElementState, Part, Reply, TypeTextCall, TypedInto, View,
-    typed_text,
+    fields_filled, typed_text,
 };
 use serde_json::{Deserializer, Map, Value};
 
@@ -142,6 +142,9 @@ impl SecretFields {
         focus: &mut Focus,
         found: &mut dyn FnMut(&mut String),
     ) {
+        let filled = fields_filled(arguments);
+        let secret = filled.filter(|(field, _)| self.fields.contains_key(field));
+        secret.for_each(|(_, text)| found(text));
         let is_secret = match TypedInto::of(arguments) {
             TypedInto::Element(id) => self.fields.contains_key(&id),
             TypedInto::Point(x, y) => self.is_at(x as i32, y as i32),

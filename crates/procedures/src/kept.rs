@@ -5,6 +5,8 @@ use gyrus_contract::{
     OpenUrlCall, PressKeyCall, SelectOptionCall, TypeTextCall, View,
 };
 
+use serde_json::json;
+
 use crate::{
     LearnedPlace, NotLearned, RecordedRun, RecordedStep, desktop,
     page::{self, Page},
@@ -120,15 +122,13 @@ pub(crate) fn kept(run: &RecordedRun) -> Result<Vec<&RecordedStep>, NotLearned> 
                 step.call.tool
             )));
         }
-        if step.view.is_none()
-            || step
-                .call
-                .arguments
-                .get("at")
-                .is_some_and(|at| !at.is_null())
-        {
+        let has = |argument: &str| {
+            let given = step.call.arguments.get(argument);
+            given.is_some_and(|given| !given.is_null() && *given != json!([]))
+        };
+        if step.view.is_none() || has("at") || has("fill") {
             return Err(NotLearned::because(
-                "an action was aimed at a point of a picture",
+                "an action was aimed at a point of a picture, or filled in several fields",
             ));
         }
     }

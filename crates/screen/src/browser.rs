@@ -23,8 +23,8 @@ use crate::{
     Endpoint, Launch, LaunchError, Profile, RunCommand, WORLD,
     cdp::{Cdp, CdpError, Event, FromPipe, Hears, Sends, ToPipe},
     launch::{self, Running},
-    page::SOURCE,
-    state::{KINDS, Logins, Order, State, Stopped, Whose},
+    page::{ASKS, SOURCE},
+    state::{BINDING, KINDS, Logins, Order, State, Stopped, Whose},
     view::Memory,
 };
 
@@ -554,6 +554,14 @@ fn set_up(cdp: &Cdp, (launch, whose): (&Launch, Whose), session: &str, is_page: 
     to("DOM.enable", json!({}));
     to("Inspector.enable", json!({}));
     to("Target.setAutoAttach", auto_attach());
+    // A browser with a window asks the person in it.
+    if whose == Whose::Ours && !launch.visible {
+        to("Runtime.addBinding", json!({"name": BINDING}));
+    }
+    to(
+        "Page.addScriptToEvaluateOnNewDocument",
+        json!({"source": ASKS, "runImmediately": true}),
+    );
     to(
         "Page.addScriptToEvaluateOnNewDocument",
         json!({"source": SOURCE, "worldName": WORLD, "runImmediately": true}),

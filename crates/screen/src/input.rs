@@ -112,6 +112,20 @@ pub(crate) struct Press {
     pub(crate) count: u32,
     /// Modifier keys, as the protocol's bits.
     pub(crate) modifiers: u32,
+    /// Time for which the button stays down.
+    pub(crate) hold: Duration,
+}
+
+/// One press of the left button.
+impl Default for Press {
+    fn default() -> Self {
+        Self {
+            button: "left",
+            count: 1,
+            modifiers: 0,
+            hold: Duration::ZERO,
+        }
+    }
 }
 
 /// Returns the positions of the mouse along a path, its points included.
@@ -163,7 +177,12 @@ impl Session {
         }
     }
 
-    async fn order(&self, tab: &TabState, method: &str, params: Value) -> Result<(), CdpError> {
+    pub(crate) async fn order(
+        &self,
+        tab: &TabState,
+        method: &str,
+        params: Value,
+    ) -> Result<(), CdpError> {
         let done: IgnoredAny = self.cdp.call(&tab.session, method, params).await?;
         let _ = done;
         Ok(())
@@ -192,6 +211,11 @@ impl Session {
                 "modifiers": press.modifiers,
             })
         };
+        if !press.hold.is_zero() {
+            self.mouse(tab, event("mousePressed", 1)).await?;
+            tokio::time::sleep(press.hold).await;
+            return self.mouse(tab, event("mouseReleased", 1)).await;
+        }
         let events = (1..=press.count)
             .flat_map(|count| [event("mousePressed", count), event("mouseReleased", count)])
             .map(|params| self.mouse(tab, params));

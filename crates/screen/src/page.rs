@@ -1,6 +1,9 @@
 //! Scripts inside a page, in an isolated world that the page can neither see nor change. They are
 //! installed before a document's first script and answer in JSON text.
 
+/// The script in a page's own world that tells what the page asks for.
+pub(crate) const ASKS: &str = include_str!("page/asks.js");
+
 /// The scripts as one function that defines `gyrus` in that world.
 pub(crate) const SOURCE: &str = concat!(
     "(() => { 'use strict'; if (globalThis.gyrus) return;\n",
@@ -25,7 +28,7 @@ pub(crate) const SOURCE: &str = concat!(
     include_str!("page/settle.js"),
     include_str!("page/edit.js"),
     "\nreturn { aim, aimAt, aimAtPicture, aimAtFocus, isDraggable, through, own, prepare, begin, end, change, settled, framesInView, stillBlank, holds,\n",
-    "  setValue, setBeside, slide, beforeKeys, afterFirst, typedText, selectAll, toEnd, toEndUnlessSelected, focus, focusSoon, select, read, scrollState, scrolled, controlOf, passed, typed, words, report }; })();\n",
+    "  setValue, setBeside, slide, beforeKeys, afterFirst, typedText, selectAll, toEnd, toEndUnlessSelected, focus, focusSoon, select, read, bytes, scrollState, scrolled, controlOf, passed, typed, words, report }; })();\n",
     "\nglobalThis.gyrus = { walk, walkOncePainted, hear, newRoots, suspects, adopt, secretBoxes, elementOf, choose,\n",
     "  ...hands };\n",
     "})();",

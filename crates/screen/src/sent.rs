@@ -7,7 +7,7 @@
 use std::sync::LazyLock;
 
 use base64::{Engine as _, engine::general_purpose::STANDARD};
-use gyrus_contract::{Form, SentControl, SentForm};
+use gyrus_contract::{Aim, Form, SentControl, SentForm};
 use serde_json::Value;
 
 /// The key of the digests of this process: without it, nobody can tell values from digests in a
@@ -36,6 +36,28 @@ pub(crate) fn with_state(form: &SentForm) -> SentForm {
     SentForm {
         state: hasher.finalize().to_hex()[..32].to_owned(),
         ..form.clone()
+    }
+}
+
+/// Whether a form would send what it would have sent when it was judged. One that was filled in since
+/// holds what was meant as its page writes it.
+pub(crate) fn sends_the_same(judged: &Aim, now: &Aim) -> bool {
+    let form = |aim: &Aim| Some((aim.form.clone()?, aim.form.as_ref()?.sends.clone()?));
+    match (form(judged), form(now)) {
+        (None, None) => true,
+        (Some((_, was)), Some((_, is))) if judged.fills.is_empty() => was.state == is.state,
+        (Some((form, was)), Some((_, is))) => {
+            let is_known = |one: &SentControl| {
+                let key = |one: &SentControl| (one.name.clone(), one.kind.clone());
+                one.kind == "hidden" || was.controls.iter().any(|known| key(known) == key(one))
+            };
+            let entries = ExpectedForm::new(&form, &is).entries;
+            let expected = ExpectedForm::new(&form, &was);
+            let mut controls = was.controls.iter();
+            is.controls.iter().all(is_known)
+                && !controls.any(|one| expected.differs(one, &entries, Missing::Counts))
+        }
+        (Some(_), None) | (None, Some(_)) => false,
     }
 }
 
@@ -210,26 +232,40 @@ fn is_choice(control: &SentControl) -> bool {
         || control.kind.starts_with("select")
 }
 
+/// Most digits of a number that is told exactly; one with more is the number of an account.
+const MAX_DIGITS: usize = 15;
+
 /// Whether a page may have written one text for the other, as it does with dates and numbers.
 fn is_like(one: &str, other: &str) -> bool {
     let number = |text: &str| {
         let plain: String = text.chars().filter(|c| !"  '’,".contains(*c)).collect();
-        plain.parse::<f64>().ok()
+        plain
+            .parse::<f64>()
+            .ok()
+            .filter(|_| plain.len() <= MAX_DIGITS)
     };
     if let (Some(one), Some(other)) = (number(one), number(other)) {
         return (one - other).abs() < 1e-9;
     }
-    let words = |text: &str| {
+    let words = |text: &str| -> Vec<String> {
         let lower = text.to_lowercase();
         let words = lower.split(|c: char| !c.is_alphanumeric());
-        let mut words: Vec<_> = words
+        words
             .filter(|word| !word.is_empty())
             .map(str::to_owned)
-            .collect();
-        words.sort();
-        words
+            .collect()
     };
-    words(one) == words(other)
+    let (one, other) = (words(one), words(other));
+    one.concat() == other.concat() || is_same_date(&one, &other)
+}
+
+/// Whether both are one date: with the year first or last, and the month first or second.
+fn is_same_date(one: &[String], other: &[String]) -> bool {
+    let ([a, b, c], [x, y, z]) = (one, other) else {
+        return false;
+    };
+    let orders = [(c, b, a), (c, a, b), (b, c, a)];
+    (a.len() == 4 || c.len() == 4) && orders.contains(&(x, y, z))
 }
 
 /// Returns the bytes of a body, given in pieces as base64; `None` if one is missing.
@@ -452,6 +488,25 @@ mod tests {
                 body: Some(body.as_bytes()),
             };
             assert_eq!(expected.is_contradicted(&request), expected_to, "{body}");
+        }
+    }
+
+    #[test]
+    fn a_page_writes_a_value_in_another_way_or_another_value() {
+        for (one, other, expected) in [
+            ("1,000", "1000.00", true),
+            ("28.11.2026", "2026-11-28", true),
+            ("11/28/2026", "2026-11-28", true),
+            ("12345678901234568", "1234 5678 9012 3456 8", true),
+            ("AB 12-34-56", "ab123456", true),
+            ("28.11.2026", "11.28.2026", false),
+            ("2026-11-12", "2026-12-11", false),
+            ("12345678901234568", "12345678901234567", false),
+            ("12-34-56", "34-12-56", false),
+            ("Ada for Bob", "Bob for Ada", false),
+        ] {
+            assert_eq!(is_like(one, other), expected, "{one} {other}");
+            assert_eq!(is_like(other, one), expected, "{other} {one}");
         }
     }
 

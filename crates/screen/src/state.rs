@@ -7,12 +7,14 @@ mod holding;
 mod sockets;
 mod logging_in;
 mod logins;
+mod permissions;
 
 pub(crate) use events::{MAX_DOWNLOAD, Order};
 use held::Holdings;
 pub(crate) use held::{Holding, MaySend, Stopped, Wake};
 pub(crate) use holding::KINDS;
 pub(crate) use logins::{KIND as LOGIN, LoginAnswer, Logins};
+pub(crate) use permissions::{BINDING, KIND as PERMISSION, Permission, PermissionQuestion};
 use sockets::Sockets;
 
 use std::{
@@ -64,6 +66,10 @@ pub(crate) struct State {
     pub(crate) acted: Option<Instant>,
     /// Data of the drag in progress.
     pub(crate) dragged: Option<Value>,
+    /// Questions of pages that wait for an answer.
+    pub(crate) questions: Vec<PermissionQuestion>,
+    /// Number of times that a page asked for a file or folder without a field.
+    pub(crate) barred_choosers: u32,
     /// Number of dialogs so far.
     pub(crate) dialogs: u64,
     /// Number of requests so far.

@@ -6,8 +6,11 @@ mod acts;
 mod evaluate;
 pub(crate) mod fields;
 mod files;
+mod fill;
 mod pages;
+mod permissions;
 pub(crate) mod reads;
+pub(crate) mod texts;
 
 use std::{marker::PhantomData, sync::Arc};
 

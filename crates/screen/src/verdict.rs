@@ -23,6 +23,7 @@ pub(crate) struct Standing {
     active: Option<u32>,
     downloads: BTreeSet<String>,
     has_chooser: bool,
+    barred_choosers: u32,
     refused_tabs: u32,
     requests: u64,
     /// The frames that were asked, with their documents.
@@ -45,6 +46,7 @@ impl Standing {
             active: state.active,
             downloads: state.downloads.iter().map(|one| one.guid.clone()).collect(),
             has_chooser: state.chooser.is_some(),
+            barred_choosers: state.barred_choosers,
             refused_tabs: state.refused_tabs,
             requests: state.requested,
             frames: state.frames_of(tab).into_iter().collect(),
@@ -230,6 +232,10 @@ impl Session {
                     "a dialog opened ({kind}): “{message}”; answer it with answer_dialog"
                 ));
             }
+            _ if now.dialogs > before.dialogs => {
+                let asked = state.dialog_of(tab).into_iter();
+                words.extend(asked.map(|asked| format!("the page asks: “{}”", asked.message)));
+            }
             _ => {}
         }
         if now.tabs.contains(&tab.number)
@@ -272,6 +278,11 @@ impl Session {
                 "the page asks for a file: give it one with upload_file, on the same element"
                     .to_owned(),
             );
+        }
+        if now.barred_choosers > before.barred_choosers {
+            let barred =
+                "the page asks for a folder, or for a file in a way in which none can be given";
+            words.push(barred.to_owned());
         }
         words
     }

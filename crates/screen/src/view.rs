@@ -118,7 +118,7 @@ impl Session {
             scroll: reading.scroll,
             elements: reading.elements,
             tabs: tabs.collect(),
-            dialog: tab.dialog.clone(),
+            dialog: state.dialog_of(&tab),
             downloads: state.shown_downloads(),
             held: state.held_requests().map(|one| one.shown.clone()).collect(),
             rest,

@@ -1,4 +1,5 @@
-//! The tool `read`: shows a file with numbered lines, a picture, or a folder's entries.
+//! The tool `read`: shows a file, or the text of a PDF, with numbered lines, a picture, or the entries of
+//! a folder.
 
 use std::{
     fmt::Write as _,
@@ -42,7 +43,8 @@ impl TypedTool for Read {
     const REPEAT: Repeat = Repeat::Freely;
 
     fn description(&self) -> String {
-        "Reads a text file with line numbers, shows a picture, or lists a folder.".to_owned()
+        "Reads a text file or a PDF with line numbers, shows a picture, or lists a folder."
+            .to_owned()
     }
 
     fn touches(&self) -> Vec<Touch> {
@@ -78,7 +80,19 @@ impl TypedTool for Read {
         if start.is_empty() {
             return Ok(ToolOutput::read("(the file is empty)").with_value(&FileText::default()));
         }
-        if picture::Kind::of(start).is_some() || start.contains(&0) {
+        let pdf = if start.starts_with(gyrus_pdf::MAGIC) {
+            let mut bytes = Vec::new();
+            file.read_to_end(&mut bytes).map_err(failed)?;
+            let reading = tokio::task::spawn_blocking(move || gyrus_pdf::text_of(&bytes));
+            let text = reading.await.unwrap_or_else(|error| Err(error.to_string()));
+            match text {
+                Ok(text) => Some(text),
+                Err(why) => {
+                    let described = format!("(a PDF document, {size} bytes: {why})");
+                    return Ok(ToolOutput::read(described));
+                }
+            }
+        } else if picture::Kind::of(start).is_some() || start.contains(&0) {
             let described = format!("(not text: {}, {size} bytes)", kind(start));
             let mut bytes = Vec::new();
             if picture::Kind::of(start).is_some() {
@@ -86,14 +100,20 @@ impl TypedTool for Read {
                 whole.read_to_end(&mut bytes).map_err(failed)?;
             }
             return picture_or(described, &bytes, site);
-        }
+        } else {
+            None
+        };
         let first = offset_line.unwrap_or(1).max(1);
         let count = limit_lines
             .unwrap_or(ReadCall::MAX_LINES)
             .clamp(1, ReadCall::MAX_LINES);
         let column = column.unwrap_or(1).max(1);
-        let excerpt = Excerpt::take(&mut file, first, count, column).map_err(failed)?;
-        let was_cut = file.get_ref().limit() == 0;
+        let excerpt = match &pdf {
+            Some(text) => Excerpt::take(&mut text.as_bytes(), first, count, column),
+            None => Excerpt::take(&mut file, first, count, column),
+        };
+        let excerpt = excerpt.map_err(failed)?;
+        let was_cut = pdf.is_none() && file.get_ref().limit() == 0;
         let value = excerpt.value(first, was_cut);
         let text = excerpt.render(first, was_cut) + &place.note(call);
         Ok(ToolOutput::read(text).with_value(&value))
@@ -128,9 +148,8 @@ fn kind(start: &[u8]) -> &'static str {
             picture::Kind::WebP => "a WebP image",
         };
     }
-    let known: [(&[u8], &str); 9] = [
+    let known: [(&[u8], &str); 8] = [
         (b"GIF8", "a GIF image"),
-        (b"%PDF-", "a PDF document"),
         (b"PK\x03\x04", "a ZIP archive or an office document"),
         (b"\x1f\x8b", "gzip data"),
         (b"\x28\xb5\x2f\xfd", "Zstandard data"),

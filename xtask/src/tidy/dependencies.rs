@@ -5,11 +5,12 @@ use crate::repository::{Dependency, Package};
 
 /// Each crate with the crates of this workspace that it may depend on, also for its tests and its
 /// build. A crate of neither list is an error.
-const ALLOWED: [(&str, &[&str]); 30] = [
+const ALLOWED: [(&str, &[&str]); 31] = [
     ("gyrus-contract", &[]),
     ("gyrus-text", &[]),
     ("gyrus-net", &[]),
     ("gyrus-search", &[]),
+    ("gyrus-pdf", &[]),
     ("gyrus-procedures", &["gyrus-contract", "gyrus-text"]),
     ("gyrus-process", &["gyrus-contract", "gyrus-text"]),
     (
@@ -155,13 +156,20 @@ const ALLOWED: [(&str, &[&str]); 30] = [
 /// Organs never see each other, nor what is above them.
 const ORGAN: &[&str] = &["gyrus-contract", "gyrus-text", "gyrus-net"];
 /// These also start processes.
-const ORGAN_OF_PROCESSES: &[&str] = &["gyrus-contract", "gyrus-text", "gyrus-net", "gyrus-process"];
+const ORGAN_OF_PROCESSES: &[&str] = &[
+    "gyrus-contract",
+    "gyrus-text",
+    "gyrus-net",
+    "gyrus-process",
+    "gyrus-pdf",
+];
 /// These also change files and start processes.
 const ORGAN_OF_FILES: &[&str] = &[
     "gyrus-contract",
     "gyrus-text",
     "gyrus-net",
     "gyrus-search",
+    "gyrus-pdf",
     "gyrus-process",
     "gyrus-workspace",
 ];

@@ -102,7 +102,8 @@ pub(crate) fn hosts(aim: &Aim) -> Vec<String> {
         url.and_then(|url| destinations::host(url.as_str()))
             .unwrap_or_default()
     };
-    addresses.into_iter().map(host).collect()
+    let filled = aim.fills.iter().flat_map(hosts);
+    addresses.into_iter().map(host).chain(filled).collect()
 }
 
 /// The origins to which a page may send because of an input that was let through with this risk:
@@ -116,7 +117,8 @@ pub(crate) fn sends_to(
     let mut origins = origin::all_listed(under, standing);
     // Below, nobody was asked: it passed because nothing was to be sent.
     if let Some(aim) = aim.filter(|_| risk >= Risk::High) {
-        origins.extend(Origin::measured(&aim.origin, &aim.address));
+        let places = aim.fills.iter().chain([aim]);
+        origins.extend(places.filter_map(|aim| Origin::measured(&aim.origin, &aim.address)));
         let sends = |starts: &Starts| matches!(starts, Starts::Submits | Starts::Acts);
         let form = aim.form.iter().filter(|_| aim.starts.iter().any(sends));
         let of_form = form.map(|form| &form.action);
@@ -153,6 +155,10 @@ impl Scales<'_> {
             weights.push(Weight::new(Risk::High, what).each_time());
         }
         page.apply_mandate(&mut weights);
+        for field in &aim.fills {
+            let page = Page::new(self, field);
+            weights.extend(field.starts.iter().flat_map(|starts| page.starts(starts)));
+        }
         if uses_secret(&self.call.arguments) {
             let what = format!(
                 "puts a secret, which is kept from the model, into {}",
@@ -620,6 +626,11 @@ impl<'a> Page<'a> {
         match (self.role, accepts) {
             ("alert", _) | ("beforeunload", false) => {
                 Weight::safe(format!("closes a message of {}", self.place))
+            }
+            ("permission", false) => Weight::safe(format!("denies what {} asks for", self.place)),
+            ("permission", true) => {
+                let what = format!("grants what {} asks for: {}", self.place, self.control);
+                Weight::new(Risk::High, what).each_time()
             }
             ("login", true) => self.critical("gives a user name and a password"),
             ("beforeunload", true) => self.plain("leaves what was not saved"),

@@ -459,6 +459,11 @@ fn dialogs() {
     assert_eq!(answer("alert", "Hello", true), Free);
     assert_eq!(answer("beforeunload", "", false), Free);
     assert_eq!(answer("beforeunload", "", true), Plain);
+    assert_eq!(answer("permission", "may know where you are", false), Free);
+    assert_eq!(
+        answer("permission", "may know where you are", true),
+        EachTime
+    );
     assert_eq!(answer("confirm", "Delete 5 items?", false), Plain);
     assert_eq!(answer("confirm", "Delete 5 items?", true), Critical);
     assert_eq!(answer("confirm", "Wirklich bezahlen?", true), Critical);

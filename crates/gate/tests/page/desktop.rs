@@ -25,6 +25,7 @@ fn aim(program: &str, role: &str, name: &str, starts: Starts) -> Aim {
         }),
         form: None,
         starts: vec![starts],
+        fills: Vec::new(),
     }
 }
 

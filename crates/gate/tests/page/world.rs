@@ -56,6 +56,7 @@ pub(crate) fn aim(page: &str, role: &str, name: &str, starts: Starts) -> Aim {
         }),
         form: None,
         starts: vec![starts],
+        fills: Vec::new(),
     }
 }
 

@@ -333,7 +333,7 @@ const ASKS_FOR_A_PERSON: &str = r#"
 [[reply]]
 text = '''{"note": "open", "actions": [{"do": "open_application", "application": "mousepad", "file": "letter.txt"}]}'''
 [[reply]]
-text = '''{"note": "a person's part", "actions": [{"do": "hand_over", "reason": "sign it, please"}]}'''
+text = '''{"note": "a person's part", "actions": [{"do": "hand_over", "text": "sign it, please"}]}'''
 [[reply]]
 when = "Dear Ada, yours"
 find = { word = '(I signed it)', token = 'token of this run is: ([0-9a-f ]+)' }

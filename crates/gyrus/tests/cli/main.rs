@@ -37,6 +37,7 @@ mod answer_schemas;
 mod ci_examples;
 mod mcp_serving;
 mod third_run;
+mod page_cards;
 mod reflecting;
 mod refusing;
 mod remembering;

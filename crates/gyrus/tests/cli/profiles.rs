@@ -26,7 +26,7 @@ text = '''{"note": "seen", "actions": [{"do": "finish", "token": "{{token}}", "r
 
 const ASKS: &str = r#"
 [[reply]]
-text = '''{"note": "a person", "actions": [{"do": "hand_over", "reason": "look at it"}]}'''
+text = '''{"note": "a person", "actions": [{"do": "hand_over", "text": "look at it"}]}'''
 "#;
 
 fn run(world: &World, site: &str) -> Held {

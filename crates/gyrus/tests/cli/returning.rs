@@ -18,7 +18,7 @@ find = { next = '(\w+) link "Next"' }
 text = '''{"note": "on", "actions": [{"do": "click", "on": "{{next}}"}]}'''
 [[reply]]
 when = "The second page"
-text = '''{"note": "a person", "actions": [{"do": "hand_over", "reason": "look at it"}]}'''
+text = '''{"note": "a person", "actions": [{"do": "hand_over", "text": "look at it"}]}'''
 [[reply]]
 when = "shows the same as before"
 find = { token = 'token of this run is: ([0-9a-f ]+)', at = '(The second page)' }

@@ -27,7 +27,7 @@ pub(crate) const SECRET: &str = "correct-horse-battery";
 pub(crate) const ASKS: &str = r#"
 [[reply]]
 when = "Who are you"
-text = '''{"note": "a login", "actions": [{"do": "hand_over", "reason": "log in, please"}]}'''
+text = '''{"note": "a login", "actions": [{"do": "hand_over", "text": "log in, please"}]}'''
 [[reply]]
 when = "Welcome Ada"
 find = { word = '(I logged in)', token = 'token of this run is: ([0-9a-f ]+)' }
@@ -525,7 +525,7 @@ fn where_nobody_is_asked_nobody_takes_over() {
     }
     let nobody = r#"
 [[reply]]
-text = '''{"note": "a login", "actions": [{"do": "hand_over", "reason": "log in, please"}]}'''
+text = '''{"note": "a login", "actions": [{"do": "hand_over", "text": "log in, please"}]}'''
 [[reply]]
 when = "asks nobody"
 find = { token = 'token of this run is: ([0-9a-f ]+)' }

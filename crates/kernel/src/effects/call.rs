@@ -7,7 +7,7 @@ use gyrus_contract::{
     Origin, ResolvedCall, ResolvedProgram, Risk, Starts, Text, Tool, ToolCall, ToolSpec, Touch,
     Unresolvable, Verdict, quoted_word, quoted_words,
 };
-use gyrus_text::{one_line, shorten};
+use gyrus_text::shorten;
 use serde::Deserialize;
 use serde_json::Value;
 
@@ -16,6 +16,7 @@ use super::{
     assess::Looks,
     destinations::{Questions, use_permits},
     execute, folder,
+    form_lines::form_lines,
     judge::JudgedCall,
     named_files,
     server_requests::Requests,
@@ -554,6 +555,7 @@ fn card(
     let mut details: Vec<Text> = match call.arguments.as_object() {
         Some(arguments) => arguments
             .iter()
+            .filter(|(name, _)| *name != "fill" || resolved.aim.is_none())
             .map(|(name, value)| {
                 let value = value
                     .as_str()
@@ -563,8 +565,7 @@ fn card(
             .collect(),
         None => vec![Text::new(call.arguments.to_string(), origin)],
     };
-    let aim = resolved.aim.iter();
-    details.extend(aim.flat_map(|aim| form_lines(aim, &spec.name)));
+    details.extend(form_lines(resolved));
     ApprovalCard {
         sentence: format!("The tool `{}` wants to {wants}{place}", spec.name),
         reasons: verdict.reasons,
@@ -572,30 +573,6 @@ fn card(
         wider: verdict.wider,
         ..ApprovalCard::default()
     }
-}
-
-/// The data that a form sends, one control a line.
-fn form_lines(aim: &Aim, tool: &str) -> Vec<Text> {
-    let page = Origin::Tool {
-        name: tool.to_owned(),
-    };
-    let sends = aim.form.iter().filter_map(|form| form.sends.as_ref());
-    let controls = sends.flat_map(|sends| &sends.controls);
-    let lines = controls.filter_map(|control| {
-        let read = shorten(control.read()?, SHOWN);
-        let name = match control.label.as_str() {
-            "" => format!("{} (not shown on the page)", control.name),
-            label => label.to_owned(),
-        };
-        let value = control.value.as_deref().filter(|value| {
-            let is_said = read.ends_with(&format!("({value})"));
-            !(value.is_empty() || is_said || control.shown.is_empty() || control.shown == *value)
-        });
-        let value = value.map_or_else(String::new, |value| format!(" (value {value})"));
-        let line = format!("sends {}: {read}{}", name, shorten(&value, SHOWN));
-        Some(one_line(&line).into_owned())
-    });
-    lines.map(|line| Text::new(line, page.clone())).collect()
 }
 
 /// Whether all texts among the arguments are what the person typed for the run: a check, or a

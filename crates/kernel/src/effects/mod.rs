@@ -18,6 +18,7 @@ mod server_requests;
 pub(crate) mod execute;
 pub(crate) mod folder;
 pub(crate) mod foresee;
+mod form_lines;
 mod judge;
 pub(crate) mod mandate;
 mod named_files;

@@ -92,6 +92,7 @@ fn is_on_pages(ours: &[String], aim: &Aim) -> bool {
     let own = [aim.origin.as_str(), aim.address.as_str()];
     let mut places = own.into_iter().chain(form).chain(goes);
     places.all(|place| ours.iter().any(|ours| is_of(ours, place)))
+        && aim.fills.iter().all(|field| is_on_pages(ours, field))
 }
 
 /// Whether an address is of this origin.
@@ -162,6 +163,7 @@ mod tests {
                 element: None,
                 form: None,
                 starts: vec![starts],
+                fills: Vec::new(),
             },
             files: file.into_iter().collect(),
         }

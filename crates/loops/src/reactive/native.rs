@@ -182,7 +182,7 @@ mod tests {
         error: action 1: `at` lies outside of the picture, which is 1280 by 800 pixels
         error: action 1: there is no action `triple_click`; there are click, type_text, scroll, finish
         error: action 1: `at` must be [x, y] in pixels of the picture, or an id
-        error: action 1: one of `on` and `at` is needed; the syntax is click{on|at, kind?: double|triple|right|middle, with?: [shift|control|alt|meta]}
+        error: action 1: one of `on` and `at` is needed; the syntax is click{on|at, kind?: double|triple|right|middle, with?: [shift|control|alt|meta], seconds?: holds the button down, fill?: [["b3", "text"]]: fills these fields in first, so that a form is asked about once}
         error: `actions` has 6 actions; give one to 5
         "" [] [] scroll {"direction":"down","on":"b18"}
         "" [] [] scroll {"direction":"down"}

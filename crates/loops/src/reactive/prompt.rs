@@ -26,7 +26,7 @@ const LEAST: usize = 120;
 
 /// Maximum number of tokens of an action's output: extracted text, search results, and any other
 /// text.
-const READ: usize = 700;
+const READ: usize = 2_500;
 const FOUND: usize = 300;
 const SAID: usize = 120;
 

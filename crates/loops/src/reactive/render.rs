@@ -204,13 +204,17 @@ fn header(view: &View, budget: Budget<'_>) -> Vec<String> {
             format!(", offering {}", quoted(&dialog.offered, 80))
         };
         let message = quoted(&dialog.message, 300);
-        let answer = match dialog.kind.as_str() {
-            "login" => "ask a person to log in with hand_over, or answer_dialog no",
-            _ => "use answer_dialog",
-        };
-        lines.push(format!(
-            "dialog {kind} holds the page up: {message}{offered}; {answer}"
-        ));
+        lines.push(match dialog.kind.as_str() {
+            "permission" => format!(
+                "the page asks: {message}; use answer_dialog (`text` for a position: \
+                 LATITUDE,LONGITUDE), or go on without"
+            ),
+            "login" => format!(
+                "dialog {kind} holds the page up: {message}; ask a person to log in with \
+                 hand_over, or answer_dialog no"
+            ),
+            _ => format!("dialog {kind} holds the page up: {message}{offered}; use answer_dialog"),
+        });
     }
     lines.extend(view.held.iter().map(|held| {
         let up = if held.blocks {

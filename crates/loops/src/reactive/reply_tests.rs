@@ -103,7 +103,7 @@ fn what_an_action_means_is_never_guessed() {
         ),
         (
             r#"{"do": "click", "on": "b1", "button": "right"}"#,
-            "unknown argument `button`, expected one of `on`, `at`, `kind`, `with`; the syntax is click{on|at, kind?: double|triple|right|middle",
+            "unknown argument `button`, expected one of `on`, `at`, `kind`, `with`, `seconds`, `fill`; the syntax is click{on|at, kind?: double|triple|right|middle",
         ),
         (
             r#"{"do": "click", "on": "b1", "kimd": "right"}"#,

@@ -70,6 +70,7 @@ impl DesktopSpot {
             }),
             form: None,
             starts,
+            fills: Vec::new(),
         }
     }
 

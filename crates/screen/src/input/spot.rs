@@ -10,7 +10,7 @@ use super::{Held, Point};
 use crate::{
     browser::Session,
     cdp::CdpError,
-    sent::{ExpectedForm, with_state},
+    sent::{ExpectedForm, sends_the_same, with_state},
     state::{Frame, TabState},
     view::MAX_WIDTH,
 };
@@ -235,6 +235,7 @@ impl Spot {
                 ..form
             }),
             starts: told.starts.clone(),
+            fills: Vec::new(),
         }
     }
 
@@ -271,11 +272,7 @@ pub(crate) fn is_same_aim(judged: &Aim, now: &Aim, words: &str) -> Result<(), St
         let own = |one: &&Starts| !matches!(one, Starts::Uploads { .. });
         aim.starts.iter().filter(own).cloned().collect()
     };
-    let state = |aim: &Aim| {
-        let sends = aim.form.as_ref()?.sends.as_ref();
-        sends.map(|sends| sends.state.clone())
-    };
-    if state(judged) != state(now) {
+    if !sends_the_same(judged, now) {
         return moved("what its form would send has changed".to_owned());
     }
     if starts(judged) != starts(now) && !matches!(judged.starts[..], [Starts::Uploads { .. }])

@@ -201,7 +201,7 @@ function isFilled(field) {
   return field.textContent.trim() !== "";
 }
 
-function formOf(element, submitter, mayBeSent) {
+function formOf(element, submitter, mayBeSent, meant) {
   const target = element instanceof HTMLLabelElement ? element.control || element : element;
   let form = target.form instanceof HTMLFormElement ? target.form : nearest(target, "form");
   let fields;
@@ -224,7 +224,7 @@ function formOf(element, submitter, mayBeSent) {
     fields: fields.slice(0, MOST_FIELDS).map((field) => ({
       name: (nameOf(field) || attribute(field, "name") || attribute(field, "id") || "").slice(0, 200),
       kind: String(field.type || "text"),
-      filled: isFilled(field),
+      filled: isFilled(field) || !!meant.get(field),
       secret: isSecret(field),
     })),
   };
@@ -278,9 +278,9 @@ const LONGEST_VALUE = 10_000;
 // What of a form is not sent as a control of its own.
 const NOT_SENT = "fieldset, output, object, button, input:is([type=submit], [type=button], [type=image], [type=reset])";
 
-// What a button sends of its form, as data: all controls with a name, and their values now. Null
-// where that cannot be told beforehand.
-function sendsOf(submitter) {
+// What a button sends of its form, as data: all controls with a name, and their values now, or what is
+// `meant` to stand in them. Null where that cannot be told beforehand.
+function sendsOf(submitter, meant) {
   const form = submitter && submitter.form;
   if (!(form instanceof HTMLFormElement) || matches(submitter, "input[type=image]")) return null;
   const of = (own, name) => (attribute(submitter, own) ?? attribute(form, name) ?? "").trim().toLowerCase();
@@ -289,23 +289,23 @@ function sendsOf(submitter) {
   const named = all.filter((one) => attribute(one, "name"));
   const isPlain = (one) => !one.localName.includes("-") && one.type !== "file" && attribute(one, "dirname") === null;
   if (named.length > MOST_FIELDS || !named.every(isPlain)) return null;
-  const controls = named.flatMap(sentControls);
+  const controls = named.flatMap((one) => sentControls(one, meant.get(one)));
   const isLong = ({ value }) => value !== undefined && value.length > LONGEST_VALUE;
   return controls.length > MOST_FIELDS || controls.some(isLong) ? null : { controls };
 }
 
 // A control as it is sent; one for each that is chosen in a list.
-function sentControls(field) {
+function sentControls(field, meant) {
   const told = {
     name: attribute(field, "name").slice(0, 200), label: field.type === "hidden" ? "" : nameOf(field).slice(0, 200),
     kind: String(field.type || "text"), autocomplete: (attribute(field, "autocomplete") || "").slice(0, 100).toLowerCase(),
   };
   if (matches(field, ":disabled") || isTicked(field) && !field.checked) return [told];
-  if (isSecret(field)) return [{ ...told, value: "", secret: true }];
+  if (isSecret(field) || meant?.includes("⟦secret:")) return [{ ...told, value: "", secret: true }];
   if (!(field instanceof HTMLSelectElement)) {
-    return [{ ...told, value: field.value, shown: field.type === "radio" ? told.label : "" }];
+    return [{ ...told, value: meant ?? field.value, shown: field.type === "radio" ? told.label : "" }];
   }
-  const chosen = [...field.options].filter((one) => one.selected && !one.disabled);
+  const chosen = meant ? optionsMeant(field, meant).fit : [...field.options].filter((one) => one.selected && !one.disabled);
   const names = optionNames(field);
   const values = chosen.map((one) => ({ ...told, value: one.value, shown: names[one.index].slice(0, 200) }));
   return values.length ? values : [told];
@@ -521,6 +521,7 @@ function told(element, purpose, key, point) {
   const submitter = submitterOf(coreOf(element) || target);
   const isEnter = purpose === "submit" || /(^|\+)Enter$/.test(key);
   const isCommand = isShortcut(element, purpose, key);
+  const meant = new Map(purpose === "click" && key ? JSON.parse(key).map(([number, text]) => [controlOf(number), text]) : []);
   return {
     number: numberOf(element), ...point,
     left: view ? view.offsetLeft : 0, top: view ? view.offsetTop : 0,
@@ -528,8 +529,8 @@ function told(element, purpose, key, point) {
     address: document.URL, origin: self.origin,
     role, name: isCommand ? "" : (purpose === "drop" ? zoneOf(element) : nameOrIcon(element)).slice(0, 500),
     states: statesFor(element, role, purpose),
-    form: isCommand ? null : withButtons(formOf(element, submitter, purpose === "click" || isEnter), target, isEnter),
-    sends: purpose === "click" ? sendsOf(submitter) : null,
+    form: isCommand ? null : withButtons(formOf(element, submitter, purpose === "click" || isEnter, meant), target, isEnter),
+    sends: purpose === "click" ? sendsOf(submitter, meant) : null,
     starts: startsOfBoth(element, purpose, key),
     kind: kindOf(target),
   };

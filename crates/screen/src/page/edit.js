@@ -21,7 +21,8 @@ function holds(number, text, whole) {
   const value = typeof field.value === "string" ? field.value : field.innerText ?? field.textContent;
   const plain = (words) => words.replace(/\r\n?/g, "\n").replace(/\u00a0/g, " ").replace(/\n+/g, "\n").trim();
   const is = whole ? plain(value) === plain(text) : plain(value).includes(plain(text));
-  return JSON.stringify({ holds: is, value: isSecret(field) ? null : value.slice(0, 500) });
+  const bare = (words) => words.normalize("NFKC").toLowerCase().replace(/[^\p{L}\p{N}]/gu, "");
+  return JSON.stringify({ holds: is, is_like: bare(value) === bare(text), value: isSecret(field) ? null : value.slice(0, 500) });
 }
 
 function setValue(number, text) {
@@ -240,14 +241,36 @@ function select(number, text) {
   return JSON.stringify({ is: true });
 }
 
-// The text of an element, or of the page, as it is shown.
-function read(number, most) {
+// Characters of one text.
+const MOST_READ = 4_000_000;
+
+// What stands in shadow roots: it is no part of the text of what holds them.
+function shadowTexts(element) {
+  const inner = [element, ...Element.prototype.querySelectorAll.call(element, "*")].map(rootOf).filter((root) => root);
+  const shown = inner.flatMap((root) => [...root.children]).filter((one) => one.checkVisibility());
+  return shown.flatMap((one) => [one.innerText ?? "", ...shadowTexts(one)]);
+}
+
+// The text of an element, or of the document, as it is shown. That of a PDF is no document.
+function read(number) {
   const element = number ? elementOf(number) : document.body;
   if (!element) return JSON.stringify({ gone: true });
   const field = number ? controlOf(number) : null;
   const isField = field && matches(field, FIELD) && !isTicked(field);
-  const text = isField ? heldBy(field) : element.innerText ?? element.textContent ?? "";
-  return JSON.stringify({ text: withoutSecrets(text).slice(0, most), more: text.length > most });
+  const isShown = number || element.checkVisibility();
+  const texts = () => [element.innerText ?? element.textContent ?? "", ...shadowTexts(element)].join("\n");
+  const text = isField ? heldBy(field) : isShown ? texts() : "";
+  return JSON.stringify({ text: withoutSecrets(text).slice(0, MOST_READ), pdf: document.contentType === "application/pdf" });
+}
+
+// The bytes of the document as the server sent it, in base64; empty if there are more than `most`.
+async function bytes(most) {
+  const blob = await (await fetch(document.URL, { cache: "force-cache" })).blob();
+  const reader = new FileReader();
+  const read = new Promise((done) => { reader.onloadend = () => done(reader.result || ""); });
+  reader.readAsDataURL(blob.size > most ? new Blob() : blob);
+  const url = await read;
+  return JSON.stringify(url.slice(url.indexOf(",") + 1));
 }
 
 // The box that scrolls when the wheel turns over an element.

@@ -241,7 +241,8 @@ function tellFrame(w, element, name, at) {
   const id = frameIds.get(element);
   if (!id && (name === "object" || name === "embed")) {
     const kind = element.type || "another kind";
-    w.unread.push(`an embedded document of ${bounded(kind, 60)} at ${Math.round(rect.left)},${Math.round(rect.top)}: only pages can be read`);
+    const how = /pdf$/.test(kind) ? "`extract` reads its text with that of the page" : "only pages can be read";
+    w.unread.push(`an embedded document of ${bounded(kind, 60)} at ${Math.round(rect.left)},${Math.round(rect.top)}: ${how}`);
     return;
   }
   const style = getComputedStyle(element);

@@ -257,6 +257,10 @@ impl State {
                 self.take_page(event);
                 None
             }
+            Some(("Runtime", "bindingCalled")) => {
+                self.take_question(&event);
+                None
+            }
             Some(("Runtime", _)) => {
                 self.take_world(event);
                 None
@@ -413,6 +417,7 @@ impl State {
                 self.doom(&info.id);
                 if info.parent_id.is_none() {
                     self.sockets.left(event.session);
+                    self.forget_questions(event.session);
                 }
                 let frame = self.frames.entry(info.id).or_default();
                 frame.session = event.session.to_owned();
@@ -472,9 +477,13 @@ impl State {
             }
             "Page.fileChooserOpened" => {
                 let opened: ChooserOpened = event.params()?;
+                let Some(node) = opened.backend_node_id else {
+                    self.barred_choosers += 1;
+                    return None;
+                };
                 self.chooser = Some(Chooser {
                     session: event.session.to_owned(),
-                    node: opened.backend_node_id?,
+                    node,
                 });
             }
             "Inspector.targetCrashed" => {

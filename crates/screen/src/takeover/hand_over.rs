@@ -21,7 +21,7 @@ impl TypedTool for HandOver {
     const REPEAT: Repeat = Repeat::Freely;
 
     fn touches(&self) -> Vec<Touch> {
-        vec![Touch::HandsOver("reason".to_owned())]
+        vec![Touch::HandsOver("text".to_owned())]
     }
 
     /// Refuses wrong arguments before a person is asked, because the output counts as theirs.

@@ -130,22 +130,29 @@ pub(super) fn whole_page(
     let state = session.state();
     let frame = state.frames.get(&tab.target);
     let dialog = matches!(starts, Starts::Answers { .. });
-    let element = match (dialog, &tab.dialog) {
+    let question = state.question_of(tab).filter(|_| dialog);
+    let (address, origin) = match (question, frame) {
+        (Some(question), _) => (&question.origin, question.origin.clone()),
+        (None, Some(frame)) => (&tab.address, frame.origin.clone()),
+        (None, None) => (&tab.address, String::new()),
+    };
+    let element = match (dialog, state.dialog_of(tab)) {
         (false, _) => None,
         (true, Some(dialog)) => Some(Aimed {
             id,
-            role: dialog.kind.clone(),
-            name: dialog.message.clone(),
+            role: dialog.kind,
+            name: dialog.message,
             states: std::collections::BTreeSet::new(),
         }),
         (true, None) => return Err(Failure::Refused("there is no dialog to answer".to_owned())),
     };
     Ok(Aim {
-        address: tab.address.clone(),
-        origin: frame.map(|frame| frame.origin.clone()).unwrap_or_default(),
+        address: address.clone(),
+        origin,
         element,
         form: None,
         starts: vec![starts],
+        fills: Vec::new(),
     })
 }
 

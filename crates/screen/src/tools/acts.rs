@@ -1,14 +1,18 @@
 //! Actions of the mouse and the keyboard.
 
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use gyrus_contract::{
     ActionVerdict, Aim, ClickCall, ClickKind, DragCall, HoverCall, PressKeyCall, ScrollCall,
     ScrollDirection, ScrollToCall, ToolOutput,
 };
+use gyrus_text::counted;
 use serde::Deserialize;
 
-use super::action::{Action, Doing, Failure};
+use super::{
+    action::{Action, Doing, Failure},
+    fill,
+};
 use crate::{
     browser::Session,
     cdp::CdpError,
@@ -56,8 +60,13 @@ struct Scrolled {
 }
 
 impl Action for ClickCall {
-    fn target(&self) -> Option<(Target, &'static str)> {
-        Some((Target::of(self.on, self.at), purpose_of(self.kind)))
+    async fn aim(&self, session: &Session, tab: &TabState) -> Result<Aim, Failure> {
+        let fills = fill::aims(self, session, tab).await?;
+        let target = Target::of(self.on, self.at);
+        let meant = fill::meant(self);
+        let spot = session.locate(tab, target, purpose_of(self.kind), &meant);
+        let aim = spot.await?.aim();
+        Ok(Aim { fills, ..aim })
     }
 
     async fn act(&self, doing: &Doing<'_>) -> Result<ToolOutput, Failure> {
@@ -69,11 +78,15 @@ impl Action for ClickCall {
             None => ("left", 1, "Clicked"),
         };
         let target = Target::of(self.on, self.at);
+        if let Some(stopped) = doing.fill_in(self).await? {
+            return Ok(stopped);
+        }
         doing.session.state().chooser = None;
         let press = Press {
             button,
             count,
             modifiers: held_bits(&self.with),
+            hold: Duration::from_secs_f64(self.seconds.unwrap_or_default()),
         };
         let mut kept_from = None;
         for _ in 0..MAX_PRESSES {
@@ -98,7 +111,16 @@ impl Action for ClickCall {
             }
             if effects.blocked.is_none() {
                 let done = format!("{verb} {} {}", spot.id(), spot.told.words);
-                return Ok(doing.told(&done, &effects));
+                return Ok(match self.fill.len() {
+                    0 => doing.told(&done, &effects),
+                    many => {
+                        let filled = format!("Filled in {}. {done}", counted(many, "field"));
+                        ToolOutput {
+                            verdict: ActionVerdict::Changed,
+                            ..doing.told(&filled, &effects)
+                        }
+                    }
+                });
             }
             kept_from = effects.blocked;
             if effects.landed > 0 {

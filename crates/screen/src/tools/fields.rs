@@ -340,11 +340,7 @@ impl Doing<'_> {
         let broke = |error: CdpError| Failure::Broke(error.to_string());
         let mut focus = asking(&now).await?.map_err(broke)?;
         if target != Target::Keyboard && !(focus.has && focus.exactly) {
-            let press = Press {
-                button: "left",
-                count: 1,
-                modifiers: 0,
-            };
+            let press = Press::default();
             // A page that is not painted yet does not receive the first press.
             for _ in 0..MAX_PRESSES {
                 let (again, _) = self.approach(target, (purpose, ""), "pointer").await?;

@@ -99,11 +99,7 @@ impl Doing<'_> {
     ) -> Result<crate::verdict::Effects, Failure> {
         self.session.state().chooser = None;
         let standing: Standing = self.session.watch(&self.tab, Some(spot), "pointer").await;
-        let press = Press {
-            button: "left",
-            count: 1,
-            modifiers: 0,
-        };
+        let press = Press::default();
         let mut asked = false;
         let input = async {
             self.session.press(&self.tab, spot.point, press).await?;

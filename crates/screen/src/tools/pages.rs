@@ -19,7 +19,7 @@ use crate::{
     input::Held,
     navigate::{self, Unreached},
     settle::{ARRIVAL_LIMIT, SETTLE_LIMIT},
-    state::{Holding, LOGIN, LoginAnswer, TabState},
+    state::{Holding, LOGIN, LoginAnswer, PERMISSION, TabState},
     verdict::Standing,
 };
 
@@ -147,7 +147,8 @@ impl Action for AnswerDialogCall {
     }
 
     async fn act(&self, doing: &Doing<'_>) -> Result<ToolOutput, Failure> {
-        let Some(dialog) = doing.tab.dialog.clone() else {
+        let dialog = doing.session.state().dialog_of(&doing.tab);
+        let Some(dialog) = dialog else {
             return Err(Failure::Refused(
                 "refused: there is no dialog to answer".to_owned(),
             ));
@@ -160,8 +161,10 @@ impl Action for AnswerDialogCall {
             )));
         }
         let accept = self.accept;
-        if dialog.kind == LOGIN {
-            return log_in(self, doing).await;
+        match dialog.kind.as_str() {
+            LOGIN => return log_in(self, doing).await,
+            PERMISSION => return doing.permit(self).await,
+            _ => {}
         }
         let mut order = json!({"accept": accept});
         if let Some(text) = &self.text {

@@ -3,28 +3,18 @@
 use std::time::Duration;
 
 use gyrus_contract::{
-    ActionVerdict, Element, ElementState, ExtractCall, FindCall, Image, Look, Rest, Screen, Seen,
-    Site, TakeScreenshotCall, ToolOutput, WaitCall,
+    ActionVerdict, Element, ElementState, FindCall, Image, Look, Rest, Screen, Seen, Site,
+    TakeScreenshotCall, ToolOutput, WaitCall,
 };
-use serde::Deserialize;
 
 use super::action::{Action, Doing, Failure};
-use crate::{input::Missed, settle::SETTLE_LIMIT, verdict::Effects, view::AT_ONCE};
+use crate::{settle::SETTLE_LIMIT, verdict::Effects, view::AT_ONCE};
 
 /// Maximum number of elements that `find` lists.
 const MAX_FOUND: usize = 30;
 
-/// Maximum characters of text that `extract` returns.
-const MAX_TEXT: usize = 50_000;
-
 /// Maximum time to wait for a change of the page.
 const CHANGE_LIMIT: Duration = Duration::from_secs(10);
-
-#[derive(Deserialize)]
-struct Text {
-    text: String,
-    more: bool,
-}
 
 impl Action for FindCall {
     const ONLY_READS: bool = true;
@@ -63,44 +53,6 @@ pub(crate) fn listed(found: &[&Element], nothing: impl FnOnce() -> String) -> To
         ));
     }
     ToolOutput::read(lines.join("\n"))
-}
-
-impl Action for ExtractCall {
-    const ONLY_READS: bool = true;
-
-    async fn act(&self, doing: &Doing<'_>) -> Result<ToolOutput, Failure> {
-        let (frame, number) = match self.on {
-            Some(id) => {
-                let found = doing
-                    .session
-                    .state()
-                    .frame_of_document(id.document)
-                    .map(|(_, frame)| frame.clone());
-                (found.ok_or(Missed::Gone { id })?, id.number)
-            }
-            None => {
-                let main = doing.session.state().frames.get(&doing.tab.target).cloned();
-                (main.unwrap_or_default(), 0)
-            }
-        };
-        let ask = format!("gyrus.read({number}, {MAX_TEXT})");
-        let asked = doing
-            .session
-            .unless_held(&doing.tab, doing.session.ask::<Text>(&frame, &ask))
-            .await?;
-        match (asked, self.on) {
-            (Ok(Text { text, more }), _) => {
-                let more = if more {
-                    "\n[cut here: extract a part of it]"
-                } else {
-                    ""
-                };
-                Ok(ToolOutput::read(format!("{text}{more}")))
-            }
-            (Err(_), Some(id)) => Err(Missed::Gone { id }.into()),
-            (Err(error), None) => Err(Failure::Broke(error.to_string())),
-        }
-    }
 }
 
 /// Waits for a time, or for a change: for timers and for jobs elsewhere, which cause no event.

@@ -169,6 +169,7 @@ impl World {
         let router = Router::new()
             .route("/slow/{ms}", get(slow))
             .route("/hang", get(hang))
+            .route("/paper.pdf", get(paper))
             .route("/download/{name}", get(download))
             .route("/huge/{what}", get(huge))
             .route(
@@ -293,6 +294,20 @@ async fn huge(extract::Path(what): extract::Path<String>) -> impl IntoResponse {
         _ => format!("<p>{}</p>", "many words ".repeat(100)).repeat(47_000),
     };
     Html(format!("<!doctype html><title>Huge</title>{body}"))
+}
+
+/// Serves a PDF of one page.
+async fn paper() -> impl IntoResponse {
+    let paper = "%PDF-1.4\n\
+        1 0 obj<</Type/Catalog/Pages 2 0 R>>endobj\n\
+        2 0 obj<</Type/Pages/Kids[3 0 R]/Count 1>>endobj\n\
+        3 0 obj<</Type/Page/Parent 2 0 R/MediaBox[0 0 300 200]/Contents 4 0 R/Resources<</Font<</F 5 0 R>>>>>>endobj\n\
+        4 0 obj<</Length 57>>stream\n\
+        BT /F 18 Tf 20 99 Td (Total: 42 EUR) Tj T* (Ada) Tj ET   \n\
+        endstream endobj\n\
+        5 0 obj<</Type/Font/Subtype/Type1/BaseFont/Helvetica>>endobj\n\
+        trailer<</Root 1 0 R/Size 6>>\n";
+    ([(header::CONTENT_TYPE, "application/pdf")], paper)
 }
 
 async fn hang() -> impl IntoResponse {

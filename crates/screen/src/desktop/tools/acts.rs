@@ -41,6 +41,10 @@ fn looking(_: &DesktopSpot) -> Vec<Starts> {
 
 impl DesktopAction for ClickCall {
     async fn aim(&self, session: &mut Session) -> Result<Aim, Failure> {
+        if self.seconds.is_some() || !self.fill.is_empty() {
+            let why = "refused: `seconds` and `fill` are for pages";
+            return Err(Failure::Refused(why.to_owned()));
+        }
         let spot = session.locate(Target::of(self.on, self.at)).await?;
         let starts = click_starts(self.kind)(&spot);
         Ok(spot.aim(starts))

@@ -96,6 +96,7 @@ fn whole_desktop(session: &Session, starts: Vec<Starts>) -> Aim {
         element: None,
         form: None,
         starts,
+        fills: Vec::new(),
     }
 }
 

@@ -11,11 +11,9 @@ use crate::{
     tools::{
         action::Failure,
         reads::{listed, pictured, saying, waited},
+        texts::piece,
     },
 };
-
-/// Maximum characters of text that `extract` returns.
-const MAX_TEXT: usize = 50_000;
 
 /// Maximum time to wait for a change of the desktop.
 const CHANGE_LIMIT: Duration = Duration::from_secs(10);
@@ -60,14 +58,7 @@ impl DesktopAction for ExtractCall {
             };
             lines.push(text.unwrap_or_else(|| element.name.clone()));
         }
-        let text = lines.join("\n");
-        let kept = gyrus_text::first_bytes(&text, MAX_TEXT);
-        let more = if kept.len() < text.len() {
-            "\n[cut here: extract a part of it]"
-        } else {
-            ""
-        };
-        Ok(ToolOutput::read(format!("{kept}{more}")))
+        Ok(piece(&lines.join("\n"), self.pages))
     }
 }
 
