@@ -37,6 +37,10 @@ pub struct Containment {
     /// allows the connection.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub forwarded: Vec<SocketAddr>,
+    /// More such addresses, about which a person may first have to be asked. Without namespaces the
+    /// command finds nothing there.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub asked: Vec<SocketAddr>,
     /// The limits on resources.
     pub limits: ResourceLimits,
 }

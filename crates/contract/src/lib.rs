@@ -28,6 +28,7 @@ mod patch;
 mod proposal;
 mod process;
 mod containment;
+mod sandbox_options;
 mod sandbox;
 mod command;
 mod screen;
@@ -80,6 +81,7 @@ pub use plainness::Plainness;
 pub use process::{Captured, CommandOutcome, CommandSpec, Exit, KeeperError};
 pub use proposal::{FileDiff, MADE_FOR, NO_GIT_ID, Proposal};
 pub use sandbox::{Confine, Confined, ConnectionPolicy, Destination, Listeners, Outlet, Relayer};
+pub use sandbox_options::{AddedFolder, SandboxOptions, SocketName};
 pub use schema::{AnswerSchema, BadAnswerSchema, schema_of};
 pub use screen::{
     Aim, Aimed, Bounds, Dialog, Download, DownloadState, Element, ElementId, ElementState, Field,

@@ -296,6 +296,7 @@ impl Core {
             agent: &self.started.agent,
             mode: self.settings.mode,
             skills: &self.started.skills,
+            sandbox: &self.started.sandbox,
         }
     }
 

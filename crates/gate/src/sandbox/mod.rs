@@ -116,7 +116,7 @@ fn within_namespaces<'a>(
     }
     if containment.network == Network::Proxy {
         let (proxy, port) = network::listen().map_err(refused("listening for the proxy"))?;
-        let forwarded = containment.forwarded.iter();
+        let forwarded = containment.forwarded.iter().chain(&containment.asked);
         confined.listeners = Some(Listeners {
             proxy,
             forwarded: forwarded.filter_map(network::forward).collect(),

@@ -171,6 +171,7 @@ impl Layout {
                 moved: BTreeMap::new(),
                 network,
                 forwarded: Vec::new(),
+                asked: Vec::new(),
                 limits: LIMITS,
             },
             task: Task {

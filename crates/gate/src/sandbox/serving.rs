@@ -9,6 +9,9 @@ use std::{
 /// The state of a socket that listens.
 const LISTENS: &str = "0A";
 
+/// The first port that the system picks where nobody names one, if it does not tell.
+const PICKED: u16 = 32_768;
+
 /// Fields between a socket's state and its number.
 const NUMBER_FIELD: usize = 5;
 
@@ -26,6 +29,16 @@ pub(crate) fn on_loopback(ports: &[u16]) -> Vec<SocketAddr> {
     addresses
         .filter(|at| listening.iter().any(|on| on.takes(at)))
         .collect()
+}
+
+/// Ports of `localhost` that something listens on now and that the system did not pick, in order.
+pub(crate) fn fixed_ports() -> Vec<u16> {
+    let range = fs::read_to_string("/proc/sys/net/ipv4/ip_local_port_range").unwrap_or_default();
+    let first = range.split_ascii_whitespace().next();
+    let first = first.and_then(|first| first.parse().ok()).unwrap_or(PICKED);
+    let listening = tables().into_iter();
+    let ports: BTreeSet<u16> = listening.map(|on| on.address.port()).collect();
+    ports.range(1..first).copied().collect()
 }
 
 /// Numbers of the sockets that take connections to an address.

@@ -110,6 +110,8 @@ impl Fork {
                 cognitive_loop: &started.cognitive_loop,
                 screen: screen.as_ref(),
                 served: &served,
+                sandbox: &started.sandbox,
+                typed: &[],
             };
             let kernel = kernels::kernel(&home, store.clone(), ready, live, run_context)?;
             let forked = kernel.fork(run, self.at, into, changes)?;

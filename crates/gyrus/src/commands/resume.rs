@@ -42,6 +42,9 @@ pub(crate) struct Resume {
     /// The folder for the new run that begins from a record
     #[arg(long, value_name = "FOLDER")]
     workdir: Option<PathBuf>,
+    /// The value of a variable whose value the run was given with --env, NAME=VALUE
+    #[arg(long, value_name = "NAME=VALUE")]
+    env: Vec<String>,
     #[command(flatten)]
     changes: ChangeFlags,
     #[command(flatten)]
@@ -157,6 +160,8 @@ impl Resume {
                 cognitive_loop: &before.started.cognitive_loop,
                 screen: screen.as_ref(),
                 served: &served,
+                sandbox: &before.started.sandbox,
+                typed: &self.env,
             };
             let kernel = kernels::kernel(&home, store.clone(), ready, live, run_context)?;
             let ready = kernel.take(run, self.how(), changes)?;

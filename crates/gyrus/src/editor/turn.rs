@@ -7,7 +7,7 @@ use gyrus::runtime::{self, Home};
 use gyrus_acp::{
     EditorBuffers, EditorServer, EditorServerWay, TurnAtWork, TurnControls, TurnRequest, TurnWork,
 };
-use gyrus_contract::{OnAsk, RunId};
+use gyrus_contract::{OnAsk, RunId, SandboxOptions};
 use gyrus_journal::{Store, Take};
 use gyrus_kernel::{Ending, Kernel, Live, NewRun, ResumeChanges, StandingRun, check_not_record};
 use gyrus_mcp::ServerSection;
@@ -152,14 +152,21 @@ impl Beginning {
             };
             let options = ScreenOptions::of(new.screen.as_ref());
             let parts = (models, live, options, served);
-            let thinks = (new.agent.clone(), new.cognitive_loop.clone());
+            let (agent, thinks) = (new.agent.clone(), new.cognitive_loop.clone());
+            let sandbox = new.sandbox.clone();
             let ended = self
-                .drive(&around, parts, (&thinks.0, &thinks.1), controls, |kernel| {
-                    let ready = kernel.create(new)?;
-                    // An editor that has gone follows nothing.
-                    let _ = begins.send(());
-                    Ok(ready)
-                })
+                .drive(
+                    &around,
+                    parts,
+                    (&agent, &thinks, &sandbox),
+                    controls,
+                    |kernel| {
+                        let ready = kernel.create(new)?;
+                        // An editor that has gone follows nothing.
+                        let _ = begins.send(());
+                        Ok(ready)
+                    },
+                )
                 .await;
             connected.leave().await;
             ended
@@ -203,7 +210,11 @@ impl Beginning {
             let served = connected.tools_of(&self.store, self.run)?;
             let options = ScreenOptions::of(started.screen.as_ref());
             let parts = (models, live, options, served);
-            let thinks = (&*started.agent, &*started.cognitive_loop);
+            let thinks = (
+                &*started.agent,
+                &*started.cognitive_loop,
+                &started.sandbox,
+            );
             let ended = self
                 .drive(&around, parts, thinks, controls, |kernel| {
                     Ok(kernel.take(self.run, Take::IfFree, changes)?)
@@ -257,7 +268,7 @@ impl Beginning {
         &self,
         around: &Around<'_>,
         (models, live, options, served): (ReadyModels, Live, Option<ScreenOptions>, ServedTools),
-        (agent, cognitive_loop): (&str, &str),
+        (agent, cognitive_loop, sandbox): (&str, &str, &SandboxOptions),
         controls: &TurnControls,
         begin: impl FnOnce(&Kernel) -> Result<gyrus_kernel::Ready, Failure>,
     ) -> Result<Ending, Failure> {
@@ -276,6 +287,8 @@ impl Beginning {
             cognitive_loop,
             screen: screen.as_ref(),
             served: &served,
+            sandbox,
+            typed: &[],
         };
         let kernel = kernels::kernel(&self.home, self.store.clone(), models, live, run_context)?;
         let ready = begin(&kernel)?;

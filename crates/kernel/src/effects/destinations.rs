@@ -11,6 +11,7 @@
 use std::{
     collections::BTreeMap,
     convert::Infallible,
+    net::IpAddr,
     path::Path,
     sync::{Mutex, MutexGuard, PoisonError},
 };
@@ -330,8 +331,17 @@ impl<'a> Destinations<'a> {
             0 => String::new(),
             more => format!(", and {more} more"),
         };
+        let is_near = |to: &Destination| to.host.parse().is_ok_and(|ip: IpAddr| ip.is_loopback());
+        let key = match board.refused.keys().find(|to| is_near(to)) {
+            Some(near) => format!(
+                "; for the person: `ports = [{0}]` in [sandbox] of config.toml, or --port {0}, lets \
+                 commands connect there",
+                near.port
+            ),
+            None => String::new(),
+        };
         format!(
-            "\n[the sandbox refused connections to {}{more}]",
+            "\n[the sandbox refused connections to {}{more}{key}]",
             refused.join(", ")
         )
     }

@@ -9,7 +9,7 @@ use std::{
 
 use gyrus_contract::{
     ActionVerdict, BlobId, Boxed, CallSource, ChangedPath, Cleared, CommandOutcome, CommandSpec,
-    Containment, EffectId, KeeperError, Layer, PathChange, PersonReply, Probe, Purpose, Repeat,
+    Containment, Decision, EffectId, KeeperError, Layer, PathChange, PersonReply, Probe, Purpose, Repeat,
     Reply, ResolvedCall, ResolvedCommand, ServerPrompt, ServerQuestion, Site, Tool, ToolOutput,
     ToolSpec, Touch, UnknownSecret,
 };
@@ -195,6 +195,13 @@ impl Site for CallSite<'_> {
                 return keeper.run(command).await;
             };
             let mut command = command;
+            // A program with the person's own rights has the person's own variables.
+            if resolved.program.is_none() {
+                let values = &self.core.kernel.organs().variables;
+                let seen = self.core.started.sandbox.variables.iter();
+                let seen = seen.filter_map(|name| Some((name.clone(), values.get(name)?.clone())));
+                command.environment.extend(seen);
+            }
             command
                 .environment
                 .extend(resolved.reading.environment.clone());
@@ -274,7 +281,11 @@ fn containment(
     let mut containment = resolved.command.as_ref()?.containment.clone()?;
     core.repositories().stand_in(&mut containment);
     layers::stand_in(core, effect, &mut containment);
-    containment.forwarded = core.forwarded(resolved, spec);
+    let loopback = core.forwarded(resolved, spec).into_iter();
+    let (allowed, asked): (Vec<_>, Vec<_>) =
+        loopback.partition(|(_, decision)| *decision == Decision::Allow);
+    containment.forwarded = allowed.into_iter().map(|(at, _)| at).collect();
+    containment.asked = asked.into_iter().map(|(at, _)| at).collect();
     Some(containment)
 }
 

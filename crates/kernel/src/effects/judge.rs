@@ -3,7 +3,7 @@
 use std::net::SocketAddr;
 
 use gyrus_contract::{
-    ChangedPath, Destination, EffectId, Judgement, Part, ResolvedCall, Risk, Starts, ToolCall,
+    ChangedPath, Decision, Destination, EffectId, Judgement, Part, ResolvedCall, Risk, Starts, ToolCall,
     ToolSpec, Verdict, WithheldChange,
 };
 
@@ -143,8 +143,13 @@ impl Core {
         })
     }
 
-    /// Returns the addresses of this machine's loopback that a command finds on its own.
-    pub(crate) fn forwarded(&self, resolved: &ResolvedCall, spec: &ToolSpec) -> Vec<SocketAddr> {
+    /// Returns the addresses of this machine's loopback that a command finds on its own, each with the
+    /// decision about connections.
+    pub(crate) fn forwarded(
+        &self,
+        resolved: &ResolvedCall,
+        spec: &ToolSpec,
+    ) -> Vec<(SocketAddr, Decision)> {
         let gate = &self.kernel.organs().gate;
         self.under(false, |under| gate.forwarded(resolved, spec, under))
     }

@@ -24,7 +24,7 @@ use crate::ProcessIdentity;
 const START_LIMIT: Duration = Duration::from_secs(10);
 
 /// Maximum number of sockets accepted from a server.
-const MAX_FORWARDED: usize = 64;
+const MAX_FORWARDED: usize = 128;
 
 /// The sandbox that a command runs in.
 pub struct Sandbox<'a> {
