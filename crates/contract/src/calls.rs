@@ -17,8 +17,8 @@ pub const FINISH: &str = "finish";
 /// Default time limit of a command, in seconds.
 pub const DEFAULT_TIMEOUT_SECONDS: u64 = 120;
 
-/// Maximum time limit of a command, in seconds.
-pub const MAX_TIMEOUT_SECONDS: u64 = 600;
+/// Maximum time limit of a command that can be asked for, in seconds. The person's own may be lower.
+pub const MAX_TIMEOUT_SECONDS: u64 = 24 * 60 * 60;
 
 /// Maximum number of files in one changeset.
 pub const MAX_CHANGES: usize = 20_000;
@@ -55,9 +55,9 @@ fn is_default<T: Default + PartialEq>(value: &T) -> bool {
 pub struct ShellCall {
     /// The command line.
     pub command: String,
-    /// Default: 120.
+    /// Default: 120; usually up to 1800.
     #[serde(skip_serializing_if = "Option::is_none")]
-    #[schemars(range(min = 1, max = MAX_TIMEOUT_SECONDS))]
+    #[schemars(range(min = 1))]
     pub timeout_seconds: Option<u64>,
 }
 

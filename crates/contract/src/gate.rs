@@ -12,9 +12,8 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 use crate::{
-    Aim, BlobId, CommandReading, Containment, Destination, Digest, MeantCall, RunId, SandboxOptions,
-    ToolCall,
-    ToolMeaning, ToolSpec, Touch,
+    Aim, BlobId, CommandReading, Containment, Destination, Digest, MeantCall, RunId,
+    SandboxOptions, ToolCall, ToolMeaning, ToolSpec, Touch,
 };
 
 /// The risk of a call. Ordered: the higher wins.

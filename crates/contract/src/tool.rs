@@ -7,8 +7,8 @@ use serde_json::Value;
 
 use crate::{
     ActionVerdict, Aim, BlobId, Boxed, Claim, CommandOutcome, CommandSpec, Digest, EffectId, Image,
-    KeeperError, PersonReply, Reply, ResolvedCall, RunId, ServerPrompt, ServerQuestion, ToolCall,
-    Touch, Unresolvable,
+    KeeperError, PersonReply, Reply, ResolvedCall, RunId, SandboxOptions, ServerPrompt,
+    ServerQuestion, ToolCall, Touch, Unresolvable,
 };
 
 /// The description of a tool: its name, parameters and effects. Models see name, description and
@@ -145,6 +145,11 @@ pub trait Site: Send + Sync {
     /// Reports the progress of the call to observers. Bounded by the tool, never stored.
     fn tell(&self, _words: &str) {}
 
+    /// Returns the longest time limit of a command, in seconds.
+    fn longest_command(&self) -> u64 {
+        SandboxOptions::default().longest_command()
+    }
+
     /// Runs a command under the run's keeper and waits until its whole process tree has ended.
     fn run_command(&self, command: CommandSpec) -> Boxed<'_, Result<CommandOutcome, KeeperError>>;
 
@@ -203,9 +208,22 @@ pub struct ToolOutput {
     /// The model's claim that the run is done.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub claim: Option<Claim>,
+    /// The limits of the sandbox that its command met, each with what would let it through. The text
+    /// says them, too.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub sandbox: Vec<String>,
 }
 
 impl ToolOutput {
+    /// Adds a limit of the sandbox that the call met.
+    pub fn limited(&mut self, limit: impl Into<String>) {
+        let limit = limit.into();
+        self.text.push_str("\n[");
+        self.text.push_str(&limit);
+        self.text.push(']');
+        self.sandbox.push(limit);
+    }
+
     /// Creates the output of a call that only read.
     pub fn read(text: impl Into<String>) -> Self {
         Self {
@@ -216,6 +234,7 @@ impl ToolOutput {
             verdict: ActionVerdict::NoEffect,
             artifacts: Vec::new(),
             claim: None,
+            sandbox: Vec::new(),
         }
     }
 

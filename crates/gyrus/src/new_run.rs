@@ -168,8 +168,7 @@ impl RunOptions<'_> {
     /// Returns what its sandbox lets through. A session goes on with what it began with.
     fn sandbox(&self, at: &Path, before: Option<&RunStarted>) -> Result<RunSandbox, Failure> {
         let of = (self.gyrus, self.home, self.config);
-        let mut sandbox =
-            sandbox_settings::of_run(of, &self.flags.sandbox, at, self.at_terminal)?;
+        let mut sandbox = sandbox_settings::of_run(of, &self.flags.sandbox, at, self.at_terminal)?;
         if let Some(before) = before {
             sandbox.options.extend(&before.sandbox);
         }

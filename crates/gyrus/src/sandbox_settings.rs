@@ -152,7 +152,11 @@ impl RunSandbox {
         if workspace.starts_with(&path) {
             return Err(wrong("holds the workspace").hint("name the folders that are needed"));
         }
-        if home.person.as_ref().is_some_and(|person| person.starts_with(&path)) {
+        if home
+            .person
+            .as_ref()
+            .is_some_and(|person| person.starts_with(&path))
+        {
             return Err(wrong("holds your home folder").hint("name the folders that are needed"));
         }
         sandbox::check_visible(home, &path).map_err(Failure::usage)?;
@@ -189,7 +193,9 @@ impl RunSandbox {
         options.shares_caches |= section.caches == Caches::Shared;
         let seconds = section.command_time.map(|time| time.div_ceil(1000));
         options.command_seconds = options.command_seconds.or(seconds);
-        let bytes = section.memory_mb.map(|megabytes| megabytes.saturating_mul(1 << 20));
+        let bytes = section
+            .memory_mb
+            .map(|megabytes| megabytes.saturating_mul(1 << 20));
         options.memory_bytes = options.memory_bytes.or(bytes);
         Ok(())
     }
@@ -210,7 +216,8 @@ impl Names<'_> {
         let is_meant = |name: &&String| {
             name.len() >= start.len() + end.len() && name.starts_with(start) && name.ends_with(end)
         };
-        let passes = |name: &&String| check_name(name).is_ok() && !self.keys.contains(name.as_str());
+        let passes =
+            |name: &&String| check_name(name).is_ok() && !self.keys.contains(name.as_str());
         let names = self.environment.keys().filter(is_meant).filter(passes);
         Ok(names.cloned().collect())
     }
@@ -219,14 +226,18 @@ impl Names<'_> {
 /// Checks that commands may see a variable of this name.
 fn check_name(name: &str) -> Result<(), Failure> {
     let mut letters = name.chars();
-    let is_start = letters.next().is_some_and(|c| c.is_ascii_alphabetic() || c == '_');
+    let is_start = letters
+        .next()
+        .is_some_and(|c| c.is_ascii_alphabetic() || c == '_');
     if !is_start || !letters.all(|c| c.is_ascii_alphanumeric() || c == '_') {
         let shown = visible(name);
-        return Err(Failure::usage(format!("`{shown}` is not the name of a variable")));
+        return Err(Failure::usage(format!(
+            "`{shown}` is not the name of a variable"
+        )));
     }
     let upper = name.to_ascii_uppercase();
-    let is_refused = REFUSED.contains(&&*upper)
-        || REFUSED_STARTS.iter().any(|start| upper.starts_with(start));
+    let is_refused =
+        REFUSED.contains(&&*upper) || REFUSED_STARTS.iter().any(|start| upper.starts_with(start));
     if is_refused && !LET_THROUGH.contains(&name) {
         return Err(Failure::usage(format!(
             "commands cannot be given `{name}`: the sandbox sets it, or it changes what programs do"
@@ -257,7 +268,9 @@ pub(crate) fn of_run(
         run.add(&project.section, &names, (home, workspace))?;
     }
     for given in &flags.env {
-        let name = given.split_once('=').map_or(given.as_str(), |(name, _)| name);
+        let name = given
+            .split_once('=')
+            .map_or(given.as_str(), |(name, _)| name);
         run.options.variables.extend(names.matching(name)?);
     }
     for folder in &flags.add_dir {
@@ -364,10 +377,22 @@ impl ProjectFile {
         let time = command_time.map(|time| format!("{} seconds", time.div_ceil(1000)));
         let memory = memory_mb.map(|megabytes| format!("{megabytes} MB"));
         let lists = [
-            ("your variables, whose values are kept from models", env.join(", ")),
-            ("your variables, whose values models may see", env_shown.join(", ")),
-            ("what listens on these ports of this machine", ports.join(", ")),
-            ("these folders, to change unless `:ro` follows", folders.join(", ")),
+            (
+                "your variables, whose values are kept from models",
+                env.join(", "),
+            ),
+            (
+                "your variables, whose values models may see",
+                env_shown.join(", "),
+            ),
+            (
+                "what listens on these ports of this machine",
+                ports.join(", "),
+            ),
+            (
+                "these folders, to change unless `:ro` follows",
+                folders.join(", "),
+            ),
             ("as the longest time of a command", time.unwrap_or_default()),
             ("as the memory of a process", memory.unwrap_or_default()),
         ];
@@ -378,7 +403,9 @@ impl ProjectFile {
 }
 
 fn unusable(why: &str) -> Result<Option<ProjectFile>, Failure> {
-    put(&format!("{PROJECT_FILE} of this folder is not used: {why}\n"))?;
+    put(&format!(
+        "{PROJECT_FILE} of this folder is not used: {why}\n"
+    ))?;
     Ok(None)
 }
 
@@ -420,7 +447,9 @@ pub(crate) fn values(
             Some((name.clone(), typed.or_else(|| env::variable(name))?))
         })
         .collect();
-    let secrets = values.iter().filter(|(name, _)| !options.shown.contains(*name));
+    let secrets = values
+        .iter()
+        .filter(|(name, _)| !options.shown.contains(*name));
     let secrets = secrets.map(|(name, value)| Secret {
         name: name.clone(),
         value: value.clone(),

@@ -36,8 +36,8 @@ const QUIET: [(&str, &str); 3] = [
 ];
 
 /// Hint for a command that failed in the sandbox and seems to need more access.
-const HINT: &str = "\n[this ran in the sandbox, without the person's keys, logins and daemons; if it \
-                    failed for want of them, call `run_as_user` with that one program]";
+const HINT: &str = "this ran in the sandbox, without the person's keys, logins and daemons; if it \
+                    failed for want of them, call `run_as_user` with that one program";
 
 /// Runs command lines.
 pub struct Shell {
@@ -102,16 +102,21 @@ impl Shell {
         }
         let revealed = site.reveal(command);
         let command = revealed.map_err(|error| ToolFailure::from(error).and(nothing))?;
-        Ok(CommandSpec {
+        Ok(self.spec(command, site.workspace(), timeout_seconds))
+    }
+
+    /// Returns a command line as the shell runs it in this folder.
+    pub fn spec(&self, command: String, folder: &Path, timeout_seconds: u64) -> CommandSpec {
+        CommandSpec {
             program: self.program.clone(),
             arguments: vec!["-c".to_owned(), command],
-            folder: site.workspace().to_owned(),
+            folder: folder.to_owned(),
             environment: self.environment.clone(),
             stdin: String::new(),
             time_limit_ms: timeout_seconds * 1000,
             head_bytes: HEAD_BYTES,
             tail_bytes: TAIL_BYTES,
-        })
+        }
     }
 }
 
@@ -139,22 +144,14 @@ impl TypedTool for Shell {
         site: &dyn Site,
     ) -> Result<ToolOutput, ToolFailure> {
         let seconds = arguments.timeout_seconds.unwrap_or(DEFAULT_TIMEOUT_SECONDS);
-        let command = self.line(&arguments.command, seconds, site)?;
+        let mut command = self.line(&arguments.command, seconds, site)?;
+        let seconds = seconds.min(site.longest_command());
+        command.time_limit_ms = seconds * 1000;
         match site.run_command(command).await {
             Ok(outcome) => {
                 let mut output = output(&outcome, seconds);
-                if output.is_error && needed_rights(call) {
-                    output.text.push_str(HINT);
-                }
-                if let Some(note) = read_only(call, &output.text) {
-                    output.text.push_str(note);
-                }
-                if let Some(hidden) = hidden(call) {
-                    let _ = write!(
-                        output.text,
-                        "\n[the sandbox hides {}: whatever is there, it looked empty]",
-                        hidden.display()
-                    );
+                for limit in limits(call, &outcome, &output, (seconds, site)) {
+                    output.limited(limit);
                 }
                 Ok(output)
             }
@@ -240,19 +237,79 @@ fn shown(captured: &Captured, mut folded: String) -> String {
     folded
 }
 
-/// Returns the hint for a command that failed at a path which is always read-only in the sandbox.
-fn read_only(call: &ResolvedCall, said: &str) -> Option<&'static str> {
-    let containment = call.command.as_ref()?.containment.as_ref()?;
-    if !said.contains("Read-only file system") {
-        return None;
+/// Words with which programs tell that they got no more memory.
+const OUT_OF_MEMORY: [&str; 5] = [
+    "Cannot allocate memory",
+    "out of memory",
+    "MemoryError",
+    "bad_alloc",
+    "memory allocation of",
+];
+
+/// Words of programs that did not find a service of the person, and the service's name.
+const MISSED_SERVICES: [(&str, &str); 4] = [
+    ("authentication agent", "ssh-agent"),
+    ("Permission denied (publickey", "ssh-agent"),
+    ("Docker daemon", "docker"),
+    ("docker.sock", "docker"),
+];
+
+/// Returns the limits of the sandbox that a command seems to have met, each with what would let it
+/// through.
+fn limits(
+    call: &ResolvedCall,
+    outcome: &CommandOutcome,
+    output: &ToolOutput,
+    (seconds, site): (u64, &dyn Site),
+) -> Vec<String> {
+    let mut limits = Vec::new();
+    let said = |words: &str| output.text.contains(words);
+    if outcome.exit == Exit::TimedOut && seconds >= site.longest_command() {
+        limits.push(format!(
+            "no command runs for longer than {seconds} s here; for the person: `command-time` in \
+             [sandbox] of config.toml"
+        ));
     }
-    Some(if containment.writable.is_empty() {
-        "\n[it ran where nothing can be changed: the mode allows no more, or it looks like a \
-         line that only reads]"
-    } else {
-        "\n[commands change nothing outside of the workspace and /tmp, nor what is protected \
-         within; for a file elsewhere `write` asks the person]"
-    })
+    let command = call.command.as_ref();
+    let Some(containment) = command.and_then(|command| command.containment.as_ref()) else {
+        return limits;
+    };
+    if output.is_error && needed_rights(call) {
+        limits.push(HINT.to_owned());
+    }
+    if said("Read-only file system") {
+        limits.push(if containment.writable.is_empty() {
+            "it ran where nothing can be changed: the mode allows no more, or it looks like a line \
+             that only reads"
+                .to_owned()
+        } else {
+            "commands change nothing outside of the workspace and /tmp, nor what is protected \
+             within; for a file elsewhere `write` asks the person, and `folders` in [sandbox] of \
+             config.toml, or --add-dir, lets commands change a folder"
+                .to_owned()
+        });
+    }
+    if output.is_error && OUT_OF_MEMORY.into_iter().any(said) {
+        limits.push(format!(
+            "a process has at most {} MB of memory here; for the person: `memory-mb` in [sandbox] of \
+             config.toml",
+            containment.limits.memory_bytes >> 20
+        ));
+    }
+    let missed = MISSED_SERVICES.iter().find(|(words, _)| said(words));
+    if let Some((_, service)) = missed.filter(|_| output.is_error) {
+        limits.push(format!(
+            "the sandbox reaches no service of the person's; `sockets = [\"{service}\"]` in \
+             [sandbox] of config.toml, or --socket {service}, lets commands ask for it"
+        ));
+    }
+    if let Some(hidden) = hidden(call) {
+        let hidden = hidden.display();
+        limits.push(format!(
+            "the sandbox hides {hidden}: whatever is there, it looked empty"
+        ));
+    }
+    limits
 }
 
 /// Whether the command ran in the sandbox, and its output suggests that it failed because of it.

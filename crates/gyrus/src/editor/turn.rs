@@ -210,11 +210,7 @@ impl Beginning {
             let served = connected.tools_of(&self.store, self.run)?;
             let options = ScreenOptions::of(started.screen.as_ref());
             let parts = (models, live, options, served);
-            let thinks = (
-                &*started.agent,
-                &*started.cognitive_loop,
-                &started.sandbox,
-            );
+            let thinks = (&*started.agent, &*started.cognitive_loop, &started.sandbox);
             let ended = self
                 .drive(&around, parts, thinks, controls, |kernel| {
                     Ok(kernel.take(self.run, Take::IfFree, changes)?)

@@ -353,7 +353,11 @@ impl Prompt<'_> {
         let choice = self.model_choice_for(&new)?;
         new.pins = choice.pins();
         let on_ask = new.on_ask;
-        let (kernel, replies) = self.kernel(&choice, (&new.agent, &new.cognitive_loop, &new.sandbox), None)?;
+        let (kernel, replies) = self.kernel(
+            &choice,
+            (&new.agent, &new.cognitive_loop, &new.sandbox),
+            None,
+        )?;
         let ready = kernel.create(new)?;
         // From here on the run has what came with its goal.
         self.context.clear();
@@ -434,11 +438,7 @@ impl Prompt<'_> {
         let before = StandingRun::read(&self.store, run)?;
         let started = &before.started;
         let choice = self.model_choice()?.for_goal(&started.loop_config);
-        let thinks = (
-            &*started.agent,
-            &*started.cognitive_loop,
-            &started.sandbox,
-        );
+        let thinks = (&*started.agent, &*started.cognitive_loop, &started.sandbox);
         let (kernel, replies) = self.kernel(&choice, thinks, Some(run))?;
         let changes = ResumeChanges {
             limits: self.flags.limits.limits(),

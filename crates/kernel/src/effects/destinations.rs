@@ -317,11 +317,11 @@ impl<'a> Destinations<'a> {
         }
     }
 
-    /// Returns the text for the model about refused connections; empty if there are none.
-    pub(super) fn told_of_refused(&self) -> String {
+    /// Returns what is told of refused connections, if there are any.
+    pub(super) fn told_of_refused(&self) -> Option<String> {
         let board = self.board();
         if board.refused.is_empty() {
-            return String::new();
+            return None;
         }
         let refused = board.refused.iter().take(MAX_REFUSED);
         let refused: Vec<_> = refused
@@ -340,10 +340,10 @@ impl<'a> Destinations<'a> {
             ),
             None => String::new(),
         };
-        format!(
-            "\n[the sandbox refused connections to {}{more}{key}]",
+        Some(format!(
+            "the sandbox refused connections to {}{more}{key}",
             refused.join(", ")
-        )
+        ))
     }
 
     fn board(&self) -> MutexGuard<'_, Board> {

@@ -9,9 +9,9 @@ use std::{
 
 use gyrus_contract::{
     ActionVerdict, BlobId, Boxed, CallSource, ChangedPath, Cleared, CommandOutcome, CommandSpec,
-    Containment, Decision, EffectId, KeeperError, Layer, PathChange, PersonReply, Probe, Purpose, Repeat,
-    Reply, ResolvedCall, ResolvedCommand, ServerPrompt, ServerQuestion, Site, Tool, ToolOutput,
-    ToolSpec, Touch, UnknownSecret,
+    Containment, Decision, EffectId, KeeperError, Layer, PathChange, PersonReply, Probe, Purpose,
+    Repeat, Reply, ResolvedCall, ResolvedCommand, ServerPrompt, ServerQuestion, Site, Tool,
+    ToolOutput, ToolSpec, Touch, UnknownSecret,
 };
 use gyrus_process::{
     ProcessIdentity,
@@ -21,6 +21,7 @@ use gyrus_text::{counted, first_bytes};
 use gyrus_workspace::layer::Copies;
 
 use super::{
+    added_folders::AddedLayers,
     ask::cut_off_asks,
     changes::{self, JudgedChanges},
     destinations::{Destinations, Questions},
@@ -56,7 +57,7 @@ struct CallSite<'a> {
     destinations: Option<Destinations<'a>>,
     /// Handles the requests of the server whose tool it is.
     requests: Option<ServerRequests<'a>>,
-    /// A text for the model about changes that were discarded.
+    /// A text for the model about changes in added folders, and those that were discarded.
     thrown_away: Mutex<String>,
 }
 
@@ -89,7 +90,9 @@ impl<'a> CallSite<'a> {
             .text
             .push_str(&thrown_away.unwrap_or_else(PoisonError::into_inner));
         if let Some(destinations) = &self.destinations {
-            output.text.push_str(&destinations.told_of_refused());
+            if let Some(limit) = destinations.told_of_refused() {
+                output.limited(limit);
+            }
         }
         output
     }
@@ -102,6 +105,10 @@ impl Site for CallSite<'_> {
 
     fn answer(&self) -> Option<&str> {
         self.answer.as_deref()
+    }
+
+    fn longest_command(&self) -> u64 {
+        self.core.started.sandbox.longest_command()
     }
 
     fn source(&self) -> Option<CallSource> {
@@ -213,6 +220,7 @@ impl Site for CallSite<'_> {
                 return Err(KeeperError::Keeper { reason });
             };
             let thrown_away = layers::to_throw_away(self.core, &self.effect, &mut containment);
+            let added = AddedLayers::mount(self.core, &self.effect, &mut containment);
             layers::command_begins(self.core, &self.effect);
             let _mode = KeptMode::of(&self.core.started.workspace);
             // Where there is no layer, the time of the end tells whose a change is.
@@ -225,13 +233,12 @@ impl Site for CallSite<'_> {
                 keep_standing(self.core, keeper, &containment);
                 outcome
             });
-            if let Some(layer) = thrown_away {
-                let told = layers::throw_away(layer);
-                *self
-                    .thrown_away
-                    .lock()
-                    .unwrap_or_else(PoisonError::into_inner) = told;
-            }
+            let mut told = added.settle(self.core);
+            told.extend(thrown_away.map(layers::throw_away));
+            *self
+                .thrown_away
+                .lock()
+                .unwrap_or_else(PoisonError::into_inner) = told;
             if let Err(error) = &outcome {
                 layers::refuse(self.core, &self.effect, &error.to_string());
             }
@@ -311,6 +318,17 @@ fn keep_standing(core: &Core, keeper: Option<Keeper>, containment: &Containment)
     let thrown_away = |layer: &Layer| layer.lower == core.started.workspace && !layer.required;
     match keeper {
         Some(keeper) if containment.layered.iter().any(thrown_away) => keeper.end(),
+        // Only one layer can be replaced by another.
+        Some(keeper)
+            if containment
+                .layered
+                .iter()
+                .filter(|layer| layer.required)
+                .count()
+                > 1 =>
+        {
+            keeper.end();
+        }
         Some(keeper) => core.spares.put(keeper),
         None => {}
     }
@@ -629,6 +647,11 @@ fn resulted(
         withheld: None,
         to_undo: None,
         pending: Vec::new(),
+        sandbox: output
+            .sandbox
+            .iter()
+            .map(|limit| redactor.redact(limit).into_owned())
+            .collect(),
         took_ms,
     })
 }

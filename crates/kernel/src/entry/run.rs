@@ -4,8 +4,8 @@ use std::{collections::BTreeMap, path::PathBuf, sync::Arc};
 
 use gyrus_contract::{
     BlobId, Claim, DEFAULT_AGENT, Digest, EffectId, FollowedSkill, Grant, Limits, MessageBody,
-    Mode, ModelError, OnAsk, Part, Principal, RunId, SandboxOptions, Spent, Strength, SurfaceMessage, Text,
-    ToolMeaning, ToolSpec,
+    Mode, ModelError, OnAsk, Part, Principal, RunId, SandboxOptions, Spent, Strength,
+    SurfaceMessage, Text, ToolMeaning, ToolSpec,
 };
 use gyrus_process::ProcessIdentity;
 use serde::{Deserialize, Serialize};
