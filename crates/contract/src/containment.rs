@@ -41,6 +41,9 @@ pub struct Containment {
     /// command finds nothing there.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub asked: Vec<SocketAddr>,
+    /// Whether other commands of the run reach what this one serves, if its network is its own.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub serves: bool,
     /// The limits on resources.
     pub limits: ResourceLimits,
 }

@@ -24,9 +24,6 @@ pub struct SandboxOptions {
     /// Folders beside the workspace, real and absolute.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub folders: Vec<AddedFolder>,
-    /// Services of the person that commands may connect to, each connection after a question.
-    #[serde(skip_serializing_if = "BTreeSet::is_empty")]
-    pub sockets: BTreeSet<SocketName>,
     /// Whether commands change the caches of package managers themselves, for all to come. Otherwise
     /// their changes stay with the run.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
@@ -54,7 +51,6 @@ impl SandboxOptions {
                 self.folders.push(folder.clone());
             }
         }
-        self.sockets.extend(&before.sockets);
     }
 
     /// Returns the longest time limit of a command, in seconds.
@@ -77,14 +73,4 @@ pub struct AddedFolder {
     /// Whether the run may change what is in it.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub writable: bool,
-}
-
-/// A service of the person that listens on a Unix socket.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
-#[serde(rename_all = "kebab-case")]
-pub enum SocketName {
-    /// The agent that signs with the person's SSH keys.
-    SshAgent,
-    /// The daemon of Docker, which can do whatever root can.
-    Docker,
 }

@@ -7,8 +7,8 @@ use serde_json::Value;
 
 use crate::{
     ActionVerdict, Aim, BlobId, Boxed, Claim, CommandOutcome, CommandSpec, Digest, EffectId, Image,
-    KeeperError, PersonReply, Reply, ResolvedCall, RunId, SandboxOptions, ServerPrompt,
-    ServerQuestion, ToolCall, Touch, Unresolvable,
+    KeeperError, PersonReply, ProcessAction, ProcessReport, Reply, ResolvedCall, RunId,
+    SandboxOptions, ServerPrompt, ServerQuestion, ToolCall, Touch, Unresolvable,
 };
 
 /// The description of a tool: its name, parameters and effects. Models see name, description and
@@ -152,6 +152,27 @@ pub trait Site: Send + Sync {
 
     /// Runs a command under the run's keeper and waits until its whole process tree has ended.
     fn run_command(&self, command: CommandSpec) -> Boxed<'_, Result<CommandOutcome, KeeperError>>;
+
+    /// Starts a command that goes on when the call is over, and returns its name.
+    ///
+    /// # Errors
+    /// It cannot be started, or nothing keeps it here.
+    fn start_process(&self, _command: CommandSpec) -> Boxed<'_, Result<String, KeeperError>> {
+        let reason = "nothing keeps a process here".to_owned();
+        Box::pin(async { Err(KeeperError::Keeper { reason }) })
+    }
+
+    /// Does something with such a process.
+    ///
+    /// # Errors
+    /// There is none of this name, or its input is full: in words for the model.
+    fn process<'a>(
+        &'a self,
+        _name: &'a str,
+        _action: ProcessAction,
+    ) -> Boxed<'a, Result<ProcessReport, String>> {
+        Box::pin(async { Err("no process is kept here".to_owned()) })
+    }
 
     /// Puts a server's question to the person, and waits for the answer. Dropping the future
     /// withdraws the question.

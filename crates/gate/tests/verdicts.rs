@@ -122,6 +122,7 @@ fn holds(workspace: &Path) -> Containment {
         network: Network::None,
         forwarded: Vec::new(),
         asked: Vec::new(),
+        serves: false,
         limits: ResourceLimits {
             processes: 64,
             memory_bytes: 1 << 30,

@@ -9,7 +9,7 @@ use std::{
 
 use clap::{Args, value_parser};
 use gyrus::runtime::{self, Home, sandbox};
-use gyrus_contract::{AddedFolder, Digest, Grant, SandboxOptions, SocketName};
+use gyrus_contract::{AddedFolder, Digest, Grant, SandboxOptions};
 use gyrus_kernel::{FolderTravels, grants, redact::Secret};
 use gyrus_surfaces::{console::put, terminal};
 use gyrus_text::visible;
@@ -72,8 +72,6 @@ pub(crate) struct SandboxSection {
     ports: Vec<u16>,
     /// Folders beside the workspace; `:ro` at the end of one means that it is only read.
     folders: Vec<String>,
-    /// Services that commands may connect to after a question.
-    sockets: BTreeSet<SocketName>,
     /// `run`: changes of package managers' caches stay with the run. `shared`: they last.
     caches: Caches,
     /// The longest time limit of a command.
@@ -108,14 +106,6 @@ pub(crate) struct SandboxFlags {
     /// Let the run work in this folder, too; PATH:ro to only read it
     #[arg(long, value_name = "PATH")]
     add_dir: Vec<String>,
-    /// Let commands connect to this service of yours, each after a question: ssh-agent or docker
-    #[arg(long, value_name = "NAME", value_parser = socket)]
-    socket: Vec<SocketName>,
-}
-
-fn socket(word: &str) -> Result<SocketName, String> {
-    SocketName::deserialize(serde_json::Value::from(word))
-        .map_err(|_| "known are `ssh-agent` and `docker`".to_owned())
 }
 
 /// The person's variables, among which names and patterns choose.
@@ -189,7 +179,6 @@ impl RunSandbox {
         }
         self.add_ports(&section.ports);
         let options = &mut self.options;
-        options.sockets.extend(&section.sockets);
         options.shares_caches |= section.caches == Caches::Shared;
         let seconds = section.command_time.map(|time| time.div_ceil(1000));
         options.command_seconds = options.command_seconds.or(seconds);
@@ -277,7 +266,6 @@ pub(crate) fn of_run(
         run.add_folder(home, workspace, folder)?;
     }
     run.add_ports(&flags.port);
-    run.options.sockets.extend(&flags.socket);
     Ok(run)
 }
 
@@ -417,10 +405,9 @@ impl SandboxSection {
             let what = format!("`{pattern}` stands for more than one variable");
             return Err(Failure::usage(what).hint("a project's file names each"));
         }
-        if !self.sockets.is_empty() || self.caches == Caches::Shared {
-            return Err(Failure::usage(
-                "`sockets` and shared `caches` can be set in your own config.toml only",
-            ));
+        if self.caches == Caches::Shared {
+            let what = "shared `caches` can be set in your own config.toml only";
+            return Err(Failure::usage(what));
         }
         Ok(self)
     }

@@ -6,12 +6,13 @@ use std::{
     ffi::OsStr,
     fmt::Write as _,
     path::{Path, PathBuf},
+    time::Duration,
 };
 
 use gyrus_contract::{
     ActionVerdict, Captured, CommandOutcome, CommandResult, CommandSpec, DEFAULT_TIMEOUT_SECONDS,
-    Does, Exit, KeeperError, MAX_TIMEOUT_SECONDS, Repeat, ResolvedCall, ShellCall, Site,
-    ToolOutput, Touch, TypedTool,
+    Does, Exit, KeeperError, MAX_TIMEOUT_SECONDS, ProcessAction, ProcessReport, Repeat,
+    ResolvedCall, ShellCall, Site, ToolOutput, Touch, TypedTool,
 };
 use gyrus_process::Programs;
 use gyrus_text::counted;
@@ -128,7 +129,7 @@ impl TypedTool for Shell {
     fn description(&self) -> String {
         format!(
             "Runs a `{}` command line in the workspace, in a sandbox without the person's keys and logins. \
-             Each call is a new shell without input; nothing outlives it.",
+             Each call is a new shell; only what is put in the background outlives it.",
             self.name()
         )
     }
@@ -144,6 +145,12 @@ impl TypedTool for Shell {
         site: &dyn Site,
     ) -> Result<ToolOutput, ToolFailure> {
         let seconds = arguments.timeout_seconds.unwrap_or(DEFAULT_TIMEOUT_SECONDS);
+        if let Some(process) = &arguments.process {
+            return more_of(process, &arguments, site).await;
+        }
+        if arguments.background {
+            return self.start(&arguments, site).await;
+        }
         let mut command = self.line(&arguments.command, seconds, site)?;
         let seconds = seconds.min(site.longest_command());
         command.time_limit_ms = seconds * 1000;
@@ -165,6 +172,89 @@ impl TypedTool for Shell {
             }
         }
     }
+}
+
+/// Time for which a command that was put in the background is watched.
+const FIRST_LOOK: Duration = Duration::from_secs(1);
+
+impl Shell {
+    /// Starts a command that goes on, and returns what it said at first.
+    async fn start(
+        &self,
+        arguments: &ShellCall,
+        site: &dyn Site,
+    ) -> Result<ToolOutput, ToolFailure> {
+        let command = self.line(&arguments.command, DEFAULT_TIMEOUT_SECONDS, site)?;
+        let name = site.start_process(command).await?;
+        let seconds = arguments
+            .timeout_seconds
+            .filter(|_| arguments.until.is_some());
+        let look = ProcessAction::Look {
+            input: None,
+            until: arguments.until.clone(),
+            within: seconds.map_or(FIRST_LOOK, Duration::from_secs),
+        };
+        looked(&name, site.process(&name, look).await)
+    }
+}
+
+/// Returns what a process said since it was asked last, after waiting for it.
+async fn more_of(
+    name: &str,
+    arguments: &ShellCall,
+    site: &dyn Site,
+) -> Result<ToolOutput, ToolFailure> {
+    if !arguments.command.is_empty() {
+        return Err(ToolFailure::new(
+            "`command` and `process` do not go together",
+        ));
+    }
+    let seconds = arguments.timeout_seconds.unwrap_or(DEFAULT_TIMEOUT_SECONDS);
+    let action = if arguments.end {
+        ProcessAction::End
+    } else {
+        let input = arguments.input.as_deref().map(|input| site.reveal(input));
+        ProcessAction::Look {
+            input: input.transpose()?,
+            until: arguments.until.clone(),
+            within: Duration::from_secs(seconds.min(site.longest_command())),
+        }
+    };
+    looked(name, site.process(name, action).await)
+}
+
+/// Returns the output for a model about a process.
+fn looked(name: &str, report: Result<ProcessReport, String>) -> Result<ToolOutput, ToolFailure> {
+    let report = report.map_err(ToolFailure::new)?;
+    let mut text = folded(&report.output);
+    if report.omitted_bytes > 0 {
+        text = format!("[… {} bytes omitted …]\n{text}", report.omitted_bytes);
+    }
+    if text.is_empty() {
+        text.push_str("(no new output)");
+    }
+    if !text.ends_with('\n') {
+        text.push('\n');
+    }
+    let is_error = matches!(&report.ended, Some(Ok(exit)) if *exit != Exit::Code(0));
+    let _ = match &report.ended {
+        None => write!(
+            text,
+            "[process {name} goes on: `process` \"{name}\" waits for more, `end` kills it; what it \
+             changes in the workspace counts once you see its end]"
+        ),
+        Some(Ok(Exit::Code(code))) => write!(text, "[process {name} ended: exit code {code}]"),
+        Some(Ok(Exit::Signal(signal))) => {
+            write!(text, "[process {name} was killed by signal {signal}]")
+        }
+        Some(Ok(Exit::TimedOut)) => write!(text, "[process {name} timed out]"),
+        Some(Err(why)) => write!(text, "[process {name}: {why}]"),
+    };
+    Ok(ToolOutput {
+        is_error,
+        verdict: ActionVerdict::CannotTell,
+        ..ToolOutput::read(text)
+    })
 }
 
 /// Returns the output for a model of a command that ran.
@@ -246,14 +336,6 @@ const OUT_OF_MEMORY: [&str; 5] = [
     "memory allocation of",
 ];
 
-/// Words of programs that did not find a service of the person, and the service's name.
-const MISSED_SERVICES: [(&str, &str); 4] = [
-    ("authentication agent", "ssh-agent"),
-    ("Permission denied (publickey", "ssh-agent"),
-    ("Docker daemon", "docker"),
-    ("docker.sock", "docker"),
-];
-
 /// Returns the limits of the sandbox that a command seems to have met, each with what would let it
 /// through.
 fn limits(
@@ -294,13 +376,6 @@ fn limits(
             "a process has at most {} MB of memory here; for the person: `memory-mb` in [sandbox] of \
              config.toml",
             containment.limits.memory_bytes >> 20
-        ));
-    }
-    let missed = MISSED_SERVICES.iter().find(|(words, _)| said(words));
-    if let Some((_, service)) = missed.filter(|_| output.is_error) {
-        limits.push(format!(
-            "the sandbox reaches no service of the person's; `sockets = [\"{service}\"]` in \
-             [sandbox] of config.toml, or --socket {service}, lets commands ask for it"
         ));
     }
     if let Some(hidden) = hidden(call) {

@@ -12,13 +12,13 @@ use gyrus_contract::{
     Decision, Destination, Does, Grant, Judgement, ResolvedCall, Risk, ToolSpec, Verdict,
 };
 use gyrus_net::{AddressKind, AddressScope};
+use gyrus_process::serving;
 
 use super::PolicyGate;
 use crate::{
     destinations::{self, LOOPBACK},
     modes::{Bounds, decide},
     policy::{MayName, PolicySubject, Ruling},
-    sandbox::serving,
     weight::Weight,
 };
 

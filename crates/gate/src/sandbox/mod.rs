@@ -29,7 +29,6 @@ mod prove;
 pub mod proxy;
 mod reach;
 mod relayer;
-pub(crate) mod serving;
 mod supervisor;
 mod trees;
 
@@ -120,6 +119,7 @@ fn within_namespaces<'a>(
         confined.listeners = Some(Listeners {
             proxy,
             forwarded: forwarded.filter_map(network::forward).collect(),
+            dialer: None,
         });
         confined
             .environment

@@ -149,6 +149,7 @@ pub fn plan(around: &Surroundings<'_>) -> Result<Containment, PlanError> {
         network: around.network,
         forwarded: Vec::new(),
         asked: Vec::new(),
+        serves: false,
         limits: around.limits,
     })
 }

@@ -172,6 +172,7 @@ impl Layout {
                 network,
                 forwarded: Vec::new(),
                 asked: Vec::new(),
+                serves: false,
                 limits: LIMITS,
             },
             task: Task {

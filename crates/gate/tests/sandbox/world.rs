@@ -152,6 +152,7 @@ impl World {
             network: self.network,
             forwarded: self.forwarded.clone(),
             asked: Vec::new(),
+            serves: false,
             limits: self.limits,
         }
     }

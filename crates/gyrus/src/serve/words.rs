@@ -21,7 +21,7 @@ use crate::{commands::run::Run, failure::Failure};
 
 /// Options of `gyrus run` that mean the terminal or the machine at which it is typed, or that a request
 /// has a field for.
-const NOT_OPTIONS: [&str; 17] = [
+const NOT_OPTIONS: [&str; 16] = [
     "fleet",
     "needs",
     "upload",
@@ -35,7 +35,6 @@ const NOT_OPTIONS: [&str; 17] = [
     "env",
     "port",
     "add-dir",
-    "socket",
     "clipboard",
     "help",
     "version",

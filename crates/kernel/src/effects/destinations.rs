@@ -12,6 +12,7 @@ use std::{
     collections::BTreeMap,
     convert::Infallible,
     net::IpAddr,
+    os::fd::OwnedFd,
     path::Path,
     sync::{Mutex, MutexGuard, PoisonError},
 };
@@ -294,6 +295,11 @@ impl<'a> Destinations<'a> {
         }
     }
 
+    /// Returns the call, and the specification of its tool.
+    pub(super) fn call(&self) -> (&ResolvedCall, &ToolSpec) {
+        (&self.call, self.spec)
+    }
+
     /// Runs a command in its sandbox, and meanwhile asks about the connections it requests.
     pub(super) async fn run(
         &self,
@@ -483,8 +489,15 @@ impl<'a> Destinations<'a> {
 }
 
 impl ConnectionPolicy for Destinations<'_> {
+    fn socket(&self, to: &Destination) -> Option<OwnedFd> {
+        self.core.background.socket(to)
+    }
+
     fn decide<'a>(&'a self, to: &'a Destination) -> Boxed<'a, Result<(), String>> {
         Box::pin(async move {
+            if self.core.background.socket(to).is_some() {
+                return Ok(());
+            }
             let mut moved = self.moved.subscribe();
             loop {
                 match self.now(to) {

@@ -9,9 +9,9 @@ use std::{
 
 use gyrus_contract::{
     ActionVerdict, BlobId, Boxed, CallSource, ChangedPath, Cleared, CommandOutcome, CommandSpec,
-    Containment, Decision, EffectId, KeeperError, Layer, PathChange, PersonReply, Probe, Purpose,
-    Repeat, Reply, ResolvedCall, ResolvedCommand, ServerPrompt, ServerQuestion, Site, Tool,
-    ToolOutput, ToolSpec, Touch, UnknownSecret,
+    Containment, Decision, EffectId, KeeperError, Layer, PathChange, PersonReply, Probe,
+    ProcessAction, ProcessReport, Purpose, Repeat, Reply, ResolvedCall, ResolvedCommand,
+    ServerPrompt, ServerQuestion, Site, Tool, ToolOutput, ToolSpec, Touch, UnknownSecret,
 };
 use gyrus_process::{
     ProcessIdentity,
@@ -23,6 +23,7 @@ use gyrus_workspace::layer::Copies;
 use super::{
     added_folders::AddedLayers,
     ask::cut_off_asks,
+    background,
     changes::{self, JudgedChanges},
     destinations::{Destinations, Questions},
     folder, layers, named_files,
@@ -185,6 +186,37 @@ impl Site for CallSite<'_> {
         layers::changes_follow(self.core, &self.effect)
     }
 
+    fn start_process(&self, command: CommandSpec) -> Boxed<'_, Result<String, KeeperError>> {
+        // It may stand in a sandbox for commands that end with their calls.
+        let keeper = self
+            .keeper
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+            .take();
+        keeper
+            .into_iter()
+            .for_each(|keeper| self.core.spares.put(keeper));
+        let started = match (&self.command, &self.destinations, self.containment.clone()) {
+            (Some(resolved), Some(destinations), Some(containment)) => {
+                let command = with_variables(self.core, command, resolved);
+                let call = destinations.call();
+                background::start(self.core, &self.effect, call, command, containment)
+            }
+            _ => Err(KeeperError::Keeper {
+                reason: "without the sandbox, nothing outlives its call".to_owned(),
+            }),
+        };
+        Box::pin(std::future::ready(started))
+    }
+
+    fn process<'a>(
+        &'a self,
+        name: &'a str,
+        action: ProcessAction,
+    ) -> Boxed<'a, Result<ProcessReport, String>> {
+        Box::pin(background::act(self.core, &self.effect, name, action))
+    }
+
     fn run_command(&self, command: CommandSpec) -> Boxed<'_, Result<CommandOutcome, KeeperError>> {
         let keeper = self
             .keeper
@@ -201,17 +233,7 @@ impl Site for CallSite<'_> {
             let Some(resolved) = &self.command else {
                 return keeper.run(command).await;
             };
-            let mut command = command;
-            // A program with the person's own rights has the person's own variables.
-            if resolved.program.is_none() {
-                let values = &self.core.kernel.organs().variables;
-                let seen = self.core.started.sandbox.variables.iter();
-                let seen = seen.filter_map(|name| Some((name.clone(), values.get(name)?.clone())));
-                command.environment.extend(seen);
-            }
-            command
-                .environment
-                .extend(resolved.reading.environment.clone());
+            let command = with_variables(self.core, command, resolved);
             let Some(mut containment) = self.containment.clone() else {
                 return keeper.run(command).await;
             };
@@ -245,6 +267,19 @@ impl Site for CallSite<'_> {
             outcome
         })
     }
+}
+
+/// Adds the variables that a command sees beside those of every command.
+fn with_variables(core: &Core, mut command: CommandSpec, of: &ResolvedCommand) -> CommandSpec {
+    // A program with the person's own rights has the person's own variables.
+    if of.program.is_none() {
+        let values = &core.kernel.organs().variables;
+        let seen = core.started.sandbox.variables.iter();
+        let seen = seen.filter_map(|name| Some((name.clone(), values.get(name)?.clone())));
+        command.environment.extend(seen);
+    }
+    command.environment.extend(of.reading.environment.clone());
+    command
 }
 
 /// Restores the mode of a folder. No snapshot holds that of the workspace itself, and without it
@@ -291,7 +326,11 @@ fn containment(
     let loopback = core.forwarded(resolved, spec).into_iter();
     let (allowed, asked): (Vec<_>, Vec<_>) =
         loopback.partition(|(_, decision)| *decision == Decision::Allow);
-    containment.forwarded = allowed.into_iter().map(|(at, _)| at).collect();
+    // What the run serves itself comes before what others serve at the same port.
+    containment.forwarded = core.background.served();
+    containment
+        .forwarded
+        .extend(allowed.into_iter().map(|(at, _)| at));
     containment.asked = asked.into_iter().map(|(at, _)| at).collect();
     Some(containment)
 }

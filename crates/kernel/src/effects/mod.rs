@@ -2,6 +2,7 @@
 //! recorded entries and goes live only for what is missing.
 
 mod added_folders;
+pub(crate) mod background;
 pub(crate) mod approval;
 pub(crate) mod ask;
 pub(crate) mod plainer;

@@ -228,6 +228,7 @@ impl Judge {
                     command: line.clone(),
                     // Tests may have to be built first.
                     timeout_seconds: Some(JUDGE_SECONDS),
+                    ..ShellCall::default()
                 };
                 command.to_call()
             }

@@ -17,7 +17,7 @@ const NUMBER_FIELD: usize = 5;
 
 /// Addresses of `localhost` at which something listens on one of these ports now. A port that
 /// nothing listens on is left to the command.
-pub(crate) fn on_loopback(ports: &[u16]) -> Vec<SocketAddr> {
+pub fn on_loopback(ports: &[u16]) -> Vec<SocketAddr> {
     if ports.is_empty() {
         return Vec::new();
     }
@@ -32,7 +32,7 @@ pub(crate) fn on_loopback(ports: &[u16]) -> Vec<SocketAddr> {
 }
 
 /// Ports of `localhost` that something listens on now and that the system did not pick, in order.
-pub(crate) fn fixed_ports() -> Vec<u16> {
+pub fn fixed_ports() -> Vec<u16> {
     let range = fs::read_to_string("/proc/sys/net/ipv4/ip_local_port_range").unwrap_or_default();
     let first = range.split_ascii_whitespace().next();
     let first = first.and_then(|first| first.parse().ok()).unwrap_or(PICKED);
@@ -42,13 +42,13 @@ pub(crate) fn fixed_ports() -> Vec<u16> {
 }
 
 /// Numbers of the sockets that take connections to an address.
-pub(super) fn at(address: SocketAddr) -> Vec<u64> {
+pub fn at(address: SocketAddr) -> Vec<u64> {
     let there = tables().into_iter().filter(|on| on.takes(&address));
     there.map(|on| on.number).collect()
 }
 
 /// Numbers of all sockets that somebody listens on.
-pub(super) fn all() -> BTreeSet<u64> {
+pub fn all() -> BTreeSet<u64> {
     tables().into_iter().map(|on| on.number).collect()
 }
 
