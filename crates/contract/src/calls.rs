@@ -17,8 +17,8 @@ pub const FINISH: &str = "finish";
 /// Default time limit of a command, in seconds.
 pub const DEFAULT_TIMEOUT_SECONDS: u64 = 120;
 
-/// Maximum time limit of a command, in seconds.
-pub const MAX_TIMEOUT_SECONDS: u64 = 600;
+/// Maximum time limit of a command that can be asked for, in seconds. The person's own may be lower.
+pub const MAX_TIMEOUT_SECONDS: u64 = 24 * 60 * 60;
 
 /// Maximum number of files in one changeset.
 pub const MAX_CHANGES: usize = 20_000;
@@ -50,15 +50,31 @@ fn is_default<T: Default + PartialEq>(value: &T) -> bool {
 }
 
 /// Runs a command line.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct ShellCall {
     /// The command line.
+    #[serde(default, skip_serializing_if = "String::is_empty")]
     pub command: String,
-    /// Default: 120.
+    /// Default: 120; usually up to 1800.
     #[serde(skip_serializing_if = "Option::is_none")]
-    #[schemars(range(min = 1, max = MAX_TIMEOUT_SECONDS))]
+    #[schemars(range(min = 1))]
     pub timeout_seconds: Option<u64>,
+    /// The command goes on as a process.
+    #[serde(default, skip_serializing_if = "is_default")]
+    pub background: bool,
+    /// No command: more of this process.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub process: Option<String>,
+    /// For its stdin.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub input: Option<String>,
+    /// Output to wait for.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub until: Option<String>,
+    /// Kills it.
+    #[serde(default, skip_serializing_if = "is_default")]
+    pub end: bool,
 }
 
 impl Arguments for ShellCall {

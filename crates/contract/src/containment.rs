@@ -37,6 +37,13 @@ pub struct Containment {
     /// allows the connection.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub forwarded: Vec<SocketAddr>,
+    /// More such addresses, about which a person may first have to be asked. Without namespaces the
+    /// command finds nothing there.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub asked: Vec<SocketAddr>,
+    /// Whether other commands of the run reach what this one serves, if its network is its own.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub serves: bool,
     pub limits: ResourceLimits,
 }
 

@@ -12,8 +12,8 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 use crate::{
-    Aim, BlobId, CommandReading, Containment, Destination, Digest, MeantCall, RunId, ToolCall,
-    ToolMeaning, ToolSpec, Touch,
+    Aim, BlobId, CommandReading, Containment, Destination, Digest, MeantCall, RunId,
+    SandboxOptions, ToolCall, ToolMeaning, ToolSpec, Touch,
 };
 
 /// The risk of a call. Ordered: the higher wins.
@@ -274,6 +274,13 @@ pub enum Grant {
         /// The digest of the file's content.
         content: Digest,
     },
+    /// Having what a project's file proposes in the sandbox, or not. A run never asks for this.
+    Sandbox {
+        /// The digest of the file's content.
+        content: Digest,
+        /// Whether the person agreed.
+        agreed: bool,
+    },
     /// Following the folder's guidelines, or reading them as data. A run never asks for this.
     Guidelines {
         content: Digest,
@@ -316,6 +323,12 @@ impl fmt::Display for Grant {
             Grant::Servers { .. } => {
                 f.write_str("starting the servers of `.mcp.json`, as it is now")
             }
+            Grant::Sandbox { agreed: true, .. } => {
+                f.write_str("what `.gyrus/sandbox.toml` asks for, as it is now")
+            }
+            Grant::Sandbox { agreed: false, .. } => {
+                f.write_str("runs without what `.gyrus/sandbox.toml` asks for, as it is now")
+            }
             Grant::Skill { name, rights, .. } => {
                 write!(f, "following the skill `{name}`, as it is now")?;
                 for grant in rights {
@@ -354,6 +367,8 @@ pub struct Place<'a> {
     pub mode: Mode,
     /// The skills that the run follows.
     pub skills: &'a [FollowedSkill],
+    /// What the person added to the sandbox of its commands.
+    pub sandbox: &'a SandboxOptions,
 }
 
 /// The agent whose trust a run has for which none was named.
@@ -595,14 +610,14 @@ pub trait Gate: Send + Sync {
         false
     }
 
-    /// Returns the addresses of this machine's loopback that the command of this call may connect
-    /// to without a question, and at which something listens now.
+    /// Returns the addresses of this machine's loopback at which something listens now, each with
+    /// the decision about connections of the command of this call.
     fn forwarded(
         &self,
         _call: &ResolvedCall,
         _spec: &ToolSpec,
         _under: &Judgement<'_>,
-    ) -> Vec<SocketAddr> {
+    ) -> Vec<(SocketAddr, Decision)> {
         Vec::new()
     }
 }

@@ -28,6 +28,7 @@ mod patch;
 mod proposal;
 mod process;
 mod containment;
+mod sandbox_options;
 mod sandbox;
 mod command;
 mod screen;
@@ -77,9 +78,12 @@ pub use model::{
 pub use outcome::{ActionVerdict, Claim, Evidence, Strength};
 pub use patch::{BINARY, EMPTY_BINARY, PatchHeader, git_mode, path_of_header};
 pub use plainness::Plainness;
-pub use process::{Captured, CommandOutcome, CommandSpec, Exit, KeeperError};
+pub use process::{
+    Captured, CommandOutcome, CommandSpec, Exit, KeeperError, ProcessAction, ProcessReport,
+};
 pub use proposal::{FileDiff, MADE_FOR, NO_GIT_ID, Proposal};
 pub use sandbox::{Confine, Confined, ConnectionPolicy, Destination, Listeners, Outlet, Relayer};
+pub use sandbox_options::{AddedFolder, SandboxOptions};
 pub use schema::{AnswerSchema, BadAnswerSchema, schema_of};
 pub use screen::{
     Aim, Aimed, Bounds, Dialog, Download, DownloadState, Element, ElementId, ElementState, Field,

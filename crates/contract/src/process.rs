@@ -1,6 +1,6 @@
 //! Commands, as tools order them and the keeper runs them.
 
-use std::{collections::BTreeMap, path::PathBuf};
+use std::{collections::BTreeMap, path::PathBuf, time::Duration};
 
 use serde::{Deserialize, Serialize};
 
@@ -56,6 +56,33 @@ pub struct CommandOutcome {
     /// The way in which it ended.
     pub exit: Exit,
     pub output: Captured,
+}
+
+/// What a call wants with a process that goes on beside the calls of its run.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum ProcessAction {
+    /// Waits for output, or for the end.
+    Look {
+        /// The text that is first written to its standard input.
+        input: Option<String>,
+        /// Text that the output is to contain; `None` waits for any.
+        until: Option<String>,
+        /// The longest wait.
+        within: Duration,
+    },
+    /// Ends it with everything that it started.
+    End,
+}
+
+/// The state of a process that goes on beside the calls of its run.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ProcessReport {
+    /// The output that no call has returned yet.
+    pub output: String,
+    /// Number of bytes before it that were dropped.
+    pub omitted_bytes: u64,
+    /// The way in which it ended, or the reason why that is not known; `None` if it goes on.
+    pub ended: Option<Result<Exit, String>>,
 }
 
 /// The error of a keeper that could not run a command.

@@ -49,6 +49,8 @@ pub struct Listeners {
     /// One socket for each address of [`Containment::forwarded`] that could be bound. The address
     /// of a socket is the one that it leads to outside.
     pub forwarded: Vec<OwnedFd>,
+    /// The channel by which the servers of the command are reached, if [`Containment::serves`].
+    pub dialer: Option<OwnedFd>,
 }
 
 /// Confines this process and all that it starts, permanently, or returns the reason why it cannot.
@@ -92,6 +94,12 @@ pub trait ConnectionPolicy: Send + Sync {
     /// the program. The connection is held until this returns; the future is dropped when the
     /// program gives up.
     fn decide<'a>(&'a self, destination: &'a Destination) -> Boxed<'a, Result<(), String>>;
+
+    /// Returns a socket, not blocking and not connected, for a destination in another sandbox of the
+    /// run; `None` if it is none.
+    fn socket(&self, _destination: &Destination) -> Option<OwnedFd> {
+        None
+    }
 }
 
 /// Serves the connections of sandboxes, in gyrus's own process.

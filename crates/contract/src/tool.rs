@@ -7,8 +7,8 @@ use serde_json::Value;
 
 use crate::{
     ActionVerdict, Aim, BlobId, Boxed, Claim, CommandOutcome, CommandSpec, Digest, EffectId, Image,
-    KeeperError, PersonReply, Reply, ResolvedCall, RunId, ServerPrompt, ServerQuestion, ToolCall,
-    Touch, Unresolvable,
+    KeeperError, PersonReply, ProcessAction, ProcessReport, Reply, ResolvedCall, RunId,
+    SandboxOptions, ServerPrompt, ServerQuestion, ToolCall, Touch, Unresolvable,
 };
 
 /// The description of a tool: its name, parameters and effects. Models see name, description and
@@ -143,8 +143,34 @@ pub trait Site: Send + Sync {
     /// Reports the progress of the call to observers. Bounded by the tool, never stored.
     fn tell(&self, _words: &str) {}
 
+    /// Returns the longest time limit of a command, in seconds.
+    fn longest_command(&self) -> u64 {
+        SandboxOptions::default().longest_command()
+    }
+
     /// Runs a command under the run's keeper and waits until its whole process tree has ended.
     fn run_command(&self, command: CommandSpec) -> Boxed<'_, Result<CommandOutcome, KeeperError>>;
+
+    /// Starts a command that goes on when the call is over, and returns its name.
+    ///
+    /// # Errors
+    /// It cannot be started, or nothing keeps it here.
+    fn start_process(&self, _command: CommandSpec) -> Boxed<'_, Result<String, KeeperError>> {
+        let reason = "nothing keeps a process here".to_owned();
+        Box::pin(async { Err(KeeperError::Keeper { reason }) })
+    }
+
+    /// Does something with such a process.
+    ///
+    /// # Errors
+    /// There is none of this name, or its input is full: in words for the model.
+    fn process<'a>(
+        &'a self,
+        _name: &'a str,
+        _action: ProcessAction,
+    ) -> Boxed<'a, Result<ProcessReport, String>> {
+        Box::pin(async { Err("no process is kept here".to_owned()) })
+    }
 
     /// Puts a server's question to the person, and waits for the answer. Dropping the future
     /// withdraws the question.
@@ -201,9 +227,22 @@ pub struct ToolOutput {
     /// The model's claim that the run is done.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub claim: Option<Claim>,
+    /// The limits of the sandbox that its command met, each with what would let it through. The text
+    /// says them, too.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub sandbox: Vec<String>,
 }
 
 impl ToolOutput {
+    /// Adds a limit of the sandbox that the call met.
+    pub fn limited(&mut self, limit: impl Into<String>) {
+        let limit = limit.into();
+        self.text.push_str("\n[");
+        self.text.push_str(&limit);
+        self.text.push(']');
+        self.sandbox.push(limit);
+    }
+
     /// Creates the output of a call that only read.
     pub fn read(text: impl Into<String>) -> Self {
         Self {
@@ -214,6 +253,7 @@ impl ToolOutput {
             verdict: ActionVerdict::NoEffect,
             artifacts: Vec::new(),
             claim: None,
+            sandbox: Vec::new(),
         }
     }
 

@@ -132,7 +132,8 @@ pub(crate) fn grants_connection(grant: &Grant, host: &str, port: u16) -> bool {
         | Grant::Program { .. }
         | Grant::Guidelines { .. }
         | Grant::Skill { .. }
-        | Grant::Servers { .. } => false,
+        | Grant::Servers { .. }
+        | Grant::Sandbox { .. } => false,
     }
 }
 

@@ -23,7 +23,7 @@ use gyrus_contract::{
 use gyrus_process::Programs;
 
 use crate::{
-    as_user,
+    added, as_user,
     control::{self, Around, Look, Surroundings},
     destinations::{USUAL_PORTS, grants_connection},
     modes::{Bounds, decide},
@@ -151,6 +151,7 @@ impl PolicyGate {
         self.name_paths(&read.names, place, &mut reading);
         let containment = self.containment(place).ok();
         let containment = containment.map(|mut containment| {
+            added::add(place.sandbox, &mut containment);
             protected::protect_programs(place.workspace, &self.programs, &mut containment);
             self.mask(tool, place, &mut reading, &mut containment);
             let folders = place.skills.iter().filter_map(|skill| skill.folder.clone());
@@ -470,7 +471,7 @@ impl Gate for PolicyGate {
         call: &ResolvedCall,
         spec: &ToolSpec,
         under: &Judgement<'_>,
-    ) -> Vec<SocketAddr> {
+    ) -> Vec<(SocketAddr, Decision)> {
         self.loopback(call, spec, under)
     }
 }

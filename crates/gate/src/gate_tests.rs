@@ -110,6 +110,7 @@ impl World {
                     agent: "main",
                     mode: Mode::Ask,
                     skills: &[],
+                    sandbox: &Default::default(),
                 },
             )
             .map_err(|e| e.reason)

@@ -11,6 +11,7 @@
 mod gate;
 mod resolve;
 mod control;
+mod added;
 mod protected;
 mod own_paths;
 mod paths;

@@ -140,7 +140,7 @@ impl Gate for LivePolicy {
         call: &ResolvedCall,
         spec: &ToolSpec,
         under: &Judgement<'_>,
-    ) -> Vec<SocketAddr> {
+    ) -> Vec<(SocketAddr, Decision)> {
         // What is stricter today is found when something connects there.
         self.gate.forwarded(call, spec, under)
     }

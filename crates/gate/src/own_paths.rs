@@ -1,6 +1,9 @@
 //! The machine's folders that belong to gyrus, and those that belong to the person.
 
-use std::path::{Path, PathBuf};
+use std::{
+    fs,
+    path::{Path, PathBuf},
+};
 
 use crate::paths::{below_same_folder, real_path};
 
@@ -42,6 +45,13 @@ impl OwnPaths {
     /// Whether it is gyrus's own, or lies there.
     pub(crate) fn is_own(&self, path: &Path) -> bool {
         self.own.iter().any(|own| path.starts_with(own))
+    }
+
+    /// Whether gyrus's own server listens, or last listened, on this port of loopback.
+    pub(crate) fn is_own_port(&self, port: u16) -> bool {
+        let files = self.own.iter().map(|own| own.join("serve/address"));
+        let mut addresses = files.filter_map(|file| fs::read_to_string(file).ok());
+        addresses.any(|address| address.trim().ends_with(&format!(":{port}")))
     }
 
     /// Whether something of gyrus's own lies in this folder.

@@ -81,6 +81,7 @@ impl Under<'_> {
             agent: "main",
             mode: Mode::Ask,
             skills: &[],
+            sandbox: &Default::default(),
         };
         let call = gate.resolve(&call, &spec, at).unwrap();
         let under = Judgement {

@@ -159,6 +159,7 @@ impl Office {
             agent: "main",
             mode,
             skills: &[],
+            sandbox: &Default::default(),
         };
         let call = self.gate.resolve(&call, spec, place).expect("a call");
         let under = Judgement {

@@ -54,6 +54,7 @@ impl World {
             agent: "main",
             mode: Mode::Ask,
             skills: &[],
+            sandbox: &Default::default(),
         };
         let call: ResolvedCall = self.gate.resolve(&call, spec, place).expect("a call");
         let under = Judgement {

@@ -87,6 +87,7 @@ impl World {
             agent: "main",
             mode,
             skills: &[],
+            sandbox: &Default::default(),
         };
         let call = self.gate.resolve(&call, &spec, place).unwrap();
         let under = Judgement {
@@ -120,6 +121,8 @@ fn holds(workspace: &Path) -> Containment {
         moved: BTreeMap::new(),
         network: Network::None,
         forwarded: Vec::new(),
+        asked: Vec::new(),
+        serves: false,
         limits: ResourceLimits {
             processes: 64,
             memory_bytes: 1 << 30,

@@ -21,7 +21,10 @@ use serde::{
     de::{DeserializeOwned, Error},
 };
 
-use crate::{failure::Failure, keys::Source, telemetry::TelemetrySection, time::milliseconds};
+use crate::{
+    failure::Failure, keys::Source, sandbox_settings::SandboxSection, telemetry::TelemetrySection,
+    time::milliseconds,
+};
 
 /// `config.toml`.
 #[derive(Debug, Default, PartialEq, Deserialize)]
@@ -65,6 +68,8 @@ pub(crate) struct Config {
     pub(crate) chat: ChatsSection,
     /// Settings of the memory.
     pub(crate) memory: MemorySection,
+    /// What the sandbox of runs lets through.
+    pub(crate) sandbox: SandboxSection,
     /// Servers whose tools runs have, by name.
     pub(crate) mcp: BTreeMap<String, ServerSection>,
 }
@@ -258,7 +263,7 @@ impl Config {
 
 /// A file that a person wrote: what is wrong with it is told with its line and, of an unknown word,
 /// the nearest known one.
-fn read_toml<T: DeserializeOwned>(path: &Path, text: &str) -> Result<T, Failure> {
+pub(crate) fn read_toml<T: DeserializeOwned>(path: &Path, text: &str) -> Result<T, Failure> {
     toml::from_str(text).map_err(|error| {
         let mistake = file_mistake(text, error.span(), error.message());
         let failure = Failure::usage(format!(

@@ -27,6 +27,7 @@ use crate::{
     failure::Failure,
     mcp::{PromptName, prompt_argument},
     model_flags::ModelFlags,
+    sandbox_settings::SandboxFlags,
     screen::{DesktopKind, DesktopOptions, ScreenOptions},
 };
 use gyrus_surfaces::console::put;
@@ -95,6 +96,8 @@ pub(crate) struct RunFlags {
     pub(crate) verification: VerificationFlags,
     #[command(flatten)]
     pub(crate) approvals: ApprovalFlags,
+    #[command(flatten)]
+    pub(crate) sandbox: SandboxFlags,
     #[command(flatten)]
     pub(crate) limits: LimitFlags,
 }

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use gyrus::runtime::{self, Confinement, Home, Parts, RunScreen};
-use gyrus_contract::RunId;
+use gyrus_contract::{RunId, SandboxOptions};
 use gyrus_gate::PolicyGate;
 use gyrus_journal::Store;
 use gyrus_kernel::{Kernel, Live, SingleModel, StandingRun};
@@ -16,6 +16,7 @@ use crate::{
     mcp::{self, Around, ServedTools},
     model_choice::Ready,
     past_runs::ReadJournal,
+    sandbox_settings,
     screen::ScreenOptions,
     telemetry,
 };
@@ -78,6 +79,10 @@ pub(crate) struct RunContext<'a> {
     /// The tools that they have beside gyrus's own, of servers above all, and those that may join
     /// them. One with the name of another takes its place.
     pub(crate) served: &'a ServedTools,
+    /// What their sandbox lets through.
+    pub(crate) sandbox: &'a SandboxOptions,
+    /// The words of `--env` of this command line.
+    pub(crate) typed: &'a [String],
 }
 
 /// Returns a kernel over the home's journals for runs on `run_context`. `live` hears its models while
@@ -101,6 +106,9 @@ pub(crate) fn kernel(
     let mut secrets = models.secrets;
     secrets.extend(telemetry::secrets(&config.telemetry));
     secrets.extend(configured_secrets::read(&config, &secrets));
+    let (options, typed) = (run_context.sandbox, run_context.typed);
+    let (variables, values) = sandbox_settings::values(&config, &home.travels, options, typed);
+    secrets.extend(values);
     let parts = Parts {
         router: models.router,
         assessor: models.assessor,
@@ -110,6 +118,7 @@ pub(crate) fn kernel(
         tools,
     };
     let mut organs = runtime::organs(home, parts)?;
+    organs.variables = variables;
     organs.live = Some(live);
     organs.late_tools = Some(run_context.served.late.clone());
     organs.questions_last = config.approvals.expires();

@@ -22,6 +22,7 @@ use crate::{
     guidelines, lessons, memory,
     plugins::names_agent,
     procedures::{self, CommandPlace, Replay},
+    sandbox_settings::{self, RunSandbox},
     screen::ScreenOptions,
     skills, surroundings,
     which_loop::{self, LoopSubject},
@@ -117,6 +118,7 @@ impl<'a> RunOptions<'a> {
         let agent = self.agent(before.as_ref());
         let limits = self.limits(thinks.max_iterations, skills.max_steps);
         let on_ask = self.on_ask();
+        let sandbox = self.sandbox(&workspace, before.as_ref())?;
         let name = thinks.strategy.loop_name();
         Ok(NewRun {
             context: guidelines
@@ -139,10 +141,13 @@ impl<'a> RunOptions<'a> {
                 .chain(flags.verification.scripts())
                 .chain(replay.iter().flat_map(Replay::scripts))
                 .chain(flags.judging.address())
+                .chain(sandbox.trusted)
                 // What the person named for the session.
                 .chain(before.into_iter().flat_map(|before| before.trusted))
                 .collect(),
             agent,
+            grants: sandbox.grants,
+            sandbox: sandbox.options,
             ..NewRun::new(self.goal, name, json!(thinks), workspace)
         })
     }
@@ -187,6 +192,16 @@ impl RunOptions<'_> {
             (None, None) => DEFAULT_AGENT.to_owned(),
             (None, Some(before)) => before.agent.clone(),
         }
+    }
+
+    /// Returns what its sandbox lets through. A session goes on with what it began with.
+    fn sandbox(&self, at: &Path, before: Option<&RunStarted>) -> Result<RunSandbox, Failure> {
+        let of = (self.gyrus, self.home, self.config);
+        let mut sandbox = sandbox_settings::of_run(of, &self.flags.sandbox, at, self.at_terminal)?;
+        if let Some(before) = before {
+            sandbox.options.extend(&before.sandbox);
+        }
+        Ok(sandbox)
     }
 
     /// Returns the limits: as the person said, then as it is configured, then those of the loop. A

@@ -23,7 +23,7 @@ use crate::{
     Controls, Ending, Entry, Kernel, KernelState, ModelReply, RunStarted, Settings, Stop,
     accounts::Account,
     contents::Contents,
-    effects::{plainer::Features, repositories::Repositories},
+    effects::{background::Background, plainer::Features, repositories::Repositories},
     links::Links,
     log::Log,
     mandate::Provenance,
@@ -67,6 +67,8 @@ pub(crate) struct Core {
     pub(crate) spares: Spares,
     /// The layers that receive the changes of commands.
     layers: Mutex<Layers>,
+    /// Processes that go on beside calls.
+    pub(crate) background: Background,
     /// A lock held by a call that changes a workspace which is too large for snapshots.
     pub(crate) layer_turn: AsyncMutex<()>,
 }
@@ -209,6 +211,7 @@ impl Core {
             repositories: Mutex::default(),
             spares: Spares::default(),
             layers: Mutex::default(),
+            background: Background::default(),
             layer_turn: AsyncMutex::default(),
         }
     }
@@ -296,6 +299,7 @@ impl Core {
             agent: &self.started.agent,
             mode: self.settings.mode,
             skills: &self.started.skills,
+            sandbox: &self.started.sandbox,
         }
     }
 

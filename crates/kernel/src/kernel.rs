@@ -10,7 +10,7 @@ use std::{
 
 use gyrus_contract::{
     DEFAULT_AGENT, FollowedSkill, Gate, Grant, KeeperError, LateTools, Limits, Mode, OnAsk, Outlet,
-    Router, RunId, Screen, Text, Tool, ToolAction, ToolMeaning, ToolSpec, Touch,
+    Router, RunId, SandboxOptions, Screen, Text, Tool, ToolAction, ToolMeaning, ToolSpec, Touch,
 };
 use gyrus_journal::Store;
 use gyrus_process::keeper::Keeper;
@@ -63,6 +63,8 @@ pub struct Organs {
     pub late_tools: Option<Arc<dyn LateTools>>,
     /// Whether other machines may go on with the runs in folders of their own.
     pub travels: FolderTravels,
+    /// Values of the person's variables that commands of runs may see.
+    pub variables: BTreeMap<String, String>,
 }
 
 /// Whether other machines may go on with runs, in folders of their own that are made from what the
@@ -132,6 +134,7 @@ impl Organs {
             questions_last: QUESTIONS_LAST,
             late_tools: None,
             travels: FolderTravels::No,
+            variables: BTreeMap::new(),
         }
     }
 
@@ -257,6 +260,8 @@ pub struct NewRun {
     pub trusted: Vec<String>,
     /// The name of the agent whose trust the run has.
     pub agent: String,
+    /// What the person adds to the sandbox of its commands.
+    pub sandbox: SandboxOptions,
 }
 
 impl NewRun {
@@ -288,6 +293,7 @@ impl NewRun {
             screen: None,
             trusted: Vec::new(),
             agent: DEFAULT_AGENT.to_owned(),
+            sandbox: SandboxOptions::default(),
         }
     }
 }

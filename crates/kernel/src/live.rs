@@ -44,7 +44,7 @@ pub enum LivePiece {
 }
 
 /// Length in bytes from which an unfinished line is passed on at the end of a sentence.
-const LONG_LINE: usize = 200;
+pub(crate) const LONG_LINE: usize = 200;
 
 /// Number of held bytes up to which every piece is looked at. More are looked at again only when
 /// they are a quarter more, so that the time is proportional to the text however long it is held.

@@ -69,6 +69,7 @@ impl Kernel {
             trusted: new.trusted,
             screen: new.screen,
             agent: new.agent,
+            sandbox: new.sandbox,
             loop_config: self.share_config(new.loop_config),
             workspace: new.workspace,
             throwaway: new.throwaway,

@@ -17,6 +17,7 @@ pub mod keeper;
 pub mod lease;
 mod programs;
 mod regular_file;
+pub mod serving;
 
 pub use identity::ProcessIdentity;
 pub use programs::{ProgramError, Programs};

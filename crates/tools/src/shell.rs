@@ -6,12 +6,13 @@ use std::{
     ffi::OsStr,
     fmt::Write as _,
     path::{Path, PathBuf},
+    time::Duration,
 };
 
 use gyrus_contract::{
     ActionVerdict, Captured, CommandOutcome, CommandResult, CommandSpec, DEFAULT_TIMEOUT_SECONDS,
-    Does, Exit, KeeperError, MAX_TIMEOUT_SECONDS, Repeat, ResolvedCall, ShellCall, Site,
-    ToolOutput, Touch, TypedTool,
+    Does, Exit, KeeperError, MAX_TIMEOUT_SECONDS, ProcessAction, ProcessReport, Repeat,
+    ResolvedCall, ShellCall, Site, ToolOutput, Touch, TypedTool,
 };
 use gyrus_process::Programs;
 use gyrus_text::counted;
@@ -36,8 +37,8 @@ const QUIET: [(&str, &str); 3] = [
 ];
 
 /// Hint for a command that failed in the sandbox and seems to need more access.
-const HINT: &str = "\n[this ran in the sandbox, without the person's keys, logins and daemons; if it \
-                    failed for want of them, call `run_as_user` with that one program]";
+const HINT: &str = "this ran in the sandbox, without the person's keys, logins and daemons; if it \
+                    failed for want of them, call `run_as_user` with that one program";
 
 /// Runs command lines.
 pub struct Shell {
@@ -102,16 +103,21 @@ impl Shell {
         }
         let revealed = site.reveal(command);
         let command = revealed.map_err(|error| ToolFailure::from(error).and(nothing))?;
-        Ok(CommandSpec {
+        Ok(self.spec(command, site.workspace(), timeout_seconds))
+    }
+
+    /// Returns a command line as the shell runs it in this folder.
+    pub fn spec(&self, command: String, folder: &Path, timeout_seconds: u64) -> CommandSpec {
+        CommandSpec {
             program: self.program.clone(),
             arguments: vec!["-c".to_owned(), command],
-            folder: site.workspace().to_owned(),
+            folder: folder.to_owned(),
             environment: self.environment.clone(),
             stdin: String::new(),
             time_limit_ms: timeout_seconds * 1000,
             head_bytes: HEAD_BYTES,
             tail_bytes: TAIL_BYTES,
-        })
+        }
     }
 }
 
@@ -123,7 +129,7 @@ impl TypedTool for Shell {
     fn description(&self) -> String {
         format!(
             "Runs a `{}` command line in the workspace, in a sandbox without the person's keys and logins. \
-             Each call is a new shell without input; nothing outlives it.",
+             Each call is a new shell; only what is put in the background outlives it.",
             self.name()
         )
     }
@@ -139,22 +145,20 @@ impl TypedTool for Shell {
         site: &dyn Site,
     ) -> Result<ToolOutput, ToolFailure> {
         let seconds = arguments.timeout_seconds.unwrap_or(DEFAULT_TIMEOUT_SECONDS);
-        let command = self.line(&arguments.command, seconds, site)?;
+        if let Some(process) = &arguments.process {
+            return more_of(process, &arguments, site).await;
+        }
+        if arguments.background {
+            return self.start(&arguments, site).await;
+        }
+        let mut command = self.line(&arguments.command, seconds, site)?;
+        let seconds = seconds.min(site.longest_command());
+        command.time_limit_ms = seconds * 1000;
         match site.run_command(command).await {
             Ok(outcome) => {
                 let mut output = output(&outcome, seconds);
-                if output.is_error && needed_rights(call) {
-                    output.text.push_str(HINT);
-                }
-                if let Some(note) = read_only(call, &output.text) {
-                    output.text.push_str(note);
-                }
-                if let Some(hidden) = hidden(call) {
-                    let _ = write!(
-                        output.text,
-                        "\n[the sandbox hides {}: whatever is there, it looked empty]",
-                        hidden.display()
-                    );
+                for limit in limits(call, &outcome, &output, (seconds, site)) {
+                    output.limited(limit);
                 }
                 Ok(output)
             }
@@ -168,6 +172,89 @@ impl TypedTool for Shell {
             }
         }
     }
+}
+
+/// Time for which a command that was put in the background is watched.
+const FIRST_LOOK: Duration = Duration::from_secs(1);
+
+impl Shell {
+    /// Starts a command that goes on, and returns what it said at first.
+    async fn start(
+        &self,
+        arguments: &ShellCall,
+        site: &dyn Site,
+    ) -> Result<ToolOutput, ToolFailure> {
+        let command = self.line(&arguments.command, DEFAULT_TIMEOUT_SECONDS, site)?;
+        let name = site.start_process(command).await?;
+        let seconds = arguments
+            .timeout_seconds
+            .filter(|_| arguments.until.is_some());
+        let look = ProcessAction::Look {
+            input: None,
+            until: arguments.until.clone(),
+            within: seconds.map_or(FIRST_LOOK, Duration::from_secs),
+        };
+        looked(&name, site.process(&name, look).await)
+    }
+}
+
+/// Returns what a process said since it was asked last, after waiting for it.
+async fn more_of(
+    name: &str,
+    arguments: &ShellCall,
+    site: &dyn Site,
+) -> Result<ToolOutput, ToolFailure> {
+    if !arguments.command.is_empty() {
+        return Err(ToolFailure::new(
+            "`command` and `process` do not go together",
+        ));
+    }
+    let seconds = arguments.timeout_seconds.unwrap_or(DEFAULT_TIMEOUT_SECONDS);
+    let action = if arguments.end {
+        ProcessAction::End
+    } else {
+        let input = arguments.input.as_deref().map(|input| site.reveal(input));
+        ProcessAction::Look {
+            input: input.transpose()?,
+            until: arguments.until.clone(),
+            within: Duration::from_secs(seconds.min(site.longest_command())),
+        }
+    };
+    looked(name, site.process(name, action).await)
+}
+
+/// Returns the output for a model about a process.
+fn looked(name: &str, report: Result<ProcessReport, String>) -> Result<ToolOutput, ToolFailure> {
+    let report = report.map_err(ToolFailure::new)?;
+    let mut text = folded(&report.output);
+    if report.omitted_bytes > 0 {
+        text = format!("[… {} bytes omitted …]\n{text}", report.omitted_bytes);
+    }
+    if text.is_empty() {
+        text.push_str("(no new output)");
+    }
+    if !text.ends_with('\n') {
+        text.push('\n');
+    }
+    let is_error = matches!(&report.ended, Some(Ok(exit)) if *exit != Exit::Code(0));
+    let _ = match &report.ended {
+        None => write!(
+            text,
+            "[process {name} goes on: `process` \"{name}\" waits for more, `end` kills it; what it \
+             changes in the workspace counts once you see its end]"
+        ),
+        Some(Ok(Exit::Code(code))) => write!(text, "[process {name} ended: exit code {code}]"),
+        Some(Ok(Exit::Signal(signal))) => {
+            write!(text, "[process {name} was killed by signal {signal}]")
+        }
+        Some(Ok(Exit::TimedOut)) => write!(text, "[process {name} timed out]"),
+        Some(Err(why)) => write!(text, "[process {name}: {why}]"),
+    };
+    Ok(ToolOutput {
+        is_error,
+        verdict: ActionVerdict::CannotTell,
+        ..ToolOutput::read(text)
+    })
 }
 
 /// Returns the output for a model of a command that ran.
@@ -240,19 +327,64 @@ fn shown(captured: &Captured, mut folded: String) -> String {
     folded
 }
 
-/// Returns the hint for a command that failed at a path which is always read-only in the sandbox.
-fn read_only(call: &ResolvedCall, said: &str) -> Option<&'static str> {
-    let containment = call.command.as_ref()?.containment.as_ref()?;
-    if !said.contains("Read-only file system") {
-        return None;
+/// Words with which programs tell that they got no more memory.
+const OUT_OF_MEMORY: [&str; 5] = [
+    "Cannot allocate memory",
+    "out of memory",
+    "MemoryError",
+    "bad_alloc",
+    "memory allocation of",
+];
+
+/// Returns the limits of the sandbox that a command seems to have met, each with what would let it
+/// through.
+fn limits(
+    call: &ResolvedCall,
+    outcome: &CommandOutcome,
+    output: &ToolOutput,
+    (seconds, site): (u64, &dyn Site),
+) -> Vec<String> {
+    let mut limits = Vec::new();
+    let said = |words: &str| output.text.contains(words);
+    if outcome.exit == Exit::TimedOut && seconds >= site.longest_command() {
+        limits.push(format!(
+            "no command runs for longer than {seconds} s here; for the person: `command-time` in \
+             [sandbox] of config.toml"
+        ));
     }
-    Some(if containment.writable.is_empty() {
-        "\n[it ran where nothing can be changed: the mode allows no more, or it looks like a \
-         line that only reads]"
-    } else {
-        "\n[commands change nothing outside of the workspace and /tmp, nor what is protected \
-         within; for a file elsewhere `write` asks the person]"
-    })
+    let command = call.command.as_ref();
+    let Some(containment) = command.and_then(|command| command.containment.as_ref()) else {
+        return limits;
+    };
+    if output.is_error && needed_rights(call) {
+        limits.push(HINT.to_owned());
+    }
+    if said("Read-only file system") {
+        limits.push(if containment.writable.is_empty() {
+            "it ran where nothing can be changed: the mode allows no more, or it looks like a line \
+             that only reads"
+                .to_owned()
+        } else {
+            "commands change nothing outside of the workspace and /tmp, nor what is protected \
+             within; for a file elsewhere `write` asks the person, and `folders` in [sandbox] of \
+             config.toml, or --add-dir, lets commands change a folder"
+                .to_owned()
+        });
+    }
+    if output.is_error && OUT_OF_MEMORY.into_iter().any(said) {
+        limits.push(format!(
+            "a process has at most {} MB of memory here; for the person: `memory-mb` in [sandbox] of \
+             config.toml",
+            containment.limits.memory_bytes >> 20
+        ));
+    }
+    if let Some(hidden) = hidden(call) {
+        let hidden = hidden.display();
+        limits.push(format!(
+            "the sandbox hides {hidden}: whatever is there, it looked empty"
+        ));
+    }
+    limits
 }
 
 /// Whether the command ran in the sandbox, and its output suggests that it failed because of it.

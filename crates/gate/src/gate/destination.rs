@@ -3,23 +3,26 @@
 //! Where it goes is known exactly here, and nothing of the command's text is needed to know it. A
 //! host without a port means 443 and 80 wherever a person names one.
 
-use std::net::{IpAddr, SocketAddr};
+use std::{
+    collections::BTreeSet,
+    net::{IpAddr, SocketAddr},
+};
 
 use gyrus_contract::{
     Decision, Destination, Does, Grant, Judgement, ResolvedCall, Risk, ToolSpec, Verdict,
 };
 use gyrus_net::{AddressKind, AddressScope};
+use gyrus_process::serving;
 
 use super::PolicyGate;
 use crate::{
     destinations::{self, LOOPBACK},
     modes::{Bounds, decide},
     policy::{MayName, PolicySubject, Ruling},
-    sandbox::serving,
     weight::Weight,
 };
 
-/// Ports of loopback that are looked at, at most: those that a person names are few.
+/// Ports of loopback that are looked at, at most; those that a person named come first.
 const MAX_PORTS: usize = 32;
 
 impl PolicyGate {
@@ -36,7 +39,11 @@ impl PolicyGate {
             undoable: true,
         };
         let mode = self.policy.mode(under.agent, under.mode);
-        let (decision, why) = decide(weight.risk, bounds, mode);
+        let (decision, why) = if weight.forbidden {
+            (Decision::Deny, None)
+        } else {
+            decide(weight.risk, bounds, mode)
+        };
         let mut verdict = Verdict {
             risk: weight.risk,
             decision,
@@ -75,6 +82,10 @@ impl PolicyGate {
         if place == AddressScope::Metadata {
             let what = format!("connects to {to}, where machines are given their own keys");
             return Weight::critical(what);
+        }
+        if place == AddressScope::Machine && self.own_paths.is_own_port(to.port) {
+            let what = format!("connects to {to}, where gyrus's own server listens");
+            return Weight::critical(what).forbidden();
         }
         if let Some(why) = why_trusted(&to.host) {
             return allowed(why);
@@ -147,14 +158,14 @@ impl PolicyGate {
         strictest.unwrap_or_default()
     }
 
-    /// Addresses of this machine's loopback at which something listens and a command may connect
-    /// unasked.
+    /// Addresses of this machine's loopback at which something listens, each with the decision about
+    /// a command that connects there. Ports that the system picks are left out, unless one was named.
     pub(super) fn loopback(
         &self,
         call: &ResolvedCall,
         spec: &ToolSpec,
         under: &Judgement<'_>,
-    ) -> Vec<SocketAddr> {
+    ) -> Vec<(SocketAddr, Decision)> {
         let texts = under.trusted.iter();
         let named = texts.flat_map(|text| {
             let hosts = LOOPBACK.into_iter();
@@ -167,21 +178,20 @@ impl PolicyGate {
             }
             _ => Vec::new(),
         });
-        let mut ports: Vec<u16> = named.chain(granted).collect();
-        ports.extend(self.policy.loopback_ports());
-        ports.sort_unstable();
-        ports.dedup();
-        ports.retain(|port| *port > 0);
+        let by_policy = self.policy.loopback_ports();
+        let mut ports: Vec<u16> = named.chain(granted).chain(by_policy).collect();
+        ports.extend(serving::fixed_ports());
+        let mut known = BTreeSet::new();
+        ports.retain(|port| *port > 0 && known.insert(*port));
         ports.truncate(MAX_PORTS);
-        let mut serving = serving::on_loopback(&ports);
-        serving.retain(|at| {
+        let judged = serving::on_loopback(&ports).into_iter().map(|at| {
             let to = Destination {
                 host: at.ip().to_string(),
                 port: at.port(),
                 name: None,
             };
-            self.connection(&to, call, spec, under).decision == Decision::Allow
+            (at, self.connection(&to, call, spec, under).decision)
         });
-        serving
+        judged.collect()
     }
 }

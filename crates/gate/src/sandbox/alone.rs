@@ -155,6 +155,7 @@ fn ports(
             confined.listeners = Some(Listeners {
                 proxy,
                 forwarded: Vec::new(),
+                dialer: None,
             });
             let environment = network::proxy_environment(port);
             confined.environment.extend(environment);

@@ -29,7 +29,6 @@ mod prove;
 pub mod proxy;
 mod reach;
 mod relayer;
-pub(crate) mod serving;
 mod supervisor;
 mod trees;
 
@@ -116,10 +115,11 @@ fn within_namespaces<'a>(
     }
     if containment.network == Network::Proxy {
         let (proxy, port) = network::listen().map_err(refused("listening for the proxy"))?;
-        let forwarded = containment.forwarded.iter();
+        let forwarded = containment.forwarded.iter().chain(&containment.asked);
         confined.listeners = Some(Listeners {
             proxy,
             forwarded: forwarded.filter_map(network::forward).collect(),
+            dialer: None,
         });
         confined
             .environment

@@ -148,6 +148,8 @@ pub fn plan(around: &Surroundings<'_>) -> Result<Containment, PlanError> {
         moved: moved(around, &home),
         network: around.network,
         forwarded: Vec::new(),
+        asked: Vec::new(),
+        serves: false,
         limits: around.limits,
     })
 }

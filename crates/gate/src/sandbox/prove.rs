@@ -171,6 +171,8 @@ impl Layout {
                 moved: BTreeMap::new(),
                 network,
                 forwarded: Vec::new(),
+                asked: Vec::new(),
+                serves: false,
                 limits: LIMITS,
             },
             task: Task {

@@ -151,6 +151,8 @@ impl World {
             moved: [("npm_config_cache".to_owned(), "npm".to_owned())].into(),
             network: self.network,
             forwarded: self.forwarded.clone(),
+            asked: Vec::new(),
+            serves: false,
             limits: self.limits,
         }
     }

@@ -149,6 +149,7 @@ pub(crate) fn check_edited(
         agent,
         mode,
         skills: &started.skills,
+        sandbox: &started.sandbox,
     };
     // What is known of the run could only make it stricter, and the run judges again.
     let under = Judgement {

@@ -105,6 +105,8 @@ impl Fork {
                 cognitive_loop: &started.cognitive_loop,
                 screen: screen.as_ref(),
                 served: &served,
+                sandbox: &started.sandbox,
+                typed: &[],
             };
             let kernel = kernels::kernel(&around, store.clone(), ready, live, run_context)?;
             let forked = kernel.fork(run, self.at, into, changes)?;

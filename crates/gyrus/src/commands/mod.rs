@@ -27,6 +27,7 @@ pub(crate) mod follow;
 mod trace;
 pub(crate) mod context;
 mod telemetry;
+mod sandbox;
 mod trust;
 mod replay;
 mod record;
@@ -89,7 +90,7 @@ Take back
   diff, undo, fork           see changes, take them back, go on from a step
   apply, withheld            carry changes over here; see what was kept out
 Teach and trust
-  trust, policy              follow a folder's guidelines; say what needs a yes
+  trust, policy, sandbox     follow guidelines; say what needs a yes, what passes
   skills, memory             see how tasks are done, and what runs remember
   procedures, teach          let tasks be done again without a model
   plugins, import            install skills and servers, or take them over
@@ -177,6 +178,7 @@ commands! {
     Approvals(approvals::Approvals),
     Trust(trust::Trust),
     Policy(policy::Policy),
+    Sandbox(sandbox::Sandbox),
     Look(look::Look),
     Dot(dot::Dot),
     Browser(browser::Browser),

@@ -156,6 +156,7 @@ impl Explain {
             agent: &self.agent,
             mode: self.approve.mode(),
             skills: &[],
+            sandbox: &Default::default(),
         };
         let resolved = gate
             .resolve(&call, &spec, place)

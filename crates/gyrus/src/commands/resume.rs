@@ -41,6 +41,9 @@ pub(crate) struct Resume {
     /// The folder for the new run that begins from a record
     #[arg(long, value_name = "FOLDER")]
     workdir: Option<PathBuf>,
+    /// The value of a variable whose value the run was given with --env, NAME=VALUE
+    #[arg(long, value_name = "NAME=VALUE")]
+    env: Vec<String>,
     #[command(flatten)]
     changes: ChangeFlags,
     #[command(flatten)]
@@ -59,6 +62,7 @@ impl Resume {
             run: RunArgument::of(run),
             take: false,
             workdir: None,
+            env: Vec::new(),
             changes,
             output: OutputFlags::as_json(),
             correlation,
@@ -163,6 +167,8 @@ impl Resume {
                 cognitive_loop: &before.started.cognitive_loop,
                 screen: screen.as_ref(),
                 served: &served,
+                sandbox: &before.started.sandbox,
+                typed: &self.env,
             };
             let kernel = kernels::kernel(&around, store.clone(), ready, live, run_context)?;
             let ready = kernel.take(run, self.how(), changes)?;

@@ -338,6 +338,8 @@ impl Run {
             cognitive_loop: &new.cognitive_loop,
             screen: screen.as_ref(),
             served: &served,
+            sandbox: &new.sandbox,
+            typed: &self.flags.sandbox.env,
         };
         let kernel = kernels::kernel(&around, store.clone(), ready, live, run_context)?;
         let on_ask = new.on_ask;

@@ -7,7 +7,7 @@ use gyrus::runtime::{self, Home, RunScreen};
 use gyrus_acp::{
     EditorBuffers, EditorServer, EditorServerWay, TurnAtWork, TurnControls, TurnRequest, TurnWork,
 };
-use gyrus_contract::{OnAsk, RunId};
+use gyrus_contract::{OnAsk, RunId, SandboxOptions};
 use gyrus_journal::{Store, Take};
 use gyrus_kernel::{Ending, Kernel, Live, NewRun, ResumeChanges, StandingRun, check_not_record};
 use gyrus_mcp::ServerSection;
@@ -147,14 +147,21 @@ impl Beginning {
             };
             let screen = ScreenOptions::open(new.screen.as_ref(), &around)?;
             let parts = (models, live, screen, served);
-            let thinks = (new.agent.clone(), new.cognitive_loop.clone());
+            let (agent, thinks) = (new.agent.clone(), new.cognitive_loop.clone());
+            let sandbox = new.sandbox.clone();
             let ended = self
-                .drive(&around, parts, (&thinks.0, &thinks.1), controls, |kernel| {
-                    let ready = kernel.create(new)?;
-                    // An editor that has gone follows nothing.
-                    let _ = begins.send(());
-                    Ok(ready)
-                })
+                .drive(
+                    &around,
+                    parts,
+                    (&agent, &thinks, &sandbox),
+                    controls,
+                    |kernel| {
+                        let ready = kernel.create(new)?;
+                        // An editor that has gone follows nothing.
+                        let _ = begins.send(());
+                        Ok(ready)
+                    },
+                )
                 .await;
             connected.leave().await;
             ended
@@ -194,7 +201,7 @@ impl Beginning {
             let served = connected.tools_of(&self.store, self.run)?;
             let screen = ScreenOptions::open(started.screen.as_ref(), &around)?;
             let parts = (models, live, screen, served);
-            let thinks = (&*started.agent, &*started.cognitive_loop);
+            let thinks = (&*started.agent, &*started.cognitive_loop, &started.sandbox);
             let ended = self
                 .drive(&around, parts, thinks, controls, |kernel| {
                     Ok(kernel.take(self.run, Take::IfFree, changes)?)
@@ -248,7 +255,7 @@ impl Beginning {
         &self,
         around: &Around<'_>,
         (models, live, screen, mut served): (ReadyModels, Live, Option<RunScreen>, ServedTools),
-        (agent, cognitive_loop): (&str, &str),
+        (agent, cognitive_loop, sandbox): (&str, &str, &SandboxOptions),
         controls: &TurnControls,
         begin: impl FnOnce(&Kernel) -> Result<gyrus_kernel::Ready, Failure>,
     ) -> Result<Ending, Failure> {
@@ -261,6 +268,8 @@ impl Beginning {
             cognitive_loop,
             screen: screen.as_ref(),
             served: &served,
+            sandbox,
+            typed: &[],
         };
         let kernel = kernels::kernel(around, self.store.clone(), models, live, run_context)?;
         let ready = begin(&kernel)?;

@@ -13,7 +13,7 @@ mod words;
 use std::path::{Path, PathBuf};
 
 use gyrus::runtime::{Home, RunScreen};
-use gyrus_contract::{Mode, OnAsk, Origin, RunId, Spent, Text};
+use gyrus_contract::{Mode, OnAsk, Origin, RunId, SandboxOptions, Spent, Text};
 use gyrus_journal::{Store, Take};
 use gyrus_kernel::{
     Attachment, Kernel, NewRun, ResumeChanges, StandingRun, check_not_record, log_name,
@@ -365,7 +365,11 @@ impl Prompt<'_> {
         let choice = self.model_choice_for(&new)?;
         new.pins = choice.pins();
         let on_ask = new.on_ask;
-        let (kernel, replies) = self.kernel(&choice, (&new.agent, &new.cognitive_loop), None)?;
+        let (kernel, replies) = self.kernel(
+            &choice,
+            (&new.agent, &new.cognitive_loop, &new.sandbox),
+            None,
+        )?;
         let ready = kernel.create(new)?;
         // From here on the run has what came with its goal.
         self.context.clear();
@@ -451,7 +455,7 @@ impl Prompt<'_> {
         let before = StandingRun::read(&self.store, run)?;
         let started = &before.started;
         let choice = self.model_choice()?.for_goal(&started.loop_config);
-        let thinks = (&*started.agent, &*started.cognitive_loop);
+        let thinks = (&*started.agent, &*started.cognitive_loop, &started.sandbox);
         let (kernel, replies) = self.kernel(&choice, thinks, Some(run))?;
         let changes = ResumeChanges {
             limits: self.flags.limits.limits(),
@@ -496,7 +500,7 @@ impl Prompt<'_> {
     fn kernel(
         &mut self,
         choice: &ModelChoice,
-        (agent, cognitive_loop): (&str, &str),
+        (agent, cognitive_loop, sandbox): (&str, &str, &SandboxOptions),
         goes_on: Option<RunId>,
     ) -> Result<(Kernel, LiveReplies), Failure> {
         let workspace = new_run::workspace(&self.home, self.flags.workdir.as_deref())?;
@@ -521,6 +525,8 @@ impl Prompt<'_> {
             cognitive_loop,
             screen: self.screen.as_ref(),
             served: &served,
+            sandbox,
+            typed: &self.flags.sandbox.env,
         };
         let around = self.around(&workspace);
         let kernel = kernels::kernel(&around, self.store.clone(), ready, live, run_context)?;

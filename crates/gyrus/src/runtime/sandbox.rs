@@ -185,6 +185,18 @@ pub fn plan(home: &Home, folder: &Path, workspace: &Path) -> Result<Containment,
     .map_err(|error| error.to_string())
 }
 
+/// Checks that commands may see a folder.
+///
+/// # Errors
+/// It lies in what they must not see, or holds it: in words.
+pub fn check_visible(home: &Home, folder: &Path) -> Result<(), String> {
+    let own = tempfile::tempdir().map_err(|error| error.to_string())?;
+    plan(home, own.path(), folder).map(drop).map_err(|_| {
+        let folder = folder.display();
+        format!("{folder} lies in a place that commands must not see, or holds one")
+    })
+}
+
 /// Runs commands in a sandbox without a network, each below a keeper of its own.
 pub fn run_in(containment: Containment) -> RunCommand {
     run_connected(containment, Arc::new(FixedHosts(Vec::new())))

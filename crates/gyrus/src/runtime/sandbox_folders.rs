@@ -73,6 +73,12 @@ impl RunFolders {
     }
 }
 
+/// Returns a folder for the changes of a command that is tried as if a run had started it. It goes
+/// with the run's own.
+pub fn of_trial(home: &Home, run: RunId) -> PathBuf {
+    below(home).join(run.to_string()).join("trial")
+}
+
 /// Locks a folder; `None` if another process has moved it away meanwhile.
 fn lock(path: &Path) -> io::Result<Option<File>> {
     let missing = |error: &io::Error| error.kind() == io::ErrorKind::NotFound;

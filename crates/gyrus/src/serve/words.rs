@@ -19,9 +19,9 @@ use serde_json::{Map, Value, json};
 
 use crate::{commands::run::Run, failure::Failure};
 
-/// Options of `gyrus run` that mean the terminal at which it is typed, or that a request has a field
-/// for.
-const NOT_OPTIONS: [&str; 13] = [
+/// Options of `gyrus run` that mean the terminal or the machine at which it is typed, or that a request
+/// has a field for.
+const NOT_OPTIONS: [&str; 16] = [
     "fleet",
     "needs",
     "upload",
@@ -32,6 +32,9 @@ const NOT_OPTIONS: [&str; 13] = [
     "json",
     "output-format",
     "trace",
+    "env",
+    "port",
+    "add-dir",
     "clipboard",
     "help",
     "version",

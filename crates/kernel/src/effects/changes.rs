@@ -100,6 +100,21 @@ pub(super) fn begin(
     Ok(before)
 }
 
+/// Has the end of this call judge the layer of a process that an earlier call started.
+pub(super) fn take_over(core: &Core, effect: &EffectId, layer: CallLayer) -> Result<(), String> {
+    layer.decide().map_err(|error| error.to_string())?;
+    let mut began = core.judged_calls();
+    if began.is_empty() {
+        let begun = core.repositories().begin(&facts(core));
+        begun.map_err(|why| format!("the folder's repositories cannot be read: {why}"))?;
+    }
+    if !began.iter().any(|(call, _)| call == effect) {
+        began.push((effect.clone(), None));
+    }
+    core.layers().current.insert(effect.clone(), layer);
+    Ok(())
+}
+
 /// Withholds those changes since [`begin`] that may not stay, once the call's processes have ended.
 /// `copies` are those of files that it named.
 pub(super) fn end(

@@ -228,6 +228,7 @@ fn child_run(
         trusted: core.trusted(),
         screen: core.started.screen.clone(),
         agent: core.started.agent.clone(),
+        sandbox: core.started.sandbox.clone(),
     }
 }
 

@@ -11,6 +11,8 @@
 use std::{
     collections::BTreeMap,
     convert::Infallible,
+    net::IpAddr,
+    os::fd::OwnedFd,
     path::Path,
     sync::{Mutex, MutexGuard, PoisonError},
 };
@@ -293,6 +295,11 @@ impl<'a> Destinations<'a> {
         }
     }
 
+    /// Returns the call, and the specification of its tool.
+    pub(super) fn call(&self) -> (&ResolvedCall, &ToolSpec) {
+        (&self.call, self.spec)
+    }
+
     /// Runs a command in its sandbox, and meanwhile asks about the connections it requests.
     pub(super) async fn run(
         &self,
@@ -316,11 +323,11 @@ impl<'a> Destinations<'a> {
         }
     }
 
-    /// Returns the text for the model about refused connections; empty if there are none.
-    pub(super) fn told_of_refused(&self) -> String {
+    /// Returns what is told of refused connections, if there are any.
+    pub(super) fn told_of_refused(&self) -> Option<String> {
         let board = self.board();
         if board.refused.is_empty() {
-            return String::new();
+            return None;
         }
         let refused = board.refused.iter().take(MAX_REFUSED);
         let refused: Vec<_> = refused
@@ -330,10 +337,19 @@ impl<'a> Destinations<'a> {
             0 => String::new(),
             more => format!(", and {more} more"),
         };
-        format!(
-            "\n[the sandbox refused connections to {}{more}]",
+        let is_near = |to: &Destination| to.host.parse().is_ok_and(|ip: IpAddr| ip.is_loopback());
+        let key = match board.refused.keys().find(|to| is_near(to)) {
+            Some(near) => format!(
+                "; for the person: `ports = [{0}]` in [sandbox] of config.toml, or --port {0}, lets \
+                 commands connect there",
+                near.port
+            ),
+            None => String::new(),
+        };
+        Some(format!(
+            "the sandbox refused connections to {}{more}{key}",
             refused.join(", ")
-        )
+        ))
     }
 
     fn board(&self) -> MutexGuard<'_, Board> {
@@ -473,8 +489,15 @@ impl<'a> Destinations<'a> {
 }
 
 impl ConnectionPolicy for Destinations<'_> {
+    fn socket(&self, to: &Destination) -> Option<OwnedFd> {
+        self.core.background.socket(to)
+    }
+
     fn decide<'a>(&'a self, to: &'a Destination) -> Boxed<'a, Result<(), String>> {
         Box::pin(async move {
+            if self.core.background.socket(to).is_some() {
+                return Ok(());
+            }
             let mut moved = self.moved.subscribe();
             loop {
                 match self.now(to) {

@@ -9,9 +9,9 @@ use std::{
 
 use gyrus_contract::{
     ActionVerdict, BlobId, Boxed, CallSource, ChangedPath, Cleared, CommandOutcome, CommandSpec,
-    Containment, EffectId, KeeperError, Layer, PathChange, PersonReply, Probe, Purpose, Repeat,
-    Reply, ResolvedCall, ResolvedCommand, ServerPrompt, ServerQuestion, Site, Tool, ToolOutput,
-    ToolSpec, Touch, UnknownSecret,
+    Containment, Decision, EffectId, KeeperError, Layer, PathChange, PersonReply, Probe,
+    ProcessAction, ProcessReport, Purpose, Repeat, Reply, ResolvedCall, ResolvedCommand,
+    ServerPrompt, ServerQuestion, Site, Tool, ToolOutput, ToolSpec, Touch, UnknownSecret,
 };
 use gyrus_process::{
     ProcessIdentity,
@@ -21,7 +21,9 @@ use gyrus_text::{counted, first_bytes};
 use gyrus_workspace::layer::Copies;
 
 use super::{
+    added_folders::AddedLayers,
     ask::cut_off_asks,
+    background,
     changes::{self, JudgedChanges},
     destinations::{Destinations, Questions},
     folder, layers, named_files,
@@ -56,7 +58,7 @@ struct CallSite<'a> {
     destinations: Option<Destinations<'a>>,
     /// Handles the requests of the server whose tool it is.
     requests: Option<ServerRequests<'a>>,
-    /// A text for the model about changes that were discarded.
+    /// A text for the model about changes in added folders, and those that were discarded.
     thrown_away: Mutex<String>,
 }
 
@@ -89,7 +91,9 @@ impl<'a> CallSite<'a> {
             .text
             .push_str(&thrown_away.unwrap_or_else(PoisonError::into_inner));
         if let Some(destinations) = &self.destinations {
-            output.text.push_str(&destinations.told_of_refused());
+            if let Some(limit) = destinations.told_of_refused() {
+                output.limited(limit);
+            }
         }
         output
     }
@@ -102,6 +106,10 @@ impl Site for CallSite<'_> {
 
     fn answer(&self) -> Option<&str> {
         self.answer.as_deref()
+    }
+
+    fn longest_command(&self) -> u64 {
+        self.core.started.sandbox.longest_command()
     }
 
     fn source(&self) -> Option<CallSource> {
@@ -178,6 +186,37 @@ impl Site for CallSite<'_> {
         layers::changes_follow(self.core, &self.effect)
     }
 
+    fn start_process(&self, command: CommandSpec) -> Boxed<'_, Result<String, KeeperError>> {
+        // It may stand in a sandbox for commands that end with their calls.
+        let keeper = self
+            .keeper
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+            .take();
+        keeper
+            .into_iter()
+            .for_each(|keeper| self.core.spares.put(keeper));
+        let started = match (&self.command, &self.destinations, self.containment.clone()) {
+            (Some(resolved), Some(destinations), Some(containment)) => {
+                let command = with_variables(self.core, command, resolved);
+                let call = destinations.call();
+                background::start(self.core, &self.effect, call, command, containment)
+            }
+            _ => Err(KeeperError::Keeper {
+                reason: "without the sandbox, nothing outlives its call".to_owned(),
+            }),
+        };
+        Box::pin(std::future::ready(started))
+    }
+
+    fn process<'a>(
+        &'a self,
+        name: &'a str,
+        action: ProcessAction,
+    ) -> Boxed<'a, Result<ProcessReport, String>> {
+        Box::pin(background::act(self.core, &self.effect, name, action))
+    }
+
     fn run_command(&self, command: CommandSpec) -> Boxed<'_, Result<CommandOutcome, KeeperError>> {
         let keeper = self
             .keeper
@@ -194,10 +233,7 @@ impl Site for CallSite<'_> {
             let Some(resolved) = &self.command else {
                 return keeper.run(command).await;
             };
-            let mut command = command;
-            command
-                .environment
-                .extend(resolved.reading.environment.clone());
+            let command = with_variables(self.core, command, resolved);
             let Some(mut containment) = self.containment.clone() else {
                 return keeper.run(command).await;
             };
@@ -206,6 +242,7 @@ impl Site for CallSite<'_> {
                 return Err(KeeperError::Keeper { reason });
             };
             let thrown_away = layers::to_throw_away(self.core, &self.effect, &mut containment);
+            let added = AddedLayers::mount(self.core, &self.effect, &mut containment);
             layers::command_begins(self.core, &self.effect);
             let _mode = KeptMode::of(&self.core.started.workspace);
             // Where there is no layer, the time of the end tells whose a change is.
@@ -218,19 +255,31 @@ impl Site for CallSite<'_> {
                 keep_standing(self.core, keeper, &containment);
                 outcome
             });
-            if let Some(layer) = thrown_away {
-                let told = layers::throw_away(layer);
-                *self
-                    .thrown_away
-                    .lock()
-                    .unwrap_or_else(PoisonError::into_inner) = told;
-            }
+            let mut told = added.settle(self.core);
+            told.extend(thrown_away.map(layers::throw_away));
+            *self
+                .thrown_away
+                .lock()
+                .unwrap_or_else(PoisonError::into_inner) = told;
             if let Err(error) = &outcome {
                 layers::refuse(self.core, &self.effect, &error.to_string());
             }
             outcome
         })
     }
+}
+
+/// Adds the variables that a command sees beside those of every command.
+fn with_variables(core: &Core, mut command: CommandSpec, of: &ResolvedCommand) -> CommandSpec {
+    // A program with the person's own rights has the person's own variables.
+    if of.program.is_none() {
+        let values = &core.kernel.organs().variables;
+        let seen = core.started.sandbox.variables.iter();
+        let seen = seen.filter_map(|name| Some((name.clone(), values.get(name)?.clone())));
+        command.environment.extend(seen);
+    }
+    command.environment.extend(of.reading.environment.clone());
+    command
 }
 
 /// Restores the mode of a folder. No snapshot holds that of the workspace itself, and without it
@@ -274,7 +323,15 @@ fn containment(
     let mut containment = resolved.command.as_ref()?.containment.clone()?;
     core.repositories().stand_in(&mut containment);
     layers::stand_in(core, effect, &mut containment);
-    containment.forwarded = core.forwarded(resolved, spec);
+    let loopback = core.forwarded(resolved, spec).into_iter();
+    let (allowed, asked): (Vec<_>, Vec<_>) =
+        loopback.partition(|(_, decision)| *decision == Decision::Allow);
+    // What the run serves itself comes before what others serve at the same port.
+    containment.forwarded = core.background.served();
+    containment
+        .forwarded
+        .extend(allowed.into_iter().map(|(at, _)| at));
+    containment.asked = asked.into_iter().map(|(at, _)| at).collect();
     Some(containment)
 }
 
@@ -300,6 +357,17 @@ fn keep_standing(core: &Core, keeper: Option<Keeper>, containment: &Containment)
     let thrown_away = |layer: &Layer| layer.lower == core.started.workspace && !layer.required;
     match keeper {
         Some(keeper) if containment.layered.iter().any(thrown_away) => keeper.end(),
+        // Only one layer can be replaced by another.
+        Some(keeper)
+            if containment
+                .layered
+                .iter()
+                .filter(|layer| layer.required)
+                .count()
+                > 1 =>
+        {
+            keeper.end();
+        }
         Some(keeper) => core.spares.put(keeper),
         None => {}
     }
@@ -618,6 +686,11 @@ fn resulted(
         withheld: None,
         to_undo: None,
         pending: Vec::new(),
+        sandbox: output
+            .sandbox
+            .iter()
+            .map(|limit| redactor.redact(limit).into_owned())
+            .collect(),
         took_ms,
     })
 }

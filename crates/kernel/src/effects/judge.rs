@@ -1,10 +1,10 @@
 //! Questions to the gate, under the facts of the moment.
 
-use std::net::SocketAddr;
+use std::{net::SocketAddr, path::Path};
 
 use gyrus_contract::{
-    ChangedPath, Destination, EffectId, Judgement, Part, ResolvedCall, Risk, Starts, ToolCall,
-    ToolSpec, Verdict, WithheldChange,
+    ChangedPath, Decision, Destination, EffectId, Judgement, Part, ResolvedCall, Risk, Starts,
+    ToolCall, ToolSpec, Verdict, WithheldChange,
 };
 
 use gyrus_text::{one_line, shorten};
@@ -124,6 +124,22 @@ impl Core {
         self.under(false, |under| gate.withhold(changes, under))
     }
 
+    /// Returns those of the changes in a folder beside the workspace that may not stay.
+    pub(crate) fn withhold_in(
+        &self,
+        folder: &Path,
+        changes: &[ChangedPath],
+    ) -> Vec<WithheldChange> {
+        let gate = &self.kernel.organs().gate;
+        self.under(false, |under| {
+            let under = Judgement {
+                workspace: folder,
+                ..*under
+            };
+            gate.withhold(changes, &under)
+        })
+    }
+
     /// Returns the origins to which a page may send, because a call with this risk was allowed.
     pub(crate) fn sends_to(&self, resolved: &ResolvedCall, risk: Risk) -> Vec<String> {
         let gate = &self.kernel.organs().gate;
@@ -143,8 +159,13 @@ impl Core {
         })
     }
 
-    /// Returns the addresses of this machine's loopback that a command finds on its own.
-    pub(crate) fn forwarded(&self, resolved: &ResolvedCall, spec: &ToolSpec) -> Vec<SocketAddr> {
+    /// Returns the addresses of this machine's loopback that a command finds on its own, each with the
+    /// decision about connections.
+    pub(crate) fn forwarded(
+        &self,
+        resolved: &ResolvedCall,
+        spec: &ToolSpec,
+    ) -> Vec<(SocketAddr, Decision)> {
         let gate = &self.kernel.organs().gate;
         self.under(false, |under| gate.forwarded(resolved, spec, under))
     }

@@ -1,6 +1,8 @@
 //! The effects, one file each, and a method of [`Run`] for each. An effect first consumes its
 //! recorded entries and goes live only for what is missing.
 
+mod added_folders;
+pub(crate) mod background;
 pub(crate) mod approval;
 pub(crate) mod ask;
 pub(crate) mod plainer;

@@ -293,6 +293,9 @@ pub struct ToolResulted {
     /// Questions about connections of its command that were open when it ended, and are continued.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub pending: Vec<EffectId>,
+    /// The limits of the sandbox that its command met, each with what would let it through, redacted.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub sandbox: Vec<String>,
     /// The duration in milliseconds.
     pub took_ms: u64,
 }
@@ -318,6 +321,7 @@ impl ToolResulted {
             withheld: None,
             to_undo: None,
             pending: Vec::new(),
+            sandbox: Vec::new(),
             took_ms: 0,
         }
     }

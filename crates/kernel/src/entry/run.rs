@@ -4,8 +4,8 @@ use std::{collections::BTreeMap, path::PathBuf, sync::Arc};
 
 use gyrus_contract::{
     BlobId, Claim, DEFAULT_AGENT, Digest, EffectId, FollowedSkill, Grant, Limits, MessageBody,
-    Mode, ModelError, OnAsk, Part, Principal, RunId, Spent, Strength, SurfaceMessage, Text,
-    ToolMeaning, ToolSpec,
+    Mode, ModelError, OnAsk, Part, Principal, RunId, SandboxOptions, Spent, Strength,
+    SurfaceMessage, Text, ToolMeaning, ToolSpec,
 };
 use gyrus_process::ProcessIdentity;
 use serde::{Deserialize, Serialize};
@@ -48,6 +48,9 @@ pub struct RunStarted {
     /// The name of the agent whose trust the run has.
     #[serde(default = "default_agent", skip_serializing_if = "is_default_agent")]
     pub agent: String,
+    /// What the person added to the sandbox of its commands.
+    #[serde(default, skip_serializing_if = "SandboxOptions::is_empty")]
+    pub sandbox: SandboxOptions,
     /// The name of its loop.
     #[serde(rename = "loop")]
     pub cognitive_loop: String,

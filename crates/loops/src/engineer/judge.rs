@@ -5,9 +5,8 @@
 use std::{fmt, str::FromStr};
 
 use gyrus_contract::{
-    Arguments, EffectId, FINISH, GlobCall, JudgeCall, JudgeRuling, MAX_TIMEOUT_SECONDS,
-    Observation, Origin, ReadCall, Repeat, ShellCall, ToolCall, ToolSpec, TypedCall as _,
-    schema_of,
+    Arguments, EffectId, FINISH, GlobCall, JudgeCall, JudgeRuling, Observation, Origin, ReadCall,
+    Repeat, ShellCall, ToolCall, ToolSpec, TypedCall as _, schema_of,
 };
 use gyrus_kernel::{Run, Stop};
 use schemars::JsonSchema;
@@ -50,6 +49,9 @@ impl Arguments for SubmitTextCall {
 
 /// Maximum number of pictures of one judgement that are shown.
 const MAX_IMAGES: usize = 4;
+
+/// Time limit of a command that judges, in seconds.
+const JUDGE_SECONDS: u64 = 600;
 
 /// A judge. Written as `mcp:SERVER__TOOL`, `http://…`, `https://…`; everything else is a command
 /// line.
@@ -225,7 +227,8 @@ impl Judge {
                 let command = ShellCall {
                     command: line.clone(),
                     // Tests may have to be built first.
-                    timeout_seconds: Some(MAX_TIMEOUT_SECONDS),
+                    timeout_seconds: Some(JUDGE_SECONDS),
+                    ..ShellCall::default()
                 };
                 command.to_call()
             }

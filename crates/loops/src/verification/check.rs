@@ -189,7 +189,7 @@ pub(super) async fn perform(run: &mut Run, checks: &[Check]) -> Result<Vec<Check
             Check::Command(line) => {
                 let call = ShellCall {
                     command: line.clone(),
-                    timeout_seconds: None,
+                    ..ShellCall::default()
                 };
                 let seen = run.call(&call.to_call()).await?;
                 Checked::by(check, !seen.is_error, &seen.text.text)

@@ -10,6 +10,12 @@ impl Catalogue {
         provider.map_or(&[], |provider| &provider.key_variables)
     }
 
+    /// Returns the environment variables that may hold the key of any provider.
+    pub fn all_key_variables(&self) -> impl Iterator<Item = &str> {
+        let all = self.providers.values();
+        all.flat_map(|provider| provider.key_variables.iter().map(String::as_str))
+    }
+
     /// Returns the providers that answer without a key: servers on this machine, unless a variable
     /// says that they are elsewhere.
     pub fn without_key(&self) -> impl Iterator<Item = &str> {

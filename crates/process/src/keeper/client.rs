@@ -14,8 +14,8 @@ use gyrus_contract::{
 use tokio::io::{AsyncReadExt, AsyncWriteExt, Interest};
 
 use super::{
-    FORWARDED, Hello, KILL_LIMIT, Level, Order, PROXY, Place, Reply, STAYS, attached, nursery,
-    standing::Standing, wait_until_gone,
+    DIALER, FORWARDED, Hello, KILL_LIMIT, Level, Order, PROXY, Place, Reply, STAYS, attached,
+    nursery, standing::Standing, wait_until_gone,
 };
 use crate::ProcessIdentity;
 
@@ -24,7 +24,7 @@ use crate::ProcessIdentity;
 const START_LIMIT: Duration = Duration::from_secs(10);
 
 /// Maximum number of sockets accepted from a server.
-const MAX_FORWARDED: usize = 64;
+const MAX_FORWARDED: usize = 128;
 
 /// The sandbox that a command runs in.
 pub struct Sandbox<'a> {
@@ -302,11 +302,19 @@ async fn listeners(
     reply: &mut Vec<u8>,
 ) -> io::Result<Option<Listeners>> {
     let mut forwarded: Vec<OwnedFd> = Vec::new();
+    let mut dialer = None;
     loop {
         let readable = Interest::READABLE;
         let receive = || attached::receive(control);
         match control.async_io(readable, receive).await? {
-            Some((PROXY, Some(proxy))) => return Ok(Some(Listeners { proxy, forwarded })),
+            Some((PROXY, Some(proxy))) => {
+                return Ok(Some(Listeners {
+                    proxy,
+                    forwarded,
+                    dialer,
+                }));
+            }
+            Some((DIALER, Some(channel))) => dialer = Some(channel),
             Some((FORWARDED, Some(listener))) if forwarded.len() < MAX_FORWARDED => {
                 forwarded.push(listener);
             }

@@ -21,6 +21,8 @@ mod attached;
 mod binding;
 mod capture;
 mod client;
+mod dialer;
+mod fifo;
 mod guard;
 mod linux;
 mod nursery;
@@ -39,6 +41,8 @@ use crate::ProcessIdentity;
 
 pub use ancestors::is_below_a_keeper;
 pub use client::{Keeper, Sandbox};
+pub use dialer::Dialer;
+pub use fifo::make_fifo;
 pub use nursery::{ARGUMENT, serve_if_asked};
 pub use spares::Spares;
 
@@ -100,6 +104,9 @@ const PROXY: u8 = b'P';
 
 /// The byte that the listening socket of a forwarded address is attached to.
 const FORWARDED: u8 = b'F';
+
+/// The byte that the channel to the command's servers is attached to.
+const DIALER: u8 = b'D';
 
 /// Message of a server when the tree is gone, in one line.
 type Reply = Result<CommandOutcome, KeeperError>;

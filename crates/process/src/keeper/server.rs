@@ -12,6 +12,7 @@ use std::{
             process::{CommandExt, ExitStatusExt},
         },
     },
+    path::PathBuf,
     process::{Command, ExitStatus, Stdio},
     sync::mpsc::{self, Sender},
     thread,
@@ -32,8 +33,8 @@ use rustix::{
 };
 
 use super::{
-    FORWARDED, Level, Order, PROXY, Place, Reply, STAYS, attached, capture::Capture, linux, tree,
-    tree::Reach,
+    DIALER, FORWARDED, Level, Order, PROXY, Place, Reply, STAYS, attached, capture::Capture,
+    dialer, linux, tree, tree::Reach,
 };
 
 /// Bytes read at once from the command's output.
@@ -205,7 +206,10 @@ impl Surroundings {
             }
             Place::Sandbox(containment) => containment,
         };
+        let network = own_network();
         let confined = confine(&containment)?;
+        let is_own = network.is_some() && own_network() != network;
+        let dialer = (containment.serves && is_own).then(dialer::start);
         *self = Self {
             environment: confined.environment,
             reach: if confined.signals_contained {
@@ -224,12 +228,19 @@ impl Surroundings {
         };
         let forwarded = listeners.forwarded.into_iter();
         let forwarded = forwarded.map(|listener| (FORWARDED, listener));
-        for (word, listener) in forwarded.chain([(PROXY, listeners.proxy)]) {
+        let dialer = dialer.and_then(Result::ok).map(|channel| (DIALER, channel));
+        let sockets = forwarded.chain(dialer).chain([(PROXY, listeners.proxy)]);
+        for (word, listener) in sockets {
             attached::send(control, word, listener)
                 .map_err(|error| format!("handing out a socket: {error}"))?;
         }
         Ok(())
     }
+}
+
+/// Returns the name of the network namespace that this process is in.
+fn own_network() -> Option<PathBuf> {
+    fs::read_link("/proc/self/ns/net").ok()
 }
 
 fn keeper_error(doing: &str, error: &dyn std::error::Error) -> Reply {

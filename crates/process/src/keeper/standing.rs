@@ -47,7 +47,10 @@ impl Standing {
     /// Drops connections that the command left behind, unread: they would be judged as the next
     /// one's.
     pub(super) fn hang_up(&self) -> io::Result<()> {
-        let Some(Listeners { proxy, forwarded }) = &self.listeners else {
+        let Some(Listeners {
+            proxy, forwarded, ..
+        }) = &self.listeners
+        else {
             return Ok(());
         };
         for listener in forwarded.iter().chain([proxy]) {
@@ -69,13 +72,15 @@ impl Standing {
 
     /// Returns duplicates of the sockets, for serving one command.
     pub(super) fn try_clone_listeners(&self) -> io::Result<Option<Listeners>> {
-        let Some(Listeners { proxy, forwarded }) = &self.listeners else {
+        let Some(listeners) = &self.listeners else {
             return Ok(None);
         };
-        let forwarded = forwarded.iter().map(OwnedFd::try_clone);
+        let forwarded = listeners.forwarded.iter().map(OwnedFd::try_clone);
+        let dialer = listeners.dialer.as_ref().map(OwnedFd::try_clone);
         Ok(Some(Listeners {
-            proxy: proxy.try_clone()?,
+            proxy: listeners.proxy.try_clone()?,
             forwarded: forwarded.collect::<io::Result<_>>()?,
+            dialer: dialer.transpose()?,
         }))
     }
 }

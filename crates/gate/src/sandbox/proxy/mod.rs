@@ -28,7 +28,7 @@ use futures_util::{StreamExt, stream::FuturesUnordered};
 use gyrus_contract::{ConnectionPolicy, Destination, Listeners};
 use tokio::{
     io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt},
-    net::{TcpListener, TcpStream},
+    net::{TcpListener, TcpSocket, TcpStream},
     sync::Semaphore,
     time::{sleep, timeout},
 };
@@ -198,9 +198,16 @@ async fn forward(client: TcpStream, at: SocketAddr, desk: Desk<'_>) -> io::Resul
     if desk.decide(&client, &to).await.is_err() {
         return Ok(());
     }
-    match reach::connect(&to, &[at]).await {
-        Ok(server) => pass_on(client, server).await,
-        Err(_) => Ok(()),
+    let server = match desk.policy.socket(&to) {
+        Some(socket) => TcpSocket::from_std_stream(socket.into())
+            .connect(at)
+            .await
+            .ok(),
+        None => reach::connect(&to, &[at]).await.ok(),
+    };
+    match server {
+        Some(server) => pass_on(client, server).await,
+        None => Ok(()),
     }
 }
 

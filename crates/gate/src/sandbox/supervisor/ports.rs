@@ -17,7 +17,7 @@ use rustix::{
     net::{AddressFamily, getsockname, sockopt},
 };
 
-use crate::sandbox::serving;
+use gyrus_process::serving;
 
 /// Sockets that are known at most. Those that nobody listens on any more are forgotten first.
 const SOCKETS: usize = 1_024;

@@ -9,12 +9,15 @@ use std::{
 /// The state of a socket that listens.
 const LISTENS: &str = "0A";
 
+/// The first port that the system picks where nobody names one, if it does not tell.
+const PICKED: u16 = 32_768;
+
 /// Fields between a socket's state and its number.
 const NUMBER_FIELD: usize = 5;
 
 /// Addresses of `localhost` at which something listens on one of these ports now. A port that
 /// nothing listens on is left to the command.
-pub(crate) fn on_loopback(ports: &[u16]) -> Vec<SocketAddr> {
+pub fn on_loopback(ports: &[u16]) -> Vec<SocketAddr> {
     if ports.is_empty() {
         return Vec::new();
     }
@@ -28,14 +31,24 @@ pub(crate) fn on_loopback(ports: &[u16]) -> Vec<SocketAddr> {
         .collect()
 }
 
+/// Ports of `localhost` that something listens on now and that the system did not pick, in order.
+pub fn fixed_ports() -> Vec<u16> {
+    let range = fs::read_to_string("/proc/sys/net/ipv4/ip_local_port_range").unwrap_or_default();
+    let first = range.split_ascii_whitespace().next();
+    let first = first.and_then(|first| first.parse().ok()).unwrap_or(PICKED);
+    let listening = tables().into_iter();
+    let ports: BTreeSet<u16> = listening.map(|on| on.address.port()).collect();
+    ports.range(1..first).copied().collect()
+}
+
 /// Numbers of the sockets that take connections to an address.
-pub(super) fn at(address: SocketAddr) -> Vec<u64> {
+pub fn at(address: SocketAddr) -> Vec<u64> {
     let there = tables().into_iter().filter(|on| on.takes(&address));
     there.map(|on| on.number).collect()
 }
 
 /// Numbers of all sockets that somebody listens on.
-pub(super) fn all() -> BTreeSet<u64> {
+pub fn all() -> BTreeSet<u64> {
     tables().into_iter().map(|on| on.number).collect()
 }
 
