@@ -54,7 +54,7 @@ const CAUSES: [(Errno, &str, &str); 15] = [
         "end what uses it, then try again",
     ),
     (Errno::NOENT, "it does not exist", ""),
-    (Errno::NOTDIR, "a part of the path is no folder", ""),
+    (Errno::NOTDIR, "a part of the path is a file", ""),
     (Errno::ISDIR, "it is a folder", ""),
     (Errno::NAMETOOLONG, "the name is too long", ""),
     (Errno::LOOP, "its links lead in a circle", ""),

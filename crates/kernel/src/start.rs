@@ -30,10 +30,8 @@ impl Kernel {
         let cognitive_loop = self.make_loop(&new.cognitive_loop, &new.loop_config)?;
         self.check_price(&new.limits)?;
         let goal = Text::new(redactor.redact(&new.goal.text), new.goal.origin);
-        let before = match new.continues {
-            Some(run) => Some(Before::read(self, run)?),
-            None => None,
-        };
+        let before = new.continues.map(|run| Before::read(self, run));
+        let before = before.transpose()?;
         let log = Log::new(self.store().prepare(&log_name(new.id))?);
         let context: Vec<Part> = new
             .context

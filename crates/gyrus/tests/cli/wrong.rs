@@ -183,7 +183,7 @@ fn a_named_pipe_is_refused_wherever_a_file_is_named() {
         .says("not a regular file");
 }
 
-/// What the system refuses is told in its own words, with what to do, whatever command met it.
+/// A refusal of the system is told in words of its own, with what to do, whatever command met it.
 #[test]
 fn causes_of_the_system_are_told_in_words() {
     let world = World::new(THREE_STEPS);
@@ -204,7 +204,7 @@ fn causes_of_the_system_are_told_in_words() {
     );
     told(
         &["run", "go", "--file", "out.toml/x"],
-        "a part of the path is no folder",
+        "a part of the path is a file",
     );
     told(
         &["run", "go", "--file", &"x".repeat(300)],
