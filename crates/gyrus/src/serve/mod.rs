@@ -36,7 +36,8 @@ use gyrus_runtime::{
     triggers::TriggerError,
 };
 use gyrus_server::{AccessTokens, App, FoundRuns, Options, TokenError, TokenScope};
-use gyrus_surfaces::{console::put, output, terminal};
+use gyrus_surfaces::{console::put, output, projection::goal, terminal};
+use gyrus_text::clip;
 use serde_json::json;
 use tokio::sync::watch;
 
@@ -171,7 +172,7 @@ impl Serve {
         writeln!(output::standard(), "http://{address}/#{code}")?;
         output::standard().flush()?;
         let mut signals = Signals::new()?;
-        put(&said(taken_up))?;
+        put(&said(&taken_up))?;
         let chats = chats::begin(chats, &gateway, &around).await?;
         tokio::spawn(gyrus_server::announce_questions(Arc::clone(&app)));
         let router =
@@ -210,14 +211,14 @@ impl Serve {
         Ok(tokens)
     }
 
-    /// Puts runs into the queue that no process holds and that did not end, and returns their
-    /// number: their processes died.
-    async fn take_up(&self, place: &Place, found: &FoundRuns) -> Result<usize, Failure> {
+    /// Puts runs into the queue that no process holds and that did not end: their processes died.
+    /// Returns a line about each.
+    async fn take_up(&self, place: &Place, found: &FoundRuns) -> Result<Vec<String>, Failure> {
         if !place.is_own() {
-            return Ok(0);
+            return Ok(Vec::new());
         }
         let (gateway, gyrus) = (&place.gateway, &place.gyrus);
-        let mut count = 0;
+        let mut taken_up = Vec::new();
         let unfinished = found.unfinished().filter(|_| !self.no_resume);
         for (run, state) in unfinished {
             let is_open = gateway.with(|queue| queue.is_open(run));
@@ -225,10 +226,14 @@ impl Serve {
             let is_ours = !gateway.store().needs_replica(&log_name(run));
             if !is_open && is_ours && matches!(state, RunState::CutOff) {
                 resume(gateway, gyrus, run).await?;
-                count += 1;
+                taken_up.push(format!(
+                    "{}  {}",
+                    run.short(),
+                    goal_of(gateway.store(), run)
+                ));
             }
         }
-        Ok(count)
+        Ok(taken_up)
     }
 
     fn at_once(&self) -> AtOnce {
@@ -324,14 +329,32 @@ async fn open(gyrus: &Gyrus) -> Result<Code, Failure> {
     Ok(Code::Reached)
 }
 
-fn said(taken_up: usize) -> String {
+fn said(taken_up: &[String]) -> String {
     let mut text = "open this address; it lets one browser in, within ten minutes\n".to_owned();
-    if taken_up > 0 {
-        let runs = gyrus_text::counted(taken_up, "interrupted run");
-        text.push_str(&format!("going on with {runs}\n"));
+    if !taken_up.is_empty() {
+        let runs = gyrus_text::counted(taken_up.len(), "interrupted run");
+        text.push_str(&format!(
+            "going on with {runs}; next time without: --no-resume\n"
+        ));
+    }
+    for line in taken_up {
+        text.push_str(&format!("  {line}\n"));
     }
     text
 }
+
+/// Returns the goal of a run in one line.
+fn goal_of(store: &Store, run: RunId) -> String {
+    let read = || {
+        let started = StandingRun::read(store, run).ok()?.started;
+        let reader = store.reader(&log_name(run)).ok()?;
+        Some(clip(&goal(&started.goal, &reader), GOAL))
+    };
+    read().unwrap_or_default()
+}
+
+/// Most characters of a goal in a line about a run that is gone on with.
+const GOAL: usize = 70;
 
 /// Returns the settings of a server at this address. A browser on this machine may mean it by
 /// several names.
