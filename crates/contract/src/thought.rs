@@ -24,7 +24,6 @@ pub struct Perception {
 pub enum StepKind {
     /// Thinking only.
     Reasoning,
-    /// A tool is to be called.
     Tool { call: ToolCall },
 }
 

@@ -199,7 +199,6 @@ impl Stored {
         })
     }
 
-    /// Returns the postings of a word.
     pub(crate) fn postings(&self, word: u32) -> io::Result<Vec<Posting>> {
         let mut found = self.read_while(self.first(word)?, |posting| posting.word == word)?;
         found.retain(|posting| posting.word == word);

@@ -20,7 +20,6 @@ pub struct ValueTaken {
 pub enum ReadValue {
     /// The wall clock, in UTC milliseconds.
     Clock { at_ms: i64 },
-    /// A random number.
     Random { number: u64 },
 }
 
