@@ -24,7 +24,9 @@ pub struct Perception {
 pub enum StepKind {
     /// Thinking only.
     Reasoning,
-    Tool { call: ToolCall },
+    Tool {
+        call: ToolCall,
+    },
 }
 
 /// One step of a plan.
