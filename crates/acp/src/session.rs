@@ -284,9 +284,6 @@ fn cost(store: &Store, first: RunId) -> Microdollars {
 
 /// Tells the client what happened in the runs of a session, and how the last one was left; returns
 /// the question that the next prompt answers.
-///
-/// # Errors
-/// A journal cannot be read.
 pub(crate) async fn replay(
     around: &TurnSurroundings,
     session: &Session,

@@ -82,9 +82,6 @@ impl ChatAccount {
     }
 
     /// Takes a person's right to use the chat; returns whether they had it.
-    ///
-    /// # Errors
-    /// The ledger cannot be written.
     pub async fn remove(&self, person: &str) -> Result<bool, ChatError> {
         let removed = self.shared.commit(|record, _| {
             let is_paired = record.is_paired(person);
@@ -149,9 +146,6 @@ async fn begin_new(shared: Arc<Shared>, mut beginning: UnboundedReceiver<Begun>)
 
 /// Returns the chats as they are on disk, by their surfaces, while another process may have them
 /// open.
-///
-/// # Errors
-/// They cannot be read.
 pub fn read_chats(store: &Store) -> Result<Vec<(String, ChatRecord)>, LedgerError> {
     let ids = match Ledger::<ChatRecord>::ids(store) {
         Err(LedgerError::Journal(JournalError::NotFound { .. })) => Vec::new(),

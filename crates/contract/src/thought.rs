@@ -24,8 +24,9 @@ pub struct Perception {
 pub enum StepKind {
     /// Thinking only.
     Reasoning,
-    /// A tool is to be called.
-    Tool { call: ToolCall },
+    Tool {
+        call: ToolCall,
+    },
 }
 
 /// One step of a plan.

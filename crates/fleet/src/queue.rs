@@ -147,9 +147,6 @@ impl std::fmt::Debug for FleetQueue {
 impl FleetQueue {
     /// Opens the shared queue and reads what matters of it. With `patience`, a change is given up after
     /// that time without an answer.
-    ///
-    /// # Errors
-    /// It cannot be read.
     pub async fn open(
         log: Arc<dyn SharedLog>,
         machine: Arc<dyn Machine>,
@@ -159,9 +156,6 @@ impl FleetQueue {
     }
 
     /// The same with another number of facts after which the queue goes on under another subject.
-    ///
-    /// # Errors
-    /// It cannot be read.
     pub async fn open_shortened(
         log: Arc<dyn SharedLog>,
         machine: Arc<dyn Machine>,

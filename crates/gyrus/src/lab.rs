@@ -2,7 +2,6 @@
 
 use std::{
     collections::BTreeMap,
-    io::{self, BufRead, stdin},
     path::{Path, PathBuf},
     process::Command,
 };
@@ -12,7 +11,7 @@ use gyrus_contract::{Boxed, CommandSpec, Exit, RunId};
 use gyrus_gate::namespaces;
 use gyrus_journal::Store;
 use gyrus_kernel::Replayed;
-use gyrus_lab::{CommandEnd, Installation, LabConsole, LabError, TrialEnd};
+use gyrus_lab::{CommandEnd, Installation, LabError, TrialEnd};
 use gyrus_process::Programs;
 
 use crate::{
@@ -22,7 +21,6 @@ use crate::{
     failure::Failure,
     kernels, state_folder,
 };
-use gyrus_surfaces::{console::Painter, console::put, output, projection::Tone, terminal};
 
 /// Time limit of a command of the lab, in milliseconds, and the most bytes kept of its output.
 const COMMAND_LIMIT_MS: u64 = 60_000;
@@ -139,60 +137,6 @@ impl Installation for Installed {
             "with Ollama on this machine:".to_owned(),
             format!("  {run} --model ollama"),
         ]
-    }
-}
-
-/// The streams of this process.
-pub(crate) struct Streams {
-    painter: Painter,
-}
-
-impl Streams {
-    pub(crate) fn new(gyrus: &Gyrus) -> Self {
-        Self {
-            painter: Painter::new(&output::standard(), gyrus.environment.plain),
-        }
-    }
-}
-
-impl LabConsole for Streams {
-    fn print(&self, text: &str) -> io::Result<()> {
-        let mut out = output::standard();
-        write!(out, "{text}")?;
-        out.flush()
-    }
-
-    fn print_json(&self, line: &str) -> io::Result<()> {
-        let mut out = output::standard();
-        out.json_line(line)?;
-        out.flush()
-    }
-
-    fn note(&self, text: &str) -> Result<(), LabError> {
-        Ok(put(text)?)
-    }
-
-    fn complain(&self, error: LabError) -> io::Result<()> {
-        self.print(&format!("{}\n", Failure::from(error)))
-    }
-
-    fn paint(&self, tone: Tone, text: &str) -> String {
-        self.painter.paint(tone, text)
-    }
-
-    fn columns(&self) -> usize {
-        self.painter.columns
-    }
-
-    fn can_ask(&self) -> bool {
-        terminal::can_ask()
-    }
-
-    fn ask(&self, question: &str) -> io::Result<Option<String>> {
-        self.print(question)?;
-        let mut line = String::new();
-        let read = stdin().lock().read_line(&mut line)?;
-        Ok((read > 0).then_some(line))
     }
 }
 

@@ -87,9 +87,6 @@ impl Store {
 impl Mirror {
     /// Notes that what the log is a copy of counts only elsewhere: nobody appends to it here without a
     /// replica.
-    ///
-    /// # Errors
-    /// It cannot be written.
     pub fn mark_as_copy(&self) -> Result<(), Error> {
         replica::mark(&self.files)
     }

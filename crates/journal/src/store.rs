@@ -263,9 +263,6 @@ impl Store {
 
     /// Returns a blob that any log of this kind holds, for callers that do not know which one;
     /// `None` if none does.
-    ///
-    /// # Errors
-    /// Returns an error when a file cannot be read.
     pub fn blob(&self, kind: &str, id: &BlobId) -> Result<Option<Vec<u8>>, Error> {
         let shared = blobs::shared_path(&self.home.shared_blobs(), id);
         if let Ok(file) = self.home.disk.open(&shared)
@@ -322,9 +319,6 @@ impl Store {
 
     /// Makes this the place of a store that was copied or moved here. What it created before counts as
     /// its own again; what had come to it from elsewhere does not. Open the store again afterwards.
-    ///
-    /// # Errors
-    /// The identity cannot be written.
     pub fn adopt(&self) -> Result<(), Error> {
         self.check_writable()?;
         Identity::adopt(self.home.disk.as_ref(), &self.home.root)

@@ -496,9 +496,6 @@ fn recorded_answer(store: &Store, card: &CardId) -> Result<Option<String>, Appro
 }
 
 /// Returns what people denied in a run: each question, and who answered it.
-///
-/// # Errors
-/// The journal cannot be read.
 pub fn denied_by_people(store: &Store, run: RunId) -> Result<Vec<String>, gyrus_journal::Error> {
     let (mut questions, mut denied) = (BTreeMap::new(), Vec::new());
     for entry in store.reader(&log_name(run))?.entries(1)? {

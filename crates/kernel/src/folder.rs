@@ -28,9 +28,6 @@ pub enum RecordedFolder {
 
 impl RecordedFolder {
     /// Reads what the journals of a run and those below it have of the folder.
-    ///
-    /// # Errors
-    /// A journal cannot be read.
     pub fn of(store: &Store, run: RunId) -> Result<Self, KernelError> {
         Ok(Moment::last(store, run)?.folder)
     }

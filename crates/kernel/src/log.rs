@@ -179,9 +179,6 @@ impl RunStarted {
     }
 
     /// Returns the tools of servers that it has, as they were described at the start.
-    ///
-    /// # Errors
-    /// Returns an error when the journal cannot be read.
     pub fn served_tools(&self, reader: &Reader) -> Result<Vec<Arc<ToolSpec>>, Stop> {
         match &self.served {
             Some(served) => served.read(|id| reader.blob(id).map_err(Stop::from)),

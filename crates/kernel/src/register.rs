@@ -80,7 +80,6 @@ impl BegunBy {
 /// A run as the register has it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct RegisterLine {
-    /// The run.
     pub run: RunId,
     /// The one by whom it was begun.
     pub begun_by: BegunBy,
@@ -156,9 +155,6 @@ pub struct Register {
 
 impl Register {
     /// Reads it, and adds what is missing in it.
-    ///
-    /// # Errors
-    /// The folder of the runs cannot be listed.
     pub fn read(store: &Store) -> Result<Self, Error> {
         // Before the file: what is made in between is missing in neither.
         let changed = modified(&store.root().join(RUNS));
@@ -253,9 +249,6 @@ impl Register {
     }
 
     /// Forgets the register of a store: it is made anew by the next reader.
-    ///
-    /// # Errors
-    /// The file cannot be removed.
     pub fn forget(store: &Store) -> io::Result<()> {
         match fs::remove_file(path(store)) {
             Err(error) if error.kind() != io::ErrorKind::NotFound => Err(error),

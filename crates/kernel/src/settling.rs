@@ -13,9 +13,6 @@ use gyrus_journal::{Store, Take};
 use crate::{Entry, Kernel, KernelError, Ready, log_name, position::Position, runs, unjudged};
 
 /// Whether a process that was killed left calls of the run unfinished.
-///
-/// # Errors
-/// Returns an error when the journal cannot be read.
 pub fn has_unfinished_calls(store: &Store, run: RunId) -> Result<bool, KernelError> {
     let position = Position::read(run, &store.reader(&log_name(run))?)?;
     Ok(position.over().is_none() && has_calls(&position))

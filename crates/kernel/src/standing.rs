@@ -79,9 +79,6 @@ pub enum StandingError {
 }
 
 /// Returns what a run had used when that was written down last.
-///
-/// # Errors
-/// Returns an error when the journal cannot be read.
 pub fn spent(store: &Store, run: RunId) -> Result<Spent, gyrus_journal::Error> {
     for entry in store.reader(&log_name(run))?.entries_back()? {
         match parse(&entry?) {

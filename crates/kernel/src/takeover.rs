@@ -28,9 +28,6 @@ impl Takeovers {
 
     /// Waits until the run has no effect in progress, and lets none begin while the returned value
     /// lives; returns `None` when the run has ended.
-    ///
-    /// # Errors
-    /// Returns an error when the journal fails.
     pub async fn begin(&self, by: Principal) -> Result<Option<Takeover>, Stop> {
         let Some(alone) = self.controls.alone().await else {
             return Ok(None);
@@ -65,9 +62,6 @@ impl Takeover {
     }
 
     /// Gives the screen back to the run.
-    ///
-    /// # Errors
-    /// Returns an error when the journal fails.
     pub async fn end(self, words: Option<&str>) -> Result<(), Stop> {
         let redactor = &self.of.kernel.organs().redactor;
         self.log.append(TakeoverEnded {

@@ -1,12 +1,16 @@
 //! The functions of the program under test that the lab needs.
 
-use std::{io, path::Path, process::Command};
+use std::{
+    io::{self, BufRead as _},
+    path::Path,
+    process::Command,
+};
 
 use gyrus_contract::{Boxed, RunId};
 use gyrus_journal::Store;
 use gyrus_kernel::Replayed;
 
-use gyrus_surfaces::projection::Tone;
+use gyrus_surfaces::{console::Painter, output, projection::Tone};
 
 use crate::LabError;
 
@@ -46,32 +50,60 @@ pub trait Installation: Sync {
     fn with_a_model(&self, run: &str) -> Vec<String>;
 }
 
-/// Output for a person or a program.
-pub trait LabConsole: Sync {
+/// Output for a person or a program, by the surfaces' streams.
+pub struct LabConsole {
+    painter: Painter,
+}
+
+impl LabConsole {
+    /// Creates the console of this process; `plain` forbids colours.
+    pub fn new(plain: bool) -> Self {
+        Self {
+            painter: Painter::new(&output::standard(), plain),
+        }
+    }
+
     /// Writes text to standard output.
-    fn print(&self, text: &str) -> io::Result<()>;
+    pub(crate) fn print(&self, text: &str) -> io::Result<()> {
+        let mut out = output::standard();
+        write!(out, "{text}")?;
+        out.flush()
+    }
 
     /// Writes one line of JSON to standard output.
-    fn print_json(&self, line: &str) -> io::Result<()>;
-
-    /// Writes text beside the results, to standard error.
-    fn note(&self, text: &str) -> Result<(), LabError>;
+    pub(crate) fn print_json(&self, line: &str) -> io::Result<()> {
+        let mut out = output::standard();
+        out.json_line(line)?;
+        out.flush()
+    }
 
     /// Tells the person who typed something what is wrong with it.
-    fn complain(&self, error: LabError) -> io::Result<()>;
+    pub(crate) fn complain(&self, error: &LabError) -> io::Result<()> {
+        let hint = match error {
+            LabError::Usage(complaint) | LabError::Failed(complaint) => complaint.hint.as_ref(),
+            _ => None,
+        };
+        let hint = hint.map(|hint| format!("\n  hint: {hint}"));
+        self.print(&format!("error: {error}{}\n", hint.unwrap_or_default()))
+    }
 
-    /// The text in the colour of its tone, where there are colours.
-    fn paint(&self, tone: Tone, text: &str) -> String;
+    /// Returns the text in the colour of its tone, where there are colours.
+    pub(crate) fn paint(&self, tone: Tone, text: &str) -> String {
+        self.painter.paint(tone, text)
+    }
 
-    /// Columns of a line of standard output.
-    fn columns(&self) -> usize;
+    /// Returns the columns of a line of standard output.
+    pub(crate) fn columns(&self) -> usize {
+        self.painter.columns
+    }
 
-    /// Whether a person can be asked.
-    fn can_ask(&self) -> bool;
-
-    /// Asks a person, who [can be](Self::can_ask), and returns what they typed; `None` if nothing
-    /// will ever be typed.
-    fn ask(&self, question: &str) -> io::Result<Option<String>>;
+    /// Asks a person, and returns what they typed; `None` if nothing will ever be typed.
+    pub(crate) fn ask(&self, question: &str) -> io::Result<Option<String>> {
+        self.print(question)?;
+        let mut line = String::new();
+        let read = io::stdin().lock().read_line(&mut line)?;
+        Ok((read > 0).then_some(line))
+    }
 }
 
 #[derive(Debug, Clone, PartialEq, Eq)]

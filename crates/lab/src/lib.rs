@@ -6,7 +6,7 @@
 //! table, at the folder, at the ledger of a site. Nothing here knows how the program is wired; the
 //! few things that only the wired program can do are methods of [`Installation`].
 //!
-//! A library never prints: what is found goes to a [`LabConsole`].
+//! What is found goes to a [`LabConsole`].
 //!
 //! Reading order: [`installation`](Installation), [`demo`], [`eval`], [`sites`].
 

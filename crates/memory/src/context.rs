@@ -87,9 +87,6 @@ impl Vault {
 
 impl Searcher<'_> {
     /// Returns the same as [`Vault::context`], but does not look for changes of notes.
-    ///
-    /// # Errors
-    /// The index cannot be read.
     pub fn context(
         &self,
         goal: &str,

@@ -148,9 +148,6 @@ pub struct Searcher<'a> {
 
 impl Searcher<'_> {
     /// Returns the same as [`Vault::recall`], but does not look for changes of notes.
-    ///
-    /// # Errors
-    /// The index cannot be read.
     pub fn recall(
         &self,
         query: &str,

@@ -29,9 +29,6 @@ const MARK: &str = " %%gyrus%%";
 impl Vault {
     /// Notes that a run has ended, in the note of the day (of UTC) and in the one of the last runs.
     /// Does nothing without a vault, and for a run that is noted already.
-    ///
-    /// # Errors
-    /// A note cannot be written.
     pub fn note_run(
         &self,
         run: RunId,

@@ -73,7 +73,6 @@ pub enum VaultError {
         /// The note that was probably meant.
         like: Option<String>,
     },
-    /// The note is too large.
     #[error("`{note}` is larger than {} MB, the most that a note may have", MAX_NOTE_BYTES >> 20)]
     TooLarge { note: String },
     /// The default folder exists, and nothing says that it is a vault.

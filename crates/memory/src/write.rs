@@ -180,9 +180,6 @@ impl Vault {
     }
 
     /// Returns all changes, oldest first.
-    ///
-    /// # Errors
-    /// The log cannot be read.
     pub fn log(&self) -> Result<Vec<VaultChange>, VaultError> {
         History::read(&self.state).map_err(|error| self.state_error(error))
     }
@@ -202,9 +199,6 @@ impl Vault {
     }
 
     /// Returns what a change changed, as a patch.
-    ///
-    /// # Errors
-    /// A version cannot be read.
     pub fn diff(&self, change: &VaultChange) -> Result<String, VaultError> {
         let before = self.version(change.before.as_ref())?.unwrap_or_default();
         let after = self.version(change.after.as_ref())?.unwrap_or_default();

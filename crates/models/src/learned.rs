@@ -76,17 +76,11 @@ impl From<LearnedForm> for LearnedModel {
 
 impl LearnedModels {
     /// Reads the file in a folder. One that is invalid counts as empty.
-    ///
-    /// # Errors
-    /// The file cannot be read.
     pub fn read(folder: &Path) -> Result<Self, MeasuredError> {
         Ok(Self(read_file(&folder.join(FILE))?))
     }
 
     /// Adds that the server of a model does not accept this.
-    ///
-    /// # Errors
-    /// The file cannot be read or written.
     pub fn add_refusal(
         folder: &Path,
         model: &str,
@@ -99,9 +93,6 @@ impl LearnedModels {
     }
 
     /// Sets the median time of a model's replies.
-    ///
-    /// # Errors
-    /// The file cannot be read or written.
     pub fn add_latency(folder: &Path, model: &str, median: Duration) -> Result<(), MeasuredError> {
         let mut all = Self::read(folder)?.0;
         let learned = all.entry(model.to_owned()).or_default();

@@ -126,9 +126,6 @@ impl<S: Fold> Ledger<S> {
     }
 
     /// Returns the state of the ledger `id` as it is on disk, without holding it.
-    ///
-    /// # Errors
-    /// It cannot be read.
     pub fn read(store: &Store, id: &str) -> Result<S, LedgerError> {
         loop {
             let generations = generations::<S>(store, id)?;
@@ -148,9 +145,6 @@ impl<S: Fold> Ledger<S> {
     }
 
     /// Returns the ids of all ledgers of this kind.
-    ///
-    /// # Errors
-    /// The store cannot be read.
     pub fn ids(store: &Store) -> Result<Vec<String>, LedgerError> {
         let names = store.names(S::LOG_KIND)?;
         let mut ids: Vec<String> = names

@@ -7,7 +7,7 @@
 
 use std::{
     fs::{self, File},
-    io::{self, Write as _},
+    io::{self, BufWriter, Write as _},
     os::unix::fs::FileExt as _,
     path::Path,
 };
@@ -55,6 +55,9 @@ pub(crate) struct Posting {
     /// At most 255 of each field; more change no score by much.
     counts: [u8; FIELDS],
 }
+
+/// Number of postings that are read at once.
+const BLOCK: usize = 512;
 
 /// Bytes of a posting.
 const POSTING: usize = 8 + FIELDS;
@@ -165,24 +168,21 @@ impl Stored {
             table.extend([modified.to_le_bytes(), changed.to_le_bytes()].as_flattened());
             table.extend(note.lengths.map(u32::to_le_bytes).as_flattened());
         }
-        let mut bytes = Vec::with_capacity(HEAD + table.len() + POSTING * postings.len());
-        bytes.extend(MAGIC);
-        bytes.extend((table.len() as u64).to_le_bytes());
-        bytes.extend((notes.len() as u64).to_le_bytes());
-        bytes.extend((postings.len() as u64).to_le_bytes());
-        bytes.extend(&table);
-        for posting in postings {
-            bytes.extend([posting.word.to_le_bytes(), posting.note.to_le_bytes()].as_flattened());
-            bytes.extend(posting.counts);
-        }
         let draft = folder.join("draft");
-        let mut file = File::options()
-            .read(true)
-            .write(true)
-            .create(true)
-            .truncate(true)
-            .open(&draft)?;
-        file.write_all(&bytes)?;
+        let mut options = File::options();
+        options.read(true).write(true).create(true).truncate(true);
+        let mut out = BufWriter::new(options.open(&draft)?);
+        out.write_all(MAGIC)?;
+        for number in [table.len(), notes.len(), postings.len()] {
+            out.write_all(&(number as u64).to_le_bytes())?;
+        }
+        out.write_all(&table)?;
+        for posting in postings {
+            out.write_all(&posting.word.to_le_bytes())?;
+            out.write_all(&posting.note.to_le_bytes())?;
+            out.write_all(&posting.counts)?;
+        }
+        let file = out.into_inner()?;
         file.sync_all()?;
         fs::rename(&draft, folder.join(FILE))?;
         for entry in fs::read_dir(folder)? {
@@ -199,17 +199,30 @@ impl Stored {
         })
     }
 
-    /// Returns the postings of a word.
     pub(crate) fn postings(&self, word: u32) -> io::Result<Vec<Posting>> {
-        let end = match word.checked_add(1) {
-            Some(next) => self.first(next)?,
-            None => self.postings,
-        };
-        self.read(self.first(word)?, end)
+        let mut found = self.read_while(self.first(word)?, |posting| posting.word == word)?;
+        found.retain(|posting| posting.word == word);
+        Ok(found)
     }
 
     pub(crate) fn all(&self) -> io::Result<Vec<Posting>> {
-        self.read(0, self.postings)
+        self.read_while(0, |_| true)
+    }
+
+    /// Reads blocks of postings until the last one of a block is not wanted.
+    fn read_while(
+        &self,
+        from: u64,
+        is_wanted: impl Fn(&Posting) -> bool,
+    ) -> io::Result<Vec<Posting>> {
+        let mut found = Vec::new();
+        for from in (from..self.postings).step_by(BLOCK) {
+            found.extend(self.read(from, self.postings.min(from + BLOCK as u64))?);
+            if !found.last().is_some_and(&is_wanted) {
+                break;
+            }
+        }
+        Ok(found)
     }
 
     /// Returns the place of the first posting of this word or a later one.

@@ -64,9 +64,6 @@ pub trait Program: RunHost {
     fn options(&self) -> Value;
 
     /// Checks an answer before it is given.
-    ///
-    /// # Errors
-    /// The answer cannot be taken.
     fn check_answer(&self, open: &OpenQuestion, answer: &Answer) -> Result<(), ApiError>;
 
     /// Returns the files that describe agents, as they were read last.

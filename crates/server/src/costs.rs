@@ -142,9 +142,6 @@ pub(crate) struct Known {
 
 impl Costs {
     /// Reads what is new, for a bounded time, and returns all costs.
-    ///
-    /// # Errors
-    /// The store cannot be listed.
     pub(crate) fn now(
         &self,
         gateway: &Gateway,

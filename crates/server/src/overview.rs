@@ -87,9 +87,6 @@ pub(crate) struct Overviews(Mutex<HashMap<RunId, Arc<RunOverview>>>);
 
 impl Overviews {
     /// Returns the overview of a run.
-    ///
-    /// # Errors
-    /// Its journal cannot be read.
     pub(crate) fn of(
         &self,
         store: &Store,
@@ -114,9 +111,6 @@ impl Overviews {
 
 impl RunOverview {
     /// Reads the overview of a run that asks so many questions.
-    ///
-    /// # Errors
-    /// Its journal cannot be read.
     pub fn read(store: &Store, run: RunId, questions: usize) -> Result<Self, gyrus_journal::Error> {
         let reader = store.reader(&log_name(run))?;
         let state = RunState::of(store, run)?;

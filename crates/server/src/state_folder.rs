@@ -24,9 +24,6 @@ pub(crate) struct LastLook(Mutex<Option<(Instant, StateFolder)>>);
 
 impl LastLook {
     /// Returns the state folder, as it was lately.
-    ///
-    /// # Errors
-    /// It cannot be read.
     pub(crate) fn now(&self, store: &Store, folder: &Path) -> io::Result<StateFolder> {
         let mut last = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some((at, state)) = &*last

@@ -142,7 +142,6 @@ pub enum TokenError {
     /// There are too many.
     #[error("there are {MAX_TOKENS} tokens already; revoke some")]
     TooMany,
-    /// A token of this name exists.
     #[error("there is a token `{name}` already; revoke it first, or take another name")]
     Exists { name: String },
     /// The name is not usable.
@@ -201,10 +200,6 @@ impl AccessTokens {
         })
     }
 
-    /// Returns the tokens of a store.
-    ///
-    /// # Errors
-    /// They cannot be read.
     pub fn list(store: &Store) -> Result<Vec<Token>, TokenError> {
         let list: TokenList = Ledger::read(store, ID)?;
         Ok(list.0.into_values().collect())
@@ -283,9 +278,6 @@ impl AccessTokens {
     }
 
     /// Revokes the tokens of a name, and returns how many there were.
-    ///
-    /// # Errors
-    /// It cannot be written.
     pub async fn revoke(&self, name: &str) -> Result<usize, TokenError> {
         let (count, writer) = {
             let mut ledger = self.ledger();
@@ -322,9 +314,6 @@ impl AccessTokens {
     }
 
     /// Exchanges a code for the secret of a cookie; `None` if the code does not count.
-    ///
-    /// # Errors
-    /// The cookie cannot be written.
     pub async fn exchange(&self, code: &str) -> Result<Option<String>, TokenError> {
         let now = now_ms();
         let taken = {
@@ -360,9 +349,6 @@ impl AccessTokens {
     }
 
     /// Returns who holds the secret of a token of a store, whatever process has the tokens open.
-    ///
-    /// # Errors
-    /// They cannot be read.
     pub fn holder(store: &Store, secret: &str) -> Result<Option<Identity>, TokenError> {
         let list: TokenList = Ledger::read(store, ID)?;
         Ok(list.holder(secret, false))

@@ -36,9 +36,6 @@ pub fn person(user: Option<&str>, surface: &str) -> Principal {
 }
 
 /// Asks the person at this terminal; nothing but a plain yes is one.
-///
-/// # Errors
-/// The terminal cannot be read or written.
 pub fn says_yes(question: &str) -> io::Result<bool> {
     Ok(matches!(
         answer(question)?.to_lowercase().as_str(),
@@ -47,9 +44,6 @@ pub fn says_yes(question: &str) -> io::Result<bool> {
 }
 
 /// Asks the person at this terminal for a word, which may be empty.
-///
-/// # Errors
-/// The terminal cannot be read or written.
 pub fn answer(question: &str) -> io::Result<String> {
     forget_what_was_typed();
     let mut asking = io::stderr().lock();

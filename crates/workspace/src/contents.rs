@@ -25,15 +25,9 @@ pub trait ContentStore {
     fn secrecy(&self) -> &dyn Secrecy;
 
     /// Stores bytes that hold no secret.
-    ///
-    /// # Errors
-    /// The store's own.
     fn put(&mut self, bytes: &[u8]) -> Result<BlobId, Self::Error>;
 
     /// Stores bytes with a secret, apart from all others.
-    ///
-    /// # Errors
-    /// The store's own.
     fn put_apart(&mut self, bytes: &[u8]) -> Result<BlobId, Self::Error>;
 }
 

@@ -202,9 +202,6 @@ impl CallLayer {
 
     /// Records that its command begins now: what changed in the folder until now is no change by
     /// somebody else. Creating the layer does the same.
-    ///
-    /// # Errors
-    /// When that cannot be written.
     pub fn begin(&self) -> Result<(), LayerError> {
         let path = self.folder.join(BEGAN);
         begin(&path).map_err(|source| LayerError::File { path, source })
@@ -212,18 +209,12 @@ impl CallLayer {
 
     /// Makes the changes depend on a decision that only this process can make: if it ends before
     /// [`CallLayer::decide`], they are to be discarded.
-    ///
-    /// # Errors
-    /// When that cannot be written.
     pub fn leave_undecided(&self) -> Result<(), LayerError> {
         let path = self.folder.join(UNDECIDED);
         fs::write(&path, "").map_err(|source| LayerError::File { path, source })
     }
 
     /// Records that the changes count.
-    ///
-    /// # Errors
-    /// When that cannot be written.
     pub fn decide(&self) -> Result<(), LayerError> {
         let path = self.folder.join(UNDECIDED);
         match fs::remove_file(&path) {
@@ -250,9 +241,6 @@ impl CallLayer {
 
     /// Stores the judgement of the changes, for a process that continues after a kill. It is on
     /// disk when [`CallLayer::apply`] makes the first change.
-    ///
-    /// # Errors
-    /// When it cannot be written.
     pub fn keep_judgement(&self, judgement: &[u8]) -> Result<(), LayerError> {
         let path = self.folder.join(JUDGEMENT);
         let written = || {

@@ -69,9 +69,6 @@ pub async fn answer_roll_calls(
 
 /// Asks which workers are there, and what of `needs` each lacks. Waits `within` for their answers; who
 /// answers later is left out. Sorted by machine and name.
-///
-/// # Errors
-/// The servers cannot be reached.
 pub async fn call_the_roll(
     connection: &FleetConnection,
     needs: BTreeSet<String>,

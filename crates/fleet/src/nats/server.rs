@@ -70,9 +70,6 @@ pub struct LocalServer {
 
 impl LocalServer {
     /// Starts a server and waits until it says where it listens.
-    ///
-    /// # Errors
-    /// It cannot be started.
     pub fn start(options: &ServerOptions) -> Result<Self, ServerError> {
         let failed = |what: &str| {
             let what = what.to_owned();

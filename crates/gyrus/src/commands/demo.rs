@@ -2,16 +2,11 @@
 
 use clap::Args;
 use gyrus_lab::{
-    Installation, LabError,
+    Installation, LabConsole, LabError,
     demo::{self, DemoOptions},
 };
 
-use crate::{
-    Gyrus, drive,
-    exit::Code,
-    failure::Failure,
-    lab::{Installed, Streams},
-};
+use crate::{Gyrus, drive, exit::Code, failure::Failure, lab::Installed};
 
 /// See it work: a real task with a scripted model, a crash in the middle, and what comes of it
 ///
@@ -27,10 +22,15 @@ pub(crate) struct Demo {
 impl Demo {
     pub(crate) fn execute(self, gyrus: &Gyrus) -> Result<Code, Failure> {
         let runtime = drive::runtime()?;
-        let played = demo::play(&self.options, &Streams::new(gyrus), &runtime, &|folder| {
-            let installed = Installed::at(gyrus, folder).map_err(LabError::from)?;
-            Ok(Box::new(installed) as Box<dyn Installation>)
-        });
+        let played = demo::play(
+            &self.options,
+            &LabConsole::new(gyrus.environment.plain),
+            &runtime,
+            &|folder| {
+                let installed = Installed::at(gyrus, folder).map_err(LabError::from)?;
+                Ok(Box::new(installed) as Box<dyn Installation>)
+            },
+        );
         runtime.shutdown_background();
         Ok(played?.into())
     }

@@ -6,15 +6,14 @@ use std::{
 };
 
 use clap::{Args, Subcommand};
-use gyrus_lab::eval::{self, EvalOptions};
+use gyrus_lab::{
+    LabConsole,
+    eval::{self, EvalOptions},
+};
 
 use crate::{
-    Gyrus, drive,
-    exit::Code,
-    failure::Failure,
-    lab::{Installed, Streams},
-    model_flags::ModelFlags,
-    setup, stopped, time,
+    Gyrus, drive, exit::Code, failure::Failure, lab::Installed, model_flags::ModelFlags, setup,
+    stopped, time,
 };
 
 /// The folder of the state with copies of reports, and the most of them.
@@ -59,7 +58,9 @@ enum EvalCommand {
 impl Eval {
     pub(crate) fn execute(self, gyrus: &Gyrus) -> Result<Code, Failure> {
         if let Some(EvalCommand::Compare { old, new }) = self.command {
-            return Ok(eval::compare(&old, &new, &Streams::new(gyrus))?.into());
+            return Ok(
+                eval::compare(&old, &new, &LabConsole::new(gyrus.environment.plain))?.into(),
+            );
         }
         stopped::check(gyrus)?;
         let folder = self.options.report.clone();
@@ -68,7 +69,10 @@ impl Eval {
         let named = ModelFlags::named(self.model);
         let choice = setup::model_choice(&runtime, gyrus, &gyrus.config()?, &named)?;
         let models: Vec<String> = choice.names().collect();
-        let (installed, streams) = (Installed::here(gyrus)?, Streams::new(gyrus));
+        let (installed, streams) = (
+            Installed::here(gyrus)?,
+            LabConsole::new(gyrus.environment.plain),
+        );
         let run = evaluation.run(&models, &installed, &streams, time::now_ms());
         let ended = runtime.block_on(run);
         runtime.shutdown_background();

@@ -62,9 +62,6 @@ impl Guidelines {
     }
 
     /// Returns what the person said about exactly this content, for runs in `workspace`.
-    ///
-    /// # Errors
-    /// The grants cannot be read.
     pub fn trust(&self, store: &Store, workspace: &Path) -> Result<GuidelineTrust, RuntimeError> {
         let standing = grants::in_folder(store, workspace)?;
         // The newest word counts.

@@ -137,9 +137,6 @@ impl Home {
     }
 
     /// Creates the state folder, for this user only, if there is none.
-    ///
-    /// # Errors
-    /// It cannot be created.
     pub fn create_state(&self) -> Result<(), RuntimeError> {
         DirBuilder::new()
             .recursive(true)

@@ -114,9 +114,6 @@ impl Questions {
 
 impl AnsweredQuestion {
     /// Sends the answer to the run.
-    ///
-    /// # Errors
-    /// The journal cannot be written.
     pub(super) fn send(self, gyrus: &Gyrus, store: &Store) -> Result<(), Failure> {
         let person = terminal::person(gyrus.environment.user.as_deref(), "notification");
         let (id, run) = (&self.open.id, self.open.run.short());

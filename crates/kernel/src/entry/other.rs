@@ -19,9 +19,12 @@ pub struct ValueTaken {
 #[serde(tag = "of", rename_all = "snake_case")]
 pub enum ReadValue {
     /// The wall clock, in UTC milliseconds.
-    Clock { at_ms: i64 },
-    /// A random number.
-    Random { number: u64 },
+    Clock {
+        at_ms: i64,
+    },
+    Random {
+        number: u64,
+    },
 }
 
 /// The run looked at its screen.

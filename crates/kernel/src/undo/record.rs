@@ -147,9 +147,6 @@ impl RunUndo {
     }
 
     /// Removes the files that an interrupted undo left in the workspace.
-    ///
-    /// # Errors
-    /// Returns an error when the workspace cannot be opened.
     pub fn clean(&self) -> Result<(), RunUndoError> {
         Ok(self.plan.clean()?)
     }

@@ -55,8 +55,8 @@ pub(super) async fn works(gyrus: &dyn Installation, report: &Report<'_>) -> Resu
     }
 }
 
-fn wants_it(console: &dyn LabConsole, command: &str) -> Result<bool, LabError> {
-    if !console.can_ask() {
+fn wants_it(console: &LabConsole, command: &str) -> Result<bool, LabError> {
+    if !gyrus_surfaces::terminal::can_ask() {
         return Ok(false);
     }
     let typed = console.ask(&format!("Install it now, by `{command}`? [y/N] "))?;

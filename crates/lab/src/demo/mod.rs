@@ -47,7 +47,7 @@ pub type Install<'a> = dyn Fn(&Path) -> Result<Box<dyn Installation>, LabError> 
 /// everything held.
 pub fn play(
     options: &DemoOptions,
-    console: &dyn LabConsole,
+    console: &LabConsole,
     runtime: &Runtime,
     install: &Install<'_>,
 ) -> Result<TrialEnd, LabError> {

@@ -17,12 +17,12 @@ struct Finding<'a> {
 /// Says what is found, as it is found.
 pub(super) struct Report<'a> {
     json: bool,
-    pub(super) console: &'a dyn LabConsole,
+    pub(super) console: &'a LabConsole,
     failed: u32,
 }
 
 impl<'a> Report<'a> {
-    pub(super) fn new(json: bool, console: &'a dyn LabConsole) -> Self {
+    pub(super) fn new(json: bool, console: &'a LabConsole) -> Self {
         Self {
             json,
             console,

@@ -14,7 +14,7 @@ use super::{
 const LISTED: usize = 10;
 
 /// Returns the comparison as text, and whether a task that passed fails now.
-pub(super) fn compare(old: &Report, new: &Report, console: &dyn LabConsole) -> (String, TrialEnd) {
+pub(super) fn compare(old: &Report, new: &Report, console: &LabConsole) -> (String, TrialEnd) {
     let (before, now) = (old.by_task(), new.by_task());
     let mut changes = Changes::default();
     for (task, attempts) in &now {
@@ -91,7 +91,7 @@ impl Changes {
 }
 
 /// Renders a heading with the number of lines, and the lines; empty if there is none.
-fn section(console: &dyn LabConsole, tone: Tone, title: &str, lines: &[String]) -> String {
+fn section(console: &LabConsole, tone: Tone, title: &str, lines: &[String]) -> String {
     if lines.is_empty() {
         return String::new();
     }

@@ -129,7 +129,7 @@ impl Evaluation {
         self,
         models: &[String],
         gyrus: &dyn Installation,
-        console: &dyn LabConsole,
+        console: &LabConsole,
         now_ms: i64,
     ) -> Result<TrialEnd, LabError> {
         let all = attempts(&self.suites, self.options.repeat);
@@ -172,7 +172,7 @@ impl Evaluation {
         making.tell_totals(&report)?;
         if let Some(folder) = self.folder {
             let page = folder.write(gyrus, &report, &frames)?;
-            console.note(&format!("{}\n", page.display()))?;
+            gyrus_surfaces::console::put(&format!("{}\n", page.display()))?;
         }
         let ended = report.totals.passed + report.totals.skipped;
         Ok(match (interrupted, ended == plan.planned) {
@@ -184,7 +184,7 @@ impl Evaluation {
 }
 
 /// Tells how two reports differ; whether no task that passed fails now.
-pub fn compare(old: &Path, new: &Path, console: &dyn LabConsole) -> Result<TrialEnd, LabError> {
+pub fn compare(old: &Path, new: &Path, console: &LabConsole) -> Result<TrialEnd, LabError> {
     let (old, new) = (Report::read(old)?, Report::read(new)?);
     let (text, end) = compare::compare(&old, &new, console);
     console.print(&text)?;
@@ -219,7 +219,7 @@ struct Making<'a> {
     /// Arguments of `gyrus run`, the same for all attempts.
     arguments: Vec<String>,
     gyrus: &'a dyn Installation,
-    console: &'a dyn LabConsole,
+    console: &'a LabConsole,
 }
 
 impl Making<'_> {
@@ -244,7 +244,7 @@ impl Making<'_> {
                     said?;
                     interrupted = true;
                     stop.send_replace(true);
-                    self.console.note("\nending what is under way\n")?;
+                    gyrus_surfaces::console::put("\nending what is under way\n")?;
                 }
             }
         };

@@ -170,7 +170,7 @@ impl Report {
     }
 
     /// The figures, for a person.
-    pub(super) fn table(&self, console: &dyn LabConsole) -> String {
+    pub(super) fn table(&self, console: &LabConsole) -> String {
         let totals = &self.totals;
         let (low, high) = totals.interval;
         let mut lines = vec![String::new()];
@@ -241,7 +241,7 @@ impl Report {
 }
 
 /// Renders the heading above the lines of attempts.
-pub(super) fn heading(console: &dyn LabConsole) -> String {
+pub(super) fn heading(console: &LabConsole) -> String {
     let line = format!(
         "  {:<NAME$} {:<8} {:<5} {:>4} {:>6} {:>6} {:>6} {:>6}  run",
         "task", "outcome", "claim", "reqs", "prompt", "output", "cost", "time"
@@ -250,7 +250,7 @@ pub(super) fn heading(console: &dyn LabConsole) -> String {
 }
 
 /// An attempt in a line, and in another why it failed.
-pub(super) fn line(attempt: &Attempt, repeats: u32, console: &dyn LabConsole) -> String {
+pub(super) fn line(attempt: &Attempt, repeats: u32, console: &LabConsole) -> String {
     let name = match repeats {
         1 => attempt.task.clone(),
         _ => format!("{}/{}", attempt.task, attempt.repeat),

@@ -67,9 +67,6 @@ impl Login {
     }
 
     /// Deletes the tokens. Returns whether there were any.
-    ///
-    /// # Errors
-    /// Returns an error when the file cannot be deleted.
     pub fn forget(&self) -> std::io::Result<bool> {
         match std::fs::remove_file(&self.file) {
             Ok(()) => Ok(true),

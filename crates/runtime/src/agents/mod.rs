@@ -118,18 +118,12 @@ impl Agents {
 
     /// Returns the agent of this name as it is on disk, while another process may have it; `None` if
     /// there was never one.
-    ///
-    /// # Errors
-    /// Its log cannot be read.
     pub fn read(store: &Store, name: &str) -> Result<Option<AgentRecord>, AgentError> {
         let record = Ledger::<AgentRecord>::read(store, name)?;
         Ok(record.config.is_some().then_some(record))
     }
 
     /// Returns the names of all agents that have a log, whether they live or not.
-    ///
-    /// # Errors
-    /// The store cannot be read.
     pub fn known(store: &Store) -> Result<Vec<String>, AgentError> {
         Ok(Ledger::<AgentRecord>::ids(store)?)
     }

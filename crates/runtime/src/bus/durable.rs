@@ -185,9 +185,6 @@ impl EventBus {
     /// Reads durable events behind a position whose topics match one of the patterns: at most
     /// `limit`, oldest first, and the position up to which was read. Positions that are not kept any
     /// more are passed over.
-    ///
-    /// # Errors
-    /// Returns an error when the history cannot be read.
     pub async fn read(
         &self,
         after: EventPosition,
@@ -216,9 +213,6 @@ impl EventBus {
     /// Reads durable events before a position that are wanted: at most `limit`, newest first, of at
     /// most `searched` positions. Returns them with the position down to which was read; 1 if there
     /// is nothing older.
-    ///
-    /// # Errors
-    /// Returns an error when the history cannot be read.
     pub async fn read_back(
         &self,
         before: EventPosition,

@@ -68,19 +68,12 @@ impl Lessons {
         }
     }
 
-    /// Returns all lessons.
-    ///
-    /// # Errors
-    /// The ledger cannot be read.
     pub fn all(&self) -> Result<LessonBook, LessonError> {
         Ok(Ledger::read(&self.store, ID)?)
     }
 
     /// Returns the lessons that fit a new run best and are not retired, the best first. Of several
     /// with the same words one is returned.
-    ///
-    /// # Errors
-    /// The ledger cannot be read.
     pub fn similar(
         &self,
         subject: &LessonSubject<'_>,
@@ -90,9 +83,6 @@ impl Lessons {
     }
 
     /// Adds what `facts` finds to be new in the lessons as they are. Processes take turns.
-    ///
-    /// # Errors
-    /// The ledger cannot be read or written.
     pub fn change<E: From<LessonError>>(
         &self,
         facts: impl FnOnce(&LessonBook) -> Result<Vec<LessonFact>, E>,

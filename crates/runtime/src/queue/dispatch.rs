@@ -95,9 +95,6 @@ impl Dispatcher {
 
     /// Starts commands in their turn until `stop` is true, and then waits for the processes that
     /// it watches. Commands whose process ends after that stay as they are, to be gone on with.
-    ///
-    /// # Errors
-    /// The queue cannot be written.
     pub async fn run(mut self, mut stop: watch::Receiver<bool>) -> Result<(), QueueError> {
         self.take_up().await?;
         let mut changes = self.gateway.changes();

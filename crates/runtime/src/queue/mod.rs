@@ -128,9 +128,6 @@ impl Gateway {
     }
 
     /// Returns the queue as it is on disk, while another process may have it open.
-    ///
-    /// # Errors
-    /// It cannot be read.
     pub fn read(store: &Store) -> Result<Queue, QueueError> {
         Ok(Ledger::read(store, ID)?)
     }
@@ -319,9 +316,6 @@ impl Gateway {
 
     /// Gives a command back to the queue that a worker has which is dead, or which is this one and
     /// ends. Returns whether that worker had it.
-    ///
-    /// # Errors
-    /// The queue cannot be written.
     pub async fn give_back(&self, id: &str, of: &str) -> Result<bool, QueueError> {
         let facts = &self.shared.facts;
         facts
@@ -359,17 +353,11 @@ impl Gateway {
     }
 
     /// Puts a command whose run is parked back into the queue.
-    ///
-    /// # Errors
-    /// The queue cannot be written.
     pub async fn wake(&self, id: &str) -> Result<(), QueueError> {
         self.leave_parked(id, Stage::Queued).await
     }
 
     /// Ends a command whose run is parked, because a person wants that.
-    ///
-    /// # Errors
-    /// The queue cannot be written.
     pub async fn stop_parked(&self, id: &str, by: Principal) -> Result<(), QueueError> {
         let ending = gyrus_kernel::Ending::Stopped { by, reason: None };
         let ended = Stage::Ended {
@@ -411,9 +399,6 @@ impl Gateway {
     }
 
     /// Publishes the end of a command that another worker ended. Telling of it again is harmless.
-    ///
-    /// # Errors
-    /// The bus cannot be written.
     pub async fn announce_over(&self, id: &str) -> Result<(), QueueError> {
         let stage = self.with(|queue| queue.get(id).map(|standing| standing.stage.clone()));
         match stage {

@@ -17,9 +17,6 @@ impl Gateway {
     /// Lets a command rest that a worker has, longer each time that its run had this number of
     /// entries. `worker` is `None` in a queue that is not shared. Returns the time at
     /// which it goes on, in UTC milliseconds, if it rests.
-    ///
-    /// # Errors
-    /// The queue cannot be written.
     pub async fn rest(
         &self,
         id: &str,

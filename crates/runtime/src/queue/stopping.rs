@@ -9,9 +9,6 @@ use super::{Gateway, Queue, QueueError, QueueFact, Stage, state};
 impl Gateway {
     /// Stops all runs: those at work are over, and none begins until [`Gateway::rearm`]. Returns the
     /// number of those that were at work; if a stop was in force already, it stays as it is.
-    ///
-    /// # Errors
-    /// The queue cannot be written.
     pub async fn stop_all(&self, told: &Told) -> Result<usize, QueueError> {
         let facts = &self.shared.facts;
         facts
@@ -29,9 +26,6 @@ impl Gateway {
     }
 
     /// Lifts the stop of all runs; returns whether there was one.
-    ///
-    /// # Errors
-    /// The queue cannot be written.
     pub async fn rearm(&self, by: &Principal) -> Result<bool, QueueError> {
         let facts = &self.shared.facts;
         facts

@@ -130,9 +130,6 @@ impl Triggers {
 
     /// Sets the triggers of an agent. Those that are as before go on; what is remembered of others
     /// is forgotten.
-    ///
-    /// # Errors
-    /// The log cannot be written.
     pub async fn set(
         &self,
         agent: &str,
@@ -188,9 +185,6 @@ impl Triggers {
     }
 
     /// Lifts all pauses of an agent's triggers.
-    ///
-    /// # Errors
-    /// The log cannot be written.
     pub async fn resume(&self, agent: &str) -> Result<(), TriggerError> {
         let facts: Vec<TriggerFact> = {
             let book = self.shared.book();
@@ -259,9 +253,6 @@ impl Triggers {
     }
 
     /// Returns the triggers of an agent as they are on disk, while no server has them.
-    ///
-    /// # Errors
-    /// They cannot be read.
     pub fn read(store: &Store, agent: &str) -> Result<Vec<TriggerStatus>, TriggerError> {
         let book: TriggerBook = Ledger::read(store, ID)?;
         let now = gyrus_kernel::now_ms();

@@ -202,9 +202,6 @@ fn today(app: &App, name: &str) -> AgentUse {
 }
 
 /// Returns the agents of a store as they are on disk, while no server has them.
-///
-/// # Errors
-/// The store cannot be read.
 pub fn agents_on_disk(store: &Store) -> Result<Vec<AgentView>, ApiError> {
     let queue = Gateway::read(store)?;
     let now = now_ms();

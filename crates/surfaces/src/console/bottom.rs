@@ -104,9 +104,6 @@ impl Bottom {
 }
 
 /// Writes to standard error at once.
-///
-/// # Errors
-/// Standard error cannot be written.
 pub fn put(text: &str) -> Result<(), SurfaceError> {
     let mut bottom = bottom();
     let mut stream = io::stderr().lock();
@@ -156,18 +153,12 @@ pub(super) fn has_open_row() -> bool {
 }
 
 /// Puts a status line at the bottom, in place of an earlier one, until something else is written.
-///
-/// # Errors
-/// Standard error cannot be written.
 pub fn put_status(line: &str) -> Result<(), SurfaceError> {
     put("")?;
     put_below(vec![line.to_owned()], None)
 }
 
 /// Takes the lines at the bottom away.
-///
-/// # Errors
-/// Standard error cannot be written.
 pub fn clear_status() -> Result<(), SurfaceError> {
     put_below(Vec::new(), None)?;
     put("")

@@ -120,9 +120,6 @@ impl LineEditor {
     }
 
     /// Reads what the person wants next.
-    ///
-    /// # Errors
-    /// The terminal cannot be read or written.
     pub fn read(&mut self, view: &LineView<'_>) -> Result<LineWish, SurfaceError> {
         let sender = self.keys.0.clone();
         let take = move |key| {
@@ -386,9 +383,6 @@ fn next(typed: &Receiver<Key>, is_over: impl Fn() -> bool) -> Option<Key> {
 }
 
 /// Reads a line from a terminal that can do no more, or whose person wants no more; `None` at its end.
-///
-/// # Errors
-/// The terminal cannot be read or written.
 pub fn plain_line(prompt: &str) -> Result<Option<String>, SurfaceError> {
     put("")?;
     let mut asking = io::stderr().lock();

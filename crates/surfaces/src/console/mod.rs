@@ -162,9 +162,6 @@ impl Console {
     }
 
     /// Shows an entry of the run or of one of its children.
-    ///
-    /// # Errors
-    /// Returns an error when standard error cannot be written.
     pub fn entry(
         &mut self,
         run: RunId,

@@ -53,9 +53,6 @@ struct Found {
 /// Draws the step that the entry `seq` belongs to, as far as it is known at the entry `end`. Reads
 /// little more than the step, wherever it is in the run. Returns `None` for an entry after the last
 /// step.
-///
-/// # Errors
-/// The journal cannot be read.
 pub fn one_step(
     reader: &Reader,
     run: RunId,

@@ -62,9 +62,6 @@ pub struct Target {
 }
 
 /// Reads the present of a run from its last entries, up to the entry `end`.
-///
-/// # Errors
-/// The journal cannot be opened.
 pub fn present(reader: &Reader, run: RunId, end: u64) -> Result<Present, gyrus_journal::Error> {
     let began_ms = reader.entry(1)?.map_or(0, |first| first.at_ms);
     let mut seen = Seen::default();

@@ -24,9 +24,6 @@ pub struct AskedModel {
 }
 
 /// Returns the request of the entry `seq`, or the newest one; `None` if there is no such request.
-///
-/// # Errors
-/// The journal cannot be read.
 pub fn asked_model(
     reader: &Reader,
     seq: Option<u64>,

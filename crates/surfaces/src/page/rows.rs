@@ -80,9 +80,6 @@ pub struct Rows {
 
 /// Draws a stretch of a run's journal, up to the entry `end`. Reads no more than the stretch, however
 /// long the run is. A damaged entry ends the stretch.
-///
-/// # Errors
-/// The journal cannot be opened.
 pub fn rows(
     reader: &Reader,
     run: RunId,

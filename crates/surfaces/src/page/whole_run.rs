@@ -46,10 +46,6 @@ pub struct WholeRun {
 }
 
 impl WholeRun {
-    /// Reads a run.
-    ///
-    /// # Errors
-    /// Its journal cannot be opened.
     pub fn read(store: &Store, run: RunId) -> Result<Self, gyrus_journal::Error> {
         let reader = store.reader(&log_name(run))?;
         let mut whole = Self {

@@ -74,9 +74,6 @@ pub fn apply<'a>(root: Root<'a>, changes: &[FileChange]) -> Result<Applied<'a>, 
 }
 
 /// Whether every file is already in its new state.
-///
-/// # Errors
-/// When a file cannot be read.
 pub fn already(root: &Root<'_>, changes: &[FileChange]) -> Result<bool, Failed> {
     for change in changes {
         let Some(after) = &change.after else {

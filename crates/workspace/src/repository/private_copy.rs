@@ -318,9 +318,6 @@ impl PrivateCopy {
 
     /// Drops everything that commands changed in the copy. [`Refreshed::Pending`] if a carry-over
     /// of it was interrupted, which [`super::recover`] has to finish first.
-    ///
-    /// # Errors
-    /// When a folder cannot be read or written.
     pub fn discard(&mut self) -> Result<Refreshed, RepositoryError> {
         if self.at(plan::FILE).exists() {
             return Ok(Refreshed::Pending);

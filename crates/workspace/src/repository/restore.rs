@@ -37,9 +37,6 @@ pub enum Restorable {
 }
 
 /// Checks whether [`restore`] would undo `carried`. Nothing is changed.
-///
-/// # Errors
-/// When the repository cannot be read.
 pub fn look_at_restoring(carried: &Carried) -> Result<Restorable, CarryError> {
     let live = GitFolder::open(&carried.repository)?;
     let mut is_done = true;

@@ -75,9 +75,6 @@ impl UndoPlan {
     }
 
     /// Removes temporary files of an interrupted undo.
-    ///
-    /// # Errors
-    /// When the workspace cannot be opened.
     pub fn clean<E>(&self) -> Result<(), UndoError<E>> {
         self.sweep(&self.root()?);
         Ok(())

@@ -100,9 +100,6 @@ impl UndoPlan {
 
     /// Plans to restore the entries of `before` where paths are as in `after`; both may have some
     /// paths only. `load` reads a blob.
-    ///
-    /// # Errors
-    /// When the workspace cannot be read.
     pub(crate) fn between<E>(
         workspace: &Path,
         before: Contents,

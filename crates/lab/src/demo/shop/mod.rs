@@ -82,8 +82,8 @@ pub(super) fn default_item() -> String {
 }
 
 /// Asks a person at the terminal for the item to order.
-pub(super) fn ask(console: &dyn LabConsole) -> Result<String, LabError> {
-    if !console.can_ask() {
+pub(super) fn ask(console: &LabConsole) -> Result<String, LabError> {
+    if !gyrus_surfaces::terminal::can_ask() {
         return Ok(default_item());
     }
     let goods = sites::goods();
@@ -95,7 +95,7 @@ pub(super) fn ask(console: &dyn LabConsole) -> Result<String, LabError> {
         };
         match on_sale(&line) {
             Ok(item) => return Ok(item),
-            Err(error) => console.complain(error)?,
+            Err(error) => console.complain(&error)?,
         }
     }
 }
