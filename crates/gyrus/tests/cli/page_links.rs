@@ -18,7 +18,7 @@ use serde_json::json;
 
 use crate::{browsing::has_browser, http};
 
-/// What a control that acts says.
+/// Words of controls that act.
 const ACTS: [&str; 20] = [
     "Delete",
     "Delete row 4",
@@ -77,7 +77,7 @@ const WAYS_TO_ACT: [(&str, &str); 10] = [
     ("Lit", "<x-act data-at=AT data-says='SAYS'></x-act>"),
 ];
 
-/// What a control says that only goes somewhere, or opens something here.
+/// Words of controls that only go somewhere, or open something here.
 const GOES: [&str; 20] = [
     "Home",
     "Orders",

@@ -1,4 +1,4 @@
-//! What pages ask the browser's user for is a question of the run, and pickers of files are fields.
+//! Questions of pages to the browser's user are questions of the run, and pickers of files are fields.
 
 use gyrus_contract::{ActionVerdict, Starts};
 use gyrus_screen::Launch;
