@@ -8,6 +8,7 @@ mod sockets;
 mod logging_in;
 mod logins;
 mod permissions;
+mod questions;
 
 pub(crate) use events::{MAX_DOWNLOAD, Order};
 use held::Holdings;

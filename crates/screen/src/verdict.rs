@@ -273,18 +273,18 @@ impl Session {
         {
             words.push(format!("a download began: {}", download.shown.name));
         }
-        if now.has_chooser && !before.has_chooser {
-            words.push(
-                "the page asks for a file: give it one with upload_file, on the same element"
-                    .to_owned(),
-            );
-        }
-        if now.barred_choosers > before.barred_choosers {
-            let barred =
-                "the page asks for a folder, or for a file in a way in which none can be given";
-            words.push(barred.to_owned());
-        }
+        words.extend(told_of_choosers(&now, before).map(str::to_owned));
         words
+    }
+}
+
+fn told_of_choosers(now: &Standing, before: &Standing) -> Option<&'static str> {
+    if now.has_chooser && !before.has_chooser {
+        Some("the page asks for a file: give it one with upload_file, on the same element")
+    } else if now.barred_choosers > before.barred_choosers {
+        Some("the page asks for a folder, or for a file in a way in which none can be given")
+    } else {
+        None
     }
 }
 

@@ -47,6 +47,21 @@ enum Place {
 /// Most words of a link's name that is an order: `Delete row 4`.
 const ORDER: usize = 4;
 
+/// First words of a title that tells about something and orders nothing, folded.
+const ABOUT: [[&str; 2]; 8] = [
+    ["how", "to"],
+    ["how", "do"],
+    ["how", "can"],
+    ["wie", "man"],
+    ["wie", "kann"],
+    ["comment", "faire"],
+    ["como", "se"],
+    ["come", "si"],
+];
+
+/// Orders that are names of things before the number of one: `Order 4711`.
+const NUMBERED: [&str; 2] = ["order", "post"];
+
 /// Signs and codes of currencies, folded.
 const CURRENCIES: [&str; 20] = [
     "€", "$", "£", "¥", "₹", "₽", "₩", "₺", "₴", "eur", "usd", "gbp", "chf", "jpy", "sek", "nok",
@@ -179,6 +194,14 @@ impl Label {
     }
 
     fn read(&mut self, reading: &[&str]) {
+        let is_number = |word: &str| word.len() > 2 && word.bytes().all(|c| c.is_ascii_digit());
+        let names_a_thing = match reading {
+            [first, number] => NUMBERED.contains(first) && is_number(number),
+            _ => false,
+        };
+        if names_a_thing || ABOUT.iter().any(|about| reading.starts_with(about)) {
+            return;
+        }
         for (place, first) in reading.iter().enumerate() {
             let after = &reading[place + 1..];
             for phrase in TABLE.words.get(*first).into_iter().flatten() {
@@ -413,6 +436,11 @@ mod tests {
             ("Del", Some(Class::Deletes)),
             ("Empty", Some(Class::Deletes)),
             ("Show empty rows", None),
+            ("Order 4711", None),
+            ("Order 2", Some(Class::Commits)),
+            ("Order 4711 now", Some(Class::Commits)),
+            ("How to pay", None),
+            ("Pay, and how to", Some(Class::Pays)),
             ("Force push", Some(Class::Deletes)),
             ("🗑", Some(Class::Deletes)),
             ("icon fa-trash", Some(Class::Deletes)),

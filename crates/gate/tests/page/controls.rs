@@ -3,7 +3,7 @@
 use gyrus_contract::{ElementState, Starts, Starts::Acts};
 
 use crate::world::{
-    Comes::{self, Critical, Free, Once, Plain},
+    Comes::{self, Critical, EachTime, Free, Once, Plain},
     aim, comes, form, within,
 };
 

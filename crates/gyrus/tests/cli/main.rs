@@ -38,6 +38,7 @@ mod ci_examples;
 mod mcp_serving;
 mod third_run;
 mod page_cards;
+mod page_links;
 mod reflecting;
 mod refusing;
 mod remembering;

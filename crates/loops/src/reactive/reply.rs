@@ -253,6 +253,16 @@ fn argument_of(
         Some("string") if schema["enum"].is_null() => element(value),
         Some("string") => Some(one_of(&schema["enum"], value)),
         Some("array") if items["type"] == "number" => Some(point(name, value, frame)?),
+        Some("array") if items["items"]["type"] == "string" => {
+            let text = |one: &Value| {
+                one.as_number()
+                    .map_or(one.clone(), |one| one.to_string().into())
+            };
+            let texts = |pair: &Value| -> Option<Value> {
+                Some(pair.as_array()?.iter().map(text).collect())
+            };
+            several.iter().map(texts).collect()
+        }
         Some("array") if items["type"] == "array" => {
             let points = several.iter().map(|one| point(name, one, frame));
             Some(points.collect::<Result<_, _>>()?)

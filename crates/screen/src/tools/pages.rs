@@ -147,8 +147,7 @@ impl Action for AnswerDialogCall {
     }
 
     async fn act(&self, doing: &Doing<'_>) -> Result<ToolOutput, Failure> {
-        let dialog = doing.session.state().dialog_of(&doing.tab);
-        let Some(dialog) = dialog else {
+        let Some(dialog) = doing.session.state().dialog_of(&doing.tab) else {
             return Err(Failure::Refused(
                 "refused: there is no dialog to answer".to_owned(),
             ));

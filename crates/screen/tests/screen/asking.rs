@@ -1,4 +1,4 @@
-//! What pages ask the browser's user for is a question of the run, and pickers of files are fields.
+//! Questions of pages to the browser's user are questions of the run, and pickers of files are fields.
 
 use gyrus_contract::{ActionVerdict, Starts};
 use gyrus_screen::Launch;
@@ -120,7 +120,7 @@ async fn a_picker_is_given_a_file_and_what_it_saves_is_a_download() {
         .act("upload_file", json!({"on": on, "path": "letter.txt"}))
         .await;
     assert!(!done.is_error, "{}", done.text);
-    world.id("letter.txt: dear Adatrue").await;
+    assert_eq!(world.eval(&said("Plain")).await, "letter.txt: dear Adatrue");
 
     let saves = "() => showSaveFilePicker({ suggestedName: 'out.txt' }).then(async (handle) => { await new Blob(['saved words']).stream().pipeTo(await handle.createWritable()); return 'Saved'; })";
     asks(&world, saves).await;

@@ -1,0 +1,53 @@
+//! Keeps the questions of pages about permissions until they are answered, or their page is left.
+
+use gyrus_contract::Dialog;
+use serde::Deserialize;
+
+use super::{BINDING, PermissionQuestion, State, TabState};
+use crate::cdp::Event;
+
+/// Maximum number of questions that wait, and characters of the origin of one.
+const MAX_ASKED: usize = 10;
+const MAX_ORIGIN: usize = 300;
+
+#[derive(Deserialize)]
+struct Called {
+    name: String,
+    payload: String,
+}
+
+impl State {
+    /// Handles a question of a page.
+    pub(super) fn take_question(&mut self, event: &Event<'_>) -> Option<()> {
+        let called: Called = event.params()?;
+        let question: PermissionQuestion = serde_json::from_str(&called.payload).ok()?;
+        let frames = self.frames.iter();
+        let mut own = frames.filter(|(_, frame)| frame.session == event.session);
+        let tab = own.find_map(|(id, _)| self.tab_of_frame(id))?.number;
+        let question = PermissionQuestion { tab, ..question };
+        let is_new = called.name == BINDING && !self.questions.contains(&question);
+        if is_new && self.questions.len() < MAX_ASKED && question.origin.len() < MAX_ORIGIN {
+            self.questions.push(question);
+            self.dialogs += 1;
+        }
+        Some(())
+    }
+
+    /// Returns the question that a tab asks first, unless something else holds the tab up.
+    pub(crate) fn question_of(&self, tab: &TabState) -> Option<&PermissionQuestion> {
+        let mut questions = self.questions.iter().filter(|_| tab.dialog.is_none());
+        questions.find(|one| one.tab == tab.number)
+    }
+
+    /// Returns the dialog of a tab.
+    pub(crate) fn dialog_of(&self, tab: &TabState) -> Option<Dialog> {
+        let question = self.question_of(tab).map(PermissionQuestion::dialog);
+        tab.dialog.clone().or(question)
+    }
+
+    /// Forgets the questions of a page that was left.
+    pub(super) fn forget_questions(&mut self, session: &str) {
+        let left = self.tab_of_session(session).map(|tab| tab.number);
+        self.questions.retain(|one| Some(one.tab) != left);
+    }
+}
