@@ -335,7 +335,10 @@ impl Gate for PolicyGate {
     ) -> Result<ResolvedCall, Unresolvable> {
         let mut resolved = resolve::call(&self.own_paths, call, spec, place)?;
         let mut lines = spec.touches.iter().filter_map(Touch::command_line);
-        let line = lines.find_map(|argument| resolved.arguments[argument].as_str());
+        let line = lines.find_map(|argument| {
+            let line = resolved.arguments[argument].as_str()?;
+            (!line.trim().is_empty()).then_some(line)
+        });
         resolved.command = match line.map(|line| self.command(&call.tool, line, place)) {
             Some(command) => Some(command),
             None => as_user::look_up(

@@ -38,7 +38,9 @@ pub(crate) fn call(
     let mut paths = BTreeMap::new();
     for touch in &spec.touches {
         match touch {
-            Touch::Starts(argument) | Touch::Reads(argument)
+            Touch::Starts(argument)
+                if is_blank(&arguments, argument) && !required(spec, argument) => {}
+            Touch::Reads(argument)
                 if !arguments.contains_key(argument) && !required(spec, argument) => {}
             Touch::Starts(argument)
             | Touch::Connects(argument)
@@ -236,6 +238,13 @@ pub(crate) fn reads_nothing(touch: &Touch, call: &ResolvedCall, spec: &ToolSpec)
         if !call.paths.contains_key(argument)
             && call.arguments.get(argument).is_none()
             && !required(spec, argument))
+}
+
+/// Whether an argument is left out, or a text without a word: no command line.
+pub(crate) fn is_blank(arguments: &Map<String, Value>, name: &str) -> bool {
+    arguments
+        .get(name)
+        .is_none_or(|given| given.as_str().is_some_and(|text| text.trim().is_empty()))
 }
 
 /// Whether a call cannot do without this argument.

@@ -12,7 +12,7 @@ use gyrus_text::counted;
 use crate::{
     as_user, control, destinations,
     own_paths::OwnPaths,
-    resolve::leaves_file,
+    resolve::{is_blank, leaves_file},
     service::ServiceScales,
     shell,
     weight::{Weight, uses_secret},
@@ -38,7 +38,10 @@ impl Scales<'_> {
         vec![match touch {
             // One that need not be there, and is not.
             Touch::Starts(argument)
-                if call.command.is_none() && call.arguments.get(argument).is_none() =>
+                if call
+                    .arguments
+                    .as_object()
+                    .is_none_or(|all| is_blank(all, argument)) =>
             {
                 return Vec::new();
             }

@@ -135,7 +135,11 @@ impl TypedTool for Shell {
     }
 
     fn touches(&self) -> Vec<Touch> {
-        vec![Touch::Starts("command".to_owned())]
+        // What is written to a process may be a line for a shell.
+        vec![
+            Touch::Starts("command".to_owned()),
+            Touch::Starts("input".to_owned()),
+        ]
     }
 
     async fn run(
@@ -204,7 +208,7 @@ async fn more_of(
     arguments: &ShellCall,
     site: &dyn Site,
 ) -> Result<ToolOutput, ToolFailure> {
-    if !arguments.command.is_empty() {
+    if !arguments.command.trim().is_empty() {
         return Err(ToolFailure::new(
             "`command` and `process` do not go together",
         ));

@@ -155,6 +155,7 @@ fn receive(socket: &UnixStream) -> io::Result<(Vec<Gap>, Option<Listeners>)> {
     let listeners = fds.next().map(|proxy| Listeners {
         proxy,
         forwarded: fds.collect(),
+        dialer: None,
     });
     Ok((serde_json::from_slice(&text[..received.bytes])?, listeners))
 }

@@ -90,7 +90,7 @@ Take back
   diff, undo, fork           see changes, take them back, go on from a step
   apply, withheld            carry changes over here; see what was kept out
 Teach and trust
-  trust, policy, sandbox     follow guidelines; say what needs a yes, what passes
+  trust, policy, sandbox     follow guidelines; say what needs a yes or passes
   skills, memory             see how tasks are done, and what runs remember
   procedures, teach          let tasks be done again without a model
   plugins, import            install skills and servers, or take them over

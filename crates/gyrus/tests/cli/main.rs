@@ -129,6 +129,7 @@ mod desktop_teaching;
 mod status_dot;
 mod disks;
 mod documented;
+mod fitting;
 mod folders;
 mod following;
 mod patches;

@@ -537,7 +537,11 @@ async fn cut_off_by_person(
     }
     layers::discard(core, effect);
     let changed = changes::end(core, effect, copies)?;
-    let text = "a person cut this call off; it may have done part of its work";
+    let whom = match &ending {
+        Ending::Limit { what } => format!("the run's limit ({what})"),
+        _ => "a person".to_owned(),
+    };
+    let text = format!("{whom} cut this call off; it may have done part of its work");
     let output = ToolOutput {
         verdict: ActionVerdict::CannotTell,
         ..ToolOutput::error(format!("{text}{}", changed.told()))

@@ -123,6 +123,8 @@ fn containment(folder: &str) -> Containment {
         moved: BTreeMap::new(),
         network: Network::None,
         forwarded: Vec::new(),
+        asked: Vec::new(),
+        serves: false,
         limits: ResourceLimits {
             processes: 100,
             memory_bytes: 1 << 30,
