@@ -12,8 +12,8 @@
 //!
 //! Reading order: `messenger` (the contract that a messenger fulfils), `record` (the state),
 //! `receiving` and `conversation` (from an update to what follows from it), `tasks` (a run from its
-//! goal to its result), `delivery` (what is said, one message after the other), `telegram` and
-//! `matrix` (the messengers). A messenger knows nothing of runs, and nothing else knows its name.
+//! goal to its result), `delivery` (what is said, one message after the other), and `telegram`
+//! (the messenger). A messenger knows nothing of runs, and nothing else knows its name.
 
 mod messenger;
 mod record;
@@ -36,9 +36,7 @@ mod following;
 mod delivery;
 mod service;
 mod telegram;
-mod matrix;
 
-pub use matrix::{Matrix, is_matrix_token};
 pub use messenger::{
     ChatEvent, ChatLimits, ChatPlace, IncomingFile, IncomingMessage, KindOfFile, Messenger,
     MessengerError, MessengerUpdate, MessengerUpdates, NewMessage, OutgoingFile, PressedButton,

@@ -1,4 +1,4 @@
-//! What a person lets the commands of a run have in their sandbox, beside the workspace.
+//! Variables, ports, folders and sockets that a person lets into the sandbox of a run.
 
 use std::{
     collections::BTreeSet,

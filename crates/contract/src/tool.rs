@@ -290,7 +290,7 @@ pub trait LateTools: Send + Sync {
 #[derive(Debug, Clone, PartialEq)]
 pub enum Probe {
     /// The call happened, and would have returned this.
-    Happened(ToolOutput),
+    Happened(Box<ToolOutput>),
     /// The call did not happen, or not completely: calling it again is right.
     DidNotHappen,
     /// It cannot be told.

@@ -1,4 +1,4 @@
-//! What a person added to the sandbox of a run, as part of the containment of its commands.
+//! The containment of a run's commands with all that a person added to its sandbox.
 
 use std::{path::PathBuf, thread::available_parallelism};
 

@@ -68,7 +68,7 @@ pub(crate) struct Config {
     pub(crate) chat: ChatsSection,
     /// Settings of the memory.
     pub(crate) memory: MemorySection,
-    /// What the sandbox of runs lets through.
+    /// Variables, ports, folders and sockets that the sandbox of runs lets through.
     pub(crate) sandbox: SandboxSection,
     /// Servers whose tools runs have, by name.
     pub(crate) mcp: BTreeMap<String, ServerSection>,
@@ -152,8 +152,6 @@ pub(crate) struct HookSection {
 pub(crate) struct ChatsSection {
     /// A bot of Telegram.
     pub(crate) telegram: Option<ChatSection>,
-    /// An account of Matrix.
-    pub(crate) matrix: Option<ChatSection>,
 }
 
 /// The id of a group: a number or a text, as the messenger has it.

@@ -51,9 +51,7 @@ pub(crate) fn read(config: &Config, known: &[Secret]) -> Vec<Secret> {
 
 /// Returns the names of the variables that hold keys and tokens.
 fn variables(config: &Config) -> BTreeSet<&str> {
-    let chats = [&config.chat.telegram, &config.chat.matrix]
-        .into_iter()
-        .flatten();
+    let chats = config.chat.telegram.iter();
     let of_chats = chats.flat_map(|chat| {
         let transcribing = chat
             .transcribe

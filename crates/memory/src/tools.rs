@@ -308,7 +308,7 @@ impl TypedTool for VaultWrite {
             return Probe::Unknown;
         };
         match self.0.made_by(&source.run, &source.effect) {
-            Ok(Some(change)) => Probe::Happened(written(&change)),
+            Ok(Some(change)) => Probe::Happened(Box::new(written(&change))),
             Ok(None) => Probe::DidNotHappen,
             Err(_) => Probe::Unknown,
         }

@@ -241,7 +241,7 @@ fn probe(call: &ResolvedCall, site: &dyn Site) -> Probe {
             };
             let places = reverse.places(&content);
             let what = format!("the new text is in lines {}", line_list(&content, &places));
-            Probe::Happened(output(&place, &content, what, None))
+            Probe::Happened(Box::new(output(&place, &content, what, None)))
         }
         (false, false) if change.new.is_empty() => Probe::Unknown,
         (false, false) => Probe::DidNotHappen,

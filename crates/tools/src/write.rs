@@ -108,7 +108,7 @@ impl TypedTool for Write {
         };
         match place.open() {
             Ok((file, stat)) => match same(file.into(), &stat, content.as_bytes()) {
-                Ok(true) => Probe::Happened(output(&place, &content, Written::Before)),
+                Ok(true) => Probe::Happened(Box::new(output(&place, &content, Written::Before))),
                 Ok(false) => Probe::DidNotHappen,
                 Err(_) => Probe::Unknown,
             },

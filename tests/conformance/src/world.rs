@@ -393,7 +393,11 @@ impl Tool for WorldTool {
             let happened = wanted.iter().all(is_set);
             inner.probes += 1;
             if happened {
-                Probe::Happened(output(&self.spec.name, &call.arguments, &inner.state))
+                Probe::Happened(Box::new(output(
+                    &self.spec.name,
+                    &call.arguments,
+                    &inner.state,
+                )))
             } else {
                 Probe::DidNotHappen
             }

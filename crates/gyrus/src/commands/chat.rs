@@ -3,7 +3,7 @@
 use std::io::{IsTerminal as _, stdin};
 
 use clap::{Args, Subcommand, ValueEnum};
-use gyrus_chat::{PAIRING_MINUTES, is_matrix_token, is_telegram_token, read_chats};
+use gyrus_chat::{PAIRING_MINUTES, is_telegram_token, read_chats};
 use gyrus_surfaces::{console::put, output};
 use gyrus_text::{counted, one_line, utc};
 use serde_json::json;
@@ -63,14 +63,12 @@ enum ChatCommand {
 #[derive(Clone, Copy, ValueEnum)]
 enum ChatName {
     Telegram,
-    Matrix,
 }
 
 impl ChatName {
     fn name(self) -> &'static str {
         match self {
             ChatName::Telegram => "telegram",
-            ChatName::Matrix => "matrix",
         }
     }
 
@@ -78,7 +76,6 @@ impl ChatName {
     fn section(self, config: &Config) -> Option<&ChatSection> {
         match self {
             ChatName::Telegram => config.chat.telegram.as_ref(),
-            ChatName::Matrix => config.chat.matrix.as_ref(),
         }
     }
 
@@ -86,7 +83,6 @@ impl ChatName {
     fn variable(self) -> &'static str {
         match self {
             ChatName::Telegram => "TELEGRAM_TOKEN",
-            ChatName::Matrix => "MATRIX_TOKEN",
         }
     }
 
@@ -94,12 +90,6 @@ impl ChatName {
     fn is_person(self, person: &str) -> bool {
         match self {
             ChatName::Telegram => person.bytes().all(|byte| byte.is_ascii_digit()),
-            ChatName::Matrix => {
-                let id = person.strip_prefix('@');
-                id.is_some_and(|id| {
-                    id.contains(':') && id.bytes().all(|byte| byte.is_ascii_graphic())
-                })
-            }
         }
     }
 
@@ -107,14 +97,9 @@ impl ChatName {
     fn check_token(self, token: &str) -> Result<(), (&'static str, &'static str)> {
         match self {
             ChatName::Telegram if is_telegram_token(token) => Ok(()),
-            ChatName::Matrix if is_matrix_token(token) => Ok(()),
             ChatName::Telegram => Err((
                 "that is not the token of a bot; nothing was stored",
                 "it looks like 123456789:AAE…; @BotFather shows it again by /token",
-            )),
-            ChatName::Matrix => Err((
-                "that is not an access token; nothing was stored",
-                "it is one word; see docs/chat.md for how to get it",
             )),
         }
     }
@@ -123,7 +108,6 @@ impl ChatName {
     fn token_question(self) -> &'static str {
         match self {
             ChatName::Telegram => "The token that @BotFather gave you (it is not shown): ",
-            ChatName::Matrix => "The access token of the account (it is not shown): ",
         }
     }
 
@@ -131,7 +115,6 @@ impl ChatName {
     fn needed(self) -> &'static str {
         match self {
             ChatName::Telegram => "  workdir = \"~/notes\"\n",
-            ChatName::Matrix => "  url = \"https://matrix.example.org\"\n  workdir = \"~/notes\"\n",
         }
     }
 }
@@ -209,12 +192,8 @@ fn pair(gyrus: &Gyrus, chat: ChatName) -> Result<Code, Failure> {
     let made = drive::runtime()?.block_on(server.post(&path, &json!({})))?;
     let code = made["code"].as_str().unwrap_or_default();
     writeln!(output::standard(), "/pair {code}")?;
-    let first = match chat {
-        ChatName::Telegram => "",
-        ChatName::Matrix => "invite the bot now into a room without encryption, then ",
-    };
     put(&format!(
-        "{first}send this to the bot, in a conversation with it alone; it counts once, within \
+        "send this to the bot, in a conversation with it alone; it counts once, within \
          {PAIRING_MINUTES} minutes\n"
     ))?;
     Ok(Code::Reached)

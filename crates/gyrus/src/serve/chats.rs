@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use gyrus_chat::{
-    ChatAccount, ChatError, ChatHost, ChatSettings, ChatTasks, Matrix, Messenger, Telegram,
+    ChatAccount, ChatError, ChatHost, ChatSettings, ChatTasks, Messenger, Telegram,
     Transcription,
 };
 use gyrus_contract::{Boxed, RunId};
@@ -33,15 +33,12 @@ pub(super) fn configured(gyrus: &Gyrus, latch: &Latch) -> Result<Vec<ConfiguredC
     let config = gyrus.config()?;
     let keys = Keys::new(&config.keys);
     let mut chats = Vec::new();
-    for (name, section, open) in [
-        ("telegram", &config.chat.telegram, telegram as Open),
-        ("matrix", &config.chat.matrix, matrix),
-    ] {
+    for (name, section) in [("telegram", &config.chat.telegram)] {
         let Some(section) = section else { continue };
         let wrong = |why: String| Failure::usage(format!("[chat.{name}] in config.toml: {why}"));
         let settings = settings(gyrus, latch, &keys, name, section).map_err(wrong)?;
         let token = token(&keys, name, &section.token).map_err(wrong)?;
-        match token.and_then(|token| open(section, &token)) {
+        match token.and_then(|token| telegram(section, &token)) {
             Ok(messenger) => chats.push(ConfiguredChat {
                 messenger,
                 settings,
@@ -52,18 +49,9 @@ pub(super) fn configured(gyrus: &Gyrus, latch: &Latch) -> Result<Vec<ConfiguredC
     Ok(chats)
 }
 
-/// Creates the account of a messenger with its token; the error is in words.
-type Open = fn(&ChatSection, &str) -> Result<Arc<dyn Messenger>, String>;
-
 fn telegram(section: &ChatSection, token: &str) -> Result<Arc<dyn Messenger>, String> {
     let server = section.url.as_deref().unwrap_or(Telegram::SERVER);
     Ok(Arc::new(Telegram::new(server, token)?))
-}
-
-fn matrix(section: &ChatSection, token: &str) -> Result<Arc<dyn Messenger>, String> {
-    let server = section.url.as_deref();
-    let server = server.ok_or("`url` is missing: the address of your homeserver")?;
-    Ok(Arc::new(Matrix::new(server, token)?))
 }
 
 /// Ends the chats, each after the message that it is sending.

@@ -131,7 +131,7 @@ impl TypedTool for ApplyChangeset {
         };
         let found = already(&root, &changes);
         match found {
-            Ok(true) => Probe::Happened(output(&changes, ActionVerdict::Changed, "")),
+            Ok(true) => Probe::Happened(Box::new(output(&changes, ActionVerdict::Changed, ""))),
             Ok(false) => Probe::DidNotHappen,
             Err(_) => Probe::Unknown,
         }

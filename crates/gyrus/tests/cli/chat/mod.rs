@@ -1,11 +1,9 @@
-//! Chats of a server, by a Bot API and a homeserver on loopback.
+//! Chats of a server, by a Bot API on loopback.
 
 mod bot_api;
 mod cards;
 mod conversations;
 mod failing;
-mod homeserver;
-mod matrix;
 mod phone;
 mod pairing;
 
