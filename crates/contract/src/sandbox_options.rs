@@ -1,4 +1,4 @@
-//! What a person lets the commands of a run have in their sandbox, beside the workspace.
+//! The additions of a person to the sandbox of a run, beside the workspace.
 
 use std::{
     collections::BTreeSet,

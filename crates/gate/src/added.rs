@@ -1,4 +1,4 @@
-//! What a person added to the sandbox of a run, as part of the containment of its commands.
+//! The additions of a person to the sandbox of a run, as part of the containment of its commands.
 
 use std::{path::PathBuf, thread::available_parallelism};
 
