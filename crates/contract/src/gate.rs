@@ -367,7 +367,7 @@ pub struct Place<'a> {
     pub mode: Mode,
     /// The skills that the run follows.
     pub skills: &'a [FollowedSkill],
-    /// Variables, ports, folders and sockets that the person added to the sandbox of its commands.
+    /// The additions of the person to the sandbox of its commands.
     pub sandbox: &'a SandboxOptions,
 }
 

@@ -58,7 +58,7 @@ pub struct CommandOutcome {
     pub output: Captured,
 }
 
-/// A wish about a process that goes on beside the calls of its run.
+/// The request of a call about a process that goes on beside the calls of its run.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum ProcessAction {
     /// Waits for output, or for the end.

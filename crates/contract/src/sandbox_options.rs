@@ -1,4 +1,4 @@
-//! Variables, ports, folders and sockets that a person lets into the sandbox of a run.
+//! The additions of a person to the sandbox of a run, beside the workspace.
 
 use std::{
     collections::BTreeSet,

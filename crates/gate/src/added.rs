@@ -1,4 +1,4 @@
-//! The containment of a run's commands with all that a person added to its sandbox.
+//! The additions of a person to the sandbox of a run, as part of the containment of its commands.
 
 use std::{path::PathBuf, thread::available_parallelism};
 

@@ -68,7 +68,7 @@ pub(crate) struct Config {
     pub(crate) chat: ChatsSection,
     /// Settings of the memory.
     pub(crate) memory: MemorySection,
-    /// Variables, ports, folders and sockets that the sandbox of runs lets through.
+    /// The variables, ports and folders that the sandbox of runs lets through.
     pub(crate) sandbox: SandboxSection,
     /// Servers whose tools runs have, by name.
     pub(crate) mcp: BTreeMap<String, ServerSection>,

@@ -79,7 +79,7 @@ pub(crate) struct RunContext<'a> {
     /// The tools that they have beside gyrus's own, of servers above all, and those that may join
     /// them. One with the name of another takes its place.
     pub(crate) served: &'a ServedTools,
-    /// Variables, ports, folders and sockets that their sandbox lets through.
+    /// The additions to their sandbox.
     pub(crate) sandbox: &'a SandboxOptions,
     /// The words of `--env` of this command line.
     pub(crate) typed: &'a [String],

@@ -1,4 +1,4 @@
-//! What a person lets into the sandbox of runs: by the configuration, by flags, and by agreeing to
+//! The settings of the sandbox of runs: by the configuration, by flags, and by agreeing to
 //! what a project's file proposes.
 
 use std::{

@@ -260,7 +260,7 @@ pub struct NewRun {
     pub trusted: Vec<String>,
     /// The name of the agent whose trust the run has.
     pub agent: String,
-    /// Variables, ports, folders and sockets that the person adds to the sandbox of its commands.
+    /// The additions of the person to the sandbox of its commands.
     pub sandbox: SandboxOptions,
 }
 

@@ -22,7 +22,7 @@ fn script(calls: &[&str]) -> String {
         + "[[reply]]\ncalls = [{ tool = \"finish\", arguments = { reached = true, answer = \"ok\" } }]\n"
 }
 
-/// The results of the calls of the only run.
+/// Returns the results of the calls of the only run.
 fn results(world: &World) -> Vec<ToolResulted> {
     let entries = world.entries().into_iter();
     let results = entries.filter_map(|entry| match entry {

@@ -90,10 +90,9 @@ impl<'a> CallSite<'a> {
         output
             .text
             .push_str(&thrown_away.unwrap_or_else(PoisonError::into_inner));
-        if let Some(destinations) = &self.destinations {
-            if let Some(limit) = destinations.told_of_refused() {
-                output.limited(limit);
-            }
+        let destinations = self.destinations.as_ref();
+        if let Some(limit) = destinations.and_then(Destinations::told_of_refused) {
+            output.limited(limit);
         }
         output
     }

@@ -34,6 +34,7 @@ macro_rules! entries {
     ($($variant:ident($body:ident) = $kind:literal,)*) => {
         /// An entry of a run's journal.
         #[derive(Debug, Clone, PartialEq)]
+        #[expect(clippy::large_enum_variant, reason = "entries are read and written one by one")]
         pub enum Entry {
             $(
                 #[doc = concat!("`", $kind, "`")]

@@ -48,7 +48,7 @@ pub struct RunStarted {
     /// The name of the agent whose trust the run has.
     #[serde(default = "default_agent", skip_serializing_if = "is_default_agent")]
     pub agent: String,
-    /// Variables, ports, folders and sockets that the person added to the sandbox of its commands.
+    /// The additions of the person to the sandbox of its commands.
     #[serde(default, skip_serializing_if = "SandboxOptions::is_empty")]
     pub sandbox: SandboxOptions,
     /// The name of its loop.
