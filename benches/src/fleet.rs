@@ -33,8 +33,8 @@ use gyrus_fleet::{
 use gyrus_journal::{Holder, Store};
 use gyrus_kernel::latch::Latch;
 use gyrus_runtime::queue::{
-    AtOnce, Command as QueueCommand, Dispatcher, Gateway, NewCommand, OptionValue, QueueWorker,
-    RunRequest, Work, Worker, WorkerEnd, Workers,
+    AtOnce, Command as QueueCommand, Dispatcher, Gateway, OptionValue, QueueWorker, RunRequest,
+    Work, Worker, WorkerEnd, Workers,
 };
 use serde::Deserialize;
 use serde_json::json;
@@ -256,20 +256,12 @@ fn worker(name: &str) -> QueueWorker {
     }
 }
 
-fn new_command(request: RunRequest, agent: &str) -> NewCommand {
-    NewCommand {
-        work: Work::Start(Box::new(request)),
-        run: None,
-        from: Principal {
-            surface: "benchmark".to_owned(),
-            id: "bench".to_owned(),
-        },
-        agent: agent.to_owned(),
-        priority: 0,
-        not_before_ms: None,
-        key: None,
-        correlation: None,
-    }
+fn new_command(request: RunRequest, agent: &str) -> QueueCommand {
+    let from = Principal {
+        surface: "benchmark".to_owned(),
+        id: "bench".to_owned(),
+    };
+    QueueCommand::new(Work::Start(Box::new(request)), None, from, agent.to_owned())
 }
 
 /// Returns the fleet's queue over a connection of its own, kept up to date.

@@ -99,6 +99,7 @@ impl Bench {
             agent: gyrus_contract::DEFAULT_AGENT,
             mode: gyrus_contract::Mode::Ask,
             skills: &[],
+            sandbox: &gyrus_contract::SandboxOptions::default(),
         };
         if let Ok(resolved) = self.gate.resolve(&call, &self.spec, place) {
             let under = Judgement {

@@ -288,10 +288,6 @@ pub trait LateTools: Send + Sync {
 
 /// The answer to whether an interrupted call happened.
 #[derive(Debug, Clone, PartialEq)]
-#[expect(
-    clippy::large_enum_variant,
-    reason = "one is made for an interrupted call, and none is kept"
-)]
 pub enum Probe {
     /// The call happened, and would have returned this.
     Happened(Box<ToolOutput>),

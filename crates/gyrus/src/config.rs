@@ -22,7 +22,7 @@ use serde::{
 };
 
 use crate::{
-    failure::Failure, keys::Source, sandbox_settings::SandboxSection, telemetry::TelemetrySection,
+    failure::Failure, keys::Source, sandbox_section::SandboxSection, telemetry::TelemetrySection,
     time::milliseconds,
 };
 

@@ -39,6 +39,7 @@ mod procedures;
 mod answer_schema;
 mod attachments;
 mod browser;
+mod sandbox_section;
 mod sandbox_settings;
 mod screen;
 mod mcp;

@@ -110,11 +110,8 @@ impl<'a> RunOptions<'a> {
         let docs = thinks.docs.as_deref();
         docs.map_or(Ok(()), |docs| is_there(&workspace, docs))?;
         let throwaway = flags.workdir.is_some() && is_throwaway(&workspace);
-        let mode = flags
-            .approvals
-            .mode()
-            .or(config.approve)
-            .unwrap_or_default();
+        let mode = flags.approvals.mode().or(config.approve);
+        let mode = mode.unwrap_or_default();
         let agent = self.agent(before.as_ref());
         let limits = self.limits(thinks.max_iterations, skills.max_steps);
         let on_ask = self.on_ask();

@@ -13,7 +13,6 @@ use gyrus_contract::{AddedFolder, Digest, Grant, SandboxOptions};
 use gyrus_kernel::{FolderTravels, grants, redact::Secret};
 use gyrus_surfaces::{console::put, terminal};
 use gyrus_text::visible;
-use serde::Deserialize;
 
 use crate::{
     Gyrus,
@@ -21,7 +20,7 @@ use crate::{
     env,
     failure::Failure,
     model_choice::catalogue,
-    time::milliseconds,
+    sandbox_section::{Caches, SandboxSection},
 };
 
 /// Name of the file in which a project proposes settings, below its folder.
@@ -60,37 +59,7 @@ const LET_THROUGH: [&str; 6] = [
     "GIT_COMMITTER_DATE",
 ];
 
-/// The section `[sandbox]`, and the content of a project's file.
-#[derive(Debug, Clone, Default, PartialEq, Deserialize)]
-#[serde(deny_unknown_fields, rename_all = "kebab-case", default)]
-pub(crate) struct SandboxSection {
-    /// Variables that commands see. Their values count as secrets.
-    env: Vec<String>,
-    /// Variables that commands see and whose values are no secrets.
-    env_shown: Vec<String>,
-    /// Ports of this machine's loopback that commands may connect to.
-    ports: Vec<u16>,
-    /// Folders beside the workspace; `:ro` at the end of one means that it is only read.
-    folders: Vec<String>,
-    /// `run`: changes of package managers' caches stay with the run. `shared`: they last.
-    caches: Caches,
-    /// The longest time limit of a command.
-    #[serde(deserialize_with = "milliseconds")]
-    command_time: Option<u64>,
-    /// Megabytes of memory that each process may write to.
-    memory_mb: Option<u64>,
-}
-
-/// Values of `caches`.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Deserialize)]
-#[serde(rename_all = "kebab-case")]
-enum Caches {
-    #[default]
-    Run,
-    Shared,
-}
-
-/// Flags for what the sandbox lets through.
+/// Flags that let more into the sandbox.
 #[derive(Debug, Clone, Default, Args)]
 #[command(next_help_heading = "Sandbox")]
 pub(crate) struct SandboxFlags {

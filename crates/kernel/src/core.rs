@@ -4,7 +4,7 @@ use std::{
     collections::{BTreeMap, BTreeSet},
     iter,
     path::{Path, PathBuf},
-    sync::{Arc, Mutex, MutexGuard, PoisonError},
+    sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError, Weak},
 };
 
 use gyrus_contract::{
@@ -23,7 +23,7 @@ use crate::{
     Controls, Ending, Entry, Kernel, KernelState, ModelReply, RunStarted, Settings, Stop,
     accounts::Account,
     contents::Contents,
-    effects::{background::Background, plainer::Features, repositories::Repositories},
+    effects::{plainer::Features, processes::Background, repositories::Repositories},
     links::Links,
     log::Log,
     mandate::Provenance,
@@ -69,6 +69,8 @@ pub(crate) struct Core {
     layers: Mutex<Layers>,
     /// Processes that go on beside calls.
     pub(crate) background: Background,
+    /// This one, for processes that find the run that they belong to.
+    pub(crate) this: OnceLock<Weak<Core>>,
     /// A lock held by a call that changes a workspace which is too large for snapshots.
     pub(crate) layer_turn: AsyncMutex<()>,
 }
@@ -212,6 +214,7 @@ impl Core {
             spares: Spares::default(),
             layers: Mutex::default(),
             background: Background::default(),
+            this: OnceLock::new(),
             layer_turn: AsyncMutex::default(),
         }
     }

@@ -312,13 +312,13 @@ impl Driver {
         if self.core.started.parent.is_none() {
             program_connections::hand_to_screen(&self.core);
         }
-        self.core.background.belong_to(&self.core);
+        let _ = self.core.this.set(Arc::downgrade(&self.core));
         let orders = watch_orders(self.core.clone());
         let ending = tokio::select! {
             ending = self.cycles(position, hand_over) => ending?,
             failed = orders => return Err(failed.into()),
         };
-        self.core.background.end_all().await;
+        layers::end_processes(&self.core).await;
         if self.core.started.parent.is_none() {
             // A person who has the screen gives it back before the run is over.
             self.core.controls.close().await;

@@ -152,9 +152,9 @@ pub(crate) async fn submit(
             .options
             .insert(name.to_owned(), OptionValue::Text(value));
     }
-    let work = Work::Start(Box::new(request));
+    let start = Work::Start(Box::new(request));
     let agent = format!("agent-{}", number % AGENTS);
-    let new = Command::new(work, None, person(), agent);
+    let new = Command::new(start, None, person(), agent);
     let queued = gateway.submit(new).await?;
     let submitted = Submitted {
         run: queued.command.run,

@@ -132,8 +132,7 @@ pub(crate) fn check_edited(
         return Ok(());
     };
     let (run, home) = (open.run, gyrus.home()?);
-    let standing = StandingRun::read(store, run)?;
-    let started = &standing.started;
+    let started = StandingRun::read(store, run)?.started;
     let mut tools = runtime::built_in_tools(&started.cognitive_loop).all();
     tools.extend(runtime::memory_tools(&home));
     tools.extend(mcp::recorded(store, run)?);

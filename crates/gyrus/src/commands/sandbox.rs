@@ -125,9 +125,8 @@ impl Try {
         };
         (containment.forwarded, containment.asked) = policy.loopback();
         let runtime = drive::runtime()?;
-        let ran = runtime.block_on(sandbox::run_connected(containment, Arc::new(policy))(
-            command,
-        ));
+        let run_it = sandbox::run_connected(containment, Arc::new(policy));
+        let ran = runtime.block_on(run_it(command));
         sandbox_folders::remove(&home, &[run]);
         let ran =
             ran.map_err(|error| Failure::failed("the command did not run").because(&error))?;

@@ -3,8 +3,7 @@
 use std::sync::Arc;
 
 use gyrus_chat::{
-    ChatAccount, ChatError, ChatHost, ChatSettings, ChatTasks, Messenger, Telegram,
-    Transcription,
+    ChatAccount, ChatError, ChatHost, ChatSettings, ChatTasks, Messenger, Telegram, Transcription,
 };
 use gyrus_contract::{Boxed, RunId};
 use gyrus_kernel::latch::Latch;

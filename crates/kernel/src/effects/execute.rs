@@ -603,7 +603,7 @@ pub(super) async fn settle(
             let site = CallSite::new(core, effect, None, None, None);
             match tool.probe(&resolved, &site).await {
                 Probe::Happened(output) => {
-                    return resulted(core, effect, Settled::Done, output, 0).map(Some);
+                    return resulted(core, effect, Settled::Done, *output, 0).map(Some);
                 }
                 Probe::DidNotHappen => true,
                 Probe::Unknown => false,

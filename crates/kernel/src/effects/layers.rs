@@ -6,7 +6,10 @@
 //! something run one after the other. Elsewhere calls that run at once each have a layer, and of a
 //! file that several change the version of the last one counts.
 
-use std::path::{Path, PathBuf};
+use std::{
+    mem,
+    path::{Path, PathBuf},
+};
 
 use gyrus_contract::{
     ChangedPath, Containment, EffectId, Mode, ResolvedCall, RunId, ToolSpec, Touch,
@@ -19,6 +22,7 @@ use gyrus_workspace::{
 };
 use tokio::sync::MutexGuard;
 
+use super::processes::locked;
 use crate::{Stop, core::Core, log_name};
 
 /// The folder below the run's own that holds the layers and copies of its calls.
@@ -240,6 +244,16 @@ pub(super) fn remove(layer: CallLayer) {
 pub(super) fn release(core: &Core, layer: CallLayer) {
     if !keeps_applied(core) {
         core.layers().spent.push(layer);
+    }
+}
+
+/// Ends all processes of a run. Changes that nobody saw them make are dropped.
+pub(crate) async fn end_processes(core: &Core) {
+    let processes = mem::take(&mut *locked(&core.background.processes));
+    for process in processes.into_values() {
+        process.end().await;
+        let layer = locked(&process.layer).take();
+        layer.into_iter().for_each(remove);
     }
 }
 

@@ -3,6 +3,7 @@
 
 mod added_folders;
 pub(crate) mod background;
+pub(crate) mod processes;
 pub(crate) mod approval;
 pub(crate) mod ask;
 pub(crate) mod plainer;

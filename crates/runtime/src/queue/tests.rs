@@ -1,6 +1,6 @@
 use std::{path::PathBuf, sync::Arc};
 
-use gyrus_contract::{DEFAULT_AGENT, Origin, Principal, RunId, Text};
+use gyrus_contract::{DEFAULT_AGENT, Origin, Principal, Text};
 use gyrus_kernel::latch::Told;
 
 use super::*;

@@ -1,0 +1,250 @@
+//! The state of the processes that go on beside the calls of a run: their output, and the addresses
+//! that they serve.
+
+use std::{
+    collections::BTreeMap,
+    fs::File,
+    mem,
+    net::SocketAddr,
+    os::fd::OwnedFd,
+    sync::{Arc, Mutex, MutexGuard, PoisonError},
+    time::Duration,
+};
+
+use gyrus_contract::{
+    Boxed, ConnectionPolicy, Destination, EffectId, Exit, Listeners, Outlet, ProcessReport,
+};
+use gyrus_process::keeper::Dialer;
+use gyrus_text::shorten;
+use gyrus_workspace::layer::CallLayer;
+use tokio::{
+    io::AsyncReadExt as _,
+    net::unix::pipe,
+    sync::watch,
+    task::JoinHandle,
+    time::{Instant, timeout_at},
+};
+
+use crate::{live::LONG_LINE, redact::Redactor};
+
+/// Maximum bytes of output that wait to be read; older lines are dropped.
+pub(super) const UNREAD_BYTES: usize = 64 * 1024;
+
+/// Bytes read at once.
+const CHUNK_BYTES: usize = 16 * 1024;
+
+/// Characters of a command line in a list.
+const SHOWN: usize = 80;
+
+/// The processes of one run.
+#[derive(Default)]
+pub(crate) struct Background {
+    pub(super) processes: Mutex<BTreeMap<EffectId, Arc<Process>>>,
+}
+
+pub(super) struct Process {
+    pub(super) line: String,
+    pub(super) input: File,
+    pub(super) output: Mutex<Unread>,
+    /// Announces output and the end.
+    pub(super) moved: watch::Sender<()>,
+    pub(super) task: Mutex<Option<JoinHandle<()>>>,
+    pub(super) dialer: Mutex<Option<Dialer>>,
+    pub(super) layer: Mutex<Option<CallLayer>>,
+}
+
+/// Output that was not read yet.
+#[derive(Default)]
+pub(super) struct Unread {
+    text: String,
+    /// The beginning of a character.
+    rest: Vec<u8>,
+    omitted_bytes: u64,
+    pub(super) ended: Option<Result<Exit, String>>,
+}
+
+pub(super) fn locked<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+impl Background {
+    /// Returns the addresses of loopback that processes serve.
+    pub(super) fn served(&self) -> Vec<SocketAddr> {
+        let processes = locked(&self.processes);
+        let served = processes.values().filter_map(|process| {
+            let mut dialer = locked(&process.dialer);
+            dialer.as_mut()?.served().ok()
+        });
+        served.flatten().collect()
+    }
+
+    /// Returns a socket for a destination that a process serves.
+    pub(super) fn socket(&self, to: &Destination) -> Option<OwnedFd> {
+        let at = SocketAddr::new(to.host.parse().ok()?, to.port);
+        locked(&self.processes).values().find_map(|process| {
+            let mut dialer = locked(&process.dialer);
+            let dialer = dialer.as_mut()?;
+            dialer
+                .served()
+                .ok()?
+                .contains(&at)
+                .then(|| dialer.socket(at).ok())?
+        })
+    }
+
+    /// Returns the process of this name.
+    pub(super) fn find(&self, name: &str) -> Result<(EffectId, Arc<Process>), String> {
+        let processes = locked(&self.processes);
+        let named = processes
+            .iter()
+            .find(|(effect, _)| effect.to_string() == name);
+        if let Some((effect, process)) = named {
+            return Ok((effect.clone(), Arc::clone(process)));
+        }
+        let list = processes.iter().map(|(effect, process)| {
+            let ended = locked(&process.output).ended.is_some();
+            let state = if ended { "has ended" } else { "goes on" };
+            format!("{effect} {state}: {}", shorten(&process.line, SHOWN))
+        });
+        let list: Vec<String> = list.collect();
+        Err(if list.is_empty() {
+            format!(
+                "process `{name}` does not go on: it ended, at the latest with the gyrus process that \
+                 kept it, and what nobody saw it change was dropped"
+            )
+        } else {
+            format!(
+                "there is no process `{name}`; there are:\n{}",
+                list.join("\n")
+            )
+        })
+    }
+}
+
+impl Process {
+    /// Ends the process with everything that it started.
+    pub(super) async fn end(&self) {
+        let task = locked(&self.task).take();
+        if let Some(task) = task {
+            task.abort();
+            // Its end is that of the whole tree.
+            let _ = task.await;
+        }
+        let ended = Err("it was ended".to_owned());
+        locked(&self.output).ended.get_or_insert(ended);
+    }
+
+    /// Collects output until the pipe fails.
+    pub(super) async fn pump(&self, output: &mut pipe::Receiver, whole_texts: bool) {
+        let mut chunk = vec![0; CHUNK_BYTES];
+        while let Ok(count @ 1..) = output.read(&mut chunk).await {
+            locked(&self.output).push(&chunk[..count], whole_texts);
+            self.moved.send_replace(());
+        }
+        // Without output it goes on all the same.
+        std::future::pending::<()>().await;
+    }
+
+    /// Waits for output, for `until` in it, or for the end.
+    pub(super) async fn wait(&self, redactor: &Redactor, until: Option<&str>, within: Duration) {
+        let deadline = Instant::now() + within;
+        let mut moved = self.moved.subscribe();
+        loop {
+            {
+                let unread = locked(&self.output);
+                let ready = unread.ready(redactor);
+                let found = match until {
+                    Some(until) => redactor.redact(ready).contains(until),
+                    None => !ready.is_empty(),
+                };
+                if found || unread.ended.is_some() {
+                    return;
+                }
+            }
+            if timeout_at(deadline, moved.changed()).await.is_err() {
+                return;
+            }
+        }
+    }
+
+    /// Takes what can be read.
+    pub(super) fn read(&self, redactor: &Redactor) -> ProcessReport {
+        let mut unread = locked(&self.output);
+        let ready = unread.ready(redactor).len();
+        let rest = unread.text.split_off(ready);
+        ProcessReport {
+            output: mem::replace(&mut unread.text, rest),
+            omitted_bytes: mem::take(&mut unread.omitted_bytes),
+            ended: unread.ended.clone(),
+        }
+    }
+}
+
+impl Unread {
+    /// Returns the part in which secrets can be recognised, whatever follows it.
+    fn ready(&self, redactor: &Redactor) -> &str {
+        if self.ended.is_some() {
+            &self.text
+        } else if redactor.needs_whole_text() {
+            ""
+        } else {
+            &self.text[..redactor.separable(&self.text, LONG_LINE)]
+        }
+    }
+
+    /// Adds output. Where there is too much, whole lines are dropped: the end of a secret alone is not
+    /// recognised as one.
+    pub(super) fn push(&mut self, bytes: &[u8], whole_texts: bool) {
+        self.rest.extend(bytes);
+        let rest = mem::take(&mut self.rest);
+        let mut chunks = rest.utf8_chunks().peekable();
+        while let Some(chunk) = chunks.next() {
+            self.text.push_str(chunk.valid());
+            let invalid = chunk.invalid();
+            if chunks.peek().is_none() && invalid.len() < 4 && bytes.ends_with(invalid) {
+                self.rest = invalid.to_vec();
+            } else if !invalid.is_empty() {
+                self.text.push(char::REPLACEMENT_CHARACTER);
+            }
+        }
+        let Some(over) = self
+            .text
+            .len()
+            .checked_sub(UNREAD_BYTES)
+            .filter(|over| *over > 0)
+        else {
+            return;
+        };
+        let line = self.text.as_bytes()[over..]
+            .iter()
+            .position(|byte| *byte == b'\n');
+        let cut = match line {
+            Some(line) if !whole_texts => over + line + 1,
+            _ => self.text.len(),
+        };
+        self.omitted_bytes += cut as u64;
+        self.text.drain(..cut);
+    }
+}
+
+/// Serves the proxy of a process, and keeps the way to its servers.
+pub(super) struct ProcessOutlet<'a> {
+    pub(super) outlet: Option<Arc<dyn Outlet>>,
+    pub(super) process: &'a Process,
+}
+
+impl Outlet for ProcessOutlet<'_> {
+    fn serve<'a>(
+        &'a self,
+        mut listeners: Listeners,
+        policy: &'a dyn ConnectionPolicy,
+    ) -> Boxed<'a, ()> {
+        let dialer = listeners.dialer.take();
+        *locked(&self.process.dialer) = dialer.and_then(|channel| Dialer::new(channel).ok());
+        Box::pin(async move {
+            if let Some(outlet) = &self.outlet {
+                outlet.serve(listeners, policy).await;
+            }
+        })
+    }
+}
