@@ -53,22 +53,18 @@ fn is_default<T: Default + PartialEq>(value: &T) -> bool {
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct ShellCall {
-    /// The command line.
-    #[serde(default, skip_serializing_if = "String::is_empty")]
+    /// The command line; for a process, a line that it reads.
     pub command: String,
-    /// Default: 120; usually up to 1800.
+    /// Default: 120.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schemars(range(min = 1))]
     pub timeout_seconds: Option<u64>,
-    /// The command goes on as a process.
+    /// It goes on as a process.
     #[serde(default, skip_serializing_if = "is_default")]
     pub background: bool,
-    /// No command: more of this process.
+    /// The process that is meant.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub process: Option<String>,
-    /// For its stdin.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub input: Option<String>,
     /// Output to wait for.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub until: Option<String>,

@@ -38,8 +38,8 @@ pub(crate) fn call(
     let mut paths = BTreeMap::new();
     for touch in &spec.touches {
         match touch {
-            Touch::Starts(argument)
-                if is_blank(&arguments, argument) && !required(spec, argument) => {}
+            // Nothing is started: the tool says so, or looks at what it started before.
+            Touch::Starts(argument) if is_blank(&arguments, argument) => {}
             Touch::Reads(argument)
                 if !arguments.contains_key(argument) && !required(spec, argument) => {}
             Touch::Starts(argument)

@@ -135,11 +135,8 @@ impl TypedTool for Shell {
     }
 
     fn touches(&self) -> Vec<Touch> {
-        // What is written to a process may be a line for a shell.
-        vec![
-            Touch::Starts("command".to_owned()),
-            Touch::Starts("input".to_owned()),
-        ]
+        // A line that a process reads may be one for a shell.
+        vec![Touch::Starts("command".to_owned())]
     }
 
     async fn run(
@@ -208,18 +205,13 @@ async fn more_of(
     arguments: &ShellCall,
     site: &dyn Site,
 ) -> Result<ToolOutput, ToolFailure> {
-    if !arguments.command.trim().is_empty() {
-        return Err(ToolFailure::new(
-            "`command` and `process` do not go together",
-        ));
-    }
     let seconds = arguments.timeout_seconds.unwrap_or(DEFAULT_TIMEOUT_SECONDS);
     let action = if arguments.end {
         ProcessAction::End
     } else {
-        let input = arguments.input.as_deref().map(|input| site.reveal(input));
+        let line = site.reveal(&arguments.command)?;
         ProcessAction::Look {
-            input: input.transpose()?,
+            input: (!line.is_empty()).then(|| format!("{}\n", line.trim_end_matches('\n'))),
             until: arguments.until.clone(),
             within: Duration::from_secs(seconds.min(site.longest_command())),
         }
@@ -244,8 +236,8 @@ fn looked(name: &str, report: Result<ProcessReport, String>) -> Result<ToolOutpu
     let _ = match &report.ended {
         None => write!(
             text,
-            "[process {name} goes on: `process` \"{name}\" waits for more, `end` kills it; what it \
-             changes in the workspace counts once you see its end]"
+            "[process {name} goes on: with `process` \"{name}\" an empty `command` waits for more, `end` \
+             kills it; what it changes in the workspace counts once you see its end]"
         ),
         Some(Ok(Exit::Code(code))) => write!(text, "[process {name} ended: exit code {code}]"),
         Some(Ok(Exit::Signal(signal))) => {

@@ -268,6 +268,7 @@ fn the_journal_of_a_small_changeset() {
     ■ reached: the checks passed · 2 steps · [n] tokens · [time]
       evidence: applied: 1 created, 1 replaced, 0 deleted (2.6)
       evidence: `grep -q stew notes/lunch.txt` succeeded afterwards (2.6)
+      changed: notes/dinner.txt, notes/lunch.txt; gyrus diff, gyrus undo
     ");
     insta::assert_snapshot!(journal::lines(&world), @r"
     run.started

@@ -226,6 +226,7 @@ fn the_journal_of_a_small_piece_of_work() {
     • The rounding mattered: look at tolerance.rs first.
     ■ reached: the checks passed · 4 steps · [n] tokens · [time]
       evidence: the judge accepted it: test -f done (4.4)
+      changed: done; gyrus diff, gyrus undo
     ");
     insta::assert_snapshot!(journal::lines(&world), @r"
     run.started

@@ -268,9 +268,9 @@ fn a_process_goes_on_and_later_commands_reach_it() {
         SERVE,
         r#"command = "python3 -c \"import urllib.request as u; print(u.urlopen('http://127.0.0.1:18123/made.txt').read())\"; ls""#,
         r#"command = "cat", background = true"#,
-        r#"process = "3.2", input = "hello there\n", until = "there""#,
-        r#"process = "9""#,
-        r#"process = "1.2", end = true"#,
+        r#"process = "3.2", command = "hello there", until = "there""#,
+        r#"process = "9", command = """#,
+        r#"process = "1.2", command = "", end = true"#,
         r#"command = "cat made.txt; ls -a""#,
     ]));
     world.run(&["--on-ask", "deny"]).exits(0);
@@ -316,7 +316,7 @@ fn processes_end_with_their_run() {
     assert!(!lives(&format!("sleep\0{name}")));
     // A stop ends them at once; a kill, too, and the next process says so.
     let wait = r#"command = "sleep 100", timeout_seconds = 200"#;
-    let world = World::new(&script(&[&start, wait, r#"process = "1.2""#]));
+    let world = World::new(&script(&[&start, wait, r#"process = "1.2", command = """#]));
     let running = world.start(&world.run_arguments(&[]));
     world.wait_for(
         |entry| matches!(entry, Entry::ToolStarted(call) if call.effect.to_string() == "2.2"),
@@ -340,9 +340,9 @@ fn processes_end_with_their_run() {
 fn what_is_written_to_a_process_is_judged_as_a_line() {
     let world = World::new(&script(&[
         r#"command = "cat", background = true"#,
-        r#"process = "1.2", input = "git push origin main\n", until = "x", timeout_seconds = 1"#,
-        r#"process = "1.2", command = " ", input = "git push\n", until = "x", timeout_seconds = 1"#,
-        r#"process = "1.2", input = "\n", until = "x", timeout_seconds = 1"#,
+        r#"process = "1.2", command = "git push origin main", until = "x", timeout_seconds = 1"#,
+        r#"process = "1.2", command = "git push\n", until = "x", timeout_seconds = 1"#,
+        r#"process = "1.2", command = "\n", until = "x", timeout_seconds = 1"#,
     ]));
     fs::create_dir_all(world.path("home")).unwrap();
     let policy =

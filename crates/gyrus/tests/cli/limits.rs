@@ -7,9 +7,10 @@ fn more_can_be_given_and_nothing_is_done_again() {
     let world = World::new(THREE_STEPS);
     let said = world.run(&["--max-steps", "2"]).exits(3);
     assert_eq!(said.out, "");
-    let last: Vec<&str> = said.err.lines().rev().take(2).collect();
-    insta::assert_snapshot!(world.mask(&format!("{}\n{}", last[1], last[0])), @r"
+    let last: Vec<&str> = said.err.lines().rev().take(3).collect();
+    insta::assert_snapshot!(world.mask(&format!("{}\n{}\n{}", last[2], last[1], last[0])), @r"
     a limit was reached (steps: 2 of 2)
+      changed: ledger.txt, out.txt; gyrus diff, gyrus undo
       to go on with more: gyrus resume [run] --max-steps N
     ");
     world.gyrus(&["resume", "last"]).exits(3);

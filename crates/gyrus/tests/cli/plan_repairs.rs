@@ -86,7 +86,7 @@ fn bad_plans() -> Vec<(&'static str, String, &'static str)> {
                     &[],
                 ),
             ]),
-            "`timeout_seconds` is above 600",
+            "`sudo` is not an argument",
         ),
         (
             "no path",

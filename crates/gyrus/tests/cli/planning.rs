@@ -124,6 +124,7 @@ fn the_journal_of_a_small_plan() {
     ■ reached, as the model claims · 4 steps · [n] tokens · [time]
       evidence: step 1 (`write`) worked (2.1)
       evidence: step 2 (`list`) worked (3.1)
+      changed: notes, notes/index.md; gyrus diff, gyrus undo
     ");
     insta::assert_snapshot!(journal::lines(&world), @r"
     run.started
@@ -398,6 +399,7 @@ fn a_failing_step_stops_the_plan() {
       [exit code 3]
     · step 2 (`shell`) failed: hopeless [exit code 3]
     the goal was not reached: step 2 (`shell`) failed: hopeless [exit code 3]; done: 1 (`write`); not begun: 3; files: a.txt
+      changed: a.txt; gyrus diff, gyrus undo
       see what happened: gyrus show [run]
     ");
     assert_eq!(

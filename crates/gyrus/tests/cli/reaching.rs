@@ -31,6 +31,7 @@ fn the_work_is_done_and_shown() {
     • Done.
     → says that it is done
     ■ reached, as the model claims · 3 steps · [n] tokens · [time]
+      changed: ledger.txt, out.txt; gyrus diff, gyrus undo
     ");
 
     let shown = world.gyrus(&["show", "last"]).exits(0).out;
