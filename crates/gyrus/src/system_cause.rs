@@ -27,10 +27,14 @@ const CAUSES: [(Errno, &str, &str); 15] = [
         "the disk is mounted read-only",
         "name a place on another disk",
     ),
-    (Errno::ACCESS, "you may not", "look whose it is: ls -ld"),
+    (
+        Errno::ACCESS,
+        "permission is denied",
+        "look whose it is: ls -ld",
+    ),
     (
         Errno::PERM,
-        "you may not",
+        "permission is denied",
         "look whose it is and how it is mounted: ls -ld, findmnt",
     ),
     (

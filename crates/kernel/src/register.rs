@@ -141,7 +141,8 @@ impl RegisterLine {
         })
     }
 
-    /// Whether a person began it in this home: no agent, no run, and it is no record.
+    /// Whether a person began it in this home: neither an agent nor another run did, and it is not a
+    /// record.
     pub fn is_own(&self, store: &Store) -> bool {
         self.begun_by == BegunBy::Person && !is_record(store, self.run)
     }
@@ -172,6 +173,7 @@ impl Register {
 
     /// Adds the runs of the folder that have no line, and marks those that are gone.
     fn complete(&mut self, store: &Store, changed: Option<SystemTime>) -> Result<(), Error> {
+        // Of the runs that have a line, those are gone that the folder does not have.
         let mut gone: HashSet<RunId> = self.lines_back().map(|(run, _)| run).collect();
         let new = store.names_where(RUNS, |id| {
             id.parse().is_ok_and(|run: RunId| !gone.remove(&run))

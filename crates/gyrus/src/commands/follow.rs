@@ -99,11 +99,9 @@ pub(crate) fn follow(
 /// not say.
 async fn end_of(store: &Store, run: RunId) -> Result<(u64, Option<Finished>), Failure> {
     let name = log_name(run);
-    while let Some(holder) = store.holder(&name)? {
-        // A process that cannot be watched is looked at again.
-        if holder.process.ended().await.is_err() {
-            tokio::time::sleep(LOOK_EVERY).await;
-        }
+    // A process that lets a run go may live on: the prompt, a server.
+    while store.holder(&name)?.is_some() {
+        tokio::time::sleep(LOOK_EVERY).await;
     }
     let reader = store.reader(&name)?;
     let last = reader.entries_back()?.next().transpose()?;

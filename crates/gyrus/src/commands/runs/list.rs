@@ -58,11 +58,13 @@ impl List {
         for of_run in register.roots() {
             let run = &of_run.run;
             // A run that cannot be read, or is a record, belongs to no folder.
-            let is_listed = of_run.begun_by == BegunBy::Unknown
-                || (folder.as_ref())
-                    .is_none_or(|folder| of_run.workspace == *folder || is_record(&store, *run))
-                    && (self.agents || of_run.begun_by == BegunBy::Person);
-            if !is_listed {
+            let is_wanted = match of_run.begun_by {
+                BegunBy::Unknown => true,
+                BegunBy::Agent if !self.agents => false,
+                BegunBy::Person | BegunBy::Agent | BegunBy::Run => (folder.as_ref())
+                    .is_none_or(|folder| of_run.workspace == *folder || is_record(&store, *run)),
+            };
+            if !is_wanted {
                 continue;
             }
             if shown == limit {
@@ -117,7 +119,9 @@ impl List {
     /// Says that there are more than the person asked to see, where they did not say how many.
     fn tell_more(&self, shown: usize) -> Result<(), Failure> {
         if self.limit.is_none() {
-            put(&format!("{shown} of them; more: gyrus runs --limit N\n"))?;
+            put(&format!(
+                "these are the newest {shown}; for more: gyrus runs --limit N\n"
+            ))?;
         }
         Ok(())
     }
