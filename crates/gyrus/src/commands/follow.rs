@@ -95,17 +95,10 @@ pub(crate) fn follow(
     done
 }
 
-/// Waits until nobody drives the run. Returns its last entry, and how it ended; `None` if it did
-/// not say.
+/// Waits until the run ends or parks, or nobody drives it any more. Returns its last entry, and how
+/// it ended; `None` if it did not say.
 async fn end_of(store: &Store, run: RunId) -> Result<(u64, Option<Finished>), Failure> {
     let name = log_name(run);
-    // A process that lets a run go may live on: the prompt, a server.
-    while store.holder(&name)?.is_some() {
-        tokio::time::sleep(LOOK_EVERY).await;
-    }
-    let reader = store.reader(&name)?;
-    let last = reader.entries_back()?.next().transpose()?;
-    let seq = last.as_ref().map_or(0, |entry| entry.seq);
     let finished = |ending: Ending, spent| Finished {
         run,
         ending,
@@ -113,9 +106,20 @@ async fn end_of(store: &Store, run: RunId) -> Result<(u64, Option<Finished>), Fa
         unsealed: None,
         for_terminal: None,
     };
-    Ok(match last.map(|entry| gyrus_kernel::parse(&entry)) {
-        Some(Ok(Entry::RunEnded(ended))) => (seq, Some(finished(ended.ending, ended.spent))),
-        Some(Ok(Entry::RunParked(parked))) => (seq, Some(finished(parked.ending, parked.spent))),
-        _ => (seq, None),
-    })
+    loop {
+        let is_driven = store.holder(&name)?.is_some();
+        let last = store.reader(&name)?.entries_back()?.next().transpose()?;
+        let seq = last.as_ref().map_or(0, |entry| entry.seq);
+        match last.map(|entry| gyrus_kernel::parse(&entry)) {
+            // A process that lets a run go may keep its journal: the prompt, between two messages.
+            Some(Ok(Entry::RunEnded(end))) => {
+                return Ok((seq, Some(finished(end.ending, end.spent))));
+            }
+            Some(Ok(Entry::RunParked(end))) => {
+                return Ok((seq, Some(finished(end.ending, end.spent))));
+            }
+            _ if !is_driven => return Ok((seq, None)),
+            _ => tokio::time::sleep(LOOK_EVERY).await,
+        }
+    }
 }
