@@ -108,7 +108,7 @@ pub use runs::{
     RUNS, check_not_record, entries, family, is_record, last_page, log_name, record_summary, runs,
     summary, workspace,
 };
-pub use select::{FindRunError, find_own_run, find_run, newest_run_in};
+pub use select::{FindRunError, find_run, newest_run_in};
 pub use settling::has_unfinished_calls;
 pub use single_model::SingleModel;
 pub use standing::{RunState, StandingError, StandingRun, spent};

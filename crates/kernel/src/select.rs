@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use gyrus_contract::RunId;
 use gyrus_journal::{Error, Store};
 
-use crate::{Register, check_not_record, is_record};
+use crate::{Register, is_record};
 
 /// Minimum number of characters that name a run: fewer could mean another run tomorrow.
 const SHORTEST: usize = 4;
@@ -80,16 +80,6 @@ pub fn newest_run_in(store: &Store, folder: &Path) -> Result<Option<(RunId, Path
         }
     }
     Ok(newest)
-}
-
-/// Returns the run that `given` means, for what acts on its word: it was begun here.
-///
-/// # Errors
-/// There is no such run, or it is a record.
-pub fn find_own_run(store: &Store, given: &str) -> Result<RunId, FindRunError> {
-    let run = find_run(store, given)?;
-    check_not_record(store, run)?;
-    Ok(run)
 }
 
 fn choose(runs: impl Iterator<Item = RunId>, given: &str) -> Result<RunId, FindRunError> {

@@ -83,9 +83,9 @@ pub(crate) fn follow(
                 drive::ended(store, finished, json, false, (&painter, words.as_deref()))
             }
             None => {
-                let name = run.short();
                 put(&format!(
-                    "the process that drove the run died; to go on: gyrus resume {name}\n"
+                    "the process that drove the run died; to go on: gyrus resume {}\n",
+                    run.short()
                 ))?;
                 Ok(Code::Interrupted)
             }
@@ -99,25 +99,25 @@ pub(crate) fn follow(
 /// it ended; `None` if it did not say.
 async fn end_of(store: &Store, run: RunId) -> Result<(u64, Option<Finished>), Failure> {
     let name = log_name(run);
-    let finished = |ending: Ending, spent| Finished {
-        run,
-        ending,
-        spent,
-        unsealed: None,
-        for_terminal: None,
-    };
     loop {
         let is_driven = store.holder(&name)?.is_some();
         let last = store.reader(&name)?.entries_back()?.next().transpose()?;
         let seq = last.as_ref().map_or(0, |entry| entry.seq);
+        let over = |ending: Ending, spent| {
+            let (unsealed, for_terminal) = (None, None);
+            let finished = Finished {
+                run,
+                ending,
+                spent,
+                unsealed,
+                for_terminal,
+            };
+            Ok((seq, Some(finished)))
+        };
         match last.map(|entry| gyrus_kernel::parse(&entry)) {
             // A process that lets a run go may keep its journal: the prompt, between two messages.
-            Some(Ok(Entry::RunEnded(end))) => {
-                return Ok((seq, Some(finished(end.ending, end.spent))));
-            }
-            Some(Ok(Entry::RunParked(end))) => {
-                return Ok((seq, Some(finished(end.ending, end.spent))));
-            }
+            Some(Ok(Entry::RunEnded(end))) => return over(end.ending, end.spent),
+            Some(Ok(Entry::RunParked(end))) => return over(end.ending, end.spent),
             _ if !is_driven => return Ok((seq, None)),
             _ => tokio::time::sleep(LOOK_EVERY).await,
         }
