@@ -11,6 +11,7 @@ use std::{
 };
 
 use anyhow::{Context, bail, ensure};
+use serde_json::{Value, json};
 
 use crate::{programs::run_in, repository};
 
@@ -166,14 +167,19 @@ fn python_library(root: &Path, at: &Path, server: &Server) -> anyhow::Result<()>
 fn typescript_library(root: &Path, at: &Path, server: &Server) -> anyhow::Result<()> {
     let package = copied(&root.join("clients/typescript"), &at.join("typescript"))?;
     let programs = at.join("node_modules/.bin");
+    let whole = fs::read(at.join("openapi.json"))?;
+    let source = fs::read_to_string(package.join("src/index.ts"))?;
+    let part = part_of_api(serde_json::from_slice(&whole)?, &source)?;
+    fs::write(package.join("part.json"), part.to_string())?;
     let mut generate = Command::new(programs.join("openapi-typescript"));
-    generate.args(["../openapi.json", "--output", "src/api.ts"]);
+    generate.args(["part.json", "--output", "src/api.ts"]);
     generate.arg("--default-non-nullable=false");
     run_in(&package, generate.stdout(Stdio::null()))?;
     run_in(
         &package,
         Command::new(programs.join("tsc")).args(["-p", "."]),
     )?;
+    ship(&package.join("dist"), &root.join("clients/typescript/dist"))?;
     let mut pack = Command::new("npm");
     run_in(
         &package,
@@ -194,6 +200,54 @@ fn typescript_library(root: &Path, at: &Path, server: &Server) -> anyhow::Result
     )?;
     let mut use_it = Command::new("node");
     run_in(at, server.told(use_it.arg("library.mjs")))
+}
+
+/// Returns the document of the API with nothing but the schemas that a source names as
+/// `Schemas["NAME"]`, and those that they name.
+fn part_of_api(mut document: Value, source: &str) -> anyhow::Result<Value> {
+    let schemas = document["components"]["schemas"].take();
+    let named = source.split("Schemas[\"").skip(1);
+    let mut open: Vec<String> = named
+        .filter_map(|rest| Some(rest.split_once('"')?.0.to_owned()))
+        .collect();
+    let mut kept = serde_json::Map::new();
+    while let Some(name) = open.pop() {
+        if kept.contains_key(&name) {
+            continue;
+        }
+        let schema = schemas.get(&name).with_context(|| {
+            format!("clients/typescript names `{name}`, which the API does not have")
+        })?;
+        let text = schema.to_string();
+        let names = text.split("#/components/schemas/").skip(1);
+        open.extend(names.filter_map(|rest| Some(rest.split_once('"')?.0.to_owned())));
+        kept.insert(name, schema.clone());
+    }
+    document["components"] = json!({ "schemas": kept });
+    document["paths"] = json!({});
+    Ok(document)
+}
+
+/// Writes what was compiled to where people install it from without a compiler.
+///
+/// # Errors
+/// Something else was there: it has to be committed.
+fn ship(made: &Path, shipped: &Path) -> anyhow::Result<()> {
+    let mut differs = Vec::new();
+    for file in walkdir(made)? {
+        let target = shipped.join(file.strip_prefix(made)?);
+        if fs::read(&file)? != fs::read(&target).unwrap_or_default() {
+            fs::create_dir_all(shipped)?;
+            fs::copy(&file, &target)?;
+            differs.push(target.display().to_string());
+        }
+    }
+    ensure!(
+        differs.is_empty(),
+        "written anew, commit it: {}",
+        differs.join(", ")
+    );
+    Ok(())
 }
 
 /// Copies a package, so that what is made in it stays out of the repository; returns where it is.

@@ -5,8 +5,8 @@ use anyhow::bail;
 #[cfg(feature = "gyrus")]
 use crate::sim;
 use crate::{
-    agentdojo, apps, clients, error::CannotStart, eval, fuzz, oracle, pages, programs, replays,
-    repository, test, third_run, tidy, whole,
+    agentdojo, apps, clients, dist, endure, error::CannotStart, eval, fuzz, oracle, pages,
+    programs, replays, repository, test, third_run, tidy, whole,
 };
 
 /// A command: what it is called, what it takes, what it does.
@@ -17,7 +17,7 @@ struct Command {
     run: fn(&[String]) -> anyhow::Result<()>,
 }
 
-const COMMANDS: [Command; 17] = [
+const COMMANDS: [Command; 19] = [
     Command {
         name: "test",
         takes: "[--all]",
@@ -86,6 +86,18 @@ const COMMANDS: [Command; 17] = [
         takes: "",
         about: "try the HTTP API by clients from generators, and by schemathesis",
         run: |arguments| no_arguments(arguments).and_then(|()| clients::run()),
+    },
+    Command {
+        name: "endure",
+        takes: "[--hours N] [--minutes N] [--only NAME] [--seed N] …",
+        about: "kill real runs and servers, fill disks, cut power, for as long as one says; in release",
+        run: endure::run,
+    },
+    Command {
+        name: "dist",
+        takes: "[--program FILE] [--sign KEY] [--to FOLDER]",
+        about: "make what people install: an archive and a Debian package with completions, manual, list of parts, checksums",
+        run: dist::run,
     },
     Command {
         name: "agentdojo",

@@ -20,6 +20,8 @@ mod third_run;
 mod apps;
 mod agentdojo;
 mod clients;
+mod dist;
+mod endure;
 mod pages;
 mod fuzz;
 mod programs;

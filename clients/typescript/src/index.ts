@@ -243,17 +243,23 @@ export class Run {
 
   /** Adds to its goal, for good. */
   async steer(text: string): Promise<void> {
-    await this.gyrus.call("POST", `/api/runs/${this.id}/steer`, { text });
+    await this.#send("steer", { text });
   }
 
   /** Parks it after what is in progress. */
   async pause(): Promise<void> {
-    await this.gyrus.call("POST", `/api/runs/${this.id}/pause`);
+    await this.#send("pause");
   }
 
   /** Cuts off what is in progress, and parks it. */
   async stop(): Promise<void> {
-    await this.gyrus.call("POST", `/api/runs/${this.id}/stop`);
+    await this.#send("stop");
+  }
+
+  /** Sends it a message, once it has begun. */
+  async #send(message: string, body?: object): Promise<void> {
+    for await (const _ of this.follow()) break;
+    await this.gyrus.call("POST", `/api/runs/${this.id}/${message}`, body);
   }
 
   /** Goes on with it. */

@@ -358,24 +358,13 @@ fn header(ready: &Ready, reader: &Reader, painter: &Painter) -> String {
     painted.collect()
 }
 
-/// Returns why the run has its loop, if nobody named it and it is not as for most goals.
+/// Returns why the run has its loop, if nobody named it and it is not the one of most goals.
 fn loop_choice(started: &RunStarted) -> Option<String> {
     let (config, name) = (&started.loop_config, &started.cognitive_loop);
     let because = config["because"].as_str()?;
-    let Some(intent) = config["intent"].as_str() else {
-        return Some(format!(
-            "thinks as `{name}`, because {because} (--loop auto)"
-        ));
-    };
-    if *name == gyrus_loops::Strategy::React.loop_name() && intent == "multi-step" {
-        return None;
-    }
-    let steps = started.settings.limits.steps;
-    let steps = steps.map(|steps| format!(", at most {}", counted(steps, "step")));
-    Some(format!(
-        "{intent}: {because}; loop `{name}`{}; change with --loop, --max-steps",
-        steps.unwrap_or_default()
-    ))
+    let is_by_size = config["intent"].is_string();
+    let is_usual = is_by_size && *name == gyrus_loops::Strategy::React.loop_name();
+    (!is_usual).then(|| format!("thinks as `{name}`, because {because} (--loop auto)"))
 }
 
 /// Returns the last words of the model from this entry on, which a person was shown as they came.

@@ -3,7 +3,9 @@
 use std::path::Path;
 
 use gyrus::runtime::{GuidelineTrust, Guidelines, Home};
+use gyrus_contract::{Origin, Text};
 use gyrus_kernel::{Attachment, grants};
+use gyrus_process::read_regular_text;
 use gyrus_text::{counted, visible};
 
 use crate::{Gyrus, failure::Failure};
@@ -28,9 +30,28 @@ pub(crate) fn say(
     Ok(())
 }
 
-/// Returns the guidelines for a run in this folder. A person at the terminal is asked once whether
-/// they instruct.
+/// The file with the guidelines of a person for all folders, beside the configuration.
+const OF_PERSON: &str = "AGENTS.md";
+
+/// Returns the guidelines for a run in this folder: the person's own, and those of the folder. A
+/// person at the terminal is asked once whether the latter instruct.
 pub(crate) fn of_run(
+    gyrus: &Gyrus,
+    home: &Home,
+    workspace: &Path,
+    at_terminal: bool,
+) -> Result<Vec<Attachment>, Failure> {
+    let own = read_regular_text(&home.config.with_file_name(OF_PERSON)).ok();
+    let own = own.filter(|text| !text.trim().is_empty()).map(|text| {
+        let words =
+            format!("The person's guidelines for all folders follow. Keep to them.\n{text}");
+        Attachment::Text(Text::new(words, Origin::Configuration))
+    });
+    let folder = of_folder(gyrus, home, workspace, at_terminal)?;
+    Ok(own.into_iter().chain(folder).collect())
+}
+
+fn of_folder(
     gyrus: &Gyrus,
     home: &Home,
     workspace: &Path,

@@ -22,6 +22,7 @@ mod serve;
 #[cfg(feature = "fleet")]
 mod fleet;
 mod editor;
+mod templates;
 mod skill_places;
 mod skill_trust;
 mod skills;
@@ -87,7 +88,7 @@ use crate::{
 struct CommandLine {
     #[command(subcommand)]
     command: Option<Command>,
-    /// Carry out the command at a server, `http://HOST:PORT` or its socket; stands first
+    /// Carry out the command at a server, `http://HOST:PORT` or its socket
     #[arg(long, value_name = "SERVER")]
     connect: Option<String>,
     /// Use the runs of a fleet, nats://HOST:PORT?monitor=PORT or `local`; stands first

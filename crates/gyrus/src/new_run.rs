@@ -96,7 +96,7 @@ impl<'a> RunOptions<'a> {
             None => thinks.left_at = self.left_at(screen.as_ref())?,
         }
         let guidelines = if thinks.strategy.finds_guidelines() {
-            None
+            Vec::new()
         } else {
             guidelines::of_run(self.gyrus, self.home, &workspace, self.at_terminal)?
         };

@@ -14,6 +14,7 @@ mod background;
 mod walk;
 mod read;
 mod listing;
+mod notebook;
 mod picture;
 mod list;
 mod glob;

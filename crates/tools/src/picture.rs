@@ -1,7 +1,8 @@
 //! Pictures that a model can look at: format and size, from a file's header.
 //!
 //! Nothing is decoded. The formats: PNG (W3C PNG specification, section 5 and 11.2.1), JPEG (ITU-T
-//! T.81, annex B) and WebP (RFC 9649, section 2).
+//! T.81, annex B), WebP (RFC 9649, section 2) and GIF (version 89a, section 18), of which models see the
+//! first frame.
 
 use gyrus_contract::{Image, Site};
 
@@ -14,7 +15,7 @@ pub(crate) const MAX_BYTES: u64 = 5 * 1024 * 1024;
 /// refused.
 pub(crate) const MAX_SIDE: u32 = 8_000;
 
-/// Header of a PNG, JPEG or WebP picture.
+/// Header of a picture.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct PictureHeader {
     kind: Kind,
@@ -29,6 +30,7 @@ pub(crate) enum Kind {
     Png,
     Jpeg,
     WebP,
+    Gif,
 }
 
 impl Kind {
@@ -40,6 +42,8 @@ impl Kind {
             Some(Self::Jpeg)
         } else if start.starts_with(b"RIFF") && start.get(8..12) == Some(b"WEBP") {
             Some(Self::WebP)
+        } else if start.starts_with(b"GIF87a") || start.starts_with(b"GIF89a") {
+            Some(Self::Gif)
         } else {
             None
         }
@@ -51,6 +55,7 @@ impl Kind {
             Self::Png => "PNG",
             Self::Jpeg => "JPEG",
             Self::WebP => "WebP",
+            Self::Gif => "GIF",
         }
     }
 }
@@ -64,6 +69,7 @@ impl PictureHeader {
             Kind::Png => png(bytes)?,
             Kind::Jpeg => jpeg(bytes)?,
             Kind::WebP => webp(bytes)?,
+            Kind::Gif => gif(bytes)?,
         };
         (width > 0 && height > 0).then_some(Self {
             kind,
@@ -72,12 +78,13 @@ impl PictureHeader {
         })
     }
 
-    /// Returns `image/png`, `image/jpeg` or `image/webp`.
+    /// Returns `image/png`, `image/jpeg`, `image/webp` or `image/gif`.
     pub fn media_type(&self) -> &'static str {
         match self.kind {
             Kind::Png => "image/png",
             Kind::Jpeg => "image/jpeg",
             Kind::WebP => "image/webp",
+            Kind::Gif => "image/gif",
         }
     }
 }
@@ -120,6 +127,14 @@ pub(crate) fn keep(
         height,
     };
     Ok((format!("({what}; longest side {longest})"), Some(image)))
+}
+
+fn gif(bytes: &[u8]) -> Option<(u32, u32)> {
+    let side = |at: usize| {
+        let side = bytes.get(at..at + 2)?.try_into().ok()?;
+        Some(u32::from(u16::from_le_bytes(side)))
+    };
+    Some((side(6)?, side(8)?))
 }
 
 fn png(bytes: &[u8]) -> Option<(u32, u32)> {

@@ -1,19 +1,23 @@
-//! The tool `read`: shows a file, or the text of a PDF, with numbered lines, a picture, or the entries of
-//! a folder.
+//! The tool `read`: shows a file, or the text of a PDF or a notebook, with numbered lines, a picture, or
+//! the entries of a folder.
 
 use std::{
     fmt::Write as _,
     fs::File,
     io::{self, BufRead, BufReader, Read as _},
+    path::Path,
 };
 
 use gyrus_contract::{
     PathList, ReadCall, Repeat, ResolvedCall, Site, ToolOutput, Touch, TypedTool,
 };
-use rustix::{fs::FileType, io::Errno};
+use rustix::{
+    fs::{Access, AtFlags, FileType, accessat},
+    io::Errno,
+};
 use serde::Serialize;
 
-use crate::{failure::ToolFailure, listing, picture, place::Place};
+use crate::{failure::ToolFailure, listing, notebook, picture, place::Place};
 
 /// Maximum bytes of text of one call, line numbers included.
 const MAX_TEXT_BYTES: usize = 64 * 1024;
@@ -80,7 +84,7 @@ impl TypedTool for Read {
         if start.is_empty() {
             return Ok(ToolOutput::read("(the file is empty)").with_value(&FileText::default()));
         }
-        let pdf = if start.starts_with(gyrus_pdf::MAGIC) {
+        let converted = if start.starts_with(gyrus_pdf::MAGIC) {
             let mut bytes = Vec::new();
             file.read_to_end(&mut bytes).map_err(failed)?;
             let reading = tokio::task::spawn_blocking(move || gyrus_pdf::text_of(&bytes));
@@ -100,6 +104,12 @@ impl TypedTool for Read {
                 whole.read_to_end(&mut bytes).map_err(failed)?;
             }
             return picture_or(described, &bytes, site);
+        } else if place.given().ends_with(".ipynb") && start.starts_with(b"{") {
+            let mut bytes = Vec::new();
+            file.read_to_end(&mut bytes).map_err(failed)?;
+            let text = notebook::text_of(&bytes);
+            // An old one is read as it stands.
+            Some(text.unwrap_or_else(|| String::from_utf8_lossy(&bytes).into_owned()))
         } else {
             None
         };
@@ -108,16 +118,45 @@ impl TypedTool for Read {
             .unwrap_or(ReadCall::MAX_LINES)
             .clamp(1, ReadCall::MAX_LINES);
         let column = column.unwrap_or(1).max(1);
-        let excerpt = match &pdf {
+        let excerpt = match &converted {
             Some(text) => Excerpt::take(&mut text.as_bytes(), first, count, column),
             None => Excerpt::take(&mut file, first, count, column),
         };
         let excerpt = excerpt.map_err(failed)?;
-        let was_cut = pdf.is_none() && file.get_ref().limit() == 0;
+        let was_cut = converted.is_none() && file.get_ref().limit() == 0;
         let value = excerpt.value(first, was_cut);
-        let text = excerpt.render(first, was_cut) + &place.note(call);
+        let text =
+            excerpt.render(first, was_cut) + &place.note(call) + &nearer_guidelines(&place, site);
         Ok(ToolOutput::read(text).with_value(&value))
     }
+}
+
+/// The file that says how agents are to work in a folder.
+const GUIDELINES: &str = "AGENTS.md";
+
+/// Returns a note about guidelines in the folders between the workspace and the place, which the run
+/// was not given and has not read; empty if there are none.
+fn nearer_guidelines(place: &Place<'_>, site: &dyn Site) -> String {
+    let folders = place.folders_above();
+    // The workspace's own came with the goal.
+    let unread = folders.iter().skip(1).filter_map(|(folder, below)| {
+        let depth = below.components().count();
+        let path = place
+            .in_workspace()?
+            .ancestors()
+            .nth(depth)?
+            .join(GUIDELINES);
+        let is_there = accessat(folder, GUIDELINES, Access::EXISTS, AtFlags::empty()).is_ok();
+        let is_known = site.is_known(&site.workspace().join(&path));
+        (is_there && !is_known && below != Path::new(GUIDELINES)).then_some(path)
+    });
+    let notes = unread.map(|path| {
+        let path = path.display();
+        format!(
+            "\n[`{path}` says how to work in this folder; read it before you change something here]"
+        )
+    });
+    notes.collect()
 }
 
 /// Returns the picture in these bytes, or the description if they are not a picture that can be
@@ -146,10 +185,10 @@ fn kind(start: &[u8]) -> &'static str {
             picture::Kind::Png => "a PNG image",
             picture::Kind::Jpeg => "a JPEG image",
             picture::Kind::WebP => "a WebP image",
+            picture::Kind::Gif => "a GIF image",
         };
     }
-    let known: [(&[u8], &str); 8] = [
-        (b"GIF8", "a GIF image"),
+    let known: [(&[u8], &str); 7] = [
         (b"PK\x03\x04", "a ZIP archive or an office document"),
         (b"\x1f\x8b", "gzip data"),
         (b"\x28\xb5\x2f\xfd", "Zstandard data"),

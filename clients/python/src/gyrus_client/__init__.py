@@ -227,15 +227,20 @@ class Run:
 
     def steer(self, text: str) -> None:
         """Adds to its goal, for good."""
-        self.gyrus.call("POST", f"/api/runs/{self.id}/steer", {"text": text})
+        self._send("steer", {"text": text})
 
     def pause(self) -> None:
         """Parks it after what is in progress."""
-        self.gyrus.call("POST", f"/api/runs/{self.id}/pause")
+        self._send("pause")
 
     def stop(self) -> None:
         """Cuts off what is in progress, and parks it."""
-        self.gyrus.call("POST", f"/api/runs/{self.id}/stop")
+        self._send("stop")
+
+    def _send(self, message: str, body: object = None) -> None:
+        """Sends it a message, once it has begun."""
+        next(self.follow(), None)
+        self.gyrus.call("POST", f"/api/runs/{self.id}/{message}", body)
 
     def resume(self) -> None:
         """Goes on with it."""

@@ -55,6 +55,8 @@ mod demo;
 mod eval;
 mod demo_site;
 pub(crate) mod work;
+mod completions;
+mod manual;
 #[cfg(feature = "fleet")]
 mod fleet;
 #[cfg(not(feature = "fleet"))]
@@ -76,7 +78,7 @@ Begin
   demo                       see it work: no key, no network, half a minute
   setup                      find or store a key, or name a server, and prove it
   run                        reach a goal in this folder
-  doctor                     see what is in force here, and what is missing
+  doctor, completions        see what is in force; complete words in a shell
 Watch
   runs                       list this folder's runs; copy and remove them
   show, follow               see what happened in a run, and what happens now
@@ -104,7 +106,7 @@ Many runs
   acp, fleet, worker         serve an editor; share runs among machines
   demo-site                  serve the sites to practise on
 
-Before a command: --connect SERVER has a server carry it out, and
+With any command: --connect SERVER has a server carry it out; before one:
 --fleet ADDRESS means the runs of a fleet.
 ";
 
@@ -209,6 +211,9 @@ commands! {
     Demo(demo::Demo),
     Eval(eval::Eval),
     DemoSite(demo_site::DemoSite),
+    Completions(completions::Completions),
+    #[command(hide = true)]
+    Manual(manual::Manual),
     Serve(serve::Serve),
     Acp(acp::Acp),
     Agents(agents::Agents),

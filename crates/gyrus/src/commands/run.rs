@@ -28,7 +28,7 @@ use crate::{
     model_choice::ModelChoice,
     new_run::{self, RunOptions, Session},
     screen::ScreenOptions,
-    setup, state_folder, stopped, workdir,
+    setup, state_folder, stopped, templates, workdir,
 };
 use gyrus_surfaces::{
     terminal,
@@ -191,7 +191,7 @@ impl Run {
         if !self.ephemeral {
             learning::catch_up(&home, &config)?;
         }
-        let goal = self.goal()?;
+        let goal = self.goal(&home)?;
         let mut context = self.context()?;
         let workspace = workdir::settle(&home, &mut self.flags)?;
         let continues = if self.continues {
@@ -292,8 +292,9 @@ impl Run {
                  is shown to you alone",
             ));
         }
-        let workspace = new_run::workspace(&gyrus.home()?, self.flags.workdir.as_deref())?;
-        Ok((self.goal()?, workspace, self.output.json()))
+        let home = gyrus.home()?;
+        let workspace = new_run::workspace(&home, self.flags.workdir.as_deref())?;
+        Ok((self.goal(&home)?, workspace, self.output.json()))
     }
 
     /// Checks that such a run could be started, as far as that is known without its model.
@@ -375,7 +376,7 @@ impl Run {
     }
 
     /// Only a goal of `-` reads standard input: what is piped in for other reasons may never end.
-    fn goal(&self) -> Result<Text, Failure> {
+    fn goal(&self, home: &Home) -> Result<Text, Failure> {
         let goal = if let Some(order) = &self.order {
             order.request.goal.clone()
         } else if self.goal == "-" {
@@ -395,7 +396,11 @@ impl Run {
                 .map_err(|error| Failure::usage("the goal is not valid UTF-8").because(&error))?;
             Text::new(text, Origin::Stdin)
         } else {
-            Text::new(self.goal.clone(), Origin::Person)
+            let template = templates::goal(home, &self.goal)?;
+            Text::new(
+                template.unwrap_or_else(|| self.goal.clone()),
+                Origin::Person,
+            )
         };
         if goal.text.trim().is_empty() {
             return Err(Failure::usage("the goal is empty").hint("say what is to be reached"));

@@ -32,10 +32,14 @@ pub(super) struct Completion {
 }
 
 impl Completion {
-    pub(super) fn new(folder: &Path) -> Self {
+    /// Knows the files of a folder, and the goals that a name stands for.
+    pub(super) fn new(folder: &Path, goals: Vec<(String, String)>) -> Self {
+        let goals = goals
+            .into_iter()
+            .map(|(name, does)| (format!("/{name}"), "[…]".to_owned(), does));
         Self {
             folder: folder.to_owned(),
-            words: words::all(),
+            words: words::all().into_iter().chain(goals).collect(),
             files: RefCell::new(None),
         }
     }
@@ -183,7 +187,7 @@ mod tests {
         ] {
             fs::write(folder.path().join(file), "").unwrap();
         }
-        let completion = Completion::new(folder.path());
+        let completion = Completion::new(folder.path(), Vec::new());
         let words = |typed: &str| {
             let found = completion.candidates(typed);
             let words: Vec<String> = found.words.into_iter().map(|it| it.word).collect();

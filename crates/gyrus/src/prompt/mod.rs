@@ -35,7 +35,7 @@ use crate::{
     mcp::{Around, Connected, PromptName, prompt_argument},
     model_choice::ModelChoice,
     new_run::{self, RunOptions},
-    procedures, setup, stopped, surroundings,
+    procedures, setup, skills, stopped, surroundings, templates,
     which_loop::{self, LoopSubject},
     workdir,
 };
@@ -128,7 +128,9 @@ pub(crate) fn open(
     let mut editor = (!environment.dumb)
         .then(|| LineEditor::open(&history, environment.editor.clone(), environment.plain));
     // Files are named, and the person's own commands run, where `gyrus` was typed.
-    let completion = Completion::new(&workdir::here()?);
+    let mut goals = templates::names(&prompt.home);
+    goals.extend(skills::names(&prompt.home, &prompt.workspace)?);
+    let completion = Completion::new(&workdir::here()?, goals);
     loop {
         let wish = prompt.next_line(editor.as_mut(), &completion)?;
         match prompt.grant(wish) {
@@ -227,7 +229,11 @@ impl Prompt<'_> {
 
     /// Does what a line says. `false`: that was the last.
     fn take(&mut self, line: &str) -> Result<bool, Failure> {
-        match words::understand(line)? {
+        let word = match words::understand(line) {
+            Err(failure) => Some(self.named_goal(line)?.ok_or(failure)?),
+            Ok(word) => word,
+        };
+        match word {
             None => {}
             Some(Word::Goal(goal)) => self.run(&goal)?,
             Some(Word::Shell(line)) => {
@@ -344,6 +350,18 @@ impl Prompt<'_> {
             | Word::Quit => {}
         }
         Ok(())
+    }
+
+    /// Returns the goal of a line that begins with the name of a template or a skill.
+    fn named_goal(&self, line: &str) -> Result<Option<Word>, Failure> {
+        if let Some(goal) = templates::goal(&self.home, line)? {
+            return Ok(Some(Word::Goal(goal)));
+        }
+        let first = line.split_whitespace().next();
+        let named = first.and_then(|first| first.strip_prefix('/'));
+        let skills = skills::names(&self.home, &self.workspace)?;
+        let is_skill = skills.iter().any(|(name, _)| named == Some(name.as_str()));
+        Ok(is_skill.then(|| Word::Goal(line.to_owned())))
     }
 
     fn run(&mut self, goal: &str) -> Result<(), Failure> {

@@ -1,7 +1,9 @@
 //! Guidelines for agents that lie in a folder: `AGENTS.md`, or `CLAUDE.md` where there is none.
 //!
-//! The nearest one counts, from the folder that a run works in up to the root of its repository.
-//! Once a person trusts exactly this content it instructs; before, it is data like any other file.
+//! Those of the folder that a run works in and of the folders above it count, up to the root of its
+//! repository; the nearest stands last, and has the last word. A line `@FILE` stands for a file of
+//! the repository. Once a person trusts exactly this content it instructs; before, it is data like
+//! any other file.
 
 use std::path::{Path, PathBuf};
 
@@ -18,11 +20,16 @@ const NAMES: [&str; 2] = ["AGENTS.md", "CLAUDE.md"];
 /// Maximum length of guidelines in bytes: they are part of every prompt. What is longer is cut.
 const MAX_BYTES: usize = 32 * 1024;
 
+/// Most files that files name, and how deep.
+const MAX_IMPORTS: u32 = 32;
+const MAX_DEPTH: u32 = 4;
+
 /// The guidelines of a folder.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Guidelines {
+    /// The nearest file.
     pub path: PathBuf,
-    /// Its content, as far as a prompt takes it.
+    /// The content of all files, as far as a prompt takes it.
     pub text: String,
 }
 
@@ -43,22 +50,34 @@ impl Guidelines {
         let is_root = |folder: &&Path| folder.join(".git").exists();
         let root = workspace.ancestors().find(is_root).unwrap_or(workspace);
         let folders = workspace.ancestors();
-        let mut folders = folders.take_while(|folder| folder.starts_with(root));
-        folders.find_map(|folder| {
+        let folders = folders.take_while(|folder| folder.starts_with(root));
+        let mut imports = MAX_IMPORTS;
+        let files = folders.filter_map(|folder| {
             NAMES.iter().find_map(|name| {
                 let path = folder.join(name);
-                let real = path.canonicalize().ok()?;
-                let text = read_regular(&real)
-                    .ok()
-                    .filter(|_| real.starts_with(root))?;
-                let mut text = String::from_utf8_lossy(&text).into_owned();
-                if text.len() > MAX_BYTES {
-                    text = gyrus_text::first_bytes(&text, MAX_BYTES).to_owned();
-                    text.push_str("\n[cut here: guidelines may be 32 KiB long]");
-                }
-                (!text.trim().is_empty()).then_some(Self { path, text })
+                let text = with_imports(&path, root, &mut imports, 0)?;
+                (!text.trim().is_empty()).then_some((path, text))
             })
-        })
+        });
+        let files: Vec<(PathBuf, String)> = files.collect();
+        let path = files.first()?.0.clone();
+        let mut text = String::new();
+        for (path, part) in files.iter().rev() {
+            if files.len() > 1 {
+                let name = path.strip_prefix(root).unwrap_or(path).display();
+                text.push_str(&format!("[{name}; what is nearer stands below]\n"));
+            }
+            text.push_str(part);
+            text.push_str(if part.ends_with('\n') { "" } else { "\n" });
+        }
+        if let [(_, one)] = &files[..] {
+            text.clone_from(one);
+        }
+        if text.len() > MAX_BYTES {
+            text = gyrus_text::first_bytes(&text, MAX_BYTES).to_owned();
+            text.push_str("\n[cut here: guidelines may be 32 KiB long]");
+        }
+        Some(Self { path, text })
     }
 
     /// Returns what the person said about exactly this content, for runs in `workspace`.
@@ -96,4 +115,26 @@ impl Guidelines {
         };
         Attachment::Text(Text::new(self.text, origin))
     }
+}
+
+/// Returns a file below `root` with the files that its lines `@FILE` name in their place. A name that
+/// leads out of `root`, or nowhere, stands as it is.
+fn with_imports(path: &Path, root: &Path, left: &mut u32, depth: u32) -> Option<String> {
+    let real = path.canonicalize().ok()?;
+    let bytes = read_regular(&real)
+        .ok()
+        .filter(|_| real.starts_with(root))?;
+    let text = String::from_utf8_lossy(&bytes);
+    let lines = text.split_inclusive('\n').map(|line| {
+        let name = line.trim().trim_start_matches("- ").strip_prefix('@');
+        let file = name
+            .filter(|_| *left > 0 && depth < MAX_DEPTH)
+            .and_then(|name| Some(path.parent()?.join(name)));
+        let imported = file.and_then(|file| {
+            *left -= 1;
+            with_imports(&file, root, left, depth + 1)
+        });
+        imported.map_or_else(|| line.to_owned(), |text| text.trim_end().to_owned() + "\n")
+    });
+    Some(lines.collect())
 }

@@ -3,6 +3,7 @@
 
 use std::{
     env,
+    ffi::OsString,
     io::{Read as _, Write as _, stdin},
     process::ExitCode,
 };
@@ -12,7 +13,7 @@ use gyrus_surfaces::{console::put, output, terminal};
 use super::client::Server;
 use crate::{Gyrus, drive, failure::Failure};
 
-/// The flag, which stands before the command.
+/// The flag, which stands anywhere among those of the command.
 const FLAG: &str = "--connect";
 
 /// Maximum number of bytes of standard input that are sent along.
@@ -21,16 +22,35 @@ const MAX_STDIN: u64 = 1 << 20;
 /// Carries out the command of this process's command line at the server that it names; `None` if it
 /// names none.
 pub(crate) fn elsewhere(gyrus: &Gyrus) -> Option<Result<ExitCode, Failure>> {
-    let mut words = env::args_os().skip(1);
-    let first = words.next()?;
-    let first = first.to_str()?;
-    let server = match first.strip_prefix(FLAG)? {
-        "" => words.next()?.to_str()?.to_owned(),
-        rest => rest.strip_prefix('=')?.to_owned(),
-    };
-    let arguments: Option<Vec<String>> = words.map(|word| word.into_string().ok()).collect();
+    let mut words: Vec<_> = env::args_os().skip(1).collect();
+    let server = take_server(&mut words)?;
+    let arguments = words.into_iter().map(|word| word.into_string().ok());
+    let arguments: Option<Vec<String>> = arguments.collect();
     let arguments = arguments.ok_or_else(|| Failure::usage("a word is not valid UTF-8"));
-    Some(arguments.and_then(|arguments| at(gyrus, &server, &arguments)))
+    Some(server.and_then(|server| at(gyrus, &server, &arguments?)))
+}
+
+/// Takes the flag and its server off the words of a command line. What follows `--`, and a command
+/// line for the sandbox, are words of their own.
+fn take_server(words: &mut Vec<OsString>) -> Option<Result<String, Failure>> {
+    if words.first()? == "sandbox" {
+        return None;
+    }
+    let flags = words.split(|word| word == "--").next()?;
+    let index = flags.iter().position(|word| {
+        let rest = word.to_str().and_then(|word| word.strip_prefix(FLAG));
+        rest.is_some_and(|rest| rest.is_empty() || rest.starts_with('='))
+    })?;
+    let flag = words.remove(index).into_string().ok()?;
+    if let Some(server) = flag.strip_prefix(FLAG)?.strip_prefix('=') {
+        return Some(Ok(server.to_owned()));
+    }
+    let is_there = index < words.len();
+    let server = is_there.then(|| words.remove(index).into_string().ok());
+    Some(server.flatten().ok_or_else(|| {
+        Failure::usage("`--connect` needs the address of a server after it")
+            .hint("for example: gyrus --connect http://127.0.0.1:7717 runs list")
+    }))
 }
 
 fn at(gyrus: &Gyrus, server: &str, arguments: &[String]) -> Result<ExitCode, Failure> {

@@ -1,12 +1,15 @@
 //! Watching a run that another process drives, and lists for programs.
 
-use std::process::Stdio;
+use std::process::{Command, Stdio};
 
 use gyrus_kernel::Entry;
 use rustix::process::Signal;
 use serde_json::Value;
 
-use crate::support::{THREE_STEPS, UNTIL_GO, World};
+use crate::{
+    support::{THREE_STEPS, UNTIL_GO, World, said},
+    terminal::Terminal,
+};
 
 fn lines(text: &str) -> Vec<Value> {
     let lines = text.lines().map(serde_json::from_str);
@@ -56,6 +59,57 @@ fn the_end_of_a_process_ends_the_watching() {
         .gyrus(&["follow", "last"])
         .exits(3)
         .says("--max-steps");
+}
+
+#[test]
+fn the_prompt_lives_on_and_whoever_followed_its_run_is_let_go() {
+    let world = World::new(UNTIL_GO);
+    let arguments = ["--workdir", ".", "--approve", "auto"];
+    let xterm = [("TERM", "xterm-256color")];
+    let Some(mut terminal) = Terminal::start_with(&world, &arguments, "", &xterm) else {
+        return;
+    };
+    terminal.shows("❯");
+    terminal.types("wait\r");
+    world.wait_for_file("ledger.txt", "begun");
+    let mut follower = world.start(&["follow", "last"]);
+    follower.hears("This takes a while.");
+    std::fs::write(world.work().join("go"), "").unwrap();
+    terminal.shows("reached, as the model claims");
+    assert_eq!(follower.end().exits(0).out, "finished\n");
+    terminal.types("\x04");
+    assert_eq!(terminal.exit_code(), Some(0));
+}
+
+#[test]
+fn a_shell_completes_the_commands_and_man_shows_them() {
+    let world = World::new(THREE_STEPS);
+    let script = world.gyrus(&["completions", "bash"]).exits(0).out;
+    std::fs::write(world.path("gyrus.bash"), script).unwrap();
+    let completes = "source gyrus.bash; COMP_WORDS=(gyrus res); COMP_CWORD=1; \
+                     _gyrus gyrus res gyrus; echo \"${COMPREPLY[@]}\"";
+    let mut bash = Command::new("bash");
+    bash.args(["-c", completes]).current_dir(world.path("."));
+    assert_eq!(said(bash.output().unwrap()).exits(0).out, "resume\n");
+    for shell in ["zsh", "fish"] {
+        let script = world.gyrus(&["completions", shell]).exits(0).out;
+        assert!(script.contains("max-steps"), "{script}");
+    }
+    world.gyrus(&["completions", "tcsh"]).exits(2).says("bash");
+    let pages = world.path("man");
+    world
+        .gyrus(&["manual", pages.to_str().unwrap()])
+        .exits(0)
+        .says("the pages are in");
+    let page = std::fs::read_to_string(pages.join("gyrus-run.1")).unwrap();
+    assert!(
+        page.contains(".TH") && page.contains("max\\-steps"),
+        "{page}"
+    );
+    world
+        .gyrus(&["manual", "/proc/nowhere"])
+        .exits(2)
+        .says("cannot be written");
 }
 
 #[test]

@@ -83,7 +83,7 @@ fn they_instruct_once_a_person_trusts_them_and_until_they_change() {
 }
 
 #[test]
-fn the_nearest_file_counts_and_none_leads_out_of_the_repository() {
+fn the_nearest_file_stands_last_and_none_leads_out_of_the_repository() {
     let world = World::new("");
     let (work, inner) = (world.work(), world.work().join("part/inner"));
     fs::create_dir_all(&inner).unwrap();
@@ -105,13 +105,36 @@ fn the_nearest_file_counts_and_none_leads_out_of_the_repository() {
         at_root.contains("At the root.") && at_root.contains("../../CLAUDE.md"),
         "{at_root}"
     );
-    fs::write(work.join("part/AGENTS.md"), "Nearer.").unwrap();
-    let nearer = asked();
-    assert!(nearer.contains("Nearer.") && !nearer.contains("At the root."));
     fs::write(world.path("secret"), "A secret elsewhere.").unwrap();
+    fs::create_dir(work.join("docs")).unwrap();
+    fs::write(work.join("docs/style.md"), "Short names.\n@style.md\n").unwrap();
+    let imports = "Nearer.\n@../docs/style.md\n@../../secret\n- @nowhere.md\n";
+    fs::write(work.join("part/AGENTS.md"), imports).unwrap();
+    let nearer = asked();
+    let at = |words: &str| {
+        nearer
+            .find(words)
+            .unwrap_or_else(|| panic!("{words}: {nearer}"))
+    };
+    assert!(at("At the root.") < at("part/AGENTS.md") && at("Nearer.") < at("Short names."));
+    assert!(at("@../../secret") < at("- @nowhere.md") && !nearer.contains("A secret"));
     symlink(world.path("secret"), inner.join("AGENTS.md")).unwrap();
     let linked = asked();
     assert!(linked.contains("Nearer.") && !linked.contains("A secret"));
+}
+
+#[test]
+fn a_persons_own_guidelines_count_everywhere() {
+    let world = World::new("");
+    fs::create_dir_all(world.path("home")).unwrap();
+    fs::write(world.path("home/AGENTS.md"), "Always say please.\n").unwrap();
+    let asked = first_question(&world, &[]);
+    assert!(
+        asked.contains("The person's guidelines for all folders follow."),
+        "{asked}"
+    );
+    assert!(asked.contains("Always say please.") && !asked.contains(AS_DATA));
+    assert!(!is_exposed(&world));
 }
 
 #[test]

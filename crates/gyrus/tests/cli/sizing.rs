@@ -36,11 +36,9 @@ fn the_size_of_a_goal_chooses_what_nobody_named() {
         assert_eq!(started.cognitive_loop, name, "{goal}");
         assert_eq!(started.loop_config["intent"], intent, "{goal}");
         assert_eq!(started.settings.limits.steps, Some(steps), "{goal}");
-        // Where it is as most goals are, there is nothing to say.
-        let is_said = intent != "multi-step";
-        assert_eq!(said.contains(&format!("{intent}: ")), is_said, "{said}");
-        let choice = format!("loop `{name}`, at most {steps} steps; change with --loop");
-        assert_eq!(said.contains(&choice), is_said, "{said}");
+        // The loop of most goals needs no words.
+        let choice = format!("thinks as `{name}`, because ");
+        assert_eq!(said.contains(&choice), name != "react", "{said}");
     }
 }
 

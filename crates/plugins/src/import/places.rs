@@ -73,9 +73,8 @@ const fn folder(path: &'static str, form: Form) -> Place {
 }
 
 const COMMANDS: Form = Form::Unknown("gyrus has no commands; write it as a skill");
-const FOR_ALL: Form = Form::Unknown(
-    "gyrus has guidelines for a folder and none for all; put them into the folder's AGENTS.md",
-);
+const FOR_ALL: Form =
+    Form::Unknown("they count for all folders: copy them to AGENTS.md beside gyrus's config.toml");
 const RIGHTS: Form =
     Form::Unknown("permissions, hooks and settings of another agent are never taken over");
 const CONFIRMED: Form = Form::Unknown("gyrus reads it there itself, once you say: gyrus mcp allow");

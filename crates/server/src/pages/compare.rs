@@ -242,6 +242,7 @@ fn first_difference(rows: &[AlignedCalls], calls: &[Calls]) -> Markup {
                 None => { "Every call is the same in all of them." },
                 Some(at) => {
                     @match at {
+                        0 if shared > 0 => "The calls after them differ. ",
                         0 => "They differ from the first call on. ",
                         1 => "The first call is the same. ",
                         at => { "The first " (counted(at, "call")) " are the same. " },

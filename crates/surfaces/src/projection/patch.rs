@@ -1,5 +1,7 @@
 //! Patches among the texts of a run, and what each line of one does.
 
+use gyrus_contract::BINARY;
+
 use super::Tone;
 
 /// Whether a text is a patch: a file's header, with nothing but remarks above it.
@@ -17,20 +19,46 @@ pub fn is_patch(text: &str) -> bool {
 }
 
 /// Returns the lines of a patch with the colour of what they do: added, removed, a heading, or
-/// neither.
+/// neither. Of contents that are no text there is one line.
 pub fn patch_lines(text: &str) -> impl Iterator<Item = (Tone, &str)> {
     let mut is_header = is_patch(text);
+    let mut is_binary = false;
     let text = text.trim_matches('\n');
-    text.split('\n').map(move |line| {
-        is_header |= line.starts_with("diff ");
+    text.split('\n').filter_map(move |line| {
+        let begins = line.starts_with("diff ");
+        is_header |= begins;
         is_header &= !line.starts_with("@@");
+        if is_binary && !begins {
+            return None;
+        }
+        is_binary = is_header && line == BINARY;
         let tone = match line.chars().next() {
+            _ if is_binary => return Some((Tone::Aside, "the contents are not text")),
             Some('@' | '#' | '\\') => Tone::Aside,
             Some('d' | '-' | '+') if is_header => Tone::Strong,
             Some('+') => Tone::Call,
             Some('-') => Tone::Bad,
             _ => Tone::Plain,
         };
-        (tone, line)
+        Some((tone, line))
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn contents_that_are_no_text_are_one_line() {
+        let patch = "diff --git a/x.pyc b/x.pyc\nnew file mode 100644\nindex 0..1\n\
+                     GIT binary patch\nliteral 2\nJc$@<O00\n\nliteral 0\nHcmV?d00001\n\n\
+                     diff --git a/y b/y\n--- a/y\n+++ b/y\n@@ -1 +1 @@\n-GIT\n+GIT binary patch\n+z\n";
+        let lines: Vec<_> = patch_lines(patch).map(|(_, line)| line).collect();
+        let shown = lines.join("\n");
+        assert!(
+            !shown.contains("literal") && shown.ends_with("+GIT binary patch\n+z"),
+            "{shown}"
+        );
+        assert_eq!(lines[3], "the contents are not text");
+    }
 }

@@ -1,11 +1,15 @@
-//! The library for Python, and what it stands on: files that a run left.
+//! The libraries for Python and TypeScript, and what they stand on: files that a run left.
 
-use std::path::Path;
+use std::{
+    fs,
+    path::{Path, PathBuf},
+    process::Command,
+};
 
 use serde_json::json;
 
 use super::{Server, TOKEN, runs::ASKS};
-use crate::support::{THREE_STEPS, World, said};
+use crate::support::{THREE_STEPS, World, said, works};
 
 #[test]
 fn files_that_a_run_left_are_listed_and_returned_and_no_others() {
@@ -63,13 +67,86 @@ try:
 except GyrusError as error:
     assert error.status == 400, error
 "#;
-    let library = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../clients/python/src");
-    let mut python = std::process::Command::new("python3");
+    let mut python = python(&world);
+    python.args(["-c", program, &format!("http://{}", server.host)]);
+    said(python.arg(world.work()).output().unwrap()).exits(0);
+}
+
+/// What its README shows counts lines, and is told no once.
+const COUNTS: &str = r#"
+[[reply]]
+calls = [{ tool = "write", arguments = { path = ".envrc", content = "x" } }]
+[[reply]]
+calls = [{ tool = "finish", arguments = { reached = true, answer = "{\"lines\": 3}" } }]
+"#;
+
+fn client(name: &str) -> PathBuf {
+    let clients = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../clients");
+    clients.join(name).canonicalize().unwrap()
+}
+
+fn python(world: &World) -> Command {
+    let mut python = Command::new("python3");
     python
-        .args(["-c", program, &format!("http://{}", server.host)])
-        .arg(world.work())
-        .env("PYTHONPATH", library)
+        .env("PYTHONPATH", client("python/src"))
         .env("PYTHONDONTWRITEBYTECODE", "1")
-        .env("GYRUS_TOKEN", TOKEN);
-    said(python.output().unwrap()).exits(0);
+        .env("GYRUS_TOKEN", TOKEN)
+        .current_dir(world.path("."));
+    python
+}
+
+/// Returns the example of a client's README, for this server and this folder.
+fn example(name: &str, language: &str, world: &World, server: &Server<'_>) -> String {
+    let readme = fs::read_to_string(client(name).join("README.md")).unwrap();
+    let (_, code) = readme.split_once(&format!("```{language}\n")).unwrap();
+    let (code, _) = code.split_once("```").unwrap();
+    let here = format!("Gyrus(\"http://{}\")", server.host);
+    code.replace("Gyrus()", &here)
+        .replace("/srv/notes", world.work().to_str().unwrap())
+}
+
+#[test]
+fn the_example_of_the_library_for_python_runs_as_it_stands() {
+    let world = World::new(COUNTS);
+    let server = Server::start(&world);
+    let program = example("python", "python", &world, &server);
+    let ran = said(python(&world).args(["-c", &program]).output().unwrap()).exits(0);
+    assert!(ran.out.ends_with("over {'lines': 3} []\n"), "{ran:?}");
+    assert!(!world.work().join(".envrc").exists());
+}
+
+#[test]
+fn the_library_for_typescript_is_installed_from_its_folder_and_its_example_runs() {
+    if !works("npm", &["--version"]) {
+        return;
+    }
+    let world = World::new(COUNTS);
+    let server = Server::start(&world);
+    let empty = world.path("empty");
+    fs::create_dir(&empty).unwrap();
+    let mut npm = Command::new("npm");
+    npm.args(["install", "--offline", "--no-audit", "--no-fund"])
+        .arg(client("typescript"))
+        .env("HOME", world.path("."))
+        .current_dir(&empty);
+    said(npm.output().unwrap()).exits(0);
+    // Node reads no types before its version 22.
+    let program = example("typescript", "typescript", &world, &server)
+        .replace("<{ lines: number }>", "")
+        + "const other = await gyrus.start(\"wait\", process.argv[2]);\nawait other.stop();\n\
+           await other.wait();\nconsole.log((await other.result()).state);\n";
+    fs::write(empty.join("example.mjs"), program).unwrap();
+    let mut node = Command::new("node");
+    node.arg("example.mjs")
+        .arg(world.work())
+        .env("GYRUS_TOKEN", TOKEN)
+        .current_dir(&empty);
+    let ran = said(node.output().unwrap()).exits(0);
+    assert!(ran.out.starts_with("over 3 []\n"), "{ran:?}");
+    let types = empty.join("node_modules/gyrus-client/dist/index.d.ts");
+    assert!(
+        fs::read_to_string(types)
+            .unwrap()
+            .contains("follow(after?: number)")
+    );
 }

@@ -405,8 +405,18 @@ fn the_command_line_drives_a_server() {
         .says("no token that counts");
     // On this machine the socket lets the same user in without a token.
     let socket = world.path("home/serve/socket");
-    let near = world.gyrus(&["--connect", socket.to_str().unwrap(), "runs", "list"]);
-    assert!(near.exits(0).out.contains("say hello"));
+    let socket = socket.to_str().unwrap();
+    let equals = format!("--connect={socket}");
+    for arguments in [
+        ["--connect", socket, "runs", "list"],
+        ["runs", "list", "--connect", socket],
+        ["runs", &equals, "list", "--all"],
+    ] {
+        let near = world.gyrus(&arguments).exits(0);
+        assert!(near.out.contains("say hello"), "{arguments:?}");
+    }
+    let alone = world.gyrus(&["runs", "list", "--connect"]).exits(2);
+    alone.says("needs the address of a server");
     server.signal(Signal::INT);
     assert_eq!(server.end(), Some(0));
     far(&["runs", "list"], TOKEN).exits(1).says("gyrus serve");

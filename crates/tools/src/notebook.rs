@@ -1,0 +1,102 @@
+//! Jupyter notebooks as text ([nbformat 4](https://nbformat.readthedocs.io/en/latest/format_description.html)):
+//! each cell with its number and kind, then the text of its outputs.
+
+use std::fmt::Write as _;
+
+use serde::Deserialize;
+
+#[derive(Deserialize)]
+struct Notebook {
+    cells: Vec<Cell>,
+}
+
+#[derive(Deserialize)]
+struct Cell {
+    cell_type: String,
+    #[serde(default)]
+    source: Lines,
+    #[serde(default)]
+    outputs: Vec<Output>,
+}
+
+/// A text, whole or in lines.
+#[derive(Deserialize, Default)]
+#[serde(untagged)]
+enum Lines {
+    Whole(String),
+    Parts(Vec<String>),
+    #[default]
+    None,
+}
+
+impl Lines {
+    fn text(&self) -> String {
+        match self {
+            Lines::Whole(text) => text.clone(),
+            Lines::Parts(parts) => parts.concat(),
+            Lines::None => String::new(),
+        }
+    }
+}
+
+#[derive(Deserialize)]
+struct Output {
+    /// The text of a stream.
+    #[serde(default)]
+    text: Lines,
+    /// The message of an error.
+    evalue: Option<String>,
+    #[serde(default)]
+    data: Data,
+}
+
+#[derive(Deserialize, Default)]
+struct Data {
+    #[serde(rename = "text/plain", default)]
+    plain: Lines,
+    #[serde(rename = "image/png")]
+    picture: Option<serde::de::IgnoredAny>,
+}
+
+/// Returns the text of a notebook; `None` if it is none, or of an old format.
+pub(crate) fn text_of(content: &[u8]) -> Option<String> {
+    let notebook: Notebook = serde_json::from_slice(content).ok()?;
+    let mut text = String::new();
+    for (number, cell) in (1..).zip(&notebook.cells) {
+        let _ = writeln!(text, "--- cell {number}: {} ---", cell.cell_type);
+        let _ = writeln!(text, "{}", cell.source.text().trim_end());
+        for output in &cell.outputs {
+            let mut shown = output.text.text() + &output.data.plain.text();
+            shown.push_str(output.evalue.as_deref().unwrap_or_default());
+            if output.data.picture.is_some() {
+                shown.push_str("\n(a picture)");
+            }
+            let _ = writeln!(text, "--- output of cell {number} ---\n{}", shown.trim());
+        }
+    }
+    Some(text)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn cells_and_outputs_are_text() {
+        let notebook = r##"{"cells": [
+            {"cell_type": "markdown", "source": "# Honey\n"},
+            {"cell_type": "code", "source": ["a = 1\n", "a"], "metadata": {},
+             "outputs": [{"output_type": "execute_result", "data": {"text/plain": ["1"]}},
+                         {"output_type": "display_data", "data": {"image/png": "iVBO", "text/plain": "fig"}},
+                         {"output_type": "error", "ename": "E", "evalue": "no bees", "traceback": []}]}
+        ], "nbformat": 4, "nbformat_minor": 5, "metadata": {}}"##;
+        let text = text_of(notebook.as_bytes()).unwrap();
+        assert_eq!(
+            text,
+            "--- cell 1: markdown ---\n# Honey\n--- cell 2: code ---\na = 1\na\n\
+             --- output of cell 2 ---\n1\n--- output of cell 2 ---\nfig\n(a picture)\n\
+             --- output of cell 2 ---\nno bees\n"
+        );
+        assert_eq!(text_of(b"{\"cells\": 3}"), None);
+    }
+}
