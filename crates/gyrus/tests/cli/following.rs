@@ -76,6 +76,7 @@ fn the_prompt_lives_on_and_whoever_followed_its_run_is_let_go() {
     follower.hears("This takes a while.");
     std::fs::write(world.work().join("go"), "").unwrap();
     terminal.shows("reached, as the model claims");
+    terminal.shows("❯");
     assert_eq!(follower.end().exits(0).out, "finished\n");
     terminal.types("\x04");
     assert_eq!(terminal.exit_code(), Some(0));
