@@ -17,7 +17,7 @@ use super::{
     agents::{doing, mistakes, pausing, stage, used, waiting},
     events::table,
     forms::{see, typed},
-    frame::{Frame, Place, age},
+    frame::{Place, age},
     recipients::Recipients,
     runs::{line, percent},
 };
@@ -58,10 +58,6 @@ pub(super) async fn show(
         let own: Vec<_> = own.collect();
         let valid = own.iter().copied().find(|file| file.mistakes.is_empty());
         let title = format!("Agent {name}");
-        let frame = Frame {
-            title: &title,
-            place: Place::Agents,
-        };
         let main = html! {
             section #head data-live data-bus {
                 (head(&detail.agent, valid))
@@ -86,7 +82,7 @@ pub(super) async fn show(
             }
             @if let Some(file) = valid { (described(file)) }
         };
-        Ok(frame.page(&app, &main))
+        Ok(Place::Agents.page(&app, &title, &main))
     })
     .await
 }

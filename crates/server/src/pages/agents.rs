@@ -8,7 +8,7 @@ use gyrus_text::{counted, grouped};
 use maud::{Markup, html};
 use serde::Deserialize;
 
-use super::frame::{Frame, Place, age};
+use super::frame::{Place, age};
 use crate::{
     api::{
         agents::{self, AgentView},
@@ -50,10 +50,6 @@ pub(super) async fn list(
             .collect();
         let views = names.iter().map(|name| agents::view(&app, name));
         let views: Vec<AgentView> = views.collect::<Result<_, _>>()?;
-        let frame = Frame {
-            title: "Agents",
-            place: Place::Agents,
-        };
         let main = html! {
             div.heading { h1 { "Agents" } p.aside { (counted(all, "agent")) } }
             @if all > SHOWN { (filter(&part)) }
@@ -74,7 +70,7 @@ pub(super) async fn list(
                 }
             }
         };
-        Ok(frame.page(&app, &main))
+        Ok(Place::Agents.page(&app, "Agents", &main))
     })
     .await
 }

@@ -15,7 +15,7 @@ use serde_json::Value;
 use super::{
     conversation,
     forms::{see, typed},
-    frame::{Frame, Place, clock},
+    frame::{Place, clock},
     queues,
     recipients::Recipients,
     runs::percent,
@@ -90,10 +90,6 @@ pub(super) async fn list(
     let last = app.agents.bus().last_position()?.0;
     blocking(move || {
         let recipients = Recipients::now(&app);
-        let frame = Frame {
-            title: "Events",
-            place: Place::Events,
-        };
         let main = html! {
             div.heading {
                 h1 { "Events" }
@@ -112,7 +108,7 @@ pub(super) async fn list(
             section #topics data-live data-bus { (queues::topics(&counts)) }
             section #queues data-live data-bus { (queues::queues(&app)) }
         };
-        Ok(frame.page(&app, &main))
+        Ok(Place::Events.page(&app, "Events", &main))
     })
     .await
 }

@@ -15,7 +15,7 @@ use serde::Deserialize;
 use super::{
     filter,
     forms::{see, typed},
-    frame::{Frame, Place, age},
+    frame::{Place, age},
     several,
 };
 use crate::{
@@ -109,10 +109,6 @@ pub(super) async fn list(
 ) -> Result<Html<String>, ApiError> {
     blocking(move || {
         let list = listed(&app, &filters.query()?)?;
-        let frame = Frame {
-            title: "Runs",
-            place: Place::Runs,
-        };
         let main = html! {
             div.heading { h1 { "Runs" } (new_run(&list)) }
             (filter_form(&filters))
@@ -129,7 +125,7 @@ pub(super) async fn list(
                 }
             }
         };
-        Ok(frame.page(&app, &main))
+        Ok(Place::Runs.page(&app, "Runs", &main))
     })
     .await
 }

@@ -9,7 +9,7 @@ use maud::html;
 use serde::Deserialize;
 
 use super::{
-    frame::{Frame, Place, age},
+    frame::{Place, age},
     runs::{line, percent},
 };
 use crate::{
@@ -47,10 +47,6 @@ pub(super) async fn find(
         agents.retain(|name| has(name));
         let topics = counts.topics.iter().filter(|(topic, _)| has(topic));
         let topics: Vec<_> = topics.take(HITS).collect();
-        let frame = Frame {
-            title: "Search",
-            place: Place::Other,
-        };
         let is_nothing = runs.is_empty() && agents.is_empty() && topics.is_empty();
         let main = html! {
             div.heading { h1 { "Search" } }
@@ -78,7 +74,7 @@ pub(super) async fn find(
                 } }
             }
         };
-        Ok(frame.page(&app, &main))
+        Ok(Place::Other.page(&app, "Search", &main))
     })
     .await
 }
