@@ -164,7 +164,6 @@ pub struct IncomingMessage {
     /// Whether it is meant for this account. In a group not every message is.
     pub is_for_us: bool,
     pub text: String,
-    /// The message that it replies to.
     pub reply_to: Option<String>,
     /// The files that came with it.
     pub files: Vec<IncomingFile>,
@@ -210,7 +209,6 @@ pub struct NewMessage {
     /// A name that no other message has, by which one that comes twice is known.
     pub key: String,
     pub chat: String,
-    /// The message that it replies to.
     pub reply_to: Option<String>,
     /// The words, as plain text.
     pub text: String,

@@ -224,13 +224,10 @@ pub enum BadAnswerSchema {
     /// It is not an object.
     #[error("a schema is a JSON object, such as {{\"type\": \"object\"}}")]
     NoObject,
-    /// A keyword would not be checked.
     #[error("the keyword `{keyword}` is not one that is checked; leave it out, or say it in words")]
     Keyword { keyword: String },
-    /// A reference leads nowhere.
     #[error("the reference `{reference}` leads nowhere; it begins with #/")]
     Reference { reference: String },
-    /// It is nested too deeply.
     #[error("it is nested more than {MAX_DEPTH} levels deep")]
     TooDeep,
 }

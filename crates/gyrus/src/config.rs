@@ -200,7 +200,6 @@ pub(crate) struct ChatSection {
 pub(crate) struct TranscribeSection {
     /// The address of its API, without `/audio/transcriptions`.
     pub(crate) url: String,
-    /// The model.
     pub(crate) model: String,
     /// The variable with its key, if it wants one.
     pub(crate) key: Option<String>,

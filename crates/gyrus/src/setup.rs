@@ -44,7 +44,7 @@ use gyrus_surfaces::{console::Painter, console::put, projection::Tone, terminal}
 /// Without arguments, at a terminal, it asks. It never shows a key, and stores none in the
 /// configuration itself: only where it is. What it measures of the model is kept, as by `gyrus
 /// models check`.
-#[derive(Args)]
+#[derive(Default, Args)]
 #[command(group(ArgGroup::new("key").requires("provider")))]
 pub(crate) struct Setup {
     /// The address of a server that needs no key, like http://127.0.0.1:8080, and #MODEL if it has
@@ -151,14 +151,7 @@ fn offer(gyrus: &Gyrus) -> Result<bool, Failure> {
     if !matches!(line()?.as_str(), "y" | "yes") {
         return Ok(false);
     }
-    let setup = Setup {
-        address: None,
-        provider: None,
-        key_env: None,
-        key_file: None,
-        key_command: None,
-        key_stdin: false,
-    };
+    let setup = Setup::default();
     Ok(setup.execute(gyrus)? == Code::Reached)
 }
 

@@ -193,6 +193,7 @@ impl Window {
 }
 
 /// Joins the trees of frames.
+#[derive(Default)]
 pub(super) struct Join {
     pub(super) frames: BTreeMap<String, Frame>,
     pub(super) walked: BTreeMap<String, Result<Walked, CdpError>>,
