@@ -498,12 +498,12 @@ fn bounds(schema: &Map<String, Value>, value: &Value, name: &str) -> Option<Stri
             let outside = || format!("{name} is outside of its bounds");
             measured(number, "minimum", "maximum", "").or_else(|| (under || over).then(outside))
         }
-        #[expect(clippy::cast_precision_loss, reason = "no text is that long")]
+        // No text is that long.
         Value::String(text) => {
             let characters = text.chars().count() as f64;
             measured(characters, "minLength", "maxLength", " characters")
         }
-        #[expect(clippy::cast_precision_loss, reason = "no list is that long")]
+        // No list is that long.
         Value::Array(values) => measured(values.len() as f64, "minItems", "maxItems", " values"),
         _ => None,
     }

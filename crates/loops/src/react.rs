@@ -159,10 +159,6 @@ impl TurnProfile {
     }
 }
 
-#[expect(
-    clippy::trivially_copy_pass_by_ref,
-    reason = "serde hands out references"
-)]
 fn is_zero(number: &u32) -> bool {
     *number == 0
 }

@@ -103,18 +103,10 @@ pub struct KernelState {
     pub settings: Option<Settings>,
 }
 
-#[expect(
-    clippy::trivially_copy_pass_by_ref,
-    reason = "the signature that serde calls"
-)]
 pub(super) fn is_zero(n: &u32) -> bool {
     *n == 0
 }
 
-#[expect(
-    clippy::trivially_copy_pass_by_ref,
-    reason = "the signature that serde calls"
-)]
 fn is_zero_u64(n: &u64) -> bool {
     *n == 0
 }

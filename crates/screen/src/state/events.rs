@@ -597,11 +597,7 @@ impl State {
                 let on: DownloadGoesOn = event.params()?;
                 let download = self.downloads.iter_mut().find(|one| one.guid == on.guid)?;
                 // Whole numbers, which the protocol writes as floating-point ones.
-                #[expect(
-                    clippy::cast_possible_truncation,
-                    clippy::cast_sign_loss,
-                    reason = "saturates, which is what a bound needs"
-                )]
+                // Saturates, which is what a bound needs.
                 let received = on.received_bytes as u64;
                 self.downloaded += received.saturating_sub(download.received);
                 download.received = received;
