@@ -3,9 +3,8 @@
 mod server;
 
 use std::{
-    fs::{self, DirBuilder, OpenOptions},
-    io::{self, BufRead, Read, Write},
-    os::unix::fs::{DirBuilderExt, OpenOptionsExt},
+    fs,
+    io::{self, BufRead, Read},
     path::{Path, PathBuf},
     sync::Arc,
 };
@@ -403,28 +402,10 @@ pub(crate) fn store_secret(home: &Home, variable: &str, secret: &str) -> Result<
 
 /// Keeps a key in a file of its own beside the configuration.
 pub(crate) fn write_key(home: &Home, provider: &str, key: &str) -> Result<PathBuf, Failure> {
-    let folder = home.config.with_file_name("keys");
-    let path = folder.join(provider);
-    let failed = |error: io::Error| {
+    let path = home.config.with_file_name("keys").join(provider);
+    private_file::write(&path, format!("{key}\n").as_bytes()).map_err(|error| {
         Failure::usage(format!("{} cannot be written", path.display())).because(&error)
-    };
-    DirBuilder::new()
-        .recursive(true)
-        .mode(0o700)
-        .create(&folder)
-        .map_err(failed)?;
-    // Beside it and then in its place, so that a key is never half there.
-    let new = folder.join(format!(".{provider}.new"));
-    let _ = fs::remove_file(&new);
-    let mut file = OpenOptions::new()
-        .write(true)
-        .create_new(true)
-        .mode(0o600)
-        .open(&new)
-        .map_err(failed)?;
-    writeln!(file, "{key}").map_err(failed)?;
-    file.sync_all().map_err(failed)?;
-    fs::rename(&new, &path).map_err(failed)?;
+    })?;
     Ok(path)
 }
 

@@ -6,6 +6,7 @@ use std::{
     path::{Path, PathBuf},
 };
 
+use gyrus_contract::Microdollars;
 use gyrus_runtime::{
     TopicPattern,
     agents::{AgentConfig, Agents, MailboxOverflow},
@@ -216,13 +217,9 @@ impl Fields {
             match (&*key, number) {
                 ("runs", Ok(number @ 1..)) => budget.runs = Some(number),
                 ("tokens", Ok(number @ 1..)) => budget.tokens = Some(number),
-                ("cost", _) => match text.parse::<f64>() {
-                    Ok(dollars) if (0.0..=1e9).contains(&dollars) => {
-                        // It is in the range.
-                        let micros = (dollars * 1e6).round() as u64;
-                        budget.cost_microdollars = Some(micros);
-                    }
-                    _ => self.mistake(line, "invalid `cost`: it is not US dollars"),
+                ("cost", _) => match text.parse() {
+                    Ok(Microdollars(micros)) => budget.cost_microdollars = Some(micros),
+                    Err(_) => self.mistake(line, "invalid `cost`: it is not US dollars"),
                 },
                 ("runs" | "tokens", _) => {
                     let message = format!("invalid `{key}`: it is not a whole number of 1 or more");

@@ -9,7 +9,7 @@ use axum::{
 };
 use gyrus_runtime::TopicPattern;
 use gyrus_surfaces::page::date_and_time;
-use gyrus_text::{counted, grouped};
+use gyrus_text::{counted, grouped, percent_encoded};
 use maud::{Markup, html};
 use serde::Deserialize;
 
@@ -19,7 +19,7 @@ use super::{
     forms::{see, typed},
     frame::{Place, age},
     recipients::Recipients,
-    runs::{line, percent},
+    runs::line,
 };
 use crate::{
     api::{
@@ -70,12 +70,12 @@ pub(super) async fn show(
                 h2 { "Runs" }
                 @if runs.is_empty() { p.nothing { "It has started no run." } }
                 @else { ol.runs { @for run in &runs { (line(run)) } } }
-                @if runs.len() == RUNS { p.pages { a href={ "/?agent=" (percent(&name)) } { "All of its runs" } } }
+                @if runs.len() == RUNS { p.pages { a href={ "/?agent=" (percent_encoded(&name)) } { "All of its runs" } } }
             }
             section #events data-live data-bus {
                 h2 { "Events" }
                 p.aside { "Receives " @for pattern in &detail.subscriptions {
-                    a href={ "/events?topic=" (percent(pattern)) } { (pattern) } ", " }
+                    a href={ "/events?topic=" (percent_encoded(pattern)) } { (pattern) } ", " }
                     a href={ "/events?topic=agent." (name) ".inbox" } { "agent." (name) ".inbox" } }
                 @if events.is_empty() { p.nothing { "It neither received nor published any of the last " (grouped(SEARCHED)) " events." } }
                 @else { (table(&events, &Recipients::now(&app))) }
@@ -269,5 +269,5 @@ pub(super) async fn fire(
 }
 
 fn back_to(agent: &str) -> Response {
-    see(&format!("/agents/{}", percent(agent)))
+    see(&format!("/agents/{}", percent_encoded(agent)))
 }

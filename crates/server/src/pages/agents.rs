@@ -4,7 +4,7 @@ use std::{collections::BTreeMap, sync::Arc};
 
 use axum::{extract::State, response::Html};
 use gyrus_runtime::agents::Agents;
-use gyrus_text::{counted, grouped};
+use gyrus_text::{counted, grouped, percent_encoded};
 use maud::{Markup, html};
 use serde::Deserialize;
 
@@ -64,7 +64,7 @@ pub(super) async fn list(
                     } }
                 }
                 @if let Some(last) = names.last().filter(|_| more) {
-                    p.pages { a href={ "/agents?after=" (last) "&text=" (super::runs::percent(&part.text)) } {
+                    p.pages { a href={ "/agents?after=" (last) "&text=" (percent_encoded(&part.text)) } {
                         "Further agents"
                     } }
                 }

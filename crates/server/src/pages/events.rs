@@ -8,6 +8,7 @@ use axum::{
     response::{Html, Response},
 };
 use gyrus_contract::Origin;
+use gyrus_text::percent_encoded;
 use maud::{Markup, html};
 use serde::Deserialize;
 use serde_json::Value;
@@ -18,7 +19,6 @@ use super::{
     frame::{Place, clock},
     queues,
     recipients::Recipients,
-    runs::percent,
 };
 use crate::{
     api::{
@@ -67,7 +67,7 @@ impl Part {
         let mut address = format!("/events?{place}");
         for (name, value) in [("topic", &self.topic), ("correlation", &self.correlation)] {
             if !value.is_empty() {
-                address.push_str(&format!("&{name}={}", percent(value)));
+                address.push_str(&format!("&{name}={}", percent_encoded(value)));
             }
         }
         address
@@ -158,7 +158,7 @@ fn row(placed: &PlacedEvent, recipients: &Recipients) -> Markup {
             td.number { a href={ "/events/" (placed.position) } { (placed.position) } }
             td { time datetime=(gyrus_text::utc(event.at_ms))
                 title=(gyrus_surfaces::page::date_and_time(event.at_ms)) { (clock(event.at_ms)) } }
-            td { a.topic href={ "/events?topic=" (percent(event.topic.as_str())) } { (event.topic) } }
+            td { a.topic href={ "/events?topic=" (percent_encoded(event.topic.as_str())) } { (event.topic) } }
             td.name { (event.from) }
             td.to { (recipients.named(&event.topic)) }
             td.name { @if let Some(id) = &event.correlation { (correlated(id)) } }
@@ -174,7 +174,7 @@ pub(super) fn correlated(id: &str) -> Markup {
         Some((at, _)) if id.len() == UUID => format!("…{}", &id[at..]),
         _ => gyrus_text::clip(id, 12),
     };
-    html! { a href={ "/events?correlation=" (percent(id)) } title=(id) { (shown) } }
+    html! { a href={ "/events?correlation=" (percent_encoded(id)) } title=(id) { (shown) } }
 }
 
 /// Returns how far a payload is trusted, in words.
