@@ -193,7 +193,7 @@ pub(crate) fn compare(view: &View, all: &[Usable]) -> Count {
 
 fn percent(part: usize, whole: usize) -> String {
     // Tables stay far below 2^52.
-    #[expect(clippy::cast_precision_loss, reason = "counts of elements")]
+    // Counts of elements.
     let share = part as f64 * 100.0 / whole.max(1) as f64;
     format!("{share:.1} %")
 }

@@ -253,7 +253,7 @@ impl View {
             "size": self.window?,
         });
         if self.cost.0 > 0 {
-            #[expect(clippy::cast_precision_loss, reason = "costs are far below 2^53")]
+            // Costs are far below 2^53.
             let amount = self.cost.0 as f64 / DOLLAR;
             update["cost"] = json!({"amount": amount, "currency": "USD"});
         }

@@ -27,7 +27,6 @@ pub(crate) struct Initialize {
 #[serde(rename_all = "camelCase")]
 pub(crate) struct NewSession {
     pub(crate) cwd: PathBuf,
-    #[serde(default)]
     pub(crate) mcp_servers: Option<Vec<NamedServer>>,
 }
 
@@ -37,16 +36,13 @@ pub(crate) struct NewSession {
 pub(crate) struct OldSession {
     pub(crate) session_id: String,
     pub(crate) cwd: PathBuf,
-    #[serde(default)]
     pub(crate) mcp_servers: Option<Vec<NamedServer>>,
 }
 
 /// Parameters of `session/list`.
 #[derive(Debug, Deserialize)]
 pub(crate) struct ListSessions {
-    #[serde(default)]
     pub(crate) cwd: Option<PathBuf>,
-    #[serde(default)]
     pub(crate) cursor: Option<String>,
 }
 
@@ -115,7 +111,6 @@ pub(crate) enum ContentBlock {
 pub(crate) struct Resource {
     pub(crate) uri: String,
     /// `None` for one that is not text.
-    #[serde(default)]
     pub(crate) text: Option<String>,
 }
 
@@ -125,15 +120,10 @@ pub(crate) struct NamedServer {
     #[serde(default, rename = "type")]
     kind: Option<String>,
     name: String,
-    #[serde(default)]
     command: Option<String>,
-    #[serde(default)]
     args: Option<Vec<String>>,
-    #[serde(default)]
     env: Option<Vec<NamedValue>>,
-    #[serde(default)]
     url: Option<String>,
-    #[serde(default)]
     headers: Option<Vec<NamedValue>>,
 }
 

@@ -128,11 +128,6 @@ pub(crate) fn follow_from(
             }
             Vec::from_iter(is_known.then_some(ChatChange::Moved { from, to }))
         }
-        ChatEvent::Invited { chat, person } => {
-            invited(shared, record, chat, &person);
-            Vec::new()
-        }
-        ChatEvent::Unreadable { chat, why } => unreadable(shared, record, numbers, chat, why),
         ChatEvent::Press(press)
             if record.is_paired(&press.person) && shared.may_write_to(record, &press.chat) =>
         {
@@ -155,47 +150,6 @@ pub(crate) fn follow_from(
         }
         ChatEvent::Message(message) => stranger(shared, numbers, &message),
     }
-}
-
-/// Says that something cannot be read, where something may be said, or where somebody may be about
-/// to be paired.
-fn unreadable(
-    shared: &Arc<Shared>,
-    record: &ChatRecord,
-    numbers: &mut Numbers,
-    chat: String,
-    why: String,
-) -> Vec<ChatChange> {
-    let mut changes = Vec::new();
-    if shared.may_write_to(record, &chat) {
-        let speaking = Speaking {
-            chat,
-            reply_to: None,
-            about: About::Nothing,
-        };
-        speaking.say(shared, numbers, &why, Vec::new(), &mut changes);
-    } else if lock(&shared.pairing).is_open() {
-        greet(shared, chat, why);
-    }
-    changes
-}
-
-/// Enters a conversation if it may become that of somebody who is about to be paired, or if it is a
-/// group that may be used and somebody who is paired invites. Others get no answer.
-fn invited(shared: &Arc<Shared>, record: &ChatRecord, chat: String, person: &str) {
-    let is_group = shared.settings.groups.contains(&chat) && record.is_paired(person);
-    if !is_group && !lock(&shared.pairing).is_open() {
-        return;
-    }
-    let shared = Arc::clone(shared);
-    tokio::spawn(async move {
-        if let Err(error) = shared.messenger.join(&chat).await {
-            let surface = shared.messenger.surface();
-            shared.host.say(&format!(
-                "chat {surface}: the conversation {chat} cannot be entered: {error}\n"
-            ));
-        }
-    });
 }
 
 fn pending(numbers: &mut Numbers, event: ChatEvent) -> ChatChange {
@@ -258,7 +212,6 @@ fn greet(shared: &Arc<Shared>, chat: String, text: impl Into<String>) {
     let (shared, text) = (Arc::clone(shared), text.into());
     tokio::spawn(async move {
         let message = crate::messenger::NewMessage {
-            key: gyrus_contract::time_ordered_uuid().to_string(),
             chat,
             reply_to: None,
             text,

@@ -8,14 +8,14 @@ use std::{
     time::{Duration, Instant},
 };
 
-use gyrus_contract::{Digest, RunId};
+use gyrus_contract::RunId;
 use gyrus_runtime::ledger::LedgerError;
 use gyrus_text::quote;
 
 use crate::{
     cards,
     conversation::Speaking,
-    messenger::{ChatPlace, MessengerError, NewMessage, OutgoingFile, SentTwice},
+    messenger::{ChatPlace, MessengerError, NewMessage, OutgoingFile},
     record::{About, ChatChange, ChatRecord, Numbers, Outgoing, OutgoingState, Saying},
     shared::{Shared, blocking, lock},
 };
@@ -34,16 +34,13 @@ pub(crate) async fn take_up(shared: &Arc<Shared>) -> Result<(), LedgerError> {
             let leaving = record.outgoing.values();
             let leaving = leaving.filter(|one| one.state == OutgoingState::Leaving);
             let mut changes = Vec::new();
-            let is_shown_twice = shared.messenger.limits().sent_twice == SentTwice::Shown;
             for outgoing in leaving {
                 match outgoing.what {
-                    Saying::Text { .. } | Saying::File { .. } if is_shown_twice => {
+                    Saying::Text { .. } | Saying::File { .. } => {
                         is_unknown(shared, numbers, outgoing, &mut changes);
                     }
                     // Twice is as good as once.
-                    Saying::Edit { .. } | Saying::Text { .. } | Saying::File { .. } => {
-                        changes.push(waits(outgoing.number));
-                    }
+                    Saying::Edit { .. } => changes.push(waits(outgoing.number)),
                 }
             }
             (changes, ())
@@ -239,12 +236,6 @@ async fn drop_message(shared: &Arc<Shared>, outgoing: &Outgoing) -> Result<(), L
     Ok(())
 }
 
-/// Returns the key of a message. Numbers begin anew with a new ledger, so the words are part of it.
-fn key(outgoing: &Outgoing) -> String {
-    let what = (outgoing.number, &outgoing.chat, &outgoing.what);
-    Digest::of_json(&what).to_string()
-}
-
 /// Says something; returns where it stands, if it is a new message.
 async fn say(
     shared: &Shared,
@@ -255,7 +246,6 @@ async fn say(
     let message = match &outgoing.what {
         Saying::Text { text, buttons } => {
             let message = NewMessage {
-                key: key(outgoing),
                 chat: chat.to_owned(),
                 reply_to: outgoing.reply_to.clone(),
                 text: text.clone(),
@@ -275,7 +265,6 @@ async fn say(
                 why: format!("the file is gone: {error}"),
             })?;
             let file = OutgoingFile {
-                key: key(outgoing),
                 chat: chat.to_owned(),
                 reply_to: outgoing.reply_to.clone(),
                 name: name.clone(),

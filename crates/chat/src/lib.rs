@@ -40,7 +40,6 @@ mod telegram;
 pub use messenger::{
     ChatEvent, ChatLimits, ChatPlace, IncomingFile, IncomingMessage, KindOfFile, Messenger,
     MessengerError, MessengerUpdate, MessengerUpdates, NewMessage, OutgoingFile, PressedButton,
-    SentTwice,
 };
 pub use pairing::PAIRING_MINUTES;
 pub use record::{ChatRecord, PairedPerson};

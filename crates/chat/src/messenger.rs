@@ -53,12 +53,6 @@ pub trait Messenger: Send + Sync + 'static {
         most: usize,
     ) -> Boxed<'a, Result<Vec<u8>, MessengerError>>;
 
-    /// Enters a conversation to which somebody invited the account. Only for messengers that tell of
-    /// invitations.
-    fn join<'a>(&'a self, _chat: &'a str) -> Boxed<'a, Result<(), MessengerError>> {
-        Box::pin(async { Ok(()) })
-    }
-
     /// Shows the person who pressed a button these words for a moment.
     fn acknowledge<'a>(
         &'a self,
@@ -78,17 +72,6 @@ pub struct ChatLimits {
     pub picture_bytes: usize,
     /// Shortest time between two changes of one message.
     pub edit_every: Duration,
-    /// Effect of sending a message a second time.
-    pub sent_twice: SentTwice,
-}
-
-/// Effect of sending a message of the same key a second time.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum SentTwice {
-    /// It stands there twice, so one whose delivery is unknown is not sent again by itself.
-    Shown,
-    /// It stands there once: the messenger knows the key.
-    Ignored,
 }
 
 /// A message in a conversation.
@@ -131,18 +114,6 @@ pub enum ChatEvent {
         /// The id from now on.
         to: String,
     },
-    /// Somebody invited the account to a conversation.
-    Invited {
-        chat: String,
-        /// The id of who invited.
-        person: String,
-    },
-    /// Somebody wrote something that this account cannot read.
-    Unreadable {
-        chat: String,
-        /// The reason and what to do instead, as it is said there.
-        why: String,
-    },
     /// Something that asks for nothing, such as the change of a message.
     Other,
 }
@@ -164,7 +135,6 @@ pub struct IncomingMessage {
     /// Whether it is meant for this account. In a group not every message is.
     pub is_for_us: bool,
     pub text: String,
-    /// The message that it replies to.
     pub reply_to: Option<String>,
     /// The files that came with it.
     pub files: Vec<IncomingFile>,
@@ -207,23 +177,17 @@ pub struct PressedButton {
 /// A message to send.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct NewMessage {
-    /// A name that no other message has, by which one that comes twice is known.
-    pub key: String,
     pub chat: String,
-    /// The message that it replies to.
     pub reply_to: Option<String>,
     /// The words, as plain text.
     pub text: String,
-    /// Buttons below it, each with its label and its data of at most 64 bytes. A messenger without
-    /// buttons shows how to choose one by a reply, and returns that as a press.
+    /// Buttons below it, each with its label and its data of at most 64 bytes.
     pub buttons: Vec<(String, String)>,
 }
 
 /// A file to send.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct OutgoingFile {
-    /// A name that no other message has, by which one that comes twice is known.
-    pub key: String,
     pub chat: String,
     /// The message that it replies to.
     pub reply_to: Option<String>,

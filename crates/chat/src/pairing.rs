@@ -55,12 +55,6 @@ impl Pairing {
         Ok(code)
     }
 
-    /// Whether a code counts.
-    pub(crate) fn is_open(&self) -> bool {
-        let open = self.0.as_ref();
-        open.is_some_and(|open| Instant::now() < open.until)
-    }
-
     /// Tries a code as somebody sent it.
     pub(crate) fn try_code(&mut self, given: &str) -> CodeTried {
         let Some(open) = self.0.as_mut().filter(|open| Instant::now() < open.until) else {

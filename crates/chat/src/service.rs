@@ -31,7 +31,6 @@ pub enum ChatError {
     /// Its ledger cannot be read or written.
     #[error(transparent)]
     Ledger(#[from] LedgerError),
-    /// Its folder cannot be used.
     #[error("the folder of the chat cannot be used")]
     Folder(#[from] io::Error),
 }

@@ -1,6 +1,6 @@
 //! Limits, prices and what was spent. Plain integers, so that sums are exact.
 
-use std::{fmt, ops};
+use std::{fmt, ops, str::FromStr};
 
 use serde::{Deserialize, Serialize};
 
@@ -12,6 +12,27 @@ use crate::Usage;
 )]
 #[serde(transparent)]
 pub struct Microdollars(pub u64);
+
+impl FromStr for Microdollars {
+    type Err = String;
+
+    /// Reads US dollars like `0.25` or `$3`, to the sixth decimal, below a billion.
+    fn from_str(text: &str) -> Result<Self, String> {
+        let number = text.trim().trim_start_matches('$');
+        let (whole, decimals) = number.split_once('.').unwrap_or((number, ""));
+        let is_number = |part: &str| part.bytes().all(|byte| byte.is_ascii_digit());
+        let is_amount = is_number(whole)
+            && is_number(decimals)
+            && !(whole.is_empty() && decimals.is_empty())
+            && whole.len() <= 9
+            && decimals.len() <= 6;
+        let micros = is_amount.then(|| format!("{whole}{decimals:0<6}").parse().ok());
+        micros
+            .flatten()
+            .map(Self)
+            .ok_or_else(|| format!("`{text}` is not an amount of US dollars; write 0.25 or 3"))
+    }
+}
 
 impl fmt::Display for Microdollars {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {

@@ -95,7 +95,7 @@ pub struct CommandResult {
     pub omitted_bytes: u64,
 }
 
-/// Reads a file, shows a picture or lists a folder.
+/// Reads a text file or a PDF with line numbers, shows a picture, or lists a folder.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct ReadCall {
@@ -138,7 +138,7 @@ impl TypedCall for ReadCall {
     type Value = Value;
 }
 
-/// Finds files by a pattern of their names.
+/// Finds files by a pattern of their path, newest first; ignored files are left out.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct GlobCall {
@@ -181,7 +181,7 @@ pub enum SearchMode {
     Count,
 }
 
-/// Finds lines that match a regular expression.
+/// Finds lines in files by a regular expression; ignored files are left out.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct SearchCall {
@@ -258,7 +258,7 @@ impl TypedCall for EvaluateCall {
     type Value = Value;
 }
 
-/// Posts a submission to a judge that a person named.
+/// Posts a submission to the judge that you named, and reads its verdict.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct JudgeCall {
@@ -406,7 +406,8 @@ pub struct FoundTools {
     pub tools: Vec<String>,
 }
 
-/// Compares a changeset with the files and shows it as one diff.
+/// Proposes all changes to the project at once, for a person to review; nothing is changed yet.
+/// Returns the diff, or everything that is wrong with the proposal. `read` the files first.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct ProposeChangesetCall {
@@ -469,7 +470,9 @@ pub struct ProposedEdit {
     pub new: String,
 }
 
-/// Creates, replaces and deletes files, all or none.
+/// Creates, replaces and deletes files of the workspace, all of them or none. Nothing is
+/// changed if a file is not as `before` says. With `verify`, the command runs when the files
+/// are in place, and everything is taken back if it fails.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct ApplyChangesetCall {

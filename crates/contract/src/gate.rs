@@ -162,7 +162,6 @@ pub enum FileState {
         hash: BlobId,
         /// The number of bytes.
         bytes: u64,
-        /// Whether it is executable.
         executable: bool,
     },
     /// The file, which was not read: it is outside of the workspace, holds keys, or is too large.

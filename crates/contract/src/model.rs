@@ -301,7 +301,6 @@ pub enum ModelError {
         /// The provider's message.
         message: String,
     },
-    /// The provider could not be reached.
     #[error("the model could not be reached: {message}")]
     Network { message: String },
 }

@@ -46,7 +46,6 @@ pub struct FileDiff {
     /// The new executable bit, if it changes.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub executable: Option<bool>,
-    /// Whether the file is deleted.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub deleted: bool,
     /// The name that git gives the content of a deleted file whose text is not shown.

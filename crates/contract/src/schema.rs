@@ -224,13 +224,10 @@ pub enum BadAnswerSchema {
     /// It is not an object.
     #[error("a schema is a JSON object, such as {{\"type\": \"object\"}}")]
     NoObject,
-    /// A keyword would not be checked.
     #[error("the keyword `{keyword}` is not one that is checked; leave it out, or say it in words")]
     Keyword { keyword: String },
-    /// A reference leads nowhere.
     #[error("the reference `{reference}` leads nowhere; it begins with #/")]
     Reference { reference: String },
-    /// It is nested too deeply.
     #[error("it is nested more than {MAX_DEPTH} levels deep")]
     TooDeep,
 }
@@ -501,12 +498,12 @@ fn bounds(schema: &Map<String, Value>, value: &Value, name: &str) -> Option<Stri
             let outside = || format!("{name} is outside of its bounds");
             measured(number, "minimum", "maximum", "").or_else(|| (under || over).then(outside))
         }
-        #[expect(clippy::cast_precision_loss, reason = "no text is that long")]
+        // No text is that long.
         Value::String(text) => {
             let characters = text.chars().count() as f64;
             measured(characters, "minLength", "maxLength", " characters")
         }
-        #[expect(clippy::cast_precision_loss, reason = "no list is that long")]
+        // No list is that long.
         Value::Array(values) => measured(values.len() as f64, "minItems", "maxItems", " values"),
         _ => None,
     }

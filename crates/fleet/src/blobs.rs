@@ -20,7 +20,6 @@ pub enum BlobError {
     /// The log does not answer.
     #[error(transparent)]
     Unreachable(#[from] LogUnreachable),
-    /// The log does not take it.
     #[error("the shared log does not take the blob {id}: {why}")]
     Impossible { id: BlobId, why: String },
     /// It is not there, or not whole, or not what it should be.

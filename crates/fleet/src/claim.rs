@@ -24,7 +24,6 @@ pub enum Wait {
 /// A run's log cannot be taken.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum ClaimError {
-    /// Another worker drives the run.
     #[error("worker {} drives the run", holder.claimed.worker)]
     Held {
         holder: Box<RunHolder>,
@@ -34,7 +33,6 @@ pub enum ClaimError {
     /// The log cannot be read or written until the time that was given.
     #[error(transparent)]
     Read(#[from] ReadError),
-    /// The log does not take the claim.
     #[error("the shared log does not take the claim: {why}")]
     Impossible { why: String },
     /// Nobody knows whether the claim is in the log; if it is, nobody acts on it.

@@ -53,7 +53,6 @@ pub enum DriveError {
     /// Its log cannot be taken.
     #[error(transparent)]
     Claim(#[from] ClaimError),
-    /// Its journal cannot be copied.
     #[error("the run's journal cannot be copied to this machine")]
     Copy(#[source] Box<CopyError>),
     /// The local journal cannot be read.

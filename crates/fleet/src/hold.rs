@@ -10,7 +10,6 @@ use crate::{
 /// The run is lost to this worker: nothing more may be done for it.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum HoldError {
-    /// Another worker has taken the run.
     #[error("worker {worker} has taken the run over")]
     Fenced { worker: String },
     /// The log did not answer for so long that another worker may take the run.
@@ -22,7 +21,6 @@ pub enum HoldError {
     /// The machine does not promise to end this process when its time is up.
     #[error("the machine would not end this process when its lease is over: {why}")]
     Unbound { why: String },
-    /// It was lost before.
     #[error("the run was lost to this worker before")]
     Lost,
 }

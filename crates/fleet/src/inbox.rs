@@ -22,7 +22,6 @@ pub enum SendError {
     /// The log does not answer. The message may arrive all the same, once.
     #[error(transparent)]
     Unreachable(#[from] LogUnreachable),
-    /// The log does not take it.
     #[error("the shared log does not take the message: {why}")]
     Impossible { why: String },
 }

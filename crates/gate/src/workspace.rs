@@ -27,13 +27,11 @@ pub enum WorkspaceError {
     /// The root folder.
     #[error("the whole file system cannot be the workspace")]
     Root,
-    /// The person's home folder.
     #[error("{folder} is your home folder, with everything in it; name a folder below it")]
     Home {
         /// The home folder.
         folder: PathBuf,
     },
-    /// It contains, is or lies in gyrus's own state.
     #[error(
         "{folder} and gyrus's own state in {state_home} lie within each other; name a folder \
          beside it"

@@ -200,7 +200,6 @@ pub(crate) struct ChatSection {
 pub(crate) struct TranscribeSection {
     /// The address of its API, without `/audio/transcriptions`.
     pub(crate) url: String,
-    /// The model.
     pub(crate) model: String,
     /// The variable with its key, if it wants one.
     pub(crate) key: Option<String>,
@@ -310,30 +309,12 @@ fn cost<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<Microdollar
     parse_cost(&text).map(Some).map_err(D::Error::custom)
 }
 
-/// Reads US dollars like `0.25` or `$3`, to the sixth decimal.
+/// Reads US dollars like `0.25` or `$3`, to the sixth decimal; nothing is no limit.
 pub(crate) fn parse_cost(text: &str) -> Result<Microdollars, String> {
-    let wrong = || format!("`{text}` is not an amount of US dollars; write 0.25 or 3");
-    let number = text.trim().trim_start_matches('$');
-    let (whole, decimals) = number.split_once('.').unwrap_or((number, ""));
-    let is_number = |part: &str| part.bytes().all(|byte| byte.is_ascii_digit());
-    if (whole.is_empty() && decimals.is_empty())
-        || !is_number(whole)
-        || !is_number(decimals)
-        || decimals.len() > 6
-        || number.bytes().all(|byte| matches!(byte, b'0' | b'.'))
-    {
-        return Err(wrong());
+    match text.parse()? {
+        Microdollars(0) => Err(format!("`{text}` is not an amount above 0")),
+        cost => Ok(cost),
     }
-    let whole: u64 = if whole.is_empty() {
-        0
-    } else {
-        whole.parse().map_err(|_| wrong())?
-    };
-    let decimals: u64 = format!("{decimals:0<6}").parse().map_err(|_| wrong())?;
-    let micro = whole
-        .checked_mul(1_000_000)
-        .and_then(|whole| whole.checked_add(decimals));
-    micro.map(Microdollars).ok_or_else(wrong)
 }
 
 #[cfg(test)]

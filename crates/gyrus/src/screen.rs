@@ -79,7 +79,6 @@ impl ScreenOptions {
 
 impl DesktopOptions {
     #[cfg(feature = "desktop")]
-    #[expect(clippy::unnecessary_wraps, reason = "without desktops there is none")]
     pub(crate) fn screen(
         &self,
         home: &Home,

@@ -3,9 +3,8 @@
 mod server;
 
 use std::{
-    fs::{self, DirBuilder, OpenOptions},
-    io::{self, BufRead, Read, Write},
-    os::unix::fs::{DirBuilderExt, OpenOptionsExt},
+    fs,
+    io::{self, BufRead, Read},
     path::{Path, PathBuf},
     sync::Arc,
 };
@@ -44,7 +43,7 @@ use gyrus_surfaces::{console::Painter, console::put, projection::Tone, terminal}
 /// Without arguments, at a terminal, it asks. It never shows a key, and stores none in the
 /// configuration itself: only where it is. What it measures of the model is kept, as by `gyrus
 /// models check`.
-#[derive(Args)]
+#[derive(Default, Args)]
 #[command(group(ArgGroup::new("key").requires("provider")))]
 pub(crate) struct Setup {
     /// The address of a server that needs no key, like http://127.0.0.1:8080, and #MODEL if it has
@@ -151,14 +150,7 @@ fn offer(gyrus: &Gyrus) -> Result<bool, Failure> {
     if !matches!(line()?.as_str(), "y" | "yes") {
         return Ok(false);
     }
-    let setup = Setup {
-        address: None,
-        provider: None,
-        key_env: None,
-        key_file: None,
-        key_command: None,
-        key_stdin: false,
-    };
+    let setup = Setup::default();
     Ok(setup.execute(gyrus)? == Code::Reached)
 }
 
@@ -410,28 +402,10 @@ pub(crate) fn store_secret(home: &Home, variable: &str, secret: &str) -> Result<
 
 /// Keeps a key in a file of its own beside the configuration.
 pub(crate) fn write_key(home: &Home, provider: &str, key: &str) -> Result<PathBuf, Failure> {
-    let folder = home.config.with_file_name("keys");
-    let path = folder.join(provider);
-    let failed = |error: io::Error| {
+    let path = home.config.with_file_name("keys").join(provider);
+    private_file::write(&path, format!("{key}\n").as_bytes()).map_err(|error| {
         Failure::usage(format!("{} cannot be written", path.display())).because(&error)
-    };
-    DirBuilder::new()
-        .recursive(true)
-        .mode(0o700)
-        .create(&folder)
-        .map_err(failed)?;
-    // Beside it and then in its place, so that a key is never half there.
-    let new = folder.join(format!(".{provider}.new"));
-    let _ = fs::remove_file(&new);
-    let mut file = OpenOptions::new()
-        .write(true)
-        .create_new(true)
-        .mode(0o600)
-        .open(&new)
-        .map_err(failed)?;
-    writeln!(file, "{key}").map_err(failed)?;
-    file.sync_all().map_err(failed)?;
-    fs::rename(&new, &path).map_err(failed)?;
+    })?;
     Ok(path)
 }
 

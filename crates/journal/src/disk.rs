@@ -84,7 +84,6 @@ pub struct Metadata {
     pub len: u64,
     /// Number of names of a file.
     pub links: u64,
-    /// Whether it is a folder.
     pub is_folder: bool,
     /// The time at which it was created, in nanoseconds since 1970, where the file system tells. No
     /// copy has it, and nobody can set it.

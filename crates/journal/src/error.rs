@@ -24,7 +24,6 @@ pub enum Error {
         /// The kind of file system.
         file_system: String,
     },
-    /// The folder is not a store.
     #[error("{} is not a store: {why}; choose an empty folder or a store", root.display())]
     NotAStore {
         root: PathBuf,
@@ -43,7 +42,6 @@ pub enum Error {
         /// The version of this program.
         known: u32,
     },
-    /// The log exists already.
     #[error("there is a log {name} already")]
     Exists { name: LogName },
     /// The log was imported, or its folder was copied from another store.
@@ -101,7 +99,6 @@ pub enum Error {
         /// The content found instead, and the proof that it is wrong.
         why: String,
     },
-    /// The seal of a log is damaged.
     #[error("the seal of {name} is damaged: {why}; restore its file `sealed` from a copy")]
     BadSeal { name: LogName, why: String },
     /// A text is not a valid kind of entry.
@@ -174,7 +171,6 @@ pub enum Error {
          not written without it"
     )]
     NeedsReplica { name: LogName },
-    /// Lines for a mirror do not continue it; none of them was written.
     #[error("these lines do not continue {name} at entry {seq}: {why}; none of them was written")]
     BadLines {
         name: LogName,
@@ -223,7 +219,6 @@ pub enum Error {
     /// The bytes of a blob do not match its hash.
     #[error("the blob {id} of {name} is damaged; restore it from a copy of the log")]
     BlobDamaged { name: LogName, id: BlobId },
-    /// A message's id is not a UUID.
     #[error("`{given}` cannot be the id of a message; it must be a UUID")]
     BadMessageId {
         /// The text that was given, cut.

@@ -86,7 +86,6 @@ pub enum AnswerMismatch {
     /// The card shows nothing that may be edited.
     #[error("there is nothing to edit")]
     NothingToEdit,
-    /// The edited text is blank.
     #[error("the edited text is empty")]
     EmptyText,
     /// The words or the edited text are too long.
@@ -171,7 +170,6 @@ pub enum VoidAnswer {
         /// The answer, and the person who gave it.
         said: String,
     },
-    /// The run does not ask this any more.
     #[error("run {} asks nothing at {id} any more", run.short())]
     NotAsked {
         /// The run that asked.

@@ -37,7 +37,6 @@ pub enum GrantError {
     /// The log cannot be read or written.
     #[error(transparent)]
     Journal(#[from] JournalError),
-    /// An entry of the log cannot be read as a grant.
     #[error("entry {seq} of the grants cannot be read")]
     Unreadable {
         /// The number of the entry.

@@ -26,10 +26,6 @@ pub(crate) struct Frame<'a> {
     pub(crate) screen: Option<Shown>,
 }
 
-#[expect(
-    clippy::trivially_copy_pass_by_ref,
-    reason = "serde hands out references"
-)]
 fn is_zero(number: &u64) -> bool {
     *number == 0
 }

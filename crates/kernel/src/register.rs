@@ -83,7 +83,6 @@ pub struct RegisterLine {
     pub run: RunId,
     /// The one by whom it was begun.
     pub begun_by: BegunBy,
-    /// The run that it was forked from.
     pub forked_from: Option<RunId>,
     /// The folder that it works in; empty if its first entry cannot be read.
     pub workspace: PathBuf,

@@ -19,7 +19,6 @@ pub enum FindRunError {
     /// The journals cannot be read.
     #[error(transparent)]
     Journal(#[from] gyrus_journal::Error),
-    /// There is no last run.
     #[error("there is no run yet")]
     NoRuns,
     /// The name is so short that it could mean another run tomorrow.

@@ -9,7 +9,7 @@ use gyrus_text::first_chars;
 use serde::{Deserialize, Serialize};
 use serde_json::json;
 
-use crate::goal;
+use crate::{goal, kind::keeps};
 
 /// The name of the loop. It is not a strategy of thinking, so nobody chooses it by `--loop`.
 pub const CALLS: &str = "calls";
@@ -53,27 +53,7 @@ impl Calls {
 }
 
 impl CognitiveLoop for Calls {
-    type State = Vec<CallDone>;
-
-    fn name(&self) -> &'static str {
-        CALLS
-    }
-
-    fn state(&self) -> &Vec<CallDone> {
-        &self.done
-    }
-
-    fn restore(&mut self, done: Vec<CallDone>) {
-        self.done = done;
-    }
-
-    fn memory_buffer(&self) -> &MemoryBuffer {
-        &self.memory
-    }
-
-    fn memory_buffer_mut(&mut self) -> &mut MemoryBuffer {
-        &mut self.memory
-    }
+    keeps!(CALLS, done: Vec<CallDone>);
 
     async fn perceive(&mut self, run: &mut Run) -> Result<Perception, Stop> {
         Ok(run.perception())

@@ -22,3 +22,31 @@ pub struct LoopKind {
     /// Creates the loop; the error is a sentence.
     pub(crate) build: fn(CognitiveConfig) -> Result<Box<dyn ErasedLoop>, String>,
 }
+
+/// Implements what a loop says of itself, for one with a field of its state and a field `memory`.
+macro_rules! keeps {
+    ($name:expr, $field:ident: $state:ty) => {
+        type State = $state;
+
+        fn name(&self) -> &'static str {
+            $name
+        }
+
+        fn state(&self) -> &$state {
+            &self.$field
+        }
+
+        fn restore(&mut self, state: $state) {
+            self.$field = state;
+        }
+
+        fn memory_buffer(&self) -> &MemoryBuffer {
+            &self.memory
+        }
+
+        fn memory_buffer_mut(&mut self) -> &mut MemoryBuffer {
+            &mut self.memory
+        }
+    };
+}
+pub(crate) use keeps;

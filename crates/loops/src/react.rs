@@ -20,7 +20,7 @@ use crate::{
     evidence::Failures,
     goal,
     kept_work::{KeptWork, Summary},
-    kind::MOST_STEPS,
+    kind::{MOST_STEPS, keeps},
     mandate, prompt,
     words::{self, NoAnswer},
 };
@@ -159,10 +159,6 @@ impl TurnProfile {
     }
 }
 
-#[expect(
-    clippy::trivially_copy_pass_by_ref,
-    reason = "serde hands out references"
-)]
 fn is_zero(number: &u32) -> bool {
     *number == 0
 }
@@ -597,27 +593,7 @@ macro_rules! acts_by_react {
 pub(crate) use acts_by_react;
 
 impl CognitiveLoop for React {
-    type State = ReactState;
-
-    fn name(&self) -> &'static str {
-        KIND.name
-    }
-
-    fn state(&self) -> &ReactState {
-        &self.state
-    }
-
-    fn restore(&mut self, state: ReactState) {
-        self.state = state;
-    }
-
-    fn memory_buffer(&self) -> &MemoryBuffer {
-        &self.memory
-    }
-
-    fn memory_buffer_mut(&mut self) -> &mut MemoryBuffer {
-        &mut self.memory
-    }
+    keeps!(KIND.name, state: ReactState);
 
     async fn perceive(&mut self, run: &mut Run) -> Result<Perception, Stop> {
         Ok(run.perception())

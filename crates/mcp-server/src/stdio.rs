@@ -9,10 +9,8 @@ use crate::{Identify, McpCallers, McpHost, service::McpService};
 /// The error of a client that does not speak the protocol.
 #[derive(Debug, thiserror::Error)]
 pub enum McpServeError {
-    /// It did not begin as the protocol says.
     #[error("the client does not begin as the protocol says")]
     Beginning(#[source] Box<ServerInitializeError>),
-    /// The connection broke.
     #[error("the connection to the client broke")]
     Broken(#[source] tokio::task::JoinError),
 }

@@ -16,14 +16,12 @@ const FILE: &str = "learned.json";
 /// Error: the results cannot be read or written.
 #[derive(Debug, thiserror::Error)]
 pub enum MeasuredError {
-    /// The file cannot be read.
     #[error("{} cannot be read", file.display())]
     Read {
         file: PathBuf,
         /// The error of the operating system.
         source: io::Error,
     },
-    /// The file cannot be written.
     #[error("{} cannot be written", file.display())]
     Write {
         file: PathBuf,

@@ -52,7 +52,6 @@ pub enum PinnedError {
     /// Certificates cannot be checked with these roots.
     #[error("certificates cannot be checked: {0}")]
     Verifier(#[from] VerifierBuilderError),
-    /// The address has no TLS.
     #[error("a server without TLS has no keys to pin: `{0}` does not begin with https")]
     NoTls(Url),
 }

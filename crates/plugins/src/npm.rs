@@ -39,7 +39,6 @@ pub enum NpmError {
     /// It took too long.
     #[error("npm did not end within {} seconds", TIMEOUT.as_secs())]
     Timeout,
-    /// A dependency that is not one of a registry.
     #[error("the dependency `{name}` is `{version}`, and only packages of a registry are fetched")]
     Dependency {
         name: String,

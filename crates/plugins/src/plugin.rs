@@ -66,7 +66,6 @@ pub struct Plugin {
     pub dependencies: BTreeMap<String, String>,
     /// Its parts that have no effect here, each with the reason.
     pub left_out: Vec<String>,
-    /// All its files.
     pub files: SkillFiles,
 }
 

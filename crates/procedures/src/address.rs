@@ -25,16 +25,9 @@ fn written(value: &str) -> [String; 4] {
         .map(|c| if c.is_alphanumeric() { c } else { '-' })
         .flat_map(char::to_lowercase)
         .collect();
-    let encoded = |space: &str| {
-        let bytes = value.bytes().map(|byte| match byte {
-            b' ' => space.to_owned(),
-            b'-' | b'_' | b'.' | b'~' => char::from(byte).to_string(),
-            _ if byte.is_ascii_alphanumeric() => char::from(byte).to_string(),
-            _ => format!("%{byte:02X}"),
-        });
-        bytes.collect::<String>()
-    };
-    [value.to_owned(), slug, encoded("%20"), encoded("+")]
+    let encoded = gyrus_text::percent_encoded(value);
+    let plus = encoded.replace("%20", "+");
+    [value.to_owned(), slug, encoded, plus]
 }
 
 /// Returns a relative address as a template, with the slots that were used so far.

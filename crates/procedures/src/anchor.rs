@@ -24,10 +24,8 @@ pub struct Anchor {
     /// The name, with slots.
     pub name: Template,
     /// The target of a link relative to the start, if it has slots.
-    #[serde(default)]
     pub address: Option<Template>,
     /// A text that stands in the row or group around it, and not around others of its name.
-    #[serde(default)]
     pub within: Option<Template>,
     /// The role of the group that it belongs to; empty for the page.
     #[serde(default)]

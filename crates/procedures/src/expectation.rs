@@ -43,7 +43,6 @@ pub enum Expectation {
         /// The slots on which the amounts depend.
         slots: Vec<usize>,
         /// The element in whose row they stand; without it they are those of the page.
-        #[serde(default)]
         of: Option<Box<Anchor>>,
         /// Whether those in rows of lists and tables do not count.
         #[serde(default)]

@@ -94,16 +94,12 @@ fn made(
         }
     }
     Ok(ProcedureStep {
-        form: None,
         tool: step.call.tool.clone(),
         arguments: step.call.arguments.clone(),
         texts,
-        targets: Vec::new(),
-        finds: None,
-        before: Vec::new(),
-        after: Vec::new(),
         commits: step.commits,
         waited_ms: step.waited_ms,
+        ..ProcedureStep::default()
     })
 }
 

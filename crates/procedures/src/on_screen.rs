@@ -217,14 +217,11 @@ impl Builder<'_> {
         let mut made = ProcedureStep {
             tool: step.call.tool.clone(),
             arguments: step.call.arguments.clone(),
-            texts: Vec::new(),
-            targets: Vec::new(),
-            finds: None,
             before,
-            after: Vec::new(),
             commits,
             form: form.map(|form| self.form(form)),
             waited_ms: step.waited_ms,
+            ..ProcedureStep::default()
         };
         self.value(step, &page, &mut made)?;
         self.target(step, &page, after, &mut made)?;

@@ -52,7 +52,7 @@ pub enum LearnedPlace {
 }
 
 /// An action of a procedure.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ProcedureStep {
     pub tool: String,
     /// Its arguments, with the learned values. An argument that names an element of the screen is
@@ -67,7 +67,6 @@ pub struct ProcedureStep {
     /// The address of the link that the action clicks, relative to the start. Slots after those of the
     /// command are ids that the application gave: they are found here, where a value of the command
     /// chose the link, and must stand in every address that has them afterwards.
-    #[serde(default)]
     pub finds: Option<Template>,
     /// Conditions on the page before the action.
     pub before: Vec<Expectation>,

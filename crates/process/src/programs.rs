@@ -66,7 +66,6 @@ pub enum ProgramError {
     /// No folder that may be used has a program of that name.
     #[error("`{name}` was not found{}", passed_over(.skipped))]
     NotFound {
-        /// The name.
         name: String,
         /// Entries of `PATH` and files that were passed over, each with the reason.
         skipped: Vec<String>,
@@ -82,16 +81,12 @@ pub enum ProgramError {
     },
     /// The text is neither a name nor a path.
     #[error("invalid program: {reason}")]
-    Invalid {
-        /// The reason.
-        reason: &'static str,
-    },
+    Invalid { reason: &'static str },
     /// The file does not exist or is not executable.
     #[error("`{}` is not a program: {reason}", .path.display())]
     NotAProgram {
         /// The absolute path.
         path: PathBuf,
-        /// The reason.
         reason: String,
     },
     /// Another user or a run could have put the program there.
@@ -99,7 +94,6 @@ pub enum ProgramError {
     Untrusted {
         /// The absolute path.
         path: PathBuf,
-        /// The reason.
         reason: String,
     },
 }

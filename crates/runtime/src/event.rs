@@ -32,7 +32,6 @@ pub enum EventError {
         /// Size of the payload.
         bytes: usize,
     },
-    /// The payload is nested too deeply.
     #[error("invalid event on `{topic}`: its payload is nested deeper than {EVENT_PAYLOAD_DEPTH}")]
     PayloadTooDeep { topic: Topic },
     /// The sender or the correlation id is empty or too long.
@@ -42,7 +41,6 @@ pub enum EventError {
         /// The name of the field.
         field: &'static str,
     },
-    /// A text is not the id of an event.
     #[error("invalid event id `{given}`: it is not a UUID of version 7 or 8")]
     BadId {
         /// The text that was given, cut to 80 characters.

@@ -46,7 +46,6 @@ pub enum ProfileChoice {
     Named {
         /// Folder of the profiles.
         below: PathBuf,
-        /// Its name.
         name: String,
     },
 }

@@ -45,7 +45,6 @@ pub(crate) enum CdpError {
     /// No answer came in time.
     #[error("the browser did not answer `{method}` within {} s", CALL_LIMIT.as_secs())]
     TimedOut { method: String },
-    /// The browser is gone.
     #[error("the browser has gone: {reason}")]
     Gone { reason: String },
     /// The answer does not fit the protocol.
@@ -175,7 +174,6 @@ struct Message<'a> {
 #[derive(Deserialize)]
 struct Refusal {
     message: String,
-    #[serde(default)]
     data: Option<String>,
 }
 

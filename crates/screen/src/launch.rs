@@ -92,7 +92,6 @@ impl Default for Launch {
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum LaunchError {
-    /// No browser is installed.
     #[error(
         "no browser is installed (looked for {}{}); install one: apt-get install chromium, or name one: {PROGRAM_VARIABLE}=/path",
         PROGRAMS.join(", "),
@@ -102,13 +101,8 @@ pub enum LaunchError {
         /// Programs of these names that may not be started.
         passed_over: Vec<ProgramError>,
     },
-    /// The given program cannot be started.
     #[error("the browser cannot be started: {reason}; correct {PROGRAM_VARIABLE}")]
-    NotThere {
-        /// The reason.
-        reason: String,
-    },
-    /// A program that starts the browser is missing.
+    NotThere { reason: String },
     #[error("the browser cannot be started: {0}")]
     NoHelper(ProgramError),
     /// A visible browser was requested and there is no display.

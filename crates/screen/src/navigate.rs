@@ -113,7 +113,6 @@ impl Session {
         #[derive(Deserialize)]
         #[serde(rename_all = "camelCase")]
         struct Navigated {
-            #[serde(default)]
             error_text: Option<String>,
         }
         let order = json!({"url": address});

@@ -34,18 +34,12 @@ pub enum ProfileError {
         /// The given name, truncated.
         name: String,
     },
-    /// Another session uses it.
     #[error(
         "the browser profile `{name}` is in use by another session; wait for it, stop it, or take another --profile"
     )]
-    Leased {
-        /// Its name.
-        name: String,
-    },
-    /// The folder cannot be used.
+    Leased { name: String },
     #[error("the browser profile in `{}` cannot be used: {source}", folder.display())]
     Folder {
-        /// The folder.
         folder: PathBuf,
         /// Error of the operating system.
         source: io::Error,

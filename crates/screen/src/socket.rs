@@ -95,7 +95,6 @@ impl Endpoint {
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum AttachError {
-    /// The address is invalid.
     #[error("invalid address `{given}` of a browser: {why}; give it as http://127.0.0.1:9222")]
     Address {
         /// The given address, truncated.
@@ -103,7 +102,6 @@ pub enum AttachError {
         /// The reason.
         why: &'static str,
     },
-    /// The address is not on this machine.
     #[error(
         "`{given}` is not on this machine, and such a port asks nobody who they are; bring it here: ssh -L 9222:127.0.0.1:9222 HOST, and name http://127.0.0.1:9222"
     )]
@@ -118,7 +116,6 @@ pub enum AttachError {
     Nobody {
         /// The address.
         at: Endpoint,
-        /// Its port.
         port: u16,
         /// Error of the operating system.
         source: io::Error,

@@ -105,7 +105,6 @@ pub(crate) enum Whose {
 /// The page, frame or worker of a session.
 #[derive(Debug, Clone)]
 pub(crate) struct Target {
-    /// Whether it crashed.
     pub(crate) crashed: bool,
 }
 

@@ -65,7 +65,6 @@ impl TakenScreen for TakenPage {
 pub(crate) struct TakeoverPage {
     desk: Arc<Desk>,
     server: JoinHandle<()>,
-    /// The port of the page.
     pub(crate) port: u16,
     /// The address of the page, which admits one browser.
     pub(crate) address: String,

@@ -45,6 +45,7 @@ const ONCE_PAINTED: &str = "gyrus.walkOncePainted()";
 const MAX_ROUNDS: usize = 4;
 
 /// A reading of all frames of a tab.
+#[derive(Default)]
 pub(crate) struct Reading {
     pub(crate) elements: Vec<Element>,
     pub(crate) scroll: Scroll,
@@ -241,16 +242,11 @@ impl Session {
     fn nothing(&self, tab: &TabState, why: &str) -> Reading {
         let (width, height) = self.frame_size();
         Reading {
-            elements: Vec::new(),
-            scroll: Scroll::default(),
             title: tab.title.clone(),
             width,
             height,
-            places: BTreeMap::new(),
-            secret: Vec::new(),
-            drawing: String::new(),
-            scaling: None,
             unread: vec![format!("the page: {why}")],
+            ..Reading::default()
         }
     }
 
@@ -288,10 +284,7 @@ impl Session {
         let mut join = Join {
             frames: frames.into_iter().collect(),
             walked,
-            elements: Vec::new(),
-            places: BTreeMap::new(),
-            secret: Vec::new(),
-            unread: Vec::new(),
+            ..Join::default()
         };
         let (width, height) = (main.width.max(1.0), main.height);
         let scale = (f64::from(MAX_WIDTH) / width).min(1.0);
@@ -361,7 +354,6 @@ impl Session {
         }
         #[derive(Deserialize)]
         struct Remote {
-            #[serde(default)]
             value: Option<String>,
         }
         let Some(world) = frame.world else {

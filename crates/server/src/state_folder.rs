@@ -38,7 +38,7 @@ impl LastLook {
 }
 
 /// The folder with journals and keys, as it was at most half a minute ago.
-#[derive(Debug, Clone, Serialize, JsonSchema)]
+#[derive(Debug, Clone, Default, Serialize, JsonSchema)]
 pub(crate) struct StateFolder {
     /// The folder.
     pub(crate) path: String,
@@ -57,10 +57,7 @@ impl StateFolder {
         let journals = store.root();
         let mut state = Self {
             path: folder.display().to_string(),
-            journals: BTreeMap::new(),
-            bytes: 0,
-            files: 0,
-            more: false,
+            ..Self::default()
         };
         for kind in fs::read_dir(journals)? {
             let kind = kind?;

@@ -136,10 +136,8 @@ pub enum TokenError {
     /// The log cannot be written.
     #[error(transparent)]
     Journal(#[from] gyrus_journal::Error),
-    /// The system gives no random numbers.
     #[error("the system gives no random numbers")]
     Random(#[source] getrandom::Error),
-    /// There are too many.
     #[error("there are {MAX_TOKENS} tokens already; revoke some")]
     TooMany,
     #[error("there is a token `{name}` already; revoke it first, or take another name")]

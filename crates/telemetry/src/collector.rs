@@ -236,7 +236,6 @@ pub enum CollectorError {
     /// The roots that the environment names are not there.
     #[error(transparent)]
     Roots(#[from] RootsError),
-    /// The client cannot be made.
     #[error("no HTTP client can be made")]
     Client(#[from] reqwest::Error),
 }

@@ -3,6 +3,7 @@
 
 use std::{fmt, str::FromStr, time::Duration};
 
+use gyrus_text::percent_decoded;
 use reqwest::{
     Url,
     header::{HeaderMap, HeaderName, HeaderValue},
@@ -280,28 +281,11 @@ fn pairs(name: &str, given: &str) -> Result<Vec<(String, String)>, SettingsError
         let (key, value) = pair
             .split_once('=')
             .ok_or_else(|| SettingsError::new(name, "it is not a list of key=value"))?;
-        let value = unescaped(value.trim())
+        let value = percent_decoded(value.trim())
             .ok_or_else(|| SettingsError::new(name, "a value has a `%` without two digits"))?;
         Ok((key.trim().to_owned(), value))
     });
     pairs.collect()
-}
-
-fn unescaped(text: &str) -> Option<String> {
-    let mut bytes = Vec::with_capacity(text.len());
-    let mut rest = text.as_bytes();
-    while let Some((first, after)) = rest.split_first() {
-        rest = after;
-        if *first != b'%' {
-            bytes.push(*first);
-            continue;
-        }
-        let (digits, after) = rest.split_at_checked(2)?;
-        let digits = std::str::from_utf8(digits).ok()?;
-        bytes.push(u8::from_str_radix(digits, 16).ok()?);
-        rest = after;
-    }
-    String::from_utf8(bytes).ok()
 }
 
 fn parsed(name: &str, given: &str) -> Result<u64, SettingsError> {

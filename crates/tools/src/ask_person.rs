@@ -16,6 +16,8 @@ const MAX_ANSWER_BYTES: usize = 32 * 1024;
 /// Asks the person a question.
 pub struct AskPerson;
 
+/// Asks the person one question about what the goal leaves open and you cannot find out. Not
+/// for permissions: those are asked for by themselves.
 #[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct AskPersonArguments {
@@ -61,12 +63,6 @@ impl TypedTool for AskPerson {
     type Arguments = AskPersonArguments;
     type Failure = Unanswered;
     const REPEAT: Repeat = Repeat::Freely;
-
-    fn description(&self) -> String {
-        "Asks the person one question about what the goal leaves open and you cannot find out. Not for \
-         permissions: those are asked for by themselves."
-            .to_owned()
-    }
 
     fn touches(&self) -> Vec<Touch> {
         vec![Touch::Asks("question".to_owned())]

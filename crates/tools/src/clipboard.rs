@@ -75,6 +75,7 @@ pub struct Clipboard {
     environment: BTreeMap<String, String>,
 }
 
+/// Reads the person's clipboard, or sets it to `text`.
 #[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct ClipboardArguments {
@@ -267,10 +268,6 @@ impl TypedTool for Clipboard {
     type Arguments = ClipboardArguments;
     type Failure = ToolFailure;
     const REPEAT: Repeat = Repeat::Never;
-
-    fn description(&self) -> String {
-        "Reads the person's clipboard, or sets it to `text`.".to_owned()
-    }
 
     fn touches(&self) -> Vec<Touch> {
         vec![Touch::Clipboard]

@@ -25,6 +25,7 @@ use crate::{
 /// Replaces a text in a file.
 pub struct Edit;
 
+/// Replaces an exact text of a file that you have read.
 #[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct EditArguments {
@@ -47,10 +48,6 @@ impl TypedTool for Edit {
     type Arguments = EditArguments;
     type Failure = ToolFailure;
     const REPEAT: Repeat = Repeat::Probe;
-
-    fn description(&self) -> String {
-        "Replaces an exact text of a file that you have read.".to_owned()
-    }
 
     fn touches(&self) -> Vec<Touch> {
         vec![Touch::Writes("path".to_owned())]

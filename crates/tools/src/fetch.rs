@@ -37,6 +37,7 @@ pub struct Fetch {
     allowed: BTreeSet<String>,
 }
 
+/// Gets a page of the public web as text with links, or a picture; no scripts, no cookies.
 #[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct FetchArguments {
@@ -83,11 +84,6 @@ impl TypedTool for Fetch {
     type Arguments = FetchArguments;
     type Failure = ToolFailure;
     const REPEAT: Repeat = Repeat::Freely;
-
-    fn description(&self) -> String {
-        "Gets a page of the public web as text with links, or a picture; no scripts, no cookies."
-            .to_owned()
-    }
 
     fn touches(&self) -> Vec<Touch> {
         vec![Touch::Connects("url".to_owned())]

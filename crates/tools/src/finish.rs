@@ -11,6 +11,8 @@ use crate::failure::ToolFailure;
 /// Ends a run with a claim.
 pub struct Finish;
 
+/// Ends the work: the goal is reached and you saw that it is or, with `reached` false, it
+/// cannot be.
 #[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct FinishArguments {
@@ -39,12 +41,6 @@ impl TypedTool for Finish {
     type Arguments = FinishArguments;
     type Failure = ToolFailure;
     const REPEAT: Repeat = Repeat::Freely;
-
-    fn description(&self) -> String {
-        "Ends the work: the goal is reached and you saw that it is or, with `reached` false, it cannot \
-         be."
-            .to_owned()
-    }
 
     fn touches(&self) -> Vec<Touch> {
         Vec::new()

@@ -35,11 +35,6 @@ impl TypedTool for Glob {
     type Failure = ToolFailure;
     const REPEAT: Repeat = Repeat::Freely;
 
-    fn description(&self) -> String {
-        "Finds files by a pattern of their path, newest first; ignored files are left out."
-            .to_owned()
-    }
-
     fn touches(&self) -> Vec<Touch> {
         vec![Touch::Reads("path".to_owned())]
     }

@@ -48,10 +48,6 @@ impl TypedTool for PostToJudge {
     type Failure = ToolFailure;
     const REPEAT: Repeat = Repeat::Never;
 
-    fn description(&self) -> String {
-        "Posts a submission to the judge that you named, and reads its verdict.".to_owned()
-    }
-
     fn touches(&self) -> Vec<Touch> {
         vec![Touch::Submits("url".to_owned())]
     }

@@ -40,6 +40,7 @@ const TIME_LIMIT: Duration = Duration::from_secs(10);
 /// Lists a folder and the folders in it.
 pub struct List;
 
+/// Shows a folder as a tree with sizes; ignored files are left out.
 #[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct ListArguments {
@@ -66,10 +67,6 @@ impl TypedTool for List {
     type Arguments = ListArguments;
     type Failure = ToolFailure;
     const REPEAT: Repeat = Repeat::Freely;
-
-    fn description(&self) -> String {
-        "Shows a folder as a tree with sizes; ignored files are left out.".to_owned()
-    }
 
     fn touches(&self) -> Vec<Touch> {
         vec![Touch::Reads("path".to_owned())]

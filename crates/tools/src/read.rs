@@ -46,11 +46,6 @@ impl TypedTool for Read {
     type Failure = ToolFailure;
     const REPEAT: Repeat = Repeat::Freely;
 
-    fn description(&self) -> String {
-        "Reads a text file or a PDF with line numbers, shows a picture, or lists a folder."
-            .to_owned()
-    }
-
     fn touches(&self) -> Vec<Touch> {
         vec![Touch::Reads("path".to_owned())]
     }
@@ -222,6 +217,7 @@ struct FileText {
 }
 
 /// Some lines of a file, and the number of all.
+#[derive(Default)]
 struct Excerpt {
     text: String,
     /// The lines without numbers and notes.
@@ -238,14 +234,7 @@ struct Excerpt {
 impl Excerpt {
     /// Takes lines from `first` on; that one begins at `column`, counted in bytes from 1.
     fn take(file: &mut impl BufRead, first: u64, count: u64, column: u64) -> io::Result<Self> {
-        let mut excerpt = Self {
-            text: String::new(),
-            plain: String::new(),
-            has_cut_line: false,
-            shown: 0,
-            total: 0,
-            replaced: false,
-        };
+        let mut excerpt = Self::default();
         let mut full = false;
         loop {
             let column = if excerpt.total + 1 == first {
@@ -344,6 +333,7 @@ impl Excerpt {
 }
 
 /// A part of one line, without its end.
+#[derive(Default)]
 struct Line {
     /// The bytes from the column on, as far as they are kept.
     start: Vec<u8>,
@@ -362,12 +352,7 @@ impl Line {
         } else {
             MAX_LINE_BYTES
         };
-        let mut line = Self {
-            start: Vec::new(),
-            skipped: 0,
-            length: 0,
-            is_ended: false,
-        };
+        let mut line = Self::default();
         let mut any = false;
         loop {
             let buffer = match file.fill_buf() {

@@ -39,6 +39,8 @@ pub struct RunAsUser {
     variables: Box<Variables>,
 }
 
+/// Runs one program outside the sandbox, with the person's keys, logins and network, if they
+/// agree: `git push`, `gh`, `ssh`, `docker`.
 #[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct RunAsUserArguments {
@@ -127,12 +129,6 @@ impl TypedTool for RunAsUser {
     type Arguments = RunAsUserArguments;
     type Failure = ToolFailure;
     const REPEAT: Repeat = Repeat::Never;
-
-    fn description(&self) -> String {
-        "Runs one program outside the sandbox, with the person's keys, logins and network, if they \
-         agree: `git push`, `gh`, `ssh`, `docker`."
-            .to_owned()
-    }
 
     fn touches(&self) -> Vec<Touch> {
         vec![Touch::RunsAsUser {

@@ -44,10 +44,6 @@ impl TypedTool for Search {
     type Failure = ToolFailure;
     const REPEAT: Repeat = Repeat::Freely;
 
-    fn description(&self) -> String {
-        "Finds lines in files by a regular expression; ignored files are left out.".to_owned()
-    }
-
     fn touches(&self) -> Vec<Touch> {
         vec![Touch::Reads("path".to_owned())]
     }

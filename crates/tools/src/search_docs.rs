@@ -36,6 +36,9 @@ const TIME_LIMIT: Duration = Duration::from_secs(10);
 /// Searches documents.
 pub struct SearchDocs;
 
+/// Finds the passages of documents (text files of a folder) that are most about a question, by
+/// its words, best first, each with its place. Use it to find out what the documents say; use
+/// `search` for exact text.
 #[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct SearchDocsArguments {
@@ -73,13 +76,6 @@ impl TypedTool for SearchDocs {
     type Arguments = SearchDocsArguments;
     type Failure = ToolFailure;
     const REPEAT: Repeat = Repeat::Freely;
-
-    fn description(&self) -> String {
-        "Finds the passages of documents (text files of a folder) that are most about a \
-         question, by its words, best first, each with its place. Use it to find out what the \
-         documents say; use `search` for exact text."
-            .to_owned()
-    }
 
     fn touches(&self) -> Vec<Touch> {
         vec![Touch::Reads("path".to_owned())]

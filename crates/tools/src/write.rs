@@ -31,6 +31,7 @@ const MAX_START_LINE_BYTES: usize = 200;
 /// Creates or replaces a file.
 pub struct Write;
 
+/// Creates a file, or replaces all of it; for a part of one use `edit`.
 #[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct WriteArguments {
@@ -58,10 +59,6 @@ impl TypedTool for Write {
     type Arguments = WriteArguments;
     type Failure = ToolFailure;
     const REPEAT: Repeat = Repeat::Probe;
-
-    fn description(&self) -> String {
-        "Creates a file, or replaces all of it; for a part of one use `edit`.".to_owned()
-    }
 
     fn touches(&self) -> Vec<Touch> {
         vec![Touch::Writes("path".to_owned())]

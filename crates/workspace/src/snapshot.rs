@@ -45,7 +45,6 @@ pub const MAX_DELTAS: u32 = 50;
 /// error.
 #[derive(Debug, thiserror::Error)]
 pub enum SnapshotError<E> {
-    /// The blob store failed.
     #[error("the store of the snapshot's content failed: {0}")]
     Store(E),
     /// A folder or file could not be used.
@@ -56,7 +55,6 @@ pub enum SnapshotError<E> {
         /// Error of the operating system.
         source: io::Error,
     },
-    /// The target folder is not empty.
     #[error("{path} is not an empty folder; name a new one, or empty it")]
     NotEmpty {
         /// The target folder.

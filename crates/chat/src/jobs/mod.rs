@@ -45,10 +45,7 @@ async fn to_end(shared: &Arc<Shared>, number: u64, attempt: Attempt) -> Result<(
     let decision = match &work.event {
         ChatEvent::Press(press) => pressed(shared, press).await,
         ChatEvent::Message(message) => written(shared, message, &work, attempt).await,
-        ChatEvent::Moved { .. }
-        | ChatEvent::Invited { .. }
-        | ChatEvent::Unreadable { .. }
-        | ChatEvent::Other => nothing(),
+        ChatEvent::Moved { .. } | ChatEvent::Other => nothing(),
     };
     shared
         .commit(|record, numbers| {

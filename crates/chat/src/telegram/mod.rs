@@ -20,7 +20,6 @@ use crate::{
     messenger::{
         ChatEvent, ChatLimits, ChatPlace, IncomingFile, IncomingMessage, KindOfFile, Messenger,
         MessengerError, MessengerUpdate, MessengerUpdates, NewMessage, OutgoingFile, PressedButton,
-        SentTwice,
     },
     multipart::Multipart,
     requests::Repeating,
@@ -295,7 +294,6 @@ impl Messenger for Telegram {
             picture_bytes: 10_000_000,
             // A chat takes about one message a second, a group twenty a minute.
             edit_every: Duration::from_secs(3),
-            sent_twice: SentTwice::Shown,
         }
     }
 

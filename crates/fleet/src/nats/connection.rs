@@ -22,16 +22,13 @@ const PING: Duration = Duration::from_secs(1);
 /// The fleet cannot be reached.
 #[derive(Debug, thiserror::Error)]
 pub enum FleetConnectError {
-    /// No server answers.
     #[error("no server of the fleet answers at {address}: {why}; is one running there?")]
     Unreachable { address: String, why: String },
-    /// The servers do not accept the credentials.
     #[error("the servers at {address} do not accept who this is: {why}")]
     Refused { address: String, why: String },
     /// No encrypted connection comes about.
     #[error("the servers at {address} and this machine do not agree on TLS: {why}")]
     Encryption { address: String, why: String },
-    /// A file of the address cannot be read.
     #[error("{path} cannot be read")]
     File { path: String, source: io::Error },
 }

@@ -23,7 +23,6 @@ pub struct Requirement {
 /// A requirement that does not hold.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum RequirementError {
-    /// A server is too old.
     #[error(
         "the server {server} is version {found}, and a fleet needs {}.{}.{} or newer: before it, two \
          writers could both be told that they are right while the leader changes; update it",
@@ -51,10 +50,8 @@ pub enum RequirementError {
         /// Its limit in bytes.
         limit: usize,
     },
-    /// A server has no JetStream.
     #[error("the server {server} keeps no streams; add a `jetstream` block to its configuration")]
     NoStreams { server: String },
-    /// It cannot be seen whether servers put what they acknowledge on disk.
     #[error(
         "it cannot be seen whether the servers put on disk what they acknowledge: {why}; name the \
          port of their monitoring page in the address, as in ?monitor=8222, or with TLS \

@@ -25,10 +25,8 @@ pub enum StreamError {
     /// The servers do not answer.
     #[error(transparent)]
     Unreachable(#[from] LogUnreachable),
-    /// The servers do not make the stream.
     #[error("the servers do not make the stream {stream}: {why}")]
     NotMade { stream: String, why: String },
-    /// The stream is not as it must be.
     #[error(
         "the stream {stream} has {setting} = {found}, but must have {wanted}, or what it \
          acknowledged could be lost; somebody changed it, or made it for something else"

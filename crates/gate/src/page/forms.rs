@@ -42,7 +42,6 @@ pub struct Forms(Arc<BTreeMap<String, OriginForms>>);
 pub struct OriginForms {
     /// The origin, as browsers write it.
     pub origin: String,
-    /// The forms.
     #[serde(default, rename = "form")]
     pub forms: Vec<ConfirmedForm>,
 }
@@ -59,7 +58,6 @@ pub struct ConfirmedForm {
     pub button: String,
     /// The address that it is sent to.
     pub action: String,
-    /// The fields.
     #[serde(default, rename = "field")]
     pub fields: Vec<ConfirmedField>,
 }

@@ -39,6 +39,7 @@ const KEYS: [&str; 9] = [
 ];
 
 /// An example as written.
+#[derive(Default)]
 pub(super) struct Expected<'t> {
     key: &'static str,
     matches: bool,
@@ -91,15 +92,7 @@ fn one<'t>(
         key,
         matches,
         span: value.span(),
-        tool: None,
-        line: None,
-        paths: Vec::new(),
-        hosts: Vec::new(),
-        arguments: Map::new(),
-        roles: None,
-        goal: None,
-        exposed: None,
-        agent: None,
+        ..Expected::default()
     };
     if !value.get_ref().is_table() {
         expected.line = Some(text(problems, key, value)?.text);

@@ -39,7 +39,6 @@ pub enum PolicyFileError {
     /// A file has invalid rules.
     #[error(transparent)]
     Wrong(#[from] PolicyError),
-    /// The person's table of control files cannot be used.
     #[error("the table of control files {} cannot be used: {reason}", file.display())]
     ControlFiles {
         file: PathBuf,

@@ -395,7 +395,7 @@ fn refuse_some(filter: &mut Filter) {
     filter.when(libc::SYS_personality, &unknown, refused);
     // Typing into a terminal.
     for request in [libc::TIOCSTI, libc::TIOCLINUX] {
-        #[expect(clippy::cast_possible_truncation, reason = "the kernel cuts it, too")]
+        // The kernel cuts it, too.
         let request = request as u32;
         filter.when(libc::SYS_ioctl, &[(1, Test::Is(request))], refused);
     }

@@ -96,14 +96,8 @@ impl ConfinedProcess {
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum ConfineError {
-    /// A path cannot be used.
     #[error("`{}` cannot be part of a sandbox: {reason}", path.display())]
-    Path {
-        /// The path.
-        path: PathBuf,
-        /// The reason.
-        reason: &'static str,
-    },
+    Path { path: PathBuf, reason: &'static str },
     /// The operating system refused something for a path.
     #[error("the sandbox could not be built: {doing} `{}`: {source}", path.display())]
     At {
@@ -122,7 +116,6 @@ pub enum ConfineError {
         /// The operating system's error.
         source: io::Error,
     },
-    /// Nothing here can confine a process.
     #[error("nothing can confine a command here: no namespaces ({reason}) and no landlock")]
     Nothing {
         /// The reason why there are no namespaces.

@@ -11,7 +11,6 @@ use super::Promise;
 pub struct Finding {
     /// The promise that was put to the test.
     pub promise: Promise,
-    /// The attempt.
     pub attempt: String,
     /// Whether it went as promised.
     pub held: bool,

@@ -47,13 +47,11 @@ pub enum PlanError {
         /// The operating system's error.
         source: io::Error,
     },
-    /// The workspace lies in what has to be hidden.
     #[error(
         "the workspace `{}` lies in `{}`, which commands must not see; choose another folder",
         workspace.display(), hidden.display()
     )]
     Hidden {
-        /// The workspace.
         workspace: PathBuf,
         /// The hidden folder that holds it.
         hidden: PathBuf,
@@ -64,7 +62,6 @@ pub enum PlanError {
         workspace.display(), held.display()
     )]
     TooWide {
-        /// The workspace.
         workspace: PathBuf,
         /// The folder that it holds.
         held: PathBuf,

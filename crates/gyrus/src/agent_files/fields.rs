@@ -2,9 +2,11 @@
 
 use std::{
     collections::{BTreeMap, BTreeSet},
+    fmt::Display,
     path::{Path, PathBuf},
 };
 
+use gyrus_contract::Microdollars;
 use gyrus_runtime::{
     TopicPattern,
     agents::{AgentConfig, Agents, MailboxOverflow},
@@ -17,7 +19,7 @@ use gyrus_text::{Yaml, YamlNode};
 use super::{agent_file::AgentFile, mistake::Mistake};
 
 /// Maximum number of events that wait for an agent.
-const MAX_MAILBOX: u64 = 65_536;
+const MAX_MAILBOX: usize = 65_536;
 
 /// The keys of a file.
 const KEYS: [&str; 10] = [
@@ -41,45 +43,63 @@ pub(super) struct Lines {
     pub(super) options: BTreeMap<String, usize>,
 }
 
-/// The settings of a file, and the mistakes that were found up to now.
+/// A mapping of a file, with the line on which it begins.
+pub(super) struct Settings {
+    pub(super) line: usize,
+    /// The keys, each with its line, and their values.
+    pub(super) fields: Vec<(usize, String, YamlNode)>,
+}
+
+impl Settings {
+    pub(super) fn get(&self, key: &str) -> Option<(usize, YamlNode)> {
+        let mut fields = self.fields.iter();
+        let (line, _, node) = fields.find(|(_, known, _)| known == key)?;
+        Some((*line, node.clone()))
+    }
+}
+
+/// Reads the settings of a file, and collects the mistakes in them.
+#[derive(Default)]
 pub(super) struct Fields {
-    fields: Vec<(usize, String, YamlNode)>,
     pub(super) mistakes: Vec<Mistake>,
 }
 
 impl Fields {
-    pub(super) fn new(root: YamlNode) -> Self {
-        let mut fields = Self {
-            fields: Vec::new(),
-            mistakes: Vec::new(),
-        };
-        fields.fields = fields.map(root, "the settings");
-        let known = fields.fields.clone();
-        fields.only(&known, &KEYS);
-        fields
-    }
-
     /// Returns the agent; `None` if it cannot be checked any further.
     pub(super) fn agent(
         &mut self,
+        root: YamlNode,
         stem: &str,
         body: &str,
         body_line: usize,
         person: Option<&Path>,
     ) -> Option<(AgentFile, Lines)> {
-        let (name_line, name) = self.text("name").unwrap_or_else(|| (1, stem.to_owned()));
+        let root = &self.settings(root, "the settings", &KEYS);
+        let name = self.text(root, "name");
+        let (name_line, name) = name.unwrap_or_else(|| (1, stem.to_owned()));
         if let Err(error) = Agents::check_name(&name) {
             self.mistake(name_line, error.to_string());
         }
-        let instructions = self.instructions(body, body_line);
+        let instructions = self.instructions(root, body, body_line);
         let mut config = AgentConfig::new(name);
-        config.subscriptions = self.subscriptions();
-        self.mailbox(&mut config);
-        let budget = self.budget();
-        let (options, options_lines) = self.options();
-        let needs = self.needs();
-        let workdir = self.workdir(person);
-        let triggers = self.triggers(workdir.as_ref().map(|(_, path)| &**path), person);
+        config.subscriptions = self.subscriptions(root);
+        let overflow = config.overflow;
+        config.overflow = self.read(root, "overflow", overflow, |word| match word {
+            "drop-oldest" => Ok(MailboxOverflow::DropOldest),
+            "drop-newest" => Ok(MailboxOverflow::DropNewest),
+            _ => Err("it is drop-oldest or drop-newest"),
+        });
+        let mailbox = config.mailbox;
+        config.mailbox = self.read(root, "mailbox", mailbox, |text| match text.parse() {
+            Ok(size) if (1..=MAX_MAILBOX).contains(&size) => Ok(size),
+            Ok(_) => Err(format!("1 to {MAX_MAILBOX} events")),
+            Err(_) => Err("it is not a whole number".to_owned()),
+        });
+        let budget = self.budget(root);
+        let (options, options_lines) = self.options(root);
+        let needs = self.needs(root);
+        let workdir = self.workdir(root, person);
+        let triggers = self.triggers(root, workdir.as_ref().map(|(_, path)| &**path), person);
         let (line, workdir) = workdir?;
         let lines = Lines {
             workdir: line,
@@ -97,32 +117,28 @@ impl Fields {
         Some((agent, lines))
     }
 
-    fn instructions(&mut self, body: &str, body_line: usize) -> String {
+    fn instructions(&mut self, root: &Settings, body: &str, body_line: usize) -> String {
         let body = body.trim();
-        let goal = self.text("goal");
-        match (goal, body.is_empty()) {
-            (Some((_, goal)), true) if !goal.trim().is_empty() => goal,
-            (Some((line, _)), true) => {
-                self.mistake(line, "invalid `goal`: it is empty".to_owned());
-                String::new()
-            }
+        let (line, wrong) = match (self.text(root, "goal"), body.is_empty()) {
+            (Some((_, goal)), true) if !goal.trim().is_empty() => return goal,
+            (Some((line, _)), true) => (line, "invalid `goal`: it is empty"),
             (Some((line, _)), false) => {
-                let message = "both `goal` and the text below the settings say what to do";
-                self.mistake(line, message.to_owned());
-                String::new()
+                let both = "both `goal` and the text below the settings say what to do";
+                (line, both)
             }
             (None, true) => {
-                let message = "nothing says what to do: write it below the settings";
-                self.mistake(body_line, message.to_owned());
-                String::new()
+                let nothing = "nothing says what to do: write it below the settings";
+                (body_line, nothing)
             }
-            (None, false) => body.to_owned(),
-        }
+            (None, false) => return body.to_owned(),
+        };
+        self.mistake(line, wrong);
+        String::new()
     }
 
-    fn workdir(&mut self, person: Option<&Path>) -> Option<(usize, PathBuf)> {
-        let Some((line, given)) = self.text("workdir") else {
-            self.mistake(1, "`workdir` is missing: the folder to work in".to_owned());
+    fn workdir(&mut self, root: &Settings, person: Option<&Path>) -> Option<(usize, PathBuf)> {
+        let Some((line, given)) = self.text(root, "workdir") else {
+            self.mistake(1, "`workdir` is missing: the folder to work in");
             return None;
         };
         let path = match (given.strip_prefix("~/"), person) {
@@ -130,16 +146,18 @@ impl Fields {
             _ => PathBuf::from(&given),
         };
         if !path.is_absolute() {
-            let message = "invalid `workdir`: it begins neither with / nor with ~/";
-            self.mistake(line, message.to_owned());
+            self.mistake(
+                line,
+                "invalid `workdir`: it begins neither with / nor with ~/",
+            );
             return None;
         }
         Some((line, path))
     }
 
-    fn subscriptions(&mut self) -> Vec<TopicPattern> {
+    fn subscriptions(&mut self, root: &Settings) -> Vec<TopicPattern> {
         let mut patterns = Vec::new();
-        for (line, text) in self.texts("subscribe", "topics") {
+        for (line, text) in self.texts(root, "subscribe", "topics") {
             match text.parse() {
                 Ok(pattern) => patterns.push(pattern),
                 Err(error) => self.mistake(line, format!("{error}")),
@@ -149,21 +167,21 @@ impl Fields {
     }
 
     /// Returns the labels that the machine must have which carries out a run.
-    fn needs(&mut self) -> BTreeSet<String> {
+    fn needs(&mut self, root: &Settings) -> BTreeSet<String> {
         let mut needs = BTreeSet::new();
-        for (line, label) in self.texts("needs", "labels") {
+        for (line, label) in self.texts(root, "needs", "labels") {
             if is_label(&label) {
                 needs.insert(label);
             } else {
-                self.mistake(line, "a label is one word, as `gpu`".to_owned());
+                self.mistake(line, "a label is one word, as `gpu`");
             }
         }
         needs
     }
 
     /// Returns the texts of a list with their lines. One text alone is a list of one.
-    fn texts(&mut self, key: &str, of: &str) -> Vec<(usize, String)> {
-        let Some((_, node)) = self.get(key) else {
+    fn texts(&mut self, root: &Settings, key: &str, of: &str) -> Vec<(usize, String)> {
+        let Some((_, node)) = root.get(key) else {
             return Vec::new();
         };
         let items = match node.value {
@@ -184,36 +202,13 @@ impl Fields {
         texts
     }
 
-    fn mailbox(&mut self, config: &mut AgentConfig) {
-        if let Some((line, number)) = self.number("mailbox") {
-            match usize::try_from(number) {
-                Ok(size) if (1..=MAX_MAILBOX).contains(&number) => config.mailbox = size,
-                _ => self.mistake(
-                    line,
-                    format!("invalid `mailbox`: 1 to {MAX_MAILBOX} events"),
-                ),
-            }
-        }
-        if let Some((line, word)) = self.text("overflow") {
-            match &*word {
-                "drop-oldest" => config.overflow = MailboxOverflow::DropOldest,
-                "drop-newest" => config.overflow = MailboxOverflow::DropNewest,
-                _ => {
-                    let message = "invalid `overflow`: it is drop-oldest or drop-newest";
-                    self.mistake(line, message.to_owned());
-                }
-            }
-        }
-    }
-
-    fn budget(&mut self) -> DayBudget {
+    fn budget(&mut self, root: &Settings) -> DayBudget {
         let mut budget = DayBudget::default();
-        let Some((_, node)) = self.get("budget") else {
+        let Some((_, node)) = root.get("budget") else {
             return budget;
         };
-        let fields = self.map(node, "`budget`");
-        self.only(&fields, &BUDGET_KEYS);
-        for (line, key, YamlNode { value, .. }) in fields {
+        let settings = self.settings(node, "`budget`", &BUDGET_KEYS);
+        for (line, key, YamlNode { value, .. }) in settings.fields {
             let Yaml::Text(text, _) = value else {
                 self.mistake(line, format!("invalid `{key}`: it is not a number"));
                 continue;
@@ -222,17 +217,9 @@ impl Fields {
             match (&*key, number) {
                 ("runs", Ok(number @ 1..)) => budget.runs = Some(number),
                 ("tokens", Ok(number @ 1..)) => budget.tokens = Some(number),
-                ("cost", _) => match text.parse::<f64>() {
-                    Ok(dollars) if (0.0..=1e9).contains(&dollars) => {
-                        #[expect(
-                            clippy::cast_possible_truncation,
-                            clippy::cast_sign_loss,
-                            reason = "it is in the range"
-                        )]
-                        let micros = (dollars * 1e6).round() as u64;
-                        budget.cost_microdollars = Some(micros);
-                    }
-                    _ => self.mistake(line, "invalid `cost`: it is not US dollars".to_owned()),
+                ("cost", _) => match text.parse() {
+                    Ok(Microdollars(micros)) => budget.cost_microdollars = Some(micros),
+                    Err(_) => self.mistake(line, "invalid `cost`: it is not US dollars"),
                 },
                 ("runs" | "tokens", _) => {
                     let message = format!("invalid `{key}`: it is not a whole number of 1 or more");
@@ -244,9 +231,12 @@ impl Fields {
         budget
     }
 
-    fn options(&mut self) -> (BTreeMap<String, OptionValue>, BTreeMap<String, usize>) {
+    fn options(
+        &mut self,
+        root: &Settings,
+    ) -> (BTreeMap<String, OptionValue>, BTreeMap<String, usize>) {
         let (mut options, mut lines) = (BTreeMap::new(), BTreeMap::new());
-        let Some((_, node)) = self.get("options") else {
+        let Some((_, node)) = root.get("options") else {
             return (options, lines);
         };
         for (line, key, node) in self.map(node, "`options`") {
@@ -276,14 +266,9 @@ impl Fields {
         (options, lines)
     }
 
-    pub(super) fn get(&self, key: &str) -> Option<(usize, YamlNode)> {
-        let mut fields = self.fields.iter();
-        let (line, _, node) = fields.find(|(_, known, _)| known == key)?;
-        Some((*line, node.clone()))
-    }
-
-    fn text(&mut self, key: &str) -> Option<(usize, String)> {
-        let (line, node) = self.get(key)?;
+    /// Returns a text with its line.
+    pub(super) fn text(&mut self, of: &Settings, key: &str) -> Option<(usize, String)> {
+        let (line, node) = of.get(key)?;
         match node.value {
             Yaml::Text(text, _) => Some((line, text)),
             Yaml::List(_) | Yaml::Map(_) => {
@@ -293,13 +278,31 @@ impl Fields {
         }
     }
 
-    fn number(&mut self, key: &str) -> Option<(usize, u64)> {
-        let (line, text) = self.text(key)?;
-        let number = text.parse().ok();
-        if number.is_none() {
-            self.mistake(line, format!("invalid `{key}`: it is not a whole number"));
+    /// Reads a text; `or` stands for one that is missing or wrong.
+    pub(super) fn read<T, E: Display>(
+        &mut self,
+        of: &Settings,
+        key: &str,
+        or: T,
+        read: impl FnOnce(&str) -> Result<T, E>,
+    ) -> T {
+        match self.text(of, key).map(|(line, text)| (line, read(&text))) {
+            Some((_, Ok(value))) => value,
+            Some((line, Err(error))) => {
+                self.mistake(line, format!("invalid `{key}`: {error}"));
+                or
+            }
+            None => or,
         }
-        Some((line, number?))
+    }
+
+    /// Reads a mapping, and notes every key that is not known.
+    pub(super) fn settings(&mut self, node: YamlNode, what: &str, known: &[&str]) -> Settings {
+        let line = node.line;
+        let fields = self.map(node, what);
+        let settings = Settings { line, fields };
+        self.only(&settings, known);
+        settings
     }
 
     pub(super) fn map(&mut self, node: YamlNode, what: &str) -> Vec<(usize, String, YamlNode)> {
@@ -318,8 +321,8 @@ impl Fields {
     }
 
     /// Notes every key that is not known.
-    pub(super) fn only(&mut self, fields: &[(usize, String, YamlNode)], known: &[&str]) {
-        for (line, key, _) in fields {
+    pub(super) fn only(&mut self, settings: &Settings, known: &[&str]) {
+        for (line, key, _) in &settings.fields {
             if known.contains(&key.as_str()) {
                 continue;
             }
@@ -332,8 +335,8 @@ impl Fields {
         }
     }
 
-    pub(super) fn mistake(&mut self, line: usize, message: String) {
-        self.mistakes.push(Mistake::new(line, message));
+    pub(super) fn mistake(&mut self, line: usize, message: impl Into<String>) {
+        self.mistakes.push(Mistake::new(line, message.into()));
     }
 }
 

@@ -112,8 +112,8 @@ pub(crate) fn read(gyrus: &Gyrus, home: &Home, path: &Path) -> Result<AgentFile,
     let refused = |mistake: FileMistake| vec![Mistake::from(mistake)];
     let (front, body, body_line) = split_front_matter(&text).map_err(refused)?;
     let root = parse_yaml(front, 2).map_err(refused)?;
-    let mut fields = Fields::new(root);
-    let agent = fields.agent(&stem, body, body_line, home.person.as_deref());
+    let mut fields = Fields::default();
+    let agent = fields.agent(root, &stem, body, body_line, home.person.as_deref());
     let mut mistakes = fields.mistakes;
     let agent = match agent {
         Some((agent, lines)) => {

@@ -8,8 +8,8 @@ use std::{
 use gyrus_runtime::{
     agents::Agents,
     triggers::{
-        Comparison, Condition, FileGlobs, MAX_CONDITIONS, MAX_GLOBS, MAX_TRIGGERS, Missed,
-        PAUSE_AFTER, SETTLE, TriggerConfig, TriggerSource,
+        Comparison, Condition, CronError, FileGlobs, MAX_CONDITIONS, MAX_GLOBS, MAX_TRIGGERS,
+        Missed, PAUSE_AFTER, SETTLE, TriggerConfig, TriggerSource,
     },
 };
 use jiff::tz::TimeZone;
@@ -17,7 +17,10 @@ use serde_json::Value;
 
 use gyrus_text::{Yaml, YamlNode};
 
-use super::{agent_file::FileTrigger, fields::Fields};
+use super::{
+    agent_file::FileTrigger,
+    fields::{Fields, Settings},
+};
 
 /// The keys that every trigger may have, and the keys of each kind, of which the first names it.
 const COMMON: [&str; 3] = ["when", "wakes", "pause-after"];
@@ -33,27 +36,14 @@ const COMPARISONS: [&str; 5] = ["equals", "matches", "above", "below", "changed"
 const SETTLES: std::ops::RangeInclusive<Duration> =
     Duration::from_millis(100)..=Duration::from_secs(60 * 60);
 
-/// The settings of one trigger.
-struct Settings {
-    line: usize,
-    fields: Vec<(usize, String, YamlNode)>,
-}
-
-impl Settings {
-    fn get(&self, key: &str) -> Option<(usize, YamlNode)> {
-        let mut fields = self.fields.iter();
-        let (line, _, node) = fields.find(|(_, known, _)| known == key)?;
-        Some((*line, node.clone()))
-    }
-}
-
 impl Fields {
     pub(super) fn triggers(
         &mut self,
+        root: &Settings,
         workdir: Option<&Path>,
         person: Option<&Path>,
     ) -> Vec<FileTrigger> {
-        let Some((line, node)) = self.get("triggers") else {
+        let Some((line, node)) = root.get("triggers") else {
             return Vec::new();
         };
         let described = self.map(node, "`triggers`");
@@ -91,10 +81,10 @@ impl Fields {
         let named: Vec<&[&str]> = named.collect();
         let [kind] = named[..] else {
             let message = "a trigger has one of `cron`, `files`, `clipboard` and `webhook`";
-            self.mistake(settings.line, message.to_owned());
+            self.mistake(settings.line, message);
             return None;
         };
-        self.only(&settings.fields, &[kind, &COMMON].concat());
+        self.only(settings, &[kind, &COMMON].concat());
         let secret = (kind == WEBHOOK).then(|| self.secret(settings));
         let source = match kind[0] {
             "cron" => self.cron(settings),
@@ -119,40 +109,22 @@ impl Fields {
     }
 
     fn cron(&mut self, settings: &Settings) -> Option<TriggerSource> {
-        let (line, text) = self.text_of(settings, "cron")?;
-        let schedule = match text.parse() {
-            Ok(schedule) => Some(schedule),
-            Err(error) => {
-                self.mistake(line, format!("{error}"));
-                None
-            }
-        };
-        let zone = match self.text_of(settings, "zone") {
-            None => TimeZone::UTC,
-            Some((line, name)) => TimeZone::get(&name).unwrap_or_else(|_| {
-                let message = format!("invalid `zone`: there is no time zone `{name}`");
-                let mut mistake = super::Mistake::new(line, message);
-                mistake.hint = Some("write it like Europe/Berlin".to_owned());
-                self.mistakes.push(mistake);
-                TimeZone::UTC
-            }),
-        };
-        let missed = match self.text_of(settings, "missed") {
-            None => Missed::default(),
-            Some((line, word)) => match &*word {
-                "skip" => Missed::Skip,
-                "once" => Missed::Once,
-                "all" => Missed::All,
-                _ => {
-                    let message = "invalid `missed`: it is skip, once or all";
-                    self.mistake(line, message.to_owned());
-                    Missed::default()
-                }
-            },
-        };
-        let schedule = schedule?;
+        let (line, text) = self.text(settings, "cron")?;
+        let schedule = text.parse();
+        let schedule = schedule.map_err(|error: CronError| self.mistake(line, error.to_string()));
+        let zone = self.read(settings, "zone", TimeZone::UTC, |name| {
+            let unknown =
+                |_| format!("there is no time zone `{name}` (write it like Europe/Berlin)");
+            TimeZone::get(name).map_err(unknown)
+        });
+        let missed = self.read(settings, "missed", Missed::default(), |word| match word {
+            "skip" => Ok(Missed::Skip),
+            "once" => Ok(Missed::Once),
+            "all" => Ok(Missed::All),
+            _ => Err("it is skip, once or all"),
+        });
         Some(TriggerSource::Cron {
-            schedule,
+            schedule: schedule.ok()?,
             zone,
             missed,
         })
@@ -164,37 +136,24 @@ impl Fields {
         workdir: Option<&Path>,
         person: Option<&Path>,
     ) -> Option<TriggerSource> {
-        let (_, given) = self.text_of(settings, "files")?;
+        let (_, given) = self.text(settings, "files")?;
         let folder = match (given.strip_prefix("~/"), person) {
             (Some(rest), Some(person)) => person.join(rest),
             // An absolute path stays as it is.
             _ => workdir?.join(&given),
         };
         let globs = self.globs(settings);
-        let settle = match self.text_of(settings, "settle") {
-            None => SETTLE,
-            Some((line, text)) => match gyrus_text::parse_duration(&text) {
-                Ok(settle) if SETTLES.contains(&settle) => settle,
-                Ok(_) => {
-                    self.mistake(line, "invalid `settle`: it is 100ms to 1h".to_owned());
-                    SETTLE
-                }
-                Err(error) => {
-                    self.mistake(line, format!("invalid `settle`: {error}"));
-                    SETTLE
-                }
-            },
-        };
-        let missed = match self.text_of(settings, "missed") {
-            None => false,
-            Some((line, word)) => {
-                if !matches!(&*word, "skip" | "once") {
-                    let message = "invalid `missed`: for files it is skip or once";
-                    self.mistake(line, message.to_owned());
-                }
-                word == "once"
-            }
-        };
+        let settle = self.read(settings, "settle", SETTLE, |text| {
+            let settle = gyrus_text::parse_duration(text)?;
+            let is_fit = SETTLES.contains(&settle);
+            is_fit
+                .then_some(settle)
+                .ok_or("it is 100ms to 1h".to_owned())
+        });
+        let missed = self.read(settings, "missed", false, |word| match word {
+            "skip" | "once" => Ok(word == "once"),
+            _ => Err("for files it is skip or once"),
+        });
         // Without `.` and `..`, so that names are those that a person sees.
         let folder: PathBuf = folder.components().collect();
         Some(TriggerSource::Files {
@@ -206,15 +165,16 @@ impl Fields {
     }
 
     fn clipboard(&mut self, settings: &Settings) -> Option<TriggerSource> {
-        let (line, text) = self.text_of(settings, "clipboard")?;
+        let (line, text) = self.text(settings, "clipboard")?;
         if text != "true" {
-            self.mistake(line, "invalid `clipboard`: it is true".to_owned());
+            self.mistake(line, "invalid `clipboard`: it is true");
         }
         if settings.get("when").is_none() {
             // What does not pass is not stored.
-            let message =
-                "`when` is missing: a copied text may be a password; say which ones count";
-            self.mistake(line, message.to_owned());
+            self.mistake(
+                line,
+                "`when` is missing: a copied text may be a password; say which ones count",
+            );
         }
         Some(TriggerSource::Clipboard)
     }
@@ -239,7 +199,7 @@ impl Fields {
                     lines.push(item.line);
                 }
                 Yaml::List(_) | Yaml::Map(_) => {
-                    self.mistake(item.line, "a pattern of files is a text".to_owned());
+                    self.mistake(item.line, "a pattern of files is a text");
                 }
             }
         }
@@ -255,17 +215,14 @@ impl Fields {
 
     /// Returns the name of the variable with the secret of a webhook.
     fn secret(&mut self, settings: &Settings) -> Option<String> {
-        let (line, name) = self.text_of(settings, "webhook")?;
-        if !is_variable(&name) {
-            // It may be the secret itself, so it is not repeated.
-            let message =
-                "invalid `webhook`: it names the variable with the secret, like BUILD_HOOK";
-            let mut mistake = super::Mistake::new(line, message.to_owned());
-            mistake.hint = Some("the secret itself stands in no agent file".to_owned());
-            self.mistakes.push(mistake);
-            return None;
-        }
-        Some(name)
+        // It may be the secret itself, so it is not repeated.
+        self.read(settings, "webhook", None, |name| {
+            let wrong = "it names the variable with the secret, like BUILD_HOOK (the secret itself \
+                         stands in no agent file)";
+            is_variable(name)
+                .then(|| Some(name.to_owned()))
+                .ok_or(wrong)
+        })
     }
 
     fn conditions(&mut self, settings: &Settings) -> Vec<Condition> {
@@ -276,8 +233,7 @@ impl Fields {
             Yaml::List(items) => items,
             Yaml::Map(_) => vec![node],
             Yaml::Text(..) => {
-                let message = "invalid `when`: it is a list of conditions";
-                self.mistake(line, message.to_owned());
+                self.mistake(line, "invalid `when`: it is a list of conditions");
                 return Vec::new();
             }
         };
@@ -294,13 +250,12 @@ impl Fields {
 
     fn condition(&mut self, node: YamlNode) -> Option<Condition> {
         let line = node.line;
-        let fields = self.map(node, "condition");
-        self.only(&fields, &[&["path"], &COMPARISONS[..]].concat());
-        let settings = Settings { line, fields };
-        let path = self.text_of(&settings, "path");
+        let known = [&["path"], &COMPARISONS[..]].concat();
+        let settings = self.settings(node, "condition", &known);
+        let path = self.text(&settings, "path");
         if path.is_none() && settings.get("path").is_none() {
             let message = "`path` is missing: the place to compare, like /build/state";
-            self.mistake(line, message.to_owned());
+            self.mistake(line, message);
         }
         let named = COMPARISONS
             .into_iter()
@@ -344,24 +299,12 @@ impl Fields {
 
     /// Returns a whole number of 1 or more.
     fn count(&mut self, settings: &Settings, key: &str) -> Option<u64> {
-        let (line, text) = self.text_of(settings, key)?;
-        let count = text.parse().ok().filter(|count| *count >= 1);
-        if count.is_none() {
-            let message = format!("invalid `{key}`: it is not a whole number of 1 or more");
-            self.mistake(line, message);
-        }
-        count
-    }
-
-    fn text_of(&mut self, settings: &Settings, key: &str) -> Option<(usize, String)> {
-        let (line, node) = settings.get(key)?;
-        match node.value {
-            Yaml::Text(text, _) => Some((line, text)),
-            Yaml::List(_) | Yaml::Map(_) => {
-                self.mistake(line, format!("invalid `{key}`: it is not a text"));
-                None
-            }
-        }
+        self.read(settings, key, None, |text| {
+            let count = text.parse().ok().filter(|count| *count >= 1);
+            count
+                .map(Some)
+                .ok_or("it is not a whole number of 1 or more")
+        })
     }
 }
 

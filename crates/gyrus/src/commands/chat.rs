@@ -5,7 +5,7 @@ use std::io::{IsTerminal as _, stdin};
 use clap::{Args, Subcommand, ValueEnum};
 use gyrus_chat::{PAIRING_MINUTES, is_telegram_token, read_chats};
 use gyrus_surfaces::{console::put, output};
-use gyrus_text::{counted, one_line, utc};
+use gyrus_text::{counted, one_line, percent_encoded, utc};
 use serde_json::json;
 
 use super::listing::ListFlags;
@@ -119,17 +119,6 @@ impl ChatName {
     }
 }
 
-/// Returns an id as a part of a path.
-fn encoded(id: &str) -> String {
-    let sign = |byte: u8| match byte {
-        b'a'..=b'z' | b'A'..=b'Z' | b'0'..=b'9' | b'-' | b'.' | b'_' => {
-            char::from(byte).to_string()
-        }
-        other => format!("%{other:02X}"),
-    };
-    id.bytes().map(sign).collect()
-}
-
 impl Chat {
     pub(crate) fn execute(self, gyrus: &Gyrus) -> Result<Code, Failure> {
         match self.command {
@@ -209,7 +198,7 @@ fn remove(gyrus: &Gyrus, chat: ChatName, person: &str) -> Result<Code, Failure> 
     }
     let server = Server::of(&gyrus.home()?);
     let chat = chat.name();
-    let path = format!("/api/chats/{chat}/people/{}", encoded(person));
+    let path = format!("/api/chats/{chat}/people/{}", percent_encoded(person));
     drive::runtime()?.block_on(server.delete(&path))?;
     put(&format!("{person} may not use {chat} any more\n"))?;
     Ok(Code::Reached)

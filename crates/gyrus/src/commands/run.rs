@@ -48,6 +48,7 @@ const GOAL_LIMIT: usize = 4 << 20;
 Exit codes: 0 the goal is reached; 1 it failed; 2 wrong usage or configuration; 3 a limit;
 4 denied, nobody to ask, or stopped; 5 waits for a person; 6 stuck; 7 the model is unreachable;
 130 interrupted. After 3, 5, 6, 7 and 130, and after a stop, the run can be resumed.")]
+#[derive(Default)]
 pub(crate) struct Run {
     /// Goal to reach; `-` reads it from standard input
     goal: String,
@@ -99,7 +100,6 @@ pub(crate) enum FolderSource {
 /// A run as the queue orders it.
 #[derive(Debug)]
 pub(crate) struct Order {
-    /// The id that the run is to have.
     pub(crate) run: RunId,
     /// Its request; the options are in the flags.
     pub(crate) request: RunRequest,
@@ -147,17 +147,9 @@ impl Run {
     fn for_goal(goal: String, flags: RunFlags, output: OutputFlags) -> Self {
         Self {
             goal,
-            continues: false,
-            ephemeral: false,
-            fleet: None,
-            needs: Vec::new(),
-            upload: false,
-            clone: false,
             flags,
-            context: ContextFlags::default(),
             output,
-            order: None,
-            procedure: None,
+            ..Self::default()
         }
     }
 

@@ -76,7 +76,6 @@ enum Source {
 
 /// The folder of a run, ready to be worked in.
 pub(super) struct Prepared {
-    /// Whether it is one that travels.
     pub(super) travels: FolderTravels,
     /// Held while the run is driven: systems that clean [`PLACE`] leave a locked folder alone.
     _lock: Option<File>,

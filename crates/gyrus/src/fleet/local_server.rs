@@ -1,16 +1,15 @@
 //! The server that `gyrus fleet up` runs: its folder, its word and its address.
 
 use std::{
-    fs,
-    io::{self, Write as _},
-    path::PathBuf,
+    fs, io,
+    path::{Path, PathBuf},
     process::Command,
 };
 
 use gyrus::runtime::Home;
 use gyrus_process::Programs;
 
-use crate::failure::Failure;
+use crate::{failure::Failure, private_file};
 
 /// The address of the server that `gyrus fleet up` runs, as a person writes it.
 pub(crate) const LOCAL: &str = "local";
@@ -51,15 +50,7 @@ impl LocalAddress {
     /// Writes the address, for this user alone. It is removed when this is dropped.
     pub(crate) fn write(self, address: &str) -> Result<Written, Failure> {
         let file = self.file();
-        let written = || -> io::Result<()> {
-            let mut draft = tempfile::NamedTempFile::new_in(&self.folder)?;
-            draft.write_all(address.as_bytes())?;
-            draft.persist(&file)?;
-            Ok(())
-        };
-        written().map_err(|error| {
-            Failure::failed(format!("{} cannot be written", file.display())).because(&error)
-        })?;
+        write(&file, address)?;
         Ok(Written { file })
     }
 
@@ -73,15 +64,7 @@ impl LocalAddress {
         getrandom::fill(&mut bytes)
             .map_err(|error| Failure::failed("no random number can be had").because(&error))?;
         let token: String = bytes.iter().map(|byte| format!("{byte:02x}")).collect();
-        let written = || -> io::Result<()> {
-            let mut draft = tempfile::NamedTempFile::new_in(&self.folder)?;
-            draft.write_all(token.as_bytes())?;
-            draft.persist(&file)?;
-            Ok(())
-        };
-        written().map_err(|error| {
-            Failure::failed(format!("{} cannot be written", file.display())).because(&error)
-        })?;
+        write(&file, &token)?;
         Ok(token)
     }
 
@@ -132,4 +115,10 @@ impl Drop for Written {
         // One that is left says only that nothing answers there.
         let _ = fs::remove_file(&self.file);
     }
+}
+
+fn write(file: &Path, text: &str) -> Result<(), Failure> {
+    private_file::write(file, text.as_bytes()).map_err(|error| {
+        Failure::failed(format!("{} cannot be written", file.display())).because(&error)
+    })
 }

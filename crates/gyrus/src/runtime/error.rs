@@ -13,7 +13,6 @@ pub enum RuntimeError {
     /// `gyrus::init()` was not called, so this program cannot serve as the keeper of commands.
     #[error("call `gyrus::init()` as the first statement of `main`")]
     NotInitialised,
-    /// The state folder cannot be used.
     #[error("the state folder {} cannot be used", folder.display())]
     State { folder: PathBuf, source: io::Error },
     /// The folder cannot be a workspace.
@@ -22,16 +21,13 @@ pub enum RuntimeError {
     /// The folder belongs to the system, and the person has not agreed to runs in it.
     #[error("{} belongs to the system", folder.display())]
     SystemFolder { folder: PathBuf },
-    /// The name of the workspace is not valid UTF-8.
     #[error("the name of the folder {} is not valid UTF-8", folder.display())]
     FolderName { folder: PathBuf },
-    /// The workspace is the memory, or lies in it.
     #[error(
         "{} belongs to the memory, which runs reach by its own tools alone",
         folder.display()
     )]
     WorkspaceInVault { folder: PathBuf },
-    /// No model is named, and no provider's key is set.
     #[error("no model is named: set GYRUS_MODEL, or the key of a provider like ANTHROPIC_API_KEY")]
     NoModel,
     /// A model cannot be connected to.
@@ -61,7 +57,6 @@ pub enum RuntimeError {
     /// The context of an agent cannot be read or written.
     #[error("the context of an agent cannot be used")]
     Context(#[from] LedgerError),
-    /// The context of an agent belongs to another state folder.
     #[error("the context of {agent} in {session} is in use with another state folder")]
     ContextElsewhere { session: String, agent: String },
     /// The run cannot be started or driven.

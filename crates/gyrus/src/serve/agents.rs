@@ -264,12 +264,8 @@ fn view_of_invalid(path: &Path, agent: Option<&String>, mistakes: &[Mistake]) ->
     AgentFileView {
         path: path.to_owned(),
         agent: agent.cloned(),
-        workdir: None,
-        instructions: String::new(),
-        most_runs: None,
-        most_tokens: None,
-        most_cost_microdollars: None,
         mistakes: mistakes.iter().map(ToString::to_string).collect(),
+        ..AgentFileView::default()
     }
 }
 

@@ -2,8 +2,7 @@
 //! that a desktop starts (Desktop Application Autostart Specification, freedesktop.org).
 
 use std::{
-    fs,
-    io::{self, Write as _},
+    fs, io,
     path::{Path, PathBuf},
     process::Command,
 };
@@ -12,7 +11,7 @@ use clap::Args;
 use gyrus_process::Programs;
 use gyrus_surfaces::console::put;
 
-use crate::{Gyrus, exit::Code, failure::Failure};
+use crate::{Gyrus, exit::Code, failure::Failure, private_file};
 
 /// The port of the server if none is given.
 pub(super) const PORT: u16 = 7717;
@@ -175,15 +174,7 @@ fn write(path: &Path, text: &str) -> Result<(), Failure> {
         let failure = Failure::usage(format!("{shown} is there already, and not of gyrus"));
         return Err(failure.hint("move it away, then install again"));
     }
-    let folder = path.parent().unwrap_or(Path::new("/"));
-    let written = || -> io::Result<()> {
-        fs::create_dir_all(folder)?;
-        let mut draft = tempfile::NamedTempFile::new_in(folder)?;
-        draft.write_all(text.as_bytes())?;
-        draft.persist(path)?;
-        Ok(())
-    };
-    written().map_err(|error| failed(&error))?;
+    private_file::write(path, text.as_bytes()).map_err(|error| failed(&error))?;
     Ok(put(&format!("wrote {shown}\n"))?)
 }
 

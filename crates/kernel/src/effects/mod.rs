@@ -1,5 +1,6 @@
 //! The effects, one file each, and a method of [`Run`] for each. An effect first consumes its
-//! recorded entries and goes live only for what is missing.
+//! recorded entries and goes live only for what is missing. A [`Stop`] that it returns is to be
+//! passed on.
 
 mod added_folders;
 pub(crate) mod background;
@@ -53,9 +54,6 @@ use request::Ask;
 impl Run {
     /// Asks a model. The run takes care of waits, retries and money; an error that a retry does not
     /// fix parks the run.
-    ///
-    /// # Errors
-    /// Returns a [`Stop`], to be passed on.
     pub async fn ask(&mut self, ask: Ask<'_>) -> Result<Reply, Stop> {
         let begun = self.begin(|| format!("asking a model ({:?})", ask.purpose))?;
         // Boxed, so that a run that waits for a person does not take up the memory for asking a
@@ -69,9 +67,6 @@ impl Run {
 
     /// Asks like [`ask`](Self::ask), but returns `None` if the prompt is too long for every model;
     /// the loop may then ask again with less.
-    ///
-    /// # Errors
-    /// Returns a [`Stop`], to be passed on.
     pub async fn ask_if_it_fits(&mut self, ask: Ask<'_>) -> Result<Option<Reply>, Stop> {
         let begun = self.begin(|| format!("asking a model ({:?})", ask.purpose))?;
         let done = Box::pin(ask::perform(&self.core, begun, ask)).await;
@@ -98,9 +93,6 @@ impl Run {
 
     /// Returns the views of the screen so far, this cycle included: the first one, and the last
     /// `most`, in order. It is not an effect: it reads the journal.
-    ///
-    /// # Errors
-    /// Returns a [`Stop`], to be passed on.
     pub async fn views(&self, most: usize) -> Result<Vec<View>, Stop> {
         look::seen_so_far(&self.core, self.cycle(), most).await
     }
@@ -116,9 +108,6 @@ impl Run {
     }
 
     /// Calls a tool, if the gate allows it. Failures, denials and interruptions are observations.
-    ///
-    /// # Errors
-    /// Returns a [`Stop`], to be passed on.
     pub async fn call(&mut self, call: &ToolCall) -> Result<Observation, Stop> {
         let begun = self.begin(|| call::describe(call))?;
         let done = call::perform(&self.core, begun, call, None).await;
@@ -127,9 +116,6 @@ impl Run {
 
     /// Calls a tool like [`Run::call`], if what it would touch, as measured just before it is judged,
     /// is `expected`; else it is refused with the returned reason.
-    ///
-    /// # Errors
-    /// Returns a [`Stop`], to be passed on.
     pub async fn call_if(
         &mut self,
         call: &ToolCall,
@@ -142,9 +128,6 @@ impl Run {
 
     /// Returns the gate's expected verdicts on calls, under the present facts. It executes and
     /// allows nothing: each call is judged again when it is made.
-    ///
-    /// # Errors
-    /// Returns a [`Stop`], to be passed on.
     pub fn foresee(&mut self, calls: &[ToolCall]) -> Result<Vec<Foreseen>, Stop> {
         let begun =
             self.begin(|| format!("asking the gate about {}", counted(calls.len(), "call")))?;
@@ -154,9 +137,6 @@ impl Run {
 
     /// Calls several tools, as many concurrently as branches are allowed; observations come in the
     /// order of the calls.
-    ///
-    /// # Errors
-    /// Returns a [`Stop`], to be passed on.
     pub async fn call_all(&mut self, calls: Vec<ToolCall>) -> Result<Vec<Observation>, Stop> {
         let mut seen = Vec::with_capacity(calls.len());
         for some in calls.chunks(branches::MAX_BRANCHES) {
@@ -185,9 +165,6 @@ impl Run {
 
     /// Runs branches concurrently until the first ends; the others are interrupted. Returns the
     /// winner's number, counted from 1, and its result.
-    ///
-    /// # Errors
-    /// Returns a [`Stop`], to be passed on.
     pub async fn race<T: Send>(&mut self, branches: Vec<Branch<'_, T>>) -> Result<(u32, T), Stop> {
         let begun = self.begin(|| format!("racing {}", counted(branches.len(), "branch")))?;
         let done = branches::race(&self.core, begun, branches).await;
@@ -196,9 +173,6 @@ impl Run {
 
     /// Runs a branch with a time limit; returns `None` when the time was over and the branch was
     /// interrupted.
-    ///
-    /// # Errors
-    /// Returns a [`Stop`], to be passed on.
     pub async fn timeout<T: Send>(
         &mut self,
         limit: Duration,
@@ -230,9 +204,6 @@ impl Run {
     }
 
     /// Waits until a time, in UTC milliseconds. Long waits park the run where that is allowed.
-    ///
-    /// # Errors
-    /// Returns a [`Stop`], to be passed on.
     pub async fn sleep_until(&mut self, at_ms: i64) -> Result<(), Stop> {
         let begun = self.begin(|| format!("sleeping until {at_ms}"))?;
         let done = wait::perform(&self.core, begun, None, Some(at_ms)).await;
@@ -241,9 +212,6 @@ impl Run {
 
     /// Waits for a named signal; returns `None` if the deadline, in UTC milliseconds, passes
     /// before.
-    ///
-    /// # Errors
-    /// Returns a [`Stop`], to be passed on.
     pub async fn wait(
         &mut self,
         signal: &str,
@@ -271,9 +239,6 @@ impl Run {
     }
 
     /// Returns the wall clock, in UTC milliseconds; the same when replayed.
-    ///
-    /// # Errors
-    /// Returns a [`Stop`], to be passed on.
     pub fn now(&mut self) -> Result<i64, Stop> {
         let begun = self.begin(|| "reading the clock".to_owned())?;
         let done = value::clock(&self.core, begun);
@@ -281,9 +246,6 @@ impl Run {
     }
 
     /// Returns a random number; the same when replayed.
-    ///
-    /// # Errors
-    /// Returns a [`Stop`], to be passed on.
     pub fn random(&mut self) -> Result<u64, Stop> {
         let begun = self.begin(|| "drawing a random number".to_owned())?;
         let done = value::random(&self.core, begun);
@@ -292,9 +254,6 @@ impl Run {
 
     /// Parks the run because it repeats itself, and records what repeats. When a person has resumed
     /// it, this returns and the loop may continue in another way.
-    ///
-    /// # Errors
-    /// Returns a [`Stop`], to be passed on.
     pub fn stuck(&mut self, what: impl Into<String>) -> Result<(), Stop> {
         let what = what.into();
         let begun = self.begin(|| format!("being stuck: {what}"))?;

@@ -130,7 +130,6 @@ pub(super) fn first() -> u32 {
     1
 }
 
-#[expect(clippy::trivially_copy_pass_by_ref, reason = "serde wants it so")]
 pub(super) fn is_first(asking: &u32) -> bool {
     *asking == first()
 }

@@ -32,7 +32,6 @@ pub struct CycleEnded {
     /// Number before which messages were archived by the loop, although there was room for them.
     #[serde(default, skip_serializing_if = "is_zero_u64")]
     pub memory_first: u64,
-    /// The kernel's own state.
     pub kernel: KernelState,
     /// The claim that ends the run.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -104,18 +103,10 @@ pub struct KernelState {
     pub settings: Option<Settings>,
 }
 
-#[expect(
-    clippy::trivially_copy_pass_by_ref,
-    reason = "the signature that serde calls"
-)]
 pub(super) fn is_zero(n: &u32) -> bool {
     *n == 0
 }
 
-#[expect(
-    clippy::trivially_copy_pass_by_ref,
-    reason = "the signature that serde calls"
-)]
 fn is_zero_u64(n: &u64) -> bool {
     *n == 0
 }

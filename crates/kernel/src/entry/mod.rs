@@ -46,7 +46,6 @@ macro_rules! entries {
                 kind: String,
                 /// The version of the fact's format.
                 version: u16,
-                /// The fact.
                 fact: Fact,
             },
         }

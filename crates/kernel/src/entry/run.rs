@@ -262,10 +262,6 @@ pub enum Ending {
     Interrupted,
 }
 
-#[expect(
-    clippy::trivially_copy_pass_by_ref,
-    reason = "serde hands out references"
-)]
 pub(super) fn is_claimed(strength: &Strength) -> bool {
     *strength == Strength::Claimed
 }

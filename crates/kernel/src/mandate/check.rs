@@ -37,7 +37,6 @@ struct Stated {
 struct StatedCall {
     id: String,
     tool: String,
-    #[serde(default)]
     times: Option<Value>,
     #[serde(default)]
     arguments: BTreeMap<String, Value>,

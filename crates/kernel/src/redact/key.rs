@@ -15,7 +15,6 @@ pub enum KeyError {
     /// The file does not hold a key.
     #[error("{} is damaged: it must have 32 bytes", file.display())]
     Damaged { file: PathBuf },
-    /// The file cannot be read.
     #[error("{} cannot be read", file.display())]
     Read { file: PathBuf, source: io::Error },
     /// No file can be created in the folder.

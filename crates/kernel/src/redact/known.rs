@@ -3,12 +3,10 @@
 //! Each form has a name of its own (`NAME.base64`), so that revealing restores exactly the text
 //! that was replaced.
 
-use std::{
-    collections::{HashMap, HashSet},
-    fmt::Write as _,
-};
+use std::collections::{HashMap, HashSet};
 
 use aho_corasick::{AhoCorasick, MatchKind};
+use gyrus_text::percent_encoded;
 
 use super::pass::{Hit, HitName, MIN_VALUE_BYTES, Secret};
 
@@ -128,18 +126,6 @@ fn forms(value: &str) -> Vec<(String, String)> {
         add(&format!(".base64url-{shift}"), for_urls);
     }
     forms
-}
-
-fn percent_encoded(value: &str) -> String {
-    let mut encoded = String::with_capacity(value.len());
-    for byte in value.bytes() {
-        if byte.is_ascii_alphanumeric() || b"-_.~".contains(&byte) {
-            encoded.push(char::from(byte));
-        } else {
-            write!(encoded, "%{byte:02X}").expect("writing to a String cannot fail");
-        }
-    }
-    encoded
 }
 
 /// Converts escapes like `%2F` to lower case: `%2f`.

@@ -5,7 +5,7 @@ use std::{fmt, time::Instant};
 use super::schedule::{FailedSchedule, Operation, live};
 
 /// The statistics of a sweep.
-#[derive(Debug, Clone, Copy, PartialEq)]
+#[derive(Debug, Clone, Copy, Default, PartialEq)]
 pub(super) struct ScheduleSweep {
     /// Number of schedules.
     pub(super) schedules: u64,
@@ -41,11 +41,7 @@ pub(super) fn sweep(schedules: u64, seed: u64) -> Result<ScheduleSweep, FailedSc
     let start = Instant::now();
     let mut done = ScheduleSweep {
         schedules,
-        operations: 0,
-        refused: 0,
-        kills: 0,
-        abandoned: 0,
-        seconds: 0.0,
+        ..ScheduleSweep::default()
     };
     for number in 0..schedules {
         for operation in live(seed.wrapping_add(number))? {

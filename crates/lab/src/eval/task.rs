@@ -18,7 +18,7 @@ const STEPS: u64 = 30;
 const SECONDS: u64 = 180;
 const SECONDS_WITHOUT_SCREEN: u64 = 900;
 
-#[derive(Debug, Clone, Deserialize)]
+#[derive(Debug, Clone, Default, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(super) struct Task {
     /// Unique among all that are evaluated together.
@@ -95,19 +95,11 @@ impl Task {
     pub(super) fn at(id: &str, start: &str, check: &str, budget: Budget) -> Self {
         Self {
             id: id.to_owned(),
-            goal: String::new(),
             start: start.to_owned(),
-            programs: Vec::new(),
             checks: vec![check.to_owned()],
-            answer: None,
-            files: BTreeMap::new(),
-            folder: None,
-            setup: None,
-            impossible: false,
             budget,
-            _does: Vec::new(),
-            address: None,
             screen: ScreenKind::Browser,
+            ..Self::default()
         }
     }
 

@@ -25,7 +25,10 @@ use serde_json::{Value, json};
 
 use self::{check::Checked, draft::Step};
 use crate::{
-    CognitiveConfig, LoopKind, browse, config::DEFAULT_OUTPUT_TOKENS, goal, kind::MOST_STEPS,
+    CognitiveConfig, LoopKind, browse,
+    config::DEFAULT_OUTPUT_TOKENS,
+    goal,
+    kind::{MOST_STEPS, keeps},
     mandate,
 };
 
@@ -201,27 +204,7 @@ fn kernel_says(words: &str) -> Message {
 }
 
 impl CognitiveLoop for Planner {
-    type State = PlanState;
-
-    fn name(&self) -> &'static str {
-        KIND.name
-    }
-
-    fn state(&self) -> &PlanState {
-        &self.state
-    }
-
-    fn restore(&mut self, state: PlanState) {
-        self.state = state;
-    }
-
-    fn memory_buffer(&self) -> &MemoryBuffer {
-        &self.memory
-    }
-
-    fn memory_buffer_mut(&mut self) -> &mut MemoryBuffer {
-        &mut self.memory
-    }
+    keeps!(KIND.name, state: PlanState);
 
     async fn perceive(&mut self, run: &mut Run) -> Result<Perception, Stop> {
         let perception = run.perception();

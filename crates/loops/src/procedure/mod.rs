@@ -68,7 +68,6 @@ struct State {
     parks: Option<String>,
     /// The reason why the next cycle hands over.
     gives_up: Option<String>,
-    /// Whether it was handed over.
     handed_over: bool,
 }
 

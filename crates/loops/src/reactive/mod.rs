@@ -34,7 +34,13 @@ use gyrus_kernel::{
 use gyrus_text::shorten;
 use serde_json::json;
 
-use crate::{CognitiveConfig, LoopKind, config::PerceptionMode, goal, kind::MOST_STEPS, mandate};
+use crate::{
+    CognitiveConfig, LoopKind,
+    config::PerceptionMode,
+    goal,
+    kind::{MOST_STEPS, keeps},
+    mandate,
+};
 use actions::Finish;
 pub use prompt::FRESH;
 use prompt::Sight;
@@ -616,31 +622,11 @@ fn describe(call: &ToolCall, view: Option<&View>) -> String {
 }
 
 impl CognitiveLoop for Reactive {
-    type State = ReactiveState;
-
-    fn name(&self) -> &'static str {
-        KIND.name
-    }
-
-    fn state(&self) -> &ReactiveState {
-        &self.state
-    }
-
-    fn restore(&mut self, state: ReactiveState) {
-        self.state = state;
-    }
+    keeps!(KIND.name, state: ReactiveState);
 
     /// Abandons an unfinished cycle: the screen has changed since its actions were decided.
     fn unfinished(&self) -> Unfinished {
         Unfinished::Abandon
-    }
-
-    fn memory_buffer(&self) -> &MemoryBuffer {
-        &self.memory
-    }
-
-    fn memory_buffer_mut(&mut self) -> &mut MemoryBuffer {
-        &mut self.memory
     }
 
     async fn perceive(&mut self, run: &mut Run) -> Result<Perception, Stop> {

@@ -42,7 +42,6 @@ pub struct ReactiveState {
     #[serde(default)]
     pub(super) log: Log,
     /// The output of the last action, unless it only says that something changed; shown once.
-    #[serde(default)]
     pub(super) output: Option<Output>,
     /// The model's expectation of the present view.
     #[serde(default)]
@@ -63,21 +62,19 @@ pub struct ReactiveState {
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub(super) told_without: bool,
     /// The reason why the run parks before its next turn.
-    #[serde(default)]
     pub(super) parks: Option<String>,
 }
 
 /// A page that was looked at, to open it again on a screen that has lost it.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default)]
 pub(super) struct Page {
     /// The screen's session.
-    #[serde(default)]
     pub(super) session: String,
     /// The address, if it is one of the web.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(super) address: Option<String>,
     /// A fingerprint of what the page showed.
-    #[serde(default)]
     pub(super) contents: u64,
 }
 
@@ -122,12 +119,11 @@ pub(super) struct Output {
 
 /// The facts about the last turn that decide whether the next prompt has a picture.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default)]
 pub(super) struct LastTurn {
     /// Whether an input had no effect, or an unknown one.
-    #[serde(default)]
     pub(super) had_no_effect: bool,
     /// Whether it pointed at pixels, dragged, or asked for a picture.
-    #[serde(default)]
     pub(super) needs_picture: bool,
 }
 

@@ -31,7 +31,6 @@ pub(super) struct Stuck {
     #[serde(default)]
     tried: u8,
     /// A note for the model's next prompt.
-    #[serde(default)]
     note: Option<String>,
 }
 

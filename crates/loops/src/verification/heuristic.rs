@@ -41,11 +41,7 @@ pub(super) fn guess(goal: &str, before: &View, now: &View) -> Guess {
         (structural, 30.0),
         (speaks_of(goal, now), 40.0),
     ];
-    #[expect(
-        clippy::cast_possible_truncation,
-        clippy::cast_sign_loss,
-        reason = "at most 40"
-    )]
+    // At most 40.
     let [visual, structural, words] = parts.map(|(share, most)| (share * most).round() as u8);
     Guess {
         score: visual + structural + words,
@@ -66,7 +62,7 @@ fn changed_elements(before: &View, now: &View) -> f64 {
     }
     let differ: i64 = counts.values().map(|count| count.abs()).sum();
     let all = before.elements.len() + now.elements.len();
-    #[expect(clippy::cast_precision_loss, reason = "counts of elements")]
+    // Counts of elements.
     let share = differ as f64 / all.max(1) as f64;
     (share * 2.0).min(1.0)
 }
@@ -100,7 +96,7 @@ fn speaks_of(goal: &str, now: &View) -> f64 {
         .iter()
         .filter(|word| said.contains(word.as_str()))
         .count();
-    #[expect(clippy::cast_precision_loss, reason = "counts of words")]
+    // Counts of words.
     let share = match words.len() {
         0 => 0.5,
         all => found as f64 / all as f64,

@@ -205,11 +205,7 @@ fn weigh(said: Said, material: &Material<'_>, with_picture: bool) -> Opinion {
         None
     };
     // Checked above to be between 0 and 100.
-    #[expect(
-        clippy::cast_possible_truncation,
-        clippy::cast_sign_loss,
-        reason = "bounded"
-    )]
+    // Bounded.
     let score = said.score.round() as u8;
     Opinion {
         score,

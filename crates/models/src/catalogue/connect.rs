@@ -53,7 +53,6 @@ pub async fn connect_all(
 /// Reason why a name could not be turned into a model.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum ConnectError {
-    /// No provider has this name.
     #[error("no provider is called `{name}`; {}", remedy(.suggestion, .known))]
     UnknownProvider {
         /// The given name.
@@ -66,14 +65,12 @@ pub enum ConnectError {
     /// The part after the colon is not a tier.
     #[error("{0}, or `provider/model` for a certain model")]
     UnknownTier(#[from] crate::UnknownTier),
-    /// The provider requires a key.
     #[error("{provider} wants a key: set {}", .variables.join(" or "))]
     NoKey {
         provider: String,
         /// The environment variables that were read.
         variables: Vec<String>,
     },
-    /// The provider's address is invalid.
     #[error("invalid address `{address}`, expected https://host: {reason}")]
     BadAddress {
         /// The given address, without a password.

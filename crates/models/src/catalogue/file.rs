@@ -72,7 +72,6 @@ pub(super) struct ListEntry {
     #[serde(default)]
     pub(super) id_prefix: String,
     /// A JSON pointer to the maximum number of tokens of a model.
-    #[serde(default)]
     pub(super) window: Option<String>,
 }
 

@@ -41,14 +41,12 @@ pub enum AddressError {
     /// The address is invalid.
     #[error(transparent)]
     Address(#[from] ConnectError),
-    /// No answer came.
     #[error("no server answers at {address}: {reason}")]
     Silent {
         address: String,
         /// The error of the connection.
         reason: String,
     },
-    /// The server wants a key.
     #[error("the server at {address} wants a key")]
     Locked { address: String },
     /// Something else than a server of models answers.

@@ -18,13 +18,11 @@ pub struct Measured {
     pub at: String,
     /// The model, as `provider/model`.
     pub model: String,
-    /// Whether it answers.
     pub answers: ProbeFinding,
     /// Whether it calls a tool with the right arguments when tools go over its wire.
     pub tools: ProbeFinding,
     /// The first form of tools in which it called one with the right arguments; `None` if it did in
     /// none, or if an earlier version measured it.
-    #[serde(default)]
     pub calls: Option<CallStyle>,
     /// Whether its reply is bound to a schema.
     pub schema: ProbeFinding,
@@ -37,7 +35,6 @@ pub struct Measured {
     /// Whether it picks the right element from a numbered tree.
     pub choice: ProbeFinding,
     /// Maximum tokens of a prompt and its reply together, as its server names them.
-    #[serde(default)]
     pub window: Option<u64>,
     /// Length of the longest prompt. Only measured on request.
     pub context: Option<Context>,
@@ -46,7 +43,6 @@ pub struct Measured {
     /// Times of its replies.
     pub latency: Option<Latency>,
     /// Tokens of its replies a second, the reading of the prompts included.
-    #[serde(default)]
     pub tokens_per_second: Option<f64>,
     /// Number of requests for all of this.
     pub requests: u32,

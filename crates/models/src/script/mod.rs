@@ -36,7 +36,6 @@ const ORDINAL_HEADER: HeaderName = HeaderName::from_static("x-gyrus-ordinal");
 /// Reason why a script cannot be played.
 #[derive(Debug, thiserror::Error)]
 pub enum ScriptError {
-    /// The file cannot be read.
     #[error("the script {} cannot be read", path.display())]
     Read {
         path: PathBuf,

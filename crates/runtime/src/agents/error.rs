@@ -22,13 +22,10 @@ pub enum AgentError {
         /// The name, cut.
         name: String,
     },
-    /// There are too many.
     #[error("there are {MAX_AGENTS} agents already")]
     TooMany,
-    /// There is no such agent.
     #[error("there is no agent `{name}`")]
     NotFound { name: String },
-    /// It exists already.
     #[error("there is an agent `{name}` already")]
     Exists { name: String },
     /// It is retired for good.

@@ -24,7 +24,6 @@ pub enum BusError {
     /// A number or name is out of its bounds.
     #[error("invalid {what}: {reason}")]
     Invalid { what: &'static str, reason: String },
-    /// Nobody subscribes to the topic of a request.
     #[error("nobody subscribes to `{topic}`, so the request cannot be answered")]
     NoResponder {
         /// The topic of the request.
@@ -53,13 +52,10 @@ pub enum BusError {
         /// The process that has it.
         holder: Box<Holder>,
     },
-    /// No durable subscriber has this name.
     #[error("no durable subscriber is named `{name}`; subscribe first")]
     UnknownSubscriber { name: String },
-    /// The durable subscriber has a subscription already.
     #[error("the durable subscriber `{name}` is connected already")]
     Connected { name: String },
-    /// The position has no event yet.
     #[error("there is no event at position {position}; the last one is at {last}")]
     NoSuchPosition {
         /// The position that was given.

@@ -46,7 +46,6 @@ pub enum LessonError {
     /// Another process has been changing the lessons for too long.
     #[error("another process is changing the lessons")]
     Busy,
-    /// No lesson has this number.
     #[error("there is no lesson {0}")]
     Unknown(u64),
 }

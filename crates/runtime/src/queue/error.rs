@@ -30,10 +30,8 @@ pub enum QueueError {
     NoAnswer,
     #[error("too many commands wait already; take some back, or wait until they are done")]
     Full,
-    /// The command is too large.
     #[error("the command is {bytes} bytes long; at most {MAX_COMMAND} are accepted")]
     TooLarge { bytes: usize },
-    /// There is no such command.
     #[error("there is no command `{id}`; is it long over?")]
     NotFound {
         /// The id that was given.

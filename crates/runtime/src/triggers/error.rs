@@ -20,7 +20,6 @@ pub enum TriggerError {
     /// The webhook has no secret, so every delivery is refused.
     #[error("this webhook has no secret on this server")]
     NoSecret,
-    /// The body of a delivery is not JSON.
     #[error("the body is not JSON: {0}")]
     NotJson(#[source] serde_json::Error),
     /// There were too many deliveries lately.

@@ -77,15 +77,12 @@ pub struct TriggerRecord {
     #[serde(default)]
     pub held: BTreeMap<HeldBack, u64>,
     /// The last day on which it was told that a budget is used up.
-    #[serde(default)]
     pub told_day: Option<i64>,
     /// Number of wakes in a row that were of no use.
     #[serde(default)]
     pub useless: u32,
     /// The reason why it is paused.
-    #[serde(default)]
     pub paused: Option<String>,
-    #[serde(default)]
     pub last: Option<Firing>,
     /// Firings whose runs have not ended.
     #[serde(default)]

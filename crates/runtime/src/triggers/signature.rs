@@ -43,10 +43,8 @@ pub enum HookSecretError {
     /// It is too short to be one, or too long.
     #[error("invalid secret: it has {MIN_SECRET} to {MAX_SECRET} bytes")]
     Size,
-    /// The part behind `whsec_` is not base64.
     #[error("invalid secret: what stands behind `whsec_` is not base64")]
     Base64,
-    /// The system gives no random numbers.
     #[error("the system gives no random numbers")]
     Random,
 }

@@ -112,7 +112,6 @@ pub(super) struct Item {
 /// A program on the bus.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Program {
-    /// The name on the bus.
     pub(super) bus_name: String,
     pub(super) process: u32,
     /// Whether it hands out its elements; else they were asked for one by one.

@@ -40,7 +40,6 @@ pub(super) type Elsewhere = String;
 
 /// A connection to an X server.
 pub(super) struct Display {
-    /// The name of the display.
     name: String,
     pub(super) connection: RustConnection<TimedStream>,
     pub(super) screen: Screen,

@@ -13,7 +13,6 @@ pub(super) struct LentKeys {
     places: Vec<Place>,
     /// The number of the part of the text that is being typed.
     part: u32,
-    /// The keys that have changed.
     changed: BTreeSet<u8>,
 }
 

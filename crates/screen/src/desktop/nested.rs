@@ -59,18 +59,15 @@ fn window_manager() -> Result<String, NestedError> {
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum NestedError {
-    /// A program is missing.
     #[error(
         "a desktop of its own cannot be started: {0}; install what it needs: {MISSING_PROGRAMS_HINT}"
     )]
     NoProgram(#[from] ProgramError),
-    /// Its folder cannot be made.
     #[error("the folder of a nested desktop cannot be used: {0}")]
     Folder(#[from] std::io::Error),
     /// The program that was named is not there.
     #[error("{0}")]
     NoSuchProgram(ProgramError),
-    /// A part of it did not start.
     #[error("the nested desktop did not start: {what} {why}")]
     NotReady {
         /// The part.

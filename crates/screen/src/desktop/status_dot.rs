@@ -416,11 +416,7 @@ fn disc(diameter: u16) -> Vec<Rectangle> {
     let line = |y: u16| {
         let from_middle = f64::from(y) + 0.5 - radius;
         let half = (radius * radius - from_middle * from_middle).sqrt();
-        #[expect(
-            clippy::cast_possible_truncation,
-            clippy::cast_sign_loss,
-            reason = "both lie within the diameter"
-        )]
+        // Both lie within the diameter.
         let (x, width) = ((radius - half).round() as i16, (2.0 * half).round() as u16);
         Rectangle {
             x,

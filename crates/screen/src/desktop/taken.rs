@@ -235,10 +235,7 @@ impl TakenDesktop {
 
     fn point(&self, desk: &Desk, (x, y): (f64, f64)) -> Result<(), DisplayError> {
         let (x, y) = desk.place(x, y);
-        #[expect(
-            clippy::cast_possible_truncation,
-            reason = "places lie within the screen"
-        )]
+        // Places lie within the screen.
         self.hands.point_at((x as i32, y as i32))
     }
 
@@ -262,11 +259,7 @@ impl TakenDesktop {
 
     /// Turns the wheel: to the first of two directions for less than zero.
     fn turn(&self, by: f64, [back, forth]: [Button; 2]) -> Result<(), DisplayError> {
-        #[expect(
-            clippy::cast_possible_truncation,
-            clippy::cast_sign_loss,
-            reason = "it is rounded, not negative and bounded"
-        )]
+        // It is rounded, not negative and bounded.
         let clicks = ((by.abs() / WHEEL_CLICK).ceil() as u32).min(MAX_WHEEL_CLICKS);
         let button = if by < 0.0 { back } else { forth };
         for _ in 0..clicks {

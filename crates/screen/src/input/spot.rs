@@ -128,13 +128,11 @@ pub(crate) struct Told {
     states: BTreeSet<ElementState>,
     form: Option<Form>,
     /// The data that its form sends if it is clicked.
-    #[serde(default)]
     sends: Option<SentForm>,
     starts: Vec<Starts>,
     /// Way in which text is entered: `line`, `text`, `rich`, `keys`, `set`, `slide`, `select`, `file`,
     /// `control`.
     pub(crate) kind: String,
-    #[serde(default)]
     covered: Option<String>,
 }
 

@@ -69,9 +69,7 @@ struct TargetInfo {
     title: String,
     #[serde(default)]
     url: String,
-    #[serde(default)]
     parent_frame_id: Option<String>,
-    #[serde(default)]
     opener_id: Option<String>,
 }
 
@@ -117,7 +115,6 @@ struct Navigated {
 #[serde(rename_all = "camelCase")]
 struct FrameInfo {
     id: String,
-    #[serde(default)]
     parent_id: Option<String>,
     url: String,
     #[serde(default)]
@@ -173,7 +170,6 @@ struct World {
     id: i64,
     #[serde(default)]
     name: String,
-    #[serde(default)]
     aux_data: Option<OfFrame>,
 }
 
@@ -195,7 +191,6 @@ struct DialogOpening {
 #[derive(Deserialize)]
 #[serde(rename_all = "camelCase")]
 struct ChooserOpened {
-    #[serde(default)]
     backend_node_id: Option<i64>,
 }
 
@@ -602,11 +597,7 @@ impl State {
                 let on: DownloadGoesOn = event.params()?;
                 let download = self.downloads.iter_mut().find(|one| one.guid == on.guid)?;
                 // Whole numbers, which the protocol writes as floating-point ones.
-                #[expect(
-                    clippy::cast_possible_truncation,
-                    clippy::cast_sign_loss,
-                    reason = "saturates, which is what a bound needs"
-                )]
+                // Saturates, which is what a bound needs.
                 let received = on.received_bytes as u64;
                 self.downloaded += received.saturating_sub(download.received);
                 download.received = received;

@@ -50,10 +50,8 @@ struct Paused {
     frame_id: String,
     #[serde(default)]
     resource_type: String,
-    #[serde(default)]
     network_id: Option<String>,
     /// The request that a server answered with this address.
-    #[serde(default)]
     redirected_request_id: Option<String>,
 }
 
@@ -71,7 +69,6 @@ struct PausedRequest {
 #[derive(Deserialize)]
 struct Posted {
     /// Base64 data; missing for a file.
-    #[serde(default)]
     bytes: Option<String>,
 }
 

@@ -30,10 +30,7 @@ pub enum PersonInput {
     /// Types text, where the keyboard is.
     Types,
     /// Strikes a key that is not a letter, like `Enter` or `Control+a`.
-    Strikes {
-        /// The key.
-        key: String,
-    },
+    Strikes { key: String },
     /// Goes to an address.
     GoesTo {
         /// The address, as typed.

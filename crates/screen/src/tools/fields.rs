@@ -33,10 +33,8 @@ struct Slide {
     value: String,
     holds: bool,
     /// A key, and how often it is struck.
-    #[serde(default)]
     keys: Option<(String, u32)>,
     /// A drag, from and to points of the slider's document.
-    #[serde(default)]
     drag: Option<[f64; 4]>,
 }
 

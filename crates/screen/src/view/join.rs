@@ -157,7 +157,7 @@ impl Area {
 
 /// Rounds to whole pixels, and clamps values that no screen has.
 pub(super) fn pixels(value: f64) -> i32 {
-    #[expect(clippy::cast_possible_truncation, reason = "bounded just before")]
+    // Bounded just before.
     let whole = value.clamp(-1e6, 1e6) as i32;
     whole
 }
@@ -193,6 +193,7 @@ impl Window {
 }
 
 /// Joins the trees of frames.
+#[derive(Default)]
 pub(super) struct Join {
     pub(super) frames: BTreeMap<String, Frame>,
     pub(super) walked: BTreeMap<String, Result<Walked, CdpError>>,

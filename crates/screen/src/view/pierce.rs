@@ -23,7 +23,6 @@ struct Properties {
 #[derive(Deserialize)]
 struct Property {
     name: String,
-    #[serde(default)]
     value: Option<Object>,
 }
 

@@ -9,7 +9,7 @@ use axum::{
 };
 use gyrus_runtime::TopicPattern;
 use gyrus_surfaces::page::date_and_time;
-use gyrus_text::{counted, grouped};
+use gyrus_text::{counted, grouped, percent_encoded};
 use maud::{Markup, html};
 use serde::Deserialize;
 
@@ -17,9 +17,9 @@ use super::{
     agents::{doing, mistakes, pausing, stage, used, waiting},
     events::table,
     forms::{see, typed},
-    frame::{Frame, Place, age},
+    frame::{Place, age},
     recipients::Recipients,
-    runs::{line, percent},
+    runs::line,
 };
 use crate::{
     api::{
@@ -58,10 +58,6 @@ pub(super) async fn show(
         let own: Vec<_> = own.collect();
         let valid = own.iter().copied().find(|file| file.mistakes.is_empty());
         let title = format!("Agent {name}");
-        let frame = Frame {
-            title: &title,
-            place: Place::Agents,
-        };
         let main = html! {
             section #head data-live data-bus {
                 (head(&detail.agent, valid))
@@ -74,19 +70,19 @@ pub(super) async fn show(
                 h2 { "Runs" }
                 @if runs.is_empty() { p.nothing { "It has started no run." } }
                 @else { ol.runs { @for run in &runs { (line(run)) } } }
-                @if runs.len() == RUNS { p.pages { a href={ "/?agent=" (percent(&name)) } { "All of its runs" } } }
+                @if runs.len() == RUNS { p.pages { a href={ "/?agent=" (percent_encoded(&name)) } { "All of its runs" } } }
             }
             section #events data-live data-bus {
                 h2 { "Events" }
                 p.aside { "Receives " @for pattern in &detail.subscriptions {
-                    a href={ "/events?topic=" (percent(pattern)) } { (pattern) } ", " }
+                    a href={ "/events?topic=" (percent_encoded(pattern)) } { (pattern) } ", " }
                     a href={ "/events?topic=agent." (name) ".inbox" } { "agent." (name) ".inbox" } }
                 @if events.is_empty() { p.nothing { "It neither received nor published any of the last " (grouped(SEARCHED)) " events." } }
                 @else { (table(&events, &Recipients::now(&app))) }
             }
             @if let Some(file) = valid { (described(file)) }
         };
-        Ok(frame.page(&app, &main))
+        Ok(Place::Agents.page(&app, &title, &main))
     })
     .await
 }
@@ -273,5 +269,5 @@ pub(super) async fn fire(
 }
 
 fn back_to(agent: &str) -> Response {
-    see(&format!("/agents/{}", percent(agent)))
+    see(&format!("/agents/{}", percent_encoded(agent)))
 }

@@ -4,11 +4,11 @@ use std::{collections::BTreeMap, sync::Arc};
 
 use axum::{extract::State, response::Html};
 use gyrus_runtime::agents::Agents;
-use gyrus_text::{counted, grouped};
+use gyrus_text::{counted, grouped, percent_encoded};
 use maud::{Markup, html};
 use serde::Deserialize;
 
-use super::frame::{Frame, Place, age};
+use super::frame::{Place, age};
 use crate::{
     api::{
         agents::{self, AgentView},
@@ -50,10 +50,6 @@ pub(super) async fn list(
             .collect();
         let views = names.iter().map(|name| agents::view(&app, name));
         let views: Vec<AgentView> = views.collect::<Result<_, _>>()?;
-        let frame = Frame {
-            title: "Agents",
-            place: Place::Agents,
-        };
         let main = html! {
             div.heading { h1 { "Agents" } p.aside { (counted(all, "agent")) } }
             @if all > SHOWN { (filter(&part)) }
@@ -68,13 +64,13 @@ pub(super) async fn list(
                     } }
                 }
                 @if let Some(last) = names.last().filter(|_| more) {
-                    p.pages { a href={ "/agents?after=" (last) "&text=" (super::runs::percent(&part.text)) } {
+                    p.pages { a href={ "/agents?after=" (last) "&text=" (percent_encoded(&part.text)) } {
                         "Further agents"
                     } }
                 }
             }
         };
-        Ok(frame.page(&app, &main))
+        Ok(Place::Agents.page(&app, "Agents", &main))
     })
     .await
 }

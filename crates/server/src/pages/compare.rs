@@ -15,7 +15,7 @@ use maud::{Markup, html};
 use serde::Deserialize;
 
 use super::{
-    frame::{Frame, Place},
+    frame::Place,
     run::changes,
     runs::{outcome, state},
 };
@@ -59,16 +59,12 @@ pub(super) async fn show(
     ApiQuery(Runs { runs }): ApiQuery<Runs>,
 ) -> Result<Html<String>, ApiError> {
     blocking(move || {
-        let frame = Frame {
-            title: "Compare",
-            place: Place::Other,
-        };
         let given: Vec<&str> = runs
             .split([',', ' '])
             .filter(|one| !one.is_empty())
             .collect();
         if given.len() < 2 {
-            return Ok(frame.page(&app, &choose(&given)));
+            return Ok(Place::Other.page(&app, "Compare", &choose(&given)));
         }
         if given.len() > MAX_RUNS {
             let error = format!("at most {MAX_RUNS} runs stand side by side");
@@ -96,7 +92,7 @@ pub(super) async fn show(
             }
             (files(&app, &columns))
         };
-        Ok(frame.page(&app, &main))
+        Ok(Place::Other.page(&app, "Compare", &main))
     })
     .await
 }

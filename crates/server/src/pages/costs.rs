@@ -13,10 +13,7 @@ use gyrus_text::{counted, grouped};
 use maud::{Markup, html};
 use serde::Deserialize;
 
-use super::{
-    frame::{Frame, Place},
-    runs::outcome,
-};
+use super::{frame::Place, runs::outcome};
 use crate::{
     api::{
         costs::{CostGroup, CostReport, CostsBy, CostsQuery, report},
@@ -53,10 +50,6 @@ pub(super) async fn show(
         let days = (part.days > 0).then_some(part.days);
         let reports = report(&app, days, &CostsBy::ALL.map(|(by, _)| by))?;
         let first = &reports[0];
-        let frame = Frame {
-            title: "Costs",
-            place: Place::Costs,
-        };
         let main = html! {
             div.heading { h1 { "Costs" } (periods(part.days)) }
             section #costs data-live {
@@ -68,7 +61,7 @@ pub(super) async fn show(
                 (dearest(&app, first))
             }
         };
-        Ok(frame.page(&app, &main))
+        Ok(Place::Costs.page(&app, "Costs", &main))
     })
     .await
 }

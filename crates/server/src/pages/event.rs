@@ -9,7 +9,7 @@ use maud::html;
 use super::{
     conversation::runs,
     events::{correlated, trust},
-    frame::{Frame, Place, age},
+    frame::{Place, age},
     recipients::Recipients,
 };
 use crate::{
@@ -41,10 +41,6 @@ pub(super) async fn show(
     blocking(move || {
         let recipients = Recipients::now(&app);
         let title = format!("Event {position}");
-        let frame = Frame {
-            title: &title,
-            place: Place::Events,
-        };
         let whole = serde_json::to_string_pretty(&event.payload).unwrap_or_default();
         let main = html! {
             div.heading { h1 { "Event " span.name { (position) } } p.aside { (age(event.at_ms)) } }
@@ -74,7 +70,7 @@ pub(super) async fn show(
                 a href={ "/events?after=" (position) } { "Events after it" }
             }
         };
-        Ok(frame.page(&app, &main))
+        Ok(Place::Events.page(&app, &title, &main))
     })
     .await
 }

@@ -8,6 +8,7 @@ use axum::{
     response::{Html, Response},
 };
 use gyrus_contract::Origin;
+use gyrus_text::percent_encoded;
 use maud::{Markup, html};
 use serde::Deserialize;
 use serde_json::Value;
@@ -15,10 +16,9 @@ use serde_json::Value;
 use super::{
     conversation,
     forms::{see, typed},
-    frame::{Frame, Place, clock},
+    frame::{Place, clock},
     queues,
     recipients::Recipients,
-    runs::percent,
 };
 use crate::{
     api::{
@@ -67,7 +67,7 @@ impl Part {
         let mut address = format!("/events?{place}");
         for (name, value) in [("topic", &self.topic), ("correlation", &self.correlation)] {
             if !value.is_empty() {
-                address.push_str(&format!("&{name}={}", percent(value)));
+                address.push_str(&format!("&{name}={}", percent_encoded(value)));
             }
         }
         address
@@ -90,10 +90,6 @@ pub(super) async fn list(
     let last = app.agents.bus().last_position()?.0;
     blocking(move || {
         let recipients = Recipients::now(&app);
-        let frame = Frame {
-            title: "Events",
-            place: Place::Events,
-        };
         let main = html! {
             div.heading {
                 h1 { "Events" }
@@ -112,7 +108,7 @@ pub(super) async fn list(
             section #topics data-live data-bus { (queues::topics(&counts)) }
             section #queues data-live data-bus { (queues::queues(&app)) }
         };
-        Ok(frame.page(&app, &main))
+        Ok(Place::Events.page(&app, "Events", &main))
     })
     .await
 }
@@ -162,7 +158,7 @@ fn row(placed: &PlacedEvent, recipients: &Recipients) -> Markup {
             td.number { a href={ "/events/" (placed.position) } { (placed.position) } }
             td { time datetime=(gyrus_text::utc(event.at_ms))
                 title=(gyrus_surfaces::page::date_and_time(event.at_ms)) { (clock(event.at_ms)) } }
-            td { a.topic href={ "/events?topic=" (percent(event.topic.as_str())) } { (event.topic) } }
+            td { a.topic href={ "/events?topic=" (percent_encoded(event.topic.as_str())) } { (event.topic) } }
             td.name { (event.from) }
             td.to { (recipients.named(&event.topic)) }
             td.name { @if let Some(id) = &event.correlation { (correlated(id)) } }
@@ -178,7 +174,7 @@ pub(super) fn correlated(id: &str) -> Markup {
         Some((at, _)) if id.len() == UUID => format!("…{}", &id[at..]),
         _ => gyrus_text::clip(id, 12),
     };
-    html! { a href={ "/events?correlation=" (percent(id)) } title=(id) { (shown) } }
+    html! { a href={ "/events?correlation=" (percent_encoded(id)) } title=(id) { (shown) } }
 }
 
 /// Returns how far a payload is trusted, in words.

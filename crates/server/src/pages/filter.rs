@@ -1,5 +1,6 @@
 //! Filters of runs as a text: `state:waiting outcome:claimed cost>0.5 words`.
 
+use gyrus_contract::Microdollars;
 use serde_json::Value;
 
 use crate::{api::runs::RunsQuery, error::ApiError, heads::RunWord};
@@ -46,27 +47,9 @@ pub(super) fn state_of(word: &str) -> Result<RunWord, ApiError> {
 
 /// Reads an amount in dollars: `0.5`, `$2`.
 fn microdollars(text: &str) -> Result<u64, ApiError> {
-    let invalid = || {
-        ApiError::bad_request(format!(
-            "invalid cost: `{text}` is not an amount in dollars"
-        ))
-        .hint("write it like cost>0.5")
-    };
-    let text = text.strip_prefix('$').unwrap_or(text);
-    let (whole, part) = text.split_once('.').unwrap_or((text, ""));
-    let has_digits = !(whole.is_empty() && part.is_empty());
-    let is_number = |digits: &str| digits.bytes().all(|byte| byte.is_ascii_digit());
-    if !(has_digits && is_number(whole) && is_number(part) && whole.len() <= 9) {
-        return Err(invalid());
-    }
-    let whole: u64 = if whole.is_empty() {
-        0
-    } else {
-        whole.parse().map_err(|_| invalid())?
-    };
-    // What is below a millionth counts as nothing.
-    let part: u64 = format!("{part:0<6}")[..6].parse().map_err(|_| invalid())?;
-    Ok(whole * 1_000_000 + part)
+    let cost: Result<Microdollars, String> = text.parse();
+    cost.map(|cost| cost.0)
+        .map_err(|why| ApiError::bad_request(format!("invalid cost: {why}")))
 }
 
 #[cfg(test)]

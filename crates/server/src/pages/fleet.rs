@@ -7,7 +7,7 @@ use gyrus_kernel::now_ms;
 use gyrus_text::{counted, grouped, span};
 use maud::{Markup, html};
 
-use super::frame::{Frame, Place, age};
+use super::frame::{Place, age};
 use crate::{app::App, error::ApiError, fleet::FleetView};
 
 pub(super) async fn show(State(app): State<Arc<App>>) -> Result<Html<String>, ApiError> {
@@ -15,16 +15,12 @@ pub(super) async fn show(State(app): State<Arc<App>>) -> Result<Html<String>, Ap
         ApiError::not_found("this server is not the door of a fleet")
             .hint("start one that is: gyrus serve --fleet ADDRESS")
     })?;
-    let frame = Frame {
-        title: "Fleet",
-        place: Place::Fleet,
-    };
     let main = html! {
         div.heading { h1 { "Fleet" } p.aside { (fleet.address) } }
         section #figures data-live { (figures(&fleet)) }
         section #fleet data-live { (workers(&fleet)) (runs(&fleet)) }
     };
-    Ok(frame.page(&app, &main))
+    Ok(Place::Fleet.page(&app, "Fleet", &main))
 }
 
 fn figures(fleet: &FleetView) -> Markup {

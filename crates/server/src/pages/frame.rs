@@ -22,23 +22,14 @@ pub(super) enum Place {
     Other,
 }
 
-/// Title and place of a page.
-#[derive(Debug, Clone, Copy)]
-pub(super) struct Frame<'a> {
-    /// The title of the window.
-    pub(super) title: &'a str,
-    /// The place of the page.
-    pub(super) place: Place,
-}
-
-impl Frame<'_> {
-    /// Returns a whole page.
-    pub(super) fn page(&self, app: &App, main: &Markup) -> Html<String> {
+impl Place {
+    /// Returns a whole page with the title of its window.
+    pub(super) fn page(self, app: &App, title: &str, main: &Markup) -> Html<String> {
         let questions = app.heads.questions();
         let latched = app.options.latch.check().err();
         let link = |place, path: &str, name: &str, count: Option<usize>| {
             html! {
-                a href=(path) aria-current=[(self.place == place).then_some("page")] {
+                a href=(path) aria-current=[(self == place).then_some("page")] {
                     (name)
                     @if let Some(count) = count {
                         span.count data-waiting=(count) hidden[count == 0] {
@@ -49,7 +40,7 @@ impl Frame<'_> {
             }
         };
         let page = html! {
-            (head(self.title))
+            (head(title))
             body.dash {
                 a.skip href="#main" { "Skip to the content" }
                 header.bar {

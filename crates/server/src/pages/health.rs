@@ -9,7 +9,7 @@ use gyrus_text::{counted, grouped};
 use maud::{Markup, html};
 
 use super::{
-    frame::{Frame, Place, age},
+    frame::{Place, age},
     runs::word_of,
 };
 use crate::{
@@ -55,10 +55,6 @@ async fn page(
         let set = app.program.configured(None);
         let hooks = set.map(|set| set.hooks).unwrap_or_default();
         let damaged: Vec<_> = app.costs.damaged();
-        let frame = Frame {
-            title: "Health",
-            place: Place::Health,
-        };
         let main = html! {
             div.heading { h1 { "Health" } p.aside { "gyrus " (status.version) } }
             section #figures data-live {
@@ -85,7 +81,7 @@ async fn page(
                 (journals(&status))
             }
         };
-        Ok(frame.page(&app, &main))
+        Ok(Place::Health.page(&app, "Health", &main))
     })
     .await
 }

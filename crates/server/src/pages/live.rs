@@ -14,7 +14,7 @@ use maud::{Markup, html};
 
 use super::{
     forms::see,
-    frame::{Frame, Place, age},
+    frame::{Place, age},
     run,
     runs::state,
 };
@@ -45,10 +45,6 @@ pub(super) async fn show(
         let now = page::present(&reader, run, end)?;
         let lease = app.leases.of(run).map(|lease| lease.seen_by(&identity));
         let title = format!("Live: run {}", overview.name);
-        let frame = Frame {
-            title: &title,
-            place: Place::Other,
-        };
         let main = html! {
             div.heading #head data-live {
                 h1 { "Live: run " a.name href={ "/runs/" (run) } { (overview.name) } }
@@ -67,7 +63,7 @@ pub(super) async fn show(
                 }
             }
         };
-        Ok(frame.page(&app, &main))
+        Ok(Place::Other.page(&app, &title, &main))
     })
     .await
 }

@@ -40,7 +40,7 @@ use axum::{
 
 use self::{
     forms::{see, typed},
-    frame::{Frame, Place},
+    frame::Place,
 };
 use crate::{
     app::App,
@@ -128,11 +128,7 @@ pub(crate) fn with_errors_as_pages(app: &App, response: Response) -> Response {
     let page = if status == StatusCode::UNAUTHORIZED {
         frame::letting_in()
     } else {
-        let frame = Frame {
-            title: "Not done",
-            place: Place::Other,
-        };
-        frame.page(app, &frame::error(error))
+        Place::Other.page(app, "Not done", &frame::error(error))
     };
     (status, page).into_response()
 }

@@ -3,10 +3,10 @@
 use std::collections::BTreeMap;
 
 use gyrus_runtime::Overflow;
-use gyrus_text::{counted, grouped};
+use gyrus_text::{counted, grouped, percent_encoded};
 use maud::{Markup, html};
 
-use super::{frame::age, runs::percent};
+use super::frame::age;
 use crate::{
     app::App,
     topics::{TopicCount, TopicCounts},
@@ -53,14 +53,14 @@ fn group(first: &str, topics: &[(&String, &TopicCount)]) -> Markup {
     html! {
         @if topics.len() > 1 {
             tr.group {
-                td { a href={ "/events?topic=" (percent(&format!("{first}.**"))) } { (first) ".**" } }
+                td { a href={ "/events?topic=" (percent_encoded(&format!("{first}.**"))) } { (first) ".**" } }
                 td.number { (grouped(events)) }
                 td {}
             }
         }
         @for (topic, count) in topics {
             tr.inner[topics.len() > 1] {
-                td { a href={ "/events?topic=" (percent(topic)) } { (topic) } }
+                td { a href={ "/events?topic=" (percent_encoded(topic)) } { (topic) } }
                 td.number { (grouped(count.events)) }
                 td { (age(count.last_ms)) }
             }

@@ -16,7 +16,7 @@ use serde_json::Value;
 
 use super::{
     forms::{see, typed},
-    frame::{Frame, Place, age},
+    frame::{Place, age},
 };
 use crate::{
     api::{
@@ -86,10 +86,6 @@ async fn page(
             Err(error) => (app.program.configured(None), Some(error.body)),
         };
         let set = set?;
-        let frame = Frame {
-            title: "Rules",
-            place: Place::Rules,
-        };
         let main = html! {
             div.heading { h1 { "Rules" } p.aside { "runs that say nothing else begin in the mode "
                 b { (set.mode) } } }
@@ -101,7 +97,7 @@ async fn page(
             (policies(&set, &question.workdir, wrong.as_ref().filter(|_| answer.is_none())))
             (models(&set))
         };
-        Ok(frame.page(&app, &main))
+        Ok(Place::Rules.page(&app, "Rules", &main))
     })
     .await
 }

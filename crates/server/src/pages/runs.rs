@@ -8,14 +8,14 @@ use axum::{
     response::{Html, Response},
 };
 use gyrus_runtime::queue::{OptionValue, Stage};
-use gyrus_text::{counted, grouped};
+use gyrus_text::{counted, grouped, percent_encoded};
 use maud::{Markup, html};
 use serde::Deserialize;
 
 use super::{
     filter,
     forms::{see, typed},
-    frame::{Frame, Place, age},
+    frame::{Place, age},
     several,
 };
 use crate::{
@@ -83,24 +83,10 @@ impl Filters {
         ];
         let given = fields.iter().filter(|(_, value)| !value.is_empty());
         let given: Vec<String> = given
-            .map(|(name, value)| format!("{name}={}", percent(value)))
+            .map(|(name, value)| format!("{name}={}", percent_encoded(value)))
             .collect();
         format!("/?{}", given.join("&"))
     }
-}
-
-/// Returns a value as it stands in a query.
-pub(super) fn percent(value: &str) -> String {
-    let mut text = String::new();
-    for byte in value.bytes() {
-        match byte {
-            b'a'..=b'z' | b'A'..=b'Z' | b'0'..=b'9' | b'-' | b'_' | b'.' => {
-                text.push(char::from(byte));
-            }
-            _ => text.push_str(&format!("%{byte:02X}")),
-        }
-    }
-    text
 }
 
 pub(super) async fn list(
@@ -109,10 +95,6 @@ pub(super) async fn list(
 ) -> Result<Html<String>, ApiError> {
     blocking(move || {
         let list = listed(&app, &filters.query()?)?;
-        let frame = Frame {
-            title: "Runs",
-            place: Place::Runs,
-        };
         let main = html! {
             div.heading { h1 { "Runs" } (new_run(&list)) }
             (filter_form(&filters))
@@ -129,7 +111,7 @@ pub(super) async fn list(
                 }
             }
         };
-        Ok(frame.page(&app, &main))
+        Ok(Place::Runs.page(&app, "Runs", &main))
     })
     .await
 }

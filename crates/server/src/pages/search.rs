@@ -4,13 +4,13 @@ use std::sync::Arc;
 
 use axum::{extract::State, response::Html};
 use gyrus_runtime::agents::Agents;
-use gyrus_text::grouped;
+use gyrus_text::{grouped, percent_encoded};
 use maud::html;
 use serde::Deserialize;
 
 use super::{
-    frame::{Frame, Place, age},
-    runs::{line, percent},
+    frame::{Place, age},
+    runs::line,
 };
 use crate::{
     api::runs::{RunsQuery, blocking, listed, overview},
@@ -47,10 +47,6 @@ pub(super) async fn find(
         agents.retain(|name| has(name));
         let topics = counts.topics.iter().filter(|(topic, _)| has(topic));
         let topics: Vec<_> = topics.take(HITS).collect();
-        let frame = Frame {
-            title: "Search",
-            place: Place::Other,
-        };
         let is_nothing = runs.is_empty() && agents.is_empty() && topics.is_empty();
         let main = html! {
             div.heading { h1 { "Search" } }
@@ -63,22 +59,22 @@ pub(super) async fn find(
             @if !runs.is_empty() {
                 h2 { "Runs" }
                 ol.runs { @for run in &runs { (line(run)) } }
-                @if more { p.pages { a href={ "/?text=" (percent(&text)) } { "All runs with this text" } } }
+                @if more { p.pages { a href={ "/?text=" (percent_encoded(&text)) } { "All runs with this text" } } }
             }
             @if !agents.is_empty() {
                 h2 { "Agents" }
                 ul.hits { @for name in agents.iter().take(HITS) { li { a href={ "/agents/" (name) } { (name) } } } }
-                @if agents.len() > HITS { p.pages { a href={ "/agents?text=" (percent(&text)) } { "All agents with this text" } } }
+                @if agents.len() > HITS { p.pages { a href={ "/agents?text=" (percent_encoded(&text)) } { "All agents with this text" } } }
             }
             @if !topics.is_empty() {
                 h2 { "Topics" }
                 ul.hits { @for (topic, count) in &topics {
-                    li { a href={ "/events?topic=" (percent(topic)) } { (topic) }
+                    li { a href={ "/events?topic=" (percent_encoded(topic)) } { (topic) }
                         " " span.aside { (grouped(count.events)) " events, the last " (age(count.last_ms)) } }
                 } }
             }
         };
-        Ok(frame.page(&app, &main))
+        Ok(Place::Other.page(&app, "Search", &main))
     })
     .await
 }

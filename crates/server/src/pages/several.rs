@@ -12,7 +12,7 @@ use gyrus_text::counted;
 use maud::{Markup, html};
 use serde::Deserialize;
 
-use super::frame::{Frame, Place};
+use super::frame::Place;
 use crate::{
     api::{commands, control},
     app::App,
@@ -94,11 +94,7 @@ pub(super) async fn act(
         let done = act_on(&app, &identity, several.action, run).await;
         results.push((run, done.map_err(|error| error.body)));
     }
-    let frame = Frame {
-        title: "Several runs",
-        place: Place::Runs,
-    };
-    Ok(frame.page(&app, &told(several.action, &results)))
+    Ok(Place::Runs.page(&app, "Several runs", &told(several.action, &results)))
 }
 
 async fn act_on(

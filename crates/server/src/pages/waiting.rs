@@ -19,7 +19,7 @@ use serde::Deserialize;
 
 use super::{
     forms::{see, typed},
-    frame::{Frame, Place, age},
+    frame::{Place, age},
     hunks::Hunks,
 };
 use crate::{
@@ -37,10 +37,6 @@ use gyrus_kernel::now_ms;
 pub(super) async fn all(State(app): State<Arc<App>>) -> Result<Html<String>, ApiError> {
     blocking(move || {
         let open = all_open(&app);
-        let frame = Frame {
-            title: "Waiting",
-            place: Place::Waiting,
-        };
         let main = html! {
             div.heading { h1 { "Waiting" } p.aside { (counted(open.len(), "question")) ", oldest first" } }
             div #questions data-live {
@@ -48,7 +44,7 @@ pub(super) async fn all(State(app): State<Arc<App>>) -> Result<Html<String>, Api
                 @for question in &open { (card(&app, question, question.run, "/waiting")) }
             }
         };
-        Ok(frame.page(&app, &main))
+        Ok(Place::Waiting.page(&app, "Waiting", &main))
     })
     .await
 }
@@ -144,7 +140,6 @@ pub(super) struct AnswerForm {
     answer: String,
     #[serde(default)]
     words: String,
-    #[serde(default)]
     edited: Option<String>,
     #[serde(default)]
     back: String,

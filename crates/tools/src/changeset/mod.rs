@@ -52,13 +52,6 @@ impl TypedTool for ApplyChangeset {
     type Failure = ToolFailure;
     const REPEAT: Repeat = Repeat::Probe;
 
-    fn description(&self) -> String {
-        "Creates, replaces and deletes files of the workspace, all of them or none. Nothing \
-         is changed if a file is not as `before` says. With `verify`, the command runs when \
-         the files are in place, and everything is taken back if it fails."
-            .to_owned()
-    }
-
     fn touches(&self) -> Vec<Touch> {
         vec![
             Touch::Changes(CHANGES.to_owned()),

@@ -74,13 +74,6 @@ impl TypedTool for ProposeChangeset {
     type Failure = ToolFailure;
     const REPEAT: Repeat = Repeat::Freely;
 
-    fn description(&self) -> String {
-        "Proposes all changes to the project at once, for a person to review; nothing is \
-         changed yet. Returns the diff, or everything that is wrong with the proposal. `read` \
-         the files first."
-            .to_owned()
-    }
-
     fn touches(&self) -> Vec<Touch> {
         vec![Touch::Compares(CHANGES.to_owned())]
     }

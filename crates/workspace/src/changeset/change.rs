@@ -33,7 +33,6 @@ pub struct After {
 /// Reason why nothing was applied.
 #[derive(Debug, PartialEq, Eq, thiserror::Error)]
 pub enum ApplyError {
-    /// One sentence for each file that is not as the changeset expects.
     #[error("nothing was changed, because files are not as the changeset expects: {}", .0.join("; "))]
     Conflicts(Vec<String>),
     /// The folder of slots is locked.

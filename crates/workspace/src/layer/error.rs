@@ -25,7 +25,6 @@ pub enum LayerError {
         /// Error of the operating system.
         source: io::Error,
     },
-    /// There are too many changes.
     #[error("there are more than {MAX_LISTED} changes")]
     TooMany,
     /// A folder lies too deep.

@@ -56,7 +56,7 @@ impl From<Failed> for CarryError {
 }
 
 /// The changes that were carried over, with the data needed to undo them.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Carried {
     /// The real git directory.
     pub repository: PathBuf,
@@ -84,10 +84,7 @@ impl Carried {
         (!stores.is_empty()).then(|| Self {
             repository: self.repository.clone(),
             stores,
-            kept: Vec::new(),
-            withheld: Vec::new(),
-            history: Vec::new(),
-            notes: Vec::new(),
+            ..Self::default()
         })
     }
 }

@@ -118,7 +118,6 @@ pub enum RepositoryError {
         /// The limit in bytes.
         limit: u64,
     },
-    /// There are more entries than the limit.
     #[error("`{}` holds more than {limit} entries", path.display())]
     TooMany {
         /// The folder or file.

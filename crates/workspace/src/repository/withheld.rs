@@ -45,14 +45,12 @@ pub enum FileContent {
     Text {
         /// The whole text.
         text: String,
-        /// Whether it is executable.
         executable: bool,
     },
     /// Other content than text.
     Binary {
         /// The bytes in hexadecimal digits.
         bytes: String,
-        /// Whether it is executable.
         executable: bool,
     },
     /// A symbolic link with its target.

@@ -122,7 +122,6 @@ pub(crate) enum Skip {
 #[serde(deny_unknown_fields)]
 struct Stored {
     version: u32,
-    #[serde(default)]
     parent: Option<BlobId>,
     #[serde(default)]
     packs: Vec<BlobId>,

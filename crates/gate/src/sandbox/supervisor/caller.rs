@@ -248,7 +248,7 @@ fn pid(number: u32) -> Result<Pid, Errno> {
 
 /// An argument that the kernel reads as `int`.
 pub(super) fn int(argument: u64) -> i32 {
-    #[expect(clippy::cast_possible_truncation, reason = "the kernel cuts it, too")]
+    // The kernel cuts it, too.
     let cut = argument as u32;
     cut.cast_signed()
 }

@@ -91,10 +91,7 @@ impl Diagnosis {
 pub(super) fn identity(socket: &OwnedFd) -> Result<Identity, Errno> {
     let number = fstat(socket)?.st_ino;
     let cookie = sockopt::socket_cookie(socket)?;
-    #[expect(
-        clippy::cast_possible_truncation,
-        reason = "the kernel lists 32 bits of the number, and the cookie in halves"
-    )]
+    // The kernel lists 32 bits of the number, and the cookie in halves.
     let words = [number as u32, cookie as u32, (cookie >> 32) as u32];
     let mut identity = Identity::default();
     for (bytes, word) in identity.chunks_exact_mut(4).zip(words) {

@@ -164,7 +164,6 @@ struct Desk {
 
 /// Outcome of a call that was not refused.
 enum Made {
-    /// It is done.
     Done,
     /// The kernel makes it, and judges it by itself.
     Passed,

@@ -106,10 +106,7 @@ impl Boundary {
         }
         let kind = fstatfs(file)?.f_type;
         let is_numbered = NUMBERED.contains(&kind) && u32::try_from(data.st_ino).is_ok();
-        #[expect(
-            clippy::cast_possible_truncation,
-            reason = "the kernel lists 32 bits of it"
-        )]
+        // The kernel lists 32 bits of it.
         let number = data.st_ino as u32;
         // As the kernel has it, see `MKDEV` there.
         let device = major(data.st_dev) << 20 | minor(data.st_dev);

@@ -51,7 +51,7 @@ async fn pressed(teaching: &Teaching, x: f64, y: f64) {
         return;
     };
     let (x, y) = (x * f64::from(view.width), y * f64::from(view.height));
-    #[expect(clippy::cast_possible_truncation, reason = "a picture is small")]
+    // A picture is small.
     let Some(element) = used_at(&view, x as i32, y as i32).cloned() else {
         return;
     };

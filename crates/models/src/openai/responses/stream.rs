@@ -70,16 +70,14 @@ enum Event {
 
 /// Content of the closing event.
 #[derive(Default, Deserialize)]
+#[serde(default)]
 struct Closing {
     #[serde(default, deserialize_with = "lenient")]
     model: Option<String>,
     status: Option<String>,
     output: Option<Vec<Value>>,
-    #[serde(default)]
     usage: Value,
-    #[serde(default)]
     error: Value,
-    #[serde(default)]
     incomplete_details: Value,
 }
 

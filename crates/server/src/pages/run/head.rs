@@ -7,7 +7,7 @@ use gyrus_surfaces::projection;
 use maud::{Markup, html};
 
 use super::super::{
-    frame::{Frame, Place, age},
+    frame::{Place, age},
     runs::{figures, outcome, state},
 };
 use crate::{
@@ -81,16 +81,12 @@ pub(super) fn part_of(
         "" => format!("Run {}", overview.name),
         name => format!("{name} of run {}", overview.name),
     };
-    let frame = Frame {
-        title: &title,
-        place: Place::Other,
-    };
     let main = html! {
         (short_head(&overview))
         (tabs(run, tab))
         div.part-of-run data-run=(run) { (body) }
     };
-    Ok(frame.page(app, &main))
+    Ok(Place::Other.page(app, &title, &main))
 }
 
 /// Returns the links to the parts of a run.

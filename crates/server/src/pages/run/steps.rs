@@ -10,7 +10,7 @@ use maud::{Markup, PreEscaped, html};
 use serde::Deserialize;
 
 use super::{
-    super::frame::{Frame, Place},
+    super::frame::Place,
     head::{Tab, head, tabs},
     widget::{questions, widget},
 };
@@ -66,10 +66,6 @@ pub(in super::super) async fn show(
         let (zoom, name, tab) = part.zoom.meaning();
         let rows = stretch_of(&app, run, stretch, zoom)?;
         let title = format!("Run {}", overview.name);
-        let frame = Frame {
-            title: &title,
-            place: Place::Other,
-        };
         let live = part.before.is_none();
         let address = format!("/runs/{run}?zoom={name}");
         let main = html! {
@@ -86,7 +82,7 @@ pub(in super::super) async fn show(
             @if !live && rows.more { p.earlier { a href=(address) { "The newest steps" } } }
             (steering(&overview))
         };
-        Ok(frame.page(&app, &main))
+        Ok(Place::Other.page(&app, &title, &main))
     })
     .await
 }
