@@ -17,6 +17,7 @@ mod place;
 pub(crate) mod workers;
 
 use std::{
+    collections::BTreeSet,
     error::Error,
     net::SocketAddr,
     num::NonZeroUsize,
@@ -145,6 +146,7 @@ impl Serve {
         let (stop, stopping) = watch::channel(false);
         let processes = Arc::new(Processes::new(None, place.words.clone()));
         let at_once = self.at_once();
+        let origins = gyrus.config()?.serve.origins().map_err(Failure::usage)?;
         let dispatcher = place.dispatcher(processes.clone(), at_once);
         let (triggers, agent_files, following) = agents::begin(gyrus, &home, &gateway).await?;
         let bus = triggers.agents().bus();
@@ -166,7 +168,7 @@ impl Serve {
             triggers,
             tokens,
             around.clone(),
-            options(address, &home, place.latch.clone(), at_once),
+            options(address, &home, place.latch.clone(), at_once, origins),
             stopping.clone(),
         );
         writeln!(output::standard(), "http://{address}/#{code}")?;
@@ -174,7 +176,7 @@ impl Serve {
         let mut signals = Signals::new()?;
         put(&said(&taken_up))?;
         let chats = chats::begin(chats, &gateway, &around).await?;
-        tokio::spawn(gyrus_server::announce_questions(Arc::clone(&app)));
+        tokio::spawn(gyrus_server::announce(Arc::clone(&app)));
         let router =
             gyrus_server::router(app, vec![mcp::mounted(&around, &gateway, stopping.clone())]);
         let serving = gyrus_server::serve(listeners, router, stopping.clone());
@@ -358,12 +360,19 @@ const GOAL: usize = 70;
 
 /// Returns the settings of a server at this address. A browser on this machine may mean it by
 /// several names.
-fn options(address: SocketAddr, home: &Home, latch: Latch, at_once: AtOnce) -> Options {
+fn options(
+    address: SocketAddr,
+    home: &Home,
+    latch: Latch,
+    at_once: AtOnce,
+    origins: BTreeSet<String>,
+) -> Options {
     let port = address.port();
     Options {
         hosts: ["127.0.0.1", "localhost", "[::1]"]
             .map(|host| format!("{host}:{port}"))
             .into(),
+        origins,
         cookie: format!("gyrus-{port}"),
         latch,
         state: home.state.clone(),
