@@ -4,7 +4,7 @@
 //! budget is full or nothing else is about it. Only text that is not untrusted is given unasked:
 //! the rest is counted, and `recall` returns it.
 
-use gyrus_search::Wanted;
+use gyrus_search::QueryWords;
 use gyrus_text::{one_line, tokens};
 
 use crate::{
@@ -102,7 +102,7 @@ impl Searcher<'_> {
                 filling.note(&note, &note.pieces(), MAX_CORE_TOKENS);
             }
         }
-        let wanted = Wanted::new(goal);
+        let wanted = QueryWords::new(goal);
         for hit in self.hits(goal, CANDIDATES, now_ms)? {
             if filling.is_full() {
                 break;

@@ -12,7 +12,7 @@ use std::{
 use gyrus_contract::Digest;
 use gyrus_search::{Hit, Stamp};
 
-use crate::{note::Note, vault::Vault};
+use crate::note::Note;
 
 /// Characters of a note that are embedded, its name among them.
 const EMBEDDED_CHARS: usize = 6_000;
@@ -53,19 +53,20 @@ pub(crate) struct Vectors {
 }
 
 impl Vectors {
-    /// Brings them up to date with these notes.
+    /// Brings them up to date with these notes, whose texts `content` returns. What was made before lies
+    /// below `state`.
     pub(crate) fn refresh(
         &mut self,
-        vault: &Vault,
+        state: &Path,
         embedder: &dyn Embedder,
         notes: HashMap<&str, Stamp>,
+        content: impl Fn(&str) -> Option<Vec<u8>>,
     ) -> Result<(), String> {
         let known = |path: &String, (stamp, _): &mut (Stamp, Vec<f32>)| {
             notes.get(path.as_str()) == Some(stamp)
         };
         self.of_notes.retain(known);
-        let folder = vault
-            .state
+        let folder = state
             .join("vectors")
             .join(Digest::of(embedder.model().as_bytes()).to_string());
         let mut missing = Vec::new();
@@ -74,7 +75,7 @@ impl Vectors {
                 continue;
             }
             // It may be gone since, or too large.
-            let Ok(Some(content)) = vault.bytes(path) else {
+            let Some(content) = content(path) else {
                 continue;
             };
             let note = Note::new(path, &content);

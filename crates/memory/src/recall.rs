@@ -7,7 +7,7 @@ use std::{
     time::Instant,
 };
 
-use gyrus_search::{Hit, Index, Wanted};
+use gyrus_search::{Hit, Index, QueryWords};
 use serde::Serialize;
 
 use crate::{
@@ -98,7 +98,9 @@ impl Vault {
         let Kept { index, vectors, .. } = &mut *kept;
         let embedded = match (&self.embedder, index) {
             (Some(embedder), Some(index)) => {
-                vectors.refresh(self, &**embedder, index.stamps().collect())
+                let content = |path: &str| self.bytes(path).ok().flatten();
+                let notes = index.stamps().collect();
+                vectors.refresh(&self.state, &**embedder, notes, content)
             }
             _ => Ok(()),
         };
@@ -172,7 +174,7 @@ impl Searcher<'_> {
         now_ms: i64,
     ) -> Result<Vec<Recalled>, VaultError> {
         let hits = self.hits(query, most, now_ms)?;
-        let wanted = Wanted::new(query);
+        let wanted = QueryWords::new(query);
         let mut recalled = Vec::new();
         for hit in hits {
             // It may be gone since.
@@ -211,7 +213,7 @@ impl Searcher<'_> {
     }
 }
 
-fn best_pieces(note: &Note, wanted: &Wanted, score: f64) -> Vec<Recalled> {
+fn best_pieces(note: &Note, wanted: &QueryWords, score: f64) -> Vec<Recalled> {
     let mut pieces = pieces_with(note, wanted);
     pieces.truncate(PIECES_OF_A_NOTE);
     let recalled = pieces.into_iter().map(|piece| Recalled {
@@ -228,7 +230,7 @@ fn best_pieces(note: &Note, wanted: &Wanted, score: f64) -> Vec<Recalled> {
 
 /// Returns the pieces of a note that have the words, those with most of them first. Where only the
 /// title has them, the note's beginning stands for it.
-pub(crate) fn pieces_with<'n>(note: &'n Note, wanted: &Wanted) -> Vec<Piece<'n>> {
+pub(crate) fn pieces_with<'n>(note: &'n Note, wanted: &QueryWords) -> Vec<Piece<'n>> {
     let counted = note.pieces().into_iter().map(|piece| {
         (
             wanted.count_in(&format!("{}\n{}", piece.heading, piece.text)),

@@ -209,7 +209,7 @@ fn questions_among_notes_that_are_alike_find_the_one() {
     assert!(ours[1] >= 0.97 && ours[2] > plain[2], "{ours:?} {plain:?}");
 }
 
-/// Of sixty hives, or ten offices, the one that is asked for is given to a run, and no other.
+/// The one of sixty hives, or of ten offices, that is asked for is given to a run, and no other.
 #[test]
 fn one_of_many_that_are_alike_is_given() {
     let generated::Questions { notes, questions } = generated::questions();

@@ -2,7 +2,7 @@
 
 use std::collections::HashSet;
 
-use crate::words::Token;
+use crate::tokens::Token;
 
 /// Beginning of the terms that stand for dates; no word has it.
 const DATE: char = '\u{2}';

@@ -10,9 +10,10 @@
 //! The callers know the texts and their places (notes of the memory, past runs). This crate never
 //! reads one itself.
 
-mod words;
+mod tokens;
 mod stem;
 mod dates;
+mod words;
 mod document;
 mod stored;
 mod rank;
@@ -28,7 +29,7 @@ pub use self::{
     document::{Document, IndexField, name_of},
     ranking::Ranking,
     stored::Stamp,
-    words::{Wanted, words},
+    words::{QueryWords, words},
 };
 use self::{
     document::{FIELDS, link_word},

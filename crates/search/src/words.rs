@@ -3,17 +3,11 @@
 
 use std::collections::HashSet;
 
-use crate::{dates::dates, stem::normal};
-
-/// Maximum characters of a word that are searched; the rest of a longer one is ignored.
-const MAX_WORD_CHARS: usize = 40;
-
-/// Most changes between letters and digits in a word that is split there, as `hive77` is. What has
-/// more is a digest or an id, and is one word.
-const MAX_CHANGES: usize = 2;
-
-/// Words that stand between a thing and its number.
-const FILLERS: [&str; 6] = ["no", "nr", "num", "number", "nummer", "num\u{e9}ro"];
+use crate::{
+    dates::dates,
+    stem::normal,
+    tokens::{Token, tokens},
+};
 
 /// Words that tell no subject. In a query they count only if there is nothing else.
 const FUNCTION_WORDS: &str = " a about all am an and any are as at be been but by can could did do \
@@ -24,36 +18,6 @@ const FUNCTION_WORDS: &str = " a about all am an and any are as at be been but b
     aber als am an auf aus bei bin das dass dem den der des die du ein eine einem einen einer er es \
     f\u{fc}r hat ich im in ist ja kann man mein meine mir mit nach nicht oder sich sie sind um und \
     uns von vor wann war warum was welche welcher wem wen wer wie wir wo zu zum zur ";
-
-/// A word of a text, as it stands there.
-#[derive(Debug, Clone, Copy)]
-pub(crate) struct Token<'t> {
-    pub(crate) text: &'t str,
-    /// What stands between the word before it and this one.
-    pub(crate) gap: &'t str,
-}
-
-impl Token<'_> {
-    pub(crate) fn is_number(&self) -> bool {
-        self.text.starts_with(|first: char| first.is_ascii_digit())
-    }
-
-    fn is_capitalised(&self) -> bool {
-        self.text.starts_with(char::is_uppercase)
-    }
-
-    /// Whether it is a short word in capitals, as `HR` or `IT`.
-    fn is_acronym(&self) -> bool {
-        (2..=5).contains(&self.text.len())
-            && self.text.bytes().all(|byte| byte.is_ascii_uppercase())
-    }
-
-    fn is_filler(&self) -> bool {
-        FILLERS
-            .iter()
-            .any(|filler| self.text.eq_ignore_ascii_case(filler))
-    }
-}
 
 /// A term of a text.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -143,94 +107,6 @@ fn spelled_out(word: &str) -> Option<String> {
     (spelled.len() > word.len() || spelled.is_ascii() && !word.is_ascii()).then(|| normal(&spelled))
 }
 
-/// Returns the words of a line as they stand there.
-fn tokens(line: &str) -> Vec<Token<'_>> {
-    let mut tokens = Vec::new();
-    let (mut from, mut end) = (0, 0);
-    while let Some(start) = line[from..].find(char::is_alphanumeric) {
-        let start = from + start;
-        let whole = &line[start..start + length(&line[start..])];
-        let gap = &line[end..start];
-        split(whole, gap, &mut tokens);
-        end = start + whole.len();
-        from = end;
-    }
-    tokens
-}
-
-/// Returns the bytes of the word at the beginning of a text.
-fn length(text: &str) -> usize {
-    let mut characters = text.char_indices().peekable();
-    let mut before = None;
-    while let Some((at, character)) = characters.next() {
-        let next = characters.peek().map(|(_, next)| *next);
-        let is_inside = match character {
-            _ if stands_alone(character) => {
-                return if at == 0 { character.len_utf8() } else { at };
-            }
-            _ if character.is_alphanumeric() => true,
-            '.' | ',' | ':' | '\'' | '\u{2019}' if is_digit(before) => is_digit(next),
-            '\'' | '\u{2019}' => next.is_some_and(char::is_alphabetic),
-            // An accent that stands behind its letter.
-            '\u{300}'..='\u{36f}' => true,
-            _ => false,
-        };
-        if !is_inside {
-            return at;
-        }
-        before = Some(character);
-    }
-    text.len()
-}
-
-fn is_digit(character: Option<char>) -> bool {
-    character.is_some_and(|character| character.is_ascii_digit())
-}
-
-/// Splits a word between letters and digits, unless it is an id.
-fn split<'t>(whole: &'t str, gap: &'t str, tokens: &mut Vec<Token<'t>>) {
-    let is_letter = |character: char| character.is_alphabetic();
-    let mut cuts = Vec::new();
-    let mut before = None;
-    for (at, character) in whole.char_indices() {
-        let changes = before.is_some_and(|before| {
-            is_letter(before) && character.is_ascii_digit()
-                || before.is_ascii_digit() && is_letter(character)
-        });
-        if changes {
-            cuts.push(at);
-        }
-        before = Some(character);
-    }
-    if cuts.len() > MAX_CHANGES {
-        cuts.clear();
-    }
-    let mut from = 0;
-    for to in cuts.into_iter().chain([whole.len()]) {
-        let text = searched(&whole[from..to]);
-        let gap = if from == 0 { gap } else { "" };
-        tokens.push(Token { text, gap });
-        from = to;
-    }
-}
-
-/// Returns the part of a word that is searched.
-fn searched(word: &str) -> &str {
-    let end = word.char_indices().nth(MAX_WORD_CHARS);
-    &word[..end.map_or(word.len(), |(at, _)| at)]
-}
-
-/// Whether a character belongs to a script that is written without spaces.
-fn stands_alone(character: char) -> bool {
-    matches!(character,
-        '\u{0e00}'..='\u{0eff}'
-        | '\u{3040}'..='\u{30ff}'
-        | '\u{3400}'..='\u{4dbf}'
-        | '\u{4e00}'..='\u{9fff}'
-        | '\u{20000}'..='\u{3ffff}')
-        && character.is_alphanumeric()
-}
-
 /// A term that a query asks for.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct QueryTerm {
@@ -287,9 +163,9 @@ fn is_function_word(word: &str) -> bool {
 
 /// The terms of a query, to count which a text has.
 #[derive(Debug, Clone)]
-pub struct Wanted(HashSet<String>);
+pub struct QueryWords(HashSet<String>);
 
-impl Wanted {
+impl QueryWords {
     pub fn new(query: &str) -> Self {
         Self(
             query_terms(query)
@@ -363,10 +239,10 @@ mod tests {
             ("\u{6771}\u{4eac}", "\u{6771}\u{4eac}", "\u{4eac}\u{6771}"),
             ("on 3 March 2026", "2026-03-03", "2026-03-04"),
         ] {
-            let wanted = Wanted::new(query);
+            let wanted = QueryWords::new(query);
             assert!(wanted.count_in(text) > wanted.count_in(other), "{query}");
         }
-        assert!(Wanted::new("?!").is_empty());
-        assert_eq!(Wanted::new("who is it").count_in("who it is"), 3);
+        assert!(QueryWords::new("?!").is_empty());
+        assert_eq!(QueryWords::new("who is it").count_in("who it is"), 3);
     }
 }

@@ -45,7 +45,7 @@ fn goals_load_the_skill_that_they_are_for() {
     );
 }
 
-/// Of the two hundred everyday goals, those that are for a skill, with it.
+/// The everyday goals that are for a skill, of two hundred, with it.
 const EVERYDAY: [(&str, &str); 13] = [
     (
         "add a meeting with Tom to the calendar on Tuesday",

@@ -1,6 +1,5 @@
-//! What was learned of each application, as files that a person can read:
-//! `procedural/APPLICATION/TASK.json` in the state folder. The ledgers are what counts; the files are
-//! written anew from them and never read.
+//! Files about the learned tasks of each application, for people: `procedural/APPLICATION/TASK.json`
+//! in the state folder. The ledgers count; the files are written from them and never read.
 
 use std::{collections::BTreeMap, fs, io, path::PathBuf};
 
@@ -108,7 +107,7 @@ fn file_name(name: &str) -> String {
     gyrus_text::first_bytes(if name.is_empty() { "_" } else { name }, 120).to_owned()
 }
 
-/// Returns what stopped the replays of a procedure, the most frequent first.
+/// Returns the reasons for which replays of a procedure stopped, the most frequent first.
 pub(super) fn reasons(procedure: &KeptProcedure) -> Vec<(String, u64)> {
     let mut reasons: BTreeMap<&str, u64> = BTreeMap::new();
     for (_, outcome) in &procedure.replays {

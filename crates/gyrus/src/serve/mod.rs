@@ -17,7 +17,6 @@ mod place;
 pub(crate) mod workers;
 
 use std::{
-    collections::BTreeSet,
     error::Error,
     net::SocketAddr,
     num::NonZeroUsize,
@@ -146,7 +145,6 @@ impl Serve {
         let (stop, stopping) = watch::channel(false);
         let processes = Arc::new(Processes::new(None, place.words.clone()));
         let at_once = self.at_once();
-        let origins = gyrus.config()?.serve.origins().map_err(Failure::usage)?;
         let dispatcher = place.dispatcher(processes.clone(), at_once);
         let (triggers, agent_files, following) = agents::begin(gyrus, &home, &gateway).await?;
         let bus = triggers.agents().bus();
@@ -168,7 +166,7 @@ impl Serve {
             triggers,
             tokens,
             around.clone(),
-            options(address, &home, place.latch.clone(), at_once, origins),
+            options(gyrus, address, place.latch.clone(), at_once)?,
             stopping.clone(),
         );
         writeln!(output::standard(), "http://{address}/#{code}")?;
@@ -361,23 +359,22 @@ const GOAL: usize = 70;
 /// Returns the settings of a server at this address. A browser on this machine may mean it by
 /// several names.
 fn options(
+    gyrus: &Gyrus,
     address: SocketAddr,
-    home: &Home,
     latch: Latch,
     at_once: AtOnce,
-    origins: BTreeSet<String>,
-) -> Options {
+) -> Result<Options, Failure> {
     let port = address.port();
-    Options {
+    Ok(Options {
         hosts: ["127.0.0.1", "localhost", "[::1]"]
             .map(|host| format!("{host}:{port}"))
             .into(),
-        origins,
+        origins: gyrus.config()?.serve.origins().map_err(Failure::usage)?,
         cookie: format!("gyrus-{port}"),
         latch,
-        state: home.state.clone(),
+        state: gyrus.home()?.state,
         at_once,
-    }
+    })
 }
 
 /// Starts commands until `stopping`, if there is a dispatcher.

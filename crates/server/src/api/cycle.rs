@@ -65,7 +65,7 @@ pub(crate) struct CycleView {
     pub(crate) next: Vec<NextView>,
     /// The last stretches of time in one part, oldest first; the last one is the present.
     pub(crate) history: Vec<SpanView>,
-    /// What is asked of a person, oldest first.
+    /// The questions for a person, oldest first.
     pub(crate) questions: Vec<CardView>,
 }
 
@@ -116,7 +116,7 @@ pub(crate) struct CardView {
     pub(crate) run: String,
     /// Its id, which names exactly this card.
     pub(crate) question: String,
-    /// What is asked, in one sentence of gyrus.
+    /// The action in question, in one sentence of gyrus.
     pub(crate) sentence: String,
     /// The reasons for asking.
     pub(crate) reasons: Vec<String>,

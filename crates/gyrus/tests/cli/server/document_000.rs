@@ -301,9 +301,9 @@ fn a_page_of_an_origin_that_was_named_shows_and_answers_with_a_token() {
     );
     browser.wait(&shows("b"));
     browser.wait(&format!("{root}.querySelector('button[value=reject]')"));
-    browser.value(&format!(
-        "{root}.querySelector('textarea').value = 'not today'"
-    ));
+    browser.value(
+        "document.querySelector('agent-cycle-fsm-widget').shadowRoot.querySelector('textarea').value = 'not today'",
+    );
     browser.value(&format!(
         "{root}.querySelector('button[value=reject]').click()"
     ));
