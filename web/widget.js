@@ -1,8 +1,68 @@
 // @ts-check
-// <agent-cycle-fsm-widget run="…"> shows the part of its cycle that a run is in, what was before,
-// and its open questions. Any page of this origin may use it: one script tag with this module.
-// The server draws the content, which is an ordinary list wherever scripts are off.
-import { follow } from "./positions.js";
+// <agent-cycle-fsm-widget run="…"> shows the part of its cycle that a run is in, what may come next,
+// what was before, and its open questions. Any page may use it: one script tag with this module. A
+// page of another origin that the person named sets `moduleApi = cycleApi({ server, run, token })`,
+// or an object of its own with `state`, `subscribe`, `approve` and `reject`.
+// The server draws the first content, which is an ordinary list wherever scripts are off.
+
+/** Milliseconds between two looks where no stream can be followed. */
+const LOOKS = 3000;
+/** Number of stretches of time that are listed. */
+const LISTED = 8;
+
+/**
+ * @typedef {{run: string, question: string, sentence: string, reasons: string[], details: string[], asks_words: boolean, items?: string[]}} Card
+ * @typedef {{phase: string, cycle: number, seq: number, from_ms: number, took_ms?: number, event?: string, text?: string}} Span
+ * @typedef {{run: string, name: string, goal: string, state: string, phase: string, phases: {name: string, words: string}[], next?: {event: string, phase: string}[], history: Span[], questions: Card[]}} Cycle
+ * @typedef {{state: () => Promise<Cycle>, subscribe: (changed: () => void) => () => void, approve: (card: Card, words?: string) => Promise<boolean>, reject: (card: Card, words?: string) => Promise<boolean>}} ModuleApi
+ */
+
+/**
+ * The cycle of a run at a server; without `server` and `token` at that of this page.
+ * @param {{run: string, server?: string, token?: string}} options
+ * @returns {ModuleApi}
+ */
+export function cycleApi({ run, server = "", token = "" }) {
+  /** @type {Record<string, string>} */
+  const headers = token ? { Authorization: `Bearer ${token}` } : {};
+  const from = `${server}/api/runs/`;
+  /** @param {Card} card @param {object} body */
+  const answer = async (card, body) => {
+    const told = await fetch(`${from}${card.run}/questions/${card.question}/answer`, {
+      method: "POST",
+      headers: { ...headers, "Content-Type": "application/json" },
+      body: JSON.stringify(body),
+    });
+    return told.ok;
+  };
+  return {
+    async state() {
+      const told = await fetch(`${from}${run}/cycle`, { headers });
+      if (!told.ok) throw new Error(`the cycle of ${run} is not told: ${told.status}`);
+      return told.json();
+    },
+    subscribe(changed) {
+      if (server || token) {
+        const timer = setInterval(changed, LOOKS);
+        return () => clearInterval(timer);
+      }
+      let leave = () => {};
+      let isOver = false;
+      void import("./positions.js").then(({ follow }) => {
+        if (isOver) return;
+        leave = follow(({ isLive, changed: positions }) => {
+          if (isLive && (positions.length === 0 || positions.some((one) => one.run === run))) changed();
+        });
+      });
+      return () => {
+        isOver = true;
+        leave();
+      };
+    },
+    approve: (card, words) => answer(card, { approve: true, words: words || null }),
+    reject: (card, words) => answer(card, { approve: false, words: words || null }),
+  };
+}
 
 const sheet = new CSSStyleSheet();
 sheet.replaceSync(`
@@ -26,6 +86,12 @@ a { color: inherit; }
 .ring li[aria-current] { background: var(--own); color: var(--paper, Canvas); font-weight: 650; }
 [data-phase="ask"] .ring li[aria-current] { background: var(--ask, #87409c); }
 .now b { font-size: 1.25rem; font-weight: 650; letter-spacing: -.01em; margin-right: .3rem; }
+.cycle:has(.ring li:first-child[data-state]) { grid-template-columns: 19rem minmax(0, 1fr) minmax(13rem, 17rem); }
+.ring:has([data-state]) { width: 19rem; }
+.ring li[data-state] { width: 8rem; margin-left: -4rem; font-size: .6rem; line-height: 1.1; overflow-wrap: anywhere; padding: .15rem 0; }
+.ring li[data-state]:nth-child(2), .ring li[data-state]:nth-child(3) { translate: 2.6rem 0; }
+.ring li[data-state]:nth-child(5), .ring li[data-state]:nth-child(6) { translate: -2.6rem 0; }
+.next, .history small { color: var(--soft, GrayText); font-size: .84em; overflow-wrap: anywhere; }
 .now span, .since, .goal-gist { color: var(--soft, GrayText); }
 .since, .history { font-size: .84em; font-variant-numeric: tabular-nums; }
 .goal-gist { font-size: .9em; margin-top: .3rem; overflow-wrap: anywhere; unicode-bidi: isolate; display: -webkit-box; -webkit-line-clamp: 2; -webkit-box-orient: vertical; overflow: hidden; }
@@ -45,14 +111,95 @@ a { color: inherit; }
 }
 `);
 
-class AgentCycleFsmWidget extends HTMLElement {
+/** @param {string} tag @param {Record<string, string>} set @param {(Node | string)[]} inside */
+function element(tag, set, ...inside) {
+  const made = document.createElement(tag);
+  for (const [name, value] of Object.entries(set)) made.setAttribute(name, value);
+  made.append(...inside);
+  return made;
+}
+
+/** @param {number} ms */
+function duration(ms) {
+  if (ms < 1000) return `${ms} ms`;
+  if (ms < 60_000) return `${(ms / 1000).toFixed(1)} s`;
+  return ms < 3_600_000 ? `${Math.floor(ms / 60_000)} min ${Math.floor(ms / 1000) % 60} s` : `${Math.floor(ms / 3_600_000)} h ${Math.floor(ms / 60_000) % 60} min`;
+}
+
+/** @type {Record<string, string>} */
+const STATES = {
+  over: "The run is over.",
+  parked: "The run is parked.",
+  cut_off: "Its process died.",
+  waiting: "It waits for a person.",
+};
+
+/** @param {Cycle} now */
+function drawn(now) {
+  const own = (now.next ?? []).length > 0 || now.phases.some((one) => one.name === "IDLE");
+  const ring = now.phases.map((one) => {
+    const part = element("li", { title: one.words, ...(own ? { "data-state": "" } : {}) }, one.name);
+    if (one.name === now.phase) part.setAttribute("aria-current", "true");
+    return part;
+  });
+  const present = now.history.at(-1);
+  const words = STATES[now.state] ?? now.phases.find((one) => one.name === now.phase)?.words ?? "";
+  const about = [element("p", { class: "now" }, element("b", {}, now.phase), " ", element("span", {}, words))];
+  const next = (now.next ?? []).map((one) => `${one.event} → ${one.phase}`).join(", ");
+  if (next) about.push(element("p", { class: "next" }, `next: ${next}`));
+  if (present) {
+    const since = new Date(present.from_ms).toLocaleTimeString();
+    const step = present.cycle > 0 ? `step ${present.cycle}, ` : "";
+    about.push(element("p", { class: "since" }, `${step}since ${since}`));
+  }
+  about.push(element("p", { class: "goal-gist", part: "goal" }, now.goal));
+  const past = now.history.slice(-LISTED).reverse().map((span) => {
+    const words = [span.event, span.text].filter(Boolean).join(": ");
+    const took = span.took_ms === undefined ? "now" : duration(span.took_ms);
+    const step = span.cycle > 0 ? `step ${span.cycle}` : "start";
+    return element("li", { title: words }, element("b", {}, span.phase), element("span", {}, step), element("span", { class: "took" }, took));
+  });
+  return element(
+    "div",
+    { class: "cycle", "data-phase": now.phase, "data-name": now.name },
+    element("ol", { class: "ring", "aria-label": "Parts of the cycle" }, ...ring),
+    element("div", { class: "present" }, ...about),
+    element("ol", { class: "history", "aria-label": "Parts of the cycle that were last, with durations" }, ...past),
+  );
+}
+
+/** @param {Card} card */
+function question(card) {
+  const items = (card.items ?? []).map((item) => {
+    const box = element("input", { type: "checkbox", name: "item", value: item });
+    /** @type {HTMLInputElement} */ (box).checked = !item.startsWith("#");
+    return element("label", {}, box, ` ${item}`, element("br", {}));
+  });
+  const words = element("textarea", { name: "words", rows: "2", "aria-label": card.asks_words ? "Answer" : "Reason of a rejection" });
+  return element(
+    "form",
+    { class: "question", "data-question": card.question },
+    element("h2", {}, card.sentence),
+    ...card.reasons.map((reason) => element("p", {}, reason)),
+    ...(items.length ? items : card.details.map((text) => element("pre", {}, text))),
+    words,
+    element("button", { value: "approve" }, card.asks_words ? "Answer" : "Approve"),
+    element("button", { value: "reject" }, "Reject"),
+  );
+}
+
+class AgentCycleFSMWidget extends HTMLElement {
   static observedAttributes = ["run"];
   #internals = this.attachInternals();
   #root = this.attachShadow({ mode: "open" });
   #isBusy = false;
   #isAskedAgain = false;
-  /** @type {() => void} */
-  #leave = () => undefined;
+  /** @type {ModuleApi | null} */
+  #api = null;
+  #isGiven = false;
+  /** @type {Card[]} */
+  #cards = [];
+  #leave = () => {};
 
   constructor() {
     super();
@@ -63,12 +210,9 @@ class AgentCycleFsmWidget extends HTMLElement {
   }
 
   connectedCallback() {
-    const drawn = this.querySelector(":scope > .cycle");
-    if (drawn) this.#show([/** @type {Element} */ (drawn.cloneNode(true))]);
-    this.#leave = follow(({ isLive, changed }) => {
-      // What the page drew is there already; anything after it is told.
-      if (isLive && (changed.length === 0 || changed.some((one) => one.run === this.#run))) void this.#refresh();
-    });
+    const first = this.querySelector(":scope > .cycle");
+    if (first) this.#root.replaceChildren(first.cloneNode(true), this.#slot());
+    this.#begin();
   }
 
   disconnectedCallback() {
@@ -76,29 +220,34 @@ class AgentCycleFsmWidget extends HTMLElement {
   }
 
   attributeChangedCallback() {
-    if (this.isConnected) void this.#refresh();
+    if (this.isConnected) this.#begin();
   }
 
-  get #run() {
+  /** The source of what is shown, and the way to answer. */
+  get moduleApi() {
+    return this.#api;
+  }
+
+  set moduleApi(api) {
+    this.#api = api;
+    this.#isGiven = api !== null;
+    if (this.isConnected) this.#begin();
+  }
+
+  #begin() {
+    this.#leave();
     const run = this.getAttribute("run") ?? "";
-    return /^[\w-]{1,64}$/.test(run) ? run : "";
+    if (!this.#isGiven) this.#api = /^[\w-]{1,64}$/.test(run) ? cycleApi({ run }) : null;
+    if (!this.#api) return;
+    this.#leave = this.#api.subscribe(() => void this.#refresh());
+    if (this.#isGiven || !this.querySelector(":scope > .cycle")) void this.#refresh();
   }
 
-  /** @param {Element[]} parts */
-  #show(parts) {
-    const slot = document.createElement("slot");
-    slot.name = "questions";
-    for (const part of parts.slice(1)) slot.append(part);
-    const cycle = parts[0];
-    if (cycle instanceof HTMLElement) {
-      const { name, phase } = cycle.dataset;
-      this.#internals.ariaLabel = `Cycle of run ${name}: ${phase}`;
-    }
-    this.#root.replaceChildren(...parts.slice(0, 1), slot);
+  #slot() {
+    return element("slot", { name: "questions" }, element("div", { class: "questions" }));
   }
 
   async #refresh() {
-    if (!this.#run) return;
     if (this.#isBusy) {
       this.#isAskedAgain = true;
       return;
@@ -106,38 +255,45 @@ class AgentCycleFsmWidget extends HTMLElement {
     this.#isBusy = true;
     do {
       this.#isAskedAgain = false;
-      await this.#fetched().catch(() => undefined);
+      const now = await this.#api?.state().catch(() => null);
+      if (now) this.#show(now);
     } while (this.#isAskedAgain && this.isConnected);
     this.#isBusy = false;
   }
 
-  async #fetched() {
-    const answer = await fetch(`/runs/${this.#run}/widget`);
-    if (!answer.ok) return;
-    const fresh = new DOMParser().parseFromString(await answer.text(), "text/html");
-    const parts = [...fresh.body.children].map((part) => document.adoptNode(part));
-    const here = this.#root.querySelector(".cycle");
-    const questions = this.#root.querySelector(".questions");
-    const active = this.#root.activeElement;
+  /** @param {Cycle} now */
+  #show(now) {
+    this.#internals.ariaLabel = `Cycle of run ${now.name}: ${now.phase}`;
+    if (!this.#root.querySelector("slot")) this.#root.replaceChildren(element("div", {}), this.#slot());
+    const fresh = drawn(now);
+    const here = this.#root.firstElementChild;
+    if (!here?.isEqualNode(fresh)) here?.replaceWith(fresh);
+    const asked = this.#root.querySelector(".questions");
+    const ids = (/** @type {Card[]} */ cards) => cards.map((card) => card.question).join();
     // What a person types or is about to press stays where it is.
-    if (questions && active && questions.contains(active)) parts[1] = questions;
-    if (here && questions && parts[0]?.isEqualNode(here) && parts[1]?.isEqualNode(questions)) return;
-    this.#show(parts);
+    if (asked && ids(now.questions) !== ids(this.#cards)) asked.replaceChildren(...now.questions.map(question));
+    this.#cards = now.questions;
   }
 
   /** @param {SubmitEvent} event */
   async #answer(event) {
-    const form = /** @type {HTMLFormElement} */ (event.target);
     event.preventDefault();
-    const body = new URLSearchParams();
-    new FormData(form, event.submitter).forEach((value, name) => body.append(name, String(value)));
-    const answer = await fetch(form.action, { method: "POST", body }).catch(() => null);
-    const said = document.createElement("p");
-    said.setAttribute("role", "status");
-    said.textContent = answer?.ok ? "Answered." : "This answer was not taken: it is not asked any more, or it may not be given here.";
-    form.replaceWith(said);
+    const form = /** @type {HTMLFormElement} */ (event.target);
+    const card = this.#cards.find((one) => one.question === form.dataset.question);
+    if (!card || !this.#api) return;
+    const said = new FormData(form);
+    const words = String(said.get("words") ?? "").trim();
+    const isYes = /** @type {HTMLButtonElement} */ (event.submitter)?.value === "approve";
+    const chosen = said.getAll("item").map((item) => String(item).replace(/^#\s*/, ""));
+    const before = (card.items ?? []).filter((item) => !item.startsWith("#"));
+    const isChanged = (card.items ?? []).length > 0 && chosen.join() !== before.join();
+    const edited = isChanged ? chosen.join("\n") + "\n" : card.asks_words ? words : "";
+    const answered = isYes ? this.#api.approve(card, edited) : this.#api.reject(card, words);
+    const isTaken = await answered.catch(() => false);
+    const told = isTaken ? "Answered." : "This answer was not taken: it is not asked any more, or it may not be given here.";
+    form.replaceWith(element("p", { role: "status" }, told));
     void this.#refresh();
   }
 }
 
-customElements.define("agent-cycle-fsm-widget", AgentCycleFsmWidget);
+customElements.define("agent-cycle-fsm-widget", AgentCycleFSMWidget);

@@ -13,7 +13,7 @@ use gyrus_gate::{OwnPaths, PolicyGate};
 use gyrus_journal::Store;
 use gyrus_kernel::{Ending, Kernel, Organs, SingleModel, redact::Redactor};
 use gyrus_models::{ChatModel, Connection, Facts, NoBlobs};
-use gyrus_tools::Registry;
+use gyrus_tools::ToolRegistry;
 
 use crate::{
     Row,
@@ -49,7 +49,7 @@ fn kernel(home: &Path, base_url: String) -> anyhow::Result<Kernel> {
         facts: Facts::default(),
         blobs: Arc::new(NoBlobs),
     })?;
-    let registry = Registry::builtin();
+    let registry = ToolRegistry::builtin();
     let tools = registry
         .specs()
         .iter()

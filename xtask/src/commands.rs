@@ -6,7 +6,7 @@ use anyhow::bail;
 use crate::sim;
 use crate::{
     agentdojo, apps, clients, dist, endure, error::CannotStart, eval, fuzz, oracle, pages,
-    programs, replays, repository, test, third_run, tidy, whole,
+    programs, replays, repository, rows, test, third_run, tidy, whole,
 };
 
 /// A command: what it is called, what it takes, what it does.
@@ -17,7 +17,7 @@ struct Command {
     run: fn(&[String]) -> anyhow::Result<()>,
 }
 
-const COMMANDS: [Command; 19] = [
+const COMMANDS: [Command; 20] = [
     Command {
         name: "test",
         takes: "[--all]",
@@ -32,6 +32,12 @@ const COMMANDS: [Command; 19] = [
         takes: "",
         about: "the project's own rules: dependencies, circles, banned words, sizes, links",
         run: |arguments| no_arguments(arguments).and_then(|()| tidy::run()),
+    },
+    Command {
+        name: "rows",
+        takes: "",
+        about: "what was promised: each row with how it is used and its test, which must exist",
+        run: |arguments| no_arguments(arguments).and_then(|()| rows::run()),
     },
     Command {
         name: "sim",

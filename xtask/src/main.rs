@@ -26,6 +26,7 @@ mod pages;
 mod fuzz;
 mod programs;
 mod licences;
+mod rows;
 mod tidy;
 mod repository;
 #[cfg(feature = "gyrus")]

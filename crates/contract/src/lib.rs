@@ -39,6 +39,7 @@ mod inbox;
 mod outcome;
 mod budget;
 mod intent;
+mod change_cycle;
 mod thought;
 mod memory_buffer;
 
@@ -53,6 +54,7 @@ pub use calls::{
     RankFilesCall, RankedFile, RankedFiles, ReadCall, ReadJournalCall, SearchCall, SearchMode,
     SearchResult, ShellCall, TypedCall, WantedChange, WhyRanked,
 };
+pub use change_cycle::{CHANGE_CYCLE, ChangeEvent, ChangeState, IllegalTransition};
 pub use command::{
     CommandFact, CommandReading, CommandWord, Does, NamedPaths, SimpleCommand, quoted_word,
     quoted_words,

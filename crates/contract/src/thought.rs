@@ -18,6 +18,13 @@ pub struct Perception {
     pub available_tools: Vec<String>,
 }
 
+impl Perception {
+    /// Returns what the cycle answers: the goal, or its newest amendment.
+    pub fn event(&self) -> Option<&Text> {
+        self.goal.last()
+    }
+}
+
 /// The kind of a [`ThoughtStep`].
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(tag = "kind", rename_all = "snake_case")]
@@ -196,4 +203,20 @@ pub struct ExecutionResult {
     pub strength: Strength,
     /// The reason why the run cannot go on.
     pub error: Option<String>,
+}
+
+impl ExecutionResult {
+    /// Returns the answer, if the cycle ended the run with one.
+    pub fn response(&self) -> Option<&str> {
+        self.claim.as_ref().map(|claim| claim.answer.as_str())
+    }
+
+    /// Whether the goal is claimed to be reached.
+    pub fn goal_achieved(&self) -> bool {
+        self.claim.as_ref().is_some_and(|claim| claim.reached)
+    }
+
+    pub fn into_actions(self) -> Vec<Action> {
+        self.actions
+    }
 }

@@ -4,7 +4,7 @@
 //! probably meant. Nothing in it can make a run less careful than a flag could.
 
 use std::{
-    collections::BTreeMap,
+    collections::{BTreeMap, BTreeSet},
     io,
     path::{Path, PathBuf},
     time::Duration,
@@ -64,6 +64,8 @@ pub(crate) struct Config {
     pub(crate) telemetry: TelemetrySection,
     /// Addresses and commands that a server tells of events, by name.
     pub(crate) hooks: BTreeMap<String, HookSection>,
+    /// For servers.
+    pub(crate) serve: ServeSection,
     /// Chats by which people use a server.
     pub(crate) chat: ChatsSection,
     /// Settings of the memory.
@@ -120,6 +122,36 @@ impl ApprovalsSection {
     }
 }
 
+/// The section `[serve]`.
+#[derive(Debug, Default, PartialEq, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+pub(crate) struct ServeSection {
+    /// Other origins whose pages may show runs and answer their questions, with a token.
+    pub(crate) origins: Vec<String>,
+}
+
+impl ServeSection {
+    /// Returns the origins as browsers write them.
+    ///
+    /// # Errors
+    /// One is no origin; in words.
+    pub(crate) fn origins(&self) -> Result<BTreeSet<String>, String> {
+        let origins = self.origins.iter().map(|given| {
+            let url = url::Url::parse(given).ok();
+            let origin = url
+                .map(|url| url.origin())
+                .filter(|origin| origin.is_tuple());
+            let origin = origin.map(|origin| origin.ascii_serialization());
+            let is_bare =
+                |origin: &String| given.trim_end_matches('/').eq_ignore_ascii_case(origin);
+            origin.filter(is_bare).ok_or_else(|| {
+                format!("`{given}` in `origins` is not an origin like https://wiki.example")
+            })
+        });
+        origins.collect()
+    }
+}
+
 /// The section `[memory]`.
 #[derive(Debug, Default, PartialEq, Deserialize)]
 #[serde(deny_unknown_fields, rename_all = "kebab-case", default)]
@@ -130,6 +162,8 @@ pub(crate) struct MemorySection {
     pub(crate) lessons: Option<bool>,
     /// Whether the runs of a person are noted when they end. Default: true.
     pub(crate) note_runs: Option<bool>,
+    /// The server by which notes are found by their meaning, beside their words. Notes are sent to it.
+    pub(crate) embeddings: Option<ModelServerSection>,
 }
 
 /// A section `[hooks.NAME]`.
@@ -189,16 +223,16 @@ pub(crate) struct ChatSection {
     #[serde(default)]
     pub(crate) groups: Vec<GroupId>,
     /// The server that makes text of voice messages.
-    pub(crate) transcribe: Option<TranscribeSection>,
+    pub(crate) transcribe: Option<ModelServerSection>,
     /// The address of the messenger's server, where there is none or another one by default.
     pub(crate) url: Option<String>,
 }
 
-/// A server that makes text of speech.
+/// A server with the API of OpenAI, for something else than the models of runs.
 #[derive(Debug, Clone, PartialEq, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub(crate) struct TranscribeSection {
-    /// The address of its API, without `/audio/transcriptions`.
+pub(crate) struct ModelServerSection {
+    /// The address of its API, without `/audio/transcriptions` or `/embeddings`.
     pub(crate) url: String,
     pub(crate) model: String,
     /// The variable with its key, if it wants one.

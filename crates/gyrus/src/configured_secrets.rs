@@ -63,7 +63,10 @@ fn variables(config: &Config) -> BTreeSet<&str> {
         .hooks
         .values()
         .filter_map(|hook| hook.secret.as_ref());
+    let embeddings = config.memory.embeddings.iter();
+    let of_memory = embeddings.filter_map(|server| server.key.as_ref());
     let all = config.keys.keys().chain(of_chats).chain(of_hooks);
+    let all = all.chain(of_memory);
     all.map(String::as_str).collect()
 }
 

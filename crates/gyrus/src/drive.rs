@@ -41,6 +41,9 @@ use gyrus_surfaces::{
     watching::{LiveReplies, Person, Until, Views, Watching},
 };
 
+/// Name of the trace that every run has beside its journal.
+const OWN_TRACE: &str = "agent_trace.jsonl";
+
 /// Threads beside the one that drives: what is slow to be shown must not hold a run up.
 const THREADS: usize = 1;
 
@@ -164,14 +167,18 @@ impl Drive<'_> {
         spent: Spent,
         ahead: Option<LineQueue>,
     ) -> Result<Watching, Failure> {
+        let own = self.store.folder(&log_name(run)).join(OWN_TRACE);
+        let mut own_trace = TraceFile::open(&own, For::Resumed).ok();
         let mut trace = self.trace;
-        if let Some(trace) = &mut trace {
-            for entry in reader
-                .entries(1)?
-                .take_while(|entry| entry.as_ref().is_ok_and(|entry| entry.seq < from))
-            {
-                trace.entry(&entry?, &reader)?;
+        for entry in reader
+            .entries(1)?
+            .take_while(|entry| entry.as_ref().is_ok_and(|entry| entry.seq < from))
+        {
+            let entry = entry?;
+            if let Some(trace) = &mut trace {
+                trace.entry(&entry, &reader)?;
             }
+            own_trace.take_if(|trace| trace.entry(&entry, &reader).is_err());
         }
         let open = approvals::open(&self.store, run)?;
         let command = self.gyrus.config()?.approvals.notify;
@@ -204,6 +211,7 @@ impl Drive<'_> {
                 person,
                 notifier,
                 trace,
+                own_trace,
                 editor: self.gyrus.environment.editor.clone(),
             },
             self.replies,
@@ -363,7 +371,7 @@ fn loop_choice(started: &RunStarted) -> Option<String> {
     let (config, name) = (&started.loop_config, &started.cognitive_loop);
     let because = config["because"].as_str()?;
     let is_by_size = config["intent"].is_string();
-    let is_usual = is_by_size && *name == gyrus_loops::Strategy::React.loop_name();
+    let is_usual = is_by_size && *name == gyrus_loops::ThinkingStrategy::ReAct.loop_name();
     (!is_usual).then(|| format!("thinks as `{name}`, because {because} (--loop auto)"))
 }
 

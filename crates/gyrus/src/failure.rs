@@ -263,7 +263,7 @@ impl From<gyrus::RuntimeError> for Failure {
                     "a run works there only if you agree once: at a terminal, gyrus --workdir {at}"
                 ))
             }
-            E::NotInitialised | E::NoModel | E::Connect(_) | E::Script(_) => Failure::usage(error),
+            E::NoModel | E::Connect(_) | E::Script(_) => Failure::usage(error),
         }
     }
 }

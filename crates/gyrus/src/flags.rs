@@ -10,7 +10,7 @@ use clap::{
 use gyrus::runtime::Confinement;
 use gyrus_contract::{Limits, Microdollars, Mode, ModeError, OnAsk, Strength};
 use gyrus_kernel::{Attachment, ResumeChanges, RunStarted};
-use gyrus_loops::{Check, CognitiveConfig, Judge, Review, Strategy};
+use gyrus_loops::{Check, CognitiveConfig, Judge, Review, ThinkingStrategy};
 use gyrus_screen::{Endpoint, LaunchError, has_display};
 
 use gyrus_text::parse_duration;
@@ -163,8 +163,8 @@ impl ReviewFlags {
     }
 
     /// Returns what a person reviews of a run with this strategy.
-    fn reviews(&self, strategy: Strategy) -> BTreeSet<Review> {
-        if self.review.is_empty() && strategy == Strategy::Changeset {
+    fn reviews(&self, strategy: ThinkingStrategy) -> BTreeSet<Review> {
+        if self.review.is_empty() && strategy == ThinkingStrategy::Changeset {
             return BTreeSet::from([Review::Context, Review::Proposal]);
         }
         self.review.iter().copied().flatten().collect()

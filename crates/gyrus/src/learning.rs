@@ -118,7 +118,8 @@ impl Learning {
         let lesson = lessons::settle(&lessons::of_home(home, store), store, self.run);
         let note = memory::note_end(home, store, config, (self.run, &ending, at_ms));
         let procedure = procedures::after_run(store, self.run);
-        lesson.and(note)?;
+        let mirrored = procedures::mirror(home, store);
+        lesson.and(note).and(mirrored)?;
         Ok(procedure?.ok())
     }
 }

@@ -64,6 +64,7 @@ mod exit;
 mod failure;
 mod time;
 mod vault;
+mod embeddings;
 mod lab;
 
 use std::{ffi::OsString, process::ExitCode};

@@ -10,7 +10,7 @@ use gyrus_kernel::{
     Attachment, NewRun, Register, RunStarted, StandingRun, find_run, is_record, log_name,
     newest_run_in,
 };
-use gyrus_loops::{CognitiveConfig, Strategy};
+use gyrus_loops::{CognitiveConfig, ThinkingStrategy};
 use gyrus_surfaces::console::put;
 use serde_json::json;
 
@@ -162,7 +162,7 @@ impl RunOptions<'_> {
             // Once a model has taken over, another one looks.
             Some(replay) => (replay.config(), replay.is_on_screen()),
             None => {
-                let on_screen = chosen.strategy == Strategy::Reactive;
+                let on_screen = chosen.strategy == ThinkingStrategy::Reactive;
                 (chosen, on_screen)
             }
         };

@@ -17,7 +17,7 @@ use gyrus_contract::{
 use gyrus_journal::{Reader, Store};
 use gyrus_kernel::{Ending, Entry, RUNS, Stop, is_record, log_name, summary};
 use gyrus_loops::{LESSON, REFLECTION, WENT_RIGHT};
-use gyrus_search::{Document, Index, IndexField, Stamp, query_words};
+use gyrus_search::{Document, Index, IndexField, QueryWords, Stamp};
 use gyrus_text::{counted, shorten};
 
 use crate::{failure::Failure, time::now_ms};
@@ -106,7 +106,7 @@ fn tell(store: &Store, index: &Path, workspace: &Path, query: &str) -> Result<St
         let ended = runs.linking_to(&folder).map_err(broken)?;
         ended.into_iter().map(str::to_owned).collect()
     };
-    let best = if query_words(query).is_empty() {
+    let best = if QueryWords::new(query).is_empty() {
         ended.iter().rev().take(SHOWN).cloned().collect()
     } else {
         let found = runs.search_linking_to(&folder, query, SHOWN, now_ms());

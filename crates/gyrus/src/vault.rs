@@ -1,11 +1,14 @@
 //! Finds the folder of notes that runs remember by.
 
-use std::path::{Component, Path, PathBuf};
+use std::{
+    path::{Component, Path, PathBuf},
+    sync::Arc,
+};
 
 use gyrus::runtime::Home;
 use gyrus_memory::Vault;
 
-use crate::{config::Config, env::Environment, failure::Failure};
+use crate::{config::Config, embeddings::EmbeddingServer, env::Environment, failure::Failure};
 
 /// The place below the person's home, where nothing else is named.
 const DEFAULT: &str = "Documents/gyrus";
@@ -24,7 +27,7 @@ pub(crate) fn find(environment: &Environment, home: &Home) -> Result<Option<Vaul
         .or_else(|| configured(home, person));
     let Some(folder) = named else {
         let vault = |person: &Path| Vault::at(&person.join(DEFAULT), false, &home.state);
-        return Ok(person.map(vault));
+        return Ok(person.map(vault).map(|vault| embedding(vault, home)));
     };
     let folder = without_parents(&folder);
     let real = folder.canonicalize().unwrap_or_else(|_| folder.clone());
@@ -35,7 +38,19 @@ pub(crate) fn find(environment: &Environment, home: &Home) -> Result<Option<Vaul
             "name a folder of its own, in GYRUS_VAULT or in the section [memory] of config.toml",
         ));
     }
-    Ok(Some(Vault::at(&folder, true, &home.state)))
+    let vault = Vault::at(&folder, true, &home.state);
+    Ok(Some(embedding(vault, home)))
+}
+
+/// Returns the memory with the server that the configuration names for finding notes by meaning.
+fn embedding(vault: Vault, home: &Home) -> Vault {
+    let Ok(config) = Config::read(&home.config) else {
+        return vault;
+    };
+    match config.memory.embeddings {
+        Some(server) => vault.with_embedder(Arc::new(EmbeddingServer::new(server, config.keys))),
+        None => vault,
+    }
 }
 
 /// Returns the folder that the configuration names. A mistake in the file is told by every command

@@ -2,7 +2,7 @@
 
 use gyrus_contract::{Intent, Limits};
 use gyrus_kernel::RunStarted;
-use gyrus_loops::{CognitiveConfig, Strategy};
+use gyrus_loops::{CognitiveConfig, ThinkingStrategy};
 use gyrus_runtime::intent::{ClassifiedGoal, classify};
 
 use crate::{config::Config, failure::Failure, flags::RunFlags};
@@ -23,7 +23,7 @@ pub(crate) struct LoopSubject<'a> {
 
 /// The choice of the rules.
 struct ByRule {
-    strategy: Strategy,
+    strategy: ThinkingStrategy,
     because: String,
     /// The size of the goal, if nothing else decided.
     intent: Option<Intent>,
@@ -31,7 +31,7 @@ struct ByRule {
 
 /// A loop that has flags of its own, and the first of them that was given.
 struct Asked {
-    strategy: Strategy,
+    strategy: ThinkingStrategy,
     flag: Option<&'static str>,
     /// Whether the flag chooses the loop by itself.
     chooses: bool,
@@ -48,7 +48,7 @@ struct Asked {
 fn asked(flags: &RunFlags) -> [Asked; 4] {
     [
         Asked {
-            strategy: Strategy::Reactive,
+            strategy: ThinkingStrategy::Reactive,
             flag: flags.screen.leads(),
             chooses: true,
             does: "names what to work on itself",
@@ -56,7 +56,7 @@ fn asked(flags: &RunFlags) -> [Asked; 4] {
             remedy: "",
         },
         Asked {
-            strategy: Strategy::Plan,
+            strategy: ThinkingStrategy::Plan,
             flag: flags.asks_for_a_plan(),
             chooses: true,
             does: "asks for a plan",
@@ -64,7 +64,7 @@ fn asked(flags: &RunFlags) -> [Asked; 4] {
             remedy: "--loop plan",
         },
         Asked {
-            strategy: Strategy::Engineer,
+            strategy: ThinkingStrategy::Engineer,
             flag: flags.judging.asks_for_a_judge(),
             chooses: flags.judging.judge.is_some(),
             does: "names a judge",
@@ -72,7 +72,7 @@ fn asked(flags: &RunFlags) -> [Asked; 4] {
             remedy: "--loop engineer with --judge JUDGE",
         },
         Asked {
-            strategy: Strategy::Changeset,
+            strategy: ThinkingStrategy::Changeset,
             flag: flags.asks_for_a_changeset(),
             chooses: true,
             does: "asks for a changeset",
@@ -115,12 +115,15 @@ pub(crate) fn choose(
         chosen.intent = rule.intent;
     }
     let given = [flags.limits.limits(), config.limits.limits()];
-    let has_no_end = matches!(strategy, Strategy::React | Strategy::Reactive);
+    let has_no_end = matches!(
+        strategy,
+        ThinkingStrategy::ReAct | ThinkingStrategy::Reactive
+    );
     if given == [Limits::default(); 2] && (has_no_end || is_by_size) {
         let steps = most_steps(classify(subject.goal).intent);
         chosen.max_iterations = Some(steps);
     }
-    if strategy == Strategy::Engineer {
+    if strategy == ThinkingStrategy::Engineer {
         let judge = flags.judging.judge.clone().ok_or_else(|| {
             Failure::usage("the loop `engineer` needs a judge")
                 .hint("say who decides: --judge COMMAND, https://ADDRESS or mcp:SERVER__TOOL")
@@ -160,7 +163,7 @@ fn by_rule(
     match (wanted.next(), wanted.next()) {
         (None, _) if before.is_some_and(worked_on_the_screen) => {
             let because = "the run before it worked on the page itself".to_owned();
-            Ok(rule(Strategy::Reactive, because))
+            Ok(rule(ThinkingStrategy::Reactive, because))
         }
         (None, _) => Ok(by_size(flags, subject)),
         (Some((strategy, why)), None) => Ok(rule(strategy, why)),
@@ -186,9 +189,9 @@ fn by_size(flags: &RunFlags, subject: &LoopSubject<'_>) -> ByRule {
     } = classify(subject.goal);
     let is_alone = subject.before.is_none() && !subject.has_context;
     let strategy = if needs_no_tools && is_alone && !flags.verification.is_given() {
-        Strategy::SingleShot
+        ThinkingStrategy::SingleShot
     } else {
-        Strategy::React
+        ThinkingStrategy::ReAct
     };
     ByRule {
         strategy,
@@ -209,12 +212,12 @@ fn most_steps(intent: Intent) -> u64 {
 
 /// Whether a run worked on its screen itself.
 fn worked_on_the_screen(run: &RunStarted) -> bool {
-    run.screen.is_some() && run.cognitive_loop == Strategy::Reactive.loop_name()
+    run.screen.is_some() && run.cognitive_loop == ThinkingStrategy::Reactive.loop_name()
 }
 
-fn by_name(name: &str) -> Result<Strategy, Failure> {
-    Strategy::named(name).ok_or_else(|| {
-        let names = [&[AUTO], &Strategy::names()[..]].concat();
+fn by_name(name: &str) -> Result<ThinkingStrategy, Failure> {
+    ThinkingStrategy::named(name).ok_or_else(|| {
+        let names = [&[AUTO], &ThinkingStrategy::names()[..]].concat();
         let failure = Failure::usage(format!(
             "there is no loop `{name}`; there are {}",
             names.join(", ")

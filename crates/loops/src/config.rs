@@ -11,18 +11,19 @@ use crate::{Check, Judge};
 /// The strategy of a loop.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
-pub enum Strategy {
+pub enum ThinkingStrategy {
     /// Answers one question, without tools.
     SingleShot,
     /// Thinks and acts in turns.
-    React,
-    /// Reasons in steps before the first action, then works as [`React`](Strategy::React).
+    #[serde(rename = "react")]
+    ReAct,
+    /// Reasons in steps before the first action, then works as [`ReAct`](ThinkingStrategy::ReAct).
     ChainOfThought,
     /// Looks and acts on a screen, without a conversation.
     Reactive,
     /// Makes a complete plan first, which a person may review, then executes its steps.
     Plan,
-    /// Searches and plans, then works as [`React`](Strategy::React) until a judge accepts.
+    /// Searches and plans, then works as [`ReAct`](ThinkingStrategy::ReAct) until a judge accepts.
     Engineer,
     /// Chooses files, then proposes a changeset, both of which a person may review; then applies
     /// all of it or nothing.
@@ -81,7 +82,7 @@ pub enum PerceptionMode {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct CognitiveConfig {
-    pub strategy: Strategy,
+    pub strategy: ThinkingStrategy,
     /// Instructions that stand before the loop's own.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub system_prompt: Option<String>,
@@ -178,7 +179,7 @@ fn default_output_tokens() -> u64 {
 impl CognitiveConfig {
     /// Creates a configuration without anything that a person can ask for.
     pub(crate) fn plain(
-        strategy: Strategy,
+        strategy: ThinkingStrategy,
         max_iterations: Option<u64>,
         max_output_tokens: u64,
     ) -> Self {

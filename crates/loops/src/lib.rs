@@ -46,7 +46,7 @@ pub use calls::{CALLS, CallDone, CallsConfig};
 pub use chain_of_thought::ChainOfThought;
 pub use changeset::{Changeset, ChangesetState, REFLECTION};
 pub use compaction::summary_in;
-pub use config::{CognitiveConfig, PerceptionMode, Replays, Review, Strategy};
+pub use config::{CognitiveConfig, PerceptionMode, Replays, Review, ThinkingStrategy};
 pub use edited::edited_calls;
 pub use engineer::{BadJudge, Engineer, EngineerState, Judge, WENT_RIGHT};
 pub use evidence::Failures;
@@ -72,8 +72,8 @@ pub fn factory() -> LoopFactory {
         }
         let config: CognitiveConfig = serde_json::from_value(config.clone())
             .map_err(|error| format!("the configuration of the loop `{name}`: {error}"))?;
-        let strategy = Strategy::named(name).ok_or_else(|| {
-            let names = Strategy::names().join(", ");
+        let strategy = ThinkingStrategy::named(name).ok_or_else(|| {
+            let names = ThinkingStrategy::names().join(", ");
             format!("there is no loop `{name}`; there are {names}")
         })?;
         let verifying = config.clone();

@@ -1,40 +1,40 @@
 //! The table of all loops: what each is called, what it asks models, and how it is built.
 //!
 //! A loop describes itself in its own file, as a [`LoopKind`]; adding one adds a name to
-//! [`Strategy`], and here a line to [`Strategy::kind`] and [`Strategy::ALL`].
+//! [`ThinkingStrategy`], and here a line to [`ThinkingStrategy::kind`] and [`ThinkingStrategy::ALL`].
 
 use gyrus_contract::Digest;
 use gyrus_procedures::{Procedure, SlotValues};
 
 use crate::{
-    CognitiveConfig, Judge, LoopKind, Replays, Strategy, chain_of_thought, changeset, engineer,
-    plan, procedure, react, reactive, single_shot, verification,
+    CognitiveConfig, Judge, LoopKind, Replays, ThinkingStrategy, chain_of_thought, changeset,
+    engineer, plan, procedure, react, reactive, single_shot, verification,
 };
 
-impl Strategy {
+impl ThinkingStrategy {
     /// All strategies that a person may choose, in the order in which they are named to them.
-    /// [`Strategy::Procedure`] needs a procedure, and is chosen where one fits the command.
-    pub const ALL: [Strategy; 7] = [
-        Strategy::React,
-        Strategy::ChainOfThought,
-        Strategy::SingleShot,
-        Strategy::Plan,
-        Strategy::Engineer,
-        Strategy::Changeset,
-        Strategy::Reactive,
+    /// [`ThinkingStrategy::Procedure`] needs a procedure, and is chosen where one fits the command.
+    pub const ALL: [ThinkingStrategy; 7] = [
+        ThinkingStrategy::ReAct,
+        ThinkingStrategy::ChainOfThought,
+        ThinkingStrategy::SingleShot,
+        ThinkingStrategy::Plan,
+        ThinkingStrategy::Engineer,
+        ThinkingStrategy::Changeset,
+        ThinkingStrategy::Reactive,
     ];
 
     /// Returns the description of its loop.
     pub fn kind(self) -> &'static LoopKind {
         match self {
-            Strategy::React => &react::KIND,
-            Strategy::ChainOfThought => &chain_of_thought::KIND,
-            Strategy::SingleShot => &single_shot::KIND,
-            Strategy::Plan => &plan::KIND,
-            Strategy::Engineer => &engineer::KIND,
-            Strategy::Changeset => &changeset::KIND,
-            Strategy::Reactive => &reactive::KIND,
-            Strategy::Procedure => &procedure::KIND,
+            ThinkingStrategy::ReAct => &react::KIND,
+            ThinkingStrategy::ChainOfThought => &chain_of_thought::KIND,
+            ThinkingStrategy::SingleShot => &single_shot::KIND,
+            ThinkingStrategy::Plan => &plan::KIND,
+            ThinkingStrategy::Engineer => &engineer::KIND,
+            ThinkingStrategy::Changeset => &changeset::KIND,
+            ThinkingStrategy::Reactive => &reactive::KIND,
+            ThinkingStrategy::Procedure => &procedure::KIND,
         }
     }
 
@@ -66,43 +66,43 @@ impl Strategy {
 impl CognitiveConfig {
     /// Creates the configuration with which a loop of this strategy begins. The engineer's needs
     /// a [`judge`](Self::judge) as well.
-    pub fn of(strategy: Strategy) -> Self {
+    pub fn of(strategy: ThinkingStrategy) -> Self {
         let kind = strategy.kind();
         Self::plain(strategy, kind.max_iterations, kind.max_output_tokens)
     }
 
     /// Creates the configuration of a loop that answers one question, without tools.
     pub fn single_shot() -> Self {
-        Self::of(Strategy::SingleShot)
+        Self::of(ThinkingStrategy::SingleShot)
     }
 
     /// Creates the configuration of a loop that thinks and acts in turns.
     pub fn react() -> Self {
-        Self::of(Strategy::React)
+        Self::of(ThinkingStrategy::ReAct)
     }
 
     /// Creates the configuration of a loop that reasons in steps before acting.
     pub fn chain_of_thought() -> Self {
-        Self::of(Strategy::ChainOfThought)
+        Self::of(ThinkingStrategy::ChainOfThought)
     }
 
     /// Creates the configuration of a loop that looks and acts on a screen.
     pub fn reactive() -> Self {
-        Self::of(Strategy::Reactive)
+        Self::of(ThinkingStrategy::Reactive)
     }
 
     /// Creates the configuration of a loop that replays a procedure with these values.
     pub fn procedure(procedure: Procedure, values: SlotValues) -> Self {
         Self {
             replays: Some(Box::new(Replays { procedure, values })),
-            ..Self::of(Strategy::Procedure)
+            ..Self::of(ThinkingStrategy::Procedure)
         }
     }
 
     /// Creates the configuration of a loop that makes a complete plan first, then executes its
     /// steps.
     pub fn plan() -> Self {
-        Self::of(Strategy::Plan)
+        Self::of(ThinkingStrategy::Plan)
     }
 
     /// Creates the configuration of a loop that searches and plans, then works until the judge
@@ -110,21 +110,21 @@ impl CognitiveConfig {
     pub fn engineer(judge: Judge) -> Self {
         Self {
             judge: Some(judge),
-            ..Self::of(Strategy::Engineer)
+            ..Self::of(ThinkingStrategy::Engineer)
         }
     }
 
     /// Creates the configuration of a loop that chooses files, then proposes a changeset, of which
     /// all or nothing is applied; at most 100 cycles and no reviews by default.
     pub fn changeset() -> Self {
-        Self::of(Strategy::Changeset)
+        Self::of(ThinkingStrategy::Changeset)
     }
 }
 
 /// Returns the digest of all prompts of this crate: under other prompts a recorded question may
 /// differ.
 pub fn prompts() -> Digest {
-    let own = Strategy::ALL.map(|strategy| strategy.kind().prompts);
+    let own = ThinkingStrategy::ALL.map(|strategy| strategy.kind().prompts);
     let all = own
         .concat()
         .into_iter()
@@ -138,12 +138,18 @@ mod tests {
 
     #[test]
     fn the_journal_and_the_command_line_name_a_loop_alike() {
-        for strategy in Strategy::ALL.into_iter().chain([Strategy::Procedure]) {
+        for strategy in ThinkingStrategy::ALL
+            .into_iter()
+            .chain([ThinkingStrategy::Procedure])
+        {
             assert_eq!(
                 serde_json::to_value(strategy).unwrap(),
                 strategy.loop_name()
             );
-            assert_eq!(Strategy::named(strategy.loop_name()), Some(strategy));
+            assert_eq!(
+                ThinkingStrategy::named(strategy.loop_name()),
+                Some(strategy)
+            );
         }
     }
 }

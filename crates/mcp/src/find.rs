@@ -208,29 +208,10 @@ fn stems(text: &str) -> String {
     }
     let mut stems = String::with_capacity(apart.len());
     gyrus_search::words(&apart, |word| {
-        stems.push_str(&stem(word));
+        stems.push_str(word);
         stems.push(' ');
     });
     stems
-}
-
-/// Returns an English word without its most common endings.
-fn stem(word: &str) -> String {
-    const SHORTEST: usize = 3;
-    let cut = |ending: &str| {
-        let rest = word.strip_suffix(ending)?;
-        (rest.len() >= SHORTEST && !rest.ends_with('s')).then_some(rest)
-    };
-    if let Some(rest) = cut("ies") {
-        return format!("{rest}y");
-    }
-    let rest = cut("ing").or_else(|| cut("ed")).or_else(|| cut("es"));
-    let rest = rest.or_else(|| cut("s")).unwrap_or(word);
-    let plain = rest.strip_suffix('e');
-    plain
-        .filter(|plain| plain.len() >= SHORTEST)
-        .unwrap_or(rest)
-        .to_owned()
 }
 
 #[cfg(test)]

@@ -4,9 +4,7 @@
 //! budget is full or nothing else is about it. Only text that is not untrusted is given unasked:
 //! the rest is counted, and `recall` returns it.
 
-use std::collections::HashSet;
-
-use gyrus_search::query_words;
+use gyrus_search::QueryWords;
 use gyrus_text::{one_line, tokens};
 
 use crate::{
@@ -104,7 +102,7 @@ impl Searcher<'_> {
                 filling.note(&note, &note.pieces(), MAX_CORE_TOKENS);
             }
         }
-        let words: HashSet<String> = query_words(goal).into_iter().collect();
+        let wanted = QueryWords::new(goal);
         for hit in self.hits(goal, CANDIDATES, now_ms)? {
             if filling.is_full() {
                 break;
@@ -114,7 +112,7 @@ impl Searcher<'_> {
             }
             if let Ok(Some(content)) = self.vault.bytes(&hit.path) {
                 let note = Note::new(&hit.path, &content);
-                let pieces = pieces_with(&note, &words);
+                let pieces = pieces_with(&note, &wanted);
                 let pieces = &pieces[..pieces.len().min(PIECES_OF_A_NOTE)];
                 filling.note(&note, pieces, MAX_PIECE_TOKENS);
             }

@@ -4,14 +4,14 @@ use std::time::{Duration, Instant};
 
 use gyrus_search::Index;
 
-use crate::watch::Watch;
+use crate::{embedding::Vectors, watch::Watch};
 
 /// Time after which all notes are looked at again, whatever the watch tells: a note may get a name
 /// outside of the vault, and be changed by it.
 const MAX_WATCHED: Duration = Duration::from_secs(600);
 
 /// Index and watch that a search leaves open for the next one of the process.
-#[derive(Debug, Default)]
+#[derive(Default)]
 pub(crate) struct Kept {
     pub(crate) index: Option<Index>,
     /// Changes of the notes since; `None` if they are not known.
@@ -20,6 +20,8 @@ pub(crate) struct Kept {
     pub(crate) identity: Option<(u64, u64)>,
     /// The time at which all notes were looked at.
     pub(crate) since: Option<Instant>,
+    /// The vectors of the notes, where there is an embedder.
+    pub(crate) vectors: Vectors,
 }
 
 impl Kept {

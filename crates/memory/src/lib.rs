@@ -15,12 +15,14 @@ mod kept;
 mod vault;
 mod history;
 mod write;
+mod embedding;
 mod recall;
 mod context;
 mod run_notes;
 mod tools;
 
 pub use context::{MAX_CONTEXT_TOKENS, MAX_DIGEST_TOKENS, MemoryContext};
+pub use embedding::Embedder;
 pub use front_matter::FrontMatter;
 pub use history::{Author, ChangeEnd, VaultChange};
 pub use note::{Note, Piece};

@@ -2,13 +2,12 @@
 
 use std::{
     cmp::Reverse,
-    collections::HashSet,
     mem,
     sync::{MutexGuard, PoisonError},
     time::Instant,
 };
 
-use gyrus_search::{Hit, Index, query_words};
+use gyrus_search::{Hit, Index, QueryWords};
 use serde::Serialize;
 
 use crate::{
@@ -23,6 +22,10 @@ const MAX_PIECE_CHARS: usize = 1_500;
 
 /// Maximum number of pieces of one note.
 const PIECES_OF_A_NOTE: usize = 2;
+
+/// Part of what the best note has of a query that another must have, or it is about something else:
+/// another hive, another office.
+const LEAST_OF_BEST: f64 = 0.5;
 
 /// A part of a note that was found.
 #[derive(Debug, Clone, PartialEq, Serialize)]
@@ -92,7 +95,20 @@ impl Vault {
         if !self.follow(&mut kept).unwrap_or(false) {
             self.look(&mut kept)?;
         }
-        Ok(Searcher { vault: self, kept })
+        let Kept { index, vectors, .. } = &mut *kept;
+        let embedded = match (&self.embedder, index) {
+            (Some(embedder), Some(index)) => {
+                let content = |path: &str| self.bytes(path).ok().flatten();
+                let notes = index.stamps().collect();
+                vectors.refresh(&self.state, &**embedder, notes, content)
+            }
+            _ => Ok(()),
+        };
+        Ok(Searcher {
+            vault: self,
+            kept,
+            words_alone: embedded.err(),
+        })
     }
 
     /// Takes the changes that the watch tells of into the index. Whether that was possible.
@@ -135,6 +151,7 @@ impl Vault {
             watch,
             identity,
             since: Some(since),
+            vectors: before.vectors,
         };
         Ok(())
     }
@@ -144,6 +161,8 @@ impl Vault {
 pub struct Searcher<'a> {
     pub(crate) vault: &'a Vault,
     kept: MutexGuard<'a, Kept>,
+    /// The reason why notes are found by their words alone, though there is an embedder.
+    pub words_alone: Option<String>,
 }
 
 impl Searcher<'_> {
@@ -155,14 +174,14 @@ impl Searcher<'_> {
         now_ms: i64,
     ) -> Result<Vec<Recalled>, VaultError> {
         let hits = self.hits(query, most, now_ms)?;
-        let words: HashSet<String> = query_words(query).into_iter().collect();
+        let wanted = QueryWords::new(query);
         let mut recalled = Vec::new();
         for hit in hits {
             // It may be gone since.
             if let Ok(Some(content)) = self.vault.bytes(&hit.path) {
                 recalled.extend(best_pieces(
                     &Note::new(&hit.path, &content),
-                    &words,
+                    &wanted,
                     hit.score,
                 ));
             }
@@ -180,14 +199,22 @@ impl Searcher<'_> {
         let found = self.kept.index.as_ref();
         let found = found.map(|index| index.search(query, most, now_ms));
         let found = found.transpose();
-        found
-            .map(Option::unwrap_or_default)
-            .map_err(|error| self.vault.state_error(error))
+        let found = found.map_err(|error| self.vault.state_error(error))?;
+        let mut hits = found.unwrap_or_default();
+        if let Some(embedder) = &self.vault.embedder
+            && let Ok(fused) = self.kept.vectors.fuse(&**embedder, query, hits.clone())
+        {
+            hits = fused;
+            hits.truncate(most);
+        }
+        let best = hits.iter().map(|hit| hit.coverage).fold(0.0, f64::max);
+        hits.retain(|hit| hit.coverage >= best * LEAST_OF_BEST);
+        Ok(hits)
     }
 }
 
-fn best_pieces(note: &Note, words: &HashSet<String>, score: f64) -> Vec<Recalled> {
-    let mut pieces = pieces_with(note, words);
+fn best_pieces(note: &Note, wanted: &QueryWords, score: f64) -> Vec<Recalled> {
+    let mut pieces = pieces_with(note, wanted);
     pieces.truncate(PIECES_OF_A_NOTE);
     let recalled = pieces.into_iter().map(|piece| Recalled {
         note: note.path.clone(),
@@ -203,17 +230,12 @@ fn best_pieces(note: &Note, words: &HashSet<String>, score: f64) -> Vec<Recalled
 
 /// Returns the pieces of a note that have the words, those with most of them first. Where only the
 /// title has them, the note's beginning stands for it.
-pub(crate) fn pieces_with<'n>(note: &'n Note, words: &HashSet<String>) -> Vec<Piece<'n>> {
+pub(crate) fn pieces_with<'n>(note: &'n Note, wanted: &QueryWords) -> Vec<Piece<'n>> {
     let counted = note.pieces().into_iter().map(|piece| {
-        let mut found = HashSet::new();
-        for text in [piece.heading, piece.text] {
-            gyrus_search::words(text, |word| {
-                if words.contains(word) {
-                    found.insert(word.to_owned());
-                }
-            });
-        }
-        (found.len(), piece)
+        (
+            wanted.count_in(&format!("{}\n{}", piece.heading, piece.text)),
+            piece,
+        )
     });
     let mut pieces: Vec<_> = counted.collect();
     pieces.sort_by_key(|(found, _)| Reverse(*found));

@@ -11,11 +11,10 @@ use crate::{
     write::Intention,
 };
 
-/// Note with the last runs.
-const RECENT: &str = "Context/recent-actions.md";
-
-/// Maximum number of runs in it.
-const MAX_RECENT: usize = 20;
+/// Notes with the last runs, and with all of a long time, and the maximum number of each; the oldest
+/// go first.
+const RECENT: (&str, usize) = ("Context/recent-actions.md", 20);
+const TASK_LOG: (&str, usize) = ("Tasks/task-log.md", 1_000);
 
 /// Maximum number of runs that are noted in the note of one day.
 const MAX_OF_A_DAY: usize = 200;
@@ -27,7 +26,8 @@ const MAX_GOAL_CHARS: usize = 200;
 const MARK: &str = " %%gyrus%%";
 
 impl Vault {
-    /// Notes that a run has ended, in the note of the day (of UTC) and in the one of the last runs.
+    /// Notes that a run has ended, in the note of the day (of UTC), in the one of the last
+    /// runs, and in the log of tasks.
     /// Does nothing without a vault, and for a run that is noted already.
     pub fn note_run(
         &self,
@@ -44,33 +44,22 @@ impl Vault {
         let goal = goal.replace('%', "");
         let goal = gyrus_text::shorten(&gyrus_text::one_line(&goal), MAX_GOAL_CHARS).into_owned();
         let what = format!("{goal}: {ending} (run {}){MARK}\n", run.short());
-        let of_day = format!("- {time} {what}");
-        self.edit_lines(&format!("Daily/{day}.md"), run, now_ms, &|lines| {
-            let noted = lines.iter().filter(|line| is_own(line)).count();
-            if noted < MAX_OF_A_DAY {
-                lines.push(of_day.clone());
-            }
-        })?;
-        let recent = format!("- {day} {time} {what}");
-        self.edit_lines(RECENT, run, now_ms, &|lines| {
-            lines.push(recent.clone());
-            let noted = lines.iter().filter(|line| is_own(line)).count();
-            let mut surplus = noted.saturating_sub(MAX_RECENT);
-            lines.retain(|line| {
-                let goes = surplus > 0 && is_own(line);
-                surplus -= usize::from(goes);
-                !goes
-            });
-        })
+        let of_day = (&*format!("Daily/{day}.md"), MAX_OF_A_DAY);
+        self.add_line(of_day, &format!("- {time} {what}"), run, now_ms)?;
+        for note in [RECENT, TASK_LOG] {
+            self.add_line(note, &format!("- {day} {time} {what}"), run, now_ms)?;
+        }
+        Ok(())
     }
 
-    /// Edits the lines of a note, unless the run is noted there.
-    fn edit_lines(
+    /// Adds a line to a note, unless the run is noted there, and takes out the oldest of those that
+    /// gyrus wrote if they are too many.
+    fn add_line(
         &self,
-        path: &str,
+        (path, most): (&str, usize),
+        line: &str,
         run: RunId,
         now_ms: i64,
-        edit: &dyn Fn(&mut Vec<String>),
     ) -> Result<(), VaultError> {
         let intention = Intention {
             path,
@@ -92,7 +81,14 @@ impl Vault {
                 if let Some(last) = lines.last_mut().filter(|last| !last.ends_with('\n')) {
                     last.push('\n');
                 }
-                edit(&mut lines);
+                lines.push(line.to_owned());
+                let noted = lines.iter().filter(|line| is_own(line)).count();
+                let mut surplus = noted.saturating_sub(most);
+                lines.retain(|line| {
+                    let goes = surplus > 0 && is_own(line);
+                    surplus -= usize::from(goes);
+                    !goes
+                });
             }
             Ok(Some(lines.concat().into_bytes()))
         });

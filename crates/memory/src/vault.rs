@@ -28,7 +28,7 @@ use rustix::{
     io::Errno,
 };
 
-use crate::{kept::Kept, note::Note, watch::Watch};
+use crate::{embedding::Embedder, kept::Kept, note::Note, watch::Watch};
 
 /// File that tells a vault at the default place from another folder of that name.
 const MARKER: &str = ".gyrus-vault";
@@ -121,6 +121,7 @@ pub struct Vault {
     pub(crate) pace: Pace<'static>,
     /// Index and watch that the last search left open, for the next one.
     pub(crate) kept: Arc<Mutex<Kept>>,
+    pub(crate) embedder: Option<Arc<dyn Embedder>>,
 }
 
 impl fmt::Debug for Vault {
@@ -146,6 +147,7 @@ impl Vault {
             state: state.join("memory").join(key),
             pace: &|| Ok(()),
             kept: Arc::default(),
+            embedder: None,
         }
     }
 
@@ -153,6 +155,15 @@ impl Vault {
     #[must_use]
     pub fn with_pace(self, pace: Pace<'static>) -> Self {
         Self { pace, ..self }
+    }
+
+    /// Searches by meaning as well.
+    #[must_use]
+    pub fn with_embedder(self, embedder: Arc<dyn Embedder>) -> Self {
+        Self {
+            embedder: Some(embedder),
+            ..self
+        }
     }
 
     pub fn folder(&self) -> &Path {

@@ -286,7 +286,7 @@ fn that_a_run_ended_is_found_and_not_given() {
     let given = context(&vault, "water the plants");
     assert_eq!(given, MemoryContext::default());
     let found = vault.recall("water the plants", 10, NOW).unwrap();
-    assert_eq!(found.len(), 2, "{found:?}");
+    assert_eq!(found.len(), 3, "{found:?}");
     // What a person writes beside it counts.
     let recent = notes.join("Context/recent-actions.md");
     let noted = fs::read_to_string(&recent).unwrap();

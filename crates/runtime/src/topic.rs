@@ -22,8 +22,8 @@ pub struct TopicError {
     pub reason: String,
 }
 
-/// The subject of an event: words of letters, digits, `_` and `-`, joined by dots, such as
-/// `build.finished`. Cloning is cheap.
+/// The subject of an event: words of letters, digits, `_`, `-` and `:`, joined by dots, such as
+/// `build.finished` or `user:approve:context`. Cloning is cheap.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Topic(Arc<str>);
 
@@ -161,7 +161,7 @@ fn check(what: &'static str, text: &str, is_wildcard: fn(&str) -> bool) -> Resul
         return Err(fail(reason));
     }
     for (number, word) in (1..).zip(text.split('.')) {
-        let is_plain = |c: char| c.is_ascii_alphanumeric() || matches!(c, '_' | '-');
+        let is_plain = |c: char| c.is_ascii_alphanumeric() || matches!(c, '_' | '-' | ':');
         let reason = if is_wildcard(word) {
             continue;
         } else if word.is_empty() {
@@ -172,8 +172,8 @@ fn check(what: &'static str, text: &str, is_wildcard: fn(&str) -> bool) -> Resul
                     format!("word {number} mixes `*` with other characters")
                 }
                 wrong => format!(
-                    "word {number} contains {wrong:?}, and only A-Z, a-z, 0-9, `_` and `-` are \
-                     allowed"
+                    "word {number} contains {wrong:?}, and only A-Z, a-z, 0-9, `_`, `-` and \
+                     `:` are allowed"
                 ),
             }
         } else if word.len() > WORD_BYTES {

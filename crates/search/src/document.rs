@@ -2,7 +2,7 @@
 
 use std::collections::HashMap;
 
-use crate::words::words;
+use crate::words::{TermKind, terms};
 
 /// Number of fields of a text that are weighted separately: title, headings, tags and body.
 pub(crate) const FIELDS: usize = 4;
@@ -32,8 +32,8 @@ impl Document {
     /// Adds the words of a part of it.
     pub fn add(&mut self, field: IndexField, text: &str) {
         let field = field as usize;
-        words(text, |word| {
-            self.lengths[field] += 1;
+        terms(text, |word, kind| {
+            self.lengths[field] += u32::from(kind == TermKind::Word);
             match self.counts.get_mut(word) {
                 Some(count) => count[field] += 1,
                 None => {

@@ -10,6 +10,9 @@
 //! The callers know the texts and their places (notes of the memory, past runs). This crate never
 //! reads one itself.
 
+mod tokens;
+mod stem;
+mod dates;
 mod words;
 mod document;
 mod stored;
@@ -26,12 +29,13 @@ pub use self::{
     document::{Document, IndexField, name_of},
     ranking::Ranking,
     stored::Stamp,
-    words::{query_words, words},
+    words::{QueryWords, words},
 };
 use self::{
     document::{FIELDS, link_word},
     rank::{REORDERED, Statistics, WordWeight, boost, telling, told_by_all},
     stored::{IndexedNote, Posting, Stored, digest},
+    words::{QueryTerm, query_terms},
 };
 
 /// Changes of at most one of so many notes are not written.
@@ -191,6 +195,12 @@ impl Index {
         Ok(())
     }
 
+    /// Returns the paths of all texts, with their stamps.
+    pub fn stamps(&self) -> impl Iterator<Item = (&str, Stamp)> {
+        let notes = self.notes.iter().flatten();
+        notes.map(|note| (&*note.path, note.stamp))
+    }
+
     /// Returns the texts that have words of the query, the best first. `now_ms` is the time against
     /// which their ages count.
     pub fn search(&self, query: &str, most: usize, now_ms: i64) -> io::Result<Vec<Hit>> {
@@ -238,11 +248,14 @@ impl Index {
         // What each note has of the score, and of what the query tells.
         let mut scores = vec![(0.0, 0.0); self.notes.len()];
         let mut words = Vec::new();
-        for word in query_words(query) {
-            let found = self.postings(&word)?;
+        for QueryTerm { term, is_joint } in query_terms(query) {
+            let found = self.postings(&term)?;
             let occurs_in = found.len() as u64;
+            if is_joint && occurs_in == 0 {
+                continue;
+            }
             let weight = WordWeight::new(occurs_in, &statistics);
-            let tells = telling(&word, occurs_in, statistics.notes);
+            let tells = telling(occurs_in, statistics.notes);
             words.push(tells);
             for posting in &found {
                 if let Some(note) = self.note(posting) {

@@ -61,16 +61,12 @@ impl WordWeight {
     }
 }
 
-/// Returns how much a word tells what a query is about, where so many of the notes have it. Some notes
-/// without it are added, or in a small vault no word would tell anything; short words are mostly
-/// those that every text has.
-pub(crate) fn telling(word: &str, occurs_in: u64, notes: u64) -> f64 {
+/// Returns how much a term tells what a query is about, where so many of the notes have it. Some notes
+/// without it are added, or in a small vault no word would tell anything.
+pub(crate) fn telling(occurs_in: u64, notes: u64) -> f64 {
     const ADDED: f64 = 20.0;
-    const SHORT_BYTES: usize = 3;
     let (all, some) = (notes as f64 + ADDED, occurs_in as f64);
-    let rarity = (1.0 + (all - some + 0.5) / (some + 0.5)).ln();
-    let is_short = word.len() <= SHORT_BYTES;
-    rarity * if is_short { 0.25 } else { 1.0 }
+    (1.0 + (all - some + 0.5) / (some + 0.5)).ln()
 }
 
 /// Returns how much all words of a query tell. Of a long one only the most telling count: no note

@@ -4,7 +4,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use crate::words::{query_words, words};
+use crate::words::{TermKind, query_terms, terms};
 
 /// Saturation of repeated words: the lower, the less a repetition counts.
 const K1: f64 = 1.2;
@@ -24,7 +24,10 @@ impl Ranking {
     /// Creates a ranking for this question.
     pub fn new(question: &str) -> Self {
         Self {
-            wanted: query_words(question).into_iter().collect(),
+            wanted: query_terms(question)
+                .into_iter()
+                .map(|term| term.term)
+                .collect(),
             texts: Vec::new(),
         }
     }
@@ -38,8 +41,8 @@ impl Ranking {
     pub fn add(&mut self, text: &str) {
         let mut counts = BTreeMap::new();
         let mut length = 0;
-        words(text, |word| {
-            length += 1;
+        terms(text, |word, kind| {
+            length += usize::from(kind == TermKind::Word);
             if self.wanted.contains(word) {
                 *counts.entry(word.to_owned()).or_default() += 1;
             }
@@ -92,7 +95,8 @@ mod tests {
         for (question, expected) in [
             ("resistor", &[2, 3][..]),
             ("Dog, resistor?", &[1, 2, 3]),
-            ("the cat", &[0, 1, 2]),
+            ("the cat", &[0]),
+            ("the", &[0, 1, 2]),
             ("unheard", &[]),
             ("", &[]),
             ("?!", &[]),

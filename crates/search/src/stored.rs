@@ -16,7 +16,7 @@ use rustix::fs::{FlockOperation, flock};
 
 use crate::document::FIELDS;
 
-const MAGIC: &[u8; 8] = b"gyrusix2";
+const MAGIC: &[u8; 8] = b"gyrusix3";
 const FILE: &str = "index";
 const LOCK: &str = "lock";
 

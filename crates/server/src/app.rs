@@ -116,6 +116,8 @@ pub trait Program: RunHost {
 pub struct Options {
     /// Values of `Host` that it answers to, with port: `127.0.0.1:7717`.
     pub hosts: BTreeSet<String>,
+    /// Other origins whose pages may show and answer runs: `https://wiki.example`.
+    pub origins: BTreeSet<String>,
     /// Name of its cookie. Browsers keep one of each name for all ports of a host.
     pub cookie: String,
     /// The emergency stop that it shows, sets and lifts.

@@ -39,6 +39,8 @@ pub(crate) struct Endpoint {
     pub(crate) id: &'static str,
     /// Whether it answers with a page, its errors included.
     pub(crate) is_page: bool,
+    /// Whether pages of other origins that the person named may use it, with a token.
+    pub(crate) is_for_origins: bool,
     pub(crate) summary: &'static str,
     pub(crate) query: Option<SchemaOf>,
     pub(crate) body: Option<SchemaOf>,
@@ -74,6 +76,7 @@ impl Endpoint {
             scope: Some(scope),
             id: "",
             is_page: false,
+            is_for_origins: false,
             summary: "",
             query: None,
             body: None,
@@ -109,6 +112,12 @@ impl Endpoint {
     /// Answers everybody, without a token.
     pub(crate) fn for_everybody(mut self) -> Self {
         self.scope = None;
+        self
+    }
+
+    /// Answers pages of other origins that the person named, too.
+    pub(crate) fn for_named_origins(mut self) -> Self {
+        self.is_for_origins = true;
         self
     }
 

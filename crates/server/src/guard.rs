@@ -14,9 +14,11 @@ use axum::{
     http::{
         HeaderMap, HeaderValue, Method, StatusCode,
         header::{
-            AUTHORIZATION, CACHE_CONTROL, CONNECTION, CONTENT_LENGTH, CONTENT_SECURITY_POLICY,
-            COOKIE, HOST, ORIGIN, REFERRER_POLICY, RETRY_AFTER, WWW_AUTHENTICATE,
-            X_CONTENT_TYPE_OPTIONS, X_FRAME_OPTIONS,
+            ACCESS_CONTROL_ALLOW_HEADERS, ACCESS_CONTROL_ALLOW_METHODS,
+            ACCESS_CONTROL_ALLOW_ORIGIN, ACCESS_CONTROL_MAX_AGE, AUTHORIZATION, CACHE_CONTROL,
+            CONNECTION, CONTENT_LENGTH, CONTENT_SECURITY_POLICY, COOKIE, HOST, ORIGIN,
+            REFERRER_POLICY, RETRY_AFTER, VARY, WWW_AUTHENTICATE, X_CONTENT_TYPE_OPTIONS,
+            X_FRAME_OPTIONS,
         },
     },
     middleware::{self, Next},
@@ -54,6 +56,7 @@ pub(crate) fn guarded(endpoints: Vec<Endpoint>, app: Arc<App>) -> Router {
             app: Arc::clone(&app),
             scope: endpoint.scope,
             is_page: endpoint.is_page,
+            is_for_origins: endpoint.is_for_origins,
             rates: Arc::clone(&rates),
         };
         let route = endpoint
@@ -71,13 +74,49 @@ pub(crate) fn guarded(endpoints: Vec<Endpoint>, app: Arc<App>) -> Router {
         .with_state(app)
 }
 
+/// The origin of the page that a request comes from, which the person named.
+#[derive(Clone)]
+struct NamedOrigin(HeaderValue);
+
+impl NamedOrigin {
+    fn of(app: &App, request: &Request) -> Option<Self> {
+        let origin = request.headers().get(ORIGIN)?;
+        let name = origin.to_str().ok()?.to_ascii_lowercase();
+        app.options
+            .origins
+            .contains(&name)
+            .then(|| Self(origin.clone()))
+    }
+
+    /// Answers a browser that asks what a page of this origin may send.
+    fn preflight() -> Response {
+        let mut response = StatusCode::NO_CONTENT.into_response();
+        for (name, value) in [
+            (ACCESS_CONTROL_ALLOW_METHODS, "GET, POST"),
+            (ACCESS_CONTROL_ALLOW_HEADERS, "authorization, content-type"),
+            (ACCESS_CONTROL_MAX_AGE, "600"),
+        ] {
+            response
+                .headers_mut()
+                .insert(name, HeaderValue::from_static(value));
+        }
+        response
+    }
+}
+
 /// Refuses requests that mean another host or come from a strange page.
-async fn at_home(State(app): State<Arc<App>>, request: Request, next: Next) -> Response {
+async fn at_home(State(app): State<Arc<App>>, mut request: Request, next: Next) -> Response {
     Counters::add(&app.counters.requests);
     let refusal = strange(&app, &request);
+    let origin = NamedOrigin::of(&app, &request);
+    let asks = origin.is_some() && *request.method() == Method::OPTIONS;
+    if let Some(origin) = &origin {
+        request.extensions_mut().insert(origin.clone());
+    }
     let has_body = !matches!(*request.method(), Method::GET | Method::HEAD);
     let mut response = match refusal {
         Some(error) => error.into_response(),
+        None if asks => NamedOrigin::preflight(),
         None => next.run(request).await,
     };
     if response.status().is_client_error() {
@@ -89,6 +128,12 @@ async fn at_home(State(app): State<Arc<App>>, request: Request, next: Next) -> R
         }
     }
     let headers = response.headers_mut();
+    if let Some(NamedOrigin(origin)) = origin {
+        headers.insert(ACCESS_CONTROL_ALLOW_ORIGIN, origin);
+    }
+    if !app.options.origins.is_empty() {
+        headers.insert(VARY, HeaderValue::from_static("Origin"));
+    }
     for (name, value) in [
         (CONTENT_SECURITY_POLICY, POLICY),
         (X_CONTENT_TYPE_OPTIONS, "nosniff"),
@@ -123,6 +168,9 @@ fn strange(app: &App, request: &Request) -> Option<ApiError> {
         );
     }
     let foreign = |error: &str| Some(ApiError::new(StatusCode::FORBIDDEN, error));
+    if NamedOrigin::of(app, request).is_some() {
+        return too_long(headers);
+    }
     if let Some(origin) = headers.get(ORIGIN) {
         let own = origin.to_str().ok().and_then(|origin| {
             let (_, host) = origin.split_once("://")?;
@@ -161,6 +209,7 @@ struct Need {
     app: Arc<App>,
     scope: Option<TokenScope>,
     is_page: bool,
+    is_for_origins: bool,
     rates: Arc<Rates>,
 }
 
@@ -176,6 +225,10 @@ async fn authorised(State(need): State<Arc<Need>>, request: Request, next: Next)
 }
 
 async fn admitted(need: &Need, mut request: Request, next: Next) -> Response {
+    if !need.is_for_origins && request.extensions().get::<NamedOrigin>().is_some() {
+        let error = "pages of other origins may not use this";
+        return ApiError::new(StatusCode::FORBIDDEN, error).into_response();
+    }
     let Some(scope) = need.scope else {
         // Whoever sends something without a token shares one rate.
         if *request.method() == Method::POST {
@@ -237,6 +290,10 @@ fn identify(app: &App, request: &Request) -> Option<Identity> {
     if let Some(given) = headers.get(AUTHORIZATION) {
         let secret = given.to_str().ok()?.strip_prefix("Bearer ")?;
         return app.tokens.identify(secret.trim(), false);
+    }
+    // A browser sends the cookie with what a page of another origin asks, too.
+    if request.extensions().get::<NamedOrigin>().is_some() {
+        return None;
     }
     if let Some(secret) = cookie(headers, &app.options.cookie) {
         return app.tokens.identify(secret, true);

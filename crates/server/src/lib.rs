@@ -31,7 +31,7 @@ mod surroundings;
 mod tokens;
 mod topics;
 
-pub use announced::announce_questions;
+pub use announced::announce;
 pub use api::{AgentView, agents_on_disk};
 pub use app::{App, CommandPiece, CommandPieces, Options, Program};
 pub use connection::{Listener, Peer, serve};

@@ -19,7 +19,7 @@ const MIN_WORD: usize = 4;
 
 /// Minimum number of words that a goal and a description share, for the description alone to load
 /// the skill.
-const MIN_SHARED: usize = 2;
+const MIN_SHARED: usize = 3;
 
 /// Minimum weight of the shared words together. A word of which no everyday goal and no other
 /// description knows weighs 1.

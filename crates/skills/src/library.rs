@@ -33,7 +33,8 @@ pub struct Places {
     pub user: Vec<PathBuf>,
     /// Folders of a project that the person trusts.
     pub project: Vec<PathBuf>,
-    /// The folder of installed packages, each with a folder `skills`.
+    /// The folder of installed packages, each with a folder `skills`, as packages in a folder of the
+    /// person have.
     pub installed: Option<PathBuf>,
     /// Skills that are part of gyrus: name and text of each.
     pub built_in: &'static [(&'static str, &'static str)],
@@ -87,17 +88,13 @@ impl Library {
         let mut found = Found::new(care, is_known);
         for folder in &places.user {
             found.folder(folder, &SkillPlace::User);
+            found.packages(folder, |_| SkillPlace::User);
         }
         for folder in &places.project {
             found.folder(folder, &SkillPlace::Project);
         }
-        for package in places.installed.iter().flat_map(|folder| entries(folder)) {
-            let name = package
-                .file_name()
-                .unwrap_or_default()
-                .to_string_lossy()
-                .into_owned();
-            found.folder(&package.join("skills"), &SkillPlace::Installed(name));
+        if let Some(folder) = &places.installed {
+            found.packages(folder, SkillPlace::Installed);
         }
         for (name, text) in places.built_in {
             let path = PathBuf::from(format!("{name}/{FILE}"));
@@ -191,6 +188,16 @@ impl<'a> Found<'a> {
             }
             let text = read_inside(&real, &file);
             self.take(file, place, text);
+        }
+    }
+
+    /// Reads the skills of the packages in a folder: `PACKAGE/skills/`.
+    fn packages(&mut self, folder: &Path, place: impl Fn(String) -> SkillPlace) {
+        for package in entries(folder) {
+            if !package.join(FILE).exists() {
+                let name = package.file_name().unwrap_or_default().to_string_lossy();
+                self.folder(&package.join("skills"), &place(name.into_owned()));
+            }
         }
     }
 
@@ -301,6 +308,12 @@ mod tests {
         }
         fs::write(user.join("twitter-post.md"), SINGLE).unwrap();
         fs::write(user.join("notes.txt"), "no skill").unwrap();
+        fs::create_dir_all(user.join("office/skills")).unwrap();
+        fs::write(
+            user.join("office/skills/stamp.md"),
+            SINGLE.replace("twitter-post", "stamp"),
+        )
+        .unwrap();
         let library = Library::read(&places(&user, &project), &|_| true);
         assert_eq!(library.misread, []);
         let names: Vec<_> = library
@@ -313,6 +326,7 @@ mod tests {
             [
                 ("fill-form", SkillPlace::User),
                 ("other", SkillPlace::Project),
+                ("stamp", SkillPlace::User),
                 ("twitter-post", SkillPlace::User)
             ]
         );

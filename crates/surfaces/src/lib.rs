@@ -21,6 +21,7 @@ mod live_replies;
 pub mod speech;
 pub mod tree_follower;
 pub mod watching;
+pub mod change_cycle;
 pub mod phases;
 pub mod left_files;
 pub mod usage;

@@ -12,7 +12,8 @@ use crate::projection::stored;
 pub struct Step {
     /// The step's number, counted from 1.
     pub step: u32,
-    /// The phase of the loop in which the step began, or the loop's name if it has no phases.
+    /// The phase of the loop in which the step thought and acted, or the loop's name if it has no
+    /// phases.
     phase: String,
     /// The thoughts of the model, in order, joined by blank lines.
     thought: String,
@@ -29,8 +30,8 @@ pub struct Step {
 pub struct Trace {
     /// The present phase.
     phase: String,
-    /// The phase in which the present step began to think or act.
-    began_in: Option<String>,
+    /// The phase in which the present step thinks or acts.
+    thinks_in: Option<String>,
     thoughts: Vec<String>,
     calls: Vec<Value>,
     results: Vec<Value>,
@@ -44,7 +45,7 @@ impl Trace {
         if let Entry::CycleEnded(ended) = parsed {
             let step = Step {
                 step: ended.cycle,
-                phase: self.began_in.take().unwrap_or_else(|| self.phase.clone()),
+                phase: self.thinks_in.take().unwrap_or_else(|| self.phase.clone()),
                 thought: self.thoughts.join("\n\n"),
                 tool_inputs: std::mem::take(&mut self.calls),
                 tool_outputs: std::mem::take(&mut self.results),
@@ -58,9 +59,10 @@ impl Trace {
         } else if let Entry::Noted { kind, fact, .. } = parsed {
             self.fact(&kind, &fact.fact);
         } else if let Entry::ModelCall(_) = parsed {
-            self.begin();
+            self.thinks_in.get_or_insert_with(|| self.phase.clone());
         } else if let Entry::ToolCalled(called) = parsed {
-            self.begin();
+            // The last phase in which something was called: a submission is validated.
+            self.thinks_in = Some(self.phase.clone());
             self.calls.push(json!({
                 "effect": called.effect,
                 "tool": called.call.tool,
@@ -80,14 +82,18 @@ impl Trace {
         None
     }
 
-    fn begin(&mut self) {
-        self.began_in.get_or_insert_with(|| self.phase.clone());
-    }
-
     fn fact(&mut self, kind: &str, fact: &Value) {
         let text = fact.as_str().or_else(|| fact["text"].as_str());
         match (kind, text) {
-            ("thought" | "reflection", Some(text)) => self.thoughts.push(text.to_owned()),
+            ("thought" | "reflection" | "task.plan" | "task.result" | "task.error", Some(text)) => {
+                self.thoughts.push(text.to_owned());
+            }
+            ("engineer.plan", _) => {
+                let plan = fact["plan"].as_str().unwrap_or_default();
+                if !self.thoughts.iter().any(|thought| thought == plan) {
+                    self.thoughts.push(plan.to_owned());
+                }
+            }
             ("phase", Some(phase)) => phase.clone_into(&mut self.phase),
             ("changeset.state", _) => {
                 let phase = fact["to"].as_str().unwrap_or_default();
@@ -98,7 +104,7 @@ impl Trace {
     }
 
     fn clear(&mut self) {
-        self.began_in = None;
+        self.thinks_in = None;
         self.thoughts.clear();
         self.calls.clear();
         self.results.clear();

@@ -38,6 +38,8 @@ pub struct Views {
     pub notifier: Notifier,
     /// The file that gets a line a step.
     pub trace: Option<TraceFile>,
+    /// The same beside the run's journal. The run does not depend on it.
+    pub own_trace: Option<TraceFile>,
     /// With what the person at the console changes a text.
     pub editor: Option<String>,
 }
@@ -258,8 +260,15 @@ impl Watcher {
                 out.flush()?;
             }
         }
-        if let Some(trace) = self.views.trace.as_mut().filter(|_| run == self.run) {
-            trace.entry(entry, reader)?;
+        if run == self.run {
+            if let Some(trace) = &mut self.views.own_trace
+                && trace.entry(entry, reader).is_err()
+            {
+                self.views.own_trace = None;
+            }
+            if let Some(trace) = &mut self.views.trace {
+                trace.entry(entry, reader)?;
+            }
         }
         let parsed = gyrus_kernel::parse(entry).ok();
         if let Some(gyrus_kernel::Entry::RunParked(parked)) = &parsed

@@ -1,4 +1,4 @@
-//! Tools of a run: the [`Registry`], and the tools that every run has.
+//! Tools of a run: the [`ToolRegistry`], and the tools that every run has.
 //!
 //! The one idea: a tool does exactly what the gate judged. It takes a `Cleared` call only, reaches
 //! files only through the paths that were resolved before the verdict (see the module `place`),
@@ -49,7 +49,7 @@ pub use list::List;
 pub use picture::PictureHeader;
 pub use rank_files::RankFiles;
 pub use read::Read;
-pub use registry::{DuplicateTool, Registry};
+pub use registry::{DuplicateTool, ToolRegistry};
 pub use run_as_user::RunAsUser;
 pub use search::Search;
 pub use search_docs::SearchDocs;

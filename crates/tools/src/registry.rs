@@ -51,11 +51,11 @@ pub struct DuplicateTool {
 
 /// The tools of a run, by name.
 #[derive(Default)]
-pub struct Registry {
+pub struct ToolRegistry {
     tools: BTreeMap<String, (Arc<ToolSpec>, Arc<dyn Tool>)>,
 }
 
-impl Registry {
+impl ToolRegistry {
     /// Creates a registry without tools.
     pub fn new() -> Self {
         Self::default()
@@ -106,7 +106,7 @@ mod tests {
 
     #[test]
     fn names_are_unique_and_sorted() {
-        let registry = Registry::builtin();
+        let registry = ToolRegistry::builtin();
         let names: Vec<_> = registry
             .specs()
             .iter()
@@ -128,7 +128,7 @@ mod tests {
 
     #[test]
     fn tools_that_look_around_need_no_path() {
-        let registry = Registry::builtin();
+        let registry = ToolRegistry::builtin();
         for name in ["glob", "list", "search"] {
             let parameters = &registry.get(name).unwrap().spec().parameters;
             assert_eq!(parameters["properties"]["path"]["default"], ".", "{name}");
@@ -139,7 +139,7 @@ mod tests {
 
     #[test]
     fn every_schema_is_closed_and_names_what_is_touched() {
-        let registry = Registry::builtin().with_changesets().unwrap();
+        let registry = ToolRegistry::builtin().with_changesets().unwrap();
         assert_eq!(registry.specs().len(), 17);
         for spec in registry.specs() {
             let schema = spec.parameters.to_string();

@@ -18,7 +18,7 @@ use gyrus_kernel::{
     CognitiveLoop, Entry, ErasedLoop, FolderTravels, Kernel, KernelError, NewRun, Organs,
     ResumeChanges, Run, SingleModel, Stop, entries, log_name, redact::Redactor,
 };
-use gyrus_tools::Registry;
+use gyrus_tools::ToolRegistry;
 use serde_json::{Value, json};
 use tokio::runtime::Runtime;
 
@@ -189,7 +189,7 @@ fn contain(home: &Home) -> Arc<Contain> {
 }
 
 fn organs(gate: PolicyGate, seen: &Arc<Mutex<Vec<Observation>>>) -> Organs {
-    let registry = Registry::builtin();
+    let registry = ToolRegistry::builtin();
     let tools = registry.all();
     let seen = Arc::clone(seen);
     let loops = Arc::new(move |_: &str, config: &Value| {

@@ -105,11 +105,17 @@ async fn give(
 fn buttons_or_words(mismatch: AnswerMismatch) -> &'static str {
     match mismatch {
         AnswerMismatch::UnaskedWords => {
-            "press one of its buttons. To say what to do instead, deny it, then reply to a message \
-             of the run."
+            "press one of its buttons. To deny it and say what to do instead, reply `no: …` to it."
         }
         mismatch => mismatch.hint(),
     }
+}
+
+/// Returns the reason of a reply that denies what a card asks for: `no: not there`.
+fn denial(card: &ApprovalCard, words: &str) -> Option<String> {
+    let (no, reason) = words.trim().split_once([':', ','])?;
+    let is_no = ["no", "nein", "deny", "reject"].contains(&no.trim().to_lowercase().as_str());
+    (is_no && !card.question).then(|| reason.trim().to_owned())
 }
 
 /// Answers a question by a reply to its card.
@@ -128,7 +134,12 @@ pub(super) async fn answer_in_words(
     };
     let principal = shared.principal(&message.person);
     let own = format!("answered by {principal}");
-    let reply = |card: &ApprovalCard| approvals::reply(card, words);
+    let reply = |card: &ApprovalCard| match denial(card, &words) {
+        Some(reason) => Ok(Answer::Deny {
+            reason: Some(reason),
+        }),
+        None => approvals::reply(card, words),
+    };
     let said = match give(shared, &card, principal, reply).await {
         Ok(()) => own,
         Err(GivenInVain::Void(words)) => {

@@ -61,6 +61,7 @@ pub(crate) fn follow(
             person,
             notifier: Notifier::new(None, OnAsk::Wait),
             trace: None,
+            own_trace: None,
             editor: None,
         };
         let watching = Watching::start(store.clone(), run, 1, Vec::new(), views, replies);

@@ -208,7 +208,14 @@ fn search(vault: &Vault, words: &str, most: usize, json: bool) -> Result<Code, F
             "--most {most} is not a number from 1 to {MAX_FOUND}"
         )));
     }
-    let found = vault.recall(words, most, now_ms()).map_err(failure)?;
+    let mut found = Vec::new();
+    if vault.exists() {
+        let searcher = vault.searcher().map_err(failure)?;
+        if let Some(why) = &searcher.words_alone {
+            put(&format!("{why}; notes are found by their words alone\n"))?;
+        }
+        found = searcher.recall(words, most, now_ms()).map_err(failure)?;
+    }
     let mut out = output::standard();
     for piece in &found {
         if json {

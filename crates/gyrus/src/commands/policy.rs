@@ -10,7 +10,7 @@ use gyrus_contract::{
 };
 use gyrus_kernel::grants;
 use gyrus_text::one_line;
-use gyrus_tools::Registry;
+use gyrus_tools::ToolRegistry;
 use serde_json::{Value, json};
 
 use crate::{
@@ -211,7 +211,7 @@ impl Explain {
         home: &Home,
         workspace: &Path,
     ) -> Result<(ToolSpec, Value), Failure> {
-        let registry = Registry::builtin();
+        let registry = ToolRegistry::builtin();
         let Some(name) = &self.tool else {
             let shell = registry
                 .get("shell")

@@ -12,7 +12,7 @@ use gyrus_gate::PolicyGate;
 use gyrus_kernel::{Entry, log_name, parse};
 use gyrus_surfaces::{console::put, output, terminal};
 use gyrus_text::one_line;
-use gyrus_tools::{Registry, Shell};
+use gyrus_tools::{Shell, ToolRegistry};
 use serde_json::json;
 
 use super::run_argument::RunArgument;
@@ -85,7 +85,7 @@ impl Try {
             sandbox_settings::values(&config, &home.travels, &allowed.options, &self.sandbox.env);
         let (store, sandboxed) = (home.store()?, Confinement::Sandboxed);
         let gate = runtime::gate(&home, &store, &workspace, DEFAULT_AGENT, sandboxed)?;
-        let spec = Registry::builtin();
+        let spec = ToolRegistry::builtin();
         let spec = spec.get("shell").map(|tool| tool.spec().clone());
         let spec = spec.ok_or_else(|| Failure::failed("there is no tool for commands"))?;
         let run = RunId::new();

@@ -6,7 +6,7 @@ use clap::Args;
 use gyrus::runtime::{self, Confinement, Home};
 use gyrus_contract::{OnAsk, Repeat, ToolSpec, Touch};
 use gyrus_text::wrap;
-use gyrus_tools::Registry;
+use gyrus_tools::ToolRegistry;
 use serde_json::json;
 
 use super::listing::ListFlags;
@@ -36,7 +36,7 @@ impl Tools {
         let home = gyrus.home()?;
         let screen = browser::BrowserOptions::default().browser(&home);
         let of_screen = gyrus_screen::tools(&screen);
-        let mut specs = Registry::builtin().specs();
+        let mut specs = ToolRegistry::builtin().specs();
         let of_memory = runtime::memory_tools(&home);
         specs.extend(of_memory.iter().map(|tool| tool.spec().clone().into()));
         specs.extend(of_screen.iter().map(|tool| tool.spec().clone().into()));

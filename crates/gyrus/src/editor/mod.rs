@@ -14,7 +14,7 @@ use gyrus_acp::{
 use gyrus_contract::{Boxed, Mode, Principal, RunId};
 use gyrus_journal::Store;
 use gyrus_kernel::{Attachment, Ending};
-use gyrus_loops::Strategy;
+use gyrus_loops::ThinkingStrategy;
 use gyrus_surfaces::terminal;
 
 use crate::{
@@ -84,8 +84,8 @@ impl Editor {
                 models.push(choice(&name, &name, &found.how));
             }
         }
-        let loops =
-            Strategy::ALL.map(|strategy| choice(strategy.loop_name(), strategy.loop_name(), ""));
+        let loops = ThinkingStrategy::ALL
+            .map(|strategy| choice(strategy.loop_name(), strategy.loop_name(), ""));
         let auto = choice(which_loop::AUTO, which_loop::AUTO, "chosen by the goal");
         Ok(SettingChoices {
             chosen: SessionSettings {

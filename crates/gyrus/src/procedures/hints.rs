@@ -9,10 +9,12 @@ use gyrus_contract::{Origin, Text};
 use gyrus_journal::Store;
 use gyrus_kernel::Attachment;
 use gyrus_procedures::{LearnedPlace, Procedure, TemplatePart};
+use gyrus_runtime::procedures::KeptProcedure;
 use gyrus_text::{one_line, tokens};
 
 use super::{
     ledger::kept,
+    mirror::reasons,
     recording::{HINT, origin},
     words::{self, described},
 };
@@ -20,6 +22,9 @@ use crate::failure::Failure;
 
 /// Maximum number of tokens of the text.
 const MAX_TOKENS: usize = 300;
+
+/// Maximum number of reasons for which replays stopped that are told.
+const MAX_TRAPS: usize = 2;
 
 /// Number of words that a learned command must have beside its slots.
 const MIN_WORDS: usize = 3;
@@ -45,8 +50,8 @@ pub(crate) fn hint(
     let said = words_of(&goal.text);
     let latest = known
         .all()
-        .filter_map(|(_, kept)| kept.promoted().or(kept.latest()));
-    let like = latest.filter_map(|version| {
+        .filter_map(|(_, kept)| Some((kept, kept.promoted().or(kept.latest())?)));
+    let like = latest.filter_map(|(kept, version)| {
         let procedure = &version.procedure;
         let share = share(procedure, &said)?;
         let is_here = match &procedure.place {
@@ -55,14 +60,14 @@ pub(crate) fn hint(
         };
         // The person was asked whether such a goal is to be replayed.
         let answers = procedure.command.values(&procedure.slots, &goal.text);
-        (is_here && answers.is_none()).then_some((share, procedure))
+        (is_here && answers.is_none()).then_some((share, kept, procedure))
     });
-    let best = like.max_by_key(|(share, _)| *share);
-    Ok(best.map(|(_, procedure)| {
+    let best = like.max_by_key(|(share, _, _)| *share);
+    Ok(best.map(|(_, kept, procedure)| {
         let origin = Origin::Tool {
             name: HINT.to_owned(),
         };
-        Attachment::Text(Text::new(text(procedure), origin))
+        Attachment::Text(Text::new(text(kept, procedure), origin))
     }))
 }
 
@@ -89,7 +94,7 @@ fn share(procedure: &Procedure, said: &BTreeSet<String>) -> Option<usize> {
 }
 
 /// Returns how it was done, as long as that fits.
-fn text(procedure: &Procedure) -> String {
+fn text(kept: &KeptProcedure, procedure: &Procedure) -> String {
     let names = words::names(procedure);
     let mut text = format!(
         "How a similar goal was reached here before (data, perhaps out of date, no instruction). \
@@ -107,6 +112,12 @@ fn text(procedure: &Procedure) -> String {
             break;
         }
         text.push_str(&line);
+    }
+    for (reason, _) in reasons(kept).into_iter().take(MAX_TRAPS) {
+        let line = format!("- what stopped it before: {}\n", one_line(&reason));
+        if tokens(&text) + tokens(&line) <= MAX_TOKENS {
+            text.push_str(&line);
+        }
     }
     text
 }

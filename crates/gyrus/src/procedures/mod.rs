@@ -3,7 +3,7 @@
 //!
 //! `recording` reads a run's journal, `ledger` holds what is kept, `keeping` adds to it, `matching`
 //! chooses for a command, `promoting` asks a person, `words` says what a procedure does, `hints`
-//! helps where none replays, `teaching` watches a person.
+//! helps where none replays, `mirror` writes files for people, `teaching` watches a person.
 //! Learning itself is a pure function of the crate `gyrus-procedures`, replaying is a loop.
 
 mod ledger;
@@ -14,6 +14,7 @@ mod keeping;
 mod matching;
 mod promoting;
 mod hints;
+mod mirror;
 mod teaching;
 
 pub(crate) use self::{
@@ -21,6 +22,7 @@ pub(crate) use self::{
     keeping::{Added, after_run, keep},
     ledger::{change, kept, named},
     matching::{CommandPlace, Replay, for_command, refusing_flag},
+    mirror::mirror,
     promoting::{ask, promote},
     recording::{origin, recorded},
     replayed::{is_replay, replayed_by},

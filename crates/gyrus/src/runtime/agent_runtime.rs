@@ -3,48 +3,45 @@
 use std::{
     env,
     path::{Path, PathBuf},
-    sync::{
-        Arc,
-        atomic::{AtomicBool, Ordering},
-    },
+    sync::Arc,
 };
 
 use gyrus_contract::{DEFAULT_AGENT, Mode, OnAsk, Origin, RunId, Text};
 use gyrus_gate::policy::PolicyFileError;
 use gyrus_journal::{Store, Take};
-use gyrus_kernel::{Finished, Kernel, NewRun, Ready, ResumeChanges, family};
+use gyrus_kernel::{
+    CognitiveLoop, Finished, Kernel, LoopFactory, NewRun, Ready, ResumeChanges, family,
+};
 use gyrus_loops::CognitiveConfig;
 use gyrus_runtime::{EventBus, agents::Agents};
-use gyrus_tools::Registry;
+use gyrus_tools::ToolRegistry;
 use tokio::sync::OnceCell;
 
 use super::{
-    AgentContext, Confinement, Guidelines, Home, LlmClient, Parts, RuntimeError, assembly, sandbox,
-    sandbox_folders,
+    AgentContext, Confinement, Guidelines, Home, LlmClient, NoModel, Parts, RuntimeError, assembly,
+    sandbox, sandbox_folders,
 };
-
-static INITIALISED: AtomicBool = AtomicBool::new(false);
 
 /// Serves as keeper or sandbox probe, and never returns, if this process was started as one: every
 /// command of a run is kept and confined by a copy of this program. To be called as the first
-/// statement of `main`, before any thread, file or output.
+/// statement of `main`, before any thread, file or output, by a program whose runs may start
+/// processes.
 pub fn init() {
     gyrus_gate::sandbox::probe_if_asked();
     gyrus_process::keeper::serve_if_asked(sandbox::confine);
-    INITIALISED.store(true, Ordering::Release);
 }
 
 /// A loop with the models that it asks and the tools that it may call.
 pub struct SimpleCognitiveLoop {
     config: CognitiveConfig,
     llm: Arc<LlmClient>,
-    tools: Arc<Registry>,
+    tools: Arc<ToolRegistry>,
     context: Option<AgentContext>,
 }
 
 impl SimpleCognitiveLoop {
     /// Creates a loop of the configuration's strategy.
-    pub fn new(config: CognitiveConfig, llm: Arc<LlmClient>, tools: Arc<Registry>) -> Self {
+    pub fn new(config: CognitiveConfig, llm: Arc<LlmClient>, tools: Arc<ToolRegistry>) -> Self {
         Self {
             config,
             llm,
@@ -62,12 +59,50 @@ impl SimpleCognitiveLoop {
     }
 }
 
-impl SimpleCognitiveLoop {
-    /// Adds a run that is about to be created to the context, if there is one.
-    pub(super) fn joins(&self, run: RunId) -> Result<(), RuntimeError> {
-        self.context
-            .as_ref()
-            .map_or(Ok(()), |context| context.join(run))
+/// A loop that an [`AgentRuntime`] drives: a [`SimpleCognitiveLoop`], or any [`CognitiveLoop`] of
+/// one's own, of which each run gets a clone.
+pub trait AgentLoop: Send + Sync + 'static {
+    /// Returns the loop's name in the journal.
+    fn loop_name(&self) -> &'static str;
+
+    /// Returns what creates the loop, and those that child runs may have.
+    fn factory(&self) -> LoopFactory;
+
+    /// Returns what a loop of gyrus was made of; `None` for one's own, which asks the models and
+    /// calls the tools of the runtime.
+    fn simple(&self) -> Option<&SimpleCognitiveLoop> {
+        None
+    }
+}
+
+impl AgentLoop for SimpleCognitiveLoop {
+    fn loop_name(&self) -> &'static str {
+        self.config.strategy.loop_name()
+    }
+
+    fn factory(&self) -> LoopFactory {
+        gyrus_loops::factory()
+    }
+
+    fn simple(&self) -> Option<&SimpleCognitiveLoop> {
+        Some(self)
+    }
+}
+
+impl<L: CognitiveLoop + Clone + Sync + 'static> AgentLoop for L {
+    fn loop_name(&self) -> &'static str {
+        self.name()
+    }
+
+    fn factory(&self) -> LoopFactory {
+        let (own, others) = (self.clone(), gyrus_loops::factory());
+        Arc::new(move |name, config| {
+            if name == own.name() {
+                Ok(Box::new(own.clone()))
+            } else {
+                others(name, config)
+            }
+        })
     }
 }
 
@@ -86,6 +121,9 @@ pub struct AgentRuntime {
     pub(super) mode: Mode,
     pub(super) on_ask: OnAsk,
     confinement: Confinement,
+    /// The models and the tools of loops that bring none.
+    llm: Arc<LlmClient>,
+    tools: Arc<ToolRegistry>,
     /// The bus and the agents, once they are needed.
     pub(super) living: Arc<OnceCell<(EventBus, Agents)>>,
 }
@@ -95,14 +133,11 @@ impl AgentRuntime {
     /// `workspace`. Calls that need approval are denied, and commands are sandboxed.
     ///
     /// # Errors
-    /// [`init`] was not called, or one of the folders cannot be used.
+    /// One of the folders cannot be used.
     pub fn open(
         state: impl AsRef<Path>,
         workspace: impl AsRef<Path>,
     ) -> Result<Self, RuntimeError> {
-        if !INITIALISED.load(Ordering::Acquire) {
-            return Err(RuntimeError::NotInitialised);
-        }
         let state = state.as_ref();
         let absolute = std::path::absolute(state).map_err(|source| RuntimeError::State {
             folder: state.to_owned(),
@@ -118,6 +153,8 @@ impl AgentRuntime {
             mode: Mode::default(),
             on_ask: OnAsk::Deny,
             confinement: Confinement::Sandboxed,
+            llm: Arc::new(LlmClient::own(Arc::new(NoModel))),
+            tools: Arc::new(ToolRegistry::builtin()),
             living: Arc::default(),
         })
     }
@@ -145,6 +182,14 @@ impl AgentRuntime {
         self
     }
 
+    /// Sets the models and the tools of loops of one's own; by default there are no models, and the
+    /// tools that come with gyrus.
+    #[must_use]
+    pub fn with_llm(mut self, llm: Arc<LlmClient>, tools: Arc<ToolRegistry>) -> Self {
+        (self.llm, self.tools) = (llm, tools);
+        self
+    }
+
     /// Returns the journals, to follow, show, or answer questions in.
     pub fn store(&self) -> &Store {
         &self.store
@@ -155,35 +200,38 @@ impl AgentRuntime {
     /// # Errors
     /// The models cannot be connected to, or the run cannot be started or recorded. How the run
     /// itself ended, failed or not, stands in [`Finished::ending`].
-    pub async fn run(
-        &self,
-        agent: &SimpleCognitiveLoop,
-        goal: &str,
-    ) -> Result<Finished, RuntimeError> {
+    pub async fn run(&self, agent: &impl AgentLoop, goal: &str) -> Result<Finished, RuntimeError> {
         let new = self.run_of(agent, Text::new(goal, Origin::Person), None)?;
         let kernel = self.kernel(agent).await?;
-        agent.joins(new.id)?;
+        Self::join(agent, new.id)?;
         self.drive(kernel.create(new)?).await
+    }
+
+    /// Adds a run that is about to be created to the context of its loop, if there is one.
+    pub(super) fn join(agent: &impl AgentLoop, run: RunId) -> Result<(), RuntimeError> {
+        let context = agent.simple().and_then(|simple| simple.context.as_ref());
+        context.map_or(Ok(()), |context| context.join(run))
     }
 
     /// Returns a run of this loop for a goal, which goes on from the memory of an earlier run if
     /// there is one.
     pub(super) fn run_of(
         &self,
-        agent: &SimpleCognitiveLoop,
+        agent: &impl AgentLoop,
         goal: Text,
         continues: Option<RunId>,
     ) -> Result<NewRun, RuntimeError> {
-        let strategy = agent.config.strategy;
-        let config = serde_json::to_value(&agent.config).expect("it is plain data");
-        let mut new = NewRun::new(goal, strategy.loop_name(), config, self.workspace.clone());
-        if !strategy.finds_guidelines()
+        let simple = agent.simple();
+        let config = serde_json::to_value(simple.map(|simple| &simple.config));
+        let config = config.expect("it is plain data");
+        let mut new = NewRun::new(goal, agent.loop_name(), config, self.workspace.clone());
+        if !simple.is_some_and(|simple| simple.config.strategy.finds_guidelines())
             && let Some(found) = Guidelines::find(&self.workspace)
         {
             let trust = found.trust(&self.store, &self.workspace)?;
             new.context.push(found.attachment(&self.workspace, trust));
         }
-        if let Some(context) = &agent.context {
+        if let Some(context) = simple.and_then(|simple| simple.context.as_ref()) {
             context.open(&self.store)?;
             new.context
                 .extend(context.for_goal(&new.goal.text, continues).attachment());
@@ -191,7 +239,7 @@ impl AgentRuntime {
         new.continues = continues;
         new.mode = self.mode;
         new.on_ask = self.on_ask;
-        new.limits.steps = agent.config.max_iterations;
+        new.limits.steps = simple.and_then(|simple| simple.config.max_iterations);
         Ok(new)
     }
 
@@ -201,7 +249,7 @@ impl AgentRuntime {
     /// As for [`run`](Self::run); and another process holds the run, or it is over.
     pub async fn resume(
         &self,
-        agent: &SimpleCognitiveLoop,
+        agent: &impl AgentLoop,
         run: RunId,
     ) -> Result<Finished, RuntimeError> {
         let kernel = self.kernel(agent).await?;
@@ -229,7 +277,7 @@ impl AgentRuntime {
     ///
     /// # Errors
     /// The models cannot be connected to, or a policy file cannot be used.
-    pub async fn kernel(&self, agent: &SimpleCognitiveLoop) -> Result<Kernel, RuntimeError> {
+    pub async fn kernel(&self, agent: &impl AgentLoop) -> Result<Kernel, RuntimeError> {
         let explain = |error: PolicyFileError| error.to_string();
         let gate = assembly::live_gate(
             &self.home,
@@ -239,15 +287,20 @@ impl AgentRuntime {
             self.confinement,
             explain,
         )?;
+        let (llm, tools) = match agent.simple() {
+            Some(simple) => (&simple.llm, &simple.tools),
+            None => (&self.llm, &self.tools),
+        };
         let parts = Parts {
-            router: agent.llm.connect(&self.store).await?,
+            router: llm.connect(&self.store).await?,
             assessor: None,
             secrets: Vec::new(),
             gate: Arc::new(gate),
             screen: None,
-            tools: agent.tools.all(),
+            tools: tools.all(),
         };
-        let organs = assembly::organs(&self.home, parts)?;
+        let mut organs = assembly::organs(&self.home, parts)?;
+        organs.loops = agent.factory();
         Ok(Kernel::new(self.store.clone(), organs))
     }
 }

@@ -14,21 +14,21 @@ use gyrus_runtime::{
     },
     queue::ContextText,
 };
-use gyrus_tools::Registry;
+use gyrus_tools::ToolRegistry;
 
-use super::{AgentRuntime, LlmClient, NoModel, RuntimeError, SimpleCognitiveLoop};
+use super::{AgentLoop, AgentRuntime, LlmClient, NoModel, RuntimeError, SimpleCognitiveLoop};
 
 /// An agent that thinks: each event becomes the goal of a run of its loop, which goes on from the
 /// memory of the run before it.
-pub struct CognitiveAgent {
-    cognitive_loop: Arc<SimpleCognitiveLoop>,
+pub struct CognitiveAgent<L> {
+    cognitive_loop: Arc<L>,
     instructions: Option<String>,
 }
 
-impl CognitiveAgent {
+impl<L: AgentLoop> CognitiveAgent<L> {
     /// Creates an agent with a loop. What a person says to it is its goal; other events are data,
     /// which it is told to handle.
-    pub fn new(cognitive_loop: SimpleCognitiveLoop) -> Self {
+    pub fn new(cognitive_loop: L) -> Self {
         Self {
             cognitive_loop: Arc::new(cognitive_loop),
             instructions: None,
@@ -43,7 +43,7 @@ impl CognitiveAgent {
     }
 }
 
-impl AgentBehavior for CognitiveAgent {
+impl<L: AgentLoop> AgentBehavior for CognitiveAgent<L> {
     async fn on_event(
         &mut self,
         event: Event,
@@ -80,19 +80,16 @@ impl AgentBehavior for CognitiveAgent {
 }
 
 /// Drives the runs of an agent in this process.
-struct RunsHere {
+struct RunsHere<L> {
     runtime: AgentRuntime,
-    cognitive_loop: Arc<SimpleCognitiveLoop>,
+    cognitive_loop: Arc<L>,
 }
 
-impl AgentRuns for RunsHere {
+impl<L: AgentLoop> AgentRuns for RunsHere<L> {
     fn drive(&self, run: AgentRun) -> Pin<Box<dyn Future<Output = AgentRunEnd> + Send + '_>> {
         Box::pin(async move {
-            match self
-                .runtime
-                .drive_for_agent(&self.cognitive_loop, run)
-                .await
-            {
+            let drive = self.runtime.drive_for_agent(&*self.cognitive_loop, run);
+            match drive.await {
                 Ok(end) => end,
                 Err(error) => AgentRunEnd::new(error.to_string(), None),
             }
@@ -113,7 +110,7 @@ impl AgentRuntime {
     ) -> Result<(), RuntimeError> {
         let runs = behavior.runs_in(self).unwrap_or_else(|| {
             let config = CognitiveConfig::single_shot();
-            let (llm, tools) = (LlmClient::own(Arc::new(NoModel)), Registry::builtin());
+            let (llm, tools) = (LlmClient::own(Arc::new(NoModel)), ToolRegistry::builtin());
             let cognitive_loop = SimpleCognitiveLoop::new(config, Arc::new(llm), Arc::new(tools));
             Arc::new(RunsHere {
                 runtime: self.clone(),
@@ -161,7 +158,7 @@ impl AgentRuntime {
 
     async fn drive_for_agent(
         &self,
-        cognitive_loop: &SimpleCognitiveLoop,
+        cognitive_loop: &impl AgentLoop,
         agent_run: AgentRun,
     ) -> Result<AgentRunEnd, RuntimeError> {
         let run = agent_run.run;
@@ -170,7 +167,7 @@ impl AgentRuntime {
             kernel.take(run, Take::IfFree, ResumeChanges::default())?
         } else {
             let new = self.new_run(cognitive_loop, run, agent_run.work)?;
-            cognitive_loop.joins(run)?;
+            Self::join(cognitive_loop, run)?;
             kernel.create(new)?
         };
         let finished = self.drive(ready).await?;
@@ -183,7 +180,7 @@ impl AgentRuntime {
 
     fn new_run(
         &self,
-        cognitive_loop: &SimpleCognitiveLoop,
+        cognitive_loop: &impl AgentLoop,
         run: RunId,
         work: AgentWork,
     ) -> Result<NewRun, RuntimeError> {

@@ -10,10 +10,10 @@ use gyrus_contract::{Gate, Router, Tool};
 use gyrus_gate::{LivePolicy, OwnPaths, PolicyGate, policy::PolicyFileError, sandbox::Wall};
 use gyrus_journal::Store;
 use gyrus_kernel::{Organs, Pins, grants, redact::Secret};
-use gyrus_loops::Strategy;
+use gyrus_loops::ThinkingStrategy;
 use gyrus_memory::Vault;
 use gyrus_process::Programs;
-use gyrus_tools::Registry;
+use gyrus_tools::ToolRegistry;
 use gyrus_workspace::repository::RealObjects;
 
 use super::{Home, RunScreen, RuntimeError, sandbox};
@@ -87,9 +87,9 @@ fn real_objects(home: &Home) -> Arc<dyn Fn() -> RealObjects + Send + Sync> {
 
 /// Returns the tools that come with gyrus, for this loop. Those that make a changeset are of no use
 /// to other loops.
-pub fn built_in_tools(cognitive_loop: &str) -> Registry {
-    let registry = Registry::builtin();
-    if cognitive_loop == Strategy::Changeset.loop_name() {
+pub fn built_in_tools(cognitive_loop: &str) -> ToolRegistry {
+    let registry = ToolRegistry::builtin();
+    if cognitive_loop == ThinkingStrategy::Changeset.loop_name() {
         registry
             .with_changesets()
             .expect("their names differ from those of the others")

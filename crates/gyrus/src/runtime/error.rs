@@ -10,9 +10,6 @@ use gyrus_runtime::{BusError, agents::AgentError, ledger::LedgerError};
 /// The reason why a runtime cannot be opened, or a run of it cannot be started or driven.
 #[derive(Debug, thiserror::Error)]
 pub enum RuntimeError {
-    /// `gyrus::init()` was not called, so this program cannot serve as the keeper of commands.
-    #[error("call `gyrus::init()` as the first statement of `main`")]
-    NotInitialised,
     #[error("the state folder {} cannot be used", folder.display())]
     State { folder: PathBuf, source: io::Error },
     /// The folder cannot be a workspace.

@@ -17,7 +17,7 @@ mod error;
 pub use agent_context::{
     AgentContext, ContextLimits, ContextRecord, ContextWindow, RecordKind, TokenLedger,
 };
-pub use agent_runtime::{AgentRuntime, SimpleCognitiveLoop, init};
+pub use agent_runtime::{AgentLoop, AgentRuntime, SimpleCognitiveLoop, init};
 pub use agents::CognitiveAgent;
 pub use assembly::{
     Confinement, Parts, bare_gate, built_in_tools, gate, live_gate, memory_tools, organs, workspace,

@@ -15,7 +15,7 @@ use super::{around::Around, words};
 use crate::{
     Gyrus,
     agent_files::is_variable,
-    config::{ChatSection, TranscribeSection},
+    config::{ChatSection, ModelServerSection},
     failure::Failure,
     keys::Keys,
 };
@@ -121,7 +121,7 @@ fn settings(
     })
 }
 
-fn transcribing(keys: &Keys<'_>, section: &TranscribeSection) -> Result<Transcription, String> {
+fn transcribing(keys: &Keys<'_>, section: &ModelServerSection) -> Result<Transcription, String> {
     let key = section.key.as_deref().map(|variable| {
         let key = keys.get(variable);
         key.ok_or_else(|| format!("`transcribe`: the key {variable} {}", why_unset(keys)))

@@ -166,7 +166,7 @@ impl Serve {
             triggers,
             tokens,
             around.clone(),
-            options(address, &home, place.latch.clone(), at_once),
+            options(gyrus, address, place.latch.clone(), at_once)?,
             stopping.clone(),
         );
         writeln!(output::standard(), "http://{address}/#{code}")?;
@@ -174,7 +174,7 @@ impl Serve {
         let mut signals = Signals::new()?;
         put(&said(&taken_up))?;
         let chats = chats::begin(chats, &gateway, &around).await?;
-        tokio::spawn(gyrus_server::announce_questions(Arc::clone(&app)));
+        tokio::spawn(gyrus_server::announce(Arc::clone(&app)));
         let router =
             gyrus_server::router(app, vec![mcp::mounted(&around, &gateway, stopping.clone())]);
         let serving = gyrus_server::serve(listeners, router, stopping.clone());
@@ -358,17 +358,23 @@ const GOAL: usize = 70;
 
 /// Returns the settings of a server at this address. A browser on this machine may mean it by
 /// several names.
-fn options(address: SocketAddr, home: &Home, latch: Latch, at_once: AtOnce) -> Options {
+fn options(
+    gyrus: &Gyrus,
+    address: SocketAddr,
+    latch: Latch,
+    at_once: AtOnce,
+) -> Result<Options, Failure> {
     let port = address.port();
-    Options {
+    Ok(Options {
         hosts: ["127.0.0.1", "localhost", "[::1]"]
             .map(|host| format!("{host}:{port}"))
             .into(),
+        origins: gyrus.config()?.serve.origins().map_err(Failure::usage)?,
         cookie: format!("gyrus-{port}"),
         latch,
-        state: home.state.clone(),
+        state: gyrus.home()?.state,
         at_once,
-    }
+    })
 }
 
 /// Starts commands until `stopping`, if there is a dispatcher.

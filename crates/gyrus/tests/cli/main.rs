@@ -30,6 +30,7 @@ mod fleet_doors;
 mod fleet_folders;
 #[cfg(feature = "fleet")]
 mod fleet_full;
+mod document_003;
 mod carrying_over;
 mod lessons;
 mod catching_up;

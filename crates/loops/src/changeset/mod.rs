@@ -3,31 +3,28 @@
 //! It looks for files that are relevant to the goal, and a person accepts, drops and adds some. The
 //! model reads on and proposes one changeset, without any tool that changes files. A person
 //! approves, edits or rejects it. Then all of it is applied, or nothing, and a reflection is
-//! recorded for later runs. `state` is the table of all transitions; see `docs/changeset.md`.
+//! recorded for later runs. [`CHANGE_CYCLE`](gyrus_contract::CHANGE_CYCLE) is the table of all
+//! transitions; see `docs/changeset.md`.
 //!
 //! One cycle finds the files, including the person's decision. Planning is [`React`] with another
 //! [`TurnProfile`], one turn per cycle. The turn that proposes continues with the person's decision
 //! and applying, so between two cycles the state is `IDLE` or `PLANNING_WITH_CONTEXT`.
 
-mod state;
 mod context;
 mod diff;
 mod proposal;
 
 use gyrus_contract::{
-    Action, ApplyChangesetCall, Arguments as _, ExecutionResult, FINISH, Message, Origin, Part,
-    Perception, Plan, ProposeChangesetCall, Purpose, RankedFile, ReadJournalCall, Role, Strength,
-    Text, TypedCall as _,
+    Action, ApplyChangesetCall, Arguments as _, ChangeEvent, ChangeState, ExecutionResult, FINISH,
+    Message, Origin, Part, Perception, Plan, ProposeChangesetCall, Purpose, RankedFile,
+    ReadJournalCall, Role, Strength, Text, TypedCall as _,
 };
 use gyrus_kernel::{CognitiveLoop, EffectError, Run, Stop};
 use gyrus_text::shorten;
 use serde::{Deserialize, Serialize};
 use serde_json::json;
 
-use self::{
-    context::{Found, counted, is_files, measured, read_all},
-    state::{Event, State},
-};
+use self::context::{Found, counted, is_files, measured, read_all};
 use crate::{
     CognitiveConfig, LoopKind, React, ReactState, Review, browse,
     config::DEFAULT_OUTPUT_TOKENS,
@@ -61,7 +58,7 @@ const CONFIGURATION: &str = "configuration";
 /// The state that is kept between cycles.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 pub struct ChangesetState {
-    state: State,
+    state: ChangeState,
     /// The files that were approved.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     context: Option<Vec<RankedFile>>,
@@ -122,7 +119,7 @@ impl Changeset {
     fn step(
         &mut self,
         run: &mut Run,
-        event: Event,
+        event: ChangeEvent,
         text: &str,
         by: Option<&str>,
     ) -> Result<(), Stop> {
@@ -135,7 +132,7 @@ impl Changeset {
         if let Some(by) = by {
             fact["by"] = json!(by);
         }
-        if event == Event::Failed {
+        if event == ChangeEvent::Failed {
             fact["last_error"] = json!(self.state.last_error);
         }
         run.note("changeset.state", 1, &fact)
@@ -143,7 +140,7 @@ impl Changeset {
 
     /// Ends the work without changes.
     fn abort(&mut self, run: &mut Run, abort: Abort) -> Result<ExecutionResult, Stop> {
-        self.step(run, Event::Abort, &abort.why, abort.by.as_deref())?;
+        self.step(run, ChangeEvent::Abort, &abort.why, abort.by.as_deref())?;
         Ok(ExecutionResult {
             error: Some(abort.why),
             ..ExecutionResult::default()
@@ -158,12 +155,12 @@ impl Changeset {
             Some(_) => "again, with the same files",
             None => "looking for the files that the goal is about",
         };
-        self.step(run, Event::Start, text, None)?;
+        self.step(run, ChangeEvent::Start, text, None)?;
         let files = match known {
             Some(files) => {
-                self.step(run, Event::ContextReady, &counted(&files), None)?;
+                self.step(run, ChangeEvent::ContextReady, &counted(&files), None)?;
                 let by = Some("approved before");
-                self.step(run, Event::ApproveContext, "the same files", by)?;
+                self.step(run, ChangeEvent::ApproveContext, "the same files", by)?;
                 self.read(run, files).await?
             }
             None => {
@@ -189,24 +186,34 @@ impl Changeset {
         loop {
             let found = Found::about(run, &shorten(&words, QUERY_CHARACTERS)).await?;
             let found_files = counted(&found.chosen());
-            self.step(run, Event::ContextReady, &found_files, None)?;
+            self.step(run, ChangeEvent::ContextReady, &found_files, None)?;
             if !self.config.reviews(Review::Context) {
                 let by = Some(CONFIGURATION);
-                self.step(run, Event::ApproveContext, "nobody is asked about them", by)?;
+                self.step(
+                    run,
+                    ChangeEvent::ApproveContext,
+                    "nobody is asked about them",
+                    by,
+                )?;
                 return Ok(found.chosen());
             }
             match review(run, &found).await? {
                 Reviewed::AsShown { by } => {
-                    self.step(run, Event::ApproveContext, "as they were found", Some(&by))?;
+                    self.step(
+                        run,
+                        ChangeEvent::ApproveContext,
+                        "as they were found",
+                        Some(&by),
+                    )?;
                     return Ok(found.chosen());
                 }
                 Reviewed::Edited { edited, by } => {
                     let text = format!("as the person changed them: {}", counted(&edited));
-                    self.step(run, Event::ApproveContext, &text, Some(&by))?;
+                    self.step(run, ChangeEvent::ApproveContext, &text, Some(&by))?;
                     return Ok(edited);
                 }
                 Reviewed::Rejected { words: said, by } => {
-                    self.step(run, Event::RejectContext, &said, Some(&by))?;
+                    self.step(run, ChangeEvent::RejectContext, &said, Some(&by))?;
                     self.acting.tell(format!(
                         "The person did not want the files that were found first, and says: {said}"
                     ));
@@ -301,7 +308,7 @@ impl Changeset {
             _ => {
                 if let Some(claim) = &result.claim {
                     let why = format!("the model proposes nothing: {}", claim.answer);
-                    self.step(run, Event::Abort, &why, None)?;
+                    self.step(run, ChangeEvent::Abort, &why, None)?;
                 }
                 // Where nothing is proposed nothing was reached.
                 Ok(ExecutionResult {
@@ -323,14 +330,14 @@ impl CognitiveLoop for Changeset {
 
     async fn think(&mut self, run: &mut Run, perception: &Perception) -> Result<Plan, Stop> {
         match self.state.state {
-            State::PlanningWithContext => self.acting.think(run, perception).await,
+            ChangeState::PlanningWithContext => self.acting.think(run, perception).await,
             _ => Ok(Plan::with_goal(goal::first_goal(perception))),
         }
     }
 
     async fn act(&mut self, run: &mut Run, plan: &Plan) -> Result<ExecutionResult, Stop> {
         let result = match self.state.state {
-            State::PlanningWithContext => self.plan(run, plan).await,
+            ChangeState::PlanningWithContext => self.plan(run, plan).await,
             _ => self.curate(run).await,
         };
         self.state.acting = self.acting.state().clone();

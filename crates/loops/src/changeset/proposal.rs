@@ -1,13 +1,13 @@
 //! Proposals: a person's decision, and applying them to the files.
 
 use gyrus_contract::{
-    Action, ActionVerdict, ApplyChangesetCall, Arguments as _, Claim, Decision, Evidence,
-    ExecutionResult, Observation, Origin, Proposal, Strength, Text, TypedCall as _,
+    Action, ActionVerdict, ApplyChangesetCall, Arguments as _, ChangeEvent, Claim, Decision,
+    Evidence, ExecutionResult, Observation, Origin, Proposal, Strength, Text, TypedCall as _,
 };
 use gyrus_kernel::{ApprovalCard, CognitiveLoop as _, EffectError, Foreseen, Run, Stop};
 use gyrus_text::shorten;
 
-use super::{Abort, CONFIGURATION, Changeset, Outcome, diff, state::Event};
+use super::{Abort, CONFIGURATION, Changeset, Outcome, diff};
 use crate::{
     Review,
     review::{Reviewed, Subject, not_taken, review},
@@ -109,7 +109,7 @@ impl Changeset {
             Vec::new()
         };
         let told = format!("{}: {}", diff::counted(&proposal), proposal.summary);
-        self.step(run, Event::ProposalReady, &told, None)?;
+        self.step(run, ChangeEvent::ProposalReady, &told, None)?;
         let Some(approved) = self.decide(run, proposal, asks, &mut result).await? else {
             return Ok(result);
         };
@@ -162,7 +162,12 @@ impl Changeset {
     ) -> Result<Option<Proposal>, Stop> {
         if !self.config.reviews(Review::Proposal) {
             let by = Some(CONFIGURATION);
-            self.step(run, Event::ApproveProposal, "nobody is asked about it", by)?;
+            self.step(
+                run,
+                ChangeEvent::ApproveProposal,
+                "nobody is asked about it",
+                by,
+            )?;
             return Ok(Some(proposal));
         }
         let shown = Shown {
@@ -172,12 +177,17 @@ impl Changeset {
         };
         match review(run, &shown).await? {
             Reviewed::AsShown { by } => {
-                self.step(run, Event::ApproveProposal, "as it was proposed", Some(&by))?;
+                self.step(
+                    run,
+                    ChangeEvent::ApproveProposal,
+                    "as it was proposed",
+                    Some(&by),
+                )?;
                 Ok(Some(proposal))
             }
             Reviewed::Edited { edited, by } => {
                 let told = format!("as the person changed it: {}", diff::counted(&edited));
-                self.step(run, Event::ApproveProposal, &told, Some(&by))?;
+                self.step(run, ChangeEvent::ApproveProposal, &told, Some(&by))?;
                 self.acting.tell(format!(
                     "The person changed your proposal before they approved it; what is applied of \
                      it is: {}",
@@ -187,7 +197,7 @@ impl Changeset {
             }
             Reviewed::Rejected { words, by } => {
                 self.state.outcome = Some(Outcome::Rejected);
-                self.step(run, Event::RejectProposal, &words, Some(&by))?;
+                self.step(run, ChangeEvent::RejectProposal, &words, Some(&by))?;
                 self.acting.tell(format!(
                     "A person rejected that proposal, and nothing was changed. They say: {words}"
                 ));
@@ -234,7 +244,7 @@ impl Changeset {
             let first = first.map(|applied| applied.text).unwrap_or_default();
             self.state.outcome = Some(Outcome::Applied);
             self.state.last_error = None;
-            self.step(run, Event::Applied, &first, None)?;
+            self.step(run, ChangeEvent::Applied, &first, None)?;
             result.claim = Some(self.claim(approved, &first, &observation));
             result.strength = match self.config.verify.as_deref() {
                 Some(_) => Strength::Checked,
@@ -251,7 +261,7 @@ impl Changeset {
         self.state.outcome = Some(Outcome::Failed);
         self.state.failures += 1;
         self.state.last_error = Some(report.to_owned());
-        self.step(run, Event::Failed, "it could not be applied", None)?;
+        self.step(run, ChangeEvent::Failed, "it could not be applied", None)?;
         if self.state.failures > MAX_RETRIES {
             let times = self.state.failures;
             return Ok(Some(format!(

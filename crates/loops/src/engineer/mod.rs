@@ -180,7 +180,7 @@ impl Engineer {
     }
 
     /// Runs a turn of phase 0: searches, or the plan.
-    async fn prepare(&mut self, run: &mut Run, plan: &Plan) -> Result<ExecutionResult, Stop> {
+    async fn run_phase_0(&mut self, run: &mut Run, plan: &Plan) -> Result<ExecutionResult, Stop> {
         if let Some(why) = self.judge.missing(run) {
             return Ok(ExecutionResult {
                 error: Some(why),
@@ -244,8 +244,8 @@ impl Engineer {
         Ok(())
     }
 
-    /// Runs a turn of phase 1, and phase 2 if the model submits in it.
-    async fn work(&mut self, run: &mut Run, plan: &Plan) -> Result<ExecutionResult, Stop> {
+    /// Runs a turn of phase 1: think, act, observe; and phase 2 if the model submits in it.
+    async fn run_phase_1(&mut self, run: &mut Run, plan: &Plan) -> Result<ExecutionResult, Stop> {
         let submits = plan.tool_calls().any(|call| self.judge.hears(call))
             || self.acting.submission_in_words(plan).is_some();
         if submits {
@@ -256,27 +256,38 @@ impl Engineer {
         let heard = heard
             .filter(|action| self.judge.hears(&action.call))
             .find(|action| action.observation.claim.is_none());
-        let Some(submission) = heard.cloned().filter(|_| submits) else {
-            return Ok(result);
-        };
+        if let Some(submission) = heard.cloned().filter(|_| submits) {
+            self.run_phase_2(run, plan, &submission, &mut result)?;
+        }
+        Ok(result)
+    }
+
+    /// Draws the consequences of a submission: the work is done, or phase 1 goes on.
+    fn run_phase_2(
+        &mut self,
+        run: &mut Run,
+        plan: &Plan,
+        submission: &Action,
+        result: &mut ExecutionResult,
+    ) -> Result<(), Stop> {
         let verdict = self.judge.verdict(&submission.observation);
-        self.note_verdict(run, verdict, &submission)?;
+        self.note_verdict(run, verdict, submission)?;
         match verdict {
             Verdict::Accepted => {
                 self.state.last_error = None;
                 self.state.unheard = 0;
                 let thought = plan.steps.first().map_or("", |step| &step.thought);
-                result.claim = Some(self.claim(thought, &submission));
+                result.claim = Some(self.claim(thought, submission));
                 result.strength = Strength::Checked;
             }
             Verdict::Rejected | Verdict::NoRuling => {
-                result.error = self.goes_on(verdict, &submission);
+                result.error = self.goes_on(verdict, submission);
                 if result.error.is_none() {
                     self.enter(run, Phase::Executing)?;
                 }
             }
         }
-        Ok(result)
+        Ok(())
     }
 
     fn note_verdict(
@@ -375,8 +386,8 @@ impl CognitiveLoop for Engineer {
 
     async fn act(&mut self, run: &mut Run, plan: &Plan) -> Result<ExecutionResult, Stop> {
         let result = match self.state.phase {
-            Phase::Planning => self.prepare(run, plan).await,
-            Phase::Executing | Phase::Validating => self.work(run, plan).await,
+            Phase::Planning => self.run_phase_0(run, plan).await,
+            Phase::Executing | Phase::Validating => self.run_phase_1(run, plan).await,
         };
         self.state.acting = self.acting.state().clone();
         result

@@ -8,7 +8,7 @@ use gyrus_kernel::{EffectError, Foreseen, Run, Stop};
 use serde_json::Value;
 
 use super::{
-    draft::{Draft, Step},
+    draft::{AgentPlan, AgentStep},
     order,
 };
 use crate::goal;
@@ -25,7 +25,7 @@ const COMMANDS_IN_PATHS: [&str; 7] = ["\n", "`", "$(", "&&", "||", "; ", " | "];
 /// A plan that can be carried out.
 #[derive(Debug, Clone)]
 pub(super) struct Checked {
-    pub(super) draft: Draft,
+    pub(super) draft: AgentPlan,
     /// The gate's expected verdict on each step; `None` where it depends on an earlier one.
     pub(super) verdicts: Vec<Option<Verdict>>,
 }
@@ -42,9 +42,9 @@ pub(super) struct Against<'a> {
 ///
 /// # Errors
 /// Returns all mistakes if there are any, or a [`Stop`].
-pub(super) fn check(
+pub(super) fn validate_plan(
     run: &mut Run,
-    draft: Draft,
+    draft: AgentPlan,
     against: &Against<'_>,
 ) -> Result<Checked, EffectError<Vec<String>>> {
     let mut wrong = Vec::new();
@@ -71,7 +71,7 @@ pub(super) fn check(
     if !wrong.is_empty() {
         return Err(EffectError::Failed(wrong));
     }
-    let verdicts = foreseen(run, &draft, &mut wrong)?;
+    let verdicts = evaluate(run, &draft, &mut wrong)?;
     if wrong.is_empty() {
         Ok(Checked { draft, verdicts })
     } else {
@@ -91,8 +91,11 @@ fn is_the_goal(plan: &str, person: &str) -> bool {
 }
 
 /// Returns the mistakes in a step's tool and its arguments.
-pub(super) fn of_tool<S: std::borrow::Borrow<ToolSpec>>(step: &Step, tools: &[S]) -> Vec<String> {
-    let Step { id, tool, .. } = step;
+pub(super) fn of_tool<S: std::borrow::Borrow<ToolSpec>>(
+    step: &AgentStep,
+    tools: &[S],
+) -> Vec<String> {
+    let AgentStep { id, tool, .. } = step;
     let mut specs = tools.iter().map(S::borrow);
     let Some(spec) = specs.find(|spec| spec.name == *tool) else {
         // Servers may have hundreds.
@@ -123,8 +126,8 @@ pub(super) fn of_tool<S: std::borrow::Borrow<ToolSpec>>(step: &Step, tools: &[S]
 }
 
 /// Returns the mistakes in a single step.
-fn of_step(step: &Step, draft: &Draft, against: &Against<'_>) -> Vec<String> {
-    let Step { id, tool, .. } = step;
+fn of_step(step: &AgentStep, draft: &AgentPlan, against: &Against<'_>) -> Vec<String> {
+    let AgentStep { id, tool, .. } = step;
     let mut wrong = of_tool(step, against.tools);
     let spec = against.tools.iter().find(|spec| spec.name == *tool);
     let of_plan = |other: &String| draft.steps.iter().any(|step| step.id == *other);
@@ -168,8 +171,8 @@ pub(super) fn commands_in_paths(spec: &ToolSpec, arguments: &Value) -> Option<St
     })
 }
 
-fn has_reference(step: &Step, argument: &str) -> bool {
-    let alone = Step {
+fn has_reference(step: &AgentStep, argument: &str) -> bool {
+    let alone = AgentStep {
         input: step.input[argument].clone(),
         ..step.clone()
     };
@@ -177,12 +180,12 @@ fn has_reference(step: &Step, argument: &str) -> bool {
 }
 
 /// Returns the gate's expected verdicts. A step that it would deny in any case is a mistake.
-fn foreseen(
+fn evaluate(
     run: &mut Run,
-    draft: &Draft,
+    draft: &AgentPlan,
     wrong: &mut Vec<String>,
 ) -> Result<Vec<Option<Verdict>>, Stop> {
-    let own = |step: &Step| run.tools().iter().any(|spec| spec.name == step.tool);
+    let own = |step: &AgentStep| run.tools().iter().any(|spec| spec.name == step.tool);
     // Values that an earlier step fills in are not known, and steps that the loop performs itself
     // are judged inside.
     let known: Vec<bool> = draft
@@ -201,7 +204,7 @@ fn foreseen(
     .into_iter();
     let mut verdicts = Vec::with_capacity(draft.steps.len());
     for (step, known) in draft.steps.iter().zip(known) {
-        let Step { id, tool, .. } = step;
+        let AgentStep { id, tool, .. } = step;
         let answer = if known { answers.next() } else { None };
         verdicts.push(match answer {
             Some(Foreseen::Judged(verdict)) => {

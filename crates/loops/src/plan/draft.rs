@@ -18,7 +18,7 @@ const LONGEST: usize = 256 * 1024;
 const LONGEST_ID: usize = 24;
 
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-pub(super) struct Step {
+pub(super) struct AgentStep {
     /// The id, unique over all plans of a run.
     pub(super) id: String,
     /// The tool that it calls.
@@ -34,7 +34,7 @@ pub(super) struct Step {
     pub(super) depends_on: Vec<String>,
 }
 
-impl Step {
+impl AgentStep {
     /// Returns the call of the step, with its references filled in from `outputs`, and the reason
     /// why it cannot be made if one of them refers to nothing; that is left as it is written.
     pub(super) fn call(&self, outputs: &BTreeMap<String, Value>) -> (ToolCall, Option<String>) {
@@ -58,13 +58,13 @@ impl Step {
 
 /// A plan.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-pub(super) struct Draft {
+pub(super) struct AgentPlan {
     /// The goal, in the person's words.
     pub(super) goal: String,
-    pub(super) steps: Vec<Step>,
+    pub(super) steps: Vec<AgentStep>,
 }
 
-impl Draft {
+impl AgentPlan {
     /// Returns the plan as a text that a person may edit.
     pub(super) fn to_edit(&self) -> String {
         // Strings, booleans and JSON values can always be serialized.
@@ -74,7 +74,10 @@ impl Draft {
 
 /// Parses the plan in a reply; returns all mistakes in its form if there are any, with those that
 /// `check` finds in the steps that can be read.
-pub(super) fn read(text: &str, check: impl Fn(&Step) -> Vec<String>) -> Result<Draft, Vec<String>> {
+pub(super) fn read(
+    text: &str,
+    check: impl Fn(&AgentStep) -> Vec<String>,
+) -> Result<AgentPlan, Vec<String>> {
     let mut object = the_object_within(LONGEST, text, "steps").map_err(|why| vec![why])?;
     let Some(Value::Array(steps)) = object.remove("steps") else {
         return Err(vec!["`steps` must be a list".to_owned()]);
@@ -99,7 +102,7 @@ pub(super) fn read(text: &str, check: impl Fn(&Step) -> Vec<String>) -> Result<D
         .filter_map(|(number, value)| step(number, value, &mut wrong))
         .collect();
     match goal {
-        Some(goal) if wrong.is_empty() => Ok(Draft {
+        Some(goal) if wrong.is_empty() => Ok(AgentPlan {
             goal: goal.to_owned(),
             steps: read,
         }),
@@ -110,7 +113,7 @@ pub(super) fn read(text: &str, check: impl Fn(&Step) -> Vec<String>) -> Result<D
     }
 }
 
-fn step(number: usize, value: Value, wrong: &mut Vec<String>) -> Option<Step> {
+fn step(number: usize, value: Value, wrong: &mut Vec<String>) -> Option<AgentStep> {
     let Value::Object(mut fields) = value else {
         wrong.push(format!("step number {number} must be an object"));
         return None;
@@ -146,7 +149,7 @@ fn step(number: usize, value: Value, wrong: &mut Vec<String>) -> Option<Step> {
     if !id.chars().all(plain) || id.len() > LONGEST_ID {
         missing("id", "must be short, of letters, digits, `-` and `_`");
     }
-    (wrong.len() == before).then_some(Step {
+    (wrong.len() == before).then_some(AgentStep {
         id,
         tool,
         input: input?,

@@ -23,7 +23,7 @@ use gyrus_kernel::{CognitiveLoop, HandOver, MandateSubject, Run, Stop};
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 
-use self::{check::Checked, draft::Step};
+use self::{check::Checked, draft::AgentStep};
 use crate::{
     CognitiveConfig, LoopKind, browse,
     config::DEFAULT_OUTPUT_TOKENS,
@@ -56,7 +56,7 @@ pub struct PlanState {
     /// Number of parts of the goal that the plan covers: the goal itself and its amendments.
     heard: usize,
     /// Steps of the present plan that have not begun.
-    steps: Vec<Step>,
+    steps: Vec<AgentStep>,
     /// Steps that ran, of all plans.
     past: Vec<PastStep>,
     /// Values that steps still refer to, by the step that returned them.
@@ -136,28 +136,34 @@ impl Planner {
         ));
     }
 
-    fn note_request(&mut self, run: &mut Run, perception: &Perception) -> Result<(), Stop> {
+    /// Begins the task, whose id is the run's: what it is and what it comes with.
+    fn handle_task(&mut self, run: &mut Run, perception: &Perception) -> Result<(), Stop> {
         self.state.requested = true;
-        let given = perception.context.iter().map(|part| match part {
-            Part::Text(text) => match &text.origin {
-                Origin::File { path } | Origin::Guidelines { path, .. } => path.clone(),
-                Origin::Tool { name } | Origin::Skill { name, .. } => name.clone(),
-                Origin::Event { topic } => topic.clone(),
-                Origin::Lessons { .. } => "lessons".to_owned(),
-                Origin::Memory { .. } => "memory".to_owned(),
-                _ => "standard input".to_owned(),
-            },
-            _ => "a picture".to_owned(),
-        });
         let request = json!({
             "task": run.id(),
             "text": goal::first_goal(perception),
-            "context": given.collect::<Vec<_>>(),
+            "context": build_context(perception),
             "remembered": self.memory.next_number() - self.memory.first_number(),
             "trust": run.mode_at_start(),
         });
         run.note("task.request", 1, &request)
     }
+}
+
+/// Returns what came with the goal, by name.
+fn build_context(perception: &Perception) -> Vec<String> {
+    let given = perception.context.iter().map(|part| match part {
+        Part::Text(text) => match &text.origin {
+            Origin::File { path } | Origin::Guidelines { path, .. } => path.clone(),
+            Origin::Tool { name } | Origin::Skill { name, .. } => name.clone(),
+            Origin::Event { topic } => topic.clone(),
+            Origin::Lessons { .. } => "lessons".to_owned(),
+            Origin::Memory { .. } => "memory".to_owned(),
+            _ => "standard input".to_owned(),
+        },
+        _ => "a picture".to_owned(),
+    });
+    given.collect()
 }
 
 /// Returns the tools that steps may call: those of the run, except tools that need to see the
@@ -184,7 +190,7 @@ fn callable(run: &Run) -> Vec<Arc<ToolSpec>> {
 /// # Errors
 /// Returns all mistakes that can be seen without the run.
 pub(crate) fn edited_calls(text: &str, tools: &[ToolSpec]) -> Result<Vec<ToolCall>, Vec<String>> {
-    let of_tool = |step: &Step| match step.tool.as_str() {
+    let of_tool = |step: &AgentStep| match step.tool.as_str() {
         browse::BROWSE => Vec::new(),
         _ => check::of_tool(step, tools),
     };
@@ -209,7 +215,7 @@ impl CognitiveLoop for Planner {
     async fn perceive(&mut self, run: &mut Run) -> Result<Perception, Stop> {
         let perception = run.perception();
         if !self.state.requested {
-            self.note_request(run, &perception)?;
+            self.handle_task(run, &perception)?;
         }
         if self.state.stage != Stage::Planning && perception.goal.len() != self.state.heard {
             self.plan_anew("The person added to the goal.");
@@ -221,13 +227,13 @@ impl CognitiveLoop for Planner {
         self.turn = match self.state.stage {
             Stage::Planning => {
                 mandate::state(run, &self.config, MandateSubject::Tools).await?;
-                self.propose(run).await?
+                self.plan_task(run).await?
             }
             Stage::Working => Turn::Steps(order::ready(&self.state.steps, run.tools())),
-            Stage::SummingUp => self.sum_up(run, perception).await?,
+            Stage::SummingUp => self.summarize(run, perception).await?,
         };
         let mut plan = Plan::with_goal(goal::first_goal(perception));
-        let steps: Vec<&Step> = match &self.turn {
+        let steps: Vec<&AgentStep> = match &self.turn {
             Turn::Proposed(checked) => checked.draft.steps.iter().collect(),
             Turn::Steps(which) => which
                 .iter()
@@ -251,7 +257,7 @@ impl CognitiveLoop for Planner {
             Turn::Nothing => {}
             Turn::Hopeless(why) => result.error = Some(why),
             Turn::Over(claim) => result.claim = Some(claim),
-            Turn::Steps(which) => return self.run_steps(run, &which).await,
+            Turn::Steps(which) => return self.execute_steps(run, &which).await,
             Turn::Proposed(checked) => result.error = self.decide(run, checked).await?,
         }
         Ok(result)

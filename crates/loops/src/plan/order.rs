@@ -7,16 +7,16 @@ use std::sync::Arc;
 
 use gyrus_contract::{ToolSpec, Touch};
 
-use super::draft::{Step, each_text};
+use super::draft::{AgentStep, each_text};
 use crate::browse::BROWSE;
 
 /// Maximum number of concurrent steps.
 pub(super) const AT_ONCE: usize = 8;
 
 /// Returns for each step the indices in `steps` of those that it waits for.
-pub(super) fn waits(steps: &[Step], tools: &[Arc<ToolSpec>]) -> Vec<Vec<usize>> {
+pub(super) fn waits(steps: &[AgentStep], tools: &[Arc<ToolSpec>]) -> Vec<Vec<usize>> {
     let number = |id: &String| steps.iter().position(|step| step.id == *id);
-    let one = |(index, step): (usize, &Step)| {
+    let one = |(index, step): (usize, &AgentStep)| {
         let named = step.depends_on.iter().filter_map(number);
         let used = step.references();
         let used = used.iter().filter_map(number);
@@ -30,7 +30,7 @@ pub(super) fn waits(steps: &[Step], tools: &[Arc<ToolSpec>]) -> Vec<Vec<usize>> 
 }
 
 /// Returns the ids along one cycle of dependencies, if there is one.
-pub(super) fn circle(steps: &[Step], waits: &[Vec<usize>]) -> Option<Vec<String>> {
+pub(super) fn circle(steps: &[AgentStep], waits: &[Vec<usize>]) -> Option<Vec<String>> {
     let mut left: Vec<usize> = (0..steps.len()).collect();
     loop {
         let before = left.len();
@@ -59,14 +59,14 @@ pub(super) fn circle(steps: &[Step], waits: &[Vec<usize>]) -> Option<Vec<String>
 }
 
 /// Returns the indices of the steps that can begin now, in the order of the plan.
-pub(super) fn ready(steps: &[Step], tools: &[Arc<ToolSpec>]) -> Vec<usize> {
+pub(super) fn ready(steps: &[AgentStep], tools: &[Arc<ToolSpec>]) -> Vec<usize> {
     let free = waits(steps, tools).into_iter().enumerate();
     let free = free.filter(|(_, waits)| waits.is_empty());
     free.map(|(index, _)| index).take(AT_ONCE).collect()
 }
 
 /// Whether two steps may interfere with each other.
-fn share(one: &Step, other: &Step, tools: &[Arc<ToolSpec>]) -> bool {
+fn share(one: &AgentStep, other: &AgentStep, tools: &[Arc<ToolSpec>]) -> bool {
     // There is one screen.
     (one.tool == BROWSE && other.tool == BROWSE)
         || written(one, tools).is_some_and(|path| names(other, path))
@@ -74,7 +74,7 @@ fn share(one: &Step, other: &Step, tools: &[Arc<ToolSpec>]) -> bool {
 }
 
 /// Returns the file that a step declares to change.
-fn written<'a>(step: &'a Step, tools: &[Arc<ToolSpec>]) -> Option<&'a str> {
+fn written<'a>(step: &'a AgentStep, tools: &[Arc<ToolSpec>]) -> Option<&'a str> {
     let spec = tools.iter().find(|spec| spec.name == step.tool)?;
     let paths = spec.touches.iter().filter_map(Touch::paths);
     let mut written = paths.filter(|paths| paths.is_changed && !paths.is_list);
@@ -82,7 +82,7 @@ fn written<'a>(step: &'a Step, tools: &[Arc<ToolSpec>]) -> Option<&'a str> {
 }
 
 /// Whether a step names this path anywhere: as a path, or in a command line.
-fn names(step: &Step, path: &str) -> bool {
+fn names(step: &AgentStep, path: &str) -> bool {
     let mut found = false;
     each_text(&step.input, &mut |text| {
         found |= plain(text) == path
@@ -105,8 +105,8 @@ mod tests {
 
     use super::*;
 
-    fn step(id: &str, tool: &str, input: Value, depends_on: &[&str]) -> Step {
-        Step {
+    fn step(id: &str, tool: &str, input: Value, depends_on: &[&str]) -> AgentStep {
+        AgentStep {
             id: id.to_owned(),
             tool: tool.to_owned(),
             input,

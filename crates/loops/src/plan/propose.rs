@@ -12,7 +12,7 @@ use serde_json::json;
 use super::{
     Planner, Stage, Turn, callable,
     check::{self, Against, Checked},
-    draft::{self, Draft},
+    draft::{self, AgentPlan},
     kernel_says, words,
 };
 use crate::{
@@ -47,7 +47,7 @@ impl Subject for Shown<'_> {
     async fn read(&self, run: &mut Run, edited: &str) -> Result<Checked, EffectError<Vec<String>>> {
         let of_tool = |step: &_| check::of_tool(step, &self.tools);
         let draft = draft::read(edited, of_tool).map_err(EffectError::Failed)?;
-        self.planner.check(run, draft, &self.tools)
+        self.planner.validate_plan(run, draft, &self.tools)
     }
 }
 
@@ -64,7 +64,7 @@ impl Planner {
 
     /// Returns a plan that can be carried out, an answer that the model repeats in words, or the
     /// reason why there is neither.
-    pub(super) async fn propose(&mut self, run: &mut Run) -> Result<Turn, Stop> {
+    pub(super) async fn plan_task(&mut self, run: &mut Run) -> Result<Turn, Stop> {
         let tools = callable(run);
         let mut talk = vec![kernel_says("Make the plan now.")];
         let mut wrong = Vec::new();
@@ -96,7 +96,7 @@ impl Planner {
                 }
             };
             let read = read.map_err(EffectError::Failed);
-            wrong = match read.and_then(|draft| self.check(run, draft, &tools)) {
+            wrong = match read.and_then(|draft| self.validate_plan(run, draft, &tools)) {
                 Ok(checked) => return Ok(Turn::Proposed(checked)),
                 Err(error) => error.handled()?,
             };
@@ -116,10 +116,10 @@ impl Planner {
         )))
     }
 
-    fn check(
+    fn validate_plan(
         &self,
         run: &mut Run,
-        draft: Draft,
+        draft: AgentPlan,
         tools: &[Arc<ToolSpec>],
     ) -> Result<Checked, EffectError<Vec<String>>> {
         let perception = run.perception();
@@ -129,7 +129,7 @@ impl Planner {
             tools,
             before: before.map(|step| (step.id.as_str(), step.worked)).collect(),
         };
-        check::check(run, draft, &against)
+        check::validate_plan(run, draft, &against)
     }
 
     /// Puts the plan in force.
@@ -150,7 +150,7 @@ impl Planner {
         Ok(())
     }
 
-    fn remember_plan(&mut self, what: &str, draft: &Draft) {
+    fn remember_plan(&mut self, what: &str, draft: &AgentPlan) {
         let text = format!("{what}:\n{}", json!(draft));
         let text = Text::new(text, Origin::Model);
         self.memory.add(Message::user(text));

@@ -10,7 +10,7 @@ use serde_json::Value;
 use super::{
     PlanState,
     check::Checked,
-    draft::{Draft, Step},
+    draft::{AgentPlan, AgentStep},
 };
 use crate::review::not_taken;
 
@@ -64,7 +64,7 @@ pub(super) fn refused(wrong: &[String]) -> String {
 }
 
 /// Lists a plan in a few lines.
-pub(super) fn listed(draft: &Draft) -> String {
+pub(super) fn listed(draft: &AgentPlan) -> String {
     let count = draft.steps.len();
     let mut text = format!("a plan of {}", counted(count, "step"));
     for step in &draft.steps {
@@ -125,7 +125,7 @@ fn foreseen(verdict: Option<&Verdict>) -> String {
     }
 }
 
-fn detail(step: &Step, tools: &[Arc<ToolSpec>]) -> Text {
+fn detail(step: &AgentStep, tools: &[Arc<ToolSpec>]) -> Text {
     let spec = tools.iter().find(|spec| spec.name == step.tool);
     let runs = |name: &str| {
         let is_line = |touch: &Touch| touch.command_line() == Some(name);
@@ -165,10 +165,10 @@ fn detail(step: &Step, tools: &[Arc<ToolSpec>]) -> Text {
 }
 
 /// Describes the result of a step for the model.
-pub(super) fn outcome(step: &Step, said: &str, failed: bool) -> String {
+pub(super) fn outcome(step: &AgentStep, said: &str, failed: bool) -> String {
     let word = if failed { "failed" } else { "worked" };
     format!(
-        "Step {} (`{}`) {word}:\n{}",
+        "AgentStep {} (`{}`) {word}:\n{}",
         step.id,
         step.tool,
         shortened(said, OUTCOME)
@@ -176,7 +176,7 @@ pub(super) fn outcome(step: &Step, said: &str, failed: bool) -> String {
 }
 
 /// Returns the reason why the plan stops at `step`.
-pub(super) fn failure(step: &Step, said: &str) -> String {
+pub(super) fn failure(step: &AgentStep, said: &str) -> String {
     let said: Vec<&str> = said.split_whitespace().collect();
     let said = shortened(&said.join(" "), FAILURE);
     format!("step {} (`{}`) failed: {said}", step.id, step.tool)

@@ -7,7 +7,7 @@ use gyrus_contract::{
 use gyrus_kernel::{Ask, Branch, Run, Stop};
 use serde_json::{Value, json};
 
-use super::{PastStep, Planner, Stage, Turn, check, draft::Step, kernel_says, words};
+use super::{PastStep, Planner, Stage, Turn, check, draft::AgentStep, kernel_says, words};
 use crate::{browse, json::the_object};
 
 /// Maximum number of new plans because a step failed.
@@ -18,7 +18,7 @@ const MAX_SEARCHES: usize = 8;
 
 impl Planner {
     /// Runs steps that do not wait for each other, and processes their results.
-    pub(super) async fn run_steps(
+    pub(super) async fn execute_steps(
         &mut self,
         run: &mut Run,
         which: &[usize],
@@ -28,37 +28,42 @@ impl Planner {
             .map(|index| self.state.steps[*index].call(&self.state.outputs))
             .collect();
         let seen = match &calls[..] {
-            [(one, wrong)] => vec![call(run, one, wrong.as_deref()).await?],
+            [(one, wrong)] => vec![execute_step(run, one, wrong.as_deref()).await?],
             _ => {
                 let branches = calls.iter().cloned();
                 let branches = branches.map(|(one, wrong)| -> Branch<'static, Observation> {
                     Box::new(move |run| {
-                        Box::pin(async move { call(run, &one, wrong.as_deref()).await })
+                        Box::pin(async move { execute_step(run, &one, wrong.as_deref()).await })
                     })
                 });
                 let branches = branches.collect();
                 run.branches(branches).await?
             }
         };
-        let ran: Vec<Step> = which
+        let ran: Vec<AgentStep> = which
             .iter()
             .map(|index| self.state.steps[*index].clone())
             .collect();
-        let began = |step: &Step| ran.iter().any(|other| other.id == step.id);
+        let began = |step: &AgentStep| ran.iter().any(|other| other.id == step.id);
         self.state.steps.retain(|step| !began(step));
         let mut failures = Vec::new();
         for (step, seen) in ran.iter().zip(&seen) {
-            self.take_in(run, step, seen)?;
+            self.observe(run, step, seen)?;
             if seen.is_error {
                 failures.push((step, words::failure(step, &seen.text.text)));
             }
         }
-        let referred: Vec<_> = self.state.steps.iter().flat_map(Step::references).collect();
+        let referred: Vec<_> = self
+            .state
+            .steps
+            .iter()
+            .flat_map(AgentStep::references)
+            .collect();
         self.state.outputs.retain(|id, _| referred.contains(id));
         let interrupted = seen.iter().any(Observation::was_interrupted);
         let actions = calls.into_iter().zip(seen);
         let error = self.goes_on(&failures, interrupted);
-        let searched = |step: &Step| step.tool == FindToolsCall::TOOL;
+        let searched = |step: &AgentStep| step.tool == FindToolsCall::TOOL;
         if self.state.stage == Stage::SummingUp && ran.iter().any(searched) {
             self.plan_with_found_tools();
         }
@@ -72,7 +77,7 @@ impl Planner {
     }
 
     /// Remembers the result of a step, and records it as a fact.
-    fn take_in(&mut self, run: &mut Run, step: &Step, seen: &Observation) -> Result<(), Stop> {
+    fn observe(&mut self, run: &mut Run, step: &AgentStep, seen: &Observation) -> Result<(), Stop> {
         let files: Vec<_> = seen
             .artifacts
             .iter()
@@ -122,7 +127,7 @@ impl Planner {
 
     /// Decides how to continue after some steps; returns the reason if the run ends. Where a step
     /// was `interrupted`, the rest is planned anew in any case: a crash says nothing about the plan.
-    fn goes_on(&mut self, failures: &[(&Step, String)], interrupted: bool) -> Option<String> {
+    fn goes_on(&mut self, failures: &[(&AgentStep, String)], interrupted: bool) -> Option<String> {
         if failures.is_empty() {
             if self.state.steps.is_empty() {
                 self.state.stage = Stage::SummingUp;
@@ -160,7 +165,7 @@ impl Planner {
     }
 
     /// Asks for a summary of the results; a second time, if the first answer cannot be used.
-    pub(super) async fn sum_up(
+    pub(super) async fn summarize(
         &mut self,
         run: &mut Run,
         perception: &Perception,
@@ -230,7 +235,11 @@ fn summary(said: &str) -> Option<(bool, String)> {
 
 /// Executes a filled-in call, unless it could not be filled in, for the reason in `wrong`, or that
 /// made one of its paths invalid.
-async fn call(run: &mut Run, call: &ToolCall, wrong: Option<&str>) -> Result<Observation, Stop> {
+async fn execute_step(
+    run: &mut Run,
+    call: &ToolCall,
+    wrong: Option<&str>,
+) -> Result<Observation, Stop> {
     let spec = run.tools().iter().find(|spec| spec.name == call.tool);
     let trap = spec.and_then(|spec| check::commands_in_paths(spec, &call.arguments));
     let Some(why) = wrong.map(str::to_owned).or(trap) else {

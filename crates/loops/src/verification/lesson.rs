@@ -7,7 +7,7 @@ use gyrus_kernel::{Ask, Run, Stop};
 use gyrus_text::first_chars;
 use serde_json::{Value, json};
 
-use crate::{CognitiveConfig, Strategy, goal, json::the_object, prompt};
+use crate::{CognitiveConfig, ThinkingStrategy, goal, json::the_object, prompt};
 
 pub(crate) const PROMPT: &str = include_str!("../prompts/lesson.md");
 
@@ -19,7 +19,10 @@ const CHARACTERS: usize = 800;
 
 /// Whether runs of this configuration end with a lesson.
 pub(super) fn is_wanted(config: &CognitiveConfig) -> bool {
-    let has_its_own = matches!(config.strategy, Strategy::Engineer | Strategy::Changeset);
+    let has_its_own = matches!(
+        config.strategy,
+        ThinkingStrategy::Engineer | ThinkingStrategy::Changeset
+    );
     config.reflection && !has_its_own
 }
 

@@ -53,7 +53,17 @@ pub struct Keeper {
 impl Keeper {
     /// Starts a keeper from this very program, whose `main` must begin with
     /// [`super::serve_if_asked`]. Takes a few milliseconds, during which the thread is blocked.
+    ///
+    /// # Errors
+    /// No process can be started, or `main` does not begin so.
     pub fn start() -> Result<Self, KeeperError> {
+        if !nursery::serves() {
+            return Err(KeeperError::Keeper {
+                reason: "the first statement of this program's `main` must be `gyrus::init()`, by \
+                         which a copy of it starts and confines commands"
+                    .to_owned(),
+            });
+        }
         // The link still works when the file was replaced by an upgrade.
         Self::with_program(Path::new("/proc/self/exe"))
     }

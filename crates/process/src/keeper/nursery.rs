@@ -15,7 +15,10 @@ use std::{
     },
     path::{Path, PathBuf},
     process::{Command, Stdio},
-    sync::{Mutex, PoisonError},
+    sync::{
+        Mutex, PoisonError,
+        atomic::{AtomicBool, Ordering},
+    },
 };
 
 use gyrus_contract::Confine;
@@ -34,6 +37,14 @@ pub const ARGUMENT: &str = "--gyrus-keepers";
 
 /// One nursery per program, for as long as this process lives.
 static NURSERIES: Mutex<BTreeMap<PathBuf, UnixStream>> = Mutex::new(BTreeMap::new());
+
+/// Whether this program begins with [`serve_if_asked`]. One that does not would run its own `main`
+/// where a keeper is asked for.
+static SERVES: AtomicBool = AtomicBool::new(false);
+
+pub(super) fn serves() -> bool {
+    SERVES.load(Ordering::Acquire)
+}
 
 /// Starts a keeper of `level` from `program`'s nursery; the keeper talks over the other end of
 /// `theirs`.
@@ -79,6 +90,7 @@ fn order(nursery: &UnixStream, level: Level, theirs: &OwnedFd) -> Result<(), Err
 /// Becomes a nursery and never returns, if this process was started as one. To be called as the
 /// first statement of `main`, before any thread, file or output. `confine` builds sandboxes.
 pub fn serve_if_asked(confine: Confine) {
+    SERVES.store(true, Ordering::Release);
     if std::env::args_os()
         .nth(1)
         .is_some_and(|asked| asked == ARGUMENT)

@@ -9,12 +9,13 @@ use axum::{
     response::Response,
     routing::{get, post},
 };
-use gyrus_contract::Origin;
+use gyrus_contract::{Answer, ApprovalScope, ChangeEvent, ChangeState, Origin};
 use gyrus_runtime::{Event, EventId, EventPosition, Topic, TopicPattern};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
-use serde_json::Value;
+use serde_json::{Value, json};
 
+use super::{cycle, questions, runs::blocking};
 use crate::{
     app::App,
     endpoint::{Endpoint, Form, acts, reads},
@@ -115,6 +116,9 @@ pub(crate) async fn publish(
 ) -> Result<(StatusCode, Json<Published>), ApiError> {
     let invalid = |error: &dyn std::error::Error| ApiError::bad_request(error.to_string());
     let topic: Topic = given.topic.parse().map_err(|error| invalid(&error))?;
+    if let Ok(decision) = serde_json::from_value(json!(topic.as_str())) {
+        decide(&app, &identity, decision, given.payload.clone()).await?;
+    }
     let origin = origin_of(&identity, &topic, &given.payload);
     let mut event = Event::new(topic, &*identity.principal.id, origin, given.payload);
     if let Some(id) = given.id {
@@ -123,6 +127,79 @@ pub(crate) async fn publish(
     event.correlation = given.correlation;
     let published = publish_on(&app, event).await?;
     Ok((StatusCode::ACCEPTED, Json(published)))
+}
+
+/// The payload of a decision about a changeset: `user:approve:context` and its kin.
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct DecisionBody {
+    run: String,
+    /// The question; if it is absent, the only one of the run.
+    #[serde(default)]
+    question: Option<String>,
+    /// The reason of a rejection, or the edited text that is approved.
+    #[serde(default)]
+    words: Option<String>,
+}
+
+/// Answers the question that a decision on the bus is about, in the name of whoever publishes it.
+async fn decide(
+    app: &Arc<App>,
+    identity: &Identity,
+    decision: ChangeEvent,
+    payload: Value,
+) -> Result<(), ApiError> {
+    let (asked, approves) = match decision {
+        ChangeEvent::ApproveContext => (ChangeState::AwaitingContextApproval, true),
+        ChangeEvent::RejectContext => (ChangeState::AwaitingContextApproval, false),
+        ChangeEvent::ApproveProposal => (ChangeState::AwaitingProposalApproval, true),
+        ChangeEvent::RejectProposal => (ChangeState::AwaitingProposalApproval, false),
+        ChangeEvent::Start
+        | ChangeEvent::ContextReady
+        | ChangeEvent::ProposalReady
+        | ChangeEvent::Applied
+        | ChangeEvent::Failed
+        | ChangeEvent::Abort => return Ok(()),
+    };
+    if !identity.may(TokenScope::Approve) {
+        let error = format!("only who may approve can publish `{decision}`");
+        return Err(ApiError::new(StatusCode::FORBIDDEN, error));
+    }
+    let body: DecisionBody = serde_json::from_value(payload).map_err(|error| {
+        ApiError::bad_request(format!("invalid payload of `{decision}`: {error}"))
+    })?;
+    let run = body
+        .run
+        .parse()
+        .map_err(|_| ApiError::not_found("there is no such run"))?;
+    let (app, identity) = (Arc::clone(app), identity.clone());
+    blocking(move || {
+        let conflict = |error: String| ApiError::new(StatusCode::CONFLICT, error);
+        let now = cycle::view(&app, run)?;
+        if now.phase != asked.to_string() {
+            let error = format!("the run is in the state {}, not in {asked}", now.phase);
+            return Err(conflict(error));
+        }
+        let question = match (body.question, &now.questions[..]) {
+            (Some(question), _) => question,
+            (None, [only]) => only.question.clone(),
+            (None, all) => {
+                let error = format!("the run asks {} questions: name one", all.len());
+                return Err(conflict(error));
+            }
+        };
+        let open = questions::find(&app, run, &question)?;
+        let answer = if approves {
+            Answer::Approve {
+                words: body.words,
+                scope: ApprovalScope::default(),
+            }
+        } else {
+            Answer::Deny { reason: body.words }
+        };
+        questions::give(&app, &identity, &open, answer)
+    })
+    .await
 }
 
 /// A selection of events.

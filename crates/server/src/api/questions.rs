@@ -47,7 +47,8 @@ pub(super) fn endpoints() -> Vec<Endpoint> {
                 202,
                 "The answer is on disk; no other one counts.",
                 Form::Empty,
-            ),
+            )
+            .for_named_origins(),
     ]
 }
 

@@ -86,8 +86,12 @@ pub(crate) fn endpoints() -> Vec<Endpoint> {
         reads("/search", get(search::find)),
         acts("/stop", post(stop_all)),
         decides("/rearm", post(rearm)),
-        reads("/web/widget.js", get(assets::widget)).for_everybody(),
-        reads("/web/{version}/{file}", get(assets::file)).for_everybody(),
+        reads("/web/widget.js", get(assets::widget))
+            .for_everybody()
+            .for_named_origins(),
+        reads("/web/{version}/{file}", get(assets::file))
+            .for_everybody()
+            .for_named_origins(),
     ];
     let all = all.into_iter().chain(run::endpoints());
     all.map(Endpoint::page).collect()

@@ -140,6 +140,29 @@ fn a_card_that_is_answered_elsewhere_says_so() {
 }
 
 #[test]
+fn a_card_is_denied_with_words_by_a_reply() {
+    let (world, bot) = paired(ASKS, "");
+    let _server = start(&world);
+    bot.says(OWNER, "write it");
+    let card = bot.waits_for("Allow it once, or deny it?");
+    bot.replies(OWNER, card.id, "No: put it into a note, please");
+    let shown = settled(&bot, &card);
+    assert!(
+        shown
+            .text
+            .ends_with("\n— answered by 5000000042 (telegram)"),
+        "{shown:?}"
+    );
+    bot.waits_for_exactly("done");
+    let answered = world.entries().into_iter().find_map(|entry| match entry {
+        gyrus_kernel::Entry::ApprovalAnswered(answered) => answered.reason,
+        _ => None,
+    });
+    assert_eq!(answered.as_deref(), Some("put it into a note, please"));
+    assert_eq!(world.file(".envrc"), "");
+}
+
+#[test]
 fn a_question_is_answered_by_a_reply() {
     let (world, bot) = paired(QUESTION, "");
     let _server = start(&world);

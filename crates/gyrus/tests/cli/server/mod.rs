@@ -3,6 +3,7 @@
 mod cards;
 mod accessible;
 mod chromium;
+mod document_000;
 mod dashboard;
 mod agents;
 pub(crate) mod guard;
@@ -179,6 +180,16 @@ impl<'w> Server<'w> {
                 return view;
             }
             assert!(since.elapsed() < TIMEOUT, "{view:#}");
+            std::thread::sleep(Duration::from_millis(10));
+        }
+    }
+
+    /// Waits until something holds that is asked of the server.
+    #[track_caller]
+    pub(crate) fn until(&self, holds: impl Fn() -> bool) {
+        let since = std::time::Instant::now();
+        while !holds() {
+            assert!(since.elapsed() < TIMEOUT, "it never holds");
             std::thread::sleep(Duration::from_millis(10));
         }
     }

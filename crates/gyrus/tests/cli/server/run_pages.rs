@@ -221,8 +221,7 @@ fn the_cycle_of_a_run_is_shown_anywhere_and_answers_its_questions() {
     );
     let mut browser = enter(&world, &server);
     // A page of this origin that loads none of the dashboard.
-    browser.open(&format!("http://{}/runs/{run}/widget", server.host));
-    browser.shows("It waits for a person.");
+    browser.open(&format!("http://{}/api/status", server.host));
     alone(&mut browser, &run);
     let root = "document.querySelector('agent-cycle-fsm-widget').shadowRoot";
     browser.wait(&format!(
@@ -234,9 +233,9 @@ fn the_cycle_of_a_run_is_shown_anywhere_and_answers_its_questions() {
         browser.value(&format!("{root}.querySelector('.goal-gist').textContent")),
         "write <b>it</b>"
     );
-    browser.wait(&format!("{root}.querySelector('button[value=once]')"));
+    browser.wait(&format!("{root}.querySelector('button[value=approve]')"));
     browser.value(&format!(
-        "{root}.querySelector('button[value=once]').click()"
+        "{root}.querySelector('button[value=approve]').click()"
     ));
     browser.wait(&format!(
         "{root}.querySelector('.now').textContent.includes('The run is over.')"

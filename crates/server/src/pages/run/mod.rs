@@ -24,7 +24,6 @@ pub(super) fn endpoints() -> Vec<Endpoint> {
     vec![
         reads("/runs/{run}", get(steps::show)),
         reads("/runs/{run}/rows", get(steps::rows)),
-        reads("/runs/{run}/widget", get(widget::show)),
         reads("/runs/{run}/steps/{seq}", get(step::show)),
         reads("/runs/{run}/changes", get(changes::show)),
         reads("/runs/{run}/outcome", get(whole::outcome)),

@@ -1,23 +1,16 @@
-//! The element that shows the part of its cycle that a run is in. Its content is drawn here, so it
-//! is an ordinary list without scripts.
+//! The element that shows the part of its cycle that a run is in. Its content is drawn here first, so
+//! it is an ordinary list without scripts; `web/widget.js` draws it anew with what follows.
 
-use std::sync::Arc;
-
-use axum::{extract::State, response::Html};
 use gyrus_contract::RunId;
 use gyrus_kernel::approvals;
-use gyrus_surfaces::page::{duration, step_address, visible_html};
+use gyrus_surfaces::page::{duration, step_address};
 use maud::{Markup, html};
 
 use super::super::{frame::clock, waiting};
 use crate::{
-    api::{
-        cycle::{self, CycleView},
-        runs::blocking,
-    },
+    api::cycle::{self, CycleView},
     app::App,
     error::ApiError,
-    extract::RunPath,
     heads::RunWord,
 };
 
@@ -32,21 +25,6 @@ pub(super) fn widget(app: &App, run: RunId) -> Result<Markup, ApiError> {
             div #questions data-live slot="questions" { (questions(app, run, &format!("/runs/{run}"))) }
         }
     })
-}
-
-/// Returns the content of the element on a page that did not draw it.
-pub(in super::super) async fn show(
-    State(app): State<Arc<App>>,
-    RunPath(run): RunPath,
-) -> Result<Html<String>, ApiError> {
-    blocking(move || {
-        let fragment = html! {
-            (cycle(&cycle::view(&app, run)?))
-            div.questions { (questions(&app, run, "/waiting")) }
-        };
-        Ok(Html(visible_html(&fragment).0))
-    })
-    .await
 }
 
 /// Returns the cards of the open questions of a run.
@@ -72,13 +50,22 @@ fn cycle(view: &CycleView) -> Markup {
         div.cycle data-phase=(view.phase) data-name=(view.name) {
             ol.ring aria-label="Parts of the cycle" {
                 @for phase in &view.phases {
-                    li aria-current=[(phase.name == view.phase).then_some("true")] title=(phase.words) {
+                    li data-state=[(!view.next.is_empty()).then_some("")] aria-current=[(phase.name == view.phase).then_some("true")] title=(phase.words) {
                         (phase.name)
                     }
                 }
             }
             div.present {
                 p.now { b { (view.phase) } " " span { (words) } }
+                @if !view.next.is_empty() {
+                    p.next {
+                        "next: "
+                        @for (number, next) in view.next.iter().enumerate() {
+                            @if number > 0 { ", " }
+                            (next.event) " → " (next.phase)
+                        }
+                    }
+                }
                 @if let Some(present) = present {
                     p.since {
                         @if present.cycle > 0 { "step " (present.cycle) ", " }
@@ -89,7 +76,7 @@ fn cycle(view: &CycleView) -> Markup {
             }
             ol.history aria-label="Parts of the cycle that were last, with durations" {
                 @for span in past.iter().rev() {
-                    li {
+                    li title=[(!span.text.is_empty()).then_some(&span.text)] {
                         b { (span.phase) }
                         @if span.cycle > 0 {
                             a href=(step_address(view.run, span.seq)) { "step " (span.cycle) }

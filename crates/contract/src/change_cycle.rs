@@ -1,13 +1,14 @@
-//! The states of a changeset, and the table of all transitions.
+//! The cycle of a changeset: its states, and the table of all transitions.
 
 use std::fmt;
 
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 /// The state of the work.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "SCREAMING_SNAKE_CASE")]
-pub(super) enum State {
+pub enum ChangeState {
     /// No changeset is in progress, and the files are consistent.
     #[default]
     Idle,
@@ -24,8 +25,8 @@ pub(super) enum State {
 }
 
 /// An event that causes a transition.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-pub(super) enum Event {
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub enum ChangeEvent {
     /// The work begins, or begins again.
     #[serde(rename = "start")]
     Start,
@@ -59,8 +60,8 @@ pub(super) enum Event {
 }
 
 /// All transitions. There is no abort while files change: applying ends with consistent files.
-pub(super) const TABLE: [(State, Event, State); 13] = {
-    use {Event::*, State::*};
+pub const CHANGE_CYCLE: [(ChangeState, ChangeEvent, ChangeState); 13] = {
+    use {ChangeEvent::*, ChangeState::*};
     [
         (Idle, Start, CuratingContext),
         (CuratingContext, ContextReady, AwaitingContextApproval),
@@ -85,32 +86,60 @@ pub(super) const TABLE: [(State, Event, State); 13] = {
 /// The error for a transition that the table does not have.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 #[error("a changeset cannot take `{event}` in the state {state}; this is a mistake in gyrus")]
-pub(super) struct Illegal {
-    state: State,
-    event: Event,
+pub struct IllegalTransition {
+    state: ChangeState,
+    event: ChangeEvent,
 }
 
-impl State {
+impl ChangeState {
+    /// All states, in the order of a cycle.
+    pub const ALL: [ChangeState; 6] = [
+        ChangeState::Idle,
+        ChangeState::CuratingContext,
+        ChangeState::AwaitingContextApproval,
+        ChangeState::PlanningWithContext,
+        ChangeState::AwaitingProposalApproval,
+        ChangeState::ApplyingChangeset,
+    ];
+
+    /// One sentence about it.
+    pub fn words(self) -> &'static str {
+        match self {
+            ChangeState::Idle => "no changeset is in progress",
+            ChangeState::CuratingContext => "looks for the files that the goal is about",
+            ChangeState::AwaitingContextApproval => "a person decides about the files",
+            ChangeState::PlanningWithContext => "reads and plans",
+            ChangeState::AwaitingProposalApproval => "a person decides about the changes",
+            ChangeState::ApplyingChangeset => "changes the files, all or none",
+        }
+    }
+
+    /// Returns the events that the state takes, each with the state after it.
+    pub fn next(self) -> impl Iterator<Item = (ChangeEvent, ChangeState)> {
+        let rows = CHANGE_CYCLE.into_iter().filter(move |row| row.0 == self);
+        rows.map(|(_, event, to)| (event, to))
+    }
+
     /// Returns the state after `event`.
     ///
     /// # Errors
     /// Returns an error if the table has no such transition.
-    pub(super) fn on(self, event: Event) -> Result<State, Illegal> {
-        let step = TABLE
+    pub fn on(self, event: ChangeEvent) -> Result<ChangeState, IllegalTransition> {
+        let step = CHANGE_CYCLE
             .iter()
             .find(|(from, what, _)| *from == self && *what == event);
-        let illegal = Illegal { state: self, event };
+        let illegal = IllegalTransition { state: self, event };
         step.map(|(_, _, to)| *to).ok_or(illegal)
     }
 }
 
-impl fmt::Display for State {
+impl fmt::Display for ChangeState {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         self.serialize(f)
     }
 }
 
-impl fmt::Display for Event {
+impl fmt::Display for ChangeEvent {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         self.serialize(f)
     }
@@ -120,26 +149,19 @@ impl fmt::Display for Event {
 mod tests {
     use super::*;
 
-    const STATES: [State; 6] = [
-        State::Idle,
-        State::CuratingContext,
-        State::AwaitingContextApproval,
-        State::PlanningWithContext,
-        State::AwaitingProposalApproval,
-        State::ApplyingChangeset,
-    ];
+    const STATES: [ChangeState; 6] = ChangeState::ALL;
 
-    const EVENTS: [Event; 10] = [
-        Event::Start,
-        Event::ContextReady,
-        Event::ApproveContext,
-        Event::RejectContext,
-        Event::ProposalReady,
-        Event::ApproveProposal,
-        Event::RejectProposal,
-        Event::Applied,
-        Event::Failed,
-        Event::Abort,
+    const EVENTS: [ChangeEvent; 10] = [
+        ChangeEvent::Start,
+        ChangeEvent::ContextReady,
+        ChangeEvent::ApproveContext,
+        ChangeEvent::RejectContext,
+        ChangeEvent::ProposalReady,
+        ChangeEvent::ApproveProposal,
+        ChangeEvent::RejectProposal,
+        ChangeEvent::Applied,
+        ChangeEvent::Failed,
+        ChangeEvent::Abort,
     ];
 
     #[test]
@@ -147,7 +169,9 @@ mod tests {
         let mut legal = 0;
         for state in STATES {
             for event in EVENTS {
-                let rows = TABLE.iter().filter(|row| (row.0, row.1) == (state, event));
+                let rows = CHANGE_CYCLE
+                    .iter()
+                    .filter(|row| (row.0, row.1) == (state, event));
                 match (&rows.collect::<Vec<_>>()[..], state.on(event)) {
                     ([row], Ok(to)) => {
                         assert_eq!(row.2, to);
@@ -165,15 +189,15 @@ mod tests {
                 }
             }
         }
-        assert_eq!(legal, TABLE.len());
+        assert_eq!(legal, CHANGE_CYCLE.len());
     }
 
     #[test]
     fn every_way_leads_back_to_idle() {
         for state in STATES {
             let mut at = vec![state];
-            while !at.contains(&State::Idle) {
-                let steps = TABLE.iter().filter(|row| at.contains(&row.0));
+            while !at.contains(&ChangeState::Idle) {
+                let steps = CHANGE_CYCLE.iter().filter(|row| at.contains(&row.0));
                 let next: Vec<_> = steps
                     .map(|row| row.2)
                     .filter(|to| !at.contains(to))
@@ -187,12 +211,16 @@ mod tests {
     #[test]
     fn names_are_the_ones_of_the_page() {
         assert_eq!(
-            State::PlanningWithContext.to_string(),
+            ChangeState::PlanningWithContext.to_string(),
             "PLANNING_WITH_CONTEXT"
         );
-        assert_eq!(Event::ApproveProposal.to_string(), "user:approve:proposal");
-        let page = include_str!("../../../../docs/changeset.md");
-        let table = TABLE.map(|(from, event, to)| format!("| `{from}` | `{event}` | `{to}` |"));
+        assert_eq!(
+            ChangeEvent::ApproveProposal.to_string(),
+            "user:approve:proposal"
+        );
+        let page = include_str!("../../../docs/changeset.md");
+        let table =
+            CHANGE_CYCLE.map(|(from, event, to)| format!("| `{from}` | `{event}` | `{to}` |"));
         for row in &table {
             let printed = page.lines().filter(|line| line.starts_with(row.as_str()));
             assert_eq!(printed.count(), 1, "{row}");
@@ -202,6 +230,6 @@ mod tests {
             .filter(|line| line.starts_with("| `") && line.contains("_"));
         let steps =
             steps.filter(|line| STATES.iter().any(|s| line.starts_with(&format!("| `{s}`"))));
-        assert_eq!(steps.count(), TABLE.len());
+        assert_eq!(steps.count(), CHANGE_CYCLE.len());
     }
 }
