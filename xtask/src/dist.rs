@@ -1,4 +1,4 @@
-//! What people install: an archive, a package for Debian, the list of what is inside, checksums, and a
+//! Packages for people who install the program: an archive, a package for Debian, the list of what is inside, checksums, and a
 //! signature where there is a key. Made from one commit, all files are the same bytes each time.
 
 use std::{
@@ -25,7 +25,7 @@ const DOCUMENTS: [&str; 3] = ["README.md", "LICENSE-APACHE", "LICENSE-MIT"];
 
 const CHECKSUMS: &str = "SHA256SUMS";
 
-/// What the command line asks for.
+/// The options of the command line.
 #[derive(Default)]
 struct Options {
     /// An executable that was built already; without it one is built by the profile `dist`.

@@ -106,6 +106,7 @@ fn main() -> ExitCode {
         journal: None,
         replicas: None,
         travels: gyrus_kernel::FolderTravels::No,
+        command_line: <CommandLine as clap::CommandFactory>::command,
     };
     let done = match serve::elsewhere(&gyrus) {
         Some(done) => done,

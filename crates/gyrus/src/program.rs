@@ -25,6 +25,8 @@ pub(crate) struct Gyrus {
     pub(crate) replicas: Option<Arc<dyn Replicas>>,
     /// Whether the folder of the run that it drives travels.
     pub(crate) travels: FolderTravels,
+    /// The commands and flags, for those that describe them.
+    pub(crate) command_line: fn() -> clap::Command,
 }
 
 impl Gyrus {

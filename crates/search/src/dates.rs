@@ -176,10 +176,10 @@ fn ordinal(token: Option<&Token<'_>>) -> usize {
 
 fn month(word: &str) -> Option<u32> {
     let word = word.to_lowercase();
-    let is_name = |name: &&str| *name == word || word.len() == 3 && name.starts_with(&word);
-    let found = MONTHS
-        .iter()
-        .position(|names| names.iter().any(|name| is_name(&name)))?;
+    let found = MONTHS.iter().position(|names| {
+        let mut names = names.iter();
+        names.any(|name| *name == word || word.len() == 3 && name.starts_with(&word))
+    })?;
     u32::try_from(found + 1).ok()
 }
 

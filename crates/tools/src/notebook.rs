@@ -58,9 +58,11 @@ struct Data {
     picture: Option<serde::de::IgnoredAny>,
 }
 
-/// Returns the text of a notebook; `None` if it is none, or of an old format.
-pub(crate) fn text_of(content: &[u8]) -> Option<String> {
-    let notebook: Notebook = serde_json::from_slice(content).ok()?;
+/// Returns the text of a notebook; one of an old format, or that is none, is returned as it stands.
+pub(crate) fn text_of(content: &[u8]) -> String {
+    let Ok(notebook) = serde_json::from_slice::<Notebook>(content) else {
+        return String::from_utf8_lossy(content).into_owned();
+    };
     let mut text = String::new();
     for (number, cell) in (1..).zip(&notebook.cells) {
         let _ = writeln!(text, "--- cell {number}: {} ---", cell.cell_type);
@@ -74,7 +76,7 @@ pub(crate) fn text_of(content: &[u8]) -> Option<String> {
             let _ = writeln!(text, "--- output of cell {number} ---\n{}", shown.trim());
         }
     }
-    Some(text)
+    text
 }
 
 #[cfg(test)]
@@ -90,13 +92,13 @@ mod tests {
                          {"output_type": "display_data", "data": {"image/png": "iVBO", "text/plain": "fig"}},
                          {"output_type": "error", "ename": "E", "evalue": "no bees", "traceback": []}]}
         ], "nbformat": 4, "nbformat_minor": 5, "metadata": {}}"##;
-        let text = text_of(notebook.as_bytes()).unwrap();
+        let text = text_of(notebook.as_bytes());
         assert_eq!(
             text,
             "--- cell 1: markdown ---\n# Honey\n--- cell 2: code ---\na = 1\na\n\
              --- output of cell 2 ---\n1\n--- output of cell 2 ---\nfig\n(a picture)\n\
              --- output of cell 2 ---\nno bees\n"
         );
-        assert_eq!(text_of(b"{\"cells\": 3}"), None);
+        assert_eq!(text_of(b"{\"cells\": 3}"), "{\"cells\": 3}");
     }
 }

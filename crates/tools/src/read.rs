@@ -82,9 +82,7 @@ impl TypedTool for Read {
         let converted = if start.starts_with(gyrus_pdf::MAGIC) {
             let mut bytes = Vec::new();
             file.read_to_end(&mut bytes).map_err(failed)?;
-            let reading = tokio::task::spawn_blocking(move || gyrus_pdf::text_of(&bytes));
-            let text = reading.await.unwrap_or_else(|error| Err(error.to_string()));
-            match text {
+            match pdf_text(bytes).await {
                 Ok(text) => Some(text),
                 Err(why) => {
                     let described = format!("(a PDF document, {size} bytes: {why})");
@@ -102,9 +100,7 @@ impl TypedTool for Read {
         } else if place.given().ends_with(".ipynb") && start.starts_with(b"{") {
             let mut bytes = Vec::new();
             file.read_to_end(&mut bytes).map_err(failed)?;
-            let text = notebook::text_of(&bytes);
-            // An old one is read as it stands.
-            Some(text.unwrap_or_else(|| String::from_utf8_lossy(&bytes).into_owned()))
+            Some(notebook::text_of(&bytes))
         } else {
             None
         };
@@ -124,6 +120,11 @@ impl TypedTool for Read {
             excerpt.render(first, was_cut) + &place.note(call) + &nearer_guidelines(&place, site);
         Ok(ToolOutput::read(text).with_value(&value))
     }
+}
+
+async fn pdf_text(bytes: Vec<u8>) -> Result<String, String> {
+    let reading = tokio::task::spawn_blocking(move || gyrus_pdf::text_of(&bytes));
+    reading.await.unwrap_or_else(|error| Err(error.to_string()))
 }
 
 /// The file that says how agents are to work in a folder.

@@ -19,7 +19,7 @@ use crate::{error::CannotStart, repository};
 /// Findings after which the rest of the time is not worth it.
 const MOST_FINDINGS: usize = 20;
 
-/// What the command line asks for.
+/// The options of the command line.
 struct Options {
     until: Duration,
     /// The seed of the first trial; the next ones count up.

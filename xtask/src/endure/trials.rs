@@ -19,7 +19,7 @@ pub(super) struct Trial {
     pub(super) name: &'static str,
     /// The events that are counted.
     pub(super) events: &'static str,
-    /// How often it is tried before the next trial's turn.
+    /// Number of times that it is tried before the next trial's turn.
     pub(super) in_a_round: u32,
     pub(super) perform: fn(&Path, u64) -> anyhow::Result<u64>,
 }

@@ -13,7 +13,7 @@ use tempfile::TempDir;
 /// Steps of a run: each adds a line to the ledger.
 const STEPS: usize = 5;
 
-/// What a person had in the folder before.
+/// The content of a person's file.
 const OF_PERSON: &str = "these are my own words\n";
 
 pub(super) struct World {

@@ -1,10 +1,10 @@
 //! `gyrus completions`
 
-use clap::{Args, CommandFactory as _};
+use clap::Args;
 use clap_complete::Shell;
 use gyrus_surfaces::output;
 
-use crate::{CommandLine, Gyrus, exit::Code, failure::Failure};
+use crate::{Gyrus, exit::Code, failure::Failure};
 
 /// Print the script by which a shell completes commands and flags
 ///
@@ -17,11 +17,11 @@ pub(crate) struct Completions {
 }
 
 impl Completions {
-    pub(crate) fn execute(self, _: &Gyrus) -> Result<Code, Failure> {
+    pub(crate) fn execute(self, gyrus: &Gyrus) -> Result<Code, Failure> {
         let mut script = Vec::new();
         clap_complete::generate(
             self.shell,
-            &mut CommandLine::command(),
+            &mut (gyrus.command_line)(),
             "gyrus",
             &mut script,
         );

@@ -2,10 +2,10 @@
 
 use std::{fs, path::PathBuf};
 
-use clap::{Args, CommandFactory as _};
+use clap::Args;
 use gyrus_surfaces::console::put;
 
-use crate::{CommandLine, Gyrus, exit::Code, failure::Failure};
+use crate::{Gyrus, exit::Code, failure::Failure};
 
 /// Write the pages of the manual: gyrus.1 and one for each command
 ///
@@ -18,9 +18,9 @@ pub(crate) struct Manual {
 }
 
 impl Manual {
-    pub(crate) fn execute(self, _: &Gyrus) -> Result<Code, Failure> {
+    pub(crate) fn execute(self, gyrus: &Gyrus) -> Result<Code, Failure> {
         let written = fs::create_dir_all(&self.folder)
-            .and_then(|()| clap_mangen::generate_to(CommandLine::command(), &self.folder));
+            .and_then(|()| clap_mangen::generate_to((gyrus.command_line)(), &self.folder));
         written.map_err(|error| {
             let folder = self.folder.display();
             Failure::usage(format!("the pages cannot be written to {folder}")).because(&error)

@@ -72,7 +72,7 @@ except GyrusError as error:
     said(python.arg(world.work()).output().unwrap()).exits(0);
 }
 
-/// What its README shows counts lines, and is told no once.
+/// The replies to the example of the README, which is told no once.
 const COUNTS: &str = r#"
 [[reply]]
 calls = [{ tool = "write", arguments = { path = ".envrc", content = "x" } }]
