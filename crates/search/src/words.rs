@@ -5,6 +5,7 @@ use std::collections::HashSet;
 
 use crate::{
     dates::dates,
+    rank::telling,
     stem::normal,
     tokens::{Token, tokens},
 };
@@ -113,6 +114,14 @@ pub(crate) struct QueryTerm {
     pub(crate) term: String,
     /// Whether the query says it by words that are terms themselves. It counts where a text has it.
     pub(crate) is_joint: bool,
+}
+
+impl QueryTerm {
+    /// Returns how much it tells what a query is about, where so many of the notes have it. Words
+    /// together tell more than each: another note may have them apart.
+    pub(crate) fn tells(&self, occurs_in: u64, notes: u64) -> f64 {
+        telling(occurs_in, notes) * if self.is_joint { 2.0 } else { 1.0 }
+    }
 }
 
 /// Returns the different terms of a query, in their order.
