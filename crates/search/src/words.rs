@@ -5,7 +5,6 @@ use std::collections::HashSet;
 
 use crate::{
     dates::dates,
-    rank::telling,
     stem::normal,
     tokens::{Token, tokens},
 };
@@ -117,10 +116,14 @@ pub(crate) struct QueryTerm {
 }
 
 impl QueryTerm {
-    /// Returns how much it tells what a query is about, where so many of the notes have it. Words
-    /// together tell more than each: another note may have them apart.
+    /// Returns how much it tells what a query is about, where so many of the notes have it. Some notes
+    /// without it are added, or in a small vault no word would tell anything. Words together tell
+    /// more than each: another note may have them apart.
     pub(crate) fn tells(&self, occurs_in: u64, notes: u64) -> f64 {
-        telling(occurs_in, notes) * if self.is_joint { 2.0 } else { 1.0 }
+        const ADDED: f64 = 20.0;
+        let (all, some) = (notes as f64 + ADDED, occurs_in as f64);
+        let rarity = (1.0 + (all - some + 0.5) / (some + 0.5)).ln();
+        rarity * if self.is_joint { 2.0 } else { 1.0 }
     }
 }
 
