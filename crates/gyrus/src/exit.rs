@@ -159,10 +159,12 @@ fn failed(reason: &str, denied: &[String], run: &str) -> (String, String) {
             format!("see what happened: gyrus show {run}"),
         );
     }
+    let mut each: Vec<&str> = denied.iter().map(String::as_str).collect();
+    each.dedup();
     (
         format!(
             "the goal was not reached: {reason} (denied, because nobody could be asked: {})",
-            denied.join("; ")
+            each.join("; ")
         ),
         "run it at a terminal, or with --on-ask park and `gyrus approve`, or with a wider \
          --approve MODE"

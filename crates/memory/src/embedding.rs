@@ -26,10 +26,16 @@ const MAX_AT_ONCE: usize = 1_024;
 /// Maximum number of notes that are found by meaning.
 const NEAREST: usize = 50;
 
-/// Number of the nearest notes that count as being about the query, if they stand out by this many
-/// standard deviations.
+/// Number of the nearest notes that are found without a word of the query.
 const ABOUT: usize = 3;
-const STANDS_OUT: f64 = 1.5;
+
+/// Coverage of such a note: enough to be recalled, too little to be given unasked. It is whole if
+/// the note stands out.
+const NEAR: f64 = 0.1;
+
+/// Standard deviations by which a note stands out among many; it can be fewer among few.
+const STANDS_OUT: f64 = 2.75;
+const STANDS_OUT_OF_FEW: f64 = 0.6;
 
 /// The constant of reciprocal rank fusion (Cormack, Clarke and Büttcher, SIGIR 2009).
 const FUSION: f64 = 60.0;
@@ -124,7 +130,8 @@ impl Vectors {
             .map(|(near, _)| (near - mean).powi(2))
             .sum::<f64>()
             / count;
-        let least = mean + STANDS_OUT * variance.sqrt();
+        let deviations = STANDS_OUT.min(STANDS_OUT_OF_FEW * count.sqrt());
+        let least = mean + deviations * variance.sqrt();
         let mut fused: HashMap<String, Hit> = HashMap::new();
         for (place, hit) in hits.into_iter().enumerate() {
             let score = 1.0 / (FUSION + place as f64);
@@ -137,8 +144,12 @@ impl Vectors {
                 coverage: 0.0,
             });
             hit.score += 1.0 / (FUSION + place as f64);
-            if place < ABOUT && near > least {
-                hit.coverage = 1.0;
+            if place < ABOUT {
+                hit.coverage = if near > least {
+                    1.0
+                } else {
+                    hit.coverage.max(NEAR)
+                };
             }
         }
         let mut fused: Vec<Hit> = fused.into_values().collect();

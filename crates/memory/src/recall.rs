@@ -27,6 +27,9 @@ const PIECES_OF_A_NOTE: usize = 2;
 /// another hive, another office.
 const LEAST_OF_BEST: f64 = 0.5;
 
+/// The same of its score: where all notes have most of the words, the rest decides.
+const LEAST_OF_SCORE: f64 = 0.1;
+
 /// A part of a note that was found.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct Recalled {
@@ -207,8 +210,10 @@ impl Searcher<'_> {
             hits = fused;
             hits.truncate(most);
         }
-        let best = hits.iter().map(|hit| hit.coverage).fold(0.0, f64::max);
-        hits.retain(|hit| hit.coverage >= best * LEAST_OF_BEST);
+        let most = |of: fn(&Hit) -> f64| hits.iter().map(of).fold(0.0, f64::max);
+        let coverage = LEAST_OF_BEST * most(|hit| hit.coverage);
+        let score = LEAST_OF_SCORE * most(|hit| hit.score);
+        hits.retain(|hit| hit.coverage >= coverage && hit.score >= score);
         Ok(hits)
     }
 }

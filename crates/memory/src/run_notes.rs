@@ -14,7 +14,7 @@ use crate::{
 /// Notes with the last runs, and with all of a long time, and the maximum number of each; the oldest
 /// go first.
 const RECENT: (&str, usize) = ("Context/recent-actions.md", 20);
-const TASK_LOG: (&str, usize) = ("Tasks/task-log.md", 1_000);
+const TASK_LOG: (&str, usize) = ("Tasks/task-log.md", 500);
 
 /// Maximum number of runs that are noted in the note of one day.
 const MAX_OF_A_DAY: usize = 200;

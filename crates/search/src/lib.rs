@@ -33,9 +33,9 @@ pub use self::{
 };
 use self::{
     document::{FIELDS, link_word},
-    rank::{REORDERED, Statistics, WordWeight, boost, telling, told_by_all},
+    rank::{REORDERED, Statistics, WordWeight, boost, told_by_all},
     stored::{IndexedNote, Posting, Stored, digest},
-    words::{QueryTerm, query_terms},
+    words::query_terms,
 };
 
 /// Changes of at most one of so many notes are not written.
@@ -248,14 +248,14 @@ impl Index {
         // What each note has of the score, and of what the query tells.
         let mut scores = vec![(0.0, 0.0); self.notes.len()];
         let mut words = Vec::new();
-        for QueryTerm { term, is_joint } in query_terms(query) {
-            let found = self.postings(&term)?;
+        for term in query_terms(query) {
+            let found = self.postings(&term.term)?;
             let occurs_in = found.len() as u64;
-            if is_joint && occurs_in == 0 {
+            if term.is_joint && occurs_in == 0 {
                 continue;
             }
             let weight = WordWeight::new(occurs_in, &statistics);
-            let tells = telling(occurs_in, statistics.notes);
+            let tells = term.tells(occurs_in, statistics.notes);
             words.push(tells);
             for posting in &found {
                 if let Some(note) = self.note(posting) {

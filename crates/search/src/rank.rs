@@ -61,14 +61,6 @@ impl WordWeight {
     }
 }
 
-/// Returns how much a term tells what a query is about, where so many of the notes have it. Some notes
-/// without it are added, or in a small vault no word would tell anything.
-pub(crate) fn telling(occurs_in: u64, notes: u64) -> f64 {
-    const ADDED: f64 = 20.0;
-    let (all, some) = (notes as f64 + ADDED, occurs_in as f64);
-    (1.0 + (all - some + 0.5) / (some + 0.5)).ln()
-}
-
 /// Returns how much all words of a query tell. Of a long one only the most telling count: no note
 /// has all of it.
 pub(crate) fn told_by_all(mut words: Vec<f64>) -> f64 {

@@ -115,6 +115,18 @@ pub(crate) struct QueryTerm {
     pub(crate) is_joint: bool,
 }
 
+impl QueryTerm {
+    /// Returns how much it tells what a query is about, where so many of the notes have it. Some notes
+    /// without it are added, or in a small vault no word would tell anything. Words together tell
+    /// more than each: another note may have them apart.
+    pub(crate) fn tells(&self, occurs_in: u64, notes: u64) -> f64 {
+        const ADDED: f64 = 20.0;
+        let (all, some) = (notes as f64 + ADDED, occurs_in as f64);
+        let rarity = (1.0 + (all - some + 0.5) / (some + 0.5)).ln();
+        rarity * if self.is_joint { 2.0 } else { 1.0 }
+    }
+}
+
 /// Returns the different terms of a query, in their order.
 pub(crate) fn query_terms(query: &str) -> Vec<QueryTerm> {
     /// Maximum number of terms of a query; further ones are ignored.

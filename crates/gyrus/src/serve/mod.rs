@@ -24,7 +24,6 @@ use std::{
 };
 
 use clap::{Args, Subcommand};
-use gyrus::runtime::Home;
 use gyrus_contract::{DEFAULT_AGENT, RunId};
 use gyrus_journal::{Error as JournalError, Store};
 use gyrus_kernel::{RunState, StandingRun, latch::Latch, log_name};

@@ -10,7 +10,7 @@ use std::{
 };
 
 use gyrus_contract::Strength;
-use gyrus_kernel::{Ending, Entry};
+use gyrus_kernel::{Ending, Entry, log_name};
 use serde_json::{Value, json};
 
 use crate::{
@@ -177,6 +177,34 @@ text = "1. mend double 2. run the tests 3. submit"
         "{state}"
     );
     assert_eq!(state["plan"], "1. mend double 2. run the tests 3. submit");
+    // Each run has its trace beside its journal.
+    let run = *world.runs().iter().max().unwrap();
+    let trace = world
+        .store()
+        .folder(&log_name(run))
+        .join("agent_trace.jsonl");
+    let trace = fs::read_to_string(trace).unwrap();
+    assert_eq!(trace, world.gyrus(&["trace", "last"]).exits(0).out);
+    let steps: Vec<Value> = trace
+        .lines()
+        .map(|line| serde_json::from_str(line).unwrap())
+        .collect();
+    let of_steps: Vec<_> = steps
+        .iter()
+        .filter_map(|step| step["phase"].as_str())
+        .collect();
+    assert_eq!(
+        of_steps
+            .iter()
+            .filter(|phase| **phase == "validating")
+            .count(),
+        2,
+        "{of_steps:?}"
+    );
+    assert_eq!(
+        (of_steps[0], of_steps.last()),
+        ("planning", Some(&"validating"))
+    );
     world.replays();
 }
 

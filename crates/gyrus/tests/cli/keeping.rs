@@ -355,11 +355,7 @@ fn damage_is_found_and_named() {
     let folder = world
         .path("home/journal/runs")
         .join(world.runs()[0].to_string());
-    let segment = fs::read_dir(folder)
-        .unwrap()
-        .map(|entry| entry.unwrap().path())
-        .find(|path| path.extension().is_some_and(|end| end == "jsonl"))
-        .expect("a segment");
+    let segment = folder.join("000001.jsonl");
     let mut bytes = fs::read(&segment).unwrap();
     let middle = bytes.len() / 2;
     bytes[middle] ^= 1;
@@ -392,6 +388,17 @@ fn a_finished_run_stays_finished_or_is_damaged() {
     let payload = last_cycle + text[last_cycle..].find("\"payload\":").unwrap();
     let mut edited = whole.clone();
     edited[payload + "\"payload\"".len()] ^= 1;
+    fs::write(&segment, edited).unwrap();
+    // Without the seal, the list of runs still knows that it had an end.
+    let seal = fs::read(folder.join("sealed")).unwrap();
+    fs::remove_file(folder.join("sealed")).unwrap();
+    let end = text.rfind("\"run.ended\"").expect("it ended");
+    let before = text[..end].rfind('\n').expect("an entry before") + 1;
+    let edited = fs::read(&segment).unwrap();
+    fs::write(&segment, &text[..before]).unwrap();
+    let said = world.gyrus(&["runs", "verify"]).exits(1);
+    assert!(said.out.contains("has noted its end"), "{said:?}");
+    fs::write(folder.join("sealed"), seal).unwrap();
     fs::write(&segment, edited).unwrap();
     let said = world.gyrus(&["runs", "verify"]).exits(1);
     assert!(said.out.contains("was finished with entries"), "{said:?}");

@@ -407,6 +407,21 @@ fn a_procedure_becomes_a_skill_and_a_hint() {
         .out;
     let folder = file.trim().trim_end_matches("/SKILL.md");
     world.gyrus(&["skills", "check", folder]).exits(0);
+    // A person can read what was learned of each application.
+    let learned = world.path("home").join("procedural");
+    let application = fs::read_dir(learned)
+        .unwrap()
+        .next()
+        .unwrap()
+        .unwrap()
+        .path();
+    let task = fs::read_to_string(application.join(format!("{name}.json"))).unwrap();
+    let task: Value = serde_json::from_str(&task).unwrap();
+    assert!(task["steps"].as_array().unwrap().len() > 1, "{task}");
+    assert!(
+        task["timing"].is_array() && task["traps"].is_array(),
+        "{task}"
+    );
     // It is not written over.
     world
         .gyrus(&["procedures", "export", &name, "--skill"])

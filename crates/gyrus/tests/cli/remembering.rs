@@ -4,8 +4,12 @@ use std::fs;
 
 use gyrus_contract::{MemoryExtent, Origin, Part};
 use gyrus_kernel::{Entry, Inline, RunStarted, log_name};
+use serde_json::{Value, json};
 
-use crate::support::{Said, World, said};
+use crate::{
+    http,
+    support::{Said, World, said},
+};
 
 /// Finishes at once.
 const FINISHES: &str = "[[reply]]\ncalls = [{ tool = \"finish\", arguments = { reached = true, \
@@ -164,6 +168,9 @@ fn a_run_is_noted_when_it_ends() {
     let runs = world.runs();
     let newest = runs.iter().max().unwrap();
     let recent = note(&world, "Context/recent-actions.md");
+    let log = note(&world, "Tasks/task-log.md");
+    assert_eq!(log.lines().count(), 2, "{log}");
+    assert!(recent.ends_with(&log), "{recent} {log}");
     let lines: Vec<_> = recent.lines().collect();
     assert_eq!(lines.len(), 4, "{recent}");
     assert_eq!(lines[..2], ["# Mine", "no end of line"]);
@@ -191,4 +198,77 @@ fn a_run_is_noted_when_it_ends() {
     fs::write(&config, format!("{text}\n[memory]\nnote-runs = false\n")).unwrap();
     run(&world, goal, &[]).exits(0);
     assert_eq!(note(&world, "Context/recent-actions.md"), before);
+}
+
+/// A server of embeddings in which animals lie on one side and plants on the other.
+fn embeddings() -> String {
+    http::serve(|asked| {
+        let body: Value = serde_json::from_str(&asked.text()).unwrap();
+        assert_eq!(
+            (asked.path(), &body["model"]),
+            ("/v1/embeddings", &json!("tiny"))
+        );
+        assert!(
+            asked
+                .head
+                .to_lowercase()
+                .contains("authorization: bearer the-key-of-the-server")
+        );
+        let texts = body["input"].as_array().unwrap();
+        let data = texts.iter().enumerate().map(|(index, text)| {
+            let has = |words: &[&str]| {
+                let text = text.as_str().unwrap().to_lowercase();
+                f64::from(words.iter().any(|word| text.contains(word)))
+            };
+            let animal = has(&["cat", "feline", "dog", "pets"]);
+            let feline = has(&["cat", "feline"]);
+            json!({"index": index, "embedding": [animal, feline, 0.1]})
+        });
+        json!({"data": data.collect::<Vec<_>>()}).to_string()
+    })
+}
+
+#[test]
+fn notes_are_found_by_their_meaning_where_a_server_is_configured() {
+    let world = World::new(FINISHES);
+    for (name, text) in [
+        ("Mia.md", "Our cat eats at seven.\n"),
+        ("Rex.md", "The dog sleeps in the barn.\n"),
+        ("Ferns.md", "Water the ferns on Mondays.\n"),
+        ("Roof.md", "The roof was mended in May.\n"),
+    ] {
+        write(&world, name, text);
+    }
+    let find = |words: &str| {
+        let mut command = world.command(&["memory", "search", words]);
+        command.env("GYRUS_VAULT", world.path("notes"));
+        command.env("EMBEDDINGS_KEY", "the-key-of-the-server");
+        said(command.output().unwrap())
+    };
+    // No word of it stands in a note.
+    find("the feline").exits(1);
+    let server = embeddings();
+    let configured = |url: &str| {
+        let config = format!(
+            "[memory.embeddings]\nurl = \"{url}/v1\"\nmodel = \"tiny\"\nkey = \"EMBEDDINGS_KEY\"\n"
+        );
+        fs::create_dir_all(world.path("home")).unwrap();
+        fs::write(world.path("home").join("config.toml"), config).unwrap();
+    };
+    configured(&server);
+    let found = find("the feline").exits(0).out;
+    assert!(found.starts_with("Mia.md, line 1"), "{found}");
+    assert!(!found.contains("Ferns.md"), "{found}");
+    // An edit is embedded anew, and what words find stays found.
+    write(&world, "Ferns.md", "A cat lives among the ferns.\n");
+    let found = find("feline ferns").exits(0).out;
+    assert!(found.starts_with("Ferns.md, line 1"), "{found}");
+    // Nobody answers: words alone find, and that is said.
+    configured("http://127.0.0.1:9");
+    fs::remove_dir_all(world.path("home").join("memory")).ok();
+    let alone = find("ferns")
+        .exits(0)
+        .says("notes are found by their words alone");
+    assert!(alone.out.starts_with("Ferns.md, line 1"), "{alone:?}");
+    find("the feline").exits(1);
 }

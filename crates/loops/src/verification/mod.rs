@@ -154,7 +154,7 @@ impl Verified {
             return Ok(self.back(&why).unwrap_or_else(|| {
                 Judgement::Failed(format!(
                     "the model claims that the goal is reached, and was sent back {SENT_BACK} \
-                     times, but: {why}"
+                     times. {why}"
                 ))
             }));
         }

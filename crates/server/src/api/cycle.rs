@@ -217,7 +217,12 @@ pub(crate) fn view(app: &App, run: RunId) -> Result<CycleView, ApiError> {
         phases.take(&entry);
     }
     let open = approvals::open(&app.store, run).unwrap_or_default();
-    let curates = is_changeset && changes.state() == ChangeState::AwaitingContextApproval;
+    // While nobody works on it, no changeset is in progress.
+    let now = match overview.state {
+        RunWord::Running | RunWord::Waiting => changes.state(),
+        RunWord::Parked | RunWord::CutOff | RunWord::Over => ChangeState::Idle,
+    };
+    let curates = is_changeset && now == ChangeState::AwaitingContextApproval;
     let (phase, all, history): (_, Vec<PhaseView>, Vec<SpanView>) = if is_changeset {
         let of = |state: ChangeState| PhaseView {
             name: state.to_string(),
@@ -225,7 +230,7 @@ pub(crate) fn view(app: &App, run: RunId) -> Result<CycleView, ApiError> {
         };
         let spans = changes.spans().iter().map(SpanView::from);
         (
-            changes.state().to_string(),
+            now.to_string(),
             ChangeState::ALL.map(of).into(),
             spans.collect(),
         )
@@ -243,7 +248,7 @@ pub(crate) fn view(app: &App, run: RunId) -> Result<CycleView, ApiError> {
             spans.collect(),
         )
     };
-    let next = changes.state().next().filter(|_| is_changeset);
+    let next = now.next().filter(|_| is_changeset);
     let older = history.len().saturating_sub(SPANS);
     Ok(CycleView {
         run,

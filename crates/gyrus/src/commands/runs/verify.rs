@@ -3,7 +3,7 @@
 use clap::Args;
 use gyrus_contract::RunId;
 use gyrus_journal::{Error, Store, Verified};
-use gyrus_kernel::log_name;
+use gyrus_kernel::{Register, log_name};
 use gyrus_text::counted;
 
 use super::super::run_argument::find;
@@ -51,7 +51,7 @@ impl Verify {
 }
 
 /// Checks the journal of a run, and that no blob is missing. Of a run without a seal, only those are
-/// expected without which it cannot be replayed.
+/// expected without which it cannot be replayed; its end is where the list of runs has noted one.
 pub(super) fn verify(store: &Store, run: RunId) -> Result<Verified, Failure> {
     let name = log_name(run);
     let found = store.verify(&name).map_err(damaged)?;
@@ -59,6 +59,13 @@ pub(super) fn verify(store: &Store, run: RunId) -> Result<Verified, Failure> {
         let reader = store.reader(&name)?;
         for id in needed(&reader, Pictures::Without)? {
             reader.blob(&id).map_err(damaged)?;
+        }
+        let last = reader.entries_back()?.next().transpose()?;
+        let has_end = last.is_some_and(|last| last.kind == "run.ended");
+        if !has_end && !Register::read(store)?.unfinished(store).contains(&run) {
+            return Err(Failure::failed(
+                "the list of runs has noted its end, and its journal ends before that",
+            ));
         }
     }
     Ok(found)
