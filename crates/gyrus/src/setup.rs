@@ -3,7 +3,6 @@
 mod server;
 
 use std::{
-    fs,
     io::{self, BufRead, Read},
     path::{Path, PathBuf},
     sync::Arc,

@@ -147,7 +147,8 @@ fn nearer_guidelines(place: &Place<'_>, site: &dyn Site) -> String {
         (is_there && !is_known && below != Path::new(GUIDELINES)).then_some(path)
     });
     let notes = unread.map(|path| {
-        let path = path.display();
+        let path = path.to_string_lossy();
+        let path = gyrus_text::one_line(&path);
         format!(
             "\n[`{path}` says how to work in this folder; read it before you change something here]"
         )

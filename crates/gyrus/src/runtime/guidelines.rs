@@ -117,13 +117,17 @@ impl Guidelines {
     }
 }
 
-/// Returns a file below `root` with the files that its lines `@FILE` name in their place. A name that
+/// Returns a document below `root` with the files that its lines `@FILE` name in their place. A name that
 /// leads out of `root`, or nowhere, stands as it is.
 fn with_imports(path: &Path, root: &Path, left: &mut u32, depth: u32) -> Option<String> {
     let real = path.canonicalize().ok()?;
+    // A stranger's file must not bring what else lies there, such as keys.
+    let is_document = real
+        .extension()
+        .is_some_and(|end| end == "md" || end == "txt");
     let bytes = read_regular(&real)
         .ok()
-        .filter(|_| real.starts_with(root))?;
+        .filter(|_| is_document && real.starts_with(root))?;
     let text = String::from_utf8_lossy(&bytes);
     let lines = text.split_inclusive('\n').map(|line| {
         let name = line.trim().trim_start_matches("- ").strip_prefix('@');

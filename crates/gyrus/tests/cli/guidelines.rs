@@ -108,7 +108,9 @@ fn the_nearest_file_stands_last_and_none_leads_out_of_the_repository() {
     fs::write(world.path("secret"), "A secret elsewhere.").unwrap();
     fs::create_dir(work.join("docs")).unwrap();
     fs::write(work.join("docs/style.md"), "Short names.\n@style.md\n").unwrap();
-    let imports = "Nearer.\n@../docs/style.md\n@../../secret\n- @nowhere.md\n";
+    fs::write(work.join("keys.env"), "A secret here.").unwrap();
+    symlink("../keys.env", work.join("docs/keys.md")).unwrap();
+    let imports = "Nearer.\n@../docs/style.md\n@../../secret\n@../keys.env\n@../docs/keys.md\n- @nowhere.md\n";
     fs::write(work.join("part/AGENTS.md"), imports).unwrap();
     let nearer = asked();
     let at = |words: &str| {

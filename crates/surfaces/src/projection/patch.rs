@@ -28,7 +28,8 @@ pub fn patch_lines(text: &str) -> impl Iterator<Item = (Tone, &str)> {
         let begins = line.starts_with("diff ");
         is_header |= begins;
         is_header &= !line.starts_with("@@");
-        if is_binary && !begins {
+        // A remark about the next file is none of its contents.
+        if is_binary && !begins && !line.starts_with('#') {
             return None;
         }
         is_binary = is_header && line == BINARY;
