@@ -23,6 +23,8 @@ mod schema;
 mod repair;
 mod typed_tool;
 mod calls;
+mod field_names;
+mod hooks;
 mod screen_calls;
 mod patch;
 mod proposal;
@@ -56,6 +58,10 @@ pub use calls::{
 pub use command::{
     CommandFact, CommandReading, CommandWord, Does, NamedPaths, SimpleCommand, quoted_word,
     quoted_words,
+};
+pub use field_names::{field_tool_name, own_tool_name};
+pub use hooks::{
+    Hook, HookAnswer, HookEvent, HookRun, Hooks, field_mode, field_tool_input,
 };
 pub use containment::{Bind, Containment, Layer, Network, ResourceLimits};
 pub use gate::{

@@ -3,10 +3,10 @@
 use std::path::Path;
 
 use gyrus::runtime::{GuidelineTrust, Guidelines, Home};
-use gyrus_kernel::{Attachment, grants};
+use gyrus_kernel::Attachment;
 use gyrus_text::{counted, visible};
 
-use crate::{Gyrus, failure::Failure};
+use crate::{Gyrus, agreement, failure::Failure};
 use gyrus_surfaces::terminal;
 
 /// Records what the person says about the guidelines.
@@ -17,15 +17,8 @@ pub(crate) fn say(
     found: &Guidelines,
     instruct: bool,
 ) -> Result<(), Failure> {
-    let (store, person) = (home.store()?, gyrus.environment.user.as_deref());
-    let person = terminal::person(person, "command line");
-    let standing = grants::in_folder(&store, workspace)?;
-    let other = found.grant(!instruct);
-    for standing in standing.iter().filter(|standing| standing.grant == other) {
-        grants::revoke(&store, standing, &person)?;
-    }
-    grants::give(&store, workspace, &[found.grant(instruct)], &person)?;
-    Ok(())
+    let grants = (found.grant(instruct), found.grant(!instruct));
+    agreement::say(gyrus, home, workspace, grants)
 }
 
 /// Returns the guidelines for a run in this folder. A person at the terminal is asked once whether

@@ -5,7 +5,7 @@ use gyrus_journal::Take;
 use gyrus_process::ProcessIdentity;
 
 use crate::{
-    Appended, Attachment, ErasedLoop, Inline, Kernel, KernelError, NewRun, Pins, Ready,
+    Appended, Attachment, ChildModel, ErasedLoop, Inline, Kernel, KernelError, NewRun, Pins, Ready,
     ResumeChanges, RunResumed, RunStarted, Settings, Stop,
     before::Before,
     log::Log,
@@ -28,7 +28,7 @@ impl Kernel {
         let redactor = &self.organs().redactor;
         redactor.redact_json(&mut new.loop_config);
         let cognitive_loop = self.make_loop(&new.cognitive_loop, &new.loop_config)?;
-        self.check_price(&new.limits)?;
+        self.check_price(&new.limits, &new.model)?;
         let goal = Text::new(redactor.redact(&new.goal.text), new.goal.origin);
         let before = new.continues.map(|run| Before::read(self, run));
         let before = before.transpose()?;
@@ -79,7 +79,9 @@ impl Kernel {
             },
             tools: self.organs().tools.keys().cloned().collect(),
             served,
-            model: self.organs().router.name().to_owned(),
+            model: self.organs().router_of(&new.model).name().to_owned(),
+            own_model: new.model,
+            hooks: self.organs().hooks.is_some(),
             parent: new.parent,
             forked_from: None,
             meanings: pinned.meanings,
@@ -92,12 +94,13 @@ impl Kernel {
         Ready::new(self.clone(), writer, Position::fresh(started), None, false)
     }
 
-    fn check_price(&self, limits: &Limits) -> Result<(), KernelError> {
+    fn check_price(&self, limits: &Limits, model: &ChildModel) -> Result<(), KernelError> {
         if limits.cost.is_none() || limits.tokens.is_some() {
             return Ok(());
         }
         let organs = self.organs();
-        let all = [Some(&organs.router), organs.assessor.as_ref()];
+        let router = organs.router_of(model);
+        let all = [Some(&router), organs.assessor.as_ref()];
         match all
             .into_iter()
             .flatten()
@@ -133,7 +136,7 @@ impl Kernel {
         let cognitive_loop = self.make_loop(&position.started.cognitive_loop, config)?;
         let before = position.settings.clone();
         position.settings = self.changed(&before, &*cognitive_loop, changes);
-        self.check_price(&position.settings.limits)?;
+        self.check_price(&position.settings.limits, &position.started.own_model)?;
         let process = ProcessIdentity::current()
             .map_err(|error| Stop::Failed(format!("this process cannot be identified: {error}")))?;
         let log = Log::live(writer.clone())?;

@@ -1,7 +1,7 @@
 //! `gyrus runs show`
 
 use clap::Args;
-use gyrus_kernel::{Entry, StandingRun, approvals, log_name};
+use gyrus_kernel::{Entry, StandingRun, approvals, family, log_name};
 use gyrus_text::{clip, counted};
 
 use super::super::run_argument::RunArgument;
@@ -70,6 +70,12 @@ impl Show {
                 "forked from",
                 format!("{} after step {}", source.run, source.cycle),
             ));
+        }
+        for child in family(&store, run)? {
+            if child != run {
+                let words = Standing::of(&store, child).words;
+                rows.push(("sub-run", format!("{}: {words}", child.short())));
+            }
         }
         for open in approvals::open(&store, run)? {
             let of = open.run.short();
