@@ -43,6 +43,7 @@ mod budget;
 mod intent;
 mod thought;
 mod memory_buffer;
+mod worktree;
 
 use std::{future::Future, pin::Pin};
 
@@ -63,6 +64,7 @@ pub use field_names::{field_tool_name, own_tool_name};
 pub use hooks::{
     Hook, HookAnswer, HookEvent, HookRun, Hooks, field_mode, field_tool_input,
 };
+pub use worktree::{RunWorktree, Worktrees};
 pub use containment::{Bind, Containment, Layer, Network, ResourceLimits};
 pub use gate::{
     ChangedPath, DEFAULT_AGENT, Decision, FileIdentity, FileState, FollowedSkill, Gate, Grant,

@@ -100,6 +100,7 @@ impl Kernel {
             model: self.organs().router.name().to_owned(),
             settings: settings.clone(),
             parent: None,
+            worktree: None,
             grants: Vec::new(),
             skills: without_grants(&source.started.skills),
             forked_from: Some(ForkedFrom {

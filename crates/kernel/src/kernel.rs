@@ -10,7 +10,7 @@ use std::{
 
 use gyrus_contract::{
     DEFAULT_AGENT, FollowedSkill, Gate, Grant, Hooks, KeeperError, LateTools, Limits, Mode, OnAsk, Outlet,
-    Router, RunId, SandboxOptions, Screen, Text, Tool, ToolAction, ToolMeaning, ToolSpec, Touch,
+    Router, RunId, RunWorktree, SandboxOptions, Screen, Text, Tool, ToolAction, ToolMeaning, ToolSpec, Touch, Worktrees,
 };
 use gyrus_journal::Store;
 use gyrus_process::keeper::Keeper;
@@ -60,6 +60,8 @@ pub struct Organs {
     pub screen: Option<Arc<dyn Screen>>,
     /// The emergency stop for all runs.
     pub latch: Option<Latch>,
+    /// Makes work trees for child runs that are to work apart.
+    pub worktrees: Option<Arc<dyn Worktrees>>,
     /// Commands that are asked about calls and about the end of runs; `None` means that there are none.
     pub hooks: Option<Arc<dyn Hooks>>,
     /// Time for which an answer to a question counts, including the time that a run is parked.
@@ -137,6 +139,7 @@ impl Organs {
             real_objects: Arc::new(|| RealObjects::Bound),
             screen: None,
             latch: None,
+            worktrees: None,
             hooks: None,
             questions_last: QUESTIONS_LAST,
             late_tools: None,
@@ -283,6 +286,8 @@ pub struct NewRun {
     pub sandbox: SandboxOptions,
     /// The model that it asks, if it is a child run with one of its own.
     pub model: ChildModel,
+    /// The work tree that it works in, if that was made for it.
+    pub worktree: Option<RunWorktree>,
 }
 
 impl NewRun {
@@ -316,6 +321,7 @@ impl NewRun {
             agent: DEFAULT_AGENT.to_owned(),
             sandbox: SandboxOptions::default(),
             model: ChildModel::default(),
+            worktree: None,
         }
     }
 }

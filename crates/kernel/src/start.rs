@@ -82,6 +82,7 @@ impl Kernel {
             model: self.organs().router_of(&new.model).name().to_owned(),
             own_model: new.model,
             hooks: self.organs().hooks.is_some(),
+            worktree: new.worktree,
             parent: new.parent,
             forked_from: None,
             meanings: pinned.meanings,

@@ -83,10 +83,11 @@ struct DelegateCall {
     tools: Option<Vec<String>>,
     model: Option<String>,
     effort: Option<String>,
-    #[schemars(range(min = 1))]
     max_steps: Option<u64>,
-    #[schemars(range(min = 1))]
     max_tokens: Option<u64>,
+    /// It works on a copy of the last commit, which comes back as a branch.
+    #[serde(default)]
+    worktree: bool,
 }
 
 impl Arguments for DelegateCall {
@@ -95,8 +96,11 @@ impl Arguments for DelegateCall {
         r#"{"goal": "say which files in src/ read the configuration", "tools": ["search", "read"]}"#;
 
     fn check(&self) -> Result<(), String> {
-        match self.goal.trim() {
-            "" => Err("`goal` is empty".to_owned()),
+        if self.goal.trim().is_empty() {
+            return Err("`goal` is empty".to_owned());
+        }
+        match (self.max_steps, self.max_tokens) {
+            (Some(0), _) | (_, Some(0)) => Err("a limit of 0 leaves nothing to do".to_owned()),
             _ => Ok(()),
         }
     }
@@ -118,10 +122,8 @@ pub(crate) fn spec(config: &CognitiveConfig) -> Option<Arc<ToolSpec>> {
     choices("model", models.collect());
     let roles = delegation.roles.keys().map(String::as_str);
     choices("role", roles.collect());
-    choices("effort", ThinkingEffort::ALL.map(ThinkingEffort::word).into());
-    let mut description = "Has a sub-run do a part of the work and returns its answer. Several calls \
-                           in one reply work side by side."
-        .to_owned();
+    let mut description =
+        "Has a sub-run do a part of the work. Several in one reply work side by side.".to_owned();
     for (name, role) in &delegation.roles {
         let about = gyrus_text::shorten(role.description.trim(), DESCRIPTION);
         description.push_str(&format!(" {name}: {about}"));
@@ -187,8 +189,10 @@ fn result(done: &Delegated) -> String {
         other => summary(other),
     };
     let spent = &done.spent;
+    let brought_back = done.brought_back.iter();
+    let brought_back: String = brought_back.map(|words| format!("; {words}")).collect();
     format!(
-        "{}\n\n[sub-run {}: {how}; {}, {}{}]",
+        "{}\n\n[sub-run {}: {how}; {}, {}{}{brought_back}]",
         done.answer.text.trim_end(),
         done.child.short(),
         counted(spent.steps, "step"),
@@ -236,6 +240,7 @@ fn delegation(config: &CognitiveConfig, call: DelegateCall) -> Result<Delegation
                 effort: effort.or(role.effort),
             },
             narrowed: narrowed(call.role.as_deref(), role, call.tools.as_deref()),
+            has_worktree: call.worktree,
             most_runs: Some(terms.runs),
         },
     })

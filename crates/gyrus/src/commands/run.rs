@@ -8,9 +8,9 @@ use std::{
 };
 
 use clap::Args;
-use gyrus::runtime::Home;
-use gyrus_contract::{Origin, RunId, Text};
-use gyrus_kernel::{Attachment, NewRun};
+use gyrus::runtime::{GitWorktrees, Home};
+use gyrus_contract::{Origin, RunId, Text, Worktrees as _};
+use gyrus_kernel::{Attachment, NewRun, log_name};
 use gyrus_runtime::queue::{ContextText, RunRequest};
 
 #[cfg(feature = "fleet")]
@@ -28,9 +28,10 @@ use crate::{
     model_choice::ModelChoice,
     new_run::{self, RunOptions, Session},
     screen::ScreenOptions,
-    setup, state_folder, stopped, workdir,
+    setup, state_folder, stopped, surroundings, workdir,
 };
 use gyrus_surfaces::{
+    console::put,
     terminal,
     trace_file::{For, TraceFile},
     watching::live_replies,
@@ -57,6 +58,9 @@ pub(crate) struct Run {
     /// Leave nothing behind but the work: the journal goes when the run ends
     #[arg(long, conflicts_with = "continues")]
     ephemeral: bool,
+    /// Work apart, in a git work tree of the last commit; the changes come back as a branch
+    #[arg(long, conflicts_with_all = ["continues", "ephemeral", "fleet"])]
+    worktree: bool,
     /// Let a worker of this fleet reach it, and watch: nats://HOST:PORT?monitor=PORT, or `local`
     #[arg(long, value_name = "ADDRESS", conflicts_with_all = ["continues", "ephemeral"])]
     fleet: Option<String>,
@@ -149,6 +153,7 @@ impl Run {
             goal,
             continues: false,
             ephemeral: false,
+            worktree: false,
             fleet: None,
             needs: Vec::new(),
             upload: false,
@@ -222,6 +227,9 @@ impl Run {
         if let Some(order) = &self.order {
             new.id = order.run;
         }
+        if self.worktree {
+            move_into_worktree(&mut new)?;
+        }
         let named = &self.flags.model;
         let choice = setup::models_for(&runtime, gyrus, &config, named, &new.loop_config)?;
         new.pins = choice.pins();
@@ -240,7 +248,13 @@ impl Run {
             config: &config,
             choice: &choice,
         };
+        let (run, made) = (new.id, new.worktree.clone());
         let code = runtime.block_on(self.drive(parts, new, trace));
+        let exists = home.store().is_ok_and(|store| store.exists(&log_name(run)));
+        if let Some(worktree) = made.filter(|_| !exists) {
+            // There is no such run, and nothing was changed.
+            let _ = GitWorktrees.bring_back(&worktree);
+        }
         runtime.shutdown_background();
         code
     }
@@ -402,4 +416,23 @@ impl Run {
         }
         Ok(goal)
     }
+}
+
+/// Has a run work in a work tree of its own, made from the last commit of the folder's repository.
+fn move_into_worktree(new: &mut NewRun) -> Result<(), Failure> {
+    let worktree = GitWorktrees.add(&new.workspace, new.id).map_err(|why| {
+        Failure::usage(format!("there can be no work tree: {why}"))
+            .hint("work in the folder itself: leave --worktree out")
+    })?;
+    new.workspace.clone_from(&worktree.folder);
+    // The last of the material says where the run works.
+    new.context.pop();
+    new.context.push(surroundings::attachment(&new.workspace));
+    put(&format!(
+        "it works in {}, from the last commit; its changes come back as the branch {}\n",
+        worktree.folder.display(),
+        worktree.branch
+    ))?;
+    new.worktree = Some(worktree);
+    Ok(())
 }

@@ -8,7 +8,7 @@ mod runner;
 
 use std::{io, path::Path, sync::Arc};
 
-use gyrus::runtime::Home;
+use gyrus::runtime::{self, Home};
 use gyrus_contract::{Hook, HookEvent, Hooks};
 
 use self::{
@@ -36,6 +36,9 @@ impl Hooks for LoadedHooks {
 /// # Errors
 /// The person's own file is wrong: without it more could happen than they want.
 pub(crate) fn of_runs(home: &Home, workspace: &Path) -> Result<Option<Arc<dyn Hooks>>, Failure> {
+    // What a person agreed to holds in the work trees of the folder, too.
+    let folder = runtime::stands_for(workspace);
+    let workspace = folder.as_deref().unwrap_or(workspace);
     let mut hooks: Vec<(HookRule, Box<dyn Hook>)> = Vec::new();
     for rule in own_rules(home)? {
         let hook = OwnHook::new(&rule, workspace);

@@ -53,6 +53,9 @@ pub struct ChildOptions {
     /// The tools that it is limited to, as for a skill that it follows.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub narrowed: Option<FollowedSkill>,
+    /// Whether it works in a work tree of its own, and comes back as a branch.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub has_worktree: bool,
     /// Maximum number of runs that its tree may start, if that is less than [`MAX_CHILDREN`].
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub most_runs: Option<u32>,
@@ -79,21 +82,24 @@ pub struct Delegated {
     pub answer: Text,
     /// The resources that it and the runs below it used.
     pub spent: Spent,
+    /// The words about what became of its work tree.
+    pub brought_back: Option<String>,
 }
 
 impl Delegated {
-    fn new(child: RunId, ending: Ending, spent: Spent) -> Self {
-        let answer = match &ending {
+    fn new(ended: ChildEnded) -> Self {
+        let answer = match &ended.ending {
             Ending::Reached { claim, .. } => claim.answer.clone(),
             Ending::Failed { reason, .. } => reason.clone(),
             Ending::Limit { what } => format!("a limit was reached: {what}"),
             other => summary(other),
         };
         Self {
-            child,
-            ending,
+            child: ended.child,
+            ending: ended.ending,
             answer: Text::new(answer, Origin::Run),
-            spent,
+            spent: ended.spent,
+            brought_back: ended.brought_back,
         }
     }
 }
@@ -116,7 +122,7 @@ pub(crate) async fn perform(
                 core.account.charge(Used::by_run(past.spent, children));
                 core.expose();
                 core.shared().world_changed |= core.log.is_live();
-                return Ok(Delegated::new(child, past.ending, past.spent));
+                return Ok(Delegated::new(past));
             }
             Entry::Noted { kind, fact, .. } if kind == HOOKS_RAN => {
                 asked.extend(HooksRan::read(&kind, &fact));
@@ -141,7 +147,7 @@ pub(crate) async fn perform(
             Err(refused) => {
                 core.account.charge(Used::children(1));
                 core.expose();
-                return Ok(Delegated::new(child, refused, Spent::default()));
+                return Ok(Delegated::new(refused));
             }
         },
     };
@@ -153,8 +159,12 @@ pub(crate) async fn perform(
     core.shared().open_children.push(open);
     core.log.barrier().await?;
     let own_model = work.options.model.name.is_some();
+    let has_worktree = work.options.has_worktree;
     let new = child_run(core, child, work, limits, effect.clone());
-    let (ending, spent, children) = drive(core, new).await?;
+    let (ending, spent, children) = match with_worktree(core, new, has_worktree).await {
+        Ok(new) => drive(core, new).await?,
+        Err(reason) => (failed(reason), Spent::default(), 0),
+    };
     if !is_result(core, &ending, own_model) {
         // The child waits, so its parent does; resuming the parent resumes the child. It stays
         // open, because it may still lose a race.
@@ -163,16 +173,64 @@ pub(crate) async fn perform(
     core.shared()
         .open_children
         .retain(|open| open.effect != effect);
-    core.log.append(ChildEnded {
+    let ended = ChildEnded {
         effect,
         child,
-        ending: ending.clone(),
+        ending,
         spent,
         children,
-    })?;
+        brought_back: bring_back(core, child).await?,
+    };
+    core.log.append(ended.clone())?;
     core.expose();
     core.shared().world_changed = true;
-    Ok(Delegated::new(child, ending, spent))
+    Ok(Delegated::new(ended))
+}
+
+/// Returns the ending of a child that could not be started.
+fn failed(reason: String) -> Ending {
+    Ending::Failed {
+        reason,
+        denied: Vec::new(),
+    }
+}
+
+/// Moves a child that is to work apart into a work tree; the error is a sentence.
+async fn with_worktree(
+    core: &Core,
+    mut new: NewRun,
+    has_worktree: bool,
+) -> Result<NewRun, String> {
+    if !has_worktree || core.kernel.exists(new.id) {
+        return Ok(new);
+    }
+    let worktrees = core.kernel.organs().worktrees.clone();
+    let worktrees = worktrees.ok_or("there are no work trees here")?;
+    let (folder, run) = (new.workspace.clone(), new.id);
+    let adding = tokio::task::spawn_blocking(move || worktrees.add(&folder, run));
+    let worktree = adding.await.map_err(|error| error.to_string())??;
+    new.workspace.clone_from(&worktree.folder);
+    new.worktree = Some(worktree);
+    Ok(new)
+}
+
+/// Brings back what a child did in its work tree. Returns what became of it, in words.
+async fn bring_back(core: &Core, child: RunId) -> Result<Option<String>, Stop> {
+    let worktree = match position(&core.kernel, child) {
+        Ok(Some(position)) => position.started.worktree.clone(),
+        Ok(None) | Err(_) => None,
+    };
+    let (Some(worktree), Some(worktrees)) = (worktree, core.kernel.organs().worktrees.clone())
+    else {
+        return Ok(None);
+    };
+    let left = format!("its work tree {} was left there", worktree.root.display());
+    let bringing = tokio::task::spawn_blocking(move || worktrees.bring_back(&worktree));
+    let brought = bringing.await.map_err(|error| error.to_string());
+    let words = brought.and_then(|brought| brought);
+    let words = words.unwrap_or_else(|why| format!("{left}: {why}"));
+    let redactor = &core.kernel.organs().redactor;
+    Ok(Some(redactor.redact(&words).into_owned()))
 }
 
 /// Returns the digest of a task. What is as for every child is left out, as in old journals.
@@ -219,14 +277,14 @@ fn of_child(child: RunId, ending: Ending) -> Ending {
     }
 }
 
-/// Records the child's task. Returns its limits, or its ending if it must not be started.
+/// Records the child's task. Returns its limits, or its end if it must not be started.
 async fn begin(
     core: &Core,
     effect: &EffectId,
     child: RunId,
     (work, digest): (&Delegation, Digest),
     asked: &[HooksRan],
-) -> Result<Result<Limits, Ending>, Stop> {
+) -> Result<Result<Limits, ChildEnded>, Stop> {
     let depth = core
         .started
         .parent
@@ -260,19 +318,16 @@ async fn begin(
         core.log.append(started)?;
         return Ok(Ok(limits));
     };
-    let ending = Ending::Failed {
-        reason,
-        denied: Vec::new(),
-    };
     let ended = ChildEnded {
         effect: effect.clone(),
         child,
-        ending: ending.clone(),
+        ending: failed(reason),
         spent: Spent::default(),
         children: 0,
+        brought_back: None,
     };
-    core.log.append_all(&[started.into(), ended.into()])?;
-    Ok(Err(ending))
+    core.log.append_all(&[started.into(), ended.clone().into()])?;
+    Ok(Err(ended))
 }
 
 /// Asks the hooks about a child that is about to be started. Returns the reason if one refuses.
@@ -343,6 +398,7 @@ fn child_run(
         screen: core.started.screen.clone(),
         agent: core.started.agent.clone(),
         sandbox: core.started.sandbox.clone(),
+        worktree: None,
     }
 }
 
