@@ -20,10 +20,14 @@ const NAMES: [(&str, &str); 14] = [
     ("ExitPlanMode", FINISH),
 ];
 
+/// Beginning of the names that other agents have for tools of servers.
+const SERVED: &str = "mcp__";
+
 /// Returns the name here of a tool that other agents call so; the name itself if it is none of theirs.
 pub fn own_tool_name(name: &str) -> &str {
     let known = NAMES.iter().find(|(theirs, _)| *theirs == name);
-    known.map_or(name, |(_, own)| own)
+    let own = || name.strip_prefix(SERVED).unwrap_or(name);
+    known.map_or_else(own, |(_, own)| own)
 }
 
 /// Returns the name that other agents have for a tool; tools of servers are `mcp__SERVER__TOOL` there.
@@ -31,7 +35,7 @@ pub fn field_tool_name(own: &str) -> String {
     let known = NAMES.iter().find(|(_, known)| *known == own);
     match known {
         Some((theirs, _)) => (*theirs).to_owned(),
-        None if own.contains("__") => format!("mcp__{own}"),
+        None if own.contains("__") => format!("{SERVED}{own}"),
         None => own.to_owned(),
     }
 }

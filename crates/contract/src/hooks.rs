@@ -114,7 +114,11 @@ impl HookAnswer {
     pub fn of(event: HookEvent, run: &HookRun) -> Self {
         let refuses = |why: &str| {
             let why = why.trim();
-            let why = if why.is_empty() { "it gives no reason" } else { why };
+            let why = if why.is_empty() {
+                "it gives no reason"
+            } else {
+                why
+            };
             Self {
                 refuses: Some(bounded(why)),
                 ..Self::default()
@@ -163,7 +167,10 @@ impl HookAnswer {
         if !own.is_null() && !own.is_object() {
             return Err("`hookSpecificOutput` is not an object".to_owned());
         }
-        if let Some(other) = own["hookEventName"].as_str().filter(|name| *name != event.word()) {
+        if let Some(other) = own["hookEventName"]
+            .as_str()
+            .filter(|name| *name != event.word())
+        {
             return Err(format!("`hookEventName` is `{other}`"));
         }
         let decision = &own["permissionDecision"];
@@ -175,7 +182,9 @@ impl HookAnswer {
         }
         // To make the call as it stands would be looser than what the hook means.
         if !own["updatedInput"].is_null() {
-            return Err("a hook cannot change the arguments of a call; it can refuse it".to_owned());
+            return Err(
+                "a hook cannot change the arguments of a call; it can refuse it".to_owned(),
+            );
         }
         for context in [&own["additionalContext"], &json["additionalContext"]] {
             match context {
@@ -190,7 +199,12 @@ impl HookAnswer {
 
     /// Adds the answer of another hook, named so. Returns whether the rest need not be asked.
     pub fn add(&mut self, name: &str, other: Self) -> bool {
-        self.asks.extend(other.asks.iter().map(|why| format!("the hook `{name}` asks: {why}")));
+        self.asks.extend(
+            other
+                .asks
+                .iter()
+                .map(|why| format!("the hook `{name}` asks: {why}")),
+        );
         self.context.extend(other.context);
         if let Some(why) = other.refuses {
             self.refuses
@@ -218,7 +232,9 @@ pub fn field_mode(mode: Mode) -> &'static str {
 /// Returns the arguments of a call with the keys that hooks of other agents read, beside our own.
 pub fn field_tool_input(tool: &str, arguments: &Value, workspace: &Path) -> Value {
     // Tools take an object in a text as the object.
-    let read = arguments.as_str().and_then(|text| serde_json::from_str(text).ok());
+    let read = arguments
+        .as_str()
+        .and_then(|text| serde_json::from_str(text).ok());
     let mut input: Value = read.unwrap_or_else(|| arguments.clone());
     let Some(fields) = input.as_object_mut() else {
         return json!({ "input": arguments });

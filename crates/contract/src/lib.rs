@@ -60,17 +60,14 @@ pub use command::{
     CommandFact, CommandReading, CommandWord, Does, NamedPaths, SimpleCommand, quoted_word,
     quoted_words,
 };
-pub use field_names::{field_tool_name, own_tool_name};
-pub use hooks::{
-    Hook, HookAnswer, HookEvent, HookRun, Hooks, field_mode, field_tool_input,
-};
-pub use worktree::{RunWorktree, Worktrees};
 pub use containment::{Bind, Containment, Layer, Network, ResourceLimits};
+pub use field_names::{field_tool_name, own_tool_name};
 pub use gate::{
     ChangedPath, DEFAULT_AGENT, Decision, FileIdentity, FileState, FollowedSkill, Gate, Grant,
     Judgement, Mode, ModeError, NamedFile, PathChange, Place, ResolvedCall, ResolvedCommand,
     ResolvedPath, ResolvedProgram, Risk, Unresolvable, Verdict, WithheldChange,
 };
+pub use hooks::{Hook, HookAnswer, HookEvent, HookRun, Hooks, field_mode, field_tool_input};
 pub use ids::{BlobId, Digest, EffectId, ParseIdError, RunId, time_ordered_uuid};
 pub use inbox::{MessageBody, OnAsk, Principal, SurfaceMessage};
 pub use intent::Intent;
@@ -116,6 +113,7 @@ pub use tool::{
 pub use touch::{PathArgument, Reach, Service, Touch, path_in_list};
 pub use typed_tool::{Arguments, BuiltIn, TypedTool, WrongArguments};
 pub use typing::{TypedInto, fields_filled, typed_text};
+pub use worktree::{RunWorktree, Worktrees};
 
 /// The return type of an `async` method of an object-safe trait: a boxed future that can move
 /// between threads.

@@ -1,4 +1,4 @@
-//! What a person says once about files of a folder: it holds for their content as it is.
+//! The word of a person about files of a folder: said once, it holds for their content as it is.
 
 use std::path::Path;
 

@@ -149,7 +149,8 @@ impl Drive<'_> {
         if let Some(worktree) = worktree.filter(|_| is_over) {
             let brought = GitWorktrees.bring_back(&worktree);
             let root = worktree.root.display();
-            put(&brought.unwrap_or_else(|why| format!("its work tree {root} was left there: {why}")))?;
+            put(&brought
+                .unwrap_or_else(|why| format!("its work tree {root} was left there: {why}")))?;
             put("\n")?;
         }
         if let Some(added) = added {

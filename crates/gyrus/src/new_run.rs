@@ -114,12 +114,12 @@ impl<'a> RunOptions<'a> {
         let throwaway = flags.workdir.is_some() && is_throwaway(&workspace);
         let mode = flags.approvals.mode().or(config.approve);
         let mode = mode.unwrap_or_default();
-        let agent = self.agent(before.as_ref());
         let limits = self.limits(thinks.max_iterations, skills.max_steps);
         let on_ask = self.on_ask();
         let sandbox = self.sandbox(&workspace, before.as_ref())?;
         let name = thinks.strategy.loop_name();
         Ok(NewRun {
+            agent: self.agent(before.as_ref()),
             context: guidelines
                 .into_iter()
                 .chain(skills.context)
@@ -144,7 +144,6 @@ impl<'a> RunOptions<'a> {
                 // What the person named for the session.
                 .chain(before.into_iter().flat_map(|before| before.trusted))
                 .collect(),
-            agent,
             grants: sandbox.grants,
             sandbox: sandbox.options,
             ..NewRun::new(self.goal, name, json!(thinks), workspace)
@@ -189,7 +188,11 @@ impl RunOptions<'_> {
         thinks: &CognitiveConfig,
     ) -> Result<Option<Box<DelegationConfig>>, Failure> {
         let section = &self.config.delegate;
-        let acts = [Strategy::React, Strategy::ChainOfThought, Strategy::Engineer];
+        let acts = [
+            Strategy::React,
+            Strategy::ChainOfThought,
+            Strategy::Engineer,
+        ];
         let is_small = thinks.intent == Some(Intent::Simple);
         if !section.enabled || section.depth == 0 || is_small || !acts.contains(&thinks.strategy) {
             return Ok(None);

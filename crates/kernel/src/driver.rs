@@ -4,9 +4,7 @@ mod take_up;
 
 use std::{path::Path, sync::Arc, time::Duration};
 
-use gyrus_contract::{
-    BlobId, EffectId, ExecutionResult, HookEvent, MemoryBuffer, RunId, Spent,
-};
+use gyrus_contract::{BlobId, EffectId, ExecutionResult, HookEvent, MemoryBuffer, RunId, Spent};
 use gyrus_journal::{Recovery, Writer};
 use gyrus_text::counted;
 use gyrus_workspace::snapshot::{SnapshotError, Snapshots, Taken};

@@ -9,8 +9,9 @@ use std::{
 };
 
 use gyrus_contract::{
-    DEFAULT_AGENT, FollowedSkill, Gate, Grant, Hooks, KeeperError, LateTools, Limits, Mode, OnAsk, Outlet,
-    Router, RunId, RunWorktree, SandboxOptions, Screen, Text, Tool, ToolAction, ToolMeaning, ToolSpec, Touch, Worktrees,
+    DEFAULT_AGENT, FollowedSkill, Gate, Grant, Hooks, KeeperError, LateTools, Limits, Mode, OnAsk,
+    Outlet, Router, RunId, RunWorktree, SandboxOptions, Screen, Text, Tool, ToolAction,
+    ToolMeaning, ToolSpec, Touch, Worktrees,
 };
 use gyrus_journal::Store;
 use gyrus_process::keeper::Keeper;

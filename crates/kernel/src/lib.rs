@@ -83,11 +83,11 @@ pub use entry::{
     APPROVAL_REFUSED, Appended, ApprovalAnswered, ApprovalAsked, ApprovalCard, ApprovalRefused,
     AttemptResult, BranchesStarted, BudgetWarning, Charge, ChildEnded, ChildStarted,
     ConcurrencyForm, ConnectionPermit, CycleDropped, CycleEnded, Ending, Entry, Fact, ForkedFrom,
-    GateVerdict, HookState, KernelState, Mandate, MandateSet, MandatedCall, ModelCall, ModelReply, ParentRun,
-    Pins, RaceWon, ReadValue, RunEnded, RunHandedOver, RunParked, RunResumed, RunStarted,
-    ScreenViewed, Settings, Settled, Snapshot, Steered, TakeoverEnded, TakeoverStarted, Times,
-    ToolCalled, ToolResulted, ToolStarted, ToolsAdded, UnknownInput, UnreadableEntry, Validity,
-    ValueTaken, WaitEnded, WaitStarted, WorkspaceRecorded,
+    GateVerdict, HookState, KernelState, Mandate, MandateSet, MandatedCall, ModelCall, ModelReply,
+    ParentRun, Pins, RaceWon, ReadValue, RunEnded, RunHandedOver, RunParked, RunResumed,
+    RunStarted, ScreenViewed, Settings, Settled, Snapshot, Steered, TakeoverEnded, TakeoverStarted,
+    Times, ToolCalled, ToolResulted, ToolStarted, ToolsAdded, UnknownInput, UnreadableEntry,
+    Validity, ValueTaken, WaitEnded, WaitStarted, WorkspaceRecorded,
 };
 pub use error::KernelError;
 pub use folder::RecordedFolder;

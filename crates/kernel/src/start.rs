@@ -5,7 +5,7 @@ use gyrus_journal::Take;
 use gyrus_process::ProcessIdentity;
 
 use crate::{
-    Appended, Attachment, ChildModel, ErasedLoop, Inline, Kernel, KernelError, NewRun, Pins, Ready,
+    Attachment, ChildModel, ErasedLoop, Inline, Kernel, KernelError, NewRun, Pins, Ready,
     ResumeChanges, RunResumed, RunStarted, Settings, Stop,
     before::Before,
     log::Log,
@@ -22,16 +22,17 @@ impl Kernel {
     /// # Errors
     /// Returns an error when the loop, the limits or the journal do not allow it. Nothing is left
     /// behind then.
-    pub fn create(&self, new: NewRun) -> Result<Ready, KernelError> {
+    pub fn create(&self, mut new: NewRun) -> Result<Ready, KernelError> {
         self.check_latch()?;
-        let mut new = new;
         let redactor = &self.organs().redactor;
         redactor.redact_json(&mut new.loop_config);
         let cognitive_loop = self.make_loop(&new.cognitive_loop, &new.loop_config)?;
         self.check_price(&new.limits, &new.model)?;
         let goal = Text::new(redactor.redact(&new.goal.text), new.goal.origin);
-        let before = new.continues.map(|run| Before::read(self, run));
-        let before = before.transpose()?;
+        let before = new
+            .continues
+            .map(|run| Before::read(self, run))
+            .transpose()?;
         let log = Log::new(self.store().prepare(&log_name(new.id))?);
         let context: Vec<Part> = new
             .context
@@ -46,12 +47,9 @@ impl Kernel {
             || context.iter().any(is_untrusted)
             || before.as_ref().is_some_and(|before| before.exposed);
         let pinned = self.organs().pin_meanings(&goal, &new.trusted, &log)?;
-        let memory = match &before {
-            Some(before) => before.carry_into(&log)?,
-            None => Appended::default(),
-        };
-        let mut grants = new.grants;
-        grants.extend(before.into_iter().flat_map(|before| before.grants));
+        let memory = before.as_ref().map(|before| before.carry_into(&log));
+        let memory = memory.transpose()?.unwrap_or_default();
+        let of_session = before.into_iter().flat_map(|before| before.grants);
         let started = RunStarted {
             run: new.id,
             goal: Inline::store(&goal, &log)?,
@@ -62,7 +60,7 @@ impl Kernel {
             continues: new.continues,
             memory,
             exposed,
-            grants,
+            grants: new.grants.into_iter().chain(of_session).collect(),
             skills: new.skills,
             trusted: new.trusted,
             screen: new.screen,

@@ -8,9 +8,7 @@ use gyrus_contract::{
     ActionVerdict, Arguments, Digest, EffectId, FollowedSkill, Limits, Observation, Origin, Repeat,
     Text, ThinkingEffort, ToolCall, ToolSpec, own_tool_name, schema_of,
 };
-use gyrus_kernel::{
-    Branch, ChildModel, ChildOptions, Delegated, Delegation, Ending, Run, Stop, summary,
-};
+use gyrus_kernel::{Branch, ChildModel, ChildOptions, Delegated, Delegation, Ending, Run, Stop};
 use gyrus_text::counted;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -92,8 +90,7 @@ struct DelegateCall {
 
 impl Arguments for DelegateCall {
     const TOOL: &'static str = "delegate";
-    const EXAMPLE: &'static str =
-        r#"{"goal": "say which files in src/ read the configuration", "tools": ["search", "read"]}"#;
+    const EXAMPLE: &'static str = r#"{"goal": "say which files in src/ read the configuration", "tools": ["search", "read"]}"#;
 
     fn check(&self) -> Result<(), String> {
         if self.goal.trim().is_empty() {
@@ -184,9 +181,15 @@ async fn call_one(
 /// Returns the answer of a sub-run, with how it ended and what it cost.
 fn result(done: &Delegated) -> String {
     let how = match &done.ending {
-        Ending::Reached { strength, .. } => strength.word().to_owned(),
-        Ending::Failed { .. } => "failed".to_owned(),
-        other => summary(other),
+        Ending::Reached { strength, .. } => strength.word(),
+        Ending::Failed { .. } => "failed",
+        Ending::Limit { .. } => "at a limit",
+        Ending::Stuck { .. } => "stuck",
+        Ending::Stopped { .. } => "stopped",
+        Ending::Waiting { .. }
+        | Ending::Sleeping { .. }
+        | Ending::ModelUnreachable { .. }
+        | Ending::Interrupted => "cut off",
     };
     let spent = &done.spent;
     let brought_back = done.brought_back.iter();
@@ -211,7 +214,11 @@ fn delegation(config: &CognitiveConfig, call: DelegateCall) -> Result<Delegation
             format!("there is no role `{name}`; there are: {}", names.join(", "))
         })?,
     };
-    if let Some(model) = call.model.as_ref().filter(|name| !terms.models.contains(name)) {
+    if let Some(model) = call
+        .model
+        .as_ref()
+        .filter(|name| !terms.models.contains(name))
+    {
         return Err(format!(
             "`{model}` cannot be asked; leave `model` out, or name one of: {}",
             terms.models.join(", ")

@@ -4,8 +4,8 @@
 use std::{collections::VecDeque, sync::Arc};
 
 use gyrus_contract::{
-    Action, ActionVerdict, Arguments, Claim, EffectId, ExecutionResult, FindToolsCall,
-    HookEvent, MemoryBuffer, Message, Observation, Origin, Part, Perception, Plan, Purpose, Repeat,
+    Action, ActionVerdict, Arguments, Claim, EffectId, ExecutionResult, FindToolsCall, HookEvent,
+    MemoryBuffer, Message, Observation, Origin, Part, Perception, Plan, Purpose, Repeat,
     StopReason, Strength, Text, ThoughtStep, ToolCall, ToolSpec, schema_of,
 };
 use gyrus_kernel::{Ask, CognitiveLoop, MandateSubject, Run, Stop, Tools, amendment_message};
@@ -557,11 +557,7 @@ impl React {
 
     /// Starts the sub-runs of the first of these calls and of those that follow it directly, side by
     /// side.
-    async fn delegate(
-        &self,
-        run: &mut Run,
-        calls: &[&ToolCall],
-    ) -> Result<Vec<Observation>, Stop> {
+    async fn delegate(&self, run: &mut Run, calls: &[&ToolCall]) -> Result<Vec<Observation>, Stop> {
         let calls = calls.iter().take_while(|call| self.may_delegate(call));
         delegate::call_all(run, &self.config, calls.copied().collect()).await
     }

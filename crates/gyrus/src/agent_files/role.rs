@@ -103,8 +103,8 @@ fn tools(value: &Yaml) -> Vec<String> {
         Yaml::Map(_) => Vec::new(),
     };
     let names = texts.into_iter().map(|text| {
-        let name = text.split_once('(').map_or(text, |(name, _)| name).trim();
-        name.strip_prefix("mcp__").unwrap_or(name).to_owned()
+        let name = text.split_once('(').map_or(text, |(name, _)| name);
+        name.trim().to_owned()
     });
     names.filter(|name| !name.is_empty()).collect()
 }

@@ -9,7 +9,7 @@ use std::{
 
 use clap::Args;
 use gyrus::runtime::{GitWorktrees, Home};
-use gyrus_contract::{Origin, RunId, Text, Worktrees as _};
+use gyrus_contract::{Origin, RunId, RunWorktree, Text, Worktrees as _};
 use gyrus_kernel::{Attachment, NewRun, log_name};
 use gyrus_runtime::queue::{ContextText, RunRequest};
 
@@ -227,9 +227,6 @@ impl Run {
         if let Some(order) = &self.order {
             new.id = order.run;
         }
-        if self.worktree {
-            move_into_worktree(&mut new)?;
-        }
         let named = &self.flags.model;
         let choice = setup::models_for(&runtime, gyrus, &config, named, &new.loop_config)?;
         new.pins = choice.pins();
@@ -242,6 +239,9 @@ impl Run {
         } else {
             (home, None)
         };
+        if self.worktree {
+            move_into_worktree(&mut new)?;
+        }
         let parts = Parts {
             gyrus,
             home: &home,
@@ -250,11 +250,7 @@ impl Run {
         };
         let (run, made) = (new.id, new.worktree.clone());
         let code = runtime.block_on(self.drive(parts, new, trace));
-        let exists = home.store().is_ok_and(|store| store.exists(&log_name(run)));
-        if let Some(worktree) = made.filter(|_| !exists) {
-            // There is no such run, and nothing was changed.
-            let _ = GitWorktrees.bring_back(&worktree);
-        }
+        drop_unused(&home, run, made);
         runtime.shutdown_background();
         code
     }
@@ -435,4 +431,13 @@ fn move_into_worktree(new: &mut NewRun) -> Result<(), Failure> {
     ))?;
     new.worktree = Some(worktree);
     Ok(())
+}
+
+/// Removes the work tree of a run that could not be created.
+fn drop_unused(home: &Home, run: RunId, made: Option<RunWorktree>) {
+    let exists = home.store().is_ok_and(|store| store.exists(&log_name(run)));
+    if let Some(worktree) = made.filter(|_| !exists) {
+        // Nothing was changed in it; what remains is told by `git worktree list`.
+        let _ = GitWorktrees.bring_back(&worktree);
+    }
 }

@@ -37,9 +37,8 @@ impl Trust {
         })?;
         let shown = visible(&workspace.display().to_string()).into_owned();
         let found = Guidelines::find(&workspace);
-        let hooks = ProjectHooks::read(&workspace).map_err(|why| {
-            Failure::usage("the hooks of this folder cannot be used").hint(why)
-        })?;
+        let hooks = ProjectHooks::read(&workspace)
+            .map_err(|why| Failure::usage("the hooks of this folder cannot be used").hint(why))?;
         if found.is_none() && hooks.is_none() {
             let what = format!("there are neither guidelines nor hooks in {shown}");
             let hint = "guidelines stand in AGENTS.md or CLAUDE.md, hooks in .claude/settings.json";

@@ -37,7 +37,9 @@ impl HookRule {
     pub(super) fn in_words(&self) -> String {
         let about = self.matcher.as_ref().map(|matcher| {
             let pattern = matcher.as_str();
-            let inner = pattern.strip_prefix("^(?:").and_then(|it| it.strip_suffix(")$"));
+            let inner = pattern
+                .strip_prefix("^(?:")
+                .and_then(|it| it.strip_suffix(")$"));
             format!(" ({})", inner.unwrap_or(pattern))
         });
         format!(
@@ -78,7 +80,9 @@ pub(super) fn read_rules(text: &str) -> Result<(Vec<HookRule>, Vec<String>), Str
         return Ok((rules, left_out));
     }
     for (name, groups) in settings.hooks {
-        let event = HookEvent::ALL.into_iter().find(|event| event.word() == name);
+        let event = HookEvent::ALL
+            .into_iter()
+            .find(|event| event.word() == name);
         let Some(event) = event else {
             left_out.push(format!("the event `{name}` is not known"));
             continue;

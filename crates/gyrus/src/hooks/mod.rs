@@ -11,11 +11,11 @@ use std::{io, path::Path, sync::Arc};
 use gyrus::runtime::{self, Home};
 use gyrus_contract::{Hook, HookEvent, Hooks};
 
+pub(crate) use self::project::ProjectHooks;
 use self::{
     file::{HookRule, read_rules},
     runner::{OwnHook, SandboxedHook, Sandboxes},
 };
-pub(crate) use self::project::ProjectHooks;
 use crate::{Gyrus, agreement, failure::Failure};
 
 /// The file of a person's own hooks, beside the configuration.
@@ -68,7 +68,9 @@ fn own_rules(home: &Home) -> Result<Vec<HookRule>, Failure> {
     let (rules, left_out) = read_rules(&text).map_err(wrong)?;
     match left_out.into_iter().next() {
         None => Ok(rules),
-        Some(why) => Err(wrong(why).hint("there are: type `command`, for the events in docs/hooks.md")),
+        Some(why) => {
+            Err(wrong(why).hint("there are: type `command`, for the events in docs/hooks.md"))
+        }
     }
 }
 

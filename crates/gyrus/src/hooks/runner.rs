@@ -8,9 +8,7 @@ use gyrus_process::keeper::Keeper;
 use gyrus_tools::Shell;
 
 use super::file::HookRule;
-use crate::{
-    env, failure::Failure, sandbox_settings::RunSandbox, trial_sandbox::TrialSandbox,
-};
+use crate::{env, failure::Failure, sandbox_settings::RunSandbox, trial_sandbox::TrialSandbox};
 
 /// Runs the command in the variable, and writes its standard error after its standard output and the
 /// separator.
@@ -143,7 +141,9 @@ impl Hook for SandboxedHook {
     fn run(&self, input: String) -> Boxed<'_, HookRun> {
         Box::pin(async move {
             let sandbox = &self.sandboxes.0;
-            let ran = sandbox.run(command(&self.rule, sandbox.workspace(), input)).await;
+            let ran = sandbox
+                .run(command(&self.rule, sandbox.workspace(), input))
+                .await;
             result(ran.map_err(|failure| failure.message), self.rule.seconds)
         })
     }

@@ -37,7 +37,17 @@ impl Worktrees for GitWorktrees {
         let root = beside(&top).ok_or("the repository is the root of the file system")?;
         let root = root.join(&short);
         if !root.exists() {
-            git(&at, &["worktree", "add", "--quiet", "--detach", path(&root)?, &base])?;
+            git(
+                &at,
+                &[
+                    "worktree",
+                    "add",
+                    "--quiet",
+                    "--detach",
+                    path(&root)?,
+                    &base,
+                ],
+            )?;
         }
         let within = folder.strip_prefix(&top).unwrap_or(Path::new(""));
         let folder_there = root.join(within);
@@ -73,12 +83,30 @@ impl Worktrees for GitWorktrees {
             // It stays while there are others in it.
             let _ = root.parent().map(fs::remove_dir);
         }
-        if git(&at, &["rev-parse", "--verify", "--quiet", &format!("refs/heads/{branch}")]).is_err()
+        if git(
+            &at,
+            &[
+                "rev-parse",
+                "--verify",
+                "--quiet",
+                &format!("refs/heads/{branch}"),
+            ],
+        )
+        .is_err()
         {
             return Ok("its work tree is as it was, and was removed".to_owned());
         }
         let range = format!("{base}..{branch}");
-        let changed = git(&at, &["diff", "--no-ext-diff", "--no-textconv", "--shortstat", &range])?;
+        let changed = git(
+            &at,
+            &[
+                "diff",
+                "--no-ext-diff",
+                "--no-textconv",
+                "--shortstat",
+                &range,
+            ],
+        )?;
         Ok(format!(
             "its changes are the branch {branch} ({}); to see them: git diff {}..{branch}; to take \
              them: git merge {branch}",
@@ -100,7 +128,12 @@ fn commit(worktree: &RunWorktree) -> Result<String, String> {
         path(&worktree.root)?,
     ];
     git(&at, &["add", "--all"])?;
-    if git(&at, &["diff", "--cached", "--quiet", "--no-ext-diff", "HEAD"]).is_err() {
+    if git(
+        &at,
+        &["diff", "--cached", "--quiet", "--no-ext-diff", "HEAD"],
+    )
+    .is_err()
+    {
         let message = format!("Work of a run of gyrus ({})", worktree.branch);
         let commit = ["commit", "--quiet", "--no-verify", "--message", &message];
         if git(&at, &commit).is_err() {

@@ -3,8 +3,8 @@
 use std::{path::Path, sync::Arc};
 
 use gyrus_contract::{
-    Aim, Arguments, Decision, Digest, EffectId, FINISH, FindToolsCall, FoundTools, HookAnswer,
-    HookEvent, NamedFile, Observation, Origin, ResolvedCall, ResolvedProgram, Risk, Starts, Text, Tool, ToolCall, ToolSpec, Touch,
+    Aim, Arguments, Decision, Digest, EffectId, FindToolsCall, FoundTools, NamedFile, Observation,
+    Origin, ResolvedCall, ResolvedProgram, Risk, Starts, Text, Tool, ToolCall, ToolSpec, Touch,
     Unresolvable, Verdict, quoted_word, quoted_words,
 };
 use gyrus_text::shorten;
@@ -17,7 +17,7 @@ use super::{
     destinations::{Questions, use_permits},
     execute, folder,
     form_lines::form_lines,
-    hooks::{self, HOOKS_RAN, HooksRan},
+    hooks::{CallHooks, HOOKS_RAN},
     judge::JudgedCall,
     named_files,
     server_requests::Requests,
@@ -67,10 +67,7 @@ struct Past {
     requests: Requests,
     started: Option<ToolStarted>,
     resulted: Option<ToolResulted>,
-    /// The recorded answers of hooks.
-    hooks: Vec<HooksRan>,
-    /// The answer of the hooks that were asked before the call.
-    before: HookAnswer,
+    hooks: CallHooks,
 }
 
 impl Past {
@@ -93,8 +90,7 @@ impl Past {
             shown: Vec::new(),
             started: None,
             resulted: None,
-            hooks: Vec::new(),
-            before: HookAnswer::default(),
+            hooks: CallHooks::default(),
         };
         for entry in begun.past {
             match entry {
@@ -125,7 +121,7 @@ impl Past {
                     }
                 }
                 Entry::Noted { kind, fact, .. } if kind == HOOKS_RAN => {
-                    past.hooks.extend(HooksRan::read(&kind, &fact));
+                    past.hooks.read(&kind, &fact);
                 }
                 Entry::Noted { kind, .. }
                     if kind == APPROVAL_REFUSED || kind == folder::FOLDER_RECORDED => {}
@@ -133,13 +129,6 @@ impl Past {
             }
         }
         Ok((effect, past))
-    }
-
-    /// Returns the recorded answer of hooks to an event.
-    fn recorded(&self, event: HookEvent) -> HookAnswer {
-        let mut ran = self.hooks.iter();
-        let ran = ran.find(|ran| ran.event == event);
-        ran.map_or_else(HookAnswer::default, |ran| ran.answer.clone())
     }
 
     /// Adds to a card what changed in the files of the call since the last one.
@@ -178,9 +167,7 @@ pub(crate) async fn perform(
         {
             core.shared().world_changed = true;
         }
-        past.before = past.recorded(HookEvent::PreToolUse);
-        let after = past.recorded(HookEvent::PostToolUse);
-        return concluded(core, call, past, resulted, after).await;
+        return concluded(core, call, past, resulted).await;
     }
     core.may_act()?;
     if !past.called {
@@ -201,23 +188,8 @@ pub(crate) async fn perform(
     let refusing = past.connections.refuse_answers(core, &resulted.pending);
     Box::pin(refusing).await?;
     Box::pin(past.requests.refuse_answers(core)).await?;
-    let after = after_call(core, call, &past, &resulted).await?;
-    concluded(core, call, past, resulted, after).await
-}
-
-/// Asks the hooks about a call that was made.
-async fn after_call(
-    core: &Core,
-    call: &ToolCall,
-    past: &Past,
-    resulted: &ToolResulted,
-) -> Result<HookAnswer, Stop> {
-    if core.kernel.organs().hooks.is_none() || resulted.settled != Settled::Done {
-        return Ok(HookAnswer::default());
-    }
-    let (event, text) = (HookEvent::PostToolUse, resulted.text.load(&core.log)?);
-    let about = (&past.hooks[..], Some(&*text));
-    Box::pin(hooks::about_call(core, &resulted.effect, event, call, about)).await
+    past.hooks.ask_after(core, call, &resulted).await?;
+    concluded(core, call, past, resulted).await
 }
 
 /// Returns the loop's observation of a call that has its outcome, once it is decided what happens
@@ -227,7 +199,6 @@ async fn concluded(
     call: &ToolCall,
     mut past: Past,
     resulted: ToolResulted,
-    after: HookAnswer,
 ) -> Result<Observation, Stop> {
     let asked = std::mem::take(&mut past.changes);
     let note = match resulted.withheld {
@@ -235,12 +206,7 @@ async fn concluded(
         Some(_) => Box::pin(withheld::decide(core, &resulted.effect, asked, &resulted)).await?,
     };
     let mut seen = observe(core, call, &mut past, resulted).await?;
-    let told = past.before.context.iter().chain(&after.context);
-    let told = told.map(|text| format!("a hook says: {text}"));
-    if !past.before.is_silent() || !after.is_silent() {
-        core.expose();
-    }
-    for line in note.into_iter().chain(told).chain(after.refuses) {
+    for line in note.into_iter().chain(past.hooks.told(core)) {
         seen.text.text.push('\n');
         seen.text.text.push_str(&line);
     }
@@ -260,14 +226,8 @@ async fn live(
             unknown_tool::told(core, call),
         ));
     };
-    if core.kernel.organs().hooks.is_some() && call.tool != FINISH {
-        let about = (&past.hooks[..], None);
-        let asking = hooks::about_call(core, effect, HookEvent::PreToolUse, call, about);
-        past.before = Box::pin(asking).await?;
-        if let Some(why) = past.before.refuses.take() {
-            let why = format!("this call is not allowed: {why}");
-            return Ok(execute::refused(core, effect, why));
-        }
+    if let Some(why) = past.hooks.ask_before(core, effect, call).await? {
+        return Ok(execute::refused(core, effect, why));
     }
     if let Some(resulted) = settled(core, effect, call, tool, past).await? {
         return Ok(resulted);
@@ -352,10 +312,7 @@ async fn let_through(
             verdict.decision = verdict.decision.max(Decision::Ask);
             verdict.reasons.push(CUT_OFF_BEFORE.to_owned());
         }
-        if !past.before.asks.is_empty() {
-            verdict.decision = verdict.decision.max(Decision::Ask);
-            verdict.reasons.extend(past.before.asks.iter().cloned());
-        }
+        past.hooks.make_stricter(&mut verdict);
         let again = past.looks.again(core, effect, &resolved, &mut verdict);
         let says = Box::pin(again).await?;
         let reasons = verdict.reasons.join("; ");

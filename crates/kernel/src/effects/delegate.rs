@@ -4,14 +4,14 @@
 use std::sync::Arc;
 
 use gyrus_contract::{
-    Digest, EffectId, FollowedSkill, HookEvent, Limits, Origin, Part, RunId, Spent, Text,
-    ThinkingEffort, ToolCall,
+    Digest, EffectId, FollowedSkill, Limits, Origin, Part, RunId, Spent, Text, ThinkingEffort,
+    ToolCall,
 };
 use gyrus_journal::Take;
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 
-use super::hooks::{self, HOOKS_RAN, HooksRan};
+use super::hooks::{CallHooks, HOOKS_RAN};
 
 use crate::{
     Attachment, ChildEnded, ChildStarted, Ending, Entry, Kernel, KernelError, NewRun, ParentRun,
@@ -68,7 +68,11 @@ pub struct ChildModel {
     #[serde(default, rename = "own_model", skip_serializing_if = "Option::is_none")]
     pub name: Option<String>,
     /// The effort of its thinking; `None` is as configured.
-    #[serde(default, rename = "own_effort", skip_serializing_if = "Option::is_none")]
+    #[serde(
+        default,
+        rename = "own_effort",
+        skip_serializing_if = "Option::is_none"
+    )]
     pub effort: Option<ThinkingEffort>,
 }
 
@@ -113,7 +117,7 @@ pub(crate) async fn perform(
     let child = RunId::child(core.started.run, &effect);
     let digest = digest_of(&work);
     let mut started = None;
-    let mut asked = Vec::new();
+    let mut hooks = CallHooks::default();
     for entry in begun.past {
         match entry {
             Entry::ChildStarted(past) if past.digest == digest => started = Some(past),
@@ -125,7 +129,7 @@ pub(crate) async fn perform(
                 return Ok(Delegated::new(past));
             }
             Entry::Noted { kind, fact, .. } if kind == HOOKS_RAN => {
-                asked.extend(HooksRan::read(&kind, &fact));
+                hooks.read(&kind, &fact);
             }
             other => {
                 return Err(diverges(
@@ -142,7 +146,7 @@ pub(crate) async fn perform(
     core.may_act()?;
     let limits = match started {
         Some(past) => past.limits,
-        None => match begin(core, &effect, child, (&work, digest), &asked).await? {
+        None => match begin(core, &effect, child, (&work, digest), &mut hooks).await? {
             Ok(limits) => limits,
             Err(refused) => {
                 core.account.charge(Used::children(1));
@@ -196,11 +200,7 @@ fn failed(reason: String) -> Ending {
 }
 
 /// Moves a child that is to work apart into a work tree; the error is a sentence.
-async fn with_worktree(
-    core: &Core,
-    mut new: NewRun,
-    has_worktree: bool,
-) -> Result<NewRun, String> {
+async fn with_worktree(core: &Core, mut new: NewRun, has_worktree: bool) -> Result<NewRun, String> {
     if !has_worktree || core.kernel.exists(new.id) {
         return Ok(new);
     }
@@ -283,14 +283,18 @@ async fn begin(
     effect: &EffectId,
     child: RunId,
     (work, digest): (&Delegation, Digest),
-    asked: &[HooksRan],
+    hooks: &mut CallHooks,
 ) -> Result<Result<Limits, ChildEnded>, Stop> {
     let depth = core
         .started
         .parent
         .as_ref()
         .map_or(0, |parent| parent.depth);
-    let most = work.options.most_runs.unwrap_or(MAX_CHILDREN).min(MAX_CHILDREN);
+    let most = work
+        .options
+        .most_runs
+        .unwrap_or(MAX_CHILDREN)
+        .min(MAX_CHILDREN);
     let refused = if depth >= MAX_DEPTH {
         Some(format!("child runs may nest {MAX_DEPTH} deep at most"))
     } else if core.account.children_of_tree() >= most {
@@ -298,7 +302,7 @@ async fn begin(
             "a run and its children may start {most} children at most"
         ))
     } else {
-        refused_by_hooks(core, effect, work, asked).await?
+        refused_by_hooks(core, effect, work, hooks).await?
     };
     let left = core.account.remaining();
     let limits = Limits {
@@ -326,26 +330,24 @@ async fn begin(
         children: 0,
         brought_back: None,
     };
-    core.log.append_all(&[started.into(), ended.clone().into()])?;
+    core.log
+        .append_all(&[started.into(), ended.clone().into()])?;
     Ok(Err(ended))
 }
 
-/// Asks the hooks about a child that is about to be started. Returns the reason if one refuses.
+/// Asks the hooks about a child that is about to be started. Returns the reason if one refuses: one
+/// that wants a person to be asked does, too.
 async fn refused_by_hooks(
     core: &Core,
     effect: &EffectId,
     work: &Delegation,
-    asked: &[HooksRan],
+    hooks: &mut CallHooks,
 ) -> Result<Option<String>, Stop> {
-    if core.kernel.organs().hooks.is_none() {
-        return Ok(None);
-    }
     let role = work.options.narrowed.as_ref().map(|role| &role.name);
     let arguments = json!({ "prompt": work.goal, "subagent_type": role });
     let call = ToolCall::new("delegate", arguments);
-    let event = HookEvent::PreToolUse;
-    let answer = Box::pin(hooks::about_call(core, effect, event, &call, (asked, None))).await?;
-    Ok(answer.refuses.or_else(|| answer.asks.into_iter().next()))
+    let refuses = hooks.ask_before(core, effect, &call).await?;
+    Ok(refuses.or_else(|| hooks.asks().first().cloned()))
 }
 
 fn tighter<T: Ord>(one: Option<T>, other: Option<T>) -> Option<T> {

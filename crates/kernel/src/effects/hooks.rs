@@ -1,13 +1,16 @@
 //! Running hooks. What they answer is a fact of the journal, so a replay runs none.
 
 use gyrus_contract::{
-    EffectId, HookAnswer, HookEvent, HookRun, ToolCall, field_mode, field_tool_input,
-    field_tool_name,
+    Decision, EffectId, FINISH, HookAnswer, HookEvent, HookRun, ToolCall, Verdict, field_mode,
+    field_tool_input, field_tool_name,
 };
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value, json};
 
-use crate::{Entry, Fact, Run, Stop, core::Core, log_name, recorded::diverges, run::Begun};
+use crate::{
+    Entry, Fact, Run, Settled, Stop, ToolResulted, core::Core, log_name, recorded::diverges,
+    run::Begun,
+};
 
 /// The kind of the note with the answer of hooks.
 pub(crate) const HOOKS_RAN: &str = "hooks.ran";
@@ -15,19 +18,22 @@ pub(crate) const HOOKS_RAN: &str = "hooks.ran";
 /// Maximum length of a result that hooks are given, in bytes.
 const MAX_RESPONSE: usize = 64 << 10;
 
+/// Characters of the command of a hook by which it is named.
+const SHOWN: usize = 80;
+
 /// The fact that hooks were asked about an event.
 #[derive(Debug, Clone, Serialize, Deserialize)]
-pub(crate) struct HooksRan {
-    pub(crate) event: HookEvent,
+struct HooksRan {
+    event: HookEvent,
     /// The commands that ran, in order.
     hooks: Vec<String>,
     #[serde(flatten)]
-    pub(crate) answer: HookAnswer,
+    answer: HookAnswer,
 }
 
 impl HooksRan {
     /// Reads it from an entry of this kind.
-    pub(crate) fn read(kind: &str, fact: &Fact) -> Option<Self> {
+    fn read(kind: &str, fact: &Fact) -> Option<Self> {
         let is_one = kind == HOOKS_RAN;
         is_one.then(|| Self::deserialize(&fact.fact).ok()).flatten()
     }
@@ -68,11 +74,7 @@ async fn perform(
             let ran = ask(core, event, subject, more).await?;
             record(core, &begun.effect, ran)?
         }
-        Some(Entry::Noted { kind, fact, .. })
-            if let Some(ran) = HooksRan::read(kind, fact) =>
-        {
-            ran
-        }
+        Some(Entry::Noted { kind, fact, .. }) if let Some(ran) = HooksRan::read(kind, fact) => ran,
         Some(other) => return Err(diverges(&begun.effect, other, "asking hooks")),
     };
     // What hooks say was not written by the person who typed the goal.
@@ -82,18 +84,107 @@ async fn perform(
     Ok(ran.answer)
 }
 
-/// Returns the answer of the hooks about a call: the recorded one, or, if there is none, that of the
-/// hooks that there are now.
-pub(super) async fn about_call(
+/// The answers of hooks about one call.
+#[derive(Debug, Default)]
+pub(super) struct CallHooks {
+    recorded: Vec<HooksRan>,
+}
+
+impl CallHooks {
+    /// Reads a recorded answer.
+    pub(super) fn read(&mut self, kind: &str, fact: &Fact) {
+        self.recorded.extend(HooksRan::read(kind, fact));
+    }
+
+    fn answer(&self, event: HookEvent) -> Option<&HookAnswer> {
+        let mut recorded = self.recorded.iter();
+        let ran = recorded.find(|ran| ran.event == event)?;
+        Some(&ran.answer)
+    }
+
+    /// Asks before the call. Returns the reason for the model if one refuses.
+    pub(super) async fn ask_before(
+        &mut self,
+        core: &Core,
+        effect: &EffectId,
+        call: &ToolCall,
+    ) -> Result<Option<String>, Stop> {
+        if call.tool != FINISH {
+            let about = (call, None);
+            self.ask(core, effect, HookEvent::PreToolUse, about).await?;
+        }
+        let answer = self.answer(HookEvent::PreToolUse);
+        let why = answer.and_then(|answer| answer.refuses.as_ref());
+        Ok(why.map(|why| format!("this call is not allowed: {why}")))
+    }
+
+    /// Asks after the call, if it was made.
+    pub(super) async fn ask_after(
+        &mut self,
+        core: &Core,
+        call: &ToolCall,
+        resulted: &ToolResulted,
+    ) -> Result<(), Stop> {
+        if core.kernel.organs().hooks.is_none() || resulted.settled != Settled::Done {
+            return Ok(());
+        }
+        let text = resulted.text.load(&core.log)?;
+        let about = (call, Some(&*text));
+        let event = HookEvent::PostToolUse;
+        self.ask(core, &resulted.effect, event, about).await
+    }
+
+    async fn ask(
+        &mut self,
+        core: &Core,
+        effect: &EffectId,
+        event: HookEvent,
+        (call, response): (&ToolCall, Option<&str>),
+    ) -> Result<(), Stop> {
+        if core.kernel.organs().hooks.is_some() && self.answer(event).is_none() {
+            let asking = about_call(core, effect, event, call, response);
+            self.recorded.extend(Box::pin(asking).await?);
+        }
+        Ok(())
+    }
+
+    /// Returns the reasons why a person is to be asked about the call.
+    pub(super) fn asks(&self) -> &[String] {
+        let answer = self.answer(HookEvent::PreToolUse);
+        answer.map_or(&[], |answer| &answer.asks)
+    }
+
+    /// Makes a verdict ask where a hook wants that.
+    pub(super) fn make_stricter(&self, verdict: &mut Verdict) {
+        for why in self.asks() {
+            verdict.decision = verdict.decision.max(Decision::Ask);
+            verdict.reasons.push(why.clone());
+        }
+    }
+
+    /// Returns what the model is told beside the result.
+    pub(super) fn told(&self, core: &Core) -> Vec<String> {
+        let answers = self.recorded.iter().map(|ran| &ran.answer);
+        let context = answers.flat_map(|answer| &answer.context);
+        let context = context.map(|text| format!("a hook says: {text}"));
+        let after = self.answer(HookEvent::PostToolUse);
+        let refuses = after.and_then(|answer| answer.refuses.clone());
+        let told: Vec<String> = context.chain(refuses).collect();
+        if !told.is_empty() {
+            core.expose();
+        }
+        told
+    }
+}
+
+/// Asks the hooks about a call and records their answer; `None` if none is about it.
+async fn about_call(
     core: &Core,
     effect: &EffectId,
     event: HookEvent,
     call: &ToolCall,
-    (past, response): (&[HooksRan], Option<&str>),
-) -> Result<HookAnswer, Stop> {
-    if let Some(ran) = past.iter().find(|ran| ran.event == event) {
-        return Ok(ran.answer.clone());
-    }
+    response: Option<&str>,
+) -> Result<Option<HooksRan>, Stop> {
     let name = field_tool_name(&call.tool);
     let mut more = json!({
         "tool_name": name,
@@ -104,23 +195,15 @@ pub(super) async fn about_call(
         let text = gyrus_text::first_bytes(text, MAX_RESPONSE);
         more["tool_response"] = json!({ "content": text });
     }
-    let mut ran = ask(core, event, &name, more.clone()).await?;
-    if ran.hooks.is_empty() && name != call.tool {
-        ran = ask(core, event, &call.tool, more).await?;
-    }
+    let ran = ask(core, event, &name, more).await?;
     if ran.hooks.is_empty() {
-        return Ok(ran.answer);
+        return Ok(None);
     }
-    Ok(record(core, effect, ran)?.answer)
+    record(core, effect, ran).map(Some)
 }
 
 /// Runs the hooks for an event, one after the other, until one refuses.
-async fn ask(
-    core: &Core,
-    event: HookEvent,
-    subject: &str,
-    more: Value,
-) -> Result<HooksRan, Stop> {
+async fn ask(core: &Core, event: HookEvent, subject: &str, more: Value) -> Result<HooksRan, Stop> {
     let mut ran = HooksRan {
         event,
         hooks: Vec::new(),
@@ -144,7 +227,8 @@ async fn ask(
             stderr: redact(&one.stderr),
         };
         let name = redact(hook.name());
-        let refused = ran.answer.add(&name, HookAnswer::of(event, &one));
+        let short = gyrus_text::shorten(&name, SHOWN);
+        let refused = ran.answer.add(&short, HookAnswer::of(event, &one));
         ran.hooks.push(name);
         if refused {
             break;

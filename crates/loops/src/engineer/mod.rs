@@ -23,9 +23,9 @@ use serde_json::json;
 use self::judge::Verdict;
 pub use self::judge::{BadJudge, Judge};
 use crate::{
-    CognitiveConfig, LoopKind, React, ReactState, browse, delegate,
+    CognitiveConfig, LoopKind, React, ReactState, browse,
     config::DEFAULT_OUTPUT_TOKENS,
-    goal,
+    delegate, goal,
     json::the_object,
     react::{TurnProfile, acts_by_react},
 };

@@ -109,7 +109,10 @@ impl List {
     ) -> Result<(), Failure> {
         // One that cannot be read has none to show.
         let below = family(store, run).unwrap_or_default().into_iter();
-        for listed in below.filter(|one| *one != run).filter_map(|one| Listed::read(store, one)) {
+        for listed in below
+            .filter(|one| *one != run)
+            .filter_map(|one| Listed::read(store, one))
+        {
             let is_at_work = listed.standing.state == State::Running;
             if (self.sub_runs || is_at_work) && self.flags.shows(out, &listed.item())? {
                 listed.line(out, painter, "↳ ")?;
