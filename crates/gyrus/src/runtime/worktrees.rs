@@ -50,7 +50,8 @@ impl Worktrees for GitWorktrees {
             )?;
         }
         let within = folder.strip_prefix(&top).unwrap_or(Path::new(""));
-        let folder_there = root.join(within);
+        // Without a slash at its end where there is nothing below.
+        let folder_there: PathBuf = root.join(within).components().collect();
         fs::create_dir_all(&folder_there)
             .map_err(|error| format!("{}: {error}", folder_there.display()))?;
         let git_dir = git(&["-C", path(&root)?], &["rev-parse", "--absolute-git-dir"])?;
