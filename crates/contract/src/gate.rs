@@ -280,6 +280,13 @@ pub enum Grant {
         /// Whether the person agreed.
         agreed: bool,
     },
+    /// Running the hooks that a project's files name, or not. A run never asks for this.
+    Hooks {
+        /// The digest of these files.
+        content: Digest,
+        /// Whether the person agreed.
+        agreed: bool,
+    },
     /// Following the folder's guidelines, or reading them as data. A run never asks for this.
     Guidelines {
         content: Digest,
@@ -327,6 +334,12 @@ impl fmt::Display for Grant {
             }
             Grant::Sandbox { agreed: false, .. } => {
                 f.write_str("runs without what `.gyrus/sandbox.toml` asks for, as it is now")
+            }
+            Grant::Hooks { agreed: true, .. } => {
+                f.write_str("running the folder's hooks, as they are now")
+            }
+            Grant::Hooks { agreed: false, .. } => {
+                f.write_str("runs without the folder's hooks, as they are now")
             }
             Grant::Skill { name, rights, .. } => {
                 write!(f, "following the skill `{name}`, as it is now")?;

@@ -23,6 +23,8 @@ mod schema;
 mod repair;
 mod typed_tool;
 mod calls;
+mod field_names;
+mod hooks;
 mod screen_calls;
 mod patch;
 mod proposal;
@@ -42,6 +44,7 @@ mod intent;
 mod change_cycle;
 mod thought;
 mod memory_buffer;
+mod worktree;
 
 use std::{future::Future, pin::Pin};
 
@@ -60,11 +63,13 @@ pub use command::{
     quoted_words,
 };
 pub use containment::{Bind, Containment, Layer, Network, ResourceLimits};
+pub use field_names::{field_tool_name, own_tool_name};
 pub use gate::{
     ChangedPath, DEFAULT_AGENT, Decision, FileIdentity, FileState, FollowedSkill, Gate, Grant,
     Judgement, Mode, ModeError, NamedFile, PathChange, Place, ResolvedCall, ResolvedCommand,
     ResolvedPath, ResolvedProgram, Risk, Unresolvable, Verdict, WithheldChange,
 };
+pub use hooks::{Hook, HookAnswer, HookEvent, HookRun, Hooks, field_mode, field_tool_input};
 pub use ids::{BlobId, Digest, EffectId, ParseIdError, RunId, time_ordered_uuid};
 pub use inbox::{MessageBody, OnAsk, Principal, SurfaceMessage};
 pub use intent::Intent;
@@ -110,6 +115,7 @@ pub use tool::{
 pub use touch::{PathArgument, Reach, Service, Touch, path_in_list};
 pub use typed_tool::{Arguments, BuiltIn, TypedTool, WrongArguments};
 pub use typing::{TypedInto, fields_filled, typed_text};
+pub use worktree::{RunWorktree, Worktrees};
 
 /// The return type of an `async` method of an object-safe trait: a boxed future that can move
 /// between threads.

@@ -133,7 +133,8 @@ pub(crate) fn grants_connection(grant: &Grant, host: &str, port: u16) -> bool {
         | Grant::Guidelines { .. }
         | Grant::Skill { .. }
         | Grant::Servers { .. }
-        | Grant::Sandbox { .. } => false,
+        | Grant::Sandbox { .. }
+        | Grant::Hooks { .. } => false,
     }
 }
 

@@ -72,6 +72,8 @@ pub(crate) struct Config {
     pub(crate) memory: MemorySection,
     /// The variables, ports and folders that the sandbox of runs lets through.
     pub(crate) sandbox: SandboxSection,
+    /// Terms of the sub-runs that models may start.
+    pub(crate) delegate: DelegateSection,
     /// Servers whose tools runs have, by name.
     pub(crate) mcp: BTreeMap<String, ServerSection>,
 }
@@ -101,6 +103,35 @@ impl EffortSection {
             (Some(effort), _) | (None, &Self::Every(effort)) => {
                 Purpose::ALL.map(|purpose| (purpose, effort)).into()
             }
+        }
+    }
+}
+
+/// The section `[delegate]`.
+#[derive(Debug, PartialEq, Deserialize)]
+#[serde(deny_unknown_fields, rename_all = "kebab-case", default)]
+pub(crate) struct DelegateSection {
+    /// Whether models may start sub-runs.
+    pub(crate) enabled: bool,
+    /// Maximum number of sub-runs that work at the same time.
+    pub(crate) at_once: usize,
+    /// Maximum number of runs below one that a person began.
+    pub(crate) runs: u32,
+    /// Levels of sub-runs: with 1, sub-runs start none.
+    pub(crate) depth: u32,
+    /// Models that sub-runs may ask beside the run's own, named as in `model`.
+    #[serde(deserialize_with = "names")]
+    pub(crate) models: Vec<String>,
+}
+
+impl Default for DelegateSection {
+    fn default() -> Self {
+        Self {
+            enabled: true,
+            at_once: 4,
+            runs: 16,
+            depth: 1,
+            models: Vec::new(),
         }
     }
 }

@@ -2,8 +2,8 @@
 
 use std::{io::IsTerminal, process};
 
-use gyrus::runtime::{Home, RunScreen, sandbox_folders};
-use gyrus_contract::{Claim, OnAsk, RunId, Spent, Strength};
+use gyrus::runtime::{GitWorktrees, Home, RunScreen, sandbox_folders};
+use gyrus_contract::{Claim, OnAsk, RunId, Spent, Strength, Worktrees as _};
 use gyrus_journal::{Reader, Store};
 use gyrus_kernel::{
     Controls, Ending, Entry, Finished, Ready, RunStarted, approvals, family, log_name,
@@ -132,6 +132,7 @@ impl Drive<'_> {
         };
         let screen = self.screen.clone();
         let correlation = self.correlation.clone();
+        let worktree = ready.started().worktree.clone();
         let beside = Beside::begin(gyrus, &store, &ready, (screen, correlation, teaches))?;
         let spent = ready.spent();
         let watching = self.watch(run, reader.clone(), first_here, painter, spent, ahead)?;
@@ -142,11 +143,19 @@ impl Drive<'_> {
         };
         let watched = watching.finish(until).await;
         let done = done?;
+        let is_over = done.ending.is_final();
         let (export, added) = beside.end(&done).await;
         let written = answer_file.map(|file| answer_file::write(&file, &done));
         let words = last_words(&reader, first_here)?;
         let code = ended(&store, done, json, ephemeral, (&painter, words.as_deref()))?;
         written.transpose()?;
+        if let Some(worktree) = worktree.filter(|_| is_over) {
+            let brought = GitWorktrees.bring_back(&worktree);
+            let root = worktree.root.display();
+            put(&brought
+                .unwrap_or_else(|why| format!("its work tree {root} was left there: {why}")))?;
+            put("\n")?;
+        }
         if let Some(added) = added {
             tell_of(gyrus, &store, &added, json);
         }

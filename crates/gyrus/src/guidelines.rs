@@ -4,11 +4,11 @@ use std::path::Path;
 
 use gyrus::runtime::{GuidelineTrust, Guidelines, Home};
 use gyrus_contract::{Origin, Text};
-use gyrus_kernel::{Attachment, grants};
+use gyrus_kernel::Attachment;
 use gyrus_process::read_regular_text;
 use gyrus_text::{counted, visible};
 
-use crate::{Gyrus, failure::Failure};
+use crate::{Gyrus, agreement, failure::Failure};
 use gyrus_surfaces::terminal;
 
 /// Records what the person says about the guidelines.
@@ -19,15 +19,8 @@ pub(crate) fn say(
     found: &Guidelines,
     instruct: bool,
 ) -> Result<(), Failure> {
-    let (store, person) = (home.store()?, gyrus.environment.user.as_deref());
-    let person = terminal::person(person, "command line");
-    let standing = grants::in_folder(&store, workspace)?;
-    let other = found.grant(!instruct);
-    for standing in standing.iter().filter(|standing| standing.grant == other) {
-        grants::revoke(&store, standing, &person)?;
-    }
-    grants::give(&store, workspace, &[found.grant(instruct)], &person)?;
-    Ok(())
+    let grants = (found.grant(instruct), found.grant(!instruct));
+    agreement::say(gyrus, home, workspace, grants)
 }
 
 /// The file with the guidelines of a person for all folders, beside the configuration.

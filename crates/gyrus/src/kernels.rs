@@ -13,6 +13,7 @@ use crate::{
     config::Config,
     configured_secrets,
     failure::Failure,
+    hooks,
     mcp::{self, Around, ServedTools},
     model_choice::Ready,
     past_runs::ReadJournal,
@@ -118,6 +119,8 @@ pub(crate) fn kernel(
         tools,
     };
     let mut organs = runtime::organs(home, parts)?;
+    organs.child_routers = models.children;
+    organs.hooks = hooks::of_runs(home, workspace)?;
     organs.variables = variables;
     organs.live = Some(live);
     organs.late_tools = Some(run_context.served.late.clone());

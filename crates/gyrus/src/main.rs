@@ -7,6 +7,7 @@
 //! `failure` are how it ends.
 
 mod aftermath;
+mod agreement;
 mod agent_files;
 mod commands;
 mod drive;
@@ -46,6 +47,7 @@ mod screen;
 mod mcp;
 mod memory;
 mod takeover;
+mod trial_sandbox;
 mod prompt;
 mod question;
 mod inside_run;
@@ -54,6 +56,7 @@ mod status_dot;
 mod stopped;
 mod flags;
 mod guidelines;
+mod hooks;
 mod surroundings;
 mod config;
 mod env;

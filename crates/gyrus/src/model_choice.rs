@@ -4,13 +4,14 @@
 //! `provider:tier`, `provider/model`, or the address of a compatible server. A provider alone
 //! stands for its models of every strength, so that small questions go to small models.
 
-use std::{path::PathBuf, sync::Arc};
+use std::{collections::BTreeMap, path::PathBuf, sync::Arc};
 
 use clap::ValueEnum;
 use gyrus::runtime::StoredPictures;
-use gyrus_contract::{Choice, Intent, Model, ModelError, Router, ThinkingEffort, Wanted};
+use gyrus_contract::{Intent, Model, ModelError, Router, ThinkingEffort};
 use gyrus_journal::Store;
-use gyrus_kernel::{Pins, SingleModel, StandingRun, redact::Secret};
+use gyrus_kernel::{Pins, SingleModel, StandingRun, UnreachableModel, redact::Secret};
+use gyrus_loops::DelegationConfig;
 use gyrus_models::{
     Blobs, Candidate, Catalogue, ConnectError, LearnedModels, MeasuredModels, ModelRouter,
     RoutingPolicy, ScriptError, ScriptedModel, Tier, connect_all,
@@ -66,6 +67,8 @@ pub(crate) struct Ready {
     pub(crate) router: Arc<dyn Router>,
     /// Models for a second look at calls, if the configuration names any.
     pub(crate) assessor: Option<Arc<dyn Router>>,
+    /// Choosers for sub-runs with a model of their own, by its name.
+    pub(crate) children: BTreeMap<String, Arc<dyn Router>>,
     /// Keys that were read on the way: no run may see them.
     pub(crate) secrets: Vec<Secret>,
 }
@@ -248,11 +251,25 @@ impl ModelChoice {
         gyrus: &Gyrus,
         (config, store, loop_config): (&Config, &Store, &Value),
     ) -> Result<Ready, Failure> {
-        if procedures::is_replay(loop_config) {
-            Ok(self.start_if_possible(gyrus, config, store).await)
+        let mut ready = if procedures::is_replay(loop_config) {
+            self.start_if_possible(gyrus, config, store).await
         } else {
-            self.start(gyrus, config, store).await
+            self.start(gyrus, config, store).await?
+        };
+        let terms = DelegationConfig::deserialize(&loop_config["delegation"]).ok();
+        for name in terms.iter().flat_map(DelegationConfig::all_models) {
+            if ready.children.contains_key(name) {
+                continue;
+            }
+            let choice = Self::parse([name.as_str()]);
+            let child = match choice {
+                Ok(choice) => choice.start_if_possible(gyrus, config, store).await,
+                Err(failure) => unreachable(failure.message),
+            };
+            ready.secrets.extend(child.secrets);
+            ready.children.insert(name.clone(), child.router);
         }
+        Ok(ready)
     }
 
     /// As [`Self::start`], for a run that may never ask a model: what stands in the way is told when
@@ -271,11 +288,7 @@ impl ModelChoice {
                 Err(failure) => failure.message,
             }
         };
-        Ready {
-            router: Arc::new(Unreachable { why }),
-            assessor: None,
-            secrets: Vec::new(),
-        }
+        unreachable(why)
     }
 
     async fn alone(&self, gyrus: &Gyrus, config: &Config, store: &Store) -> Result<Ready, Failure> {
@@ -285,6 +298,7 @@ impl ModelChoice {
             return Ok(Ready {
                 router,
                 assessor: None,
+                children: BTreeMap::new(),
                 secrets: Vec::new(),
             });
         }
@@ -326,8 +340,19 @@ impl ModelChoice {
                     .with_learned_in(state.clone()),
             ),
             assessor: None,
+            children: BTreeMap::new(),
             secrets: [keys.secrets(), variables_of(&catalogue)].concat(),
         })
+    }
+}
+
+/// Returns what a run has whose model cannot be asked for this reason.
+fn unreachable(why: String) -> Ready {
+    Ready {
+        router: Arc::new(UnreachableModel { why }),
+        assessor: None,
+        children: BTreeMap::new(),
+        secrets: Vec::new(),
     }
 }
 
@@ -338,26 +363,6 @@ fn variables_of(catalogue: &Catalogue) -> Vec<Secret> {
         .flat_map(|provider| catalogue.key_variables(provider));
     let set = names.filter_map(|name| Some((name.clone(), crate::env::variable(name)?)));
     set.map(|(name, value)| Secret { name, value }).collect()
-}
-
-/// The router of a run without a model.
-struct Unreachable {
-    why: String,
-}
-
-impl Router for Unreachable {
-    fn name(&self) -> &str {
-        "no model"
-    }
-
-    fn choose(&self, _: &Wanted<'_>) -> Result<Choice, ModelError> {
-        let message = self.why.clone();
-        Err(ModelError::Network { message })
-    }
-
-    fn unpriced(&self) -> Option<String> {
-        None
-    }
 }
 
 impl std::fmt::Display for ModelChoice {

@@ -3,23 +3,23 @@
 use std::path::{Path, PathBuf};
 
 use gyrus::runtime::{self, Home};
-use gyrus_contract::{DEFAULT_AGENT, Limits, OnAsk, Origin, RunId, Text};
+use gyrus_contract::{DEFAULT_AGENT, Intent, Limits, OnAsk, Origin, RunId, Text};
 use gyrus_gate::is_throwaway;
 use gyrus_journal::Store;
 use gyrus_kernel::{
     Attachment, NewRun, Register, RunStarted, StandingRun, find_run, is_record, log_name,
     newest_run_in,
 };
-use gyrus_loops::{CognitiveConfig, ThinkingStrategy};
+use gyrus_loops::{CognitiveConfig, DelegationConfig, ThinkingStrategy};
 use gyrus_surfaces::console::put;
 use serde_json::json;
 
 use crate::{
-    Gyrus,
+    Gyrus, agent_files,
     config::Config,
     failure::Failure,
     flags::RunFlags,
-    guidelines, lessons, memory,
+    guidelines, hooks, lessons, memory,
     plugins::names_agent,
     procedures::{self, CommandPlace, Replay},
     sandbox_settings::{self, RunSandbox},
@@ -95,11 +95,13 @@ impl<'a> RunOptions<'a> {
             Some(url) => thinks.start_url = Some(url.clone()),
             None => thinks.left_at = self.left_at(screen.as_ref())?,
         }
+        thinks.delegation = self.delegation(&thinks)?;
         let guidelines = if thinks.strategy.finds_guidelines() {
             Vec::new()
         } else {
             guidelines::of_run(self.gyrus, self.home, &workspace, self.at_terminal)?
         };
+        hooks::settle(self.gyrus, self.home, &workspace, self.at_terminal)?;
         let skills = skills::of_run(
             self.home,
             &workspace,
@@ -112,12 +114,12 @@ impl<'a> RunOptions<'a> {
         let throwaway = flags.workdir.is_some() && is_throwaway(&workspace);
         let mode = flags.approvals.mode().or(config.approve);
         let mode = mode.unwrap_or_default();
-        let agent = self.agent(before.as_ref());
         let limits = self.limits(thinks.max_iterations, skills.max_steps);
         let on_ask = self.on_ask();
         let sandbox = self.sandbox(&workspace, before.as_ref())?;
         let name = thinks.strategy.loop_name();
         Ok(NewRun {
+            agent: self.agent(before.as_ref()),
             context: guidelines
                 .into_iter()
                 .chain(skills.context)
@@ -142,7 +144,6 @@ impl<'a> RunOptions<'a> {
                 // What the person named for the session.
                 .chain(before.into_iter().flat_map(|before| before.trusted))
                 .collect(),
-            agent,
             grants: sandbox.grants,
             sandbox: sandbox.options,
             ..NewRun::new(self.goal, name, json!(thinks), workspace)
@@ -178,6 +179,35 @@ impl RunOptions<'_> {
         config.compacts_first = self.flags.compact;
         config.summary.clone_from(&self.flags.summary);
         self.flags.verification.apply(config, on_screen, has_screen)
+    }
+
+    /// Returns the terms under which the model may start sub-runs: where the goal is more than one
+    /// small step.
+    fn delegation(
+        &self,
+        thinks: &CognitiveConfig,
+    ) -> Result<Option<Box<DelegationConfig>>, Failure> {
+        let section = &self.config.delegate;
+        let acts = [
+            ThinkingStrategy::ReAct,
+            ThinkingStrategy::ChainOfThought,
+            ThinkingStrategy::Engineer,
+        ];
+        let is_small = thinks.intent == Some(Intent::Simple);
+        if !section.enabled || section.depth == 0 || is_small || !acts.contains(&thinks.strategy) {
+            return Ok(None);
+        }
+        let (roles, wrong) = agent_files::roles(self.home);
+        for why in wrong {
+            put(&format!("{why}\n"))?;
+        }
+        Ok(Some(Box::new(DelegationConfig {
+            at_once: section.at_once,
+            runs: section.runs,
+            depth: section.depth,
+            models: section.models.clone(),
+            roles,
+        })))
     }
 
     /// Returns the agent under whose trust the run works. A session goes on under the trust that it

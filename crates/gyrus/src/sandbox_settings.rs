@@ -10,12 +10,12 @@ use std::{
 use clap::{Args, value_parser};
 use gyrus::runtime::{self, Home, sandbox};
 use gyrus_contract::{AddedFolder, Digest, Grant, SandboxOptions};
-use gyrus_kernel::{FolderTravels, grants, redact::Secret};
+use gyrus_kernel::{FolderTravels, redact::Secret};
 use gyrus_surfaces::{console::put, terminal};
 use gyrus_text::visible;
 
 use crate::{
-    Gyrus,
+    Gyrus, agreement,
     config::{Config, read_toml},
     env,
     failure::Failure,
@@ -278,10 +278,8 @@ impl ProjectFile {
         workspace: &Path,
         at_terminal: bool,
     ) -> Result<bool, Failure> {
-        let standing = grants::in_folder(&home.store()?, workspace)?;
-        let said = |agreed| standing.iter().any(|one| one.grant == self.grant(agreed));
-        if said(true) || said(false) {
-            return Ok(said(true));
+        if let Some(said) = agreement::said(home, workspace, |agreed| self.grant(agreed))? {
+            return Ok(said);
         }
         if !at_terminal {
             put(&format!(
@@ -307,16 +305,8 @@ impl ProjectFile {
         workspace: &Path,
         agreed: bool,
     ) -> Result<(), Failure> {
-        let (store, person) = (home.store()?, gyrus.environment.user.as_deref());
-        let person = terminal::person(person, "command line");
-        let other = self.grant(!agreed);
-        for standing in grants::in_folder(&store, workspace)? {
-            if standing.grant == other {
-                grants::revoke(&store, &standing, &person)?;
-            }
-        }
-        grants::give(&store, workspace, &[self.grant(agreed)], &person)?;
-        Ok(())
+        let grants = (self.grant(agreed), self.grant(!agreed));
+        agreement::say(gyrus, home, workspace, grants)
     }
 
     /// Returns the proposals, one a line.

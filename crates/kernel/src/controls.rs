@@ -1,7 +1,8 @@
 //! Controls of a run: pausing and stopping it from the process that holds it.
 
-use std::sync::Arc;
+use std::{iter, sync::Arc};
 
+use futures_util::future::select_all;
 use gyrus_contract::Principal;
 use tokio::sync::{OwnedRwLockWriteGuard, RwLock, RwLockReadGuard, watch};
 
@@ -21,6 +22,8 @@ enum Asked {
 #[derive(Debug, Clone)]
 pub struct Controls {
     asked: Arc<watch::Sender<Asked>>,
+    /// The controls of the run that delegated this one, whose orders hold for this one, too.
+    above: Option<Arc<Controls>>,
     /// A lock on the screen: shared by the run's actions, exclusive for a person. `true` means that
     /// the run is over.
     hands: Arc<RwLock<bool>>,
@@ -30,12 +33,27 @@ impl Default for Controls {
     fn default() -> Self {
         Self {
             asked: Arc::new(watch::Sender::new(Asked::Nothing)),
+            above: None,
             hands: Arc::default(),
         }
     }
 }
 
 impl Controls {
+    /// Returns the controls of a child run, which can be stopped alone.
+    pub(crate) fn for_child(&self) -> Self {
+        Self {
+            above: Some(Arc::new(self.clone())),
+            hands: self.hands.clone(),
+            ..Self::default()
+        }
+    }
+
+    /// Returns these controls, and those of the runs above.
+    fn line(&self) -> impl Iterator<Item = &Self> {
+        iter::successors(Some(self), |controls| controls.above.as_deref())
+    }
+
     /// Asks the run to finish the effect in progress and park, as the interrupt of a terminal does.
     pub fn interrupt(&self) {
         self.ask(Asked::Pause(Ending::Interrupted));
@@ -84,10 +102,11 @@ impl Controls {
 
     /// Returns the ending that was asked for, however urgent.
     pub(crate) fn pausing(&self) -> Option<Ending> {
-        match &*self.asked.borrow() {
-            Asked::Nothing => None,
-            Asked::Pause(ending) | Asked::Now(ending) => Some(ending.clone()),
-        }
+        self.line()
+            .find_map(|controls| match &*controls.asked.borrow() {
+                Asked::Nothing => None,
+                Asked::Pause(ending) | Asked::Now(ending) => Some(ending.clone()),
+            })
     }
 
     /// Waits until the run should end before its next effect.
@@ -130,13 +149,18 @@ impl Controls {
     }
 
     async fn until(&self, wanted: impl Fn(&Asked) -> Option<Ending>) -> Ending {
-        let mut asked = self.asked.subscribe();
+        let mut line: Vec<_> = self
+            .line()
+            .map(|controls| controls.asked.subscribe())
+            .collect();
         loop {
-            if let Some(ending) = wanted(&asked.borrow_and_update()) {
+            let mut all = line.iter_mut();
+            if let Some(ending) = all.find_map(|asked| wanted(&asked.borrow_and_update())) {
                 return ending;
             }
-            // `self` holds the sender, so the channel cannot close during the wait.
-            if asked.changed().await.is_err() {
+            let changes = line.iter_mut().map(|asked| Box::pin(asked.changed()));
+            // `self` holds the senders, so no channel can close during the wait.
+            if select_all(changes).await.0.is_err() {
                 return Ending::Interrupted;
             }
         }

@@ -9,7 +9,7 @@ use std::{
 
 use gyrus_contract::{
     BlobId, ChangedPath, Does, EffectId, Grant, Part, Place, Principal, Purpose, ResolvedCall,
-    RunId, SurfaceMessage, Text, ToolSpec,
+    Router, RunId, SurfaceMessage, Text, ToolSpec,
 };
 use gyrus_journal::Inbox;
 use gyrus_process::keeper::Spares;
@@ -292,6 +292,11 @@ impl Core {
             .map(|text| text.text.clone())
             .chain(self.started.trusted.iter().cloned())
             .collect()
+    }
+
+    /// Returns the router of the models that the run asks.
+    pub(crate) fn router(&self) -> Arc<dyn Router> {
+        self.kernel.organs().router_of(&self.started.own_model)
     }
 
     /// Returns the run and folder in which its calls are made.

@@ -4,10 +4,11 @@ mod take_up;
 
 use std::{path::Path, sync::Arc, time::Duration};
 
-use gyrus_contract::{BlobId, EffectId, ExecutionResult, MemoryBuffer, RunId, Spent};
+use gyrus_contract::{BlobId, EffectId, ExecutionResult, HookEvent, MemoryBuffer, RunId, Spent};
 use gyrus_journal::{Recovery, Writer};
 use gyrus_text::counted;
 use gyrus_workspace::snapshot::{SnapshotError, Snapshots, Taken};
+use serde_json::json;
 
 use crate::{
     Controls, CycleEnded, Ending, Entry, ErasedLoop, Kernel, KernelError, Run, RunEnded, RunParked,
@@ -25,6 +26,9 @@ use crate::{
 };
 
 pub(crate) use take_up::{Unrestored, hand_over_report, remember, restore};
+
+/// Maximum number of times that hooks keep a run from ending.
+const MAX_REFUSED_ENDS: u32 = 3;
 
 /// The result of driving a run until it ended or parked.
 #[derive(Debug, Clone, PartialEq)]
@@ -486,11 +490,81 @@ pub(crate) async fn turn(
     cognitive_loop: &mut dyn ErasedLoop,
     run: &mut Run,
 ) -> Result<ExecutionResult, Stop> {
-    let result = cognitive_loop.cycle(run).await?;
+    // A sub-run is begun by its parent, whose hooks are asked about that.
+    let is_root = run.core.started.parent.is_none();
+    if run.has_hooks()
+        && is_root
+        && !run.core.shared().state.hooks.began
+        && let Some(why) = begin_with_hooks(cognitive_loop, run).await?
+    {
+        return Ok(ExecutionResult {
+            error: Some(why),
+            ..ExecutionResult::default()
+        });
+    }
+    let mut result = cognitive_loop.cycle(run).await?;
+    if run.has_hooks() && result.claim.is_some() {
+        end_with_hooks(cognitive_loop, run, &mut result).await?;
+    }
     if result.error.is_some() || result.claim.is_some() {
         cognitive_loop.conclude(run, &result).await?;
     }
     Ok(result)
+}
+
+/// Asks the hooks about the start of a run and its goal. Returns the reason if one refuses.
+async fn begin_with_hooks(
+    cognitive_loop: &mut dyn ErasedLoop,
+    run: &mut Run,
+) -> Result<Option<String>, Stop> {
+    let source = if run.memory_start() > 0 {
+        "resume"
+    } else {
+        "startup"
+    };
+    let goal = run.goal();
+    let goal = goal.first().map_or("", |goal| goal.text.as_str());
+    let start = (HookEvent::SessionStart, source, json!({ "source": source }));
+    let prompt = (HookEvent::UserPromptSubmit, "", json!({ "prompt": goal }));
+    for (event, subject, more) in [start, prompt] {
+        let answer = run.ask_hooks(event, subject, more).await?;
+        let refuses = answer.refuses.or_else(|| answer.asks.into_iter().next());
+        if refuses.is_some() {
+            return Ok(refuses);
+        }
+        for context in answer.context {
+            cognitive_loop.memory_mut().add_observation("hook", context);
+        }
+    }
+    run.core.shared().state.hooks.began = true;
+    Ok(None)
+}
+
+/// Asks the hooks about the end of the work: if one refuses, the work goes on, a few times.
+async fn end_with_hooks(
+    cognitive_loop: &mut dyn ErasedLoop,
+    run: &mut Run,
+    result: &mut ExecutionResult,
+) -> Result<(), Stop> {
+    let event = match run.core.started.parent {
+        None => HookEvent::Stop,
+        Some(_) => HookEvent::SubagentStop,
+    };
+    let before = run.core.shared().state.hooks.refused_ends;
+    let answer = result.claim.as_ref().map(|claim| claim.answer.clone());
+    let more = json!({ "stop_hook_active": before > 0, "last_assistant_message": answer });
+    let answer = run.ask_hooks(event, "", more).await?;
+    let Some(why) = answer.refuses.or_else(|| answer.asks.into_iter().next()) else {
+        return Ok(());
+    };
+    result.claim = None;
+    if before >= MAX_REFUSED_ENDS {
+        result.error = Some(format!("the work was sent back {before} times, but {why}"));
+    } else {
+        run.core.shared().state.hooks.refused_ends = before + 1;
+        cognitive_loop.sent_back(&why);
+    }
+    Ok(())
 }
 
 /// Returns the ending of the run, if it ends with this cycle.

@@ -76,7 +76,6 @@ impl Kernel {
         let id = RunId::new();
         let log = Log::new(self.store().prepare(&log_name(id))?);
         let source_log = Log::recorded(reader);
-        let goal = source.started.goal.load(&source_log)?;
         let store = |item: &Item| -> Result<Inline<Item>, Stop> {
             carry_parts(&item.message.parts, source_log.reader(), &log)?;
             Inline::store(item, &log)
@@ -86,7 +85,7 @@ impl Kernel {
         carry_parts(&context, source_log.reader(), &log)?;
         let started = RunStarted {
             run: id,
-            goal: Inline::store(&goal, &log)?,
+            goal: Inline::store(&source.started.goal.load(&source_log)?, &log)?,
             context: context
                 .iter()
                 .map(|part| Inline::store(part, &log))
@@ -100,6 +99,7 @@ impl Kernel {
             model: self.organs().router.name().to_owned(),
             settings: settings.clone(),
             parent: None,
+            worktree: None,
             grants: Vec::new(),
             skills: without_grants(&source.started.skills),
             forked_from: Some(ForkedFrom {

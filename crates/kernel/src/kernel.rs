@@ -9,8 +9,9 @@ use std::{
 };
 
 use gyrus_contract::{
-    DEFAULT_AGENT, FollowedSkill, Gate, Grant, KeeperError, LateTools, Limits, Mode, OnAsk, Outlet,
-    Router, RunId, SandboxOptions, Screen, Text, Tool, ToolAction, ToolMeaning, ToolSpec, Touch,
+    DEFAULT_AGENT, FollowedSkill, Gate, Grant, Hooks, KeeperError, LateTools, Limits, Mode, OnAsk,
+    Outlet, Router, RunId, RunWorktree, SandboxOptions, Screen, Text, Tool, ToolAction,
+    ToolMeaning, ToolSpec, Touch, Worktrees,
 };
 use gyrus_journal::Store;
 use gyrus_process::keeper::Keeper;
@@ -18,7 +19,8 @@ use gyrus_workspace::repository::RealObjects;
 use serde_json::Value;
 
 use crate::{
-    ErasedLoop, Inline, KernelError, Live, LoopFactory, ParentRun, Pins, Stop,
+    ChildModel, ErasedLoop, Inline, KernelError, Live, LoopFactory, ParentRun, Pins, Stop,
+    UnreachableModel,
     latch::{Latch, Latched},
     log::Log,
     redact::Redactor,
@@ -29,6 +31,8 @@ use crate::{
 pub struct Organs {
     /// Chooses the models that runs ask.
     pub router: Arc<dyn Router>,
+    /// Chooses the models of child runs that ask another one than their parent, by its name.
+    pub child_routers: BTreeMap<String, Arc<dyn Router>>,
     /// Chooses the model for a second look at calls that the gate does not understand whole; `None`
     /// means that there is no second look.
     pub assessor: Option<Arc<dyn Router>>,
@@ -57,6 +61,10 @@ pub struct Organs {
     pub screen: Option<Arc<dyn Screen>>,
     /// The emergency stop for all runs.
     pub latch: Option<Latch>,
+    /// Makes work trees for child runs that are to work apart.
+    pub worktrees: Option<Arc<dyn Worktrees>>,
+    /// Commands that are asked about calls and about the end of runs; `None` means that there are none.
+    pub hooks: Option<Arc<dyn Hooks>>,
     /// Time for which an answer to a question counts, including the time that a run is parked.
     pub questions_last: Duration,
     /// The tools of servers that may join runs after their start.
@@ -118,6 +126,7 @@ impl Organs {
             .collect();
         Self {
             router,
+            child_routers: BTreeMap::new(),
             assessor: None,
             tools,
             specs,
@@ -131,11 +140,25 @@ impl Organs {
             real_objects: Arc::new(|| RealObjects::Bound),
             screen: None,
             latch: None,
+            worktrees: None,
+            hooks: None,
             questions_last: QUESTIONS_LAST,
             late_tools: None,
             travels: FolderTravels::No,
             variables: BTreeMap::new(),
         }
+    }
+
+    /// Returns the router of a run that asks this model.
+    pub(crate) fn router_of(&self, model: &ChildModel) -> Arc<dyn Router> {
+        let Some(name) = &model.name else {
+            return self.router.clone();
+        };
+        let known = self.child_routers.get(name).cloned();
+        known.unwrap_or_else(|| {
+            let why = format!("the model `{name}` of this child run is not configured");
+            Arc::new(UnreachableModel { why })
+        })
     }
 
     /// Stores the specifications of the tools of servers, if there are any.
@@ -262,6 +285,10 @@ pub struct NewRun {
     pub agent: String,
     /// The additions of the person to the sandbox of its commands.
     pub sandbox: SandboxOptions,
+    /// The model that it asks, if it is a child run with one of its own.
+    pub model: ChildModel,
+    /// The work tree that it works in, if that was made for it.
+    pub worktree: Option<RunWorktree>,
 }
 
 impl NewRun {
@@ -294,6 +321,8 @@ impl NewRun {
             trusted: Vec::new(),
             agent: DEFAULT_AGENT.to_owned(),
             sandbox: SandboxOptions::default(),
+            model: ChildModel::default(),
+            worktree: None,
         }
     }
 }

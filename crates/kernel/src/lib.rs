@@ -71,7 +71,9 @@ pub use driver::{Finished, Ready};
 pub use effects::ask::{LONGEST_DELAY_MS, MAX_ATTEMPTS, amendment_message};
 pub use effects::branches::Branch;
 pub use effects::call::ExpectedAim;
-pub use effects::delegate::{Delegated, Delegation, MAX_CHILDREN, MAX_DEPTH};
+pub use effects::delegate::{
+    ChildModel, ChildOptions, Delegated, Delegation, MAX_CHILDREN, MAX_DEPTH,
+};
 pub use effects::foresee::Foreseen;
 pub use effects::layers::layer_of;
 pub use effects::mandate::{MandateReview, MandateSubject};
@@ -81,11 +83,11 @@ pub use entry::{
     APPROVAL_REFUSED, Appended, ApprovalAnswered, ApprovalAsked, ApprovalCard, ApprovalRefused,
     AttemptResult, BranchesStarted, BudgetWarning, Charge, ChildEnded, ChildStarted,
     ConcurrencyForm, ConnectionPermit, CycleDropped, CycleEnded, Ending, Entry, Fact, ForkedFrom,
-    GateVerdict, KernelState, Mandate, MandateSet, MandatedCall, ModelCall, ModelReply, ParentRun,
-    Pins, RaceWon, ReadValue, RunEnded, RunHandedOver, RunParked, RunResumed, RunStarted,
-    ScreenViewed, Settings, Settled, Snapshot, Steered, TakeoverEnded, TakeoverStarted, Times,
-    ToolCalled, ToolResulted, ToolStarted, ToolsAdded, UnknownInput, UnreadableEntry, Validity,
-    ValueTaken, WaitEnded, WaitStarted, WorkspaceRecorded,
+    GateVerdict, HookState, KernelState, Mandate, MandateSet, MandatedCall, ModelCall, ModelReply,
+    ParentRun, Pins, RaceWon, ReadValue, RunEnded, RunHandedOver, RunParked, RunResumed,
+    RunStarted, ScreenViewed, Settings, Settled, Snapshot, Steered, TakeoverEnded, TakeoverStarted,
+    Times, ToolCalled, ToolResulted, ToolStarted, ToolsAdded, UnknownInput, UnreadableEntry,
+    Validity, ValueTaken, WaitEnded, WaitStarted, WorkspaceRecorded,
 };
 pub use error::KernelError;
 pub use folder::RecordedFolder;
@@ -110,7 +112,7 @@ pub use runs::{
 };
 pub use select::{FindRunError, find_run, newest_run_in};
 pub use settling::has_unfinished_calls;
-pub use single_model::SingleModel;
+pub use single_model::{SingleModel, UnreachableModel};
 pub use standing::{RunState, StandingError, StandingRun, spent};
 pub use stop::{Divergence, EffectError, Stop};
 pub use takeover::{Takeover, Takeovers};

@@ -143,6 +143,7 @@ impl Replay {
             shared.state.window = ended.kernel.window;
             shared.state.found_tools = ended.kernel.found_tools.clone();
             shared.state.added_tools = ended.kernel.added_tools.clone();
+            shared.state.hooks = ended.kernel.hooks.clone();
         }
         self.core.restore_tools()?;
         self.number = ended.cycle + 1;

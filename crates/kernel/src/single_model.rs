@@ -1,4 +1,4 @@
-//! The router for a single model.
+//! The routers for a single model, and for none.
 
 use std::{collections::BTreeSet, sync::Arc};
 
@@ -23,5 +23,26 @@ impl Router for SingleModel {
     fn unpriced(&self) -> Option<String> {
         let unknown = self.0.price().is_none();
         unknown.then(|| self.0.name().to_owned())
+    }
+}
+
+/// The router of a run without a model.
+pub struct UnreachableModel {
+    /// The reason, for a person.
+    pub why: String,
+}
+
+impl Router for UnreachableModel {
+    fn name(&self) -> &str {
+        "no model"
+    }
+
+    fn choose(&self, _: &Wanted<'_>) -> Result<Choice, ModelError> {
+        let message = self.why.clone();
+        Err(ModelError::Network { message })
+    }
+
+    fn unpriced(&self) -> Option<String> {
+        None
     }
 }

@@ -5,7 +5,7 @@ use gyrus_journal::Take;
 use gyrus_process::ProcessIdentity;
 
 use crate::{
-    Appended, Attachment, ErasedLoop, Inline, Kernel, KernelError, NewRun, Pins, Ready,
+    Attachment, ChildModel, ErasedLoop, Inline, Kernel, KernelError, NewRun, Pins, Ready,
     ResumeChanges, RunResumed, RunStarted, Settings, Stop,
     before::Before,
     log::Log,
@@ -22,16 +22,17 @@ impl Kernel {
     /// # Errors
     /// Returns an error when the loop, the limits or the journal do not allow it. Nothing is left
     /// behind then.
-    pub fn create(&self, new: NewRun) -> Result<Ready, KernelError> {
+    pub fn create(&self, mut new: NewRun) -> Result<Ready, KernelError> {
         self.check_latch()?;
-        let mut new = new;
         let redactor = &self.organs().redactor;
         redactor.redact_json(&mut new.loop_config);
         let cognitive_loop = self.make_loop(&new.cognitive_loop, &new.loop_config)?;
-        self.check_price(&new.limits)?;
+        self.check_price(&new.limits, &new.model)?;
         let goal = Text::new(redactor.redact(&new.goal.text), new.goal.origin);
-        let before = new.continues.map(|run| Before::read(self, run));
-        let before = before.transpose()?;
+        let before = new
+            .continues
+            .map(|run| Before::read(self, run))
+            .transpose()?;
         let log = Log::new(self.store().prepare(&log_name(new.id))?);
         let context: Vec<Part> = new
             .context
@@ -46,12 +47,9 @@ impl Kernel {
             || context.iter().any(is_untrusted)
             || before.as_ref().is_some_and(|before| before.exposed);
         let pinned = self.organs().pin_meanings(&goal, &new.trusted, &log)?;
-        let memory = match &before {
-            Some(before) => before.carry_into(&log)?,
-            None => Appended::default(),
-        };
-        let mut grants = new.grants;
-        grants.extend(before.into_iter().flat_map(|before| before.grants));
+        let memory = before.as_ref().map(|before| before.carry_into(&log));
+        let memory = memory.transpose()?.unwrap_or_default();
+        let of_session = before.into_iter().flat_map(|before| before.grants);
         let started = RunStarted {
             run: new.id,
             goal: Inline::store(&goal, &log)?,
@@ -62,7 +60,7 @@ impl Kernel {
             continues: new.continues,
             memory,
             exposed,
-            grants,
+            grants: new.grants.into_iter().chain(of_session).collect(),
             skills: new.skills,
             trusted: new.trusted,
             screen: new.screen,
@@ -79,7 +77,10 @@ impl Kernel {
             },
             tools: self.organs().tools.keys().cloned().collect(),
             served,
-            model: self.organs().router.name().to_owned(),
+            model: self.organs().router_of(&new.model).name().to_owned(),
+            own_model: new.model,
+            hooks: self.organs().hooks.is_some(),
+            worktree: new.worktree,
             parent: new.parent,
             forked_from: None,
             meanings: pinned.meanings,
@@ -92,12 +93,13 @@ impl Kernel {
         Ready::new(self.clone(), writer, Position::fresh(started), None, false)
     }
 
-    fn check_price(&self, limits: &Limits) -> Result<(), KernelError> {
+    fn check_price(&self, limits: &Limits, model: &ChildModel) -> Result<(), KernelError> {
         if limits.cost.is_none() || limits.tokens.is_some() {
             return Ok(());
         }
         let organs = self.organs();
-        let all = [Some(&organs.router), organs.assessor.as_ref()];
+        let router = organs.router_of(model);
+        let all = [Some(&router), organs.assessor.as_ref()];
         match all
             .into_iter()
             .flatten()
@@ -133,7 +135,7 @@ impl Kernel {
         let cognitive_loop = self.make_loop(&position.started.cognitive_loop, config)?;
         let before = position.settings.clone();
         position.settings = self.changed(&before, &*cognitive_loop, changes);
-        self.check_price(&position.settings.limits)?;
+        self.check_price(&position.settings.limits, &position.started.own_model)?;
         let process = ProcessIdentity::current()
             .map_err(|error| Stop::Failed(format!("this process cannot be identified: {error}")))?;
         let log = Log::live(writer.clone())?;

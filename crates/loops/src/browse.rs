@@ -8,7 +8,7 @@ use gyrus_contract::{
     ActionVerdict, Arguments, EffectId, GlobCall, Limits, Observation, OpenApplicationCall, Origin,
     ReadCall, ReadJournalCall, Repeat, SearchCall, Text, ToolCall, ToolSpec, schema_of,
 };
-use gyrus_kernel::{Delegation, Ending, Run, Stop, Tools};
+use gyrus_kernel::{ChildOptions, Delegation, Ending, Run, Stop};
 use schemars::JsonSchema;
 use serde::Deserialize;
 use serde_json::Value;
@@ -98,11 +98,6 @@ fn has_desktop(run: &Run) -> bool {
 
 /// Returns the tools offered to a loop that does not see the screen: the run's tools, with `browse`
 /// in place of those that need a look at the screen before each use.
-pub(crate) fn tools(run: &Run) -> Tools {
-    Tools::Those(specs(run))
-}
-
-/// Returns the specifications of these tools.
 pub(crate) fn specs(run: &Run) -> Vec<Arc<ToolSpec>> {
     let has_screen = has_screen(run);
     let offered = |spec: &Arc<ToolSpec>| {
@@ -141,7 +136,7 @@ fn desktop_spec() -> ToolSpec {
     }
 }
 
-/// Executes a call of a loop that was offered [`tools`].
+/// Executes a call of a loop that was offered [`specs`].
 /// `left_at` is where the run before it in its session left the screen.
 pub(crate) async fn call(
     run: &mut Run,
@@ -206,6 +201,7 @@ async fn browse(
                 steps: Some(TURNS),
                 ..Limits::default()
             },
+            options: ChildOptions::default(),
         })
         .await?;
     let reached = matches!(&delegated.ending, Ending::Reached { .. });

@@ -6,7 +6,7 @@ use gyrus_contract::{AnswerSchema, Intent, Strength};
 use gyrus_procedures::{Procedure, SlotValues};
 use serde::{Deserialize, Serialize};
 
-use crate::{Check, Judge};
+use crate::{Check, DelegationConfig, Judge};
 
 /// The strategy of a loop.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
@@ -156,6 +156,9 @@ pub struct CognitiveConfig {
     /// The procedure that is replayed.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub replays: Option<Box<Replays>>,
+    /// The terms under which the model may start sub-runs; `None` means that it may not.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub delegation: Option<Box<DelegationConfig>>,
 }
 
 fn is_auto(mode: &PerceptionMode) -> bool {
@@ -208,6 +211,7 @@ impl CognitiveConfig {
             because: None,
             intent: None,
             replays: None,
+            delegation: None,
         }
     }
 

@@ -8,7 +8,7 @@
 //! `single_shot` only answers, `plan` makes a complete plan that a person may review before
 //! anything happens, `engineer` works until an outside judge accepts, `changeset` has a person
 //! approve what it reads and what it changes, and `reactive` works on a screen, to which `browse`
-//! delegates from the others. `review` lets a person decide about something that they may also
+//! delegates from the others. With `delegate` a model starts sub-runs. `review` lets a person decide about something that they may also
 //! edit. `repetition` detects work that repeats itself, and `compaction` keeps a long conversation
 //! within its model's window. `verification` wraps each of them and verifies their claims.
 
@@ -25,6 +25,7 @@ mod engineer;
 mod changeset;
 mod reactive;
 mod browse;
+mod delegate;
 mod procedure;
 mod calls;
 mod repetition;
@@ -47,6 +48,7 @@ pub use chain_of_thought::ChainOfThought;
 pub use changeset::{Changeset, ChangesetState, REFLECTION};
 pub use compaction::summary_in;
 pub use config::{CognitiveConfig, PerceptionMode, Replays, Review, ThinkingStrategy};
+pub use delegate::{DELEGATE, DelegationConfig, SubRunRole};
 pub use edited::edited_calls;
 pub use engineer::{BadJudge, Engineer, EngineerState, Judge, WENT_RIGHT};
 pub use evidence::Failures;

@@ -1,10 +1,10 @@
 //! The ReAct loop, thinking and acting in turns: ask a model, execute its calls, remember the
 //! results.
 
-use std::sync::Arc;
+use std::{collections::VecDeque, sync::Arc};
 
 use gyrus_contract::{
-    Action, ActionVerdict, Arguments, Claim, EffectId, ExecutionResult, FindToolsCall,
+    Action, ActionVerdict, Arguments, Claim, EffectId, ExecutionResult, FindToolsCall, HookEvent,
     MemoryBuffer, Message, Observation, Origin, Part, Perception, Plan, Purpose, Repeat,
     StopReason, Strength, Text, ThoughtStep, ToolCall, ToolSpec, schema_of,
 };
@@ -13,9 +13,10 @@ use serde::{Deserialize, Serialize};
 use serde_json::json;
 
 use crate::{
-    Advice, CognitiveConfig, LoopKind, Repetition, browse,
+    Advice, CognitiveConfig, DELEGATE, LoopKind, Repetition, browse,
     compaction::{self, Aim},
     config::DEFAULT_OUTPUT_TOKENS,
+    delegate,
     engineer::Judge,
     evidence::Failures,
     goal,
@@ -251,7 +252,11 @@ impl React {
             last.brief = Some(BRIEF_PROMPT.trim_end().to_owned());
         }
         question.tools = match tools {
-            None => browse::tools(run),
+            None => {
+                let mut specs = browse::specs(run);
+                specs.extend(delegate::spec(&self.config));
+                Tools::Those(specs)
+            }
             Some(specs) => Tools::Those(specs.clone()),
         };
         question
@@ -294,6 +299,13 @@ impl React {
         perception: &Perception,
         aim: Aim,
     ) -> Result<(), Stop> {
+        if run.has_hooks() {
+            let more = json!({ "trigger": "auto", "custom_instructions": "" });
+            let answer = run.ask_hooks(HookEvent::PreCompact, "auto", more).await?;
+            if answer.refuses.is_some() || !answer.asks.is_empty() {
+                return Ok(());
+            }
+        }
         let before = compaction::size(&self.memory) + self.state.kept.size();
         let mut how = "refused";
         if let Some(messages) = compaction::cut_results(&self.memory) {
@@ -484,6 +496,7 @@ impl React {
                 .filter(|denied| denied.calls.contains(&index))
         };
         let mut observations = Vec::new();
+        let mut delegated = VecDeque::new();
         // The work must not change until the judge's verdict was read, and a claim is about the
         // calls before it.
         let mut closed = None;
@@ -510,6 +523,13 @@ impl React {
                     let images = self.config.judge_images.as_deref();
                     judge.hear(run, call, images).await?
                 }
+                Some(_) | None if self.may_delegate(call) => {
+                    if delegated.is_empty() {
+                        delegated.extend(self.delegate(run, &open[index..]).await?);
+                    }
+                    let seen = delegated.pop_front();
+                    seen.unwrap_or_else(|| unreachable!("the first of these calls is one"))
+                }
                 Some(_) | None => browse::call(run, call, self.config.left_at.as_deref()).await?,
             };
             if observation.claim.is_some() {
@@ -518,6 +538,24 @@ impl React {
             observations.push(observation);
         }
         Ok(observations)
+    }
+
+    /// Whether the call starts a sub-run that may be started in this phase.
+    fn may_delegate(&self, call: &ToolCall) -> bool {
+        let TurnProfile {
+            tools, callable, ..
+        } = &self.profile;
+        let offers = |specs: &Vec<Arc<ToolSpec>>| specs.iter().any(|spec| spec.name == DELEGATE);
+        call.tool == DELEGATE
+            && self.config.delegation.is_some()
+            && callable.as_ref().or(tools.as_ref()).is_none_or(offers)
+    }
+
+    /// Starts the sub-runs of the first of these calls and of those that follow it directly, side by
+    /// side.
+    async fn delegate(&self, run: &mut Run, calls: &[&ToolCall]) -> Result<Vec<Observation>, Stop> {
+        let calls = calls.iter().take_while(|call| self.may_delegate(call));
+        delegate::call_all(run, &self.config, calls.copied().collect()).await
     }
 
     fn remember_whether_it_acted(&mut self, observations: &[Observation]) {

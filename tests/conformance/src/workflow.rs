@@ -10,7 +10,8 @@ use gyrus_contract::{
     SystemPart, Text, ToolCall,
 };
 use gyrus_kernel::{
-    ApprovalCard, Ask, Branch, CognitiveLoop, Delegation, ErasedLoop, LoopFactory, Run, Stop, Tools,
+    ApprovalCard, Ask, Branch, ChildOptions, CognitiveLoop, Delegation, ErasedLoop, LoopFactory,
+    Run, Stop, Tools,
 };
 use serde::{Deserialize, Serialize};
 use serde_json::json;
@@ -119,6 +120,7 @@ impl Workflow {
                 cognitive_loop: "react".to_owned(),
                 loop_config: json!({"strategy": "react"}),
                 limits: Limits::default(),
+                options: ChildOptions::default(),
             })
             .await?;
         self.memory.add_observation("child", &answer.answer.text);

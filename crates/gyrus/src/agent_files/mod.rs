@@ -7,6 +7,7 @@
 mod mistake;
 mod agent_file;
 mod fields;
+mod role;
 mod triggers;
 
 use std::{
@@ -29,6 +30,7 @@ use self::fields::{Fields, Lines};
 pub(crate) use self::{
     agent_file::{AgentFile, HookSecrets},
     mistake::Mistake,
+    role::roles,
     triggers::is_variable,
 };
 use crate::{Gyrus, keys::Keys, serve::words};
@@ -58,7 +60,29 @@ pub(crate) fn folder(home: &Home) -> PathBuf {
 /// # Errors
 /// The folder cannot be read, or has too many files.
 pub(crate) fn read_all(gyrus: &Gyrus, home: &Home) -> io::Result<Vec<Reading>> {
-    let entries = match fs::read_dir(folder(home)) {
+    let mut names = BTreeMap::new();
+    let mut readings = Vec::new();
+    for path in paths(&folder(home))? {
+        if role::is_role(&path) {
+            continue;
+        }
+        let mut agent = read(gyrus, home, &path);
+        if let Ok(file) = &agent {
+            let name = file.config.name.clone();
+            if let Some(first) = names.insert(name.clone(), path.clone()) {
+                let message = format!("the agent `{name}` is also in {}", first.display());
+                names.insert(name, first);
+                agent = Err(vec![Mistake::new(1, message)]);
+            }
+        }
+        readings.push(Reading { path, agent });
+    }
+    Ok(readings)
+}
+
+/// Returns the files of a folder, sorted by name; none if there is no folder.
+fn paths(folder: &Path) -> io::Result<Vec<PathBuf>> {
+    let entries = match fs::read_dir(folder) {
         Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(Vec::new()),
         entries => entries?,
     };
@@ -77,21 +101,7 @@ pub(crate) fn read_all(gyrus: &Gyrus, home: &Home) -> io::Result<Vec<Reading>> {
         }
     }
     paths.sort();
-    let mut names = BTreeMap::new();
-    let mut readings = Vec::new();
-    for path in paths {
-        let mut agent = read(gyrus, home, &path);
-        if let Ok(file) = &agent {
-            let name = file.config.name.clone();
-            if let Some(first) = names.insert(name.clone(), path.clone()) {
-                let message = format!("the agent `{name}` is also in {}", first.display());
-                names.insert(name, first);
-                agent = Err(vec![Mistake::new(1, message)]);
-            }
-        }
-        readings.push(Reading { path, agent });
-    }
-    Ok(readings)
+    Ok(paths)
 }
 
 /// Reads a file.

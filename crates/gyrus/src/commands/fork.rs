@@ -96,7 +96,7 @@ impl Fork {
                 confinement: self.changes.approvals.confinement(),
                 on_ask,
             };
-            let model = model.start(gyrus, &config, &store);
+            let model = model.start_for(gyrus, (&config, &store, &started.loop_config));
             let (connected, ready, served) = Connected::beside(&around, model).await?;
             let (live, replies) = live_replies();
             let screen = ScreenOptions::open(started.screen.as_ref(), &around)?;

@@ -8,9 +8,9 @@ use std::{
 };
 
 use clap::Args;
-use gyrus::runtime::Home;
-use gyrus_contract::{Origin, RunId, Text};
-use gyrus_kernel::{Attachment, NewRun};
+use gyrus::runtime::{GitWorktrees, Home};
+use gyrus_contract::{Origin, RunId, RunWorktree, Text, Worktrees as _};
+use gyrus_kernel::{Attachment, NewRun, log_name};
 use gyrus_runtime::queue::{ContextText, RunRequest};
 
 #[cfg(feature = "fleet")]
@@ -28,9 +28,10 @@ use crate::{
     model_choice::ModelChoice,
     new_run::{self, RunOptions, Session},
     screen::ScreenOptions,
-    setup, state_folder, stopped, templates, workdir,
+    setup, state_folder, stopped, surroundings, templates, workdir,
 };
 use gyrus_surfaces::{
+    console::put,
     terminal,
     trace_file::{For, TraceFile},
     watching::live_replies,
@@ -58,6 +59,9 @@ pub(crate) struct Run {
     /// Leave nothing behind but the work: the journal goes when the run ends
     #[arg(long, conflicts_with = "continues")]
     ephemeral: bool,
+    /// Work apart, in a git work tree of the last commit; the changes come back as a branch
+    #[arg(long, conflicts_with_all = ["continues", "ephemeral", "fleet"])]
+    worktree: bool,
     /// Let a worker of this fleet reach it, and watch: nats://HOST:PORT?monitor=PORT, or `local`
     #[arg(long, value_name = "ADDRESS", conflicts_with_all = ["continues", "ephemeral"])]
     fleet: Option<String>,
@@ -226,13 +230,18 @@ impl Run {
         } else {
             (home, None)
         };
+        if self.worktree {
+            move_into_worktree(&mut new)?;
+        }
         let parts = Parts {
             gyrus,
             home: &home,
             config: &config,
             choice: &choice,
         };
+        let (run, made) = (new.id, new.worktree.clone());
         let code = runtime.block_on(self.drive(parts, new, trace));
+        drop_unused(&home, run, made);
         runtime.shutdown_background();
         code
     }
@@ -398,5 +407,33 @@ impl Run {
             return Err(Failure::usage("the goal is empty").hint("say what is to be reached"));
         }
         Ok(goal)
+    }
+}
+
+/// Has a run work in a work tree of its own, made from the last commit of the folder's repository.
+fn move_into_worktree(new: &mut NewRun) -> Result<(), Failure> {
+    let worktree = GitWorktrees.add(&new.workspace, new.id).map_err(|why| {
+        Failure::usage(format!("there can be no work tree: {why}"))
+            .hint("work in the folder itself: leave --worktree out")
+    })?;
+    new.workspace.clone_from(&worktree.folder);
+    // The last of the material says where the run works.
+    new.context.pop();
+    new.context.push(surroundings::attachment(&new.workspace));
+    put(&format!(
+        "it works in {}, from the last commit; its changes come back as the branch {}\n",
+        worktree.folder.display(),
+        worktree.branch
+    ))?;
+    new.worktree = Some(worktree);
+    Ok(())
+}
+
+/// Removes the work tree of a run that could not be created.
+fn drop_unused(home: &Home, run: RunId, made: Option<RunWorktree>) {
+    let exists = home.store().is_ok_and(|store| store.exists(&log_name(run)));
+    if let Some(worktree) = made.filter(|_| !exists) {
+        // Nothing was changed in it; what remains is told by `git worktree list`.
+        let _ = GitWorktrees.bring_back(&worktree);
     }
 }

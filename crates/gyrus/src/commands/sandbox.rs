@@ -1,19 +1,13 @@
 //! `gyrus sandbox`
 
-use std::{path::PathBuf, process, sync::Arc};
+use std::{path::PathBuf, process};
 
 use clap::{Args, Subcommand};
-use gyrus::runtime::{self, Confinement, sandbox, sandbox_folders};
-use gyrus_contract::{
-    Boxed, ConnectionPolicy, DEFAULT_AGENT, Decision, Destination, Exit, Gate as _, Judgement,
-    Layer, Mode, Place, ResolvedCall, RunId, ToolCall, ToolSpec,
-};
-use gyrus_gate::PolicyGate;
+use gyrus_contract::Exit;
 use gyrus_kernel::{Entry, log_name, parse};
 use gyrus_surfaces::{console::put, output, terminal};
 use gyrus_text::one_line;
-use gyrus_tools::{Shell, ToolRegistry};
-use serde_json::json;
+use gyrus_tools::Shell;
 
 use super::run_argument::RunArgument;
 use crate::{
@@ -21,7 +15,8 @@ use crate::{
     exit::Code,
     failure::Failure,
     inside_run, new_run,
-    sandbox_settings::{self, PROJECT_FILE, ProjectFile, RunSandbox, SandboxFlags},
+    sandbox_settings::{self, PROJECT_FILE, ProjectFile, SandboxFlags},
+    trial_sandbox::TrialSandbox,
 };
 
 /// See what the sandbox of runs refused, try it, and agree to what a project asks for
@@ -83,53 +78,13 @@ impl Try {
         let allowed = sandbox_settings::of_run(of, &self.sandbox, &workspace, terminal::can_ask())?;
         let (values, _) =
             sandbox_settings::values(&config, &home.travels, &allowed.options, &self.sandbox.env);
-        let (store, sandboxed) = (home.store()?, Confinement::Sandboxed);
-        let gate = runtime::gate(&home, &store, &workspace, DEFAULT_AGENT, sandboxed)?;
-        let spec = ToolRegistry::builtin();
-        let spec = spec.get("shell").map(|tool| tool.spec().clone());
-        let spec = spec.ok_or_else(|| Failure::failed("there is no tool for commands"))?;
-        let run = RunId::new();
-        let call = ToolCall::new("shell", json!({"command": self.line()}));
-        let place = Place {
-            run,
-            workspace: &workspace,
-            agent: DEFAULT_AGENT,
-            mode: Mode::default(),
-            skills: &[],
-            sandbox: &allowed.options,
-        };
-        let resolved = gate.resolve(&call, &spec, place);
-        let resolved = resolved.map_err(|error| Failure::usage(error.reason))?;
-        let command = resolved.command.as_ref();
-        let containment = command.and_then(|command| command.containment.clone());
-        let mut containment = containment.ok_or_else(|| {
-            Failure::failed("there is no sandbox here").hint("see why: gyrus doctor")
-        })?;
-        let changes = sandbox_folders::of_trial(&home, run);
-        containment.writable.retain(|folder| *folder != workspace);
-        containment.layered.push(Layer {
-            lower: workspace.clone(),
-            upper: changes.join("changes"),
-            work: changes.join("work"),
-            required: true,
-        });
         let seconds = allowed.options.longest_command();
         let mut command = Shell::new().spec(self.line(), &workspace, seconds);
         command.environment.extend(values);
-        let policy = Tried {
-            gate,
-            call: resolved,
-            spec,
-            workspace,
-            allowed,
-        };
-        (containment.forwarded, containment.asked) = policy.loopback();
-        let runtime = drive::runtime()?;
-        let run_it = sandbox::run_connected(containment, Arc::new(policy));
-        let ran = runtime.block_on(run_it(command));
-        sandbox_folders::remove(&home, &[run]);
-        let ran =
-            ran.map_err(|error| Failure::failed("the command did not run").because(&error))?;
+        let sandbox = TrialSandbox::new(&home, &workspace, allowed, |why| {
+            let _ = put(&format!("the sandbox refuses: {}\n", one_line(why)));
+        })?;
+        let ran = drive::runtime()?.block_on(sandbox.run(command))?;
         let mut out = output::standard();
         write!(out, "{}{}", ran.output.head, ran.output.tail)?;
         out.flush()?;
@@ -144,53 +99,6 @@ impl Try {
             }
         };
         process::exit(code)
-    }
-}
-
-/// Decides about the connections of a command that is tried, as for a run, and asks nobody.
-struct Tried {
-    gate: PolicyGate,
-    call: ResolvedCall,
-    spec: ToolSpec,
-    workspace: PathBuf,
-    allowed: RunSandbox,
-}
-
-impl Tried {
-    fn under<T>(&self, ask: impl FnOnce(&Judgement<'_>) -> T) -> T {
-        let trusted: Vec<&str> = self.allowed.trusted.iter().map(String::as_str).collect();
-        ask(&Judgement {
-            exposed: false,
-            grants: &self.allowed.grants,
-            trusted: &trusted,
-            ..Judgement::outside_of_runs(&self.workspace)
-        })
-    }
-
-    fn loopback(&self) -> (Vec<std::net::SocketAddr>, Vec<std::net::SocketAddr>) {
-        let judged = self.under(|under| self.gate.forwarded(&self.call, &self.spec, under));
-        let (allowed, asked): (Vec<_>, Vec<_>) = judged
-            .into_iter()
-            .partition(|(_, decision)| *decision == Decision::Allow);
-        let addresses = |judged: Vec<_>| judged.into_iter().map(|(at, _)| at).collect();
-        (addresses(allowed), addresses(asked))
-    }
-}
-
-impl ConnectionPolicy for Tried {
-    fn decide<'a>(&'a self, to: &'a Destination) -> Boxed<'a, Result<(), String>> {
-        let verdict = self.under(|under| {
-            self.gate
-                .judge_destination(to, &self.call, &self.spec, under)
-        });
-        let decided = if verdict.decision == Decision::Allow {
-            Ok(())
-        } else {
-            let why = verdict.reasons.join("; ");
-            let _ = put(&format!("the sandbox refuses: {}\n", one_line(&why)));
-            Err(why)
-        };
-        Box::pin(std::future::ready(decided))
     }
 }
 

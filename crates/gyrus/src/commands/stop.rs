@@ -198,8 +198,10 @@ pub(super) fn order(gyrus: &Gyrus, run: &RunArgument, body: MessageBody) -> Resu
             )));
         }
     }
-    put(&format!(
-        "run {name} is parked; to go on: gyrus resume {name}\n"
-    ))?;
+    put(&if run.is_root() {
+        format!("run {name} is parked; to go on: gyrus resume {name}\n")
+    } else {
+        format!("sub-run {name} was stopped; the run that started it is told so and goes on\n")
+    })?;
     Ok(Code::Reached)
 }

@@ -6,20 +6,26 @@ use clap::Args;
 use gyrus::runtime::Guidelines;
 use gyrus_text::{counted, visible};
 
-use crate::{Gyrus, exit::Code, failure::Failure, guidelines, inside_run, new_run};
+use crate::{
+    Gyrus, exit::Code, failure::Failure, guidelines, hooks::ProjectHooks, inside_run, new_run,
+};
 use gyrus_surfaces::console::put;
 
-/// Let runs follow the guidelines of a folder (AGENTS.md or CLAUDE.md)
+/// Let runs follow the guidelines of a folder (AGENTS.md or CLAUDE.md), and run its hooks
 ///
-/// Before that, runs read them as data. It holds for the content as it is now; to take it back:
-/// gyrus approvals.
+/// Before that, runs read the guidelines as data, and hooks of `.claude/settings.json` and
+/// `.gyrus/hooks.json` are not run. It holds for the content as it is now; to take it back: gyrus
+/// approvals.
 #[derive(Args)]
 pub(crate) struct Trust {
     /// The folder that runs work in (default: the current one)
     folder: Option<PathBuf>,
-    /// Runs shall read them as data, and nobody is asked again
+    /// Runs shall read the guidelines as data, and nobody is asked again
     #[arg(long)]
     as_data: bool,
+    /// The hooks shall not be run, and nobody is asked again
+    #[arg(long)]
+    no_hooks: bool,
 }
 
 impl Trust {
@@ -29,22 +35,36 @@ impl Trust {
         let workspace = new_run::workspace(&home, self.folder.as_deref()).map_err(|failure| {
             failure.hint("name the folder that runs work in: gyrus trust FOLDER")
         })?;
-        let Some(found) = Guidelines::find(&workspace) else {
-            let what = format!("there are no guidelines in {}", workspace.display());
-            return Err(Failure::usage(what).hint("they stand in AGENTS.md or CLAUDE.md"));
-        };
-        guidelines::say(gyrus, &home, &workspace, &found, !self.as_data)?;
-        let do_with = if self.as_data {
-            "read as data by runs"
-        } else {
-            "followed by runs"
-        };
-        put(&format!(
-            "{} ({}) is {do_with} in {}, as long as it stays as it is\n",
-            visible(&found.path.display().to_string()),
-            counted(found.text.lines().count(), "line"),
-            visible(&workspace.display().to_string()),
-        ))?;
+        let shown = visible(&workspace.display().to_string()).into_owned();
+        let found = Guidelines::find(&workspace);
+        let hooks = ProjectHooks::read(&workspace)
+            .map_err(|why| Failure::usage("the hooks of this folder cannot be used").hint(why))?;
+        if found.is_none() && hooks.is_none() {
+            let what = format!("there are neither guidelines nor hooks in {shown}");
+            let hint = "guidelines stand in AGENTS.md or CLAUDE.md, hooks in .claude/settings.json";
+            return Err(Failure::usage(what).hint(hint));
+        }
+        if let Some(found) = found {
+            guidelines::say(gyrus, &home, &workspace, &found, !self.as_data)?;
+            let do_with = if self.as_data {
+                "read as data by runs"
+            } else {
+                "followed by runs"
+            };
+            put(&format!(
+                "{} ({}) is {do_with} in {shown}, as long as it stays as it is\n",
+                visible(&found.path.display().to_string()),
+                counted(found.text.lines().count(), "line"),
+            ))?;
+        }
+        if let Some(hooks) = hooks {
+            hooks.say(gyrus, &home, &workspace, !self.no_hooks)?;
+            let are = if self.no_hooks { "are not" } else { "are" };
+            put(&format!(
+                "these hooks {are} run in {shown}, in the sandbox, as long as they stay as they are:\n{}",
+                hooks.in_words()
+            ))?;
+        }
         Ok(Code::Reached)
     }
 }

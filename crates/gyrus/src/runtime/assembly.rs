@@ -16,7 +16,7 @@ use gyrus_process::Programs;
 use gyrus_tools::ToolRegistry;
 use gyrus_workspace::repository::RealObjects;
 
-use super::{Home, RunScreen, RuntimeError, sandbox};
+use super::{GitWorktrees, Home, RunScreen, RuntimeError, sandbox};
 
 /// Whether commands of runs are confined.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -66,6 +66,7 @@ pub fn organs(home: &Home, parts: Parts<'_>) -> Result<Organs, RuntimeError> {
         ("prompts".to_owned(), gyrus_loops::prompts().to_string()),
     ]);
     organs.latch = Some(home.latch());
+    organs.worktrees = Some(Arc::new(GitWorktrees));
     organs.outlet = Some(Arc::new(sandbox::Proxy));
     organs.real_objects = real_objects(home);
     organs.travels = home.travels.clone();

@@ -12,6 +12,7 @@ mod agent_context;
 mod agent_runtime;
 mod agents;
 mod no_model;
+mod worktrees;
 mod error;
 
 pub use agent_context::{
@@ -29,3 +30,4 @@ pub use llm_client::{LlmClient, StoredPictures};
 pub use no_model::NoModel;
 pub use programs::keep_out_of_workspaces;
 pub use run_screen::RunScreen;
+pub use worktrees::{GitWorktrees, stands_for};

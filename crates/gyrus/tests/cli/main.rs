@@ -8,6 +8,8 @@
     reason = "these are tests, helpers included"
 )]
 
+mod deciding_hooks;
+mod sub_runs;
 mod support;
 mod http;
 mod server;

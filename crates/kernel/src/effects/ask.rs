@@ -326,7 +326,7 @@ impl<'a> Attempts<'a> {
         if !self.core.log.is_live() {
             return Err(Stop::EndOfRecord.into());
         }
-        let router = self.core.kernel.organs().router.clone();
+        let router = self.core.router();
         // Attempts of an earlier process do not count for this one's limit; what was refused would
         // be refused again.
         let mut failed: Vec<(String, ModelError)> = Vec::new();

@@ -281,5 +281,6 @@ fn cut_off_child(core: &Core, open: OpenChild) -> Result<ChildEnded, Stop> {
         ending: Ending::Interrupted,
         spent: account.close(),
         children: account.children(),
+        brought_back: None,
     })
 }

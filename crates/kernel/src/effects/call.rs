@@ -17,6 +17,7 @@ use super::{
     destinations::{Questions, use_permits},
     execute, folder,
     form_lines::form_lines,
+    hooks::{CallHooks, HOOKS_RAN},
     judge::JudgedCall,
     named_files,
     server_requests::Requests,
@@ -66,6 +67,7 @@ struct Past {
     requests: Requests,
     started: Option<ToolStarted>,
     resulted: Option<ToolResulted>,
+    hooks: CallHooks,
 }
 
 impl Past {
@@ -88,6 +90,7 @@ impl Past {
             shown: Vec::new(),
             started: None,
             resulted: None,
+            hooks: CallHooks::default(),
         };
         for entry in begun.past {
             match entry {
@@ -116,6 +119,9 @@ impl Past {
                         let digest = judged.digest(call);
                         past.approval.read(core, &effect, entry, &digest)?;
                     }
+                }
+                Entry::Noted { kind, fact, .. } if kind == HOOKS_RAN => {
+                    past.hooks.read(&kind, &fact);
                 }
                 Entry::Noted { kind, .. }
                     if kind == APPROVAL_REFUSED || kind == folder::FOLDER_RECORDED => {}
@@ -182,6 +188,7 @@ pub(crate) async fn perform(
     let refusing = past.connections.refuse_answers(core, &resulted.pending);
     Box::pin(refusing).await?;
     Box::pin(past.requests.refuse_answers(core)).await?;
+    past.hooks.ask_after(core, call, &resulted).await?;
     concluded(core, call, past, resulted).await
 }
 
@@ -199,9 +206,9 @@ async fn concluded(
         Some(_) => Box::pin(withheld::decide(core, &resulted.effect, asked, &resulted)).await?,
     };
     let mut seen = observe(core, call, &mut past, resulted).await?;
-    if let Some(note) = note {
+    for line in note.into_iter().chain(past.hooks.told(core)) {
         seen.text.text.push('\n');
-        seen.text.text.push_str(&note);
+        seen.text.text.push_str(&line);
     }
     Ok(seen)
 }
@@ -219,6 +226,9 @@ async fn live(
             unknown_tool::told(core, call),
         ));
     };
+    if let Some(why) = past.hooks.ask_before(core, effect, call).await? {
+        return Ok(execute::refused(core, effect, why));
+    }
     if let Some(resulted) = settled(core, effect, call, tool, past).await? {
         return Ok(resulted);
     }
@@ -302,6 +312,7 @@ async fn let_through(
             verdict.decision = verdict.decision.max(Decision::Ask);
             verdict.reasons.push(CUT_OFF_BEFORE.to_owned());
         }
+        past.hooks.make_stricter(&mut verdict);
         let again = past.looks.again(core, effect, &resolved, &mut verdict);
         let says = Box::pin(again).await?;
         let reasons = verdict.reasons.join("; ");

@@ -3,9 +3,15 @@
 
 use std::sync::Arc;
 
-use gyrus_contract::{Digest, EffectId, Limits, Origin, Part, RunId, Spent, Text};
+use gyrus_contract::{
+    Digest, EffectId, FollowedSkill, Limits, Origin, Part, RunId, Spent, Text, ThinkingEffort,
+    ToolCall,
+};
 use gyrus_journal::Take;
-use serde_json::Value;
+use serde::{Deserialize, Serialize};
+use serde_json::{Value, json};
+
+use super::hooks::{CallHooks, HOOKS_RAN};
 
 use crate::{
     Attachment, ChildEnded, ChildStarted, Ending, Entry, Kernel, KernelError, NewRun, ParentRun,
@@ -15,7 +21,7 @@ use crate::{
     position::Position,
     recorded::diverges,
     run::Begun,
-    runs::{check_not_record, log_name},
+    runs::{check_not_record, log_name, summary},
 };
 
 /// Maximum depth of runs below the one that a person started.
@@ -35,6 +41,39 @@ pub struct Delegation {
     pub loop_config: Value,
     /// The limits of the child; never more than its parent has left.
     pub limits: Limits,
+    pub options: ChildOptions,
+}
+
+/// The ways in which a child differs from its parent.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct ChildOptions {
+    /// The model that it asks.
+    #[serde(flatten)]
+    pub model: ChildModel,
+    /// The tools that it is limited to, as for a skill that it follows.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub narrowed: Option<FollowedSkill>,
+    /// Whether it works in a work tree of its own, and comes back as a branch.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub has_worktree: bool,
+    /// Maximum number of runs that its tree may start, if that is less than [`MAX_CHILDREN`].
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub most_runs: Option<u32>,
+}
+
+/// The model that a child run asks.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct ChildModel {
+    /// The name of the model; `None` is the one of its parent.
+    #[serde(default, rename = "own_model", skip_serializing_if = "Option::is_none")]
+    pub name: Option<String>,
+    /// The effort of its thinking; `None` is as configured.
+    #[serde(
+        default,
+        rename = "own_effort",
+        skip_serializing_if = "Option::is_none"
+    )]
+    pub effort: Option<ThinkingEffort>,
 }
 
 /// The result of a child run.
@@ -45,20 +84,26 @@ pub struct Delegated {
     pub ending: Ending,
     /// The answer or the reason. Untrusted.
     pub answer: Text,
+    /// The resources that it and the runs below it used.
+    pub spent: Spent,
+    /// The words about what became of its work tree.
+    pub brought_back: Option<String>,
 }
 
 impl Delegated {
-    fn new(child: RunId, ending: Ending) -> Self {
-        let answer = match &ending {
+    fn new(ended: ChildEnded) -> Self {
+        let answer = match &ended.ending {
             Ending::Reached { claim, .. } => claim.answer.clone(),
             Ending::Failed { reason, .. } => reason.clone(),
             Ending::Limit { what } => format!("a limit was reached: {what}"),
-            other => format!("{other:?}"),
+            other => summary(other),
         };
         Self {
-            child,
-            ending,
+            child: ended.child,
+            ending: ended.ending,
             answer: Text::new(answer, Origin::Run),
+            spent: ended.spent,
+            brought_back: ended.brought_back,
         }
     }
 }
@@ -70,8 +115,9 @@ pub(crate) async fn perform(
 ) -> Result<Delegated, Stop> {
     let effect = begun.effect;
     let child = RunId::child(core.started.run, &effect);
-    let digest = Digest::of_json(&(&work.goal, &work.cognitive_loop, &work.loop_config));
+    let digest = digest_of(&work);
     let mut started = None;
+    let mut hooks = CallHooks::default();
     for entry in begun.past {
         match entry {
             Entry::ChildStarted(past) if past.digest == digest => started = Some(past),
@@ -79,7 +125,11 @@ pub(crate) async fn perform(
                 let children = past.children.saturating_add(1);
                 core.account.charge(Used::by_run(past.spent, children));
                 core.expose();
-                return Ok(Delegated::new(child, past.ending));
+                core.shared().world_changed |= core.log.is_live();
+                return Ok(Delegated::new(past));
+            }
+            Entry::Noted { kind, fact, .. } if kind == HOOKS_RAN => {
+                hooks.read(&kind, &fact);
             }
             other => {
                 return Err(diverges(
@@ -96,7 +146,14 @@ pub(crate) async fn perform(
     core.may_act()?;
     let limits = match started {
         Some(past) => past.limits,
-        None => begin(core, &effect, child, &work, digest)?,
+        None => match begin(core, &effect, child, (&work, digest), &mut hooks).await? {
+            Ok(limits) => limits,
+            Err(refused) => {
+                core.account.charge(Used::children(1));
+                core.expose();
+                return Ok(Delegated::new(refused));
+            }
+        },
     };
     core.account.charge(Used::children(1));
     let open = OpenChild {
@@ -105,9 +162,14 @@ pub(crate) async fn perform(
     };
     core.shared().open_children.push(open);
     core.log.barrier().await?;
+    let own_model = work.options.model.name.is_some();
+    let has_worktree = work.options.has_worktree;
     let new = child_run(core, child, work, limits, effect.clone());
-    let (ending, spent, children) = drive(core, new).await?;
-    if !ending.is_final() && !matches!(ending, Ending::Limit { .. }) {
+    let (ending, spent, children) = match with_worktree(core, new, has_worktree).await {
+        Ok(new) => drive(core, new).await?,
+        Err(reason) => (failed(reason), Spent::default(), 0),
+    };
+    if !is_result(core, &ending, own_model) {
         // The child waits, so its parent does; resuming the parent resumes the child. It stays
         // open, because it may still lose a race.
         return Err(of_child(child, ending).into());
@@ -115,15 +177,86 @@ pub(crate) async fn perform(
     core.shared()
         .open_children
         .retain(|open| open.effect != effect);
-    core.log.append(ChildEnded {
+    let ended = ChildEnded {
         effect,
         child,
-        ending: ending.clone(),
+        ending,
         spent,
         children,
-    })?;
+        brought_back: bring_back(core, child).await?,
+    };
+    core.log.append(ended.clone())?;
     core.expose();
-    Ok(Delegated::new(child, ending))
+    core.shared().world_changed = true;
+    Ok(Delegated::new(ended))
+}
+
+/// Returns the ending of a child that could not be started.
+fn failed(reason: String) -> Ending {
+    Ending::Failed {
+        reason,
+        denied: Vec::new(),
+    }
+}
+
+/// Moves a child that is to work apart into a work tree; the error is a sentence.
+async fn with_worktree(core: &Core, mut new: NewRun, has_worktree: bool) -> Result<NewRun, String> {
+    if !has_worktree || core.kernel.exists(new.id) {
+        return Ok(new);
+    }
+    let worktrees = core.kernel.organs().worktrees.clone();
+    let worktrees = worktrees.ok_or("there are no work trees here")?;
+    let (folder, run) = (new.workspace.clone(), new.id);
+    let adding = tokio::task::spawn_blocking(move || worktrees.add(&folder, run));
+    let worktree = adding.await.map_err(|error| error.to_string())??;
+    new.workspace.clone_from(&worktree.folder);
+    new.worktree = Some(worktree);
+    Ok(new)
+}
+
+/// Brings back what a child did in its work tree. Returns what became of it, in words.
+async fn bring_back(core: &Core, child: RunId) -> Result<Option<String>, Stop> {
+    let worktree = match position(&core.kernel, child) {
+        Ok(Some(position)) => position.started.worktree.clone(),
+        Ok(None) | Err(_) => None,
+    };
+    let (Some(worktree), Some(worktrees)) = (worktree, core.kernel.organs().worktrees.clone())
+    else {
+        return Ok(None);
+    };
+    let left = format!("its work tree {} was left there", worktree.root.display());
+    let bringing = tokio::task::spawn_blocking(move || worktrees.bring_back(&worktree));
+    let brought = bringing.await.map_err(|error| error.to_string());
+    let words = brought.and_then(|brought| brought);
+    let words = words.unwrap_or_else(|why| format!("{left}: {why}"));
+    let redactor = &core.kernel.organs().redactor;
+    Ok(Some(redactor.redact(&words).into_owned()))
+}
+
+/// Returns the digest of a task. What is as for every child is left out, as in old journals.
+fn digest_of(work: &Delegation) -> Digest {
+    let basic = (&work.goal, &work.cognitive_loop, &work.loop_config);
+    if work.options == ChildOptions::default() {
+        Digest::of_json(&basic)
+    } else {
+        Digest::of_json(&(basic, &work.options))
+    }
+}
+
+/// Whether a child with this ending has a result for its parent. Otherwise the parent waits with it.
+fn is_result(core: &Core, ending: &Ending, own_model: bool) -> bool {
+    match ending {
+        Ending::Reached { .. }
+        | Ending::Failed { .. }
+        | Ending::Limit { .. }
+        | Ending::Stuck { .. } => true,
+        // A person stopped it alone, or all that is at work.
+        Ending::Stopped { .. } => {
+            core.controls.pausing().is_none() && core.kernel.check_latch().is_ok()
+        }
+        Ending::ModelUnreachable { .. } => own_model,
+        Ending::Waiting { .. } | Ending::Sleeping { .. } | Ending::Interrupted => false,
+    }
 }
 
 /// Converts a child's ending into its parent's: an answer goes to the run that asks.
@@ -144,29 +277,33 @@ fn of_child(child: RunId, ending: Ending) -> Ending {
     }
 }
 
-/// Checks the limits and records the child's task.
-fn begin(
+/// Records the child's task. Returns its limits, or its end if it must not be started.
+async fn begin(
     core: &Core,
     effect: &EffectId,
     child: RunId,
-    work: &Delegation,
-    digest: Digest,
-) -> Result<Limits, Stop> {
+    (work, digest): (&Delegation, Digest),
+    hooks: &mut CallHooks,
+) -> Result<Result<Limits, ChildEnded>, Stop> {
     let depth = core
         .started
         .parent
         .as_ref()
         .map_or(0, |parent| parent.depth);
-    if depth >= MAX_DEPTH {
-        return Err(Stop::Failed(format!(
-            "child runs may nest {MAX_DEPTH} deep at most"
-        )));
-    }
-    if core.account.children_of_tree() >= MAX_CHILDREN {
-        return Err(Stop::Failed(format!(
-            "a run and its children may start {MAX_CHILDREN} children at most"
-        )));
-    }
+    let most = work
+        .options
+        .most_runs
+        .unwrap_or(MAX_CHILDREN)
+        .min(MAX_CHILDREN);
+    let refused = if depth >= MAX_DEPTH {
+        Some(format!("child runs may nest {MAX_DEPTH} deep at most"))
+    } else if core.account.children_of_tree() >= most {
+        Some(format!(
+            "a run and its children may start {most} children at most"
+        ))
+    } else {
+        refused_by_hooks(core, effect, work, hooks).await?
+    };
     let left = core.account.remaining();
     let limits = Limits {
         steps: tighter(work.limits.steps, left.steps),
@@ -174,14 +311,43 @@ fn begin(
         cost: tighter(work.limits.cost, left.cost),
         time_ms: tighter(work.limits.time_ms, left.time_ms),
     };
-    core.log.append(ChildStarted {
+    let started = ChildStarted {
         effect: effect.clone(),
         child,
         goal: work.goal.clone(),
         limits,
         digest,
-    })?;
-    Ok(limits)
+    };
+    let Some(reason) = refused else {
+        core.log.append(started)?;
+        return Ok(Ok(limits));
+    };
+    let ended = ChildEnded {
+        effect: effect.clone(),
+        child,
+        ending: failed(reason),
+        spent: Spent::default(),
+        children: 0,
+        brought_back: None,
+    };
+    core.log
+        .append_all(&[started.into(), ended.clone().into()])?;
+    Ok(Err(ended))
+}
+
+/// Asks the hooks about a child that is about to be started. Returns the reason if one refuses: one
+/// that wants a person to be asked does, too.
+async fn refused_by_hooks(
+    core: &Core,
+    effect: &EffectId,
+    work: &Delegation,
+    hooks: &mut CallHooks,
+) -> Result<Option<String>, Stop> {
+    let role = work.options.narrowed.as_ref().map(|role| &role.name);
+    let arguments = json!({ "prompt": work.goal, "subagent_type": role });
+    let call = ToolCall::new("delegate", arguments);
+    let refuses = hooks.ask_before(core, effect, &call).await?;
+    Ok(refuses.or_else(|| hooks.asks().first().cloned()))
 }
 
 fn tighter<T: Ord>(one: Option<T>, other: Option<T>) -> Option<T> {
@@ -202,6 +368,10 @@ fn child_run(
         let shared = core.shared();
         (shared.state.exposed, shared.state.grants.clone())
     };
+    let ChildOptions {
+        model, narrowed, ..
+    } = work.options;
+    let skills = core.started.skills.iter().cloned().chain(narrowed);
     let above = core.started.parent.as_ref();
     let parent = ParentRun {
         run: core.started.run,
@@ -224,11 +394,13 @@ fn child_run(
         parent: Some(parent),
         exposed,
         grants,
-        skills: core.started.skills.clone(),
+        skills: skills.collect(),
+        model,
         trusted: core.trusted(),
         screen: core.started.screen.clone(),
         agent: core.started.agent.clone(),
         sandbox: core.started.sandbox.clone(),
+        worktree: None,
     }
 }
 
@@ -289,7 +461,7 @@ async fn drive(core: &Arc<Core>, new: NewRun) -> Result<(Ending, Spent, u32), St
             kernel.take(child, Take::IfFree, changes).map_err(failed)?
         }
     };
-    let ready = ready.under(core.account.clone(), core.controls.clone());
+    let ready = ready.under(core.account.clone(), core.controls.for_child());
     let finished = Box::pin(ready.drive()).await.map_err(failed)?;
     if finished.unsealed.is_some() {
         core.shared().unsealed = finished.unsealed;

@@ -101,7 +101,7 @@ async fn live(core: &Core, effect: EffectId, frame: bool) -> Result<ScreenViewed
         return blind("this run has no screen".to_owned());
     };
     // No model would see the picture.
-    let frame = frame && core.kernel.organs().router.sees_pictures();
+    let frame = frame && core.router().sees_pictures();
     let wanted = Look { frame, documents };
     // The run does not look while a person sees and types on the screen.
     let _acting = core.acting().await?;

@@ -16,6 +16,7 @@ pub(crate) mod call;
 pub(crate) mod changes;
 mod changed_files;
 pub(crate) mod delegate;
+pub(crate) mod hooks;
 pub(crate) mod destinations;
 pub(crate) mod program_connections;
 mod server_requests;
@@ -85,7 +86,7 @@ impl Run {
     /// Returns the model's failure to answer, or a [`Stop`].
     pub async fn consult(&mut self, ask: Ask<'_>) -> Result<Reply, EffectError<ModelError>> {
         let begun = self.begin(|| format!("consulting a model ({:?})", ask.purpose))?;
-        let router = self.core.kernel.organs().router.clone();
+        let router = self.core.router();
         let asked = ask::once(&self.core, begun.effect, begun.past, ask, router);
         let done = Box::pin(asked).await;
         self.end_or_fail(done)

@@ -204,7 +204,7 @@ impl<'a> ServerRequests<'a> {
             output_schema: None,
             max_output_tokens: prompt.max_output_tokens.min(MAX_OUTPUT_TOKENS),
         };
-        let router = core.kernel.organs().router.clone();
+        let router = core.router();
         let effect = requests.next();
         let came = Box::pin(ask::once(core, effect, Vec::new(), question, router)).await;
         came.map_err(|error| match error {

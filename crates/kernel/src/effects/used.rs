@@ -118,6 +118,7 @@ pub(crate) fn ended(effect: EffectId, child: RunId, used: Used) -> ChildEnded {
             ..Spent::default()
         },
         children: used.children,
+        brought_back: None,
     }
 }
 

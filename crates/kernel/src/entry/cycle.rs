@@ -97,10 +97,30 @@ pub struct KernelState {
     /// Inputs that a crash interrupted.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub unknown: Vec<UnknownInput>,
+    /// The answers of hooks about the start and the end of the run.
+    #[serde(default, skip_serializing_if = "HookState::is_default")]
+    pub hooks: HookState,
     /// The settings with which the run was resumed, if they differ from those with which it was
     /// started.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub settings: Option<Settings>,
+}
+
+/// The answers of hooks about the start and the end of a run, up to now.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct HookState {
+    /// Whether they were asked about the start.
+    #[serde(default)]
+    pub began: bool,
+    /// Number of times that they kept the run from ending.
+    #[serde(default)]
+    pub refused_ends: u32,
+}
+
+impl HookState {
+    fn is_default(&self) -> bool {
+        *self == Self::default()
+    }
 }
 
 pub(super) fn is_zero(n: &u32) -> bool {

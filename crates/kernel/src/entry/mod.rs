@@ -17,7 +17,7 @@ pub use call::{
     APPROVAL_REFUSED, ApprovalAnswered, ApprovalAsked, ApprovalCard, ApprovalRefused, GateVerdict,
     Settled, ToolCalled, ToolResulted, ToolStarted, Validity,
 };
-pub use cycle::{ConnectionPermit, CycleDropped, CycleEnded, KernelState, UnknownInput};
+pub use cycle::{ConnectionPermit, CycleDropped, CycleEnded, HookState, KernelState, UnknownInput};
 pub use mandate::{Mandate, MandateSet, MandatedCall, Times};
 pub use model::{Appended, AttemptResult, Charge, ModelCall, ModelReply};
 pub use other::{

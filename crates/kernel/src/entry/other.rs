@@ -122,6 +122,9 @@ pub struct ChildEnded {
     /// Number of runs that were started below it.
     #[serde(default, skip_serializing_if = "is_zero")]
     pub children: u32,
+    /// The words about what became of its work tree.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub brought_back: Option<String>,
 }
 
 /// A person took the screen over; the run begins nothing meanwhile. What they see and type is not

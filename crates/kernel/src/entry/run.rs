@@ -4,7 +4,7 @@ use std::{collections::BTreeMap, path::PathBuf, sync::Arc};
 
 use gyrus_contract::{
     BlobId, Claim, DEFAULT_AGENT, Digest, EffectId, FollowedSkill, Grant, Limits, MessageBody,
-    Mode, ModelError, OnAsk, Part, Principal, RunId, SandboxOptions, Spent, Strength,
+    Mode, ModelError, OnAsk, Part, Principal, RunId, RunWorktree, SandboxOptions, Spent, Strength,
     SurfaceMessage, Text, ToolMeaning, ToolSpec,
 };
 use gyrus_process::ProcessIdentity;
@@ -16,7 +16,7 @@ use super::{
     call::{first, is_first},
     model::nothing_appended,
 };
-use crate::Inline;
+use crate::{ChildModel, Inline};
 
 /// The start of a run, with everything it was started with.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -71,6 +71,15 @@ pub struct RunStarted {
     pub served: Option<Inline<Vec<Arc<ToolSpec>>>>,
     /// The model as the person named it.
     pub model: String,
+    /// The work tree that was made for it and goes with it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub worktree: Option<RunWorktree>,
+    /// Whether there were hooks at the start: then they are asked about its start and its end.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub hooks: bool,
+    /// The model of a child run that has one of its own.
+    #[serde(flatten)]
+    pub own_model: ChildModel,
     /// The run that delegated this one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub parent: Option<ParentRun>,

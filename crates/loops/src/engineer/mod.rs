@@ -25,7 +25,7 @@ pub use self::judge::{BadJudge, Judge};
 use crate::{
     CognitiveConfig, LoopKind, React, ReactState, browse,
     config::DEFAULT_OUTPUT_TOKENS,
-    goal,
+    delegate, goal,
     json::the_object,
     react::{TurnProfile, acts_by_react},
 };
@@ -136,6 +136,7 @@ impl Engineer {
     fn profile(&self, run: &Run) -> TurnProfile {
         let reads = browse::only_reads(run, &[]);
         let mut tools = browse::specs(run);
+        tools.extend(delegate::spec(&self.config));
         let missing = reads.iter().filter(|read| !tools.contains(read)).cloned();
         tools.extend(missing.collect::<Vec<_>>());
         tools.extend(self.judge.spec().map(Arc::new));

@@ -53,7 +53,7 @@ impl Model for Timed {
             if drops_schema {
                 prompt.to_mut().output_schema = None;
             }
-            if let Some(effort) = self.effort {
+            if let (None, Some(effort)) = (prompt.effort, self.effort) {
                 prompt.to_mut().effort = Some(effort);
             }
             let reply = self.model.reply(&prompt, deltas).await?;

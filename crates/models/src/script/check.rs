@@ -26,6 +26,12 @@ pub(super) fn check(request: &Value) -> Result<(), String> {
     check_messages(list(&request["messages"]))
 }
 
+/// Returns the text of the first message, where the goal stands.
+pub(super) fn first_text(request: &Value) -> String {
+    let first = list(&request["messages"]).first().unwrap_or(&Value::Null);
+    texts(&first["content"]).join("\n")
+}
+
 /// Returns the text of the last message, results of tools included.
 pub(super) fn last_text(request: &Value) -> String {
     let last = list(&request["messages"]).last().unwrap_or(&Value::Null);

@@ -50,6 +50,10 @@ pub(super) struct ScriptedReply {
     pub(super) line: usize,
     #[serde(default = "agent")]
     purpose: Purpose,
+    /// Pattern of the first message, where the goal stands: the reply is for runs with such a goal
+    /// alone, and they get no others. So each sub-run has replies of its own.
+    #[serde(default, deserialize_with = "regex")]
+    goal: Option<Regex>,
     /// Pattern that the text of the last message must match.
     #[serde(default, deserialize_with = "regex")]
     pub(super) when: Option<Regex>,
@@ -189,11 +193,27 @@ impl Script {
             .map(|price| Price::new(price.input, price.output))
     }
 
-    /// Returns the reply to the request for `purpose` with this ordinal, counted from 0. The error
-    /// is the number of replies.
-    pub(super) fn reply(&self, purpose: Purpose, ordinal: u64) -> Result<&ScriptedReply, u64> {
+    /// Returns the reply to the request for `purpose` with this ordinal, counted from 0, in a
+    /// conversation with this first message. The error is the number of replies.
+    pub(super) fn reply(
+        &self,
+        purpose: Purpose,
+        ordinal: u64,
+        first: &str,
+    ) -> Result<&ScriptedReply, u64> {
+        let is_for = |reply: &&ScriptedReply| {
+            let goal = reply.goal.as_ref();
+            reply.purpose == purpose && goal.is_some_and(|goal| goal.is_match(first))
+        };
+        let for_goal: Vec<_> = self.replies.iter().filter(is_for).collect();
+        let for_all = |reply: &&ScriptedReply| reply.purpose == purpose && reply.goal.is_none();
+        let replies = if for_goal.is_empty() {
+            self.replies.iter().filter(for_all).collect()
+        } else {
+            for_goal
+        };
         let mut count = 0_u64;
-        for reply in self.replies.iter().filter(|reply| reply.purpose == purpose) {
+        for reply in replies {
             count = count.saturating_add(reply.repeat.get());
             if ordinal < count {
                 return Ok(reply);
@@ -338,7 +358,7 @@ mod tests {
         .unwrap();
         let text = |purpose, ordinal| {
             script
-                .reply(purpose, ordinal)
+                .reply(purpose, ordinal, "")
                 .map(|reply| (reply.text.as_deref().unwrap(), reply.line))
         };
         assert_eq!(text(Purpose::Agent, 0), Ok(("a", 2)));
@@ -377,7 +397,7 @@ mod tests {
     #[test]
     fn mistakes_are_reported_with_line_and_remedy() {
         insta::assert_snapshot!(error_of(""), @"demo.toml, line 1: a script needs at least one [[reply]]");
-        insta::assert_snapshot!(error_of("\n[[reply]]\ntext = \"a\"\ntxet = 1\n"), @"demo.toml, line 4: unknown key `txet`, expected one of `purpose`, `when`, `find`, `thinking`, `text`, `calls`, `usage`, `fault`, `raw`, `stop`, `repeat`; did you mean `text`?");
+        insta::assert_snapshot!(error_of("\n[[reply]]\ntext = \"a\"\ntxet = 1\n"), @"demo.toml, line 4: unknown key `txet`, expected one of `purpose`, `goal`, `when`, `find`, `thinking`, `text`, `calls`, `usage`, `fault`, `raw`, `stop`, `repeat`; did you mean `text`?");
         insta::assert_snapshot!(error_of("[[replies]]\ntext = \"a\"\n"), @"demo.toml, line 1: unknown key `replies`, expected `model` or `reply`; did you mean `reply`?");
         insta::assert_snapshot!(error_of("[[reply]]\npurpose = \"agnet\"\n"), @"demo.toml, line 2: unknown word `agnet`, expected one of `agent`, `plan`, `reflect`, `verify`, `safety`, `summarise`, `mandate`, `sampling`; did you mean `agent`?");
         insta::assert_snapshot!(error_of("[[reply]]\ntext = \"a\"\nfault = \"timeout\"\n"), @"demo.toml, line 3: unknown word `timeout`, expected one of `overloaded`, `rate-limited`, `cut`, `error-event`, `garbage`, `slow-bytes`");

@@ -181,7 +181,10 @@ impl Stage {
     ) -> Result<Response, Refusal> {
         let (file, word) = (&self.script.file, purpose.word());
         let number = ordinal.saturating_add(1);
-        let reply = self.script.reply(purpose, ordinal).map_err(|count| {
+        let reply = self
+            .script
+            .reply(purpose, ordinal, &check::first_text(request));
+        let reply = reply.map_err(|count| {
             let message = format!(
                 "{file}: the script has no reply {number} for purpose {word}; it has {count}"
             );

@@ -98,6 +98,10 @@ pub struct Console {
     claim: Option<EffectId>,
     /// Calls whose change a card has shown.
     shown_changes: BTreeSet<(RunId, EffectId)>,
+    /// The sub-runs at work.
+    at_work: Vec<RunId>,
+    /// The sub-runs that worked side by side with another one.
+    side_by_side: BTreeSet<RunId>,
 }
 
 impl Console {
@@ -127,6 +131,8 @@ impl Console {
             proposed: None,
             claim: None,
             shown_changes: BTreeSet::new(),
+            at_work: Vec::new(),
+            side_by_side: BTreeSet::new(),
         }
     }
 
@@ -170,6 +176,7 @@ impl Console {
     ) -> Result<(), SurfaceError> {
         let parsed = gyrus_kernel::parse(entry).ok();
         let is_gathered = run == self.run && parsed.as_ref().is_some_and(|one| self.gathers(one));
+        parsed.iter().for_each(|one| self.note_child(one));
         let is_between = parsed.as_ref().is_some_and(comes_between);
         if let Some((of, line)) = self.proposed.take_if(|_| !is_between) {
             self.show(of, &line)?;
@@ -399,7 +406,7 @@ impl Console {
         let begun = self.row.take().filter(|_| goes_on).map(|row| row.text);
         let indent = self.indent(run);
         let begun = begun.unwrap_or_default();
-        let (shown, text) = self.painter.go_on(tone, indent, mark, &begun, words);
+        let (shown, text) = self.painter.go_on(tone, &indent, mark, &begun, words);
         put_more(&shown)?;
         self.row = (!text.is_empty()).then_some(Row { run, tone, text });
         self.show_status()
@@ -419,8 +426,27 @@ impl Console {
         }
     }
 
-    fn indent(&self, run: RunId) -> &'static str {
-        if run == self.run { "" } else { "  ┆ " }
+    /// Returns what stands before the lines of a run: of runs that worked side by side, their names.
+    fn indent(&self, run: RunId) -> String {
+        if run == self.run {
+            String::new()
+        } else if self.side_by_side.contains(&run) {
+            format!("  {} ┆ ", run.short())
+        } else {
+            "  ┆ ".to_owned()
+        }
+    }
+
+    /// Notes which runs work side by side.
+    fn note_child(&mut self, entry: &Entry) {
+        if let Entry::ChildStarted(started) = entry {
+            self.at_work.push(started.child);
+            if self.at_work.len() > 1 {
+                self.side_by_side.extend(&self.at_work);
+            }
+        } else if let Entry::ChildEnded(ended) = entry {
+            self.at_work.retain(|child| *child != ended.child);
+        }
     }
 
     /// Fits what is shown from now on to the terminal, whose size may have changed.
@@ -537,7 +563,7 @@ impl Console {
         self.end_question()?;
         self.end_line()?;
         let indent = self.indent(run);
-        put(&line.rendered(indent, &self.painter))?;
+        put(&line.rendered(&indent, &self.painter))?;
         self.show_status()
     }
 

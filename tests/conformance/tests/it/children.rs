@@ -11,8 +11,8 @@ use gyrus_contract::{
     Boxed, Limits, Message, MessageBody, OnAsk, Origin, Purpose, RunId, Text, ToolCall,
 };
 use gyrus_kernel::{
-    Ask, Branch, Delegation, Ending, Entry, MAX_CHILDREN, MAX_DEPTH, ResumeChanges, Run, Stop,
-    Tools, summary,
+    Ask, Branch, ChildOptions, Delegation, Ending, Entry, MAX_CHILDREN, MAX_DEPTH, ResumeChanges,
+    Run, Stop, Tools, summary,
 };
 use serde_json::{json, value::to_raw_value};
 
@@ -29,6 +29,7 @@ fn work(goal: &str, cognitive_loop: &str) -> Delegation {
         cognitive_loop: cognitive_loop.to_owned(),
         loop_config: json!({ "strategy": strategy }),
         limits: Limits::default(),
+        options: ChildOptions::default(),
     }
 }
 
@@ -88,7 +89,10 @@ async fn a_whole_tree_has_only_so_many_children() {
                 return Ok(Some("all of it"));
             }
             for _ in 0..4 {
-                run.delegate(work("a grain", "single-shot")).await?;
+                let grain = run.delegate(work("a grain", "single-shot")).await?;
+                if let Ending::Failed { reason, .. } = grain.ending {
+                    return Err(Stop::Failed(reason));
+                }
             }
             Ok((run.cycle() == 10).then_some("a half"))
         })

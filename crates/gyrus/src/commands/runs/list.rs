@@ -3,9 +3,13 @@
 use std::path::{Path, PathBuf};
 
 use clap::Args;
-use gyrus_kernel::{BegunBy, Entry, Register, is_record, log_name, newest_run_in};
+use gyrus_contract::RunId;
+use gyrus_journal::Store;
+use gyrus_kernel::{
+    BegunBy, Entry, Register, RunStarted, family, is_record, log_name, newest_run_in,
+};
 use gyrus_text::{clip, counted, width};
-use serde_json::json;
+use serde_json::{Value, json};
 
 use super::{
     super::listing::ListFlags,
@@ -42,6 +46,9 @@ pub(crate) struct List {
     /// List the runs that agents began, too
     #[arg(long)]
     agents: bool,
+    /// List every sub-run below the run that started it, and not only those at work
+    #[arg(long)]
+    sub_runs: bool,
     /// List at most this many (default: 50, and all with --json)
     #[arg(long, value_name = "N")]
     limit: Option<usize>,
@@ -56,13 +63,13 @@ impl List {
         let register = Register::read(&store)?;
         let (mut shown, limit) = (0, self.limit.unwrap_or(self.most()));
         for of_run in register.roots() {
-            let run = &of_run.run;
+            let run = of_run.run;
             // A run that cannot be read, or is a record, belongs to no folder.
             let is_wanted = match of_run.begun_by {
                 BegunBy::Unknown => true,
                 BegunBy::Agent if !self.agents => false,
                 BegunBy::Person | BegunBy::Agent | BegunBy::Run => (folder.as_ref())
-                    .is_none_or(|folder| of_run.workspace == *folder || is_record(&store, *run)),
+                    .is_none_or(|folder| of_run.workspace == *folder || is_record(&store, run)),
             };
             if !is_wanted {
                 continue;
@@ -71,44 +78,47 @@ impl List {
                 self.tell_more(limit)?;
                 break;
             }
-            let Ok(reader) = store.reader(&log_name(*run)) else {
+            let Some(listed) = Listed::read(&store, run) else {
                 continue;
             };
-            let first = reader.entry(1).ok().flatten();
-            let at_ms = first.as_ref().map(|entry| entry.at_ms);
-            let started = match first.map(|entry| gyrus_kernel::parse(&entry)) {
-                Some(Ok(Entry::RunStarted(started))) => Some(started),
-                _ => None,
-            };
-            let standing = Standing::of(&store, *run);
             let states = [self.state, Some(State::Unreadable)];
-            if self.state.is_some() && !states.contains(&Some(standing.state)) {
+            if self.state.is_some() && !states.contains(&Some(listed.standing.state)) {
                 continue;
             }
-            let goal = started.as_ref().map(|started| goal(&started.goal, &reader));
-            let item = json!({
-                "run": run,
-                "state": standing.state.word(),
-                "standing": standing.words,
-                "started": at_ms.map(gyrus_text::utc),
-                "workspace": started.as_ref().map(|started| &started.workspace),
-                "agent": started.as_ref().map(|started| &started.agent),
-                "loop": started.as_ref().map(|started| &started.cognitive_loop),
-                "model": started.as_ref().map(|started| &started.model),
-                "goal": goal,
-            });
-            let shows = self.flags.shows(&mut out, &item)?;
+            let shows = self.flags.shows(&mut out, &listed.item())?;
             shown += usize::from(shows || self.flags.json);
             if shows {
-                let at = at_ms.map_or_else(String::new, time::ago);
-                let goal = goal.unwrap_or_else(|| "(it cannot be read)".to_owned());
-                line(&mut out, &painter, (&run.short(), &at), &standing, &goal)?;
+                listed.line(&mut out, &painter, "")?;
+            }
+            if self.sub_runs || shows && listed.standing.state == State::Running {
+                self.below(&store, run, (&mut out, &painter))?;
             }
         }
         if shown == 0 && !self.flags.json {
             none(&mut out, register.roots().count(), folder.as_deref())?;
         }
         Ok(Code::Reached)
+    }
+
+    /// Lists the sub-runs of a run: those at work, or all of them if they are asked for.
+    fn below(
+        &self,
+        store: &Store,
+        run: RunId,
+        (out, painter): (&mut Output, &Painter),
+    ) -> Result<(), Failure> {
+        // One that cannot be read has none to show.
+        let below = family(store, run).unwrap_or_default().into_iter();
+        for listed in below
+            .filter(|one| *one != run)
+            .filter_map(|one| Listed::read(store, one))
+        {
+            let is_at_work = listed.standing.state == State::Running;
+            if (self.sub_runs || is_at_work) && self.flags.shows(out, &listed.item())? {
+                listed.line(out, painter, "↳ ")?;
+            }
+        }
+        Ok(())
     }
 
     /// Returns how many are listed if the person does not say.
@@ -143,26 +153,73 @@ impl List {
     }
 }
 
-/// Writes one run.
-fn line(
-    out: &mut Output,
-    painter: &Painter,
-    (run, at): (&str, &str),
-    standing: &Standing,
-    goal: &str,
-) -> Result<(), Failure> {
-    let words = clip(&standing.words, STANDING);
-    let pad = " ".repeat(STANDING.saturating_sub(width(&words)));
-    let used = 8 + 2 + 10 + 2 + STANDING + 2;
-    writeln!(
-        out,
-        "{}  {}  {}{pad}  {}",
-        painter.paint(Tone::Strong, run),
-        painter.paint(Tone::Aside, &format!("{at:<10}")),
-        painter.paint(standing.tone, &words),
-        clip(goal, painter.columns.saturating_sub(used).clamp(10, 200)),
-    )?;
-    Ok(())
+/// A run of the list.
+struct Listed {
+    run: RunId,
+    at_ms: Option<i64>,
+    started: Option<RunStarted>,
+    standing: Standing,
+    goal: Option<String>,
+}
+
+impl Listed {
+    /// Reads a run; `None` if it is gone.
+    fn read(store: &Store, run: RunId) -> Option<Self> {
+        let reader = store.reader(&log_name(run)).ok()?;
+        let first = reader.entry(1).ok().flatten();
+        let at_ms = first.as_ref().map(|entry| entry.at_ms);
+        let started = match first.map(|entry| gyrus_kernel::parse(&entry)) {
+            Some(Ok(Entry::RunStarted(started))) => Some(started),
+            _ => None,
+        };
+        let goal = started.as_ref().map(|started| goal(&started.goal, &reader));
+        Some(Self {
+            run,
+            at_ms,
+            started,
+            standing: Standing::of(store, run),
+            goal,
+        })
+    }
+
+    /// Returns it for a program.
+    fn item(&self) -> Value {
+        let started = self.started.as_ref();
+        let mut item = json!({
+            "run": self.run,
+            "state": self.standing.state.word(),
+            "standing": self.standing.words,
+            "started": self.at_ms.map(gyrus_text::utc),
+            "workspace": started.map(|started| &started.workspace),
+            "agent": started.map(|started| &started.agent),
+            "loop": started.map(|started| &started.cognitive_loop),
+            "model": started.map(|started| &started.model),
+            "goal": self.goal,
+        });
+        if let Some(parent) = started.and_then(|started| started.parent.as_ref()) {
+            item["parent"] = json!(parent.run);
+        }
+        item
+    }
+
+    /// Writes it for a person.
+    fn line(&self, out: &mut Output, painter: &Painter, mark: &str) -> Result<(), Failure> {
+        let at = self.at_ms.map_or_else(String::new, time::ago);
+        let goal = self.goal.as_deref().unwrap_or("(it cannot be read)");
+        let goal = format!("{mark}{goal}");
+        let words = clip(&self.standing.words, STANDING);
+        let pad = " ".repeat(STANDING.saturating_sub(width(&words)));
+        let used = 8 + 2 + 10 + 2 + STANDING + 2;
+        writeln!(
+            out,
+            "{}  {}  {}{pad}  {}",
+            painter.paint(Tone::Strong, &self.run.short()),
+            painter.paint(Tone::Aside, &format!("{at:<10}")),
+            painter.paint(self.standing.tone, &words),
+            clip(&goal, painter.columns.saturating_sub(used).clamp(10, 200)),
+        )?;
+        Ok(())
+    }
 }
 
 /// Says that there is nothing to list, and where there is more.

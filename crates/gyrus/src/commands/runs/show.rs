@@ -1,7 +1,9 @@
 //! `gyrus runs show`
 
 use clap::Args;
-use gyrus_kernel::{Entry, StandingRun, approvals, log_name};
+use gyrus_contract::RunId;
+use gyrus_journal::Store;
+use gyrus_kernel::{Entry, StandingRun, approvals, family, log_name};
 use gyrus_text::{clip, counted};
 
 use super::super::run_argument::RunArgument;
@@ -22,8 +24,7 @@ impl Show {
         let run = self.run.find(gyrus, &store)?;
         let name = log_name(run);
         let reader = store.reader(&name)?;
-        let before = StandingRun::read(&store, run)?;
-        let started = &before.started;
+        let started = StandingRun::read(&store, run)?.started;
         let mut steps = 0;
         let mut spent = Default::default();
         for entry in reader.entries_back()? {
@@ -71,6 +72,12 @@ impl Show {
                 format!("{} after step {}", source.run, source.cycle),
             ));
         }
+        let below = family(&store, run)?.into_iter();
+        rows.extend(
+            below
+                .filter(|child| *child != run)
+                .map(|child| sub_run(&store, child)),
+        );
         for open in approvals::open(&store, run)? {
             let of = open.run.short();
             let asks = format!("{} (gyrus approve {of} {})", open.card.sentence, open.id);
@@ -82,4 +89,10 @@ impl Show {
         }
         Ok(Code::Reached)
     }
+}
+
+/// Returns the row of a sub-run.
+fn sub_run(store: &Store, child: RunId) -> (&'static str, String) {
+    let words = Standing::of(store, child).words;
+    ("sub-run", format!("{}: {words}", child.short()))
 }

@@ -1,0 +1,198 @@
+//! Work trees for runs, by git: made from the last commit, and brought back as a branch.
+
+use std::{
+    fs,
+    path::{Path, PathBuf},
+    process::{Command, Stdio},
+};
+
+use gyrus_contract::{RunId, RunWorktree, Worktrees};
+use gyrus_process::Programs;
+
+/// Ending of the name of the folder beside a repository in which its work trees lie.
+const BESIDE: &str = ".gyrus";
+
+/// Settings of every command: nothing that lies in a folder is started.
+const SETTINGS: [&str; 6] = [
+    "core.hooksPath=/dev/null",
+    "core.fsmonitor=false",
+    "core.pager=cat",
+    "commit.gpgSign=false",
+    "gc.auto=0",
+    "maintenance.auto=false",
+];
+
+/// Makes work trees with the git of this machine.
+pub struct GitWorktrees;
+
+impl Worktrees for GitWorktrees {
+    fn add(&self, folder: &Path, run: RunId) -> Result<RunWorktree, String> {
+        let at = ["-C", path(folder)?];
+        let top = git(&at, &["rev-parse", "--show-toplevel"])
+            .map_err(|_| format!("{} is in no git repository", folder.display()))?;
+        let base = git(&at, &["rev-parse", "--verify", "HEAD^{commit}"])
+            .map_err(|_| "the repository has no commit yet".to_owned())?;
+        let top = fs::canonicalize(&top).map_err(|error| format!("{top}: {error}"))?;
+        let short = run.short();
+        let root = beside(&top).ok_or("the repository is the root of the file system")?;
+        let root = root.join(&short);
+        if !root.exists() {
+            git(
+                &at,
+                &[
+                    "worktree",
+                    "add",
+                    "--quiet",
+                    "--detach",
+                    path(&root)?,
+                    &base,
+                ],
+            )?;
+        }
+        let within = folder.strip_prefix(&top).unwrap_or(Path::new(""));
+        // Without a slash at its end where there is nothing below.
+        let folder_there: PathBuf = root.join(within).components().collect();
+        fs::create_dir_all(&folder_there)
+            .map_err(|error| format!("{}: {error}", folder_there.display()))?;
+        let git_dir = git(&["-C", path(&root)?], &["rev-parse", "--absolute-git-dir"])?;
+        Programs::of_this_process().keep_out_of(&root);
+        Ok(RunWorktree {
+            stands_for: folder.to_owned(),
+            folder: folder_there,
+            root,
+            git_dir: PathBuf::from(git_dir),
+            base,
+            branch: format!("gyrus/{short}"),
+        })
+    }
+
+    fn bring_back(&self, worktree: &RunWorktree) -> Result<String, String> {
+        let RunWorktree {
+            stands_for,
+            root,
+            base,
+            branch,
+            ..
+        } = worktree;
+        let at = ["-C", path(stands_for)?];
+        if root.exists() {
+            let head = commit(worktree)?;
+            if head != *base {
+                git(&at, &["branch", "--force", branch, &head])?;
+            }
+            git(&at, &["worktree", "remove", "--force", path(root)?])?;
+            // It stays while there are others in it.
+            let _ = root.parent().map(fs::remove_dir);
+        }
+        if git(
+            &at,
+            &[
+                "rev-parse",
+                "--verify",
+                "--quiet",
+                &format!("refs/heads/{branch}"),
+            ],
+        )
+        .is_err()
+        {
+            return Ok("its work tree is as it was, and was removed".to_owned());
+        }
+        let range = format!("{base}..{branch}");
+        let changed = git(
+            &at,
+            &[
+                "diff",
+                "--no-ext-diff",
+                "--no-textconv",
+                "--shortstat",
+                &range,
+            ],
+        )?;
+        Ok(format!(
+            "its changes are the branch {branch} ({}); to see them: git diff {}..{branch}; to take \
+             them: git merge {branch}",
+            changed.trim(),
+            base.get(..12).unwrap_or(base)
+        ))
+    }
+}
+
+/// Commits what was changed in a work tree. Returns its last commit.
+fn commit(worktree: &RunWorktree) -> Result<String, String> {
+    // What the work tree says of its repository could be changed by then.
+    let at = [
+        "--git-dir",
+        path(&worktree.git_dir)?,
+        "--work-tree",
+        path(&worktree.root)?,
+        "-C",
+        path(&worktree.root)?,
+    ];
+    git(&at, &["add", "--all"])?;
+    if git(
+        &at,
+        &["diff", "--cached", "--quiet", "--no-ext-diff", "HEAD"],
+    )
+    .is_err()
+    {
+        let message = format!("Work of a run of gyrus ({})", worktree.branch);
+        let commit = ["commit", "--quiet", "--no-verify", "--message", &message];
+        if git(&at, &commit).is_err() {
+            // Nobody has said to git who they are.
+            let by = ["-c", "user.name=gyrus", "-c", "user.email=gyrus@localhost"];
+            git(&[&by[..], &at].concat(), &commit)?;
+        }
+    }
+    git(&at, &["rev-parse", "--verify", "HEAD^{commit}"])
+}
+
+/// Returns the folder beside a repository in which its work trees lie.
+fn beside(top: &Path) -> Option<PathBuf> {
+    let mut name = top.file_name()?.to_owned();
+    name.push(BESIDE);
+    Some(top.with_file_name(name))
+}
+
+/// Returns the folder that a work tree of [`GitWorktrees`] stands for; `None` for any other folder.
+/// Its path alone says so, so it may only be asked for what is bound to contents.
+pub fn stands_for(folder: &Path) -> Option<PathBuf> {
+    folder.ancestors().find_map(|root| {
+        let beside = root.parent()?;
+        let name = beside.file_name()?.to_str()?.strip_suffix(BESIDE)?;
+        let top = beside.with_file_name(name);
+        let within = folder.strip_prefix(root).ok()?;
+        top.join(".git").exists().then(|| top.join(within))
+    })
+}
+
+fn path(path: &Path) -> Result<&str, String> {
+    path.to_str()
+        .ok_or_else(|| format!("the path {} is not valid UTF-8", path.display()))
+}
+
+/// Runs git. Returns what it prints, without the last line end.
+fn git(at: &[&str], arguments: &[&str]) -> Result<String, String> {
+    let program = Programs::of_this_process()
+        .find("git")
+        .map_err(|_| "git is not installed".to_owned())?;
+    let mut command = Command::new(program.path);
+    for setting in SETTINGS {
+        command.args(["-c", setting]);
+    }
+    command.args(at).args(arguments).stdin(Stdio::null());
+    for (name, _) in std::env::vars_os() {
+        if name.as_encoded_bytes().starts_with(b"GIT_") {
+            command.env_remove(name);
+        }
+    }
+    command.env("LC_ALL", "C").env("GIT_TERMINAL_PROMPT", "0");
+    let output = command
+        .output()
+        .map_err(|error| format!("git cannot be started: {error}"))?;
+    if output.status.success() {
+        let text = String::from_utf8_lossy(&output.stdout);
+        return Ok(text.trim_end_matches('\n').to_owned());
+    }
+    let why = String::from_utf8_lossy(&output.stderr);
+    Err(format!("git {}: {}", arguments.join(" "), why.trim()))
+}

@@ -1,0 +1,300 @@
+//! `delegate`: parts of the work for sub-runs. It is not a tool: the loop turns each call into a child
+//! run with a context of its own, several in one turn into children that work side by side. Their
+//! answers are the results.
+
+use std::{collections::BTreeMap, sync::Arc};
+
+use gyrus_contract::{
+    ActionVerdict, Arguments, Digest, EffectId, FollowedSkill, Limits, Observation, Origin, Repeat,
+    Text, ThinkingEffort, ToolCall, ToolSpec, own_tool_name, schema_of,
+};
+use gyrus_kernel::{Branch, ChildModel, ChildOptions, Delegated, Delegation, Ending, Run, Stop};
+use gyrus_text::counted;
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+use serde_json::{Value, json};
+
+use crate::CognitiveConfig;
+
+/// The name of the call.
+pub const DELEGATE: &str = DelegateCall::TOOL;
+
+/// Maximum number of steps of a sub-run that nobody limits.
+const STEPS: u64 = 60;
+
+/// Characters of a role's description that the model is shown.
+const DESCRIPTION: usize = 120;
+
+/// The terms under which the model of a run may start sub-runs.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct DelegationConfig {
+    /// Maximum number of sub-runs that work at the same time.
+    pub at_once: usize,
+    /// Maximum number of runs that are started below the one that a person began.
+    pub runs: u32,
+    /// The number of levels of sub-runs below this run.
+    pub depth: u32,
+    /// The models that may be named, beside the run's own.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub models: Vec<String>,
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub roles: BTreeMap<String, SubRunRole>,
+}
+
+impl DelegationConfig {
+    /// Returns the names of the models that sub-runs may ask beside the run's own.
+    pub fn all_models(&self) -> impl Iterator<Item = &String> {
+        let of_roles = self.roles.values().filter_map(|role| role.model.as_ref());
+        self.models.iter().chain(of_roles)
+    }
+}
+
+/// A kind of sub-run that a person described.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct SubRunRole {
+    /// Says when it is of use.
+    pub description: String,
+    /// Instructions that stand before the loop's own.
+    pub instructions: String,
+    /// The tools that it is limited to.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub tools: Option<Vec<String>>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub model: Option<String>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub effort: Option<ThinkingEffort>,
+    /// Maximum number of steps.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub steps: Option<u64>,
+}
+
+/// The arguments of the call.
+#[derive(Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+struct DelegateCall {
+    /// All that it must know: it sees nothing else.
+    goal: String,
+    role: Option<String>,
+    /// Default: all of yours.
+    tools: Option<Vec<String>>,
+    model: Option<String>,
+    effort: Option<String>,
+    max_steps: Option<u64>,
+    max_tokens: Option<u64>,
+    /// It works on a copy of the last commit, which comes back as a branch.
+    #[serde(default)]
+    worktree: bool,
+}
+
+impl Arguments for DelegateCall {
+    const TOOL: &'static str = "delegate";
+    const EXAMPLE: &'static str = r#"{"goal": "say which files in src/ read the configuration", "tools": ["search", "read"]}"#;
+
+    fn check(&self) -> Result<(), String> {
+        if self.goal.trim().is_empty() {
+            return Err("`goal` is empty".to_owned());
+        }
+        match (self.max_steps, self.max_tokens) {
+            (Some(0), _) | (_, Some(0)) => Err("a limit of 0 leaves nothing to do".to_owned()),
+            _ => Ok(()),
+        }
+    }
+}
+
+/// Returns the specification of the call, if the model may start sub-runs.
+pub(crate) fn spec(config: &CognitiveConfig) -> Option<Arc<ToolSpec>> {
+    let delegation = config.delegation.as_ref()?;
+    let mut parameters = schema_of::<DelegateCall>();
+    let properties = parameters["properties"].as_object_mut()?;
+    let mut choices = |name: &str, choices: Vec<&str>| {
+        if choices.is_empty() {
+            properties.remove(name);
+        } else {
+            properties.insert(name.to_owned(), json!({"enum": choices}));
+        }
+    };
+    let models = delegation.models.iter().map(String::as_str);
+    choices("model", models.collect());
+    let roles = delegation.roles.keys().map(String::as_str);
+    choices("role", roles.collect());
+    let mut description =
+        "Has a sub-run do a part of the work. Several in one reply work side by side.".to_owned();
+    for (name, role) in &delegation.roles {
+        let about = gyrus_text::shorten(role.description.trim(), DESCRIPTION);
+        description.push_str(&format!(" {name}: {about}"));
+    }
+    Some(Arc::new(ToolSpec {
+        name: DELEGATE.to_owned(),
+        description,
+        parameters,
+        touches: Vec::new(),
+        repeat: Repeat::Never,
+    }))
+}
+
+/// Starts the sub-runs of these calls, as many side by side as is allowed, and returns their answers
+/// in the order of the calls.
+pub(crate) async fn call_all(
+    run: &mut Run,
+    config: &CognitiveConfig,
+    calls: Vec<&ToolCall>,
+) -> Result<Vec<Observation>, Stop> {
+    let at_once = config.delegation.as_ref().map_or(1, |terms| terms.at_once);
+    let mut seen = Vec::with_capacity(calls.len());
+    for some in calls.chunks(at_once.max(1)) {
+        if let [call] = some {
+            seen.push(call_one(run, config, call).await?);
+            continue;
+        }
+        let branches = some.iter().map(|call| -> Branch<'static, Observation> {
+            let (config, call) = (config.clone(), ToolCall::clone(call));
+            Box::new(move |run| Box::pin(async move { call_one(run, &config, &call).await }))
+        });
+        let branches = branches.collect();
+        seen.extend(run.branches(branches).await?);
+    }
+    Ok(seen)
+}
+
+async fn call_one(
+    run: &mut Run,
+    config: &CognitiveConfig,
+    call: &ToolCall,
+) -> Result<Observation, Stop> {
+    let effect = EffectId::cycle(run.cycle());
+    let work = DelegateCall::parse(&call.arguments).map_err(|error| error.to_string());
+    let work = match work.and_then(|call| delegation(config, call)) {
+        Ok(work) => work,
+        Err(wrong) => return Ok(Observation::refused(effect, call, wrong)),
+    };
+    let done = run.delegate(work).await?;
+    Ok(Observation {
+        is_error: !matches!(done.ending, Ending::Reached { .. }),
+        verdict: ActionVerdict::CannotTell,
+        text: Text::new(result(&done), Origin::Run),
+        ..Observation::refused(effect, call, "")
+    })
+}
+
+/// Returns the answer of a sub-run, with how it ended and what it cost.
+fn result(done: &Delegated) -> String {
+    let how = match &done.ending {
+        Ending::Reached { strength, .. } => strength.word(),
+        Ending::Failed { .. } => "failed",
+        Ending::Limit { .. } => "at a limit",
+        Ending::Stuck { .. } => "stuck",
+        Ending::Stopped { .. } => "stopped",
+        Ending::Waiting { .. }
+        | Ending::Sleeping { .. }
+        | Ending::ModelUnreachable { .. }
+        | Ending::Interrupted => "cut off",
+    };
+    let spent = &done.spent;
+    let brought_back = done.brought_back.iter();
+    let brought_back: String = brought_back.map(|words| format!("; {words}")).collect();
+    format!(
+        "{}\n\n[sub-run {}: {how}; {}, {}{}{brought_back}]",
+        done.answer.text.trim_end(),
+        done.child.short(),
+        counted(spent.steps, "step"),
+        counted(spent.tokens, "token"),
+        spent.cost.after(", ")
+    )
+}
+
+/// Returns the work that a call asks for; the error is a sentence for the model.
+fn delegation(config: &CognitiveConfig, call: DelegateCall) -> Result<Delegation, String> {
+    let terms = config.delegation.as_ref().ok_or("this run starts none")?;
+    let role = match &call.role {
+        None => &SubRunRole::default(),
+        Some(name) => terms.roles.get(name).ok_or_else(|| {
+            let names: Vec<&str> = terms.roles.keys().map(String::as_str).collect();
+            format!("there is no role `{name}`; there are: {}", names.join(", "))
+        })?,
+    };
+    if let Some(model) = call
+        .model
+        .as_ref()
+        .filter(|name| !terms.models.contains(name))
+    {
+        return Err(format!(
+            "`{model}` cannot be asked; leave `model` out, or name one of: {}",
+            terms.models.join(", ")
+        ));
+    }
+    let effort = call.effort.as_deref().map(|word| {
+        let mut all = ThinkingEffort::ALL.into_iter();
+        let found = all.find(|effort| effort.word() == word);
+        found.ok_or_else(|| format!("`{word}` is not an effort"))
+    });
+    let effort = effort.transpose()?;
+    let child = child_config(config, role);
+    let loop_config: Value = serde_json::to_value(&child).map_err(|error| error.to_string())?;
+    Ok(Delegation {
+        goal: call.goal.trim().to_owned(),
+        cognitive_loop: child.strategy.loop_name().to_owned(),
+        loop_config,
+        limits: Limits {
+            steps: Some(call.max_steps.or(role.steps).unwrap_or(STEPS)),
+            tokens: call.max_tokens,
+            ..Limits::default()
+        },
+        options: ChildOptions {
+            model: ChildModel {
+                name: call.model.or_else(|| role.model.clone()),
+                effort: effort.or(role.effort),
+            },
+            narrowed: narrowed(call.role.as_deref(), role, call.tools.as_deref()),
+            has_worktree: call.worktree,
+            most_runs: Some(terms.runs),
+        },
+    })
+}
+
+/// Returns the configuration of a sub-run's loop: a person's instructions for the run hold there, too.
+fn child_config(config: &CognitiveConfig, role: &SubRunRole) -> CognitiveConfig {
+    let mut child = CognitiveConfig::react();
+    let instructions = [config.system_prompt.as_deref(), Some(&role.instructions)];
+    let instructions = instructions.into_iter().flatten().map(str::trim);
+    let instructions: Vec<&str> = instructions.filter(|text| !text.is_empty()).collect();
+    if !instructions.is_empty() {
+        child.system_prompt = Some(instructions.join("\n\n"));
+    }
+    if let Some(terms) = config.delegation.as_ref().filter(|terms| terms.depth > 1) {
+        child.delegation = Some(Box::new(DelegationConfig {
+            depth: terms.depth - 1,
+            ..DelegationConfig::clone(terms)
+        }));
+    }
+    child
+}
+
+/// Returns the tools that a sub-run is limited to: those that its role and its call both name.
+fn narrowed(
+    name: Option<&str>,
+    role: &SubRunRole,
+    asked: Option<&[String]>,
+) -> Option<FollowedSkill> {
+    let own = |names: &[String]| -> Vec<String> {
+        let names = names.iter().map(|name| own_tool_name(name.trim()));
+        names.map(str::to_owned).collect()
+    };
+    let of_role = role.tools.as_deref().map(own);
+    let tools = match (of_role, asked.map(own)) {
+        (None, None) => return None,
+        (Some(one), None) | (None, Some(one)) => one,
+        (Some(of_role), Some(mut asked)) => {
+            asked.retain(|tool| of_role.contains(tool));
+            asked
+        }
+    };
+    Some(FollowedSkill {
+        name: name.unwrap_or("sub-run").to_owned(),
+        content: Digest::of_json(&tools),
+        folder: None,
+        tools: Some(tools),
+        grants: Vec::new(),
+    })
+}
