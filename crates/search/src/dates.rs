@@ -179,7 +179,7 @@ fn month(word: &str) -> Option<u32> {
     let is_name = |name: &&str| *name == word || word.len() == 3 && name.starts_with(&word);
     let found = MONTHS
         .iter()
-        .position(|names| names.iter().any(|name| is_name(&name)))?;
+        .position(|names| names.iter().any(&is_name))?;
     u32::try_from(found + 1).ok()
 }
 
