@@ -301,7 +301,7 @@ mod tests {
             ("a..b", "invalid topic `a..b`: word 2 is empty"),
             (
                 "a.*",
-                "invalid topic `a.*`: word 2 contains '*', and only A-Z, a-z, 0-9, `_` and `-` are \
+                "invalid topic `a.*`: word 2 contains '*', and only A-Z, a-z, 0-9, `_`, `-` and `:` are \
                  allowed",
             ),
             ("a b", "word 1 contains ' '"),

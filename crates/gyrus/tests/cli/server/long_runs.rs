@@ -111,9 +111,10 @@ fn the_page_of_a_long_run_is_small_and_reads_its_end_only() {
             "?zoom=entries",
             "?zoom=reading",
             "/context",
-            "/widget",
+            "/cycle",
         ] {
-            let address = format!("/runs/{run}{path}");
+            let api = if path == "/cycle" { "/api" } else { "" };
+            let address = format!("{api}/runs/{run}{path}");
             let before = read_by(process);
             let page = server.get(&address).is(200).body;
             let read = read_by(process) - before;
