@@ -157,9 +157,7 @@ impl Area {
 
 /// Rounds to whole pixels, and clamps values that no screen has.
 pub(super) fn pixels(value: f64) -> i32 {
-    // Bounded just before.
-    let whole = value.clamp(-1e6, 1e6) as i32;
-    whole
+    value.clamp(-1e6, 1e6) as i32
 }
 
 /// Like [`pixels`], for values that are never negative.
