@@ -3,7 +3,6 @@
 mod server;
 
 use std::{
-    fs,
     io::{self, BufRead, Read},
     path::{Path, PathBuf},
     sync::Arc,
@@ -569,7 +568,7 @@ async fn prove_browser(home: &Home) -> Proof {
 
 #[cfg(test)]
 mod tests {
-    use std::os::unix::fs::PermissionsExt;
+    use std::{fs, os::unix::fs::PermissionsExt};
 
     use super::*;
 
