@@ -9,7 +9,7 @@ use std::{
 };
 
 use gyrus_contract::RunId;
-use gyrus_runtime::ledger::LedgerError;
+use gyrus_runtime::{blocking, ledger::LedgerError};
 use gyrus_text::quote;
 
 use crate::{
@@ -17,7 +17,7 @@ use crate::{
     conversation::Speaking,
     messenger::{ChatPlace, MessengerError, NewMessage, OutgoingFile},
     record::{About, ChatChange, ChatRecord, Numbers, Outgoing, OutgoingState, Saying},
-    shared::{Shared, blocking, lock},
+    shared::{Shared, lock},
 };
 
 /// Shortest and longest time before a messenger that failed is tried again.

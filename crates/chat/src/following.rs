@@ -9,7 +9,7 @@ use gyrus_kernel::{
     approvals::{self, OpenQuestion, VoidAnswer},
     log_name,
 };
-use gyrus_runtime::ledger::LedgerError;
+use gyrus_runtime::{blocking, ledger::LedgerError};
 use gyrus_surfaces::tree_follower::TreeFollower;
 use gyrus_text::clip;
 
@@ -18,7 +18,7 @@ use crate::{
     conversation::Speaking,
     progress::Progress,
     record::{About, ChatChange, ChatRecord, ChatTask, Numbers, Saying, ShownCard},
-    shared::{Shared, blocking, lock},
+    shared::{Shared, lock},
     split::split,
 };
 

@@ -219,14 +219,6 @@ fn begun(before: &ChatRecord, changes: &[ChatChange]) -> Vec<Begun> {
     begun.collect()
 }
 
-/// Carries out what reads the disk on a thread that may block.
-pub(crate) async fn blocking<T: Send + 'static>(work: impl FnOnce() -> T + Send + 'static) -> T {
-    match tokio::task::spawn_blocking(work).await {
-        Ok(done) => done,
-        Err(error) => std::panic::resume_unwind(error.into_panic()),
-    }
-}
-
 pub(crate) fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }

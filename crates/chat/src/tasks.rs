@@ -6,6 +6,7 @@ use std::{sync::Arc, time::Duration};
 use gyrus_contract::{Boxed, Origin, RunId, Text};
 use gyrus_kernel::{Ending, RunState, StandingRun, log_name};
 use gyrus_runtime::{
+    blocking,
     ledger::LedgerError,
     queue::{Command, OptionValue, QueueError, RunRequest, Work},
 };
@@ -19,7 +20,7 @@ use crate::{
     messenger::{IncomingFile, KindOfFile, MessengerError},
     progress,
     record::{ChatChange, ChatTask, Saying, TaskStage},
-    shared::{Shared, blocking, lock},
+    shared::{Shared, lock},
     split::split,
 };
 

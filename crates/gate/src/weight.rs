@@ -44,39 +44,29 @@ impl Weight {
         Self::new(Risk::Safe, reason).contained()
     }
 
-    pub(crate) fn contained(self) -> Self {
-        Self {
-            contained: true,
-            ..self
-        }
+    pub(crate) fn contained(mut self) -> Self {
+        self.contained = true;
+        self
     }
 
-    pub(crate) fn within(self) -> Self {
-        Self {
-            within: true,
-            ..self
-        }
+    pub(crate) fn within(mut self) -> Self {
+        self.within = true;
+        self
     }
 
-    pub(crate) fn changes(self) -> Self {
-        Self {
-            changes: true,
-            ..self
-        }
+    pub(crate) fn changes(mut self) -> Self {
+        self.changes = true;
+        self
     }
 
-    pub(crate) fn forbidden(self) -> Self {
-        Self {
-            forbidden: true,
-            ..self
-        }
+    pub(crate) fn forbidden(mut self) -> Self {
+        self.forbidden = true;
+        self
     }
 
-    pub(crate) fn each_time(self) -> Self {
-        Self {
-            each_time: true,
-            ..self
-        }
+    pub(crate) fn each_time(mut self) -> Self {
+        self.each_time = true;
+        self
     }
 
     /// The grant of exact words that it would pass with; no other grant reaches what is critical.
@@ -85,11 +75,9 @@ impl Weight {
         grant.filter(|grant| matches!(grant, Grant::Program { .. }))
     }
 
-    pub(crate) fn unless(self, grant: Grant) -> Self {
-        Self {
-            grant: Some(grant),
-            ..self
-        }
+    pub(crate) fn unless(mut self, grant: Grant) -> Self {
+        self.grant = Some(grant);
+        self
     }
 }
 

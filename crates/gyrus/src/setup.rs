@@ -568,7 +568,7 @@ async fn prove_browser(home: &Home) -> Proof {
 
 #[cfg(test)]
 mod tests {
-    use std::os::unix::fs::PermissionsExt;
+    use std::{fs, os::unix::fs::PermissionsExt};
 
     use super::*;
 

@@ -7,12 +7,13 @@ use std::sync::Arc;
 
 use gyrus_contract::{Answer, ApprovalScope};
 use gyrus_kernel::approvals::{self, ApprovalError, CardId, OpenQuestion, VoidAnswer};
+use gyrus_runtime::blocking;
 use gyrus_server::{Identity, TokenScope};
 use gyrus_surfaces::console::card;
 use rmcp::model::{ElicitRequestParams, ElicitResult, ElicitationAction};
 use serde_json::{Value, json};
 
-use crate::{following::blocking, host::McpHost};
+use crate::host::McpHost;
 
 /// The words of a form by which a call is allowed.
 const ALLOW: &str = "allow once";

@@ -9,6 +9,7 @@ use gyrus_kernel::{
     approvals::{self, OpenQuestion},
     log_name,
 };
+use gyrus_runtime::blocking;
 use gyrus_surfaces::{
     left_files::LeftFiles,
     projection::{Projection, Weight},
@@ -229,13 +230,5 @@ impl Told {
             RunState::NeverBegan => (ReportedState::Queued, None),
         };
         Followed { report, open }
-    }
-}
-
-/// Carries out what reads the disk on a thread that may block.
-pub(crate) async fn blocking<T: Send + 'static>(work: impl FnOnce() -> T + Send + 'static) -> T {
-    match tokio::task::spawn_blocking(work).await {
-        Ok(done) => done,
-        Err(error) => std::panic::resume_unwind(error.into_panic()),
     }
 }

@@ -9,6 +9,7 @@ use std::{
 use gyrus_contract::{Answer, ApprovalScope, RunId};
 
 use gyrus_kernel::approvals::{self, CardId, OpenQuestion};
+use gyrus_runtime::blocking;
 use gyrus_server::{Identity, TokenScope};
 use rmcp::{
     ErrorData, RoleServer, ServerHandler,
@@ -30,7 +31,7 @@ use tokio::{
 
 use crate::{
     asking,
-    following::{Followed, Following, blocking},
+    following::{Followed, Following},
     host::{McpCallers, McpHost},
     report, resources,
     tools::{

@@ -7,12 +7,14 @@ use std::{collections::BTreeMap, path::PathBuf, sync::Arc};
 
 use gyrus_contract::{DEFAULT_AGENT, MessageBody, Origin, RunId, Text};
 use gyrus_kernel::{Register, RunState, StandingRun, approvals, check_not_record, log_name};
-use gyrus_runtime::queue::{OptionValue, RunRequest, Work};
+use gyrus_runtime::{
+    blocking,
+    queue::{OptionValue, RunRequest, Work},
+};
 use gyrus_server::{Identity, RunOverview};
 use gyrus_surfaces::projection;
 
 use crate::{
-    following::blocking,
     host::McpHost,
     report::{ListedRun, RunList},
     tools::{MAX_TEXT, RunArguments},

@@ -6,6 +6,7 @@
 //! crate says how.
 
 pub mod agents;
+mod blocking;
 pub mod intent;
 pub mod ledger;
 pub mod lessons;
@@ -16,6 +17,7 @@ mod topic;
 mod event;
 mod bus;
 
+pub use blocking::blocking;
 pub use bus::{
     Arrivals, Award, AwardAnswer, BARRIER_MEMBERS, BUS_ROUTES, BUS_SUBSCRIPTIONS, BusError,
     BusStatus, CONTRACT_AWARDS, CONTRACT_BIDS, ContractOptions, ContractOutcome, ContractResult,

@@ -10,6 +10,7 @@ use std::{
 use gyrus_contract::RunId;
 use gyrus_journal::{Reader, Store, os::watch};
 use gyrus_kernel::{Entry, RUNS, Register, RunState, approvals, log_name};
+use gyrus_runtime::blocking;
 use schemars::JsonSchema;
 use serde::Serialize;
 use tokio::{
@@ -212,12 +213,8 @@ async fn follow_all(shared: Arc<Shared>, over: BTreeSet<RunId>) {
         let watch = watch::watch(&folder).or_else(|_| watch::watch(shared.store.root()));
         let Ok(mut watch) = watch else { return };
         let store = shared.store.clone();
-        let looked = tokio::task::spawn_blocking(move || (began_since(&store, &known), known));
         let new;
-        (new, known) = match looked.await {
-            Ok(looked) => looked,
-            Err(error) => std::panic::resume_unwind(error.into_panic()),
-        };
+        (new, known) = blocking(move || (began_since(&store, &known), known)).await;
         known.extend(&new);
         waiting.extend(new);
         let is_there = |run: &RunId| shared.store.exists(&log_name(*run));
@@ -329,11 +326,7 @@ async fn look(
 ) -> Result<Option<u64>, gyrus_journal::Error> {
     let _place = shared.looks.acquire().await;
     let (looking, reader) = (Arc::clone(shared), reader.clone());
-    let looked = tokio::task::spawn_blocking(move || head(&looking.store, run, &reader));
-    let (head, _) = match looked.await {
-        Ok(head) => head?,
-        Err(error) => std::panic::resume_unwind(error.into_panic()),
-    };
+    let (head, _) = blocking(move || head(&looking.store, run, &reader)).await?;
     let (seq, is_over) = (head.seq, head.state == RunWord::Over);
     shared.set(head);
     Ok((!is_over).then_some(seq))

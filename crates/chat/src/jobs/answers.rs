@@ -7,6 +7,7 @@ use gyrus_kernel::{
     ApprovalCard,
     approvals::{self, AnswerMismatch, ApprovalError, VoidAnswer},
 };
+use gyrus_runtime::blocking;
 
 use super::decision::{Decision, nothing, say};
 use crate::{
@@ -15,7 +16,7 @@ use crate::{
     following::{settle, void_in_words},
     messenger::{ChatPlace, IncomingMessage, PressedButton},
     record::{About, ChatChange, ChatRecord, Numbers, ShownCard},
-    shared::{Shared, blocking},
+    shared::Shared,
 };
 
 /// Gives the answer of a button to exactly the card that it stands below.

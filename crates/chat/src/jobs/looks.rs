@@ -8,7 +8,7 @@ use gyrus_kernel::{
     Register, RunState,
     approvals::{self, OpenQuestion},
 };
-use gyrus_runtime::queue::Stage;
+use gyrus_runtime::{blocking, queue::Stage};
 use gyrus_surfaces::left_files::read_left_file;
 use gyrus_text::{counted, quote};
 
@@ -19,7 +19,7 @@ use crate::{
     following::WrittenCard,
     messenger::{IncomingMessage, PressedButton},
     record::{About, ChatRecord, Saying},
-    shared::{Shared, blocking},
+    shared::Shared,
 };
 
 /// Number of open questions, and of runs, that are shown at once.

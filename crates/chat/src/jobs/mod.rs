@@ -13,7 +13,7 @@ mod runs;
 use std::{sync::Arc, time::Duration};
 
 use gyrus_contract::{Answer, ApprovalScope, Boxed, RunId};
-use gyrus_runtime::ledger::LedgerError;
+use gyrus_runtime::{blocking, ledger::LedgerError};
 
 pub(crate) use self::attempt::Attempt;
 use self::decision::{Decision, nothing, say};
@@ -22,7 +22,7 @@ use crate::{
     conversation::Speaking,
     messenger::{ChatEvent, ChatPlace, IncomingMessage, PressedButton},
     record::{About, ChatChange, ChatRecord, Numbers, OutgoingState, PendingWork},
-    shared::{Shared, blocking},
+    shared::Shared,
     words::{self, TypedCommand},
 };
 

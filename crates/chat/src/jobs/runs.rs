@@ -5,7 +5,10 @@ use std::sync::Arc;
 use gyrus_contract::{MessageBody, Principal, RunId};
 use gyrus_journal::Store;
 use gyrus_kernel::{Entry, RunState, approvals, log_name};
-use gyrus_runtime::queue::{QueueError, Stage, in_time};
+use gyrus_runtime::{
+    blocking,
+    queue::{QueueError, Stage, in_time},
+};
 
 use super::{
     attempt::Attempt,
@@ -15,7 +18,7 @@ use crate::{
     conversation,
     messenger::IncomingMessage,
     record::{ChatTask, PendingWork},
-    shared::{Shared, blocking},
+    shared::Shared,
 };
 
 pub(super) async fn stop(

@@ -153,17 +153,10 @@ pub(crate) fn check_edited(
     // What is known of the run could only make it stricter, and the run judges again.
     let under = Judgement {
         agent,
-        workspace,
         mode,
         exposed: false,
-        throwaway: false,
-        undoable: true,
-        grants: &[],
         skills: &started.skills,
-        trusted: &[],
-        link_was_seen: false,
-        mandated: None,
-        has_mandate: false,
+        ..Judgement::outside_of_runs(workspace)
     };
     let mut wrong = Vec::new();
     for call in &calls {

@@ -127,17 +127,10 @@ impl Explain {
     ) -> Judgement<'a> {
         Judgement {
             agent: &self.agent,
-            workspace,
             mode: self.approve.mode(),
-            exposed: true,
-            throwaway: false,
-            undoable: true,
             grants,
-            skills: &[],
             trusted,
-            link_was_seen: false,
-            mandated: None,
-            has_mandate: false,
+            ..Judgement::outside_of_runs(workspace)
         }
     }
 

@@ -19,6 +19,7 @@ use gyrus_runtime::{
         AgentAction, AgentBehavior, AgentRun, AgentRunEnd, AgentRuns, AgentStage, AgentState,
         AgentWork, Agents, BehaviorError,
     },
+    blocking,
     queue::{Command, ContextText, Gateway, QueueError, Stage, Work},
     triggers::{SystemClock, Triggers},
 };
@@ -120,15 +121,14 @@ impl FileAgents {
     /// Reads all files, and changes the agents accordingly.
     async fn load(&mut self) {
         let (gyrus, home) = (self.gyrus.clone(), self.home.clone());
-        let reading = tokio::task::spawn_blocking(move || {
+        let reading = blocking(move || {
             let readings = agent_files::read_all(&gyrus, &home)?;
             let secrets = agent_files::secrets(&gyrus, &readings);
             Ok::<_, io::Error>((readings, secrets))
         });
         let (readings, secrets) = match reading.await {
-            Ok(Ok(read)) => read,
-            Ok(Err(error)) => return say(&format!("the agent files cannot be read: {error}\n")),
-            Err(error) => std::panic::resume_unwind(error.into_panic()),
+            Ok(read) => read,
+            Err(error) => return say(&format!("the agent files cannot be read: {error}\n")),
         };
         self.take_secrets(secrets);
         let (mut named, mut new) = (BTreeSet::new(), Vec::new());
@@ -464,11 +464,7 @@ impl QueuedRuns {
         let (gateway, name) = (self.gateway.clone(), file.config.name.clone());
         let now = gyrus_kernel::now_ms();
         let today = now - now.rem_euclid(DAY_MS);
-        let reading = tokio::task::spawn_blocking(move || gateway.used_since(&name, today));
-        let used = match reading.await {
-            Ok(used) => used,
-            Err(error) => std::panic::resume_unwind(error.into_panic()),
-        };
+        let used = blocking(move || gateway.used_since(&name, today)).await;
         let is_used_up = budget.is_used_up(used);
         is_used_up.then(|| today.saturating_add(DAY_MS))
     }

@@ -33,7 +33,7 @@ pub use self::{
     runs::{AgentRun, AgentRunEnd, AgentRuns, AgentWork, NOTHING_TO_DO},
 };
 use crate::{
-    DurableItem, Event, EventBus, EventPosition, StartAt, TopicPattern,
+    DurableItem, Event, EventBus, EventPosition, StartAt, TopicPattern, blocking,
     ledger::{Ledger, TRY_AGAIN},
 };
 
@@ -98,11 +98,7 @@ impl Agents {
             return Err(AgentError::TooMany);
         }
         let (store, id) = (self.shared.store.clone(), name.clone());
-        let opened = tokio::task::spawn_blocking(move || Ledger::<AgentRecord>::open(&store, &id));
-        let ledger = match opened.await {
-            Ok(ledger) => ledger?,
-            Err(error) => std::panic::resume_unwind(error.into_panic()),
-        };
+        let ledger = blocking(move || Ledger::<AgentRecord>::open(&store, &id)).await?;
         if let Some(AgentStage::Retired { .. }) = ledger.state().stage {
             return Err(AgentError::Retired { name });
         }

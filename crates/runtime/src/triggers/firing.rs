@@ -11,7 +11,7 @@ use super::{
     signature::{self, HookHead},
     when,
 };
-use crate::{Event, EventId, Topic};
+use crate::{Event, EventId, Topic, blocking};
 
 /// The name under which events of triggers are published.
 const FROM: &str = "trigger";
@@ -99,11 +99,8 @@ impl Shared {
         }
         let (gateway, agent) = (self.gateway.clone(), live.name.agent.clone());
         let since = day_of(at_ms).saturating_mul(24 * 60 * 60 * 1000);
-        let reading = tokio::task::spawn_blocking(move || gateway.used_since(&agent, since));
-        match reading.await {
-            Ok(used) => live.budget.is_used_up(used),
-            Err(error) => std::panic::resume_unwind(error.into_panic()),
-        }
+        let used = blocking(move || gateway.used_since(&agent, since)).await;
+        live.budget.is_used_up(used)
     }
 
     /// Tells, once a day, that a budget holds a trigger back.

@@ -18,6 +18,7 @@ use super::{
     record::{HeldBack, TriggerFact, TriggerMark, settings_hash},
     shared::{LiveTrigger, Shared, lock},
 };
+use crate::blocking;
 
 /// Files that never settle are looked at after this many times the time to settle.
 const IMPATIENCE: u32 = 10;
@@ -89,15 +90,12 @@ impl Watching {
         let (shared, live) = (self.shared.upgrade()?, self.live.upgrade()?);
         let (folder, globs) = (self.folder.clone(), self.globs.clone());
         let permit = shared.looks.acquire().await.ok()?;
-        let looking = tokio::task::spawn_blocking(move || {
+        let looking = blocking(move || {
             let since = Instant::now();
             let (look, watches) = files::look(&folder, &globs);
             (look, watches, since.elapsed())
         });
-        let (look, watches, took) = match looking.await {
-            Ok(looked) => looked,
-            Err(error) => std::panic::resume_unwind(error.into_panic()),
-        };
+        let (look, watches, took) = looking.await;
         drop(permit);
         match look {
             Ok(look) => {

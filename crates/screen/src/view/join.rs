@@ -157,7 +157,6 @@ impl Area {
 
 /// Rounds to whole pixels, and clamps values that no screen has.
 pub(super) fn pixels(value: f64) -> i32 {
-    // Bounded just before.
     value.clamp(-1e6, 1e6) as i32
 }
 

@@ -48,11 +48,9 @@ impl Painter {
     }
 
     /// The same for another number of columns.
-    pub(super) fn with_columns(self, columns: usize) -> Self {
-        Self {
-            columns: columns.max(NARROWEST),
-            ..self
-        }
+    pub(super) fn with_columns(mut self, columns: usize) -> Self {
+        self.columns = columns.max(NARROWEST);
+        self
     }
 
     /// Returns the beginning and the end of a text in a colour.

@@ -141,18 +141,10 @@ impl Teaching {
             aim: Some(aim.clone()),
         };
         let under = Judgement {
-            agent: gyrus_contract::DEFAULT_AGENT,
-            workspace: Path::new("/"),
             mode: Mode::Ask,
-            exposed: true,
-            throwaway: false,
             undoable: false,
-            grants: &[],
-            skills: &[],
-            trusted: &[],
             link_was_seen: true,
-            mandated: None,
-            has_mandate: false,
+            ..Judgement::outside_of_runs(Path::new("/"))
         };
         let verdict = self.parts.gate.judge(&resolved, tool.spec(), &under);
         Ok((verdict, aim))
