@@ -79,8 +79,8 @@ pub use meaning::{
 pub use memory_buffer::{Item, MemoryBuffer};
 pub use message::{Image, Message, Part, Role, ToolCall, ToolResult};
 pub use model::{
-    CONFIRM, Choice, DEFAULT_IMAGE_TOKENS, Delta, MAX_SILENCE, Model, ModelError, Prompt, Purpose,
-    Reply, Router, Shown, StopReason, SystemPart, ThinkingEffort, Usage, Wanted,
+    CONFIRM, ChildModel, Choice, DEFAULT_IMAGE_TOKENS, Delta, MAX_SILENCE, Model, ModelError,
+    Prompt, Purpose, Reply, Router, Shown, StopReason, SystemPart, ThinkingEffort, Usage, Wanted,
 };
 pub use outcome::{ActionVerdict, Claim, Evidence, Strength};
 pub use patch::{BINARY, EMPTY_BINARY, PatchHeader, git_mode, path_of_header};

@@ -413,6 +413,21 @@ pub struct Choice {
     pub refuses: BTreeSet<Simplification>,
 }
 
+/// The model that a child run asks.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct ChildModel {
+    /// The name of the model; `None` is the one of its parent.
+    #[serde(default, rename = "own_model", skip_serializing_if = "Option::is_none")]
+    pub name: Option<String>,
+    /// The effort of its thinking; `None` is as configured.
+    #[serde(
+        default,
+        rename = "own_effort",
+        skip_serializing_if = "Option::is_none"
+    )]
+    pub effort: Option<ThinkingEffort>,
+}
+
 /// Chooses a model for each attempt. It sends no requests and retries nothing: only the run does.
 pub trait Router: Send + Sync {
     /// Returns the name of the choice for a person: one model, or a list of them.

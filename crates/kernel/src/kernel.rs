@@ -9,9 +9,9 @@ use std::{
 };
 
 use gyrus_contract::{
-    DEFAULT_AGENT, FollowedSkill, Gate, Grant, Hooks, KeeperError, LateTools, Limits, Mode, OnAsk,
-    Outlet, Router, RunId, RunWorktree, SandboxOptions, Screen, Text, Tool, ToolAction,
-    ToolMeaning, ToolSpec, Touch, Worktrees,
+    ChildModel, DEFAULT_AGENT, FollowedSkill, Gate, Grant, Hooks, KeeperError, LateTools, Limits,
+    Mode, OnAsk, Outlet, Router, RunId, RunWorktree, SandboxOptions, Screen, Text, Tool,
+    ToolAction, ToolMeaning, ToolSpec, Touch, Worktrees,
 };
 use gyrus_journal::Store;
 use gyrus_process::keeper::Keeper;
@@ -19,8 +19,7 @@ use gyrus_workspace::repository::RealObjects;
 use serde_json::Value;
 
 use crate::{
-    ChildModel, ErasedLoop, Inline, KernelError, Live, LoopFactory, ParentRun, Pins, Stop,
-    UnreachableModel,
+    ErasedLoop, Inline, KernelError, Live, LoopFactory, ParentRun, Pins, Stop, UnreachableModel,
     latch::{Latch, Latched},
     log::Log,
     redact::Redactor,

@@ -71,9 +71,7 @@ pub use driver::{Finished, Ready};
 pub use effects::ask::{LONGEST_DELAY_MS, MAX_ATTEMPTS, amendment_message};
 pub use effects::branches::Branch;
 pub use effects::call::ExpectedAim;
-pub use effects::delegate::{
-    ChildModel, ChildOptions, Delegated, Delegation, MAX_CHILDREN, MAX_DEPTH,
-};
+pub use effects::delegate::{ChildOptions, Delegated, Delegation, MAX_CHILDREN, MAX_DEPTH};
 pub use effects::foresee::Foreseen;
 pub use effects::layers::layer_of;
 pub use effects::mandate::{MandateReview, MandateSubject};

@@ -1,12 +1,12 @@
 //! Starting runs, and taking them up again.
 
-use gyrus_contract::{Image, Limits, Part, RunId, Text};
+use gyrus_contract::{ChildModel, Image, Limits, Part, RunId, Text};
 use gyrus_journal::Take;
 use gyrus_process::ProcessIdentity;
 
 use crate::{
-    Attachment, ChildModel, ErasedLoop, Inline, Kernel, KernelError, NewRun, Pins, Ready,
-    ResumeChanges, RunResumed, RunStarted, Settings, Stop,
+    Attachment, ErasedLoop, Inline, Kernel, KernelError, NewRun, Pins, Ready, ResumeChanges,
+    RunResumed, RunStarted, Settings, Stop,
     before::Before,
     log::Log,
     position::Position,

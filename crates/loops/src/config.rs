@@ -1,12 +1,12 @@
 //! The configuration of a loop.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 
-use gyrus_contract::{AnswerSchema, Intent, Strength};
+use gyrus_contract::{AnswerSchema, Intent, Strength, ThinkingEffort};
 use gyrus_procedures::{Procedure, SlotValues};
 use serde::{Deserialize, Serialize};
 
-use crate::{Check, DelegationConfig, Judge};
+use crate::{Check, Judge};
 
 /// The strategy of a loop.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
@@ -52,6 +52,51 @@ pub enum Review {
     Proposal,
     /// Approving the mandate, before anything is read.
     Mandate,
+}
+
+/// The terms under which the model of a run may start sub-runs.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct DelegationConfig {
+    /// Maximum number of sub-runs that work at the same time.
+    pub at_once: usize,
+    /// Maximum number of runs that are started below the one that a person began.
+    pub runs: u32,
+    /// The number of levels of sub-runs below this run.
+    pub depth: u32,
+    /// The models that may be named, beside the run's own.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub models: Vec<String>,
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub roles: BTreeMap<String, SubRunRole>,
+}
+
+impl DelegationConfig {
+    /// Returns the names of the models that sub-runs may ask beside the run's own.
+    pub fn all_models(&self) -> impl Iterator<Item = &String> {
+        let of_roles = self.roles.values().filter_map(|role| role.model.as_ref());
+        self.models.iter().chain(of_roles)
+    }
+}
+
+/// A kind of sub-run that a person described.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct SubRunRole {
+    /// Says when it is of use.
+    pub description: String,
+    /// Instructions that stand before the loop's own.
+    pub instructions: String,
+    /// The tools that it is limited to.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub tools: Option<Vec<String>>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub model: Option<String>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub effort: Option<ThinkingEffort>,
+    /// Maximum number of steps.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub steps: Option<u64>,
 }
 
 /// The form in which a screen is shown to a model.

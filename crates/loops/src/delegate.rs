@@ -2,19 +2,19 @@
 //! run with a context of its own, several in one turn into children that work side by side. Their
 //! answers are the results.
 
-use std::{collections::BTreeMap, sync::Arc};
+use std::sync::Arc;
 
 use gyrus_contract::{
-    ActionVerdict, Arguments, Digest, EffectId, FollowedSkill, Limits, Observation, Origin, Repeat,
-    Text, ThinkingEffort, ToolCall, ToolSpec, own_tool_name, schema_of,
+    ActionVerdict, Arguments, ChildModel, Digest, EffectId, FollowedSkill, Limits, Observation,
+    Origin, Repeat, Text, ThinkingEffort, ToolCall, ToolSpec, own_tool_name, schema_of,
 };
-use gyrus_kernel::{Branch, ChildModel, ChildOptions, Delegated, Delegation, Ending, Run, Stop};
+use gyrus_kernel::{Branch, ChildOptions, Delegated, Delegation, Ending, Run, Stop};
 use gyrus_text::counted;
 use schemars::JsonSchema;
-use serde::{Deserialize, Serialize};
+use serde::Deserialize;
 use serde_json::{Value, json};
 
-use crate::CognitiveConfig;
+use crate::{CognitiveConfig, DelegationConfig, SubRunRole};
 
 /// The name of the call.
 pub const DELEGATE: &str = DelegateCall::TOOL;
@@ -24,51 +24,6 @@ const STEPS: u64 = 60;
 
 /// Characters of a role's description that the model is shown.
 const DESCRIPTION: usize = 120;
-
-/// The terms under which the model of a run may start sub-runs.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(deny_unknown_fields)]
-pub struct DelegationConfig {
-    /// Maximum number of sub-runs that work at the same time.
-    pub at_once: usize,
-    /// Maximum number of runs that are started below the one that a person began.
-    pub runs: u32,
-    /// The number of levels of sub-runs below this run.
-    pub depth: u32,
-    /// The models that may be named, beside the run's own.
-    #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    pub models: Vec<String>,
-    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
-    pub roles: BTreeMap<String, SubRunRole>,
-}
-
-impl DelegationConfig {
-    /// Returns the names of the models that sub-runs may ask beside the run's own.
-    pub fn all_models(&self) -> impl Iterator<Item = &String> {
-        let of_roles = self.roles.values().filter_map(|role| role.model.as_ref());
-        self.models.iter().chain(of_roles)
-    }
-}
-
-/// A kind of sub-run that a person described.
-#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(deny_unknown_fields)]
-pub struct SubRunRole {
-    /// Says when it is of use.
-    pub description: String,
-    /// Instructions that stand before the loop's own.
-    pub instructions: String,
-    /// The tools that it is limited to.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub tools: Option<Vec<String>>,
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub model: Option<String>,
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub effort: Option<ThinkingEffort>,
-    /// Maximum number of steps.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub steps: Option<u64>,
-}
 
 /// The arguments of the call.
 #[derive(Deserialize, JsonSchema)]

@@ -47,8 +47,11 @@ pub use calls::{CALLS, CallDone, CallsConfig};
 pub use chain_of_thought::ChainOfThought;
 pub use changeset::{Changeset, ChangesetState, REFLECTION};
 pub use compaction::summary_in;
-pub use config::{CognitiveConfig, PerceptionMode, Replays, Review, ThinkingStrategy};
-pub use delegate::{DELEGATE, DelegationConfig, SubRunRole};
+pub use config::{
+    CognitiveConfig, DelegationConfig, PerceptionMode, Replays, Review, SubRunRole,
+    ThinkingStrategy,
+};
+pub use delegate::DELEGATE;
 pub use edited::edited_calls;
 pub use engineer::{BadJudge, Engineer, EngineerState, Judge, WENT_RIGHT};
 pub use evidence::Failures;

@@ -4,6 +4,7 @@
 //! Every mistake of a file is found at once, each with its line. A file with mistakes describes no agent,
 //! and keeps no other file from being one.
 
+mod places;
 mod mistake;
 mod agent_file;
 mod fields;
@@ -26,20 +27,18 @@ use gyrus_runtime::{
 
 use gyrus_text::{FileMistake, parse_yaml, split_front_matter};
 
-use self::fields::{Fields, Lines};
 pub(crate) use self::{
     agent_file::{AgentFile, HookSecrets},
     mistake::Mistake,
+    places::folder,
     role::roles,
     triggers::is_variable,
 };
+use self::{
+    fields::{Fields, Lines},
+    places::{MAX_FILE, paths},
+};
 use crate::{Gyrus, keys::Keys, serve::words};
-
-/// Maximum size of a file in bytes.
-const MAX_FILE: u64 = 256 << 10;
-
-/// Maximum number of files.
-pub(crate) const MAX_FILES: usize = 2_000;
 
 /// The result of reading one file.
 #[derive(Debug)]
@@ -47,11 +46,6 @@ pub(crate) struct Reading {
     pub(crate) path: PathBuf,
     /// The agent, or every mistake.
     pub(crate) agent: Result<AgentFile, Vec<Mistake>>,
-}
-
-/// Returns the folder of the files.
-pub(crate) fn folder(home: &Home) -> PathBuf {
-    home.config.with_file_name("agents")
 }
 
 /// Reads all files, sorted by name; none if there is no folder. Of two files that name the same
@@ -78,30 +72,6 @@ pub(crate) fn read_all(gyrus: &Gyrus, home: &Home) -> io::Result<Vec<Reading>> {
         readings.push(Reading { path, agent });
     }
     Ok(readings)
-}
-
-/// Returns the files of a folder, sorted by name; none if there is no folder.
-fn paths(folder: &Path) -> io::Result<Vec<PathBuf>> {
-    let entries = match fs::read_dir(folder) {
-        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(Vec::new()),
-        entries => entries?,
-    };
-    let mut paths = Vec::new();
-    for entry in entries {
-        let path = entry?.path();
-        let is_hidden = path
-            .file_name()
-            .is_some_and(|name| name.as_encoded_bytes().starts_with(b"."));
-        if !is_hidden && path.extension().is_some_and(|extension| extension == "md") {
-            paths.push(path);
-        }
-        if paths.len() > MAX_FILES {
-            let message = format!("there are more than {MAX_FILES} agent files");
-            return Err(io::Error::other(message));
-        }
-    }
-    paths.sort();
-    Ok(paths)
 }
 
 /// Reads a file.

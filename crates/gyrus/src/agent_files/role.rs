@@ -7,7 +7,7 @@ use gyrus::runtime::Home;
 use gyrus_loops::SubRunRole;
 use gyrus_text::{Yaml, YamlNode, parse_yaml, split_front_matter};
 
-use super::{MAX_FILE, folder, paths};
+use super::places::{MAX_FILE, folder, paths};
 use crate::model_flags;
 
 /// Maximum number of roles that a run may give.

@@ -306,9 +306,8 @@ async fn let_through(
             resolved: &resolved,
         };
         let (mut verdict, by) = judge(core, effect, judged, past)?;
-        let aim = resolved.aim.as_ref();
-        let matters = by == AllowedBy::Mandate || verdict.bare_risk() >= Risk::High;
-        if matters && is_unknown(core, aim) {
+        let (aim, risk) = (resolved.aim.as_ref(), verdict.bare_risk());
+        if (by == AllowedBy::Mandate || risk >= Risk::High) && is_unknown(core, aim) {
             verdict.decision = verdict.decision.max(Decision::Ask);
             verdict.reasons.push(CUT_OFF_BEFORE.to_owned());
         }

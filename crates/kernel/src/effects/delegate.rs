@@ -4,8 +4,7 @@
 use std::sync::Arc;
 
 use gyrus_contract::{
-    Digest, EffectId, FollowedSkill, Limits, Origin, Part, RunId, Spent, Text, ThinkingEffort,
-    ToolCall,
+    ChildModel, Digest, EffectId, FollowedSkill, Limits, Origin, Part, RunId, Spent, Text, ToolCall,
 };
 use gyrus_journal::Take;
 use serde::{Deserialize, Serialize};
@@ -61,21 +60,6 @@ pub struct ChildOptions {
     pub most_runs: Option<u32>,
 }
 
-/// The model that a child run asks.
-#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub struct ChildModel {
-    /// The name of the model; `None` is the one of its parent.
-    #[serde(default, rename = "own_model", skip_serializing_if = "Option::is_none")]
-    pub name: Option<String>,
-    /// The effort of its thinking; `None` is as configured.
-    #[serde(
-        default,
-        rename = "own_effort",
-        skip_serializing_if = "Option::is_none"
-    )]
-    pub effort: Option<ThinkingEffort>,
-}
-
 /// The result of a child run.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Delegated {
@@ -108,45 +92,58 @@ impl Delegated {
     }
 }
 
+/// The recorded entries of a child.
+#[derive(Default)]
+struct PastChild {
+    started: Option<ChildStarted>,
+    ended: Option<ChildEnded>,
+    hooks: CallHooks,
+}
+
+impl PastChild {
+    fn read(begun: Begun, work: &Delegation, digest: Digest) -> Result<(EffectId, Self), Stop> {
+        let (effect, mut past) = (begun.effect, Self::default());
+        for entry in begun.past {
+            match entry {
+                Entry::ChildStarted(started) if started.digest == digest => {
+                    past.started = Some(started);
+                }
+                Entry::ChildEnded(ended) if past.started.is_some() => past.ended = Some(ended),
+                Entry::Noted { kind, fact, .. } if kind == HOOKS_RAN => {
+                    past.hooks.read(&kind, &fact);
+                }
+                other => {
+                    let now = format!("delegating {}", work.goal);
+                    return Err(diverges(&effect, &other, now));
+                }
+            }
+        }
+        Ok((effect, past))
+    }
+}
+
 pub(crate) async fn perform(
     core: &Arc<Core>,
     begun: Begun,
     work: Delegation,
 ) -> Result<Delegated, Stop> {
-    let effect = begun.effect;
-    let child = RunId::child(core.started.run, &effect);
     let digest = digest_of(&work);
-    let mut started = None;
-    let mut hooks = CallHooks::default();
-    for entry in begun.past {
-        match entry {
-            Entry::ChildStarted(past) if past.digest == digest => started = Some(past),
-            Entry::ChildEnded(past) if started.is_some() => {
-                let children = past.children.saturating_add(1);
-                core.account.charge(Used::by_run(past.spent, children));
-                core.expose();
-                core.shared().world_changed |= core.log.is_live();
-                return Ok(Delegated::new(past));
-            }
-            Entry::Noted { kind, fact, .. } if kind == HOOKS_RAN => {
-                hooks.read(&kind, &fact);
-            }
-            other => {
-                return Err(diverges(
-                    &effect,
-                    &other,
-                    format!("delegating {}", work.goal),
-                ));
-            }
-        }
+    let (effect, mut past) = PastChild::read(begun, &work, digest)?;
+    let child = RunId::child(core.started.run, &effect);
+    if let Some(ended) = past.ended {
+        let children = ended.children.saturating_add(1);
+        core.account.charge(Used::by_run(ended.spent, children));
+        core.expose();
+        core.shared().world_changed |= core.log.is_live();
+        return Ok(Delegated::new(ended));
     }
     if !core.log.is_live() {
         return Err(Stop::EndOfRecord);
     }
     core.may_act()?;
-    let limits = match started {
-        Some(past) => past.limits,
-        None => match begin(core, &effect, child, (&work, digest), &mut hooks).await? {
+    let limits = match past.started {
+        Some(started) => started.limits,
+        None => match begin(core, &effect, child, (&work, digest), &mut past.hooks).await? {
             Ok(limits) => limits,
             Err(refused) => {
                 core.account.charge(Used::children(1));

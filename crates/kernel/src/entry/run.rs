@@ -3,9 +3,9 @@
 use std::{collections::BTreeMap, path::PathBuf, sync::Arc};
 
 use gyrus_contract::{
-    BlobId, Claim, DEFAULT_AGENT, Digest, EffectId, FollowedSkill, Grant, Limits, MessageBody,
-    Mode, ModelError, OnAsk, Part, Principal, RunId, RunWorktree, SandboxOptions, Spent, Strength,
-    SurfaceMessage, Text, ToolMeaning, ToolSpec,
+    BlobId, ChildModel, Claim, DEFAULT_AGENT, Digest, EffectId, FollowedSkill, Grant, Limits,
+    MessageBody, Mode, ModelError, OnAsk, Part, Principal, RunId, RunWorktree, SandboxOptions,
+    Spent, Strength, SurfaceMessage, Text, ToolMeaning, ToolSpec,
 };
 use gyrus_process::ProcessIdentity;
 use serde::{Deserialize, Serialize};
@@ -16,7 +16,7 @@ use super::{
     call::{first, is_first},
     model::nothing_appended,
 };
-use crate::{ChildModel, Inline};
+use crate::Inline;
 
 /// The start of a run, with everything it was started with.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
