@@ -492,13 +492,12 @@ pub(crate) async fn turn(
 ) -> Result<ExecutionResult, Stop> {
     // A sub-run is begun by its parent, whose hooks are asked about that.
     let is_root = run.core.started.parent.is_none();
-    if run.has_hooks() && is_root && !run.core.shared().state.hooks.began {
-        if let Some(why) = begin_with_hooks(cognitive_loop, run).await? {
-            return Ok(ExecutionResult {
-                error: Some(why),
-                ..ExecutionResult::default()
-            });
-        }
+    let begins = run.has_hooks() && is_root && !run.core.shared().state.hooks.began;
+    if begins && let Some(why) = begin_with_hooks(cognitive_loop, run).await? {
+        return Ok(ExecutionResult {
+            error: Some(why),
+            ..ExecutionResult::default()
+        });
     }
     let mut result = cognitive_loop.cycle(run).await?;
     if run.has_hooks() && result.claim.is_some() {
