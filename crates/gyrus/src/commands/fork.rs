@@ -20,7 +20,7 @@ use crate::{
     exit::Code,
     failure::Failure,
     flags::{ChangeFlags, OutputFlags},
-    inside_run,
+    hooks, inside_run,
     kernels::{self, RunContext},
     mcp::{Around, Connected},
     model_choice::ModelChoice,
@@ -73,6 +73,7 @@ impl Fork {
         let started = &before.started;
         let model = ModelChoice::again(&self.changes.model, &before)?;
         let at_terminal = terminal::can_ask() && !self.output.json();
+        hooks::settle(gyrus, &home, &started.workspace, at_terminal)?;
         let mut changes = self.changes.changes(before.on_ask, at_terminal);
         changes.pins = Some(model.pins());
         let on_ask = changes.on_ask.unwrap_or(before.on_ask);

@@ -15,7 +15,7 @@ use crate::{
     exit::Code,
     failure::Failure,
     flags::{ChangeFlags, OutputFlags, RunFlags},
-    inside_run,
+    hooks, inside_run,
     kernels::{self, RunContext},
     mcp::{Around, Connected},
     screen::ScreenOptions,
@@ -141,6 +141,7 @@ impl Resume {
         let named = &self.changes.model;
         let model = setup::models_again(&runtime, gyrus, &config, named, &before)?;
         let at_terminal = terminal::can_ask() && !self.output.json();
+        hooks::settle(gyrus, &home, &before.started.workspace, at_terminal)?;
         let mut changes = self.changes.changes(before.on_ask, at_terminal);
         changes.pins = Some(model.pins());
         let on_ask = changes.on_ask.unwrap_or(before.on_ask);

@@ -6,7 +6,11 @@ mod file;
 mod project;
 mod runner;
 
-use std::{io, path::Path, sync::Arc};
+use std::{
+    io,
+    path::{Path, PathBuf},
+    sync::Arc,
+};
 
 use gyrus::runtime::{self, Home};
 use gyrus_contract::{Hook, HookEvent, Hooks};
@@ -36,9 +40,7 @@ impl Hooks for LoadedHooks {
 /// # Errors
 /// The person's own file is wrong: without it more could happen than they want.
 pub(crate) fn of_runs(home: &Home, workspace: &Path) -> Result<Option<Arc<dyn Hooks>>, Failure> {
-    // What a person agreed to holds in the work trees of the folder, too.
-    let folder = runtime::stands_for(workspace);
-    let workspace = folder.as_deref().unwrap_or(workspace);
+    let workspace = &agreed_folder(workspace);
     let mut hooks: Vec<(HookRule, Box<dyn Hook>)> = Vec::new();
     for rule in own_rules(home)? {
         let hook = OwnHook::new(&rule, workspace);
@@ -54,6 +56,12 @@ pub(crate) fn of_runs(home: &Home, workspace: &Path) -> Result<Option<Arc<dyn Ho
         }
     }
     Ok((!hooks.is_empty()).then(|| Arc::new(LoadedHooks(hooks)) as Arc<dyn Hooks>))
+}
+
+/// Returns the folder whose hooks a run in this one has: what a person agreed to holds in the work
+/// trees of the folder, too.
+fn agreed_folder(workspace: &Path) -> PathBuf {
+    runtime::stands_for(workspace).unwrap_or_else(|| workspace.to_owned())
 }
 
 fn own_rules(home: &Home) -> Result<Vec<HookRule>, Failure> {
@@ -74,7 +82,7 @@ fn own_rules(home: &Home) -> Result<Vec<HookRule>, Failure> {
     }
 }
 
-/// Asks the person at the terminal once about the hooks of a project, before a run begins. Elsewhere
+/// Asks the person at the terminal once about the hooks of a project, before a run begins or goes on. Elsewhere
 /// they are told how to agree.
 pub(crate) fn settle(
     gyrus: &Gyrus,
@@ -82,6 +90,7 @@ pub(crate) fn settle(
     workspace: &Path,
     at_terminal: bool,
 ) -> Result<(), Failure> {
+    let workspace = &agreed_folder(workspace);
     match ProjectHooks::read(workspace) {
         Ok(Some(project)) => project.settle(gyrus, home, workspace, at_terminal),
         Ok(None) => Ok(()),
