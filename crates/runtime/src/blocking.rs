@@ -1,4 +1,4 @@
-//! Blocking work, carried out from code that may not block.
+//! Work that blocks, carried out from tasks that must not.
 
 /// Carries out what blocks, such as reading the disk, on a thread that may. A panic in it goes on here.
 pub async fn blocking<T: Send + 'static>(work: impl FnOnce() -> T + Send + 'static) -> T {
