@@ -111,8 +111,9 @@ impl EffortSection {
 #[derive(Debug, PartialEq, Deserialize)]
 #[serde(deny_unknown_fields, rename_all = "kebab-case", default)]
 pub(crate) struct DelegateSection {
-    /// Whether models may start sub-runs.
-    pub(crate) enabled: bool,
+    /// Whether models may start sub-runs; unless it is said, they are offered it where a goal asks for
+    /// it or is large.
+    pub(crate) enabled: Option<bool>,
     /// Maximum number of sub-runs that work at the same time.
     pub(crate) at_once: usize,
     /// Maximum number of runs below one that a person began.
@@ -127,7 +128,7 @@ pub(crate) struct DelegateSection {
 impl Default for DelegateSection {
     fn default() -> Self {
         Self {
-            enabled: true,
+            enabled: None,
             at_once: 4,
             runs: 16,
             depth: 1,

@@ -55,6 +55,22 @@ pub(crate) struct RunOptions<'a> {
     pub(crate) at_terminal: bool,
 }
 
+/// Whether a goal speaks of work side by side.
+fn asks_for_sub_runs(goal: &str) -> bool {
+    const WORDS: [&str; 8] = [
+        "sub-run",
+        "subrun",
+        "sub-agent",
+        "subagent",
+        "delegate",
+        "in parallel",
+        "side by side",
+        "worktree",
+    ];
+    let goal = goal.to_lowercase();
+    WORDS.iter().any(|word| goal.contains(word))
+}
+
 impl<'a> RunOptions<'a> {
     /// Returns the options of a run without a goal: whether one with these flags could be started is
     /// known without it.
@@ -95,7 +111,7 @@ impl<'a> RunOptions<'a> {
             Some(url) => thinks.start_url = Some(url.clone()),
             None => thinks.left_at = self.left_at(screen.as_ref())?,
         }
-        thinks.delegation = self.delegation(&thinks)?;
+        thinks.delegation = self.delegation(&thinks, before.as_ref())?;
         let guidelines = if thinks.strategy.finds_guidelines() {
             Vec::new()
         } else {
@@ -181,11 +197,12 @@ impl RunOptions<'_> {
         self.flags.verification.apply(config, on_screen, has_screen)
     }
 
-    /// Returns the terms under which the model may start sub-runs: where the goal is more than one
-    /// small step.
+    /// Returns the terms under which the model may start sub-runs. A session offers what it did before,
+    /// so that its requests begin alike.
     fn delegation(
         &self,
         thinks: &CognitiveConfig,
+        before: Option<&RunStarted>,
     ) -> Result<Option<Box<DelegationConfig>>, Failure> {
         let section = &self.config.delegate;
         let acts = [
@@ -193,10 +210,15 @@ impl RunOptions<'_> {
             ThinkingStrategy::ChainOfThought,
             ThinkingStrategy::Engineer,
         ];
-        let is_small = thinks.intent == Some(Intent::Simple);
-        if !section.enabled || section.depth == 0 || is_small || !acts.contains(&thinks.strategy) {
+        let is_off = section.enabled == Some(false) || section.depth == 0;
+        if is_off || !acts.contains(&thinks.strategy) {
             return Ok(None);
         }
+        let offered = before.map(|before| &before.loop_config["delegation"]);
+        let is_offered = section.enabled == Some(true)
+            || offered.is_some_and(|terms| terms.is_object() && terms["is_unoffered"] != true)
+            || thinks.intent == Some(Intent::Complex)
+            || asks_for_sub_runs(&self.goal.text);
         let (roles, wrong) = agent_files::roles(self.home);
         for why in wrong {
             put(&format!("{why}\n"))?;
@@ -206,6 +228,7 @@ impl RunOptions<'_> {
             runs: section.runs,
             depth: section.depth,
             models: section.models.clone(),
+            is_unoffered: !is_offered && roles.is_empty(),
             roles,
         })))
     }

@@ -69,6 +69,10 @@ pub struct DelegationConfig {
     pub models: Vec<String>,
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub roles: BTreeMap<String, SubRunRole>,
+    /// Whether the call counts without being offered: nothing speaks for it, and it costs a tenth of
+    /// what a request begins with.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub is_unoffered: bool,
 }
 
 impl DelegationConfig {

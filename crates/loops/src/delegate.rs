@@ -58,9 +58,12 @@ impl Arguments for DelegateCall {
     }
 }
 
-/// Returns the specification of the call, if the model may start sub-runs.
+/// Returns the specification of the call, if the model is offered sub-runs.
 pub(crate) fn spec(config: &CognitiveConfig) -> Option<Arc<ToolSpec>> {
-    let delegation = config.delegation.as_ref()?;
+    let delegation = config
+        .delegation
+        .as_ref()
+        .filter(|terms| !terms.is_unoffered)?;
     let mut parameters = schema_of::<DelegateCall>();
     let properties = parameters["properties"].as_object_mut()?;
     let mut choices = |name: &str, choices: Vec<&str>| {
