@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use gyrus_contract::{HookEvent, own_tool_name};
 use regex::Regex;
 use serde::Deserialize;
-use serde_json::Value;
+use serde_json::{Map, Value};
 
 /// Default time limit of a hook in seconds.
 const SECONDS: u64 = 60;
@@ -74,7 +74,10 @@ struct Group {
 /// # Errors
 /// The file is not what it should be, in words.
 pub(super) fn read_rules(text: &str) -> Result<(Vec<HookRule>, Vec<String>), String> {
-    let settings: Settings = serde_json::from_str(text).map_err(|error| error.to_string())?;
+    let settings: Map<String, Value> =
+        serde_json::from_str(text).map_err(|error| error.to_string())?;
+    let settings = Settings::deserialize(Value::Object(settings));
+    let settings = settings.map_err(|error| error.to_string())?;
     let (mut rules, mut left_out) = (Vec::new(), Vec::new());
     if settings.disable_all_hooks {
         return Ok((rules, left_out));

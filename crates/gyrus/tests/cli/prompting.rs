@@ -247,7 +247,7 @@ fn the_line_offers_what_could_be_meant() {
     terminal.stands("ask · script");
     terminal.types("/co");
     let offered = terminal.stands("/compact");
-    for word in ["/cost", "/context", "show what fills the model's window"] {
+    for word in ["/cost", "/context", "show what fills the model"] {
         assert!(offered.contains(word), "{offered}");
     }
     // The return key has the one that is selected; Escape sends them away.

@@ -168,7 +168,7 @@ fn detail(step: &AgentStep, tools: &[Arc<ToolSpec>]) -> Text {
 pub(super) fn outcome(step: &AgentStep, said: &str, failed: bool) -> String {
     let word = if failed { "failed" } else { "worked" };
     format!(
-        "AgentStep {} (`{}`) {word}:\n{}",
+        "Step {} (`{}`) {word}:\n{}",
         step.id,
         step.tool,
         shortened(said, OUTCOME)
