@@ -204,15 +204,11 @@ pub(crate) fn view(app: &App, run: RunId) -> Result<CycleView, ApiError> {
     let overview = overview(app, run)?;
     let is_changeset = overview.cognitive_loop == CHANGESET;
     let reader = app.store.reader(&log_name(run))?;
-    let end = app.heads.of(run).map_or(u64::MAX, |head| head.seq);
-    let last = reader.end()?.min(end).saturating_sub(ENTRIES);
+    let last = reader.end()?.saturating_sub(ENTRIES);
     let (mut phases, mut changes) = (Phases::default(), ChangeCycle::default());
     // A changeset has few transitions, between any number of turns.
     for entry in reader.entries(if is_changeset { 1 } else { last.max(1) })? {
         let entry = entry?;
-        if entry.seq > end {
-            break;
-        }
         changes.take(&entry);
         phases.take(&entry);
     }
