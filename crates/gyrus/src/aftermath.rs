@@ -13,7 +13,9 @@ const NAMED: usize = 5;
 pub(crate) fn lines(store: &Store, run: RunId, painter: &Painter) -> String {
     let plan = undo::plan(store, run, 0).ok();
     let changed = plan.map(|plan| plan.changes()).unwrap_or_default();
-    let changed: Vec<String> = changed.into_iter().map(|change| change.path).collect();
+    let changed = changed.into_iter().map(|change| change.path);
+    // The files of git's own data say nothing to a person.
+    let changed: Vec<String> = changed.filter(|path| !path.starts_with(".git/")).collect();
     let withheld = withheld_changes(store, run).unwrap_or_default();
     let withheld = withheld.into_iter().filter(|one| one.applied.is_none());
     let withheld = withheld.flat_map(|one| one.files.into_iter().chain(one.in_repositories));

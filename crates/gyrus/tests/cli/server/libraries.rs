@@ -78,6 +78,9 @@ const COUNTS: &str = r#"
 calls = [{ tool = "write", arguments = { path = ".envrc", content = "x" } }]
 [[reply]]
 calls = [{ tool = "finish", arguments = { reached = true, answer = "{\"lines\": 3}" } }]
+[[reply]]
+goal = "wait"
+calls = [{ tool = "shell", arguments = { command = "until [ -e go ]; do sleep 0.01; done" } }]
 "#;
 
 fn client(name: &str) -> PathBuf {
