@@ -4,6 +4,7 @@ use std::{
     fs,
     path::{Path, PathBuf},
     process::{Command, Stdio},
+    sync::{Mutex, PoisonError},
 };
 
 use gyrus_contract::{RunId, RunWorktree, Worktrees};
@@ -22,6 +23,9 @@ const SETTINGS: [&str; 6] = [
     "maintenance.auto=false",
 ];
 
+/// Held while git adds a work tree: it reads all others, and fails at one that is half made.
+static ADDING: Mutex<()> = Mutex::new(());
+
 /// Makes work trees with the git of this machine.
 pub struct GitWorktrees;
 
@@ -37,6 +41,7 @@ impl Worktrees for GitWorktrees {
         let root = beside(&top).ok_or("the repository is the root of the file system")?;
         let root = root.join(&short);
         if !root.exists() {
+            let _alone = ADDING.lock().unwrap_or_else(PoisonError::into_inner);
             git(
                 &at,
                 &[
