@@ -23,7 +23,7 @@ const SETTINGS: [&str; 6] = [
     "maintenance.auto=false",
 ];
 
-/// The lock under which git adds a work tree: it reads all others, and fails at one that is half made.
+/// The lock under which git adds a work tree: it reads all others, and fails at a half made one.
 static ADDING: Mutex<()> = Mutex::new(());
 
 /// Makes work trees with the git of this machine.
