@@ -358,7 +358,11 @@ impl Store {
         }
     }
 
-    pub(crate) fn check_writable(&self) -> Result<(), Error> {
+    /// Checks that this version may write here.
+    ///
+    /// # Errors
+    /// Returns [`Error::NewerFormat`] if a newer version made the store.
+    pub fn check_writable(&self) -> Result<(), Error> {
         match self.home.newer {
             Some(found) => Err(Error::NewerFormat {
                 path: self.home.root.clone(),

@@ -10,6 +10,7 @@ use gyrus_journal::os::watch;
 use gyrus_process::keeper::{self, Level};
 use gyrus_text::counted;
 
+use super::upgrade;
 use crate::{
     Gyrus, browser, discover, drive, exit::Code, failure::Failure, model_choice::ModelChoice,
     model_flags::ModelFlags, plugins,
@@ -18,7 +19,11 @@ use gyrus_surfaces::{console::Painter, output, projection::Tone};
 
 /// Show what is in force, try it, and name what is missing
 #[derive(Args)]
-pub(crate) struct Doctor {}
+pub(crate) struct Doctor {
+    /// Read the whole state folder as this version does, and say what it would change
+    #[arg(long)]
+    upgrade: bool,
+}
 
 /// Result of one check.
 pub(crate) enum Finding {
@@ -30,6 +35,9 @@ pub(crate) enum Finding {
 
 impl Doctor {
     pub(crate) fn execute(self, gyrus: &Gyrus) -> Result<Code, Failure> {
+        if self.upgrade {
+            return show(gyrus, upgrade::findings(gyrus));
+        }
         let mut findings = vec![
             ("state", state(gyrus)),
             ("configuration", configuration(gyrus)),

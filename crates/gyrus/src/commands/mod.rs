@@ -51,6 +51,7 @@ mod mcp_roles;
 mod page_roles;
 mod roles;
 pub(crate) mod doctor;
+mod upgrade;
 mod demo;
 mod eval;
 mod demo_site;

@@ -110,6 +110,7 @@ mod interrupting;
 mod stopping;
 mod guidelines;
 mod holding;
+mod homes;
 mod keeping;
 mod records;
 mod undoing;
