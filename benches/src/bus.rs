@@ -7,7 +7,7 @@ use std::{
 };
 
 use gyrus_contract::Origin;
-use gyrus_runtime::{Event, EventBus, Overflow, Received, TopicPattern};
+use gyrus_runtime::{Event, EventBus, LiveItem, Overflow, TopicPattern};
 use serde_json::json;
 use tokio::sync::{Semaphore, broadcast};
 
@@ -62,7 +62,7 @@ async fn of_bus(event: Event) -> anyhow::Result<f64> {
         let received = Arc::clone(&received);
         tokio::spawn(async move {
             let mut count = 0;
-            while let Some(Received::Event(_)) = subscription.recv().await {
+            while let Some(LiveItem::Event(_)) = subscription.recv().await {
                 count += 1;
                 if count % BURST == 0 {
                     received.add_permits(1);

@@ -33,8 +33,8 @@ use gyrus_fleet::{
 use gyrus_journal::{Holder, Store};
 use gyrus_kernel::latch::Latch;
 use gyrus_runtime::queue::{
-    AtOnce, Command as QueueCommand, Dispatcher, Gateway, OptionValue, QueueWorker, RunRequest,
-    Work, Worker, WorkerEnd, Workers,
+    AtOnce, Dispatcher, DrivingProcess, Gateway, OptionValue, QueueCommand, QueueWork, QueueWorker,
+    RunRequest, WorkerEnd, Workers,
 };
 use serde::Deserialize;
 use serde_json::json;
@@ -261,7 +261,12 @@ fn new_command(request: RunRequest, agent: &str) -> QueueCommand {
         surface: "benchmark".to_owned(),
         id: "bench".to_owned(),
     };
-    QueueCommand::new(Work::Start(Box::new(request)), None, from, agent.to_owned())
+    QueueCommand::new(
+        QueueWork::Start(Box::new(request)),
+        None,
+        from,
+        agent.to_owned(),
+    )
 }
 
 /// Returns the fleet's queue over a connection of its own, kept up to date.
@@ -417,7 +422,7 @@ fn children_ms(pid: u32) -> anyhow::Result<f64> {
 struct Counted(mpsc::UnboundedSender<String>);
 
 impl Workers for Counted {
-    fn start(&self, command: &QueueCommand) -> std::io::Result<Worker> {
+    fn start(&self, command: &QueueCommand) -> std::io::Result<DrivingProcess> {
         let _ = self.0.send(command.id.clone());
         Ok(Box::pin(std::future::ready(WorkerEnd {
             // There is no run: the command ends with this.

@@ -12,7 +12,7 @@ use anyhow::Context;
 use gyrus_gate::{OwnPaths, PolicyGate};
 use gyrus_journal::Store;
 use gyrus_kernel::{Ending, Kernel, Organs, SingleModel, redact::Redactor};
-use gyrus_models::{ChatModel, Connection, Facts, NoBlobs};
+use gyrus_models::{ChatModel, ModelConnection, ModelFacts, NoBlobs};
 use gyrus_tools::ToolRegistry;
 
 use crate::{
@@ -40,13 +40,13 @@ fn peak_memory() -> anyhow::Result<u64> {
 
 /// A kernel as the binary has it, but for one model.
 fn kernel(home: &Path, base_url: String) -> anyhow::Result<Kernel> {
-    let model = ChatModel::new(Connection {
+    let model = ChatModel::new(ModelConnection {
         base_url,
         key: None,
         pins: Vec::new(),
         provider: "bench".to_owned(),
         model: "m".to_owned(),
-        facts: Facts::default(),
+        facts: ModelFacts::default(),
         blobs: Arc::new(NoBlobs),
     })?;
     let registry = ToolRegistry::builtin();

@@ -3,7 +3,7 @@
 use std::time::{Duration, Instant};
 
 use gyrus_contract::Limits;
-use gyrus_journal::Take;
+use gyrus_journal::LockWait;
 use gyrus_kernel::ResumeChanges;
 
 use crate::{
@@ -48,7 +48,7 @@ pub(crate) fn million() -> anyhow::Result<Vec<Row>> {
         limits: more,
         ..ResumeChanges::default()
     };
-    let ready = kernel.take(run, Take::IfFree, changes)?;
+    let ready = kernel.take(run, LockWait::IfFree, changes)?;
     runtime.block_on(ready.drive())?;
     let taken_up = since.elapsed();
 

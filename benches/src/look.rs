@@ -9,7 +9,7 @@ use std::{
 
 use anyhow::Context as _;
 use axum::{Router, response::Html, routing::get};
-use gyrus_contract::{Captured, CommandOutcome, CommandSpec, Exit, KeeperError, Look};
+use gyrus_contract::{CapturedOutput, CommandOutcome, CommandSpec, Exit, KeeperError, LookOptions};
 use gyrus_screen::{Browser, Launch, ProfileChoice, RunCommand, find_program};
 use serde_json::{Value, json};
 use tokio::{net::TcpListener, process::Command};
@@ -60,7 +60,7 @@ pub(crate) fn run() -> RunCommand {
                 .map_err(failed)?;
             Ok(CommandOutcome {
                 exit: Exit::Code(status.code().unwrap_or(-1)),
-                output: Captured::default(),
+                output: CapturedOutput::default(),
             })
         })
     })
@@ -77,8 +77,8 @@ fn ratio(one: Duration, other: Duration) -> f64 {
     one.as_secs_f64() / other.as_secs_f64()
 }
 
-const fn look(frame: bool) -> Look {
-    Look {
+const fn look(frame: bool) -> LookOptions {
+    LookOptions {
         frame,
         documents: 0,
     }

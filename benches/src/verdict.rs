@@ -7,7 +7,7 @@ use std::{
 };
 
 use gyrus_contract::{
-    DEFAULT_AGENT, Gate, Judgement, Mode, Place, Repeat, RunId, ToolCall, ToolSpec, Touch,
+    CallPlace, DEFAULT_AGENT, Gate, Judgement, Mode, Repeat, RunId, ToolCall, ToolSpec, Touch,
 };
 use gyrus_gate::{OwnPaths, PolicyGate};
 use gyrus_lines::corpus::{EVERYDAY, HOSTILE, READ_ONLY};
@@ -93,7 +93,7 @@ impl Bench {
     fn judge(&self, line: &str) -> Duration {
         let call = ToolCall::new("shell", json!({"command": line}));
         let since = Instant::now();
-        let place = Place {
+        let place = CallPlace {
             run: RunId::new(),
             workspace: &self.workspace,
             agent: gyrus_contract::DEFAULT_AGENT,

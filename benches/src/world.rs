@@ -3,9 +3,9 @@
 use std::{path::Path, sync::Arc};
 
 use gyrus_contract::{
-    Boxed, ChangedPath, Claim, Cleared, Decision, Delta, Gate, Judgement, Mode, Model, ModelError,
-    OnAsk, Origin, Part, Place, Price, Prompt, Repeat, Reply, ResolvedCall, Risk, Site, StopReason,
-    Text, Tool, ToolCall, ToolOutput, ToolSpec, Touch, Unresolvable, Usage, Verdict,
+    BoxedFuture, CallPlace, ChangedPath, Claim, Cleared, Decision, Delta, Gate, Judgement, Mode,
+    Model, ModelError, OnAsk, Origin, Part, Price, Prompt, Repeat, Reply, ResolvedCall, Risk, Site,
+    StopReason, Text, Tool, ToolCall, ToolOutput, ToolSpec, Touch, Unresolvable, Usage, Verdict,
     WithheldChange,
 };
 use gyrus_journal::Store;
@@ -66,7 +66,7 @@ impl Model for Free {
         &'a self,
         prompt: &'a Prompt,
         _deltas: &'a mut (dyn FnMut(Delta) + Send),
-    ) -> Boxed<'a, Result<Reply, ModelError>> {
+    ) -> BoxedFuture<'a, Result<Reply, ModelError>> {
         let number = prompt.ordinal;
         let done = matches!(self.plays, Plays::Steps(steps) if number >= steps);
         let (tool, arguments) = if done {
@@ -125,7 +125,7 @@ impl Tool for Note {
         &'a self,
         call: Cleared<ResolvedCall>,
         _site: &'a dyn Site,
-    ) -> Boxed<'a, ToolOutput> {
+    ) -> BoxedFuture<'a, ToolOutput> {
         let text = call.arguments["text"]
             .as_str()
             .unwrap_or_default()
@@ -160,7 +160,7 @@ impl Tool for Finish {
         &'a self,
         _call: Cleared<ResolvedCall>,
         _site: &'a dyn Site,
-    ) -> Boxed<'a, ToolOutput> {
+    ) -> BoxedFuture<'a, ToolOutput> {
         let claim = Claim {
             reached: true,
             answer: "measured".to_owned(),
@@ -185,7 +185,7 @@ impl Gate for Open {
         &self,
         call: &ToolCall,
         _spec: &ToolSpec,
-        _place: Place<'_>,
+        _place: CallPlace<'_>,
     ) -> Result<ResolvedCall, Unresolvable> {
         Ok(ResolvedCall {
             tool: call.tool.clone(),

@@ -8,9 +8,9 @@ use std::{
 
 use anyhow::Context as _;
 use gyrus_contract::{
-    ActionVerdict, BlobId, Boxed, Cleared, CommandOutcome, CommandSpec, EffectId, KeeperError,
-    Look, ResolvedCall, ResolvedPath, Screen as _, Site, Tool, ToolCall, ToolOutput, UnknownSecret,
-    View,
+    ActionVerdict, BlobId, BoxedFuture, Cleared, CommandOutcome, CommandSpec, EffectId,
+    KeeperError, LookOptions, ResolvedCall, ResolvedPath, Screen as _, Site, Tool, ToolCall,
+    ToolOutput, UnknownSecret, View,
 };
 use gyrus_screen::{Browser, Launch, ProfileChoice, tools};
 use serde_json::{Value, json};
@@ -54,7 +54,7 @@ impl Site for Workspace {
         Ok(BlobId::of(bytes))
     }
 
-    fn run_command(&self, _: CommandSpec) -> Boxed<'_, Result<CommandOutcome, KeeperError>> {
+    fn run_command(&self, _: CommandSpec) -> BoxedFuture<'_, Result<CommandOutcome, KeeperError>> {
         unreachable!("the tools of a screen run no commands")
     }
 }
@@ -81,7 +81,7 @@ impl Hands {
     }
 
     pub(crate) async fn look(&self) -> anyhow::Result<View> {
-        let look = Look {
+        let look = LookOptions {
             frame: false,
             documents: 0,
         };

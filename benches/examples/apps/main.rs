@@ -20,7 +20,7 @@ mod tasks;
 use std::{path::PathBuf, process::ExitCode};
 
 use anyhow::Context as _;
-use gyrus_contract::{Look, Screen as _};
+use gyrus_contract::{LookOptions, Screen as _};
 use gyrus_screen::{Browser, Launch, ProfileChoice};
 
 use self::{
@@ -115,7 +115,7 @@ async fn seen(browser: &Browser, origin: &str, (_, path, steps): &State) -> anyh
             .await
             .with_context(|| format!("{step:?}"))?;
     }
-    let look = Look {
+    let look = LookOptions {
         frame: false,
         documents: 0,
     };

@@ -7,7 +7,9 @@ use std::{
 };
 
 use anyhow::{Context as _, bail};
-use gyrus_contract::{Captured, CommandOutcome, CommandSpec, Exit, KeeperError, Look, Screen as _};
+use gyrus_contract::{
+    CapturedOutput, CommandOutcome, CommandSpec, Exit, KeeperError, LookOptions, Screen as _,
+};
 use gyrus_screen::{Browser, RunCommand};
 use serde_json::{Value, json};
 use tokio::process::Command;
@@ -38,7 +40,7 @@ pub(crate) fn run() -> RunCommand {
             let status = command.status().await.map_err(failed)?;
             Ok(CommandOutcome {
                 exit: Exit::Code(status.code().unwrap_or(-1)),
-                output: Captured::default(),
+                output: CapturedOutput::default(),
             })
         })
     })
@@ -58,7 +60,7 @@ pub(crate) async fn take(browser: &Browser, step: Step) -> anyhow::Result<()> {
         Step::Until(condition) => return until(browser, condition).await,
     }
     browser
-        .look(Look {
+        .look(LookOptions {
             frame: false,
             documents: 0,
         })

@@ -6,7 +6,7 @@
 //! keeps no memo and no log, so none is counted for it.
 
 use gyrus_contract::{Image, Part, Price};
-use gyrus_models::{Catalogue, Facts};
+use gyrus_models::{Catalogue, ModelFacts};
 use serde_json::Value;
 
 use super::player::Asked;
@@ -17,7 +17,7 @@ const SHORTEST_CACHED: u64 = 1_024;
 /// A provider's way to count and charge.
 pub(super) struct Provider {
     pub(super) name: &'static str,
-    facts: Facts,
+    facts: ModelFacts,
     price: Price,
 }
 

@@ -3,7 +3,7 @@
 use std::sync::{Arc, Mutex};
 
 use gyrus_contract::{
-    Boxed, Delta, Model, ModelError, Origin, Part, Price, Prompt, Reply, StopReason, Text,
+    BoxedFuture, Delta, Model, ModelError, Origin, Part, Price, Prompt, Reply, StopReason, Text,
 };
 use serde_json::{Value, json};
 
@@ -36,7 +36,7 @@ impl Model for Player {
         &'a self,
         prompt: &'a Prompt,
         _deltas: &'a mut (dyn FnMut(Delta) + Send),
-    ) -> Boxed<'a, Result<Reply, ModelError>> {
+    ) -> BoxedFuture<'a, Result<Reply, ModelError>> {
         let reply = answer(prompt).to_string();
         if let Ok(mut asked) = self.asked.lock() {
             asked.push(Asked {

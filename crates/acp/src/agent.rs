@@ -17,11 +17,11 @@ use tokio::{
 
 use crate::{
     chains, commands,
-    connection::{self, Client, Line},
+    connection::{self, EditorClient, EditorLine},
     host::{AcpHost, SessionSettings},
-    message::{self, Incoming, Params, RpcError},
+    message::{self, EditorMessage, Params, RpcError},
     options, prompt,
-    session::{self, ClientAbilities, Session, TurnSurroundings},
+    session::{self, ClientAbilities, EditorSession, TurnSurroundings},
     turn,
     wire::{
         CancelRequest, Initialize, ListSessions, NamedServer, NamedSession, NewSession, OldSession,
@@ -57,8 +57,8 @@ pub async fn serve(
     stop: impl Future<Output = ()>,
 ) -> io::Result<()> {
     let mut lines = connection::read_lines(input)?;
-    let (client, writing) = Client::new(output)?;
-    let agent = Arc::new(Agent {
+    let (client, writing) = EditorClient::new(output)?;
+    let agent = Arc::new(AcpAgent {
         host,
         client: Arc::new(client),
         reading: Semaphore::new(READ_AT_ONCE),
@@ -73,8 +73,8 @@ pub async fn serve(
         };
         let Some(line) = line else { break };
         let incoming = match line {
-            Line::Whole(line) => block_in_place(|| message::read(&line)),
-            Line::TooLong => Incoming::Wrong(message::too_long()),
+            EditorLine::Whole(line) => block_in_place(|| message::read(&line)),
+            EditorLine::TooLong => EditorMessage::Wrong(message::too_long()),
         };
         agent.take(incoming, &mut tasks).await;
         while tasks.try_join_next().is_some() {}
@@ -92,33 +92,33 @@ pub async fn serve(
     Ok(())
 }
 
-struct Agent {
+struct AcpAgent {
     host: Arc<dyn AcpHost>,
-    client: Arc<Client>,
+    client: Arc<EditorClient>,
     reading: Semaphore,
-    open: Mutex<Open>,
+    open: Mutex<OpenSessions>,
 }
 
 #[derive(Default)]
-struct Open {
+struct OpenSessions {
     /// The abilities of the client, once it has introduced itself.
     abilities: Option<ClientAbilities>,
-    sessions: BTreeMap<String, Arc<Session>>,
+    sessions: BTreeMap<String, Arc<EditorSession>>,
 }
 
-impl Agent {
-    fn open(&self) -> MutexGuard<'_, Open> {
+impl AcpAgent {
+    fn open(&self) -> MutexGuard<'_, OpenSessions> {
         self.open.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Takes a message. What lasts is done in one of the tasks.
-    async fn take(self: &Arc<Self>, incoming: Incoming, tasks: &mut JoinSet<()>) {
+    async fn take(self: &Arc<Self>, incoming: EditorMessage, tasks: &mut JoinSet<()>) {
         match incoming {
-            Incoming::Nothing => {}
-            Incoming::Wrong(error) => self.client.send(&error.answer(&Value::Null)).await,
-            Incoming::Answer { id, outcome } => self.client.answered(id, outcome),
-            Incoming::Notification { method, params } => self.notified(&method, &params),
-            Incoming::Request { id, method, params } => {
+            EditorMessage::Nothing => {}
+            EditorMessage::Wrong(error) => self.client.send(&error.answer(&Value::Null)).await,
+            EditorMessage::Answer { id, outcome } => self.client.answered(id, outcome),
+            EditorMessage::Notification { method, params } => self.notified(&method, &params),
+            EditorMessage::Request { id, method, params } => {
                 self.requested(id, &method, params, tasks).await;
             }
         }
@@ -138,7 +138,7 @@ impl Agent {
                     return;
                 };
                 let open = self.open();
-                let is_meant = |session: &&Arc<Session>| {
+                let is_meant = |session: &&Arc<EditorSession>| {
                     let state = session.state();
                     let turn = state.turn.as_ref();
                     turn.is_some_and(|turn| turn.prompt == cancel.request_id)
@@ -191,9 +191,9 @@ impl Agent {
     }
 
     /// Answers a request, and tells what follows from it.
-    async fn answer(&self, id: &Value, done: Result<Done, RpcError>) {
+    async fn answer(&self, id: &Value, done: Result<RequestResult, RpcError>) {
         match done {
-            Ok(Done { result, updates }) => {
+            Ok(RequestResult { result, updates }) => {
                 self.client.answer(id, result).await;
                 for (session, update) in updates {
                     self.client.update(&session, update).await;
@@ -203,7 +203,7 @@ impl Agent {
         }
     }
 
-    fn initialize(&self, params: &Params) -> Result<Done, RpcError> {
+    fn initialize(&self, params: &Params) -> Result<RequestResult, RpcError> {
         let client: Initialize = params.read()?;
         if !client.protocol_version.is_number() && !client.protocol_version.is_string() {
             return Err(RpcError::params("`protocolVersion` is not a version"));
@@ -213,7 +213,7 @@ impl Agent {
             elicits: abilities["elicitation"]["form"].is_object(),
             reads_files: abilities["fs"]["readTextFile"] == true,
         });
-        Ok(Done::from(json!({
+        Ok(RequestResult::from(json!({
             "protocolVersion": PROTOCOL_VERSION,
             "agentInfo": {
                 "name": "gyrus",
@@ -230,12 +230,12 @@ impl Agent {
         })))
     }
 
-    fn create(&self, params: &Params) -> Result<Done, RpcError> {
+    fn create(&self, params: &Params) -> Result<RequestResult, RpcError> {
         let new: NewSession = params.read()?;
         let folder = self.folder(&new.cwd)?;
         let choices = self.host.choices().map_err(RpcError::internal)?;
         let servers = servers(new.mcp_servers)?;
-        let session = Session::new(RunId::new(), folder, servers, choices.chosen);
+        let session = EditorSession::new(RunId::new(), folder, servers, choices.chosen);
         let session = self.add(session)?;
         let mut done = self.described(&session)?;
         done.result["sessionId"] = json!(session.id());
@@ -249,7 +249,7 @@ impl Agent {
         self.host.folder(given).map_err(RpcError::params)
     }
 
-    fn add(&self, session: Session) -> Result<Arc<Session>, RpcError> {
+    fn add(&self, session: EditorSession) -> Result<Arc<EditorSession>, RpcError> {
         let mut open = self.open();
         if open.sessions.len() >= MAX_SESSIONS {
             let why = format!("{MAX_SESSIONS} sessions are open; close one first");
@@ -261,11 +261,11 @@ impl Agent {
     }
 
     /// Returns the settings of a session, and the commands that can be typed in it.
-    fn described(&self, session: &Session) -> Result<Done, RpcError> {
+    fn described(&self, session: &EditorSession) -> Result<RequestResult, RpcError> {
         let choices = self.host.choices().map_err(RpcError::internal)?;
         let settings = session.state().settings.clone();
         let skills = self.host.skills(&session.folder);
-        Ok(Done {
+        Ok(RequestResult {
             result: json!({
                 "modes": options::modes(&choices, &settings),
                 "configOptions": options::options(&choices, &settings),
@@ -274,7 +274,7 @@ impl Agent {
         })
     }
 
-    fn session(&self, id: &str) -> Result<Arc<Session>, RpcError> {
+    fn session(&self, id: &str) -> Result<Arc<EditorSession>, RpcError> {
         let found = self.open().sessions.get(id).cloned();
         found.ok_or_else(|| {
             let id = gyrus_text::quote(id, 60);
@@ -282,25 +282,25 @@ impl Agent {
         })
     }
 
-    fn set_mode(&self, params: &Params) -> Result<Done, RpcError> {
+    fn set_mode(&self, params: &Params) -> Result<RequestResult, RpcError> {
         let set: SetMode = params.read()?;
         let session = self.session(&set.session_id)?;
         let options = self.set(&session, options::APPROVE, &set.mode_id)?;
         let update = json!({"sessionUpdate": "config_option_update", "configOptions": options});
-        Ok(Done {
+        Ok(RequestResult {
             result: json!({}),
             updates: vec![(session.id(), update)],
         })
     }
 
-    fn set_option(&self, params: &Params) -> Result<Done, RpcError> {
+    fn set_option(&self, params: &Params) -> Result<RequestResult, RpcError> {
         let set: SetOption = params.read()?;
         let session = self.session(&set.session_id)?;
         let Some(value) = set.value.as_str() else {
             return Err(RpcError::params("`value` is not a text"));
         };
         let options = self.set(&session, &set.config_id, value)?;
-        let mut done = Done::from(json!({"configOptions": options}));
+        let mut done = RequestResult::from(json!({"configOptions": options}));
         if set.config_id == options::APPROVE {
             let update = json!({"sessionUpdate": "current_mode_update", "currentModeId": value});
             done.updates.push((session.id(), update));
@@ -309,7 +309,7 @@ impl Agent {
     }
 
     /// Changes a setting of a session from its next turn on; returns all options.
-    fn set(&self, session: &Session, id: &str, value: &str) -> Result<Value, RpcError> {
+    fn set(&self, session: &EditorSession, id: &str, value: &str) -> Result<Value, RpcError> {
         let choices = self.host.choices().map_err(RpcError::internal)?;
         let settings: SessionSettings = session.state().settings.clone();
         let settings = options::set(&choices, &settings, id, value).map_err(RpcError::params)?;
@@ -320,16 +320,16 @@ impl Agent {
         Ok(options::options(&choices, &settings))
     }
 
-    fn close(&self, params: &Params) -> Result<Done, RpcError> {
+    fn close(&self, params: &Params) -> Result<RequestResult, RpcError> {
         let named: NamedSession = params.read()?;
         let session = self.session(&named.session_id)?;
         session.cancel(self.host.person());
         self.open().sessions.remove(&named.session_id);
-        Ok(Done::from(json!({})))
+        Ok(RequestResult::from(json!({})))
     }
 
     /// Carries out what reads journals.
-    async fn read(&self, method: &str, params: &Params) -> Result<Done, RpcError> {
+    async fn read(&self, method: &str, params: &Params) -> Result<RequestResult, RpcError> {
         if method == "session/list" {
             return block_in_place(|| self.list(params));
         }
@@ -354,12 +354,12 @@ impl Agent {
                 "the session works in {theirs}, not in {given}"
             )));
         }
-        let is_at_work = |session: Arc<Session>| session.state().turn.is_some();
+        let is_at_work = |session: Arc<EditorSession>| session.state().turn.is_some();
         if self.session(&first.to_string()).is_ok_and(is_at_work) {
             return Err(RpcError::request("a turn is at work in this session"));
         }
         let choices = block_in_place(|| self.host.choices()).map_err(RpcError::internal)?;
-        let session = Session::new(first, folder, servers(old.mcp_servers)?, choices.chosen);
+        let session = EditorSession::new(first, folder, servers(old.mcp_servers)?, choices.chosen);
         session.state().last = chain.runs.last().copied();
         let around = self.surroundings();
         let waits_for = if method == "session/load" {
@@ -375,7 +375,7 @@ impl Agent {
         block_in_place(|| self.described(&session))
     }
 
-    fn list(&self, params: &Params) -> Result<Done, RpcError> {
+    fn list(&self, params: &Params) -> Result<RequestResult, RpcError> {
         let list: ListSessions = params.read()?;
         let folder = list.cwd.as_deref();
         // One that does not exist has no sessions.
@@ -386,7 +386,7 @@ impl Agent {
             None => None,
         };
         chains::list(self.host.store(), folder.as_deref(), after)
-            .map(Done::from)
+            .map(RequestResult::from)
             .map_err(|error| RpcError::internal(error.to_string()))
     }
 
@@ -431,20 +431,20 @@ impl Agent {
             let ended = session.prompt(&around, prompt, controls).await;
             // Before the answer: the client may send the next prompt as soon as it has it.
             session.state().turn = None;
-            let done = ended.map(|reason| Done::from(turn::answer(reason)));
+            let done = ended.map(|reason| RequestResult::from(turn::answer(reason)));
             agent.answer(&id, done).await;
         });
     }
 }
 
 /// The result of a request, and what follows from it.
-struct Done {
+struct RequestResult {
     result: Value,
     /// Updates that follow the answer, with their sessions.
     updates: Vec<(String, Value)>,
 }
 
-impl From<Value> for Done {
+impl From<Value> for RequestResult {
     fn from(result: Value) -> Self {
         let updates = Vec::new();
         Self { result, updates }

@@ -4,7 +4,7 @@ use std::{fmt, path::Path, sync::Arc, time::Duration};
 
 use serde_json::json;
 
-use crate::connection::Client;
+use crate::connection::EditorClient;
 
 /// Time in which an editor says what it shows. One that does not is not asked again for this call.
 const TIMEOUT: Duration = Duration::from_secs(2);
@@ -12,7 +12,7 @@ const TIMEOUT: Duration = Duration::from_secs(2);
 /// The buffers of the editor of a session.
 #[derive(Clone)]
 pub struct EditorBuffers {
-    client: Arc<Client>,
+    client: Arc<EditorClient>,
     session: String,
 }
 
@@ -25,7 +25,7 @@ impl fmt::Debug for EditorBuffers {
 }
 
 impl EditorBuffers {
-    pub(crate) fn new(client: &Arc<Client>, session: &str) -> Self {
+    pub(crate) fn new(client: &Arc<EditorClient>, session: &str) -> Self {
         Self {
             client: client.clone(),
             session: session.to_owned(),

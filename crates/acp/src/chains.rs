@@ -75,7 +75,7 @@ fn started(store: &Store, run: RunId) -> Option<RunStarted> {
 }
 
 /// A session in a list.
-struct Listed {
+struct SessionSummary {
     first: RunId,
     last: RunId,
     title: String,
@@ -93,7 +93,7 @@ pub(crate) fn list(
     let newest = register.newest_first().filter(|run| run.is_root());
     let mut runs: Vec<RunId> = newest.take(LOOKED_AT).collect();
     runs.reverse();
-    let mut sessions: Vec<Listed> = Vec::new();
+    let mut sessions: Vec<SessionSummary> = Vec::new();
     let mut of_run: BTreeMap<RunId, usize> = BTreeMap::new();
     for run in runs {
         let Some(started) = started(store, run) else {
@@ -104,7 +104,7 @@ pub(crate) fn list(
         of_run.insert(run, place);
         match sessions.get_mut(place) {
             Some(session) => session.last = run,
-            None => sessions.push(Listed {
+            None => sessions.push(SessionSummary {
                 // A session whose beginning was removed begins with what is left.
                 first: run,
                 last: run,
@@ -132,7 +132,7 @@ pub(crate) fn list(
     Ok(page)
 }
 
-fn shown(store: &Store, session: &Listed) -> Value {
+fn shown(store: &Store, session: &SessionSummary) -> Value {
     let mut shown = json!({
         "sessionId": session.first.to_string(),
         "cwd": session.folder,

@@ -15,7 +15,7 @@ const MAX_SKILLS: usize = 50;
 const COLUMNS: usize = 120;
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum TypedCommand {
+pub(crate) enum EditorCommand {
     /// Tells how far the session is.
     Status,
     /// Goes on with the last run.
@@ -45,7 +45,7 @@ const KNOWN: [(&str, &str); 4] = [
     ),
 ];
 
-impl TypedCommand {
+impl EditorCommand {
     /// Reads a prompt; `None` if it is none of our commands.
     pub(crate) fn read(text: &str) -> Option<Self> {
         match text.trim() {
@@ -81,26 +81,26 @@ pub(crate) fn available(skills: &[(String, String)]) -> Value {
 /// Carries a command out, and returns what to say.
 pub(crate) async fn carry_out(
     host: &dyn AcpHost,
-    command: TypedCommand,
+    command: EditorCommand,
     session: RunId,
     last: Option<RunId>,
 ) -> String {
     let Some(run) = last else {
         return match command {
-            TypedCommand::Approvals => printed(host, &["approvals"]).await,
-            TypedCommand::Status | TypedCommand::Resume | TypedCommand::Undo { .. } => {
+            EditorCommand::Approvals => printed(host, &["approvals"]).await,
+            EditorCommand::Status | EditorCommand::Resume | EditorCommand::Undo { .. } => {
                 "There is no run in this session yet.".to_owned()
             }
         };
     };
     let id = run.to_string();
     match command {
-        TypedCommand::Status => status(host, session, run),
-        TypedCommand::Approvals => printed(host, &["approvals"]).await,
-        TypedCommand::Undo { confirmed: true } => printed(host, &["undo", &id, "--yes"]).await,
-        TypedCommand::Undo { confirmed: false } => printed(host, &["undo", &id]).await,
+        EditorCommand::Status => status(host, session, run),
+        EditorCommand::Approvals => printed(host, &["approvals"]).await,
+        EditorCommand::Undo { confirmed: true } => printed(host, &["undo", &id, "--yes"]).await,
+        EditorCommand::Undo { confirmed: false } => printed(host, &["undo", &id]).await,
         // A turn of its own carries it out.
-        TypedCommand::Resume => String::new(),
+        EditorCommand::Resume => String::new(),
     }
 }
 

@@ -17,7 +17,7 @@ const WAITING: usize = 256;
 
 /// A line that was read.
 #[derive(Debug)]
-pub(crate) enum Line {
+pub(crate) enum EditorLine {
     /// The line, without its end.
     Whole(Vec<u8>),
     /// A line that is too long; it was skipped.
@@ -25,7 +25,9 @@ pub(crate) enum Line {
 }
 
 /// Reads lines on a thread of its own, until there are no more.
-pub(crate) fn read_lines(input: impl Read + Send + 'static) -> io::Result<mpsc::Receiver<Line>> {
+pub(crate) fn read_lines(
+    input: impl Read + Send + 'static,
+) -> io::Result<mpsc::Receiver<EditorLine>> {
     let (sender, lines) = mpsc::channel(WAITING);
     thread::Builder::new()
         .name("editor-in".to_owned())
@@ -43,7 +45,7 @@ pub(crate) fn read_lines(input: impl Read + Send + 'static) -> io::Result<mpsc::
 
 /// Reads the next line of at most `most` bytes; `None` at the end. The last line needs no line
 /// feed.
-fn next_line(input: &mut impl BufRead, most: usize) -> io::Result<Option<Line>> {
+fn next_line(input: &mut impl BufRead, most: usize) -> io::Result<Option<EditorLine>> {
     let (mut line, mut too_long, mut is_empty) = (Vec::new(), false, true);
     loop {
         let buffer = match input.fill_buf() {
@@ -66,19 +68,19 @@ fn next_line(input: &mut impl BufRead, most: usize) -> io::Result<Option<Line>> 
         match (feed.is_some(), is_end) {
             (false, false) => {}
             (false, true) if is_empty => return Ok(None),
-            (_, _) if too_long => return Ok(Some(Line::TooLong)),
-            (_, _) => return Ok(Some(Line::Whole(line))),
+            (_, _) if too_long => return Ok(Some(EditorLine::TooLong)),
+            (_, _) => return Ok(Some(EditorLine::Whole(line))),
         }
     }
 }
 
-pub(crate) struct Client {
+pub(crate) struct EditorClient {
     lines: mpsc::Sender<String>,
-    requests: Mutex<Requests>,
+    requests: Mutex<ClientRequests>,
 }
 
 #[derive(Default)]
-struct Requests {
+struct ClientRequests {
     last: u64,
     open: BTreeMap<u64, oneshot::Sender<Result<Value, Value>>>,
 }
@@ -89,7 +91,7 @@ pub(crate) struct ClientRequest {
     pub(crate) answer: oneshot::Receiver<Result<Value, Value>>,
 }
 
-impl Client {
+impl EditorClient {
     /// Writes lines on a thread of its own, which ends when the client is dropped.
     pub(crate) fn new(
         mut output: impl Write + Send + 'static,
@@ -164,7 +166,7 @@ impl Client {
         }
     }
 
-    fn requests(&self) -> MutexGuard<'_, Requests> {
+    fn requests(&self) -> MutexGuard<'_, ClientRequests> {
         self.requests.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
@@ -181,14 +183,17 @@ mod tests {
             let mut read = Vec::new();
             while let Some(line) = next_line(&mut input, 5).unwrap() {
                 read.push(match line {
-                    Line::Whole(line) => String::from_utf8(line).unwrap(),
-                    Line::TooLong => "…".to_owned(),
+                    EditorLine::Whole(line) => String::from_utf8(line).unwrap(),
+                    EditorLine::TooLong => "…".to_owned(),
                 });
             }
             assert_eq!(read, ["one", "", "…", "12345", "end"]);
         }
         let mut input = BufReader::with_capacity(2, &b"123456"[..]);
-        assert!(matches!(next_line(&mut input, 5), Ok(Some(Line::TooLong))));
+        assert!(matches!(
+            next_line(&mut input, 5),
+            Ok(Some(EditorLine::TooLong))
+        ));
         assert!(matches!(next_line(&mut input, 5), Ok(None)));
     }
 }

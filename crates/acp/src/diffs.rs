@@ -8,7 +8,7 @@ use serde_json::{Value, json};
 /// that is cut off, or is not text, gives none; the patch itself is shown beside.
 pub(crate) fn of_patch(patch: &str, folder: &Path) -> Vec<Value> {
     let mut diffs = Vec::new();
-    let mut reading = Reading::default();
+    let mut reading = PatchReader::default();
     for line in patch.lines() {
         reading.line(line, folder, &mut diffs);
     }
@@ -18,7 +18,7 @@ pub(crate) fn of_patch(patch: &str, folder: &Path) -> Vec<Value> {
 
 /// A patch that is being read.
 #[derive(Default)]
-struct Reading {
+struct PatchReader {
     old_path: Option<String>,
     new_path: Option<String>,
     /// Lines of the old and the new side that are still to come in this part.
@@ -26,19 +26,19 @@ struct Reading {
     old: String,
     new: String,
     is_in_part: bool,
-    last: Side,
+    last: LineSide,
 }
 
 /// The sides that a line belongs to.
 #[derive(Clone, Copy, Default)]
-enum Side {
+enum LineSide {
     #[default]
     Both,
     Old,
     New,
 }
 
-impl Reading {
+impl PatchReader {
     fn line(&mut self, line: &str, folder: &Path, diffs: &mut Vec<Value>) {
         if self.left != (0, 0) {
             self.inside(line);
@@ -56,9 +56,9 @@ impl Reading {
                 }
             };
             match self.last {
-                Side::Old => ends(&mut self.old),
-                Side::New => ends(&mut self.new),
-                Side::Both => {
+                LineSide::Old => ends(&mut self.old),
+                LineSide::New => ends(&mut self.new),
+                LineSide::Both => {
                     ends(&mut self.old);
                     ends(&mut self.new);
                 }
@@ -92,15 +92,15 @@ impl Reading {
         match sign {
             " " => {
                 add(true, true);
-                self.last = Side::Both;
+                self.last = LineSide::Both;
             }
             "-" => {
                 add(true, false);
-                self.last = Side::Old;
+                self.last = LineSide::Old;
             }
             "+" => {
                 add(false, true);
-                self.last = Side::New;
+                self.last = LineSide::New;
             }
             "\\" => {}
             _ => {

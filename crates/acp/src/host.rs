@@ -5,7 +5,7 @@ use std::{
     path::{Path, PathBuf},
 };
 
-use gyrus_contract::{Boxed, Principal, RunId, Text};
+use gyrus_contract::{BoxedFuture, Principal, RunId, Text};
 use gyrus_journal::Store;
 use gyrus_kernel::{Attachment, Controls, Ending};
 use gyrus_surfaces::watching::LiveReplies;
@@ -59,7 +59,7 @@ pub trait AcpHost: Send + Sync + 'static {
     ///
     /// # Errors
     /// It failed; in words.
-    fn command(&self, arguments: Vec<String>) -> Boxed<'_, Result<String, String>>;
+    fn command(&self, arguments: Vec<String>) -> BoxedFuture<'_, Result<String, String>>;
 }
 
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -158,10 +158,10 @@ pub struct TurnAtWork {
 
 /// Ends a turn from outside, whether its run has begun or not. Clones control the same turn.
 #[derive(Debug, Clone)]
-pub struct TurnControls(watch::Sender<Order>);
+pub struct TurnControls(watch::Sender<RunOrder>);
 
 #[derive(Debug, Clone, PartialEq)]
-enum Order {
+enum RunOrder {
     Nothing,
     /// Interrupt the effect in progress, then park.
     Park,
@@ -171,25 +171,25 @@ enum Order {
 
 impl Default for TurnControls {
     fn default() -> Self {
-        Self(watch::Sender::new(Order::Nothing))
+        Self(watch::Sender::new(RunOrder::Nothing))
     }
 }
 
 impl TurnControls {
     /// Ends the turn in the name of a person.
     pub(crate) fn stop(&self, by: Principal) {
-        self.order(Order::Stop(by));
+        self.order(RunOrder::Stop(by));
     }
 
     /// Parks the run of the turn, so that it can go on later.
     pub(crate) fn park(&self) {
-        self.order(Order::Park);
+        self.order(RunOrder::Park);
     }
 
     /// The first order counts.
-    fn order(&self, order: Order) {
+    fn order(&self, order: RunOrder) {
         self.0.send_if_modified(|given| {
-            let is_first = *given == Order::Nothing;
+            let is_first = *given == RunOrder::Nothing;
             if is_first {
                 *given = order;
             }
@@ -205,18 +205,18 @@ impl TurnControls {
     /// Passes the order to the controls of the run, as soon as there is one.
     pub async fn obey(&self, controls: Controls) {
         match self.given().await {
-            Order::Nothing => {}
-            Order::Park => controls.interrupt_now(),
-            Order::Stop(by) => controls.stop(by),
+            RunOrder::Nothing => {}
+            RunOrder::Park => controls.interrupt_now(),
+            RunOrder::Stop(by) => controls.stop(by),
         }
     }
 
-    async fn given(&self) -> Order {
+    async fn given(&self) -> RunOrder {
         let mut orders = self.0.subscribe();
         // `self` holds the sender, so the channel does not close.
-        match orders.wait_for(|order| *order != Order::Nothing).await {
+        match orders.wait_for(|order| *order != RunOrder::Nothing).await {
             Ok(order) => order.clone(),
-            Err(_) => Order::Park,
+            Err(_) => RunOrder::Park,
         }
     }
 }

@@ -9,7 +9,7 @@ pub(crate) const MAX_MESSAGE: usize = 16 << 20;
 
 /// A message that arrived.
 #[derive(Debug)]
-pub(crate) enum Incoming {
+pub(crate) enum EditorMessage {
     /// The client asks for something.
     Request {
         /// The id, to be named in the answer.
@@ -119,32 +119,32 @@ fn present_raw<'de, D: Deserializer<'de>>(d: D) -> Result<Option<Box<RawValue>>,
     Box::<RawValue>::deserialize(d).map(Some)
 }
 
-pub(crate) fn read(line: &[u8]) -> Incoming {
+pub(crate) fn read(line: &[u8]) -> EditorMessage {
     if line.trim_ascii().is_empty() {
-        return Incoming::Nothing;
+        return EditorMessage::Nothing;
     }
     let Ok(text) = std::str::from_utf8(line) else {
-        return Incoming::Wrong(RpcError::parse("the message is not valid UTF-8"));
+        return EditorMessage::Wrong(RpcError::parse("the message is not valid UTF-8"));
     };
     let envelope: Envelope = match serde_json::from_str(text) {
         Ok(envelope) => envelope,
         Err(error) if error.is_data() => {
-            return Incoming::Wrong(RpcError::request(error.to_string()));
+            return EditorMessage::Wrong(RpcError::request(error.to_string()));
         }
-        Err(error) => return Incoming::Wrong(RpcError::parse(error.to_string())),
+        Err(error) => return EditorMessage::Wrong(RpcError::parse(error.to_string())),
     };
     if envelope.jsonrpc != "2.0" {
-        return Incoming::Wrong(RpcError::request("`jsonrpc` is not \"2.0\""));
+        return EditorMessage::Wrong(RpcError::request("`jsonrpc` is not \"2.0\""));
     }
     let params = Params(envelope.params);
     match (envelope.method, envelope.id) {
-        (Some(method), None) => Incoming::Notification { method, params },
-        (Some(method), Some(id)) if is_id(&id) => Incoming::Request { id, method, params },
+        (Some(method), None) => EditorMessage::Notification { method, params },
+        (Some(method), Some(id)) if is_id(&id) => EditorMessage::Request { id, method, params },
         (Some(_), Some(_)) => {
-            Incoming::Wrong(RpcError::request("`id` is neither a number nor a text"))
+            EditorMessage::Wrong(RpcError::request("`id` is neither a number nor a text"))
         }
         (None, Some(id)) => answer(&id, envelope.result, envelope.error),
-        (None, None) => Incoming::Wrong(RpcError::request("there is no `method`")),
+        (None, None) => EditorMessage::Wrong(RpcError::request("there is no `method`")),
     }
 }
 
@@ -152,10 +152,10 @@ fn is_id(id: &Value) -> bool {
     id.is_i64() || id.is_u64() || id.is_string() || id.is_null()
 }
 
-fn answer(id: &Value, result: Option<Box<RawValue>>, error: Option<Value>) -> Incoming {
+fn answer(id: &Value, result: Option<Box<RawValue>>, error: Option<Value>) -> EditorMessage {
     // Our own ids are such numbers.
     let Some(id) = id.as_u64() else {
-        return Incoming::Nothing;
+        return EditorMessage::Nothing;
     };
     let outcome = match (result, error) {
         (_, Some(error)) => Err(error),
@@ -163,9 +163,9 @@ fn answer(id: &Value, result: Option<Box<RawValue>>, error: Option<Value>) -> In
             Ok(result) => Ok(result),
             Err(error) => Err(json!({"message": error.to_string()})),
         },
-        (None, None) => return Incoming::Nothing,
+        (None, None) => return EditorMessage::Nothing,
     };
-    Incoming::Answer { id, outcome }
+    EditorMessage::Answer { id, outcome }
 }
 
 /// Returns the error for a message that is longer than can be read.
@@ -179,7 +179,7 @@ mod tests {
 
     fn code(line: &str) -> i64 {
         match read(line.as_bytes()) {
-            Incoming::Wrong(error) => error.code.into(),
+            EditorMessage::Wrong(error) => error.code.into(),
             other => panic!("{line}: {other:?}"),
         }
     }
@@ -207,7 +207,7 @@ mod tests {
             "]".repeat(100_000)
         );
         assert_eq!(code(&deep), -32_700);
-        assert!(matches!(read(b"\xff\xfe{}"), Incoming::Wrong(_)));
+        assert!(matches!(read(b"\xff\xfe{}"), EditorMessage::Wrong(_)));
     }
 
     #[test]
@@ -217,7 +217,7 @@ mod tests {
             "[".repeat(120),
             "]".repeat(120)
         );
-        let Incoming::Notification { params, .. } = read(deep.as_bytes()) else {
+        let EditorMessage::Notification { params, .. } = read(deep.as_bytes()) else {
             panic!("it is a notification");
         };
         assert!(
@@ -227,21 +227,21 @@ mod tests {
         );
         assert!(matches!(
             read(b"{\"jsonrpc\":\"2.0\",\"id\":null,\"method\":\"a\"}"),
-            Incoming::Request {
+            EditorMessage::Request {
                 id: Value::Null,
                 ..
             }
         ));
         assert!(matches!(
             read(b"{\"jsonrpc\":\"2.0\",\"id\":7,\"result\":null}"),
-            Incoming::Answer {
+            EditorMessage::Answer {
                 id: 7,
                 outcome: Ok(Value::Null)
             }
         ));
         assert!(matches!(
             read(b"{\"jsonrpc\":\"2.0\",\"id\":\"7\",\"result\":{}}"),
-            Incoming::Nothing
+            EditorMessage::Nothing
         ));
     }
 }

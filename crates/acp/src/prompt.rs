@@ -21,7 +21,7 @@ const TEXT_LIMIT: usize = 1 << 20;
 const MAX_PARTS: usize = 200;
 
 #[derive(Debug)]
-pub(crate) struct Prompt {
+pub(crate) struct EditorPrompt {
     /// The text that the person typed, with marks where something is attached.
     pub(crate) text: String,
     /// The material that comes with it.
@@ -32,12 +32,12 @@ pub(crate) struct Prompt {
 ///
 /// # Errors
 /// A part cannot be used, or nothing is asked.
-pub(crate) fn read(host: &dyn AcpHost, parts: Vec<ContentBlock>) -> Result<Prompt, RpcError> {
+pub(crate) fn read(host: &dyn AcpHost, parts: Vec<ContentBlock>) -> Result<EditorPrompt, RpcError> {
     if parts.len() > MAX_PARTS {
         let why = format!("the prompt has more than {MAX_PARTS} parts");
         return Err(RpcError::params(why));
     }
-    let mut prompt = Prompt {
+    let mut prompt = EditorPrompt {
         text: String::new(),
         attachments: Vec::new(),
     };
@@ -88,7 +88,7 @@ pub(crate) fn read(host: &dyn AcpHost, parts: Vec<ContentBlock>) -> Result<Promp
     Ok(prompt)
 }
 
-impl Prompt {
+impl EditorPrompt {
     /// Returns the number of the next attachment.
     fn next(&self) -> usize {
         self.attachments.len() + 1

@@ -19,8 +19,8 @@ use serde_json::{Value, json};
 use tokio::task::JoinSet;
 
 use crate::{
-    connection::Client,
-    view::{View, changed},
+    connection::EditorClient,
+    view::{SessionView, changed},
 };
 
 /// Ids of the options of a permission request.
@@ -32,12 +32,12 @@ const DENY_ALWAYS: &str = "reject_always";
 
 /// Digests that a person denied for the rest of a session.
 #[derive(Debug, Default)]
-pub(crate) struct Denied(Mutex<BTreeSet<Digest>>);
+pub(crate) struct DeniedDigests(Mutex<BTreeSet<Digest>>);
 
 /// Maximum number of denials that are remembered.
 const REMEMBERED: usize = 10_000;
 
-impl Denied {
+impl DeniedDigests {
     fn has(&self, digest: &Digest) -> bool {
         self.0
             .lock()
@@ -54,19 +54,19 @@ impl Denied {
 }
 
 /// Questions that the editor was asked and has not answered.
-pub(crate) struct Questions {
-    client: Arc<Client>,
+pub(crate) struct EditorQuestions {
+    client: Arc<EditorClient>,
     store: Store,
     session: String,
     person: Principal,
-    denied: Arc<Denied>,
+    denied: Arc<DeniedDigests>,
     /// Whether the editor can ask for words.
     elicits: bool,
-    shown: Vec<Shown>,
+    shown: Vec<QuestionShown>,
     answers: JoinSet<(u64, Option<Result<Value, Value>>)>,
 }
 
-struct Shown {
+struct QuestionShown {
     open: OpenQuestion,
     request: u64,
     call: String,
@@ -74,7 +74,7 @@ struct Shown {
 
 /// The way in which a question is answered.
 #[derive(Debug)]
-pub(crate) enum Asked {
+pub(crate) enum QuestionManner {
     /// The editor asks.
     There,
     /// The editor cannot ask for words: the next prompt answers it.
@@ -83,7 +83,7 @@ pub(crate) enum Asked {
 
 /// The result of an answer.
 #[derive(Debug)]
-pub(crate) enum Answered {
+pub(crate) enum AnswerResult {
     /// It was given, or it was too late.
     Settled,
     /// The person cancelled the turn by it.
@@ -92,13 +92,13 @@ pub(crate) enum Answered {
     Failed(String),
 }
 
-impl Questions {
+impl EditorQuestions {
     pub(crate) fn new(
-        client: &Arc<Client>,
+        client: &Arc<EditorClient>,
         store: &Store,
         session: &str,
         person: Principal,
-        (denied, elicits): (&Arc<Denied>, bool),
+        (denied, elicits): (&Arc<DeniedDigests>, bool),
     ) -> Self {
         Self {
             client: client.clone(),
@@ -113,20 +113,24 @@ impl Questions {
     }
 
     /// Shows a question, unless it is shown already.
-    pub(crate) async fn ask(&mut self, open: OpenQuestion, view: &mut View) -> Asked {
-        let is_same = |shown: &Shown| {
+    pub(crate) async fn ask(
+        &mut self,
+        open: OpenQuestion,
+        view: &mut SessionView,
+    ) -> QuestionManner {
+        let is_same = |shown: &QuestionShown| {
             shown.open.run == open.run
                 && shown.open.id == open.id
                 && shown.open.digest == open.digest
         };
         if self.shown.iter().any(is_same) {
-            return Asked::There;
+            return QuestionManner::There;
         }
         if self.denied.has(&open.digest) {
             let denied = Answer::no("the person denied this for the session");
             let given = self.give(&open, denied);
-            if matches!(given, Answered::Settled) {
-                return Asked::There;
+            if matches!(given, AnswerResult::Settled) {
+                return QuestionManner::There;
             }
         }
         let call = view.asked(&open);
@@ -135,7 +139,7 @@ impl Questions {
             .update(&self.session, changed(&id, call.clone()))
             .await;
         if open.card.question && !self.elicits {
-            return Asked::ByPrompt;
+            return QuestionManner::ByPrompt;
         }
         let request = if open.card.question {
             let params = elicitation(&self.session, &id, &open);
@@ -150,16 +154,16 @@ impl Questions {
         let number = request.id;
         self.answers
             .spawn(async move { (number, request.answer.await.ok()) });
-        self.shown.push(Shown {
+        self.shown.push(QuestionShown {
             open,
             request: number,
             call: id,
         });
-        Asked::There
+        QuestionManner::There
     }
 
     /// Waits for the next answer; never returns while nothing is asked.
-    pub(crate) async fn answered(&mut self) -> Answered {
+    pub(crate) async fn answered(&mut self) -> AnswerResult {
         loop {
             match self.answers.join_next().await {
                 Some(Ok((request, Some(outcome)))) => {
@@ -175,7 +179,7 @@ impl Questions {
         }
     }
 
-    fn take(&self, open: &OpenQuestion, outcome: Result<Value, Value>) -> Answered {
+    fn take(&self, open: &OpenQuestion, outcome: Result<Value, Value>) -> AnswerResult {
         let no = Answer::Deny { reason: None };
         let answer = match outcome {
             Err(_) => Answer::no("the editor could not ask the person"),
@@ -185,14 +189,14 @@ impl Questions {
                     (Some("accept"), Some(words)) if !words.trim().is_empty() => {
                         Answer::words(words)
                     }
-                    (Some("cancel"), _) => return Answered::Cancelled,
+                    (Some("cancel"), _) => return AnswerResult::Cancelled,
                     _ => no,
                 }
             }
             Ok(outcome) => {
                 let outcome = &outcome["outcome"];
                 if outcome["outcome"] == "cancelled" {
-                    return Answered::Cancelled;
+                    return AnswerResult::Cancelled;
                 }
                 match outcome["optionId"].as_str() {
                     Some(ONCE) => Answer::yes(ApprovalScope::Once),
@@ -211,7 +215,7 @@ impl Questions {
         self.give(open, answer)
     }
 
-    fn give(&self, open: &OpenQuestion, answer: Answer) -> Answered {
+    fn give(&self, open: &OpenQuestion, answer: Answer) -> AnswerResult {
         let given = tokio::task::block_in_place(|| {
             approvals::answer(&self.store, open, self.person.clone(), answer)
         });
@@ -220,8 +224,8 @@ impl Questions {
             Err(ApprovalError::Void(VoidAnswer::Mismatch(mismatch))) => {
                 self.give(open, Answer::no(mismatch.to_string()))
             }
-            Ok(()) | Err(ApprovalError::Void(_)) => Answered::Settled,
-            Err(error) => Answered::Failed(format!("the answer could not be given: {error}")),
+            Ok(()) | Err(ApprovalError::Void(_)) => AnswerResult::Settled,
+            Err(error) => AnswerResult::Failed(format!("the answer could not be given: {error}")),
         }
     }
 
@@ -241,7 +245,7 @@ impl Questions {
                 matches!(entry, Entry::RunEnded(_) | Entry::RunParked(_))
             }
         };
-        let over: Vec<Shown> = self
+        let over: Vec<QuestionShown> = self
             .shown
             .extract_if(.., |shown| is_over(&shown.open))
             .collect();

@@ -17,24 +17,24 @@ use serde_json::{Value, json};
 use crate::{
     buffers::EditorBuffers,
     chains,
-    commands::{self, TypedCommand},
-    connection::Client,
+    commands::{self, EditorCommand},
+    connection::EditorClient,
     host::{AcpHost, EditorServer, SessionSettings, TurnControls, TurnRequest, TurnWork},
     message::RpcError,
-    prompt::Prompt,
-    questions::{Denied, Questions},
-    turn::{self, Turn, TurnEnd},
-    view::View,
+    prompt::EditorPrompt,
+    questions::{DeniedDigests, EditorQuestions},
+    turn::{self, EditorTurn, TurnEnd},
+    view::SessionView,
 };
 
-pub(crate) struct Session {
+pub(crate) struct EditorSession {
     /// Its id: that of its first run, whether that has begun or not.
     pub(crate) first: RunId,
     /// The folder that its runs work in, real.
     pub(crate) folder: PathBuf,
     /// The servers that the editor named.
     pub(crate) servers: Vec<EditorServer>,
-    denied: Arc<Denied>,
+    denied: Arc<DeniedDigests>,
     state: Mutex<SessionState>,
 }
 
@@ -59,7 +59,7 @@ pub(crate) struct TurnSlot {
 #[derive(Clone)]
 pub(crate) struct TurnSurroundings {
     pub(crate) host: Arc<dyn AcpHost>,
-    pub(crate) client: Arc<Client>,
+    pub(crate) client: Arc<EditorClient>,
     pub(crate) abilities: ClientAbilities,
 }
 
@@ -72,7 +72,7 @@ pub(crate) struct ClientAbilities {
     pub(crate) reads_files: bool,
 }
 
-impl Session {
+impl EditorSession {
     pub(crate) fn new(
         first: RunId,
         folder: PathBuf,
@@ -142,7 +142,7 @@ impl Session {
     pub(crate) async fn prompt(
         &self,
         around: &TurnSurroundings,
-        prompt: Prompt,
+        prompt: EditorPrompt,
         controls: TurnControls,
     ) -> Result<&'static str, RpcError> {
         let store = around.host.store().clone();
@@ -154,19 +154,19 @@ impl Session {
             must_be_free(&store, last)?;
         }
         let typed = if prompt.attachments.is_empty() {
-            TypedCommand::read(&prompt.text)
+            EditorCommand::read(&prompt.text)
         } else {
             None
         };
         let (run, work) = match (typed, waits_for) {
-            (Some(TypedCommand::Resume), _) => match last {
+            (Some(EditorCommand::Resume), _) => match last {
                 Some(run) => (run, TurnWork::Resume),
                 None => return Err(RpcError::request("there is no run in this session yet")),
             },
             (Some(typed), waits_for) => {
                 self.state().waits_for = waits_for;
                 let said = commands::carry_out(around.host.as_ref(), typed, self.first, last).await;
-                let mut view = View::of_turn(self.folder.clone(), Microdollars::default());
+                let mut view = SessionView::of_turn(self.folder.clone(), Microdollars::default());
                 around.client.update(&self.id(), view.say(&said)).await;
                 return Ok("end_turn");
             }
@@ -189,10 +189,10 @@ impl Session {
     async fn start(
         &self,
         around: &TurnSurroundings,
-        prompt: Prompt,
+        prompt: EditorPrompt,
         last: Option<RunId>,
     ) -> (RunId, TurnWork) {
-        let Prompt { text, attachments } = prompt;
+        let EditorPrompt { text, attachments } = prompt;
         if last.is_none() {
             let title = chains::title(&text);
             let update = json!({"sessionUpdate": "session_info_update", "title": title});
@@ -214,7 +214,7 @@ impl Session {
     ) -> Result<TurnEnd, RpcError> {
         let (id, host) = (self.id(), around.host.clone());
         let spent = cost(host.store(), self.first);
-        let questions = Questions::new(
+        let questions = EditorQuestions::new(
             &around.client,
             host.store(),
             &id,
@@ -223,8 +223,8 @@ impl Session {
         );
         let buffers = around.abilities.reads_files;
         let buffers = buffers.then(|| EditorBuffers::new(&around.client, &id));
-        let turn = Turn {
-            view: View::of_turn(self.folder.clone(), spent),
+        let turn = EditorTurn {
+            view: SessionView::of_turn(self.folder.clone(), spent),
             questions,
             session: id,
             client: around.client.clone(),
@@ -286,12 +286,12 @@ fn cost(store: &Store, first: RunId) -> Microdollars {
 /// the question that the next prompt answers.
 pub(crate) async fn replay(
     around: &TurnSurroundings,
-    session: &Session,
+    session: &EditorSession,
     runs: &[RunId],
 ) -> Result<Option<OpenQuestion>, RpcError> {
     let internal = |error: gyrus_journal::Error| RpcError::internal(error.to_string());
     let (store, id) = (around.host.store(), session.id());
-    let mut view = View::of_past(session.folder.clone());
+    let mut view = SessionView::of_past(session.folder.clone());
     for run in runs {
         let reader = store.reader(&log_name(*run)).map_err(internal)?;
         for entry in reader.entries(1).map_err(internal)? {

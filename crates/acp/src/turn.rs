@@ -17,20 +17,20 @@ use serde_json::{Value, json};
 use tokio::sync::oneshot;
 
 use crate::{
-    connection::Client,
+    connection::EditorClient,
     host::{AcpHost, TurnAtWork, TurnControls, TurnRequest, TurnWork},
     message::RpcError,
-    questions::{Answered, Asked, Questions},
-    view::View,
+    questions::{AnswerResult, EditorQuestions, QuestionManner},
+    view::SessionView,
 };
 
 /// The parts of a turn.
-pub(crate) struct Turn {
+pub(crate) struct EditorTurn {
     pub(crate) host: Arc<dyn AcpHost>,
-    pub(crate) client: Arc<Client>,
+    pub(crate) client: Arc<EditorClient>,
     pub(crate) session: String,
-    pub(crate) view: View,
-    pub(crate) questions: Questions,
+    pub(crate) view: SessionView,
+    pub(crate) questions: EditorQuestions,
     pub(crate) controls: TurnControls,
 }
 
@@ -43,17 +43,17 @@ pub(crate) struct TurnEnd {
 }
 
 /// An event while a run is followed.
-enum Event {
+enum TurnEvent {
     Began,
     Entry(Box<TreeEntry>),
     Lost(String),
     Piece(gyrus_surfaces::watching::ReplyPiece),
-    Answered(Answered),
+    Answered(AnswerResult),
     Ended(Result<Ending, String>),
 }
 
 /// A run that is followed.
-struct Following {
+struct TurnFollower {
     run: RunId,
     entries: TreeFollower,
     replies: LiveReplies,
@@ -61,7 +61,7 @@ struct Following {
     ended: Option<oneshot::Receiver<Result<Ending, String>>>,
 }
 
-impl Turn {
+impl EditorTurn {
     /// Drives the run of a request, and tells the client what happens.
     ///
     /// # Errors
@@ -89,7 +89,7 @@ impl Turn {
             replies,
             ended,
         } = self.host.begin(request, self.controls.clone());
-        let mut following = Following {
+        let mut following = TurnFollower {
             run,
             entries: TreeFollower::new(&store),
             replies,
@@ -120,7 +120,7 @@ impl Turn {
     async fn follow(
         &mut self,
         store: &Store,
-        following: &mut Following,
+        following: &mut TurnFollower,
         waits_for: &mut Option<OpenQuestion>,
     ) -> Result<Ending, String> {
         let mut ending: Option<(Ending, u64)> = None;
@@ -131,7 +131,7 @@ impl Turn {
                 return Ok(ending);
             }
             match following.next(&mut self.questions).await {
-                Event::Entry(followed) => {
+                TurnEvent::Entry(followed) => {
                     // What was said before an entry was written is known before it is shown.
                     while let Ok(piece) = following.replies.try_recv() {
                         self.piece(&piece).await;
@@ -141,16 +141,18 @@ impl Turn {
                     }
                     self.entry(following.run, *followed, waits_for).await;
                 }
-                Event::Began => following.entries.follow(following.run, 1),
-                Event::Lost(why) => return Err(why),
-                Event::Piece(piece) => self.piece(&piece).await,
-                Event::Answered(Answered::Settled) => {}
-                Event::Answered(Answered::Cancelled) => self.controls.stop(self.host.person()),
-                Event::Answered(Answered::Failed(why)) => {
+                TurnEvent::Began => following.entries.follow(following.run, 1),
+                TurnEvent::Lost(why) => return Err(why),
+                TurnEvent::Piece(piece) => self.piece(&piece).await,
+                TurnEvent::Answered(AnswerResult::Settled) => {}
+                TurnEvent::Answered(AnswerResult::Cancelled) => {
+                    self.controls.stop(self.host.person())
+                }
+                TurnEvent::Answered(AnswerResult::Failed(why)) => {
                     let said = self.view.say(&why);
                     self.client.update(&self.session, said).await;
                 }
-                Event::Ended(ended) => {
+                TurnEvent::Ended(ended) => {
                     let ended = ended?;
                     if !store.exists(&log_name(following.run)) {
                         // It was cancelled before it began.
@@ -190,8 +192,8 @@ impl Turn {
 
     async fn ask(&mut self, open: OpenQuestion, waits_for: &mut Option<OpenQuestion>) {
         match self.questions.ask(open.clone(), &mut self.view).await {
-            Asked::There => {}
-            Asked::ByPrompt => {
+            QuestionManner::There => {}
+            QuestionManner::ByPrompt => {
                 let mut text = gyrus_surfaces::console::card::plain_text(&open);
                 text.push_str("Your next message answers it.");
                 let said = self.view.say(&text);
@@ -235,29 +237,29 @@ impl Turn {
     }
 }
 
-impl Following {
-    async fn next(&mut self, questions: &mut Questions) -> Event {
+impl TurnFollower {
+    async fn next(&mut self, questions: &mut EditorQuestions) -> TurnEvent {
         loop {
             let (has_begun, is_ended) = (self.began.is_none(), self.ended.is_none());
             tokio::select! {
                 biased;
                 entry = self.entries.next() => return match entry {
-                    Ok(entry) => Event::Entry(Box::new(entry)),
-                    Err(error) => Event::Lost(format!("the run cannot be followed: {error}")),
+                    Ok(entry) => TurnEvent::Entry(Box::new(entry)),
+                    Err(error) => TurnEvent::Lost(format!("the run cannot be followed: {error}")),
                 },
                 began = said(&mut self.began), if !has_begun => {
                     self.began = None;
                     // Without a word, the end follows.
                     if began.is_some() {
-                        return Event::Began;
+                        return TurnEvent::Began;
                     }
                 }
-                Some(piece) = self.replies.recv() => return Event::Piece(piece),
-                answered = questions.answered() => return Event::Answered(answered),
+                Some(piece) = self.replies.recv() => return TurnEvent::Piece(piece),
+                answered = questions.answered() => return TurnEvent::Answered(answered),
                 ended = said(&mut self.ended), if !is_ended => {
                     self.ended = None;
                     let gone = || Err("the run's thread has ended without a word".to_owned());
-                    return Event::Ended(ended.unwrap_or_else(gone));
+                    return TurnEvent::Ended(ended.unwrap_or_else(gone));
                 }
             }
         }

@@ -8,12 +8,14 @@ use std::{
 
 use base64::Engine as _;
 use gyrus_contract::{Claim, EffectId, FINISH, Image, Microdollars, RunId};
-use gyrus_journal::Reader;
+use gyrus_journal::LogReader;
 use gyrus_kernel::{AttemptResult, Entry, GateVerdict, ModelReply, approvals::OpenQuestion};
 use gyrus_surfaces::{
     console::card,
-    projection::{self, Happening, HappeningPart, Projection, Subject, TextForm, Weight},
-    speech::{Speech, Spoken, SpokenKind},
+    projection::{
+        self, Happening, HappeningPart, HappeningSubject, Projection, Prominence, TextForm,
+    },
+    speech::{LiveSpeech, Speech, SpokenKind},
     watching::ReplyPiece,
 };
 use gyrus_text::{clip, head_and_tail, one_line};
@@ -67,21 +69,21 @@ const TELLING: [&str; 8] = [
 
 /// The kind of update that was sent last: two texts of one kind would run into each other.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Sent {
+enum LastUpdate {
     Words,
     Thought,
     Other,
 }
 
 /// The updates of one session, while its runs are followed or read again.
-pub(crate) struct View {
+pub(crate) struct SessionView {
     folder: PathBuf,
     projections: BTreeMap<RunId, Projection>,
     speech: Speech,
     plan: ShownPlan,
     /// Whether goals are shown: those of a turn come from the client.
     shows_goals: bool,
-    sent: Sent,
+    sent: LastUpdate,
     /// The words of the latest reply.
     words: String,
     /// Calls that are not shown.
@@ -90,7 +92,7 @@ pub(crate) struct View {
     cost: Microdollars,
 }
 
-impl View {
+impl SessionView {
     /// Creates the view of a turn in a folder, after runs of the same session that cost so much.
     pub(crate) fn of_turn(folder: PathBuf, cost: Microdollars) -> Self {
         Self {
@@ -99,7 +101,7 @@ impl View {
             speech: Speech::default(),
             plan: ShownPlan::default(),
             shows_goals: false,
-            sent: Sent::Other,
+            sent: LastUpdate::Other,
             words: String::new(),
             hidden: BTreeSet::new(),
             window: None,
@@ -119,8 +121,8 @@ impl View {
     pub(crate) fn entry(
         &mut self,
         run: RunId,
-        entry: &gyrus_journal::Entry,
-        reader: &Reader,
+        entry: &gyrus_journal::LogEntry,
+        reader: &LogReader,
     ) -> Vec<Value> {
         let projection = self.projections.entry(run).or_default();
         let mut happenings = projection.take(entry, reader);
@@ -149,56 +151,56 @@ impl View {
         &mut self,
         run: RunId,
         happening: &Happening,
-        reader: &Reader,
+        reader: &LogReader,
         updates: &mut Vec<Value>,
     ) {
         let id = happening.effect.as_ref().map(|effect| call_id(run, effect));
         match (happening.subject, id) {
-            (Subject::Goal, _) => {
+            (HappeningSubject::Goal, _) => {
                 if self.shows_goals {
                     let goal = happening.headline.strip_prefix("goal: ");
                     let goal = goal.unwrap_or(&happening.headline);
-                    updates.push(self.chunk("user_message_chunk", goal, Sent::Other));
+                    updates.push(self.chunk("user_message_chunk", goal, LastUpdate::Other));
                 }
             }
-            (Subject::Request, _) => {
+            (HappeningSubject::Request, _) => {
                 self.words.clear();
                 for spoken in self.speech.was_asked(run) {
                     updates.push(self.spoken(&spoken));
                 }
             }
-            (Subject::Thought, _) => {
+            (HappeningSubject::Thought, _) => {
                 let text = sentences(happening);
-                if !self.speech.was_shown(run, Subject::Thought) && !text.is_empty() {
+                if !self.speech.was_shown(run, HappeningSubject::Thought) && !text.is_empty() {
                     self.words.push_str(&text);
-                    updates.push(self.begin("agent_message_chunk", &text, Sent::Words));
+                    updates.push(self.begin("agent_message_chunk", &text, LastUpdate::Words));
                 }
             }
-            (Subject::Reflection, _) => {
+            (HappeningSubject::Reflection, _) => {
                 let text = sentences(happening);
-                if !self.speech.was_shown(run, Subject::Reflection) && !text.is_empty() {
-                    updates.push(self.begin("agent_thought_chunk", &text, Sent::Thought));
+                if !self.speech.was_shown(run, HappeningSubject::Reflection) && !text.is_empty() {
+                    updates.push(self.begin("agent_thought_chunk", &text, LastUpdate::Thought));
                 }
             }
-            (Subject::Call, Some(id)) if happening.headline == FINISH => {
+            (HappeningSubject::Call, Some(id)) if happening.headline == FINISH => {
                 self.hidden.insert(id);
             }
-            (Subject::Call, Some(id)) => {
-                self.sent = Sent::Other;
+            (HappeningSubject::Call, Some(id)) => {
+                self.sent = LastUpdate::Other;
                 updates.push(called(&id, happening));
             }
-            (Subject::Started, Some(id)) if !self.hidden.contains(&id) => {
+            (HappeningSubject::Started, Some(id)) if !self.hidden.contains(&id) => {
                 updates.push(changed(&id, json!({"status": "in_progress"})));
             }
-            (Subject::Result { failed }, Some(id)) => {
+            (HappeningSubject::Result { failed }, Some(id)) => {
                 updates.extend(self.resulted(&id, failed, happening, reader));
             }
             // The ending of the turn says it.
-            (Subject::Parked { .. } | Subject::Ended, _) => {}
-            (_, _) if happening.weight == Weight::Main => {
+            (HappeningSubject::Parked { .. } | HappeningSubject::Ended, _) => {}
+            (_, _) if happening.weight == Prominence::Main => {
                 let text = remark(happening);
                 if !text.is_empty() {
-                    updates.push(self.begin("agent_thought_chunk", &text, Sent::Thought));
+                    updates.push(self.begin("agent_thought_chunk", &text, LastUpdate::Thought));
                 }
             }
             (_, _) => {}
@@ -211,7 +213,7 @@ impl View {
         id: &str,
         failed: bool,
         happening: &Happening,
-        reader: &Reader,
+        reader: &LogReader,
     ) -> Option<Value> {
         if self.hidden.remove(id) {
             return None;
@@ -241,7 +243,7 @@ impl View {
     }
 
     /// Returns the use of the model's window after a reply, and what the session has cost.
-    fn usage(&mut self, reply: &ModelReply, reader: &Reader) -> Option<Value> {
+    fn usage(&mut self, reply: &ModelReply, reader: &LogReader) -> Option<Value> {
         self.cost = self.cost + reply.charged.cost;
         let AttemptResult::Reply { reply } = &reply.came else {
             return None;
@@ -266,13 +268,13 @@ impl View {
         Some(self.spoken(&spoken))
     }
 
-    fn spoken(&mut self, spoken: &Spoken) -> Value {
+    fn spoken(&mut self, spoken: &LiveSpeech) -> Value {
         let (kind, sent) = match spoken.kind {
             SpokenKind::Words => {
                 self.words.push_str(&spoken.text);
-                ("agent_message_chunk", Sent::Words)
+                ("agent_message_chunk", LastUpdate::Words)
             }
-            SpokenKind::Thinking => ("agent_thought_chunk", Sent::Thought),
+            SpokenKind::Thinking => ("agent_thought_chunk", LastUpdate::Thought),
         };
         if spoken.begins {
             self.begin(kind, &spoken.text, sent)
@@ -292,17 +294,17 @@ impl View {
 
     /// Returns words of ours to the person.
     pub(crate) fn say(&mut self, text: &str) -> Value {
-        self.begin("agent_message_chunk", text, Sent::Words)
+        self.begin("agent_message_chunk", text, LastUpdate::Words)
     }
 
     /// Returns a remark of ours.
     pub(crate) fn remark(&mut self, text: &str) -> Value {
-        self.begin("agent_thought_chunk", text, Sent::Thought)
+        self.begin("agent_thought_chunk", text, LastUpdate::Thought)
     }
 
     /// Returns the call that a question is about: its id, and fields that show the whole card.
     pub(crate) fn asked(&mut self, open: &OpenQuestion) -> Value {
-        self.sent = Sent::Other;
+        self.sent = LastUpdate::Other;
         let mut content = vec![json!({
             "type": "content",
             "content": {"type": "text", "text": card::plain_text(open)},
@@ -319,7 +321,7 @@ impl View {
     }
 
     /// Returns a text that stands apart from the one before it.
-    fn begin(&mut self, kind: &str, text: &str, sent: Sent) -> Value {
+    fn begin(&mut self, kind: &str, text: &str, sent: LastUpdate) -> Value {
         if self.sent == sent {
             let text = format!("\n\n{text}");
             self.chunk(kind, &text, sent)
@@ -328,7 +330,7 @@ impl View {
         }
     }
 
-    fn chunk(&mut self, kind: &str, text: &str, sent: Sent) -> Value {
+    fn chunk(&mut self, kind: &str, text: &str, sent: LastUpdate) -> Value {
         self.sent = sent;
         json!({"sessionUpdate": kind, "content": {"type": "text", "text": text}})
     }
@@ -396,7 +398,7 @@ fn text_content(text: &str) -> Value {
     json!({"type": "content", "content": {"type": "text", "text": text}})
 }
 
-fn picture(image: &Image, reader: &Reader) -> Option<Value> {
+fn picture(image: &Image, reader: &LogReader) -> Option<Value> {
     let bytes = reader.blob(&image.blob).ok()?;
     if bytes.len() > PICTURE {
         return None;

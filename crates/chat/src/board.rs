@@ -12,7 +12,7 @@ const GREET_EVERY: Duration = Duration::from_secs(10);
 
 /// The newest states of runs, which nobody needs to have seen all of.
 #[derive(Debug, Default)]
-pub(crate) struct Board {
+pub(crate) struct RunBoard {
     states: BTreeMap<RunId, ShownState>,
     greeted: Option<Instant>,
 }
@@ -25,7 +25,7 @@ struct ShownState {
     from: Instant,
 }
 
-impl Board {
+impl RunBoard {
     /// Has the state of a run shown.
     pub(crate) fn show(&mut self, run: RunId, text: String) {
         let state = self.states.entry(run).or_insert_with(|| ShownState {

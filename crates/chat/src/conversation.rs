@@ -13,12 +13,12 @@ use crate::{
     pairing::CodeTried,
     progress,
     record::{
-        About, ChatChange, ChatRecord, ChatTask, Numbers, Outgoing, OutgoingState, PairedPerson,
-        PendingWork, Saying, TaskStage,
+        ChatChange, ChatMessage, ChatRecord, ChatTask, MessageForm, MessageSubject, Numbers,
+        OutgoingState, PairedPerson, PendingWork, TaskStage,
     },
-    shared::{Shared, lock},
+    shared::{AccountInner, lock},
     split::split,
-    words::{self, TypedCommand},
+    words::{self, ChatWords},
 };
 
 /// Maximum number of runs of a chat that are not over.
@@ -32,19 +32,19 @@ const PARTS: usize = 20;
 
 /// The place, the reply and the subject of something to be said.
 #[derive(Debug, Clone)]
-pub(crate) struct Speaking {
+pub(crate) struct ReplyTarget {
     pub(crate) chat: String,
     pub(crate) reply_to: Option<String>,
-    pub(crate) about: About,
+    pub(crate) about: MessageSubject,
 }
 
-impl Speaking {
+impl ReplyTarget {
     /// As a reply to a message.
     pub(crate) fn to(message: &IncomingMessage) -> Self {
         Self {
             chat: message.chat.clone(),
             reply_to: Some(message.message.clone()),
-            about: About::Nothing,
+            about: MessageSubject::Nothing,
         }
     }
 
@@ -53,11 +53,11 @@ impl Speaking {
         Self {
             chat: task.asked.chat.clone(),
             reply_to: Some(task.asked.message.clone()),
-            about: About::Run(task.run),
+            about: MessageSubject::Run(task.run),
         }
     }
 
-    pub(crate) fn about(mut self, about: About) -> Self {
+    pub(crate) fn about(mut self, about: MessageSubject) -> Self {
         self.about = about;
         self
     }
@@ -66,7 +66,7 @@ impl Speaking {
     /// number of that one.
     pub(crate) fn say(
         &self,
-        shared: &Shared,
+        shared: &AccountInner,
         numbers: &mut Numbers,
         text: &str,
         buttons: Vec<(String, String)>,
@@ -84,7 +84,7 @@ impl Speaking {
         for (index, text) in parts.into_iter().enumerate() {
             let buttons = if index == last { buttons.take() } else { None };
             let buttons = buttons.unwrap_or_default();
-            number = self.add(numbers, Saying::Text { text, buttons }, changes);
+            number = self.add(numbers, MessageForm::Text { text, buttons }, changes);
         }
         number
     }
@@ -93,11 +93,11 @@ impl Speaking {
     pub(crate) fn add(
         &self,
         numbers: &mut Numbers,
-        what: Saying,
+        what: MessageForm,
         changes: &mut Vec<ChatChange>,
     ) -> u64 {
         let number = numbers.next();
-        changes.push(ChatChange::Say(Box::new(Outgoing {
+        changes.push(ChatChange::Say(Box::new(ChatMessage {
             number,
             chat: self.chat.clone(),
             reply_to: self.reply_to.clone(),
@@ -111,7 +111,7 @@ impl Speaking {
 
 /// Decides what follows from an update.
 pub(crate) fn follow_from(
-    shared: &Arc<Shared>,
+    shared: &Arc<AccountInner>,
     record: &ChatRecord,
     numbers: &mut Numbers,
     event: ChatEvent,
@@ -164,7 +164,7 @@ fn pending(numbers: &mut Numbers, event: ChatEvent) -> ChatChange {
 
 /// Somebody who is not paired wrote. Almost always nothing follows.
 fn stranger(
-    shared: &Arc<Shared>,
+    shared: &Arc<AccountInner>,
     numbers: &mut Numbers,
     message: &IncomingMessage,
 ) -> Vec<ChatChange> {
@@ -172,7 +172,7 @@ fn stranger(
         return Vec::new();
     }
     match words::read(&message.text) {
-        TypedCommand::Pair(code) => {
+        ChatWords::Pair(code) => {
             let tried = lock(&shared.pairing).try_code(&code);
             match tried {
                 CodeTried::Right => pair(shared, numbers, message),
@@ -183,7 +183,7 @@ fn stranger(
                 CodeTried::NoneOpen => Vec::new(),
             }
         }
-        TypedCommand::Start => {
+        ChatWords::Start => {
             greet(
                 shared,
                 message.chat.clone(),
@@ -191,21 +191,21 @@ fn stranger(
             );
             Vec::new()
         }
-        TypedCommand::Run(_)
-        | TypedCommand::Stop(_)
-        | TypedCommand::Status
-        | TypedCommand::Screenshot
-        | TypedCommand::Approve
-        | TypedCommand::Memory(_)
-        | TypedCommand::Agents
-        | TypedCommand::Help
-        | TypedCommand::Plain(_)
-        | TypedCommand::Unknown(_) => Vec::new(),
+        ChatWords::Run(_)
+        | ChatWords::Stop(_)
+        | ChatWords::Status
+        | ChatWords::Screenshot
+        | ChatWords::Approve
+        | ChatWords::Memory(_)
+        | ChatWords::Agents
+        | ChatWords::Help
+        | ChatWords::Plain(_)
+        | ChatWords::Unknown(_) => Vec::new(),
     }
 }
 
 /// Says one sentence to somebody who is not paired, at most once in a while to all of them.
-fn greet(shared: &Arc<Shared>, chat: String, text: impl Into<String>) {
+fn greet(shared: &Arc<AccountInner>, chat: String, text: impl Into<String>) {
     if !lock(&shared.board).may_greet() {
         return;
     }
@@ -221,7 +221,11 @@ fn greet(shared: &Arc<Shared>, chat: String, text: impl Into<String>) {
     });
 }
 
-fn pair(shared: &Arc<Shared>, numbers: &mut Numbers, message: &IncomingMessage) -> Vec<ChatChange> {
+fn pair(
+    shared: &Arc<AccountInner>,
+    numbers: &mut Numbers,
+    message: &IncomingMessage,
+) -> Vec<ChatChange> {
     let surface = shared.messenger.surface();
     let name = one_line(&message.name).into_owned();
     let person = &message.person;
@@ -235,13 +239,13 @@ fn pair(shared: &Arc<Shared>, numbers: &mut Numbers, message: &IncomingMessage) 
         since_ms: now_ms(),
     })];
     let text = format!("You are paired.\n\n{}", words::help());
-    Speaking::to(message).say(shared, numbers, &text, Vec::new(), &mut changes);
+    ReplyTarget::to(message).say(shared, numbers, &text, Vec::new(), &mut changes);
     changes
 }
 
 /// A person of the chat wrote.
 fn paired(
-    shared: &Arc<Shared>,
+    shared: &Arc<AccountInner>,
     record: &ChatRecord,
     numbers: &mut Numbers,
     mut message: IncomingMessage,
@@ -256,8 +260,8 @@ fn paired(
         return hold(shared, record, numbers, &message);
     } else if !is_spoken {
         match typed(shared, record, numbers, &message) {
-            Followed::Changes(changes) => return changes,
-            Followed::Answer(answer) => answer,
+            WordsOutcome::Changes(changes) => return changes,
+            WordsOutcome::Answer(answer) => answer,
         }
     } else if message.reply_to.is_some() {
         "A voice message begins a run. To answer, or to add to a run, write.".to_owned()
@@ -269,66 +273,66 @@ fn paired(
             .to_owned()
     };
     let mut changes = Vec::new();
-    Speaking::to(&message).say(shared, numbers, &answer, Vec::new(), &mut changes);
+    ReplyTarget::to(&message).say(shared, numbers, &answer, Vec::new(), &mut changes);
     changes
 }
 
 /// The consequence of words.
-enum Followed {
+enum WordsOutcome {
     Changes(Vec<ChatChange>),
     Answer(String),
 }
 
 /// A person of the chat typed something.
 fn typed(
-    shared: &Shared,
+    shared: &AccountInner,
     record: &ChatRecord,
     numbers: &mut Numbers,
     message: &IncomingMessage,
-) -> Followed {
+) -> WordsOutcome {
     let later = |numbers: &mut Numbers| {
         let event = ChatEvent::Message(Box::new(message.clone()));
-        Followed::Changes(vec![pending(numbers, event)])
+        WordsOutcome::Changes(vec![pending(numbers, event)])
     };
     let answer = match words::read(&message.text) {
-        TypedCommand::Plain(words) if words.is_empty() && message.files.is_empty() => {
-            return Followed::Changes(Vec::new());
+        ChatWords::Plain(words) if words.is_empty() && message.files.is_empty() => {
+            return WordsOutcome::Changes(Vec::new());
         }
-        TypedCommand::Plain(words) if words.is_empty() => {
-            return Followed::Changes(hold(shared, record, numbers, message));
+        ChatWords::Plain(words) if words.is_empty() => {
+            return WordsOutcome::Changes(hold(shared, record, numbers, message));
         }
-        TypedCommand::Run(goal) if goal.is_empty() => {
+        ChatWords::Run(goal) if goal.is_empty() => {
             "Write the goal behind it: /run count the lines of notes.txt".to_owned()
         }
-        TypedCommand::Plain(goal) if message.reply_to.is_none() => {
-            return Followed::Changes(task(shared, record, numbers, message, &goal, None));
+        ChatWords::Plain(goal) if message.reply_to.is_none() => {
+            return WordsOutcome::Changes(task(shared, record, numbers, message, &goal, None));
         }
-        TypedCommand::Run(goal) => {
-            return Followed::Changes(task(shared, record, numbers, message, &goal, None));
+        ChatWords::Run(goal) => {
+            return WordsOutcome::Changes(task(shared, record, numbers, message, &goal, None));
         }
-        TypedCommand::Help | TypedCommand::Start => words::help(),
-        TypedCommand::Pair(_) => "You are paired already.".to_owned(),
-        TypedCommand::Unknown(name) => {
+        ChatWords::Help | ChatWords::Start => words::help(),
+        ChatWords::Pair(_) => "You are paired already.".to_owned(),
+        ChatWords::Unknown(name) => {
             let name = gyrus_text::quote(&format!("/{name}"), 40);
             format!("There is no command {name}.\n\n{}", words::help())
         }
-        TypedCommand::Memory(words) if words.is_empty() => {
+        ChatWords::Memory(words) if words.is_empty() => {
             "Write words to search for behind it: /memory backup".to_owned()
         }
-        TypedCommand::Plain(_)
-        | TypedCommand::Stop(_)
-        | TypedCommand::Status
-        | TypedCommand::Screenshot
-        | TypedCommand::Approve
-        | TypedCommand::Memory(_)
-        | TypedCommand::Agents => return later(numbers),
+        ChatWords::Plain(_)
+        | ChatWords::Stop(_)
+        | ChatWords::Status
+        | ChatWords::Screenshot
+        | ChatWords::Approve
+        | ChatWords::Memory(_)
+        | ChatWords::Agents => return later(numbers),
     };
-    Followed::Answer(answer)
+    WordsOutcome::Answer(answer)
 }
 
 /// Keeps files until their sender says what to do with them.
 fn hold(
-    shared: &Shared,
+    shared: &AccountInner,
     record: &ChatRecord,
     numbers: &mut Numbers,
     message: &IncomingMessage,
@@ -342,13 +346,13 @@ fn hold(
     let count = counted(files.len(), "file");
     let mut changes = vec![ChatChange::Held { place, files }];
     let text = format!("{count} kept. Say what to do with them.");
-    Speaking::to(message).say(shared, numbers, &text, Vec::new(), &mut changes);
+    ReplyTarget::to(message).say(shared, numbers, &text, Vec::new(), &mut changes);
     changes
 }
 
 /// Makes a run of a goal, with the files that came with it and before it. An empty goal is spoken.
 pub(crate) fn task(
-    shared: &Shared,
+    shared: &AccountInner,
     record: &ChatRecord,
     numbers: &mut Numbers,
     message: &IncomingMessage,
@@ -356,7 +360,7 @@ pub(crate) fn task(
     continues: Option<RunId>,
 ) -> Vec<ChatChange> {
     let mut changes = Vec::new();
-    let speaking = Speaking::to(message);
+    let speaking = ReplyTarget::to(message);
     let place = (message.chat.clone(), message.person.clone());
     let held = record.held(&place);
     let mut files: Vec<IncomingFile> = message.files.clone();
@@ -397,7 +401,7 @@ pub(crate) fn task(
         }
     };
     let text = progress::heading(run, &gist, state);
-    let speaking = speaking.about(About::Run(run));
+    let speaking = speaking.about(MessageSubject::Run(run));
     let status = speaking.say(shared, numbers, &text, Vec::new(), &mut changes);
     changes.push(ChatChange::Task(Box::new(ChatTask {
         run,
@@ -416,7 +420,7 @@ pub(crate) fn task(
 
 /// Goes on with a run that stopped and can be resumed.
 pub(crate) fn resume(
-    shared: &Shared,
+    shared: &AccountInner,
     record: &ChatRecord,
     numbers: &mut Numbers,
     message: &IncomingMessage,
@@ -430,7 +434,7 @@ pub(crate) fn resume(
     let mut changes = Vec::new();
     let gist = known.map_or_else(|| progress::gist(&message.text), |task| task.gist.clone());
     let text = progress::heading(run, &gist, "goes on");
-    let speaking = Speaking::to(message).about(About::Run(run));
+    let speaking = ReplyTarget::to(message).about(MessageSubject::Run(run));
     let status = speaking.say(shared, numbers, &text, Vec::new(), &mut changes);
     changes.push(ChatChange::Task(Box::new(ChatTask {
         run,
@@ -450,7 +454,7 @@ pub(crate) fn resume(
 }
 
 /// Returns the reason why a goal with these files is not taken, if there is one.
-fn refusal(shared: &Shared, record: &ChatRecord, files: &[IncomingFile]) -> Option<String> {
+fn refusal(shared: &AccountInner, record: &ChatRecord, files: &[IncomingFile]) -> Option<String> {
     let most = shared.messenger.limits().file_bytes;
     let limit = u64::try_from(most).unwrap_or(u64::MAX);
     let is_large = |file: &IncomingFile| file.bytes.is_some_and(|bytes| bytes > limit);

@@ -14,10 +14,12 @@ use gyrus_text::quote;
 
 use crate::{
     cards,
-    conversation::Speaking,
+    conversation::ReplyTarget,
     messenger::{ChatPlace, MessengerError, NewMessage, OutgoingFile},
-    record::{About, ChatChange, ChatRecord, Numbers, Outgoing, OutgoingState, Saying},
-    shared::{Shared, lock},
+    record::{
+        ChatChange, ChatMessage, ChatRecord, MessageForm, MessageSubject, Numbers, OutgoingState,
+    },
+    shared::{AccountInner, lock},
 };
 
 /// Shortest and longest time before a messenger that failed is tried again.
@@ -28,7 +30,7 @@ const AGAIN_AT_MOST: Duration = Duration::from_secs(60);
 const QUOTED: usize = 80;
 
 /// Decides about messages that were leaving when the process before this one ended.
-pub(crate) async fn take_up(shared: &Arc<Shared>) -> Result<(), LedgerError> {
+pub(crate) async fn take_up(shared: &Arc<AccountInner>) -> Result<(), LedgerError> {
     shared
         .commit(|record, numbers| {
             let leaving = record.outgoing.values();
@@ -36,11 +38,11 @@ pub(crate) async fn take_up(shared: &Arc<Shared>) -> Result<(), LedgerError> {
             let mut changes = Vec::new();
             for outgoing in leaving {
                 match outgoing.what {
-                    Saying::Text { .. } | Saying::File { .. } => {
+                    MessageForm::Text { .. } | MessageForm::File { .. } => {
                         is_unknown(shared, numbers, outgoing, &mut changes);
                     }
                     // Twice is as good as once.
-                    Saying::Edit { .. } => changes.push(waits(outgoing.number)),
+                    MessageForm::Edit { .. } => changes.push(waits(outgoing.number)),
                 }
             }
             (changes, ())
@@ -50,13 +52,13 @@ pub(crate) async fn take_up(shared: &Arc<Shared>) -> Result<(), LedgerError> {
 
 /// Notes that the delivery of a message is unknown, and says so.
 fn is_unknown(
-    shared: &Shared,
+    shared: &AccountInner,
     numbers: &mut Numbers,
-    outgoing: &Outgoing,
+    outgoing: &ChatMessage,
     changes: &mut Vec<ChatChange>,
 ) {
     let number = outgoing.number;
-    if matches!(outgoing.about, About::Unknown(_)) {
+    if matches!(outgoing.about, MessageSubject::Unknown(_)) {
         // What says this of another message is not worth a third.
         changes.push(ChatChange::Dropped { number });
         return;
@@ -64,20 +66,20 @@ fn is_unknown(
     let state = OutgoingState::Unknown;
     changes.push(ChatChange::Turned { number, state });
     let what = match &outgoing.what {
-        Saying::Text { text, .. } | Saying::Edit { text, .. } => quote(text, QUOTED),
-        Saying::File { name, .. } => format!("the file {}", quote(name, QUOTED)),
+        MessageForm::Text { text, .. } | MessageForm::Edit { text, .. } => quote(text, QUOTED),
+        MessageForm::File { name, .. } => format!("the file {}", quote(name, QUOTED)),
     };
     let text = format!("Nobody knows whether this message arrived: {what}");
-    let speaking = Speaking {
+    let speaking = ReplyTarget {
         chat: outgoing.chat.clone(),
         reply_to: outgoing.reply_to.clone(),
-        about: About::Unknown(number),
+        about: MessageSubject::Unknown(number),
     };
     speaking.say(shared, numbers, &text, cards::again(number), changes);
 }
 
 /// Sends what is to be said for as long as the server lives.
-pub(crate) async fn deliver(shared: Arc<Shared>) {
+pub(crate) async fn deliver(shared: Arc<AccountInner>) {
     let mut pauses = Pauses {
         all: Instant::now(),
         chats: BTreeMap::new(),
@@ -120,7 +122,7 @@ pub(crate) async fn deliver(shared: Arc<Shared>) {
 }
 
 /// Returns the first message that waits and whose conversation is not paused.
-fn next(shared: &Shared, pauses: &Pauses) -> Option<Outgoing> {
+fn next(shared: &AccountInner, pauses: &Pauses) -> Option<ChatMessage> {
     shared.with(|record| {
         let mut waiting = record.outgoing.values().filter(|one| {
             one.state == OutgoingState::Waiting && !pauses.is_paused(record.present(&one.chat))
@@ -130,8 +132,8 @@ fn next(shared: &Shared, pauses: &Pauses) -> Option<Outgoing> {
 }
 
 async fn send(
-    shared: &Arc<Shared>,
-    outgoing: Outgoing,
+    shared: &Arc<AccountInner>,
+    outgoing: ChatMessage,
     pauses: &mut Pauses,
 ) -> Result<(), LedgerError> {
     let number = outgoing.number;
@@ -172,8 +174,8 @@ async fn send(
 
 /// Decides about a message that was not sent, or perhaps.
 async fn not_sent(
-    shared: &Arc<Shared>,
-    outgoing: &Outgoing,
+    shared: &Arc<AccountInner>,
+    outgoing: &ChatMessage,
     chat: &str,
     error: MessengerError,
     pauses: &mut Pauses,
@@ -221,11 +223,14 @@ fn waits(number: u64) -> ChatChange {
     }
 }
 
-fn is_group(shared: &Shared, record: &ChatRecord, chat: &str) -> bool {
+fn is_group(shared: &AccountInner, record: &ChatRecord, chat: &str) -> bool {
     record.is_one_of(chat, &shared.settings.groups)
 }
 
-async fn drop_message(shared: &Arc<Shared>, outgoing: &Outgoing) -> Result<(), LedgerError> {
+async fn drop_message(
+    shared: &Arc<AccountInner>,
+    outgoing: &ChatMessage,
+) -> Result<(), LedgerError> {
     let number = outgoing.number;
     shared
         .commit(|_, _| (vec![ChatChange::Dropped { number }], ()))
@@ -238,13 +243,13 @@ async fn drop_message(shared: &Arc<Shared>, outgoing: &Outgoing) -> Result<(), L
 
 /// Says something; returns where it stands, if it is a new message.
 async fn say(
-    shared: &Shared,
-    outgoing: &Outgoing,
+    shared: &AccountInner,
+    outgoing: &ChatMessage,
     chat: &str,
 ) -> Result<Option<ChatPlace>, MessengerError> {
     let messenger = &shared.messenger;
     let message = match &outgoing.what {
-        Saying::Text { text, buttons } => {
+        MessageForm::Text { text, buttons } => {
             let message = NewMessage {
                 chat: chat.to_owned(),
                 reply_to: outgoing.reply_to.clone(),
@@ -253,7 +258,7 @@ async fn say(
             };
             messenger.send(&message).await?
         }
-        Saying::File {
+        MessageForm::File {
             kept,
             name,
             caption,
@@ -274,7 +279,7 @@ async fn say(
             };
             messenger.send_file(&file).await?
         }
-        Saying::Edit { of, text } => {
+        MessageForm::Edit { of, text } => {
             // One that never arrived needs no change, and one in a conversation that moved has none.
             let place = shared.with(|record| {
                 let place = record.sent(*of)?;
@@ -293,7 +298,7 @@ async fn say(
 }
 
 /// Shows the state of a run.
-async fn show(shared: &Shared, run: RunId, text: &str, pauses: &mut Pauses) {
+async fn show(shared: &AccountInner, run: RunId, text: &str, pauses: &mut Pauses) {
     let place = shared.with(|record| {
         let task = record.tasks.get(&run)?;
         let place = record.sent(task.status)?.clone();

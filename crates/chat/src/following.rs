@@ -3,7 +3,7 @@
 use std::{sync::Arc, time::Duration};
 
 use gyrus_contract::RunId;
-use gyrus_journal::Reader;
+use gyrus_journal::LogReader;
 use gyrus_kernel::{
     Entry,
     approvals::{self, OpenQuestion, VoidAnswer},
@@ -15,10 +15,10 @@ use gyrus_text::clip;
 
 use crate::{
     cards,
-    conversation::Speaking,
-    progress::Progress,
-    record::{About, ChatChange, ChatRecord, ChatTask, Numbers, Saying, ShownCard},
-    shared::{Shared, lock},
+    conversation::ReplyTarget,
+    progress::RunProgress,
+    record::{ChatChange, ChatRecord, ChatTask, MessageForm, MessageSubject, Numbers, ShownCard},
+    shared::{AccountInner, lock},
     split::split,
 };
 
@@ -41,10 +41,10 @@ pub(crate) struct FollowedToEnd {
 
 /// Follows a run until it is over.
 pub(crate) async fn follow(
-    shared: &Arc<Shared>,
+    shared: &Arc<AccountInner>,
     task: &ChatTask,
 ) -> Result<FollowedToEnd, LedgerError> {
-    let mut progress = Progress::new();
+    let mut progress = RunProgress::new();
     let (store, name) = (shared.gateway.store(), log_name(task.run));
     let over = async {
         match shared.gateway.ended(task.run).await {
@@ -76,10 +76,10 @@ pub(crate) async fn follow(
 }
 
 async fn to_end(
-    shared: &Arc<Shared>,
+    shared: &Arc<AccountInner>,
     task: &ChatTask,
-    reader: &Reader,
-    progress: &mut Progress,
+    reader: &LogReader,
+    progress: &mut RunProgress,
 ) -> Result<Option<String>, LedgerError> {
     let run = task.run;
     let mut commands = shared.gateway.changes();
@@ -136,7 +136,7 @@ async fn to_end(
 
 /// Does what an entry asks for; returns what the run does after it, in words.
 async fn after(
-    shared: &Arc<Shared>,
+    shared: &Arc<AccountInner>,
     task: &ChatTask,
     entry: Option<Entry>,
 ) -> Result<&'static str, LedgerError> {
@@ -159,7 +159,7 @@ async fn after(
 }
 
 /// Shows the open questions of a run that are not shown yet.
-async fn look(shared: &Arc<Shared>, task: &ChatTask) -> Result<(), LedgerError> {
+async fn look(shared: &Arc<AccountInner>, task: &ChatTask) -> Result<(), LedgerError> {
     let (store, run) = (shared.gateway.store().clone(), task.run);
     let open = blocking(move || approvals::unanswered(&store, run).unwrap_or_default()).await;
     if open.is_empty() {
@@ -178,7 +178,7 @@ async fn look(shared: &Arc<Shared>, task: &ChatTask) -> Result<(), LedgerError> 
         shared
             .commit(|_, numbers| {
                 let mut changes = Vec::new();
-                card.show(numbers, &Speaking::of(task), &mut changes);
+                card.show(numbers, &ReplyTarget::of(task), &mut changes);
                 (changes, ())
             })
             .await?;
@@ -197,7 +197,7 @@ pub(crate) struct WrittenCard {
 
 impl WrittenCard {
     /// Writes the card of a question of a run that was asked for.
-    pub(crate) async fn write(shared: &Shared, task: RunId, open: OpenQuestion) -> Self {
+    pub(crate) async fn write(shared: &AccountInner, task: RunId, open: OpenQuestion) -> Self {
         let messenger = &shared.messenger;
         let most = messenger.limits().text.saturating_sub(ROOM);
         let whole = cards::text(&open);
@@ -227,14 +227,14 @@ impl WrittenCard {
     pub(crate) fn show(
         self,
         numbers: &mut Numbers,
-        speaking: &Speaking,
+        speaking: &ReplyTarget,
         changes: &mut Vec<ChatChange>,
     ) {
         let number = numbers.next();
-        let speaking = speaking.clone().about(About::Card(number));
+        let speaking = speaking.clone().about(MessageSubject::Card(number));
         let open = &self.open;
         if let Some(kept) = self.kept {
-            let what = Saying::File {
+            let what = MessageForm::File {
                 kept,
                 name: format!("question-{}.txt", open.id),
                 caption: "The whole card.".to_owned(),
@@ -251,7 +251,7 @@ impl WrittenCard {
                 Vec::new()
             };
             shown.clone_from(&text);
-            message = speaking.add(numbers, Saying::Text { text, buttons }, changes);
+            message = speaking.add(numbers, MessageForm::Text { text, buttons }, changes);
         }
         changes.push(ChatChange::Card(Box::new(ShownCard {
             number,
@@ -266,7 +266,7 @@ impl WrittenCard {
 }
 
 /// Takes the buttons away from cards of a run that need no answer any more, and says why.
-async fn settle_void(shared: &Arc<Shared>, run: RunId) -> Result<(), LedgerError> {
+async fn settle_void(shared: &Arc<AccountInner>, run: RunId) -> Result<(), LedgerError> {
     let open: Vec<ShownCard> = shared.with(|record| {
         let open = record.open_cards().filter(|card| card.task == run);
         open.cloned().collect()
@@ -293,7 +293,7 @@ async fn settle_void(shared: &Arc<Shared>, run: RunId) -> Result<(), LedgerError
 
 /// Settles a card: its buttons go, and its message says what became of it.
 pub(crate) fn settle(
-    shared: &Shared,
+    shared: &AccountInner,
     record: &ChatRecord,
     numbers: &mut Numbers,
     number: u64,
@@ -313,13 +313,13 @@ pub(crate) fn settle(
         text = ours.trim_start().to_owned();
     }
     let mut changes = vec![ChatChange::Card(Box::new(settled))];
-    let speaking = Speaking {
+    let speaking = ReplyTarget {
         chat: record.present(&card.chat).to_owned(),
         reply_to: None,
-        about: About::Nothing,
+        about: MessageSubject::Nothing,
     };
     let of = card.message;
-    speaking.add(numbers, Saying::Edit { of, text }, &mut changes);
+    speaking.add(numbers, MessageForm::Edit { of, text }, &mut changes);
     changes
 }
 

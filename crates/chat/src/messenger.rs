@@ -3,7 +3,7 @@
 
 use std::time::Duration;
 
-use gyrus_contract::Boxed;
+use gyrus_contract::BoxedFuture;
 use serde::{Deserialize, Serialize};
 
 /// A messenger, as one account of it.
@@ -22,7 +22,7 @@ pub trait Messenger: Send + Sync + 'static {
     fn connect<'a>(
         &'a self,
         commands: &'a [(&'a str, &'a str)],
-    ) -> Boxed<'a, Result<String, MessengerError>>;
+    ) -> BoxedFuture<'a, Result<String, MessengerError>>;
 
     /// Waits until something happened after a position (`None`: as far back as the messenger
     /// remembers), and returns it. Dropping the future loses nothing. What was returned before a
@@ -30,35 +30,40 @@ pub trait Messenger: Send + Sync + 'static {
     fn receive<'a>(
         &'a self,
         position: Option<&'a str>,
-    ) -> Boxed<'a, Result<MessengerUpdates, MessengerError>>;
+    ) -> BoxedFuture<'a, Result<MessengerUpdates, MessengerError>>;
 
     /// Sends a message; returns its id.
-    fn send<'a>(&'a self, message: &'a NewMessage) -> Boxed<'a, Result<String, MessengerError>>;
+    fn send<'a>(
+        &'a self,
+        message: &'a NewMessage,
+    ) -> BoxedFuture<'a, Result<String, MessengerError>>;
 
     /// Replaces the text of a message, and takes its buttons away.
     fn edit<'a>(
         &'a self,
         place: &'a ChatPlace,
         text: &'a str,
-    ) -> Boxed<'a, Result<(), MessengerError>>;
+    ) -> BoxedFuture<'a, Result<(), MessengerError>>;
 
     /// Sends a file; returns the id of its message.
-    fn send_file<'a>(&'a self, file: &'a OutgoingFile)
-    -> Boxed<'a, Result<String, MessengerError>>;
+    fn send_file<'a>(
+        &'a self,
+        file: &'a OutgoingFile,
+    ) -> BoxedFuture<'a, Result<String, MessengerError>>;
 
     /// Fetches a file that somebody sent, of at most `most` bytes.
     fn fetch<'a>(
         &'a self,
         file: &'a str,
         most: usize,
-    ) -> Boxed<'a, Result<Vec<u8>, MessengerError>>;
+    ) -> BoxedFuture<'a, Result<Vec<u8>, MessengerError>>;
 
     /// Shows the person who pressed a button these words for a moment.
     fn acknowledge<'a>(
         &'a self,
         press: &'a str,
         words: &'a str,
-    ) -> Boxed<'a, Result<(), MessengerError>>;
+    ) -> BoxedFuture<'a, Result<(), MessengerError>>;
 }
 
 /// The bounds of a messenger.

@@ -20,7 +20,7 @@ const ALPHABET: &[u8; 32] = b"ABCDEFGHJKLMNPQRSTUVWXYZ23456789";
 
 /// The code that counts at this moment, if one does.
 #[derive(Debug, Default)]
-pub(crate) struct Pairing(Option<OpenCode>);
+pub(crate) struct CurrentPairing(Option<OpenCode>);
 
 #[derive(Debug)]
 struct OpenCode {
@@ -39,7 +39,7 @@ pub(crate) enum CodeTried {
     NoneOpen,
 }
 
-impl Pairing {
+impl CurrentPairing {
     /// Makes a code, which replaces the one before.
     pub(crate) fn begin(&mut self) -> io::Result<String> {
         let mut random = [0; LENGTH];
@@ -81,7 +81,7 @@ mod tests {
 
     #[test]
     fn a_code_counts_once_and_not_after_a_few_wrong_ones() {
-        let mut pairing = Pairing::default();
+        let mut pairing = CurrentPairing::default();
         assert_eq!(pairing.try_code(""), CodeTried::NoneOpen);
         let code = pairing.begin().unwrap();
         assert_eq!(code.len(), LENGTH);

@@ -4,10 +4,10 @@
 use std::collections::VecDeque;
 
 use gyrus_contract::RunId;
-use gyrus_journal::{Entry, Reader};
+use gyrus_journal::{LogEntry, LogReader};
 use gyrus_surfaces::{
     left_files::LeftFiles,
-    projection::{Projection, Weight},
+    projection::{Projection, Prominence},
 };
 use gyrus_text::{clip, one_line};
 
@@ -21,14 +21,14 @@ const COLUMNS: usize = 100;
 const FILES: usize = 6;
 
 /// The happenings of a run that are shown.
-pub(crate) struct Progress {
+pub(crate) struct RunProgress {
     projection: Projection,
     lines: VecDeque<String>,
     step: u32,
     files: LeftFiles,
 }
 
-impl Progress {
+impl RunProgress {
     pub(crate) fn new() -> Self {
         Self {
             projection: Projection::new(),
@@ -39,7 +39,7 @@ impl Progress {
     }
 
     /// Takes the next entry.
-    pub(crate) fn take(&mut self, entry: &Entry, reader: &Reader) {
+    pub(crate) fn take(&mut self, entry: &LogEntry, reader: &LogReader) {
         for happening in self.projection.take(entry, reader) {
             if let Some(step) = happening
                 .effect
@@ -49,7 +49,7 @@ impl Progress {
                 self.step = self.step.max(step);
             }
             self.files.note(&happening);
-            if happening.weight == Weight::Main
+            if happening.weight == Prominence::Main
                 && let Some(line) = happening.in_one_line(COLUMNS)
             {
                 self.lines.push_back(line);

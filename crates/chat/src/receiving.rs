@@ -12,7 +12,7 @@ use crate::{
     conversation::follow_from,
     messenger::{MessengerError, MessengerUpdates},
     record::ChatChange,
-    shared::Shared,
+    shared::AccountInner,
     words,
 };
 
@@ -24,7 +24,7 @@ const AGAIN_AT_MOST: Duration = Duration::from_secs(60);
 const AGAIN_SLOWLY: Duration = Duration::from_secs(30);
 
 /// Reads a messenger for as long as the server lives.
-pub(crate) async fn receive(shared: Arc<Shared>) {
+pub(crate) async fn receive(shared: Arc<AccountInner>) {
     let mut trouble = Trouble::new(&shared);
     connect(&shared, &mut trouble).await;
     loop {
@@ -34,9 +34,9 @@ pub(crate) async fn receive(shared: Arc<Shared>) {
             Ok(received) => {
                 trouble.is_over();
                 match take(&shared, received).await {
-                    Ok(Taken::Something) => {}
+                    Ok(ReceiveResult::Something) => {}
                     // A messenger that does not wait, or repeats itself, is not asked all the time.
-                    Ok(Taken::Nothing) => {
+                    Ok(ReceiveResult::Nothing) => {
                         tokio::time::sleep(AGAIN_AFTER.saturating_sub(since.elapsed())).await;
                     }
                     Err(error) => {
@@ -51,7 +51,7 @@ pub(crate) async fn receive(shared: Arc<Shared>) {
     }
 }
 
-async fn connect(shared: &Shared, trouble: &mut Trouble<'_>) {
+async fn connect(shared: &AccountInner, trouble: &mut Trouble<'_>) {
     let commands = words::commands();
     let surface = shared.messenger.surface();
     loop {
@@ -69,15 +69,18 @@ async fn connect(shared: &Shared, trouble: &mut Trouble<'_>) {
 }
 
 /// Whether an answer of a messenger told anything new.
-enum Taken {
+enum ReceiveResult {
     Something,
     Nothing,
 }
 
 /// Takes updates, each together with what follows from it, the last also with the position behind
 /// all of them.
-async fn take(shared: &Arc<Shared>, received: MessengerUpdates) -> Result<Taken, LedgerError> {
-    let mut taken = Taken::Nothing;
+async fn take(
+    shared: &Arc<AccountInner>,
+    received: MessengerUpdates,
+) -> Result<ReceiveResult, LedgerError> {
+    let mut taken = ReceiveResult::Nothing;
     if received.updates.is_empty() {
         let position = received.position.clone();
         shared
@@ -104,7 +107,7 @@ async fn take(shared: &Arc<Shared>, received: MessengerUpdates) -> Result<Taken,
             })
             .await?;
         if is_new {
-            taken = Taken::Something;
+            taken = ReceiveResult::Something;
         }
     }
     Ok(taken)
@@ -112,13 +115,13 @@ async fn take(shared: &Arc<Shared>, received: MessengerUpdates) -> Result<Taken,
 
 /// A messenger that cannot be read: the person at the console is told once, and once it is over.
 struct Trouble<'a> {
-    shared: &'a Shared,
+    shared: &'a AccountInner,
     said: Option<String>,
     wait: Duration,
 }
 
 impl<'a> Trouble<'a> {
-    fn new(shared: &'a Shared) -> Self {
+    fn new(shared: &'a AccountInner) -> Self {
         Self {
             shared,
             said: None,

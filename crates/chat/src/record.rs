@@ -87,19 +87,19 @@ pub(crate) enum TaskStage {
 
 /// Something to be said.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-pub(crate) struct Outgoing {
+pub(crate) struct ChatMessage {
     pub(crate) number: u64,
     pub(crate) chat: String,
     pub(crate) reply_to: Option<String>,
-    pub(crate) what: Saying,
-    pub(crate) about: About,
+    pub(crate) what: MessageForm,
+    pub(crate) about: MessageSubject,
     pub(crate) state: OutgoingState,
 }
 
 /// The form of something to be said.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub(crate) enum Saying {
+pub(crate) enum MessageForm {
     Text {
         text: String,
         buttons: Vec<(String, String)>,
@@ -119,7 +119,7 @@ pub(crate) enum Saying {
 /// The subject of a message, for whoever replies to it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub(crate) enum About {
+pub(crate) enum MessageSubject {
     Nothing,
     Run(RunId),
     Card(u64),
@@ -190,7 +190,7 @@ pub(crate) enum ChatChange {
     },
     Task(Box<ChatTask>),
     Card(Box<ShownCard>),
-    Say(Box<Outgoing>),
+    Say(Box<ChatMessage>),
     /// A message is being sent, is not after all, or may have been.
     Turned {
         number: u64,
@@ -200,7 +200,7 @@ pub(crate) enum ChatChange {
     Sent {
         number: u64,
         place: ChatPlace,
-        about: About,
+        about: MessageSubject,
     },
     /// A message will not be sent (any more).
     Dropped {
@@ -238,8 +238,8 @@ pub struct ChatRecord {
     pub(crate) tasks: BTreeMap<RunId, ChatTask>,
     over: VecDeque<RunId>,
     pub(crate) cards: BTreeMap<u64, ShownCard>,
-    pub(crate) outgoing: BTreeMap<u64, Outgoing>,
-    sent: BTreeMap<u64, (ChatPlace, About)>,
+    pub(crate) outgoing: BTreeMap<u64, ChatMessage>,
+    sent: BTreeMap<u64, (ChatPlace, MessageSubject)>,
     by_place: BTreeMap<ChatPlace, u64>,
     last_number: u64,
 }
@@ -295,12 +295,12 @@ impl Fold for ChatRecord {
     }
 }
 
-impl Saying {
+impl MessageForm {
     /// Returns the name under which its file is kept.
     pub(crate) fn kept(&self) -> Option<&str> {
         match self {
-            Saying::File { kept, .. } => Some(kept),
-            Saying::Text { .. } | Saying::Edit { .. } => None,
+            MessageForm::File { kept, .. } => Some(kept),
+            MessageForm::Text { .. } | MessageForm::Edit { .. } => None,
         }
     }
 }
@@ -359,13 +359,13 @@ impl ChatRecord {
     }
 
     /// Returns the subject of a message.
-    pub(crate) fn about(&self, place: &ChatPlace) -> Option<About> {
+    pub(crate) fn about(&self, place: &ChatPlace) -> Option<MessageSubject> {
         if let Some(number) = self.by_place.get(place) {
             return self.sent.get(number).map(|(_, about)| *about);
         }
         let mut tasks = self.tasks.values();
         let asked = tasks.find(|task| task.asked == *place)?;
-        Some(About::Run(asked.run))
+        Some(MessageSubject::Run(asked.run))
     }
 
     /// Returns where a message was sent to.
@@ -515,7 +515,7 @@ impl ChatRecord {
         }
     }
 
-    fn remember(&mut self, number: u64, place: ChatPlace, about: About) {
+    fn remember(&mut self, number: u64, place: ChatPlace, about: MessageSubject) {
         self.outgoing.remove(&number);
         self.by_place.insert(place.clone(), number);
         self.sent.insert(number, (place, about));
@@ -569,15 +569,15 @@ mod tests {
     }
 
     fn say(number: u64) -> ChatChange {
-        ChatChange::Say(Box::new(Outgoing {
+        ChatChange::Say(Box::new(ChatMessage {
             number,
             chat: place(number).chat,
             reply_to: None,
-            what: Saying::Edit {
+            what: MessageForm::Edit {
                 of: number,
                 text: "t".to_owned(),
             },
-            about: About::Run(run(number)),
+            about: MessageSubject::Run(run(number)),
             state: OutgoingState::Waiting,
         }))
     }
@@ -638,7 +638,7 @@ mod tests {
             13 => ChatChange::Sent {
                 number,
                 place: place(number),
-                about: About::Card(number),
+                about: MessageSubject::Card(number),
             },
             14 => ChatChange::Dropped { number },
             _ => card(number),
@@ -687,7 +687,7 @@ mod tests {
             record.apply(ChatFact::Changed(vec![ChatChange::Sent {
                 number: number + 50_000,
                 place: place(number),
-                about: About::Nothing,
+                about: MessageSubject::Nothing,
             }]));
         }
         assert_eq!(record.seen.len(), REMEMBERED_UPDATES);

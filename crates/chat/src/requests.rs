@@ -19,7 +19,7 @@ const LEAST_WAIT: Duration = Duration::from_secs(1);
 
 /// Whether a call that was perhaps carried out may be repeated.
 #[derive(Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Repeating {
+pub(crate) enum RepeatRule {
     /// Once or twice makes no difference.
     Harmless,
     /// It would be done twice.
@@ -35,7 +35,7 @@ pub(crate) fn too_fast(wait: Option<Duration>) -> MessengerError {
 /// Sends a request; no address is part of the error.
 pub(crate) async fn sent(
     request: RequestBuilder,
-    repeating: Repeating,
+    repeating: RepeatRule,
 ) -> Result<Response, MessengerError> {
     let sent = request.send().await;
     sent.map_err(|error| {
@@ -46,8 +46,8 @@ pub(crate) async fn sent(
 }
 
 /// Returns the error of a request whose answer did not come.
-pub(crate) fn failed(never_left: bool, repeating: Repeating, why: String) -> MessengerError {
-    if never_left || repeating == Repeating::Harmless {
+pub(crate) fn failed(never_left: bool, repeating: RepeatRule, why: String) -> MessengerError {
+    if never_left || repeating == RepeatRule::Harmless {
         MessengerError::Later { why }
     } else {
         MessengerError::Unknown { why }
@@ -58,7 +58,7 @@ pub(crate) fn failed(never_left: bool, repeating: Repeating, why: String) -> Mes
 pub(crate) async fn body(
     mut answer: Response,
     most: usize,
-    repeating: Repeating,
+    repeating: RepeatRule,
 ) -> Result<Vec<u8>, MessengerError> {
     let mut bytes = Vec::new();
     loop {

@@ -15,11 +15,11 @@ use tokio::{sync::mpsc::UnboundedReceiver, task::JoinHandle};
 
 use crate::{
     delivery,
-    jobs::{self, Attempt},
+    jobs::{self, JobAttempt},
     messenger::Messenger,
     receiving,
     record::{ChatChange, ChatRecord, PairedPerson},
-    shared::{Begun, ChatHost, ChatSettings, Shared, lock},
+    shared::{AccountInner, ChatHost, ChatSettings, WorkProgress, lock},
     tasks,
 };
 
@@ -38,7 +38,7 @@ pub enum ChatError {
 /// An account of a messenger, at work while its tasks are.
 #[derive(Clone)]
 pub struct ChatAccount {
-    shared: Arc<Shared>,
+    shared: Arc<AccountInner>,
 }
 
 impl ChatAccount {
@@ -54,7 +54,7 @@ impl ChatAccount {
         host: Arc<dyn ChatHost>,
     ) -> Result<(Self, ChatTasks), ChatError> {
         let ledger = Ledger::open(gateway.store(), messenger.surface())?;
-        let (shared, beginning) = Shared::new(messenger, settings, gateway, host, ledger)?;
+        let (shared, beginning) = AccountInner::new(messenger, settings, gateway, host, ledger)?;
         delivery::take_up(&shared).await?;
         go_on(&shared);
         let tasks = ChatTasks {
@@ -103,7 +103,7 @@ pub struct ChatTasks {
     beginning: JoinHandle<()>,
     receiving: JoinHandle<()>,
     delivering: JoinHandle<()>,
-    shared: Arc<Shared>,
+    shared: Arc<AccountInner>,
 }
 
 impl ChatTasks {
@@ -119,7 +119,7 @@ impl ChatTasks {
 }
 
 /// Goes on with tasks and jobs that the process before this one did not finish.
-fn go_on(shared: &Arc<Shared>) {
+fn go_on(shared: &Arc<AccountInner>) {
     shared.with(|record| {
         let is_open = |run| record.tasks.get(&run).is_some_and(|task| !task.is_over());
         shared.spool.retain(&record.outgoing_files(), is_open);
@@ -127,18 +127,24 @@ fn go_on(shared: &Arc<Shared>) {
             tokio::spawn(tasks::drive(Arc::clone(shared), task.run));
         }
         for number in record.pending.keys() {
-            tokio::spawn(jobs::carry_out(Arc::clone(shared), *number, Attempt::Again));
+            tokio::spawn(jobs::carry_out(
+                Arc::clone(shared),
+                *number,
+                JobAttempt::Again,
+            ));
         }
     });
 }
 
 /// Begins what changes of the state begin.
-async fn begin_new(shared: Arc<Shared>, mut beginning: UnboundedReceiver<Begun>) {
+async fn begin_new(shared: Arc<AccountInner>, mut beginning: UnboundedReceiver<WorkProgress>) {
     while let Some(begun) = beginning.recv().await {
         let shared = Arc::clone(&shared);
         match begun {
-            Begun::Task(run) => tokio::spawn(tasks::drive(shared, run)),
-            Begun::Pending(number) => tokio::spawn(jobs::carry_out(shared, number, Attempt::First)),
+            WorkProgress::Task(run) => tokio::spawn(tasks::drive(shared, run)),
+            WorkProgress::Pending(number) => {
+                tokio::spawn(jobs::carry_out(shared, number, JobAttempt::First))
+            }
         };
     }
 }

@@ -7,7 +7,7 @@ use std::{
     sync::{Arc, Mutex, MutexGuard, PoisonError, atomic::AtomicBool},
 };
 
-use gyrus_contract::{Boxed, Principal, RunId};
+use gyrus_contract::{BoxedFuture, Principal, RunId};
 use gyrus_kernel::latch::Latch;
 use gyrus_runtime::{
     ledger::{Ledger, LedgerError, TRY_AGAIN},
@@ -19,10 +19,10 @@ use tokio::sync::{
 };
 
 use crate::{
-    board::Board,
+    board::RunBoard,
     files::Spool,
     messenger::Messenger,
-    pairing::Pairing,
+    pairing::CurrentPairing,
     record::{ChatChange, ChatFact, ChatRecord, Numbers},
     transcription::Transcription,
 };
@@ -33,7 +33,7 @@ pub trait ChatHost: RunHost {
     ///
     /// # Errors
     /// There is none; in words.
-    fn picture(&self, run: RunId) -> Boxed<'_, Result<Vec<u8>, String>>;
+    fn picture(&self, run: RunId) -> BoxedFuture<'_, Result<Vec<u8>, String>>;
 
     /// Tells the person at the console something.
     fn say(&self, text: &str);
@@ -55,18 +55,18 @@ pub struct ChatSettings {
 }
 
 /// The parts of an account at work.
-pub(crate) struct Shared {
+pub(crate) struct AccountInner {
     pub(crate) messenger: Arc<dyn Messenger>,
     pub(crate) host: Arc<dyn ChatHost>,
     pub(crate) gateway: Gateway,
     pub(crate) settings: ChatSettings,
     pub(crate) spool: Spool,
-    pub(crate) pairing: Mutex<Pairing>,
-    pub(crate) board: Mutex<Board>,
+    pub(crate) pairing: Mutex<CurrentPairing>,
+    pub(crate) board: Mutex<RunBoard>,
     pub(crate) changes: watch::Sender<u64>,
     /// Whether nothing more is sent.
     pub(crate) is_stopping: AtomicBool,
-    begun: UnboundedSender<Begun>,
+    begun: UnboundedSender<WorkProgress>,
     ledger: Mutex<Ledger<ChatRecord>>,
     /// Held by whoever decides and writes.
     turn: tokio::sync::Mutex<()>,
@@ -74,14 +74,14 @@ pub(crate) struct Shared {
 
 /// Work that changes begin.
 #[derive(Debug, Clone, Copy)]
-pub(crate) enum Begun {
+pub(crate) enum WorkProgress {
     /// A run that somebody asked for.
     Task(RunId),
     /// A pending job.
     Pending(u64),
 }
 
-impl Shared {
+impl AccountInner {
     /// Puts it together around an open ledger; also returns what says what is to be begun.
     pub(crate) fn new(
         messenger: Arc<dyn Messenger>,
@@ -89,7 +89,7 @@ impl Shared {
         gateway: &Gateway,
         host: Arc<dyn ChatHost>,
         ledger: Ledger<ChatRecord>,
-    ) -> io::Result<(Arc<Self>, UnboundedReceiver<Begun>)> {
+    ) -> io::Result<(Arc<Self>, UnboundedReceiver<WorkProgress>)> {
         let (begun, beginning) = unbounded_channel();
         let shared = Self {
             messenger,
@@ -194,14 +194,14 @@ impl Shared {
 }
 
 /// Returns the work that changes begin.
-fn begun(before: &ChatRecord, changes: &[ChatChange]) -> Vec<Begun> {
+fn begun(before: &ChatRecord, changes: &[ChatChange]) -> Vec<WorkProgress> {
     let begun = changes.iter().filter_map(|change| match change {
         ChatChange::Task(task) => {
             let known = before.tasks.get(&task.run);
             let begins = known.is_none_or(|known| known.is_over()) && !task.is_over();
-            begins.then_some(Begun::Task(task.run))
+            begins.then_some(WorkProgress::Task(task.run))
         }
-        ChatChange::Pending { number, .. } => Some(Begun::Pending(*number)),
+        ChatChange::Pending { number, .. } => Some(WorkProgress::Pending(*number)),
         ChatChange::Position { .. }
         | ChatChange::Seen { .. }
         | ChatChange::Done { .. }

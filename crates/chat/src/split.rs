@@ -12,7 +12,7 @@ const FENCE_LINE: usize = 40;
 pub(crate) fn split(text: &str, most: usize, length: impl Fn(&str) -> usize) -> Vec<String> {
     // Every part leaves room for the end of a block.
     let room = most.saturating_sub(FENCE.len() + 1).max(1);
-    let mut parts = Parts {
+    let mut parts = MessageParts {
         done: Vec::new(),
         part: String::new(),
         fence: None,
@@ -48,14 +48,14 @@ pub(crate) fn split(text: &str, most: usize, length: impl Fn(&str) -> usize) -> 
     parts.done
 }
 
-struct Parts {
+struct MessageParts {
     done: Vec<String>,
     part: String,
     /// The first line of the block of code that is open.
     fence: Option<String>,
 }
 
-impl Parts {
+impl MessageParts {
     fn add(&mut self, line: &str) {
         if !self.part.is_empty() {
             self.part.push('\n');

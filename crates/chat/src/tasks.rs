@@ -3,24 +3,24 @@
 
 use std::{sync::Arc, time::Duration};
 
-use gyrus_contract::{Boxed, Origin, RunId, Text};
+use gyrus_contract::{BoxedFuture, Origin, RunId, Text};
 use gyrus_kernel::{Ending, RunState, StandingRun, log_name};
 use gyrus_runtime::{
     blocking,
     ledger::LedgerError,
-    queue::{Command, OptionValue, QueueError, RunRequest, Work},
+    queue::{OptionValue, QueueCommand, QueueError, QueueWork, RunRequest},
 };
 use gyrus_text::readable;
 
 use crate::{
     cards,
-    conversation::Speaking,
+    conversation::ReplyTarget,
     files::GivenFile,
     following::{self, FollowedToEnd},
     messenger::{IncomingFile, KindOfFile, MessengerError},
     progress,
-    record::{ChatChange, ChatTask, Saying, TaskStage},
-    shared::{Shared, lock},
+    record::{ChatChange, ChatTask, MessageForm, TaskStage},
+    shared::{AccountInner, lock},
     split::split,
 };
 
@@ -41,7 +41,7 @@ const FETCH_AGAIN: Duration = Duration::from_secs(2);
 const QUEUE_AGAIN: Duration = Duration::from_secs(2);
 
 /// Drives a task to its end.
-pub(crate) fn drive(shared: Arc<Shared>, run: RunId) -> Boxed<'static, ()> {
+pub(crate) fn drive(shared: Arc<AccountInner>, run: RunId) -> BoxedFuture<'static, ()> {
     Box::pin(async move {
         if let Err(error) = to_end(&shared, run).await {
             shared.failed(&error);
@@ -49,7 +49,7 @@ pub(crate) fn drive(shared: Arc<Shared>, run: RunId) -> Boxed<'static, ()> {
     })
 }
 
-async fn to_end(shared: &Arc<Shared>, run: RunId) -> Result<(), LedgerError> {
+async fn to_end(shared: &Arc<AccountInner>, run: RunId) -> Result<(), LedgerError> {
     let Some(mut task) = shared.with(|record| record.tasks.get(&run).cloned()) else {
         return Ok(());
     };
@@ -81,7 +81,7 @@ async fn to_end(shared: &Arc<Shared>, run: RunId) -> Result<(), LedgerError> {
 
 /// Fetches the files of a task, and makes its request of them.
 async fn prepare(
-    shared: &Arc<Shared>,
+    shared: &Arc<AccountInner>,
     task: &ChatTask,
     goal: &str,
     files: &[IncomingFile],
@@ -139,7 +139,7 @@ async fn prepare(
             let mut changes = vec![ChatChange::Task(Box::new(ready.clone()))];
             if let Some(heard) = &heard {
                 let text = format!("Heard: {}", readable(heard));
-                Speaking::of(task).say(shared, numbers, &text, Vec::new(), &mut changes);
+                ReplyTarget::of(task).say(shared, numbers, &text, Vec::new(), &mut changes);
             }
             (changes, ())
         })
@@ -166,7 +166,7 @@ fn add_texts(
     options.insert(name.to_owned(), OptionValue::Texts(texts));
 }
 
-async fn fetch(shared: &Shared, file: &IncomingFile) -> Result<Vec<u8>, String> {
+async fn fetch(shared: &AccountInner, file: &IncomingFile) -> Result<Vec<u8>, String> {
     let most = shared.messenger.limits().file_bytes;
     let mut attempts = 1;
     loop {
@@ -181,7 +181,11 @@ async fn fetch(shared: &Shared, file: &IncomingFile) -> Result<Vec<u8>, String> 
     }
 }
 
-async fn transcribe(shared: &Shared, file: &IncomingFile, bytes: &[u8]) -> Result<String, String> {
+async fn transcribe(
+    shared: &AccountInner,
+    file: &IncomingFile,
+    bytes: &[u8],
+) -> Result<String, String> {
     let Some(transcription) = &shared.settings.transcription else {
         return Err("no server is configured that transcribes voice messages".to_owned());
     };
@@ -194,7 +198,11 @@ async fn transcribe(shared: &Shared, file: &IncomingFile, bytes: &[u8]) -> Resul
 }
 
 /// Submits a new run to the queue, once, whatever was killed in between: its id is the key.
-async fn start(shared: &Arc<Shared>, task: &ChatTask, request: &RunRequest) -> Result<(), String> {
+async fn start(
+    shared: &Arc<AccountInner>,
+    task: &ChatTask,
+    request: &RunRequest,
+) -> Result<(), String> {
     let run = task.run;
     let is_known = shared.gateway.with(|queue| queue.of_run(run).is_some())
         // The queue forgets what ended long ago.
@@ -206,29 +214,36 @@ async fn start(shared: &Arc<Shared>, task: &ChatTask, request: &RunRequest) -> R
     let request = blocking(move || host.check(request)).await;
     let request = request.map_err(|refused| refused.to_string())?;
     let agent = request.agent();
-    let work = Work::Start(Box::new(request));
+    let work = QueueWork::Start(Box::new(request));
     submit(shared, task, work, agent, run.to_string()).await
 }
 
 /// Submits a run to the queue once more, under a key that no other command has.
-async fn resume(shared: &Arc<Shared>, task: &ChatTask, key: &str) -> Result<(), String> {
+async fn resume(shared: &Arc<AccountInner>, task: &ChatTask, key: &str) -> Result<(), String> {
     let (store, run) = (shared.gateway.store().clone(), task.run);
     let standing = blocking(move || StandingRun::read(&store, run)).await;
     let started = standing.map_err(|error| gyrus_net::causes(&error))?.started;
-    submit(shared, task, Work::Resume, started.agent, key.to_owned()).await
+    submit(
+        shared,
+        task,
+        QueueWork::Resume,
+        started.agent,
+        key.to_owned(),
+    )
+    .await
 }
 
 async fn submit(
-    shared: &Arc<Shared>,
+    shared: &Arc<AccountInner>,
     task: &ChatTask,
-    work: Work,
+    work: QueueWork,
     agent: String,
     key: String,
 ) -> Result<(), String> {
     let from = shared.principal(&task.person);
-    let new = Command {
+    let new = QueueCommand {
         key: Some(key),
-        ..Command::new(work, Some(task.run), from, agent)
+        ..QueueCommand::new(work, Some(task.run), from, agent)
     };
     loop {
         match shared.gateway.submit(new.clone()).await {
@@ -244,7 +259,7 @@ async fn submit(
 
 /// Says the result of a task, and notes in the same fact that it is over.
 async fn end(
-    shared: &Arc<Shared>,
+    shared: &Arc<AccountInner>,
     mut task: ChatTask,
     result: Result<FollowedToEnd, String>,
 ) -> Result<(), LedgerError> {
@@ -293,8 +308,8 @@ async fn end(
             let state = gyrus_text::clip(&readable(&state), STATE_COLUMNS);
             let text = progress::heading(run, &task.gist, &state);
             let of = task.status;
-            let speaking = Speaking::of(&task);
-            speaking.add(numbers, Saying::Edit { of, text }, &mut changes);
+            let speaking = ReplyTarget::of(&task);
+            speaking.add(numbers, MessageForm::Edit { of, text }, &mut changes);
             if let Some(file) = answer.file {
                 speaking.add(numbers, file, &mut changes);
             }
@@ -309,11 +324,11 @@ async fn end(
 /// An answer as it is to be said: in a few messages, or its beginning and the whole of it as a file.
 struct WrittenAnswer {
     text: String,
-    file: Option<Saying>,
+    file: Option<MessageForm>,
 }
 
 impl WrittenAnswer {
-    async fn write(shared: &Shared, task: &ChatTask, answer: &str) -> Self {
+    async fn write(shared: &AccountInner, task: &ChatTask, answer: &str) -> Self {
         let messenger = &shared.messenger;
         let length = |text: &str| messenger.length(text);
         let (limits, whole) = (messenger.limits(), readable(answer).into_owned());
@@ -334,7 +349,7 @@ impl WrittenAnswer {
         match kept.await {
             Ok(kept) => Self {
                 text: format!("{beginning}\n… (the rest is in the file)"),
-                file: Some(Saying::File {
+                file: Some(MessageForm::File {
                     kept,
                     name: format!("answer-{name}.md"),
                     caption: "The whole answer.".to_owned(),

@@ -4,12 +4,12 @@
 struct KnownCommand {
     name: &'static str,
     meaning: &'static str,
-    read: fn(String) -> TypedCommand,
+    read: fn(String) -> ChatWords,
 }
 
 /// Something that a person typed.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) enum TypedCommand {
+pub(crate) enum ChatWords {
     Run(String),
     Stop(String),
     Status,
@@ -30,50 +30,50 @@ const COMMANDS: [KnownCommand; 8] = [
     KnownCommand {
         name: "run",
         meaning: "start a run for a goal",
-        read: TypedCommand::Run,
+        read: ChatWords::Run,
     },
     KnownCommand {
         name: "stop",
         meaning: "stop everything; as a reply, that run",
-        read: TypedCommand::Stop,
+        read: ChatWords::Stop,
     },
     KnownCommand {
         name: "status",
         meaning: "what runs, what waits",
-        read: |_| TypedCommand::Status,
+        read: |_| ChatWords::Status,
     },
     KnownCommand {
         name: "approve",
         meaning: "show what waits for an answer",
-        read: |_| TypedCommand::Approve,
+        read: |_| ChatWords::Approve,
     },
     KnownCommand {
         name: "screenshot",
         meaning: "a picture of a run's browser",
-        read: |_| TypedCommand::Screenshot,
+        read: |_| ChatWords::Screenshot,
     },
     KnownCommand {
         name: "memory",
         meaning: "search the memory for words",
-        read: TypedCommand::Memory,
+        read: ChatWords::Memory,
     },
     KnownCommand {
         name: "agents",
         meaning: "list the agents",
-        read: |_| TypedCommand::Agents,
+        read: |_| ChatWords::Agents,
     },
     KnownCommand {
         name: "help",
         meaning: "what can be typed here",
-        read: |_| TypedCommand::Help,
+        read: |_| ChatWords::Help,
     },
 ];
 
 /// Reads what a person typed.
-pub(crate) fn read(text: &str) -> TypedCommand {
+pub(crate) fn read(text: &str) -> ChatWords {
     let text = text.trim();
     let Some(command) = text.strip_prefix('/') else {
-        return TypedCommand::Plain(text.to_owned());
+        return ChatWords::Plain(text.to_owned());
     };
     let (name, rest) = command
         .split_once(char::is_whitespace)
@@ -81,13 +81,13 @@ pub(crate) fn read(text: &str) -> TypedCommand {
     let rest = rest.trim().to_owned();
     let name = name.to_lowercase();
     match name.as_str() {
-        "start" => return TypedCommand::Start,
-        "pair" => return TypedCommand::Pair(rest),
+        "start" => return ChatWords::Start,
+        "pair" => return ChatWords::Pair(rest),
         _ => {}
     }
     match COMMANDS.iter().find(|known| known.name == name) {
         Some(known) => (known.read)(rest),
-        None => TypedCommand::Unknown(name),
+        None => ChatWords::Unknown(name),
     }
 }
 
@@ -115,17 +115,17 @@ mod tests {
 
     #[test]
     fn words_and_commands() {
-        let check = |text: &str, expected: TypedCommand| assert_eq!(read(text), expected, "{text}");
-        check(" do it ", TypedCommand::Plain("do it".to_owned()));
-        check("/run  do\nit", TypedCommand::Run("do\nit".to_owned()));
-        check("/RUN x", TypedCommand::Run("x".to_owned()));
-        check("/stop", TypedCommand::Stop(String::new()));
-        check("/approve 1", TypedCommand::Approve);
-        check("/pair  ABC ", TypedCommand::Pair("ABC".to_owned()));
-        check("/rum x", TypedCommand::Unknown("rum".to_owned()));
-        check("/", TypedCommand::Unknown(String::new()));
+        let check = |text: &str, expected: ChatWords| assert_eq!(read(text), expected, "{text}");
+        check(" do it ", ChatWords::Plain("do it".to_owned()));
+        check("/run  do\nit", ChatWords::Run("do\nit".to_owned()));
+        check("/RUN x", ChatWords::Run("x".to_owned()));
+        check("/stop", ChatWords::Stop(String::new()));
+        check("/approve 1", ChatWords::Approve);
+        check("/pair  ABC ", ChatWords::Pair("ABC".to_owned()));
+        check("/rum x", ChatWords::Unknown("rum".to_owned()));
+        check("/", ChatWords::Unknown(String::new()));
         // Another letter that looks the same is another command.
-        check("/ѕtop", TypedCommand::Unknown("ѕtop".to_owned()));
+        check("/ѕtop", ChatWords::Unknown("ѕtop".to_owned()));
         assert!(help().contains("/memory: search"));
     }
 }

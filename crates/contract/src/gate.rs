@@ -368,7 +368,7 @@ pub struct Unresolvable {
 
 /// The run and the folder in which a call is made.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Place<'a> {
+pub struct CallPlace<'a> {
     /// The run that makes it.
     pub run: RunId,
     /// The folder that the run works in.
@@ -565,7 +565,7 @@ pub trait Gate: Send + Sync {
         &self,
         call: &ToolCall,
         spec: &ToolSpec,
-        place: Place<'_>,
+        place: CallPlace<'_>,
     ) -> Result<ResolvedCall, Unresolvable>;
 
     /// Returns the verdict on a resolved call.

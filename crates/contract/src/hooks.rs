@@ -7,7 +7,7 @@ use std::path::Path;
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 
-use crate::{Boxed, Mode};
+use crate::{BoxedFuture, Mode};
 
 /// Maximum length of a text that a hook gives, in characters.
 const MAX_TEXT: usize = 10_000;
@@ -80,7 +80,7 @@ pub trait Hook: Send + Sync {
     fn name(&self) -> &str;
 
     /// Runs it with this text as standard input. Dropping the future ends it with all that it started.
-    fn run(&self, input: String) -> Boxed<'_, HookRun>;
+    fn run(&self, input: String) -> BoxedFuture<'_, HookRun>;
 }
 
 /// The hooks of a process.

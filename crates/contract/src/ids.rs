@@ -274,8 +274,8 @@ impl Digest {
     /// Returns the digest of a value's JSON. Object keys are sorted by `serde_json`'s map, so equal
     /// values have equal digests.
     pub fn of_json<T: Serialize + ?Sized>(value: &T) -> Self {
-        struct Hashing(blake3::Hasher);
-        impl std::io::Write for Hashing {
+        struct HashWriter(blake3::Hasher);
+        impl std::io::Write for HashWriter {
             fn write(&mut self, bytes: &[u8]) -> std::io::Result<usize> {
                 self.0.update(bytes);
                 Ok(bytes.len())
@@ -284,7 +284,7 @@ impl Digest {
                 Ok(())
             }
         }
-        let mut hashing = Hashing(blake3::Hasher::new());
+        let mut hashing = HashWriter(blake3::Hasher::new());
         // Writing into a hasher cannot fail, and our types have string keys only.
         serde_json::to_writer(&mut hashing, value).expect("contract types are valid JSON");
         Self::from_hash(hashing.0.finalize())

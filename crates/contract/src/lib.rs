@@ -65,8 +65,8 @@ pub use command::{
 pub use containment::{Bind, Containment, Layer, Network, ResourceLimits};
 pub use field_names::{field_tool_name, own_tool_name};
 pub use gate::{
-    ChangedPath, DEFAULT_AGENT, Decision, FileIdentity, FileState, FollowedSkill, Gate, Grant,
-    Judgement, Mode, ModeError, NamedFile, PathChange, Place, ResolvedCall, ResolvedCommand,
+    CallPlace, ChangedPath, DEFAULT_AGENT, Decision, FileIdentity, FileState, FollowedSkill, Gate,
+    Grant, Judgement, Mode, ModeError, NamedFile, PathChange, ResolvedCall, ResolvedCommand,
     ResolvedPath, ResolvedProgram, Risk, Unresolvable, Verdict, WithheldChange,
 };
 pub use hooks::{Hook, HookAnswer, HookEvent, HookRun, Hooks, field_mode, field_tool_input};
@@ -76,26 +76,29 @@ pub use intent::Intent;
 pub use meaning::{
     ANY_PART, ArgumentRole, ArgumentValue, MeaningError, MeantCall, ToolAction, ToolMeaning,
 };
-pub use memory_buffer::{Item, MemoryBuffer};
+pub use memory_buffer::{MemoryBuffer, MemoryItem};
 pub use message::{Image, Message, Part, Role, ToolCall, ToolResult};
 pub use model::{
     CONFIRM, ChildModel, Choice, DEFAULT_IMAGE_TOKENS, Delta, MAX_SILENCE, Model, ModelError,
-    Prompt, Purpose, Reply, Router, Shown, StopReason, SystemPart, ThinkingEffort, Usage, Wanted,
+    Prompt, Purpose, Reply, RouteQuery, Router, ScreenSize, StopReason, SystemPart, ThinkingEffort,
+    Usage,
 };
 pub use outcome::{ActionVerdict, Claim, Evidence, Strength};
 pub use patch::{BINARY, EMPTY_BINARY, PatchHeader, git_mode, path_of_header};
 pub use plainness::Plainness;
 pub use process::{
-    Captured, CommandOutcome, CommandSpec, Exit, KeeperError, ProcessAction, ProcessReport,
+    CapturedOutput, CommandOutcome, CommandSpec, Exit, KeeperError, ProcessAction, ProcessReport,
 };
 pub use proposal::{FileDiff, MADE_FOR, NO_GIT_ID, Proposal};
-pub use sandbox::{Confine, Confined, ConnectionPolicy, Destination, Listeners, Outlet, Relayer};
+pub use sandbox::{
+    Confine, ConfinementRecord, ConnectionPolicy, Destination, Listeners, Outlet, Relayer,
+};
 pub use sandbox_options::{AddedFolder, SandboxOptions};
 pub use schema::{AnswerSchema, BadAnswerSchema, schema_of};
 pub use screen::{
-    Aim, Aimed, Bounds, Dialog, Download, DownloadState, Element, ElementId, ElementState, Field,
-    Form, HeldRequest, Look, Picture, Rest, Screen, ScreenError, Scroll, Seen, SentControl,
-    SentForm, Starts, Tab, View,
+    Aim, AimedElement, Bounds, Dialog, Download, DownloadState, Element, ElementId, ElementState,
+    Field, Form, HeldRequest, LookOptions, Picture, Rest, Screen, ScreenError, Scroll, SentControl,
+    SentForm, Starts, Tab, View, ViewWithPicture,
 };
 pub use screen_calls::{
     AnswerDialogCall, AnswerRequestCall, ClickCall, ClickKind, CloseTabCall, DesktopClipboardCall,
@@ -119,4 +122,4 @@ pub use worktree::{RunWorktree, Worktrees};
 
 /// The return type of an `async` method of an object-safe trait: a boxed future that can move
 /// between threads.
-pub type Boxed<'a, T> = Pin<Box<dyn Future<Output = T> + Send + 'a>>;
+pub type BoxedFuture<'a, T> = Pin<Box<dyn Future<Output = T> + Send + 'a>>;

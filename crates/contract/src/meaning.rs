@@ -184,7 +184,7 @@ impl ToolMeaning {
     /// Takes the arguments of a call apart. `null` has no value, and neither has an empty list.
     /// `parameters` is the tool's schema.
     pub fn values(&self, arguments: &Value, parameters: &Value) -> Vec<ArgumentValue> {
-        let mut parts = Parts {
+        let mut parts = ArgumentParts {
             meaning: self,
             schema: parameters,
             path: Vec::new(),
@@ -221,7 +221,7 @@ impl ToolMeaning {
 }
 
 /// Arguments that are being taken apart.
-struct Parts<'a> {
+struct ArgumentParts<'a> {
     meaning: &'a ToolMeaning,
     /// The whole schema, into which references lead.
     schema: &'a Value,
@@ -229,7 +229,7 @@ struct Parts<'a> {
     found: Vec<ArgumentValue>,
 }
 
-impl<'a> Parts<'a> {
+impl<'a> ArgumentParts<'a> {
     fn role(&self) -> Option<ArgumentRole> {
         let path: Vec<&str> = self.path.iter().map(String::as_str).collect();
         self.meaning.role_at(&path)

@@ -12,7 +12,7 @@ use crate::{Digest, Message, Observation, Origin, Part, Reply, Role, Text, ToolR
 /// A message in the memory of a run.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(transparent)]
-pub struct Item {
+pub struct MemoryItem {
     /// The message. Typed and told text is a single user text.
     pub message: Arc<Message>,
     /// The digest of the message, if it has been computed.
@@ -24,7 +24,7 @@ fn unset() -> Option<Digest> {
     None
 }
 
-impl Item {
+impl MemoryItem {
     /// Creates an item and computes its digest.
     pub fn new(message: Message) -> Self {
         let digest = Some(Digest::of_json(&message));
@@ -55,7 +55,7 @@ impl Item {
 /// ```
 #[derive(Debug, Clone, PartialEq)]
 pub struct MemoryBuffer {
-    items: VecDeque<Item>,
+    items: VecDeque<MemoryItem>,
     /// Number of the first item in `items`.
     first: u64,
     /// Number before which items were archived by [`rewrite`](Self::rewrite).
@@ -80,7 +80,7 @@ impl MemoryBuffer {
         capacity: usize,
         first: u64,
         put_away: u64,
-        items: impl IntoIterator<Item = Item>,
+        items: impl IntoIterator<Item = MemoryItem>,
     ) -> Self {
         let mut buffer = Self::new(capacity);
         buffer.first = first;
@@ -108,10 +108,10 @@ impl MemoryBuffer {
 
     /// Adds a message, and drops the oldest when there are too many.
     pub fn add(&mut self, message: Message) {
-        self.push(Item::new(message));
+        self.push(MemoryItem::new(message));
     }
 
-    fn push(&mut self, item: Item) {
+    fn push(&mut self, item: MemoryItem) {
         self.items.push_back(item);
         if self.items.len() > self.capacity {
             self.items.pop_front();
@@ -174,7 +174,7 @@ impl MemoryBuffer {
     }
 
     /// Returns the items from number `from` on, oldest first, without those that were dropped.
-    pub fn since(&self, from: u64) -> impl Iterator<Item = &Item> {
+    pub fn since(&self, from: u64) -> impl Iterator<Item = &MemoryItem> {
         let skip = usize::try_from(from.saturating_sub(self.first)).unwrap_or(usize::MAX);
         self.items.iter().skip(skip)
     }
@@ -187,7 +187,7 @@ impl MemoryBuffer {
         self.items.clear();
         for message in messages {
             let digest = Some(Digest::of_json(&*message));
-            self.push(Item { message, digest });
+            self.push(MemoryItem { message, digest });
         }
     }
 

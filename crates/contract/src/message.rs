@@ -82,7 +82,7 @@ mod block {
     }
 
     #[derive(Deserialize)]
-    struct Owned {
+    struct OwnedBlock {
         block: Value,
     }
 
@@ -91,7 +91,7 @@ mod block {
     }
 
     pub(super) fn deserialize<'de, D: Deserializer<'de>>(from: D) -> Result<Value, D::Error> {
-        Owned::deserialize(from).map(|owned| owned.block)
+        OwnedBlock::deserialize(from).map(|owned| owned.block)
     }
 }
 

@@ -5,7 +5,7 @@ use std::{collections::BTreeSet, sync::Arc, time::Duration};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-use crate::{Boxed, Image, Message, Part, Price, Simplification, ToolCall, ToolSpec};
+use crate::{BoxedFuture, Image, Message, Part, Price, Simplification, ToolCall, ToolSpec};
 
 /// The purpose of a question to a model. A router chooses by it, and a script keys its replies by
 /// it.
@@ -141,7 +141,7 @@ pub struct Prompt {
     pub output_schema: Option<Value>,
     /// The size of the last picture, if it shows a screen that the reply may act on.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub screen: Option<Shown>,
+    pub screen: Option<ScreenSize>,
     /// The effort of thinking; `None` leaves it to the model.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub effort: Option<ThinkingEffort>,
@@ -166,7 +166,7 @@ impl Prompt {
 /// `click`, `type_text` and so on, at points of this picture. Calls without an equivalent keep
 /// their own names; a [`CONFIRM`] precedes the calls that the provider wants a person to confirm.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Shown {
+pub struct ScreenSize {
     /// The width in pixels.
     pub width: u32,
     /// The height in pixels.
@@ -383,12 +383,12 @@ pub trait Model: Send + Sync {
         &'a self,
         prompt: &'a Prompt,
         deltas: &'a mut (dyn FnMut(Delta) + Send),
-    ) -> Boxed<'a, Result<Reply, ModelError>>;
+    ) -> BoxedFuture<'a, Result<Reply, ModelError>>;
 }
 
 /// The facts about a question by which a [`Router`] chooses.
 #[derive(Debug, Clone, Copy)]
-pub struct Wanted<'a> {
+pub struct RouteQuery<'a> {
     /// The purpose of the question.
     pub purpose: Purpose,
     /// The estimated size of the prompt in tokens.
@@ -438,7 +438,7 @@ pub trait Router: Send + Sync {
     /// # Errors
     /// Returns an error when no model can answer the question: the last error of those that failed,
     /// or the reason why none fits.
-    fn choose(&self, wanted: &Wanted<'_>) -> Result<Choice, ModelError>;
+    fn choose(&self, wanted: &RouteQuery<'_>) -> Result<Choice, ModelError>;
 
     /// Records the result of an attempt, so that a model that is down is not chosen for a while.
     fn heard(&self, _model: &str, _came: Result<(), &ModelError>) {}

@@ -38,7 +38,7 @@ pub enum Exit {
 
 /// Bounded output: its start, its end, and the number of bytes that are missing between them.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Captured {
+pub struct CapturedOutput {
     /// The first bytes, cut at a character; bytes that are not UTF-8 stand there as `\xNN`.
     pub head: String,
     /// The last bytes, empty if everything is in `head`.
@@ -55,7 +55,7 @@ pub struct Captured {
 pub struct CommandOutcome {
     /// The way in which it ended.
     pub exit: Exit,
-    pub output: Captured,
+    pub output: CapturedOutput,
 }
 
 /// The request of a call about a process that goes on beside the calls of its run.

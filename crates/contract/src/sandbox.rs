@@ -4,11 +4,11 @@ use std::{any::Any, fmt, os::fd::OwnedFd};
 
 use serde::{Deserialize, Serialize};
 
-use crate::{Boxed, Containment, Layer};
+use crate::{BoxedFuture, Containment, Layer};
 
 /// A process that was confined.
 #[derive(Default)]
-pub struct Confined {
+pub struct ConfinementRecord {
     /// The sockets that an [`Outlet`] is to serve, if the containment has any.
     pub listeners: Option<Listeners>,
     /// Variables to set in the command's environment.
@@ -56,7 +56,7 @@ pub struct Listeners {
 /// Confines this process and all that it starts, permanently, or returns the reason why it cannot.
 /// The process is a keeper's, has a single thread, and ends after an error. The function may return
 /// in a child of the process instead, which then lives as long as the child.
-pub type Confine = fn(&Containment) -> Result<Confined, String>;
+pub type Confine = fn(&Containment) -> Result<ConfinementRecord, String>;
 
 /// The target of a connection from a sandbox.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
@@ -93,7 +93,7 @@ pub trait ConnectionPolicy: Send + Sync {
     /// Decides whether a connection may be made now. The error is the reason, in a few words for
     /// the program. The connection is held until this returns; the future is dropped when the
     /// program gives up.
-    fn decide<'a>(&'a self, destination: &'a Destination) -> Boxed<'a, Result<(), String>>;
+    fn decide<'a>(&'a self, destination: &'a Destination) -> BoxedFuture<'a, Result<(), String>>;
 
     /// Returns a socket, not blocking and not connected, for a destination in another sandbox of the
     /// run; `None` if it is none.
@@ -106,6 +106,9 @@ pub trait ConnectionPolicy: Send + Sync {
 pub trait Outlet: Send + Sync {
     /// Serves a proxy and the forwarded addresses, and opens only the connections that `policy`
     /// allows. Dropping the future ends it and closes all connections.
-    fn serve<'a>(&'a self, listeners: Listeners, policy: &'a dyn ConnectionPolicy)
-    -> Boxed<'a, ()>;
+    fn serve<'a>(
+        &'a self,
+        listeners: Listeners,
+        policy: &'a dyn ConnectionPolicy,
+    ) -> BoxedFuture<'a, ()>;
 }

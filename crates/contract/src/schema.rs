@@ -154,23 +154,23 @@ fn leave_out_checks(schema: &mut Value) {
 }
 
 /// Words for a value that is checked, and for a part of it.
-struct Subject {
+struct SubjectWords {
     whole: &'static str,
     part: &'static str,
 }
 
-const ARGUMENTS: Subject = Subject {
+const ARGUMENTS: SubjectWords = SubjectWords {
     whole: "the arguments",
     part: "an argument",
 };
 
-const ANSWER: Subject = Subject {
+const ANSWER: SubjectWords = SubjectWords {
     whole: "the answer",
     part: "a field of it",
 };
 
-fn misfits(schema: &Value, value: &Value, subject: &Subject) -> Vec<String> {
-    let mut check = Check {
+fn misfits(schema: &Value, value: &Value, subject: &SubjectWords) -> Vec<String> {
+    let mut check = SchemaCheck {
         root: schema,
         subject,
         looks: 0,
@@ -307,14 +307,14 @@ fn is_checked(root: &Value, schema: &Value, depth: usize) -> Result<(), BadAnswe
     Ok(())
 }
 
-struct Check<'a> {
+struct SchemaCheck<'a> {
     root: &'a Value,
-    subject: &'a Subject,
+    subject: &'a SubjectWords,
     looks: u32,
     wrong: Vec<String>,
 }
 
-impl<'a> Check<'a> {
+impl<'a> SchemaCheck<'a> {
     fn refuse(&mut self, why: String) {
         if self.wrong.len() < MAX_MISFITS {
             self.wrong.push(why);

@@ -7,7 +7,7 @@ use std::{collections::BTreeSet, fmt, str::FromStr, sync::Arc};
 
 use serde::{Deserialize, Serialize};
 
-use crate::{Boxed, ConnectionPolicy, Image, ParseIdError, ids::not};
+use crate::{BoxedFuture, ConnectionPolicy, Image, ParseIdError, ids::not};
 
 /// Identifies an element for the whole run: its document, as letters, and its number in it. `b17`
 /// is the 17th element that was seen of the second document. A document that is loaded again is
@@ -318,7 +318,7 @@ pub struct View {
 
 /// The options of a look at a screen.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Look {
+pub struct LookOptions {
     /// Whether to take a picture.
     pub frame: bool,
     /// Number of documents that the run has counted already, perhaps in a session that is gone.
@@ -327,7 +327,7 @@ pub struct Look {
 
 /// A view with the bytes of its picture, which is not in a store yet.
 #[derive(Debug)]
-pub struct Seen {
+pub struct ViewWithPicture {
     /// The view, without [`View::frame`].
     pub view: View,
     pub frame: Option<Picture>,
@@ -370,7 +370,7 @@ pub enum ScreenError {
 /// A screen that a run can look at. Inputs are tools; this trait only reads.
 pub trait Screen: Send + Sync {
     /// Opens the screen if it is not open, waits until it has settled, and reads it.
-    fn look(&self, wanted: Look) -> Boxed<'_, Result<Seen, ScreenError>>;
+    fn look(&self, wanted: LookOptions) -> BoxedFuture<'_, Result<ViewWithPicture, ScreenError>>;
 
     /// Has this policy decide from now on about the connections of programs that are shown there. A
     /// screen whose programs connect otherwise ignores it, which is the default.
@@ -388,7 +388,7 @@ pub struct Aim {
     pub origin: String,
     /// The element, if the input goes to one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub element: Option<Aimed>,
+    pub element: Option<AimedElement>,
     /// The form around it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub form: Option<Form>,
@@ -401,7 +401,7 @@ pub struct Aim {
 
 /// An element that an input goes to.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize, Deserialize)]
-pub struct Aimed {
+pub struct AimedElement {
     pub id: ElementId,
     pub role: String,
     /// The accessible name; untrusted text of the page.

@@ -6,8 +6,8 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 use crate::{
-    ActionVerdict, Aim, BlobId, Boxed, Claim, CommandOutcome, CommandSpec, Digest, EffectId, Image,
-    KeeperError, PersonReply, ProcessAction, ProcessReport, Reply, ResolvedCall, RunId,
+    ActionVerdict, Aim, BlobId, BoxedFuture, Claim, CommandOutcome, CommandSpec, Digest, EffectId,
+    Image, KeeperError, PersonReply, ProcessAction, ProcessReport, Reply, ResolvedCall, RunId,
     SandboxOptions, ServerPrompt, ServerQuestion, ToolCall, Touch, Unresolvable,
 };
 
@@ -149,13 +149,16 @@ pub trait Site: Send + Sync {
     }
 
     /// Runs a command under the run's keeper and waits until its whole process tree has ended.
-    fn run_command(&self, command: CommandSpec) -> Boxed<'_, Result<CommandOutcome, KeeperError>>;
+    fn run_command(
+        &self,
+        command: CommandSpec,
+    ) -> BoxedFuture<'_, Result<CommandOutcome, KeeperError>>;
 
     /// Starts a command that goes on when the call is over, and returns its name.
     ///
     /// # Errors
     /// It cannot be started, or nothing keeps it here.
-    fn start_process(&self, _command: CommandSpec) -> Boxed<'_, Result<String, KeeperError>> {
+    fn start_process(&self, _command: CommandSpec) -> BoxedFuture<'_, Result<String, KeeperError>> {
         let reason = "nothing keeps a process here".to_owned();
         Box::pin(async { Err(KeeperError::Keeper { reason }) })
     }
@@ -168,13 +171,13 @@ pub trait Site: Send + Sync {
         &'a self,
         _name: &'a str,
         _action: ProcessAction,
-    ) -> Boxed<'a, Result<ProcessReport, String>> {
+    ) -> BoxedFuture<'a, Result<ProcessReport, String>> {
         Box::pin(async { Err("no process is kept here".to_owned()) })
     }
 
     /// Puts a server's question to the person, and waits for the answer. Dropping the future
     /// withdraws the question.
-    fn ask_person(&self, _question: ServerQuestion) -> Boxed<'_, PersonReply> {
+    fn ask_person(&self, _question: ServerQuestion) -> BoxedFuture<'_, PersonReply> {
         Box::pin(async { PersonReply::NotAsked("nobody can be asked here".to_owned()) })
     }
 
@@ -183,7 +186,7 @@ pub trait Site: Send + Sync {
     ///
     /// # Errors
     /// Returns the reason in words why there is no reply.
-    fn ask_model(&self, _prompt: ServerPrompt) -> Boxed<'_, Result<Reply, String>> {
+    fn ask_model(&self, _prompt: ServerPrompt) -> BoxedFuture<'_, Result<Reply, String>> {
         Box::pin(async { Err("no model can be asked here".to_owned()) })
     }
 
@@ -280,7 +283,7 @@ impl ToolOutput {
 /// Tools of servers that may join a run after its start.
 pub trait LateTools: Send + Sync {
     /// Returns the tools that are there now, after waiting a moment at most.
-    fn present(&self) -> Boxed<'_, Vec<std::sync::Arc<dyn Tool>>>;
+    fn present(&self) -> BoxedFuture<'_, Vec<std::sync::Arc<dyn Tool>>>;
 
     /// Returns a tool that joined a run, whether its server is there or not.
     fn recorded(&self, spec: ToolSpec) -> Option<std::sync::Arc<dyn Tool>>;
@@ -304,8 +307,11 @@ pub trait Tool: Send + Sync {
 
     /// Executes the call. Errors are part of the output, because a loop reasons about them.
     /// Dropping the future must leave nothing running (the site's keeper takes care of processes).
-    fn call<'a>(&'a self, call: Cleared<ResolvedCall>, site: &'a dyn Site)
-    -> Boxed<'a, ToolOutput>;
+    fn call<'a>(
+        &'a self,
+        call: Cleared<ResolvedCall>,
+        site: &'a dyn Site,
+    ) -> BoxedFuture<'a, ToolOutput>;
 
     /// Checks the arguments before the call is judged or a person is asked; nothing is resolved.
     /// The error is worded for the model.
@@ -327,13 +333,16 @@ pub trait Tool: Send + Sync {
     ///
     /// # Errors
     /// Returns an error, worded for the model, when the call points at nothing.
-    fn aim<'a>(&'a self, _call: &'a ToolCall) -> Boxed<'a, Result<Option<Aim>, Unresolvable>> {
+    fn aim<'a>(
+        &'a self,
+        _call: &'a ToolCall,
+    ) -> BoxedFuture<'a, Result<Option<Aim>, Unresolvable>> {
         Box::pin(async { Ok(None) })
     }
 
     /// Finds out whether an interrupted call with [`Repeat::Probe`] happened. It undoes a partial
     /// effect, if that is possible, and changes nothing else.
-    fn probe<'a>(&'a self, _call: &'a ResolvedCall, _site: &'a dyn Site) -> Boxed<'a, Probe> {
+    fn probe<'a>(&'a self, _call: &'a ResolvedCall, _site: &'a dyn Site) -> BoxedFuture<'a, Probe> {
         Box::pin(async { Probe::Unknown })
     }
 }

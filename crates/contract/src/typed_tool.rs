@@ -8,8 +8,8 @@ use serde::de::{Deserialize as _, DeserializeOwned};
 use serde_json::{Map, Value};
 
 use crate::{
-    Aim, Boxed, Cleared, Probe, Repeat, ResolvedCall, Site, Tool, ToolCall, ToolOutput, ToolSpec,
-    Touch, Unresolvable, schema::description_of, schema_of,
+    Aim, BoxedFuture, Cleared, Probe, Repeat, ResolvedCall, Site, Tool, ToolCall, ToolOutput,
+    ToolSpec, Touch, Unresolvable, schema::description_of, schema_of,
 };
 
 /// The arguments of a tool. Their doc comments are the descriptions that models see; they deny
@@ -172,7 +172,7 @@ impl<T: TypedTool> Tool for BuiltIn<T> {
         &'a self,
         call: Cleared<ResolvedCall>,
         site: &'a dyn Site,
-    ) -> Boxed<'a, ToolOutput> {
+    ) -> BoxedFuture<'a, ToolOutput> {
         Box::pin(async move {
             match T::Arguments::parse(&call.arguments) {
                 Ok(arguments) => self.tool.run(arguments, &call, site).await,
@@ -190,11 +190,11 @@ impl<T: TypedTool> Tool for BuiltIn<T> {
         self.tool.preview(call, workspace)
     }
 
-    fn aim<'a>(&'a self, call: &'a ToolCall) -> Boxed<'a, Result<Option<Aim>, Unresolvable>> {
+    fn aim<'a>(&'a self, call: &'a ToolCall) -> BoxedFuture<'a, Result<Option<Aim>, Unresolvable>> {
         Box::pin(self.tool.aim(call))
     }
 
-    fn probe<'a>(&'a self, call: &'a ResolvedCall, site: &'a dyn Site) -> Boxed<'a, Probe> {
+    fn probe<'a>(&'a self, call: &'a ResolvedCall, site: &'a dyn Site) -> BoxedFuture<'a, Probe> {
         Box::pin(self.tool.probe(call, site))
     }
 }

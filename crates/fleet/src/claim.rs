@@ -3,8 +3,8 @@
 use std::sync::Arc;
 
 use crate::{
-    AppendAnswer, Claimed, Hold, LeaseTimes, Machine, MachineTime, MessageId, ReadError, RunHolder,
-    RunMessage, RunMessageKind, RunReading, SharedLog, WriterId, reading::Sink,
+    AppendAnswer, ClaimWords, Hold, LeaseTimes, Machine, MachineTime, MessageId, ReadError,
+    RunHolder, RunMessage, RunMessageKind, RunReading, SharedLog, WriterId, reading::Sink,
 };
 
 /// The way to proceed with a run that another worker holds.
@@ -47,7 +47,7 @@ pub struct Claimant<'a> {
     /// A new name, never used before.
     pub writer: WriterId,
     /// The words of the claim.
-    pub claimed: Claimed,
+    pub claimed: ClaimWords,
 }
 
 /// Takes a run's log, after having read all of it. `sink` gets its messages, this claim included.
@@ -62,7 +62,7 @@ pub async fn claim(
     wait: Wait,
     until: MachineTime,
 ) -> Result<Hold, ClaimError> {
-    let mut claiming = Claiming {
+    let mut claiming = ClaimAttempt {
         claimant,
         wait,
         until,
@@ -88,7 +88,7 @@ pub async fn claim(
     }
 }
 
-struct Claiming<'a> {
+struct ClaimAttempt<'a> {
     claimant: Claimant<'a>,
     wait: Wait,
     until: MachineTime,
@@ -97,7 +97,7 @@ struct Claiming<'a> {
     why: String,
 }
 
-impl Claiming<'_> {
+impl ClaimAttempt<'_> {
     fn times(&self) -> LeaseTimes {
         LeaseTimes::new(std::time::Duration::from_millis(
             self.claimant.claimed.lease_ms,

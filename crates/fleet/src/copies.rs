@@ -10,7 +10,7 @@ use std::{
 use gyrus_contract::RunId;
 use gyrus_journal::Store;
 use gyrus_kernel::{family, log_name};
-use gyrus_runtime::queue::{Command, Gateway, Stage};
+use gyrus_runtime::queue::{CommandStage, Gateway, QueueCommand};
 use tokio::{sync::Semaphore, task::JoinSet};
 
 use crate::{FleetCopy, FleetMessage, Machine, MachineTime, SharedLog, copy::IsOver, send_message};
@@ -71,15 +71,17 @@ impl FleetCopies {
     }
 
     /// Returns the commands that are not known and whose runs have begun, and whether they are open.
-    fn begun(&self, known: &BTreeSet<String>) -> Vec<(Arc<Command>, bool)> {
+    fn begun(&self, known: &BTreeSet<String>) -> Vec<(Arc<QueueCommand>, bool)> {
         self.gateway.with(|queue| {
             let all = queue.all().into_iter().rev();
             let unknown = all.filter(|one| !known.contains(&one.command.id));
             let mut over = 0;
             let begun = unknown.filter_map(|one| match &one.stage {
-                Stage::Queued | Stage::Cancelled { .. } => None,
-                Stage::Running { .. } | Stage::Parked { .. } => Some((&one.command, true)),
-                Stage::Ended { .. } => {
+                CommandStage::Queued | CommandStage::Cancelled { .. } => None,
+                CommandStage::Running { .. } | CommandStage::Parked { .. } => {
+                    Some((&one.command, true))
+                }
+                CommandStage::Ended { .. } => {
                     over += 1;
                     (over <= NEWEST).then_some((&one.command, false))
                 }
@@ -100,13 +102,14 @@ impl FleetCopies {
     }
 
     /// Keeps the copy of a command's run until the command is over.
-    async fn keep_one(&self, command: &Arc<Command>) {
+    async fn keep_one(&self, command: &Arc<QueueCommand>) {
         loop {
             match self.stage(&command.id) {
-                Some(Stage::Running { .. }) => {
+                Some(CommandStage::Running { .. }) => {
                     let (gateway, id) = (self.gateway.clone(), command.id.clone());
                     let is_over: IsOver = Arc::new(move || {
-                        let is_running = |stage: &Stage| matches!(stage, Stage::Running { .. });
+                        let is_running =
+                            |stage: &CommandStage| matches!(stage, CommandStage::Running { .. });
                         gateway
                             .with(|queue| !queue.get(&id).is_some_and(|one| is_running(&one.stage)))
                     });
@@ -120,14 +123,14 @@ impl FleetCopies {
                         () = self.forward_all(command.run) => {}
                     }
                 }
-                Some(stage @ (Stage::Queued | Stage::Parked { .. })) => {
+                Some(stage @ (CommandStage::Queued | CommandStage::Parked { .. })) => {
                     let _ = self.of(command.run).refresh().await;
                     tokio::select! {
                         () = self.leaves(&command.id, &stage) => {}
                         () = self.forward_all(command.run) => {}
                     }
                 }
-                Some(Stage::Ended { .. } | Stage::Cancelled { .. }) | None => {
+                Some(CommandStage::Ended { .. } | CommandStage::Cancelled { .. }) | None => {
                     let _ = self.of(command.run).refresh().await;
                     return;
                 }
@@ -137,7 +140,7 @@ impl FleetCopies {
 
     /// Returns once a command has left a stage. Changes of other commands are no reason to read its run
     /// again.
-    async fn leaves(&self, id: &str, stage: &Stage) {
+    async fn leaves(&self, id: &str, stage: &CommandStage) {
         let mut changes = self.gateway.changes();
         while self.stage(id).as_ref() == Some(stage) {
             if changes.changed().await.is_err() {
@@ -146,7 +149,7 @@ impl FleetCopies {
         }
     }
 
-    fn stage(&self, id: &str) -> Option<Stage> {
+    fn stage(&self, id: &str) -> Option<CommandStage> {
         self.gateway
             .with(|queue| Some(queue.get(id)?.stage.clone()))
     }

@@ -21,7 +21,7 @@ use tokio::{
 };
 
 use crate::{
-    BlobError, ClaimError, Claimant, Claimed, EntryLines, FleetMessage, Hold, HoldError,
+    BlobError, ClaimError, ClaimWords, Claimant, EntryLines, FleetMessage, Hold, HoldError,
     LeaseTimes, Machine, MachineTime, RunMessage, RunReading, SharedLog, Wait, WriterId, claim,
     copy::{CopyError, children, gather, restore, run_subject},
     inbox::{inbox_subject, read_messages, root_of},
@@ -68,7 +68,7 @@ impl From<CopyError> for DriveError {
 
 /// The order to drive a run.
 #[derive(Clone)]
-pub struct Driving {
+pub struct DriveOrder {
     pub log: Arc<dyn SharedLog>,
     pub machine: Arc<dyn Machine>,
     /// The local journals.
@@ -76,7 +76,7 @@ pub struct Driving {
     /// The run, which a person or program asked for.
     pub root: RunId,
     /// The words of the claim.
-    pub claimed: Claimed,
+    pub claimed: ClaimWords,
     /// The way to proceed if another worker holds it.
     pub wait: Wait,
 }
@@ -97,7 +97,7 @@ impl Driven {
     ///
     /// # Errors
     /// Another worker drives it, or its journal cannot be had.
-    pub async fn take(driving: Driving, until: MachineTime) -> Result<Self, DriveError> {
+    pub async fn take(driving: DriveOrder, until: MachineTime) -> Result<Self, DriveError> {
         let (lose, lost) = watch::channel(None);
         let replicas = Arc::new_cyclic(|itself| FleetReplicas {
             itself: itself.clone(),
@@ -110,7 +110,7 @@ impl Driven {
         let root = replicas.driving.root;
         let had_all = replicas.restore(root, until).await?;
         // What was said to the run until now is there when it goes on.
-        let mut received = Received::default();
+        let mut received = ReceivedMessages::default();
         replicas.receive(&mut received).await;
         let receiver = Arc::clone(&replicas);
         let receiving = tokio::spawn(async move { receiver.keep_receiving(received).await });
@@ -174,7 +174,7 @@ impl Drop for Driven {
 struct FleetReplicas {
     /// For the tasks that keep the logs.
     itself: Weak<FleetReplicas>,
-    driving: Driving,
+    driving: DriveOrder,
     keepers: Mutex<BTreeMap<RunId, mpsc::UnboundedSender<Job>>>,
     /// The blobs that are known to be in the shared log.
     stored: Mutex<HashSet<BlobId>>,
@@ -192,7 +192,7 @@ impl fmt::Debug for FleetReplicas {
 
 /// The messages to a run that were read from the shared log.
 #[derive(Default)]
-struct Received {
+struct ReceivedMessages {
     /// The place of the last one.
     after: u64,
     /// Those that no inbox took until now.
@@ -228,7 +228,7 @@ impl FleetReplicas {
             let entries = messages.last().map_or(0, |last| last.last);
             // It is kept alive from here on, however long the copying takes.
             self.keep(run, Some((hold, entries)));
-            let Driving { store, log, .. } = &self.driving;
+            let DriveOrder { store, log, .. } = &self.driving;
             had_all &= restore(store, &log_name(run), log, &messages, until).await?;
             if entries == 0 {
                 continue;
@@ -240,8 +240,8 @@ impl FleetReplicas {
     }
 
     /// Reads the messages that came since, and puts all that can be put into the local inboxes.
-    async fn receive(&self, received: &mut Received) {
-        let Driving {
+    async fn receive(&self, received: &mut ReceivedMessages) {
+        let DriveOrder {
             log,
             machine,
             store,
@@ -275,7 +275,7 @@ impl FleetReplicas {
         }
     }
 
-    async fn keep_receiving(&self, mut received: Received) {
+    async fn keep_receiving(&self, mut received: ReceivedMessages) {
         let mut news = self.driving.log.news(&inbox_subject(self.driving.root));
         loop {
             tokio::select! {
@@ -291,7 +291,7 @@ impl FleetReplicas {
         run: RunId,
         until: MachineTime,
     ) -> Result<(Hold, Vec<EntryLines>), ClaimError> {
-        let Driving {
+        let DriveOrder {
             log,
             machine,
             root,
@@ -483,7 +483,7 @@ impl FleetReplicas {
         if is_known(&self.stored) {
             return Ok(());
         }
-        let Driving { log, machine, .. } = &self.driving;
+        let DriveOrder { log, machine, .. } = &self.driving;
         // The renewals decide how long the log may be silent; this only ends an attempt.
         let until = machine.now() + Duration::from_secs(60);
         let stored = store_blob(log, machine, bytes, until).await;

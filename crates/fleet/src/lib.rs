@@ -34,7 +34,7 @@ pub use blobs::{BlobError, fetch_blob, store_blob};
 pub use claim::{ClaimError, Claimant, Wait, claim};
 pub use copies::FleetCopies;
 pub use copy::{CopyError, FleetCopy, FollowError, IsOver, run_subject};
-pub use driven::{DriveError, Driven, Driving};
+pub use driven::{DriveError, DriveOrder, Driven};
 pub use hold::{Hold, HoldError};
 pub use inbox::{FleetMessage, SendError, read_messages, root_of, send_message};
 pub use lease::LeaseTimes;
@@ -42,9 +42,9 @@ pub use log::{AppendAnswer, LogSubject, LogUnreachable, MessageId, SharedLog, St
 #[cfg(feature = "nats")]
 pub use machine::{LeasedMachine, OsMachine};
 pub use machine::{Machine, MachineTime};
-pub use message::{BadMessage, Claimed, EntryLines, RunMessage, RunMessageKind, WriterId};
+pub use message::{BadMessage, ClaimWords, EntryLines, RunMessage, RunMessageKind, WriterId};
 pub use queue::FleetQueue;
 pub use reading::{ReadError, RunReading};
 pub use standing::{Inconsistent, RunHolder, RunStanding};
 pub use succession::Succession;
-pub use waking::Waking;
+pub use waking::ParkedWatch;

@@ -50,7 +50,7 @@ pub struct OsMachine;
 #[cfg(feature = "nats")]
 #[derive(Debug, Default)]
 pub struct LeasedMachine {
-    lease: std::sync::OnceLock<gyrus_process::lease::Lease>,
+    lease: std::sync::OnceLock<gyrus_process::lease::LifeLease>,
 }
 
 #[cfg(feature = "nats")]
@@ -65,12 +65,12 @@ impl Machine for LeasedMachine {
     }
 
     fn live_until(&self, time: MachineTime) -> Result<(), String> {
-        use gyrus_process::lease::{BootTime, Lease};
+        use gyrus_process::lease::{BootTime, LifeLease};
         // Rounded down: never later than promised.
         let deadline = BootTime::from_ms(time.0 / 1_000);
         let done = match self.lease.get() {
             Some(lease) => lease.extend(deadline),
-            None => Lease::begin(deadline).map(|lease| drop(self.lease.set(lease))),
+            None => LifeLease::begin(deadline).map(|lease| drop(self.lease.set(lease))),
         };
         done.map_err(|error| error.to_string())
     }

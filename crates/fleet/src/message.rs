@@ -35,7 +35,7 @@ pub struct RunMessage {
 #[derive(Debug, Clone, PartialEq)]
 pub enum RunMessageKind {
     /// A worker drives the run from here on.
-    Claimed(Claimed),
+    Claimed(ClaimWords),
     /// Entries of the run's journal.
     Entries(EntryLines),
     /// Small blobs that later entries may name.
@@ -48,7 +48,7 @@ pub enum RunMessageKind {
 
 /// The words of a claim.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Claimed {
+pub struct ClaimWords {
     /// The worker's name.
     pub worker: String,
     /// Length of its lease, in milliseconds.
@@ -87,7 +87,7 @@ pub struct BadMessage {
 
 /// The first line of a message.
 #[derive(Serialize, Deserialize)]
-struct Header {
+struct MessageHeader {
     /// The version of this format.
     v: u16,
     writer: String,
@@ -100,7 +100,7 @@ struct Header {
 #[derive(Serialize, Deserialize)]
 #[serde(tag = "kind", rename_all = "snake_case")]
 enum HeaderKind {
-    Claimed(Claimed),
+    Claimed(ClaimWords),
     Entries {
         first: u64,
         last: u64,
@@ -162,7 +162,7 @@ impl RunMessage {
             RunMessageKind::Renewed => (HeaderKind::Renewed, vec![]),
             RunMessageKind::Released => (HeaderKind::Released, vec![]),
         };
-        let header = Header {
+        let header = MessageHeader {
             v: VERSION,
             writer: self.writer.to_string(),
             epoch: self.epoch,
@@ -186,7 +186,7 @@ impl RunMessage {
         let end = bytes.iter().position(|byte| *byte == b'\n');
         let end = end.ok_or_else(|| bad("its first line has no end".to_owned()))?;
         let (header, rest) = (&bytes[..end], &bytes[end + 1..]);
-        let header: Header =
+        let header: MessageHeader =
             serde_json::from_slice(header).map_err(|error| bad(error.to_string()))?;
         if header.v > VERSION {
             return Err(bad(format!(
@@ -233,10 +233,13 @@ impl RunMessage {
 }
 
 /// Contents of blobs.
-type Blobs = Vec<Arc<[u8]>>;
+type BlobContents = Vec<Arc<[u8]>>;
 
 /// Splits bytes into blobs of these lengths, and what follows them.
-fn split<'a>(mut bytes: &'a [u8], lengths: &[usize]) -> Result<(Blobs, &'a [u8]), BadMessage> {
+fn split<'a>(
+    mut bytes: &'a [u8],
+    lengths: &[usize],
+) -> Result<(BlobContents, &'a [u8]), BadMessage> {
     let mut blobs = Vec::new();
     for length in lengths {
         let (blob, after) = bytes.split_at_checked(*length).ok_or_else(|| BadMessage {
@@ -264,7 +267,7 @@ mod tests {
             large_blobs: vec![BlobId::of(b"large")],
             lines_in: None,
         };
-        let claimed = Claimed {
+        let claimed = ClaimWords {
             worker: "a \"worker\"\n".to_owned(),
             lease_ms: u64::MAX,
             build: String::new(),

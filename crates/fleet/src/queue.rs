@@ -21,7 +21,7 @@ use std::{
 
 use gyrus_runtime::{
     ledger::{Fold as _, LedgerError},
-    queue::{Decide, Queue, QueueFact, SharedQueue},
+    queue::{CommandQueue, DecideFacts, QueueFact, SharedQueue},
 };
 use serde::{Deserialize, Serialize};
 use tokio::sync::watch;
@@ -73,25 +73,25 @@ const VERSION: u16 = 1;
 
 /// A message of the queue.
 #[derive(Default, Serialize, Deserialize)]
-struct Message {
+struct QueueMessage {
     v: u16,
     writer: String,
     index: u64,
     facts: Vec<QueueFact>,
     /// The subject under which the queue goes on; this is the last message of its own then.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    next: Option<Next>,
+    next: Option<NextSubject>,
 }
 
 /// The subject under which the queue goes on.
 #[derive(Clone, Serialize, Deserialize)]
-struct Next {
+struct NextSubject {
     subject: String,
     /// The place of the last message of its beginning, which says what was known until now.
     position: u64,
 }
 
-impl Next {
+impl NextSubject {
     fn subject(&self) -> Result<LogSubject, LedgerError> {
         let subject = LogSubject::new(&self.subject);
         subject.ok_or_else(|| LedgerError::Shared {
@@ -112,7 +112,7 @@ pub struct FleetQueue {
     tried: AtomicU64,
     /// Time for which a change is tried while the log does not answer; `None` means for ever.
     patience: Option<Duration>,
-    known: Mutex<Known>,
+    known: Mutex<QueueView>,
     /// Held by the one change that is under way.
     changing: tokio::sync::Mutex<()>,
     /// Time within which this worker waits before a change, in microseconds: it grows each time that
@@ -123,8 +123,8 @@ pub struct FleetQueue {
     trouble: watch::Sender<Option<String>>,
 }
 
-struct Known {
-    queue: Queue,
+struct QueueView {
+    queue: CommandQueue,
     subject: LogSubject,
     /// The place of the last message.
     position: u64,
@@ -162,8 +162,8 @@ impl FleetQueue {
         patience: Option<Duration>,
         generation: u64,
     ) -> Result<Arc<Self>, LedgerError> {
-        let known = Known {
-            queue: Queue::default(),
+        let known = QueueView {
+            queue: CommandQueue::default(),
             subject: subject(FIRST),
             position: 0,
             facts: 0,
@@ -204,7 +204,7 @@ impl FleetQueue {
             // What cannot be read is no gyrus's, or newer than this program, and so is what it leads to.
             let names = shown.iter().rev();
             let mut known =
-                names.filter_map(|name| serde_json::from_slice::<Next>(&name.body).ok());
+                names.filter_map(|name| serde_json::from_slice::<NextSubject>(&name.body).ok());
             if let Some(next) = known.next() {
                 self.known().subject = next.subject()?;
             }
@@ -257,7 +257,7 @@ impl FleetQueue {
         });
     }
 
-    fn known(&self) -> MutexGuard<'_, Known> {
+    fn known(&self) -> MutexGuard<'_, QueueView> {
         // A panic elsewhere leaves it whole.
         self.known.lock().unwrap_or_else(PoisonError::into_inner)
     }
@@ -288,9 +288,9 @@ impl FleetQueue {
         let unreadable = |why: &str| LedgerError::Shared {
             why: format!("message {} of the queue: {why}", stored.position),
         };
-        let message = match serde_json::from_slice::<Message>(&stored.body) {
+        let message = match serde_json::from_slice::<QueueMessage>(&stored.body) {
             Ok(message) => message,
-            Err(_) if is_foreign(&stored.body) => Message::default(),
+            Err(_) if is_foreign(&stored.body) => QueueMessage::default(),
             Err(error) => return Err(unreadable(&error.to_string())),
         };
         if message.v > VERSION {
@@ -325,7 +325,7 @@ impl FleetQueue {
         Ok(())
     }
 
-    async fn agree(&self, decide: &mut Decide<'_>) -> Result<(), LedgerError> {
+    async fn agree(&self, decide: &mut DecideFacts<'_>) -> Result<(), LedgerError> {
         let _changing = self.changing.lock().await;
         let give_up = self.patience.map(|patience| self.machine.now() + patience);
         self.wait_for_turn().await;
@@ -398,7 +398,7 @@ impl FleetQueue {
             (known.queue.facts(), known.place())
         };
         let name = format!("queue.{}", gyrus_contract::time_ordered_uuid().simple());
-        let mut beginning = Beginning {
+        let mut beginning = SubjectBeginning {
             subject: subject(&name),
             position: 0,
             messages: 0,
@@ -408,7 +408,7 @@ impl FleetQueue {
                 // It is left as it is, and nobody ever reads it.
                 break;
             }
-            let next = Next {
+            let next = NextSubject {
                 subject: name.clone(),
                 position: beginning.position,
             };
@@ -436,7 +436,7 @@ impl FleetQueue {
     /// Appends facts to a subject that nobody else writes; returns whether they are there.
     async fn begin_with(
         &self,
-        beginning: &mut Beginning,
+        beginning: &mut SubjectBeginning,
         facts: Vec<QueueFact>,
     ) -> Result<bool, LedgerError> {
         for facts in in_messages(facts)? {
@@ -479,9 +479,9 @@ impl FleetQueue {
         &self,
         index: u64,
         facts: Vec<QueueFact>,
-        next: Option<Next>,
+        next: Option<NextSubject>,
     ) -> Result<Arc<[u8]>, LedgerError> {
-        let message = Message {
+        let message = QueueMessage {
             v: VERSION,
             writer: self.writer.to_string(),
             index,
@@ -496,8 +496,8 @@ impl FleetQueue {
     async fn append(
         &self,
         facts: Vec<QueueFact>,
-        next: Option<Next>,
-        place: &Place,
+        next: Option<NextSubject>,
+        place: &LastMessage,
     ) -> Result<bool, Unsaid> {
         let index = self.tried.fetch_add(1, Ordering::Relaxed);
         let body = self
@@ -550,7 +550,7 @@ impl FleetQueue {
 }
 
 /// The beginning of a subject, as it is written.
-struct Beginning {
+struct SubjectBeginning {
     subject: LogSubject,
     position: u64,
     messages: u64,
@@ -558,14 +558,14 @@ struct Beginning {
 
 /// The subject and the place of the last message in it.
 #[derive(PartialEq, Eq)]
-struct Place {
+struct LastMessage {
     subject: LogSubject,
     position: u64,
 }
 
-impl Known {
-    fn place(&self) -> Place {
-        Place {
+impl QueueView {
+    fn place(&self) -> LastMessage {
+        LastMessage {
             subject: self.subject.clone(),
             position: self.position,
         }
@@ -606,12 +606,12 @@ enum Unsaid {
 impl SharedQueue for FleetQueue {
     fn change<'a>(
         &'a self,
-        decide: &'a mut Decide<'a>,
+        decide: &'a mut DecideFacts<'a>,
     ) -> Pin<Box<dyn Future<Output = Result<(), LedgerError>> + Send + 'a>> {
         Box::pin(self.agree(decide))
     }
 
-    fn look(&self, look: &mut dyn FnMut(&Queue)) {
+    fn look(&self, look: &mut dyn FnMut(&CommandQueue)) {
         look(&self.known().queue);
     }
 

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use gyrus_contract::Digest;
 
-use crate::{Claimed, LeaseTimes, RunMessage, RunMessageKind, WriterId};
+use crate::{ClaimWords, LeaseTimes, RunMessage, RunMessageKind, WriterId};
 
 /// The state of a run's log up to a message.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -31,7 +31,7 @@ pub struct RunHolder {
     /// The number of its last message.
     pub index: u64,
     /// The words of its claim.
-    pub claimed: Claimed,
+    pub claimed: ClaimWords,
 }
 
 impl RunHolder {

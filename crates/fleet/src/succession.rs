@@ -6,10 +6,10 @@
 
 use std::{collections::BTreeMap, sync::Arc, time::Duration};
 
-use gyrus_runtime::queue::{Command, Gateway};
+use gyrus_runtime::queue::{Gateway, QueueCommand};
 
 use crate::{
-    ClaimError, Claimant, Claimed, LeaseTimes, Machine, MachineTime, ReadError, RunMessage,
+    ClaimError, ClaimWords, Claimant, LeaseTimes, Machine, MachineTime, ReadError, RunMessage,
     RunReading, SharedLog, Wait, WriterId, claim, run_subject,
 };
 
@@ -23,11 +23,11 @@ pub struct Succession {
     pub machine: Arc<dyn Machine>,
     pub gateway: Gateway,
     /// The words of this worker's claims.
-    pub claimed: Claimed,
+    pub claimed: ClaimWords,
 }
 
 /// A run of another worker.
-struct Watched {
+struct OtherWorkersRun {
     worker: String,
     reading: RunReading,
     /// The time at which its last message was seen for the first time.
@@ -45,11 +45,11 @@ impl Succession {
         }
     }
 
-    async fn look(&self, watched: &mut BTreeMap<String, Watched>, times: LeaseTimes) {
+    async fn look(&self, watched: &mut BTreeMap<String, OtherWorkersRun>, times: LeaseTimes) {
         let mut at_work = self.gateway.at_work();
         at_work.retain(|(_, worker)| *worker != self.claimed.worker);
         watched.retain(|id, one| {
-            let same = |(command, worker): &(Arc<Command>, String)| {
+            let same = |(command, worker): &(Arc<QueueCommand>, String)| {
                 command.id == *id && *worker == one.worker
             };
             at_work.iter().any(same)
@@ -57,7 +57,7 @@ impl Succession {
         for (command, worker) in at_work {
             let one = watched
                 .entry(command.id.clone())
-                .or_insert_with(|| Watched {
+                .or_insert_with(|| OtherWorkersRun {
                     worker,
                     reading: RunReading::new(run_subject(command.run, command.run)),
                     at: self.machine.now(),
@@ -93,7 +93,7 @@ impl Succession {
     }
 
     /// Claims a run, and lets it go: then its worker is dead. Returns whether it is.
-    async fn prove_dead(&self, one: &mut Watched, times: LeaseTimes) -> bool {
+    async fn prove_dead(&self, one: &mut OtherWorkersRun, times: LeaseTimes) -> bool {
         let standing = &one.reading.standing;
         if standing.holder.is_none() {
             // It was let go of, or never begun, and its worker does not go on with it.

@@ -15,13 +15,13 @@ const LOOK: Duration = Duration::from_secs(1);
 const REQUEST: Duration = Duration::from_secs(5);
 
 /// Watches the parked runs until this is dropped.
-pub struct Waking {
+pub struct ParkedWatch {
     pub log: Arc<dyn SharedLog>,
     pub machine: Arc<dyn Machine>,
     pub gateway: Gateway,
 }
 
-impl Waking {
+impl ParkedWatch {
     pub async fn watch(&self) {
         // The place up to which the messages of each command's run are known.
         let mut known: BTreeMap<String, u64> = BTreeMap::new();

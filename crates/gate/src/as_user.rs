@@ -8,14 +8,16 @@
 
 use std::collections::BTreeMap;
 
-use gyrus_contract::{Does, Grant, Place, ResolvedCommand, ResolvedProgram, Touch, Unresolvable};
+use gyrus_contract::{
+    CallPlace, Does, Grant, ResolvedCommand, ResolvedProgram, Touch, Unresolvable,
+};
 use gyrus_process::Programs;
 use serde_json::Value;
 
 use crate::{
     own_paths::OwnPaths,
     reading_verbs, resolve, shell,
-    weight::{Weight, uses_secret},
+    weight::{TouchWeight, uses_secret},
 };
 
 /// Programs that run whatever their arguments or the files of a folder say.
@@ -69,7 +71,7 @@ pub(crate) fn look_up(
     programs: &Programs,
     touches: &[Touch],
     arguments: &Value,
-    place: Place<'_>,
+    place: CallPlace<'_>,
 ) -> Result<Option<ResolvedCommand>, Unresolvable> {
     let Some((program, list)) = touches.iter().find_map(Touch::program) else {
         return Ok(None);
@@ -113,10 +115,12 @@ pub(crate) fn weigh(
     command: Option<&ResolvedCommand>,
     arguments: &Value,
     list: &str,
-) -> Vec<Weight> {
+) -> Vec<TouchWeight> {
     let program = command.and_then(|command| command.program.as_ref());
     let (Some(command), Some(program)) = (command, program) else {
-        return vec![Weight::critical("starts a program that was not looked up")];
+        return vec![TouchWeight::critical(
+            "starts a program that was not looked up",
+        )];
     };
     let words = words(&arguments[list]).unwrap_or_default();
     let own = command.reading.facts.iter().any(|fact| match &fact.does {
@@ -127,14 +131,14 @@ pub(crate) fn weigh(
     });
     if own {
         let what = "touches gyrus's own state, which no run may see or change";
-        return vec![Weight::critical(what).forbidden()];
+        return vec![TouchWeight::critical(what).forbidden()];
     }
     if uses_secret(arguments) {
         let what = "hands a secret, which is kept from the model, to a program";
-        return vec![Weight::critical(what)];
+        return vec![TouchWeight::critical(what)];
     }
     let what = "runs with your own rights, outside the sandbox";
-    let weight = Weight::critical(what);
+    let weight = TouchWeight::critical(what);
     let name = name(program);
     if reading_verbs::reads(name, &words) {
         return vec![weight.unless(Grant::Program {
@@ -146,13 +150,13 @@ pub(crate) fn weigh(
     let runs = RUNS_OTHERS
         .iter()
         .filter(|(names, _)| is_among(names, name));
-    weights.extend(runs.map(|(_, what)| Weight::critical(*what)));
+    weights.extend(runs.map(|(_, what)| TouchWeight::critical(*what)));
     for fact in &command.reading.facts {
         if matches!(
             fact.does,
             Does::Publishes | Does::Destroys | Does::ChangesSystem
         ) {
-            weights.push(Weight::critical(fact.why.clone()));
+            weights.push(TouchWeight::critical(fact.why.clone()));
         }
     }
     weights

@@ -15,29 +15,31 @@ use std::{
 };
 
 use gyrus_contract::{
-    ChangedPath, CommandFact, CommandReading, CommandWord, Containment, Decision, Destination,
-    Does, Gate, Grant, Judgement, MeantCall, Mode, Network, Place, ResolvedCall, ResolvedCommand,
-    Risk, RunId, ToolCall, ToolMeaning, ToolSpec, Touch, Unresolvable, Verdict, WithheldChange,
+    CallPlace, ChangedPath, CommandFact, CommandReading, CommandWord, Containment, Decision,
+    Destination, Does, Gate, Grant, Judgement, MeantCall, Mode, Network, ResolvedCall,
+    ResolvedCommand, Risk, RunId, ToolCall, ToolMeaning, ToolSpec, Touch, Unresolvable, Verdict,
+    WithheldChange,
 };
 
 use gyrus_process::Programs;
 
 use crate::{
     added, as_user,
-    control::{self, Around, Look, Surroundings},
+    control::{self, ChangeSite, WorkspaceLook, WorkspaceState},
     destinations::{USUAL_PORTS, grants_connection},
-    modes::{Bounds, decide},
+    modes::{DamageBounds, decide},
     named_files,
     own_paths::OwnPaths,
     page,
     policy::{
-        MayName, PathUse, Policy, PolicySubject, Ruling, ServiceArguments, SubjectPath, Trust,
+        CallTrust, MayName, PathUse, Policy, PolicyRuling, PolicySubject, ServiceArguments,
+        SubjectPath,
     },
     protected, resolve,
     risk::Scales,
     second_look, service,
-    shell::{self, names::Names},
-    weight::Weight,
+    shell::{self, names::PossiblePaths},
+    weight::TouchWeight,
 };
 
 /// Returns the containment of the commands of a run in this folder; in words why nothing confines
@@ -57,9 +59,9 @@ pub struct PolicyGate {
     contain: Arc<Contain>,
     contained: Arc<Mutex<BTreeMap<RunId, Result<Containment, String>>>>,
     /// The surroundings of changes in each workspace, as they were before calls.
-    before: Arc<Mutex<BTreeMap<PathBuf, Surroundings>>>,
+    before: Arc<Mutex<BTreeMap<PathBuf, WorkspaceState>>>,
     /// The last look at each workspace.
-    looks: Arc<Mutex<BTreeMap<PathBuf, Look>>>,
+    looks: Arc<Mutex<BTreeMap<PathBuf, WorkspaceLook>>>,
 }
 
 impl fmt::Debug for PolicyGate {
@@ -113,7 +115,7 @@ impl PolicyGate {
         Self { contain, ..self }
     }
 
-    fn containment(&self, place: Place<'_>) -> Result<Containment, String> {
+    fn containment(&self, place: CallPlace<'_>) -> Result<Containment, String> {
         let mut known = self
             .contained
             .lock()
@@ -137,7 +139,7 @@ impl PolicyGate {
     }
 
     /// Reads a command line, and plans what it would run in.
-    fn command(&self, tool: &str, line: &str, place: Place<'_>) -> ResolvedCommand {
+    fn command(&self, tool: &str, line: &str, place: CallPlace<'_>) -> ResolvedCommand {
         let home = self.own_paths.person.clone();
         let read = shell::read_whole(
             line,
@@ -178,7 +180,12 @@ impl PolicyGate {
     }
 
     /// Notes what the words of a line may stand for, where rules are about that.
-    fn name_paths(&self, names: &Names, place: Place<'_>, reading: &mut CommandReading) {
+    fn name_paths(
+        &self,
+        names: &PossiblePaths,
+        place: CallPlace<'_>,
+        reading: &mut CommandReading,
+    ) {
         if !self.policy.asks_about_paths() {
             return;
         }
@@ -198,7 +205,7 @@ impl PolicyGate {
     fn mask(
         &self,
         tool: &str,
-        place: Place<'_>,
+        place: CallPlace<'_>,
         reading: &mut CommandReading,
         containment: &mut Containment,
     ) {
@@ -256,7 +263,7 @@ impl PolicyGate {
         spec: &ToolSpec,
         meant: Option<&MeantCall>,
         under: &Judgement<'_>,
-    ) -> Ruling {
+    ) -> PolicyRuling {
         let paths = Self::paths(call, spec, under.workspace);
         let mut hosts = Vec::new();
         let mut unread = false;
@@ -331,7 +338,7 @@ impl Gate for PolicyGate {
         &self,
         call: &ToolCall,
         spec: &ToolSpec,
-        place: Place<'_>,
+        place: CallPlace<'_>,
     ) -> Result<ResolvedCall, Unresolvable> {
         let mut resolved = resolve::call(&self.own_paths, call, spec, place)?;
         let mut lines = spec.touches.iter().filter_map(Touch::command_line);
@@ -378,7 +385,7 @@ impl Gate for PolicyGate {
         let granted = self.reweigh(&mut weights, call, under);
         let risk = weights.iter().map(|weight| weight.risk).max();
         let risk = risk.unwrap_or(Risk::Safe);
-        let bounds = Bounds {
+        let bounds = DamageBounds {
             contained: weights
                 .iter()
                 .all(|weight| weight.contained || (weight.within && under.throwaway)),
@@ -480,18 +487,22 @@ impl Gate for PolicyGate {
 }
 
 impl PolicyGate {
-    fn look(&self, workspace: &Path) -> Surroundings {
+    fn look(&self, workspace: &Path) -> WorkspaceState {
         let mut looks = self.looks.lock().unwrap_or_else(PoisonError::into_inner);
         let look = looks.entry(workspace.to_owned()).or_default();
         if !look.is_still_true() {
             let home = self.own_paths.person.as_deref();
-            *look = Look::at(workspace, home, self.policy.control_files());
+            *look = WorkspaceLook::at(workspace, home, self.policy.control_files());
         }
         look.surroundings.clone()
     }
 
-    fn around<'a>(&'a self, workspace: &'a Path, surroundings: &'a Surroundings) -> Around<'a> {
-        Around {
+    fn around<'a>(
+        &'a self,
+        workspace: &'a Path,
+        surroundings: &'a WorkspaceState,
+    ) -> ChangeSite<'a> {
+        ChangeSite {
             workspace,
             programs: &self.programs,
             added: self.policy.control_files(),
@@ -528,7 +539,12 @@ impl PolicyGate {
     }
 
     /// Takes grants into account, and whether there is a way back. Whether something was granted.
-    fn reweigh(&self, weights: &mut [Weight], call: &ResolvedCall, under: &Judgement<'_>) -> bool {
+    fn reweigh(
+        &self,
+        weights: &mut [TouchWeight],
+        call: &ResolvedCall,
+        under: &Judgement<'_>,
+    ) -> bool {
         let mut granted = false;
         for weight in weights {
             if weight.by_words().is_some() && self.is_granted(call, weight, under.grants) {
@@ -555,7 +571,7 @@ impl PolicyGate {
         granted
     }
 
-    fn is_granted(&self, call: &ResolvedCall, weight: &Weight, grants: &[Grant]) -> bool {
+    fn is_granted(&self, call: &ResolvedCall, weight: &TouchWeight, grants: &[Grant]) -> bool {
         if weight.each_time {
             return false;
         }
@@ -585,23 +601,23 @@ impl PolicyGate {
     fn apply_policy(
         &self,
         verdict: &mut Verdict,
-        ruling: Ruling,
+        ruling: PolicyRuling,
         tool: &str,
         mode: Mode,
         under: &Judgement<'_>,
     ) -> bool {
         match self.policy.trust(under.agent, tool, verdict.risk) {
-            Trust::Blocked { why } => {
+            CallTrust::Blocked { why } => {
                 verdict.decision = Decision::Deny;
                 verdict.reasons.push(why);
                 // No rule gives an agent a tool that it does not have.
                 return false;
             }
-            Trust::AutoApproved { why } if ruling.decision.is_none() => {
+            CallTrust::AutoApproved { why } if ruling.decision.is_none() => {
                 allow(verdict, mode, vec![why]);
                 return true;
             }
-            Trust::AutoApproved { .. } | Trust::NotNeeded | Trust::Person => {}
+            CallTrust::AutoApproved { .. } | CallTrust::NotNeeded | CallTrust::Person => {}
         }
         match ruling.decision {
             Some(Decision::Allow) => {
@@ -619,13 +635,13 @@ impl PolicyGate {
 }
 
 /// Limits under which a call counts that was granted by its exact words, in the table of modes.
-const AS_GRANTED: Bounds = Bounds {
+const AS_GRANTED: DamageBounds = DamageBounds {
     contained: true,
     undoable: true,
 };
 
 /// Whether all that is worse than a plain change was granted by its exact words.
-fn is_granted_by_words(weights: &[Weight]) -> bool {
+fn is_granted_by_words(weights: &[TouchWeight]) -> bool {
     let mut worse = weights
         .iter()
         .filter(|weight| weight.risk >= Risk::High)
@@ -654,7 +670,7 @@ fn allow(verdict: &mut Verdict, mode: Mode, why: Vec<String>) {
 }
 
 /// The reasons that made the risk first; what is safe only if nothing else is.
-fn reasons(mut weights: Vec<Weight>, risk: Risk) -> Vec<String> {
+fn reasons(mut weights: Vec<TouchWeight>, risk: Risk) -> Vec<String> {
     /// A card is read by a person.
     const MOST: usize = 6;
     if risk > Risk::Safe {
@@ -679,7 +695,7 @@ fn reasons(mut weights: Vec<Weight>, risk: Risk) -> Vec<String> {
 }
 
 /// Grants with which this call and similar ones pass.
-fn wider(call: &ResolvedCall, risk: Risk, weights: &[Weight]) -> Vec<Grant> {
+fn wider(call: &ResolvedCall, risk: Risk, weights: &[TouchWeight]) -> Vec<Grant> {
     if risk == Risk::Critical {
         let critical = weights
             .iter()
@@ -692,7 +708,7 @@ fn wider(call: &ResolvedCall, risk: Risk, weights: &[Weight]) -> Vec<Grant> {
     }
     // What is moderate asks only where nothing contains it; what was allowed is contained.
     let asks =
-        |weight: &&Weight| weight.risk == risk && (risk > Risk::Moderate || !weight.contained);
+        |weight: &&TouchWeight| weight.risk == risk && (risk > Risk::Moderate || !weight.contained);
     let high = || weights.iter().filter(asks);
     if risk == Risk::Moderate && high().any(|weight| weight.grant.is_none()) {
         return Vec::new();

@@ -5,8 +5,9 @@ use std::{
 };
 
 use gyrus_contract::{
+    CallPlace,
     Decision::{self, Allow, Ask, Deny},
-    Gate, Judgement, Mode, Place, Repeat, ResolvedCall, Risk, RunId, ToolCall, ToolSpec, Touch,
+    Gate, Judgement, Mode, Repeat, ResolvedCall, Risk, RunId, ToolCall, ToolSpec, Touch,
 };
 use serde_json::{Value, json};
 
@@ -104,7 +105,7 @@ impl World {
             .resolve(
                 &ToolCall::new("tool", arguments),
                 spec,
-                Place {
+                CallPlace {
                     run: RunId::new(),
                     workspace: &self.at("work"),
                     agent: "main",

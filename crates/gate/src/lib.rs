@@ -39,7 +39,7 @@ pub use self::{
     gate::{Contain, PolicyGate},
     live_policy::LivePolicy,
     own_paths::OwnPaths,
-    page::{ConfirmedField, ConfirmedForm, Forms, OriginForms, propose_form},
+    page::{ConfirmedField, ConfirmedForm, FormMeanings, OriginForms, propose_form},
     protected::protect_from_server,
     service::{ConfirmedTool, Meanings, MeaningsError, ServerMeanings, propose},
     workspace::{WorkspaceError, check_workspace, is_of_system, is_throwaway},

@@ -12,7 +12,7 @@ use std::{
 };
 
 use gyrus_contract::{
-    ChangedPath, Decision, Destination, Gate, Judgement, MeantCall, Place, ResolvedCall, Risk,
+    CallPlace, ChangedPath, Decision, Destination, Gate, Judgement, MeantCall, ResolvedCall, Risk,
     ToolCall, ToolMeaning, ToolSpec, Unresolvable, Verdict, WithheldChange,
 };
 
@@ -25,13 +25,13 @@ use crate::{
 type Texts = Vec<Option<Vec<u8>>>;
 
 /// Says what is wrong with the policy files, as a person is told.
-type Explain = fn(PolicyFileError) -> String;
+type PolicyComplaint = fn(PolicyFileError) -> String;
 
 /// A gate, and the files that its policy was read from.
 pub struct LivePolicy {
     gate: PolicyGate,
     files: PolicyFiles,
-    explain: Explain,
+    explain: PolicyComplaint,
     began_with: Texts,
     /// The texts read last and their policy, if they differ from the valid ones.
     last: Mutex<Option<(Texts, Under)>>,
@@ -44,7 +44,7 @@ impl LivePolicy {
     /// Has `make` read the files and make the gate.
     pub fn over<E>(
         files: PolicyFiles,
-        explain: Explain,
+        explain: PolicyComplaint,
         make: impl FnOnce(&PolicyFiles) -> Result<PolicyGate, E>,
     ) -> Result<Self, E> {
         // Read before they are used, so that no change falls in between.
@@ -86,7 +86,7 @@ impl Gate for LivePolicy {
         &self,
         call: &ToolCall,
         spec: &ToolSpec,
-        place: Place<'_>,
+        place: CallPlace<'_>,
     ) -> Result<ResolvedCall, Unresolvable> {
         let mut resolved = self.gate.resolve(call, spec, place)?;
         if let Some(Ok(gate)) = self.since().as_deref() {

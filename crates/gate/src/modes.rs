@@ -4,7 +4,7 @@ use gyrus_contract::{Decision, Mode, Risk};
 
 /// Limits on the damage that a call can do.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) struct Bounds {
+pub(crate) struct DamageBounds {
     /// Nothing of it reaches beyond the workspace: by what it is, by a proven sandbox, or because
     /// the workspace may be lost.
     pub(crate) contained: bool,
@@ -13,9 +13,9 @@ pub(crate) struct Bounds {
 }
 
 /// The decision, with what the mode itself adds to the reasons.
-pub(crate) fn decide(risk: Risk, bounds: Bounds, mode: Mode) -> (Decision, Option<String>) {
+pub(crate) fn decide(risk: Risk, bounds: DamageBounds, mode: Mode) -> (Decision, Option<String>) {
     let says = |words: &str| Some(format!("mode `{mode}` {words}"));
-    let Bounds {
+    let DamageBounds {
         contained,
         undoable,
     } = bounds;
@@ -80,7 +80,7 @@ mod tests {
         for (mode, rows) in table {
             for (risk, row) in risks.into_iter().zip(rows) {
                 for ((contained, undoable), expected) in bounds.into_iter().zip(row) {
-                    let bounds = Bounds {
+                    let bounds = DamageBounds {
                         contained,
                         undoable,
                     };

@@ -37,7 +37,7 @@ pub(crate) fn look_up(
     spec: &ToolSpec,
     workspace: &Path,
 ) -> Vec<NamedFile> {
-    let mut look = Look {
+    let mut look = NamedFilesLook {
         own_paths,
         workspace,
         seen: BTreeSet::new(),
@@ -77,7 +77,7 @@ fn starts_another(program: &ResolvedProgram) -> bool {
     name.is_some_and(as_user::runs_others)
 }
 
-struct Look<'a> {
+struct NamedFilesLook<'a> {
     own_paths: &'a OwnPaths,
     workspace: &'a Path,
     /// Real paths.
@@ -87,7 +87,7 @@ struct Look<'a> {
     files: Vec<NamedFile>,
 }
 
-impl Look<'_> {
+impl NamedFilesLook<'_> {
     /// Looks up the paths in words, in the workspace and in the folders that other words name, where
     /// a program may go first.
     fn words(&mut self, words: &[&str]) {

@@ -6,7 +6,7 @@
 
 use std::{env, fs, path::Path};
 
-use crate::sandbox::{Promise, Proof};
+use crate::sandbox::{Promise, SandboxProof};
 
 /// The reason why this process cannot use namespaces.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -31,7 +31,7 @@ pub fn remedy() -> Vec<String> {
 }
 
 /// Returns the promises that a sufficient sandbox does not keep, in words; empty if it keeps all.
-pub fn shortcomings(proof: &Proof) -> Vec<&'static str> {
+pub fn shortcomings(proof: &SandboxProof) -> Vec<&'static str> {
     let broken = Promise::ALL.into_iter();
     let broken = broken.filter(|promise| !proof.holds(*promise));
     broken

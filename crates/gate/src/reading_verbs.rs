@@ -7,19 +7,19 @@
 //! none that opens a page or waits for ever. What is not listed is asked about each time.
 
 /// A verb that reads.
-struct Verb {
+struct ReadingVerb {
     /// Names of the program; any of them.
     programs: &'static str,
     /// First arguments.
     words: &'static str,
     /// The options that may follow; one that ends in `=` takes a value.
     options: &'static str,
-    operands: Operands,
+    operands: AllowedArguments,
 }
 
 /// Arguments that may stand beside the options.
 #[derive(Clone, Copy)]
-enum Operands {
+enum AllowedArguments {
     None,
     /// At most so many words without a slash.
     Words(usize),
@@ -27,15 +27,15 @@ enum Operands {
     Names(usize),
 }
 
-use Operands::{Names, None as Nothing, Words};
+use AllowedArguments::{Names, None as Nothing, Words};
 
 const fn verb(
     programs: &'static str,
     words: &'static str,
     options: &'static str,
-    operands: Operands,
-) -> Verb {
-    Verb {
+    operands: AllowedArguments,
+) -> ReadingVerb {
+    ReadingVerb {
         programs,
         words,
         options,
@@ -48,7 +48,7 @@ const LISTS: &str = "-R= --repo= -L= --limit= -s= --state= -a= --assignee= -A= -
     --label= -B= --base= -H= --head= -m= --milestone= --json= -w= --workflow= -b= --branch= -u= \
     --user= -e= --event= -c= --commit= --status=";
 
-const VERBS: &[Verb] = &[
+const VERBS: &[ReadingVerb] = &[
     // It changes what the repository remembers of the remote, and no branch.
     verb(
         "git",
@@ -202,7 +202,7 @@ pub(crate) fn reads(program: &str, arguments: &[String]) -> bool {
     VERBS.iter().any(|verb| verb.covers(program, arguments))
 }
 
-impl Verb {
+impl ReadingVerb {
     fn covers(&self, program: &str, arguments: &[String]) -> bool {
         if !self.programs.split(' ').any(|name| name == program) {
             return false;
@@ -214,9 +214,9 @@ impl Verb {
 
     fn allows<'a>(&self, mut rest: impl Iterator<Item = &'a str>) -> bool {
         let (most, may_have_parts) = match self.operands {
-            Operands::None => (0, false),
-            Operands::Words(most) => (most, false),
-            Operands::Names(most) => (most, true),
+            AllowedArguments::None => (0, false),
+            AllowedArguments::Words(most) => (most, false),
+            AllowedArguments::Names(most) => (most, true),
         };
         let mut operands = 0;
         while let Some(word) = rest.next() {
@@ -228,9 +228,9 @@ impl Verb {
                 continue;
             }
             let fits = match self.option(word) {
-                Some(Value::None) => true,
-                Some(Value::Is(value)) => is_value(value),
-                Some(Value::Follows) => rest.next().is_some_and(is_value),
+                Some(OptionArgument::None) => true,
+                Some(OptionArgument::Is(value)) => is_value(value),
+                Some(OptionArgument::Follows) => rest.next().is_some_and(is_value),
                 None => false,
             };
             if !fits {
@@ -241,21 +241,21 @@ impl Verb {
     }
 
     /// Meaning of the word as an option of this verb, if it is one.
-    fn option<'a>(&self, word: &'a str) -> Option<Value<'a>> {
+    fn option<'a>(&self, word: &'a str) -> Option<OptionArgument<'a>> {
         self.options.split_ascii_whitespace().find_map(|option| {
             let Some(name) = option.strip_suffix('=') else {
-                return (word == option).then_some(Value::None);
+                return (word == option).then_some(OptionArgument::None);
             };
             match word.strip_prefix(name)? {
-                "" => Some(Value::Follows),
-                value if name.starts_with("--") => value.strip_prefix('=').map(Value::Is),
-                value => Some(Value::Is(value)),
+                "" => Some(OptionArgument::Follows),
+                value if name.starts_with("--") => value.strip_prefix('=').map(OptionArgument::Is),
+                value => Some(OptionArgument::Is(value)),
             }
         })
     }
 }
 
-enum Value<'a> {
+enum OptionArgument<'a> {
     None,
     Is(&'a str),
     Follows,

@@ -7,7 +7,7 @@
 use std::{collections::BTreeMap, path::Path};
 
 use gyrus_contract::{
-    CommandFact, CommandReading, Does, Place, ResolvedCall, ResolvedPath, ToolCall, ToolSpec,
+    CallPlace, CommandFact, CommandReading, Does, ResolvedCall, ResolvedPath, ToolCall, ToolSpec,
     Touch, Unresolvable, path_in_list,
 };
 use serde_json::{Map, Value};
@@ -25,7 +25,7 @@ pub(crate) fn call(
     own_paths: &OwnPaths,
     call: &ToolCall,
     spec: &ToolSpec,
-    place: Place<'_>,
+    place: CallPlace<'_>,
 ) -> Result<ResolvedCall, Unresolvable> {
     let mut arguments = object(&call.arguments)?;
     fill_in_folders(&mut arguments, spec);

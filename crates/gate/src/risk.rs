@@ -15,7 +15,7 @@ use crate::{
     resolve::{is_blank, leaves_file},
     service::ServiceScales,
     shell,
-    weight::{Weight, uses_secret},
+    weight::{TouchWeight, uses_secret},
 };
 
 /// Weighs the touches of one call.
@@ -33,7 +33,7 @@ pub(crate) struct Scales<'a> {
 
 impl Scales<'_> {
     /// All weights of one touch.
-    pub(crate) fn touch(&self, touch: &Touch) -> Vec<Weight> {
+    pub(crate) fn touch(&self, touch: &Touch) -> Vec<TouchWeight> {
         let call = self.call;
         vec![match touch {
             // One that need not be there, and is not.
@@ -55,35 +55,35 @@ impl Scales<'_> {
             Touch::Connects(argument) => {
                 self.address(call.arguments[argument].as_str().unwrap_or_default())
             }
-            Touch::Clipboard => Weight::new(Risk::High, "uses the clipboard of your desktop")
+            Touch::Clipboard => TouchWeight::new(Risk::High, "uses the clipboard of your desktop")
                 .unless(Grant::Tool {
                     tool: call.tool.clone(),
                 }),
-            Touch::Recalls => Weight::safe("reads your memory"),
+            Touch::Recalls => TouchWeight::safe("reads your memory"),
             // It keeps every earlier version itself, so there is a way back wherever the run works.
             Touch::Remembers => {
                 let what = "writes into your memory, where it can be undone";
-                Weight::new(Risk::Moderate, what).contained()
+                TouchWeight::new(Risk::Moderate, what).contained()
             }
             Touch::Screen | Touch::Desktop => return self.page(),
             Touch::Evaluates(argument) => {
                 let script = call.arguments[argument].as_str().unwrap_or_default();
                 if self.under.trusted.contains(&script) {
-                    Weight::safe("runs the check that you typed in the page")
+                    TouchWeight::safe("runs the check that you typed in the page")
                 } else {
-                    Weight::critical("runs a script that nobody typed").forbidden()
+                    TouchWeight::critical("runs a script that nobody typed").forbidden()
                 }
             }
             Touch::Submits(argument) => {
                 let address = call.arguments[argument].as_str().unwrap_or_default();
                 if self.under.trusted.contains(&address) {
-                    Weight::safe(format!("submits to the judge that you named: {address}"))
+                    TouchWeight::safe(format!("submits to the judge that you named: {address}"))
                 } else {
-                    Weight::critical("submits to a judge that nobody named").forbidden()
+                    TouchWeight::critical("submits to a judge that nobody named").forbidden()
                 }
             }
-            Touch::Asks(_) => Weight::safe("asks you a question"),
-            Touch::HandsOver(_) => Weight::safe("asks you to take over the browser"),
+            Touch::Asks(_) => TouchWeight::safe("asks you a question"),
+            Touch::HandsOver(_) => TouchWeight::safe("asks you to take over the browser"),
             Touch::Serves(service) => return self.service(service),
             Touch::Reads(argument) => match call.paths.get(argument) {
                 Some(path) => self.reads(&path.real),
@@ -92,7 +92,10 @@ impl Scales<'_> {
             Touch::Writes(argument) => match call.paths.get(argument) {
                 Some(path) if uses_secret(&call.arguments) => {
                     let what = "writes a secret, which is kept from the model, into a file";
-                    let secret = Weight::new(Risk::High, what).within().changes().each_time();
+                    let secret = TouchWeight::new(Risk::High, what)
+                        .within()
+                        .changes()
+                        .each_time();
                     return vec![self.writes(path), secret];
                 }
                 Some(path) => self.writes(path),
@@ -101,7 +104,7 @@ impl Scales<'_> {
         }]
     }
 
-    fn service(&self, service: &Service) -> Vec<Weight> {
+    fn service(&self, service: &Service) -> Vec<TouchWeight> {
         let scales = self.meant.map(|meant| ServiceScales {
             service,
             call: self.call,
@@ -113,7 +116,7 @@ impl Scales<'_> {
     }
 
     /// Each file has its weight; those of plain ones are one, however many they are.
-    fn changes(&self, argument: &str) -> Vec<Weight> {
+    fn changes(&self, argument: &str) -> Vec<TouchWeight> {
         let changes = self.call.arguments[argument].as_array();
         let (mut weights, mut plain) = (Vec::new(), 0_usize);
         for (index, change) in changes.into_iter().flatten().enumerate() {
@@ -135,17 +138,22 @@ impl Scales<'_> {
         }
         if plain > 0 {
             let what = format!("changes {} in the workspace", counted(plain, "file"));
-            weights.push(Weight::new(Risk::Moderate, what).contained().changes());
+            weights.push(TouchWeight::new(Risk::Moderate, what).contained().changes());
         }
         if uses_secret(&self.call.arguments[argument]) {
             let what = "writes a secret, which is kept from the model, into a file";
-            weights.push(Weight::new(Risk::High, what).within().changes().each_time());
+            weights.push(
+                TouchWeight::new(Risk::High, what)
+                    .within()
+                    .changes()
+                    .each_time(),
+            );
         }
         weights
     }
 
     /// Each file is read; plain readings are one, however many they are.
-    fn compares(&self, argument: &str) -> Vec<Weight> {
+    fn compares(&self, argument: &str) -> Vec<TouchWeight> {
         let changes = self.call.arguments[argument].as_array();
         let weights = (0..changes.map_or(0, Vec::len)).map(|index| {
             let name = path_in_list(argument, index);
@@ -160,9 +168,9 @@ impl Scales<'_> {
         weights
     }
 
-    fn reads(&self, path: &Path) -> Weight {
+    fn reads(&self, path: &Path) -> TouchWeight {
         if let Some(skill) = self.skill_of(path) {
-            return Weight::safe(format!("reads a file of the skill `{skill}`"));
+            return TouchWeight::safe(format!("reads a file of the skill `{skill}`"));
         }
         if let Some(forbidden) = self.own_state(path) {
             return forbidden;
@@ -171,29 +179,29 @@ impl Scales<'_> {
         if self.own_paths.holds_own(path) {
             let what =
                 format!("reads outside the workspace: {shown}, which holds gyrus's own state");
-            return Weight::new(Risk::Critical, what);
+            return TouchWeight::new(Risk::Critical, what);
         }
         if shell::is_secret(path, self.own_paths.person.as_deref()) {
-            return Weight::new(
+            return TouchWeight::new(
                 Risk::High,
                 format!("reads {shown}, where keys or passwords are kept"),
             )
             .each_time();
         }
         if path.starts_with(self.workspace) {
-            return Weight::safe("reads inside the workspace and changes nothing");
+            return TouchWeight::safe("reads inside the workspace and changes nothing");
         }
         if shell::is_system_path(path) {
-            return Weight::safe("reads what the system shows to everybody");
+            return TouchWeight::safe("reads what the system shows to everybody");
         }
-        Weight::new(Risk::High, format!("reads outside the workspace: {shown}")).unless(
+        TouchWeight::new(Risk::High, format!("reads outside the workspace: {shown}")).unless(
             Grant::Reads {
                 path: path.to_owned(),
             },
         )
     }
 
-    fn writes(&self, resolved: &ResolvedPath) -> Weight {
+    fn writes(&self, resolved: &ResolvedPath) -> TouchWeight {
         let path = resolved.real.as_path();
         if let Some(forbidden) = self.own_state(path) {
             return forbidden;
@@ -201,7 +209,8 @@ impl Scales<'_> {
         let shown = path.display();
         let Ok(below) = path.strip_prefix(self.workspace) else {
             let weight =
-                Weight::new(Risk::High, format!("writes outside the workspace: {shown}")).changes();
+                TouchWeight::new(Risk::High, format!("writes outside the workspace: {shown}"))
+                    .changes();
             return if control::obeyed_by(path).is_some() {
                 weight.each_time()
             } else {
@@ -213,26 +222,29 @@ impl Scales<'_> {
         let shown = below.display();
         if is_rule(below) {
             let what = format!("changes {shown}, which holds this folder's rules for runs");
-            return Weight::new(Risk::Critical, what).changes();
+            return TouchWeight::new(Risk::Critical, what).changes();
         }
         if control::has_git_part(below) {
             // That a folder may be lost says nothing of what git runs there as the person.
             let what = format!("writes {shown}, and git runs programs that such files name");
-            return Weight::new(Risk::High, what).changes().each_time();
+            return TouchWeight::new(Risk::High, what).changes().each_time();
         }
         if let Some(reason) = &resolved.withheld {
             let what = format!("writes {shown}: {reason}");
-            return Weight::new(Risk::High, what).within().changes().each_time();
+            return TouchWeight::new(Risk::High, what)
+                .within()
+                .changes()
+                .each_time();
         }
         let what = if below.as_os_str().is_empty() {
             "writes in the workspace".to_owned()
         } else {
             format!("writes {shown} in the workspace")
         };
-        Weight::new(Risk::Moderate, what).contained().changes()
+        TouchWeight::new(Risk::Moderate, what).contained().changes()
     }
 
-    fn removes(&self, resolved: &ResolvedPath) -> Weight {
+    fn removes(&self, resolved: &ResolvedPath) -> TouchWeight {
         let path = resolved.real.as_path();
         if let Some(forbidden) = self.own_state(path) {
             return forbidden;
@@ -240,12 +252,12 @@ impl Scales<'_> {
         let shown = path.display();
         match path.strip_prefix(self.workspace) {
             Ok(below) if below.as_os_str().is_empty() => {
-                Weight::new(Risk::High, "removes the whole workspace")
+                TouchWeight::new(Risk::High, "removes the whole workspace")
                     .within()
                     .changes()
                     .each_time()
             }
-            Ok(below) if is_rule(below) => Weight::new(
+            Ok(below) if is_rule(below) => TouchWeight::new(
                 Risk::Critical,
                 format!(
                     "removes {}, which holds this folder's rules for runs",
@@ -253,7 +265,7 @@ impl Scales<'_> {
                 ),
             )
             .changes(),
-            Ok(below) if control::has_git_part(below) => Weight::new(
+            Ok(below) if control::has_git_part(below) => TouchWeight::new(
                 Risk::High,
                 format!(
                     "removes {}, a part of the repository's history",
@@ -264,18 +276,18 @@ impl Scales<'_> {
             .changes()
             .each_time(),
             Ok(below) if let Some(reason) = &resolved.withheld => {
-                Weight::new(Risk::High, format!("removes {}: {reason}", below.display()))
+                TouchWeight::new(Risk::High, format!("removes {}: {reason}", below.display()))
                     .within()
                     .changes()
                     .each_time()
             }
-            Ok(below) => Weight::new(
+            Ok(below) => TouchWeight::new(
                 Risk::Moderate,
                 format!("removes {} in the workspace", below.display()),
             )
             .contained()
             .changes(),
-            Err(_) => Weight::new(
+            Err(_) => TouchWeight::new(
                 Risk::Critical,
                 format!("removes {shown}, outside the workspace"),
             )
@@ -293,9 +305,9 @@ impl Scales<'_> {
         skill.map(|skill| skill.name.as_str())
     }
 
-    fn own_state(&self, path: &Path) -> Option<Weight> {
+    fn own_state(&self, path: &Path) -> Option<TouchWeight> {
         self.own_paths.is_own(path).then(|| {
-            Weight::new(
+            TouchWeight::new(
                 Risk::Critical,
                 "touches gyrus's own state, which no run may see or change",
             )
@@ -304,25 +316,28 @@ impl Scales<'_> {
     }
 
     /// Reading from an address.
-    pub(crate) fn address(&self, address: &str) -> Weight {
+    pub(crate) fn address(&self, address: &str) -> TouchWeight {
         let Some((host, port)) = destinations::place(address) else {
-            return Weight::new(Risk::High, format!("connects to {address}"));
+            return TouchWeight::new(Risk::High, format!("connects to {address}"));
         };
         if let Some(why) = destinations::why_trusted(&host, Some(port), self.under, self.standing) {
-            return Weight::safe(format!("reads from {host}; {why}"));
+            return TouchWeight::safe(format!("reads from {host}; {why}"));
         }
         if self.under.link_was_seen {
-            return Weight::safe("follows a link, as it stood in what the run has read");
+            return TouchWeight::safe("follows a link, as it stood in what the run has read");
         }
         let what =
             format!("connects to {host}: an address made up by the model can carry data there");
         let port = destinations::port_of_grant(port);
-        Weight::new(Risk::High, what).unless(Grant::Host { host, port })
+        TouchWeight::new(Risk::High, what).unless(Grant::Host { host, port })
     }
 
-    fn command(&self) -> Vec<Weight> {
+    fn command(&self) -> Vec<TouchWeight> {
         let Some(command) = &self.call.command else {
-            return vec![Weight::new(Risk::High, "runs a command that was not read")];
+            return vec![TouchWeight::new(
+                Risk::High,
+                "runs a command that was not read",
+            )];
         };
         let mut weights = match &command.containment {
             Some(containment) => self.contained(&command.reading, containment),
@@ -330,19 +345,19 @@ impl Scales<'_> {
         };
         if uses_secret(&self.call.arguments) {
             let what = "puts a secret, which is kept from the model, into a command";
-            weights.push(Weight::new(Risk::Critical, what));
+            weights.push(TouchWeight::new(Risk::Critical, what));
         }
         weights
     }
 
     /// Weighs a line in the sandbox, which decides what the line can do, whatever it is called and
     /// however it is written; what the line says of itself can only make it weigh more.
-    fn contained(&self, reading: &CommandReading, containment: &Containment) -> Vec<Weight> {
+    fn contained(&self, reading: &CommandReading, containment: &Containment) -> Vec<TouchWeight> {
         let changes = |what: String| {
             if containment.writable.is_empty() {
-                Weight::safe(what)
+                TouchWeight::safe(what)
             } else {
-                Weight::new(Risk::Moderate, what).contained().changes()
+                TouchWeight::new(Risk::Moderate, what).contained().changes()
             }
         };
         let mut weights = vec![changes(if containment.writable.is_empty() {
@@ -363,7 +378,7 @@ impl Scales<'_> {
     }
 
     /// Weighs what no containment makes harmless: handing keys to the model.
-    fn reads_plainly(&self, fact: &CommandFact, containment: &Containment) -> Option<Weight> {
+    fn reads_plainly(&self, fact: &CommandFact, containment: &Containment) -> Option<TouchWeight> {
         let (Does::Reads { path } | Does::Writes { path } | Does::Removes { path }) = &fact.does
         else {
             return None;
@@ -385,12 +400,12 @@ impl Scales<'_> {
     }
 
     /// Weighs what the person would lose for good.
-    fn changes_plainly(&self, fact: &CommandFact) -> Option<Weight> {
+    fn changes_plainly(&self, fact: &CommandFact) -> Option<TouchWeight> {
         let loses = |what: String| {
             if self.under.throwaway {
-                Weight::new(Risk::Moderate, what).contained().changes()
+                TouchWeight::new(Risk::Moderate, what).contained().changes()
             } else {
-                Weight::critical(what).changes()
+                TouchWeight::critical(what).changes()
             }
         };
         match &fact.does {
@@ -420,7 +435,7 @@ impl Scales<'_> {
 
     /// Unsandboxed code could do whatever the person can, answering for them included: so
     /// it is asked about each time, in every mode, wherever it runs. Only a plain line is not.
-    fn unsandboxed(&self, reading: &CommandReading) -> Vec<Weight> {
+    fn unsandboxed(&self, reading: &CommandReading) -> Vec<TouchWeight> {
         let is_own = |fact: &CommandFact| match &fact.does {
             Does::Reads { path } if self.skill_of(path).is_some() => None,
             Does::Reads { path } | Does::Writes { path } | Does::Removes { path } => {
@@ -442,8 +457,8 @@ impl Scales<'_> {
         if !reading.plain {
             let what = format!("would run outside the sandbox: {}", self.why_unsandboxed);
             let words = reading.facts.iter();
-            let words = words.map(|fact| Weight::new(Risk::High, told(fact)));
-            return std::iter::once(Weight::critical(what))
+            let words = words.map(|fact| TouchWeight::new(Risk::High, told(fact)));
+            return std::iter::once(TouchWeight::critical(what))
                 .chain(words)
                 .collect();
         }
@@ -451,9 +466,11 @@ impl Scales<'_> {
             Does::Reads { path } => Some(self.reads(path)),
             _ => None,
         });
-        std::iter::once(Weight::safe("prints what plain files hold, and no more"))
-            .chain(reads)
-            .collect()
+        std::iter::once(TouchWeight::safe(
+            "prints what plain files hold, and no more",
+        ))
+        .chain(reads)
+        .collect()
     }
 }
 
@@ -484,8 +501,8 @@ fn told(fact: &CommandFact) -> String {
     }
 }
 
-fn not_looked_up(argument: &str) -> Weight {
-    Weight::new(
+fn not_looked_up(argument: &str) -> TouchWeight {
+    TouchWeight::new(
         Risk::High,
         format!("touches `{argument}`, which was not looked up"),
     )

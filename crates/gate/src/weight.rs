@@ -5,7 +5,7 @@ use serde_json::Value;
 
 /// The weight that one touch adds to a verdict.
 #[derive(Debug)]
-pub(crate) struct Weight {
+pub(crate) struct TouchWeight {
     pub(crate) risk: Risk,
     pub(crate) reason: String,
     /// Its damage stays within the workspace.
@@ -22,7 +22,7 @@ pub(crate) struct Weight {
     pub(crate) each_time: bool,
 }
 
-impl Weight {
+impl TouchWeight {
     pub(crate) fn new(risk: Risk, reason: impl Into<String>) -> Self {
         Self {
             risk,

@@ -5,7 +5,7 @@
 use std::path::Path;
 
 use gyrus_contract::{
-    CommandReading, Decision, Destination, Gate, Grant, Judgement, Mode, Place, Repeat, Risk,
+    CallPlace, CommandReading, Decision, Destination, Gate, Grant, Judgement, Mode, Repeat, Risk,
     RunId, ToolCall, ToolSpec, Touch, Verdict,
 };
 use gyrus_gate::{
@@ -75,7 +75,7 @@ impl Under<'_> {
             repeat: Repeat::Never,
         };
         let call = ToolCall::new("shell", json!({"command": self.line}));
-        let at = Place {
+        let at = CallPlace {
             run: RunId::new(),
             workspace: &workspace,
             agent: "main",

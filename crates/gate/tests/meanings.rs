@@ -1,7 +1,7 @@
 //! Calls of servers' tools whose meaning a person confirmed, in every mode, and under rules.
 
 use gyrus_contract::{
-    ArgumentRole, Decision, Digest, Gate, Grant, Judgement, Mode, Place, Reach, Repeat, Risk,
+    ArgumentRole, CallPlace, Decision, Digest, Gate, Grant, Judgement, Mode, Reach, Repeat, Risk,
     RunId, Service, ToolAction, ToolCall, ToolSpec, Touch, Verdict,
 };
 use gyrus_gate::{
@@ -153,7 +153,7 @@ impl Office {
         grants: &[Grant],
     ) -> Verdict {
         let call = ToolCall::new(spec.name.clone(), arguments.clone());
-        let place = Place {
+        let place = CallPlace {
             run: RunId::new(),
             workspace: self.folder.path(),
             agent: "main",

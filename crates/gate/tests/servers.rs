@@ -1,7 +1,7 @@
 //! Calls of servers' tools: what they reach and what they say of themselves, in every mode.
 
 use gyrus_contract::{
-    Decision, Digest, Gate, Grant, Judgement, Mode, Place, Reach, Repeat, ResolvedCall, Risk,
+    CallPlace, Decision, Digest, Gate, Grant, Judgement, Mode, Reach, Repeat, ResolvedCall, Risk,
     RunId, Service, ToolCall, ToolSpec, Touch, Verdict,
 };
 use gyrus_gate::{OwnPaths, PolicyGate};
@@ -48,7 +48,7 @@ impl World {
 
     fn verdict(&self, spec: &ToolSpec, argument: &str, mode: Mode, grants: &[Grant]) -> Verdict {
         let call = ToolCall::new(spec.name.clone(), json!({"a": argument}));
-        let place = Place {
+        let place = CallPlace {
             run: RunId::new(),
             workspace: self.folder.path(),
             agent: "main",

@@ -9,7 +9,7 @@ use std::{
 };
 
 use gyrus_contract::{
-    Containment, Decision, Gate, Judgement, Mode, Network, Place, Repeat, ResolvedCall,
+    CallPlace, Containment, Decision, Gate, Judgement, Mode, Network, Repeat, ResolvedCall,
     ResourceLimits, Risk, RunId, ToolCall, ToolSpec, Touch, Verdict,
 };
 use gyrus_gate::{OwnPaths, PolicyGate};
@@ -81,7 +81,7 @@ impl World {
             repeat: Repeat::Never,
         };
         let call = ToolCall::new("shell", json!({ "command": line }));
-        let place = Place {
+        let place = CallPlace {
             run: RunId::new(),
             workspace: &self.workspace,
             agent: "main",

@@ -7,7 +7,7 @@ use std::{
     path::Path,
 };
 
-use gyrus_kernel::{Ending, Finished};
+use gyrus_kernel::{DriveResult, Ending};
 use gyrus_text::readable;
 
 use crate::failure::Failure;
@@ -28,7 +28,7 @@ pub(crate) fn check(path: &Path) -> Result<(), Failure> {
 }
 
 /// Writes the answer of a run that reached its goal into a new file that nobody else can read.
-pub(crate) fn write(path: &Path, finished: &Finished) -> Result<(), Failure> {
+pub(crate) fn write(path: &Path, finished: &DriveResult) -> Result<(), Failure> {
     let Ending::Reached { claim, .. } = &finished.ending else {
         return Ok(());
     };

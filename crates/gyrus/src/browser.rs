@@ -8,10 +8,10 @@ use std::{
 };
 
 use gyrus::runtime::Home;
-use gyrus_contract::{CommandSpec, Digest, Look, Screen};
+use gyrus_contract::{CommandSpec, Digest, LookOptions, Screen};
 use gyrus_process::keeper::{self, Keeper};
 use gyrus_screen::{
-    Browser, Endpoint, Launch, LaunchError, ProfileChoice, RunCommand, find_program,
+    Browser, DebuggingPort, Launch, LaunchError, ProfileChoice, RunCommand, find_program,
 };
 use serde::{Deserialize, Serialize};
 
@@ -33,7 +33,7 @@ pub(crate) struct BrowserOptions {
     pub(crate) without_sandbox: bool,
     /// None of these, but one that the person has started.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub(crate) attach: Option<Endpoint>,
+    pub(crate) attach: Option<DebuggingPort>,
 }
 
 impl BrowserOptions {
@@ -61,7 +61,7 @@ impl BrowserOptions {
 
 /// Warns of what a run can reach in a browser that the person started, and has it confirmed: at the
 /// terminal, or by the command line itself, since nothing else could say yes for them.
-pub(crate) fn confirm_attaching(at: &Endpoint, consent: Consent) -> Result<(), Failure> {
+pub(crate) fn confirm_attaching(at: &DebuggingPort, consent: Consent) -> Result<(), Failure> {
     inside_run::refuse("attach to a browser")?;
     put(&format!(
         "attaching to the browser at {at}
@@ -76,7 +76,7 @@ pub(crate) fn confirm_attaching(at: &Endpoint, consent: Consent) -> Result<(), F
     at.check().map_err(Failure::usage)
 }
 
-fn ask_to_attach(at: &Endpoint) -> Result<(), Failure> {
+fn ask_to_attach(at: &DebuggingPort) -> Result<(), Failure> {
     if !terminal::can_ask() {
         let why = format!("attaching to {at} needs your yes, and there is no terminal to ask at");
         return Err(Failure::usage(why).hint("say it beforehand: --attach-anyway"));
@@ -107,7 +107,7 @@ pub(crate) async fn prove(home: &Home) -> Result<String, String> {
     let program = find_program(None).map_err(|error| error.to_string())?;
     let begun = Instant::now();
     let browser = BrowserOptions::default().browser(home);
-    let look = Look {
+    let look = LookOptions {
         frame: true,
         documents: 0,
     };

@@ -22,8 +22,8 @@ use serde::{
 };
 
 use crate::{
-    failure::Failure, keys::Source, sandbox_section::SandboxSection, telemetry::TelemetrySection,
-    time::milliseconds,
+    failure::Failure, keys::KeySource, sandbox_section::SandboxSection,
+    telemetry::TelemetrySection, time::milliseconds,
 };
 
 /// `config.toml`.
@@ -43,7 +43,7 @@ pub(crate) struct Config {
     /// As `--effort`: one word, or one for each purpose.
     pub(crate) effort: EffortSection,
     /// Sources of the values of key variables that the environment does not set.
-    pub(crate) keys: BTreeMap<String, Source>,
+    pub(crate) keys: BTreeMap<String, KeySource>,
     /// As `--loop`.
     #[serde(rename = "loop")]
     pub(crate) cognitive_loop: Option<String>,

@@ -13,7 +13,7 @@ use gyrus_kernel::redact::Secret;
 use gyrus_process::Programs;
 use rustix::process::{Pid, Signal, kill_process_group};
 
-use crate::{config::Config, env, keys::Source};
+use crate::{config::Config, env, keys::KeySource};
 
 /// Time that all commands for keys have together. What takes longer asks somebody.
 const TIMEOUT: Duration = Duration::from_secs(2);
@@ -33,8 +33,8 @@ pub(crate) fn read(config: &Config, known: &[Secret]) -> Vec<Secret> {
     for name in names {
         let value = match (env::variable(name), config.keys.get(name)) {
             (Some(value), _) => Some(value),
-            (None, Some(source @ Source::File(_))) => source.read(name).ok(),
-            (None, Some(Source::Command(line))) => {
+            (None, Some(source @ KeySource::File(_))) => source.read(name).ok(),
+            (None, Some(KeySource::Command(line))) => {
                 commands.push((name.to_owned(), line.clone()));
                 None
             }

@@ -4,16 +4,16 @@
 use std::{sync::Arc, time::Duration};
 
 use futures_util::future::join_all;
-use gyrus_models::{Blobs, Catalogue, NoBlobs, connect};
+use gyrus_models::{Catalogue, NoBlobs, PictureSource, connect};
 
-use crate::{Gyrus, config::Config, env, failure::Failure, keys::Keys, model_choice};
+use crate::{Gyrus, config::Config, env, failure::Failure, keys::KeyLookup, model_choice};
 
 /// Timeout for a server on this machine to answer. One that is there answers at once.
 const TIMEOUT: Duration = Duration::from_secs(2);
 
 /// Someone who could be asked.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) struct Found {
+pub(crate) struct ModelCandidate {
     /// As `--model` takes it.
     pub(crate) name: String,
     /// The way it was found, in words.
@@ -23,7 +23,7 @@ pub(crate) struct Found {
 /// The first who could be asked.
 pub(crate) async fn first(gyrus: &Gyrus, config: &Config) -> Result<Option<String>, Failure> {
     let catalogue = model_choice::catalogue(gyrus)?;
-    let with_key = with_keys(&catalogue, &Keys::new(&config.keys))
+    let with_key = with_keys(&catalogue, &KeyLookup::new(&config.keys))
         .into_iter()
         .next();
     if let Some(found) = with_key {
@@ -34,11 +34,11 @@ pub(crate) async fn first(gyrus: &Gyrus, config: &Config) -> Result<Option<Strin
 }
 
 /// The providers whose key is set.
-pub(crate) fn with_keys(catalogue: &Catalogue, keys: &Keys<'_>) -> Vec<Found> {
+pub(crate) fn with_keys(catalogue: &Catalogue, keys: &KeyLookup<'_>) -> Vec<ModelCandidate> {
     let found = |provider: &str| {
         let variables = catalogue.key_variables(provider);
         let set = variables.iter().find(|name| keys.get(name).is_some())?;
-        Some(Found {
+        Some(ModelCandidate {
             name: provider.to_owned(),
             how: format!("{set} is set"),
         })
@@ -47,13 +47,13 @@ pub(crate) fn with_keys(catalogue: &Catalogue, keys: &Keys<'_>) -> Vec<Found> {
 }
 
 /// The servers that answer without a key and have a model.
-pub(crate) async fn local(catalogue: &Catalogue) -> Vec<Found> {
-    let blobs: Arc<dyn Blobs> = Arc::new(NoBlobs);
+pub(crate) async fn local(catalogue: &Catalogue) -> Vec<ModelCandidate> {
+    let blobs: Arc<dyn PictureSource> = Arc::new(NoBlobs);
     let asked = catalogue.without_key().map(|provider| {
         let connected = connect(provider, env::variable, catalogue, blobs.clone());
         async move {
             let candidate = tokio::time::timeout(TIMEOUT, connected).await.ok()?.ok()?;
-            Some(Found {
+            Some(ModelCandidate {
                 name: candidate.model.name().to_owned(),
                 how: "a server on this machine has it".to_owned(),
             })

@@ -4,9 +4,9 @@ use std::{io::IsTerminal, process};
 
 use gyrus::runtime::{GitWorktrees, Home, RunScreen, sandbox_folders};
 use gyrus_contract::{Claim, OnAsk, RunId, Spent, Strength, Worktrees as _};
-use gyrus_journal::{Reader, Store};
+use gyrus_journal::{LogReader, Store};
 use gyrus_kernel::{
-    Controls, Ending, Entry, Finished, Ready, RunStarted, approvals, family, log_name,
+    Controls, DrivableRun, DriveResult, Ending, Entry, RunStarted, approvals, family, log_name,
 };
 use gyrus_telemetry::LiveExport;
 use gyrus_text::{clip, counted, readable};
@@ -23,10 +23,10 @@ use crate::{
     exit::{Code, say},
     failure::Failure,
     flags::OutputFlags,
-    learning::Learning,
-    procedures::{self, Added},
+    learning::LearningMark,
+    procedures::{self, ProcedureUpdate},
     state_folder,
-    takeover::{self, Behind, Door},
+    takeover::{self, Behind, TakeoverDoor},
     telemetry,
 };
 use gyrus_surfaces::{
@@ -37,8 +37,8 @@ use gyrus_surfaces::{
     output,
     projection::{self, Tone},
     terminal,
-    trace_file::{For, TraceFile},
-    watching::{LiveReplies, Person, Until, Views, Watching},
+    trace_file::{TraceFile, TracePurpose},
+    watching::{LiveReplies, Person, Until, Views, WatchAtWork},
 };
 
 /// Name of the trace that every run has beside its journal.
@@ -59,7 +59,7 @@ pub(crate) fn runtime() -> Result<Runtime, Failure> {
 /// Opens the file of `--trace`, and checks that of `--answer-file`, before anything else happens.
 pub(crate) fn open_trace(
     output: &OutputFlags,
-    what_for: For,
+    what_for: TracePurpose,
 ) -> Result<Option<TraceFile>, Failure> {
     output
         .answer_file
@@ -91,7 +91,7 @@ pub(crate) struct Drive<'a> {
 
 impl Drive<'_> {
     /// As [`Self::drive`], where nothing else is done with the run's screen afterwards.
-    pub(crate) async fn drive_and_leave(self, ready: Ready) -> Result<Code, Failure> {
+    pub(crate) async fn drive_and_leave(self, ready: DrivableRun) -> Result<Code, Failure> {
         let screen = self.screen.clone();
         let code = self.drive(ready).await;
         if let Some(screen) = screen {
@@ -101,14 +101,14 @@ impl Drive<'_> {
     }
 
     /// Drives the run to its end, or to where it parks.
-    pub(crate) async fn drive(self, ready: Ready) -> Result<Code, Failure> {
+    pub(crate) async fn drive(self, ready: DrivableRun) -> Result<Code, Failure> {
         self.drive_with_input(ready, None).await
     }
 
     /// As [`Self::drive`], while a person can type; `ahead` gets the lines that are for later.
     pub(crate) async fn drive_with_input(
         self,
-        ready: Ready,
+        ready: DrivableRun,
         ahead: Option<LineQueue>,
     ) -> Result<Code, Failure> {
         let run = ready.id();
@@ -133,7 +133,7 @@ impl Drive<'_> {
         let screen = self.screen.clone();
         let correlation = self.correlation.clone();
         let worktree = ready.started().worktree.clone();
-        let beside = Beside::begin(gyrus, &store, &ready, (screen, correlation, teaches))?;
+        let beside = RunServices::begin(gyrus, &store, &ready, (screen, correlation, teaches))?;
         let spent = ready.spent();
         let watching = self.watch(run, reader.clone(), first_here, painter, spent, ahead)?;
         let done = ready.drive().await;
@@ -170,14 +170,14 @@ impl Drive<'_> {
     fn watch(
         self,
         run: RunId,
-        reader: Reader,
+        reader: LogReader,
         from: u64,
         painter: Painter,
         spent: Spent,
         ahead: Option<LineQueue>,
-    ) -> Result<Watching, Failure> {
+    ) -> Result<WatchAtWork, Failure> {
         let own = self.store.folder(&log_name(run)).join(OWN_TRACE);
-        let mut own_trace = TraceFile::open(&own, For::Resumed).ok();
+        let mut own_trace = TraceFile::open(&own, TracePurpose::Resumed).ok();
         let mut trace = self.trace;
         for entry in reader
             .entries(1)?
@@ -211,7 +211,7 @@ impl Drive<'_> {
             .into_iter()
             .filter(|open| from > 1 && !open.is_over())
             .collect();
-        Ok(Watching::start(
+        Ok(WatchAtWork::start(
             self.store,
             run,
             from,
@@ -239,22 +239,22 @@ pub(crate) enum Teaches {
 
 /// The work beside a run that this process drives: what killed runs left is removed, telemetry
 /// is sent, a person can take its screen over, and it is learned from.
-pub(crate) struct Beside {
+pub(crate) struct RunServices {
     home: Home,
     config: Config,
     store: Store,
     sweeping: JoinHandle<()>,
     export: Option<LiveExport>,
-    learning: Option<Learning>,
-    _door: Option<Door>,
+    learning: Option<LearningMark>,
+    _door: Option<TakeoverDoor>,
 }
 
-impl Beside {
+impl RunServices {
     /// Begins before the run is driven.
     pub(crate) fn begin(
         gyrus: &Gyrus,
         store: &Store,
-        ready: &Ready,
+        ready: &DrivableRun,
         (screen, correlation, teaches): (Option<RunScreen>, Option<String>, Teaches),
     ) -> Result<Self, Failure> {
         let (home, config, run) = (gyrus.home()?, gyrus.config()?, ready.id());
@@ -265,7 +265,7 @@ impl Beside {
         let export = telemetry::start(&config.telemetry, store, run, correlation.as_deref());
         let learning = match teaches {
             Teaches::Nothing => None,
-            Teaches::Lessons => Learning::begin(&home, run),
+            Teaches::Lessons => LearningMark::begin(&home, run),
         };
         let door = screen.and_then(|screen| door(&home, store, ready, screen));
         Ok(Self {
@@ -280,7 +280,10 @@ impl Beside {
     }
 
     /// Ends after the run has; returns what may still be sent, and the procedure that was learned.
-    pub(crate) async fn end(self, done: &Finished) -> (Option<LiveExport>, Option<Added>) {
+    pub(crate) async fn end(
+        self,
+        done: &DriveResult,
+    ) -> (Option<LiveExport>, Option<ProcedureUpdate>) {
         if done.ending.is_final() {
             let family = family(&self.store, done.run).unwrap_or_default();
             sandbox_folders::remove(&self.home, &family);
@@ -294,14 +297,19 @@ impl Beside {
 }
 
 /// Opens the socket at which a person takes the run's screen over.
-fn door(home: &Home, store: &Store, ready: &Ready, screen: RunScreen) -> Option<Door> {
+fn door(
+    home: &Home,
+    store: &Store,
+    ready: &DrivableRun,
+    screen: RunScreen,
+) -> Option<TakeoverDoor> {
     let behind = Behind {
         store: store.clone(),
         run: ready.id(),
         takeovers: ready.takeovers(),
         screen,
     };
-    match Door::open(home, behind) {
+    match TakeoverDoor::open(home, behind) {
         Ok(door) => Some(door),
         Err(error) => {
             let _ = put(&format!("its screen cannot be taken over: {error}\n"));
@@ -312,7 +320,7 @@ fn door(home: &Home, store: &Store, ready: &Ready, screen: RunScreen) -> Option<
 
 /// Tells of a procedure that a run added, and asks about it at a terminal. Whatever goes wrong here
 /// is not the run's failure.
-fn tell_of(gyrus: &Gyrus, store: &Store, added: &Added, json: bool) {
+fn tell_of(gyrus: &Gyrus, store: &Store, added: &ProcedureUpdate, json: bool) {
     if added.is_promoted {
         let _ = put(&format!(
             "`{}` was repaired: see what changed with gyrus procedures diff {0}\n",
@@ -335,7 +343,7 @@ fn sweep(home: &Home) {
     gyrus_screen::sweep_temporary_folders();
 }
 
-fn header(ready: &Ready, reader: &Reader, painter: &Painter) -> String {
+fn header(ready: &DrivableRun, reader: &LogReader, painter: &Painter) -> String {
     let started = ready.started();
     let text = format!(
         "run {} · {} · {} · {}",
@@ -385,7 +393,7 @@ fn loop_choice(started: &RunStarted) -> Option<String> {
 }
 
 /// Returns the last words of the model from this entry on, which a person was shown as they came.
-pub(crate) fn last_words(reader: &Reader, from: u64) -> Result<Option<String>, Failure> {
+pub(crate) fn last_words(reader: &LogReader, from: u64) -> Result<Option<String>, Failure> {
     let last = reader.last("thought")?.filter(|entry| entry.seq >= from);
     Ok(
         match last.and_then(|entry| gyrus_kernel::parse(&entry).ok()) {
@@ -399,7 +407,7 @@ pub(crate) fn last_words(reader: &Reader, from: u64) -> Result<Option<String>, F
 /// last ones of the model that were shown on the way.
 pub(crate) fn ended(
     store: &Store,
-    finished: Finished,
+    finished: DriveResult,
     json: bool,
     ephemeral: bool,
     (painter, words): (&Painter, Option<&str>),
@@ -454,7 +462,7 @@ pub(crate) fn ended(
 
 /// Whether the answer stands above already, at the same terminal: it is the model's last words, which
 /// were shown there.
-fn stands_above(finished: &Finished, words: Option<&str>) -> bool {
+fn stands_above(finished: &DriveResult, words: Option<&str>) -> bool {
     let (answer, words) = (finished.answer().map(str::trim), words.map(str::trim));
     answer.is_some()
         && answer == words
@@ -558,7 +566,7 @@ impl Drop for AbortOnDrop {
 }
 
 /// For tests of recovery: ends this process as a crash would, once an entry is on disk.
-fn crash_after(entry: Option<&str>, reader: &Reader) -> Result<(), Failure> {
+fn crash_after(entry: Option<&str>, reader: &LogReader) -> Result<(), Failure> {
     let Some(given) = entry else { return Ok(()) };
     let entry: u64 = given.parse().map_err(|_| {
         Failure::usage(format!(

@@ -10,7 +10,7 @@ use serde_json::json;
 
 use crate::{
     config::ModelServerSection,
-    keys::{Keys, Source},
+    keys::{KeyLookup, KeySource},
 };
 
 /// Time for a request; one for a batch of notes may take seconds without a graphics processor.
@@ -21,7 +21,7 @@ const CONNECT_TIMEOUT: Duration = Duration::from_secs(3);
 
 pub(crate) struct EmbeddingServer {
     section: ModelServerSection,
-    sources: BTreeMap<String, Source>,
+    sources: BTreeMap<String, KeySource>,
     key: OnceLock<Option<String>>,
 }
 
@@ -38,7 +38,7 @@ struct EmbeddedText {
 
 impl EmbeddingServer {
     /// Creates the client of a server; its key is read when it is first needed.
-    pub(crate) fn new(section: ModelServerSection, sources: BTreeMap<String, Source>) -> Self {
+    pub(crate) fn new(section: ModelServerSection, sources: BTreeMap<String, KeySource>) -> Self {
         Self {
             section,
             sources,
@@ -55,7 +55,7 @@ impl EmbeddingServer {
         let client = client.timeout(TIMEOUT).build().map_err(failed)?;
         let key = self.key.get_or_init(|| {
             let variable = self.section.key.as_ref()?;
-            Keys::new(&self.sources).get(variable)
+            KeyLookup::new(&self.sources).get(variable)
         });
         let body = json!({"model": self.section.model, "input": texts});
         let mut request = client.post(url).json(&body);

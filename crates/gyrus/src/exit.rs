@@ -79,7 +79,7 @@ fn then_asks(error: &ModelError, resume: &str) -> String {
 
 /// An ending other than success, for a person: what happened, and what to do next.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) struct Said {
+pub(crate) struct ExitMessage {
     /// One sentence.
     pub(crate) what: String,
     /// One sentence with the command to type.
@@ -88,7 +88,7 @@ pub(crate) struct Said {
 
 /// Returns the message to a person at the end of a run, whose name is `run`; `None` for success:
 /// the answer says it.
-pub(crate) fn say(ending: &Ending, run: &str) -> Option<Said> {
+pub(crate) fn say(ending: &Ending, run: &str) -> Option<ExitMessage> {
     let resume = format!("gyrus resume {run}");
     let (what, next) = match ending {
         Ending::Reached { .. } => return None,
@@ -149,7 +149,7 @@ pub(crate) fn say(ending: &Ending, run: &str) -> Option<Said> {
             format!("to go on: {resume}"),
         ),
     };
-    Some(Said { what, next })
+    Some(ExitMessage { what, next })
 }
 
 fn failed(reason: &str, denied: &[String], run: &str) -> (String, String) {

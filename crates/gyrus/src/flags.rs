@@ -11,7 +11,7 @@ use gyrus::runtime::Confinement;
 use gyrus_contract::{Limits, Microdollars, Mode, ModeError, OnAsk, Strength};
 use gyrus_kernel::{Attachment, ResumeChanges, RunStarted};
 use gyrus_loops::{Check, CognitiveConfig, Judge, Review, ThinkingStrategy};
-use gyrus_screen::{Endpoint, LaunchError, has_display};
+use gyrus_screen::{DebuggingPort, LaunchError, has_display};
 
 use gyrus_text::parse_duration;
 
@@ -392,7 +392,7 @@ pub(crate) struct ScreenFlags {
     /// One of this machine that was started with --remote-debugging-port=9222 and a
     /// --user-data-dir of its own. The run opens tabs of its own there, and closes them at the end.
     #[arg(long, value_name = "ADDRESS", conflicts_with_all = ["profile", "visible", "browser_without_its_sandbox"])]
-    attach: Option<Endpoint>,
+    attach: Option<DebuggingPort>,
     /// Say yes beforehand to what --attach warns of, where no terminal can ask
     #[arg(long, requires = "attach")]
     attach_anyway: bool,
@@ -618,7 +618,7 @@ pub(crate) struct ApprovalFlags {
     /// critical is asked or denied in every mode. bypass: auto with --sandbox off, so code is asked
     /// about each time.
     #[arg(long, alias = "permission-mode", value_name = "MODE")]
-    pub(crate) approve: Option<Approve>,
+    pub(crate) approve: Option<ApproveValue>,
     /// When a person must be asked: wait, park or deny (default: wait at a terminal, else deny)
     ///
     /// wait: here, or for `gyrus approve` from elsewhere. park: end with exit code 5; the run goes
@@ -634,36 +634,36 @@ pub(crate) struct ApprovalFlags {
 
 /// Values of `--approve`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Approve {
+pub(crate) enum ApproveValue {
     /// As the mode says.
     Mode(Mode),
     /// Other tools' word for asking nothing: mode `auto` without a sandbox.
     Bypass,
 }
 
-impl FromStr for Approve {
+impl FromStr for ApproveValue {
     type Err = ModeError;
     fn from_str(word: &str) -> Result<Self, ModeError> {
         match word {
-            "bypass" | "bypassPermissions" | "yolo" => Ok(Approve::Bypass),
-            word => word.parse().map(Approve::Mode),
+            "bypass" | "bypassPermissions" | "yolo" => Ok(ApproveValue::Bypass),
+            word => word.parse().map(ApproveValue::Mode),
         }
     }
 }
 
-impl Approve {
+impl ApproveValue {
     pub(crate) fn mode(self) -> Mode {
         match self {
-            Approve::Mode(mode) => mode,
-            Approve::Bypass => Mode::Auto,
+            ApproveValue::Mode(mode) => mode,
+            ApproveValue::Bypass => Mode::Auto,
         }
     }
 
     /// Whether commands are confined where nothing else says so.
     pub(crate) fn confinement(self) -> Confinement {
         match self {
-            Approve::Mode(_) => Confinement::Sandboxed,
-            Approve::Bypass => Confinement::Unsandboxed,
+            ApproveValue::Mode(_) => Confinement::Sandboxed,
+            ApproveValue::Bypass => Confinement::Unsandboxed,
         }
     }
 }
@@ -681,19 +681,19 @@ pub(crate) fn confinement() -> impl TypedValueParser<Value = Confinement> {
 impl ApprovalFlags {
     /// The mode, if one was given.
     pub(crate) fn mode(&self) -> Option<Mode> {
-        self.approve.map(Approve::mode)
+        self.approve.map(ApproveValue::mode)
     }
 
     /// Whether commands are confined.
     pub(crate) fn confinement(&self) -> Confinement {
-        let implied = self.approve.map(Approve::confinement);
+        let implied = self.approve.map(ApproveValue::confinement);
         let given = self.sandbox.or(implied);
         given.unwrap_or(Confinement::Sandboxed)
     }
 
     /// Says what a word of other tools does not mean here.
     pub(crate) fn announce(&self) -> Result<(), Failure> {
-        if let Some(Approve::Bypass) = self.approve {
+        if let Some(ApproveValue::Bypass) = self.approve {
             put(
                 "bypass means mode `auto` without a sandbox: what is critical, and all unsandboxed \
                  code, is still asked about each time\n",

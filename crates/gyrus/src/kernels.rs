@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use gyrus::runtime::{self, Confinement, Home, Parts, RunScreen};
+use gyrus::runtime::{self, Confinement, Home, KernelParts, RunScreen};
 use gyrus_contract::{RunId, SandboxOptions};
 use gyrus_gate::PolicyGate;
 use gyrus_journal::Store;
@@ -14,8 +14,8 @@ use crate::{
     configured_secrets,
     failure::Failure,
     hooks,
-    mcp::{self, Around, ServedTools},
-    model_choice::Ready,
+    mcp::{self, ServedTools, StartSurroundings},
+    model_choice::ReadyModels,
     past_runs::ReadJournal,
     sandbox_settings,
     screen::ScreenOptions,
@@ -56,7 +56,7 @@ fn silent_kernel_with(
     let options = ScreenOptions::of(started.screen.as_ref());
     let options = options.unwrap_or_else(|| ScreenOptions::Browser(BrowserOptions::default()));
     let screen = options.screen(home, &started.workspace, Confinement::Sandboxed)?;
-    let parts = Parts {
+    let parts = KernelParts {
         router: Arc::new(SingleModel(Arc::new(runtime::NoModel))),
         assessor: None,
         secrets: Vec::new(),
@@ -89,9 +89,9 @@ pub(crate) struct RunContext<'a> {
 /// Returns a kernel over the home's journals for runs on `run_context`. `live` hears its models while
 /// they speak.
 pub(crate) fn kernel(
-    around: &Around<'_>,
+    around: &StartSurroundings<'_>,
     store: Store,
-    models: Ready,
+    models: ReadyModels,
     live: Live,
     run_context: RunContext<'_>,
 ) -> Result<Kernel, Failure> {
@@ -110,7 +110,7 @@ pub(crate) fn kernel(
     let (options, typed) = (run_context.sandbox, run_context.typed);
     let (variables, values) = sandbox_settings::values(&config, &home.travels, options, typed);
     secrets.extend(values);
-    let parts = Parts {
+    let parts = KernelParts {
         router: models.router,
         assessor: models.assessor,
         secrets,

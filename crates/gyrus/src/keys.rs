@@ -22,7 +22,7 @@ use crate::failure::Failure;
 /// Source of the value of one variable.
 #[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "kebab-case", deny_unknown_fields)]
-pub(crate) enum Source {
+pub(crate) enum KeySource {
     /// A file that nobody else may read.
     File(PathBuf),
     /// The output of a command line.
@@ -30,16 +30,16 @@ pub(crate) enum Source {
 }
 
 /// Looks up keys by the name of their variable.
-pub(crate) struct Keys<'a> {
-    sources: &'a BTreeMap<String, Source>,
+pub(crate) struct KeyLookup<'a> {
+    sources: &'a BTreeMap<String, KeySource>,
     /// A variable and a key that is tried in place of what is set or stored.
     tried: Option<(String, String)>,
     read: RefCell<BTreeMap<String, Result<String, Failure>>>,
 }
 
-impl<'a> Keys<'a> {
+impl<'a> KeyLookup<'a> {
     /// Creates the keys that the configuration names.
-    pub(crate) fn new(sources: &'a BTreeMap<String, Source>) -> Self {
+    pub(crate) fn new(sources: &'a BTreeMap<String, KeySource>) -> Self {
         Self {
             sources,
             tried: None,
@@ -90,11 +90,11 @@ impl<'a> Keys<'a> {
     }
 }
 
-impl Source {
+impl KeySource {
     pub(crate) fn read(&self, variable: &str) -> Result<String, Failure> {
         let text = match self {
-            Source::File(path) => from_file(path)?,
-            Source::Command(line) => from_command(line)?,
+            KeySource::File(path) => from_file(path)?,
+            KeySource::Command(line) => from_command(line)?,
         };
         let value = text.trim().to_owned();
         if value.is_empty() {
@@ -107,11 +107,11 @@ impl Source {
     }
 }
 
-impl std::fmt::Display for Source {
+impl std::fmt::Display for KeySource {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         match self {
-            Source::File(path) => write!(f, "file {}", path.display()),
-            Source::Command(line) => write!(f, "command `{line}`"),
+            KeySource::File(path) => write!(f, "file {}", path.display()),
+            KeySource::Command(line) => write!(f, "command `{line}`"),
         }
     }
 }
@@ -160,7 +160,7 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("key");
         fs::write(&path, "secret-key\n").unwrap();
-        let file = Source::File(path.clone());
+        let file = KeySource::File(path.clone());
         fs::set_permissions(&path, fs::Permissions::from_mode(0o644)).unwrap();
         let open = file.read("X_KEY").unwrap_err();
         assert!(
@@ -170,7 +170,7 @@ mod tests {
         );
         fs::set_permissions(&path, fs::Permissions::from_mode(0o600)).unwrap();
         assert_eq!(file.read("X_KEY").unwrap(), "secret-key");
-        let command = |line: &str| Source::Command(line.to_owned()).read("X_KEY");
+        let command = |line: &str| KeySource::Command(line.to_owned()).read("X_KEY");
         assert_eq!(command("echo ' a-key '").unwrap(), "a-key");
         assert!(command("exit 3").is_err());
         assert!(command("true").unwrap_err().message.contains("is empty"));

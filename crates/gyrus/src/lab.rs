@@ -7,10 +7,10 @@ use std::{
 };
 
 use gyrus::runtime::{Home, sandbox};
-use gyrus_contract::{Boxed, CommandSpec, Exit, RunId};
+use gyrus_contract::{BoxedFuture, CommandSpec, Exit, RunId};
 use gyrus_gate::namespaces;
 use gyrus_journal::Store;
-use gyrus_kernel::Replayed;
+use gyrus_kernel::ReplayResult;
 use gyrus_lab::{CommandEnd, Installation, LabError, TrialEnd};
 use gyrus_process::Programs;
 
@@ -27,14 +27,14 @@ const COMMAND_LIMIT_MS: u64 = 60_000;
 const COMMAND_BYTES: usize = 4_096;
 
 /// This program with a home.
-pub(crate) struct Installed {
+pub(crate) struct DemoInstallation {
     home: Home,
     store: Store,
     /// The folder, where it is not the person's own.
     folder: Option<PathBuf>,
 }
 
-impl Installed {
+impl DemoInstallation {
     /// With the person's own home.
     pub(crate) fn here(gyrus: &Gyrus) -> Result<Self, Failure> {
         let home = gyrus.home()?;
@@ -83,13 +83,13 @@ impl Installed {
         })
     }
 
-    async fn replayed(&self, run: RunId) -> Result<Replayed, Failure> {
+    async fn replayed(&self, run: RunId) -> Result<ReplayResult, Failure> {
         let kernel = kernels::silent_kernel(&self.home, self.store.clone(), run)?;
         Ok(kernel.replay(run).await?)
     }
 }
 
-impl Installation for Installed {
+impl Installation for DemoInstallation {
     fn store(&self) -> &Store {
         &self.store
     }
@@ -105,7 +105,7 @@ impl Installation for Installed {
         command
     }
 
-    fn replay(&self, run: RunId) -> Boxed<'_, Result<Replayed, LabError>> {
+    fn replay(&self, run: RunId) -> BoxedFuture<'_, Result<ReplayResult, LabError>> {
         Box::pin(async move { Ok(self.replayed(run).await?) })
     }
 
@@ -119,11 +119,11 @@ impl Installation for Installed {
         &'a self,
         folder: &'a Path,
         line: &'a str,
-    ) -> Boxed<'a, Result<CommandEnd, LabError>> {
+    ) -> BoxedFuture<'a, Result<CommandEnd, LabError>> {
         Box::pin(async move { Ok(self.run_in_sandbox(folder, line).await?) })
     }
 
-    fn browser_works(&self) -> Boxed<'_, Result<(), String>> {
+    fn browser_works(&self) -> BoxedFuture<'_, Result<(), String>> {
         Box::pin(async move { browser::prove(&self.home).await.map(|_| ()) })
     }
 

@@ -14,7 +14,7 @@ use std::{
 
 use gyrus::runtime::Home;
 use gyrus_contract::RunId;
-use gyrus_journal::{Reader, Store};
+use gyrus_journal::{LogReader, Store};
 use gyrus_kernel::{Ending, Entry, is_record, log_name};
 use gyrus_surfaces::console::put;
 use gyrus_text::readable;
@@ -23,7 +23,7 @@ use crate::{
     config::Config,
     failure::Failure,
     lessons, memory,
-    procedures::{self, Added},
+    procedures::{self, ProcedureUpdate},
 };
 
 /// The folder of the marks, in the state folder.
@@ -36,14 +36,14 @@ const MAX_CAUGHT_UP: usize = 16;
 const MAX_MARKS: usize = 1_000;
 
 /// A run that may still teach something. Its mark stays if this is dropped before it has.
-pub(crate) struct Learning {
+pub(crate) struct LearningMark {
     run: RunId,
     mark: PathBuf,
     /// Held so that nobody else learns from the run meanwhile.
     _lock: File,
 }
 
-impl Learning {
+impl LearningMark {
     /// Marks a run that is about to be driven. A run below another one teaches nothing.
     pub(crate) fn begin(home: &Home, run: RunId) -> Option<Self> {
         if !run.is_root() {
@@ -88,7 +88,12 @@ impl Learning {
 
     /// Learns from the run if it has ended or is parked, and returns the procedure that it added. A
     /// run that goes on later is marked again then.
-    pub(crate) fn finish(self, home: &Home, store: &Store, config: &Config) -> Option<Added> {
+    pub(crate) fn finish(
+        self,
+        home: &Home,
+        store: &Store,
+        config: &Config,
+    ) -> Option<ProcedureUpdate> {
         match self.learn(home, store, config) {
             Ok(added) => {
                 // A mark that stays is looked at once more.
@@ -106,7 +111,12 @@ impl Learning {
         }
     }
 
-    fn learn(&self, home: &Home, store: &Store, config: &Config) -> Result<Option<Added>, Failure> {
+    fn learn(
+        &self,
+        home: &Home,
+        store: &Store,
+        config: &Config,
+    ) -> Result<Option<ProcedureUpdate>, Failure> {
         let name = log_name(self.run);
         if !store.exists(&name) || is_record(store, self.run) {
             return Ok(None);
@@ -139,7 +149,7 @@ pub(crate) fn catch_up(home: &Home, config: &Config) -> Result<(), Failure> {
     let store = home.store()?;
     let left = runs.into_iter();
     for learning in left
-        .filter_map(|run| Learning::abandoned(&folder, run))
+        .filter_map(|run| LearningMark::abandoned(&folder, run))
         .take(MAX_CAUGHT_UP)
     {
         learning.finish(home, &store, config);
@@ -148,7 +158,7 @@ pub(crate) fn catch_up(home: &Home, config: &Config) -> Result<(), Failure> {
 }
 
 /// Returns how a run ended or parked, and when.
-fn end(reader: &Reader) -> Result<Option<(Ending, i64)>, Failure> {
+fn end(reader: &LogReader) -> Result<Option<(Ending, i64)>, Failure> {
     let Some(last) = reader.entries_back()?.next().transpose()? else {
         return Ok(None);
     };

@@ -8,7 +8,7 @@ use std::{mem, path::Path};
 
 use gyrus::runtime::Home;
 use gyrus_contract::{ActionVerdict, EffectId, Origin, RunId, Strength, Text};
-use gyrus_journal::{Reader, Store};
+use gyrus_journal::{LogReader, Store};
 use gyrus_kernel::{Attachment, Ending, Entry, RunStarted, StandingRun, ToolResulted, log_name};
 use gyrus_loops::{CHECK_MADE, CognitiveConfig, LESSON, REFLECTION, WENT_RIGHT};
 use gyrus_runtime::lessons::{GivenTo, Lesson, LessonError, LessonFact, LessonSubject, Lessons};
@@ -159,7 +159,7 @@ struct RunEnd {
 
 impl RunEnd {
     /// Reads the last entries; `None` if the run neither has ended nor is parked.
-    fn read(reader: &Reader) -> Result<Option<Self>, Failure> {
+    fn read(reader: &LogReader) -> Result<Option<Self>, Failure> {
         let mut back = reader.entries_back()?.take(LAST_ENTRIES);
         let Some(last) = back.next().transpose()? else {
             return Ok(None);
@@ -230,7 +230,7 @@ impl RunEnd {
         }
     }
 
-    fn lesson(&self, started: &RunStarted, reader: &Reader) -> Option<Lesson> {
+    fn lesson(&self, started: &RunStarted, reader: &LogReader) -> Option<Lesson> {
         if self.worked.is_empty() && self.did_not.is_empty() {
             return None;
         }

@@ -31,7 +31,7 @@ pub use cognitive::{
 };
 pub use context::AgentContext;
 pub use gyrus_contract::{Mode, OnAsk, RunId, Tool, TypedTool};
-pub use gyrus_kernel::{Ending, Finished, Run};
+pub use gyrus_kernel::{DriveResult, Ending, Run};
 pub use gyrus_tools::ToolRegistry;
 pub use runtime::{RuntimeError, init};
 

@@ -10,7 +10,7 @@ use std::{
 };
 
 use gyrus_contract::Model;
-use gyrus_models::{Effort, Measured, ProbeStep, check};
+use gyrus_models::{Effort, Measurements, ProbeStep, check};
 use gyrus_surfaces::{
     SurfaceError,
     console::{clear_status, put, put_status},
@@ -31,7 +31,7 @@ pub(crate) async fn measure(
     effort: Effort,
     plain: bool,
     mut show: impl FnMut(&str) -> Result<(), SurfaceError> + Send,
-) -> Result<Measured, Failure> {
+) -> Result<Measurements, Failure> {
     let current = Mutex::new((String::new(), Instant::now()));
     let mut lost = None;
     let mut progress = |step: ProbeStep<'_>| match step {

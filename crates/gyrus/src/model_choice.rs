@@ -10,10 +10,10 @@ use clap::ValueEnum;
 use gyrus::runtime::StoredPictures;
 use gyrus_contract::{Intent, Model, ModelError, Router, ThinkingEffort};
 use gyrus_journal::Store;
-use gyrus_kernel::{Pins, SingleModel, StandingRun, UnreachableModel, redact::Secret};
+use gyrus_kernel::{CodePins, SingleModel, StandingRun, UnreachableModel, redact::Secret};
 use gyrus_loops::DelegationConfig;
 use gyrus_models::{
-    Blobs, Candidate, Catalogue, ConnectError, LearnedModels, MeasuredModels, ModelRouter,
+    Candidate, Catalogue, ConnectError, LearnedModels, MeasuredModels, ModelRouter, PictureSource,
     RoutingPolicy, ScriptError, ScriptedModel, Tier, connect_all,
 };
 use serde::Deserialize;
@@ -23,7 +23,7 @@ use crate::{
     Gyrus,
     config::Config,
     failure::Failure,
-    keys::Keys,
+    keys::KeyLookup,
     model_flags::{ModelFlags, OfferedTools},
     procedures,
 };
@@ -42,7 +42,7 @@ const BETWEEN: &str = ", ";
 
 /// A model as it is named by `--model`.
 #[derive(Debug, Clone, PartialEq, Eq)]
-enum Name {
+enum ModelName {
     /// Replies from a file.
     Script(PathBuf),
     /// A provider, one of its models, or an address.
@@ -52,7 +52,7 @@ enum Name {
 /// Names of the models that a run is to ask.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct ModelChoice {
-    names: Vec<Name>,
+    names: Vec<ModelName>,
     /// The strength for the steps of the run, among the models of a provider.
     steps: Tier,
     /// The effort of thinking, whatever the question, if the person said one.
@@ -62,7 +62,7 @@ pub(crate) struct ModelChoice {
 }
 
 /// Models that are ready to be asked.
-pub(crate) struct Ready {
+pub(crate) struct ReadyModels {
     /// Chooses among them.
     pub(crate) router: Arc<dyn Router>,
     /// Models for a second look at calls, if the configuration names any.
@@ -91,13 +91,15 @@ impl ModelChoice {
                     return Err(Failure::usage("`script:` names no file")
                         .hint("name the file: --model script:FILE"));
                 }
-                Some(file) => Name::Script(std::path::absolute(file).map_err(|error| {
+                Some(file) => ModelName::Script(std::path::absolute(file).map_err(|error| {
                     Failure::usage(format!("invalid path `{file}`")).because(&error)
                 })?),
-                None => Name::Connected(name.to_owned()),
+                None => ModelName::Connected(name.to_owned()),
             });
         }
-        let scripts = names.iter().filter(|name| matches!(name, Name::Script(_)));
+        let scripts = names
+            .iter()
+            .filter(|name| matches!(name, ModelName::Script(_)));
         if scripts.count() > 0 && names.len() > 1 {
             return Err(Failure::usage("a script plays alone: it knows every reply")
                 .hint("give one --model script:FILE, or models without a script"));
@@ -171,14 +173,14 @@ impl ModelChoice {
 
     /// The names, as they can be given again.
     pub(crate) fn names(&self) -> impl Iterator<Item = String> {
-        self.names.iter().map(Name::to_string)
+        self.names.iter().map(ModelName::to_string)
     }
 
     /// Returns the names in short, for a line that has room for little else.
     pub(crate) fn in_short(&self) -> String {
-        let short = |name: &Name| match name {
-            Name::Script(_) => "script".to_owned(),
-            Name::Connected(name) => match name.rsplit_once('#') {
+        let short = |name: &ModelName| match name {
+            ModelName::Script(_) => "script".to_owned(),
+            ModelName::Connected(name) => match name.rsplit_once('#') {
                 Some((_, model)) if !model.is_empty() => model.to_owned(),
                 _ => name.clone(),
             },
@@ -188,7 +190,7 @@ impl ModelChoice {
     }
 
     /// Returns the person's choice as a run's first entry records it.
-    pub(crate) fn pins(&self) -> Pins {
+    pub(crate) fn pins(&self) -> CodePins {
         let effort = self.effort.map(|effort| effort.word().to_owned());
         let effort = effort.map(|word| (EFFORT_PIN.to_owned(), word));
         let tools = self.tools.map(|tools| tools.word().to_owned());
@@ -198,7 +200,7 @@ impl ModelChoice {
     }
 
     /// Returns the models that a run had.
-    pub(crate) fn pinned(pins: &Pins) -> Result<Self, Failure> {
+    pub(crate) fn pinned(pins: &CodePins) -> Result<Self, Failure> {
         let names = pins.get(MODEL_PIN).ok_or_else(|| {
             Failure::usage("the run does not say which model it had")
                 .hint("name one: --model PROVIDER")
@@ -233,7 +235,7 @@ impl ModelChoice {
         gyrus: &Gyrus,
         config: &Config,
         store: &Store,
-    ) -> Result<Ready, Failure> {
+    ) -> Result<ReadyModels, Failure> {
         let mut ready = self.alone(gyrus, config, store).await?;
         if !config.assess.is_empty() {
             let assessor = Self::parse(config.assess.iter().map(String::as_str))?;
@@ -250,7 +252,7 @@ impl ModelChoice {
         &self,
         gyrus: &Gyrus,
         (config, store, loop_config): (&Config, &Store, &Value),
-    ) -> Result<Ready, Failure> {
+    ) -> Result<ReadyModels, Failure> {
         let mut ready = if procedures::is_replay(loop_config) {
             self.start_if_possible(gyrus, config, store).await
         } else {
@@ -279,7 +281,7 @@ impl ModelChoice {
         gyrus: &Gyrus,
         config: &Config,
         store: &Store,
-    ) -> Ready {
+    ) -> ReadyModels {
         let why = if self.is_none() {
             "none is configured; name one with --model, or see: gyrus setup".to_owned()
         } else {
@@ -291,11 +293,16 @@ impl ModelChoice {
         unreachable(why)
     }
 
-    async fn alone(&self, gyrus: &Gyrus, config: &Config, store: &Store) -> Result<Ready, Failure> {
-        let blobs: Arc<dyn Blobs> = Arc::new(StoredPictures(store.clone()));
-        if let [Name::Script(file)] = self.names.as_slice() {
+    async fn alone(
+        &self,
+        gyrus: &Gyrus,
+        config: &Config,
+        store: &Store,
+    ) -> Result<ReadyModels, Failure> {
+        let blobs: Arc<dyn PictureSource> = Arc::new(StoredPictures(store.clone()));
+        if let [ModelName::Script(file)] = self.names.as_slice() {
             let router = Arc::new(SingleModel(scripted(file, blobs).await?));
-            return Ok(Ready {
+            return Ok(ReadyModels {
                 router,
                 assessor: None,
                 children: BTreeMap::new(),
@@ -303,13 +310,13 @@ impl ModelChoice {
             });
         }
         let catalogue = catalogue(gyrus)?;
-        let keys = Keys::new(&config.keys);
+        let keys = KeyLookup::new(&config.keys);
         let state = &gyrus.home()?.state;
         let measured = MeasuredModels::read(state)?;
         let learned = LearnedModels::read(state)?;
         let mut candidates: Vec<Candidate> = Vec::new();
         for name in &self.names {
-            let Name::Connected(name) = name else {
+            let ModelName::Connected(name) = name else {
                 continue;
             };
             for candidate in connected(name, &keys, &catalogue, &blobs).await? {
@@ -333,7 +340,7 @@ impl ModelChoice {
             )
             .hint("name one that is, like --model ollama, or choose another policy"));
         }
-        Ok(Ready {
+        Ok(ReadyModels {
             router: Arc::new(
                 ModelRouter::new(candidates, policy)
                     .with_steps(self.steps)
@@ -347,8 +354,8 @@ impl ModelChoice {
 }
 
 /// Returns what a run has whose model cannot be asked for this reason.
-fn unreachable(why: String) -> Ready {
-    Ready {
+fn unreachable(why: String) -> ReadyModels {
+    ReadyModels {
         router: Arc::new(UnreachableModel { why }),
         assessor: None,
         children: BTreeMap::new(),
@@ -372,11 +379,11 @@ impl std::fmt::Display for ModelChoice {
     }
 }
 
-impl std::fmt::Display for Name {
+impl std::fmt::Display for ModelName {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         match self {
-            Name::Script(file) => write!(f, "script:{}", file.display()),
-            Name::Connected(name) => f.write_str(name),
+            ModelName::Script(file) => write!(f, "script:{}", file.display()),
+            ModelName::Connected(name) => f.write_str(name),
         }
     }
 }
@@ -398,7 +405,7 @@ pub(crate) fn catalogue(gyrus: &Gyrus) -> Result<Catalogue, Failure> {
 
 async fn scripted(
     file: &std::path::Path,
-    blobs: Arc<dyn Blobs>,
+    blobs: Arc<dyn PictureSource>,
 ) -> Result<Arc<dyn Model>, Failure> {
     let text = gyrus_process::read_regular_text(file).map_err(|error| {
         Failure::usage(format!("the script {} cannot be read", file.display()))
@@ -419,16 +426,16 @@ async fn scripted(
 /// The models that one name stands for.
 pub(crate) async fn connected(
     name: &str,
-    keys: &Keys<'_>,
+    keys: &KeyLookup<'_>,
     catalogue: &Catalogue,
-    blobs: &Arc<dyn Blobs>,
+    blobs: &Arc<dyn PictureSource>,
 ) -> Result<Vec<Candidate>, Failure> {
     connect_all(name, |variable| keys.get(variable), catalogue, blobs)
         .await
         .map_err(|error| unconnected(error, keys))
 }
 
-fn unconnected(error: ConnectError, keys: &Keys<'_>) -> Failure {
+fn unconnected(error: ConnectError, keys: &KeyLookup<'_>) -> Failure {
     if let Some(failure) = keys.failure() {
         return failure;
     }
@@ -461,6 +468,6 @@ mod tests {
         assert_eq!(ModelChoice::pinned(&choice.pins()).unwrap(), choice);
         assert!(ModelChoice::parse(["script:a.toml", "openai"]).is_err());
         assert!(ModelChoice::parse(["script:"]).is_err());
-        assert!(ModelChoice::pinned(&Pins::new()).is_err());
+        assert!(ModelChoice::pinned(&CodePins::new()).is_err());
     }
 }

@@ -21,7 +21,7 @@ use crate::{
     flags::RunFlags,
     guidelines, hooks, lessons, memory,
     plugins::names_agent,
-    procedures::{self, CommandPlace, Replay},
+    procedures::{self, CommandPlace, ProcedureReplay},
     sandbox_settings::{self, RunSandbox},
     screen::ScreenOptions,
     skills, surroundings,
@@ -30,7 +30,7 @@ use crate::{
 
 /// The meaning of a goal in its session.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Session {
+pub(crate) enum SessionGoal {
     /// The goal says all that is needed.
     Fresh,
     /// The goal goes on from what the run before knows.
@@ -48,7 +48,7 @@ pub(crate) struct RunOptions<'a> {
     /// The run before it in its session.
     pub(crate) continues: Option<RunId>,
     /// The meaning of its goal beside that run.
-    pub(crate) session: Session,
+    pub(crate) session: SessionGoal,
     /// The procedure that it must replay, if the person named one.
     pub(crate) procedure: Option<&'a str>,
     /// A person can answer at this process's terminal.
@@ -88,7 +88,7 @@ impl<'a> RunOptions<'a> {
             goal: Text::new("", Origin::Kernel),
             context: Vec::new(),
             continues: None,
-            session: Session::Fresh,
+            session: SessionGoal::Fresh,
             procedure: None,
             at_terminal: false,
         }
@@ -104,7 +104,7 @@ impl<'a> RunOptions<'a> {
         let screen = flags.screen.of_session(before.as_ref())?;
         let workspace = workspace(self.home, flags.workdir.as_deref())?;
         let replay = self.replay(url.as_deref(), &workspace, screen.as_ref())?;
-        let start = replay.as_ref().and_then(Replay::address);
+        let start = replay.as_ref().and_then(ProcedureReplay::address);
         let url = start.map(str::to_owned).or(url);
         let mut thinks = self.thinks(chosen, replay.as_ref(), screen.is_some())?;
         match &url {
@@ -154,7 +154,7 @@ impl<'a> RunOptions<'a> {
             trusted: url
                 .into_iter()
                 .chain(flags.verification.scripts())
-                .chain(replay.iter().flat_map(Replay::scripts))
+                .chain(replay.iter().flat_map(ProcedureReplay::scripts))
                 .chain(flags.judging.address())
                 .chain(sandbox.trusted)
                 // What the person named for the session.
@@ -172,7 +172,7 @@ impl RunOptions<'_> {
     fn thinks(
         &self,
         chosen: CognitiveConfig,
-        replay: Option<&Replay>,
+        replay: Option<&ProcedureReplay>,
         has_screen: bool,
     ) -> Result<CognitiveConfig, Failure> {
         let (mut config, on_screen) = match replay {
@@ -296,13 +296,13 @@ impl RunOptions<'_> {
         url: Option<&str>,
         workspace: &Path,
         screen: Option<&ScreenOptions>,
-    ) -> Result<Option<Replay>, Failure> {
+    ) -> Result<Option<ProcedureReplay>, Failure> {
         let place = CommandPlace {
             url,
             workspace,
             screen,
         };
-        let says_more = !self.context.is_empty() || self.session == Session::Continued;
+        let says_more = !self.context.is_empty() || self.session == SessionGoal::Continued;
         let refusing = procedures::refusing_flag(self.flags);
         let found = if says_more || refusing.is_some() {
             None
@@ -333,7 +333,7 @@ impl RunOptions<'_> {
     /// lessons, and the memory.
     fn known(
         &self,
-        replay: Option<&Replay>,
+        replay: Option<&ProcedureReplay>,
         workspace: &Path,
         url: Option<&str>,
     ) -> Result<Vec<Attachment>, Failure> {

@@ -14,10 +14,10 @@ use gyrus::runtime::Home;
 use gyrus_contract::{
     BuiltIn, ReadJournalCall, Repeat, ResolvedCall, RunId, Site, Tool, ToolOutput, Touch, TypedTool,
 };
-use gyrus_journal::{Reader, Store};
+use gyrus_journal::{LogReader, Store};
 use gyrus_kernel::{Ending, Entry, RUNS, Stop, is_record, log_name, summary};
 use gyrus_loops::{LESSON, REFLECTION, WENT_RIGHT};
-use gyrus_search::{Document, Index, IndexField, QueryWords, Stamp};
+use gyrus_search::{Index, IndexDocument, IndexField, QueryWords, SourceStamp};
 use gyrus_text::{counted, shorten};
 
 use crate::{failure::Failure, time::now_ms};
@@ -137,7 +137,7 @@ fn tell(store: &Store, index: &Path, workspace: &Path, query: &str) -> Result<St
 
 /// Returns the runs that people started, each with the state of its folder: it changes when a run
 /// begins, when it is taken up again, and when its journal is sealed.
-fn listed(store: &Store) -> Result<Vec<(String, Stamp)>, Failure> {
+fn listed(store: &Store) -> Result<Vec<(String, SourceStamp)>, Failure> {
     let entries = match fs::read_dir(store.root().join(RUNS)) {
         Ok(entries) => entries,
         Err(error) if error.kind() == ErrorKind::NotFound => return Ok(Vec::new()),
@@ -154,7 +154,7 @@ fn listed(store: &Store) -> Result<Vec<(String, Stamp)>, Failure> {
         let Some(folder) = entry.metadata().ok().filter(|_| is_root) else {
             continue;
         };
-        let stamp = Stamp {
+        let stamp = SourceStamp {
             size: folder.len(),
             inode: folder.ino(),
             modified: nanoseconds(folder.mtime(), folder.mtime_nsec()),
@@ -179,8 +179,8 @@ struct PastRun {
 }
 
 impl PastRun {
-    fn document(&self) -> Document {
-        let mut document = Document::default();
+    fn document(&self) -> IndexDocument {
+        let mut document = IndexDocument::default();
         document.add(IndexField::Title, &self.goal);
         document.add(IndexField::Body, &self.text);
         document.link(&self.workspace.to_string_lossy());
@@ -238,7 +238,7 @@ fn outcome(ending: &Ending) -> String {
 }
 
 /// The last words of this kind.
-fn noted(reader: &Reader, kind: &str, field: &str) -> Result<Option<String>, Failure> {
+fn noted(reader: &LogReader, kind: &str, field: &str) -> Result<Option<String>, Failure> {
     let note = reader.last(kind)?;
     Ok(match note.map(|note| gyrus_kernel::parse(&note)) {
         Some(Ok(Entry::Noted { fact, .. })) => {

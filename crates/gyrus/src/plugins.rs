@@ -18,7 +18,7 @@ use gyrus_text::closest;
 use crate::{failure::Failure, skill_places};
 
 /// A plugin in its place.
-pub(crate) struct Standing {
+pub(crate) struct PluginInPlace {
     /// Its folder's name.
     pub(crate) name: String,
     /// The folder of its package.
@@ -28,7 +28,7 @@ pub(crate) struct Standing {
 }
 
 /// Returns the installed plugins, sorted by name.
-pub(crate) fn all(home: &Home) -> Result<Vec<Standing>, Failure> {
+pub(crate) fn all(home: &Home) -> Result<Vec<PluginInPlace>, Failure> {
     let folder = skill_places::installed_folder(home);
     let entries = fs::read_dir(&folder).into_iter().flatten().flatten();
     let mut names: Vec<String> = entries
@@ -41,7 +41,7 @@ pub(crate) fn all(home: &Home) -> Result<Vec<Standing>, Failure> {
     standing.collect()
 }
 
-fn standing(home: &Home, name: String) -> Result<Standing, Failure> {
+fn standing(home: &Home, name: String) -> Result<PluginInPlace, Failure> {
     let folder = skill_places::installed_folder(home).join(&name);
     let agreed = grants::in_folder(&home.store()?, &folder)?;
     let plugin = match InstalledPlugin::read(&folder) {
@@ -50,7 +50,7 @@ fn standing(home: &Home, name: String) -> Result<Standing, Failure> {
         Ok(_) => Err("its files have changed since you agreed to it".to_owned()),
         Err(error) => Err(error.to_string()),
     };
-    Ok(Standing {
+    Ok(PluginInPlace {
         name,
         package: folder.join(gyrus_plugins::PACKAGE),
         plugin,
@@ -65,7 +65,7 @@ pub(crate) fn pin(digest: &str) -> Grant {
     }
 }
 
-impl Standing {
+impl PluginInPlace {
     /// Says why nothing of it is used.
     pub(crate) fn note(&self) -> Option<String> {
         let why = self.plugin.as_ref().err()?;
@@ -150,7 +150,7 @@ pub(crate) fn scope(home: &Home, name: &str) -> PathBuf {
 /// Says which plugins are not used, a line each; empty if there is nothing to say.
 pub(crate) fn doubts(home: &Home) -> Result<(usize, Vec<String>), Failure> {
     let all = all(home)?;
-    let notes = all.iter().filter_map(Standing::note).collect();
+    let notes = all.iter().filter_map(PluginInPlace::note).collect();
     Ok((all.len(), notes))
 }
 

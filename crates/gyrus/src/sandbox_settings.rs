@@ -78,7 +78,7 @@ pub(crate) struct SandboxFlags {
 }
 
 /// The person's variables, among which names and patterns choose.
-struct Names<'a> {
+struct VariableNames<'a> {
     /// Keys of models and the like, which no pattern means.
     keys: BTreeSet<&'a str>,
     environment: BTreeMap<String, String>,
@@ -131,7 +131,7 @@ impl RunSandbox {
     fn add(
         &mut self,
         section: &SandboxSection,
-        names: &Names<'_>,
+        names: &VariableNames<'_>,
         (home, workspace): (&Home, &Path),
     ) -> Result<(), Failure> {
         for (list, is_shown) in [(&section.env, false), (&section.env_shown, true)] {
@@ -164,7 +164,7 @@ impl RunSandbox {
     }
 }
 
-impl Names<'_> {
+impl VariableNames<'_> {
     /// Returns the names that a name or pattern means.
     fn matching(&self, pattern: &str) -> Result<Vec<String>, Failure> {
         let Some((start, end)) = pattern.split_once('*') else {
@@ -214,7 +214,7 @@ pub(crate) fn of_run(
 ) -> Result<RunSandbox, Failure> {
     let catalogue = catalogue(gyrus)?;
     let keys = config.keys.keys().map(String::as_str);
-    let names = Names {
+    let names = VariableNames {
         keys: keys.chain(catalogue.all_key_variables()).collect(),
         environment: env::all(),
     };

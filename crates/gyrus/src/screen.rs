@@ -6,7 +6,7 @@ use gyrus::runtime::{Confinement, Home, RunScreen};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-use crate::{browser::BrowserOptions, failure::Failure, mcp::Around};
+use crate::{browser::BrowserOptions, failure::Failure, mcp::StartSurroundings};
 
 /// Options of a run's screen; stored in the run's first entry.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -45,7 +45,7 @@ impl ScreenOptions {
     /// This program was built without desktops.
     pub(crate) fn open(
         screen: Option<&Value>,
-        around: &Around<'_>,
+        around: &StartSurroundings<'_>,
     ) -> Result<Option<RunScreen>, Failure> {
         let screen = Self::of(screen)
             .map(|options| options.screen(around.home, around.workspace, around.confinement));

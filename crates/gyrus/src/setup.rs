@@ -12,9 +12,10 @@ use clap::{ArgGroup, Args};
 use gyrus::runtime::Home;
 use gyrus_kernel::StandingRun;
 use gyrus_models::{
-    Blobs, CallStyle, Catalogue, Effort, Measured, MeasuredModels, ProbeFinding, ProbePictures,
+    CallStyle, Catalogue, Effort, MeasuredModels, Measurements, PictureSource, ProbeFinding,
+    ProbePictures,
 };
-use gyrus_process::keeper::{self, Level};
+use gyrus_process::keeper::{self, KeeperLevel};
 use gyrus_text::visible;
 use rustix::termios::{LocalModes, OptionalActions, tcgetattr, tcsetattr};
 use serde_json::Value;
@@ -23,13 +24,13 @@ use toml_edit::{DocumentMut, InlineTable, Item, Table, value};
 
 use crate::{
     Gyrus, browser,
-    commands::doctor::{Finding, sandboxed},
+    commands::doctor::{DoctorFinding, sandboxed},
     config::Config,
     discover, drive, env,
     exit::Code,
     failure::Failure,
     inside_run,
-    keys::{Keys, Source},
+    keys::{KeyLookup, KeySource},
     measuring::measure,
     model_choice::{self, ModelChoice},
     model_flags::ModelFlags,
@@ -44,7 +45,7 @@ use gyrus_surfaces::{console::Painter, console::put, projection::Tone, terminal}
 /// models check`.
 #[derive(Default, Args)]
 #[command(group(ArgGroup::new("key").requires("provider")))]
-pub(crate) struct Setup {
+pub(crate) struct SetupCommand {
     /// The address of a server that needs no key, like http://127.0.0.1:8080, and #MODEL if it has
     /// several
     #[arg(conflicts_with_all = ["provider", "key"])]
@@ -149,11 +150,11 @@ fn offer(gyrus: &Gyrus) -> Result<bool, Failure> {
     if !matches!(line()?.as_str(), "y" | "yes") {
         return Ok(false);
     }
-    let setup = Setup::default();
+    let setup = SetupCommand::default();
     Ok(setup.execute(gyrus)? == Code::Reached)
 }
 
-impl Setup {
+impl SetupCommand {
     pub(crate) fn execute(self, gyrus: &Gyrus) -> Result<Code, Failure> {
         inside_run::refuse("store keys")?;
         let home = gyrus.home()?;
@@ -164,7 +165,7 @@ impl Setup {
         let (name, new) = self.named_or_found(gyrus, &catalogue, &runtime)?;
         // What was stored before stays until the new one is proven.
         let config = gyrus.config()?;
-        let mut keys = Keys::new(&config.keys);
+        let mut keys = KeyLookup::new(&config.keys);
         if let Some(new) = &new {
             keys = keys.trying(&new.variable, &new.key);
         }
@@ -215,7 +216,7 @@ impl Setup {
             return Ok((provider.clone(), self.new_key(catalogue, provider)?));
         }
         let config = gyrus.config()?;
-        let mut found = discover::with_keys(catalogue, &Keys::new(&config.keys));
+        let mut found = discover::with_keys(catalogue, &KeyLookup::new(&config.keys));
         found.extend(runtime.block_on(discover::local(catalogue)));
         for one in &found {
             put(&format!("found {}: {}\n", one.name, one.how))?;
@@ -247,14 +248,14 @@ impl Setup {
             if name == variable {
                 return Ok(None);
             }
-            Source::Command(format!("printenv {name}"))
+            KeySource::Command(format!("printenv {name}"))
         } else if let Some(file) = &self.key_file {
             let file = std::path::absolute(file).map_err(|error| {
                 Failure::usage(format!("invalid path {}", file.display())).because(&error)
             })?;
-            Source::File(file)
+            KeySource::File(file)
         } else if let Some(command) = &self.key_command {
-            Source::Command(command.clone())
+            KeySource::Command(command.clone())
         } else if self.key_stdin {
             let mut key = String::new();
             io::stdin().lock().take(1 << 16).read_to_string(&mut key)?;
@@ -275,7 +276,7 @@ struct NewKey {
     variable: String,
     key: String,
     /// Its source; `None` for one that is to be kept in a file.
-    source: Option<Source>,
+    source: Option<KeySource>,
 }
 
 impl NewKey {
@@ -305,7 +306,7 @@ impl NewKey {
             "the key is kept in {}, which only you can read\n",
             file.display()
         ))?;
-        remember(home, &self.variable, &Source::File(file))
+        remember(home, &self.variable, &KeySource::File(file))
     }
 }
 
@@ -395,7 +396,7 @@ pub(crate) fn without_echo(read: fn() -> Result<String, Failure>) -> Result<Stri
 /// Stores a secret that is no provider's key.
 pub(crate) fn store_secret(home: &Home, variable: &str, secret: &str) -> Result<PathBuf, Failure> {
     let path = write_key(home, variable, secret)?;
-    remember(home, variable, &Source::File(path.clone()))?;
+    remember(home, variable, &KeySource::File(path.clone()))?;
     Ok(path)
 }
 
@@ -409,7 +410,7 @@ pub(crate) fn write_key(home: &Home, provider: &str, key: &str) -> Result<PathBu
 }
 
 /// Says in the configuration where a key is.
-fn remember(home: &Home, variable: &str, source: &Source) -> Result<(), Failure> {
+fn remember(home: &Home, variable: &str, source: &KeySource) -> Result<(), Failure> {
     edit(&home.config, |document| put_key(document, variable, source))
 }
 
@@ -417,17 +418,17 @@ fn remember(home: &Home, variable: &str, source: &Source) -> Result<(), Failure>
 pub(crate) fn put_key(
     document: &mut DocumentMut,
     variable: &str,
-    source: &Source,
+    source: &KeySource,
 ) -> Result<(), Failure> {
     let mut place = InlineTable::new();
     match source {
-        Source::File(path) => {
+        KeySource::File(path) => {
             let path = path.to_str().ok_or_else(|| {
                 Failure::usage(format!("the name {} is not valid UTF-8", path.display()))
             })?;
             place.insert("file", path.into());
         }
-        Source::Command(line) => {
+        KeySource::Command(line) => {
             place.insert("command", line.into());
         }
     }
@@ -474,17 +475,17 @@ fn store_model(home: &Home, name: &str) -> Result<(), Failure> {
 }
 
 /// Result of a proof.
-enum Proof {
+enum SetupProof {
     Good(String),
     Gap(String),
     Bad(String),
 }
 
-fn say(painter: &Painter, what: &str, proof: Proof) -> Result<(), Failure> {
+fn say(painter: &Painter, what: &str, proof: SetupProof) -> Result<(), Failure> {
     let (paint, mark, words) = match proof {
-        Proof::Good(words) => (Tone::Call, '✓', words),
-        Proof::Gap(words) => (Tone::Observation, '!', words),
-        Proof::Bad(words) => (Tone::Bad, '✗', words),
+        SetupProof::Good(words) => (Tone::Call, '✓', words),
+        SetupProof::Gap(words) => (Tone::Observation, '!', words),
+        SetupProof::Bad(words) => (Tone::Bad, '✗', words),
     };
     let words = visible(&words).into_owned();
     Ok(put(&format!(
@@ -495,16 +496,16 @@ fn say(painter: &Painter, what: &str, proof: Proof) -> Result<(), Failure> {
 
 /// Measures the model that runs ask most. `None`: it does not answer.
 async fn prove_model(
-    keys: &Keys<'_>,
+    keys: &KeyLookup<'_>,
     catalogue: &Catalogue,
     name: &str,
     (painter, plain): (&Painter, bool),
-) -> Result<Option<Measured>, Failure> {
-    let blobs: Arc<dyn Blobs> = Arc::new(ProbePictures::new());
+) -> Result<Option<Measurements>, Failure> {
+    let blobs: Arc<dyn PictureSource> = Arc::new(ProbePictures::new());
     let candidates = match model_choice::connected(name, keys, catalogue, &blobs).await {
         Ok(candidates) => candidates,
         Err(failure) => {
-            say(painter, "model", Proof::Bad(failure.to_string()))?;
+            say(painter, "model", SetupProof::Bad(failure.to_string()))?;
             return Ok(None);
         }
     };
@@ -518,50 +519,50 @@ async fn prove_model(
     let slow = if measured.is_slow() { ", slowly" } else { "" };
     let proof = match (&measured.answers, measured.calls) {
         (ProbeFinding::Works, Some(CallStyle::Native)) => {
-            Proof::Good(format!("{name} answers and calls tools{slow}"))
+            SetupProof::Good(format!("{name} answers and calls tools{slow}"))
         }
-        (ProbeFinding::Works, Some(CallStyle::Prompted | CallStyle::Bound)) => Proof::Good(
+        (ProbeFinding::Works, Some(CallStyle::Prompted | CallStyle::Bound)) => SetupProof::Good(
             format!("{name} answers and calls tools that its prompt describes{slow}"),
         ),
-        (ProbeFinding::Works, None) => Proof::Gap(format!(
+        (ProbeFinding::Works, None) => SetupProof::Gap(format!(
             "{name} answers{slow}; tool calls: {}",
             measured.tools
         )),
-        (other, _) => Proof::Bad(format!("{name}: {other}")),
+        (other, _) => SetupProof::Bad(format!("{name}: {other}")),
     };
     say(painter, "model", proof)?;
     Ok((measured.answers == ProbeFinding::Works).then_some(measured))
 }
 
-fn prove_keeper() -> Proof {
+fn prove_keeper() -> SetupProof {
     match keeper::probe() {
-        Ok(Level::Namespace) => {
-            Proof::Good("they run in a process namespace and die with their run".to_owned())
+        Ok(KeeperLevel::Namespace) => {
+            SetupProof::Good("they run in a process namespace and die with their run".to_owned())
         }
-        Ok(Level::Subreaper) => Proof::Gap(
+        Ok(KeeperLevel::Subreaper) => SetupProof::Gap(
             "they die with their run, unless both halves of their keeper are killed at once"
                 .to_owned(),
         ),
-        Err(error) => Proof::Bad(error.to_string()),
+        Err(error) => SetupProof::Bad(error.to_string()),
     }
 }
 
 /// Tries the sandbox, and says what does not hold, and why.
-fn prove_sandbox(gyrus: &Gyrus) -> Proof {
+fn prove_sandbox(gyrus: &Gyrus) -> SetupProof {
     match sandboxed(gyrus) {
-        Finding::Good(words) => Proof::Good(words),
-        Finding::Gap(words) => Proof::Gap(words),
-        Finding::Bad(failure) => Proof::Bad(failure.to_string()),
+        DoctorFinding::Good(words) => SetupProof::Good(words),
+        DoctorFinding::Gap(words) => SetupProof::Gap(words),
+        DoctorFinding::Bad(failure) => SetupProof::Bad(failure.to_string()),
     }
 }
 
 /// Has the browser that runs would have show an empty page.
-async fn prove_browser(home: &Home) -> Proof {
+async fn prove_browser(home: &Home) -> SetupProof {
     match browser::missing() {
-        Some(none) => Proof::Gap(none.to_string()),
+        Some(none) => SetupProof::Gap(none.to_string()),
         None => match browser::prove(home).await {
-            Ok(words) => Proof::Good(words),
-            Err(why) => Proof::Gap(why),
+            Ok(words) => SetupProof::Good(words),
+            Err(why) => SetupProof::Gap(why),
         },
     }
 }
@@ -594,7 +595,7 @@ mod tests {
         let path = write_key(&home, "someone", &key.key).unwrap();
         let mode = fs::metadata(&path).unwrap().permissions().mode();
         assert_eq!(mode & 0o777, 0o600);
-        remember(&home, "SOMEONE_API_KEY", &Source::File(path)).unwrap();
+        remember(&home, "SOMEONE_API_KEY", &KeySource::File(path)).unwrap();
         let text = fs::read_to_string(&home.config).unwrap();
         assert!(
             text.starts_with("# mine\nloop = \"react\" # as always\n"),
@@ -603,14 +604,16 @@ mod tests {
         assert!(!text.contains("a-key"));
         let config = Config::read(&home.config).unwrap();
         assert_eq!(
-            Keys::new(&config.keys).get("SOMEONE_API_KEY").as_deref(),
+            KeyLookup::new(&config.keys)
+                .get("SOMEONE_API_KEY")
+                .as_deref(),
             Some("a-key")
         );
         assert!(NewKey::typed(String::new(), "two words").is_err());
         assert!(NewKey::typed(String::new(), "").is_err());
         // A configuration that cannot be read is left alone.
         fs::write(&home.config, "loop = ").unwrap();
-        assert!(remember(&home, "X", &Source::Command("true".into())).is_err());
+        assert!(remember(&home, "X", &KeySource::Command("true".into())).is_err());
         assert_eq!(fs::read_to_string(&home.config).unwrap(), "loop = ");
     }
 }

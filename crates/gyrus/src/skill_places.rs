@@ -3,7 +3,7 @@
 use std::path::{Path, PathBuf};
 
 use gyrus::runtime::Home;
-use gyrus_skills::Places;
+use gyrus_skills::SkillFolders;
 
 /// The folder of a project's skills.
 const OF_PROJECT: &str = ".agents/skills";
@@ -35,9 +35,9 @@ pub(crate) const BUILT_IN: &[(&str, &str)] = &[
 ];
 
 /// Returns the places of skills for runs in a folder.
-pub(crate) fn all(home: &Home, workspace: &Path) -> Places {
+pub(crate) fn all(home: &Home, workspace: &Path) -> SkillFolders {
     let of_person = home.person.as_ref().map(|person| person.join(OF_PROJECT));
-    Places {
+    SkillFolders {
         user: [Some(user_folder(home)), of_person]
             .into_iter()
             .flatten()

@@ -11,7 +11,9 @@ use std::{
 use gyrus::runtime::Home;
 use gyrus_contract::{Digest, FollowedSkill, Grant, Principal};
 use gyrus_kernel::grants;
-use gyrus_skills::{FilesError, SKILL_FILE, Skill, SkillFile, SkillFiles, SkillPlace, Widening};
+use gyrus_skills::{
+    GrantableRight, SKILL_FILE, Skill, SkillFile, SkillFiles, SkillFilesError, SkillPlace,
+};
 
 use crate::{failure::Failure, skill_places};
 
@@ -27,14 +29,14 @@ pub(crate) enum SkillTrust {
 }
 
 /// The pins of a person: which skills runs follow, as they are.
-pub(crate) struct Pins {
+pub(crate) struct SkillPins {
     /// Those for the project of a folder.
     project: Vec<Grant>,
     /// Those for installed packages.
     installed: Vec<Grant>,
 }
 
-impl Pins {
+impl SkillPins {
     /// Reads the pins for runs in a folder.
     pub(crate) fn read(home: &Home, workspace: &Path) -> Result<Self, Failure> {
         let store = home.store()?;
@@ -179,14 +181,14 @@ fn rights(home: &Home, skill: &Skill) -> Vec<Grant> {
     let asked = asked.filter_map(|permission| permission.widening.as_ref());
     let rights = asked.filter_map(|widening| {
         Some(match widening {
-            Widening::Command(words) => Grant::Command {
+            GrantableRight::Command(words) => Grant::Command {
                 words: words.clone(),
             },
-            Widening::Registries => Grant::PackageRegistries,
-            Widening::Clipboard => Grant::Tool {
+            GrantableRight::Registries => Grant::PackageRegistries,
+            GrantableRight::Clipboard => Grant::Tool {
                 tool: "clipboard".to_owned(),
             },
-            Widening::Reads(path) => {
+            GrantableRight::Reads(path) => {
                 let path = match path.strip_prefix("~/") {
                     Some(below) => home.person.as_ref()?.join(below),
                     None => PathBuf::from(path),
@@ -211,7 +213,7 @@ fn tools(skill: &Skill) -> Option<Vec<String>> {
 }
 
 /// Reads all files of a skill; the text of a single file is its `SKILL.md`.
-pub(crate) fn files_of(skill: &Skill) -> Result<SkillFiles, FilesError> {
+pub(crate) fn files_of(skill: &Skill) -> Result<SkillFiles, SkillFilesError> {
     if skill.place == SkillPlace::BuiltIn {
         let text = skill_places::BUILT_IN
             .iter()

@@ -15,7 +15,7 @@ use crate::{
     flags::SkillFlags,
     plugins::{self, names_agent},
     skill_places,
-    skill_trust::{Pins, SkillTrust},
+    skill_trust::{SkillPins, SkillTrust},
 };
 
 /// Maximum number of skills that load by themselves.
@@ -48,9 +48,9 @@ pub(crate) fn of_run(
     if flags.no_skills || !goal.origin.is_trusted() || goal.text.trim().is_empty() {
         return Ok(skills);
     }
-    let chosen = Chosen::by(home, workspace, &goal.text, &flags.no_skill)?;
+    let chosen = NominatedSkills::by(home, workspace, &goal.text, &flags.no_skill)?;
     for (choice, reason) in &chosen.refused {
-        if let Refusal::Trust(why) = reason {
+        if let SkillRefusal::Trust(why) = reason {
             let name = &choice.skill.name;
             put(&visible(&format!(
                 "skill `{name}` is not followed: {why}\n"
@@ -77,7 +77,7 @@ pub(crate) fn of_run(
 
 /// The reason why a nominated skill is not followed.
 #[derive(Debug)]
-pub(crate) enum Refusal {
+pub(crate) enum SkillRefusal {
     /// Two others are more specific.
     LessSpecific,
     /// It was left out by its name.
@@ -88,36 +88,36 @@ pub(crate) enum Refusal {
     Trust(String),
 }
 
-impl std::fmt::Display for Refusal {
+impl std::fmt::Display for SkillRefusal {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         match self {
-            Refusal::LessSpecific => f.write_str("it is less specific than two others"),
-            Refusal::LeftOut => f.write_str("you left it out"),
-            Refusal::NoCommonTool(other) => {
+            SkillRefusal::LessSpecific => f.write_str("it is less specific than two others"),
+            SkillRefusal::LeftOut => f.write_str("you left it out"),
+            SkillRefusal::NoCommonTool(other) => {
                 write!(
                     f,
                     "it and `{other}`, which is more specific, name no tool in common"
                 )
             }
-            Refusal::Trust(why) => f.write_str(why),
+            SkillRefusal::Trust(why) => f.write_str(why),
         }
     }
 }
 
 /// The skills that a goal nominates.
 #[derive(Debug)]
-pub(crate) struct Chosen {
+pub(crate) struct NominatedSkills {
     /// The skills that a run follows, the most specific first.
     pub(crate) loaded: Vec<(SkillChoice, FollowedSkill)>,
     /// The other nominated ones.
-    pub(crate) refused: Vec<(SkillChoice, Refusal)>,
+    pub(crate) refused: Vec<(SkillChoice, SkillRefusal)>,
     /// Skills that the goal would nominate, if runs followed them.
     pub(crate) unknown: Vec<SkillChoice>,
     /// The number of skills that were looked at.
     pub(crate) count: usize,
 }
 
-impl Chosen {
+impl NominatedSkills {
     /// Chooses for a goal; skills of the names in `without` are left out.
     pub(crate) fn by(
         home: &Home,
@@ -125,7 +125,7 @@ impl Chosen {
         goal: &str,
         without: &[String],
     ) -> Result<Self, Failure> {
-        let pins = Pins::read(home, workspace)?;
+        let pins = SkillPins::read(home, workspace)?;
         let library = Library::read_for_run(&skill_places::all(home, workspace), &|skill| {
             pins.knows(skill)
         });
@@ -154,24 +154,24 @@ impl Chosen {
     fn admits(
         &self,
         home: &Home,
-        pins: &Pins,
+        pins: &SkillPins,
         choice: &SkillChoice,
         without: &[String],
-    ) -> Result<Result<FollowedSkill, Refusal>, Failure> {
+    ) -> Result<Result<FollowedSkill, SkillRefusal>, Failure> {
         if without.contains(&choice.skill.name) {
-            return Ok(Err(Refusal::LeftOut));
+            return Ok(Err(SkillRefusal::LeftOut));
         }
         if self.loaded.len() == MAX_LOADED {
-            return Ok(Err(Refusal::LessSpecific));
+            return Ok(Err(SkillRefusal::LessSpecific));
         }
         let followed = match pins.trust(home, &choice.skill)? {
             SkillTrust::Follows(followed) => followed,
-            SkillTrust::Refused(why) => return Ok(Err(Refusal::Trust(why))),
+            SkillTrust::Refused(why) => return Ok(Err(SkillRefusal::Trust(why))),
         };
         let mut loaded = self.loaded.iter();
         let clash = loaded.find(|(_, other)| !other.goes_with(&followed));
         Ok(match clash {
-            Some((_, other)) => Err(Refusal::NoCommonTool(other.name.clone())),
+            Some((_, other)) => Err(SkillRefusal::NoCommonTool(other.name.clone())),
             None => Ok(followed),
         })
     }
@@ -179,7 +179,7 @@ impl Chosen {
 
 /// Returns the names and descriptions of the skills that a goal in a folder can name.
 pub(crate) fn names(home: &Home, workspace: &Path) -> Result<Vec<(String, String)>, Failure> {
-    let pins = Pins::read(home, workspace)?;
+    let pins = SkillPins::read(home, workspace)?;
     let places = skill_places::all(home, workspace);
     let library = Library::read_for_run(&places, &|skill| pins.knows(skill));
     let skills = library.skills.into_iter();

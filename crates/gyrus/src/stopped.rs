@@ -1,6 +1,6 @@
 //! Messages to a person while all runs are stopped.
 
-use gyrus_kernel::latch::Latched;
+use gyrus_kernel::latch::AllStopped;
 use gyrus_text::visible;
 
 use crate::{Gyrus, exit::Code, failure::Failure};
@@ -12,7 +12,7 @@ pub(crate) fn check(gyrus: &Gyrus) -> Result<(), Failure> {
 }
 
 /// Since when, by whom and why, in one line.
-pub(crate) fn words(latched: &Latched) -> String {
+pub(crate) fn words(latched: &AllStopped) -> String {
     let Some(told) = &latched.told else {
         return format!(
             "stopped for all; since when, by whom and why cannot be read in {}",
@@ -31,8 +31,8 @@ pub(crate) fn words(latched: &Latched) -> String {
     )
 }
 
-impl From<Latched> for Failure {
-    fn from(latched: Latched) -> Self {
+impl From<AllStopped> for Failure {
+    fn from(latched: AllStopped) -> Self {
         Self {
             code: Code::Denied,
             ..Failure::failed(words(&latched))

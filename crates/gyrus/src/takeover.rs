@@ -45,7 +45,7 @@ const LINE: u64 = 16 * 1024;
 /// The request of a visitor.
 #[derive(Debug, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub(crate) enum Wanted {
+pub(crate) enum VisitorRequest {
     /// The browser itself.
     TakeOver { by: Principal },
     /// A picture of its page.
@@ -55,7 +55,7 @@ pub(crate) enum Wanted {
 /// Message to the visitor.
 #[derive(Debug, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub(crate) enum Told {
+pub(crate) enum VisitorMessage {
     /// The address of the page.
     At(String),
     /// It is the run's again, after these words.
@@ -67,12 +67,12 @@ pub(crate) enum Told {
 }
 
 /// The door of one run. Dropping it takes the browser back from whoever has it.
-pub(crate) struct Door {
+pub(crate) struct TakeoverDoor {
     task: JoinHandle<()>,
     socket: PathBuf,
 }
 
-impl Drop for Door {
+impl Drop for TakeoverDoor {
     fn drop(&mut self) {
         self.task.abort();
         // One that stays leads nowhere.
@@ -152,12 +152,14 @@ pub(crate) async fn picture(home: &Home, run: RunId) -> Result<Vec<u8>, Failure>
     let none = || Failure::failed(format!("run {} has no screen to look at", run.short()));
     let stream = knock(home, run).await.map_err(|_| none())?;
     let (reader, mut writer) = stream.into_split();
-    writer.write_all(line(&Wanted::Picture).as_bytes()).await?;
+    writer
+        .write_all(line(&VisitorRequest::Picture).as_bytes())
+        .await?;
     let mut reader = BufReader::new(reader.take(MAX_PICTURE));
     let mut told = String::new();
     reader.read_line(&mut told).await?;
     match serde_json::from_str(&told) {
-        Ok(Told::Picture { bytes }) => {
+        Ok(VisitorMessage::Picture { bytes }) => {
             let mut picture = Vec::new();
             reader.read_to_end(&mut picture).await?;
             if picture.len() == bytes {
@@ -166,12 +168,12 @@ pub(crate) async fn picture(home: &Home, run: RunId) -> Result<Vec<u8>, Failure>
                 Err(none())
             }
         }
-        Ok(Told::No { why }) => Err(Failure::failed(why)),
+        Ok(VisitorMessage::No { why }) => Err(Failure::failed(why)),
         _ => Err(none()),
     }
 }
 
-impl Door {
+impl TakeoverDoor {
     /// Opens it, for as long as this lives.
     pub(crate) fn open(home: &Home, behind: Behind) -> io::Result<Self> {
         let folder = folder(home);
@@ -205,7 +207,7 @@ async fn visit(behind: &Behind, turn: &Mutex<()>, stream: UnixStream) {
     let mut reader = BufReader::new(reader.take(LINE));
     let mut asked = String::new();
     let read = reader.read_line(&mut asked).await;
-    let no = |why: &str| Told::No {
+    let no = |why: &str| VisitorMessage::No {
         why: why.to_owned(),
     };
     let mut picture = Vec::new();
@@ -213,21 +215,23 @@ async fn visit(behind: &Behind, turn: &Mutex<()>, stream: UnixStream) {
         _ if pid.is_none_or(keeper::is_below_a_keeper) => {
             no("a command of a run cannot take a screen over")
         }
-        (Ok(_), Ok(Wanted::TakeOver { by })) => match turn.try_lock() {
+        (Ok(_), Ok(VisitorRequest::TakeOver { by })) => match turn.try_lock() {
             Ok(_turn) => hand_out(behind, by, &mut reader, &writer).await,
             Err(_) => no("somebody has it already"),
         },
-        (Ok(_), Ok(Wanted::Picture)) if turn.try_lock().is_err() => no(A_PERSON_HAS_IT),
-        (Ok(_), Ok(Wanted::Picture)) => match (behind.screen.watch().await, turn.try_lock()) {
-            (_, Err(_)) => no(A_PERSON_HAS_IT),
-            (Some(taken), Ok(_)) => {
-                picture = taken.bytes;
-                Told::Picture {
-                    bytes: picture.len(),
+        (Ok(_), Ok(VisitorRequest::Picture)) if turn.try_lock().is_err() => no(A_PERSON_HAS_IT),
+        (Ok(_), Ok(VisitorRequest::Picture)) => {
+            match (behind.screen.watch().await, turn.try_lock()) {
+                (_, Err(_)) => no(A_PERSON_HAS_IT),
+                (Some(taken), Ok(_)) => {
+                    picture = taken.bytes;
+                    VisitorMessage::Picture {
+                        bytes: picture.len(),
+                    }
                 }
+                (None, Ok(_)) => no("its screen gives no picture at this moment"),
             }
-            (None, Ok(_)) => no("its screen gives no picture at this moment"),
-        },
+        }
         _ => no("its gyrus speaks otherwise; is it another version?"),
     };
     // Whoever left does not wait for it.
@@ -241,16 +245,16 @@ fn line(told: &impl Serialize) -> String {
     format!("{text}\n")
 }
 
-type Lines = BufReader<tokio::io::Take<tokio::net::unix::OwnedReadHalf>>;
+type VisitorLines = BufReader<tokio::io::Take<tokio::net::unix::OwnedReadHalf>>;
 
 /// Hands the browser out until it is given back; what to say then.
 async fn hand_out(
     behind: &Behind,
     by: Principal,
-    reader: &mut Lines,
+    reader: &mut VisitorLines,
     writer: &OwnedWriteHalf,
-) -> Told {
-    let no = |why: String| Told::No { why };
+) -> VisitorMessage {
+    let no = |why: String| VisitorMessage::No { why };
     let takeover = tokio::select! {
         begun = behind.takeovers.begin(by.clone()) => match begun {
             Ok(Some(takeover)) => takeover,
@@ -263,18 +267,18 @@ async fn hand_out(
     let reason = reason.as_ref().map(|(_, reason)| reason.as_str());
     let taken = behind.screen.take_over(reason, None, |address| {
         // A line fits into an empty socket; whoever does not get it has closed the socket.
-        let _ = writer.try_write(line(&Told::At(address.to_owned())).as_bytes());
+        let _ = writer.try_write(line(&VisitorMessage::At(address.to_owned())).as_bytes());
     });
     let (told, words) = tokio::select! {
         taken = taken => match taken {
-            Ok(given) => (Told::GivenBack { words: given.words.clone() }, given.words),
+            Ok(given) => (VisitorMessage::GivenBack { words: given.words.clone() }, given.words),
             Err(error) => (no(error.to_string()), None),
         },
         () = takeover.interrupted() => (no("the run was told to stop".to_owned()), None),
-        () = let_go(reader) => (Told::GivenBack { words: None }, None),
+        () = let_go(reader) => (VisitorMessage::GivenBack { words: None }, None),
     };
     let said = match &told {
-        Told::GivenBack { .. } => say(behind, &by, words.as_deref()),
+        VisitorMessage::GivenBack { .. } => say(behind, &by, words.as_deref()),
         _ => Ok(()),
     };
     match (takeover.end(words.as_deref()).await, said) {
@@ -285,7 +289,7 @@ async fn hand_out(
 }
 
 /// Waits until the other side is gone.
-async fn let_go(reader: &mut Lines) {
+async fn let_go(reader: &mut VisitorLines) {
     let mut rest = [0; 64];
     while reader.read(&mut rest).await.is_ok_and(|count| count > 0) {}
 }

@@ -14,14 +14,14 @@ const FOLDER: &str = "commands";
 const ALL: &str = "ARGUMENTS";
 
 /// A template, as its file has it.
-struct Template {
+struct GoalTemplate {
     description: String,
     /// Names of the arguments, in order.
     arguments: Vec<String>,
     text: String,
 }
 
-impl Template {
+impl GoalTemplate {
     /// Reads a Markdown text whose front matter, if there is one, has `description` and `arguments`.
     fn parse(file: &str) -> Self {
         let file = file.replace("\r\n", "\n");
@@ -122,7 +122,7 @@ pub(crate) fn goal(home: &Home, line: &str) -> Result<Option<String>, Failure> {
     let Ok(file) = read_regular_text(&path) else {
         return Ok(None);
     };
-    let goal = Template::parse(&file).fill(name, given.trim())?;
+    let goal = GoalTemplate::parse(&file).fill(name, given.trim())?;
     if goal.is_empty() {
         return Err(Failure::usage(format!("{} is empty", path.display())));
     }
@@ -137,7 +137,7 @@ pub(crate) fn names(home: &Home) -> Vec<(String, String)> {
         let name = name.strip_suffix(".md")?.to_owned();
         Some((
             name,
-            Template::parse(&read_regular_text(&entry.path()).ok()?).description,
+            GoalTemplate::parse(&read_regular_text(&entry.path()).ok()?).description,
         ))
     });
     let mut named: Vec<_> = named.collect();
@@ -154,7 +154,7 @@ mod tests {
     use super::*;
 
     fn fill(file: &str, given: &str) -> Result<String, Failure> {
-        Template::parse(file).fill("fix", given)
+        GoalTemplate::parse(file).fill("fix", given)
     }
 
     #[test]
@@ -174,6 +174,6 @@ mod tests {
         assert_eq!(fill("Greet $WHO.", "WHO=Ada a=b").unwrap(), "Greet Ada.");
         assert_eq!(fill("Look.", "at a=b").unwrap(), "Look.\n\nat a=b");
         assert!(fill("Look $1", "\"open").is_err());
-        assert_eq!(Template::parse("---\nno end").text, "---\nno end");
+        assert_eq!(GoalTemplate::parse("---\nno end").text, "---\nno end");
     }
 }

@@ -5,8 +5,8 @@ use std::{net::SocketAddr, path::Path, sync::Arc};
 
 use gyrus::runtime::{self, Confinement, Home, sandbox, sandbox_folders};
 use gyrus_contract::{
-    Boxed, CommandOutcome, CommandSpec, ConnectionPolicy, DEFAULT_AGENT, Decision, Destination,
-    Gate as _, Judgement, Layer, Mode, Place, ResolvedCall, RunId, ToolCall, ToolSpec,
+    BoxedFuture, CallPlace, CommandOutcome, CommandSpec, ConnectionPolicy, DEFAULT_AGENT, Decision,
+    Destination, Gate as _, Judgement, Layer, Mode, ResolvedCall, RunId, ToolCall, ToolSpec,
 };
 use gyrus_gate::PolicyGate;
 use gyrus_tools::ToolRegistry;
@@ -96,8 +96,8 @@ impl TrialSandbox {
     }
 }
 
-fn place<'a>(run: RunId, workspace: &'a Path, allowed: &'a RunSandbox) -> Place<'a> {
-    Place {
+fn place<'a>(run: RunId, workspace: &'a Path, allowed: &'a RunSandbox) -> CallPlace<'a> {
+    CallPlace {
         run,
         workspace,
         agent: DEFAULT_AGENT,
@@ -129,7 +129,7 @@ impl TrialPolicy {
 }
 
 impl ConnectionPolicy for TrialPolicy {
-    fn decide<'a>(&'a self, to: &'a Destination) -> Boxed<'a, Result<(), String>> {
+    fn decide<'a>(&'a self, to: &'a Destination) -> BoxedFuture<'a, Result<(), String>> {
         let verdict = self.under(|under| {
             self.gate
                 .judge_destination(to, &self.call, &self.spec, under)

@@ -30,7 +30,7 @@ struct ByRule {
 }
 
 /// A loop that has flags of its own, and the first of them that was given.
-struct Asked {
+struct LoopByFlags {
     strategy: ThinkingStrategy,
     flag: Option<&'static str>,
     /// Whether the flag chooses the loop by itself.
@@ -45,9 +45,9 @@ struct Asked {
 }
 
 /// The loops that flags ask for, in the order in which they are looked at.
-fn asked(flags: &RunFlags) -> [Asked; 4] {
+fn asked(flags: &RunFlags) -> [LoopByFlags; 4] {
     [
-        Asked {
+        LoopByFlags {
             strategy: ThinkingStrategy::Reactive,
             flag: flags.screen.leads(),
             chooses: true,
@@ -55,7 +55,7 @@ fn asked(flags: &RunFlags) -> [Asked; 4] {
             refused: None,
             remedy: "",
         },
-        Asked {
+        LoopByFlags {
             strategy: ThinkingStrategy::Plan,
             flag: flags.asks_for_a_plan(),
             chooses: true,
@@ -63,7 +63,7 @@ fn asked(flags: &RunFlags) -> [Asked; 4] {
             refused: Some(("needs a plan", "makes none")),
             remedy: "--loop plan",
         },
-        Asked {
+        LoopByFlags {
             strategy: ThinkingStrategy::Engineer,
             flag: flags.judging.asks_for_a_judge(),
             chooses: flags.judging.judge.is_some(),
@@ -71,7 +71,7 @@ fn asked(flags: &RunFlags) -> [Asked; 4] {
             refused: Some(("is for work that a judge decides about", "asks none")),
             remedy: "--loop engineer with --judge JUDGE",
         },
-        Asked {
+        LoopByFlags {
             strategy: ThinkingStrategy::Changeset,
             flag: flags.asks_for_a_changeset(),
             chooses: true,
@@ -145,11 +145,11 @@ pub(crate) fn choose(
 /// Returns the loop that the flags ask for, and the reason; two flags that ask for two loops are
 /// refused.
 fn by_rule(
-    asked: &[Asked],
+    asked: &[LoopByFlags],
     flags: &RunFlags,
     subject: &LoopSubject<'_>,
 ) -> Result<ByRule, Failure> {
-    let given = |one: &Asked| one.flag.map(|flag| format!("{flag} {}", one.does));
+    let given = |one: &LoopByFlags| one.flag.map(|flag| format!("{flag} {}", one.does));
     let mut wanted = asked
         .iter()
         .filter(|one| one.chooses)

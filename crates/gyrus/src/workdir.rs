@@ -14,7 +14,7 @@ use gyrus_surfaces::{console::put, terminal};
 
 use crate::{
     failure::Failure,
-    flags::{Approve, RunFlags},
+    flags::{ApproveValue, RunFlags},
     question::confirm,
 };
 
@@ -75,7 +75,7 @@ fn instead_of(home: &Path, flags: &mut RunFlags) -> Result<PathBuf, Failure> {
         home.display()
     ))?;
     if named.is_empty() {
-        flags.approvals.approve = Some(Approve::Mode(Mode::ReadOnly));
+        flags.approvals.approve = Some(ApproveValue::Mode(Mode::ReadOnly));
         let folder = tempfile::Builder::new()
             .prefix("gyrus-read-only-")
             .tempdir()?;

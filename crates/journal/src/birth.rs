@@ -20,10 +20,10 @@ use serde::{Deserialize, Serialize};
 
 use crate::{
     Disk, Error, LogName, blobs,
-    identity::{FilePlace, Identity, OwnIdentity},
+    identity::{FilePlace, OwnIdentity, StoreIdentity},
     replica,
     scan::Scan,
-    segment::{Files, write_all},
+    segment::{LogFiles, write_all},
 };
 
 /// The file of a store's identity.
@@ -74,25 +74,29 @@ struct MarkFile {
     hash: String,
 }
 
-impl Identity {
+impl StoreIdentity {
     /// Reads the identity of a store, and makes one if it has none and was not copied here.
     pub(crate) fn open(disk: &Arc<dyn Disk>, root: &Path) -> Result<Self, Error> {
         let path = root.join(IDENTITY);
         let look = || {
             let found = read::<IdentityFile>(disk.as_ref(), &path);
             Ok::<_, Error>(match found.map_err(Error::io("read", &path))? {
-                Found::File(file, place) if file.place == place && file.machine == machine() => {
-                    Found::File(file, place)
+                BirthFile::File(file, place)
+                    if file.place == place && file.machine == machine() =>
+                {
+                    BirthFile::File(file, place)
                 }
-                Found::File(..) | Found::Damaged => Found::Damaged,
-                Found::Nothing => Found::Nothing,
+                BirthFile::File(..) | BirthFile::Damaged => BirthFile::Damaged,
+                BirthFile::Nothing => BirthFile::Nothing,
             })
         };
         let is_new = match look()? {
-            Found::File(file, _) => return Ok(Self::Own(file.into())),
+            BirthFile::File(file, _) => return Ok(Self::Own(file.into())),
             // In a copy without logs there is nothing that could act.
-            Found::Damaged => newest_logs(disk, root).is_empty() && disk.remove_file(&path).is_ok(),
-            Found::Nothing => {
+            BirthFile::Damaged => {
+                newest_logs(disk, root).is_empty() && disk.remove_file(&path).is_ok()
+            }
+            BirthFile::Nothing => {
                 let logs = newest_logs(disk, root);
                 logs.is_empty() || logs.iter().any(may_have_begun_here)
             }
@@ -102,8 +106,8 @@ impl Identity {
             let _ = make(disk.as_ref(), root, random_key()?);
         }
         Ok(match look()? {
-            Found::File(file, _) => Self::Own(file.into()),
-            Found::Damaged | Found::Nothing => Self::Copied,
+            BirthFile::File(file, _) => Self::Own(file.into()),
+            BirthFile::Damaged | BirthFile::Nothing => Self::Copied,
         })
     }
 
@@ -111,8 +115,8 @@ impl Identity {
     pub(crate) fn adopt(disk: &dyn Disk, root: &Path) -> Result<(), Error> {
         let path = root.join(IDENTITY);
         let key = match read::<IdentityFile>(disk, &path).map_err(Error::io("read", &path))? {
-            Found::File(file, _) => file.key,
-            Found::Nothing | Found::Damaged => random_key()?,
+            BirthFile::File(file, _) => file.key,
+            BirthFile::Nothing | BirthFile::Damaged => random_key()?,
         };
         // The key is never lost between two files.
         let write = || {
@@ -124,7 +128,7 @@ impl Identity {
     }
 
     /// Marks a staged log as born here.
-    pub(crate) fn mark(&self, files: &Files) -> Result<(), Error> {
+    pub(crate) fn mark(&self, files: &LogFiles) -> Result<(), Error> {
         match self {
             Self::Simulated | Self::Copied => Ok(()),
             Self::Own(own) => write_mark(files, |place| own.hash(&files.name, place)),
@@ -132,7 +136,7 @@ impl Identity {
     }
 
     /// Returns where a log was born.
-    pub(crate) fn birth(&self, files: &Arc<Files>) -> Birth {
+    pub(crate) fn birth(&self, files: &Arc<LogFiles>) -> Birth {
         let own = match self {
             Self::Simulated => return Birth::Here,
             Self::Own(own) => own,
@@ -141,14 +145,14 @@ impl Identity {
         let mark = read::<MarkFile>(files.disk.as_ref(), &files.folder.join(MARK));
         let came_later = came_after(own, files);
         match mark {
-            Ok(Found::File(mark, place)) if mark.hash == own.hash(&files.name, mark.place) => {
+            Ok(BirthFile::File(mark, place)) if mark.hash == own.hash(&files.name, mark.place) => {
                 // What was in a store that a person adopted moved with it.
                 let moved = place.created_ns.is_some_and(|ns| ns <= own.since_ns);
                 if mark.place == place || moved {
                     return Birth::Here;
                 }
             }
-            Ok(Found::Nothing) if !came_later && began_in_place(files) => return Birth::Here,
+            Ok(BirthFile::Nothing) if !came_later && began_in_place(files) => return Birth::Here,
             Ok(_) | Err(_) => {}
         }
         if came_later {
@@ -169,18 +173,18 @@ impl From<IdentityFile> for OwnIdentity {
 }
 
 /// Whether a log came into the store after the identity did; `false` where nobody can tell.
-fn came_after(own: &OwnIdentity, files: &Files) -> bool {
+fn came_after(own: &OwnIdentity, files: &LogFiles) -> bool {
     let first = files.disk.metadata(&files.segment_path(1));
     let created = first.ok().and_then(|first| first.created_ns);
     created.is_some_and(|created| created > own.since_ns)
 }
 
 /// Marks a staged log as born elsewhere, whenever its files are created here.
-pub(crate) fn mark_as_foreign(files: &Files) -> Result<(), Error> {
+pub(crate) fn mark_as_foreign(files: &LogFiles) -> Result<(), Error> {
     write_mark(files, |_| String::new())
 }
 
-fn write_mark(files: &Files, hash: impl FnOnce(FilePlace) -> String) -> Result<(), Error> {
+fn write_mark(files: &LogFiles, hash: impl FnOnce(FilePlace) -> String) -> Result<(), Error> {
     let path = files.folder.join(MARK);
     let write = || -> io::Result<()> {
         let file = files.disk.create_new(&path)?;
@@ -243,24 +247,25 @@ fn machine() -> Option<String> {
     (!id.is_empty()).then(|| blake3::Hash::from(hash).to_string())
 }
 
-enum Found<T> {
+enum BirthFile<T> {
     Nothing,
     Damaged,
     File(T, FilePlace),
 }
 
-fn read<T: serde::de::DeserializeOwned>(disk: &dyn Disk, path: &Path) -> io::Result<Found<T>> {
+fn read<T: serde::de::DeserializeOwned>(disk: &dyn Disk, path: &Path) -> io::Result<BirthFile<T>> {
     let file = match disk.open(path) {
-        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(Found::Nothing),
+        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(BirthFile::Nothing),
         file => file?,
     };
     let text = blobs::read_whole(file.as_ref())?.unwrap_or_default();
     let place = file.metadata()?.into();
-    Ok(serde_json::from_slice(&text).map_or(Found::Damaged, |found| Found::File(found, place)))
+    Ok(serde_json::from_slice(&text)
+        .map_or(BirthFile::Damaged, |found| BirthFile::File(found, place)))
 }
 
 /// Returns the newest logs of each kind.
-fn newest_logs(disk: &Arc<dyn Disk>, root: &Path) -> Vec<Arc<Files>> {
+fn newest_logs(disk: &Arc<dyn Disk>, root: &Path) -> Vec<Arc<LogFiles>> {
     let mut logs = Vec::new();
     for kind in disk.list(root).unwrap_or_default() {
         // The rest of the store's own folders.
@@ -272,7 +277,7 @@ fn newest_logs(disk: &Arc<dyn Disk>, root: &Path) -> Vec<Arc<Files>> {
         logs.extend(ids.iter().rev().take(LOOKED_AT).filter_map(|id| {
             let name = LogName::new(&kind, id).ok()?;
             let folder = root.join(&kind).join(id);
-            let files = Files::new(Arc::clone(disk), name, folder);
+            let files = LogFiles::new(Arc::clone(disk), name, folder);
             files.has_segment(1).ok()?.then(|| Arc::new(files))
         }));
     }
@@ -280,14 +285,14 @@ fn newest_logs(disk: &Arc<dyn Disk>, root: &Path) -> Vec<Arc<Files>> {
 }
 
 /// Whether a log without a mark began in the store where it lies, for all that the file system tells.
-fn may_have_begun_here(files: &Arc<Files>) -> bool {
+fn may_have_begun_here(files: &Arc<LogFiles>) -> bool {
     let first = files.disk.metadata(&files.segment_path(1));
     first.is_ok_and(|first| first.created_ns.is_none()) || began_in_place(files)
 }
 
 /// Whether the first segment of a log was created when its first entry was written, or the log counts
 /// only with a replica, which decides what is in it.
-fn began_in_place(files: &Arc<Files>) -> bool {
+fn began_in_place(files: &Arc<LogFiles>) -> bool {
     let Ok(Some(created_ns)) = files
         .disk
         .metadata(&files.segment_path(1))

@@ -16,7 +16,7 @@ use gyrus_contract::BlobId;
 use crate::{
     Disk, DiskFile, Error,
     home::make_folder,
-    segment::{Files, TEMPORARY_PREFIX, write_all},
+    segment::{LogFiles, TEMPORARY_PREFIX, write_all},
 };
 
 /// Largest blob, in bytes.
@@ -28,7 +28,7 @@ pub(crate) fn shared_path(shared: &Path, id: &BlobId) -> PathBuf {
     shared.join(&name[..2]).join(name)
 }
 
-pub(crate) fn read(files: &Files, id: &BlobId) -> Result<Vec<u8>, Error> {
+pub(crate) fn read(files: &LogFiles, id: &BlobId) -> Result<Vec<u8>, Error> {
     let path = files.blobs().join(id.to_string());
     // A blob may get its own name between two looks.
     let file = files
@@ -40,7 +40,7 @@ pub(crate) fn read(files: &Files, id: &BlobId) -> Result<Vec<u8>, Error> {
 }
 
 /// Whether a log has a blob, be it whole or damaged.
-pub(crate) fn has(files: &Files, id: &BlobId) -> bool {
+pub(crate) fn has(files: &LogFiles, id: &BlobId) -> bool {
     let path = files.blobs().join(id.to_string());
     [path, unsynced_path(files, id)]
         .iter()
@@ -48,7 +48,7 @@ pub(crate) fn has(files: &Files, id: &BlobId) -> bool {
 }
 
 /// Checks the hash of a blob. A blob that was dropped meanwhile passes.
-pub(crate) fn check(files: &Files, id: &BlobId) -> Result<(), Error> {
+pub(crate) fn check(files: &LogFiles, id: &BlobId) -> Result<(), Error> {
     match read(files, id) {
         Err(Error::BlobMissing { .. }) => Ok(()),
         read => read.map(drop),
@@ -56,13 +56,13 @@ pub(crate) fn check(files: &Files, id: &BlobId) -> Result<(), Error> {
 }
 
 /// Reads private content.
-pub(crate) fn read_private(files: &Files, id: &BlobId) -> Result<Vec<u8>, Error> {
+pub(crate) fn read_private(files: &LogFiles, id: &BlobId) -> Result<Vec<u8>, Error> {
     let path = files.private().join(id.to_string());
     read_opened(files, id, &path, files.disk.open(&path))
 }
 
 fn read_opened(
-    files: &Files,
+    files: &LogFiles,
     id: &BlobId,
     path: &Path,
     file: io::Result<Box<dyn DiskFile>>,
@@ -107,7 +107,7 @@ pub(crate) fn read_whole(file: &dyn DiskFile) -> io::Result<Option<Vec<u8>>> {
 /// A blob that is not on disk yet. A sync costs more than everything else, so that of many blobs is
 /// left to [`finish`].
 #[derive(Debug)]
-pub(crate) struct Unsynced {
+pub(crate) struct UnsyncedBlob {
     id: BlobId,
     /// The open file: only the handle that wrote a file reliably reports that it did not get on
     /// disk.
@@ -116,16 +116,16 @@ pub(crate) struct Unsynced {
 
 /// Returns the temporary name of a blob that is not on disk yet. A leftover is removed when the log
 /// is taken next, so a blob was on disk before it got its final name.
-fn unsynced_path(files: &Files, id: &BlobId) -> PathBuf {
+fn unsynced_path(files: &LogFiles, id: &BlobId) -> PathBuf {
     files.blobs().join(format!("{TEMPORARY_PREFIX}{id}"))
 }
 
 /// Puts a blob into a log. It is on disk after [`finish`], and once the log's folder of blobs is
 /// synced. It can be read at once.
 pub(crate) fn put(
-    files: &Files,
+    files: &LogFiles,
     shared: &Path,
-    unsynced: &mut Vec<Unsynced>,
+    unsynced: &mut Vec<UnsyncedBlob>,
     bytes: &[u8],
 ) -> Result<BlobId, Error> {
     check_size(bytes)?;
@@ -165,13 +165,13 @@ pub(crate) fn put(
             source,
         });
     }
-    unsynced.push(Unsynced { id, file });
+    unsynced.push(UnsyncedBlob { id, file });
     Ok(id)
 }
 
 /// Puts private content into a log. It is on disk when this returns, under no name that another
 /// log shares.
-pub(crate) fn put_private(files: &Files, bytes: &[u8]) -> Result<BlobId, Error> {
+pub(crate) fn put_private(files: &LogFiles, bytes: &[u8]) -> Result<BlobId, Error> {
     check_size(bytes)?;
     let id = BlobId::of(bytes);
     if read_private(files, &id).is_ok() {
@@ -213,9 +213,9 @@ fn check_size(bytes: &[u8]) -> Result<(), Error> {
 /// Puts blobs on disk and gives them their names, which are on disk once the log's folder of blobs
 /// is synced.
 pub(crate) fn finish(
-    files: &Files,
+    files: &LogFiles,
     shared: &Path,
-    unsynced: &mut Vec<Unsynced>,
+    unsynced: &mut Vec<UnsyncedBlob>,
 ) -> Result<(), Error> {
     let blobs = std::mem::take(unsynced);
     let open: Vec<&dyn DiskFile> = blobs.iter().map(|blob| blob.file.as_ref()).collect();
@@ -223,7 +223,7 @@ pub(crate) fn finish(
         .disk
         .sync_files(&open)
         .map_err(Error::io("sync a blob in", files.blobs()))?;
-    for Unsynced { id, .. } in &blobs {
+    for UnsyncedBlob { id, .. } in &blobs {
         let path = files.blobs().join(id.to_string());
         files
             .disk
@@ -236,7 +236,7 @@ pub(crate) fn finish(
 
 /// Gives a blob of a log its shared name. A failure only means that the content may be stored
 /// twice.
-pub(crate) fn share(files: &Files, shared: &Path, id: &BlobId) {
+pub(crate) fn share(files: &LogFiles, shared: &Path, id: &BlobId) {
     let path = files.blobs().join(id.to_string());
     let common = shared_path(shared, id);
     for folder in [Some(shared), common.parent()].into_iter().flatten() {
@@ -246,7 +246,7 @@ pub(crate) fn share(files: &Files, shared: &Path, id: &BlobId) {
 }
 
 /// Returns the ids of a log's blobs, sorted.
-pub(crate) fn list(files: &Files) -> Result<Vec<BlobId>, Error> {
+pub(crate) fn list(files: &LogFiles) -> Result<Vec<BlobId>, Error> {
     let folder = files.blobs();
     let names = files
         .disk

@@ -9,12 +9,12 @@ use std::{
 use gyrus_contract::BlobId;
 
 use crate::{
-    Error, LogName, NewEntry, Reader, Store, Writer,
-    blobs::{self, Unsynced},
-    flush::Shared,
-    line::{self, BatchStart, Header, genesis},
+    Error, LogName, LogReader, NewEntry, Store, Writer,
+    blobs::{self, UnsyncedBlob},
+    flush::WriterInner,
+    line::{self, BatchStart, EntryHeader, genesis},
     replica::{self, ReplicaBatch},
-    store::Staged,
+    store::StagedLog,
     take,
     writer::{UNSYNCED_LIMIT, check, one_line},
 };
@@ -23,8 +23,8 @@ use crate::{
 pub struct NewLog {
     store: Store,
     /// `None` once the log is in the store.
-    staged: Option<Staged>,
-    unsynced: Mutex<Vec<Unsynced>>,
+    staged: Option<StagedLog>,
+    unsynced: Mutex<Vec<UnsyncedBlob>>,
 }
 
 impl Store {
@@ -63,8 +63,8 @@ impl NewLog {
     }
 
     /// Returns a reader of the blobs stored so far. It reads nothing after [`NewLog::publish`].
-    pub fn reader(&self) -> Reader {
-        Reader::new(&self.store.home, Arc::clone(&self.staged().files))
+    pub fn reader(&self) -> LogReader {
+        LogReader::new(&self.store.home, Arc::clone(&self.staged().files))
     }
 
     /// Gives the log its name, with these first entries. They and all blobs are on disk when this
@@ -87,7 +87,7 @@ impl NewLog {
         let mut lines = Vec::new();
         let (mut seq, mut hash) = (0, genesis());
         for entry in first {
-            let header = Header {
+            let header = EntryHeader {
                 seq: seq + 1,
                 at_ms: home.disk.now().unix_ms,
                 mono_us: 0,
@@ -123,11 +123,11 @@ impl NewLog {
         let staged = self.staged.take().expect(STAGED);
         let files = self.store.files(&staged.files.name);
         let home = &self.store.home;
-        let shared = Shared::new(home, files, staged.lock, output, replica, blobs);
+        let shared = WriterInner::new(home, files, staged.lock, output, replica, blobs);
         Ok(Writer::new(shared))
     }
 
-    fn staged(&self) -> &Staged {
+    fn staged(&self) -> &StagedLog {
         self.staged.as_ref().expect(STAGED)
     }
 }

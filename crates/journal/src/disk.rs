@@ -9,7 +9,7 @@ use std::{fmt, io, path::Path};
 use gyrus_process::ProcessIdentity;
 use serde::{Deserialize, Serialize};
 
-use crate::Watch;
+use crate::FolderWatch;
 
 /// A disk and its machine.
 pub trait Disk: Send + Sync + fmt::Debug {
@@ -31,7 +31,7 @@ pub trait Disk: Send + Sync + fmt::Debug {
     /// Returns the names in a folder, in no order.
     fn list(&self, folder: &Path) -> io::Result<Vec<String>>;
     /// Returns the metadata of a file or folder.
-    fn metadata(&self, path: &Path) -> io::Result<Metadata>;
+    fn metadata(&self, path: &Path) -> io::Result<FileMetadata>;
     /// Renames atomically. A file replaces a file; a folder does not replace one that has
     /// anything in it.
     fn rename(&self, from: &Path, to: &Path) -> io::Result<()>;
@@ -42,9 +42,9 @@ pub trait Disk: Send + Sync + fmt::Debug {
     /// Removes an empty folder.
     fn remove_folder(&self, path: &Path) -> io::Result<()>;
     /// Watches a folder for changes to the names in it and to the contents of its files.
-    fn watch(&self, folder: &Path) -> io::Result<Watch>;
+    fn watch(&self, folder: &Path) -> io::Result<FolderWatch>;
     /// Returns the time.
-    fn now(&self) -> Now;
+    fn now(&self) -> TimeReading;
     /// Returns the record that this process writes into a lock that it takes now.
     fn holder(&self) -> io::Result<Holder>;
     /// Whether a process on this machine is still alive. `false` for processes of other machines.
@@ -60,7 +60,7 @@ pub trait DiskFile: Send + Sync + fmt::Debug {
     /// Puts contents and length on disk.
     fn sync(&self) -> io::Result<()>;
     /// Returns the metadata of the open file, whatever its name is now.
-    fn metadata(&self) -> io::Result<Metadata>;
+    fn metadata(&self) -> io::Result<FileMetadata>;
     /// Empties the file.
     fn clear(&self) -> io::Result<()>;
     /// Tries to lock the file until it is closed; returns `false` if another handle holds the lock.
@@ -77,7 +77,7 @@ pub enum LockMode {
 
 /// The metadata of a file or folder.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Metadata {
+pub struct FileMetadata {
     /// The inode number: two names with the same number are one file.
     pub inode: u64,
     /// The length of a file in bytes.
@@ -92,7 +92,7 @@ pub struct Metadata {
 
 /// The time by the wall clock and by the monotonic clock.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Now {
+pub struct TimeReading {
     /// Milliseconds since 1970, UTC. May jump.
     pub unix_ms: i64,
     /// Microseconds since some moment; never goes back.

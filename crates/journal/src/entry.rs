@@ -5,7 +5,7 @@ use serde_json::value::RawValue;
 
 /// One line of a log.
 #[derive(Debug, Clone)]
-pub struct Entry {
+pub struct LogEntry {
     /// The number; the first entry of a log has number 1.
     pub seq: u64,
     /// The time of appending, in milliseconds since 1970, UTC.

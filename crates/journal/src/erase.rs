@@ -8,7 +8,8 @@
 use std::{collections::BTreeSet, sync::Arc};
 
 use crate::{
-    Error, LogName, Store, Take, line::Line, scan::Scan, seek, segment::Files, store::Purpose,
+    Error, LockWait, LogName, Store, line::LogLine, scan::Scan, seek, segment::LogFiles,
+    store::TakePurpose,
 };
 
 impl Store {
@@ -17,10 +18,11 @@ impl Store {
     /// some may have and others not, and erasing again finishes it.
     pub fn erase(&self, name: &LogName, seqs: &[u64]) -> Result<u64, Error> {
         // Taking the log closes every segment that holds entries.
-        let (writer, _) =
-            self.clone()
-                .without_replicas()
-                .take_for(name, Take::IfFree, Purpose::Erasing)?;
+        let (writer, _) = self.clone().without_replicas().take_for(
+            name,
+            LockWait::IfFree,
+            TakePurpose::Erasing,
+        )?;
         let files = self.existing(name)?;
         let last = writer.next_seq() - 1;
         let seqs: BTreeSet<u64> = seqs.iter().copied().collect();
@@ -49,13 +51,13 @@ impl Store {
 
 /// Rewrites a segment without the erased payloads and without bytes that do not count. Returns the
 /// number of entries erased, and the last entry's number.
-fn rewrite(files: &Arc<Files>, number: u32, seqs: &BTreeSet<u64>) -> Result<(u64, u64), Error> {
+fn rewrite(files: &Arc<LogFiles>, number: u32, seqs: &BTreeSet<u64>) -> Result<(u64, u64), Error> {
     let mut scan = Scan::open(files, number)?;
     let mut header = scan.segment.header.clone();
     header.rewritten = true;
     let mut segment = files.new_segment(&header)?;
     let mut erased = 0;
-    let mut write = |line: &Line<'_>| {
+    let mut write = |line: &LogLine<'_>| {
         if seqs.contains(&line.header.seq) {
             erased += u64::from(!line.is_erased());
             segment.write(&line.tombstone())?;

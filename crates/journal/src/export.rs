@@ -22,8 +22,8 @@ use crate::{
     blobs::{self, BLOB_LIMIT},
     scan::Scan,
     seal::{self, Seal},
-    segment::{Files, SEGMENT_BYTES, write_all},
-    store::{self, Staged},
+    segment::{LogFiles, SEGMENT_BYTES, write_all},
+    store::{self, StagedLog},
     take::copy,
     writer::BATCH_LIMIT,
 };
@@ -46,7 +46,7 @@ const COPY_BYTES: usize = 256 << 10;
 
 /// The contents of an export by [`Store::export`].
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Exported {
+pub struct ExportContents {
     /// Number of entries, which is the number of the last one.
     pub entries: u64,
     /// Number of blobs.
@@ -60,7 +60,7 @@ pub struct Exported {
 /// The header of a part of an export.
 #[derive(Debug, Serialize, Deserialize)]
 #[serde(tag = "part", rename_all = "snake_case", deny_unknown_fields)]
-enum Part {
+enum ExportPart {
     /// The start, followed by no bytes. Always the first part.
     Log {
         export: u32,
@@ -99,7 +99,7 @@ impl Store {
         name: &LogName,
         wanted: &dyn Fn(&BlobId) -> bool,
         out: &mut dyn Write,
-    ) -> Result<Exported, Error> {
+    ) -> Result<ExportContents, Error> {
         let files = self.existing(name)?;
         let seal = Seal::read(&files)?;
         self.verify(name)?;
@@ -109,7 +109,7 @@ impl Store {
             hasher: blake3::Hasher::new(),
             bytes: 0,
         };
-        out.part(&Part::Log {
+        out.part(&ExportPart::Log {
             export: if seal.is_some() {
                 SEALED_EXPORT
             } else {
@@ -122,7 +122,7 @@ impl Store {
             while scan.next(&mut |_| ())?.is_some() {}
             let number = scan.segment.number;
             let bytes = scan.position().offset.unwrap_or(scan.segment.body);
-            out.part(&Part::Segment { number, bytes })?;
+            out.part(&ExportPart::Segment { number, bytes })?;
             let file = scan.segment.file.as_ref();
             copy(&files, file, 0, bytes, &mut |bytes| out.write(bytes))?;
             out.write(b"\n")?;
@@ -135,7 +135,7 @@ impl Store {
             seal.blobs.retain(wanted);
             let text = seal.encode(&files);
             let bytes = text.len() as u64;
-            out.part(&Part::Seal { bytes })?;
+            out.part(&ExportPart::Seal { bytes })?;
             out.write(&text)?;
             out.write(b"\n")?;
         }
@@ -145,7 +145,7 @@ impl Store {
         }
         let (segments, blobs) = (scan.segment.number, ids.len() as u64);
         let hash = BlobId::from_hash(out.hasher.finalize());
-        out.part(&Part::End {
+        out.part(&ExportPart::End {
             segments,
             blobs,
             hash,
@@ -153,7 +153,7 @@ impl Store {
         out.out
             .flush()
             .map_err(Error::io("write the export of", &files.folder))?;
-        Ok(Exported {
+        Ok(ExportContents {
             entries: scan.position().seq,
             blobs,
             left_out: left_out.len() as u64,
@@ -165,16 +165,16 @@ impl Store {
     /// and never be taken: see [`Birth`](crate::Birth). After an error, nothing of the import is left
     /// behind.
     pub fn import(&self, kind: &str, from: &mut dyn Read) -> Result<LogName, Error> {
-        let mut from = In {
+        let mut from = ExportReader {
             from: BufReader::new(from),
             hasher: blake3::Hasher::new(),
         };
         let name = match from.part()? {
-            Part::Log {
+            ExportPart::Log {
                 export: EXPORT | SEALED_EXPORT,
                 name,
             } => name.parse::<LogName>()?,
-            Part::Log { export, .. } => {
+            ExportPart::Log { export, .. } => {
                 return Err(bad(format!(
                     "it has format {export}, this program reads {SEALED_EXPORT}"
                 )));
@@ -204,14 +204,14 @@ impl Store {
 
 /// An export being written.
 struct Out<'a> {
-    files: &'a Files,
+    files: &'a LogFiles,
     out: &'a mut dyn Write,
     hasher: blake3::Hasher,
     bytes: u64,
 }
 
 impl Out<'_> {
-    fn part(&mut self, part: &Part) -> Result<(), Error> {
+    fn part(&mut self, part: &ExportPart) -> Result<(), Error> {
         let mut line = serde_json::to_vec(part).expect("a part has string keys only");
         line.push(b'\n');
         self.write(&line)
@@ -231,7 +231,7 @@ fn export_blob(out: &mut Out<'_>, id: &BlobId) -> Result<(), Error> {
     let path = files.blobs().join(id.to_string());
     let file = files.disk.open(&path).map_err(Error::io("open", &path))?;
     let bytes = file.metadata().map_err(Error::io("look at", path))?.len;
-    out.part(&Part::Blob { id: *id, bytes })?;
+    out.part(&ExportPart::Blob { id: *id, bytes })?;
     let mut hasher = blake3::Hasher::new();
     copy(files, file.as_ref(), 0, bytes, &mut |bytes| {
         hasher.update(bytes);
@@ -247,13 +247,13 @@ fn export_blob(out: &mut Out<'_>, id: &BlobId) -> Result<(), Error> {
 }
 
 /// An export being read.
-struct In<'a> {
+struct ExportReader<'a> {
     from: BufReader<&'a mut dyn Read>,
     hasher: blake3::Hasher,
 }
 
-impl In<'_> {
-    fn part(&mut self) -> Result<Part, Error> {
+impl ExportReader<'_> {
+    fn part(&mut self) -> Result<ExportPart, Error> {
         let mut line = Vec::new();
         (&mut self.from)
             .take(PART_LIMIT)
@@ -263,7 +263,7 @@ impl In<'_> {
             .ok()
             .filter(|_| line.ends_with(b"\n"))
             .ok_or_else(|| bad("it is cut or damaged between two parts"))?;
-        if !matches!(part, Part::End { .. }) {
+        if !matches!(part, ExportPart::End { .. }) {
             self.hasher.update(&line);
         }
         Ok(part)
@@ -297,21 +297,21 @@ impl In<'_> {
     }
 }
 
-fn import_into(from: &mut In<'_>, staged: &Staged) -> Result<(), Error> {
+fn import_into(from: &mut ExportReader<'_>, staged: &StagedLog) -> Result<(), Error> {
     let files = &staged.files;
     let (mut segments, mut blobs) = (0, 0);
     loop {
         let (path, bytes, limit, id) = match from.part()? {
-            Part::Log { .. } => return Err(bad("it names a log twice")),
-            Part::Segment { number, bytes } => {
+            ExportPart::Log { .. } => return Err(bad("it names a log twice")),
+            ExportPart::Segment { number, bytes } => {
                 segments += 1;
                 if number != segments {
                     return Err(bad(format!("segment {segments} is missing")));
                 }
                 (files.segment_path(number), bytes, SEGMENT_LIMIT, None)
             }
-            Part::Seal { bytes } => (seal::path(files), bytes, BLOB_LIMIT as u64, None),
-            Part::Blob { id, bytes } => {
+            ExportPart::Seal { bytes } => (seal::path(files), bytes, BLOB_LIMIT as u64, None),
+            ExportPart::Blob { id, bytes } => {
                 blobs += 1;
                 (
                     files.blobs().join(id.to_string()),
@@ -320,7 +320,7 @@ fn import_into(from: &mut In<'_>, staged: &Staged) -> Result<(), Error> {
                     Some(id),
                 )
             }
-            Part::End {
+            ExportPart::End {
                 segments: all,
                 blobs: all_blobs,
                 hash,
@@ -358,7 +358,7 @@ fn import_into(from: &mut In<'_>, staged: &Staged) -> Result<(), Error> {
 }
 
 /// Checks that the staged log is complete, and puts its names on disk.
-fn check(files: &Arc<Files>) -> Result<(), Error> {
+fn check(files: &Arc<LogFiles>) -> Result<(), Error> {
     let verified = store::verify(files).map_err(|error| match error {
         Error::Corrupt {
             why, segment, seq, ..

@@ -9,7 +9,7 @@ use crate::{Error, LogName};
 
 /// A failure that is final. It becomes an error as often as it is asked for.
 #[derive(Debug, Clone)]
-pub(crate) enum Failure {
+pub(crate) enum FinalFailure {
     /// The local disk failed.
     Disk {
         what: &'static str,
@@ -21,17 +21,17 @@ pub(crate) enum Failure {
     Replica { intact: u64, why: String },
 }
 
-impl Failure {
+impl FinalFailure {
     /// Converts the error of an operation on the disk. Entries up to `intact` are not affected.
     pub(crate) fn of(error: Error, intact: u64) -> Self {
         match error {
-            Error::Io { what, path, source } => Failure::Disk {
+            Error::Io { what, path, source } => FinalFailure::Disk {
                 what,
                 path,
                 intact,
                 source: source.into(),
             },
-            other => Failure::Disk {
+            other => FinalFailure::Disk {
                 what: "write",
                 path: PathBuf::new(),
                 intact,
@@ -44,7 +44,7 @@ impl Failure {
     pub(crate) fn error(&self, name: &LogName) -> Error {
         let name = name.clone();
         match self {
-            Failure::Disk {
+            FinalFailure::Disk {
                 what,
                 path,
                 intact,
@@ -56,7 +56,7 @@ impl Failure {
                 intact: *intact,
                 source: Arc::clone(source),
             },
-            Failure::Replica { intact, why } => Error::ReplicaFailed {
+            FinalFailure::Replica { intact, why } => Error::ReplicaFailed {
                 name,
                 intact: *intact,
                 why: why.clone(),

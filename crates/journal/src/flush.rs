@@ -20,28 +20,28 @@ use tokio::sync::watch;
 
 use crate::{
     Error,
-    blobs::{self, Unsynced},
-    failure::Failure,
-    home::Home,
+    blobs::{self, UnsyncedBlob},
+    failure::FinalFailure,
+    home::StoreHome,
     lock::Lock,
     replica::{self, Replica, ReplicaBatch, ReplicaDone},
-    segment::{Files, write_all},
-    take::{self, Output},
+    segment::{LogFiles, write_all},
+    take::{self, SegmentWriter},
 };
 
 /// The state shared by the clones of a writer.
 #[derive(Debug)]
-pub(crate) struct Shared {
-    pub(crate) home: Arc<Home>,
-    pub(crate) files: Arc<Files>,
-    state: Mutex<State>,
+pub(crate) struct WriterInner {
+    pub(crate) home: Arc<StoreHome>,
+    pub(crate) files: Arc<LogFiles>,
+    state: Mutex<WriterState>,
     /// Blobs that the next flush puts on disk.
-    unsynced: Mutex<Vec<Unsynced>>,
+    unsynced: Mutex<Vec<UnsyncedBlob>>,
     /// Signalled when a flush ends.
     pub(crate) flushed: Arc<Condvar>,
     pub(crate) durable: watch::Sender<u64>,
     /// The output, used by the leader of a flush.
-    output: Mutex<Output>,
+    output: Mutex<SegmentWriter>,
     /// The second place that must have an entry before it is durable.
     replica: Option<Arc<dyn Replica>>,
     /// The time at which the log was taken, by the monotonic clock, in microseconds.
@@ -52,7 +52,7 @@ pub(crate) struct Shared {
 
 /// The mutable state of a writer.
 #[derive(Debug)]
-pub(crate) struct State {
+pub(crate) struct WriterState {
     /// Lines that are not written yet.
     pub(crate) pending: Vec<u8>,
     /// The number of the last entry appended, and its hash.
@@ -66,27 +66,27 @@ pub(crate) struct State {
     pub(crate) flushing: bool,
     /// Whether a task will flush what is pending.
     pub(crate) timer: bool,
-    failed: Option<Failure>,
+    failed: Option<FinalFailure>,
 }
 
 /// The state that a waiting task needs on disk.
 #[derive(Debug, Clone, Copy)]
-pub(crate) struct Target {
+pub(crate) struct FlushTarget {
     seq: u64,
     hash: Digest,
     blobs: u64,
 }
 
 /// The next step of a task that waits for the disk.
-pub(crate) enum Turn {
+pub(crate) enum FlushTurn {
     Done(u64),
     Lead(Lead),
     Follow,
 }
 
-impl State {
-    pub(crate) fn target(&self) -> Target {
-        Target {
+impl WriterState {
+    pub(crate) fn target(&self) -> FlushTarget {
+        FlushTarget {
             seq: self.seq,
             hash: self.hash,
             blobs: self.blobs,
@@ -99,18 +99,18 @@ impl State {
     }
 }
 
-impl Shared {
+impl WriterInner {
     /// Creates the state of a writer whose replica has what `output` ends with, except for these
     /// blobs.
     pub(crate) fn new(
-        home: &Arc<Home>,
-        files: Files,
+        home: &Arc<StoreHome>,
+        files: LogFiles,
         lock: Lock,
-        output: Output,
+        output: SegmentWriter,
         replica: Option<Arc<dyn Replica>>,
         blobs_for_replica: Vec<BlobId>,
     ) -> Self {
-        let state = State {
+        let state = WriterState {
             pending: Vec::new(),
             seq: output.seq,
             hash: output.hash,
@@ -137,20 +137,20 @@ impl Shared {
         }
     }
 
-    pub(crate) fn state(&self) -> MutexGuard<'_, State> {
+    pub(crate) fn state(&self) -> MutexGuard<'_, WriterState> {
         // Every change under this lock is complete before anything in it can panic.
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Locks the list of blobs that are not on disk. Held while a blob is written and while blobs
     /// are put on disk.
-    pub(crate) fn unsynced(&self) -> MutexGuard<'_, Vec<Unsynced>> {
+    pub(crate) fn unsynced(&self) -> MutexGuard<'_, Vec<UnsyncedBlob>> {
         // A blob is in the list only when it is complete.
         self.unsynced.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Returns the state of a writer that has not failed.
-    pub(crate) fn accepting(&self) -> Result<MutexGuard<'_, State>, Error> {
+    pub(crate) fn accepting(&self) -> Result<MutexGuard<'_, WriterState>, Error> {
         let state = self.state();
         match &state.failed {
             None => Ok(state),
@@ -167,30 +167,30 @@ impl Shared {
         }
     }
 
-    pub(crate) fn turn(self: &Arc<Self>, target: Target) -> Result<Turn, Error> {
+    pub(crate) fn turn(self: &Arc<Self>, target: FlushTarget) -> Result<FlushTurn, Error> {
         let mut state = self.accepting()?;
         let durable = *self.durable.borrow();
         if durable >= target.seq && state.blobs_durable >= target.blobs {
-            return Ok(Turn::Done(durable));
+            return Ok(FlushTurn::Done(durable));
         }
         if state.flushing {
-            return Ok(Turn::Follow);
+            return Ok(FlushTurn::Follow);
         }
         state.flushing = true;
-        Ok(Turn::Lead(Lead {
+        Ok(FlushTurn::Lead(Lead {
             shared: Some(Arc::clone(self)),
             began: false,
             durable,
         }))
     }
 
-    fn output(&self) -> MutexGuard<'_, Output> {
+    fn output(&self) -> MutexGuard<'_, SegmentWriter> {
         self.output.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Puts new blobs on disk, then writes and syncs the entries. Returns the number of the last
     /// durable entry.
-    fn write(&self, pending: &[u8], target: Target, put: bool) -> Result<u64, Error> {
+    fn write(&self, pending: &[u8], target: FlushTarget, put: bool) -> Result<u64, Error> {
         let mut output = self.output();
         if put {
             let shared = self.home.shared_blobs();
@@ -216,7 +216,7 @@ impl Shared {
     }
 }
 
-impl Drop for Shared {
+impl Drop for WriterInner {
     fn drop(&mut self) {
         let state = self.state.get_mut().unwrap_or_else(PoisonError::into_inner);
         let waits = state.waits();
@@ -234,7 +234,7 @@ impl Drop for Shared {
 /// The right and duty to flush. When it is dropped, another task can become the leader.
 pub(crate) struct Lead {
     /// The writer's state; `None` only while it is dropped.
-    shared: Option<Arc<Shared>>,
+    shared: Option<Arc<WriterInner>>,
     began: bool,
     /// The number of the last entry that it put on disk.
     durable: u64,
@@ -281,22 +281,22 @@ impl Lead {
     }
 
     /// Ends a flush with what the local disk did.
-    fn end(mut self, target: Target, written: Result<u64, Error>) {
+    fn end(mut self, target: FlushTarget, written: Result<u64, Error>) {
         match written {
             Ok(durable) => self.succeeded(target, durable),
-            Err(error) => self.failed(|intact| Failure::of(error, intact)),
+            Err(error) => self.failed(|intact| FinalFailure::of(error, intact)),
         }
     }
 
     /// Ends a flush with the replica's answer.
-    fn answered(mut self, target: Target, answer: Result<(), String>) {
+    fn answered(mut self, target: FlushTarget, answer: Result<(), String>) {
         match answer {
             Ok(()) => self.succeeded(target, target.seq),
-            Err(why) => self.failed(|intact| Failure::Replica { intact, why }),
+            Err(why) => self.failed(|intact| FinalFailure::Replica { intact, why }),
         }
     }
 
-    fn succeeded(&mut self, target: Target, durable: u64) {
+    fn succeeded(&mut self, target: FlushTarget, durable: u64) {
         if let Some(shared) = &self.shared {
             let mut state = shared.state();
             state.blobs_durable = state.blobs_durable.max(target.blobs);
@@ -305,7 +305,7 @@ impl Lead {
         }
     }
 
-    fn failed(&mut self, failure: impl FnOnce(u64) -> Failure) {
+    fn failed(&mut self, failure: impl FnOnce(u64) -> FinalFailure) {
         if let Some(shared) = &self.shared {
             let intact = *shared.durable.borrow();
             shared.state().failed = Some(failure(intact));
@@ -327,7 +327,7 @@ impl Drop for Lead {
                 path: shared.files.folder.clone(),
                 source,
             };
-            state.failed = Some(Failure::of(error, *shared.durable.borrow()));
+            state.failed = Some(FinalFailure::of(error, *shared.durable.borrow()));
         }
         drop(state);
         let (flushed, durable) = (Arc::clone(&shared.flushed), shared.durable.clone());

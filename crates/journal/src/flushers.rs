@@ -11,7 +11,7 @@ use std::{
     time::Duration,
 };
 
-use crate::flush::{Lead, Shared, Turn};
+use crate::flush::{FlushTurn, Lead, WriterInner};
 
 /// Maximum time until entries that no task waits for are put on disk, inside a tokio runtime.
 const FLUSH_INTERVAL: Duration = Duration::from_millis(50);
@@ -24,7 +24,7 @@ const MAX_THREADS: usize = 16;
 const IDLE: Duration = Duration::from_secs(10);
 
 static FLUSHERS: Flushers = Flushers {
-    queue: Mutex::new(Queue {
+    queue: Mutex::new(FlushQueue {
         leads: VecDeque::new(),
         threads: 0,
         idle: 0,
@@ -33,11 +33,11 @@ static FLUSHERS: Flushers = Flushers {
 };
 
 struct Flushers {
-    queue: Mutex<Queue>,
+    queue: Mutex<FlushQueue>,
     more: Condvar,
 }
 
-struct Queue {
+struct FlushQueue {
     leads: VecDeque<Lead>,
     threads: usize,
     /// Number of threads that wait for work.
@@ -73,7 +73,7 @@ pub(crate) fn flush(lead: Lead) {
 }
 
 impl Flushers {
-    fn queue(&self) -> MutexGuard<'_, Queue> {
+    fn queue(&self) -> MutexGuard<'_, FlushQueue> {
         // A panic elsewhere leaves the queue whole.
         self.queue.lock().unwrap_or_else(PoisonError::into_inner)
     }
@@ -107,7 +107,7 @@ impl Flushers {
 }
 
 /// Flushes pending entries of a log at intervals, until there are none.
-pub(crate) fn start_timer(shared: &Arc<Shared>) {
+pub(crate) fn start_timer(shared: &Arc<WriterInner>) {
     let timer = Timer(Arc::downgrade(shared));
     tokio::spawn(async move {
         loop {
@@ -124,7 +124,7 @@ pub(crate) fn start_timer(shared: &Arc<Shared>) {
             }
             let target = shared.state().target();
             // A failure is reported to the tasks that need the entries on disk.
-            if let Ok(Turn::Lead(lead)) = shared.turn(target) {
+            if let Ok(FlushTurn::Lead(lead)) = shared.turn(target) {
                 flush(lead);
             }
         }
@@ -132,7 +132,7 @@ pub(crate) fn start_timer(shared: &Arc<Shared>) {
 }
 
 /// A task that flushes. When it ends, for whatever reason, the next append starts another.
-struct Timer(Weak<Shared>);
+struct Timer(Weak<WriterInner>);
 
 impl Drop for Timer {
     fn drop(&mut self) {

@@ -8,7 +8,7 @@ use std::{collections::VecDeque, io, sync::Arc};
 
 use tokio::{sync::watch, task::JoinHandle};
 
-use crate::{Entry, Error, Watch, lock, scan::Walk, segment::Files};
+use crate::{Error, FolderWatch, LogEntry, lock, scan::SegmentWalk, segment::LogFiles};
 
 /// Maximum number of entries read ahead at once.
 const AHEAD_ENTRIES: usize = 1024;
@@ -17,17 +17,17 @@ const AHEAD_ENTRIES: usize = 1024;
 const AHEAD_BYTES: usize = 4 << 20;
 
 /// The entries on disk, or the reason why they could not be read.
-type ReadAhead = Result<VecDeque<Entry>, Error>;
+type ReadAhead = Result<VecDeque<LogEntry>, Error>;
 
 /// A follower of a log. It returns durable entries only.
 #[derive(Debug)]
 pub struct Follower {
-    files: Arc<Files>,
+    files: Arc<LogFiles>,
     from_seq: u64,
     /// Entries that are on disk and not returned yet.
-    ready: VecDeque<Entry>,
+    ready: VecDeque<LogEntry>,
     /// The position; `None` while a read is under way, and after an error.
-    walk: Option<Walk>,
+    walk: Option<SegmentWalk>,
     writer: Where,
 }
 
@@ -38,13 +38,13 @@ enum Where {
     Here(watch::Receiver<u64>),
     /// In another process, or nowhere.
     Elsewhere {
-        watch: Watch,
-        reading: Option<JoinHandle<(Walk, ReadAhead)>>,
+        watch: FolderWatch,
+        reading: Option<JoinHandle<(SegmentWalk, ReadAhead)>>,
     },
 }
 
 impl Where {
-    fn elsewhere(files: &Files) -> Result<Self, Error> {
+    fn elsewhere(files: &LogFiles) -> Result<Self, Error> {
         let watch = files.disk.watch(&files.folder);
         Ok(Where::Elsewhere {
             watch: watch.map_err(|error| files.missing(error))?,
@@ -55,8 +55,8 @@ impl Where {
 
 impl Follower {
     pub(crate) fn new(
-        files: &Arc<Files>,
-        walk: Walk,
+        files: &Arc<LogFiles>,
+        walk: SegmentWalk,
         from_seq: u64,
         durable: Option<watch::Receiver<u64>>,
     ) -> Result<Self, Error> {
@@ -74,7 +74,7 @@ impl Follower {
 
     /// Waits for the next entry and returns it. Dropping the future loses nothing. An error is
     /// final: create a new follower.
-    pub async fn next(&mut self) -> Result<Entry, Error> {
+    pub async fn next(&mut self) -> Result<LogEntry, Error> {
         loop {
             if let Some(entry) = self.ready.pop_front() {
                 return Ok(entry);
@@ -148,7 +148,7 @@ impl Follower {
 }
 
 /// Checks that the segment at the end is still one of the log. One that was cut off never grows.
-fn check_in_place(walk: &Walk) -> Result<(), Error> {
+fn check_in_place(walk: &SegmentWalk) -> Result<(), Error> {
     let (files, segment) = (&walk.files, &walk.scan.segment);
     let path = files.segment_path(segment.number);
     let in_place = lock::is_at(files.disk.as_ref(), segment.file.as_ref(), &path);
@@ -161,7 +161,7 @@ fn check_in_place(walk: &Walk) -> Result<(), Error> {
 }
 
 /// Reads entries to the end of the file, and then makes sure that they are on disk.
-fn read_and_sync(walk: &mut Walk, from_seq: u64) -> ReadAhead {
+fn read_and_sync(walk: &mut SegmentWalk, from_seq: u64) -> ReadAhead {
     let entries = read_ahead(walk, from_seq, u64::MAX)?;
     // Everything in an earlier segment was on disk before this one appeared.
     if !entries.is_empty() {
@@ -176,7 +176,7 @@ fn read_and_sync(walk: &mut Walk, from_seq: u64) -> ReadAhead {
 }
 
 /// Reads entries up to number `last`.
-fn read_ahead(walk: &mut Walk, from_seq: u64, last: u64) -> ReadAhead {
+fn read_ahead(walk: &mut SegmentWalk, from_seq: u64, last: u64) -> ReadAhead {
     let files = Arc::clone(&walk.files);
     let mut entries = VecDeque::new();
     let mut bytes = 0;

@@ -9,15 +9,15 @@ use std::{
 
 use tokio::sync::watch;
 
-use crate::{Disk, Error, LogName, identity::Identity};
+use crate::{Disk, Error, LogName, identity::StoreIdentity};
 
 /// A store's disk and root, and the logs that this process writes in it.
 #[derive(Debug)]
-pub(crate) struct Home {
+pub(crate) struct StoreHome {
     pub(crate) disk: Arc<dyn Disk>,
     pub(crate) root: PathBuf,
     /// The identity of the store, by which a log that was born here is known.
-    pub(crate) identity: Identity,
+    pub(crate) identity: StoreIdentity,
     /// The version of the store, if it is newer than this program's.
     pub(crate) newer: Option<u32>,
     /// Size in bytes from which a segment is followed by a new one.
@@ -26,7 +26,7 @@ pub(crate) struct Home {
     pub(crate) writing: Mutex<BTreeMap<LogName, watch::Receiver<u64>>>,
 }
 
-impl Home {
+impl StoreHome {
     pub(crate) fn shared_blobs(&self) -> PathBuf {
         self.root.join("blobs")
     }

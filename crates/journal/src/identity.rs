@@ -2,11 +2,11 @@
 
 use serde::{Deserialize, Serialize};
 
-use crate::{LogName, Metadata};
+use crate::{FileMetadata, LogName};
 
 /// The identity of a store, as it was found when the store was opened.
 #[derive(Debug)]
-pub(crate) enum Identity {
+pub(crate) enum StoreIdentity {
     /// The disk is a simulation, on which every log is the store's own.
     Simulated,
     /// The store was made on this machine and place, or was adopted there.
@@ -32,8 +32,8 @@ pub(crate) struct FilePlace {
     pub(crate) created_ns: Option<i64>,
 }
 
-impl From<Metadata> for FilePlace {
-    fn from(metadata: Metadata) -> Self {
+impl From<FileMetadata> for FilePlace {
+    fn from(metadata: FileMetadata) -> Self {
         Self {
             inode: metadata.inode,
             created_ns: metadata.created_ns,

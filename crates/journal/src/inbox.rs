@@ -9,8 +9,8 @@ use std::{io, path::PathBuf, sync::Arc};
 use uuid::Uuid;
 
 use crate::{
-    Error, Watch, blobs,
-    segment::{Files, TEMPORARY_PREFIX, write_all},
+    Error, FolderWatch, blobs,
+    segment::{LogFiles, TEMPORARY_PREFIX, write_all},
 };
 
 /// Maximum number of waiting messages.
@@ -26,11 +26,11 @@ const SEND_ATTEMPTS: u32 = 3;
 /// The messages that wait for the holder of a log.
 #[derive(Debug, Clone)]
 pub struct Inbox {
-    files: Arc<Files>,
+    files: Arc<LogFiles>,
 }
 
 impl Inbox {
-    pub(crate) fn new(files: Arc<Files>) -> Self {
+    pub(crate) fn new(files: Arc<LogFiles>) -> Self {
         Self { files }
     }
 
@@ -124,7 +124,7 @@ impl Inbox {
     }
 
     /// Returns a watch that tells when a message may have arrived.
-    pub fn watch(&self) -> Result<Watch, Error> {
+    pub fn watch(&self) -> Result<FolderWatch, Error> {
         let folder = self.files.inbox();
         self.files
             .disk

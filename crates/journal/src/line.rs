@@ -11,7 +11,7 @@ use std::io::Write;
 use gyrus_contract::Digest;
 use serde_json::value::RawValue;
 
-use crate::{Entry, Payload};
+use crate::{LogEntry, Payload};
 
 /// Maximum length of a payload in bytes.
 pub(crate) const PAYLOAD_LIMIT: usize = 8 << 20;
@@ -34,9 +34,9 @@ pub(crate) const START: &[u8] = b"{\"seq\":";
 /// Binds hashes to a log, so that a line of another log never verifies in this one: the BLAKE3
 /// hash of the log's name, used as BLAKE3's key.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) struct Key([u8; 32]);
+pub(crate) struct LogKey([u8; 32]);
 
-impl Key {
+impl LogKey {
     pub(crate) fn of(name: &crate::LogName) -> Self {
         Self(*blake3::hash(name.to_string().as_bytes()).as_bytes())
     }
@@ -75,7 +75,7 @@ pub(crate) struct BatchStart {
 
 /// The part of an entry before its payload.
 #[derive(Debug, Clone, Copy)]
-pub(crate) struct Header<'a> {
+pub(crate) struct EntryHeader<'a> {
     pub(crate) seq: u64,
     pub(crate) at_ms: i64,
     pub(crate) mono_us: u64,
@@ -86,10 +86,10 @@ pub(crate) struct Header<'a> {
 
 /// A parsed line.
 #[derive(Debug, Clone, Copy)]
-pub(crate) struct Line<'a> {
+pub(crate) struct LogLine<'a> {
     /// The whole line without its newline.
     pub(crate) text: &'a [u8],
-    pub(crate) header: Header<'a>,
+    pub(crate) header: EntryHeader<'a>,
     header_text: &'a [u8],
     pub(crate) body: Body<'a>,
     pub(crate) hash: Digest,
@@ -123,13 +123,13 @@ fn is_kind_byte(byte: u8) -> bool {
 /// Appends the line of an entry, with its newline, and returns its hash.
 pub(crate) fn encode(
     out: &mut Vec<u8>,
-    key: &Key,
+    key: &LogKey,
     previous: &Digest,
-    header: &Header<'_>,
+    header: &EntryHeader<'_>,
     payload: &[u8],
 ) -> Digest {
     let start = out.len();
-    let Header {
+    let EntryHeader {
         seq,
         at_ms,
         mono_us,
@@ -153,16 +153,16 @@ pub(crate) fn encode(
     hash
 }
 
-impl<'a> Line<'a> {
+impl<'a> LogLine<'a> {
     /// Parses a line without its newline.
     pub(crate) fn parse(line: &'a [u8]) -> Option<Self> {
         let (rest, end) = line.split_at_checked(line.len().checked_sub(HASH_LENGTH)?)?;
-        let mut end = Text(end);
+        let mut end = UnparsedText(end);
         end.literal(b",\"hash\":\"")?;
         let hash = end.digest()?;
         end.literal(b"\"}")?;
 
-        let mut text = Text(rest);
+        let mut text = UnparsedText(rest);
         let header = text.header()?;
         let header_text = &rest[..rest.len() - text.0.len()];
         if header_text.len() > HEADER_LIMIT {
@@ -189,7 +189,7 @@ impl<'a> Line<'a> {
     }
 
     /// Whether this line follows an entry with the hash `previous`.
-    pub(crate) fn follows(&self, key: &Key, previous: &Digest) -> bool {
+    pub(crate) fn follows(&self, key: &LogKey, previous: &Digest) -> bool {
         self.header
             .batch
             .is_none_or(|batch| batch.previous == *previous)
@@ -197,7 +197,7 @@ impl<'a> Line<'a> {
     }
 
     /// Returns the fields about the start of a batch, if the line verifies alone.
-    pub(crate) fn stands_alone(&self, key: &Key) -> Option<BatchStart> {
+    pub(crate) fn stands_alone(&self, key: &LogKey) -> Option<BatchStart> {
         self.header
             .batch
             .filter(|batch| self.follows(key, &batch.previous))
@@ -239,12 +239,12 @@ impl<'a> Line<'a> {
     }
 
     /// Converts the line to an entry; returns `None` if its payload is not JSON.
-    pub(crate) fn to_entry(self) -> Option<Entry> {
+    pub(crate) fn to_entry(self) -> Option<LogEntry> {
         let payload = match self.body {
             Body::Payload(bytes) => Payload::Json(serde_json::from_slice(bytes).ok()?),
             Body::Erased(hash) => Payload::Erased(hash),
         };
-        Some(Entry {
+        Some(LogEntry {
             seq: self.header.seq,
             at_ms: self.header.at_ms,
             mono_us: self.header.mono_us,
@@ -257,9 +257,9 @@ impl<'a> Line<'a> {
 }
 
 /// The text that is left to parse.
-struct Text<'a>(&'a [u8]);
+struct UnparsedText<'a>(&'a [u8]);
 
-impl<'a> Text<'a> {
+impl<'a> UnparsedText<'a> {
     fn literal(&mut self, literal: &[u8]) -> Option<()> {
         self.0 = self.0.strip_prefix(literal)?;
         Some(())
@@ -289,7 +289,7 @@ impl<'a> Text<'a> {
         std::str::from_utf8(digits).ok()?.parse().ok()
     }
 
-    fn header(&mut self) -> Option<Header<'a>> {
+    fn header(&mut self) -> Option<EntryHeader<'a>> {
         self.literal(START)?;
         let seq = self.number()?;
         self.literal(b",\"at\":")?;
@@ -308,7 +308,7 @@ impl<'a> Text<'a> {
             self.literal(b"\"")?;
             batch = Some(BatchStart { synced, previous });
         }
-        Some(Header {
+        Some(EntryHeader {
             seq,
             at_ms,
             mono_us,
@@ -323,9 +323,9 @@ impl<'a> Text<'a> {
 mod tests {
     use super::*;
 
-    fn sample(batch: Option<BatchStart>, payload: &str) -> (Key, Vec<u8>) {
-        let key = Key::of(&crate::LogName::new("runs", "1").unwrap());
-        let header = Header {
+    fn sample(batch: Option<BatchStart>, payload: &str) -> (LogKey, Vec<u8>) {
+        let key = LogKey::of(&crate::LogName::new("runs", "1").unwrap());
+        let header = EntryHeader {
             seq: 7,
             at_ms: -5,
             mono_us: 9,
@@ -347,11 +347,11 @@ mod tests {
         });
         for (batch, payload) in [(None, r#"{"a":"é\n"}"#), (batch, "[1,2]"), (batch, "null")] {
             let (key, mut text) = sample(batch, payload);
-            let line = Line::parse(&text).unwrap();
+            let line = LogLine::parse(&text).unwrap();
             assert!(line.follows(&key, &genesis()));
             assert_eq!(line.stands_alone(&key), batch);
             let tombstone = line.tombstone();
-            let erased = Line::parse(&tombstone).unwrap();
+            let erased = LogLine::parse(&tombstone).unwrap();
             assert!(
                 erased.follows(&key, &genesis()),
                 "the chain holds over a tombstone"
@@ -361,14 +361,14 @@ mod tests {
             assert_eq!((entry.seq, entry.at_ms, entry.version), (7, -5, 3));
             assert!(matches!(&entry.payload, Payload::Json(json) if json.get() == payload));
 
-            let other = Key::of(&crate::LogName::new("runs", "2").unwrap());
+            let other = LogKey::of(&crate::LogName::new("runs", "2").unwrap());
             assert!(
                 !line.follows(&other, &genesis()),
                 "a line of another log never verifies"
             );
             for bit in 0..text.len() * 8 {
                 text[bit / 8] ^= 1 << (bit % 8);
-                let damaged = Line::parse(&text);
+                let damaged = LogLine::parse(&text);
                 assert!(
                     damaged.is_none_or(|line| !line.follows(&key, &genesis())),
                     "bit {bit} of {}",
@@ -377,7 +377,7 @@ mod tests {
                 text[bit / 8] ^= 1 << (bit % 8);
             }
             for length in 0..text.len() {
-                let torn = Line::parse(&text[..length]);
+                let torn = LogLine::parse(&text[..length]);
                 assert!(torn.is_none_or(|line| !line.follows(&key, &genesis())));
             }
         }

@@ -12,7 +12,7 @@ const BLOCK: usize = 256 << 10;
 
 /// The next piece of a file.
 #[derive(Debug, PartialEq, Eq)]
-pub(crate) enum Piece<'a> {
+pub(crate) enum LinePiece<'a> {
     /// A line, without its newline.
     Line(&'a [u8]),
     /// The file ends without a newline, after at least one byte.
@@ -26,7 +26,7 @@ pub(crate) enum Piece<'a> {
 /// Reads lines forwards. A line that was returned by [`Lines::peek`] is returned again until
 /// [`Lines::advance`]; at the end, later calls see what was added to the file.
 #[derive(Debug)]
-pub(crate) struct Lines {
+pub(crate) struct LogLineReader {
     file: Arc<dyn DiskFile>,
     /// Offset of `buffer` in the file.
     position: u64,
@@ -41,7 +41,7 @@ pub(crate) struct Lines {
     block: usize,
 }
 
-impl Lines {
+impl LogLineReader {
     /// Reads the lines of `file` between two offsets, the first of which begins a line.
     pub(crate) fn new(file: Arc<dyn DiskFile>, offset: u64, limit: u64) -> Self {
         Self {
@@ -74,7 +74,7 @@ impl Lines {
     }
 
     /// Returns the next line without advancing.
-    pub(crate) fn peek(&mut self) -> io::Result<Piece<'_>> {
+    pub(crate) fn peek(&mut self) -> io::Result<LinePiece<'_>> {
         let mut searched = 0;
         self.peeked = 0;
         loop {
@@ -83,19 +83,21 @@ impl Lines {
                 let length = searched + length;
                 self.peeked = length + 1;
                 if length > LINE_LIMIT {
-                    return Ok(Piece::TooLong);
+                    return Ok(LinePiece::TooLong);
                 }
-                return Ok(Piece::Line(&self.buffer[self.start..self.start + length]));
+                return Ok(LinePiece::Line(
+                    &self.buffer[self.start..self.start + length],
+                ));
             }
             searched = rest.len();
             if searched > LINE_LIMIT {
-                return Ok(Piece::TooLong);
+                return Ok(LinePiece::TooLong);
             }
             if !self.fill()? {
                 return Ok(if searched == 0 {
-                    Piece::End
+                    LinePiece::End
                 } else {
-                    Piece::Cut
+                    LinePiece::Cut
                 });
             }
         }
@@ -108,14 +110,14 @@ impl Lines {
     }
 
     /// Returns the next line and advances behind it.
-    pub(crate) fn next(&mut self) -> io::Result<Piece<'_>> {
+    pub(crate) fn next(&mut self) -> io::Result<LinePiece<'_>> {
         self.peek()?;
         let (start, length) = (self.start, self.peeked);
         self.advance();
         if length == 0 {
             return self.peek();
         }
-        Ok(Piece::Line(&self.buffer[start..start + length - 1]))
+        Ok(LinePiece::Line(&self.buffer[start..start + length - 1]))
     }
 
     /// Advances to the next line without holding the present one in memory. Returns `false` if the
@@ -276,15 +278,15 @@ mod tests {
             given.len()
         );
 
-        let mut forwards = Lines::new(file, 0, text.len() as u64);
+        let mut forwards = LogLineReader::new(file, 0, text.len() as u64);
         for line in expected {
             match (forwards.peek().unwrap(), line) {
-                (Piece::Line(found), Some(line)) => {
+                (LinePiece::Line(found), Some(line)) => {
                     assert!(found == *line);
                     forwards.advance();
                 }
-                (Piece::Cut, Some(_)) => return,
-                (Piece::TooLong, None) => drop(forwards.skip().unwrap()),
+                (LinePiece::Cut, Some(_)) => return,
+                (LinePiece::TooLong, None) => drop(forwards.skip().unwrap()),
                 (piece, _) => panic!("{:?}", std::mem::discriminant(&piece)),
             }
             assert!(
@@ -292,7 +294,7 @@ mod tests {
                 "memory is bounded"
             );
         }
-        assert_eq!(forwards.peek().unwrap(), Piece::End);
+        assert_eq!(forwards.peek().unwrap(), LinePiece::End);
     }
 
     #[test]

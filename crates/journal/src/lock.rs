@@ -10,7 +10,7 @@ use std::{
 };
 
 use crate::{
-    Disk, DiskFile, Error, Holder, LockMode, LogName, blobs, segment::Files, segment::write_all,
+    Disk, DiskFile, Error, Holder, LockMode, LogName, blobs, segment::LogFiles, segment::write_all,
 };
 
 /// Time that a holder may take to write its record, or to release the lock while it is dying.
@@ -28,7 +28,7 @@ const RECORD_LIMIT: usize = 4 << 10;
 
 /// The way to take a log that another process may hold.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Take {
+pub enum LockWait {
     /// Takes the log only if nobody holds it; otherwise fails with [`Error::Held`].
     IfFree,
     /// Kills the process that holds the log, waits until it has ended, and takes the log. A process
@@ -51,7 +51,7 @@ impl Drop for Lock {
 }
 
 /// Takes the lock of a log that exists.
-pub(crate) fn take(files: &Files, how: Take) -> Result<Lock, Error> {
+pub(crate) fn take(files: &LogFiles, how: LockWait) -> Result<Lock, Error> {
     let path = files.lock();
     let failed = |what| Error::io(what, path.clone());
     let mut deadline = Instant::now() + RECORD_PATIENCE;
@@ -75,7 +75,7 @@ pub(crate) fn take(files: &Files, how: Take) -> Result<Lock, Error> {
         match living_holder(files, file.as_ref()) {
             Some(holder) => {
                 let me = files.disk.holder().map_err(failed("find out who takes"))?;
-                if how == Take::IfFree || holder.process == me.process {
+                if how == LockWait::IfFree || holder.process == me.process {
                     let holder = Box::new(holder);
                     return Err(Error::Held {
                         name: files.name.clone(),
@@ -96,7 +96,7 @@ pub(crate) fn take(files: &Files, how: Take) -> Result<Lock, Error> {
 }
 
 /// Locks a file that this process just created.
-pub(crate) fn take_new(files: &Files) -> Result<Lock, Error> {
+pub(crate) fn take_new(files: &LogFiles) -> Result<Lock, Error> {
     let path = files.lock();
     let file = files
         .disk
@@ -115,7 +115,7 @@ pub(crate) fn take_new(files: &Files) -> Result<Lock, Error> {
 }
 
 /// Returns the holder of a log, if there is one.
-pub(crate) fn holder(files: &Files) -> Result<Option<Holder>, Error> {
+pub(crate) fn holder(files: &LogFiles) -> Result<Option<Holder>, Error> {
     let path = files.lock();
     let deadline = Instant::now() + RECORD_PATIENCE;
     loop {
@@ -144,7 +144,7 @@ pub(crate) fn holder(files: &Files) -> Result<Option<Holder>, Error> {
     }
 }
 
-fn record(files: &Files, file: Box<dyn DiskFile>) -> Result<Lock, Error> {
+fn record(files: &LogFiles, file: Box<dyn DiskFile>) -> Result<Lock, Error> {
     let path = files.lock();
     let failed = |what| Error::io(what, path.clone());
     let holder = files.disk.holder().map_err(failed("find out who takes"))?;
@@ -158,7 +158,7 @@ fn record(files: &Files, file: Box<dyn DiskFile>) -> Result<Lock, Error> {
     Ok(Lock { file, holder })
 }
 
-fn living_holder(files: &Files, file: &dyn DiskFile) -> Option<Holder> {
+fn living_holder(files: &LogFiles, file: &dyn DiskFile) -> Option<Holder> {
     if file.metadata().ok()?.len > RECORD_LIMIT as u64 {
         return None;
     }

@@ -14,17 +14,17 @@ use std::{io, mem, sync::Arc};
 use gyrus_contract::{BlobId, Digest};
 
 use crate::{
-    Error, LogName, Store, Take,
-    blobs::{self, Unsynced},
-    failure::Failure,
-    line::{LINE_LIMIT, Line, PAYLOAD_LIMIT, genesis, is_kind},
+    Error, LockWait, LogName, Store,
+    blobs::{self, UnsyncedBlob},
+    failure::FinalFailure,
+    line::{LINE_LIMIT, LogLine, PAYLOAD_LIMIT, genesis, is_kind},
     lock::{self, Lock},
     replica,
     seal::Seal,
     seek,
-    segment::{Files, Segment, write_all},
-    store::Staged,
-    take::{self, Output, copy},
+    segment::{LogFiles, Segment, write_all},
+    store::StagedLog,
+    take::{self, SegmentWriter, copy},
     writer::UNSYNCED_LIMIT,
 };
 
@@ -40,18 +40,18 @@ const SEGMENT_BATCHES: usize = 4;
 #[derive(Debug)]
 pub struct Mirror {
     store: Store,
-    files: Arc<Files>,
+    files: Arc<LogFiles>,
     lock: Lock,
     /// The segment at the end; `None` as long as the log has no entries and is not in the store.
-    output: Option<Output>,
+    output: Option<SegmentWriter>,
     /// The number of the last entry that is known to be on disk.
     synced: u64,
     /// Whether the segment at the end has bytes that are not known to be on disk.
     unsynced: bool,
-    unsynced_blobs: Vec<Unsynced>,
+    unsynced_blobs: Vec<UnsyncedBlob>,
     /// Whether blobs have names that are not known to be on disk.
     blobs_named: bool,
-    failure: Option<Failure>,
+    failure: Option<FinalFailure>,
 }
 
 /// A portion of lines that were checked.
@@ -73,11 +73,11 @@ impl Store {
         self.check_writable()?;
         self.check_born_here(name)?;
         if !self.exists(name) {
-            let Staged { files, lock } = self.stage(name)?;
+            let StagedLog { files, lock } = self.stage(name)?;
             return Ok(Mirror::new(self, files, lock, None));
         }
         let files = Arc::new(self.files(name));
-        let lock = lock::take(&files, Take::IfFree)?;
+        let lock = lock::take(&files, LockWait::IfFree)?;
         self.sync_name(name)?;
         let (output, _) = take::again(&files, &lock.holder)?;
         Ok(Mirror::new(self, files, lock, Some(output)))
@@ -91,7 +91,7 @@ impl Mirror {
         replica::mark(&self.files)
     }
 
-    fn new(store: &Store, files: Arc<Files>, lock: Lock, output: Option<Output>) -> Self {
+    fn new(store: &Store, files: Arc<LogFiles>, lock: Lock, output: Option<SegmentWriter>) -> Self {
         Self {
             store: store.clone(),
             files,
@@ -196,7 +196,7 @@ impl Mirror {
             store.set_aside(&self.files)?;
         }
         drop(self);
-        let Staged { files, lock } = store.stage(&name)?;
+        let StagedLog { files, lock } = store.stage(&name)?;
         Ok(Mirror::new(&store, files, lock, None))
     }
 
@@ -225,7 +225,7 @@ impl Mirror {
     /// Records a failure after which it is unknown what is on disk.
     fn failed(&mut self, error: Error) -> Error {
         if matches!(error, Error::Io { .. }) {
-            let failure = Failure::of(error, self.synced);
+            let failure = FinalFailure::of(error, self.synced);
             let error = failure.error(&self.files.name);
             self.failure = Some(failure);
             return error;
@@ -233,7 +233,7 @@ impl Mirror {
         // Another process created the log meanwhile, for example.
         let source = io::Error::other(error.to_string());
         let again = Error::io("write", &self.files.folder)(source);
-        self.failure = Some(Failure::of(again, self.synced));
+        self.failure = Some(FinalFailure::of(again, self.synced));
         error
     }
 
@@ -395,7 +395,7 @@ impl Mirror {
             &mut |bytes| shorter.write(bytes),
         )?;
         let (file, bytes) = shorter.finish()?;
-        let shorter = Output {
+        let shorter = SegmentWriter {
             file,
             segment: segment.number,
             bytes,
@@ -420,13 +420,13 @@ impl Drop for Mirror {
 /// Checks that a text is the line of the entry `seq`, which follows one with the hash `previous`.
 fn check_line<'a>(
     text: &'a [u8],
-    files: &Files,
+    files: &LogFiles,
     seq: u64,
     previous: &Digest,
-) -> Result<Line<'a>, Error> {
+) -> Result<LogLine<'a>, Error> {
     let bad = |why: &str| Err(bad(files, seq, why));
     let line = Some(text).filter(|text| text.len() <= LINE_LIMIT);
-    let Some(line) = line.and_then(Line::parse) else {
+    let Some(line) = line.and_then(LogLine::parse) else {
         return bad("it is not the line of an entry");
     };
     if line.header.seq != seq {
@@ -445,7 +445,7 @@ fn check_line<'a>(
     Ok(line)
 }
 
-fn bad(files: &Files, seq: u64, why: &str) -> Error {
+fn bad(files: &LogFiles, seq: u64, why: &str) -> Error {
     Error::BadLines {
         name: files.name.clone(),
         seq,

@@ -8,45 +8,45 @@ use std::{io, sync::Arc};
 use gyrus_contract::{BlobId, Digest};
 
 use crate::{
-    Entry, Error, Follower, blobs,
-    home::Home,
-    line::Line,
+    Error, Follower, LogEntry, blobs,
+    home::StoreHome,
+    line::LogLine,
     lines::LinesBack,
-    scan::{Scan, Walk},
+    scan::{Scan, SegmentWalk},
     seek,
-    segment::{Files, Segment},
+    segment::{LogFiles, Segment},
 };
 
 /// A reader of a log. Needs no lock.
 #[derive(Debug, Clone)]
-pub struct Reader {
-    home: Arc<Home>,
-    files: Arc<Files>,
+pub struct LogReader {
+    home: Arc<StoreHome>,
+    files: Arc<LogFiles>,
 }
 
-impl Reader {
-    pub(crate) fn new(home: &Arc<Home>, files: Arc<Files>) -> Self {
+impl LogReader {
+    pub(crate) fn new(home: &Arc<StoreHome>, files: Arc<LogFiles>) -> Self {
         let home = Arc::clone(home);
         Self { home, files }
     }
 
     /// Returns the entries from `from_seq` on, oldest first, up to the present end of the log. The
     /// chain is verified from there.
-    pub fn entries(&self, from_seq: u64) -> Result<Entries, Error> {
-        Ok(Entries {
+    pub fn entries(&self, from_seq: u64) -> Result<EntryIterator, Error> {
+        Ok(EntryIterator {
             walk: self.walk(from_seq)?,
             from_seq,
             done: false,
         })
     }
 
-    fn walk(&self, from_seq: u64) -> Result<Walk, Error> {
+    fn walk(&self, from_seq: u64) -> Result<SegmentWalk, Error> {
         let scan = if from_seq <= 1 {
             Scan::open(&self.files, 1)?
         } else {
             seek::before(&self.files, from_seq)?
         };
-        Ok(Walk::new(&self.files, scan))
+        Ok(SegmentWalk::new(&self.files, scan))
     }
 
     /// Returns the entries newest first. Reads block by block, so the first ones are returned at
@@ -67,13 +67,13 @@ impl Reader {
     }
 
     /// Returns the newest entry of a kind.
-    pub fn last(&self, kind: &str) -> Result<Option<Entry>, Error> {
+    pub fn last(&self, kind: &str) -> Result<Option<LogEntry>, Error> {
         let mut back = self.entries_back()?;
         back.find(&mut |line| line.header.kind == kind)
     }
 
     /// Returns the entry with this number; `None` if the log is not that long.
-    pub fn entry(&self, seq: u64) -> Result<Option<Entry>, Error> {
+    pub fn entry(&self, seq: u64) -> Result<Option<LogEntry>, Error> {
         if seq == 0 {
             return Ok(None);
         }
@@ -106,22 +106,23 @@ impl Reader {
 
 /// An iterator over entries, oldest first. Ends after an error.
 #[derive(Debug)]
-pub struct Entries {
-    walk: Walk,
+pub struct EntryIterator {
+    walk: SegmentWalk,
     from_seq: u64,
     done: bool,
 }
 
-impl Iterator for Entries {
-    type Item = Result<Entry, Error>;
+impl Iterator for EntryIterator {
+    type Item = Result<LogEntry, Error>;
 
     fn next(&mut self) -> Option<Self::Item> {
         while !self.done {
             let files = Arc::clone(&self.walk.files);
             let number = self.walk.scan.segment.number;
             let from_seq = self.from_seq;
-            let mut take =
-                |line: &Line<'_>| (line.header.seq >= from_seq).then(|| files.entry(number, line));
+            let mut take = |line: &LogLine<'_>| {
+                (line.header.seq >= from_seq).then(|| files.entry(number, line))
+            };
             match self.walk.next(&mut take).transpose() {
                 Some(Ok(None)) => {}
                 Some(Ok(Some(entry))) => {
@@ -146,7 +147,7 @@ fn back_from(segment: &Segment, end: u64) -> LinesBack {
 /// An iterator over entries, newest first. Ends after an error.
 #[derive(Debug)]
 pub struct Backwards {
-    files: Arc<Files>,
+    files: Arc<LogFiles>,
     segment: Segment,
     lines: LinesBack,
     /// The number of the next entry, as its successor or the end of the log names it.
@@ -159,7 +160,10 @@ pub struct Backwards {
 
 impl Backwards {
     /// Returns the next entry, towards the beginning, that `accept` accepts.
-    fn find(&mut self, accept: &mut dyn FnMut(&Line<'_>) -> bool) -> Result<Option<Entry>, Error> {
+    fn find(
+        &mut self,
+        accept: &mut dyn FnMut(&LogLine<'_>) -> bool,
+    ) -> Result<Option<LogEntry>, Error> {
         while self.seq > 0 {
             let Some((offset, text)) = self.line()? else {
                 self.previous_segment()?;
@@ -168,10 +172,10 @@ impl Backwards {
             // The expected hash stands in the line before, which is itself verified next.
             self.ahead = self.line()?;
             let previous = match &self.ahead {
-                Some((_, before)) => Line::parse(before).map(|line| line.hash),
+                Some((_, before)) => LogLine::parse(before).map(|line| line.hash),
                 None => Some(self.segment.header.chain().1),
             };
-            let line = Line::parse(&text).filter(|line| {
+            let line = LogLine::parse(&text).filter(|line| {
                 line.header.seq == self.seq
                     && line.hash == self.hash
                     && previous.is_some_and(|hash| line.follows(&self.files.key, &hash))
@@ -239,7 +243,7 @@ impl Backwards {
 }
 
 impl Iterator for Backwards {
-    type Item = Result<Entry, Error>;
+    type Item = Result<LogEntry, Error>;
 
     fn next(&mut self) -> Option<Self::Item> {
         if self.done {

@@ -11,8 +11,8 @@ use std::{
 use gyrus_contract::BlobId;
 
 use crate::{
-    Disk, Error, LockMode, LogName, Store, Take, blobs, home::make_folder, lock, seal::Seal,
-    segment::Files,
+    Disk, Error, LockMode, LockWait, LogName, Store, blobs, home::make_folder, lock, seal::Seal,
+    segment::LogFiles,
 };
 
 impl Store {
@@ -20,7 +20,7 @@ impl Store {
     /// exists or nothing.
     pub fn remove(&self, name: &LogName) -> Result<(), Error> {
         let files = self.lockable(name)?;
-        let _lock = lock::take(&files, Take::IfFree)?;
+        let _lock = lock::take(&files, LockWait::IfFree)?;
         let gone = self.set_aside(&files)?;
         self.discard(&gone);
         Ok(())
@@ -28,7 +28,7 @@ impl Store {
 
     /// Takes the name of a log away from it while its lock is held, and returns its folder, which
     /// the next sweep removes.
-    pub(crate) fn set_aside(&self, files: &Files) -> Result<PathBuf, Error> {
+    pub(crate) fn set_aside(&self, files: &LogFiles) -> Result<PathBuf, Error> {
         let trash = self.home.root.join(".trash");
         make_folder(self.home.disk.as_ref(), &trash)?;
         let target = trash.join(gyrus_contract::time_ordered_uuid().to_string());
@@ -49,7 +49,7 @@ impl Store {
         which: &dyn Fn(&BlobId) -> bool,
     ) -> Result<u64, Error> {
         let files = self.lockable(name)?;
-        let _lock = lock::take(&files, Take::IfFree)?;
+        let _lock = lock::take(&files, LockWait::IfFree)?;
         // A blob that the seal lists is never missing, whenever the power goes.
         Seal::keep_blobs(&files, &|id| !which(id))?;
         let mut dropped = 0;
@@ -71,7 +71,7 @@ impl Store {
     /// Removes all private content of a log while nobody holds it, and returns its size in bytes.
     pub fn drop_private(&self, name: &LogName) -> Result<u64, Error> {
         let files = self.lockable(name)?;
-        let _lock = lock::take(&files, Take::IfFree)?;
+        let _lock = lock::take(&files, LockWait::IfFree)?;
         Ok(self.discard(&files.private()))
     }
 
@@ -109,7 +109,7 @@ impl Store {
         Ok(freed + blobs::sweep(disk, &shared)?)
     }
 
-    fn lockable(&self, name: &LogName) -> Result<Files, Error> {
+    fn lockable(&self, name: &LogName) -> Result<LogFiles, Error> {
         self.check_writable()?;
         Ok(self.files(name))
     }

@@ -15,7 +15,10 @@ use std::{
 
 use gyrus_contract::{BlobId, Digest};
 
-use crate::{Error, LogName, blobs, line::Line, scan::Walk, seek, segment::Files, take::Output};
+use crate::{
+    Error, LogName, blobs, line::LogLine, scan::SegmentWalk, seek, segment::LogFiles,
+    take::SegmentWriter,
+};
 
 /// Name of the empty file in the folder of a log that counts only with its replica.
 const MARK: &str = "replicated";
@@ -69,13 +72,13 @@ pub struct ReplicaBatch {
     /// The blobs that were put since the batch before, sorted, also those that the replica may have
     /// already. The entries may name them. Private content is never among them.
     pub blobs: Vec<BlobId>,
-    files: Arc<Files>,
+    files: Arc<LogFiles>,
 }
 
 impl ReplicaBatch {
     /// Creates the batch of the entries after `before` up to `last`, which are numbers and hashes.
     pub(crate) fn new(
-        files: &Arc<Files>,
+        files: &Arc<LogFiles>,
         before: (u64, Digest),
         last: (u64, Digest),
         lines: Vec<u8>,
@@ -153,13 +156,13 @@ impl Drop for ReplicaDone {
 }
 
 /// Whether a log counts only with its replica.
-pub(crate) fn is_needed(files: &Files) -> bool {
+pub(crate) fn is_needed(files: &LogFiles) -> bool {
     files.disk.metadata(&files.folder.join(MARK)).is_ok()
 }
 
 /// Notes that a log counts only with its replica. Its name is on disk after the log's folder is
 /// synced, as it is with the next segment.
-pub(crate) fn mark(files: &Files) -> Result<(), Error> {
+pub(crate) fn mark(files: &LogFiles) -> Result<(), Error> {
     if is_needed(files) {
         return Ok(());
     }
@@ -190,7 +193,7 @@ pub(crate) fn store_blocking(
 
 /// Returns the number of the last entry that the replica has, of a log that has entries up to at
 /// least that one here.
-pub(crate) fn has(replica: &dyn Replica, files: &Arc<Files>) -> Result<u64, Error> {
+pub(crate) fn has(replica: &dyn Replica, files: &Arc<LogFiles>) -> Result<u64, Error> {
     let has = replica.has().map_err(|why| Error::ReplicaUnknown {
         name: files.name.clone(),
         why,
@@ -207,19 +210,19 @@ pub(crate) fn has(replica: &dyn Replica, files: &Arc<Files>) -> Result<u64, Erro
 /// for it. All blobs of the log go with the first of them: it is not known which ones they name.
 pub(crate) fn catch_up(
     replica: &dyn Replica,
-    files: &Arc<Files>,
+    files: &Arc<LogFiles>,
     has: u64,
-    output: &Output,
+    output: &SegmentWriter,
 ) -> Result<(), Error> {
     if has == output.seq {
         return Ok(());
     }
-    let mut walk = Walk::new(files, seek::before(files, has + 1)?);
+    let mut walk = SegmentWalk::new(files, seek::before(files, has + 1)?);
     let mut blobs = blobs::list(files)?;
     let position = walk.scan.position();
     let (mut before, mut last) = ((position.seq, position.hash), (position.seq, position.hash));
     let mut lines = Vec::new();
-    let add = |lines: &mut Vec<u8>, line: &Line<'_>| {
+    let add = |lines: &mut Vec<u8>, line: &LogLine<'_>| {
         lines.extend_from_slice(line.text);
         lines.push(b'\n');
         (line.header.seq, line.hash)

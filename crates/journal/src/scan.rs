@@ -14,15 +14,15 @@ use gyrus_contract::Digest;
 
 use crate::{
     Error,
-    line::{Line, START},
-    lines::{Lines, Piece},
+    line::{LogLine, START},
+    lines::{LinePiece, LogLineReader},
     seal::Seal,
-    segment::{End, Files, Segment},
+    segment::{LogFiles, Segment, SegmentEnd},
 };
 
 /// A place between two entries.
 #[derive(Debug, Clone, Copy)]
-pub(crate) struct Position {
+pub(crate) struct LogPosition {
     /// Offset of the next line; `None` at the first line of the segment.
     pub(crate) offset: Option<u64>,
     /// The number of the entry before.
@@ -32,7 +32,7 @@ pub(crate) struct Position {
 
 /// Bytes at the end of a segment that are not entries.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Tail {
+pub struct SegmentTail {
     /// The segment's number.
     pub segment: u32,
     /// Number of bytes.
@@ -42,24 +42,24 @@ pub struct Tail {
 /// Reads one segment.
 #[derive(Debug)]
 pub(crate) struct Scan {
-    files: Arc<Files>,
+    files: Arc<LogFiles>,
     pub(crate) segment: Segment,
     /// The end of this segment according to the next one.
-    end: Option<End>,
-    lines: Lines,
+    end: Option<SegmentEnd>,
+    lines: LogLineReader,
     seq: u64,
     hash: Digest,
 }
 
 impl Scan {
     /// Opens a segment at its first line.
-    pub(crate) fn open(files: &Arc<Files>, number: u32) -> Result<Self, Error> {
+    pub(crate) fn open(files: &Arc<LogFiles>, number: u32) -> Result<Self, Error> {
         let segment = files.open_segment(number)?;
         let (seq, hash) = segment.header.chain();
         Self::from(
             files,
             segment,
-            Position {
+            LogPosition {
                 offset: None,
                 seq,
                 hash,
@@ -69,12 +69,12 @@ impl Scan {
 
     /// Opens a segment at a position.
     pub(crate) fn from(
-        files: &Arc<Files>,
+        files: &Arc<LogFiles>,
         segment: Segment,
-        position: Position,
+        position: LogPosition,
     ) -> Result<Self, Error> {
         let offset = position.offset.unwrap_or(segment.body);
-        let lines = Lines::new(Arc::clone(&segment.file), offset, u64::MAX);
+        let lines = LogLineReader::new(Arc::clone(&segment.file), offset, u64::MAX);
         let mut scan = Self {
             files: Arc::clone(files),
             segment,
@@ -88,8 +88,8 @@ impl Scan {
     }
 
     /// Returns the position of the scan.
-    pub(crate) fn position(&self) -> Position {
-        Position {
+    pub(crate) fn position(&self) -> LogPosition {
+        LogPosition {
             offset: Some(self.lines.offset()),
             seq: self.seq,
             hash: self.hash,
@@ -97,7 +97,7 @@ impl Scan {
     }
 
     /// Returns the end of this segment, as its successor states it, if a successor exists by now.
-    pub(crate) fn look_for_end(&mut self) -> Result<Option<End>, Error> {
+    pub(crate) fn look_for_end(&mut self) -> Result<Option<SegmentEnd>, Error> {
         let next = self.segment.number + 1;
         if self.end.is_none() && self.files.has_segment(next)? {
             let end = self.files.open_segment(next)?.header.previous;
@@ -130,7 +130,7 @@ impl Scan {
     /// Returns the next entry, as `take` converts its line; `None` where the entries end for now.
     pub(crate) fn next<T>(
         &mut self,
-        take: &mut impl FnMut(&Line<'_>) -> T,
+        take: &mut impl FnMut(&LogLine<'_>) -> T,
     ) -> Result<Option<T>, Error> {
         if let Some(taken) = self.next_valid(take)? {
             return Ok(Some(taken));
@@ -143,7 +143,7 @@ impl Scan {
             return Ok(None);
         };
         // The proof may be newer than the read of the line, and than the look for a next segment.
-        self.lines = Lines::new(Arc::clone(&self.segment.file), offset, u64::MAX);
+        self.lines = LogLineReader::new(Arc::clone(&self.segment.file), offset, u64::MAX);
         let end = self.look_for_end()?;
         if let Some(taken) = self.next_valid(take)? {
             return Ok(Some(taken));
@@ -154,16 +154,19 @@ impl Scan {
         }
     }
 
-    fn next_valid<T>(&mut self, take: &mut impl FnMut(&Line<'_>) -> T) -> Result<Option<T>, Error> {
+    fn next_valid<T>(
+        &mut self,
+        take: &mut impl FnMut(&LogLine<'_>) -> T,
+    ) -> Result<Option<T>, Error> {
         let path = || self.files.segment_path(self.segment.number);
         let piece = self
             .lines
             .peek()
             .map_err(|error| Error::io("read", path())(error))?;
-        let Piece::Line(text) = piece else {
+        let LinePiece::Line(text) = piece else {
             return Ok(None);
         };
-        let Some(line) = Line::parse(text) else {
+        let Some(line) = LogLine::parse(text) else {
             return Ok(None);
         };
         if line.header.seq != self.seq + 1 || !line.follows(&self.files.key, &self.hash) {
@@ -177,7 +180,7 @@ impl Scan {
     }
 
     /// Checks whether the entries end where the next segment says they do.
-    fn check_end(&mut self, end: &End, offset: u64) -> Result<(), Error> {
+    fn check_end(&mut self, end: &SegmentEnd, offset: u64) -> Result<(), Error> {
         if self.seq >= end.seq {
             // Entries that were read beyond the stated end were carried over into the next segment.
             if self.seq == end.seq && self.hash != end.hash {
@@ -186,7 +189,7 @@ impl Scan {
             let path = self.files.segment_path(self.segment.number);
             let rest = self.lines.peek().map_err(Error::io("read", path))?;
             let stated = self.segment.header.rewritten || offset >= end.bytes;
-            if rest == Piece::End && stated {
+            if rest == LinePiece::End && stated {
                 return Ok(());
             }
         }
@@ -211,14 +214,14 @@ impl Scan {
             )));
         }
         let path = self.files.segment_path(self.segment.number);
-        let mut later = Lines::new(
+        let mut later = LogLineReader::new(
             Arc::clone(&self.segment.file),
             self.lines.offset(),
             u64::MAX,
         );
         loop {
             match later.peek().map_err(Error::io("read", &path))? {
-                Piece::Line(text) => {
+                LinePiece::Line(text) => {
                     if let Some((by, synced)) =
                         self.claim(text).filter(|(_, synced)| *synced >= seq)
                     {
@@ -227,12 +230,12 @@ impl Scan {
                     }
                     later.advance();
                 }
-                Piece::TooLong => {
+                LinePiece::TooLong => {
                     if !later.skip().map_err(Error::io("read", &path))? {
                         return Ok(None);
                     }
                 }
-                Piece::Cut | Piece::End => return Ok(None),
+                LinePiece::Cut | LinePiece::End => return Ok(None),
             }
         }
     }
@@ -257,7 +260,7 @@ impl Scan {
     /// were on disk. Also finds the intact end of a line whose beginning is lost.
     fn claim(&self, text: &[u8]) -> Option<(u64, u64)> {
         memchr::memmem::find_iter(text, START).find_map(|start| {
-            let line = Line::parse(&text[start..])?;
+            let line = LogLine::parse(&text[start..])?;
             let batch = line.stands_alone(&self.files.key)?;
             Some((line.header.seq, batch.synced))
         })
@@ -272,7 +275,7 @@ impl Scan {
     }
 
     /// Returns the bytes behind the last entry that are not entries, if there are any.
-    pub(crate) fn tail(&self) -> Result<Option<Tail>, Error> {
+    pub(crate) fn tail(&self) -> Result<Option<SegmentTail>, Error> {
         let segment = self.segment.number;
         let path = self.files.segment_path(segment);
         let length = self
@@ -282,22 +285,22 @@ impl Scan {
             .map_err(Error::io("look at", path))?
             .len;
         let bytes = length.saturating_sub(self.lines.offset());
-        Ok((bytes > 0).then_some(Tail { segment, bytes }))
+        Ok((bytes > 0).then_some(SegmentTail { segment, bytes }))
     }
 }
 
 /// Reads all segments from a position on.
 #[derive(Debug)]
-pub(crate) struct Walk {
-    pub(crate) files: Arc<Files>,
+pub(crate) struct SegmentWalk {
+    pub(crate) files: Arc<LogFiles>,
     pub(crate) scan: Scan,
     /// The last entry returned. A segment may repeat entries that were read from the one before, if
     /// the log was taken during the read.
     last: (u64, Digest),
 }
 
-impl Walk {
-    pub(crate) fn new(files: &Arc<Files>, scan: Scan) -> Self {
+impl SegmentWalk {
+    pub(crate) fn new(files: &Arc<LogFiles>, scan: Scan) -> Self {
         let last = (scan.seq, scan.hash);
         Self {
             files: Arc::clone(files),
@@ -309,10 +312,10 @@ impl Walk {
     /// Returns the next entry; `None` where the log ends for now.
     pub(crate) fn next<T>(
         &mut self,
-        take: &mut impl FnMut(&Line<'_>) -> T,
+        take: &mut impl FnMut(&LogLine<'_>) -> T,
     ) -> Result<Option<T>, Error> {
         loop {
-            let mut step = |line: &Line<'_>| (line.header.seq, line.hash, take(line));
+            let mut step = |line: &LogLine<'_>| (line.header.seq, line.hash, take(line));
             let Some((seq, hash, taken)) = self.scan.next(&mut step)? else {
                 if !self.next_segment()? {
                     return Ok(None);

@@ -15,7 +15,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::{
     Error, blobs,
-    segment::{Files, TEMPORARY_PREFIX, read_signed, signed, write_all},
+    segment::{LogFiles, TEMPORARY_PREFIX, read_signed, signed, write_all},
 };
 
 /// The version of the format of seals that this program writes and reads.
@@ -36,7 +36,7 @@ pub(crate) struct Seal {
 
 impl Seal {
     /// Creates the seal of a log with these entries and the blobs that it has now.
-    pub(crate) fn of(files: &Files, entries: u64, head: Digest) -> Result<Self, Error> {
+    pub(crate) fn of(files: &LogFiles, entries: u64, head: Digest) -> Result<Self, Error> {
         Ok(Self {
             sealed: SEAL,
             log: files.name.to_string(),
@@ -47,7 +47,7 @@ impl Seal {
     }
 
     /// Returns the seal as the bytes of its file.
-    pub(crate) fn encode(&self, files: &Files) -> Vec<u8> {
+    pub(crate) fn encode(&self, files: &LogFiles) -> Vec<u8> {
         signed(self, &files.key)
     }
 
@@ -55,7 +55,7 @@ impl Seal {
     ///
     /// # Errors
     /// Returns [`Error::BadSeal`] when the file is damaged or belongs to another log.
-    pub(crate) fn read(files: &Files) -> Result<Option<Self>, Error> {
+    pub(crate) fn read(files: &LogFiles) -> Result<Option<Self>, Error> {
         let path = path(files);
         let file = match files.disk.open(&path) {
             Ok(file) => file,
@@ -66,7 +66,7 @@ impl Seal {
         Self::parse(files, &bytes.unwrap_or_default()).map(Some)
     }
 
-    fn parse(files: &Files, bytes: &[u8]) -> Result<Self, Error> {
+    fn parse(files: &LogFiles, bytes: &[u8]) -> Result<Self, Error> {
         let bad = |why: String| Error::BadSeal {
             name: files.name.clone(),
             why,
@@ -83,7 +83,7 @@ impl Seal {
     }
 
     /// Puts the seal on disk, in place of an earlier one. Only the lock's holder may call this.
-    pub(crate) fn write(&self, files: &Files) -> Result<(), Error> {
+    pub(crate) fn write(&self, files: &LogFiles) -> Result<(), Error> {
         let temporary = files.folder.join(format!("{TEMPORARY_PREFIX}seal"));
         // Removes what a failed attempt left behind.
         let _ = files.disk.remove_file(&temporary);
@@ -98,7 +98,7 @@ impl Seal {
     }
 
     /// Removes the seal of a log, durably, if it covers entries after `last`.
-    pub(crate) fn remove_beyond(files: &Files, last: u64) -> Result<(), Error> {
+    pub(crate) fn remove_beyond(files: &LogFiles, last: u64) -> Result<(), Error> {
         if Self::read(files)?.is_none_or(|seal| seal.entries <= last) {
             return Ok(());
         }
@@ -114,7 +114,10 @@ impl Seal {
     }
 
     /// Rewrites the seal of a log, if it has one, so that it lists only the blobs that are `kept`.
-    pub(crate) fn keep_blobs(files: &Files, kept: &dyn Fn(&BlobId) -> bool) -> Result<(), Error> {
+    pub(crate) fn keep_blobs(
+        files: &LogFiles,
+        kept: &dyn Fn(&BlobId) -> bool,
+    ) -> Result<(), Error> {
         let Some(mut seal) = Self::read(files)? else {
             return Ok(());
         };
@@ -128,11 +131,11 @@ impl Seal {
 }
 
 /// Whether a log has a seal, be it whole or damaged.
-pub(crate) fn exists(files: &Files) -> bool {
+pub(crate) fn exists(files: &LogFiles) -> bool {
     files.disk.metadata(&path(files)).is_ok()
 }
 
 /// Returns the path of a log's seal.
-pub(crate) fn path(files: &Files) -> PathBuf {
+pub(crate) fn path(files: &LogFiles) -> PathBuf {
     files.folder.join("sealed")
 }

@@ -8,17 +8,17 @@ use std::sync::Arc;
 
 use crate::{
     Error,
-    line::Line,
-    lines::{Lines, LinesBack, Piece},
-    scan::{Position, Scan},
-    segment::{Files, Segment},
+    line::LogLine,
+    lines::{LinePiece, LinesBack, LogLineReader},
+    scan::{LogPosition, Scan},
+    segment::{LogFiles, Segment},
 };
 
 /// Length in bytes below which lines are read one by one.
 const BISECT_BYTES: u64 = 64 << 10;
 
 /// Returns a scan of the last segment, positioned behind the last entry.
-pub(crate) fn end(files: &Arc<Files>) -> Result<Scan, Error> {
+pub(crate) fn end(files: &Arc<LogFiles>) -> Result<Scan, Error> {
     let segment = files.open_segment(files.last_segment()?)?;
     let path = files.segment_path(segment.number);
     let length = segment
@@ -32,17 +32,17 @@ pub(crate) fn end(files: &Arc<Files>) -> Result<Scan, Error> {
         length.max(segment.body),
     );
     let (seq, hash) = segment.header.chain();
-    let mut anchor = Position {
+    let mut anchor = LogPosition {
         offset: None,
         seq,
         hash,
     };
     while let Some((offset, text)) = back.next().map_err(Error::io("read", &path))? {
-        let line = Line::parse(&text);
+        let line = LogLine::parse(&text);
         let batch = line.and_then(|line| Some((line, line.stands_alone(&files.key)?)));
         if let Some((line, batch)) = batch.filter(|(line, _)| line.header.seq > seq) {
             let seq = line.header.seq - 1;
-            anchor = Position {
+            anchor = LogPosition {
                 offset: Some(offset),
                 seq,
                 hash: batch.previous,
@@ -57,7 +57,7 @@ pub(crate) fn end(files: &Arc<Files>) -> Result<Scan, Error> {
 
 /// Returns a scan positioned right before the entry `seq`, or at the end of the log if it is not
 /// that long.
-pub(crate) fn before(files: &Arc<Files>, seq: u64) -> Result<Scan, Error> {
+pub(crate) fn before(files: &Arc<LogFiles>, seq: u64) -> Result<Scan, Error> {
     let end = end(files)?;
     if end.position().seq < seq {
         return Ok(end);
@@ -82,7 +82,11 @@ pub(crate) fn before(files: &Arc<Files>, seq: u64) -> Result<Scan, Error> {
 }
 
 /// Returns the position behind the line that claims to be the entry `seq`.
-fn place_after(files: &Files, segment: &Segment, seq: u64) -> Result<Option<Position>, Error> {
+fn place_after(
+    files: &LogFiles,
+    segment: &Segment,
+    seq: u64,
+) -> Result<Option<LogPosition>, Error> {
     if segment.header.chain().0 >= seq {
         return Ok(None);
     }
@@ -95,27 +99,27 @@ fn place_after(files: &Files, segment: &Segment, seq: u64) -> Result<Option<Posi
     let (mut low, mut high) = (segment.body, length);
     while high.saturating_sub(low) > BISECT_BYTES {
         let middle = low + (high - low) / 2;
-        let mut lines = Lines::new(Arc::clone(&segment.file), middle, length);
+        let mut lines = LogLineReader::new(Arc::clone(&segment.file), middle, length);
         lines.skip().map_err(Error::io("read", &path))?;
         let start = lines.offset();
         let probe = match lines.peek().map_err(Error::io("read", &path))? {
-            Piece::Line(text) => Line::parse(text).map(|line| line.header.seq),
-            Piece::Cut | Piece::TooLong | Piece::End => None,
+            LinePiece::Line(text) => LogLine::parse(text).map(|line| line.header.seq),
+            LinePiece::Cut | LinePiece::TooLong | LinePiece::End => None,
         };
         match probe {
             Some(found) if found <= seq && start < high => low = start,
             _ => high = middle,
         }
     }
-    let mut lines = Lines::new(Arc::clone(&segment.file), low, length);
-    while let Piece::Line(text) = lines.peek().map_err(Error::io("read", &path))? {
-        let Some(line) = Line::parse(text).filter(|line| line.header.seq <= seq) else {
+    let mut lines = LogLineReader::new(Arc::clone(&segment.file), low, length);
+    while let LinePiece::Line(text) = lines.peek().map_err(Error::io("read", &path))? {
+        let Some(line) = LogLine::parse(text).filter(|line| line.header.seq <= seq) else {
             break;
         };
         let (found, hash) = (line.header.seq, line.hash);
         lines.advance();
         if found == seq {
-            return Ok(Some(Position {
+            return Ok(Some(LogPosition {
                 offset: Some(lines.offset()),
                 seq,
                 hash,

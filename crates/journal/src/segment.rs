@@ -17,9 +17,9 @@ use gyrus_contract::Digest;
 use serde::{Deserialize, Serialize, de::DeserializeOwned};
 
 use crate::{
-    Disk, DiskFile, Entry, Error, Holder, LogName,
-    line::{self, Key, Line},
-    lines::{Lines, Piece},
+    Disk, DiskFile, Error, Holder, LogEntry, LogName,
+    line::{self, LogKey, LogLine},
+    lines::{LinePiece, LogLineReader},
 };
 
 /// The version of the format that this program writes.
@@ -42,7 +42,7 @@ const HASH_LENGTH: usize = 43;
 
 /// The end of a segment, as its successor states it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-pub(crate) struct End {
+pub(crate) struct SegmentEnd {
     /// The segment's number.
     pub(crate) segment: u32,
     /// Number of its bytes that count.
@@ -61,7 +61,7 @@ pub(crate) struct SegmentHeader {
     pub(crate) log: String,
     /// The end of the previous segment; missing in the first one.
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub(crate) previous: Option<End>,
+    pub(crate) previous: Option<SegmentEnd>,
     /// The number of the last entry that was on disk when the segment appeared, wherever it stands.
     pub(crate) synced: u64,
     /// Whether entries were erased. Then the whole file counts, whatever its successor says of its
@@ -73,11 +73,11 @@ pub(crate) struct SegmentHeader {
 
 impl SegmentHeader {
     /// Returns the header as a line with its newline.
-    pub(crate) fn encode(&self, key: &Key) -> Vec<u8> {
+    pub(crate) fn encode(&self, key: &LogKey) -> Vec<u8> {
         signed(self, key)
     }
 
-    fn parse(line: &[u8], key: &Key) -> Result<Self, String> {
+    fn parse(line: &[u8], key: &LogKey) -> Result<Self, String> {
         read_signed(line, key).map_err(|why| format!("its header is invalid: {why}"))
     }
 
@@ -90,7 +90,7 @@ impl SegmentHeader {
 
 /// Returns a JSON object as a line with its newline, whose last field is the keyed hash of what
 /// stands before it.
-pub(crate) fn signed(object: &impl Serialize, key: &Key) -> Vec<u8> {
+pub(crate) fn signed(object: &impl Serialize, key: &LogKey) -> Vec<u8> {
     let mut text = serde_json::to_vec(object).expect("it has string keys only");
     text.pop();
     let hash = key.hash(&text);
@@ -99,7 +99,7 @@ pub(crate) fn signed(object: &impl Serialize, key: &Key) -> Vec<u8> {
 }
 
 /// Parses a line that [`signed`] returned, without its newline.
-pub(crate) fn read_signed<T: DeserializeOwned>(line: &[u8], key: &Key) -> Result<T, String> {
+pub(crate) fn read_signed<T: DeserializeOwned>(line: &[u8], key: &LogKey) -> Result<T, String> {
     let split = line.len().checked_sub(HASH_LENGTH).ok_or("it is cut")?;
     let (text, end) = line.split_at(split);
     if end != format!(",\"hash\":\"{}\"}}", key.hash(text)).as_bytes() {
@@ -120,24 +120,24 @@ pub(crate) struct Segment {
 
 /// The files of one log.
 #[derive(Clone)]
-pub(crate) struct Files {
+pub(crate) struct LogFiles {
     pub(crate) disk: Arc<dyn Disk>,
     pub(crate) name: LogName,
     pub(crate) folder: PathBuf,
-    pub(crate) key: Key,
+    pub(crate) key: LogKey,
 }
 
-impl fmt::Debug for Files {
+impl fmt::Debug for LogFiles {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_tuple("Files").field(&self.folder).finish()
     }
 }
 
-impl Files {
+impl LogFiles {
     pub(crate) fn new(disk: Arc<dyn Disk>, name: LogName, folder: PathBuf) -> Self {
         Self {
             disk,
-            key: Key::of(&name),
+            key: LogKey::of(&name),
             name,
             folder,
         }
@@ -230,9 +230,9 @@ impl Files {
             }
             Err(error) => return Err(Error::io("open", path)(error)),
         };
-        let mut lines = Lines::new(Arc::clone(&file), 0, u64::MAX);
+        let mut lines = LogLineReader::new(Arc::clone(&file), 0, u64::MAX);
         let piece = lines.next().map_err(Error::io("read", path))?;
-        let Piece::Line(text) = piece else {
+        let LinePiece::Line(text) = piece else {
             return Err(self.corrupt(number, 0, 0, "its header is cut"));
         };
         let header =
@@ -299,7 +299,7 @@ impl Files {
     }
 
     /// Converts a line of a segment to an entry.
-    pub(crate) fn entry(&self, segment: u32, line: &Line<'_>) -> Result<Entry, Error> {
+    pub(crate) fn entry(&self, segment: u32, line: &LogLine<'_>) -> Result<LogEntry, Error> {
         line.to_entry().ok_or_else(|| {
             let why = "its payload is not JSON although its hash is right";
             self.corrupt(segment, 0, line.header.seq, why)
@@ -325,7 +325,7 @@ impl Files {
 
 /// A segment that has no name yet.
 pub(crate) struct NewSegment<'a> {
-    files: &'a Files,
+    files: &'a LogFiles,
     number: u32,
     temporary: PathBuf,
     file: Box<dyn DiskFile>,

@@ -18,18 +18,19 @@ use std::{
 use gyrus_contract::{BlobId, Digest};
 
 use crate::{
-    Disk, Error, Holder, Inbox, LogName, Reader, Recovery, Replica, Replicas, Tail, Take, Writer,
+    Disk, Error, Holder, Inbox, LockWait, LogName, LogReader, Recovery, Replica, Replicas,
+    SegmentTail, Writer,
     birth::Birth,
     blobs,
-    flush::Shared,
-    home::{Home, make_folder},
-    identity::Identity,
+    flush::WriterInner,
+    home::{StoreHome, make_folder},
+    identity::StoreIdentity,
     lock,
     os::{disk::OsDisk, mounts},
     replica,
-    scan::{Scan, Walk},
+    scan::{Scan, SegmentWalk},
     seal::{self, Seal},
-    segment::{FORMAT, Files, SEGMENT_BYTES, write_all},
+    segment::{FORMAT, LogFiles, SEGMENT_BYTES, write_all},
     take,
 };
 
@@ -41,7 +42,7 @@ const OURS: [&str; 3] = ["blobs", ".incoming", ".trash"];
 
 /// The result of [`Store::verify`] for a log whose whole chain is valid.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Verified {
+pub struct ChainVerification {
     /// Number of entries, erased ones included; also the number of the last one.
     pub entries: u64,
     /// Number of entries whose payload was erased.
@@ -49,7 +50,7 @@ pub struct Verified {
     /// The last entry's hash, which covers all entries before it.
     pub head: Digest,
     /// The bytes that the next taking will set aside.
-    pub tail: Option<Tail>,
+    pub tail: Option<SegmentTail>,
     /// Number of blobs.
     pub blobs: u64,
     /// Whether the log is sealed: all that it had when it was finished is there.
@@ -59,7 +60,7 @@ pub struct Verified {
 /// A state home on a disk. Clones are the same store.
 #[derive(Debug, Clone)]
 pub struct Store {
-    pub(crate) home: Arc<Home>,
+    pub(crate) home: Arc<StoreHome>,
     replicas: Option<Arc<dyn Replicas>>,
 }
 
@@ -83,7 +84,7 @@ impl Store {
         }
         let mut home = Self::home_on(disk, &real, SEGMENT_BYTES)?;
         if home.newer.is_none() {
-            home.identity = Identity::open(&home.disk, &real)?;
+            home.identity = StoreIdentity::open(&home.disk, &real)?;
         }
         Ok(Self::of(home))
     }
@@ -99,20 +100,20 @@ impl Store {
         Self::home_on(disk, root, segment_bytes).map(Self::of)
     }
 
-    fn home_on(disk: Arc<dyn Disk>, root: &Path, segment_bytes: u64) -> Result<Home, Error> {
+    fn home_on(disk: Arc<dyn Disk>, root: &Path, segment_bytes: u64) -> Result<StoreHome, Error> {
         make_folder(disk.as_ref(), root)?;
         let newer = format(disk.as_ref(), root)?;
-        Ok(Home {
+        Ok(StoreHome {
             disk,
             root: root.to_owned(),
-            identity: Identity::Simulated,
+            identity: StoreIdentity::Simulated,
             newer,
             segment_bytes,
             writing: Mutex::default(),
         })
     }
 
-    fn of(home: Home) -> Store {
+    fn of(home: StoreHome) -> Store {
         Store {
             home: Arc::new(home),
             replicas: None,
@@ -216,18 +217,18 @@ impl Store {
     /// when it refuses an entry that it does not have, and [`Error::NeedsReplica`] when the log
     /// counts only with a replica and this store has none for it. Returns [`Error::BornElsewhere`] for
     /// a log that was imported or copied, and [`Error::CopiedStore`] for each log of a copied store.
-    pub fn take(&self, name: &LogName, how: Take) -> Result<(Writer, Recovery), Error> {
-        self.take_for(name, how, Purpose::Appending)
+    pub fn take(&self, name: &LogName, how: LockWait) -> Result<(Writer, Recovery), Error> {
+        self.take_for(name, how, TakePurpose::Appending)
     }
 
     pub(crate) fn take_for(
         &self,
         name: &LogName,
-        how: Take,
-        purpose: Purpose,
+        how: LockWait,
+        purpose: TakePurpose,
     ) -> Result<(Writer, Recovery), Error> {
         self.check_writable()?;
-        if purpose == Purpose::Appending {
+        if purpose == TakePurpose::Appending {
             self.check_born_here(name)?;
         }
         let files = self.files(name);
@@ -243,7 +244,7 @@ impl Store {
                 replica::mark(&files)?;
                 has
             }
-            None if purpose == Purpose::Appending && replica::is_needed(&files) => {
+            None if purpose == TakePurpose::Appending && replica::is_needed(&files) => {
                 return Err(Error::NeedsReplica { name: name.clone() });
             }
             None => 0,
@@ -252,13 +253,13 @@ impl Store {
         if let Some(replica) = &replica {
             replica::catch_up(replica.as_ref(), &staged, has, &output)?;
         }
-        let shared = Shared::new(&self.home, files, lock, output, replica, Vec::new());
+        let shared = WriterInner::new(&self.home, files, lock, output, replica, Vec::new());
         Ok((Writer::new(shared), recovery))
     }
 
     /// Returns a reader of a log, whoever holds it.
-    pub fn reader(&self, name: &LogName) -> Result<Reader, Error> {
-        Ok(Reader::new(&self.home, self.existing(name)?))
+    pub fn reader(&self, name: &LogName) -> Result<LogReader, Error> {
+        Ok(LogReader::new(&self.home, self.existing(name)?))
     }
 
     /// Returns a blob that any log of this kind holds, for callers that do not know which one;
@@ -298,7 +299,7 @@ impl Store {
 
     /// Reads a whole log and checks its chain from the first entry, its seal if it has one, and the
     /// hash of every blob.
-    pub fn verify(&self, name: &LogName) -> Result<Verified, Error> {
+    pub fn verify(&self, name: &LogName) -> Result<ChainVerification, Error> {
         let files = self.existing(name)?;
         let verified = verify(&files)?;
         for id in blobs::list(&files)? {
@@ -314,14 +315,14 @@ impl Store {
 
     /// Whether the whole store was copied here, and no person has adopted it.
     pub fn is_copied(&self) -> bool {
-        matches!(self.home.identity, Identity::Copied)
+        matches!(self.home.identity, StoreIdentity::Copied)
     }
 
     /// Makes this the place of a store that was copied or moved here. What it created before counts as
     /// its own again; what had come to it from elsewhere does not. Open the store again afterwards.
     pub fn adopt(&self) -> Result<(), Error> {
         self.check_writable()?;
-        Identity::adopt(self.home.disk.as_ref(), &self.home.root)
+        StoreIdentity::adopt(self.home.disk.as_ref(), &self.home.root)
     }
 
     /// Checks that a log may be appended to: it was born here, or is of a time when nobody could tell.
@@ -345,11 +346,11 @@ impl Store {
         Ok(())
     }
 
-    pub(crate) fn files(&self, name: &LogName) -> Files {
-        Files::new(Arc::clone(&self.home.disk), name.clone(), self.folder(name))
+    pub(crate) fn files(&self, name: &LogName) -> LogFiles {
+        LogFiles::new(Arc::clone(&self.home.disk), name.clone(), self.folder(name))
     }
 
-    pub(crate) fn existing(&self, name: &LogName) -> Result<Arc<Files>, Error> {
+    pub(crate) fn existing(&self, name: &LogName) -> Result<Arc<LogFiles>, Error> {
         let files = self.files(name);
         if files.has_segment(1)? {
             Ok(Arc::new(files))
@@ -382,7 +383,7 @@ impl Store {
     }
 
     /// Creates an empty, locked folder for a staged log.
-    pub(crate) fn stage(&self, name: &LogName) -> Result<Staged, Error> {
+    pub(crate) fn stage(&self, name: &LogName) -> Result<StagedLog, Error> {
         self.check_writable()?;
         self.check_absent(name)?;
         let disk = &self.home.disk;
@@ -391,20 +392,20 @@ impl Store {
         let folder = incoming.join(gyrus_contract::time_ordered_uuid().to_string());
         disk.create_folder(&folder)
             .map_err(Error::io("create", &folder))?;
-        let files = Files::new(Arc::clone(disk), name.clone(), folder);
+        let files = LogFiles::new(Arc::clone(disk), name.clone(), folder);
         for part in [files.blobs(), files.inbox()] {
             disk.create_folder(&part)
                 .map_err(Error::io("create", &part))?;
         }
         let lock = lock::take_new(&files)?;
-        Ok(Staged {
+        Ok(StagedLog {
             files: Arc::new(files),
             lock,
         })
     }
 
     /// Gives a staged log, all of which is on disk, its name.
-    pub(crate) fn publish(&self, staged: &Files) -> Result<(), Error> {
+    pub(crate) fn publish(&self, staged: &LogFiles) -> Result<(), Error> {
         let name = &staged.name;
         let disk = self.home.disk.as_ref();
         let kind = self.home.root.join(name.kind());
@@ -434,7 +435,7 @@ impl Store {
 
 /// The purpose of taking a log.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Purpose {
+pub(crate) enum TakePurpose {
     /// Entries are appended.
     Appending,
     /// Payloads that are here are erased; nothing that counts changes.
@@ -442,15 +443,15 @@ pub(crate) enum Purpose {
 }
 
 /// A log that is complete but not in the store under its name yet.
-pub(crate) struct Staged {
-    pub(crate) files: Arc<Files>,
+pub(crate) struct StagedLog {
+    pub(crate) files: Arc<LogFiles>,
     pub(crate) lock: lock::Lock,
 }
 
 /// Checks the whole chain of a log and its seal, and that the blobs listed there exist.
-pub(crate) fn verify(files: &Arc<Files>) -> Result<Verified, Error> {
+pub(crate) fn verify(files: &Arc<LogFiles>) -> Result<ChainVerification, Error> {
     let seal = Seal::read(files)?;
-    let mut walk = Walk::new(files, Scan::open(files, 1)?);
+    let mut walk = SegmentWalk::new(files, Scan::open(files, 1)?);
     let mut erased = 0;
     while let Some((seq, hash, is_erased)) =
         walk.next(&mut |line| (line.header.seq, line.hash, line.is_erased()))?
@@ -478,7 +479,7 @@ pub(crate) fn verify(files: &Arc<Files>) -> Result<Verified, Error> {
     }
     let position = walk.scan.position();
     let tail = walk.scan.tail()?;
-    Ok(Verified {
+    Ok(ChainVerification {
         entries: position.seq,
         erased,
         head: position.hash,

@@ -10,9 +10,9 @@ use std::sync::Arc;
 use gyrus_contract::Digest;
 
 use crate::{
-    DiskFile, Error, Holder, Tail,
-    scan::{Position, Scan},
-    segment::{End, FORMAT, Files, SegmentHeader},
+    DiskFile, Error, Holder, SegmentTail,
+    scan::{LogPosition, Scan},
+    segment::{FORMAT, LogFiles, SegmentEnd, SegmentHeader},
 };
 
 /// Number of bytes copied at once.
@@ -23,7 +23,7 @@ const COPY_BYTES: usize = 256 << 10;
 pub struct Recovery {
     /// Bytes at the end that a crash tore. They were never acknowledged; they stay in their
     /// segment, which now ends before them.
-    pub set_aside: Option<Tail>,
+    pub set_aside: Option<SegmentTail>,
     /// The previous holder of the log, from its last segment.
     pub previous: Option<Holder>,
     /// The number of the segment that was opened: each taking opens one.
@@ -32,7 +32,7 @@ pub struct Recovery {
 
 /// A segment that is being written, and its last entry.
 #[derive(Debug)]
-pub(crate) struct Output {
+pub(crate) struct SegmentWriter {
     pub(crate) file: Box<dyn DiskFile>,
     pub(crate) segment: u32,
     /// Length of the file.
@@ -42,10 +42,10 @@ pub(crate) struct Output {
     pub(crate) hash: Digest,
 }
 
-impl Output {
+impl SegmentWriter {
     /// Returns the end of this segment, for the header of the next one.
-    fn end(&self) -> End {
-        End {
+    fn end(&self) -> SegmentEnd {
+        SegmentEnd {
             segment: self.segment,
             bytes: self.bytes,
             seq: self.seq,
@@ -57,43 +57,47 @@ impl Output {
 /// Opens the first segment of a staged log, with the lines of its first entries up to the number
 /// and hash of `last`.
 pub(crate) fn first(
-    files: &Files,
+    files: &LogFiles,
     holder: &Holder,
     lines: &[u8],
     last: (u64, Digest),
-) -> Result<Output, Error> {
+) -> Result<SegmentWriter, Error> {
     begin(files, None, holder, lines, last)
 }
 
 /// Opens the segment that follows one that is on disk.
-pub(crate) fn next(files: &Files, full: &Output, holder: &Holder) -> Result<Output, Error> {
+pub(crate) fn next(
+    files: &LogFiles,
+    full: &SegmentWriter,
+    holder: &Holder,
+) -> Result<SegmentWriter, Error> {
     next_with(files, full, holder, &[], (full.seq, full.hash))
 }
 
 /// Opens the segment that follows one that is on disk, with lines up to the number and hash of
 /// `last`. All of it is on disk when it appears.
 pub(crate) fn next_with(
-    files: &Files,
-    full: &Output,
+    files: &LogFiles,
+    full: &SegmentWriter,
     holder: &Holder,
     lines: &[u8],
     last: (u64, Digest),
-) -> Result<Output, Error> {
+) -> Result<SegmentWriter, Error> {
     begin(files, Some(full.end()), holder, lines, last)
 }
 
 fn begin(
-    files: &Files,
-    previous: Option<End>,
+    files: &LogFiles,
+    previous: Option<SegmentEnd>,
     holder: &Holder,
     lines: &[u8],
     (seq, hash): (u64, Digest),
-) -> Result<Output, Error> {
+) -> Result<SegmentWriter, Error> {
     let header = header(files, previous, seq, holder);
     let mut segment = files.new_segment(&header)?;
     segment.write(lines)?;
     let (file, bytes) = segment.finish()?;
-    Ok(Output {
+    Ok(SegmentWriter {
         file,
         segment: header.segment,
         bytes,
@@ -103,7 +107,7 @@ fn begin(
 }
 
 /// Recovers a log whose lock is held, and opens its next segment.
-pub(crate) fn again(files: &Files, holder: &Holder) -> Result<(Output, Recovery), Error> {
+pub(crate) fn again(files: &LogFiles, holder: &Holder) -> Result<(SegmentWriter, Recovery), Error> {
     for folder in [files.folder.clone(), files.blobs(), files.inbox()] {
         files.remove_temporaries(&folder)?;
     }
@@ -120,7 +124,7 @@ pub(crate) fn again(files: &Files, holder: &Holder) -> Result<(Output, Recovery)
         });
     }
     let proven = read_to_end(&mut scan)?;
-    let Position {
+    let LogPosition {
         offset: end,
         seq,
         hash,
@@ -128,7 +132,7 @@ pub(crate) fn again(files: &Files, holder: &Holder) -> Result<(Output, Recovery)
     let body = scan.segment.body;
     let (start, end) = (proven.offset.unwrap_or(body), end.unwrap_or(body));
 
-    let previous = End {
+    let previous = SegmentEnd {
         segment: number,
         bytes: start,
         seq: proven.seq,
@@ -150,7 +154,7 @@ pub(crate) fn again(files: &Files, holder: &Holder) -> Result<(Output, Recovery)
         segment: number + 1,
     };
     Ok((
-        Output {
+        SegmentWriter {
             file,
             segment: number + 1,
             bytes,
@@ -161,7 +165,12 @@ pub(crate) fn again(files: &Files, holder: &Holder) -> Result<(Output, Recovery)
     ))
 }
 
-fn header(files: &Files, previous: Option<End>, synced: u64, holder: &Holder) -> SegmentHeader {
+fn header(
+    files: &LogFiles,
+    previous: Option<SegmentEnd>,
+    synced: u64,
+    holder: &Holder,
+) -> SegmentHeader {
     SegmentHeader {
         segment: previous.map_or(1, |end| end.segment + 1),
         format: FORMAT,
@@ -174,7 +183,7 @@ fn header(files: &Files, previous: Option<End>, synced: u64, holder: &Holder) ->
 }
 
 /// Reads all entries of a segment, and returns the position up to which they are proven.
-fn read_to_end(scan: &mut Scan) -> Result<Position, Error> {
+fn read_to_end(scan: &mut Scan) -> Result<LogPosition, Error> {
     let mut proven = scan.position();
     let mut synced = scan.segment.header.synced;
     // Positions of batches that are not proven yet. There are at most a few, because a writer syncs
@@ -201,7 +210,7 @@ fn read_to_end(scan: &mut Scan) -> Result<Position, Error> {
 
 /// Copies a part of a file.
 pub(crate) fn copy(
-    files: &Files,
+    files: &LogFiles,
     from: &dyn DiskFile,
     mut start: u64,
     end: u64,

@@ -8,8 +8,8 @@ use serde_json::value::RawValue;
 use tokio::{runtime::Handle, sync::watch};
 
 use crate::{
-    Error, Inbox, LogName, Reader, blobs,
-    flush::{Shared, State, Turn},
+    Error, Inbox, LogName, LogReader, blobs,
+    flush::{FlushTurn, WriterInner, WriterState},
     flushers,
     line::{self, BatchStart, PAYLOAD_LIMIT},
     seal::Seal,
@@ -43,11 +43,11 @@ pub struct NewEntry<'a> {
 /// on the local disk and releases the log, at the latest when its replica has answered.
 #[derive(Debug, Clone)]
 pub struct Writer {
-    shared: Arc<Shared>,
+    shared: Arc<WriterInner>,
 }
 
 impl Writer {
-    pub(crate) fn new(shared: Shared) -> Self {
+    pub(crate) fn new(shared: WriterInner) -> Self {
         Self {
             shared: Arc::new(shared),
         }
@@ -66,7 +66,7 @@ impl Writer {
                 synced: *self.shared.durable.borrow(),
                 previous: state.hash,
             });
-            let header = line::Header {
+            let header = line::EntryHeader {
                 seq: state.seq + 1,
                 at_ms: now.unix_ms,
                 mono_us: now.mono_us.saturating_sub(self.shared.taken_us),
@@ -75,7 +75,7 @@ impl Writer {
                 batch: start,
             };
             let payload = one_line(entry.payload.get());
-            let State { pending, hash, .. } = &mut *state;
+            let WriterState { pending, hash, .. } = &mut *state;
             *hash = line::encode(pending, &self.shared.files.key, hash, &header, &payload);
             state.seq += 1;
         }
@@ -100,9 +100,9 @@ impl Writer {
         let target = self.shared.accepting()?.target();
         loop {
             match self.shared.turn(target)? {
-                Turn::Done(seq) => return Ok(seq),
-                Turn::Lead(lead) => flushers::flush(lead),
-                Turn::Follow => {}
+                FlushTurn::Done(seq) => return Ok(seq),
+                FlushTurn::Lead(lead) => flushers::flush(lead),
+                FlushTurn::Follow => {}
             }
             // The sender lives as long as this writer.
             let _ = done.changed().await;
@@ -114,9 +114,9 @@ impl Writer {
         let target = self.shared.accepting()?.target();
         loop {
             match self.shared.turn(target)? {
-                Turn::Done(seq) => return Ok(seq),
-                Turn::Lead(lead) => lead.flush(),
-                Turn::Follow => {
+                FlushTurn::Done(seq) => return Ok(seq),
+                FlushTurn::Lead(lead) => lead.flush(),
+                FlushTurn::Follow => {
                     let state = self.shared.state();
                     drop(
                         self.shared
@@ -199,9 +199,9 @@ impl Writer {
     }
 
     /// Returns a reader of the entries flushed so far.
-    pub fn reader(&self) -> Result<Reader, Error> {
+    pub fn reader(&self) -> Result<LogReader, Error> {
         let files = Arc::clone(&self.shared.files);
-        Ok(Reader::new(&self.shared.home, files))
+        Ok(LogReader::new(&self.shared.home, files))
     }
 
     /// Returns the messages to the holder of this log.

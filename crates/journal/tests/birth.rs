@@ -8,7 +8,7 @@ use std::{
     process::Command,
 };
 
-use gyrus_journal::{Birth, Error, LogName, NewEntry, Store, Take};
+use gyrus_journal::{Birth, Error, LockWait, LogName, NewEntry, Store};
 use serde_json::value::RawValue;
 use tempfile::TempDir;
 
@@ -43,7 +43,7 @@ fn copy(from: &Path, to: &Path) {
 fn birth(root: &Path, id: &str) -> Birth {
     let store = Store::open(root).unwrap();
     let birth = store.birth(&name(id));
-    let taken = store.take(&name(id), Take::IfFree);
+    let taken = store.take(&name(id), LockWait::IfFree);
     match taken {
         Ok(_) => assert_ne!(birth, Birth::Elsewhere),
         Err(Error::BornElsewhere { .. } | Error::CopiedStore { .. }) => {

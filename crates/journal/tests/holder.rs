@@ -8,7 +8,7 @@ use std::{
     process::{Child, Command, Stdio},
 };
 
-use gyrus_journal::{Error, LogName, NewEntry, Store, Take};
+use gyrus_journal::{Error, LockWait, LogName, NewEntry, Store};
 use serde_json::value::RawValue;
 
 /// The variable that holds the store's root, set in the process that plays the holder.
@@ -26,7 +26,7 @@ fn hold() {
     };
     let store = Store::open(Path::new(&root)).unwrap();
     let writer = match store.create(&name()) {
-        Err(Error::Exists { .. }) => store.take(&name(), Take::IfFree).unwrap().0,
+        Err(Error::Exists { .. }) => store.take(&name(), LockWait::IfFree).unwrap().0,
         created => created.unwrap(),
     };
     let payload = RawValue::from_string("1".to_owned()).unwrap();
@@ -64,7 +64,7 @@ fn a_holder_is_left_alone_or_killed_even_if_it_is_stopped() {
     let store = Store::open(folder.path()).unwrap();
     for stopped in [false, true] {
         let mut child = holder(store.root());
-        let Err(Error::Held { holder, .. }) = store.take(&name(), Take::IfFree) else {
+        let Err(Error::Held { holder, .. }) = store.take(&name(), LockWait::IfFree) else {
             panic!("it is held")
         };
         assert_eq!(holder.process.pid, child.id());
@@ -74,7 +74,7 @@ fn a_holder_is_left_alone_or_killed_even_if_it_is_stopped() {
             let pid = rustix::process::Pid::from_raw(child.id().try_into().unwrap()).unwrap();
             rustix::process::kill_process(pid, rustix::process::Signal::STOP).unwrap();
         }
-        let (writer, recovery) = store.take(&name(), Take::KillHolder).unwrap();
+        let (writer, recovery) = store.take(&name(), LockWait::KillHolder).unwrap();
         assert_eq!(recovery.previous, Some(*holder));
         assert_eq!(writer.next_seq(), 2 + u64::from(stopped));
         use std::os::unix::process::ExitStatusExt;
@@ -83,7 +83,7 @@ fn a_holder_is_left_alone_or_killed_even_if_it_is_stopped() {
         assert_eq!(me.process.pid, std::process::id());
         // A process never kills itself for a log that it holds.
         assert!(matches!(
-            store.take(&name(), Take::KillHolder),
+            store.take(&name(), LockWait::KillHolder),
             Err(Error::Held { .. })
         ));
         drop(writer);
@@ -107,7 +107,7 @@ fn whoever_is_written_in_a_free_lock_is_never_killed() {
     record["process"] = serde_json::to_value(identity.unwrap().unwrap()).unwrap();
     std::fs::write(store.folder(&name()).join("lock"), record.to_string()).unwrap();
     assert_eq!(store.holder(&name()).unwrap(), None);
-    drop(store.take(&name(), Take::KillHolder).unwrap());
+    drop(store.take(&name(), LockWait::KillHolder).unwrap());
     assert_eq!(bystander.try_wait().unwrap(), None, "it was killed");
     drop(bystander.stdin.take());
     bystander.wait().unwrap();

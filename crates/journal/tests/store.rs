@@ -10,7 +10,7 @@ use std::{
     time::Duration,
 };
 
-use gyrus_journal::{Error, LogName, NewEntry, Payload, Store, Tail, Take, Writer};
+use gyrus_journal::{Error, LockWait, LogName, NewEntry, Payload, SegmentTail, Store, Writer};
 use serde_json::value::RawValue;
 use tempfile::TempDir;
 
@@ -70,7 +70,7 @@ fn append_raw(path: &Path, bytes: &[u8]) {
 fn a_log_is_written_read_and_found_again() {
     let (_folder, store, name) = store();
     assert!(matches!(
-        store.take(&name, Take::IfFree),
+        store.take(&name, LockWait::IfFree),
         Err(Error::NotFound { .. })
     ));
     let writer = store.create(&name).unwrap();
@@ -97,7 +97,7 @@ fn a_log_is_written_read_and_found_again() {
     assert_eq!(store.names("runs").unwrap(), std::slice::from_ref(&name));
     assert_eq!(store.names("none").unwrap(), []);
 
-    let (writer, recovery) = store.take(&name, Take::IfFree).unwrap();
+    let (writer, recovery) = store.take(&name, LockWait::IfFree).unwrap();
     assert_eq!(recovery.set_aside, None);
     assert!(recovery.previous.is_some());
     assert_eq!(writer.next_seq(), 8);
@@ -114,7 +114,7 @@ fn any_entry_of_a_long_log_is_found_from_any_end() {
     drop(store.create(&name).unwrap());
     for _ in 0..5 {
         // Every taking opens a segment that is long enough to be searched in.
-        let (writer, _) = store.take(&name, Take::IfFree).unwrap();
+        let (writer, _) = store.take(&name, LockWait::IfFree).unwrap();
         let from = writer.next_seq();
         let texts: Vec<String> = (from..from + BATCH)
             .map(|number| number.to_string())
@@ -221,12 +221,12 @@ fn tails_are_set_aside_whatever_is_in_them() {
         let reader = store.reader(&name).unwrap();
         assert_eq!(reader.end().unwrap(), 3, "{what}");
         assert_eq!(numbers(&store, &name, 1), [1, 2, 3], "{what}");
-        let expected = (!tail.is_empty()).then_some(Tail {
+        let expected = (!tail.is_empty()).then_some(SegmentTail {
             segment: 1,
             bytes: tail.len() as u64,
         });
         assert_eq!(store.verify(&name).unwrap().tail, expected, "{what}");
-        let (writer, recovery) = store.take(&name, Take::IfFree).unwrap();
+        let (writer, recovery) = store.take(&name, LockWait::IfFree).unwrap();
         assert_eq!(recovery.set_aside, expected, "{what}");
         assert_eq!(write(&writer, 2), 5);
         assert_eq!(numbers(&store, &name, 3), [3, 4, 5], "{what}");
@@ -257,7 +257,7 @@ fn damage_before_proof_is_corruption_and_behind_it_is_tail() {
         damaged[line - 40] ^= 1;
         fs::write(&path, damaged).unwrap();
         let verified = store.verify(&name);
-        let taken = store.take(&name, Take::IfFree);
+        let taken = store.take(&name, LockWait::IfFree);
         if seq == 6 {
             assert_eq!(
                 verified.unwrap().entries,
@@ -509,7 +509,7 @@ fn a_store_is_not_made_of_something_else_nor_of_the_future() {
     fs::write(store.root().join("format"), "2\n").unwrap();
     let newer = Store::open(store.root()).unwrap();
     assert_eq!(numbers(&newer, &name, 1), [1, 2]);
-    let refused = newer.take(&name, Take::IfFree).unwrap_err();
+    let refused = newer.take(&name, LockWait::IfFree).unwrap_err();
     assert!(
         matches!(refused, Error::NewerFormat { found: 2, .. }),
         "{refused}"
@@ -570,7 +570,7 @@ async fn entries_that_nobody_waits_for_are_flushed_and_followed() {
     assert!(cut_off.is_err(), "there is nothing more yet");
     drop(writer);
     // The follower continues into the segment of the next holder.
-    let (writer, _) = store.take(&name, Take::IfFree).unwrap();
+    let (writer, _) = store.take(&name, LockWait::IfFree).unwrap();
     writer.append(&[entry("test.number", "4")]).unwrap();
     let next = tokio::time::timeout(LONG, follower.next())
         .await
@@ -600,7 +600,7 @@ async fn what_is_finished_in_another_segment_is_followed_to_its_end() {
     assert_eq!(follower.next().await.unwrap().seq, 3);
     let cut_off = tokio::time::timeout(Duration::from_millis(1), follower.next()).await;
     assert!(cut_off.is_err(), "there is nothing more yet");
-    let (writer, _) = store.take(&name, Take::IfFree).unwrap();
+    let (writer, _) = store.take(&name, LockWait::IfFree).unwrap();
     write(&writer, 1);
     writer.seal().await.unwrap();
     drop(writer);
@@ -636,7 +636,7 @@ async fn a_thousand_inboxes_are_watched_at_once() {
 fn finished(store: &Store, name: &LogName) {
     drop(store.create(name).unwrap());
     for _ in 0..2 {
-        let (writer, _) = store.take(name, Take::IfFree).unwrap();
+        let (writer, _) = store.take(name, LockWait::IfFree).unwrap();
         write(&writer, 3);
         writer.put_blob(&[1; 100]).unwrap();
         writer.put_blob(&[2; 100]).unwrap();
@@ -729,7 +729,7 @@ fn what_a_finished_log_lost_is_found() {
             assert!(!matches!(error, Error::Corrupt { .. }), "{what}: {error}");
             continue;
         };
-        let taken = store.take(&name, Take::IfFree).unwrap_err();
+        let taken = store.take(&name, LockWait::IfFree).unwrap_err();
         let read: Vec<_> = store.reader(&name).unwrap().entries(1).unwrap().collect();
         assert_eq!(read.len() as u64, lost, "{what}: {read:?}");
         let read = read.into_iter().next_back().unwrap().unwrap_err();
@@ -747,7 +747,7 @@ fn a_log_that_lost_a_segment_is_damaged_also_while_it_is_unfinished() {
     let (_folder, store, name) = store();
     drop(store.create(&name).unwrap());
     for _ in 0..3 {
-        let (writer, _) = store.take(&name, Take::IfFree).unwrap();
+        let (writer, _) = store.take(&name, LockWait::IfFree).unwrap();
         write(&writer, 2);
     }
     fs::remove_file(segment(&store, &name, 3)).unwrap();

@@ -5,12 +5,12 @@
 //! amendments of the goal count all the same.
 
 use crate::{
-    ApprovalAnswered, Charge, Entry, Settled, Stop,
-    accounts::Used,
+    ApprovalAnswered, CallEnd, Charge, Entry, Stop,
+    accounts::TreeUsage,
     core::Core,
     effects::{
         ask::amend,
-        used::{self, Open},
+        used::{self, OpenEnds},
     },
     unknown,
 };
@@ -18,10 +18,10 @@ use crate::{
 /// Applies the consequences of these entries to the run as a whole.
 pub(crate) fn count_abandoned(core: &Core, entries: &[Entry]) -> Result<(), Stop> {
     // Effects without an outcome will never get one: they may have been answered and charged.
-    let open = Open::of(entries);
+    let open = OpenEnds::of(entries);
     let asked = open.asked();
     if asked != Charge::default() {
-        core.account.charge(Used::charged(asked, true));
+        core.account.charge(TreeUsage::charged(asked, true));
     }
     for child in open.children.values() {
         let used = used::by_run(&core.kernel, *child)?;
@@ -36,15 +36,15 @@ pub(crate) fn count_abandoned(core: &Core, entries: &[Entry]) -> Result<(), Stop
             }
             Entry::ModelCall(call) => core.count_question(call.purpose, call.ordinal),
             Entry::ModelReply(reply) => {
-                let used = Used::charged(reply.charged, reply.estimated);
+                let used = TreeUsage::charged(reply.charged, reply.estimated);
                 core.account.charge(used);
             }
-            Entry::ToolResulted(result) if result.settled == Settled::Done => core.expose(),
+            Entry::ToolResulted(result) if result.settled == CallEnd::Done => core.expose(),
             Entry::ApprovalAnswered(answered) => count_denial(core, entries, answered),
             Entry::WaitEnded(ended) if ended.payload.is_some() => core.expose(),
-            Entry::ChildStarted(_) => core.account.charge(Used::children(1)),
+            Entry::ChildStarted(_) => core.account.charge(TreeUsage::children(1)),
             Entry::ChildEnded(ended) => {
-                let used = Used::by_run(ended.spent, ended.children);
+                let used = TreeUsage::by_run(ended.spent, ended.children);
                 core.account.charge(used);
                 core.expose();
             }

@@ -24,7 +24,7 @@ pub const WARN_AT_PERCENT: u64 = 80;
 /// The account of one run, in the tree of the run that a person started.
 #[derive(Debug, Clone)]
 pub(crate) struct Account {
-    tree: Arc<Mutex<Tree>>,
+    tree: Arc<Mutex<AccountTree>>,
     /// The index in the tree.
     index: usize,
 }
@@ -33,10 +33,10 @@ pub(crate) struct Account {
 /// tree has at most [`MAX_CHILDREN`](crate::MAX_CHILDREN) children, and an account for each time
 /// that a run is handed over.
 #[derive(Debug, Default)]
-struct Tree(Vec<Node>);
+struct AccountTree(Vec<AccountNode>);
 
 #[derive(Debug)]
-struct Node {
+struct AccountNode {
     run: RunId,
     parent: Option<usize>,
     limits: Limits,
@@ -45,10 +45,10 @@ struct Node {
     children: u32,
     reserved: Charge,
     /// The use that the parents were charged with since the run's last cycle ended.
-    charged_to_parents: Used,
+    charged_to_parents: TreeUsage,
     /// The use that this account or one below has charged, and that the account of the same run
     /// that takes its place will charge once more.
-    expected_again: Used,
+    expected_again: TreeUsage,
     /// Whether a cycle began under this account.
     began: bool,
     /// The time at which this process took the run up; time before that is in `spent`.
@@ -63,14 +63,14 @@ struct Node {
 
 /// The use that a run and the runs below it made of tokens, money and child runs.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub(crate) struct Used {
+pub(crate) struct TreeUsage {
     pub(crate) charge: Charge,
     /// Whether some of it is a reservation that was never settled.
     pub(crate) estimated: bool,
     pub(crate) children: u32,
 }
 
-impl Used {
+impl TreeUsage {
     /// Creates the use of requests to models.
     pub(crate) fn charged(charge: Charge, estimated: bool) -> Self {
         Self {
@@ -131,15 +131,15 @@ impl Account {
         let tree = parent.map_or_else(Arc::default, |parent| parent.tree.clone());
         let mut accounts = lock(&tree);
         let index = accounts.0.len();
-        accounts.0.push(Node {
+        accounts.0.push(AccountNode {
             run,
             parent: parent.map(|parent| parent.index),
             limits,
             spent: before.spent,
             children: before.children,
             reserved: Charge::default(),
-            charged_to_parents: Used::default(),
-            expected_again: Used::default(),
+            charged_to_parents: TreeUsage::default(),
+            expected_again: TreeUsage::default(),
             began: false,
             since: Instant::now(),
             idle: Duration::ZERO,
@@ -154,7 +154,7 @@ impl Account {
     /// Returns the account of a child run, if the child was driven under this account.
     pub(crate) fn child(&self, run: RunId) -> Option<Account> {
         let tree = self.tree();
-        let is_child = |node: &Node| node.run == run && node.parent == Some(self.index);
+        let is_child = |node: &AccountNode| node.run == run && node.parent == Some(self.index);
         let index = tree.0.iter().rposition(is_child)?;
         Some(Account {
             tree: self.tree.clone(),
@@ -162,7 +162,7 @@ impl Account {
         })
     }
 
-    fn tree(&self) -> MutexGuard<'_, Tree> {
+    fn tree(&self) -> MutexGuard<'_, AccountTree> {
         lock(&self.tree)
     }
 
@@ -182,7 +182,7 @@ impl Account {
         let mut tree = self.tree();
         let node = &mut tree.0[self.index];
         if std::mem::replace(&mut node.began, true) {
-            node.charged_to_parents = Used::default();
+            node.charged_to_parents = TreeUsage::default();
         }
         exhausted("steps", node.limits.steps, node.spent.steps)?;
         tree.check_time(self.index)
@@ -232,7 +232,7 @@ impl Account {
 
     /// Counts use that a journal of before this process records, and charges the parents: none of
     /// them has an entry about it before this run has ended.
-    pub(crate) fn charge(&self, used: Used) {
+    pub(crate) fn charge(&self, used: TreeUsage) {
         let mut tree = self.tree();
         tree.0[self.index].add(used);
         tree.charge_parents(self.index, used);
@@ -270,7 +270,7 @@ impl Account {
     /// Lets no time count, here and in every account above, while the returned value lives: a run
     /// that waits for a person uses none.
     pub(crate) fn wait_for_a_person(&self) -> PersonWait {
-        self.tree().each_from(self.index, Node::begin_wait);
+        self.tree().each_from(self.index, AccountNode::begin_wait);
         PersonWait(self.clone())
     }
 
@@ -316,26 +316,26 @@ pub(crate) struct PersonWait(Account);
 
 impl Drop for PersonWait {
     fn drop(&mut self) {
-        self.0.tree().each_from(self.0.index, Node::end_wait);
+        self.0.tree().each_from(self.0.index, AccountNode::end_wait);
     }
 }
 
-fn lock(tree: &Mutex<Tree>) -> MutexGuard<'_, Tree> {
+fn lock(tree: &Mutex<AccountTree>) -> MutexGuard<'_, AccountTree> {
     tree.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-impl Tree {
+impl AccountTree {
     /// Returns an account and all above it, up to the run that a person started.
-    fn path(&self, index: usize) -> impl Iterator<Item = &Node> {
+    fn path(&self, index: usize) -> impl Iterator<Item = &AccountNode> {
         iter::successors(Some(&self.0[index]), |node| Some(&self.0[node.parent?]))
     }
 
-    fn each_from(&mut self, index: usize, mut change: impl FnMut(&mut Node)) {
+    fn each_from(&mut self, index: usize, mut change: impl FnMut(&mut AccountNode)) {
         change(&mut self.0[index]);
         self.each_above(index, change);
     }
 
-    fn each_above(&mut self, index: usize, mut change: impl FnMut(&mut Node)) {
+    fn each_above(&mut self, index: usize, mut change: impl FnMut(&mut AccountNode)) {
         let mut above = self.0[index].parent;
         while let Some(index) = above {
             change(&mut self.0[index]);
@@ -377,8 +377,8 @@ impl Tree {
     }
 
     fn settle(&mut self, index: usize, reserved: Charge, charged: Charge, estimated: bool) {
-        let used = Used::charged(charged, estimated);
-        let settle = |node: &mut Node| {
+        let used = TreeUsage::charged(charged, estimated);
+        let settle = |node: &mut AccountNode| {
             node.reserved -= reserved;
             node.add(used);
             if node.parent.is_some() {
@@ -400,7 +400,7 @@ impl Tree {
 
     /// Charges the parents of an account with use that it counted. Each of them deducts what it
     /// expects to be charged with again.
-    fn charge_parents(&mut self, index: usize, used: Used) {
+    fn charge_parents(&mut self, index: usize, used: TreeUsage) {
         self.0[index].charged_to_parents.add(used);
         self.each_above(index, |above| {
             let mut new = used;
@@ -412,8 +412,8 @@ impl Tree {
     }
 }
 
-impl Node {
-    fn add(&mut self, used: Used) {
+impl AccountNode {
+    fn add(&mut self, used: TreeUsage) {
         self.spent.tokens = self.spent.tokens.saturating_add(used.charge.tokens);
         self.spent.cost = self.spent.cost + used.charge.cost;
         self.spent.estimated |= used.estimated;
@@ -664,10 +664,10 @@ mod tests {
         let reservation = under().reserve(100, 5_000, None).unwrap();
         assert_eq!(reservation.max_output_tokens, 300);
         let successor = under();
-        successor.charge(Used::charged(reserved, true));
+        successor.charge(TreeUsage::charged(reserved, true));
         assert_eq!(parent.spent().tokens, 600);
         // The expected charge is made once; what follows is new.
-        successor.charge(Used::charged(reserved, true));
+        successor.charge(TreeUsage::charged(reserved, true));
         assert_eq!(parent.spent().tokens, 1_200);
     }
 

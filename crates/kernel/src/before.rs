@@ -1,30 +1,32 @@
 //! The previous run of a session, and what the next one remembers of it.
 
-use gyrus_contract::{Grant, Item, Message, Origin, Part, Purpose, Role, RunId, Text, ToolResult};
-use gyrus_journal::Reader;
+use gyrus_contract::{
+    Grant, MemoryItem, Message, Origin, Part, Purpose, Role, RunId, Text, ToolResult,
+};
+use gyrus_journal::LogReader;
 
 use crate::{
-    Appended, Ending, Entry, Inline, Kernel, KernelError, KernelState, Stop,
-    log::{Log, parse},
-    position::{Position, memory_at},
-    prompt::Frame,
+    Ending, Entry, Inline, Kernel, KernelError, KernelState, MessagesAppended, Stop,
+    log::{RunLog, parse},
+    position::{RunPosition, memory_at},
+    prompt::PromptFrame,
     runs::{is_record, log_name},
 };
 
 /// The data carried from a run to the next: its goal, its memory, and its outcome.
-pub(crate) struct Before {
-    reader: Reader,
-    items: Vec<Item>,
+pub(crate) struct PreviousRun {
+    reader: LogReader,
+    items: Vec<MemoryItem>,
     /// Whether the run had read untrusted text.
     pub(crate) exposed: bool,
     /// The grants that the person gave.
     pub(crate) grants: Vec<Grant>,
 }
 
-impl Before {
+impl PreviousRun {
     pub(crate) fn read(kernel: &Kernel, run: RunId) -> Result<Self, KernelError> {
         let reader = kernel.store().reader(&log_name(run))?;
-        let position = Position::read(run, &reader)?;
+        let position = RunPosition::read(run, &reader)?;
         let started = &position.started;
         let config = &started.loop_config;
         let capacity = kernel
@@ -41,17 +43,17 @@ impl Before {
         let mut items = remembered;
         let later = items.split_off(own.min(items.len()));
         match last_lead(&reader)? {
-            Some(lead) => items.extend(lead.into_iter().map(Item::new)),
+            Some(lead) => items.extend(lead.into_iter().map(MemoryItem::new)),
             None => {
                 let goal = started
                     .goal
                     .read(|id| reader.blob(id).map_err(Stop::from))?;
-                items.push(Item::new(asked(goal, &position)));
+                items.push(MemoryItem::new(asked(goal, &position)));
             }
         }
         items.extend(later);
         if let Some(said) = outcome(&position) {
-            items.push(Item::new(said));
+            items.push(MemoryItem::new(said));
         }
         let KernelState {
             exposed, grants, ..
@@ -74,7 +76,7 @@ impl Before {
         let items = self.items.into_iter().map(|item| {
             let Message { role, parts } = Message::clone(&item.message);
             let parts = parts.into_iter().filter_map(untrusted).collect();
-            Item::new(Message { role, parts })
+            MemoryItem::new(Message { role, parts })
         });
         Self {
             items: items
@@ -87,18 +89,18 @@ impl Before {
     }
 
     /// Stores the memory as the initial memory of another run, with its pictures.
-    pub(crate) fn carry_into(&self, log: &Log) -> Result<Appended, Stop> {
+    pub(crate) fn carry_into(&self, log: &RunLog) -> Result<MessagesAppended, Stop> {
         let mut items = Vec::with_capacity(self.items.len());
         for item in &self.items {
             carry_parts(&item.message.parts, &self.reader, log)?;
             items.push(Inline::store(item, log)?);
         }
-        Ok(Appended { first: 0, items })
+        Ok(MessagesAppended { first: 0, items })
     }
 }
 
 /// Copies the pictures among `parts` from one run's store to another's.
-pub(crate) fn carry_parts(parts: &[Part], from: &Reader, to: &Log) -> Result<(), Stop> {
+pub(crate) fn carry_parts(parts: &[Part], from: &LogReader, to: &RunLog) -> Result<(), Stop> {
     let of_result = |part: &Part| match part {
         Part::ToolResult(result) => result.images.clone(),
         Part::Image(image) => vec![image.clone()],
@@ -125,14 +127,14 @@ fn untrusted(part: Part) -> Option<Part> {
 
 /// Returns the goal as the last question of the run put it, so that the next run's questions begin
 /// as that one did, and a provider's cache goes on being of use; `None` if the run asked nothing.
-fn last_lead(reader: &Reader) -> Result<Option<Vec<Message>>, Stop> {
+fn last_lead(reader: &LogReader) -> Result<Option<Vec<Message>>, Stop> {
     for entry in reader.entries_back()? {
         let Entry::ModelCall(call) = parse(&entry?)? else {
             continue;
         };
         if call.purpose == Purpose::Agent {
             let frame = reader.blob(&call.frame)?;
-            let frame = serde_json::from_slice::<Frame<'_>>(&frame).ok();
+            let frame = serde_json::from_slice::<PromptFrame<'_>>(&frame).ok();
             let lead = frame.map(|frame| frame.lead.into_owned());
             return Ok(lead.filter(|lead| !lead.is_empty()));
         }
@@ -141,7 +143,7 @@ fn last_lead(reader: &Reader) -> Result<Option<Vec<Message>>, Stop> {
 }
 
 /// Returns the final goal as a message of the conversation.
-fn asked(goal: Text, position: &Position) -> Message {
+fn asked(goal: Text, position: &RunPosition) -> Message {
     let mut parts = vec![Part::Text(goal)];
     parts.extend(
         position
@@ -157,7 +159,7 @@ fn asked(goal: Text, position: &Position) -> Message {
 }
 
 /// Returns the run's outcome as a message, if it is not what the model itself said.
-fn outcome(position: &Position) -> Option<Message> {
+fn outcome(position: &RunPosition) -> Option<Message> {
     let ending = position.ending()?;
     if matches!(ending, Ending::Reached { .. }) {
         return None;

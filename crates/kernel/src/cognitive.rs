@@ -3,7 +3,7 @@
 use std::{future::Future, sync::Arc};
 
 use gyrus_contract::{
-    Boxed, ExecutionResult, MemoryBuffer, Observation, Perception, Plan, Text, View,
+    BoxedFuture, ExecutionResult, MemoryBuffer, Observation, Perception, Plan, Text, View,
 };
 use serde::{Serialize, de::DeserializeOwned};
 use serde_json::Value;
@@ -12,7 +12,7 @@ use crate::{Run, Stop};
 
 /// The handling of a cycle that a crash or a pause interrupted.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Unfinished {
+pub enum InterruptedCycle {
     /// The cycle is run again, with its finished effects answered from the journal.
     Continue,
     /// The cycle is abandoned; its effects become observations of a fresh cycle. For loops whose
@@ -22,7 +22,7 @@ pub enum Unfinished {
 
 /// The report to a fresh cycle that takes over from one that cannot be finished.
 #[derive(Debug, Clone)]
-pub struct HandOver {
+pub struct HandOverReport {
     pub reason: String,
     /// The observations since the last complete cycle, in order.
     pub done: Vec<Observation>,
@@ -30,7 +30,7 @@ pub struct HandOver {
     pub viewed: Option<Box<View>>,
 }
 
-impl HandOver {
+impl HandOverReport {
     /// Describes the interruption in words for a loop's model.
     pub fn in_words(&self) -> String {
         let mut lines = vec![format!("The work was interrupted: {}.", self.reason)];
@@ -117,8 +117,8 @@ pub trait CognitiveLoop: Send {
     }
 
     /// Returns the handling of an unfinished cycle.
-    fn unfinished(&self) -> Unfinished {
-        Unfinished::Continue
+    fn unfinished(&self) -> InterruptedCycle {
+        InterruptedCycle::Continue
     }
 
     /// Returns the memory of what was said and seen.
@@ -197,7 +197,7 @@ pub trait CognitiveLoop: Send {
 
     /// Tells the loop what an unfinished cycle did before this process or with other code. The
     /// default remembers it as one observation.
-    fn take_over(&mut self, handed: &HandOver) {
+    fn take_over(&mut self, handed: &HandOverReport) {
         self.memory_buffer_mut()
             .add_observation("gyrus", handed.in_words());
     }
@@ -210,7 +210,7 @@ pub trait ErasedLoop: Send {
     /// See [`CognitiveLoop::version`].
     fn version(&self) -> u32;
     /// See [`CognitiveLoop::unfinished`].
-    fn unfinished(&self) -> Unfinished;
+    fn unfinished(&self) -> InterruptedCycle;
     /// See [`CognitiveLoop::memory_buffer`].
     fn memory(&self) -> &MemoryBuffer;
     /// See [`CognitiveLoop::memory_buffer_mut`].
@@ -221,13 +221,13 @@ pub trait ErasedLoop: Send {
     /// cannot.
     fn load(&mut self, version: u32, state: Value) -> Result<(), String>;
     /// See [`CognitiveLoop::run_cycle`].
-    fn cycle<'a>(&'a mut self, run: &'a mut Run) -> Boxed<'a, Result<ExecutionResult, Stop>>;
+    fn cycle<'a>(&'a mut self, run: &'a mut Run) -> BoxedFuture<'a, Result<ExecutionResult, Stop>>;
     /// See [`CognitiveLoop::conclude`].
     fn conclude<'a>(
         &'a mut self,
         run: &'a mut Run,
         result: &'a ExecutionResult,
-    ) -> Boxed<'a, Result<(), Stop>>;
+    ) -> BoxedFuture<'a, Result<(), Stop>>;
     /// See [`CognitiveLoop::recent_work`].
     fn recent_work(&self) -> Option<String>;
     /// Whether the work so far was done without models, so that none is asked about it either.
@@ -237,7 +237,7 @@ pub trait ErasedLoop: Send {
     /// See [`CognitiveLoop::sent_back`].
     fn sent_back(&mut self, why: &str);
     /// See [`CognitiveLoop::take_over`].
-    fn hand_over(&mut self, handed: &HandOver);
+    fn hand_over(&mut self, handed: &HandOverReport);
 }
 
 impl<L: CognitiveLoop> ErasedLoop for L {
@@ -247,7 +247,7 @@ impl<L: CognitiveLoop> ErasedLoop for L {
     fn version(&self) -> u32 {
         CognitiveLoop::version(self)
     }
-    fn unfinished(&self) -> Unfinished {
+    fn unfinished(&self) -> InterruptedCycle {
         CognitiveLoop::unfinished(self)
     }
     fn memory(&self) -> &MemoryBuffer {
@@ -273,14 +273,14 @@ impl<L: CognitiveLoop> ErasedLoop for L {
         self.restore(state);
         Ok(())
     }
-    fn cycle<'a>(&'a mut self, run: &'a mut Run) -> Boxed<'a, Result<ExecutionResult, Stop>> {
+    fn cycle<'a>(&'a mut self, run: &'a mut Run) -> BoxedFuture<'a, Result<ExecutionResult, Stop>> {
         Box::pin(self.run_cycle(run))
     }
     fn conclude<'a>(
         &'a mut self,
         run: &'a mut Run,
         result: &'a ExecutionResult,
-    ) -> Boxed<'a, Result<(), Stop>> {
+    ) -> BoxedFuture<'a, Result<(), Stop>> {
         Box::pin(CognitiveLoop::conclude(self, run, result))
     }
     fn recent_work(&self) -> Option<String> {
@@ -289,7 +289,7 @@ impl<L: CognitiveLoop> ErasedLoop for L {
     fn sent_back(&mut self, why: &str) {
         CognitiveLoop::sent_back(self, why);
     }
-    fn hand_over(&mut self, handed: &HandOver) {
+    fn hand_over(&mut self, handed: &HandOverReport) {
         self.take_over(handed);
     }
 }

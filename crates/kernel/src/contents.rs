@@ -7,32 +7,32 @@
 use std::path::Path;
 
 use gyrus_contract::{BlobId, Gate};
-use gyrus_journal::{Error, Reader};
+use gyrus_journal::{Error, LogReader};
 use gyrus_workspace::{ContentStore, Secrecy};
 
-use crate::{Stop, log::Log, redact::Redactor};
+use crate::{Stop, log::RunLog, redact::Redactor};
 
 /// Stores the contents of a workspace.
-pub(crate) struct Contents<'a> {
-    log: &'a Log,
-    judge: Judge<'a>,
+pub(crate) struct WorkspaceContents<'a> {
+    log: &'a RunLog,
+    judge: SecretJudge<'a>,
 }
 
 /// Tells which files of a workspace are or hold secrets.
-struct Judge<'a> {
+struct SecretJudge<'a> {
     redactor: &'a Redactor,
     gate: &'a dyn Gate,
     workspace: &'a Path,
 }
 
-impl<'a> Contents<'a> {
+impl<'a> WorkspaceContents<'a> {
     pub(crate) fn new(
         redactor: &'a Redactor,
         gate: &'a dyn Gate,
-        log: &'a Log,
+        log: &'a RunLog,
         workspace: &'a Path,
     ) -> Self {
-        let judge = Judge {
+        let judge = SecretJudge {
             redactor,
             gate,
             workspace,
@@ -41,13 +41,13 @@ impl<'a> Contents<'a> {
     }
 }
 
-impl Secrecy for Judge<'_> {
+impl Secrecy for SecretJudge<'_> {
     fn is_secret(&self, path: &Path, content: &[u8]) -> bool {
         self.gate.keeps_secrets(&self.workspace.join(path)) || self.redactor.recognises(content)
     }
 }
 
-impl ContentStore for Contents<'_> {
+impl ContentStore for WorkspaceContents<'_> {
     type Error = Stop;
 
     fn secrecy(&self) -> &dyn Secrecy {
@@ -64,7 +64,7 @@ impl ContentStore for Contents<'_> {
 }
 
 /// Loads content that [`Contents`] stored, from a blob or from the private folder.
-pub(crate) fn load(reader: &Reader, id: &BlobId) -> Result<Vec<u8>, Error> {
+pub(crate) fn load(reader: &LogReader, id: &BlobId) -> Result<Vec<u8>, Error> {
     match reader.blob(id) {
         Err(Error::BlobMissing { .. }) => reader.private(id),
         found => found,

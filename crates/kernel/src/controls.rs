@@ -10,7 +10,7 @@ use crate::Ending;
 
 /// The urgency with which a run should end.
 #[derive(Debug, Clone, PartialEq)]
-enum Asked {
+enum EndUrgency {
     Nothing,
     /// Finish the effect in progress, then park.
     Pause(Ending),
@@ -21,7 +21,7 @@ enum Asked {
 /// Pauses or stops one run. Clones control the same run.
 #[derive(Debug, Clone)]
 pub struct Controls {
-    asked: Arc<watch::Sender<Asked>>,
+    asked: Arc<watch::Sender<EndUrgency>>,
     /// The controls of the run that delegated this one, whose orders hold for this one, too.
     above: Option<Arc<Controls>>,
     /// A lock on the screen: shared by the run's actions, exclusive for a person. `true` means that
@@ -32,7 +32,7 @@ pub struct Controls {
 impl Default for Controls {
     fn default() -> Self {
         Self {
-            asked: Arc::new(watch::Sender::new(Asked::Nothing)),
+            asked: Arc::new(watch::Sender::new(EndUrgency::Nothing)),
             above: None,
             hands: Arc::default(),
         }
@@ -56,23 +56,23 @@ impl Controls {
 
     /// Asks the run to finish the effect in progress and park, as the interrupt of a terminal does.
     pub fn interrupt(&self) {
-        self.ask(Asked::Pause(Ending::Interrupted));
+        self.ask(EndUrgency::Pause(Ending::Interrupted));
     }
 
     /// Asks the run to interrupt the effect in progress and park.
     pub fn interrupt_now(&self) {
-        self.ask(Asked::Now(Ending::Interrupted));
+        self.ask(EndUrgency::Now(Ending::Interrupted));
     }
 
     /// Does the same as [`interrupt`](Self::interrupt), on behalf of a person elsewhere. The second time
     /// it does the same as [`stop`](Self::stop): who says it again does not want to wait.
     pub fn pause(&self, by: Principal) {
         let ending = Ending::Stopped { by, reason: None };
-        let is_first = *self.asked.borrow() == Asked::Nothing;
+        let is_first = *self.asked.borrow() == EndUrgency::Nothing;
         self.ask(if is_first {
-            Asked::Pause(ending)
+            EndUrgency::Pause(ending)
         } else {
-            Asked::Now(ending)
+            EndUrgency::Now(ending)
         });
     }
 
@@ -83,15 +83,15 @@ impl Controls {
 
     /// Asks the run to interrupt the effect in progress and to end or park like this.
     pub(crate) fn end_now(&self, ending: Ending) {
-        self.ask(Asked::Now(ending));
+        self.ask(EndUrgency::Now(ending));
     }
 
-    fn ask(&self, order: Asked) {
+    fn ask(&self, order: EndUrgency) {
         self.asked.send_if_modified(|asked| {
             // The more urgent request wins, and the first of two equally urgent ones.
             let replaces = match (&*asked, &order) {
-                (Asked::Nothing, _) | (Asked::Pause(_), Asked::Now(_)) => true,
-                (Asked::Pause(_) | Asked::Now(_), _) => false,
+                (EndUrgency::Nothing, _) | (EndUrgency::Pause(_), EndUrgency::Now(_)) => true,
+                (EndUrgency::Pause(_) | EndUrgency::Now(_), _) => false,
             };
             if replaces {
                 *asked = order;
@@ -104,16 +104,16 @@ impl Controls {
     pub(crate) fn pausing(&self) -> Option<Ending> {
         self.line()
             .find_map(|controls| match &*controls.asked.borrow() {
-                Asked::Nothing => None,
-                Asked::Pause(ending) | Asked::Now(ending) => Some(ending.clone()),
+                EndUrgency::Nothing => None,
+                EndUrgency::Pause(ending) | EndUrgency::Now(ending) => Some(ending.clone()),
             })
     }
 
     /// Waits until the run should end before its next effect.
     pub(crate) async fn paused(&self) -> Ending {
         self.until(|asked| match asked {
-            Asked::Nothing => None,
-            Asked::Pause(ending) | Asked::Now(ending) => Some(ending.clone()),
+            EndUrgency::Nothing => None,
+            EndUrgency::Pause(ending) | EndUrgency::Now(ending) => Some(ending.clone()),
         })
         .await
     }
@@ -121,8 +121,8 @@ impl Controls {
     /// Waits until the run should interrupt the effect in progress.
     pub(crate) async fn stopped(&self) -> Ending {
         self.until(|asked| match asked {
-            Asked::Nothing | Asked::Pause(_) => None,
-            Asked::Now(ending) => Some(ending.clone()),
+            EndUrgency::Nothing | EndUrgency::Pause(_) => None,
+            EndUrgency::Now(ending) => Some(ending.clone()),
         })
         .await
     }
@@ -148,7 +148,7 @@ impl Controls {
         *self.hands.write().await = true;
     }
 
-    async fn until(&self, wanted: impl Fn(&Asked) -> Option<Ending>) -> Ending {
+    async fn until(&self, wanted: impl Fn(&EndUrgency) -> Option<Ending>) -> Ending {
         let mut line: Vec<_> = self
             .line()
             .map(|controls| controls.asked.subscribe())

@@ -8,7 +8,7 @@ use std::{
 };
 
 use gyrus_contract::{
-    BlobId, ChangedPath, Does, EffectId, Grant, Part, Place, Principal, Purpose, ResolvedCall,
+    BlobId, CallPlace, ChangedPath, Does, EffectId, Grant, Part, Principal, Purpose, ResolvedCall,
     Router, RunId, SurfaceMessage, Text, ToolSpec,
 };
 use gyrus_journal::Inbox;
@@ -20,14 +20,14 @@ use gyrus_workspace::{
 use tokio::sync::{Mutex as AsyncMutex, RwLockReadGuard};
 
 use crate::{
-    Controls, Ending, Entry, Kernel, KernelState, ModelReply, RunStarted, Settings, Stop,
+    Controls, Ending, Entry, Kernel, KernelState, ModelReply, RunSettings, RunStarted, Stop,
     accounts::Account,
-    contents::Contents,
+    contents::WorkspaceContents,
     effects::{plainer::Features, processes::Background, repositories::Repositories},
-    links::Links,
-    log::Log,
+    links::RunLinks,
+    log::RunLog,
     mandate::Provenance,
-    recorded::Recorded,
+    recorded::RecordedCycle,
     run_tools::RunTools,
     typed::SecretFields,
 };
@@ -43,17 +43,17 @@ pub(crate) struct Core {
     pub(crate) started: Arc<RunStarted>,
     pub(crate) goal: Text,
     pub(crate) context: Vec<Part>,
-    pub(crate) settings: Settings,
-    pub(crate) log: Log,
+    pub(crate) settings: RunSettings,
+    pub(crate) log: RunLog,
     pub(crate) inbox: Option<Inbox>,
     pub(crate) account: Account,
     pub(crate) controls: Controls,
     /// Whether prompts may differ from the recorded ones, because today's prompts are others.
     /// Effects may not differ.
     pub(crate) prompts_may_differ: bool,
-    recorded: Mutex<Recorded>,
-    shared: Mutex<Shared>,
-    links: Mutex<Links>,
+    recorded: Mutex<RecordedCycle>,
+    shared: Mutex<CycleState>,
+    links: Mutex<RunLinks>,
     /// The mandate, and the origins of the values that the run has read.
     provenance: Mutex<Provenance>,
     /// Snapshots of the workspace.
@@ -77,7 +77,7 @@ pub(crate) struct Core {
 
 /// The state that changes during a cycle, beside the account.
 #[derive(Debug, Default)]
-pub(crate) struct Shared {
+pub(crate) struct CycleState {
     /// The part that the entry of a cycle's end keeps. The account counts what is spent and the
     /// children, and the settings do not change, so those three are not read here.
     pub(crate) state: KernelState,
@@ -107,7 +107,7 @@ pub(crate) struct Shared {
     pub(crate) open_asks: Vec<ModelReply>,
 }
 
-impl Shared {
+impl CycleState {
     /// Notes paths that the run knows from now on.
     pub(crate) fn know(&mut self, paths: impl Iterator<Item = PathBuf>) {
         for path in paths.take(MAX_KNOWN_PATHS) {
@@ -169,8 +169,8 @@ pub(crate) struct CoreParts {
     pub(crate) started: Arc<RunStarted>,
     pub(crate) goal: Text,
     pub(crate) context: Vec<Part>,
-    pub(crate) settings: Settings,
-    pub(crate) log: Log,
+    pub(crate) settings: RunSettings,
+    pub(crate) log: RunLog,
     pub(crate) inbox: Option<Inbox>,
     pub(crate) account: Account,
     pub(crate) controls: Controls,
@@ -182,10 +182,10 @@ pub(crate) struct CoreParts {
 
 impl Core {
     pub(crate) fn new(parts: CoreParts) -> Self {
-        let shared = Shared {
+        let shared = CycleState {
             state: parts.state,
             journaled_items: parts.journaled_items,
-            ..Shared::default()
+            ..CycleState::default()
         };
         let allowed = |spec: &&Arc<ToolSpec>| {
             let mut skills = parts.started.skills.iter();
@@ -219,15 +219,15 @@ impl Core {
         }
     }
 
-    pub(crate) fn recorded(&self) -> MutexGuard<'_, Recorded> {
+    pub(crate) fn recorded(&self) -> MutexGuard<'_, RecordedCycle> {
         self.recorded.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    pub(crate) fn shared(&self) -> MutexGuard<'_, Shared> {
+    pub(crate) fn shared(&self) -> MutexGuard<'_, CycleState> {
         self.shared.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    pub(crate) fn links(&self) -> MutexGuard<'_, Links> {
+    pub(crate) fn links(&self) -> MutexGuard<'_, RunLinks> {
         self.links.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
@@ -244,10 +244,10 @@ impl Core {
     }
 
     /// Returns the store for the contents of the workspace.
-    pub(crate) fn contents(&self) -> Contents<'_> {
+    pub(crate) fn contents(&self) -> WorkspaceContents<'_> {
         let organs = self.kernel.organs();
         let workspace = &self.started.workspace;
-        Contents::new(&organs.redactor, &*organs.gate, &self.log, workspace)
+        WorkspaceContents::new(&organs.redactor, &*organs.gate, &self.log, workspace)
     }
 
     pub(crate) fn judged_calls(&self) -> MutexGuard<'_, Vec<(EffectId, Option<BlobId>)>> {
@@ -300,8 +300,8 @@ impl Core {
     }
 
     /// Returns the run and folder in which its calls are made.
-    pub(crate) fn place(&self) -> Place<'_> {
-        Place {
+    pub(crate) fn place(&self) -> CallPlace<'_> {
+        CallPlace {
             run: self.started.run,
             workspace: &self.started.workspace,
             agent: &self.started.agent,

@@ -7,32 +7,32 @@ use std::{path::Path, sync::Arc, time::Duration};
 use gyrus_contract::{BlobId, EffectId, ExecutionResult, HookEvent, MemoryBuffer, RunId, Spent};
 use gyrus_journal::{Recovery, Writer};
 use gyrus_text::counted;
-use gyrus_workspace::snapshot::{SnapshotError, Snapshots, Taken};
+use gyrus_workspace::snapshot::{SnapshotError, SnapshotResult, Snapshots};
 use serde_json::json;
 
 use crate::{
     Controls, CycleEnded, Ending, Entry, ErasedLoop, Kernel, KernelError, Run, RunEnded, RunParked,
     RunStarted, Snapshot, Stop, WorkspaceRecorded,
     accounts::Account,
-    contents::Contents,
+    contents::WorkspaceContents,
     core::{Core, CoreParts},
     effects::{ask, layers, program_connections},
     inbox, late_tools,
-    log::Log,
-    position::Position,
-    recorded::Recorded,
+    log::RunLog,
+    position::RunPosition,
+    recorded::RecordedCycle,
     register,
     takeover::Takeovers,
 };
 
-pub(crate) use take_up::{Unrestored, hand_over_report, remember, restore};
+pub(crate) use take_up::{RestoreError, hand_over_report, remember, restore};
 
 /// Maximum number of times that hooks keep a run from ending.
 const MAX_REFUSED_ENDS: u32 = 3;
 
 /// The result of driving a run until it ended or parked.
 #[derive(Debug, Clone, PartialEq)]
-pub struct Finished {
+pub struct DriveResult {
     pub run: RunId,
     pub ending: Ending,
     /// The resources that the run used, earlier processes included.
@@ -46,7 +46,7 @@ pub struct Finished {
     pub for_terminal: Option<String>,
 }
 
-impl Finished {
+impl DriveResult {
     /// Returns the answer, if the goal was reached.
     pub fn answer(&self) -> Option<&str> {
         match &self.ending {
@@ -57,32 +57,32 @@ impl Finished {
 }
 
 /// A run that is held by this process and can be driven.
-pub struct Ready {
-    held: Held,
-    position: Box<Position>,
+pub struct DrivableRun {
+    held: DriveParts,
+    position: Box<RunPosition>,
     recovery: Option<Recovery>,
     /// Whether the recorded cycle was begun by other code than the present one.
     other_code: bool,
 }
 
 /// The parts with which a run is driven, wherever it is.
-struct Held {
+struct DriveParts {
     kernel: Kernel,
     writer: Writer,
     controls: Controls,
     parent: Option<Account>,
 }
 
-impl Ready {
+impl DrivableRun {
     pub(crate) fn new(
         kernel: Kernel,
         writer: Writer,
-        position: Position,
+        position: RunPosition,
         recovery: Option<Recovery>,
         other_code: bool,
     ) -> Result<Self, KernelError> {
         inbox::tidy(&writer.inbox()?, &writer.reader()?)?;
-        let held = Held {
+        let held = DriveParts {
             kernel,
             writer,
             controls: Controls::default(),
@@ -153,8 +153,8 @@ impl Ready {
     /// # Errors
     /// Returns an error when the journal fails or the loop is not deterministic. Everything that
     /// was acknowledged is on disk, and the run can be resumed.
-    pub async fn drive(self) -> Result<Finished, KernelError> {
-        let Ready {
+    pub async fn drive(self) -> Result<DriveResult, KernelError> {
+        let DrivableRun {
             held,
             mut position,
             mut other_code,
@@ -176,7 +176,7 @@ impl Ready {
                     core.account.leave_to_next();
                     // Charges that the attempt settled before it diverged are part of the position.
                     held.writer.barrier().await?;
-                    position = Box::new(Position::read(run, &held.writer.reader()?)?);
+                    position = Box::new(RunPosition::read(run, &held.writer.reader()?)?);
                     handed_over = Some(divergence.to_string());
                 }
                 Err(error) => {
@@ -193,11 +193,11 @@ impl Ready {
 /// Takes the snapshot of the workspace before the first cycle of a fork.
 pub(crate) fn first_snapshot(
     kernel: &Kernel,
-    log: &Log,
+    log: &RunLog,
     workspace: &Path,
 ) -> Result<Snapshot, Stop> {
     let organs = kernel.organs();
-    let mut contents = Contents::new(&organs.redactor, &*organs.gate, log, workspace);
+    let mut contents = WorkspaceContents::new(&organs.redactor, &*organs.gate, log, workspace);
     let mut snapshots = Snapshots::new(workspace.to_owned(), None);
     snapshot_of(snapshots.take(&mut contents))
 }
@@ -223,16 +223,18 @@ async fn record_workspace(core: &Arc<Core>) -> Result<Option<BlobId>, Stop> {
 }
 
 /// Makes later snapshots leave out what the first one left out.
-fn leave_out_as(snapshots: &mut Snapshots, first: &BlobId, log: &Log) {
+fn leave_out_as(snapshots: &mut Snapshots, first: &BlobId, log: &RunLog) {
     // If it cannot be read, nothing can be undone or forked from it anyhow.
     let _ = snapshots.since(first, |id| log.reader().blob(id));
 }
 
 /// Returns a snapshot that was taken, as an entry names it.
-pub(crate) fn snapshot_of(taken: Result<Taken, SnapshotError<Stop>>) -> Result<Snapshot, Stop> {
+pub(crate) fn snapshot_of(
+    taken: Result<SnapshotResult, SnapshotError<Stop>>,
+) -> Result<Snapshot, Stop> {
     match taken {
-        Ok(Taken::New(id) | Taken::Same(id)) => Ok(Snapshot::Blob(id)),
-        Ok(Taken::TooLarge { files, bytes }) => Ok(Snapshot::Missing(format!(
+        Ok(SnapshotResult::New(id) | SnapshotResult::Same(id)) => Ok(Snapshot::Blob(id)),
+        Ok(SnapshotResult::TooLarge { files, bytes }) => Ok(Snapshot::Missing(format!(
             "the folder is too large ({}, {})",
             counted(files, "file"),
             counted(bytes, "byte")
@@ -247,7 +249,7 @@ struct Driver {
     core: Arc<Core>,
     cognitive_loop: Box<dyn ErasedLoop>,
     cycle: u32,
-    recorded: Option<Recorded>,
+    recorded: Option<RecordedCycle>,
     /// Whether other code recorded the entries since the last complete cycle.
     other_code: bool,
     /// The last snapshot that stands for the end of a cycle, or for the start.
@@ -255,8 +257,12 @@ struct Driver {
 }
 
 impl Driver {
-    fn new(held: &Held, position: &Position, other_code: bool) -> Result<Self, KernelError> {
-        let log = Log::live(held.writer.clone())?;
+    fn new(
+        held: &DriveParts,
+        position: &RunPosition,
+        other_code: bool,
+    ) -> Result<Self, KernelError> {
+        let log = RunLog::live(held.writer.clone())?;
         let state = position.kernel_state();
         let account = Account::open(
             held.parent.as_ref(),
@@ -310,9 +316,9 @@ impl Driver {
 
     async fn drive(
         mut self: Box<Self>,
-        position: Box<Position>,
+        position: Box<RunPosition>,
         hand_over: Option<String>,
-    ) -> Result<Finished, KernelError> {
+    ) -> Result<DriveResult, KernelError> {
         if self.core.started.parent.is_none() {
             program_connections::hand_to_screen(&self.core);
         }
@@ -352,7 +358,7 @@ impl Driver {
             register::over(self.core.kernel.store(), self.core.started.run);
         }
         let redactor = &self.core.kernel.organs().redactor;
-        Ok(Finished {
+        Ok(DriveResult {
             run: self.core.started.run,
             for_terminal: match &ending {
                 Ending::Reached { claim, .. } => redactor.show_found(&claim.answer),
@@ -366,7 +372,7 @@ impl Driver {
 
     async fn cycles(
         &mut self,
-        position: Box<Position>,
+        position: Box<RunPosition>,
         hand_over: Option<String>,
     ) -> Result<Ending, KernelError> {
         let mut done = Box::pin(self.take_up(*position, hand_over)).await;

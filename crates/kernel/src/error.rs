@@ -2,7 +2,7 @@
 
 use gyrus_contract::RunId;
 
-use crate::{Stop, latch::Latched};
+use crate::{Stop, latch::AllStopped};
 
 /// The reason why a run cannot be started, taken up or read.
 #[derive(Debug, thiserror::Error)]
@@ -27,7 +27,7 @@ pub enum KernelError {
     NotARun { run: RunId, reason: String },
     /// A person stopped all runs, and nobody has lifted the stop.
     #[error(transparent)]
-    Latched(#[from] Latched),
+    Latched(#[from] AllStopped),
     /// The run stopped where it must not.
     #[error(transparent)]
     Stop(#[from] Stop),

@@ -29,7 +29,7 @@ pub enum RecordedFolder {
 impl RecordedFolder {
     /// Reads what the journals of a run and those below it have of the folder.
     pub fn of(store: &Store, run: RunId) -> Result<Self, KernelError> {
-        Ok(Moment::last(store, run)?.folder)
+        Ok(FolderState::last(store, run)?.folder)
     }
 
     /// Lays the folder out in `into`, which is new or empty. Returns the files that are not there,
@@ -52,12 +52,12 @@ impl RecordedFolder {
 }
 
 /// The folder at the newest entry that says something of it.
-struct Moment {
+struct FolderState {
     folder: RecordedFolder,
     at_ms: i64,
 }
 
-impl Moment {
+impl FolderState {
     fn last(store: &Store, run: RunId) -> Result<Self, KernelError> {
         let mut last = Self {
             folder: RecordedFolder::NotYet,

@@ -2,17 +2,17 @@
 
 use std::{path::PathBuf, sync::Arc};
 
-use gyrus_contract::{Digest, FollowedSkill, Item, RunId, Spent, Strength};
-use gyrus_journal::Reader;
+use gyrus_contract::{Digest, FollowedSkill, MemoryItem, RunId, Spent, Strength};
+use gyrus_journal::LogReader;
 use gyrus_workspace::snapshot::{Difference, differences, materialise};
 
 use crate::{
-    Appended, CycleEnded, Entry, ForkedFrom, Inline, Kernel, KernelError, KernelState, Ready,
-    RunStarted, Snapshot, Stop,
+    CycleEnded, DrivableRun, Entry, ForkedFrom, Inline, Kernel, KernelError, KernelState,
+    MessagesAppended, RunStarted, Snapshot, Stop,
     before::carry_parts,
     contents,
-    log::{Log, parse},
-    position::{Position, memory_at},
+    log::{RunLog, parse},
+    position::{RunPosition, memory_at},
     register,
     runs::{log_name, own_reader},
 };
@@ -45,9 +45,9 @@ pub enum ForkedFiles {
 const NOT_HERE: &str = "the run was imported without its files, or they were pruned";
 
 /// A fork that can be driven.
-pub struct Forked {
+pub struct DrivableFork {
     /// The new run.
-    pub ready: Ready,
+    pub ready: DrivableRun,
     /// The comparison of its workspace.
     pub files: ForkedFiles,
 }
@@ -65,18 +65,18 @@ impl Kernel {
         cycle: u32,
         into: ForkInto,
         changes: crate::ResumeChanges,
-    ) -> Result<Forked, KernelError> {
+    ) -> Result<DrivableFork, KernelError> {
         self.check_latch()?;
         let reader = own_reader(self.store(), run)?;
-        let source = Source::read(run, &reader, cycle)?;
+        let source = ForkSource::read(run, &reader, cycle)?;
         let (workspace, files) = source.workspace(&reader, into)?;
         let cognitive_loop =
             self.make_loop(&source.started.cognitive_loop, &source.started.loop_config)?;
         let settings = self.changed(&source.started.settings, &*cognitive_loop, changes);
         let id = RunId::new();
-        let log = Log::new(self.store().prepare(&log_name(id))?);
-        let source_log = Log::recorded(reader);
-        let store = |item: &Item| -> Result<Inline<Item>, Stop> {
+        let log = RunLog::new(self.store().prepare(&log_name(id))?);
+        let source_log = RunLog::recorded(reader);
+        let store = |item: &MemoryItem| -> Result<Inline<MemoryItem>, Stop> {
             carry_parts(&item.message.parts, source_log.reader(), &log)?;
             Inline::store(item, &log)
         };
@@ -90,7 +90,7 @@ impl Kernel {
                 .iter()
                 .map(|part| Inline::store(part, &log))
                 .collect::<Result<_, _>>()?,
-            memory: Appended {
+            memory: MessagesAppended {
                 first: source.started.memory.first,
                 items: memory.iter().map(store).collect::<Result<_, _>>()?,
             },
@@ -111,12 +111,12 @@ impl Kernel {
             ..RunStarted::clone(&source.started)
         };
         let mut first: Vec<Entry> = vec![started.clone().into()];
-        let mut position = Position::fresh(started);
+        let mut position = RunPosition::fresh(started);
         if let Some(last) = source.last {
             let capacity = cognitive_loop.memory().capacity();
             let (number, items) = memory_at(source_log.reader(), &last, capacity)?;
             let items = items.iter().map(store).collect::<Result<_, _>>()?;
-            let appended = Appended {
+            let appended = MessagesAppended {
                 first: number,
                 items,
             };
@@ -126,13 +126,13 @@ impl Kernel {
             position.last = Some(ended);
         }
         let writer = register::publish(self.store(), log, &position.started, &first)?;
-        let ready = Ready::new(self.clone(), writer, position, None, false)?;
-        Ok(Forked { ready, files })
+        let ready = DrivableRun::new(self.clone(), writer, position, None, false)?;
+        Ok(DrivableFork { ready, files })
     }
 }
 
 /// Returns the end of the shared prefix as the new run's own entry.
-fn inherited(last: CycleEnded, appended: Appended) -> CycleEnded {
+fn inherited(last: CycleEnded, appended: MessagesAppended) -> CycleEnded {
     CycleEnded {
         appended,
         kernel: KernelState {
@@ -155,7 +155,7 @@ fn inherited(last: CycleEnded, appended: Appended) -> CycleEnded {
 }
 
 /// The run to fork from, up to its cycle.
-struct Source {
+struct ForkSource {
     started: Arc<RunStarted>,
     last: Option<CycleEnded>,
     /// The workspace at the cycle's end.
@@ -163,9 +163,9 @@ struct Source {
     head: Digest,
 }
 
-impl Source {
-    fn read(run: RunId, reader: &Reader, cycle: u32) -> Result<Self, KernelError> {
-        let position = Position::read(run, reader)?;
+impl ForkSource {
+    fn read(run: RunId, reader: &LogReader, cycle: u32) -> Result<Self, KernelError> {
+        let position = RunPosition::read(run, reader)?;
         let mut source = Self {
             snapshot: position.started.snapshot_or_why(),
             started: position.started,
@@ -202,7 +202,7 @@ impl Source {
 
     fn workspace(
         &self,
-        reader: &Reader,
+        reader: &LogReader,
         into: ForkInto,
     ) -> Result<(PathBuf, ForkedFiles), KernelError> {
         let unreadable = |error: String| {

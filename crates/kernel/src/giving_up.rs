@@ -1,10 +1,11 @@
 //! Ending a run for good that waits to be resumed.
 
 use gyrus_contract::{Principal, RunId};
-use gyrus_journal::{Store, Take};
+use gyrus_journal::{LockWait, Store};
 
 use crate::{
-    Ending, KernelError, RunEnded, family, log::Log, position::Position, register, runs, standing,
+    Ending, KernelError, RunEnded, family, log::RunLog, position::RunPosition, register, runs,
+    standing,
 };
 
 /// Ends a run that no process drives, and those that it started, so that none of them can be
@@ -17,8 +18,8 @@ pub async fn give_up(store: &Store, run: RunId, by: &Principal) -> Result<Vec<Ru
     let mut ended = Vec::new();
     runs::check_not_record(store, run)?;
     for member in family(store, run)? {
-        let (writer, _) = runs::take(store, member, Take::IfFree)?;
-        let position = Position::read(member, &writer.reader()?)?;
+        let (writer, _) = runs::take(store, member, LockWait::IfFree)?;
+        let position = RunPosition::read(member, &writer.reader()?)?;
         if member == run
             && let Some(parent) = &position.started.parent
         {
@@ -40,7 +41,7 @@ pub async fn give_up(store: &Store, run: RunId, by: &Principal) -> Result<Vec<Ru
             denied: Vec::new(),
         };
         let spent = standing::spent(store, member)?;
-        let log = Log::live(writer)?;
+        let log = RunLog::live(writer)?;
         log.append(RunEnded { ending, spent })?;
         log.seal().await?;
         register::over(store, member);

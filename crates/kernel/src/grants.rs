@@ -4,7 +4,7 @@ use std::path::{Path, PathBuf};
 
 use gyrus_contract::{Digest, Grant, Principal};
 use gyrus_journal::{
-    Entry, Error as JournalError, LogName, NewEntry, Payload, Store, Take, Writer,
+    Error as JournalError, LockWait, LogEntry, LogName, NewEntry, Payload, Store, Writer,
 };
 use serde::{Deserialize, Serialize, de::DeserializeOwned};
 
@@ -21,12 +21,12 @@ const REVOKED: &str = "grant.revoked";
 const TRIES: u32 = 50;
 
 #[derive(Serialize, Deserialize)]
-struct Opened {
+struct GrantsOpened {
     workspace: PathBuf,
 }
 
 #[derive(Serialize, Deserialize)]
-struct Said {
+struct GrantRecord {
     grant: Grant,
     by: Principal,
 }
@@ -54,7 +54,7 @@ pub enum GrantError {
 
 /// A standing grant.
 #[derive(Debug, Clone, PartialEq)]
-pub struct Standing {
+pub struct StandingGrant {
     /// The folder in which it holds.
     pub workspace: PathBuf,
     pub grant: Grant,
@@ -65,7 +65,7 @@ pub struct Standing {
 }
 
 /// Returns the grants in this folder, oldest first.
-pub fn in_folder(store: &Store, workspace: &Path) -> Result<Vec<Standing>, GrantError> {
+pub fn in_folder(store: &Store, workspace: &Path) -> Result<Vec<StandingGrant>, GrantError> {
     let name = log_of(workspace);
     if store.exists(&name) {
         read(store, &name)
@@ -75,7 +75,7 @@ pub fn in_folder(store: &Store, workspace: &Path) -> Result<Vec<Standing>, Grant
 }
 
 /// Returns the grants in all folders.
-pub fn all(store: &Store) -> Result<Vec<Standing>, GrantError> {
+pub fn all(store: &Store) -> Result<Vec<StandingGrant>, GrantError> {
     let mut all = Vec::new();
     for name in store.names(GRANTS)? {
         all.extend(read(store, &name)?);
@@ -90,7 +90,7 @@ pub fn give(
     grants: &[Grant],
     by: &Principal,
 ) -> Result<(), GrantError> {
-    let said = |grant: &Grant| Said {
+    let said = |grant: &Grant| GrantRecord {
         grant: grant.clone(),
         by: by.clone(),
     };
@@ -103,24 +103,24 @@ pub fn give(
 }
 
 /// Revokes a grant. When this returns, that is on disk.
-pub fn revoke(store: &Store, standing: &Standing, by: &Principal) -> Result<(), GrantError> {
-    let said = Said {
+pub fn revoke(store: &Store, standing: &StandingGrant, by: &Principal) -> Result<(), GrantError> {
+    let said = GrantRecord {
         grant: standing.grant.clone(),
         by: by.clone(),
     };
     append(store, &standing.workspace, REVOKED, &[said])
 }
 
-fn read(store: &Store, name: &LogName) -> Result<Vec<Standing>, GrantError> {
+fn read(store: &Store, name: &LogName) -> Result<Vec<StandingGrant>, GrantError> {
     let mut workspace = PathBuf::new();
-    let mut standing: Vec<Standing> = Vec::new();
+    let mut standing: Vec<StandingGrant> = Vec::new();
     for entry in store.reader(name)?.entries(1)? {
         let entry = entry?;
         match entry.kind.as_str() {
-            OPENED => workspace = payload::<Opened>(&entry)?.workspace,
+            OPENED => workspace = payload::<GrantsOpened>(&entry)?.workspace,
             GIVEN => {
-                let Said { grant, by } = payload(&entry)?;
-                standing.push(Standing {
+                let GrantRecord { grant, by } = payload(&entry)?;
+                standing.push(StandingGrant {
                     workspace: workspace.clone(),
                     grant,
                     by,
@@ -128,7 +128,7 @@ fn read(store: &Store, name: &LogName) -> Result<Vec<Standing>, GrantError> {
                 });
             }
             REVOKED => {
-                let Said { grant, .. } = payload(&entry)?;
+                let GrantRecord { grant, .. } = payload(&entry)?;
                 standing.retain(|standing| standing.grant != grant);
             }
             // An entry of a later version: its meaning is unknown, and it allows nothing.
@@ -138,7 +138,7 @@ fn read(store: &Store, name: &LogName) -> Result<Vec<Standing>, GrantError> {
     Ok(standing)
 }
 
-fn payload<T: DeserializeOwned>(entry: &Entry) -> Result<T, GrantError> {
+fn payload<T: DeserializeOwned>(entry: &LogEntry) -> Result<T, GrantError> {
     let unreadable = |source| GrantError::Unreadable {
         seq: entry.seq,
         source,
@@ -151,7 +151,12 @@ fn payload<T: DeserializeOwned>(entry: &Entry) -> Result<T, GrantError> {
     }
 }
 
-fn append(store: &Store, workspace: &Path, kind: &str, said: &[Said]) -> Result<(), GrantError> {
+fn append(
+    store: &Store,
+    workspace: &Path,
+    kind: &str,
+    said: &[GrantRecord],
+) -> Result<(), GrantError> {
     if said.is_empty() {
         return Ok(());
     }
@@ -169,11 +174,13 @@ fn take(store: &Store, workspace: &Path) -> Result<Writer, GrantError> {
     let name = log_of(workspace);
     for _ in 0..TRIES {
         let taken = if store.exists(&name) {
-            store.take(&name, Take::IfFree).map(|(writer, _)| writer)
+            store
+                .take(&name, LockWait::IfFree)
+                .map(|(writer, _)| writer)
         } else {
             store.create(&name).and_then(|writer| {
                 let workspace = workspace.to_owned();
-                let opened = serde_json::value::to_raw_value(&Opened { workspace });
+                let opened = serde_json::value::to_raw_value(&GrantsOpened { workspace });
                 let payload = opened.expect("a path that is text is JSON");
                 writer.append(&[NewEntry {
                     kind: OPENED,
@@ -193,7 +200,7 @@ fn take(store: &Store, workspace: &Path) -> Result<Writer, GrantError> {
     Err(GrantError::InUse)
 }
 
-fn entry<'a>(kind: &'a str, said: &Said) -> Result<NewEntry<'a>, GrantError> {
+fn entry<'a>(kind: &'a str, said: &GrantRecord) -> Result<NewEntry<'a>, GrantError> {
     let payload = serde_json::value::to_raw_value(said).map_err(GrantError::Unwritable)?;
     Ok(NewEntry {
         kind,

@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 
 use gyrus_contract::{MessageBody, SurfaceMessage};
-use gyrus_journal::{Inbox, Reader};
+use gyrus_journal::{Inbox, LogReader};
 
 use crate::{KernelError, Stop, log::parse};
 
@@ -14,7 +14,7 @@ const USING: [&str; 3] = ["run.steered", "approval.answered", "wait.ended"];
 /// resuming, and messages that an entry has consumed. The latter can be there at any time, since
 /// their removal may not have reached the disk; so the whole journal is searched for each waiting
 /// message.
-pub(crate) fn tidy(inbox: &Inbox, reader: &Reader) -> Result<(), KernelError> {
+pub(crate) fn tidy(inbox: &Inbox, reader: &LogReader) -> Result<(), KernelError> {
     let mut waiting = BTreeSet::new();
     for (id, body) in inbox.messages()? {
         let message: Option<SurfaceMessage> = serde_json::from_str(&body).ok();

@@ -19,9 +19,10 @@ use gyrus_workspace::repository::RealObjects;
 use serde_json::Value;
 
 use crate::{
-    ErasedLoop, Inline, KernelError, Live, LoopFactory, ParentRun, Pins, Stop, UnreachableModel,
-    latch::{Latch, Latched},
-    log::Log,
+    CodePins, ErasedLoop, Inline, KernelError, Live, LoopFactory, ParentRun, Stop,
+    UnreachableModel,
+    latch::{AllStopped, Latch},
+    log::RunLog,
     redact::Redactor,
     runs::log_name,
 };
@@ -48,7 +49,7 @@ pub struct Organs {
     /// The program that serves as keeper; `None` means this executable.
     pub keeper_program: Option<PathBuf>,
     /// Hashes of inputs that the kernel cannot see: this binary, the prompts, the configuration.
-    pub pins: Pins,
+    pub pins: CodePins,
     /// Receives the replies of models while they arrive.
     pub live: Option<Live>,
     /// Serves the connections of sandboxes.
@@ -133,7 +134,7 @@ impl Organs {
             redactor,
             loops,
             keeper_program: None,
-            pins: Pins::new(),
+            pins: CodePins::new(),
             live: None,
             outlet: None,
             real_objects: Arc::new(|| RealObjects::Bound),
@@ -161,7 +162,10 @@ impl Organs {
     }
 
     /// Stores the specifications of the tools of servers, if there are any.
-    pub(crate) fn pin_served(&self, log: &Log) -> Result<Option<Inline<Vec<Arc<ToolSpec>>>>, Stop> {
+    pub(crate) fn pin_served(
+        &self,
+        log: &RunLog,
+    ) -> Result<Option<Inline<Vec<Arc<ToolSpec>>>>, Stop> {
         let mut served = self.specs.clone();
         served.retain(|spec| spec.is_served());
         if served.is_empty() {
@@ -178,7 +182,7 @@ impl Organs {
         &self,
         goal: &Text,
         trusted: &[String],
-        log: &Log,
+        log: &RunLog,
     ) -> Result<PinnedMeanings, Stop> {
         if !goal.origin.is_trusted() {
             return Ok(PinnedMeanings::default());
@@ -265,7 +269,7 @@ pub struct NewRun {
     pub on_ask: OnAsk,
     pub limits: Limits,
     /// Hashes of inputs that the kernel cannot know: the binary, its configuration.
-    pub pins: Pins,
+    pub pins: CodePins,
     /// The run that delegates it.
     pub parent: Option<ParentRun>,
     /// Whether the run that starts it has read untrusted text.
@@ -311,7 +315,7 @@ impl NewRun {
             throwaway: false,
             on_ask: OnAsk::Deny,
             limits: Limits::default(),
-            pins: Pins::new(),
+            pins: CodePins::new(),
             parent: None,
             exposed: false,
             grants: Vec::new(),
@@ -336,28 +340,28 @@ pub struct ResumeChanges {
     /// The new way to proceed when a person must be asked.
     pub on_ask: Option<OnAsk>,
     /// Hashes of the present binary and configuration.
-    pub pins: Option<Pins>,
+    pub pins: Option<CodePins>,
 }
 
 /// Starts, takes up, replays and forks runs. Cheap to clone.
 #[derive(Clone)]
 pub struct Kernel {
-    inner: Arc<Inner>,
+    inner: Arc<KernelInner>,
 }
 
-struct Inner {
+struct KernelInner {
     store: Store,
     organs: Organs,
-    pins: Last<Pins>,
-    loop_config: Last<Value>,
+    pins: LastValue<CodePins>,
+    loop_config: LastValue<Value>,
 }
 
 /// The value that the latest run had. A process mostly uses the same value for all its runs, and
 /// may have thousands of them.
 #[derive(Default)]
-struct Last<T>(Mutex<Arc<T>>);
+struct LastValue<T>(Mutex<Arc<T>>);
 
-impl<T: PartialEq> Last<T> {
+impl<T: PartialEq> LastValue<T> {
     /// Returns `value`, shared with the latest run if it is equal.
     fn share(&self, value: T) -> Arc<T> {
         let mut last = self.0.lock().unwrap_or_else(PoisonError::into_inner);
@@ -372,11 +376,11 @@ impl Kernel {
     /// Creates a kernel over this store, with these organs.
     pub fn new(store: Store, organs: Organs) -> Self {
         Self {
-            inner: Arc::new(Inner {
+            inner: Arc::new(KernelInner {
                 store,
                 organs,
-                pins: Last::default(),
-                loop_config: Last::default(),
+                pins: LastValue::default(),
+                loop_config: LastValue::default(),
             }),
         }
     }
@@ -396,7 +400,7 @@ impl Kernel {
     }
 
     /// Returns the hashes of the parts that decide how a run continues.
-    pub(crate) fn pins(&self, cognitive_loop: &dyn ErasedLoop, given: &Pins) -> Arc<Pins> {
+    pub(crate) fn pins(&self, cognitive_loop: &dyn ErasedLoop, given: &CodePins) -> Arc<CodePins> {
         let mut pins = given.clone();
         let organs = self.organs();
         pins.extend(organs.pins.clone());
@@ -423,7 +427,7 @@ impl Kernel {
     }
 
     /// Checks that runs are not stopped by the latch.
-    pub(crate) fn check_latch(&self) -> Result<(), Latched> {
+    pub(crate) fn check_latch(&self) -> Result<(), AllStopped> {
         self.organs().latch.as_ref().map_or(Ok(()), Latch::check)
     }
 }

@@ -23,7 +23,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::{Ending, clock::now_ms};
 
-pub use stopper::{Left, Stopped, stop_all};
+pub use stopper::{StillWorking, StopResult, stop_all};
 
 /// The file's name in the state home.
 const NAME: &str = "stopped";
@@ -39,7 +39,7 @@ pub struct Latch {
 
 /// The content of a latch.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Told {
+pub struct LatchContent {
     /// The person who stopped all runs.
     pub by: Principal,
     /// The time, in milliseconds since 1970, UTC.
@@ -52,14 +52,14 @@ pub struct Told {
 /// The error that all runs are stopped.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("all runs are stopped: {} stands there", path.display())]
-pub struct Latched {
+pub struct AllStopped {
     pub path: PathBuf,
     /// The content; `None` if it cannot be read.
-    pub told: Option<Told>,
+    pub told: Option<LatchContent>,
 }
 
-impl From<Latched> for Ending {
-    fn from(latched: Latched) -> Self {
+impl From<AllStopped> for Ending {
+    fn from(latched: AllStopped) -> Self {
         let somebody = || Principal {
             surface: "emergency stop".to_owned(),
             id: "somebody".to_owned(),
@@ -74,13 +74,13 @@ impl From<Latched> for Ending {
 
 /// The result of setting the latch.
 #[derive(Debug)]
-pub enum Tripped {
+pub enum LatchResult {
     /// It was set now, with its content.
     Now,
     /// It was set now, but its content could not be written: only the stop itself is on disk.
     WithoutWords(io::Error),
     /// It was set already and is unchanged.
-    Before(Latched),
+    Before(AllStopped),
 }
 
 impl Latch {
@@ -102,10 +102,10 @@ impl Latch {
     /// # Errors
     /// Returns an error when the latch is set, whatever its content, and when that cannot be
     /// determined.
-    pub fn check(&self) -> Result<(), Latched> {
+    pub fn check(&self) -> Result<(), AllStopped> {
         match fs::symlink_metadata(&self.path) {
             Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(()),
-            _ => Err(Latched {
+            _ => Err(AllStopped {
                 path: self.path.clone(),
                 told: self.read().ok(),
             }),
@@ -116,14 +116,14 @@ impl Latch {
     ///
     /// # Errors
     /// Returns an error when not even an empty file can be created. Then the latch is not set.
-    pub fn trip(&self, told: &Told) -> io::Result<Tripped> {
+    pub fn trip(&self, told: &LatchContent) -> io::Result<LatchResult> {
         if let Err(latched) = self.check() {
             // A stop may have been killed before the latch was on disk.
             sync_folder(&self.path)?;
-            return Ok(Tripped::Before(latched));
+            return Ok(LatchResult::Before(latched));
         }
         match self.write(told) {
-            Ok(()) => Ok(Tripped::Now),
+            Ok(()) => Ok(LatchResult::Now),
             // A full disk often still has room for a name.
             Err(error) => match OpenOptions::new()
                 .write(true)
@@ -133,7 +133,7 @@ impl Latch {
                 .open(&self.path)
                 .and_then(|_| sync_folder(&self.path))
             {
-                Ok(()) => Ok(Tripped::WithoutWords(error)),
+                Ok(()) => Ok(LatchResult::WithoutWords(error)),
                 Err(_) => Err(error),
             },
         }
@@ -152,7 +152,7 @@ impl Latch {
     }
 
     /// Returns when the latch is set. A run stops by itself then; one that does not is killed.
-    pub(crate) async fn tripped(&self) -> Latched {
+    pub(crate) async fn tripped(&self) -> AllStopped {
         let folder = self.path.parent().unwrap_or(Path::new("/"));
         // Where watching is impossible, the check before each intent has to do.
         let Ok(mut changes) = watch::watch(folder) else {
@@ -166,7 +166,7 @@ impl Latch {
         }
     }
 
-    fn read(&self) -> io::Result<Told> {
+    fn read(&self) -> io::Result<LatchContent> {
         // Opening must not block, whatever kind of file it is.
         let file = OpenOptions::new()
             .read(true)
@@ -178,7 +178,7 @@ impl Latch {
     }
 
     /// Writes the file atomically.
-    fn write(&self, told: &Told) -> io::Result<()> {
+    fn write(&self, told: &LatchContent) -> io::Result<()> {
         let beside = self
             .path
             .with_file_name(format!(".{NAME}-{}", std::process::id()));
@@ -191,7 +191,7 @@ impl Latch {
     }
 }
 
-impl Told {
+impl LatchContent {
     /// Creates the content for a stop by `by` at the present time.
     pub fn now(by: Principal, reason: Option<String>) -> Self {
         Self {
@@ -202,7 +202,7 @@ impl Told {
     }
 }
 
-fn write_beside(path: &Path, told: &Told) -> io::Result<()> {
+fn write_beside(path: &Path, told: &LatchContent) -> io::Result<()> {
     let mut file = OpenOptions::new()
         .write(true)
         .create(true)
@@ -223,12 +223,12 @@ fn sync_folder(path: &Path) -> io::Result<()> {
 mod tests {
     use super::*;
 
-    fn told(reason: Option<&str>) -> Told {
+    fn told(reason: Option<&str>) -> LatchContent {
         let by = Principal {
             surface: "test".to_owned(),
             id: "tester".to_owned(),
         };
-        Told::now(by, reason.map(str::to_owned))
+        LatchContent::now(by, reason.map(str::to_owned))
     }
 
     #[test]
@@ -238,8 +238,8 @@ mod tests {
         assert_eq!(latch.check(), Ok(()));
         assert!(!latch.lift().unwrap());
         let first = told(Some("it writes to my sister"));
-        assert!(matches!(latch.trip(&first).unwrap(), Tripped::Now));
-        let Tripped::Before(before) = latch.trip(&told(None)).unwrap() else {
+        assert!(matches!(latch.trip(&first).unwrap(), LatchResult::Now));
+        let LatchResult::Before(before) = latch.trip(&told(None)).unwrap() else {
             panic!("the second stop took the place of the first");
         };
         assert_eq!(before.told, Some(first));
@@ -273,7 +273,7 @@ mod tests {
             assert_eq!(latched.told, None, "{case}");
             assert!(matches!(
                 latch.trip(&told(None)).unwrap(),
-                Tripped::Before(_)
+                LatchResult::Before(_)
             ));
             assert!(latch.lift().unwrap(), "{case}");
         }
@@ -291,7 +291,7 @@ mod tests {
         fs::create_dir(home.path().join(beside)).unwrap();
         assert!(matches!(
             latch.trip(&told(None)).unwrap(),
-            Tripped::WithoutWords(_)
+            LatchResult::WithoutWords(_)
         ));
         assert_eq!(latch.check().unwrap_err().told, None);
         assert!(

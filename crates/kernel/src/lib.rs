@@ -65,31 +65,31 @@ mod sim;
 
 pub use accounts::{OUTPUT_FLOOR, WARN_AT_PERCENT};
 pub use clock::now_ms;
-pub use cognitive::{CognitiveLoop, ErasedLoop, HandOver, LoopFactory, Unfinished};
+pub use cognitive::{CognitiveLoop, ErasedLoop, HandOverReport, InterruptedCycle, LoopFactory};
 pub use controls::Controls;
-pub use driver::{Finished, Ready};
+pub use driver::{DrivableRun, DriveResult};
 pub use effects::ask::{LONGEST_DELAY_MS, MAX_ATTEMPTS, amendment_message};
 pub use effects::branches::Branch;
 pub use effects::call::ExpectedAim;
-pub use effects::delegate::{ChildOptions, Delegated, Delegation, MAX_CHILDREN, MAX_DEPTH};
+pub use effects::delegate::{ChildOptions, ChildResult, Delegation, MAX_CHILDREN, MAX_DEPTH};
 pub use effects::foresee::Foreseen;
 pub use effects::layers::layer_of;
 pub use effects::mandate::{MandateReview, MandateSubject};
-pub use effects::request::{Ask, Tools};
+pub use effects::request::{ModelQuestion, ToolOffer};
 pub use effects::together::DeniedTogether;
 pub use entry::{
-    APPROVAL_REFUSED, Appended, ApprovalAnswered, ApprovalAsked, ApprovalCard, ApprovalRefused,
-    AttemptResult, BranchesStarted, BudgetWarning, Charge, ChildEnded, ChildStarted,
-    ConcurrencyForm, ConnectionPermit, CycleDropped, CycleEnded, Ending, Entry, Fact, ForkedFrom,
-    GateVerdict, HookState, KernelState, Mandate, MandateSet, MandatedCall, ModelCall, ModelReply,
-    ParentRun, Pins, RaceWon, ReadValue, RunEnded, RunHandedOver, RunParked, RunResumed,
-    RunStarted, ScreenViewed, Settings, Settled, Snapshot, Steered, TakeoverEnded, TakeoverStarted,
-    Times, ToolCalled, ToolResulted, ToolStarted, ToolsAdded, UnknownInput, UnreadableEntry,
-    Validity, ValueTaken, WaitEnded, WaitStarted, WorkspaceRecorded,
+    APPROVAL_REFUSED, ApprovalAnswered, ApprovalAsked, ApprovalCard, ApprovalRefused,
+    AttemptResult, BranchesStarted, BudgetWarning, CallEnd, Charge, ChildEnded, ChildStarted,
+    CodePins, ConcurrencyForm, ConnectionPermit, CycleDropped, CycleEnded, Ending, Entry, Fact,
+    ForkedFrom, GateVerdict, GoalAmendment, HookState, KernelState, Mandate, MandateSet,
+    MandatedCall, MessagesAppended, ModelCall, ModelReply, ParentRun, RaceWon, ReadValue, RunEnded,
+    RunHandedOver, RunParked, RunResumed, RunSettings, RunStarted, ScreenViewed, Snapshot,
+    TakeoverEnded, TakeoverStarted, Times, ToolCalled, ToolResulted, ToolStarted, ToolsAdded,
+    UnknownInput, UnreadableEntry, Validity, ValueTaken, WaitEnded, WaitStarted, WorkspaceRecorded,
 };
 pub use error::KernelError;
 pub use folder::RecordedFolder;
-pub use fork::{ForkInto, Forked, ForkedFiles};
+pub use fork::{DrivableFork, ForkInto, ForkedFiles};
 pub use giving_up::give_up;
 pub use inline::{BadBlob, INLINE_LIMIT, Inline};
 pub use kernel::{
@@ -102,7 +102,7 @@ pub use log::parse;
 pub use names::QuestionId;
 pub use prompt::prompt_of;
 pub use register::{BegunBy, Register, RegisterLine};
-pub use replay::Replayed;
+pub use replay::ReplayResult;
 pub use run::Run;
 pub use runs::{
     RUNS, check_not_record, entries, family, is_record, last_page, log_name, record_summary, runs,

@@ -13,10 +13,10 @@ use std::{
 use gyrus_contract::{EffectId, Tool, ToolCall, Touch, View};
 use gyrus_text::full_addresses;
 
-use crate::{Entry, Settled, Stop, log::Log, runs::entries};
+use crate::{CallEnd, Entry, Stop, log::RunLog, runs::entries};
 
 /// The tools of a run by name.
-type Tools = BTreeMap<String, Arc<dyn Tool>>;
+type ToolsByName = BTreeMap<String, Arc<dyn Tool>>;
 
 /// Maximum number of links that are remembered; the run asks about further ones.
 const MAX_LINKS: usize = 100_000;
@@ -26,7 +26,7 @@ const MAX_LINK_BYTES: usize = 8 * 1024;
 
 /// The links found so far.
 #[derive(Debug, Default)]
-pub(crate) struct Links {
+pub(crate) struct RunLinks {
     /// The number of the next entry to read.
     next: u64,
     seen: BTreeSet<String>,
@@ -34,14 +34,14 @@ pub(crate) struct Links {
     open: BTreeMap<EffectId, String>,
 }
 
-impl Links {
+impl RunLinks {
     /// Whether `address` is, byte for byte, a link that somebody else wrote: in a text that the run
     /// was `given` at its start, or in an entry since.
     pub(crate) fn saw(
         &mut self,
         address: &str,
-        log: &Log,
-        tools: &Tools,
+        log: &RunLog,
+        tools: &ToolsByName,
         given: impl FnOnce() -> Vec<String>,
     ) -> Result<bool, Stop> {
         if self.next == 0 {
@@ -54,7 +54,7 @@ impl Links {
         Ok(self.seen.contains(address))
     }
 
-    fn read_on(&mut self, log: &Log, tools: &Tools) -> Result<(), Stop> {
+    fn read_on(&mut self, log: &RunLog, tools: &ToolsByName) -> Result<(), Stop> {
         for entry in entries(log.reader(), self.next)? {
             let (seq, entry) = entry?;
             self.next = seq + 1;
@@ -68,7 +68,7 @@ impl Links {
                     let Some(address) = self.open.remove(&resulted.effect) else {
                         continue;
                     };
-                    let read = resulted.settled == Settled::Done && !resulted.is_error;
+                    let read = resulted.settled == CallEnd::Done && !resulted.is_error;
                     if read && self.seen.contains(&address) {
                         self.take(&resulted.text.load(log)?);
                     }
@@ -118,7 +118,7 @@ impl Links {
 }
 
 /// Returns the address that a call connects to.
-pub(crate) fn connects<'c>(tools: &Tools, call: &'c ToolCall) -> Option<&'c str> {
+pub(crate) fn connects<'c>(tools: &ToolsByName, call: &'c ToolCall) -> Option<&'c str> {
     let tool = tools.get(&call.tool)?;
     let argument = tool.spec().touches.iter().find_map(Touch::address)?;
     call.arguments[argument].as_str()
@@ -141,7 +141,7 @@ mod tests {
             });
             serde_json::from_value(view).unwrap()
         };
-        let mut links = Links::default();
+        let mut links = RunLinks::default();
         links.take("go to https://shop.example and nowhere else");
         let mut saw = |address: &str, link: &str| {
             links.look(&view(address, link));

@@ -7,7 +7,7 @@ use std::sync::Arc;
 use gyrus_contract::{Delta, EffectId, Purpose, RunId};
 
 use crate::{
-    redact::{Before, Redactor},
+    redact::{Redactor, TextBefore},
     typed::SecretFields,
 };
 
@@ -66,7 +66,7 @@ pub(crate) struct Speaker<'a> {
     /// Whether the held text waits for more than the end of its line.
     holds_lines: bool,
     /// The text before the held one.
-    before: Before,
+    before: TextBefore,
     /// Whether `held` is thinking.
     thinking: bool,
 }
@@ -90,7 +90,7 @@ impl<'a> Speaker<'a> {
             held: String::new(),
             next_look: 0,
             holds_lines: false,
-            before: Before::Nothing,
+            before: TextBefore::Nothing,
             thinking: false,
         };
         speaker.say(LivePiece::Asked);
@@ -117,7 +117,7 @@ impl<'a> Speaker<'a> {
             self.let_go(self.held.len());
             self.plan_look();
             self.thinking = thinking;
-            self.before = Before::Nothing;
+            self.before = TextBefore::Nothing;
         }
         self.held.push_str(text);
         // A separable part always ends with white space.
@@ -154,9 +154,9 @@ impl<'a> Speaker<'a> {
         };
         let text = self.redactor.redact_after(self.before, &text).into_owned();
         self.before = if ends_line {
-            Before::LineEnd
+            TextBefore::LineEnd
         } else {
-            Before::Text
+            TextBefore::Text
         };
         self.say(if self.thinking {
             LivePiece::Thinking(text)

@@ -5,23 +5,23 @@ use std::{
     sync::{Arc, Mutex},
 };
 
-use gyrus_contract::{BlobId, Item, Part, ToolSpec};
-use gyrus_journal::{NewEntry, NewLog, Payload, Reader, Writer};
+use gyrus_contract::{BlobId, MemoryItem, Part, ToolSpec};
+use gyrus_journal::{LogReader, NewEntry, NewLog, Payload, Writer};
 use serde::{Serialize, de::DeserializeOwned};
 use serde_json::Value;
 
 use crate::{Entry, INLINE_LIMIT, Inline, RunStarted, Stop, ToolResulted, UnreadableEntry};
 
 /// The journal behind a run: prepared, written live, or only read while replaying.
-pub(crate) struct Log {
-    reader: Reader,
-    target: Target,
+pub(crate) struct RunLog {
+    reader: LogReader,
+    target: AppendTarget,
     /// Blobs that this log is known to hold, so that a prompt's frame is stored once.
     held: Mutex<BTreeSet<BlobId>>,
 }
 
 /// The part of a journal that takes what is new.
-enum Target {
+enum AppendTarget {
     /// A journal without entries, which no other process sees. It takes blobs only.
     New(NewLog),
     /// A journal that this process holds.
@@ -30,11 +30,11 @@ enum Target {
     Recorded,
 }
 
-impl Log {
+impl RunLog {
     pub(crate) fn new(prepared: NewLog) -> Self {
         Self {
             reader: prepared.reader(),
-            target: Target::New(prepared),
+            target: AppendTarget::New(prepared),
             held: Mutex::default(),
         }
     }
@@ -43,15 +43,15 @@ impl Log {
         let reader = writer.reader()?;
         Ok(Self {
             reader,
-            target: Target::Live(writer),
+            target: AppendTarget::Live(writer),
             held: Mutex::default(),
         })
     }
 
-    pub(crate) fn recorded(reader: Reader) -> Self {
+    pub(crate) fn recorded(reader: LogReader) -> Self {
         Self {
             reader,
-            target: Target::Recorded,
+            target: AppendTarget::Recorded,
             held: Mutex::default(),
         }
     }
@@ -60,24 +60,24 @@ impl Log {
     /// returns.
     pub(crate) fn publish(self, first: &[Entry]) -> Result<Writer, Stop> {
         match self.target {
-            Target::New(prepared) => Ok(prepared.publish(&batch(first)?)?),
-            Target::Live(_) | Target::Recorded => Err(Stop::EndOfRecord),
+            AppendTarget::New(prepared) => Ok(prepared.publish(&batch(first)?)?),
+            AppendTarget::Live(_) | AppendTarget::Recorded => Err(Stop::EndOfRecord),
         }
     }
 
-    pub(crate) fn reader(&self) -> &Reader {
+    pub(crate) fn reader(&self) -> &LogReader {
         &self.reader
     }
 
     pub(crate) fn is_live(&self) -> bool {
-        matches!(self.target, Target::Live(_))
+        matches!(self.target, AppendTarget::Live(_))
     }
 
     /// Returns the writer. A replay has none and ends where the record does.
     fn writer(&self) -> Result<&Writer, Stop> {
         match &self.target {
-            Target::Live(writer) => Ok(writer),
-            Target::New(_) | Target::Recorded => Err(Stop::EndOfRecord),
+            AppendTarget::Live(writer) => Ok(writer),
+            AppendTarget::New(_) | AppendTarget::Recorded => Err(Stop::EndOfRecord),
         }
     }
 
@@ -106,8 +106,8 @@ impl Log {
             return Ok(id);
         }
         match &self.target {
-            Target::New(prepared) => prepared.put_blob(bytes)?,
-            Target::Live(_) | Target::Recorded => self.writer()?.put_blob(bytes)?,
+            AppendTarget::New(prepared) => prepared.put_blob(bytes)?,
+            AppendTarget::Live(_) | AppendTarget::Recorded => self.writer()?.put_blob(bytes)?,
         };
         self.held().insert(id);
         Ok(id)
@@ -116,8 +116,8 @@ impl Log {
     /// Stores content that is never exported and that no other log shares.
     pub(crate) fn put_private(&self, bytes: &[u8]) -> Result<BlobId, Stop> {
         Ok(match &self.target {
-            Target::New(prepared) => prepared.put_private(bytes)?,
-            Target::Live(_) | Target::Recorded => self.writer()?.put_private(bytes)?,
+            AppendTarget::New(prepared) => prepared.put_private(bytes)?,
+            AppendTarget::Live(_) | AppendTarget::Recorded => self.writer()?.put_private(bytes)?,
         })
     }
 
@@ -150,7 +150,7 @@ fn batch(entries: &[Entry]) -> Result<Vec<NewEntry<'_>>, Stop> {
 
 impl<T: Serialize + DeserializeOwned + Clone> Inline<T> {
     /// Stores `value`, in a blob if it is large.
-    pub(crate) fn store(value: &T, log: &Log) -> Result<Self, Stop> {
+    pub(crate) fn store(value: &T, log: &RunLog) -> Result<Self, Stop> {
         let json = serde_json::to_vec(value).map_err(|error| Stop::Failed(error.to_string()))?;
         if json.len() <= INLINE_LIMIT {
             return Ok(Inline::Is(value.clone()));
@@ -159,27 +159,27 @@ impl<T: Serialize + DeserializeOwned + Clone> Inline<T> {
     }
 
     /// Returns the value, wherever it is stored.
-    pub(crate) fn load(&self, log: &Log) -> Result<T, Stop> {
+    pub(crate) fn load(&self, log: &RunLog) -> Result<T, Stop> {
         self.read(|id| log.blob(id))
     }
 }
 
 impl ToolResulted {
     /// Returns the result as data, wherever it is stored.
-    pub(crate) fn load_value(&self, log: &Log) -> Result<Option<Value>, Stop> {
+    pub(crate) fn load_value(&self, log: &RunLog) -> Result<Option<Value>, Stop> {
         self.value.as_ref().map(|value| value.load(log)).transpose()
     }
 }
 
 impl RunStarted {
     /// Returns the messages that the run remembers before its first cycle.
-    pub(crate) fn memory_items(&self, reader: &Reader) -> Result<Vec<Item>, Stop> {
-        let load = |item: &Inline<Item>| item.read(|id| reader.blob(id).map_err(Stop::from));
+    pub(crate) fn memory_items(&self, reader: &LogReader) -> Result<Vec<MemoryItem>, Stop> {
+        let load = |item: &Inline<MemoryItem>| item.read(|id| reader.blob(id).map_err(Stop::from));
         self.memory.items.iter().map(load).collect()
     }
 
     /// Returns the tools of servers that it has, as they were described at the start.
-    pub fn served_tools(&self, reader: &Reader) -> Result<Vec<Arc<ToolSpec>>, Stop> {
+    pub fn served_tools(&self, reader: &LogReader) -> Result<Vec<Arc<ToolSpec>>, Stop> {
         match &self.served {
             Some(served) => served.read(|id| reader.blob(id).map_err(Stop::from)),
             None => Ok(Vec::new()),
@@ -187,7 +187,7 @@ impl RunStarted {
     }
 
     /// Returns the material that came with the goal.
-    pub(crate) fn context_parts(&self, reader: &Reader) -> Result<Vec<Part>, Stop> {
+    pub(crate) fn context_parts(&self, reader: &LogReader) -> Result<Vec<Part>, Stop> {
         let load = |part: &Inline<Part>| part.read(|id| reader.blob(id).map_err(Stop::from));
         self.context.iter().map(load).collect()
     }
@@ -197,7 +197,7 @@ impl RunStarted {
 ///
 /// # Errors
 /// Returns an error when the payload was erased, or is not valid for its kind.
-pub fn parse(entry: &gyrus_journal::Entry) -> Result<Entry, UnreadableEntry> {
+pub fn parse(entry: &gyrus_journal::LogEntry) -> Result<Entry, UnreadableEntry> {
     match &entry.payload {
         Payload::Json(payload) => Entry::parse(&entry.kind, entry.version, payload.get()),
         Payload::Erased(_) => Err(UnreadableEntry {

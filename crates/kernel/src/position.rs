@@ -7,20 +7,20 @@ use std::ops::Range;
 
 use std::sync::Arc;
 
-use gyrus_contract::{Item, RunId, Spent};
-use gyrus_journal::Reader;
+use gyrus_contract::{MemoryItem, RunId, Spent};
+use gyrus_journal::LogReader;
 
 use crate::{
-    Appended, CycleEnded, Ending, Entry, KernelError, KernelState, Pins, RunStarted, Settings,
-    Snapshot, Stop, log::parse,
+    CodePins, CycleEnded, Ending, Entry, KernelError, KernelState, MessagesAppended, RunSettings,
+    RunStarted, Snapshot, Stop, log::parse,
 };
 
 /// The position of a run.
 #[derive(Debug, Clone)]
-pub(crate) struct Position {
+pub(crate) struct RunPosition {
     pub(crate) started: Arc<RunStarted>,
     /// The present settings.
-    pub(crate) settings: Settings,
+    pub(crate) settings: RunSettings,
     /// The last complete cycle.
     pub(crate) last: Option<CycleEnded>,
     /// The number of the cycle to run next.
@@ -28,22 +28,22 @@ pub(crate) struct Position {
     /// The recorded entries of that cycle.
     pub(crate) recorded: Vec<Entry>,
     /// Cycles after `last` that were abandoned.
-    pub(crate) dropped: Vec<Dropped>,
+    pub(crate) dropped: Vec<AbandonedCycle>,
     /// The last recorded ending of the run, and the resources used until then.
     ending: Option<(Ending, Spent)>,
     /// The hashes of the code with which `recorded` was recorded.
-    recorded_under: Vec<Arc<Pins>>,
+    recorded_under: Vec<Arc<CodePins>>,
 }
 
 /// A cycle that was abandoned.
 #[derive(Debug, Clone)]
-pub(crate) struct Dropped {
+pub(crate) struct AbandonedCycle {
     pub(crate) why: String,
     /// The entries of the cycle.
     pub(crate) entries: Vec<Entry>,
 }
 
-impl Position {
+impl RunPosition {
     /// Returns the position of a run that has just begun.
     pub(crate) fn fresh(started: RunStarted) -> Self {
         let started = Arc::new(started);
@@ -60,7 +60,7 @@ impl Position {
     }
 
     /// Reads back to the last complete cycle.
-    pub(crate) fn read(run: RunId, reader: &Reader) -> Result<Self, KernelError> {
+    pub(crate) fn read(run: RunId, reader: &LogReader) -> Result<Self, KernelError> {
         let first = reader.entry(1)?.ok_or_else(|| KernelError::NotARun {
             run,
             reason: "its journal is empty: it was cut off before it began".to_owned(),
@@ -108,7 +108,7 @@ impl Position {
             Entry::CycleDropped(dropped) => {
                 let entries = std::mem::take(&mut self.recorded);
                 let why = dropped.why;
-                self.dropped.push(Dropped { why, entries });
+                self.dropped.push(AbandonedCycle { why, entries });
                 self.cycle = dropped.cycle + 1;
                 self.recorded_under = vec![self.settings.pins.clone()];
             }
@@ -137,7 +137,7 @@ impl Position {
     }
 
     /// Whether code other than that of `pins` recorded entries since the last complete cycle.
-    pub(crate) fn other_code(&self, pins: &Pins) -> bool {
+    pub(crate) fn other_code(&self, pins: &CodePins) -> bool {
         self.recorded_under.iter().any(|under| **under != *pins)
     }
 
@@ -173,7 +173,7 @@ impl Position {
 }
 
 /// Returns the workspace at the start, if an entry of its own holds it.
-fn recorded_workspace(reader: &Reader) -> Result<Option<Snapshot>, Stop> {
+fn recorded_workspace(reader: &LogReader) -> Result<Option<Snapshot>, Stop> {
     for entry in reader.entries(2)? {
         match parse(&entry?)? {
             Entry::WorkspaceRecorded(recorded) => return Ok(Some(recorded.snapshot)),
@@ -188,10 +188,10 @@ fn recorded_workspace(reader: &Reader) -> Result<Option<Snapshot>, Stop> {
 /// Returns the last `capacity` messages of memory at the end of `last`, with the number of the
 /// first.
 pub(crate) fn memory_at(
-    reader: &Reader,
+    reader: &LogReader,
     last: &CycleEnded,
     capacity: usize,
-) -> Result<(u64, Vec<Item>), Stop> {
+) -> Result<(u64, Vec<MemoryItem>), Stop> {
     let oldest = last.memory_next.saturating_sub(capacity as u64);
     let wanted = oldest.max(last.memory_first)..last.memory_next;
     let is_last = |_, entry: &Entry| matches!(entry, Entry::CycleEnded(c) if c.cycle == last.cycle);
@@ -201,11 +201,11 @@ pub(crate) fn memory_at(
 /// Returns the messages of memory with these numbers, as they were when the entry was written for
 /// which `begins` returns `true`. Also returns the number of the first one found.
 pub(crate) fn items_back(
-    reader: &Reader,
+    reader: &LogReader,
     wanted: Range<u64>,
     begins: impl Fn(u64, &Entry) -> bool,
-) -> Result<(u64, Vec<Item>), Stop> {
-    let mut items: Vec<Item> = Vec::new();
+) -> Result<(u64, Vec<MemoryItem>), Stop> {
+    let mut items: Vec<MemoryItem> = Vec::new();
     let mut first = wanted.end;
     let mut within = false;
     for entry in reader.entries_back()? {
@@ -244,11 +244,11 @@ pub(crate) fn items_back(
 /// Puts messages before those already gathered, down to the number `start`; `items` is newest
 /// first.
 fn prepend(
-    reader: &Reader,
-    items: &mut Vec<Item>,
+    reader: &LogReader,
+    items: &mut Vec<MemoryItem>,
     first: &mut u64,
     start: u64,
-    appended: Appended,
+    appended: MessagesAppended,
 ) -> Result<(), Stop> {
     let numbers = appended.first..appended.first + appended.items.len() as u64;
     for (number, item) in numbers.rev().zip(appended.items.iter().rev()) {

@@ -4,8 +4,8 @@
 
 use std::{borrow::Cow, collections::BTreeSet, sync::Arc};
 
-use gyrus_contract::{Message, Prompt, Shown, SystemPart, ToolSpec};
-use gyrus_journal::Reader;
+use gyrus_contract::{Message, Prompt, ScreenSize, SystemPart, ToolSpec};
+use gyrus_journal::LogReader;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
@@ -13,7 +13,7 @@ use crate::{BadBlob, Entry, Stop, UnreadableEntry, log::parse, position::items_b
 
 /// The parts that many prompts share, which are stored once.
 #[derive(Serialize, Deserialize)]
-pub(crate) struct Frame<'a> {
+pub(crate) struct PromptFrame<'a> {
     pub(crate) system: Cow<'a, [SystemPart]>,
     pub(crate) lead: Cow<'a, [Message]>,
     #[serde(default, skip_serializing_if = "is_zero")]
@@ -23,7 +23,7 @@ pub(crate) struct Frame<'a> {
     pub(crate) must_call: bool,
     pub(crate) output_schema: Cow<'a, Option<Value>>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub(crate) screen: Option<Shown>,
+    pub(crate) screen: Option<ScreenSize>,
 }
 
 fn is_zero(number: &u64) -> bool {
@@ -49,7 +49,7 @@ pub(crate) fn with_lead(
 /// # Errors
 /// Returns an error when there is no such entry, or when content that it names was erased or
 /// dropped.
-pub fn prompt_of(reader: &Reader, seq: u64) -> Result<Prompt, Stop> {
+pub fn prompt_of(reader: &LogReader, seq: u64) -> Result<Prompt, Stop> {
     let unreadable = |kind: &str, reason: String| UnreadableEntry {
         kind: kind.to_owned(),
         reason,
@@ -61,7 +61,7 @@ pub fn prompt_of(reader: &Reader, seq: u64) -> Result<Prompt, Stop> {
         let reason = format!("entry {seq} is not a request to a model");
         return Err(unreadable(&entry.kind, reason).into());
     };
-    let frame: Frame<'_> =
+    let frame: PromptFrame<'_> =
         serde_json::from_slice(&reader.blob(&call.frame)?).map_err(|error| BadBlob {
             blob: call.frame,
             reason: error.to_string(),

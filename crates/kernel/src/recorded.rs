@@ -9,7 +9,7 @@ use crate::{Divergence, Entry, Stop};
 /// The recorded entries of one cycle, by effect. Effects consume theirs as the loop, run again,
 /// reaches them; entries that are left at the cycle's end are a divergence.
 #[derive(Debug, Default)]
-pub(crate) struct Recorded {
+pub(crate) struct RecordedCycle {
     effects: BTreeMap<EffectId, Vec<Entry>>,
     /// Branches that are known to have ended.
     ended: Vec<EffectId>,
@@ -17,7 +17,7 @@ pub(crate) struct Recorded {
     pub(crate) complete: bool,
 }
 
-impl Recorded {
+impl RecordedCycle {
     pub(crate) fn new(entries: impl IntoIterator<Item = Entry>, complete: bool) -> Self {
         let mut effects: BTreeMap<EffectId, Vec<Entry>> = BTreeMap::new();
         for entry in entries {

@@ -38,14 +38,14 @@ use std::{
 use gyrus_contract::UnknownSecret;
 use regex::Regex;
 
-pub(crate) use self::pass::Before;
+pub(crate) use self::pass::TextBefore;
 use self::{
     commands::Commands,
-    context::Context,
+    context::SecretContext,
     formats::Formats,
-    known::Known,
+    known::KnownSecrets,
     pairs::Pairs,
-    pass::{Hit, HitName, MARKER_START, Piece},
+    pass::{FreeText, HitName, MARKER_START, SecretHit},
 };
 pub use self::{
     key::{KeyError, key_in},
@@ -72,15 +72,15 @@ const TYPED: &str = "typed";
 pub struct Redactor {
     key: [u8; 32],
     marker: Regex,
-    known: Known,
+    known: KnownSecrets,
     formats: Formats,
     pairs: Pairs,
-    context: Context,
+    context: SecretContext,
     commands: Commands,
     /// The found values by the names given to them.
     found: RwLock<HashMap<String, String>>,
     /// The passwords typed by models, which are known from then on.
-    typed: RwLock<Typed>,
+    typed: RwLock<TypedPasswords>,
 }
 
 impl fmt::Debug for Redactor {
@@ -91,13 +91,13 @@ impl fmt::Debug for Redactor {
 
 /// The passwords typed by models.
 #[derive(Default)]
-struct Typed {
+struct TypedPasswords {
     secrets: Vec<Secret>,
-    known: Option<Arc<Known>>,
+    known: Option<Arc<KnownSecrets>>,
 }
 
 /// A part of the text that is settled: an existing marker, or a secret and its marker.
-struct Cut {
+struct TextCut {
     at: Range<usize>,
     marker: Option<String>,
 }
@@ -110,10 +110,10 @@ impl Redactor {
         Self {
             key,
             marker: Regex::new(r"⟦secret:([A-Za-z0-9_.-]{1,128})⟧").expect("the pattern is valid"),
-            known: Known::new(known, |value| fingerprint(&key, value)),
+            known: KnownSecrets::new(known, |value| fingerprint(&key, value)),
             formats: Formats::new(),
             pairs: Pairs::new(),
-            context: Context::new(),
+            context: SecretContext::new(),
             commands: Commands::new(),
             found: RwLock::default(),
             typed: RwLock::default(),
@@ -143,7 +143,8 @@ impl Redactor {
             typed.secrets.push(Secret { name, value });
             let first = typed.secrets.len().saturating_sub(MAX_TYPED);
             typed.secrets.drain(..first);
-            let known = Known::new(typed.secrets.clone(), |value| fingerprint(&self.key, value));
+            let known =
+                KnownSecrets::new(typed.secrets.clone(), |value| fingerprint(&self.key, value));
             typed.known = Some(Arc::new(known));
         }
         marker
@@ -151,7 +152,7 @@ impl Redactor {
 
     /// Whether a name is that of a field for a password.
     pub(crate) fn names_password(name: &str) -> bool {
-        names::class_of_label(name) == Some(names::Class::Password)
+        names::class_of_label(name) == Some(names::NameClass::Password)
     }
 
     /// Whether a value that a screen shows under this name is secret.
@@ -184,7 +185,7 @@ impl Redactor {
     /// white space behind them stays with the rest, which begins a word then.
     fn words(&self, line: &str) -> usize {
         let has_syntax = line.contains(SYNTAX) || line.contains("login");
-        let spans = |known: &Known| known.spans_words;
+        let spans = |known: &KnownSecrets| known.spans_words;
         let is_known = spans(&self.known) || self.typed().is_some_and(|typed| spans(&typed));
         let words = line[..line.rfind(' ').unwrap_or(0)].trim_end_matches(' ');
         let is_open = |quote: char| words.matches(quote).count() % 2 == 1;
@@ -199,18 +200,18 @@ impl Redactor {
     /// kept, so redacting twice changes nothing; a marker that contains a value instead of a name
     /// does not count as one.
     pub fn redact<'a>(&self, text: &'a str) -> Cow<'a, str> {
-        self.redact_after(Before::Nothing, text)
+        self.redact_after(TextBefore::Nothing, text)
     }
 
     /// Redacts like [`Redactor::redact`] a text that continues something.
-    pub(crate) fn redact_after<'a>(&self, before: Before, text: &'a str) -> Cow<'a, str> {
+    pub(crate) fn redact_after<'a>(&self, before: TextBefore, text: &'a str) -> Cow<'a, str> {
         let mut cuts = Vec::new();
         if text.contains(MARKER_START) {
             let markers = self.marker.captures_iter(text);
             cuts.extend(markers.filter_map(|captures| {
                 let (whole, name) = (captures.get_match(), &captures[1]);
                 let is_name = self.known.value(name).is_some() || self.known.find(name).is_empty();
-                is_name.then(|| Cut {
+                is_name.then(|| TextCut {
                     at: whole.range(),
                     marker: None,
                 })
@@ -238,7 +239,7 @@ impl Redactor {
         Cow::Owned(redacted)
     }
 
-    fn typed(&self) -> Option<Arc<Known>> {
+    fn typed(&self) -> Option<Arc<KnownSecrets>> {
         let typed = self.typed.read().unwrap_or_else(PoisonError::into_inner);
         typed.known.clone()
     }
@@ -294,7 +295,7 @@ impl Redactor {
         (shown != text).then(|| shown.into_owned())
     }
 
-    fn look_at_all(&self, text: (Before, &str), cuts: Vec<Cut>) -> Vec<Cut> {
+    fn look_at_all(&self, text: (TextBefore, &str), cuts: Vec<TextCut>) -> Vec<TextCut> {
         let formats = &self.formats;
         let cuts = self.look(text, cuts, |piece| self.known.find(piece.text));
         let cuts = match self.typed() {
@@ -312,25 +313,25 @@ impl Redactor {
     /// Applies one pass to every piece between the cuts, which stay in order.
     fn look(
         &self,
-        (before, text): (Before, &str),
-        cuts: Vec<Cut>,
-        find: impl Fn(&Piece<'_>) -> Vec<Hit>,
-    ) -> Vec<Cut> {
+        (before, text): (TextBefore, &str),
+        cuts: Vec<TextCut>,
+        find: impl Fn(&FreeText<'_>) -> Vec<SecretHit>,
+    ) -> Vec<TextCut> {
         let mut all = Vec::with_capacity(cuts.len());
         let mut start = 0;
-        let end = Cut {
+        let end = TextCut {
             at: text.len()..text.len(),
             marker: None,
         };
         for cut in cuts.into_iter().chain([end]) {
-            let piece = Piece {
+            let piece = FreeText {
                 text: &text[start..cut.at.start],
-                before: if start == 0 { before } else { Before::Text },
+                before: if start == 0 { before } else { TextBefore::Text },
                 ends_text: cut.at.start == text.len(),
             };
             for hit in find(&piece) {
                 let marker = Some(self.marker_for(&piece.text[hit.at.clone()], hit.name));
-                all.push(Cut {
+                all.push(TextCut {
                     at: start + hit.at.start..start + hit.at.end,
                     marker,
                 });

@@ -16,11 +16,11 @@ use std::{
 };
 
 use gyrus_contract::{Origin, RunId};
-use gyrus_journal::{Error, Reader, Store, Writer};
+use gyrus_journal::{Error, LogReader, Store, Writer};
 
 use crate::{
     Entry, RUNS, RunStarted, Stop, contents,
-    log::{Log, parse},
+    log::{RunLog, parse},
     runs::{is_record, log_name},
 };
 
@@ -56,7 +56,7 @@ impl BegunBy {
         (Self::Unknown, "unknown"),
     ];
 
-    fn of(started: &RunStarted, reader: &Reader) -> Self {
+    fn of(started: &RunStarted, reader: &LogReader) -> Self {
         let load = |blob: &_| contents::load(reader, blob).map_err(Stop::from);
         match started.goal.read(load) {
             _ if started.parent.is_some() => Self::Run,
@@ -89,7 +89,7 @@ pub struct RegisterLine {
 }
 
 impl RegisterLine {
-    fn of(started: &RunStarted, reader: &Reader) -> Self {
+    fn of(started: &RunStarted, reader: &LogReader) -> Self {
         Self {
             run: started.run,
             begun_by: BegunBy::of(started, reader),
@@ -279,7 +279,7 @@ const RUN_CHARACTERS: usize = 36;
 /// it began. It is there without the note, too.
 pub(crate) fn publish(
     store: &Store,
-    log: Log,
+    log: RunLog,
     started: &RunStarted,
     first: &[Entry],
 ) -> Result<Writer, Stop> {

@@ -7,19 +7,19 @@ use gyrus_workspace::snapshot::Snapshots;
 
 use crate::{
     Controls, CycleDropped, CycleEnded, Divergence, Entry, ErasedLoop, Kernel, KernelError,
-    KernelState, Run, RunStarted, Settings, Stop,
+    KernelState, Run, RunSettings, RunStarted, Stop,
     abandoned::count_abandoned,
     accounts::Account,
     core::{Core, CoreParts},
-    driver::{Unrestored, begin_cycle, hand_over_report, remember, restore, turn},
-    log::{Log, parse},
-    recorded::Recorded,
+    driver::{RestoreError, begin_cycle, hand_over_report, remember, restore, turn},
+    log::{RunLog, parse},
+    recorded::RecordedCycle,
     runs::{entries, log_name},
 };
 
 /// The result of a replay.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Replayed {
+pub struct ReplayResult {
     pub run: RunId,
     /// Number of entries read.
     pub entries: u64,
@@ -39,14 +39,14 @@ impl Kernel {
     ///
     /// # Errors
     /// Returns an error when the journal cannot be read, or the loop is not deterministic.
-    pub async fn replay(&self, run: RunId) -> Result<Replayed, KernelError> {
+    pub async fn replay(&self, run: RunId) -> Result<ReplayResult, KernelError> {
         let reader = self.store().reader(&log_name(run))?;
         let mut tape = entries(&reader, 1)?;
         let Some(Ok((_, Entry::RunStarted(started)))) = tape.next() else {
             let reason = "its journal does not begin with a start".to_owned();
             return Err(KernelError::NotARun { run, reason });
         };
-        let mut replay = Replay::new(self, started, Log::recorded(reader.clone()))?;
+        let mut replay = JournalReplay::new(self, started, RunLog::recorded(reader.clone()))?;
         let mut recorded = Vec::new();
         for entry in tape {
             let (_, entry) = entry?;
@@ -74,16 +74,16 @@ impl Kernel {
     }
 }
 
-struct Replay {
+struct JournalReplay {
     core: Arc<Core>,
     cognitive_loop: Box<dyn ErasedLoop>,
     number: u32,
     other_code: bool,
-    found: Replayed,
+    found: ReplayResult,
 }
 
-impl Replay {
-    fn new(kernel: &Kernel, started: RunStarted, log: Log) -> Result<Self, KernelError> {
+impl JournalReplay {
+    fn new(kernel: &Kernel, started: RunStarted, log: RunLog) -> Result<Self, KernelError> {
         let mut cognitive_loop = kernel.make_loop(&started.cognitive_loop, &started.loop_config)?;
         remember(&mut *cognitive_loop, log.reader(), &started)?;
         let mut other_code = false;
@@ -111,7 +111,7 @@ impl Replay {
             snapshots: Snapshots::new(started.workspace.clone(), None),
             started: Arc::new(started),
         });
-        let found = Replayed {
+        let found = ReplayResult {
             run,
             entries: 1,
             cycles: 0,
@@ -157,7 +157,7 @@ impl Replay {
         ended: Option<CycleEnded>,
     ) -> Result<(), KernelError> {
         let core = self.core.clone();
-        *core.recorded() = Recorded::new(recorded, ended.is_some());
+        *core.recorded() = RecordedCycle::new(recorded, ended.is_some());
         let prefix = EffectId::cycle(self.number);
         self.number += 1;
         begin_cycle(&core, &prefix).await?;
@@ -228,8 +228,8 @@ impl Replay {
     fn go_on_from(&mut self, ended: &CycleEnded) -> Result<(), KernelError> {
         match restore(&mut *self.cognitive_loop, self.core.log.reader(), ended) {
             Ok(()) => Ok(()),
-            Err(Unrestored::Stop(stop)) => Err(stop.into()),
-            Err(Unrestored::Loop(reason)) => {
+            Err(RestoreError::Stop(stop)) => Err(stop.into()),
+            Err(RestoreError::Loop(reason)) => {
                 self.found.differences.push(reason);
                 Ok(())
             }
@@ -252,7 +252,7 @@ impl Replay {
 }
 
 /// Returns all settings that the run ever had.
-fn settings(log: &Log, started: &RunStarted) -> Result<Vec<Settings>, Stop> {
+fn settings(log: &RunLog, started: &RunStarted) -> Result<Vec<RunSettings>, Stop> {
     let mut all = vec![started.settings.clone()];
     for entry in log.reader().entries(1)? {
         let entry = entry?;

@@ -22,7 +22,7 @@ pub struct Run {
 }
 
 /// An effect with its number.
-pub(crate) struct Begun {
+pub(crate) struct NumberedEffect {
     pub(crate) effect: EffectId,
     /// The branch that it is in.
     pub(crate) prefix: EffectId,
@@ -106,7 +106,7 @@ impl Run {
     }
 
     /// Gives an effect its number.
-    pub(crate) fn begin(&mut self, now: impl Fn() -> String) -> Result<Begun, Stop> {
+    pub(crate) fn begin(&mut self, now: impl Fn() -> String) -> Result<NumberedEffect, Stop> {
         if let Some(stop) = &self.stopped {
             return Err(stop.clone());
         }
@@ -124,7 +124,7 @@ impl Run {
             }
         }
         self.in_progress = Some(effect.clone());
-        Ok(Begun {
+        Ok(NumberedEffect {
             effect,
             prefix: self.prefix.clone(),
             past,

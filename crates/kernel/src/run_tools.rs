@@ -9,11 +9,11 @@ use gyrus_contract::{Tool, ToolSpec};
 
 /// The tools of a run: those that it began with, and those that joined it.
 pub(crate) struct RunTools {
-    present: RwLock<Present>,
+    present: RwLock<PresentTools>,
 }
 
 #[derive(Clone)]
-struct Present {
+struct PresentTools {
     specs: Arc<Vec<Arc<ToolSpec>>>,
     joined: BTreeMap<String, Arc<dyn Tool>>,
 }
@@ -21,7 +21,7 @@ struct Present {
 impl RunTools {
     pub(crate) fn new(specs: Vec<Arc<ToolSpec>>) -> Self {
         Self {
-            present: RwLock::new(Present {
+            present: RwLock::new(PresentTools {
                 specs: Arc::new(specs),
                 joined: BTreeMap::new(),
             }),
@@ -43,7 +43,7 @@ impl RunTools {
         self.read().joined.into_values().collect()
     }
 
-    fn read(&self) -> Present {
+    fn read(&self) -> PresentTools {
         let present = self.present.read();
         present.unwrap_or_else(PoisonError::into_inner).clone()
     }

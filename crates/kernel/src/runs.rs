@@ -3,7 +3,7 @@
 use std::{collections::BTreeSet, path::PathBuf};
 
 use gyrus_contract::{RunId, View};
-use gyrus_journal::{Birth, Error, LogName, Reader, Recovery, Store, Take, Writer};
+use gyrus_journal::{Birth, Error, LockWait, LogName, LogReader, Recovery, Store, Writer};
 use gyrus_text::on_the_clock;
 
 use crate::{Ending, Entry, Inline, Stop, log::parse};
@@ -42,13 +42,13 @@ pub fn check_not_record(store: &Store, run: RunId) -> Result<(), Error> {
 }
 
 /// Returns a reader of a run that was begun here.
-pub(crate) fn own_reader(store: &Store, run: RunId) -> Result<Reader, Error> {
+pub(crate) fn own_reader(store: &Store, run: RunId) -> Result<LogReader, Error> {
     check_not_record(store, run)?;
     store.reader(&log_name(run))
 }
 
 /// Takes the journal of a run that was begun here, to go on with it. Nothing else takes one.
-pub(crate) fn take(store: &Store, run: RunId, how: Take) -> Result<(Writer, Recovery), Error> {
+pub(crate) fn take(store: &Store, run: RunId, how: LockWait) -> Result<(Writer, Recovery), Error> {
     check_not_record(store, run)?;
     store.take(&log_name(run), how)
 }
@@ -100,7 +100,7 @@ pub fn family(store: &Store, run: RunId) -> Result<Vec<RunId>, gyrus_journal::Er
 }
 
 /// Returns the run that started a run; `None` if a person did, or if it cannot be read.
-fn parent(reader: &Reader) -> Option<RunId> {
+fn parent(reader: &LogReader) -> Option<RunId> {
     match parse(&reader.entry(1).ok()??) {
         Ok(Entry::RunStarted(started)) => Some(started.parent?.run),
         Ok(_) | Err(_) => None,
@@ -188,7 +188,7 @@ fn first_line(text: &str) -> &str {
 /// # Errors
 /// Returns an error when the journal is damaged or holds an unreadable entry.
 pub fn entries(
-    reader: &gyrus_journal::Reader,
+    reader: &gyrus_journal::LogReader,
     from: u64,
 ) -> Result<impl Iterator<Item = Result<(u64, Entry), Stop>>, Stop> {
     Ok(reader.entries(from)?.map(|entry| {

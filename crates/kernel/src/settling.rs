@@ -8,17 +8,19 @@
 use std::{fs, path::Path};
 
 use gyrus_contract::RunId;
-use gyrus_journal::{Store, Take};
+use gyrus_journal::{LockWait, Store};
 
-use crate::{Entry, Kernel, KernelError, Ready, log_name, position::Position, runs, unjudged};
+use crate::{
+    DrivableRun, Entry, Kernel, KernelError, log_name, position::RunPosition, runs, unjudged,
+};
 
 /// Whether a process that was killed left calls of the run unfinished.
 pub fn has_unfinished_calls(store: &Store, run: RunId) -> Result<bool, KernelError> {
-    let position = Position::read(run, &store.reader(&log_name(run))?)?;
+    let position = RunPosition::read(run, &store.reader(&log_name(run))?)?;
     Ok(position.over().is_none() && has_calls(&position))
 }
 
-fn has_calls(position: &Position) -> bool {
+fn has_calls(position: &RunPosition) -> bool {
     let mut open = position.recorded.iter().filter_map(|entry| match entry {
         Entry::ToolStarted(started) => Some(&started.effect),
         _ => None,
@@ -59,13 +61,13 @@ impl Kernel {
         if !self.exists(run) {
             return Ok(());
         }
-        let (writer, recovery) = runs::take(self.store(), run, Take::IfFree)?;
-        let position = Position::read(run, &writer.reader()?)?;
+        let (writer, recovery) = runs::take(self.store(), run, LockWait::IfFree)?;
+        let position = RunPosition::read(run, &writer.reader()?)?;
         if position.over().is_some() || !has_calls(&position) {
             return Ok(());
         }
         let other_code = position.other_code(&position.settings.pins);
-        let ready = Ready::new(self.clone(), writer, position, Some(recovery), other_code)?;
+        let ready = DrivableRun::new(self.clone(), writer, position, Some(recovery), other_code)?;
         ready.settle().await
     }
 }

@@ -2,7 +2,7 @@
 
 use std::{collections::BTreeSet, sync::Arc};
 
-use gyrus_contract::{Choice, Model, ModelError, Router, Wanted};
+use gyrus_contract::{Choice, Model, ModelError, RouteQuery, Router};
 
 /// Chooses the same model for every question.
 pub struct SingleModel(pub Arc<dyn Model>);
@@ -12,7 +12,7 @@ impl Router for SingleModel {
         self.0.name()
     }
 
-    fn choose(&self, _wanted: &Wanted<'_>) -> Result<Choice, ModelError> {
+    fn choose(&self, _wanted: &RouteQuery<'_>) -> Result<Choice, ModelError> {
         Ok(Choice {
             model: self.0.clone(),
             why: String::new(),
@@ -37,7 +37,7 @@ impl Router for UnreachableModel {
         "no model"
     }
 
-    fn choose(&self, _: &Wanted<'_>) -> Result<Choice, ModelError> {
+    fn choose(&self, _: &RouteQuery<'_>) -> Result<Choice, ModelError> {
         let message = self.why.clone();
         Err(ModelError::Network { message })
     }

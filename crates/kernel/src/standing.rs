@@ -4,7 +4,7 @@ use gyrus_contract::{OnAsk, RunId, Spent};
 use gyrus_journal::{Holder, Store};
 
 use crate::{
-    Ending, Entry, Pins, RunStarted, UnreadableEntry, log::parse, log_name, runs::is_record,
+    CodePins, Ending, Entry, RunStarted, UnreadableEntry, log::parse, log_name, runs::is_record,
 };
 
 #[derive(Debug, Clone, PartialEq)]
@@ -61,7 +61,7 @@ pub struct StandingRun {
     /// The way to proceed when a person must be asked.
     pub on_ask: OnAsk,
     /// The versions and names that it is pinned to.
-    pub pins: Pins,
+    pub pins: CodePins,
 }
 
 /// The error of a run whose settings cannot be read.
@@ -107,7 +107,7 @@ impl StandingRun {
         Ok(Self {
             started,
             on_ask: settings.on_ask,
-            pins: Pins::clone(&settings.pins),
+            pins: CodePins::clone(&settings.pins),
         })
     }
 }

@@ -1,15 +1,15 @@
 //! Starting runs, and taking them up again.
 
 use gyrus_contract::{ChildModel, Image, Limits, Part, RunId, Text};
-use gyrus_journal::Take;
+use gyrus_journal::LockWait;
 use gyrus_process::ProcessIdentity;
 
 use crate::{
-    Attachment, ErasedLoop, Inline, Kernel, KernelError, NewRun, Pins, Ready, ResumeChanges,
-    RunResumed, RunStarted, Settings, Stop,
-    before::Before,
-    log::Log,
-    position::Position,
+    Attachment, CodePins, DrivableRun, ErasedLoop, Inline, Kernel, KernelError, NewRun,
+    ResumeChanges, RunResumed, RunSettings, RunStarted, Stop,
+    before::PreviousRun,
+    log::RunLog,
+    position::RunPosition,
     redact::Redactor,
     register,
     runs::{self, log_name, summary},
@@ -22,18 +22,16 @@ impl Kernel {
     /// # Errors
     /// Returns an error when the loop, the limits or the journal do not allow it. Nothing is left
     /// behind then.
-    pub fn create(&self, mut new: NewRun) -> Result<Ready, KernelError> {
+    pub fn create(&self, mut new: NewRun) -> Result<DrivableRun, KernelError> {
         self.check_latch()?;
         let redactor = &self.organs().redactor;
         redactor.redact_json(&mut new.loop_config);
         let cognitive_loop = self.make_loop(&new.cognitive_loop, &new.loop_config)?;
         self.check_price(&new.limits, &new.model)?;
         let goal = Text::new(redactor.redact(&new.goal.text), new.goal.origin);
-        let before = new
-            .continues
-            .map(|run| Before::read(self, run))
-            .transpose()?;
-        let log = Log::new(self.store().prepare(&log_name(new.id))?);
+        let before = new.continues.map(|run| PreviousRun::read(self, run));
+        let before = before.transpose()?;
+        let log = RunLog::new(self.store().prepare(&log_name(new.id))?);
         let context: Vec<Part> = new
             .context
             .into_iter()
@@ -69,7 +67,7 @@ impl Kernel {
             loop_config: self.share_config(new.loop_config),
             workspace: new.workspace,
             throwaway: new.throwaway,
-            settings: Settings {
+            settings: RunSettings {
                 limits: new.limits,
                 mode: new.mode,
                 on_ask: new.on_ask,
@@ -90,7 +88,8 @@ impl Kernel {
             cognitive_loop: new.cognitive_loop,
         };
         let writer = register::publish(self.store(), log, &started, &[started.clone().into()])?;
-        Ready::new(self.clone(), writer, Position::fresh(started), None, false)
+        let position = RunPosition::fresh(started);
+        DrivableRun::new(self.clone(), writer, position, None, false)
     }
 
     fn check_price(&self, limits: &Limits, model: &ChildModel) -> Result<(), KernelError> {
@@ -118,13 +117,13 @@ impl Kernel {
     pub fn take(
         &self,
         run: RunId,
-        how: Take,
+        how: LockWait,
         changes: ResumeChanges,
-    ) -> Result<Ready, KernelError> {
+    ) -> Result<DrivableRun, KernelError> {
         self.check_latch()?;
         let (writer, recovery) = runs::take(self.store(), run, how)?;
         let reader = writer.reader()?;
-        let mut position = Position::read(run, &reader)?;
+        let mut position = RunPosition::read(run, &reader)?;
         if let Some((ending, _)) = position.over() {
             return Err(KernelError::Over {
                 run,
@@ -138,7 +137,7 @@ impl Kernel {
         self.check_price(&position.settings.limits, &position.started.own_model)?;
         let process = ProcessIdentity::current()
             .map_err(|error| Stop::Failed(format!("this process cannot be identified: {error}")))?;
-        let log = Log::live(writer.clone())?;
+        let log = RunLog::live(writer.clone())?;
         log.append(RunResumed {
             process,
             settings: position.settings.clone(),
@@ -146,24 +145,26 @@ impl Kernel {
         })?;
         writer.barrier_blocking()?;
         let other_code = position.other_code(&position.settings.pins);
-        Ready::new(self.clone(), writer, position, Some(recovery), other_code)
+        DrivableRun::new(self.clone(), writer, position, Some(recovery), other_code)
     }
 
     /// Returns the settings of a run after a person's changes.
     pub(crate) fn changed(
         &self,
-        before: &Settings,
+        before: &RunSettings,
         cognitive_loop: &dyn ErasedLoop,
         changes: ResumeChanges,
-    ) -> Settings {
+    ) -> RunSettings {
         let limits = Limits {
             steps: changes.limits.steps.or(before.limits.steps),
             tokens: changes.limits.tokens.or(before.limits.tokens),
             cost: changes.limits.cost.or(before.limits.cost),
             time_ms: changes.limits.time_ms.or(before.limits.time_ms),
         };
-        let pins = changes.pins.unwrap_or_else(|| Pins::clone(&before.pins));
-        Settings {
+        let pins = changes
+            .pins
+            .unwrap_or_else(|| CodePins::clone(&before.pins));
+        RunSettings {
             limits,
             mode: changes.mode.unwrap_or(before.mode),
             on_ask: changes.on_ask.unwrap_or(before.on_ask),
@@ -173,7 +174,11 @@ impl Kernel {
 }
 
 /// Redacts material that came with a goal as it enters the run, and stores its pictures.
-fn store_attachment(attachment: Attachment, redactor: &Redactor, log: &Log) -> Result<Part, Stop> {
+fn store_attachment(
+    attachment: Attachment,
+    redactor: &Redactor,
+    log: &RunLog,
+) -> Result<Part, Stop> {
     Ok(match attachment {
         Attachment::Text(text) => Part::Text(Text::new(redactor.redact(&text.text), text.origin)),
         Attachment::Picture {

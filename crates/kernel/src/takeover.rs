@@ -7,7 +7,7 @@ use gyrus_contract::Principal;
 use gyrus_journal::Writer;
 use tokio::sync::OwnedRwLockWriteGuard;
 
-use crate::{Controls, Kernel, Stop, TakeoverEnded, TakeoverStarted, log::Log};
+use crate::{Controls, Kernel, Stop, TakeoverEnded, TakeoverStarted, log::RunLog};
 
 /// The handle for taking over one run's screen. Clones control the same run.
 #[derive(Clone)]
@@ -32,7 +32,7 @@ impl Takeovers {
         let Some(alone) = self.controls.alone().await else {
             return Ok(None);
         };
-        let log = Log::live(self.writer.clone())?;
+        let log = RunLog::live(self.writer.clone())?;
         log.append(TakeoverStarted { by: by.clone() })?;
         log.barrier().await?;
         Ok(Some(Takeover {
@@ -49,7 +49,7 @@ impl Takeovers {
 /// does not record its duration.
 pub struct Takeover {
     of: Takeovers,
-    log: Log,
+    log: RunLog,
     by: Principal,
     since: Instant,
     _alone: OwnedRwLockWriteGuard<bool>,

@@ -27,7 +27,7 @@ pub(crate) struct SecretFields {
 
 /// The kind of element with the keyboard focus.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Focus {
+enum FocusKind {
     Secret,
     Other,
     Unknown,
@@ -104,16 +104,16 @@ impl SecretFields {
         concealed
     }
 
-    fn focus(&self) -> Focus {
+    fn focus(&self) -> FocusKind {
         if self.focused {
-            Focus::Secret
+            FocusKind::Secret
         } else {
-            Focus::Other
+            FocusKind::Other
         }
     }
 
     /// Visits the actions in their order.
-    fn walk(&self, value: &mut Value, focus: &mut Focus, found: &mut dyn FnMut(&mut String)) {
+    fn walk(&self, value: &mut Value, focus: &mut FocusKind, found: &mut dyn FnMut(&mut String)) {
         match value {
             Value::Array(values) => {
                 for value in values {
@@ -139,7 +139,7 @@ impl SecretFields {
         &self,
         action: &str,
         arguments: &mut Map<String, Value>,
-        focus: &mut Focus,
+        focus: &mut FocusKind,
         found: &mut dyn FnMut(&mut String),
     ) {
         let filled = fields_filled(arguments);
@@ -149,18 +149,18 @@ impl SecretFields {
             TypedInto::Element(id) => self.fields.contains_key(&id),
             TypedInto::Point(x, y) => self.is_at(x as i32, y as i32),
             TypedInto::Focused if action == TypeTextCall::TOOL => match focus {
-                Focus::Secret | Focus::Unknown => true,
-                Focus::Other => false,
+                FocusKind::Secret | FocusKind::Unknown => true,
+                FocusKind::Other => false,
             },
             TypedInto::Focused => {
-                *focus = Focus::Unknown;
+                *focus = FocusKind::Unknown;
                 return;
             }
         };
         *focus = if is_secret {
-            Focus::Secret
+            FocusKind::Secret
         } else {
-            Focus::Other
+            FocusKind::Other
         };
         if let (true, TypeTextCall::TOOL, Some(text)) = (is_secret, action, typed_text(arguments)) {
             found(text);

@@ -13,7 +13,7 @@ use std::{fs, io, os::unix::fs::PermissionsExt, path::Path};
 
 use gyrus_contract::RunId;
 use gyrus_journal::Store;
-use gyrus_workspace::undo::{Done, UndoPlan};
+use gyrus_workspace::undo::{UndoPlan, UndoResult};
 
 use crate::{
     effects::{layers, repositories as repositories_of_run, withheld},
@@ -21,7 +21,7 @@ use crate::{
     runs::check_not_record,
 };
 
-pub use gyrus_workspace::undo::{Kind, UndoAction, UndoChange};
+pub use gyrus_workspace::undo::{EntryKind, UndoAction, UndoChange};
 
 pub use self::{
     error::RunUndoError,
@@ -75,7 +75,7 @@ pub fn make(
     run: RunId,
     plan: &UndoPlan,
     trash: &Path,
-) -> Result<Done, RunUndoError> {
+) -> Result<UndoResult, RunUndoError> {
     let reader = store.reader(&log_name(run))?;
     let load = |id: &gyrus_contract::BlobId| crate::contents::load(&reader, id);
     Ok(plan.apply(&load, trash, &mut || {})?)

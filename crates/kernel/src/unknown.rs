@@ -3,7 +3,7 @@
 
 use gyrus_contract::{ActionVerdict, Aim, Risk};
 
-use crate::{Entry, GateVerdict, Settled, ToolResulted, UnknownInput};
+use crate::{CallEnd, Entry, GateVerdict, ToolResulted, UnknownInput};
 
 /// Maximum number of inputs that are remembered one by one; the oldest is dropped.
 const MOST: usize = 32;
@@ -53,10 +53,10 @@ pub(crate) fn remember(known: &mut Vec<UnknownInput>, entries: &[Entry]) {
 /// Adds an input if it is of high risk or one of the mandate's, and was interrupted.
 pub(crate) fn add(known: &mut Vec<UnknownInput>, judged: &GateVerdict, result: &ToolResulted) {
     let cut_off = match result.settled {
-        Settled::Interrupted | Settled::Cancelled => true,
+        CallEnd::Interrupted | CallEnd::Cancelled => true,
         // The element that it was done to disappeared in the middle.
-        Settled::Done => result.is_error && result.verdict == ActionVerdict::CannotTell,
-        Settled::Refused => false,
+        CallEnd::Done => result.is_error && result.verdict == ActionVerdict::CannotTell,
+        CallEnd::Refused => false,
     };
     // What a mandate lets pass has a low risk, and an effect all the same.
     let matters = judged.mandated.is_some() || judged.verdict.bare_risk() >= Risk::High;

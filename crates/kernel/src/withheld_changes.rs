@@ -5,11 +5,11 @@ use std::path::{Path, PathBuf};
 
 use gyrus_contract::{BlobId, EffectId, RunId};
 use gyrus_journal::Store;
-use gyrus_workspace::undo::Done;
+use gyrus_workspace::undo::UndoResult;
 
 use crate::{
     Entry, KernelError, Stop, contents,
-    effects::withheld::{APPLIED, Withheld, asking},
+    effects::withheld::{APPLIED, WithheldCallChanges, asking},
     log_name, parse,
 };
 
@@ -23,7 +23,7 @@ pub struct WithheldChanges {
     pub in_repositories: Vec<(String, String)>,
     /// The result of applying them after a person's yes; `None` if they were not applied.
     pub applied: Option<String>,
-    withheld: Withheld,
+    withheld: WithheldCallChanges,
 }
 
 /// Returns what was withheld of a run's changes, in their order.
@@ -42,7 +42,7 @@ pub fn withheld_changes(store: &Store, run: RunId) -> Result<Vec<WithheldChanges
                     continue;
                 };
                 let bytes = reader.blob(&blob)?;
-                let withheld: Withheld = serde_json::from_slice(&bytes)
+                let withheld: WithheldCallChanges = serde_json::from_slice(&bytes)
                     .map_err(|error| Stop::Failed(format!("the changes {blob}: {error}")))?;
                 found.push(WithheldChanges {
                     effect: resulted.effect,
@@ -92,9 +92,9 @@ impl WithheldChanges {
         run: RunId,
         (workspace, files): (&Path, &[String]),
         trash: &Path,
-    ) -> Result<Done, KernelError> {
+    ) -> Result<UndoResult, KernelError> {
         let Some(changes) = &self.withheld.changes else {
-            return Ok(Done::default());
+            return Ok(UndoResult::default());
         };
         let others = changes
             .below()

@@ -6,9 +6,9 @@ use std::{
     process::Command,
 };
 
-use gyrus_contract::{Boxed, RunId};
+use gyrus_contract::{BoxedFuture, RunId};
 use gyrus_journal::Store;
-use gyrus_kernel::Replayed;
+use gyrus_kernel::ReplayResult;
 
 use gyrus_surfaces::{console::Painter, output, projection::Tone};
 
@@ -24,7 +24,7 @@ pub trait Installation: Sync {
     fn command(&self) -> Command;
 
     /// Replays a run from its journal alone.
-    fn replay(&self, run: RunId) -> Boxed<'_, Result<Replayed, LabError>>;
+    fn replay(&self, run: RunId) -> BoxedFuture<'_, Result<ReplayResult, LabError>>;
 
     /// Returns the promises that the sandbox does not keep here, in words.
     ///
@@ -40,11 +40,11 @@ pub trait Installation: Sync {
         &'a self,
         folder: &'a Path,
         line: &'a str,
-    ) -> Boxed<'a, Result<CommandEnd, LabError>>;
+    ) -> BoxedFuture<'a, Result<CommandEnd, LabError>>;
 
     /// Starts the browser that runs would have and looks at its empty page; in words why that
     /// fails.
-    fn browser_works(&self) -> Boxed<'_, Result<(), String>>;
+    fn browser_works(&self) -> BoxedFuture<'_, Result<(), String>>;
 
     /// Lines that tell a person how to start `run`, a command line, with a model of their own.
     fn with_a_model(&self, run: &str) -> Vec<String>;

@@ -19,4 +19,4 @@ mod recording;
 
 pub use error::{Complaint, LabError};
 pub use installation::{CommandEnd, Installation, LabConsole, TrialEnd};
-pub use recording::Script;
+pub use recording::RecordedScript;

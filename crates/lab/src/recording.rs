@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use gyrus_contract::{EffectId, Part, Purpose, Reply};
-use gyrus_journal::Reader;
+use gyrus_journal::LogReader;
 use gyrus_kernel::{AttemptResult, Entry, Stop};
 use serde::Serialize;
 use serde_json::Value;
@@ -12,40 +12,40 @@ use crate::LabError;
 
 /// A script, in the form that `--model script:FILE` reads.
 #[derive(Serialize)]
-pub struct Script {
-    reply: Vec<Scripted>,
+pub struct RecordedScript {
+    reply: Vec<RecordedReply>,
 }
 
 #[derive(Serialize)]
-struct Scripted {
+struct RecordedReply {
     purpose: Purpose,
     #[serde(skip_serializing_if = "Option::is_none")]
     thinking: Option<String>,
     #[serde(skip_serializing_if = "Option::is_none")]
     text: Option<String>,
     #[serde(skip_serializing_if = "Vec::is_empty")]
-    calls: Vec<Call>,
+    calls: Vec<ScriptCall>,
     #[serde(skip_serializing_if = "Option::is_none")]
-    usage: Option<Usage>,
+    usage: Option<ReplyUsage>,
 }
 
 #[derive(Serialize)]
-struct Call {
+struct ScriptCall {
     tool: String,
     arguments: toml::Value,
 }
 
 #[derive(Serialize)]
-struct Usage {
+struct ReplyUsage {
     input: u64,
     output: u64,
 }
 
-impl Script {
+impl RecordedScript {
     /// The replies of a run by purpose, in the order in which they are asked for.
-    pub fn of(reader: &Reader) -> Result<Self, LabError> {
+    pub fn of(reader: &LogReader) -> Result<Self, LabError> {
         let mut asked: BTreeMap<EffectId, (Purpose, u64)> = BTreeMap::new();
-        let mut replies: BTreeMap<(Purpose, u64), Scripted> = BTreeMap::new();
+        let mut replies: BTreeMap<(Purpose, u64), RecordedReply> = BTreeMap::new();
         for entry in reader.entries(1)? {
             match gyrus_kernel::parse(&entry?) {
                 Ok(Entry::ModelCall(call)) => {
@@ -85,13 +85,13 @@ impl Script {
 }
 
 /// A script counts replies, so a question that was never answered gets a word of its own.
-fn without_gaps(replies: BTreeMap<(Purpose, u64), Scripted>) -> Vec<Scripted> {
+fn without_gaps(replies: BTreeMap<(Purpose, u64), RecordedReply>) -> Vec<RecordedReply> {
     let mut all = Vec::new();
     let mut next: BTreeMap<Purpose, u64> = BTreeMap::new();
     for ((purpose, ordinal), reply) in replies {
         let due = next.entry(purpose).or_default();
         for _ in *due..ordinal {
-            all.push(Scripted {
+            all.push(RecordedReply {
                 purpose,
                 thinking: None,
                 text: Some("(this question was not answered)".to_owned()),
@@ -105,7 +105,7 @@ fn without_gaps(replies: BTreeMap<(Purpose, u64), Scripted>) -> Vec<Scripted> {
     all
 }
 
-fn scripted(purpose: Purpose, reply: &Reply) -> Scripted {
+fn scripted(purpose: Purpose, reply: &Reply) -> RecordedReply {
     let thinking: Vec<&str> = reply
         .parts
         .iter()
@@ -114,21 +114,21 @@ fn scripted(purpose: Purpose, reply: &Reply) -> Scripted {
             _ => None,
         })
         .collect();
-    let calls: Vec<Call> = reply
+    let calls: Vec<ScriptCall> = reply
         .tool_calls()
-        .map(|call| Call {
+        .map(|call| ScriptCall {
             tool: call.tool.clone(),
             arguments: arguments(&call.arguments),
         })
         .collect();
     let text = reply.text();
     let says_nothing = thinking.is_empty() && calls.is_empty();
-    Scripted {
+    RecordedReply {
         purpose,
         thinking: (!thinking.is_empty()).then(|| thinking.join("\n")),
         text: (!text.is_empty() || says_nothing).then_some(text),
         calls,
-        usage: reply.usage.map(|usage| Usage {
+        usage: reply.usage.map(|usage| ReplyUsage {
             input: usage.input_tokens,
             output: usage.output_tokens,
         }),

@@ -36,13 +36,13 @@ pub struct CallDone {
 
 /// Calls tools, one in a cycle.
 #[derive(Debug)]
-pub(crate) struct Calls {
+pub(crate) struct CallSequence {
     config: CallsConfig,
     done: Vec<CallDone>,
     memory: MemoryBuffer,
 }
 
-impl Calls {
+impl CallSequence {
     pub(crate) fn new(config: CallsConfig) -> Self {
         Self {
             config,
@@ -52,7 +52,7 @@ impl Calls {
     }
 }
 
-impl CognitiveLoop for Calls {
+impl CognitiveLoop for CallSequence {
     keeps!(CALLS, done: Vec<CallDone>);
 
     async fn perceive(&mut self, run: &mut Run) -> Result<Perception, Stop> {

@@ -2,7 +2,7 @@
 //! as ReAct.
 
 use gyrus_contract::{ExecutionResult, Perception, Plan, Purpose};
-use gyrus_kernel::{Ask, CognitiveLoop, Run, Stop, Tools};
+use gyrus_kernel::{CognitiveLoop, ModelQuestion, Run, Stop, ToolOffer};
 use serde::{Deserialize, Serialize};
 use serde_json::json;
 
@@ -57,8 +57,8 @@ impl CognitiveLoop for ChainOfThought {
 
     async fn think(&mut self, run: &mut Run, perception: &Perception) -> Result<Plan, Stop> {
         if !self.state.reasoned {
-            let question = Ask {
-                tools: Tools::Withheld,
+            let question = ModelQuestion {
+                tools: ToolOffer::Withheld,
                 ..self.acting.aside(run, perception, Purpose::Plan, PROMPT)
             };
             let steps = run.ask(question).await?.text();

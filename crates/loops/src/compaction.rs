@@ -31,9 +31,9 @@ const MUST_SHRINK_BELOW_PERCENT: u64 = 80;
 
 /// The intended size of memory, as measured by [`size`].
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) struct Aim(u64);
+pub(crate) struct CompactionTarget(u64);
 
-impl Aim {
+impl CompactionTarget {
     /// Returns the intended size for a prompt of `tokens` in a window of `window` tokens; `None` if
     /// no compaction is needed.
     pub(crate) fn within(window: u64, tokens: u64, memory: &MemoryBuffer) -> Option<Self> {
@@ -139,7 +139,10 @@ fn cut_result(result: &ToolResult) -> ToolResult {
 /// Cuts the middle out of results that are larger than the intended size, each to half of it, the
 /// newest ones too: a single result can be larger than a small model's window. `None` if there are
 /// none, or if a summary alone is to be left: it is written from all of them.
-pub(crate) fn cut_large_results(memory: &MemoryBuffer, aim: Aim) -> Option<Vec<Arc<Message>>> {
+pub(crate) fn cut_large_results(
+    memory: &MemoryBuffer,
+    aim: CompactionTarget,
+) -> Option<Vec<Arc<Message>>> {
     let size = usize::try_from(aim.0).unwrap_or(usize::MAX);
     let most = (size / 2).max(2 * SHORT_RESULT);
     let mut is_cut = false;
@@ -182,7 +185,7 @@ fn is_shorter(before: &[Arc<Message>], after: &[Arc<Message>], kept: u64) -> boo
 }
 
 /// Whether memory has the intended size.
-pub(crate) fn fits(memory: &MemoryBuffer, aim: Aim) -> bool {
+pub(crate) fn fits(memory: &MemoryBuffer, aim: CompactionTarget) -> bool {
     size(memory) <= aim.0
 }
 
@@ -192,7 +195,7 @@ pub(crate) fn summarised(
     memory: &MemoryBuffer,
     summary: &str,
     kept: u64,
-    aim: Aim,
+    aim: CompactionTarget,
 ) -> Option<Vec<Arc<Message>>> {
     let messages: Vec<_> = memory.recent(usize::MAX).cloned().collect();
     let newest = newest(&messages, aim.0.saturating_sub(summary.len() as u64 + kept));
@@ -270,7 +273,7 @@ mod tests {
         for message in step(1, &text).into_iter().chain(step(2, "short")) {
             memory.add(message);
         }
-        let aim = Aim::half(&memory);
+        let aim = CompactionTarget::half(&memory);
         let cut = cut_large_results(&memory, aim).unwrap();
         let words = cut[1].text();
         assert!(words.starts_with("first é") && words.ends_with("éä last"));
@@ -282,7 +285,7 @@ mod tests {
             .for_each(|message| shorter.add((**message).clone()));
         assert!(fits(&shorter, aim));
         assert!(cut_large_results(&shorter, aim).is_none());
-        assert!(cut_large_results(&memory, Aim::summary()).is_none());
+        assert!(cut_large_results(&memory, CompactionTarget::summary()).is_none());
     }
 
     fn step(number: usize, result: &str) -> [Message; 2] {
@@ -339,8 +342,8 @@ mod tests {
     #[test]
     fn begins_in_time_and_measures_by_the_last_prompt() {
         let memory = memory(10, &"x".repeat(1_000));
-        assert_eq!(Aim::within(10_000, 6_999, &memory), None);
-        let aim = Aim::within(10_000, 8_000, &memory).unwrap();
+        assert_eq!(CompactionTarget::within(10_000, 6_999, &memory), None);
+        let aim = CompactionTarget::within(10_000, 8_000, &memory).unwrap();
         assert_eq!(aim.0, size(&memory) / 2);
         assert!(!fits(&memory, aim));
     }
@@ -388,7 +391,7 @@ mod tests {
     #[test]
     fn a_summary_replaces_the_older_part_or_is_refused() {
         let memory = memory(50, &"x".repeat(500));
-        let aim = Aim(4_000);
+        let aim = CompactionTarget(4_000);
         let messages = summarised(&memory, "fifty files were read", 100, aim).unwrap();
         assert_whole(&messages);
         assert!(messages[0].text().contains("fifty files were read"));

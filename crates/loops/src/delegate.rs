@@ -8,7 +8,7 @@ use gyrus_contract::{
     ActionVerdict, Arguments, ChildModel, Digest, EffectId, FollowedSkill, Limits, Observation,
     Origin, Repeat, Text, ThinkingEffort, ToolCall, ToolSpec, own_tool_name, schema_of,
 };
-use gyrus_kernel::{Branch, ChildOptions, Delegated, Delegation, Ending, Run, Stop};
+use gyrus_kernel::{Branch, ChildOptions, ChildResult, Delegation, Ending, Run, Stop};
 use gyrus_text::counted;
 use schemars::JsonSchema;
 use serde::Deserialize;
@@ -137,7 +137,7 @@ async fn call_one(
 }
 
 /// Returns the answer of a sub-run, with how it ended and what it cost.
-fn result(done: &Delegated) -> String {
+fn result(done: &ChildResult) -> String {
     let how = match &done.ending {
         Ending::Reached { strength, .. } => strength.word(),
         Ending::Failed { .. } => "failed",

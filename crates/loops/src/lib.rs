@@ -60,10 +60,10 @@ pub use kind::LoopKind;
 pub use plan::{PlanState, Planner};
 pub use react::{React, ReactState};
 pub use reactive::{FRESH, Reactive, ReactiveState, shown};
-pub use repetition::{Advice, DEMAND_AT, NUDGE_AT, PARK_AT, Repetition};
+pub use repetition::{ActionRepetition, DEMAND_AT, NUDGE_AT, PARK_AT, RepetitionAdvice};
 pub use single_shot::SingleShot;
 pub use strategy::prompts;
-use verification::Verified;
+use verification::VerifiedLoop;
 pub use verification::{BadCheck, CHECK_MADE, Check, lesson::LESSON};
 
 /// Returns a factory that creates the loops of this crate by the name that `--loop` takes, from a
@@ -73,7 +73,7 @@ pub fn factory() -> LoopFactory {
         if name == CALLS {
             let config = serde_json::from_value(config.clone())
                 .map_err(|error| format!("the calls of the loop `{name}`: {error}"))?;
-            return Ok(Box::new(calls::Calls::new(config)));
+            return Ok(Box::new(calls::CallSequence::new(config)));
         }
         let config: CognitiveConfig = serde_json::from_value(config.clone())
             .map_err(|error| format!("the configuration of the loop `{name}`: {error}"))?;
@@ -82,7 +82,7 @@ pub fn factory() -> LoopFactory {
             format!("there is no loop `{name}`; there are {names}")
         })?;
         let verifying = config.clone();
-        Ok(Verified::around(
+        Ok(VerifiedLoop::around(
             (strategy.kind().build)(config)?,
             &verifying,
         ))

@@ -3,7 +3,7 @@
 use std::borrow::Cow;
 
 use gyrus_contract::{MemoryBuffer, Perception, Purpose, SystemPart};
-use gyrus_kernel::{Ask, Run, Tools};
+use gyrus_kernel::{ModelQuestion, Run, ToolOffer};
 
 use crate::{CognitiveConfig, goal};
 
@@ -25,16 +25,16 @@ pub(crate) fn question<'a>(
     purpose: Purpose,
     perception: &Perception,
     memory: &'a MemoryBuffer,
-) -> Ask<'a> {
+) -> ModelQuestion<'a> {
     let perception = not_given_before(run, perception, memory);
-    Ask {
+    ModelQuestion {
         purpose,
         system: system(config, words),
         lead: goal::goal(&perception),
         lead_at: run.memory_start(),
         memory: Some(memory),
         tail: Vec::new(),
-        tools: Tools::Withheld,
+        tools: ToolOffer::Withheld,
         output_schema: None,
         max_output_tokens: config.max_output_tokens,
     }

@@ -8,13 +8,15 @@ use gyrus_contract::{
     MemoryBuffer, Message, Observation, Origin, Part, Perception, Plan, Purpose, Repeat,
     StopReason, Strength, Text, ThoughtStep, ToolCall, ToolSpec, schema_of,
 };
-use gyrus_kernel::{Ask, CognitiveLoop, MandateSubject, Run, Stop, Tools, amendment_message};
+use gyrus_kernel::{
+    CognitiveLoop, MandateSubject, ModelQuestion, Run, Stop, ToolOffer, amendment_message,
+};
 use serde::{Deserialize, Serialize};
 use serde_json::json;
 
 use crate::{
-    Advice, CognitiveConfig, DELEGATE, LoopKind, Repetition, browse,
-    compaction::{self, Aim},
+    ActionRepetition, CognitiveConfig, DELEGATE, LoopKind, RepetitionAdvice, browse,
+    compaction::{self, CompactionTarget},
     config::DEFAULT_OUTPUT_TOKENS,
     delegate,
     engineer::Judge,
@@ -23,7 +25,7 @@ use crate::{
     kept_work::{KeptWork, Summary},
     kind::{MOST_STEPS, keeps},
     mandate, prompt,
-    words::{self, NoAnswer},
+    words::{self, UselessReply},
 };
 
 const PROMPT: &str = include_str!("prompts/react.md");
@@ -67,7 +69,7 @@ const FAILED_CHARACTERS: usize = 200;
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 pub struct ReactState {
     /// Recent actions and their results.
-    pub repetition: Repetition,
+    pub repetition: ActionRepetition,
     /// Number of consecutive replies without a tool call.
     #[serde(default)]
     pub idle_replies: u32,
@@ -196,8 +198,8 @@ impl React {
         perception: &Perception,
         purpose: Purpose,
         words: &str,
-    ) -> Ask<'a> {
-        Ask {
+    ) -> ModelQuestion<'a> {
+        ModelQuestion {
             purpose,
             tail: vec![Message::user(Text::new(words.trim_end(), Origin::Kernel))],
             ..self.next_step(run, perception)
@@ -223,7 +225,7 @@ impl React {
 
     /// Returns the question for the next step. What was added to the goal stands in memory, where it
     /// arrived, and so does the plan until memory is made shorter.
-    fn next_step<'a>(&'a self, run: &Run, perception: &Perception) -> Ask<'a> {
+    fn next_step<'a>(&'a self, run: &Run, perception: &Perception) -> ModelQuestion<'a> {
         let TurnProfile {
             words,
             tools,
@@ -231,7 +233,7 @@ impl React {
             ..
         } = &self.profile;
         let given = prompt::not_given_before(run, perception, &self.memory);
-        let mut question = Ask {
+        let mut question = ModelQuestion {
             lead: goal::as_given(&given),
             ..prompt::question(run, &self.config, words, *purpose, perception, &self.memory)
         };
@@ -255,21 +257,21 @@ impl React {
             None => {
                 let mut specs = browse::specs(run);
                 specs.extend(delegate::spec(&self.config));
-                Tools::Those(specs)
+                ToolOffer::Those(specs)
             }
-            Some(specs) => Tools::Those(specs.clone()),
+            Some(specs) => ToolOffer::Those(specs.clone()),
         };
         question
     }
 
     /// Returns the question for the next step, bound to a call after a reply that was no answer.
-    fn step<'a>(&'a self, run: &Run, perception: &Perception) -> Ask<'a> {
+    fn step<'a>(&'a self, run: &Run, perception: &Perception) -> ModelQuestion<'a> {
         let mut question = self.next_step(run, perception);
         if self.state.idle_replies > 0
             && !self.state.was_silent
-            && let Tools::Those(specs) = question.tools
+            && let ToolOffer::Those(specs) = question.tools
         {
-            question.tools = Tools::OneOf(specs);
+            question.tools = ToolOffer::OneOf(specs);
             // A small model that is bound may write without an end.
             question.max_output_tokens = question.max_output_tokens.min(BOUND_TOKENS);
         }
@@ -280,7 +282,8 @@ impl React {
     async fn begin_shorter(&mut self, run: &mut Run, perception: &Perception) -> Result<(), Stop> {
         let Some(summary) = &self.config.summary else {
             return if self.config.compacts_first {
-                self.compact(run, perception, Aim::summary()).await
+                self.compact(run, perception, CompactionTarget::summary())
+                    .await
             } else {
                 Ok(())
             };
@@ -297,7 +300,7 @@ impl React {
         &mut self,
         run: &mut Run,
         perception: &Perception,
-        aim: Aim,
+        aim: CompactionTarget,
     ) -> Result<(), Stop> {
         if run.has_hooks() {
             let more = json!({ "trigger": "auto", "custom_instructions": "" });
@@ -344,9 +347,9 @@ impl React {
         &mut self,
         run: &mut Run,
         perception: &Perception,
-        aim: Aim,
+        aim: CompactionTarget,
     ) -> Result<bool, Stop> {
-        let question = Ask {
+        let question = ModelQuestion {
             output_schema: Some(schema_of::<Summary>()),
             max_output_tokens: self.config.max_output_tokens.min(BOUND_TOKENS),
             ..self.aside(run, perception, Purpose::Summarise, SUMMARISE_PROMPT)
@@ -388,7 +391,7 @@ impl React {
             && self.state.has_acted
             && self.state.failed_last.is_none();
         let reason = words::no_answer(words, self.state.has_acted, &self.profile.words);
-        let is_answer = reason.is_none() || is_over && reason == Some(NoAnswer::Empty);
+        let is_answer = reason.is_none() || is_over && reason == Some(UselessReply::Empty);
         (is_answer && !self.gives_up_early()).then_some(words)
     }
 
@@ -575,9 +578,9 @@ impl React {
                 .repetition
                 .observe(&action.call, &action.observation)
             {
-                Advice::GoOn => {}
-                Advice::Tell(words) => self.tell(words),
-                Advice::Park(words) => {
+                RepetitionAdvice::GoOn => {}
+                RepetitionAdvice::Tell(words) => self.tell(words),
+                RepetitionAdvice::Park(words) => {
                     run.stuck(words.clone())?;
                     self.state.repetition.reset();
                     self.tell(format!(
@@ -640,7 +643,7 @@ impl CognitiveLoop for React {
     async fn think(&mut self, run: &mut Run, perception: &Perception) -> Result<Plan, Stop> {
         mandate::state(run, &self.config, MandateSubject::Tools).await?;
         if let (Some(window), tokens @ 1..) = (run.window(), self.state.prompt_tokens)
-            && let Some(aim) = Aim::within(window, tokens, &self.memory)
+            && let Some(aim) = CompactionTarget::within(window, tokens, &self.memory)
         {
             self.compact(run, perception, aim).await?;
         } else if run.cycle() == 1 && run.memory_start() > 0 {
@@ -651,7 +654,7 @@ impl CognitiveLoop for React {
         let reply = match run.ask_if_it_fits(question).await? {
             Some(reply) => reply,
             None => {
-                let aim = Aim::half(&self.memory);
+                let aim = CompactionTarget::half(&self.memory);
                 self.hear(run);
                 self.compact(run, perception, aim).await?;
                 let question = self.step(run, perception);

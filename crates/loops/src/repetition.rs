@@ -19,7 +19,7 @@ const RING: usize = 8;
 
 /// The reaction to repetition.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Advice {
+pub enum RepetitionAdvice {
     /// Nothing repeats.
     GoOn,
     /// Tell the model this.
@@ -31,14 +31,14 @@ pub enum Advice {
 /// Recent actions, each with its last result and the number of times that it came in a row.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(transparent)]
-pub struct Repetition {
+pub struct ActionRepetition {
     /// Action, result, count; newest last.
     seen: Vec<(u32, u32, u32)>,
 }
 
-impl Repetition {
+impl ActionRepetition {
     /// Records the result of a call, and returns the reaction.
-    pub fn observe(&mut self, call: &ToolCall, observation: &Observation) -> Advice {
+    pub fn observe(&mut self, call: &ToolCall, observation: &Observation) -> RepetitionAdvice {
         let action = short(Digest::of_json(&(&call.tool, &call.arguments)));
         let result = short(Digest::of_json(&(
             &observation.text.text,
@@ -85,20 +85,20 @@ fn may_have_changed(verdict: ActionVerdict) -> bool {
     }
 }
 
-fn advise(tool: &str, count: u32) -> Advice {
+fn advise(tool: &str, count: u32) -> RepetitionAdvice {
     match count {
-        0..NUDGE_AT => Advice::GoOn,
-        NUDGE_AT..DEMAND_AT => Advice::Tell(format!(
+        0..NUDGE_AT => RepetitionAdvice::GoOn,
+        NUDGE_AT..DEMAND_AT => RepetitionAdvice::Tell(format!(
             "You have called `{tool}` {count} times with the same arguments and got the same \
              result each time. If you wait for something, wait longer in one call; otherwise do \
              something different."
         )),
-        DEMAND_AT..PARK_AT => Advice::Tell(format!(
+        DEMAND_AT..PARK_AT => RepetitionAdvice::Tell(format!(
             "`{tool}` with these arguments has now come out the same {count} times. This \
              approach does not work. Take another one, or finish and say what is in the way. \
              After {PARK_AT} times the work stops."
         )),
-        PARK_AT.. => Advice::Park(format!(
+        PARK_AT.. => RepetitionAdvice::Park(format!(
             "the same call of `{tool}` came out the same {count} times in a row, and being told \
              so changed nothing"
         )),
@@ -120,7 +120,7 @@ mod tests {
 
     /// Observes `steps` of (command, result, verdict) and counts the reactions.
     fn play(steps: impl IntoIterator<Item = (String, String, ActionVerdict)>) -> (usize, bool) {
-        let mut guard = Repetition::default();
+        let mut guard = ActionRepetition::default();
         let (mut told, mut parked) = (0, false);
         for (command, result, verdict) in steps {
             let call = ToolCall::new("shell", json!({"command": command}));
@@ -142,9 +142,9 @@ mod tests {
                 claim: None,
             };
             match guard.observe(&call, &observation) {
-                Advice::GoOn => {}
-                Advice::Tell(_) => told += 1,
-                Advice::Park(_) => parked = true,
+                RepetitionAdvice::GoOn => {}
+                RepetitionAdvice::Tell(_) => told += 1,
+                RepetitionAdvice::Park(_) => parked = true,
             }
         }
         (told, parked)

@@ -5,7 +5,7 @@ use std::future::Future;
 use gyrus_kernel::{ApprovalCard, EffectError, Run, Stop};
 
 /// A subject that a person decides about, and may edit.
-pub(crate) trait Subject: Sync {
+pub(crate) trait ReviewSubject: Sync {
     /// The parsed form of a text that the person edited.
     type Edited: Send;
 
@@ -28,7 +28,7 @@ pub(crate) trait Subject: Sync {
 }
 
 /// The result of a review. A person who answered is named.
-pub(crate) enum Reviewed<T> {
+pub(crate) enum ReviewResult<T> {
     /// Approved as it was shown.
     AsShown { by: String },
     /// Approved as the person edited it.
@@ -41,29 +41,29 @@ pub(crate) enum Reviewed<T> {
 }
 
 /// Lets a person decide.
-pub(crate) async fn review<M: Subject>(
+pub(crate) async fn review<M: ReviewSubject>(
     run: &mut Run,
     subject: &M,
-) -> Result<Reviewed<M::Edited>, Stop> {
+) -> Result<ReviewResult<M::Edited>, Stop> {
     let what = subject.what();
     let mut card = subject.card(&[]);
     loop {
         let answer = run.approve(card.clone()).await?;
         let Some(by) = answer.by.map(|person| person.id) else {
             let why = format!("the {what} was to be reviewed, and nobody could be asked");
-            return Ok(Reviewed::Ended { why, by: None });
+            return Ok(ReviewResult::Ended { why, by: None });
         };
         let text = match (answer.approved, answer.reason) {
-            (true, None) => return Ok(Reviewed::AsShown { by }),
+            (true, None) => return Ok(ReviewResult::AsShown { by }),
             (true, Some(text)) => text,
-            (false, Some(words)) => return Ok(Reviewed::Rejected { words, by }),
+            (false, Some(words)) => return Ok(ReviewResult::Rejected { words, by }),
             (false, None) => {
                 let why = format!("a person rejected the {what}");
-                return Ok(Reviewed::Ended { why, by: Some(by) });
+                return Ok(ReviewResult::Ended { why, by: Some(by) });
             }
         };
         match subject.read(run, &text).await {
-            Ok(edited) => return Ok(Reviewed::Edited { edited, by }),
+            Ok(edited) => return Ok(ReviewResult::Edited { edited, by }),
             Err(error) => {
                 card = subject.card(&error.handled()?);
                 card.edit = Some(text);

@@ -8,7 +8,7 @@
 
 /// The reason why a reply is no answer.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum NoAnswer {
+pub(crate) enum UselessReply {
     /// It has no words.
     Empty,
     /// It holds a piece of a call.
@@ -85,15 +85,15 @@ const MARKS: [&str; 8] = [
 
 /// Returns the reason why the words of a reply are no answer; `has_acted` says whether a call was
 /// executed in the run, and `instructions` are those that the model has.
-pub(crate) fn no_answer(words: &str, has_acted: bool, instructions: &str) -> Option<NoAnswer> {
+pub(crate) fn no_answer(words: &str, has_acted: bool, instructions: &str) -> Option<UselessReply> {
     let words = words.trim();
     let lower = words.to_lowercase();
     if !words.chars().any(char::is_alphanumeric) {
-        return Some(NoAnswer::Empty);
+        return Some(UselessReply::Empty);
     }
     let opens = lower.contains('{') || lower.contains('<') || lower.contains('[');
     if opens && MARKS.iter().any(|mark| lower.contains(mark)) && looks_like_call(&lower) {
-        return Some(NoAnswer::PieceOfCall);
+        return Some(UselessReply::PieceOfCall);
     }
     let plain = plain(&lower);
     let is_said_again = |line: &str| {
@@ -102,9 +102,9 @@ pub(crate) fn no_answer(words: &str, has_acted: bool, instructions: &str) -> Opt
     };
     let reminders = [AFTER_NO_CALL, AFTER_SILENCE, AFTER_FAILURE, AFTER_CUT_OFF];
     if instructions.lines().chain(reminders).any(is_said_again) {
-        return Some(NoAnswer::Repetition);
+        return Some(UselessReply::Repetition);
     }
-    (!has_acted && announces(&lower)).then_some(NoAnswer::Announcement)
+    (!has_acted && announces(&lower)).then_some(UselessReply::Announcement)
 }
 
 /// Whether a text, in lower case, is a call and little else: prose that explains one is an answer.
@@ -147,37 +147,41 @@ mod tests {
             ("4", false, None),
             ("The file is renamed.", true, None),
             ("Paris is the capital of France.", false, None),
-            ("", true, Some(NoAnswer::Empty)),
-            ("```\n```", false, Some(NoAnswer::Empty)),
+            ("", true, Some(UselessReply::Empty)),
+            ("```\n```", false, Some(UselessReply::Empty)),
             (
                 "I will ask the person for the name.",
                 false,
-                Some(NoAnswer::Announcement),
+                Some(UselessReply::Announcement),
             ),
             (
                 "Sure, I'll do that. First, I'll list the files.",
                 false,
-                Some(NoAnswer::Announcement),
+                Some(UselessReply::Announcement),
             ),
-            ("Here is the command:", false, Some(NoAnswer::Announcement)),
+            (
+                "Here is the command:",
+                false,
+                Some(UselessReply::Announcement),
+            ),
             (
                 "Ich werde die Datei lesen.",
                 false,
-                Some(NoAnswer::Announcement),
+                Some(UselessReply::Announcement),
             ),
             ("I will be brief: it is done.", true, None),
             (
                 "```json\n{\"tool\": \"shell\", \"arguments\": {\"command\": \"ls",
                 true,
-                Some(NoAnswer::PieceOfCall),
+                Some(UselessReply::PieceOfCall),
             ),
             (
                 "<tool_call>\n{\"name\": \"x\", \"arguments\": {}}",
                 true,
-                Some(NoAnswer::PieceOfCall),
+                Some(UselessReply::PieceOfCall),
             ),
-            (AFTER_NO_CALL, true, Some(NoAnswer::Repetition)),
-            (AFTER_SILENCE, true, Some(NoAnswer::Repetition)),
+            (AFTER_NO_CALL, true, Some(UselessReply::Repetition)),
+            (AFTER_SILENCE, true, Some(UselessReply::Repetition)),
         ] {
             assert_eq!(no_answer(words, has_acted, told), expected, "{words}");
         }

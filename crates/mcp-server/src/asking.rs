@@ -8,7 +8,7 @@ use std::sync::Arc;
 use gyrus_contract::{Answer, ApprovalScope};
 use gyrus_kernel::approvals::{self, ApprovalError, CardId, OpenQuestion, VoidAnswer};
 use gyrus_runtime::blocking;
-use gyrus_server::{Identity, TokenScope};
+use gyrus_server::{Requester, TokenScope};
 use gyrus_surfaces::console::card;
 use rmcp::model::{ElicitRequestParams, ElicitResult, ElicitationAction};
 use serde_json::{Value, json};
@@ -82,7 +82,7 @@ pub(crate) async fn find(host: &Arc<dyn McpHost>, card: CardId) -> Result<OpenQu
 /// They may not, or it does not count; in words.
 pub(crate) async fn give(
     host: &Arc<dyn McpHost>,
-    caller: &Identity,
+    caller: &Requester,
     open: OpenQuestion,
     answer: Answer,
 ) -> Result<(), String> {

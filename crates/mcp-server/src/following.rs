@@ -3,7 +3,7 @@
 use std::{collections::VecDeque, sync::Arc};
 
 use gyrus_contract::RunId;
-use gyrus_journal::{Entry, Reader};
+use gyrus_journal::{LogEntry, LogReader};
 use gyrus_kernel::{
     Ending, Entry as RunEntry, RunState,
     approvals::{self, OpenQuestion},
@@ -12,7 +12,7 @@ use gyrus_kernel::{
 use gyrus_runtime::blocking;
 use gyrus_surfaces::{
     left_files::LeftFiles,
-    projection::{Projection, Weight},
+    projection::{Projection, Prominence},
     tree_follower::TreeFollower,
 };
 use gyrus_text::readable;
@@ -33,7 +33,7 @@ const COLUMNS: usize = 160;
 const FILES: usize = 50;
 
 /// The run that is followed, and for how long.
-pub(crate) struct Following<'a> {
+pub(crate) struct RunWait<'a> {
     pub(crate) host: &'a Arc<dyn McpHost>,
     pub(crate) run: RunId,
     /// Number of the last entry that is known already.
@@ -44,13 +44,13 @@ pub(crate) struct Following<'a> {
 }
 
 /// A run as it was found.
-pub(crate) struct Followed {
+pub(crate) struct FoundRun {
     pub(crate) report: RunReport,
     /// The questions of the report.
     pub(crate) open: Vec<OpenQuestion>,
 }
 
-impl Following<'_> {
+impl RunWait<'_> {
     /// Follows the run until it is at rest, asks something new, or the time is over. `tell` is told of
     /// each event after the known ones.
     ///
@@ -59,16 +59,16 @@ impl Following<'_> {
     pub(crate) async fn follow(
         &self,
         mut tell: impl FnMut(&str) + Send,
-    ) -> Result<Followed, String> {
+    ) -> Result<FoundRun, String> {
         if !self.begun().await? {
-            return Ok(Followed {
+            return Ok(FoundRun {
                 report: RunReport::new(self.run, self.after),
                 open: Vec::new(),
             });
         }
         let reader = self.host.store().reader(&log_name(self.run));
         let reader = reader.map_err(|error| error.to_string())?;
-        let mut told = Told::new(RunReport::new(self.run, self.after));
+        let mut told = ReportSoFar::new(RunReport::new(self.run, self.after));
         let open = self.to_news(&reader, &mut told, &mut tell).await?;
         let (host, run) = (Arc::clone(self.host), self.run);
         let state = blocking(move || RunState::of(host.store(), run)).await;
@@ -103,8 +103,8 @@ impl Following<'_> {
     /// Takes entries until there is news; returns the open questions.
     async fn to_news(
         &self,
-        reader: &Reader,
-        told: &mut Told,
+        reader: &LogReader,
+        told: &mut ReportSoFar,
         tell: &mut (impl FnMut(&str) + Send),
     ) -> Result<Vec<OpenQuestion>, String> {
         let mut entries = TreeFollower::new(self.host.store());
@@ -156,7 +156,7 @@ impl Following<'_> {
 }
 
 /// The report so far.
-struct Told {
+struct ReportSoFar {
     report: RunReport,
     projection: Projection,
     files: LeftFiles,
@@ -165,7 +165,7 @@ struct Told {
     seen: u64,
 }
 
-impl Told {
+impl ReportSoFar {
     fn new(report: RunReport) -> Self {
         Self {
             report,
@@ -179,8 +179,8 @@ impl Told {
     /// Takes an entry, and returns it as what it is.
     fn take(
         &mut self,
-        entry: &Entry,
-        reader: &Reader,
+        entry: &LogEntry,
+        reader: &LogReader,
         tell: &mut (impl FnMut(&str) + Send),
     ) -> Option<RunEntry> {
         self.seen = entry.seq;
@@ -189,7 +189,7 @@ impl Told {
             let is_new = entry.seq > self.report.next;
             if let Some(line) = happening.in_one_line(COLUMNS)
                 && is_new
-                && happening.weight == Weight::Main
+                && happening.weight == Prominence::Main
             {
                 tell(&line);
                 self.events.push_back(line);
@@ -202,7 +202,7 @@ impl Told {
     }
 
     /// Completes the report by the state of the run.
-    fn finish(self, state: RunState, open: Vec<OpenQuestion>) -> Followed {
+    fn finish(self, state: RunState, open: Vec<OpenQuestion>) -> FoundRun {
         let mut report = self.report;
         report.next = report.next.max(self.seen);
         report.events = self.events.into();
@@ -229,6 +229,6 @@ impl Told {
             }
             RunState::NeverBegan => (ReportedState::Queued, None),
         };
-        Followed { report, open }
+        FoundRun { report, open }
     }
 }

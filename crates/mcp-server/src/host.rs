@@ -2,10 +2,10 @@
 
 use std::{path::Path, sync::Arc};
 
-use gyrus_contract::{Boxed, Principal, RunId};
+use gyrus_contract::{BoxedFuture, Principal, RunId};
 use gyrus_journal::Store;
-use gyrus_runtime::queue::{RunHost, Work};
-use gyrus_server::Identity;
+use gyrus_runtime::queue::{QueueWork, RunHost};
+use gyrus_server::Requester;
 use rmcp::{RoleServer, model::Extensions, service::RequestContext};
 
 /// The program around the service.
@@ -23,18 +23,18 @@ pub trait McpHost: RunHost {
     fn submit(
         &self,
         run: RunId,
-        work: Work,
+        work: QueueWork,
         from: Principal,
         agent: String,
-    ) -> Boxed<'_, Result<(), String>>;
+    ) -> BoxedFuture<'_, Result<(), String>>;
 
     /// Waits until nothing works for a run any more, and nothing is about to; returns how that ended,
     /// in words.
-    fn settled(&self, run: RunId) -> Boxed<'_, String>;
+    fn settled(&self, run: RunId) -> BoxedFuture<'_, String>;
 }
 
 /// Returns who a client is, by the name that it gives itself.
-pub type Identify = Arc<dyn Fn(&str) -> Identity + Send + Sync>;
+pub type Identify = Arc<dyn Fn(&str) -> Requester + Send + Sync>;
 
 /// The way in which it is known who asks.
 #[derive(Clone)]
@@ -51,7 +51,7 @@ const MAX_NAME: usize = 64;
 
 impl McpCallers {
     /// Returns the identity behind a request; `None` if nobody has established it.
-    pub(crate) fn of(&self, context: &RequestContext<RoleServer>) -> Option<Identity> {
+    pub(crate) fn of(&self, context: &RequestContext<RoleServer>) -> Option<Requester> {
         match self {
             McpCallers::OfProcess(identify) => Some(identify(&client_name(context))),
             McpCallers::OfRequest => identity(&context.extensions),
@@ -74,7 +74,7 @@ pub(crate) fn client_name(context: &RequestContext<RoleServer>) -> String {
     }
 }
 
-fn identity(extensions: &Extensions) -> Option<Identity> {
+fn identity(extensions: &Extensions) -> Option<Requester> {
     let request = extensions.get::<http::request::Parts>()?;
-    request.extensions.get::<Identity>().cloned()
+    request.extensions.get::<Requester>().cloned()
 }

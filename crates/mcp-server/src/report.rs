@@ -191,12 +191,12 @@ impl ListedRun {
 
 /// A list of runs.
 #[derive(Debug, Clone, Serialize, JsonSchema)]
-pub(crate) struct RunList {
+pub(crate) struct RunReports {
     /// The runs, newest first.
     pub(crate) runs: Vec<ListedRun>,
 }
 
-impl RunList {
+impl RunReports {
     /// Returns it as the result of a tool.
     pub(crate) fn into_result(self) -> CallToolResult {
         let line = |run: &ListedRun| {

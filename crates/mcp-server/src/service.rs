@@ -10,7 +10,7 @@ use gyrus_contract::{Answer, ApprovalScope, RunId};
 
 use gyrus_kernel::approvals::{self, CardId, OpenQuestion};
 use gyrus_runtime::blocking;
-use gyrus_server::{Identity, TokenScope};
+use gyrus_server::{Requester, TokenScope};
 use rmcp::{
     ErrorData, RoleServer, ServerHandler,
     model::{
@@ -31,7 +31,7 @@ use tokio::{
 
 use crate::{
     asking,
-    following::{Followed, Following},
+    following::{FoundRun, RunWait},
     host::{McpCallers, McpHost},
     report, resources,
     tools::{
@@ -76,7 +76,7 @@ struct AskedState {
 
 /// One call of a tool that follows a run.
 struct FollowedCall<'a> {
-    caller: &'a Identity,
+    caller: &'a Requester,
     context: &'a RequestContext<RoleServer>,
     run: RunId,
     after: u64,
@@ -95,7 +95,7 @@ impl McpService {
         }
     }
 
-    fn caller(&self, context: &RequestContext<RoleServer>) -> Result<Identity, ErrorData> {
+    fn caller(&self, context: &RequestContext<RoleServer>) -> Result<Requester, ErrorData> {
         let caller = self.callers.of(context);
         caller.ok_or_else(|| ErrorData::invalid_request("nobody vouches for this request", None))
     }
@@ -103,14 +103,14 @@ impl McpService {
     async fn call(
         &self,
         tool: ServedTool,
-        caller: &Identity,
+        caller: &Requester,
         request: CallToolRequestParams,
         context: &RequestContext<RoleServer>,
     ) -> Result<CallToolResponse, String> {
         let given = request.arguments;
         let result = match tool {
             ServedTool::Run | ServedTool::Follow | ServedTool::Resume => {
-                let asked = Asked::read(request.request_state, request.input_responses);
+                let asked = EarlierAnswer::read(request.request_state, request.input_responses);
                 return self.follow(tool, caller, given, asked?, context).await;
             }
             ServedTool::Runs => {
@@ -164,7 +164,7 @@ impl McpService {
 
     async fn answer(
         &self,
-        caller: &Identity,
+        caller: &Requester,
         given: AnswerArguments,
     ) -> Result<CallToolResult, String> {
         let named = serde_json::json!({
@@ -190,9 +190,9 @@ impl McpService {
     async fn follow(
         &self,
         tool: ServedTool,
-        caller: &Identity,
+        caller: &Requester,
         given: Option<JsonObject>,
-        asked: Option<Asked>,
+        asked: Option<EarlierAnswer>,
         context: &RequestContext<RoleServer>,
     ) -> Result<CallToolResponse, String> {
         let stops = tool == ServedTool::Run;
@@ -245,7 +245,7 @@ impl McpService {
 
     /// Gives the answer that came with a repeated call. One that does not count any more is left: the
     /// report tells what is asked now.
-    async fn take_answer(&self, caller: &Identity, asked: Asked) -> Result<(), String> {
+    async fn take_answer(&self, caller: &Requester, asked: EarlierAnswer) -> Result<(), String> {
         let Ok(open) = asking::find(&self.host, asked.card).await else {
             return Ok(());
         };
@@ -267,7 +267,7 @@ impl McpService {
             teller.tell(&format!("run {} begins", call.run));
         }
         loop {
-            let following = Following {
+            let following = RunWait {
                 host: &self.host,
                 run: call.run,
                 after: call.after,
@@ -291,9 +291,13 @@ impl McpService {
                 return input_required(&call, next, &open);
             }
             match self.ask_person(&call, &open).await {
-                Elicited::Answered | Elicited::AnsweredElsewhere => call.after = next,
-                Elicited::Cancelled => return self.cancelled(&call).await,
-                Elicited::Undecided => return Ok(self.reported(&call, followed, teller).await),
+                ElicitationOutcome::Answered | ElicitationOutcome::AnsweredElsewhere => {
+                    call.after = next
+                }
+                ElicitationOutcome::Cancelled => return self.cancelled(&call).await,
+                ElicitationOutcome::Undecided => {
+                    return Ok(self.reported(&call, followed, teller).await);
+                }
             }
         }
     }
@@ -302,7 +306,7 @@ impl McpService {
     async fn reported(
         &self,
         call: &FollowedCall<'_>,
-        followed: Followed,
+        followed: FoundRun,
         teller: Teller,
     ) -> CallToolResponse {
         for open in &followed.open {
@@ -322,33 +326,33 @@ impl McpService {
     }
 
     /// Has the client ask its person, until that question has its answer.
-    async fn ask_person(&self, call: &FollowedCall<'_>, open: &OpenQuestion) -> Elicited {
+    async fn ask_person(&self, call: &FollowedCall<'_>, open: &OpenQuestion) -> ElicitationOutcome {
         let Ok(form) = asking::form(open) else {
-            return Elicited::Undecided;
+            return ElicitationOutcome::Undecided;
         };
         let given = tokio::select! {
             given = call.context.peer.create_elicitation(form) => given,
-            () = answered_elsewhere(&self.host, open) => return Elicited::AnsweredElsewhere,
-            () = call.context.ct.cancelled() => return Elicited::Cancelled,
-            () = sleep_until(call.until) => return Elicited::Undecided,
+            () = answered_elsewhere(&self.host, open) => return ElicitationOutcome::AnsweredElsewhere,
+            () = call.context.ct.cancelled() => return ElicitationOutcome::Cancelled,
+            () = sleep_until(call.until) => return ElicitationOutcome::Undecided,
         };
         let answer = given.ok().and_then(|given| asking::answer_of(open, &given));
         let Some(answer) = answer else {
-            return Elicited::Undecided;
+            return ElicitationOutcome::Undecided;
         };
         match asking::give(&self.host, call.caller, open.clone(), answer).await {
-            Ok(()) => Elicited::Answered,
+            Ok(()) => ElicitationOutcome::Answered,
             // Somebody else was quicker, or it cannot be taken: the report tells.
-            Err(_) => Elicited::Undecided,
+            Err(_) => ElicitationOutcome::Undecided,
         }
     }
 
-    fn was_told_of(&self, caller: &Identity, open: &OpenQuestion) -> bool {
+    fn was_told_of(&self, caller: &Requester, open: &OpenQuestion) -> bool {
         let told = self.told.lock().unwrap_or_else(PoisonError::into_inner);
         told.contains(&told_key(caller, open))
     }
 
-    fn tell_of(&self, caller: &Identity, open: &OpenQuestion) {
+    fn tell_of(&self, caller: &Requester, open: &OpenQuestion) {
         let mut told = self.told.lock().unwrap_or_else(PoisonError::into_inner);
         if told.len() >= TOLD {
             told.clear();
@@ -357,14 +361,14 @@ impl McpService {
     }
 }
 
-fn told_key(caller: &Identity, open: &OpenQuestion) -> String {
+fn told_key(caller: &Requester, open: &OpenQuestion) -> String {
     let caller = &caller.principal;
     let (run, id) = (open.run, &open.id);
     format!("{} {} {run} {id}", caller.surface, caller.id)
 }
 
 /// The outcome of a question to the client's person.
-enum Elicited {
+enum ElicitationOutcome {
     Answered,
     AnsweredElsewhere,
     Undecided,
@@ -372,14 +376,14 @@ enum Elicited {
 }
 
 /// The answer to a question that an earlier result asked.
-struct Asked {
+struct EarlierAnswer {
     run: RunId,
     after: u64,
     card: CardId,
     given: ElicitResult,
 }
 
-impl Asked {
+impl EarlierAnswer {
     /// Reads what a client sends back; `None` if it sends nothing.
     fn read(
         state: Option<String>,

@@ -3,13 +3,13 @@
 use std::sync::Arc;
 
 use gyrus_contract::{Arguments, schema_of};
-use gyrus_server::{Identity, TokenScope};
+use gyrus_server::{Requester, TokenScope};
 use rmcp::model::{JsonObject, Tool, ToolAnnotations};
 use schemars::JsonSchema;
 use serde::Deserialize;
 use serde_json::Value;
 
-use crate::report::{RunList, RunReport};
+use crate::report::{RunReport, RunReports};
 
 /// The longest text that a client gives, in bytes.
 pub(crate) const MAX_TEXT: usize = 256 << 10;
@@ -189,7 +189,7 @@ impl ServedTool {
 
     /// Returns the tools that a caller has. `shows_questions` says whether the client's own person is
     /// shown what is asked.
-    pub(crate) fn of(caller: &Identity, questions: QuestionsGo) -> Vec<Tool> {
+    pub(crate) fn of(caller: &Requester, questions: QuestionsGo) -> Vec<Tool> {
         let has = |tool: &ServedTool| {
             let is_for_models = questions == QuestionsGo::ToModel || *tool != ServedTool::Answer;
             is_for_models && caller.may(tool.scope())
@@ -269,7 +269,7 @@ impl ServedTool {
             // These return the same; it is told once, because all of this is part of every prompt.
             ServedTool::Follow => (schema::<FollowArguments>(), None),
             ServedTool::Resume => (schema::<ResumeArguments>(), None),
-            ServedTool::Runs => (schema::<RunsArguments>(), Some(schema::<RunList>())),
+            ServedTool::Runs => (schema::<RunsArguments>(), Some(schema::<RunReports>())),
             ServedTool::Steer => (schema::<SteerArguments>(), None),
             ServedTool::Stop => (schema::<StopArguments>(), None),
             ServedTool::Diff => (schema::<DiffArguments>(), None),

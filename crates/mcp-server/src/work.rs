@@ -9,14 +9,14 @@ use gyrus_contract::{DEFAULT_AGENT, MessageBody, Origin, RunId, Text};
 use gyrus_kernel::{Register, RunState, StandingRun, approvals, check_not_record, log_name};
 use gyrus_runtime::{
     blocking,
-    queue::{OptionValue, RunRequest, Work},
+    queue::{OptionValue, QueueWork, RunRequest},
 };
-use gyrus_server::{Identity, RunOverview};
+use gyrus_server::{Requester, RunOverview};
 use gyrus_surfaces::projection;
 
 use crate::{
     host::McpHost,
-    report::{ListedRun, RunList},
+    report::{ListedRun, RunReports},
     tools::{MAX_TEXT, RunArguments},
 };
 
@@ -24,7 +24,7 @@ use crate::{
 const LISTED: usize = 20;
 
 /// Returns the source of what a client says.
-fn origin(caller: &Identity) -> Origin {
+fn origin(caller: &Requester) -> Origin {
     let name = format!("MCP client {}", caller.principal.id);
     Origin::Tool { name }
 }
@@ -50,7 +50,7 @@ pub(crate) async fn find(host: &Arc<dyn McpHost>, given: &str) -> Result<RunId, 
 /// It cannot; in words.
 pub(crate) async fn start(
     host: &Arc<dyn McpHost>,
-    caller: &Identity,
+    caller: &Requester,
     given: RunArguments,
 ) -> Result<RunId, String> {
     let goal = checked_text("goal", given.goal)?;
@@ -85,7 +85,7 @@ pub(crate) async fn start(
         return Err(outside(&request.workdir, allowed));
     }
     let run = RunId::new();
-    let work = Work::Start(Box::new(request));
+    let work = QueueWork::Start(Box::new(request));
     let from = caller.principal.clone();
     host.submit(run, work, from, DEFAULT_AGENT.to_owned())
         .await?;
@@ -132,7 +132,7 @@ fn checked_text(name: &str, text: String) -> Result<String, String> {
 /// that person.
 async fn check_is_own(
     host: &Arc<dyn McpHost>,
-    caller: &Identity,
+    caller: &Requester,
     run: RunId,
     what: &str,
 ) -> Result<(), String> {
@@ -158,7 +158,7 @@ async fn check_is_own(
 /// It is over, or cannot be told; in words.
 pub(crate) async fn steer(
     host: &Arc<dyn McpHost>,
-    caller: &Identity,
+    caller: &Requester,
     run: RunId,
     text: String,
 ) -> Result<String, String> {
@@ -174,7 +174,7 @@ pub(crate) async fn steer(
 /// It is over, or cannot be told; in words.
 pub(crate) async fn stop(
     host: &Arc<dyn McpHost>,
-    caller: &Identity,
+    caller: &Requester,
     run: RunId,
 ) -> Result<String, String> {
     send(host, caller, run, MessageBody::Stop).await?;
@@ -183,7 +183,7 @@ pub(crate) async fn stop(
 
 async fn send(
     host: &Arc<dyn McpHost>,
-    caller: &Identity,
+    caller: &Requester,
     run: RunId,
     body: MessageBody,
 ) -> Result<(), String> {
@@ -205,7 +205,7 @@ async fn send(
 /// It is at work or over, or cannot go on; in words.
 pub(crate) async fn resume(
     host: &Arc<dyn McpHost>,
-    caller: &Identity,
+    caller: &Requester,
     run: RunId,
 ) -> Result<u64, String> {
     let reading = Arc::clone(host);
@@ -232,7 +232,7 @@ pub(crate) async fn resume(
     })
     .await?;
     let from = caller.principal.clone();
-    host.submit(run, Work::Resume, from, agent).await?;
+    host.submit(run, QueueWork::Resume, from, agent).await?;
     Ok(end)
 }
 
@@ -240,7 +240,10 @@ pub(crate) async fn resume(
 ///
 /// # Errors
 /// The store cannot be read; in words.
-pub(crate) async fn list(host: &Arc<dyn McpHost>, limit: Option<usize>) -> Result<RunList, String> {
+pub(crate) async fn list(
+    host: &Arc<dyn McpHost>,
+    limit: Option<usize>,
+) -> Result<RunReports, String> {
     let host = Arc::clone(host);
     let limit = limit.unwrap_or(LISTED).clamp(1, 100);
     blocking(move || {
@@ -253,7 +256,7 @@ pub(crate) async fn list(host: &Arc<dyn McpHost>, limit: Option<usize>) -> Resul
             RunOverview::read(store, run, asked).ok()
         });
         let listed = listed.take(limit).map(|overview| ListedRun::of(&overview));
-        Ok(RunList {
+        Ok(RunReports {
             runs: listed.collect(),
         })
     })

@@ -13,18 +13,18 @@ use tokio::io::{AsyncRead, ReadBuf};
 pub(crate) const MAX_MESSAGE: usize = 8 << 20;
 
 /// Reason why a connection ended, once it is known.
-pub(crate) type Why = Arc<OnceLock<String>>;
+pub(crate) type EndReason = Arc<OnceLock<String>>;
 
 /// Reader that passes on lines within the limit.
-pub(crate) struct Bounded<R> {
+pub(crate) struct LineLimit<R> {
     from: R,
     /// Bytes since the last line ended.
     length: usize,
-    why: Why,
+    why: EndReason,
 }
 
-impl<R> Bounded<R> {
-    pub(crate) fn new(from: R, why: Why) -> Self {
+impl<R> LineLimit<R> {
+    pub(crate) fn new(from: R, why: EndReason) -> Self {
         Self {
             from,
             length: 0,
@@ -33,7 +33,7 @@ impl<R> Bounded<R> {
     }
 }
 
-impl<R: AsyncRead + Unpin> AsyncRead for Bounded<R> {
+impl<R: AsyncRead + Unpin> AsyncRead for LineLimit<R> {
     fn poll_read(
         mut self: Pin<&mut Self>,
         context: &mut Context<'_>,

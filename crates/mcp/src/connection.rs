@@ -6,7 +6,7 @@ use std::{
     time::Duration,
 };
 
-use gyrus_contract::{Boxed, Digest, Service};
+use gyrus_contract::{BoxedFuture, Digest, Service};
 use rmcp::{
     Peer, RoleClient,
     model::{
@@ -24,13 +24,13 @@ use tokio::{
 
 use crate::{
     asking::Caller,
-    bounded::{Bounded, Why},
+    bounded::{EndReason, LineLimit},
     definition::{self, MAX_TOOLS},
     http::{self, NotReached},
-    pages::{self, Pages},
+    pages::{self, PagedList},
     process,
     resources::ResourceTool,
-    setup::{EndOfStart, JudgeStart, Setup, StartedServer, Way},
+    setup::{EndOfStart, JudgeStart, ServerSetup, ServerWay, StartedServer},
     subscriber::Subscriber,
 };
 
@@ -56,11 +56,11 @@ const BETWEEN_WORDS: Duration = Duration::from_millis(100);
 const MAX_PAGES: usize = 20;
 
 /// A connection to a server that answers.
-pub(crate) struct Connection {
+pub(crate) struct ServerConnection {
     service: Mutex<Option<RunningService<RoleClient, Subscriber>>>,
     peer: Peer<RoleClient>,
     subscriber: Subscriber,
-    why: Why,
+    why: EndReason,
     /// Task that keeps the server's process; aborting it ends the process.
     keeping: Option<AbortHandle>,
     /// Digests of the definitions by name, as of the last list; `None` where several have one name.
@@ -75,7 +75,7 @@ pub(crate) struct Connection {
     pub(crate) took: Duration,
 }
 
-impl Drop for Connection {
+impl Drop for ServerConnection {
     fn drop(&mut self) {
         if let Some(keeping) = &self.keeping {
             keeping.abort();
@@ -84,7 +84,7 @@ impl Drop for Connection {
 }
 
 /// Reason why a call has no answer.
-pub(crate) enum NoAnswer {
+pub(crate) enum UnansweredCall {
     /// The server returned an error.
     Refused(String),
     /// The server sent nothing for this time.
@@ -94,9 +94,9 @@ pub(crate) enum NoAnswer {
 }
 
 /// The judgement of a start, which is made however that ends.
-struct Starting(Option<EndOfStart>);
+struct StartJudgement(Option<EndOfStart>);
 
-impl Starting {
+impl StartJudgement {
     async fn begin(judge: Option<JudgeStart>) -> Result<Self, String> {
         let Some(judge) = judge else {
             return Ok(Self(None));
@@ -121,7 +121,7 @@ impl Starting {
     }
 }
 
-impl Drop for Starting {
+impl Drop for StartJudgement {
     fn drop(&mut self) {
         if let Some(end) = &mut self.0 {
             // Nobody waits for this server any more.
@@ -130,22 +130,22 @@ impl Drop for Starting {
     }
 }
 
-impl Connection {
+impl ServerConnection {
     /// Starts or reaches the server and asks for its tools. Dropping the future ends the server.
     ///
     /// # Errors
     /// Returns the reason as text.
-    pub(crate) async fn open(setup: &Setup) -> Result<Self, String> {
+    pub(crate) async fn open(setup: &ServerSetup) -> Result<Self, String> {
         let begun = Instant::now();
         let opening = async {
             match &setup.way {
-                Way::Process { .. } => Self::started(setup).await,
-                Way::Http {
+                ServerWay::Process { .. } => Self::started(setup).await,
+                ServerWay::Http {
                     url,
                     headers,
                     login,
                 } => match http::connect(url, headers, login.as_ref(), setup.requests).await {
-                    Ok(service) => Ok(Self::over(service, Why::default(), None)),
+                    Ok(service) => Ok(Self::over(service, EndReason::default(), None)),
                     Err(NotReached::Login(challenge)) => Err(setup.wants_login(&challenge)),
                     Err(NotReached::Other(why)) => Err(why),
                 },
@@ -161,7 +161,7 @@ impl Connection {
             connection.took = begun.elapsed();
             Ok(connection)
         };
-        let mut starting = Starting::begin(setup.judge_start.clone()).await?;
+        let mut starting = StartJudgement::begin(setup.judge_start.clone()).await?;
         let opened = timeout(START_LIMIT, listed).await;
         let opened = opened.unwrap_or_else(|_| Err(setup.too_slow(START_LIMIT)));
         let connection = match opened {
@@ -180,8 +180,8 @@ impl Connection {
         Ok(connection)
     }
 
-    async fn started(setup: &Setup) -> Result<Self, String> {
-        let Way::Process {
+    async fn started(setup: &ServerSetup) -> Result<Self, String> {
+        let ServerWay::Process {
             program,
             arguments,
             environment,
@@ -192,7 +192,7 @@ impl Connection {
         else {
             return Err("it is not a program".to_owned());
         };
-        let what = process::Program {
+        let what = process::ServerProcess {
             program,
             arguments,
             environment,
@@ -200,9 +200,9 @@ impl Connection {
         };
         let started = process::start(&what, pipes, run)
             .map_err(|error| format!("its pipes cannot be laid in {}: {error}", pipes.display()))?;
-        let why = Why::default();
+        let why = EndReason::default();
         let mut running = started.running;
-        let from = Bounded::new(started.from, why.clone());
+        let from = LineLimit::new(started.from, why.clone());
         // The reader above keeps the bound, and says so where it is broken.
         let transport =
             AsyncRwTransport::new_client(from, started.to).with_max_line_length(usize::MAX);
@@ -232,7 +232,7 @@ impl Connection {
 
     fn over(
         service: RunningService<RoleClient, Subscriber>,
-        why: Why,
+        why: EndReason,
         keeping: Option<AbortHandle>,
     ) -> Self {
         let peer = service.peer().clone();
@@ -279,7 +279,7 @@ impl Connection {
     }
 
     /// Lists what the server has of a kind, as raw definitions: the first thousand or a few more.
-    async fn pages(&self, pages: Pages) -> Result<Vec<Value>, ServiceError> {
+    async fn pages(&self, pages: PagedList) -> Result<Vec<Value>, ServiceError> {
         let mut all = Vec::new();
         let mut cursor = None;
         for _ in 0..MAX_PAGES {
@@ -301,7 +301,7 @@ impl Connection {
     }
 
     /// Lists what the server has of a kind, or nothing if it does not say within a moment.
-    pub(crate) async fn list_of(&self, pages: Pages) -> Vec<Value> {
+    pub(crate) async fn list_of(&self, pages: PagedList) -> Vec<Value> {
         let listed = timeout(LIST_LIMIT, self.pages(pages)).await;
         listed.ok().and_then(Result::ok).unwrap_or_default()
     }
@@ -385,10 +385,10 @@ impl Connection {
         request: ClientRequest,
         silence: Duration,
         caller: Option<&Caller<'_>>,
-    ) -> Result<Value, NoAnswer> {
+    ) -> Result<Value, UnansweredCall> {
         // Before it is sent: a server may ask at once.
         let mut said = self.subscriber.listen(caller.is_some());
-        let mut open = Open {
+        let mut open = CallInFlight {
             connection: self,
             call: None,
             number: said.number,
@@ -403,7 +403,7 @@ impl Connection {
         let total = sleep(CALL_LIMIT);
         let pause = sleep(Duration::ZERO);
         tokio::pin!(total, pause);
-        let mut asking: Option<Asking<'_>> = None;
+        let mut asking: Option<PendingServerRequest<'_>> = None;
         loop {
             tokio::select! {
                 biased;
@@ -431,25 +431,27 @@ impl Connection {
                             request.answer(caller).await;
                             since
                         };
-                        Box::pin(answering) as Asking<'_>
+                        Box::pin(answering) as PendingServerRequest<'_>
                     });
                 }
                 () = sleep(silence), if asking.is_none() => {
-                    return Err(NoAnswer::Silent(silence));
+                    return Err(UnansweredCall::Silent(silence));
                 }
                 () = &mut total, if asking.is_none() => {
-                    return Err(NoAnswer::Silent(CALL_LIMIT));
+                    return Err(UnansweredCall::Silent(CALL_LIMIT));
                 }
             }
         }
     }
 
-    fn no_answer(&self, error: &ServiceError) -> NoAnswer {
+    fn no_answer(&self, error: &ServiceError) -> UnansweredCall {
         match error {
             ServiceError::McpError(refused) => {
-                NoAnswer::Refused(definition::clean(&refused.message))
+                UnansweredCall::Refused(definition::clean(&refused.message))
             }
-            other => NoAnswer::Gone(self.why.get().cloned().unwrap_or_else(|| in_words(other))),
+            other => {
+                UnansweredCall::Gone(self.why.get().cloned().unwrap_or_else(|| in_words(other)))
+            }
         }
     }
 
@@ -481,10 +483,10 @@ impl Connection {
 }
 
 /// A request of the server that is being answered; it ends with the time when it began.
-type Asking<'a> = Boxed<'a, Instant>;
+type PendingServerRequest<'a> = BoxedFuture<'a, Instant>;
 
 /// Returns when the request is answered; never if there is none.
-async fn answered(asking: &mut Option<Asking<'_>>) -> Instant {
+async fn answered(asking: &mut Option<PendingServerRequest<'_>>) -> Instant {
     match asking {
         Some(asking) => asking.await,
         None => std::future::pending().await,
@@ -492,15 +494,15 @@ async fn answered(asking: &mut Option<Asking<'_>>) -> Instant {
 }
 
 /// A call that waits for its answer; dropping it cancels the call.
-struct Open<'a> {
-    connection: &'a Connection,
+struct CallInFlight<'a> {
+    connection: &'a ServerConnection,
     /// The request; `None` before it is sent, and once it is answered.
     call: Option<RequestId>,
     /// Its number for the subscriber.
     number: u64,
 }
 
-impl Drop for Open<'_> {
+impl Drop for CallInFlight<'_> {
     fn drop(&mut self) {
         self.connection.subscriber.forget(self.number);
         let Some(call) = self.call.take() else { return };
@@ -527,16 +529,16 @@ impl Drop for Open<'_> {
 }
 
 /// Returns an answer without its envelope.
-fn plain(answer: &ServerResult) -> Result<Value, NoAnswer> {
+fn plain(answer: &ServerResult) -> Result<Value, UnansweredCall> {
     match answer {
         ServerResult::InputRequiredResult(_) | ServerResult::CreateTaskResult(_) => {
-            Err(NoAnswer::Refused(
+            Err(UnansweredCall::Refused(
                 "it wants something in return (input, or patience), which gyrus does not give"
                     .to_owned(),
             ))
         }
         other => serde_json::to_value(other)
-            .map_err(|error| NoAnswer::Refused(format!("its answer is not JSON: {error}"))),
+            .map_err(|error| UnansweredCall::Refused(format!("its answer is not JSON: {error}"))),
     }
 }
 

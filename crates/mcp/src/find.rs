@@ -33,23 +33,23 @@ const MAX_SERVERS: usize = 20;
 const NAME_COUNTS: usize = 3;
 
 /// Returns the tools that servers have now.
-pub(crate) type Listed = Arc<dyn Fn() -> Vec<ToolSpec> + Send + Sync>;
+pub(crate) type ServerToolsNow = Arc<dyn Fn() -> Vec<ToolSpec> + Send + Sync>;
 
 /// Returns the tool that finds these tools, if they are too large to be part of every prompt.
-pub(crate) fn if_large(tools: &[Arc<dyn Tool>], listed: Listed) -> Option<Arc<dyn Tool>> {
+pub(crate) fn if_large(tools: &[Arc<dyn Tool>], listed: ServerToolsNow) -> Option<Arc<dyn Tool>> {
     let sizes = tools.iter().map(|tool| offered_bytes(tool.spec()));
     (sizes.sum::<usize>() > MAX_OFFERED_BYTES).then(|| over(tools, listed))
 }
 
 /// Returns the tool that finds these tools, and those that are listed when it searches.
-pub(crate) fn over(tools: &[Arc<dyn Tool>], listed: Listed) -> Arc<dyn Tool> {
+pub(crate) fn over(tools: &[Arc<dyn Tool>], listed: ServerToolsNow) -> Arc<dyn Tool> {
     let mut specs: Vec<ToolSpec> = tools.iter().map(|tool| tool.spec().clone()).collect();
     specs.sort_by(|one, other| one.name.cmp(&other.name));
     Arc::new(BuiltIn::new(FindTools { specs, listed }))
 }
 
 /// Returns the tool as it was recorded: it finds what is listed when it searches.
-pub(crate) fn recorded(spec: ToolSpec, listed: Listed) -> Arc<dyn Tool> {
+pub(crate) fn recorded(spec: ToolSpec, listed: ServerToolsNow) -> Arc<dyn Tool> {
     let specs = Vec::new();
     let tool = BuiltIn::new(FindTools { specs, listed });
     Arc::new(tool.described(spec.description))
@@ -62,7 +62,7 @@ fn offered_bytes(spec: &ToolSpec) -> usize {
 struct FindTools {
     /// The tools that the run began with, in order of name.
     specs: Vec<ToolSpec>,
-    listed: Listed,
+    listed: ServerToolsNow,
 }
 
 /// A failed search, in words for the model.

@@ -17,14 +17,14 @@ use rmcp::{
 };
 
 use crate::{
-    Login, ServerRequests, bounded::MAX_MESSAGE, definition::clean, subscriber::Subscriber,
+    RequestPolicy, ServerLogin, bounded::MAX_MESSAGE, definition::clean, subscriber::Subscriber,
 };
 
 /// Maximum time to connect.
 const CONNECT_LIMIT: Duration = Duration::from_secs(10);
 
 /// A connection, with the handler of what the server says by itself.
-type Service = RunningService<RoleClient, Subscriber>;
+type HttpService = RunningService<RoleClient, Subscriber>;
 
 /// Reason why a server was not reached.
 pub(crate) enum NotReached {
@@ -39,9 +39,9 @@ pub(crate) enum NotReached {
 pub(crate) async fn connect(
     url: &str,
     headers: &BTreeMap<String, String>,
-    login: Option<&Login>,
-    requests: ServerRequests,
-) -> Result<Service, NotReached> {
+    login: Option<&ServerLogin>,
+    requests: RequestPolicy,
+) -> Result<HttpService, NotReached> {
     let (client, config) = client(url, headers).map_err(NotReached::Other)?;
     let manager = match login {
         Some(login) => login.manager(url).await.map_err(NotReached::Other)?,

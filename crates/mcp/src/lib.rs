@@ -29,15 +29,15 @@ mod tool;
 mod find;
 mod servers;
 
-pub use asking::ServerRequests;
+pub use asking::RequestPolicy;
 pub use definition::LeftOut;
-pub use login::{Login, LoginAttempt, LoginClient};
+pub use login::{LoginAttempt, LoginClient, ServerLogin};
 pub use project::{PROJECT_FILE, ProjectFileError, ProjectServers, fitted_name, server_section};
 pub use prompts::OfferedPrompt;
 pub use section::{ServerSection, ServerValue, server_value};
-pub use server::{Offers, Server, State};
+pub use server::{McpServer, Offers, ServerState};
 pub use servers::Servers;
 pub use setup::{
-    EndOfStart, JudgeStart, PictureFormat, ReadPicture, RunServer, Setup, StartedServer, Way,
-    is_server_name,
+    EndOfStart, JudgeStart, PictureFormat, ReadPicture, RunServer, ServerSetup, ServerWay,
+    StartedServer, is_server_name,
 };

@@ -7,25 +7,25 @@ use rmcp::model::{
 
 /// A list that a server gives in pages.
 #[derive(Clone, Copy)]
-pub(crate) struct Pages {
+pub(crate) struct PagedList {
     /// The field of a page that holds the list.
     pub(crate) field: &'static str,
     /// Makes the request for a page.
     pub(crate) request: fn(PaginatedRequestParams) -> ClientRequest,
 }
 
-pub(crate) const TOOLS: Pages = Pages {
+pub(crate) const TOOLS: PagedList = PagedList {
     field: "tools",
     request: |params| ClientRequest::ListToolsRequest(ListToolsRequest::with_param(params)),
 };
 
-pub(crate) const RESOURCES: Pages = Pages {
+pub(crate) const RESOURCES: PagedList = PagedList {
     field: "resources",
     request: |params| ClientRequest::ListResourcesRequest(ListResourcesRequest::with_param(params)),
 };
 
 /// Templates of resources' addresses.
-pub(crate) const TEMPLATES: Pages = Pages {
+pub(crate) const TEMPLATES: PagedList = PagedList {
     field: "resourceTemplates",
     request: |params| {
         let request = ListResourceTemplatesRequest::with_param(params);
@@ -33,7 +33,7 @@ pub(crate) const TEMPLATES: Pages = Pages {
     },
 };
 
-pub(crate) const PROMPTS: Pages = Pages {
+pub(crate) const PROMPTS: PagedList = PagedList {
     field: "prompts",
     request: |params| ClientRequest::ListPromptsRequest(ListPromptsRequest::with_param(params)),
 };

@@ -6,7 +6,7 @@
 
 use std::{collections::BTreeMap, fs, io, path::Path, time::Duration};
 
-use gyrus_contract::{Boxed, CommandOutcome, CommandSpec, Exit, KeeperError};
+use gyrus_contract::{BoxedFuture, CommandOutcome, CommandSpec, Exit, KeeperError};
 use gyrus_process::Programs;
 use rustix::fs::{CWD, FileType, Mode, mknodat};
 use tokio::net::unix::pipe;
@@ -25,15 +25,15 @@ const OPEN_PIPES: &str =
     r#"exec <"$TMPDIR/in" >"$TMPDIR/out" && rm -f "$TMPDIR/in" "$TMPDIR/out" && exec "$@""#;
 
 /// A server that is starting.
-pub(crate) struct Started {
+pub(crate) struct ServerStart {
     pub(crate) to: pipe::Sender,
     pub(crate) from: pipe::Receiver,
     /// Ends with the server; dropping it ends the server.
-    pub(crate) running: Boxed<'static, Result<CommandOutcome, KeeperError>>,
+    pub(crate) running: BoxedFuture<'static, Result<CommandOutcome, KeeperError>>,
 }
 
 /// The program that is started.
-pub(crate) struct Program<'a> {
+pub(crate) struct ServerProcess<'a> {
     pub(crate) program: &'a str,
     pub(crate) arguments: &'a [String],
     pub(crate) environment: &'a BTreeMap<String, String>,
@@ -41,7 +41,11 @@ pub(crate) struct Program<'a> {
 }
 
 /// Starts a server, with its pipes in `pipes`.
-pub(crate) fn start(what: &Program<'_>, pipes: &Path, run: &RunServer) -> io::Result<Started> {
+pub(crate) fn start(
+    what: &ServerProcess<'_>,
+    pipes: &Path,
+    run: &RunServer,
+) -> io::Result<ServerStart> {
     let [to, from] = ["in", "out"].map(|name| pipes.join(name));
     for path in [&to, &from] {
         let _ = fs::remove_file(path);
@@ -70,7 +74,7 @@ pub(crate) fn start(what: &Program<'_>, pipes: &Path, run: &RunServer) -> io::Re
         head_bytes: OUTPUT_BYTES,
         tail_bytes: OUTPUT_BYTES,
     });
-    Ok(Started {
+    Ok(ServerStart {
         to: ends.0,
         from: ends.1,
         running,

@@ -42,7 +42,7 @@ pub struct ProjectServers {
 
 /// Form of the file; keys of other programs are ignored.
 #[derive(Deserialize)]
-struct Written {
+struct McpProjectFile {
     #[serde(rename = "mcpServers", default)]
     servers: BTreeMap<String, Value>,
 }
@@ -87,7 +87,7 @@ impl ProjectServers {
     }
 
     fn parse(bytes: &[u8]) -> Result<Self, serde_json::Error> {
-        let written: Written = serde_json::from_slice(bytes)?;
+        let written: McpProjectFile = serde_json::from_slice(bytes)?;
         let mut project = Self {
             servers: BTreeMap::new(),
             left_out: Vec::new(),

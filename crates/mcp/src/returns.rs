@@ -24,7 +24,7 @@ const MAX_SCHEMAS: usize = 1_000;
 const LIST: &str = "[]";
 
 /// A schema within that of the results.
-struct Place<'a> {
+struct SchemaPlace<'a> {
     schema: &'a Value,
     /// The path of what it describes: names joined by dots, with [`LIST`] after those of lists.
     path: String,
@@ -37,7 +37,7 @@ struct Place<'a> {
 pub(crate) fn fields(root: &Value) -> Vec<String> {
     let mut found = Vec::new();
     let mut seen = BTreeSet::new();
-    let mut open = VecDeque::from([Place {
+    let mut open = VecDeque::from([SchemaPlace {
         schema: root,
         path: String::new(),
         depth: 0,
@@ -61,13 +61,13 @@ pub(crate) fn fields(root: &Value) -> Vec<String> {
 }
 
 /// Returns the schemas of which one consists: of its fields, its elements, or itself in other words.
-fn within<'a>(root: &'a Value, place: &Place<'a>) -> Vec<Place<'a>> {
-    let &Place {
+fn within<'a>(root: &'a Value, place: &SchemaPlace<'a>) -> Vec<SchemaPlace<'a>> {
+    let &SchemaPlace {
         schema,
         ref path,
         depth,
     } = place;
-    let same = |schema| Place {
+    let same = |schema| SchemaPlace {
         schema,
         path: path.clone(),
         depth,
@@ -79,14 +79,14 @@ fn within<'a>(root: &'a Value, place: &Place<'a>) -> Vec<Place<'a>> {
         within.extend(schema[forms].as_array().into_iter().flatten().map(same));
     }
     let is_list = path.is_empty() || path.ends_with(LIST);
-    within.extend(schema.get("items").map(|schema| Place {
+    within.extend(schema.get("items").map(|schema| SchemaPlace {
         schema,
         path: format!("{path}{}", if is_list { "" } else { LIST }),
         depth,
     }));
     let fields = schema["properties"].as_object().into_iter().flatten();
     let fields = fields.filter(|(name, _)| depth < MAX_DEPTH && is_name(name));
-    within.extend(fields.map(|(name, schema)| Place {
+    within.extend(fields.map(|(name, schema)| SchemaPlace {
         schema,
         path: match path.as_str() {
             "" => name.clone(),

@@ -13,8 +13,8 @@ use tokio::{
 };
 
 use crate::{
-    LeftOut, OfferedPrompt, Setup, Way,
-    connection::{Connection, NoAnswer, START_LIMIT},
+    LeftOut, OfferedPrompt, ServerSetup, ServerWay,
+    connection::{START_LIMIT, ServerConnection, UnansweredCall},
     definition,
     http::{self, NotReached},
     login, pages, prompts, resources,
@@ -30,23 +30,23 @@ const REFRESH_LIMIT: Duration = Duration::from_secs(2);
 const PAUSE: Duration = Duration::from_secs(1);
 
 /// A configured server, whether it runs or not.
-pub struct Server {
-    setup: Setup,
+pub struct McpServer {
+    setup: ServerSetup,
     life: Mutex<Life>,
     /// The last connection, so that closing it need not wait for a lock.
-    last: std::sync::Mutex<Option<Arc<Connection>>>,
+    last: std::sync::Mutex<Option<Arc<ServerConnection>>>,
 }
 
 #[derive(Default)]
 struct Life {
     starts: u32,
-    connection: Option<Arc<Connection>>,
+    connection: Option<Arc<ServerConnection>>,
     why: String,
 }
 
 /// State of a server.
 #[derive(Debug, Clone)]
-pub enum State {
+pub enum ServerState {
     /// The server answers.
     Ready {
         /// The server's name and protocol version, in its own words.
@@ -70,8 +70,8 @@ pub struct Offers {
     pub prompts: Vec<OfferedPrompt>,
 }
 
-impl Server {
-    pub(crate) fn new(setup: Setup) -> Self {
+impl McpServer {
+    pub(crate) fn new(setup: ServerSetup) -> Self {
         Self {
             setup,
             life: Mutex::default(),
@@ -80,12 +80,12 @@ impl Server {
     }
 
     /// Returns the configuration of the server.
-    pub fn setup(&self) -> &Setup {
+    pub fn setup(&self) -> &ServerSetup {
         &self.setup
     }
 
     /// Returns the current connection, or a new one. The error is the reason as text.
-    pub(crate) async fn connection(&self) -> Result<Arc<Connection>, String> {
+    pub(crate) async fn connection(&self) -> Result<Arc<ServerConnection>, String> {
         let mut life = self.life.lock().await;
         if let Some(connection) = &life.connection {
             match connection.ended() {
@@ -104,7 +104,7 @@ impl Server {
             sleep(PAUSE).await;
         }
         life.starts += 1;
-        match Connection::open(&self.setup).await {
+        match ServerConnection::open(&self.setup).await {
             Ok(connection) => {
                 let connection = Arc::new(connection);
                 life.connection = Some(connection.clone());
@@ -119,7 +119,7 @@ impl Server {
         }
     }
 
-    fn read(&self, connection: &Connection) -> (Vec<ToolSpec>, Vec<LeftOut>) {
+    fn read(&self, connection: &ServerConnection) -> (Vec<ToolSpec>, Vec<LeftOut>) {
         let (name, reach) = (&self.setup.name, self.setup.reach);
         let (mut tools, left_out) = definition::read(name, reach, &connection.list());
         if connection.offers(|offers| offers.resources.is_some()) {
@@ -133,7 +133,7 @@ impl Server {
         (tools, left_out)
     }
 
-    fn last(&self) -> Option<Arc<Connection>> {
+    fn last(&self) -> Option<Arc<ServerConnection>> {
         let last = self.last.lock().unwrap_or_else(PoisonError::into_inner);
         last.clone().filter(|last| last.ended().is_none())
     }
@@ -151,25 +151,25 @@ impl Server {
         }
     }
 
-    pub(crate) async fn state(&self) -> State {
+    pub(crate) async fn state(&self) -> ServerState {
         match self.connection().await {
             Ok(connection) => {
                 let (tools, left_out) = self.read(&connection);
-                State::Ready {
+                ServerState::Ready {
                     about: connection.about.clone(),
                     tools,
                     left_out,
                     took: connection.took,
                 }
             }
-            Err(why) => State::Missing(why),
+            Err(why) => ServerState::Missing(why),
         }
     }
 
     /// Returns the challenge of a server that asks for a login, or the reason in words why there is
     /// none to answer.
-    pub async fn challenge(setup: &Setup) -> Result<String, String> {
-        let Way::Http { url, headers, .. } = &setup.way else {
+    pub async fn challenge(setup: &ServerSetup) -> Result<String, String> {
+        let ServerWay::Http { url, headers, .. } = &setup.way else {
             return Err("it is started here, and asks for no login".to_owned());
         };
         match timeout(
@@ -236,11 +236,11 @@ impl Server {
                 login::scrub_text(&mut text, &self.setup.tokens());
                 Ok(text)
             }
-            Err(NoAnswer::Refused(why)) => Err(format!("it refused: {why}")),
-            Err(NoAnswer::Silent(limit)) => {
+            Err(UnansweredCall::Refused(why)) => Err(format!("it refused: {why}")),
+            Err(UnansweredCall::Silent(limit)) => {
                 Err(format!("it said nothing for {} s", limit.as_secs()))
             }
-            Err(NoAnswer::Gone(why)) => Err(why),
+            Err(UnansweredCall::Gone(why)) => Err(why),
         }
     }
 

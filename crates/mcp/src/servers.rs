@@ -2,24 +2,24 @@
 
 use std::{collections::BTreeMap, sync::Arc, time::Duration};
 
-use gyrus_contract::{Arguments, Boxed, FindToolsCall, LateTools, Tool, ToolSpec, Touch};
+use gyrus_contract::{Arguments, BoxedFuture, FindToolsCall, LateTools, Tool, ToolSpec, Touch};
 use tokio::{
     task::JoinHandle,
     time::{Instant, timeout_at},
 };
 
 use crate::{
-    Setup,
-    find::{self, Listed},
-    server::{Offers, Server, State},
-    tool::Served,
+    ServerSetup,
+    find::{self, ServerToolsNow},
+    server::{McpServer, Offers, ServerState},
+    tool::ServerTool,
 };
 
 /// The servers of one process.
 #[derive(Default)]
 pub struct Servers {
-    servers: Vec<(Arc<Server>, Option<JoinHandle<State>>)>,
-    states: BTreeMap<String, State>,
+    servers: Vec<(Arc<McpServer>, Option<JoinHandle<ServerState>>)>,
+    states: BTreeMap<String, ServerState>,
 }
 
 impl Drop for Servers {
@@ -32,9 +32,9 @@ impl Drop for Servers {
 
 impl Servers {
     /// Starts all servers at once, without waiting for them.
-    pub fn start(setups: Vec<Setup>) -> Self {
+    pub fn start(setups: Vec<ServerSetup>) -> Self {
         let start = |setup| {
-            let server = Arc::new(Server::new(setup));
+            let server = Arc::new(McpServer::new(setup));
             let starting = server.clone();
             let task = tokio::spawn(async move { starting.state().await });
             (server, Some(task))
@@ -47,7 +47,7 @@ impl Servers {
 
     /// Returns the states by name, after waiting for all servers for at most `limit`. One that is
     /// not ready by then goes on getting ready, and is not waited for again.
-    pub async fn states(&mut self, limit: Duration) -> &BTreeMap<String, State> {
+    pub async fn states(&mut self, limit: Duration) -> &BTreeMap<String, ServerState> {
         let limit = if self.states.is_empty() {
             limit
         } else {
@@ -60,10 +60,10 @@ impl Servers {
             };
             let state = match timeout_at(deadline, &mut starting).await {
                 Ok(Ok(state)) => state,
-                Ok(Err(error)) => State::Missing(error.to_string()),
+                Ok(Err(error)) => ServerState::Missing(error.to_string()),
                 Err(_) => {
                     let why = server.setup().too_slow(limit);
-                    let state = State::Missing(format!("{why}; it joins once it is ready"));
+                    let state = ServerState::Missing(format!("{why}; it joins once it is ready"));
                     *task = Some(starting);
                     self.states.insert(server.setup().name.clone(), state);
                     continue;
@@ -78,15 +78,15 @@ impl Servers {
     /// they are too large for every prompt, `find_tools` is one of them.
     pub fn tools(&self) -> Vec<Arc<dyn Tool>> {
         let ready = self.states.values().flat_map(|state| match state {
-            State::Ready { tools, .. } => tools.as_slice(),
-            State::Missing(_) => &[],
+            ServerState::Ready { tools, .. } => tools.as_slice(),
+            ServerState::Missing(_) => &[],
         });
         let mut tools = self.tools_as(ready.cloned());
         tools.extend(find::if_large(&tools, self.late_specs()));
         tools
     }
 
-    fn named(&self, name: &str) -> Result<&Arc<Server>, String> {
+    fn named(&self, name: &str) -> Result<&Arc<McpServer>, String> {
         let mut servers = self.servers.iter().map(|(server, _)| server);
         let server = servers.find(|server| server.setup().name == name);
         server.ok_or_else(|| "there is no server of this name for this folder".to_owned())
@@ -145,7 +145,7 @@ impl Servers {
         }
     }
 
-    fn late_specs(&self) -> Listed {
+    fn late_specs(&self) -> ServerToolsNow {
         let late = self.late();
         Arc::new(move || {
             late.servers
@@ -168,7 +168,7 @@ impl Servers {
 
 /// The servers, whether they are ready or not.
 struct Late {
-    servers: Vec<Arc<Server>>,
+    servers: Vec<Arc<McpServer>>,
 }
 
 impl Late {
@@ -191,7 +191,7 @@ impl Late {
             service.setup = Some(server.setup().digest);
         }
         let service = service.clone();
-        Some(Arc::new(Served {
+        Some(Arc::new(ServerTool {
             spec,
             service,
             server,
@@ -200,7 +200,7 @@ impl Late {
 }
 
 impl LateTools for Late {
-    fn present(&self) -> Boxed<'_, Vec<Arc<dyn Tool>>> {
+    fn present(&self) -> BoxedFuture<'_, Vec<Arc<dyn Tool>>> {
         Box::pin(async move {
             let mut refreshing = tokio::task::JoinSet::new();
             for server in &self.servers {

@@ -2,9 +2,9 @@
 
 use std::{collections::BTreeMap, path::PathBuf, sync::Arc, time::Duration};
 
-use gyrus_contract::{Boxed, CommandOutcome, CommandSpec, Digest, KeeperError, Reach};
+use gyrus_contract::{BoxedFuture, CommandOutcome, CommandSpec, Digest, KeeperError, Reach};
 
-use crate::{Login, ServerRequests, definition::clean};
+use crate::{RequestPolicy, ServerLogin, definition::clean};
 
 /// Maximum characters of a server's name: it stands before those of every tool, of which providers
 /// take 64.
@@ -12,8 +12,9 @@ const MAX_NAME: usize = 24;
 
 /// Runs a server's process until it ends; dropping the future ends it with all its processes.
 /// `TMPDIR` in its environment is [`Way::Process::pipes`], by whatever name the process sees that.
-pub type RunServer =
-    Arc<dyn Fn(CommandSpec) -> Boxed<'static, Result<CommandOutcome, KeeperError>> + Send + Sync>;
+pub type RunServer = Arc<
+    dyn Fn(CommandSpec) -> BoxedFuture<'static, Result<CommandOutcome, KeeperError>> + Send + Sync,
+>;
 
 /// Looks at the workspace before a server's process starts, and returns the judgement of what the
 /// server does there until it is ready.
@@ -49,11 +50,11 @@ pub struct PictureFormat {
 
 /// Configuration of a server.
 #[derive(Clone)]
-pub struct Setup {
+pub struct ServerSetup {
     /// Its name, see [`is_server_name`].
     pub name: String,
     /// The way in which it is started or reached.
-    pub way: Way,
+    pub way: ServerWay,
     /// The paths or hosts that it can reach.
     pub reach: Reach,
     /// The digest of the section that describes it: another one is another server.
@@ -63,21 +64,21 @@ pub struct Setup {
     /// Reads the headers of pictures in answers.
     pub pictures: ReadPicture,
     /// Whether its requests during calls are put to a person.
-    pub requests: ServerRequests,
+    pub requests: RequestPolicy,
     /// Judges its start, if it has a process that can reach the workspace.
     pub judge_start: Option<JudgeStart>,
 }
 
-impl Setup {
+impl ServerSetup {
     /// Returns the tokens by which gyrus is logged in there.
     pub(crate) fn tokens(&self) -> Vec<String> {
         match &self.way {
-            Way::Http {
+            ServerWay::Http {
                 url,
                 login: Some(login),
                 ..
             } => login.tokens(url),
-            Way::Http { .. } | Way::Process { .. } => Vec::new(),
+            ServerWay::Http { .. } | ServerWay::Process { .. } => Vec::new(),
         }
     }
 
@@ -85,10 +86,10 @@ impl Setup {
     pub(crate) fn wants_login(&self, challenge: &str) -> String {
         let challenge = gyrus_text::shorten(&clean(challenge), 200).into_owned();
         match &self.way {
-            Way::Http { login: Some(_), .. } => {
+            ServerWay::Http { login: Some(_), .. } => {
                 format!("it asks for a login; log in: gyrus mcp login {}", self.name)
             }
-            Way::Http { .. } | Way::Process { .. } => {
+            ServerWay::Http { .. } | ServerWay::Process { .. } => {
                 format!("it refuses the configured authorization (401): {challenge}")
             }
         }
@@ -109,7 +110,7 @@ impl Setup {
 
 /// Way in which a server is started or reached.
 #[derive(Clone)]
-pub enum Way {
+pub enum ServerWay {
     /// A process that is started, with messages over its standard input and output.
     Process {
         /// The program, absolute or on the `PATH` of `environment`.
@@ -131,7 +132,7 @@ pub enum Way {
         /// Headers sent with every request; their values are secrets.
         headers: BTreeMap<String, String>,
         /// The means to log in there, if the headers authorize nobody.
-        login: Option<Login>,
+        login: Option<ServerLogin>,
     },
 }
 

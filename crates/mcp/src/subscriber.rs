@@ -24,7 +24,7 @@ use rmcp::{
 };
 use tokio::sync::{mpsc, oneshot, watch};
 
-use crate::{ServerRequests, asking::Request, definition::clean};
+use crate::{RequestPolicy, asking::ServerRequest, definition::clean};
 
 /// Maximum characters of a server's progress message.
 const MAX_WORDS: usize = 120;
@@ -35,12 +35,12 @@ const MAX_WAITING: usize = 8;
 /// Receives the notifications and requests of one server.
 #[derive(Clone)]
 pub(crate) struct Subscriber {
-    notifications: Arc<Notifications>,
-    requests: ServerRequests,
+    notifications: Arc<ServerNotifications>,
+    requests: RequestPolicy,
 }
 
 #[derive(Default)]
-struct Notifications {
+struct ServerNotifications {
     changed: AtomicBool,
     /// The calls in progress, oldest first.
     calls: Mutex<Vec<OpenCall>>,
@@ -56,20 +56,20 @@ struct OpenCall {
     /// Its last progress message.
     words: watch::Sender<String>,
     /// The requests during it, if somebody can be asked.
-    requests: Option<mpsc::Sender<Request>>,
+    requests: Option<mpsc::Sender<ServerRequest>>,
 }
 
 /// The progress messages and requests of a server during a call.
-pub(crate) struct Said {
+pub(crate) struct ServerMessages {
     /// The number of the call.
     pub(crate) number: u64,
     /// The last progress message.
     pub(crate) words: watch::Receiver<String>,
-    pub(crate) requests: mpsc::Receiver<Request>,
+    pub(crate) requests: mpsc::Receiver<ServerRequest>,
 }
 
 impl Subscriber {
-    pub(crate) fn new(requests: ServerRequests) -> Self {
+    pub(crate) fn new(requests: RequestPolicy) -> Self {
         Self {
             notifications: Arc::default(),
             requests,
@@ -88,10 +88,10 @@ impl Subscriber {
 
     /// Returns what is said and asked during a call that is about to be sent, until
     /// [`Self::forget`].
-    pub(crate) fn listen(&self, has_caller: bool) -> Said {
+    pub(crate) fn listen(&self, has_caller: bool) -> ServerMessages {
         let (words, heard) = watch::channel(String::new());
         let (requests, asked) = mpsc::channel(MAX_WAITING);
-        let may_ask = has_caller && self.requests == ServerRequests::Offered;
+        let may_ask = has_caller && self.requests == RequestPolicy::Offered;
         let number = self.notifications.next.fetch_add(1, Ordering::Relaxed);
         self.calls().push(OpenCall {
             number,
@@ -99,7 +99,7 @@ impl Subscriber {
             words,
             requests: may_ask.then_some(requests),
         });
-        Said {
+        ServerMessages {
             number,
             words: heard,
             requests: asked,
@@ -120,7 +120,7 @@ impl Subscriber {
 
     /// Puts a request to the call during which it came: over HTTP the one on whose stream it was,
     /// over pipes the oldest, which is mostly the only one. Whether it was taken.
-    fn put(&self, context: &RequestContext<RoleClient>, request: Request) -> bool {
+    fn put(&self, context: &RequestContext<RoleClient>, request: ServerRequest) -> bool {
         let call = match context.extensions.get::<InboundStreamOrigin>() {
             Some(InboundStreamOrigin::OutboundRequest(call)) => Some(call),
             Some(InboundStreamOrigin::Unassociated) | None => None,
@@ -147,7 +147,7 @@ impl ClientHandler for Subscriber {
     fn get_info(&self) -> ClientConfig {
         let us = Implementation::new("gyrus", env!("CARGO_PKG_VERSION"));
         let mut offered = ClientCapabilities::default();
-        if self.requests == ServerRequests::Offered {
+        if self.requests == RequestPolicy::Offered {
             let elicitation = ElicitationCapability::new()
                 .with_form(FormElicitationCapability::new())
                 .with_url(UrlElicitationCapability::new());
@@ -163,7 +163,10 @@ impl ClientHandler for Subscriber {
         context: RequestContext<RoleClient>,
     ) -> Result<ElicitResult, ErrorData> {
         let (answer, answered) = oneshot::channel();
-        if !self.put(&context, Request::Elicitation(Box::new(params), answer)) {
+        if !self.put(
+            &context,
+            ServerRequest::Elicitation(Box::new(params), answer),
+        ) {
             return Ok(ElicitResult::new(ElicitationAction::Decline));
         }
         tokio::select! {
@@ -182,7 +185,7 @@ impl ClientHandler for Subscriber {
     ) -> Result<CreateMessageResult, ErrorData> {
         let refused = |why| Err(ErrorData::invalid_request(why, None));
         let (answer, answered) = oneshot::channel();
-        if !self.put(&context, Request::Sampling(Box::new(params), answer)) {
+        if !self.put(&context, ServerRequest::Sampling(Box::new(params), answer)) {
             return refused("no model is asked for a server now");
         }
         tokio::select! {

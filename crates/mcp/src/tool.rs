@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use gyrus_contract::{
-    ActionVerdict, Boxed, Cleared, ResolvedCall, Service, Site, Tool, ToolOutput, ToolSpec,
+    ActionVerdict, BoxedFuture, Cleared, ResolvedCall, Service, Site, Tool, ToolOutput, ToolSpec,
     Unresolvable,
 };
 use rmcp::model::{CallToolRequest, CallToolRequestParams, ClientRequest, JsonObject};
@@ -11,22 +11,22 @@ use serde_json::Value;
 
 use crate::{
     asking::Caller,
-    connection::{Connection, NoAnswer},
+    connection::{ServerConnection, UnansweredCall},
     login, pages,
     resources::{self, ResourceTool},
     result,
-    server::Server,
+    server::McpServer,
 };
 
 /// A tool as its server described it when the run began.
-pub(crate) struct Served {
+pub(crate) struct ServerTool {
     pub(crate) spec: ToolSpec,
     pub(crate) service: Service,
     /// The server; `None` if it is not configured (any more).
-    pub(crate) server: Option<Arc<Server>>,
+    pub(crate) server: Option<Arc<McpServer>>,
 }
 
-impl Tool for Served {
+impl Tool for ServerTool {
     fn spec(&self) -> &ToolSpec {
         &self.spec
     }
@@ -46,7 +46,7 @@ impl Tool for Served {
         &'a self,
         call: Cleared<ResolvedCall>,
         site: &'a dyn Site,
-    ) -> Boxed<'a, ToolOutput> {
+    ) -> BoxedFuture<'a, ToolOutput> {
         Box::pin(async move {
             let called = self.called(&call, site).await;
             let mut output = called.unwrap_or_else(|why| {
@@ -63,7 +63,7 @@ impl Tool for Served {
     }
 }
 
-impl Served {
+impl ServerTool {
     /// Returns the outcome, or the reason why the server was not called.
     async fn called(&self, call: &ResolvedCall, site: &dyn Site) -> Result<ToolOutput, String> {
         let server = self
@@ -94,13 +94,13 @@ impl Served {
             Err(none) => ToolOutput {
                 verdict: ActionVerdict::CannotTell,
                 ..ToolOutput::error(match none {
-                    NoAnswer::Refused(why) => format!("the server refused: {why}"),
-                    NoAnswer::Silent(limit) => format!(
+                    UnansweredCall::Refused(why) => format!("the server refused: {why}"),
+                    UnansweredCall::Silent(limit) => format!(
                         "the server said nothing for {} s and was told that nobody waits; it may \
                          have done what was asked, in part or whole. Look before you ask again.",
                         limit.as_secs()
                     ),
-                    NoAnswer::Gone(why) => format!(
+                    UnansweredCall::Gone(why) => format!(
                         "the server was lost during the call: {why}; it may have done what was \
                          asked, in part or whole. Look before you ask again."
                     ),
@@ -113,7 +113,7 @@ impl Served {
 }
 
 /// Returns the list of resources that have the words in the arguments.
-async fn listed(connection: &Connection, arguments: &JsonObject) -> ToolOutput {
+async fn listed(connection: &ServerConnection, arguments: &JsonObject) -> ToolOutput {
     let resources = connection.list_of(pages::RESOURCES).await;
     let templates = connection.list_of(pages::TEMPLATES).await;
     let words = arguments.get("words").and_then(Value::as_str);

@@ -8,7 +8,7 @@ use gyrus_search::QueryWords;
 use gyrus_text::{one_line, tokens};
 
 use crate::{
-    note::{Note, Piece},
+    note::{Note, NotePiece},
     recall::{Searcher, pieces_with},
     run_notes::is_own,
     vault::{Vault, VaultError},
@@ -91,9 +91,9 @@ impl Searcher<'_> {
         most: usize,
         now_ms: i64,
     ) -> Result<MemoryContext, VaultError> {
-        let mut filling = Filling {
+        let mut filling = ContextBuilder {
             left: most.min(MAX_CONTEXT_TOKENS).saturating_sub(INTRODUCTION),
-            ..Filling::default()
+            ..ContextBuilder::default()
         };
         for path in CORE {
             // What cannot be read now is found by nothing else either.
@@ -123,7 +123,7 @@ impl Searcher<'_> {
 
 /// A context that is being filled.
 #[derive(Default)]
-struct Filling {
+struct ContextBuilder {
     context: MemoryContext,
     /// Tokens that are left.
     left: usize,
@@ -132,13 +132,13 @@ struct Filling {
     untrusted: usize,
 }
 
-impl Filling {
+impl ContextBuilder {
     fn is_full(&self) -> bool {
         self.left < LEAST_CUT
     }
 
     /// Adds pieces of a note, each within `most` tokens.
-    fn note(&mut self, note: &Note, pieces: &[Piece<'_>], most: usize) {
+    fn note(&mut self, note: &Note, pieces: &[NotePiece<'_>], most: usize) {
         let before = self.left;
         for piece in pieces {
             if piece.is_untrusted {
@@ -150,7 +150,7 @@ impl Filling {
         self.context.notes += u32::from(self.left < before);
     }
 
-    fn piece(&mut self, note: &Note, piece: &Piece<'_>, most: usize) {
+    fn piece(&mut self, note: &Note, piece: &NotePiece<'_>, most: usize) {
         let mut place = format!("[{}, line {}", one_line(&note.path), piece.line);
         if !piece.heading.is_empty() && !piece.text.trim_start().starts_with('#') {
             place.push_str(&format!(", under `{}`", one_line(piece.heading)));

@@ -10,7 +10,7 @@ use std::{
 };
 
 use gyrus_contract::Digest;
-use gyrus_search::{Hit, Stamp};
+use gyrus_search::{NoteHit, SourceStamp};
 
 use crate::note::Note;
 
@@ -55,7 +55,7 @@ pub trait Embedder: Send + Sync {
 /// The vectors of notes.
 #[derive(Default)]
 pub(crate) struct Vectors {
-    of_notes: HashMap<String, (Stamp, Vec<f32>)>,
+    of_notes: HashMap<String, (SourceStamp, Vec<f32>)>,
 }
 
 impl Vectors {
@@ -65,10 +65,10 @@ impl Vectors {
         &mut self,
         state: &Path,
         embedder: &dyn Embedder,
-        notes: HashMap<&str, Stamp>,
+        notes: HashMap<&str, SourceStamp>,
         content: impl Fn(&str) -> Option<Vec<u8>>,
     ) -> Result<(), String> {
-        let known = |path: &String, (stamp, _): &mut (Stamp, Vec<f32>)| {
+        let known = |path: &String, (stamp, _): &mut (SourceStamp, Vec<f32>)| {
             notes.get(path.as_str()) == Some(stamp)
         };
         self.of_notes.retain(known);
@@ -111,8 +111,8 @@ impl Vectors {
         &self,
         embedder: &dyn Embedder,
         query: &str,
-        hits: Vec<Hit>,
-    ) -> Result<Vec<Hit>, String> {
+        hits: Vec<NoteHit>,
+    ) -> Result<Vec<NoteHit>, String> {
         let asked = vectors(embedder, &[query.to_owned()])?;
         let near = |vector: &[f32]| -> f64 {
             let parts = asked.iter().flatten().zip(vector);
@@ -132,13 +132,13 @@ impl Vectors {
             / count;
         let deviations = STANDS_OUT.min(STANDS_OUT_OF_FEW * count.sqrt());
         let least = mean + deviations * variance.sqrt();
-        let mut fused: HashMap<String, Hit> = HashMap::new();
+        let mut fused: HashMap<String, NoteHit> = HashMap::new();
         for (place, hit) in hits.into_iter().enumerate() {
             let score = 1.0 / (FUSION + place as f64);
-            fused.insert(hit.path.clone(), Hit { score, ..hit });
+            fused.insert(hit.path.clone(), NoteHit { score, ..hit });
         }
         for (place, (near, path)) in nearest.into_iter().take(NEAREST).enumerate() {
-            let hit = fused.entry(path.clone()).or_insert_with(|| Hit {
+            let hit = fused.entry(path.clone()).or_insert_with(|| NoteHit {
                 path: path.clone(),
                 score: 0.0,
                 coverage: 0.0,
@@ -152,7 +152,7 @@ impl Vectors {
                 };
             }
         }
-        let mut fused: Vec<Hit> = fused.into_values().collect();
+        let mut fused: Vec<NoteHit> = fused.into_values().collect();
         fused.sort_by(|one, other| {
             other
                 .score

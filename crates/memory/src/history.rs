@@ -109,20 +109,20 @@ pub struct VaultChange {
 
 #[derive(Debug, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-enum Line {
+enum HistoryLine {
     Begun(VaultChange),
     Ended { id: u64, end: ChangeEnd },
 }
 
 /// The log of a vault, held by one writer.
-pub(crate) struct History {
+pub(crate) struct VaultHistory {
     folder: PathBuf,
     log: File,
     pace: Pace<'static>,
     changes: Vec<VaultChange>,
 }
 
-impl History {
+impl VaultHistory {
     /// Opens the log for writing, and waits until nobody else does.
     pub(crate) fn hold(folder: &Path, pace: Pace<'static>) -> io::Result<Self> {
         pace()?;
@@ -189,7 +189,7 @@ impl History {
 
     /// Records a change that is about to be made.
     pub(crate) fn begin(&mut self, change: VaultChange) -> io::Result<()> {
-        self.append(&Line::Begun(change.clone()))?;
+        self.append(&HistoryLine::Begun(change.clone()))?;
         self.changes.push(change);
         Ok(())
     }
@@ -199,14 +199,14 @@ impl History {
         let Some(last) = self.changes.last() else {
             return Ok(());
         };
-        self.append(&Line::Ended { id: last.id, end })?;
+        self.append(&HistoryLine::Ended { id: last.id, end })?;
         if let Some(last) = self.changes.last_mut() {
             last.end = Some(end);
         }
         Ok(())
     }
 
-    fn append(&mut self, line: &Line) -> io::Result<()> {
+    fn append(&mut self, line: &HistoryLine) -> io::Result<()> {
         let text = as_text(line)?;
         (self.pace)()?;
         self.log.write_all(text.as_bytes())?;
@@ -242,7 +242,7 @@ impl History {
     fn rewrite(&mut self) -> io::Result<()> {
         let mut text = String::new();
         for change in &self.changes {
-            text.push_str(&as_text(&Line::Begun(change.clone()))?);
+            text.push_str(&as_text(&HistoryLine::Begun(change.clone()))?);
         }
         let (path, draft) = (self.folder.join(LOG), self.folder.join("draft"));
         (self.pace)()?;
@@ -299,7 +299,7 @@ fn hold_log(path: &Path) -> io::Result<File> {
     }
 }
 
-fn as_text(line: &Line) -> io::Result<String> {
+fn as_text(line: &HistoryLine) -> io::Result<String> {
     let mut text = serde_json::to_string(line)?;
     text.push('\n');
     Ok(text)
@@ -313,8 +313,8 @@ fn parse(text: &[u8]) -> Vec<VaultChange> {
     let mut changes: Vec<VaultChange> = Vec::new();
     for line in text.split(|byte| *byte == b'\n') {
         match serde_json::from_slice(line) {
-            Ok(Line::Begun(change)) => changes.push(change),
-            Ok(Line::Ended { id, end }) => {
+            Ok(HistoryLine::Begun(change)) => changes.push(change),
+            Ok(HistoryLine::Ended { id, end }) => {
                 if let Some(change) = changes.iter_mut().rev().find(|change| change.id == id) {
                     change.end = Some(end);
                 }

@@ -4,7 +4,7 @@ use std::time::{Duration, Instant};
 
 use gyrus_search::Index;
 
-use crate::{embedding::Vectors, watch::Watch};
+use crate::{embedding::Vectors, watch::VaultWatch};
 
 /// Time after which all notes are looked at again, whatever the watch tells: a note may get a name
 /// outside of the vault, and be changed by it.
@@ -12,10 +12,10 @@ const MAX_WATCHED: Duration = Duration::from_secs(600);
 
 /// Index and watch that a search leaves open for the next one of the process.
 #[derive(Default)]
-pub(crate) struct Kept {
+pub(crate) struct WarmIndex {
     pub(crate) index: Option<Index>,
     /// Changes of the notes since; `None` if they are not known.
-    pub(crate) watch: Option<Watch>,
+    pub(crate) watch: Option<VaultWatch>,
     /// The folder that is watched.
     pub(crate) identity: Option<(u64, u64)>,
     /// The time at which all notes were looked at.
@@ -24,7 +24,7 @@ pub(crate) struct Kept {
     pub(crate) vectors: Vectors,
 }
 
-impl Kept {
+impl WarmIndex {
     /// Whether all notes have to be looked at again.
     pub(crate) fn is_old(&self) -> bool {
         self.since.is_none_or(|since| since.elapsed() > MAX_WATCHED)

@@ -4,7 +4,7 @@
 //! after it had read untrusted text stands in a block that begins with `> [!untrusted]`; a whole
 //! note is untrusted if its front matter says `trust: untrusted`.
 
-use gyrus_search::{Document, IndexField, name_of};
+use gyrus_search::{IndexDocument, IndexField, name_of};
 
 use crate::front_matter::FrontMatter;
 
@@ -30,7 +30,7 @@ pub struct Note {
 
 /// Part of a note with one heading and one degree of trust.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Piece<'a> {
+pub struct NotePiece<'a> {
     /// The heading above it; empty before the first one.
     pub heading: &'a str,
     /// Number of its first line in the note, counted from 1.
@@ -128,8 +128,8 @@ impl Note {
     }
 
     /// Returns it as the index takes it.
-    pub(crate) fn document(&self) -> Document {
-        let mut document = Document::default();
+    pub(crate) fn document(&self) -> IndexDocument {
+        let mut document = IndexDocument::default();
         document.add(IndexField::Title, self.name());
         for title in ["title", "aliases"] {
             for title in self.front_matter.all(title) {
@@ -157,11 +157,11 @@ impl Note {
     }
 
     /// Returns its pieces, in order.
-    pub fn pieces(&self) -> Vec<Piece<'_>> {
-        let mut pieces: Vec<Piece<'_>> = Vec::new();
+    pub fn pieces(&self) -> Vec<NotePiece<'_>> {
+        let mut pieces: Vec<NotePiece<'_>> = Vec::new();
         let before = self.text[..self.body].matches('\n').count();
         let (mut at, mut fenced) = (0, false);
-        let mut here = Place::default();
+        let mut here = NotePlace::default();
         let mut begun = (0, before + 1, here);
         let body = self.body();
         for (number, line) in (before + 1..).zip(body.split_inclusive('\n')) {
@@ -184,12 +184,12 @@ impl Note {
     /// Returns the piece of the body that begins there and ends at `to`, unless it is blank.
     fn piece<'a>(
         &'a self,
-        (from, line, place): (usize, usize, Place<'a>),
+        (from, line, place): (usize, usize, NotePlace<'a>),
         to: usize,
-    ) -> Option<Piece<'a>> {
+    ) -> Option<NotePiece<'a>> {
         let text = &self.body()[from..to];
         let (source, is_untrusted) = place.block.unwrap_or_default();
-        (!text.trim().is_empty()).then(|| Piece {
+        (!text.trim().is_empty()).then(|| NotePiece {
             heading: place.heading,
             line,
             text,
@@ -201,14 +201,14 @@ impl Note {
 
 /// Place in a note: the heading above, and what the block says about where it came from.
 #[derive(Debug, Clone, Copy, Default, PartialEq)]
-struct Place<'a> {
+struct NotePlace<'a> {
     heading: &'a str,
     /// Whether the line is part of a block of quoted lines.
     is_quoted: bool,
     block: Option<(&'a str, bool)>,
 }
 
-impl<'a> Place<'a> {
+impl<'a> NotePlace<'a> {
     /// Returns the place of a line after this one. Only the first line of a block can say that it
     /// is trusted: what a run wrote could say so in a later one.
     fn quoting(self, line: &'a str) -> Self {

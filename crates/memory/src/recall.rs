@@ -7,14 +7,14 @@ use std::{
     time::Instant,
 };
 
-use gyrus_search::{Hit, Index, QueryWords};
+use gyrus_search::{Index, NoteHit, QueryWords};
 use serde::Serialize;
 
 use crate::{
-    kept::Kept,
-    note::{Note, Piece},
+    kept::WarmIndex,
+    note::{Note, NotePiece},
     vault::{Vault, VaultError},
-    watch::Watch,
+    watch::VaultWatch,
 };
 
 /// Maximum characters of a piece that are returned.
@@ -32,7 +32,7 @@ const LEAST_OF_SCORE: f64 = 0.1;
 
 /// A part of a note that was found.
 #[derive(Debug, Clone, PartialEq, Serialize)]
-pub struct Recalled {
+pub struct NoteExcerpt {
     /// Path of the note below the vault.
     pub note: String,
     /// The heading above the part; empty before the first one.
@@ -51,7 +51,7 @@ pub struct Recalled {
     pub score: f64,
 }
 
-impl Recalled {
+impl NoteExcerpt {
     /// Returns where it stands and where it came from, in one line.
     pub fn place(&self) -> String {
         let mut place = format!("{}, line {}", self.note, self.line);
@@ -79,7 +79,7 @@ impl Vault {
         query: &str,
         most: usize,
         now_ms: i64,
-    ) -> Result<Vec<Recalled>, VaultError> {
+    ) -> Result<Vec<NoteExcerpt>, VaultError> {
         if !self.exists() {
             return Ok(Vec::new());
         }
@@ -98,7 +98,7 @@ impl Vault {
         if !self.follow(&mut kept).unwrap_or(false) {
             self.look(&mut kept)?;
         }
-        let Kept { index, vectors, .. } = &mut *kept;
+        let WarmIndex { index, vectors, .. } = &mut *kept;
         let embedded = match (&self.embedder, index) {
             (Some(embedder), Some(index)) => {
                 let content = |path: &str| self.bytes(path).ok().flatten();
@@ -115,13 +115,13 @@ impl Vault {
     }
 
     /// Takes the changes that the watch tells of into the index. Whether that was possible.
-    fn follow(&self, kept: &mut Kept) -> Result<bool, VaultError> {
+    fn follow(&self, kept: &mut WarmIndex) -> Result<bool, VaultError> {
         if kept.is_old() || self.identity() != kept.identity {
             return Ok(false);
         }
         let (Some(index), Some(changed)) = (
             kept.index.as_mut(),
-            kept.watch.as_ref().and_then(Watch::changed),
+            kept.watch.as_ref().and_then(VaultWatch::changed),
         ) else {
             return Ok(false);
         };
@@ -136,7 +136,7 @@ impl Vault {
     }
 
     /// Compares all notes with the index, and begins to watch them.
-    fn look(&self, kept: &mut Kept) -> Result<(), VaultError> {
+    fn look(&self, kept: &mut WarmIndex) -> Result<(), VaultError> {
         let before = mem::take(kept);
         let opened = match before.index {
             Some(index) => Ok(index),
@@ -144,12 +144,12 @@ impl Vault {
         };
         let mut index = opened.map_err(|error| self.state_error(error))?;
         let (identity, since) = (self.identity(), Instant::now());
-        let mut watch = Watch::new();
+        let mut watch = VaultWatch::new();
         let notes = self.notes(&mut watch)?;
         index
             .refresh(&notes, |path| self.for_index(path))
             .map_err(|error| self.state_error(error))?;
-        *kept = Kept {
+        *kept = WarmIndex {
             index: Some(index),
             watch,
             identity,
@@ -163,7 +163,7 @@ impl Vault {
 /// The memory, opened for several searches.
 pub struct Searcher<'a> {
     pub(crate) vault: &'a Vault,
-    kept: MutexGuard<'a, Kept>,
+    kept: MutexGuard<'a, WarmIndex>,
     /// The reason why notes are found by their words alone, though there is an embedder.
     pub words_alone: Option<String>,
 }
@@ -175,7 +175,7 @@ impl Searcher<'_> {
         query: &str,
         most: usize,
         now_ms: i64,
-    ) -> Result<Vec<Recalled>, VaultError> {
+    ) -> Result<Vec<NoteExcerpt>, VaultError> {
         let hits = self.hits(query, most, now_ms)?;
         let wanted = QueryWords::new(query);
         let mut recalled = Vec::new();
@@ -198,7 +198,7 @@ impl Searcher<'_> {
         query: &str,
         most: usize,
         now_ms: i64,
-    ) -> Result<Vec<Hit>, VaultError> {
+    ) -> Result<Vec<NoteHit>, VaultError> {
         let found = self.kept.index.as_ref();
         let found = found.map(|index| index.search(query, most, now_ms));
         let found = found.transpose();
@@ -210,7 +210,7 @@ impl Searcher<'_> {
             hits = fused;
             hits.truncate(most);
         }
-        let most = |of: fn(&Hit) -> f64| hits.iter().map(of).fold(0.0, f64::max);
+        let most = |of: fn(&NoteHit) -> f64| hits.iter().map(of).fold(0.0, f64::max);
         let coverage = LEAST_OF_BEST * most(|hit| hit.coverage);
         let score = LEAST_OF_SCORE * most(|hit| hit.score);
         hits.retain(|hit| hit.coverage >= coverage && hit.score >= score);
@@ -218,10 +218,10 @@ impl Searcher<'_> {
     }
 }
 
-fn best_pieces(note: &Note, wanted: &QueryWords, score: f64) -> Vec<Recalled> {
+fn best_pieces(note: &Note, wanted: &QueryWords, score: f64) -> Vec<NoteExcerpt> {
     let mut pieces = pieces_with(note, wanted);
     pieces.truncate(PIECES_OF_A_NOTE);
-    let recalled = pieces.into_iter().map(|piece| Recalled {
+    let recalled = pieces.into_iter().map(|piece| NoteExcerpt {
         note: note.path.clone(),
         heading: piece.heading.to_owned(),
         line: piece.line,
@@ -235,7 +235,7 @@ fn best_pieces(note: &Note, wanted: &QueryWords, score: f64) -> Vec<Recalled> {
 
 /// Returns the pieces of a note that have the words, those with most of them first. Where only the
 /// title has them, the note's beginning stands for it.
-pub(crate) fn pieces_with<'n>(note: &'n Note, wanted: &QueryWords) -> Vec<Piece<'n>> {
+pub(crate) fn pieces_with<'n>(note: &'n Note, wanted: &QueryWords) -> Vec<NotePiece<'n>> {
     let counted = note.pieces().into_iter().map(|piece| {
         (
             wanted.count_in(&format!("{}\n{}", piece.heading, piece.text)),

@@ -15,7 +15,7 @@ use gyrus_contract::{
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use crate::{Author, Recalled, Vault, VaultChange, VaultError, Writing};
+use crate::{Author, NoteExcerpt, NoteWrite, Vault, VaultChange, VaultError};
 
 /// Maximum bytes of a note that one call returns.
 const MAX_SHOWN_BYTES: usize = 64 << 10;
@@ -89,7 +89,7 @@ struct Recall(Vault);
 #[derive(Serialize)]
 struct RecallValue<'a> {
     text: &'a str,
-    pieces: &'a [Recalled],
+    pieces: &'a [NoteExcerpt],
 }
 
 impl TypedTool for Recall {
@@ -290,7 +290,7 @@ impl TypedTool for VaultWrite {
             },
             None => Author::Unknown,
         };
-        let writing = Writing {
+        let writing = NoteWrite {
             author,
             why: arguments.why.as_deref().unwrap_or_default(),
             text: &arguments.text,

@@ -18,9 +18,9 @@ use std::{
 };
 
 use gyrus_contract::Digest;
-use gyrus_search::{Document, Stamp, name_of};
+use gyrus_search::{IndexDocument, SourceStamp, name_of};
 use gyrus_workspace::{
-    Failed, Pace, Root,
+    Pace, RootError, RootFolder,
     changeset::{ApplyError, HOME},
 };
 use rustix::{
@@ -28,7 +28,7 @@ use rustix::{
     io::Errno,
 };
 
-use crate::{embedding::Embedder, kept::Kept, note::Note, watch::Watch};
+use crate::{embedding::Embedder, kept::WarmIndex, note::Note, watch::VaultWatch};
 
 /// File that tells a vault at the default place from another folder of that name.
 const MARKER: &str = ".gyrus-vault";
@@ -93,7 +93,7 @@ pub enum VaultError {
     Unchanged { note: String },
     /// The file system reports an error at a note.
     #[error(transparent)]
-    Note(#[from] Failed),
+    Note(#[from] RootError),
     /// A change of a note failed.
     #[error(transparent)]
     Apply(#[from] ApplyError),
@@ -120,7 +120,7 @@ pub struct Vault {
     pub(crate) state: PathBuf,
     pub(crate) pace: Pace<'static>,
     /// Index and watch that the last search left open, for the next one.
-    pub(crate) kept: Arc<Mutex<Kept>>,
+    pub(crate) kept: Arc<Mutex<WarmIndex>>,
     pub(crate) embedder: Option<Arc<dyn Embedder>>,
 }
 
@@ -211,8 +211,8 @@ impl Vault {
         })
     }
 
-    pub(crate) fn root(&self) -> Result<Root<'static>, VaultError> {
-        Ok(Root::with_pace(&self.folder, self.pace)?)
+    pub(crate) fn root(&self) -> Result<RootFolder<'static>, VaultError> {
+        Ok(RootFolder::with_pace(&self.folder, self.pace)?)
     }
 
     pub(crate) fn state_error(&self, source: io::Error) -> VaultError {
@@ -339,9 +339,9 @@ impl Vault {
     /// watch, which ends if it could miss a change of them.
     pub(crate) fn notes(
         &self,
-        watch: &mut Option<Watch>,
-    ) -> Result<Vec<(String, Stamp)>, VaultError> {
-        let mut walk = Walk {
+        watch: &mut Option<VaultWatch>,
+    ) -> Result<Vec<(String, SourceStamp)>, VaultError> {
+        let mut walk = NoteWalk {
             certain: certain(),
             notes: Vec::new(),
             watch,
@@ -354,8 +354,8 @@ impl Vault {
         Ok(notes)
     }
 
-    fn walk(&self, below: &str, depth: usize, walk: &mut Walk<'_>) -> Result<(), VaultError> {
-        let at = |error| Failed {
+    fn walk(&self, below: &str, depth: usize, walk: &mut NoteWalk<'_>) -> Result<(), VaultError> {
+        let at = |error| RootError {
             path: below.into(),
             error,
         };
@@ -411,8 +411,8 @@ impl Vault {
     pub(crate) fn states<'p>(
         &self,
         paths: &'p BTreeSet<String>,
-        watch: &mut Option<Watch>,
-    ) -> Result<Vec<(&'p str, Option<Stamp>)>, VaultError> {
+        watch: &mut Option<VaultWatch>,
+    ) -> Result<Vec<(&'p str, Option<SourceStamp>)>, VaultError> {
         let (root, certain) = (self.root()?, certain());
         let mut states = Vec::with_capacity(paths.len());
         for path in paths {
@@ -430,7 +430,7 @@ impl Vault {
     }
 
     /// Returns a note's content and state, for the index.
-    pub(crate) fn for_index(&self, path: &str) -> Option<(Document, Stamp)> {
+    pub(crate) fn for_index(&self, path: &str) -> Option<(IndexDocument, SourceStamp)> {
         let certain = certain();
         let root = self.root().ok()?;
         let stat = root.stat(Path::new(path)).ok()??;
@@ -451,11 +451,11 @@ impl Vault {
 }
 
 /// Notes that a walk has found so far.
-struct Walk<'w> {
+struct NoteWalk<'w> {
     /// Time before which a change has left its own stamp.
     certain: i64,
-    notes: Vec<(String, Stamp)>,
-    watch: &'w mut Option<Watch>,
+    notes: Vec<(String, SourceStamp)>,
+    watch: &'w mut Option<VaultWatch>,
 }
 
 /// Returns the time before which a change has left its own stamp, in nanoseconds since 1970.
@@ -471,7 +471,7 @@ fn is_file(stat: Stat) -> bool {
 
 /// Returns the state of a file. One that changed a moment ago could change again without a trace:
 /// its inode is left out, so that it differs from every state seen later.
-fn stamp(stat: &Stat, certain: i64) -> Stamp {
+fn stamp(stat: &Stat, certain: i64) -> SourceStamp {
     let nanoseconds = |seconds: i64, rest: i64| {
         let whole = seconds.checked_mul(1_000_000_000);
         whole
@@ -482,7 +482,7 @@ fn stamp(stat: &Stat, certain: i64) -> Stamp {
         stat.st_ctime,
         i64::try_from(stat.st_ctime_nsec).unwrap_or(0),
     );
-    Stamp {
+    SourceStamp {
         size: u64::try_from(stat.st_size).unwrap_or(0),
         inode: if changed < certain { stat.st_ino } else { 0 },
         modified: nanoseconds(

@@ -41,13 +41,13 @@ const LOCAL: [u64; 8] = [
 
 /// A watch over folders.
 #[derive(Debug)]
-pub(crate) struct Watch {
+pub(crate) struct VaultWatch {
     inotify: OwnedFd,
     /// The folders by their descriptors, below the vault.
     folders: HashMap<i32, String>,
 }
 
-impl Watch {
+impl VaultWatch {
     /// Begins a watch; `None` if the system allows no more of them.
     pub(crate) fn new() -> Option<Self> {
         let inotify = inotify::init(CreateFlags::CLOEXEC | CreateFlags::NONBLOCK).ok()?;

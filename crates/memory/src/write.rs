@@ -11,7 +11,7 @@ use similar::TextDiff;
 
 use crate::{
     front_matter::FrontMatter,
-    history::{Author, ChangeEnd, History, VaultChange},
+    history::{Author, ChangeEnd, VaultChange, VaultHistory},
     note::{REMEMBERED, UNTRUSTED},
     vault::{MAX_NOTE_BYTES, Vault, VaultError},
 };
@@ -27,7 +27,7 @@ const MAX_DIFF_BYTES: usize = 1 << 20;
 
 /// Text to be written, by whom, when and why.
 #[derive(Debug, Clone)]
-pub struct Writing<'a> {
+pub struct NoteWrite<'a> {
     pub author: Author,
     /// The reason, for the log.
     pub why: &'a str,
@@ -36,7 +36,7 @@ pub struct Writing<'a> {
     pub now_ms: i64,
 }
 
-impl Writing<'_> {
+impl NoteWrite<'_> {
     fn day(&self) -> String {
         gyrus_text::utc(self.now_ms).chars().take(10).collect()
     }
@@ -119,7 +119,7 @@ fn lines(text: &str) -> impl Iterator<Item = &str> {
 
 /// Returns what follows from a note's present content: the content that it is to have, `None` to
 /// delete it.
-pub(crate) type Edit<'a> = dyn Fn(Option<&[u8]>) -> Result<Option<Vec<u8>>, VaultError> + 'a;
+pub(crate) type NoteEdit<'a> = dyn Fn(Option<&[u8]>) -> Result<Option<Vec<u8>>, VaultError> + 'a;
 
 /// Note of a change, with the facts for the log.
 pub(crate) struct Intention<'a> {
@@ -143,7 +143,7 @@ impl Vault {
     ///
     /// # Errors
     /// The name is wrong, or the note cannot be written.
-    pub fn add(&self, name: &str, writing: &Writing<'_>) -> Result<VaultChange, VaultError> {
+    pub fn add(&self, name: &str, writing: &NoteWrite<'_>) -> Result<VaultChange, VaultError> {
         let path = self.meant(name)?;
         let added = writing.as_added();
         self.change(&intention(&path, writing), &|before| {
@@ -165,7 +165,7 @@ impl Vault {
         &self,
         name: &str,
         expected: Option<&Digest>,
-        writing: &Writing<'_>,
+        writing: &NoteWrite<'_>,
     ) -> Result<VaultChange, VaultError> {
         let path = self.meant(name)?;
         let note = writing.as_note();
@@ -181,7 +181,7 @@ impl Vault {
 
     /// Returns all changes, oldest first.
     pub fn log(&self) -> Result<Vec<VaultChange>, VaultError> {
-        History::read(&self.state).map_err(|error| self.state_error(error))
+        VaultHistory::read(&self.state).map_err(|error| self.state_error(error))
     }
 
     /// Returns a change by its number; without one, the newest that a person or a run made.
@@ -265,7 +265,7 @@ impl Vault {
 
     /// Returns a version; `None` stands for no note.
     fn version(&self, digest: Option<&Digest>) -> Result<Option<Vec<u8>>, VaultError> {
-        let content = digest.map(|digest| History::content(&self.state, digest));
+        let content = digest.map(|digest| VaultHistory::content(&self.state, digest));
         content.transpose().map_err(|error| self.state_error(error))
     }
 
@@ -281,7 +281,7 @@ impl Vault {
         if !self.exists() {
             return Ok(None);
         }
-        let held = History::hold(&self.state, self.pace);
+        let held = VaultHistory::hold(&self.state, self.pace);
         let mut history = held.map_err(|error| self.state_error(error))?;
         self.settle(&mut history)?;
         let is_it = |change: &&VaultChange| {
@@ -302,11 +302,11 @@ impl Vault {
     pub(crate) fn change(
         &self,
         intention: &Intention<'_>,
-        edit: &Edit<'_>,
+        edit: &NoteEdit<'_>,
     ) -> Result<VaultChange, VaultError> {
         self.make()?;
         let broken = |error: io::Error| self.state_error(error);
-        let mut history = History::hold(&self.state, self.pace).map_err(broken)?;
+        let mut history = VaultHistory::hold(&self.state, self.pace).map_err(broken)?;
         self.settle(&mut history)?;
         history.forget_own().map_err(broken)?;
         let mut conflict = None;
@@ -385,7 +385,7 @@ impl Vault {
     }
 
     /// Ends a change that a crash cut off.
-    fn settle(&self, history: &mut History) -> Result<(), VaultError> {
+    fn settle(&self, history: &mut VaultHistory) -> Result<(), VaultError> {
         recover_folder(self)?;
         let Some(last) = history.changes().last().filter(|last| last.end.is_none()) else {
             return Ok(());
@@ -413,7 +413,7 @@ fn recover_folder(vault: &Vault) -> Result<(), VaultError> {
     Err(ApplyError::Busy.into())
 }
 
-fn intention<'a>(path: &'a str, writing: &Writing<'a>) -> Intention<'a> {
+fn intention<'a>(path: &'a str, writing: &NoteWrite<'a>) -> Intention<'a> {
     Intention {
         path,
         author: writing.author.clone(),

@@ -12,7 +12,7 @@ use std::{
 };
 
 use gyrus_contract::{EffectId, RunId};
-use gyrus_memory::{Author, ChangeEnd, Note, Vault, VaultError, Writing};
+use gyrus_memory::{Author, ChangeEnd, Note, NoteWrite, Vault, VaultError};
 use gyrus_workspace::Pace;
 use rustix::io::Errno;
 use tempfile::TempDir;
@@ -59,8 +59,8 @@ impl World {
     }
 }
 
-fn by(author: Author, text: &str) -> Writing<'_> {
-    Writing {
+fn by(author: Author, text: &str) -> NoteWrite<'_> {
+    NoteWrite {
         author,
         why: "a test",
         text,

@@ -6,7 +6,7 @@ use gyrus_contract::BlobId;
 use png::{Decoder, Encoder, Transformations};
 
 /// Source of the bytes of pictures.
-pub trait Blobs: Send + Sync {
+pub trait PictureSource: Send + Sync {
     /// Returns the content with this id, or the reason why there is none.
     fn load(&self, id: &BlobId) -> Result<Vec<u8>, String>;
 }
@@ -15,7 +15,7 @@ pub trait Blobs: Send + Sync {
 #[derive(Debug, Clone, Copy, Default)]
 pub struct NoBlobs;
 
-impl Blobs for NoBlobs {
+impl PictureSource for NoBlobs {
     fn load(&self, _id: &BlobId) -> Result<Vec<u8>, String> {
         Err("this run has no blob store".to_owned())
     }
@@ -26,9 +26,9 @@ const LONGEST_SIDE: u32 = 768;
 
 /// The pictures of a store at half their size until they have at most [`LONGEST_SIDE`] pixels. One
 /// that is not a PNG stays as it is.
-pub(crate) struct SmallerPictures(pub(crate) Arc<dyn Blobs>);
+pub(crate) struct SmallerPictures(pub(crate) Arc<dyn PictureSource>);
 
-impl Blobs for SmallerPictures {
+impl PictureSource for SmallerPictures {
     fn load(&self, id: &BlobId) -> Result<Vec<u8>, String> {
         let bytes = self.0.load(id)?;
         Ok(smaller(&bytes).unwrap_or(bytes))

@@ -12,12 +12,12 @@ use crate::{
     arguments,
     conversation::{CallIds, called_name},
     errors::bad,
-    reading::{self, Content, MAX_ARGUMENT_BYTES},
+    reading::{self, ContentAmount, MAX_ARGUMENT_BYTES},
 };
 
 /// A call as received, not validated yet.
 #[derive(Debug, Default)]
-pub(crate) struct Arrived {
+pub(crate) struct RawCall {
     /// The provider's own id, if there is one.
     pub(crate) id: Option<String>,
     /// The tool's name.
@@ -27,7 +27,7 @@ pub(crate) struct Arrived {
     pub(crate) arguments: Option<Value>,
 }
 
-impl Arrived {
+impl RawCall {
     /// Returns the call as it joins `parts`, counted as `content`.
     ///
     /// # Errors
@@ -35,7 +35,7 @@ impl Arrived {
     pub(crate) fn join(
         self,
         parts: &[Part],
-        content: &mut Content,
+        content: &mut ContentAmount,
     ) -> Result<ToolCall, ModelError> {
         let Some(tool) = self.name.filter(|name| !name.is_empty()) else {
             return Err(bad("a tool call has no name"));
@@ -77,7 +77,7 @@ pub(crate) const NO_RESULT: &str =
 
 /// A call as sent, with its result.
 #[derive(Debug)]
-pub(crate) struct Answered<'a> {
+pub(crate) struct CallWithResult<'a> {
     /// The call's id on the wire.
     pub(crate) id: String,
     /// The tool's name on the wire.
@@ -86,7 +86,7 @@ pub(crate) struct Answered<'a> {
     pub(crate) result: Option<&'a ToolResult>,
 }
 
-impl Answered<'_> {
+impl CallWithResult<'_> {
     /// Returns the text of the result.
     pub(crate) fn text(&self) -> &str {
         self.result.map_or(NO_RESULT, |result| &result.text.text)
@@ -99,13 +99,13 @@ impl Answered<'_> {
 }
 
 /// The calls of a conversation while it is converted to a protocol, turn by turn.
-pub(crate) struct Calls {
+pub(crate) struct CallConversion {
     ids: CallIds,
     /// Ids and names of the calls of the turn before.
     open: Vec<(String, String)>,
 }
 
-impl Calls {
+impl CallConversion {
     /// Creates the state for the beginning of a conversation; any id is accepted.
     pub(crate) fn new() -> Self {
         Self {
@@ -126,10 +126,13 @@ impl Calls {
 
     /// Returns the calls of the turn before, in their order, with their results from `parts`; and
     /// the parts that are not such results.
-    pub(crate) fn answer<'a>(&mut self, parts: &[&'a Part]) -> (Vec<Answered<'a>>, Vec<&'a Part>) {
+    pub(crate) fn answer<'a>(
+        &mut self,
+        parts: &[&'a Part],
+    ) -> (Vec<CallWithResult<'a>>, Vec<&'a Part>) {
         let answered = std::mem::take(&mut self.open).into_iter();
         let mut answered: Vec<_> = answered
-            .map(|(id, tool)| Answered {
+            .map(|(id, tool)| CallWithResult {
                 id,
                 tool,
                 result: None,
@@ -178,7 +181,7 @@ mod tests {
                 is_error: false,
             })
         };
-        let mut calls = Calls::new();
+        let mut calls = CallConversion::new();
         for (id, tool) in [("1", "a"), ("2", "b c"), ("3", "a")] {
             calls.call(&call(id, tool));
         }

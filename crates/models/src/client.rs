@@ -10,21 +10,21 @@ use std::{
 };
 
 use gyrus_contract::{
-    Boxed, Delta, Image, Model, ModelError, Price, Prompt, Reply, Shown, Simplification,
+    BoxedFuture, Delta, Image, Model, ModelError, Price, Prompt, Reply, ScreenSize, Simplification,
 };
 use reqwest::header::HeaderMap;
 use serde_json::{Value, json};
 
 use crate::{
-    Connection,
+    ModelConnection,
     blobs::SmallerPictures,
-    http::{Endpoint, Wire},
+    http::{ProviderEndpoint, Wire},
     screen,
     stream::ReplyReader,
 };
 
 /// The differences of one protocol from the others.
-pub(crate) trait Protocol: Default + Send + Sync {
+pub(crate) trait ModelProtocol: Default + Send + Sync {
     /// Reader of its streams.
     type Reader: ReplyReader;
 
@@ -35,12 +35,12 @@ pub(crate) trait Protocol: Default + Send + Sync {
     ///
     /// # Errors
     /// [`ModelError::Refused`] if the model's name cannot be used.
-    fn prepare(_connection: &mut Connection) -> Result<(), ModelError> {
+    fn prepare(_connection: &mut ModelConnection) -> Result<(), ModelError> {
         Ok(())
     }
 
     /// Returns the parts that HTTP needs.
-    fn wire(connection: &Connection) -> Wire;
+    fn wire(connection: &ModelConnection) -> Wire;
 
     /// Returns the definition of the provider's own tool for screens, if there is one.
     fn screen_tool() -> Option<Value> {
@@ -52,8 +52,8 @@ pub(crate) trait Protocol: Default + Send + Sync {
     fn body(
         &self,
         prompt: &Prompt,
-        connection: &Connection,
-        shown: Option<Shown>,
+        connection: &ModelConnection,
+        shown: Option<ScreenSize>,
     ) -> Result<Value, ModelError>;
 
     /// Changes the body of a request that was refused with `error`, if the provider accepts it in
@@ -70,10 +70,10 @@ pub(crate) trait Protocol: Default + Send + Sync {
 }
 
 /// A model that is reached by the protocol `P`.
-pub struct Client<P> {
+pub struct ProtocolClient<P> {
     protocol: P,
-    endpoint: Endpoint,
-    connection: Connection,
+    endpoint: ProviderEndpoint,
+    connection: ModelConnection,
     name: String,
     /// The last body that was refused, and the error.
     refused: Mutex<Option<(Value, ModelError)>>,
@@ -83,7 +83,7 @@ pub struct Client<P> {
     private_bounds,
     reason = "protocols are chosen by their names, not implemented elsewhere"
 )]
-impl<P: Protocol> Client<P> {
+impl<P: ModelProtocol> ProtocolClient<P> {
     /// Creates a client of the model at `connection`, whose base URL ends before the protocol's own
     /// path. Nothing is sent yet.
     ///
@@ -91,11 +91,11 @@ impl<P: Protocol> Client<P> {
     /// [`ModelError::Network`] if the address is invalid, [`ModelError::Auth`] if the key has
     /// invalid characters, [`ModelError::Refused`] if the model's name has characters that would
     /// lead to another address.
-    pub fn new(mut connection: Connection) -> Result<Self, ModelError> {
+    pub fn new(mut connection: ModelConnection) -> Result<Self, ModelError> {
         P::prepare(&mut connection)?;
         Ok(Self {
             protocol: P::default(),
-            endpoint: Endpoint::new(&connection, P::wire(&connection))?,
+            endpoint: ProviderEndpoint::new(&connection, P::wire(&connection))?,
             name: connection.name(),
             connection,
             refused: Mutex::default(),
@@ -154,7 +154,7 @@ impl<P: Protocol> Client<P> {
     }
 }
 
-impl<P: Protocol> Model for Client<P> {
+impl<P: ModelProtocol> Model for ProtocolClient<P> {
     fn name(&self) -> &str {
         &self.name
     }
@@ -179,7 +179,7 @@ impl<P: Protocol> Model for Client<P> {
         &'a self,
         prompt: &'a Prompt,
         deltas: &'a mut (dyn FnMut(Delta) + Send),
-    ) -> Boxed<'a, Result<Reply, ModelError>> {
+    ) -> BoxedFuture<'a, Result<Reply, ModelError>> {
         Box::pin(self.ask(prompt, HeaderMap::new(), deltas))
     }
 }

@@ -2,30 +2,30 @@
 
 use std::{fmt, sync::Arc};
 
-use gyrus_net::Pin;
+use gyrus_net::KeyPin;
 
-use crate::{Blobs, Facts, NoBlobs};
+use crate::{ModelFacts, NoBlobs, PictureSource};
 
 /// Connection data of one model.
 #[derive(Clone)]
-pub struct Connection {
+pub struct ModelConnection {
     /// Address without the protocol's own path: `https://host`, or `http://127.0.0.1:11434`.
     pub base_url: String,
     /// The key; `None` where none is required.
     pub key: Option<String>,
     /// Keys of which one must vouch for the server; none if there are no demands.
-    pub pins: Vec<Pin>,
+    pub pins: Vec<KeyPin>,
     /// Name of the provider, before the slash in a model's name.
     pub provider: String,
     /// The provider's name of the model.
     pub model: String,
     /// Known facts of the model.
-    pub facts: Facts,
+    pub facts: ModelFacts,
     /// Source of the pictures of its prompts.
-    pub blobs: Arc<dyn Blobs>,
+    pub blobs: Arc<dyn PictureSource>,
 }
 
-impl Connection {
+impl ModelConnection {
     /// Creates the connection to a server of which nothing but its address is known.
     pub(crate) fn to_server(base_url: &str) -> Self {
         Self {
@@ -34,7 +34,7 @@ impl Connection {
             pins: Vec::new(),
             provider: String::new(),
             model: String::new(),
-            facts: Facts::default(),
+            facts: ModelFacts::default(),
             blobs: Arc::new(NoBlobs),
         }
     }
@@ -46,7 +46,7 @@ impl Connection {
 }
 
 /// Omits the key.
-impl fmt::Debug for Connection {
+impl fmt::Debug for ModelConnection {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Connection")
             .field("name", &self.name())

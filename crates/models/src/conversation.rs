@@ -11,7 +11,7 @@ use base64::{Engine, engine::general_purpose::STANDARD};
 use gyrus_contract::{Digest, Image, ModelError, Part, Prompt, Role};
 use serde_json::Value;
 
-use crate::Blobs;
+use crate::PictureSource;
 
 /// Maximum bytes of an id of a call that all providers accept back.
 const MAX_ID_BYTES: usize = 40;
@@ -21,7 +21,7 @@ const MAX_NAME_BYTES: usize = 64;
 
 /// Adjacent messages of one role.
 #[derive(Debug)]
-pub(crate) struct Turn<'a> {
+pub(crate) struct RoleTurn<'a> {
     pub(crate) role: Role,
     /// Parts in order; never empty.
     pub(crate) parts: Vec<&'a Part>,
@@ -33,8 +33,11 @@ pub(crate) struct Turn<'a> {
 ///
 /// # Errors
 /// [`ModelError::Refused`] for a part that cannot stand in a message of its role.
-pub(crate) fn turns(prompt: &Prompt, own: fn(&Value) -> bool) -> Result<Vec<Turn<'_>>, ModelError> {
-    let mut turns: Vec<Turn<'_>> = Vec::new();
+pub(crate) fn turns(
+    prompt: &Prompt,
+    own: fn(&Value) -> bool,
+) -> Result<Vec<RoleTurn<'_>>, ModelError> {
+    let mut turns: Vec<RoleTurn<'_>> = Vec::new();
     for message in &prompt.messages {
         let mut parts = Vec::with_capacity(message.parts.len());
         for part in &message.parts {
@@ -61,7 +64,7 @@ pub(crate) fn turns(prompt: &Prompt, own: fn(&Value) -> bool) -> Result<Vec<Turn
         match turns.last_mut() {
             _ if parts.is_empty() => {}
             Some(turn) if turn.role == message.role => turn.parts.extend(parts),
-            _ => turns.push(Turn {
+            _ => turns.push(RoleTurn {
                 role: message.role,
                 parts,
             }),
@@ -71,7 +74,7 @@ pub(crate) fn turns(prompt: &Prompt, own: fn(&Value) -> bool) -> Result<Vec<Turn
     Ok(turns)
 }
 
-fn drop_last_thinking(turns: &mut Vec<Turn<'_>>) {
+fn drop_last_thinking(turns: &mut Vec<RoleTurn<'_>>) {
     let Some(turn) = turns.last_mut() else { return };
     while matches!(turn.parts.last(), Some(Part::Thinking(_))) {
         turn.parts.pop();
@@ -151,7 +154,7 @@ pub(crate) fn called_name(name: &str) -> Cow<'_, str> {
 ///
 /// # Errors
 /// [`ModelError::Refused`] if the store does not have it.
-pub(crate) fn base64(image: &Image, blobs: &dyn Blobs) -> Result<String, ModelError> {
+pub(crate) fn base64(image: &Image, blobs: &dyn PictureSource) -> Result<String, ModelError> {
     match blobs.load(&image.blob) {
         Ok(bytes) => Ok(STANDARD.encode(bytes)),
         Err(reason) => Err(ModelError::Refused {

@@ -22,7 +22,7 @@ const MAX_WORDS: usize = 1000;
 
 /// Kind of an error, without its message.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Meaning {
+pub(crate) enum ErrorKind {
     /// Too many requests: wait.
     RateLimited,
     /// No capacity, or an internal failure: wait.
@@ -39,16 +39,16 @@ pub(crate) enum Meaning {
     Auth,
 }
 
-impl Meaning {
+impl ErrorKind {
     /// Returns the kind for a status with this message.
     pub(crate) fn of(status: StatusCode, words: &str) -> Self {
         let by_status = match status.as_u16() {
-            401..=403 => return Meaning::Auth,
-            413 => return Meaning::ContextTooLong,
-            429 => Meaning::RateLimited,
-            408 | 500.. => Meaning::Overloaded,
-            300..500 => Meaning::Refused,
-            _ => return Meaning::BadOutput,
+            401..=403 => return ErrorKind::Auth,
+            413 => return ErrorKind::ContextTooLong,
+            429 => ErrorKind::RateLimited,
+            408 | 500.. => ErrorKind::Overloaded,
+            300..500 => ErrorKind::Refused,
+            _ => return ErrorKind::BadOutput,
         };
         by_status.told_by(words)
     }
@@ -56,13 +56,16 @@ impl Meaning {
     /// Returns the kind that the message tells, where it is clearer than this one.
     pub(crate) fn told_by(self, words: &str) -> Self {
         match self {
-            Meaning::ContextTooLong | Meaning::Auth | Meaning::Declined => self,
-            _ if wording::is_too_long(words) => Meaning::ContextTooLong,
-            _ if wording::is_about_access(words) => Meaning::Auth,
-            Meaning::Overloaded | Meaning::BadOutput if wording::refuses(words) => Meaning::Refused,
-            Meaning::Overloaded | Meaning::BadOutput | Meaning::RateLimited | Meaning::Refused => {
-                self
+            ErrorKind::ContextTooLong | ErrorKind::Auth | ErrorKind::Declined => self,
+            _ if wording::is_too_long(words) => ErrorKind::ContextTooLong,
+            _ if wording::is_about_access(words) => ErrorKind::Auth,
+            ErrorKind::Overloaded | ErrorKind::BadOutput if wording::refuses(words) => {
+                ErrorKind::Refused
             }
+            ErrorKind::Overloaded
+            | ErrorKind::BadOutput
+            | ErrorKind::RateLimited
+            | ErrorKind::Refused => self,
         }
     }
 
@@ -94,20 +97,20 @@ impl Meaning {
 
     fn told(self, message: String, after_ms: Option<u64>) -> ModelError {
         match self {
-            Meaning::RateLimited => ModelError::RateLimited { after_ms, message },
-            Meaning::Overloaded => ModelError::Overloaded { after_ms, message },
-            Meaning::ContextTooLong => ModelError::ContextTooLong { message },
-            Meaning::Declined => ModelError::Declined { message },
-            Meaning::Refused => ModelError::Refused { message },
-            Meaning::BadOutput => ModelError::BadOutput { message },
-            Meaning::Auth => ModelError::Auth { message },
+            ErrorKind::RateLimited => ModelError::RateLimited { after_ms, message },
+            ErrorKind::Overloaded => ModelError::Overloaded { after_ms, message },
+            ErrorKind::ContextTooLong => ModelError::ContextTooLong { message },
+            ErrorKind::Declined => ModelError::Declined { message },
+            ErrorKind::Refused => ModelError::Refused { message },
+            ErrorKind::BadOutput => ModelError::BadOutput { message },
+            ErrorKind::Auth => ModelError::Auth { message },
         }
     }
 }
 
 /// A response whose status is not one of success.
 #[derive(Debug, Clone, Copy)]
-pub(crate) struct Refusal<'a> {
+pub(crate) struct ErrorResponse<'a> {
     pub(crate) status: StatusCode,
     pub(crate) headers: &'a HeaderMap,
     /// Start of its body.
@@ -116,22 +119,22 @@ pub(crate) struct Refusal<'a> {
     pub(crate) now: Timestamp,
 }
 
-impl Refusal<'_> {
+impl ErrorResponse<'_> {
     /// Returns the error: by the provider's own table, otherwise by the status and the message.
-    pub(crate) fn error(&self, own: Option<Meaning>, words: &str) -> ModelError {
+    pub(crate) fn error(&self, own: Option<ErrorKind>, words: &str) -> ModelError {
         if self.status.is_redirection() {
-            return Meaning::Refused.error(&redirected(self.headers));
+            return ErrorKind::Refused.error(&redirected(self.headers));
         }
         let status = self.status.as_u16();
         let meaning = match own {
             Some(own) if status != 413 => own.told_by(words),
-            _ => Meaning::of(self.status, words),
+            _ => ErrorKind::of(self.status, words),
         };
         let after_ms = self.delay_ms(words);
         // A quota that is filled again, and not a wrong key.
-        let is_quota = meaning == Meaning::Auth && matches!(status, 402 | 429);
+        let is_quota = meaning == ErrorKind::Auth && matches!(status, 402 | 429);
         let meaning = match after_ms {
-            Some(_) if is_quota => Meaning::RateLimited,
+            Some(_) if is_quota => ErrorKind::RateLimited,
             Some(_) | None => meaning,
         };
         let words = format!("{} (HTTP {status})", bounded_line(words));
@@ -183,34 +186,34 @@ mod tests {
 
     #[test]
     fn statuses_and_words_have_meanings() {
-        let check = |status: u16, words: &str, expected: Meaning| {
+        let check = |status: u16, words: &str, expected: ErrorKind| {
             let status = StatusCode::from_u16(status).unwrap();
-            assert_eq!(Meaning::of(status, words), expected, "{status}: {words}");
+            assert_eq!(ErrorKind::of(status, words), expected, "{status}: {words}");
         };
-        check(401, "", Meaning::Auth);
-        check(402, "pay", Meaning::Auth);
-        check(400, "API key not valid. Please pass one", Meaning::Auth);
-        check(400, "Your credit balance is too low to", Meaning::Auth);
-        check(429, "slow down", Meaning::RateLimited);
-        check(429, "Insufficient credits. Add more", Meaning::Auth);
-        check(408, "", Meaning::Overloaded);
-        check(503, "", Meaning::Overloaded);
-        check(529, "", Meaning::Overloaded);
-        check(413, "", Meaning::ContextTooLong);
+        check(401, "", ErrorKind::Auth);
+        check(402, "pay", ErrorKind::Auth);
+        check(400, "API key not valid. Please pass one", ErrorKind::Auth);
+        check(400, "Your credit balance is too low to", ErrorKind::Auth);
+        check(429, "slow down", ErrorKind::RateLimited);
+        check(429, "Insufficient credits. Add more", ErrorKind::Auth);
+        check(408, "", ErrorKind::Overloaded);
+        check(503, "", ErrorKind::Overloaded);
+        check(529, "", ErrorKind::Overloaded);
+        check(413, "", ErrorKind::ContextTooLong);
         check(
             400,
             " Prompt is too long: 205000 tokens > 200000 maximum",
-            Meaning::ContextTooLong,
+            ErrorKind::ContextTooLong,
         );
         check(
             500,
             "request (9000 tokens) exceeds the available context size (4096 tokens)",
-            Meaning::ContextTooLong,
+            ErrorKind::ContextTooLong,
         );
-        check(400, "request (x) is odd", Meaning::Refused);
-        check(400, "saw: prompt is too long", Meaning::Refused);
-        check(404, "no such model", Meaning::Refused);
-        check(204, "", Meaning::BadOutput);
+        check(400, "request (x) is odd", ErrorKind::Refused);
+        check(400, "saw: prompt is too long", ErrorKind::Refused);
+        check(404, "no such model", ErrorKind::Refused);
+        check(204, "", ErrorKind::BadOutput);
     }
 
     #[test]
@@ -220,7 +223,7 @@ mod tests {
             (LOCATION, "http://elsewhere/".parse().unwrap()),
         ]);
         let told = |status: u16, words: &str, own| {
-            let refusal = Refusal {
+            let refusal = ErrorResponse {
                 status: StatusCode::from_u16(status).unwrap(),
                 headers: &headers,
                 body: "",
@@ -230,7 +233,7 @@ mod tests {
             format!("{error} {:?}", error.retry_after_ms())
         };
         insta::assert_snapshot!(told(529, "<html>\nno</html>\n", None), @"the model's provider is overloaded: <html> no</html> (HTTP 529) Some(2000)");
-        insta::assert_snapshot!(told(429, "no money", Some(Meaning::Auth)), @"the model's provider limits the rate: no money (HTTP 429) Some(2000)");
+        insta::assert_snapshot!(told(429, "no money", Some(ErrorKind::Auth)), @"the model's provider limits the rate: no money (HTTP 429) Some(2000)");
         insta::assert_snapshot!(told(403, "", None), @"the model's provider refused the key: (HTTP 403) None");
         insta::assert_snapshot!(told(307, "", None), @"the model refused: the address redirects to http://elsewhere/; it is not followed, so that the key goes nowhere else; configure the final address None");
         let long = told(404, &"ä".repeat(5000), None);

@@ -8,7 +8,7 @@ use serde::{Deserialize, Serialize};
 /// Known facts of one model. An unknown one is `None`, and nothing is guessed from it.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields, default)]
-pub struct Facts {
+pub struct ModelFacts {
     /// Price of its tokens.
     pub price: Option<Price>,
     /// Maximum tokens of a prompt and its reply together.
@@ -144,7 +144,7 @@ impl ImageTokens {
 /// The largest window of a model that is offered few tools, in tokens.
 const SMALL_WINDOW: u64 = 16_384;
 
-impl Facts {
+impl ModelFacts {
     /// Whether it is offered few tools.
     pub(crate) fn is_small(&self) -> bool {
         let has_small_window = || self.window.is_some_and(|window| window <= SMALL_WINDOW);

@@ -26,8 +26,8 @@ use tokio::time::{Instant, timeout, timeout_at};
 use body::{ReplyBody, in_words};
 
 use crate::{
-    Connection,
-    errors::{Refusal, bad, bounded_line},
+    ModelConnection,
+    errors::{ErrorResponse, bad, bounded_line},
     stream::{ReplyReader, Stream},
 };
 
@@ -92,12 +92,15 @@ pub(crate) struct Wire {
     /// Headers of every request besides the key.
     pub(crate) headers: HeaderMap,
     /// Returns the error for a response whose status is not one of success.
-    pub(crate) classify: fn(&Refusal<'_>) -> ModelError,
+    pub(crate) classify: fn(&ErrorResponse<'_>) -> ModelError,
 }
 
 impl Wire {
     /// Most protocols: a bearer's key, and server-sent events.
-    pub(crate) fn new(path: impl Into<String>, classify: fn(&Refusal<'_>) -> ModelError) -> Self {
+    pub(crate) fn new(
+        path: impl Into<String>,
+        classify: fn(&ErrorResponse<'_>) -> ModelError,
+    ) -> Self {
         Self {
             path: path.into(),
             key: KeyHeader::BEARER,
@@ -108,24 +111,24 @@ impl Wire {
 }
 
 /// An address of a provider, with its key.
-pub(crate) struct Endpoint {
+pub(crate) struct ProviderEndpoint {
     client: Client,
     base_url: String,
     address: Url,
     headers: HeaderMap,
     key: Option<String>,
-    classify: fn(&Refusal<'_>) -> ModelError,
+    classify: fn(&ErrorResponse<'_>) -> ModelError,
     /// Maximum silence before a reply begins.
     pub(crate) start_limit: Duration,
 }
 
-impl Endpoint {
+impl ProviderEndpoint {
     /// Creates the endpoint of `connection` for `wire`. Nothing is sent yet.
     ///
     /// # Errors
     /// [`ModelError::Network`] if the address is invalid, [`ModelError::Auth`] if the key has
     /// invalid characters.
-    pub(crate) fn new(connection: &Connection, wire: Wire) -> Result<Self, ModelError> {
+    pub(crate) fn new(connection: &ModelConnection, wire: Wire) -> Result<Self, ModelError> {
         let base_url = connection.base_url.trim_end_matches('/').to_owned();
         let address = address(&base_url, &wire.path)?;
         let key = connection.key.as_deref().map(str::trim);
@@ -198,7 +201,7 @@ impl Endpoint {
     pub(crate) async fn get_json(&self, path: &str) -> Result<Value, ModelError> {
         let request = self.client.get(address(&self.base_url, path)?);
         let answer = async {
-            let start = Start {
+            let start = StartDeadline {
                 until: Instant::now() + SILENCE_LIMIT,
                 limit: SILENCE_LIMIT,
             };
@@ -229,7 +232,7 @@ impl Endpoint {
         reader: impl ReplyReader,
         deltas: &mut (dyn FnMut(Delta) + Send),
     ) -> Result<Reply, ModelError> {
-        let start = Start {
+        let start = StartDeadline {
             until: Instant::now() + self.start_limit,
             limit: self.start_limit,
         };
@@ -244,7 +247,11 @@ impl Endpoint {
         }
     }
 
-    async fn send(&self, request: RequestBuilder, start: &Start) -> Result<Response, ModelError> {
+    async fn send(
+        &self,
+        request: RequestBuilder,
+        start: &StartDeadline,
+    ) -> Result<Response, ModelError> {
         let response = match timeout_at(start.until, request.send()).await {
             Err(_) => return Err(silence(start.limit)),
             Ok(Err(error)) => {
@@ -259,7 +266,7 @@ impl Endpoint {
         }
         let (status, headers) = (response.status(), response.headers().clone());
         let body = start_of_body(response, MAX_ERROR_BYTES).await;
-        Err((self.classify)(&Refusal {
+        Err((self.classify)(&ErrorResponse {
             status,
             headers: &headers,
             body: &body,
@@ -301,7 +308,7 @@ async fn receive(
     response: Response,
     reader: impl ReplyReader,
     deltas: &mut (dyn FnMut(Delta) + Send),
-    start: &Start,
+    start: &StartDeadline,
 ) -> Result<Reply, ModelError> {
     let mut body = ReplyBody::new(response)?;
     let mut stream = Stream::new(reader);
@@ -352,7 +359,7 @@ async fn start_of_body(response: Response, most: usize) -> String {
 }
 
 /// The time within which a reply has to begin.
-struct Start {
+struct StartDeadline {
     until: Instant,
     limit: Duration,
 }

@@ -36,7 +36,7 @@ pub struct LearnedModels(BTreeMap<String, LearnedModel>);
 
 /// Properties of one model that were learned while it was asked.
 #[derive(Debug, Default, Serialize, Deserialize)]
-#[serde(from = "LearnedForm")]
+#[serde(from = "LearnedEntryForm")]
 struct LearnedModel {
     /// The properties of requests that its server does not accept.
     refuses: BTreeSet<Simplification>,
@@ -47,7 +47,7 @@ struct LearnedModel {
 /// The forms of an entry: before times were kept, it was the list of refusals alone.
 #[derive(Deserialize)]
 #[serde(untagged)]
-enum LearnedForm {
+enum LearnedEntryForm {
     Refusals(BTreeSet<Simplification>),
     Whole {
         #[serde(default)]
@@ -56,11 +56,11 @@ enum LearnedForm {
     },
 }
 
-impl From<LearnedForm> for LearnedModel {
-    fn from(form: LearnedForm) -> Self {
+impl From<LearnedEntryForm> for LearnedModel {
+    fn from(form: LearnedEntryForm) -> Self {
         let (refuses, latency_ms) = match form {
-            LearnedForm::Refusals(refuses) => (refuses, None),
-            LearnedForm::Whole {
+            LearnedEntryForm::Refusals(refuses) => (refuses, None),
+            LearnedEntryForm::Whole {
                 refuses,
                 latency_ms,
             } => (refuses, latency_ms),

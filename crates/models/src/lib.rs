@@ -41,21 +41,22 @@ mod specimen;
 pub use anthropic::AnthropicModel;
 /// The client for scripts: they are played by its protocol, and contain no vendor's name.
 use anthropic::AnthropicModel as MessagesClient;
-pub use blobs::{Blobs, NoBlobs};
+pub use blobs::{NoBlobs, PictureSource};
 pub use call_reader::{CallReader, CallStyle};
 pub use catalogue::{
-    AddressError, Catalogue, ConnectError, Known, ModelServer, connect, connect_all, find_server,
+    AddressError, Catalogue, ConnectError, ModelEntryFacts, ModelServer, connect, connect_all,
+    find_server,
 };
-pub use connection::Connection;
-pub use facts::{Facts, ImageTokens, Tier, UnknownTier};
+pub use connection::ModelConnection;
+pub use facts::{ImageTokens, ModelFacts, Tier, UnknownTier};
 pub use gemini::GeminiModel;
 pub use learned::{LearnedModels, MeasuredError};
 pub use measured_file::MeasuredModels;
 pub use ollama::OllamaModel;
 pub use openai::{ChatModel, ResponsesModel};
 pub use probe::{
-    Clicks, Context, ContextProbe, Convention, Effort, Latency, MEASURED_VERSION, Measured,
-    ProbeFinding, ProbePictures, ProbeProgress, ProbeStep, TokenCount, apply, check,
+    Clicks, ContextLength, ContextProbe, Convention, Effort, Latency, MEASURED_VERSION,
+    Measurements, ProbeFinding, ProbePictures, ProbeProgress, ProbeStep, TokenCount, apply, check,
 };
 pub use router::{Candidate, ModelRouter, RoutingPolicy};
 pub use script::{ScriptError, ScriptedModel};

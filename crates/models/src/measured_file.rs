@@ -3,7 +3,7 @@
 use std::{collections::BTreeMap, path::Path, sync::Arc};
 
 use crate::{
-    CallReader, CallStyle, Candidate, MEASURED_VERSION, Measured, apply,
+    CallReader, CallStyle, Candidate, MEASURED_VERSION, Measurements, apply,
     learned::{MeasuredError, read_file, write_file},
 };
 
@@ -11,7 +11,7 @@ const FILE: &str = "measured.json";
 
 /// Results of measurements, by the model's name.
 #[derive(Debug, Default)]
-pub struct MeasuredModels(BTreeMap<String, Measured>);
+pub struct MeasuredModels(BTreeMap<String, Measurements>);
 
 impl MeasuredModels {
     /// Reads the file in a folder. Entries of another version, and invalid ones, are ignored.
@@ -21,14 +21,14 @@ impl MeasuredModels {
         let measured = values
             .into_iter()
             .filter_map(|(name, value)| {
-                Some((name, serde_json::from_value::<Measured>(value).ok()?))
+                Some((name, serde_json::from_value::<Measurements>(value).ok()?))
             })
             .filter(|(_, measured)| measured.version == MEASURED_VERSION);
         Ok(Self(measured.collect()))
     }
 
     /// Adds the results for one model to the file in a folder.
-    pub fn add(folder: &Path, name: &str, measured: &Measured) -> Result<(), MeasuredError> {
+    pub fn add(folder: &Path, name: &str, measured: &Measurements) -> Result<(), MeasuredError> {
         let mut all = Self::read(folder)?.0;
         all.insert(name.to_owned(), measured.clone());
         write_file(&folder.join(FILE), &all)

@@ -26,11 +26,11 @@ const MAX_TOKENS: u64 = 1_000_000_000;
 
 /// Amount of content of a reply received so far.
 #[derive(Debug, Default)]
-pub(crate) struct Content {
+pub(crate) struct ContentAmount {
     bytes: usize,
 }
 
-impl Content {
+impl ContentAmount {
     /// Adds `bytes` to the count.
     ///
     /// # Errors

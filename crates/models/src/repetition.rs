@@ -24,11 +24,11 @@ pub(crate) enum Endless {
 
 /// Watches one text while it grows.
 #[derive(Debug, Default)]
-pub(crate) struct Repetition {
+pub(crate) struct TextRepetition {
     looked_at: usize,
 }
 
-impl Repetition {
+impl TextRepetition {
     /// Returns how the text, which has grown since the last call, goes on without end, if it does.
     pub(crate) fn seen_in(&mut self, text: &str) -> Option<Endless> {
         if text.len() < self.looked_at {
@@ -59,7 +59,7 @@ mod tests {
 
     /// Feeds a text in small pieces; returns the length at which it was noticed.
     fn noticed(text: &str) -> Option<usize> {
-        let mut repetition = Repetition::default();
+        let mut repetition = TextRepetition::default();
         let ends = (0..=text.len()).filter(|end| text.is_char_boundary(*end));
         ends.step_by(7)
             .find(|end| repetition.seen_in(&text[..*end]).is_some())

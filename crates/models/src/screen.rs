@@ -8,10 +8,10 @@
 
 use std::{borrow::Cow, sync::Arc};
 
-use gyrus_contract::{CONFIRM, Message, Origin, Part, Prompt, Role, Shown, Text};
+use gyrus_contract::{CONFIRM, Message, Origin, Part, Prompt, Role, ScreenSize, Text};
 use serde_json::{Map, Value, json};
 
-use crate::Facts;
+use crate::ModelFacts;
 
 /// Hint for a model that may use its own tool. It comes after the picture, where nothing is cached.
 const HINT: &str = include_str!("screen.md");
@@ -21,13 +21,13 @@ const NOTCH: f64 = 100.0;
 
 /// Returns the picture on which the reply to `prompt` may act by its provider's own tool, if that
 /// is offered.
-pub(crate) fn offered(prompt: &Prompt, facts: &Facts) -> Option<Shown> {
+pub(crate) fn offered(prompt: &Prompt, facts: &ModelFacts) -> Option<ScreenSize> {
     prompt.screen.filter(|_| facts.screen_tool == Some(true))
 }
 
 /// Returns the prompt for a model that is offered the tool: it contains the hint, and no schema,
 /// which the calls could not fit.
-pub(crate) fn told(prompt: &Prompt, offered: Option<Shown>) -> Cow<'_, Prompt> {
+pub(crate) fn told(prompt: &Prompt, offered: Option<ScreenSize>) -> Cow<'_, Prompt> {
     if offered.is_none() {
         return Cow::Borrowed(prompt);
     }

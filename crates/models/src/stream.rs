@@ -8,16 +8,16 @@
 //! A body that ends properly but too early is read as it stands, if there is something to read. One
 //! that breaks off is an error, unless the reply had already said why it ended.
 
-use gyrus_contract::{Delta, ModelError, Reply, Shown, StopReason};
+use gyrus_contract::{Delta, ModelError, Reply, ScreenSize, StopReason};
 use serde_json::Value;
 
 mod decoder;
 mod halves;
 
 use crate::errors::{bad, bounded_line};
-use crate::repetition::{Endless, Repetition};
+use crate::repetition::{Endless, TextRepetition};
 use decoder::Decoder;
-pub(crate) use decoder::Event;
+pub(crate) use decoder::StreamEvent;
 
 /// Maximum bytes kept of the beginning of a body, to say what it was if it was not a reply.
 const MAX_BEGINNING: usize = 1000;
@@ -26,7 +26,7 @@ const MAX_BEGINNING: usize = 1000;
 pub(crate) trait ReplyReader: Default + Send {
     /// Creates the reader of a reply that may act on `shown` by the provider's own tools. `model`
     /// is the model of the reply unless the stream names one.
-    fn new(model: &str, shown: Option<Shown>) -> Self;
+    fn new(model: &str, shown: Option<ScreenSize>) -> Self;
 
     /// Takes the next event, and returns the reply once that is whole. It is not called again after
     /// that.
@@ -35,7 +35,7 @@ pub(crate) trait ReplyReader: Default + Send {
     /// When the stream violates the protocol.
     fn event(
         &mut self,
-        event: &Event,
+        event: &StreamEvent,
         deltas: &mut (dyn FnMut(Delta) + Send),
     ) -> Result<Option<Reply>, ModelError>;
 
@@ -75,7 +75,7 @@ pub(crate) trait ReplyReader: Default + Send {
 pub(crate) struct Stream<R> {
     decoder: Decoder,
     reader: R,
-    repetition: Repetition,
+    repetition: TextRepetition,
     beginning: Vec<u8>,
 }
 
@@ -84,7 +84,7 @@ impl<R: ReplyReader> Stream<R> {
         Self {
             decoder: Decoder::default(),
             reader,
-            repetition: Repetition::default(),
+            repetition: TextRepetition::default(),
             beginning: Vec::new(),
         }
     }
@@ -187,7 +187,7 @@ impl<R: ReplyReader> Stream<R> {
 /// Passes an event to the reader, or each of the objects that a server put into one.
 fn read<R: ReplyReader>(
     reader: &mut R,
-    mut event: Event,
+    mut event: StreamEvent,
     deltas: &mut (dyn FnMut(Delta) + Send),
 ) -> Result<Option<Reply>, ModelError> {
     loop {
@@ -219,7 +219,7 @@ fn read<R: ReplyReader>(
 
 /// Returns the error that an event reports: the value of its `error`, or all of an event that is
 /// called one.
-fn error_in(event: &Event) -> Option<Value> {
+fn error_in(event: &StreamEvent) -> Option<Value> {
     let is_named = event.name == "error";
     if !is_named && !event.data.contains("\"error\"") {
         return None;

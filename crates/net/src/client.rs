@@ -7,7 +7,7 @@ use rustls::{ClientConfig, client::VerifierBuilderError};
 
 use crate::{
     address::is_loopback_host,
-    pins::{self, Demand, Pin, SeenKeys},
+    pins::{self, Demand, KeyPin, SeenKeys},
     roots::{self, RootsError},
 };
 
@@ -64,7 +64,7 @@ pub enum PinnedError {
 pub fn pinned_client_builder(
     address: &Url,
     connect_limit: Duration,
-    pins: &[Pin],
+    pins: &[KeyPin],
 ) -> Result<ClientBuilder, PinnedError> {
     demanding(address, connect_limit, Demand::OneOf(pins.to_vec()))
 }

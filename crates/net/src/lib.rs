@@ -31,6 +31,6 @@ pub use client::{
     trusting_client_builder,
 };
 #[cfg(feature = "http")]
-pub use pins::{Pin, PinError, SeenKeys};
+pub use pins::{KeyPin, PinError, SeenKeys};
 #[cfg(feature = "http")]
 pub use roots::RootsError;

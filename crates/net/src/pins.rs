@@ -28,7 +28,7 @@ use crate::roots;
 
 /// The SHA-256 of a public key, which is written as `sha256/` and 44 characters of base64.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub struct Pin([u8; 32]);
+pub struct KeyPin([u8; 32]);
 
 /// A text is no pin.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
@@ -40,7 +40,7 @@ pub struct PinError;
 /// Beginning of every pin.
 const FORM: &str = "sha256/";
 
-impl FromStr for Pin {
+impl FromStr for KeyPin {
     type Err = PinError;
 
     fn from_str(text: &str) -> Result<Self, PinError> {
@@ -50,13 +50,13 @@ impl FromStr for Pin {
     }
 }
 
-impl fmt::Display for Pin {
+impl fmt::Display for KeyPin {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{FORM}{}", BASE64_STANDARD.encode(self.0))
     }
 }
 
-impl Pin {
+impl KeyPin {
     fn of_anchor(anchor: &TrustAnchor<'_>) -> Self {
         // The anchor has the content of the sequence, without its head (X.690, 8.1.3).
         let content = anchor.subject_public_key_info.as_ref();
@@ -82,11 +82,11 @@ impl Pin {
 
 /// Keys that vouched for a server: its own first, then those of the authorities that it sent.
 #[derive(Debug, Clone, Default)]
-pub struct SeenKeys(Arc<Mutex<Vec<Pin>>>);
+pub struct SeenKeys(Arc<Mutex<Vec<KeyPin>>>);
 
 impl SeenKeys {
     /// Returns them, once a connection was made.
-    pub fn take(&self) -> Vec<Pin> {
+    pub fn take(&self) -> Vec<KeyPin> {
         std::mem::take(&mut self.0.lock().unwrap_or_else(PoisonError::into_inner))
     }
 }
@@ -95,7 +95,7 @@ impl SeenKeys {
 #[derive(Debug, Clone)]
 pub(crate) enum Demand {
     /// One of these must vouch for it.
-    OneOf(Vec<Pin>),
+    OneOf(Vec<KeyPin>),
     /// None; they are remembered.
     Remember(SeenKeys),
 }
@@ -134,14 +134,14 @@ struct PinningVerifier {
 
 /// The certificate that a server showed, with all that is needed to check it.
 #[derive(Clone, Copy)]
-struct Shown<'a> {
+struct ServerCertificate<'a> {
     own: &'a CertificateDer<'a>,
     others: &'a [CertificateDer<'a>],
     name: &'a ServerName<'a>,
     now: UnixTime,
 }
 
-impl Shown<'_> {
+impl ServerCertificate<'_> {
     /// Whether the certificate is valid with these as the only roots.
     fn is_vouched_for_by(self, roots: RootCertStore) -> bool {
         let verifier = verifier(Arc::new(roots));
@@ -163,11 +163,11 @@ impl Shown<'_> {
 }
 
 impl PinningVerifier {
-    fn has_one_of(&self, pins: &[Pin], shown: Shown<'_>) -> bool {
-        if Pin::of(shown.own).is_some_and(|pin| pins.contains(&pin)) {
+    fn has_one_of(&self, pins: &[KeyPin], shown: ServerCertificate<'_>) -> bool {
+        if KeyPin::of(shown.own).is_some_and(|pin| pins.contains(&pin)) {
             return true;
         }
-        let is_pinned = |anchor: &&TrustAnchor<'_>| pins.contains(&Pin::of_anchor(anchor));
+        let is_pinned = |anchor: &&TrustAnchor<'_>| pins.contains(&KeyPin::of_anchor(anchor));
         let mut pinned = RootCertStore::empty();
         for authority in shown.authorities() {
             pinned
@@ -193,7 +193,7 @@ impl ServerCertVerifier for PinningVerifier {
         let verified = self
             .trusted
             .verify_server_cert(own, others, name, revocation, now)?;
-        let shown = Shown {
+        let shown = ServerCertificate {
             own,
             others,
             name,
@@ -201,14 +201,14 @@ impl ServerCertVerifier for PinningVerifier {
         };
         match &self.demand {
             Demand::OneOf(pins) if self.has_one_of(pins, shown) => {}
-            Demand::OneOf(pins) => return Err(not_pinned(pins.len(), Pin::of(own))),
+            Demand::OneOf(pins) => return Err(not_pinned(pins.len(), KeyPin::of(own))),
             Demand::Remember(seen) => {
                 let authorities = shown.authorities();
                 let vouching = authorities.filter(|one| shown.is_vouched_for_by(one.clone()));
                 let keys = vouching
                     .flat_map(|store| store.roots)
-                    .map(|one| Pin::of_anchor(&one));
-                let keys = Pin::of(own).into_iter().chain(keys).collect();
+                    .map(|one| KeyPin::of_anchor(&one));
+                let keys = KeyPin::of(own).into_iter().chain(keys).collect();
                 *seen.0.lock().unwrap_or_else(PoisonError::into_inner) = keys;
             }
         }
@@ -252,7 +252,7 @@ struct NotPinned {
     own: String,
 }
 
-fn not_pinned(count: usize, own: Option<Pin>) -> Error {
+fn not_pinned(count: usize, own: Option<KeyPin>) -> Error {
     let own = own.map_or_else(String::new, |pin| format!(", whose own key is {pin}"));
     let why = OtherError(Arc::new(NotPinned { count, own }));
     Error::InvalidCertificate(CertificateError::Other(why))

@@ -5,7 +5,7 @@
 
 use std::{collections::BTreeMap, path::Path};
 
-use gyrus_skills::{Permission, SkillFiles, is_name};
+use gyrus_skills::{SkillFiles, SkillPermission, is_name};
 use gyrus_text::{Yaml, YamlNode, parse_yaml, split_front_matter};
 
 use crate::manifest::MAX_PARTS;
@@ -121,7 +121,7 @@ fn read(path: &str, text: &str) -> Result<PluginAgent, String> {
         })
         .collect();
     let tools = field("tools").map(|(_, _, node)| {
-        let named = Permission::read(&text_of(node).unwrap_or_default());
+        let named = SkillPermission::read(&text_of(node).unwrap_or_default());
         for one in &named {
             if let Some(widening) = &one.widening {
                 without_effect.push(format!("{widening}, without being asked"));

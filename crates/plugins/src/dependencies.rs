@@ -115,7 +115,7 @@ pub(crate) fn digest(folder: &Path) -> io::Result<String> {
 
 /// Calls `each` with every file below a folder, always in the same order, by its path from there.
 fn walk(folder: &Path, each: &mut dyn FnMut(&str, &Path) -> io::Result<()>) -> io::Result<()> {
-    let mut left = Left {
+    let mut left = DownloadAllowance {
         files: MAX_FILES,
         bytes: MAX_BYTES,
     };
@@ -123,7 +123,7 @@ fn walk(folder: &Path, each: &mut dyn FnMut(&str, &Path) -> io::Result<()>) -> i
 }
 
 /// Files and bytes that may still come.
-struct Left {
+struct DownloadAllowance {
     files: usize,
     bytes: u64,
 }
@@ -132,7 +132,7 @@ fn walk_below(
     folder: &Path,
     below: &str,
     depth: usize,
-    left: &mut Left,
+    left: &mut DownloadAllowance,
     each: &mut dyn FnMut(&str, &Path) -> io::Result<()>,
 ) -> io::Result<()> {
     let wrong = |what: String| io::Error::other(what);

@@ -1,6 +1,6 @@
 //! Addresses relative to where a run began, and the ways in which they write values.
 
-use crate::{Slot, SlotValues, Template, TemplatePart, template};
+use crate::{Slot, SlotTemplate, SlotValues, TemplatePart, template};
 
 /// Returns an address relative to the folder of the start address; one outside of it as it is.
 pub(crate) fn relative(address: &str, start: &str) -> String {
@@ -35,7 +35,7 @@ pub(crate) fn template_of(
     relative: &str,
     slots: &[Slot],
     used: impl Fn(usize) -> bool,
-) -> Template {
+) -> SlotTemplate {
     let used: Vec<_> = (0..slots.len()).filter(|number| used(*number)).collect();
     for way in 0..4 {
         let learned = slots.iter().map(|slot| Slot {
@@ -46,18 +46,18 @@ pub(crate) fn template_of(
         // Runs of hyphens would stand for nothing.
         let has_words =
             |number: &usize| learned[*number].learned.chars().any(char::is_alphanumeric);
-        let found = Template::of(relative, &learned, |number| {
+        let found = SlotTemplate::of(relative, &learned, |number| {
             used.contains(&number) && has_words(&number)
         });
         if found.slots().next().is_some() {
             return found;
         }
     }
-    Template::fixed(relative)
+    SlotTemplate::fixed(relative)
 }
 
 /// Whether a relative address is what a template says, in one of the ways to write the values.
-pub(crate) fn is(relative: &str, form: &Template, values: &SlotValues) -> bool {
+pub(crate) fn is(relative: &str, form: &SlotTemplate, values: &SlotValues) -> bool {
     (0..4).any(|way| {
         let values = values.0.iter().map(|value| written(value)[way].clone());
         form.filled(&SlotValues(values.collect())) == relative
@@ -78,13 +78,13 @@ fn is_id(segment: &str) -> bool {
 /// Writes ids as slots: those of `ids`, counted from `first`, before the fragment. Others are added
 /// to `ids` if `add` says so of their place, which is whether it is in the fragment.
 pub(crate) fn with_ids(
-    form: &Template,
+    form: &SlotTemplate,
     ids: &mut Vec<String>,
     first: usize,
-    add: impl Fn(Place) -> bool,
-) -> Template {
+    add: impl Fn(AddressPart) -> bool,
+) -> SlotTemplate {
     let mut parts = Vec::new();
-    let mut place = Place::Path;
+    let mut place = AddressPart::Path;
     let count = form.0.len();
     for (at, part) in form.0.iter().enumerate() {
         let TemplatePart::Words(words) = part else {
@@ -103,7 +103,7 @@ pub(crate) fn with_ids(
             let is_cut =
                 (plain.is_empty() && at > 0) || (segment.len() == piece.len() && at + 1 < count);
             let known = ids.iter().position(|id| id == segment);
-            let number = match known.filter(|_| place == Place::Path) {
+            let number = match known.filter(|_| place == AddressPart::Path) {
                 _ if is_cut || !is_id(segment) => None,
                 Some(known) => Some(known),
                 None => add(place).then(|| {
@@ -122,19 +122,19 @@ pub(crate) fn with_ids(
                 None => plain.push_str(piece),
             }
             if piece.ends_with('#') {
-                place = Place::Fragment;
+                place = AddressPart::Fragment;
             }
         }
         if !plain.is_empty() {
             parts.push(TemplatePart::Words(plain));
         }
     }
-    Template(parts)
+    SlotTemplate(parts)
 }
 
 /// A part of an address.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Place {
+pub(crate) enum AddressPart {
     /// The path and the query.
     Path,
     /// The rest, after `#`.
@@ -143,7 +143,11 @@ pub(crate) enum Place {
 
 /// Returns the ids that stand in a relative address for the slots of a template that have no value
 /// yet, in their order; `None` if the address is another one.
-pub(crate) fn ids_in(relative: &str, form: &Template, values: &SlotValues) -> Option<Vec<String>> {
+pub(crate) fn ids_in(
+    relative: &str,
+    form: &SlotTemplate,
+    values: &SlotValues,
+) -> Option<Vec<String>> {
     (0..4).find_map(|way| {
         let mut rest = relative;
         let mut ids: Vec<String> = Vec::new();
@@ -169,14 +173,14 @@ pub(crate) fn ids_in(relative: &str, form: &Template, values: &SlotValues) -> Op
 }
 
 /// Whether a template has a slot.
-pub(crate) fn has_slot(form: &Template) -> bool {
+pub(crate) fn has_slot(form: &SlotTemplate) -> bool {
     form.0
         .iter()
         .any(|part| matches!(part, TemplatePart::Slot(_)))
 }
 
 /// Whether a text contains digits outside of its slots.
-pub(crate) fn has_other_digits(form: &Template) -> bool {
+pub(crate) fn has_other_digits(form: &SlotTemplate) -> bool {
     template::one_spaced(&form.fixed_words())
         .chars()
         .any(char::is_numeric)
@@ -186,9 +190,9 @@ pub(crate) fn has_other_digits(form: &Template) -> bool {
 mod tests {
     use super::*;
 
-    fn form(address: &str, known: &[&str]) -> (Template, Vec<String>) {
+    fn form(address: &str, known: &[&str]) -> (SlotTemplate, Vec<String>) {
         let mut ids: Vec<_> = known.iter().map(|id| (*id).to_owned()).collect();
-        let form = with_ids(&Template::fixed(address), &mut ids, 1, |_| true);
+        let form = with_ids(&SlotTemplate::fixed(address), &mut ids, 1, |_| true);
         (form, ids)
     }
 

@@ -11,8 +11,8 @@ use gyrus_contract::{Element, ElementId};
 use serde::{Deserialize, Serialize};
 
 use crate::{
-    Sight, Slot, SlotValues, Template, address, desktop,
-    page::{self, Page},
+    ReplaySight, Slot, SlotTemplate, SlotValues, address, desktop,
+    page::{self, PlacedView},
     template::one_spaced,
     words,
 };
@@ -22,11 +22,11 @@ use crate::{
 pub struct Anchor {
     pub role: String,
     /// The name, with slots.
-    pub name: Template,
+    pub name: SlotTemplate,
     /// The target of a link relative to the start, if it has slots.
-    pub address: Option<Template>,
+    pub address: Option<SlotTemplate>,
     /// A text that stands in the row or group around it, and not around others of its name.
-    pub within: Option<Template>,
+    pub within: Option<SlotTemplate>,
     /// The role of the group that it belongs to; empty for the page.
     #[serde(default)]
     pub group: String,
@@ -52,15 +52,20 @@ pub struct UnnamedField {
     /// The number of all of them.
     pub of: usize,
     /// The text before it or over it.
-    pub label: Option<Template>,
+    pub label: Option<SlotTemplate>,
 }
 
 impl UnnamedField {
     /// Describes a field that is one of these.
-    fn of(page: &Page<'_>, index: usize, same: &[usize], learned: Learned<'_>) -> Option<Self> {
-        let label = page
-            .label(index)
-            .map(|label| Template::of(&label, learned.slots, |slot| learned.used.contains(&slot)));
+    fn of(
+        page: &PlacedView<'_>,
+        index: usize,
+        same: &[usize],
+        learned: RunKnowledge<'_>,
+    ) -> Option<Self> {
+        let label = page.label(index).map(|label| {
+            SlotTemplate::of(&label, learned.slots, |slot| learned.used.contains(&slot))
+        });
         Some(Self {
             number: same.iter().position(|other| *other == index)?,
             of: same.len(),
@@ -69,7 +74,7 @@ impl UnnamedField {
     }
 
     /// Returns the field among those of a page that have its role and no name.
-    fn among(&self, page: &Page<'_>, all: &[usize], values: &SlotValues) -> Option<usize> {
+    fn among(&self, page: &PlacedView<'_>, all: &[usize], values: &SlotValues) -> Option<usize> {
         let own = all.get(self.number).filter(|_| all.len() == self.of)?;
         let label = self.label.as_ref().map(|label| label.filled(values));
         (page.label(*own) == label).then_some(*own)
@@ -97,7 +102,7 @@ pub enum AnchorMiss {
 
 /// The knowledge about the run in which an element is described.
 #[derive(Clone, Copy)]
-pub(crate) struct Learned<'a> {
+pub(crate) struct RunKnowledge<'a> {
     pub(crate) slots: &'a [Slot],
     /// The address that the run began at.
     pub(crate) start: &'a str,
@@ -107,10 +112,14 @@ pub(crate) struct Learned<'a> {
 
 impl Anchor {
     /// Describes an element of a page; `None` if it could not be told from others there.
-    pub(crate) fn of(page: &Page<'_>, index: usize, learned: Learned<'_>) -> Option<Self> {
+    pub(crate) fn of(
+        page: &PlacedView<'_>,
+        index: usize,
+        learned: RunKnowledge<'_>,
+    ) -> Option<Self> {
         let element = page.element(index);
         let own_name = page::name_of(element);
-        let name = Template::of(&own_name, learned.slots, |slot| {
+        let name = SlotTemplate::of(&own_name, learned.slots, |slot| {
             learned.used.contains(&slot)
         });
         let has_slot = address::has_slot(&name);
@@ -159,7 +168,7 @@ impl Anchor {
                 .map(|slot| slot.learned.clone())
                 .collect(),
         );
-        let sight = Sight {
+        let sight = ReplaySight {
             view: page.view,
             start: learned.start,
             slots: learned.slots,
@@ -186,21 +195,21 @@ impl Anchor {
     ///
     /// # Errors
     /// None fits well enough, or the best is not clearly better than the next.
-    pub fn find(&self, sight: &Sight<'_>) -> Result<ElementId, AnchorMiss> {
+    pub fn find(&self, sight: &ReplaySight<'_>) -> Result<ElementId, AnchorMiss> {
         self.one(sight, &page::is_usable)
     }
 
     /// Returns the one element of a view that fits, also one that accepts no input now.
-    pub(crate) fn find_shown(&self, sight: &Sight<'_>) -> Result<ElementId, AnchorMiss> {
+    pub(crate) fn find_shown(&self, sight: &ReplaySight<'_>) -> Result<ElementId, AnchorMiss> {
         self.one(sight, &page::is_shown)
     }
 
     fn one(
         &self,
-        sight: &Sight<'_>,
+        sight: &ReplaySight<'_>,
         fits: &dyn Fn(&Element) -> bool,
     ) -> Result<ElementId, AnchorMiss> {
-        let page = Page::new(sight.view);
+        let page = PlacedView::new(sight.view);
         let mut found = match &self.unnamed {
             None => self.named(&page, sight, fits),
             Some(unnamed) => {
@@ -238,8 +247,8 @@ impl Anchor {
     /// Returns the elements that have the name.
     fn named(
         &self,
-        page: &Page<'_>,
-        sight: &Sight<'_>,
+        page: &PlacedView<'_>,
+        sight: &ReplaySight<'_>,
         fits: &dyn Fn(&Element) -> bool,
     ) -> Vec<usize> {
         let wanted = one_spaced(&self.name.filled(sight.values));
@@ -251,7 +260,7 @@ impl Anchor {
             if !has_slot {
                 return words::plain(&name) == plain;
             }
-            let leads = |form: &Template| {
+            let leads = |form: &SlotTemplate| {
                 let to = element.address.as_deref().unwrap_or_default();
                 address::is(&address::relative(to, sight.start), form, sight.values)
             };
@@ -268,7 +277,7 @@ impl Anchor {
     /// Returns the elements of its role in groups of the same role.
     fn candidates(
         &self,
-        page: &Page<'_>,
+        page: &PlacedView<'_>,
         fits: &dyn Fn(&Element) -> bool,
     ) -> impl Iterator<Item = usize> {
         (0..page.view.elements.len()).filter(move |index| {
@@ -280,7 +289,7 @@ impl Anchor {
     }
 
     /// Returns the elements that may have got another name since.
-    fn renamed(&self, page: &Page<'_>, fits: &dyn Fn(&Element) -> bool) -> Vec<usize> {
+    fn renamed(&self, page: &PlacedView<'_>, fits: &dyn Fn(&Element) -> bool) -> Vec<usize> {
         let learned = self.name.fixed_words();
         let own = words::thing(&learned);
         let name = |index: usize| page::name_of(page.element(index));
@@ -319,7 +328,7 @@ impl Anchor {
 
     /// Whether an element is the one that is left in a form when all others of its role there have
     /// been recognised by their names.
-    fn is_left_over(&self, page: &Page<'_>, index: usize) -> bool {
+    fn is_left_over(&self, page: &PlacedView<'_>, index: usize) -> bool {
         let group = page.group(index);
         let beside = page.in_group(group, &self.role);
         if self.fields.is_empty()
@@ -370,12 +379,12 @@ impl Anchor {
 /// Maximum number of elements among which one is recognised by being left over.
 const MOST_OTHERS: usize = 5;
 
-fn role_of(page: &Page<'_>, group: Option<usize>) -> String {
+fn role_of(page: &PlacedView<'_>, group: Option<usize>) -> String {
     group.map_or(String::new(), |group| page.element(group).role.clone())
 }
 
 /// Returns the roles of the fields in a group, sorted.
-fn fields_in(page: &Page<'_>, group: Option<usize>) -> Vec<String> {
+fn fields_in(page: &PlacedView<'_>, group: Option<usize>) -> Vec<String> {
     let all = 0..page.view.elements.len();
     let fields = all.filter(|index| {
         let element = page.element(*index);
@@ -389,7 +398,7 @@ fn fields_in(page: &Page<'_>, group: Option<usize>) -> Vec<String> {
 }
 
 /// Returns the names of the options of a list, sorted.
-fn choices(page: &Page<'_>, index: usize) -> Vec<String> {
+fn choices(page: &PlacedView<'_>, index: usize) -> Vec<String> {
     if !["combobox", "listbox"].contains(&page.element(index).role.as_str()) {
         return Vec::new();
     }
@@ -402,11 +411,11 @@ fn choices(page: &Page<'_>, index: usize) -> Vec<String> {
 
 /// Returns a text that stands around an element, and not around the others of its name.
 fn told_apart(
-    page: &Page<'_>,
+    page: &PlacedView<'_>,
     index: usize,
     same: &[usize],
-    learned: Learned<'_>,
-) -> Option<Template> {
+    learned: RunKnowledge<'_>,
+) -> Option<SlotTemplate> {
     for above in page.ancestors(index) {
         let inner = page.subtree(above);
         if same
@@ -417,7 +426,7 @@ fn told_apart(
         }
         let texts = inner.filter(|inner| *inner != index).filter_map(|inner| {
             let text = page::name_of(page.element(inner));
-            let form = Template::of(&text, learned.slots, |slot| learned.used.contains(&slot));
+            let form = SlotTemplate::of(&text, learned.slots, |slot| learned.used.contains(&slot));
             // Amounts and counts change.
             let is_usable = !text.is_empty() && !address::has_other_digits(&form);
             let stands_once = same
@@ -437,7 +446,7 @@ fn told_apart(
 }
 
 /// Whether a text stands in something that holds this element, and no other of the same name.
-fn surrounds(page: &Page<'_>, index: usize, same: &[usize], text: &str) -> bool {
+fn surrounds(page: &PlacedView<'_>, index: usize, same: &[usize], text: &str) -> bool {
     let alone = page.ancestors(index).take_while(|above| {
         let inner = page.subtree(*above);
         !same

@@ -6,9 +6,9 @@ use gyrus_contract::Element;
 use serde::{Deserialize, Serialize};
 
 use crate::{
-    Anchor, Sight, SlotValues, Template, address,
+    Anchor, ReplaySight, SlotTemplate, SlotValues, address,
     desktop::{self, SeenWindow},
-    page::{self, Page},
+    page::{self, PlacedView},
     template::one_spaced,
 };
 
@@ -19,18 +19,18 @@ pub enum Expectation {
     /// The page's address, relative to the folder of the start address (an address outside is
     /// whole), has this form. Slots stand for their value as such addresses write it: as it is,
     /// lower case with hyphens, or percent-encoded.
-    Address { is: Template },
+    Address { is: SlotTemplate },
     /// The same, where slots without a value stand for ids that the application gave to what the last
     /// step made.
-    NewAddress { is: Template },
+    NewAddress { is: SlotTemplate },
     /// These are all windows of the desktop, in any order.
     Windows { are: Vec<LearnedWindow> },
     /// The page shows this text as the whole name of an element.
-    Shows { text: Template },
+    Shows { text: SlotTemplate },
     /// The page shows at least one of these texts as the whole name of an element.
-    ShowsAny { texts: Vec<Template> },
+    ShowsAny { texts: Vec<SlotTemplate> },
     /// The one element of an anchor has this value.
-    Value { of: Box<Anchor>, is: Template },
+    Value { of: Box<Anchor>, is: SlotTemplate },
     /// The one element of an anchor is checked, selected or pressed.
     Chosen { of: Box<Anchor> },
     /// These are all fields of the page, with their values, in any order and under any name.
@@ -49,14 +49,14 @@ pub enum Expectation {
         without_rows: bool,
     },
     /// The browser asks this, and it blocks the page.
-    Asks { message: Template },
+    Asks { message: SlotTemplate },
 }
 
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct LearnedWindow {
     /// The name (class) that the program gives it.
     pub program: String,
-    pub title: Template,
+    pub title: SlotTemplate,
     /// Whether it has the keyboard.
     #[serde(default)]
     pub is_active: bool,
@@ -87,7 +87,7 @@ impl Expectation {
     ///
     /// # Errors
     /// It does not hold; the sentence says what was expected and what was found.
-    pub fn check(&self, sight: &Sight<'_>) -> Result<(), String> {
+    pub fn check(&self, sight: &ReplaySight<'_>) -> Result<(), String> {
         let hold = |holds: bool, found: String| {
             if holds {
                 Ok(())
@@ -157,14 +157,14 @@ impl Expectation {
     }
 
     /// Returns the amounts that a condition on amounts is about.
-    fn amounts(&self, sight: &Sight<'_>) -> Result<BTreeSet<String>, String> {
+    fn amounts(&self, sight: &ReplaySight<'_>) -> Result<BTreeSet<String>, String> {
         let Self::Amounts {
             of, without_rows, ..
         } = self
         else {
             return Ok(BTreeSet::new());
         };
-        let page = Page::new(sight.view);
+        let page = PlacedView::new(sight.view);
         let Some(of) = of else {
             return Ok(page::amounts_of_page(&page, *without_rows));
         };
@@ -242,7 +242,7 @@ fn named<'t>(windows: impl Iterator<Item = (&'t str, bool)>) -> String {
 
 /// Returns the fields of a page, as they are compared.
 pub(crate) fn fields_of(
-    page: &Page<'_>,
+    page: &PlacedView<'_>,
     value: impl Fn(&Element) -> FieldValue,
 ) -> Vec<LearnedField> {
     let fields = page.fields().map(|element| {
@@ -258,7 +258,7 @@ pub(crate) fn fields_of(
     fields
 }
 
-fn check_fields(are: &[LearnedField], sight: &Sight<'_>) -> Result<(), String> {
+fn check_fields(are: &[LearnedField], sight: &ReplaySight<'_>) -> Result<(), String> {
     let expected = are.iter().filter_map(|field| {
         let value = match &field.value {
             FieldValue::Slot(number) => sight.values.0.get(*number).cloned().unwrap_or_default(),
@@ -270,7 +270,7 @@ fn check_fields(are: &[LearnedField], sight: &Sight<'_>) -> Result<(), String> {
             ..field.clone()
         })
     });
-    let mut left = fields_of(&Page::new(sight.view), |element| {
+    let mut left = fields_of(&PlacedView::new(sight.view), |element| {
         FieldValue::Fixed(element.value.clone().unwrap_or_default())
     });
     let found = left.len();
@@ -325,7 +325,7 @@ fn check_amounts(
 }
 
 impl Anchor {
-    fn element<'v>(&self, sight: &Sight<'v>) -> Result<&'v Element, crate::AnchorMiss> {
+    fn element<'v>(&self, sight: &ReplaySight<'v>) -> Result<&'v Element, crate::AnchorMiss> {
         let id = self.find_shown(sight)?;
         let elements = &sight.view.elements;
         elements

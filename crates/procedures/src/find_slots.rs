@@ -3,7 +3,7 @@
 use std::{collections::BTreeSet, ops::Range};
 
 use crate::{
-    NotLearned, Slot, SlotShape, Template, TemplatePart, shape,
+    NotLearned, Slot, SlotShape, SlotTemplate, TemplatePart, shape,
     template::{one_spaced, places},
     words,
 };
@@ -17,7 +17,7 @@ pub(crate) struct UsedValue {
 
 /// The command of a run with its slots.
 pub(crate) struct FoundSlots {
-    pub(crate) command: Template,
+    pub(crate) command: SlotTemplate,
     pub(crate) slots: Vec<Slot>,
     text: String,
 }
@@ -79,7 +79,7 @@ impl FoundSlots {
             parts.push(TemplatePart::Words(text[from..].to_owned()));
         }
         Self {
-            command: Template(parts),
+            command: SlotTemplate(parts),
             slots,
             text,
         }

@@ -5,9 +5,9 @@ use serde_json::Value;
 use gyrus_contract::ActionVerdict;
 
 use crate::{
-    NotLearned, ProcedureStep, RecordedRun, SlotShape, Template, address,
+    NotLearned, ProcedureStep, RecordedRun, SlotShape, SlotTemplate, address,
     find_slots::{FoundSlots, UsedValue},
-    recorded::Learned,
+    recorded::UnnamedProcedure,
     shape,
     template::{one_spaced, places},
 };
@@ -20,7 +20,7 @@ const WRITTEN: usize = 80;
 const SHELL: &str = "shell";
 
 /// Returns what a run did.
-pub(crate) fn learn(run: &RecordedRun) -> Result<Learned, NotLearned> {
+pub(crate) fn learn(run: &RecordedRun) -> Result<UnnamedProcedure, NotLearned> {
     let kept: Vec<_> = run
         .steps
         .iter()
@@ -56,7 +56,7 @@ pub(crate) fn learn(run: &RecordedRun) -> Result<Learned, NotLearned> {
         said.push('\n');
         said.push_str(&step.observation.text.text);
     }
-    Ok(Learned {
+    Ok(UnnamedProcedure {
         command: found.command,
         slots: found.slots,
         steps,
@@ -70,7 +70,7 @@ fn made(
 ) -> Result<ProcedureStep, NotLearned> {
     let mut texts = Vec::new();
     for (pointer, text) in strings(&step.call.arguments) {
-        let form = Template::of(&text, &found.slots, |_| true);
+        let form = SlotTemplate::of(&text, &found.slots, |_| true);
         let fixed = form.fixed_words();
         let tokens = fixed.split_whitespace().map(trimmed);
         let derived = tokens

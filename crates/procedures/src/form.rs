@@ -7,17 +7,17 @@
 use gyrus_contract::{Form, SentControl, SentForm};
 use serde::{Deserialize, Serialize};
 
-use crate::{Slot, SlotValues, Template, address, page, template::one_spaced, words};
+use crate::{Slot, SlotTemplate, SlotValues, address, page, template::one_spaced, words};
 
 /// A form as it was when a step of a run sent it.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub struct LearnedForm {
+pub struct RecordedForm {
     /// The address that it is sent to, relative to the start.
-    pub action: Template,
+    pub action: SlotTemplate,
     /// The method in lower case; empty if it is not a real form.
     pub method: String,
     /// The heading, which may be empty, and the words and placeholders.
-    pub words: Vec<Template>,
+    pub words: Vec<SlotTemplate>,
     /// The controls that a person sees and whose values are sent; `None` where nothing told them.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub controls: Option<Vec<LearnedControl>>,
@@ -30,7 +30,7 @@ pub struct LearnedControl {
     pub name: String,
     pub kind: String,
     /// The text that a person reads there, if it is sent.
-    pub reads: Option<Template>,
+    pub reads: Option<SlotTemplate>,
     /// The value of something chosen: the one that these words stood for.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub value: Option<String>,
@@ -47,9 +47,13 @@ pub struct AtPress<'a> {
     pub values: &'a SlotValues,
 }
 
-impl LearnedForm {
+impl RecordedForm {
     /// Describes a form, with the slots for values that `template` puts into a text.
-    pub(crate) fn of(form: &Form, action: Template, template: impl Fn(&str) -> Template) -> Self {
+    pub(crate) fn of(
+        form: &Form,
+        action: SlotTemplate,
+        template: impl Fn(&str) -> SlotTemplate,
+    ) -> Self {
         let controls = form.sends.as_ref().map(|sends| {
             let seen = seen(sends).map(|control| LearnedControl {
                 name: control.name.clone(),
@@ -91,7 +95,7 @@ impl LearnedForm {
 }
 
 /// Each text must be there once, in any order, and no other.
-fn check_words(words: &[Template], found: &[String], at: AtPress<'_>) -> Result<(), String> {
+fn check_words(words: &[SlotTemplate], found: &[String], at: AtPress<'_>) -> Result<(), String> {
     let mut left: Vec<_> = found.iter().collect();
     let mut missing = None;
     for expected in words {
@@ -171,7 +175,7 @@ fn quoted(text: Option<&str>) -> String {
 
 impl AtPress<'_> {
     /// Whether the slots of a text have the learned values.
-    fn is_learned(self, text: &Template) -> bool {
+    fn is_learned(self, text: &SlotTemplate) -> bool {
         text.slots().all(|number| {
             let learned = self.slots.get(number).map(|slot| &slot.learned);
             learned == self.values.0.get(number)
@@ -180,7 +184,7 @@ impl AtPress<'_> {
 
     /// Whether a text is the learned one. Amounts may differ where a command has other values, in
     /// the same currency.
-    fn reads(self, expected: &Template, found: &str) -> bool {
+    fn reads(self, expected: &SlotTemplate, found: &str) -> bool {
         let filled = expected.filled(self.values);
         let of_command = |number: usize| self.slots.get(number).map(|slot| &slot.learned);
         let count = self.slots.len();

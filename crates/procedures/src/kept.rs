@@ -9,7 +9,7 @@ use serde_json::json;
 
 use crate::{
     LearnedPlace, NotLearned, RecordedRun, RecordedStep, desktop,
-    page::{self, Page},
+    page::{self, PlacedView},
 };
 
 /// Tools that only look, or only bring something into view.
@@ -35,13 +35,13 @@ pub(crate) fn text_of<'a>(step: &'a RecordedStep, argument: &str) -> Option<&'a 
 }
 
 /// Returns the position of the element that a step touches.
-pub(crate) fn target(step: &RecordedStep, page: &Page<'_>) -> Option<usize> {
+pub(crate) fn target(step: &RecordedStep, page: &PlacedView<'_>) -> Option<usize> {
     page.index(text_of(step, "on")?.parse().ok()?)
 }
 
 /// Whether an action decides: a button, or a key that sends a form. In a program every click and key
 /// does that is not one of those by which a person finds their way.
-pub(crate) fn decides(step: &RecordedStep, page: &Page<'_>) -> bool {
+pub(crate) fn decides(step: &RecordedStep, page: &PlacedView<'_>) -> bool {
     let on_desktop = desktop::is_desktop(page.view);
     let role = target(step, page).map_or("", |at| page.element(at).role.as_str());
     let is_button = || {
@@ -169,7 +169,7 @@ fn without_detours(steps: &mut Vec<&RecordedStep>) {
                 || step
                     .view
                     .as_ref()
-                    .is_some_and(|view| decides(step, &Page::new(view)))
+                    .is_some_and(|view| decides(step, &PlacedView::new(view)))
         };
         let before = steps[first].view.as_ref().map(shown);
         let back = (first + 2..steps.len()).rev().find(|later| {

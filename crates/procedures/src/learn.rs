@@ -3,8 +3,9 @@
 use gyrus_contract::{Arguments as _, OpenApplicationCall, View};
 
 use crate::{
-    LearnedPlace, NotLearned, Procedure, ProcedureStep, RecordedRun, RecordedStep, SlotValues,
-    Template, TemplatePart, address, desktop, folder, on_screen, recorded::Learned, shape,
+    LearnedPlace, NotLearned, Procedure, ProcedureStep, RecordedRun, RecordedStep, SlotTemplate,
+    SlotValues, TemplatePart, address, desktop, folder, on_screen, recorded::UnnamedProcedure,
+    shape,
 };
 
 /// Maximum number of actions of a procedure.
@@ -76,7 +77,7 @@ fn in_windows(run: &RecordedRun) -> RecordedRun {
     }
 }
 
-fn name(command: &Template) -> String {
+fn name(command: &SlotTemplate) -> String {
     let fixed = command.fixed_words().to_lowercase();
     let words = fixed.split(|c: char| !c.is_alphanumeric());
     let words = words.filter(|word| !word.is_empty() && !SMALL_WORDS.contains(word));
@@ -89,13 +90,13 @@ fn name(command: &Template) -> String {
 }
 
 /// Returns the answer with slots, or a sentence of our own if it tells what was found on the way.
-fn answer(answer: &str, learned: &Learned) -> Template {
-    let given = Template::of(answer.trim(), &learned.slots, |_| true);
+fn answer(answer: &str, learned: &UnnamedProcedure) -> SlotTemplate {
+    let given = SlotTemplate::of(answer.trim(), &learned.slots, |_| true);
     let is_plain = !answer.trim().is_empty() && answer.chars().count() <= ANSWER;
     if is_plain && !address::has_other_digits(&given) && !answer.chars().any(shape::is_quotation) {
         return given;
     }
     let mut parts = vec![TemplatePart::Words("Done: ".to_owned())];
     parts.extend(learned.command.0.iter().cloned());
-    Template(parts)
+    SlotTemplate(parts)
 }

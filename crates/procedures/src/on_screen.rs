@@ -8,14 +8,14 @@ use gyrus_contract::{
 };
 
 use crate::{
-    Anchor, Expectation, FieldValue, LearnedForm, LearnedWindow, NotLearned, ProcedureStep,
-    RecordedRun, RecordedStep, Sight, SlotValues, Template, address,
-    anchor::Learned as Known,
+    Anchor, Expectation, FieldValue, LearnedWindow, NotLearned, ProcedureStep, RecordedForm,
+    RecordedRun, RecordedStep, ReplaySight, SlotTemplate, SlotValues, address,
+    anchor::RunKnowledge as Known,
     desktop, expectation,
     find_slots::{FoundSlots, UsedValue},
     kept::{decides, kept, target, text_of},
-    page::{self, Page},
-    recorded::Learned,
+    page::{self, PlacedView},
+    recorded::UnnamedProcedure,
     words,
 };
 
@@ -26,7 +26,7 @@ const MOST_TEXTS: usize = 8;
 const MOST_AMOUNTS: usize = 6;
 
 /// Returns what a run did on a screen, which began at this address, or at none on a desktop.
-pub(crate) fn learn(run: &RecordedRun, start: &str) -> Result<Learned, NotLearned> {
+pub(crate) fn learn(run: &RecordedRun, start: &str) -> Result<UnnamedProcedure, NotLearned> {
     let kept = kept(run)?;
     let used: Vec<_> = kept.iter().filter_map(|step| used_value(step)).collect();
     let found = FoundSlots::of(&run.command, &used);
@@ -46,7 +46,7 @@ pub(crate) fn learn(run: &RecordedRun, start: &str) -> Result<Learned, NotLearne
         steps.push(builder.step(step, after, next.is_none())?);
     }
     forget_amounts_beside(&mut steps);
-    Ok(Learned {
+    Ok(UnnamedProcedure {
         command: found.command,
         slots: found.slots,
         steps,
@@ -70,7 +70,7 @@ fn forget_amounts_beside(steps: &mut [ProcedureStep]) {
 
 /// Returns the value that a step used, if it may come from the command.
 fn used_value(step: &RecordedStep) -> Option<UsedValue> {
-    let page = Page::new(step.view.as_ref()?);
+    let page = PlacedView::new(step.view.as_ref()?);
     let target = target(step, &page);
     let label = target.map(|at| page::name_of(page.element(at)));
     let label = label.unwrap_or_default();
@@ -107,7 +107,7 @@ struct FilledField {
     id: String,
     anchor: Anchor,
     /// The value; without one it was chosen.
-    value: Option<Template>,
+    value: Option<SlotTemplate>,
 }
 
 /// Makes steps of a procedure, in order.
@@ -126,11 +126,11 @@ struct Builder<'a> {
 }
 
 impl Builder<'_> {
-    fn template(&self, text: &str) -> Template {
-        Template::of(text, &self.found.slots, |slot| self.used.contains(&slot))
+    fn template(&self, text: &str) -> SlotTemplate {
+        SlotTemplate::of(text, &self.found.slots, |slot| self.used.contains(&slot))
     }
 
-    fn anchor(&self, page: &Page<'_>, at: usize) -> Option<Anchor> {
+    fn anchor(&self, page: &PlacedView<'_>, at: usize) -> Option<Anchor> {
         let known = Known {
             slots: &self.found.slots,
             start: self.start,
@@ -140,7 +140,7 @@ impl Builder<'_> {
     }
 
     /// Returns an address with the values of the command.
-    fn relative(&self, address: &str) -> Template {
+    fn relative(&self, address: &str) -> SlotTemplate {
         let relative = address::relative(address, self.start);
         address::template_of(&relative, &self.found.slots, |slot| {
             self.used.contains(&slot)
@@ -164,7 +164,7 @@ impl Builder<'_> {
     }
 
     /// Returns an address with the values of the command and the ids that were found.
-    fn with_found_ids(&self, address: &str) -> Template {
+    fn with_found_ids(&self, address: &str) -> SlotTemplate {
         let form = self.relative(address);
         let mut ids = self.ids.clone();
         address::with_ids(&form, &mut ids, self.found.slots.len(), |_| false)
@@ -179,18 +179,18 @@ impl Builder<'_> {
     }
 
     /// Finds the ids in the address of a link that a value of the command chose.
-    fn find_ids(&mut self, link: &Element, after: &View) -> Option<Template> {
+    fn find_ids(&mut self, link: &Element, after: &View) -> Option<SlotTemplate> {
         let to = link.address.as_deref().filter(|to| *to == after.address)?;
         let known = self.ids.len();
         let form = self.relative(to);
         let first = self.found.slots.len();
-        let is_of_path = |place| place == address::Place::Path;
+        let is_of_path = |place| place == address::AddressPart::Path;
         let form = address::with_ids(&form, &mut self.ids, first, is_of_path);
         (self.ids.len() > known).then_some(form)
     }
 
-    fn form(&self, form: &Form) -> LearnedForm {
-        LearnedForm::of(form, self.with_found_ids(&form.action), |text| {
+    fn form(&self, form: &Form) -> RecordedForm {
+        RecordedForm::of(form, self.with_found_ids(&form.action), |text| {
             self.template(text)
         })
     }
@@ -204,7 +204,7 @@ impl Builder<'_> {
         let Some(view) = &step.view else {
             return Err(NotLearned::because("nothing was seen before an action"));
         };
-        let page = Page::new(view);
+        let page = PlacedView::new(view);
         let decides = decides(step, &page);
         // The last button of a page sends what was filled in. In a program it often saves.
         let commits = step.commits || (decides && is_last && !desktop::is_desktop(view));
@@ -262,7 +262,7 @@ impl Builder<'_> {
     }
 
     /// Returns what must hold before every action.
-    fn before(&mut self, page: &Page<'_>) -> Vec<Expectation> {
+    fn before(&mut self, page: &PlacedView<'_>) -> Vec<Expectation> {
         for element in page.fields() {
             let first = (element.value.clone(), page::is_on(element));
             self.first.entry(element.id).or_insert(first);
@@ -284,7 +284,7 @@ impl Builder<'_> {
     /// Whether a condition held in the learned run.
     fn held(&self, view: &View, condition: &Expectation) -> bool {
         let own = self.found.slots.iter().map(|slot| slot.learned.clone());
-        let sight = Sight {
+        let sight = ReplaySight {
             view,
             start: self.start,
             slots: &self.found.slots,
@@ -297,7 +297,7 @@ impl Builder<'_> {
     fn value(
         &mut self,
         step: &RecordedStep,
-        page: &Page<'_>,
+        page: &PlacedView<'_>,
         made: &mut ProcedureStep,
     ) -> Result<(), NotLearned> {
         let Some(used) = used_value(step).filter(|used| !used.value.is_empty()) else {
@@ -326,7 +326,7 @@ impl Builder<'_> {
         for argument in ["text", "option", "file"] {
             let is_value = text_of(step, argument).is_some_and(|text| text.trim() == used.value);
             if is_value {
-                let template = Template(vec![crate::TemplatePart::Slot(slot)]);
+                let template = SlotTemplate(vec![crate::TemplatePart::Slot(slot)]);
                 made.texts.push((format!("/{argument}"), template));
             }
         }
@@ -337,7 +337,7 @@ impl Builder<'_> {
     fn target(
         &mut self,
         step: &RecordedStep,
-        page: &Page<'_>,
+        page: &PlacedView<'_>,
         after: Option<&View>,
         made: &mut ProcedureStep,
     ) -> Result<(), NotLearned> {
@@ -450,7 +450,7 @@ impl Builder<'_> {
 
     /// The amounts of money of a page that is seen for the first time.
     fn amounts_of_page(&self, view: &View) -> Option<Expectation> {
-        let shown = page::amounts_of_page(&Page::new(view), true);
+        let shown = page::amounts_of_page(&PlacedView::new(view), true);
         let is_new = self.at.as_ref() != Some(&view.address);
         let is_about_one = !shown.is_empty() && shown.len() <= MOST_AMOUNTS;
         (is_new && is_about_one).then(|| Expectation::Amounts {
@@ -465,7 +465,7 @@ impl Builder<'_> {
     /// shows a value of the command, all fields as they were, and the amounts. Where the press
     /// compares the form itself, what stands beside it may differ: a procedure must survive its
     /// own effect.
-    fn read_back(&self, page: &Page<'_>, form: Option<&Form>) -> Vec<Expectation> {
+    fn read_back(&self, page: &PlacedView<'_>, form: Option<&Form>) -> Vec<Expectation> {
         let is_compared = form.is_some_and(|form| form.sends.is_some());
         let is_here =
             |field: &&FilledField| field.id.parse().is_ok_and(|id| page.index(id).is_some());
@@ -519,10 +519,10 @@ impl Builder<'_> {
     }
 
     /// Whether a program has changed a field by itself since its window was first seen.
-    fn is_of_program(&self, page: &Page<'_>, element: &Element) -> bool {
+    fn is_of_program(&self, page: &PlacedView<'_>, element: &Element) -> bool {
         let now = (element.value.clone(), page::is_on(element));
         let was_filled = self.filled.iter().any(|field| {
-            let value = field.value.as_ref().map(Template::fixed_words);
+            let value = field.value.as_ref().map(SlotTemplate::fixed_words);
             field.id == element.id.to_string() && (value.is_none() || value == element.value)
         });
         let is_changed = self
@@ -535,9 +535,9 @@ impl Builder<'_> {
     /// Texts of a page that show values of the command which were used.
     fn texts_with_values(
         &self,
-        page: &Page<'_>,
+        page: &PlacedView<'_>,
         without_rows: bool,
-    ) -> impl Iterator<Item = Template> {
+    ) -> impl Iterator<Item = SlotTemplate> {
         let tells = ["text", "heading", "cell", "listitem", "status", "alert"];
         let all = page.view.elements.iter().enumerate();
         let elements = all.filter(|(at, element)| {
@@ -559,7 +559,7 @@ impl Builder<'_> {
 
     /// Returns what appeared on the page, as a sign that something has happened: texts with values
     /// of the command, or without any, texts that are always the same.
-    fn appeared(&self, before: &Page<'_>, after: &View) -> Option<Expectation> {
+    fn appeared(&self, before: &PlacedView<'_>, after: &View) -> Option<Expectation> {
         let known: BTreeSet<_> = before.view.elements.iter().map(page::name_of).collect();
         let new = after.elements.iter().filter(|element| {
             let name = page::name_of(element);

@@ -53,12 +53,12 @@ const ROWS: [&str; 7] = [
 const MOST_OVER: i32 = 24;
 
 /// A view whose elements know what they lie in.
-pub(crate) struct Page<'a> {
+pub(crate) struct PlacedView<'a> {
     pub(crate) view: &'a View,
     parents: Vec<Option<usize>>,
 }
 
-impl<'a> Page<'a> {
+impl<'a> PlacedView<'a> {
     pub(crate) fn new(view: &'a View) -> Self {
         let mut open: Vec<usize> = Vec::new();
         let parents = view.elements.iter().enumerate().map(|(index, element)| {
@@ -298,7 +298,7 @@ pub(crate) fn amounts_of<'e>(elements: impl IntoIterator<Item = &'e Element>) ->
 }
 
 /// Returns the different amounts of money that a page shows.
-pub(crate) fn amounts_of_page(page: &Page<'_>, without_rows: bool) -> BTreeSet<String> {
+pub(crate) fn amounts_of_page(page: &PlacedView<'_>, without_rows: bool) -> BTreeSet<String> {
     let all = 0..page.view.elements.len();
     let counted = all.filter(|at| !without_rows || !page.is_in_row(*at));
     amounts_of(counted.map(|at| page.element(at)))

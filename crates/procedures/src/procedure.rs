@@ -4,7 +4,7 @@ use gyrus_contract::ElementId;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-use crate::{Anchor, Expectation, LearnedForm, Slot, Template, address};
+use crate::{Anchor, Expectation, RecordedForm, Slot, SlotTemplate, address};
 
 /// A way to do one kind of task, learned from one run.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -12,7 +12,7 @@ pub struct Procedure {
     /// The name: lower-case words with hyphens, from the command's fixed words.
     pub name: String,
     /// The command that it answers to.
-    pub command: Template,
+    pub command: SlotTemplate,
     /// The slots of the command, in order.
     pub slots: Vec<Slot>,
     /// The only place where it may be replayed.
@@ -25,7 +25,7 @@ pub struct Procedure {
     /// after every replay too.
     pub checks: Vec<String>,
     /// The answer of the run, with slots.
-    pub answer: Template,
+    pub answer: SlotTemplate,
 }
 
 /// The place of a procedure.
@@ -60,14 +60,14 @@ pub struct ProcedureStep {
     pub arguments: Value,
     /// The string arguments that hold slots, as JSON pointers (`/text`), with their templates.
     #[serde(default)]
-    pub texts: Vec<(String, Template)>,
+    pub texts: Vec<(String, SlotTemplate)>,
     /// The element that the action touches, if it touches one: the argument's name (`on`, `from`,
     /// `to`) with its anchor.
     pub targets: Vec<(String, Anchor)>,
     /// The address of the link that the action clicks, relative to the start. Slots after those of the
     /// command are ids that the application gave: they are found here, where a value of the command
     /// chose the link, and must stand in every address that has them afterwards.
-    pub finds: Option<Template>,
+    pub finds: Option<SlotTemplate>,
     /// Conditions on the page before the action.
     pub before: Vec<Expectation>,
     /// Conditions that must hold after it.
@@ -77,7 +77,7 @@ pub struct ProcedureStep {
     pub commits: bool,
     /// The form that the action sends, which is compared once more at the press itself.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub form: Option<LearnedForm>,
+    pub form: Option<RecordedForm>,
     /// The longest time in milliseconds until the learned run saw what it needed for this action.
     pub waited_ms: u64,
 }
@@ -87,7 +87,11 @@ impl ProcedureStep {
     ///
     /// # Errors
     /// The link leads to an address of another form.
-    pub fn found(&self, sight: &crate::Sight<'_>, on: ElementId) -> Result<Vec<String>, String> {
+    pub fn found(
+        &self,
+        sight: &crate::ReplaySight<'_>,
+        on: ElementId,
+    ) -> Result<Vec<String>, String> {
         let Some(form) = &self.finds else {
             return Ok(Vec::new());
         };

@@ -3,7 +3,7 @@
 use gyrus_contract::{Form, Observation, ToolCall, View};
 use serde::{Deserialize, Serialize};
 
-use crate::{LearnedPlace, ProcedureStep, Slot, Template};
+use crate::{LearnedPlace, ProcedureStep, Slot, SlotTemplate};
 
 /// A finished run, as far as learning needs it. Its goal must be a person's own words.
 #[derive(Debug, Clone, Serialize, Deserialize)]
@@ -63,8 +63,8 @@ impl NotLearned {
 }
 
 /// The result of learning, before it has a name.
-pub(crate) struct Learned {
-    pub(crate) command: Template,
+pub(crate) struct UnnamedProcedure {
+    pub(crate) command: SlotTemplate,
     pub(crate) slots: Vec<Slot>,
     pub(crate) steps: Vec<ProcedureStep>,
 }

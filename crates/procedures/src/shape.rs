@@ -168,28 +168,28 @@ fn is_like(value: &str, learned: &str) -> bool {
 
 /// A family of letters that look like those of others.
 #[derive(Clone, Copy, PartialEq, Eq)]
-enum Script {
+enum LetterFamily {
     Latin,
     Greek,
     Cyrillic,
     Other(u32),
 }
 
-fn script(c: char) -> Option<Script> {
+fn script(c: char) -> Option<LetterFamily> {
     if !c.is_alphabetic() {
         return None;
     }
     Some(match u32::from(c) {
-        0..=0x024F | 0x1E00..=0x1EFF => Script::Latin,
-        0x0370..=0x03FF | 0x1F00..=0x1FFF => Script::Greek,
-        0x0400..=0x052F => Script::Cyrillic,
+        0..=0x024F | 0x1E00..=0x1EFF => LetterFamily::Latin,
+        0x0370..=0x03FF | 0x1F00..=0x1FFF => LetterFamily::Greek,
+        0x0400..=0x052F => LetterFamily::Cyrillic,
         // Chinese and Japanese are written with several blocks.
-        0x3005..=0x3007 | 0x3040..=0x30FF | 0x3400..=0x9FFF => Script::Other(0x3000),
-        other => Script::Other(other >> 8),
+        0x3005..=0x3007 | 0x3040..=0x30FF | 0x3400..=0x9FFF => LetterFamily::Other(0x3000),
+        other => LetterFamily::Other(other >> 8),
     })
 }
 
-fn script_of(text: &str) -> Option<Script> {
+fn script_of(text: &str) -> Option<LetterFamily> {
     text.chars().find_map(script)
 }
 

@@ -5,12 +5,12 @@ use gyrus_contract::View;
 use crate::{
     page,
     slot::{Slot, SlotValues},
-    template::{Template, one_spaced},
+    template::{SlotTemplate, one_spaced},
 };
 
 /// The knowledge of a replay when it looks at a page.
 #[derive(Debug, Clone, Copy)]
-pub struct Sight<'a> {
+pub struct ReplaySight<'a> {
     pub view: &'a View,
     /// The address that the run began at.
     pub start: &'a str,
@@ -18,7 +18,7 @@ pub struct Sight<'a> {
     pub values: &'a SlotValues,
 }
 
-impl Sight<'_> {
+impl ReplaySight<'_> {
     pub(crate) fn has_learned_values(&self, slots: &[usize]) -> bool {
         slots.iter().all(|number| {
             let learned = self.slots.get(*number).map(|slot| &slot.learned);
@@ -26,7 +26,7 @@ impl Sight<'_> {
         })
     }
 
-    pub(crate) fn shows(&self, text: &Template) -> bool {
+    pub(crate) fn shows(&self, text: &SlotTemplate) -> bool {
         let wanted = one_spaced(&text.filled(self.values));
         let shown = self.view.elements.iter().filter(|it| page::is_shown(it));
         shown

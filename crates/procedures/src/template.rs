@@ -12,7 +12,7 @@ use crate::{
 
 /// A text with slots, by their number from 0.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Template(pub Vec<TemplatePart>);
+pub struct SlotTemplate(pub Vec<TemplatePart>);
 
 /// A part of a [`Template`].
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -30,7 +30,7 @@ const LONGEST: usize = 10_000;
 /// Maximum number of ends of slots that are tried for one command.
 const TRIES: usize = 200_000;
 
-impl Template {
+impl SlotTemplate {
     /// Creates a template without slots.
     pub fn fixed(words: impl Into<String>) -> Self {
         Self(vec![TemplatePart::Words(words.into())])
@@ -48,7 +48,7 @@ impl Template {
             return None;
         }
         let command = one_spaced(command);
-        let mut reading = Reading {
+        let mut reading = TemplateMatcher {
             slots,
             values: vec![None; slots.len()],
             found: Vec::new(),
@@ -108,7 +108,7 @@ impl Template {
 }
 
 /// Writes slots as `{1}`, counted from 1, for people.
-impl fmt::Display for Template {
+impl fmt::Display for SlotTemplate {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         for part in &self.0 {
             match part {
@@ -163,14 +163,14 @@ pub(crate) fn one_spaced(text: &str) -> String {
 }
 
 /// The search for the ways to read a command.
-struct Reading<'a> {
+struct TemplateMatcher<'a> {
     slots: &'a [Slot],
     values: Vec<Option<String>>,
     found: Vec<Vec<String>>,
     tries: usize,
 }
 
-impl Reading<'_> {
+impl TemplateMatcher<'_> {
     fn read(&mut self, parts: &[TemplatePart], text: &str) {
         if self.found.len() > 1 || self.tries > TRIES {
             return;

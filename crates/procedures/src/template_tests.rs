@@ -11,7 +11,7 @@ const VALUES: [&str; 6] = [
     "France",
 ];
 
-fn learned(command: &str, values: &[&str]) -> (Template, Vec<Slot>) {
+fn learned(command: &str, values: &[&str]) -> (SlotTemplate, Vec<Slot>) {
     let used: Vec<_> = values
         .iter()
         .map(|value| crate::find_slots::UsedValue {
@@ -105,7 +105,7 @@ fn other_values_are_read_from_the_same_words() {
 #[test]
 fn a_value_is_a_slot_only_where_it_stands_once_as_words() {
     let (template, slots) = learned("Move Ada to the team of Ada", &["Ada"]);
-    assert!(slots.is_empty() && template == Template::fixed("Move Ada to the team of Ada"));
+    assert!(slots.is_empty() && template == SlotTemplate::fixed("Move Ada to the team of Ada"));
     let (_, slots) = learned("Set port 80 and 8080", &["80"]);
     assert_eq!(slots.len(), 1);
     let (_, slots) = learned("Delete the mail", &["Delete"]);

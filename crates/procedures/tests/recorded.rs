@@ -3,7 +3,9 @@
 #![expect(clippy::unwrap_used, reason = "these are tests, helpers included")]
 
 use gyrus_contract::{ActionVerdict, ElementState, View};
-use gyrus_procedures::{AnchorMiss, NotLearned, Procedure, RecordedRun, Sight, SlotValues, learn};
+use gyrus_procedures::{
+    AnchorMiss, NotLearned, Procedure, RecordedRun, ReplaySight, SlotValues, learn,
+};
 
 fn recorded(name: &str) -> RecordedRun {
     let path = format!("{}/tests/runs/{name}.json", env!("CARGO_MANIFEST_DIR"));
@@ -40,7 +42,7 @@ fn before(
     {
         given.0[at] = (*value).to_owned();
     }
-    let sight = Sight {
+    let sight = ReplaySight {
         view: &view,
         start: match &procedure.place {
             gyrus_procedures::LearnedPlace::Site { start, .. } => start,

@@ -27,7 +27,7 @@ use gyrus_contract::{FileIdentity, ResolvedProgram};
 
 use self::{
     owners::Owners,
-    walk::{Distrust, Found, Walk},
+    walk::{Distrust, FoundProgram, PathWalk},
 };
 
 /// Folders that are searched after those of `PATH`.
@@ -114,7 +114,7 @@ fn passed_over(skipped: &[String]) -> String {
 }
 
 /// Function that looks up folders in which runs have written.
-type Elsewhere = dyn Fn() -> Vec<PathBuf> + Send + Sync;
+type WrittenFolders = dyn Fn() -> Vec<PathBuf> + Send + Sync;
 
 /// Finds programs.
 pub struct Programs {
@@ -123,7 +123,7 @@ pub struct Programs {
     /// Folders that runs write, as given.
     writable: Mutex<BTreeSet<PathBuf>>,
     /// Looks up further such folders when a program outside of the system's folders is found.
-    elsewhere: OnceLock<Box<Elsewhere>>,
+    elsewhere: OnceLock<Box<WrittenFolders>>,
     looked_up: OnceLock<Vec<PathBuf>>,
     owners: Owners,
 }
@@ -252,7 +252,7 @@ impl Programs {
                 reason,
             },
         })?;
-        let Found { real, file } = found;
+        let FoundProgram { real, file } = found;
         let Some(stat) = file else {
             return Err(not_a_program("it is a folder"));
         };
@@ -311,17 +311,17 @@ impl Programs {
     }
 
     /// Follows a path to its folder or file, if no other user can change it.
-    fn trusted(&self, path: &Path) -> Result<Found, Distrust> {
+    fn trusted(&self, path: &Path) -> Result<FoundProgram, Distrust> {
         let writable = self.writable();
-        let walk = Walk::new(&self.owners, &writable);
+        let walk = PathWalk::new(&self.owners, &writable);
         let found = walk.follow(path)?;
         let is_of_system = |path: &Path| SYSTEM.iter().any(|system| path.starts_with(system));
         if is_of_system(path) && is_of_system(&found.real) {
             return Ok(found);
         }
         match (self.looked_up.get(), self.elsewhere.get()) {
-            (Some(more), _) => Walk::new(&self.owners, more).follow(path),
-            (None, Some(_)) => Walk::new(&self.owners, self.more()).follow(path),
+            (Some(more), _) => PathWalk::new(&self.owners, more).follow(path),
+            (None, Some(_)) => PathWalk::new(&self.owners, self.more()).follow(path),
             (None, None) => Ok(found),
         }
     }

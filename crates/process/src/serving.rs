@@ -54,13 +54,13 @@ pub fn all() -> BTreeSet<u64> {
 
 /// A socket that somebody listens on.
 #[derive(Debug, PartialEq, Eq)]
-struct Listening {
+struct ServingSocket {
     address: SocketAddr,
     /// Number of its file, by which no other socket goes while it is open.
     number: u64,
 }
 
-impl Listening {
+impl ServingSocket {
     fn takes(&self, at: &SocketAddr) -> bool {
         let ip = self.address.ip().to_canonical();
         // Of version 6, the one that stands for all takes connections of both versions.
@@ -69,14 +69,14 @@ impl Listening {
     }
 }
 
-fn tables() -> Vec<Listening> {
+fn tables() -> Vec<ServingSocket> {
     let read = |table| fs::read_to_string(table).unwrap_or_default();
     let mut listening = listening(&read("/proc/self/net/tcp"));
     listening.extend(self::listening(&read("/proc/self/net/tcp6")));
     listening
 }
 
-fn listening(table: &str) -> Vec<Listening> {
+fn listening(table: &str) -> Vec<ServingSocket> {
     let lines = table.lines().filter_map(|line| {
         let mut fields = line.split_ascii_whitespace().skip(1);
         let (local, _remote, state) = (fields.next()?, fields.next()?, fields.next()?);
@@ -85,7 +85,7 @@ fn listening(table: &str) -> Vec<Listening> {
         }
         let number = fields.nth(NUMBER_FIELD)?.parse().ok()?;
         let address = address(local)?;
-        Some(Listening { address, number })
+        Some(ServingSocket { address, number })
     });
     lines.collect()
 }

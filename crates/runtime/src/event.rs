@@ -150,7 +150,7 @@ impl Event {
         if !is_within(&self.payload, EVENT_PAYLOAD_DEPTH) {
             return Err(EventError::PayloadTooDeep { topic: topic() });
         }
-        let mut size = Size(0);
+        let mut size = ByteCounter(0);
         serde_json::to_writer(&mut size, &self.payload)
             .expect("JSON values have string keys, and counting does not fail");
         if size.0 > EVENT_PAYLOAD_BYTES {
@@ -171,9 +171,9 @@ fn is_within(value: &Value, depth: usize) -> bool {
 }
 
 /// Counts bytes.
-struct Size(usize);
+struct ByteCounter(usize);
 
-impl io::Write for Size {
+impl io::Write for ByteCounter {
     fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
         self.0 += bytes.len();
         Ok(bytes.len())

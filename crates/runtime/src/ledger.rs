@@ -6,7 +6,7 @@
 
 use std::time::Duration;
 
-use gyrus_journal::{Error as JournalError, LogName, NewEntry, Payload, Store, Take, Writer};
+use gyrus_journal::{Error as JournalError, LockWait, LogName, NewEntry, Payload, Store, Writer};
 use serde::{Serialize, de::DeserializeOwned};
 use serde_json::{Value, json};
 
@@ -103,7 +103,7 @@ impl<S: Fold> Ledger<S> {
                 return Ok(Self::new(store, id, 1, writer, S::default()));
             };
             let name = log::<S>(id, generation);
-            let (writer, recovery) = store.take(&name, Take::IfFree)?;
+            let (writer, recovery) = store.take(&name, LockWait::IfFree)?;
             let newest = generations::<S>(store, id)?.pop() == Some(generation);
             match fold::<S>(store, &name)? {
                 // Its holder began another one before it let this one go.

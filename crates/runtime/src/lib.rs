@@ -22,8 +22,8 @@ pub use bus::{
     Arrivals, Award, AwardAnswer, BARRIER_MEMBERS, BUS_ROUTES, BUS_SUBSCRIPTIONS, BusError,
     BusStatus, CONTRACT_AWARDS, CONTRACT_BIDS, ContractOptions, ContractOutcome, ContractResult,
     ContractStep, DURABLE_SUBSCRIBERS, DurableItem, DurableStatus, DurableSubscription, EventBus,
-    EventPosition, GATHER_ANSWERS, Gathered, HistoryLimits, OPEN_CONVERSATIONS, Overflow,
-    QUEUE_CAPACITY, Received, SUBSCRIPTION_PATTERNS, StartAt, Subscription, SubscriptionStatus,
+    EventPosition, GATHER_ANSWERS, GatheredAnswers, HistoryLimits, LiveItem, OPEN_CONVERSATIONS,
+    Overflow, QUEUE_CAPACITY, SUBSCRIPTION_PATTERNS, StartAt, Subscription, SubscriptionStatus,
 };
 pub use event::{
     EVENT_NAME_BYTES, EVENT_PAYLOAD_BYTES, EVENT_PAYLOAD_DEPTH, Event, EventError, EventId,

@@ -357,14 +357,14 @@ impl KeptProcedure {
 
 #[cfg(test)]
 mod tests {
-    use gyrus_procedures::Template;
+    use gyrus_procedures::SlotTemplate;
 
     use super::*;
 
     fn version(version: u32) -> Box<ProcedureVersion> {
         let procedure = Procedure {
             name: "order".to_owned(),
-            command: Template::default(),
+            command: SlotTemplate::default(),
             slots: Vec::new(),
             place: LearnedPlace::Site {
                 origin: "https://shop.example".to_owned(),
@@ -373,7 +373,7 @@ mod tests {
             steps: Vec::new(),
             ends: Vec::new(),
             checks: Vec::new(),
-            answer: Template::default(),
+            answer: SlotTemplate::default(),
         };
         Box::new(ProcedureVersion {
             version,

@@ -5,7 +5,7 @@
 
 use std::{sync::Arc, time::Instant};
 
-use gyrus_contract::{CommandSpec, Look, Screen as _};
+use gyrus_contract::{CommandSpec, LookOptions, Screen as _};
 use gyrus_process::keeper::{self, Keeper};
 use gyrus_screen::{Desktop, DesktopPlace, Enclosure, RunCommand};
 
@@ -36,7 +36,7 @@ async fn measure() -> Result<(), Box<dyn std::error::Error>> {
             tokio::time::sleep(std::time::Duration::from_millis(100)).await;
             let begun = Instant::now();
             let seen = desktop
-                .look(Look {
+                .look(LookOptions {
                     frame,
                     documents: 0,
                 })

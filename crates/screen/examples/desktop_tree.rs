@@ -9,7 +9,7 @@
 use std::{env, fs, sync::Arc};
 
 use futures_util::future::BoxFuture;
-use gyrus_contract::{Bounds, CommandSpec, Element, Look, Screen as _};
+use gyrus_contract::{Bounds, CommandSpec, Element, LookOptions, Screen as _};
 use gyrus_process::keeper::{self, Keeper};
 use gyrus_screen::{Desktop, DesktopPlace, Enclosure, RunCommand};
 use serde::{Deserialize, Serialize, de::DeserializeOwned};
@@ -182,7 +182,7 @@ async fn compare() -> Result<(), Failed> {
     desktop.start(&words).await?;
     desktop.start(&[own, READ.to_owned(), file.clone()]).await?;
     let told: Vec<Told> = serde_json::from_slice(&fs::read(&file)?)?;
-    let look = Look {
+    let look = LookOptions {
         frame: false,
         documents: 0,
     };

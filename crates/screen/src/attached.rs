@@ -9,36 +9,36 @@ use serde::{Deserialize, de::IgnoredAny};
 use serde_json::json;
 
 use crate::{
-    Endpoint, Launch, LaunchError, Profile,
-    browser::{Session, block_requests, unavailable},
+    DebuggingPort, Launch, LaunchError, Profile,
+    browser::{BrowserSession, block_requests, unavailable},
     cdp::CdpError,
-    launch::Running,
+    launch::BrowserFuture,
     socket,
-    state::{State, Whose},
+    state::{BrowserState, Whose},
 };
 
 /// Maximum time for our own tabs to close.
 const LEAVING_LIMIT: Duration = Duration::from_secs(5);
 
-impl Session {
+impl BrowserSession {
     /// Attaches to the browser at `at`, and closes tabs that an earlier connection `left` there.
     pub(crate) async fn attach(
-        at: &Endpoint,
+        at: &DebuggingPort,
         left: BTreeSet<String>,
         documents: u32,
     ) -> Result<Self, ScreenError> {
         let wire = socket::connect(at, socket::LIMIT).await;
         let wire = wire.map_err(unavailable)?;
-        let state = State {
+        let state = BrowserState {
             documents,
             whose: Whose::Theirs,
             debugging: Some(at.port()),
-            ..State::default()
+            ..BrowserState::default()
         };
         // The folder is only for files lent to pages: the browser has a profile.
         let folder = Profile::ephemeral();
         let folder = folder.map_err(LaunchError::from).map_err(unavailable)?;
-        let nothing: Option<Running> = None;
+        let nothing: Option<BrowserFuture> = None;
         let session = Self::over(wire, nothing, &Launch::default(), folder, state);
         let entered = session.enter(left).await;
         entered.map_err(|error| {
@@ -72,12 +72,12 @@ impl Session {
     pub(crate) async fn open_tab(&self) -> Result<(), CdpError> {
         #[derive(Deserialize)]
         #[serde(rename_all = "camelCase")]
-        struct Created {
+        struct TargetCreated {
             target_id: String,
         }
         let whose = self.state().whose;
         let order = json!({"url": "about:blank", "newWindow": whose == Whose::Theirs});
-        let created: Created = self.cdp.call("", "Target.createTarget", order).await?;
+        let created: TargetCreated = self.cdp.call("", "Target.createTarget", order).await?;
         if whose == Whose::Theirs {
             let target = created.target_id;
             self.state().own.insert(target.clone());

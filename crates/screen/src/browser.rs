@@ -10,7 +10,10 @@ use std::{
     time::Duration,
 };
 
-use gyrus_contract::{Boxed, CommandOutcome, Exit, KeeperError, Look, Screen, ScreenError, Seen};
+use gyrus_contract::{
+    BoxedFuture, CommandOutcome, Exit, KeeperError, LookOptions, Screen, ScreenError,
+    ViewWithPicture,
+};
 use serde::de::IgnoredAny;
 use serde_json::json;
 use tokio::{
@@ -20,12 +23,12 @@ use tokio::{
 };
 
 use crate::{
-    Endpoint, Launch, LaunchError, Profile, RunCommand, WORLD,
-    cdp::{Cdp, CdpError, Event, FromPipe, Hears, Sends, ToPipe},
-    launch::{self, Running},
+    DebuggingPort, Launch, LaunchError, Profile, RunCommand, WORLD,
+    cdp::{Cdp, CdpError, CdpEvent, FromPipe, Hears, Sends, ToPipe},
+    launch::{self, BrowserFuture},
     page::{ASKS, SOURCE},
-    state::{BINDING, KINDS, Logins, Order, State, Stopped, Whose},
-    view::Memory,
+    state::{BINDING, BrowserState, EventReaction, InterceptedRequest, KINDS, Logins, Whose},
+    view::LookMemory,
 };
 
 /// Maximum time until a started browser shows its first page. On a busy machine it takes seconds.
@@ -51,7 +54,7 @@ pub enum ProfileChoice {
 }
 
 /// Way in which a browser is obtained.
-enum Way {
+enum BrowserWay {
     /// The browser is started.
     Start {
         launch: Launch,
@@ -59,13 +62,13 @@ enum Way {
         run: RunCommand,
     },
     /// The browser was started by a person and is attached to.
-    Attach(Endpoint),
+    Attach(DebuggingPort),
 }
 
 /// A browser. It is started or attached to at the first look.
 pub struct Browser {
-    way: Way,
-    open: tokio::sync::Mutex<Option<Arc<Session>>>,
+    way: BrowserWay,
+    open: tokio::sync::Mutex<Option<Arc<BrowserSession>>>,
     /// Number of documents in lost sessions: their numbers are not reused.
     counted: AtomicU32,
     /// Tabs that a lost connection has left in a person's browser.
@@ -79,7 +82,7 @@ pub type Recognises = Arc<dyn Fn(&str, Option<&str>) -> bool + Send + Sync>;
 impl Browser {
     /// Creates our own browser, which `run` starts with these options when it is needed.
     pub fn new(launch: Launch, profile: ProfileChoice, run: RunCommand) -> Self {
-        Self::by(Way::Start {
+        Self::by(BrowserWay::Start {
             launch,
             profile,
             run,
@@ -88,11 +91,11 @@ impl Browser {
 
     /// Creates a browser that a person has started. Only tabs opened through this value are touched
     /// or read. The caller ends its use with [`Self::leave`].
-    pub fn attached(at: Endpoint) -> Self {
-        Self::by(Way::Attach(at))
+    pub fn attached(at: DebuggingPort) -> Self {
+        Self::by(BrowserWay::Attach(at))
     }
 
-    fn by(way: Way) -> Self {
+    fn by(way: BrowserWay) -> Self {
         Self {
             way,
             open: tokio::sync::Mutex::default(),
@@ -119,9 +122,9 @@ impl Browser {
             return;
         };
         match &self.way {
-            Way::Attach(_) => session.close_own_tabs().await,
-            Way::Start { .. } if session.profile.is_ephemeral() => {}
-            Way::Start { .. } => {
+            BrowserWay::Attach(_) => session.close_own_tabs().await,
+            BrowserWay::Start { .. } if session.profile.is_ephemeral() => {}
+            BrowserWay::Start { .. } => {
                 session.turn_all_away();
                 session.cdp.send("", "Browser.close", json!({}));
                 let _: Option<()> = session.wait(CLOSE_LIMIT, |_| None).await;
@@ -138,7 +141,7 @@ impl Browser {
     }
 
     /// Returns the open session, or a new one.
-    pub(crate) async fn session(&self, documents: u32) -> Result<Arc<Session>, ScreenError> {
+    pub(crate) async fn session(&self, documents: u32) -> Result<Arc<BrowserSession>, ScreenError> {
         let mut open = self.open.lock().await;
         if let Some(session) = open.as_ref() {
             match session.lost().or_else(|| session.emptied()) {
@@ -158,7 +161,7 @@ impl Browser {
         }
         let documents = documents.max(self.counted.load(Ordering::Relaxed));
         let opened = match &self.way {
-            Way::Start {
+            BrowserWay::Start {
                 launch,
                 profile,
                 run,
@@ -170,11 +173,11 @@ impl Browser {
                     ProfileChoice::Named { below, name } => Profile::named(below, name),
                 };
                 let profile = profile.map_err(LaunchError::from).map_err(unavailable)?;
-                Session::open(launch, profile, run, documents).await?
+                BrowserSession::open(launch, profile, run, documents).await?
             }
-            Way::Attach(at) => {
+            BrowserWay::Attach(at) => {
                 let left = std::mem::take(&mut *self.left());
-                Session::attach(at, left, documents).await?
+                BrowserSession::attach(at, left, documents).await?
             }
         };
         let mut opened = opened;
@@ -185,7 +188,7 @@ impl Browser {
     }
 
     /// Returns the session, unless there is none or it is just being opened.
-    pub(crate) fn open_session(&self) -> Option<Arc<Session>> {
+    pub(crate) fn open_session(&self) -> Option<Arc<BrowserSession>> {
         self.open.try_lock().ok()?.clone()
     }
 
@@ -201,7 +204,7 @@ pub(crate) fn unavailable(error: impl std::fmt::Display) -> ScreenError {
 }
 
 impl Screen for Browser {
-    fn look(&self, look: Look) -> Boxed<'_, Result<Seen, ScreenError>> {
+    fn look(&self, look: LookOptions) -> BoxedFuture<'_, Result<ViewWithPicture, ScreenError>> {
         Box::pin(async move {
             let session = self.session(look.documents).await?;
             session.see(look).await
@@ -210,24 +213,24 @@ impl Screen for Browser {
 }
 
 /// A change of the state that becomes known after its event.
-type Change = Box<dyn FnOnce(&mut State) + Send>;
+type LateChange = Box<dyn FnOnce(&mut BrowserState) + Send>;
 
 /// A running browser.
-pub(crate) struct Session {
+pub(crate) struct BrowserSession {
     pub(crate) id: String,
     pub(crate) launch: Launch,
     pub(crate) cdp: Cdp,
     pub(crate) profile: Profile,
-    state: Arc<Mutex<State>>,
+    state: Arc<Mutex<BrowserState>>,
     changed: watch::Receiver<u64>,
     /// Reason why the browser ended, once it has.
     ended: Arc<Mutex<Option<String>>>,
-    memory: Mutex<Memory>,
+    memory: Mutex<LookMemory>,
     recognises: Option<Recognises>,
     tasks: [AbortHandle; 2],
 }
 
-impl Drop for Session {
+impl Drop for BrowserSession {
     fn drop(&mut self) {
         self.turn_all_away();
         // The keeper's future goes with its task, and the browser with the keeper.
@@ -237,7 +240,7 @@ impl Drop for Session {
     }
 }
 
-impl Session {
+impl BrowserSession {
     async fn open(
         launch: &Launch,
         profile: Profile,
@@ -245,10 +248,10 @@ impl Session {
         documents: u32,
     ) -> Result<Self, ScreenError> {
         let started = launch::start(launch, &profile, run).map_err(unavailable)?;
-        let state = State {
+        let state = BrowserState {
             documents,
             logins: Logins::new(profile.logins(), launch.visible),
-            ..State::default()
+            ..BrowserState::default()
         };
         let wire = (ToPipe(started.to), FromPipe::new(started.from));
         let session = Self::over(wire, Some(started.running), launch, profile, state);
@@ -268,10 +271,10 @@ impl Session {
     /// `running`, or with the connection.
     pub(crate) fn over(
         wire: (impl Sends, impl Hears),
-        running: Option<Running>,
+        running: Option<BrowserFuture>,
         launch: &Launch,
         profile: Profile,
-        state: State,
+        state: BrowserState,
     ) -> Self {
         let whose = state.whose;
         let state = Arc::new(Mutex::new(state));
@@ -281,7 +284,7 @@ impl Session {
         let listening = (state.clone(), launch.clone());
         let (cdp, reading) = Cdp::start(wire.0, wire.1, move |cdp| {
             let (cdp, (state, launch)) = (cdp.clone_weak(), listening);
-            Box::new(move |event: Event<'_>| {
+            Box::new(move |event: CdpEvent<'_>| {
                 let (order, count) = {
                     let mut state = state.lock().unwrap_or_else(PoisonError::into_inner);
                     let order = state.take(event);
@@ -402,7 +405,7 @@ impl Session {
     /// Counts a turn, and blocks requests that have been held for too long.
     pub(crate) fn turn(&self) {
         let over = self.state().turn();
-        if let Some(Order::Block { requests }) = over {
+        if let Some(EventReaction::Block { requests }) = over {
             block_requests(&self.cdp, requests);
         }
     }
@@ -410,17 +413,17 @@ impl Session {
     /// Marks the screen as used by a person from here on.
     pub(crate) fn let_a_person(&self) {
         let over = self.state().lets_a_person();
-        if let Some(Order::Block { requests }) = over {
+        if let Some(EventReaction::Block { requests }) = over {
             block_requests(&self.cdp, requests);
         }
     }
 
     /// Returns the data that one look keeps for the next.
-    pub(crate) fn memory(&self) -> MutexGuard<'_, Memory> {
+    pub(crate) fn memory(&self) -> MutexGuard<'_, LookMemory> {
         self.memory.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    pub(crate) fn state(&self) -> MutexGuard<'_, State> {
+    pub(crate) fn state(&self) -> MutexGuard<'_, BrowserState> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
@@ -428,7 +431,7 @@ impl Session {
     pub(crate) async fn wait<T>(
         &self,
         limit: Duration,
-        mut found: impl FnMut(&State) -> Option<T>,
+        mut found: impl FnMut(&BrowserState) -> Option<T>,
     ) -> Option<T> {
         let deadline = Instant::now() + limit;
         let mut changed = self.changed.clone();
@@ -466,7 +469,12 @@ fn how_it_ended(outcome: Result<CommandOutcome, KeeperError>) -> String {
 
 /// Tests whether a page still answers while a request of it is held: a script can wait for one
 /// synchronously.
-async fn probe(cdp: Cdp, session: String, request: Stopped, later: impl FnOnce(Change)) {
+async fn probe(
+    cdp: Cdp,
+    session: String,
+    request: InterceptedRequest,
+    later: impl FnOnce(LateChange),
+) {
     let expression = json!({"expression": "0"});
     let asking = cdp.call::<IgnoredAny>(&session, "Runtime.evaluate", expression);
     if timeout(PROBE_LIMIT, asking).await.is_err() {
@@ -491,7 +499,7 @@ fn auto_attach() -> serde_json::Value {
 }
 
 /// Blocks requests. They are aborted, so that a page stays when one of them would have left it.
-pub(crate) fn block_requests(cdp: &Cdp, requests: Vec<Stopped>) {
+pub(crate) fn block_requests(cdp: &Cdp, requests: Vec<InterceptedRequest>) {
     for request in requests {
         let order = json!({"requestId": request.id, "errorReason": "Aborted"});
         cdp.send(&request.session, "Fetch.failRequest", order);
@@ -508,38 +516,40 @@ fn fetch_patterns() -> serde_json::Value {
 fn obey(
     cdp: &Cdp,
     (launch, whose): (&Launch, Whose),
-    order: Order,
-    later: impl FnOnce(Change) + Send + 'static,
+    order: EventReaction,
+    later: impl FnOnce(LateChange) + Send + 'static,
 ) {
     match order {
-        Order::SetUp { session, is_page } => {
+        EventReaction::SetUp { session, is_page } => {
             set_up(cdp, (launch, whose), &session, is_page);
             if whose == Whose::Theirs {
                 tokio::spawn(ask_frames(cdp.clone(), session, later));
             }
         }
-        Order::LetGo { session } => {
+        EventReaction::LetGo { session } => {
             cdp.send(&session, "Runtime.runIfWaitingForDebugger", json!({}));
             cdp.send("", "Target.detachFromTarget", json!({"sessionId": session}));
         }
-        Order::Close { session, target } => {
+        EventReaction::Close { session, target } => {
             cdp.send(&session, "Runtime.runIfWaitingForDebugger", json!({}));
             cdp.send("", "Target.closeTarget", json!({"targetId": target}));
         }
-        Order::Attach { target } => attach_to(cdp, &target),
-        Order::LetPass { request } => {
+        EventReaction::Attach { target } => attach_to(cdp, &target),
+        EventReaction::LetPass { request } => {
             let order = json!({"requestId": request.id});
             cdp.send(&request.session, "Fetch.continueRequest", order);
         }
-        Order::LogIn { request, answer } => {
+        EventReaction::LogIn { request, answer } => {
             let order = answer.order(&request.id);
             cdp.send(&request.session, "Fetch.continueWithAuth", order);
         }
-        Order::Block { requests } => block_requests(cdp, requests),
-        Order::Probe { session, request } => {
+        EventReaction::Block { requests } => block_requests(cdp, requests),
+        EventReaction::Probe { session, request } => {
             tokio::spawn(probe(cdp.clone(), session, request, later));
         }
-        Order::CutOff { guid } => cdp.send("", "Browser.cancelDownload", json!({"guid": guid})),
+        EventReaction::CutOff { guid } => {
+            cdp.send("", "Browser.cancelDownload", json!({"guid": guid}))
+        }
     }
 }
 
@@ -595,7 +605,7 @@ fn set_up(cdp: &Cdp, (launch, whose): (&Launch, Whose), session: &str, is_page: 
 }
 
 /// Requests the existing frames: a tab that was attached to did not wait for us.
-async fn ask_frames(cdp: Cdp, session: String, later: impl FnOnce(Change)) {
+async fn ask_frames(cdp: Cdp, session: String, later: impl FnOnce(LateChange)) {
     let asked = cdp.call(&session, "Page.getFrameTree", json!({})).await;
     if let Ok(found) = asked {
         later(Box::new(move |state| state.has_frames(&session, found)));

@@ -54,14 +54,14 @@ pub(crate) enum CdpError {
 
 /// An event from the browser.
 #[derive(Debug, Clone, Copy)]
-pub(crate) struct Event<'a> {
+pub(crate) struct CdpEvent<'a> {
     /// Session of the event; empty for the browser's own.
     pub(crate) session: &'a str,
     pub(crate) method: &'a str,
     params: &'a RawValue,
 }
 
-impl Event<'_> {
+impl CdpEvent<'_> {
     /// Returns the parameters, or `None` if they have another form than expected.
     pub(crate) fn params<T: DeserializeOwned>(&self) -> Option<T> {
         serde_json::from_str(self.params.get()).ok()
@@ -115,19 +115,19 @@ impl<T: AsyncRead + Send + Unpin + 'static> Hears for FromPipe<T> {
 }
 
 /// Function that receives events.
-pub(crate) type Listener = Box<dyn FnMut(Event<'_>) + Send>;
+pub(crate) type CdpListener = Box<dyn FnMut(CdpEvent<'_>) + Send>;
 
-type Answer = Result<Box<RawValue>, CdpError>;
+type CdpAnswer = Result<Box<RawValue>, CdpError>;
 
 /// A connection to a browser. Clones share it; it ends with the last of them.
 #[derive(Debug, Clone)]
 pub(crate) struct Cdp {
-    shared: Arc<Shared>,
+    shared: Arc<CdpInner>,
 }
 
 /// A weak handle on a connection.
 #[derive(Debug)]
-pub(crate) struct WeakCdp(Weak<Shared>);
+pub(crate) struct WeakCdp(Weak<CdpInner>);
 
 impl WeakCdp {
     pub(crate) fn upgrade(&self) -> Option<Cdp> {
@@ -136,21 +136,21 @@ impl WeakCdp {
 }
 
 #[derive(Debug)]
-struct Shared {
+struct CdpInner {
     next: AtomicU64,
     outgoing: mpsc::UnboundedSender<Vec<u8>>,
-    waiting: Mutex<Waiting>,
+    waiting: Mutex<PendingCalls>,
 }
 
 #[derive(Debug, Default)]
-struct Waiting {
-    calls: HashMap<u64, (String, oneshot::Sender<Answer>)>,
+struct PendingCalls {
+    calls: HashMap<u64, (String, oneshot::Sender<CdpAnswer>)>,
     /// Reason why no answer will come any more.
     gone: Option<String>,
 }
 
 #[derive(Serialize)]
-struct Command<'a, P> {
+struct CdpCommand<'a, P> {
     id: u64,
     method: &'a str,
     params: P,
@@ -159,7 +159,7 @@ struct Command<'a, P> {
 }
 
 #[derive(Deserialize)]
-struct Message<'a> {
+struct CdpMessage<'a> {
     id: Option<u64>,
     method: Option<&'a str>,
     #[serde(rename = "sessionId", default)]
@@ -168,11 +168,11 @@ struct Message<'a> {
     params: Option<&'a RawValue>,
     #[serde(borrow)]
     result: Option<&'a RawValue>,
-    error: Option<Refusal>,
+    error: Option<CdpRefusal>,
 }
 
 #[derive(Deserialize)]
-struct Refusal {
+struct CdpRefusal {
     message: String,
     data: Option<String>,
 }
@@ -183,11 +183,11 @@ impl Cdp {
     pub(crate) fn start(
         to: impl Sends,
         from: impl Hears,
-        listener: impl FnOnce(&Cdp) -> Listener,
+        listener: impl FnOnce(&Cdp) -> CdpListener,
     ) -> (Self, JoinHandle<()>) {
         let (outgoing, queue) = mpsc::unbounded_channel();
         let cdp = Self {
-            shared: Arc::new(Shared {
+            shared: Arc::new(CdpInner {
                 next: AtomicU64::new(1),
                 outgoing,
                 waiting: Mutex::default(),
@@ -199,7 +199,7 @@ impl Cdp {
         tokio::spawn(write(to, queue));
         let reading = tokio::spawn(async move {
             let mut listener = listener;
-            let answer = |id, answer: Answer| {
+            let answer = |id, answer: CdpAnswer| {
                 if let Some(shared) = shared.upgrade() {
                     shared.answer(id, answer);
                 }
@@ -256,7 +256,7 @@ impl Cdp {
         method: &str,
         params: impl Serialize,
         limit: Duration,
-    ) -> Answer {
+    ) -> CdpAnswer {
         let (sender, answer) = oneshot::channel();
         let id = self.order(session, method, params, Some(sender))?;
         match timeout(limit, answer).await {
@@ -296,14 +296,14 @@ impl Cdp {
         session: &str,
         method: &str,
         params: impl Serialize,
-        sender: Option<oneshot::Sender<Answer>>,
+        sender: Option<oneshot::Sender<CdpAnswer>>,
     ) -> Result<u64, CdpError> {
         let id = self.shared.next.fetch_add(1, Ordering::Relaxed);
         let unreadable = |error: serde_json::Error| CdpError::Unreadable {
             method: method.to_owned(),
             reason: error.to_string(),
         };
-        let message = serde_json::to_vec(&Command {
+        let message = serde_json::to_vec(&CdpCommand {
             id,
             method,
             params,
@@ -326,12 +326,12 @@ impl Cdp {
     }
 }
 
-impl Shared {
-    fn waiting(&self) -> std::sync::MutexGuard<'_, Waiting> {
+impl CdpInner {
+    fn waiting(&self) -> std::sync::MutexGuard<'_, PendingCalls> {
         self.waiting.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    fn answer(&self, id: u64, answer: Answer) {
+    fn answer(&self, id: u64, answer: CdpAnswer) {
         let waiting = self.waiting().calls.remove(&id);
         if let Some((method, sender)) = waiting {
             let answer = answer.map_err(|error| match error {
@@ -367,8 +367,8 @@ async fn write(mut to: impl Sends, mut queue: mpsc::UnboundedReceiver<Vec<u8>>) 
 
 async fn read(
     mut from: impl Hears,
-    listener: &mut Listener,
-    answer: impl Fn(u64, Answer),
+    listener: &mut CdpListener,
+    answer: impl Fn(u64, CdpAnswer),
 ) -> io::Result<()> {
     let mut line = Vec::new();
     loop {
@@ -376,11 +376,11 @@ async fn read(
         if !from.hear(&mut line).await? {
             return Ok(());
         }
-        let message: Message<'_> = serde_json::from_slice(&line)
+        let message: CdpMessage<'_> = serde_json::from_slice(&line)
             .map_err(|error| io::Error::other(format!("it sent no protocol: {error}")))?;
         match (message.id, message.method) {
             (Some(id), _) => answer(id, answered(&message)),
-            (None, Some(method)) => listener(Event {
+            (None, Some(method)) => listener(CdpEvent {
                 session: message.session,
                 method,
                 params: message.params.unwrap_or(RawValue::NULL),
@@ -392,7 +392,7 @@ async fn read(
     }
 }
 
-fn answered(message: &Message<'_>) -> Answer {
+fn answered(message: &CdpMessage<'_>) -> CdpAnswer {
     if let Some(refusal) = &message.error {
         let mut words = refusal.message.clone();
         if let Some(data) = &refusal.data {
@@ -421,7 +421,7 @@ mod tests {
         let (ours, from) = duplex(1 << 20);
         let (heard, events) = std_mpsc::channel();
         let (cdp, _reading) = Cdp::start(ToPipe(to), FromPipe::new(from), |_| {
-            Box::new(move |event: Event<'_>| {
+            Box::new(move |event: CdpEvent<'_>| {
                 let params: Option<Value> = event.params();
                 let _ = heard.send(format!("{} {} {params:?}", event.session, event.method));
             })

@@ -3,7 +3,7 @@
 
 use std::time::Instant;
 
-use gyrus_contract::{Look, Rest, ScreenError, Seen};
+use gyrus_contract::{LookOptions, Rest, ScreenError, ViewWithPicture};
 use serde_json::Value;
 
 use crate::{browser::Browser, settle::SETTLE_LIMIT};
@@ -40,7 +40,7 @@ impl Browser {
     /// # Errors
     /// When there is no page.
     #[doc(hidden)]
-    pub async fn glance(&self, look: Look) -> Result<Seen, ScreenError> {
+    pub async fn glance(&self, look: LookOptions) -> Result<ViewWithPicture, ScreenError> {
         let session = self.session(look.documents).await?;
         session.glance(look, Rest::Quiet).await
     }

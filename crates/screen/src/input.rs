@@ -7,7 +7,7 @@ mod spot;
 pub(crate) use keys::{Chord, Stroke, held_bits};
 #[cfg(feature = "desktop")]
 pub(crate) use spot::is_same_aim;
-pub(crate) use spot::{Missed, Spot, Target, quoted};
+pub(crate) use spot::{InputTarget, Spot, UnusableTarget, quoted};
 
 use std::time::Duration;
 
@@ -15,9 +15,9 @@ use serde::{Deserialize, de::IgnoredAny};
 use serde_json::{Value, json};
 
 use crate::{
-    browser::Session,
+    browser::BrowserSession,
     cdp::CdpError,
-    state::{LOGIN, State, TabState},
+    state::{BrowserState, LOGIN, TabState},
 };
 
 /// Number of mouse moves during a drag, and between two points of a longer path.
@@ -35,11 +35,11 @@ const HOLD_LIMIT: Duration = Duration::from_secs(60);
 const TYPED_BY_KEY: usize = 100;
 
 /// A point in CSS pixels of the window.
-pub(crate) type Point = (f64, f64);
+pub(crate) type PagePoint = (f64, f64);
 
 /// Reason why a page does not answer.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) enum Held {
+pub(crate) enum NoPageAnswer {
     /// A dialog of the browser blocks it.
     Dialog {
         kind: String,
@@ -57,20 +57,20 @@ pub(crate) enum Held {
     },
 }
 
-impl Held {
+impl NoPageAnswer {
     /// Returns the reason why a tab is held up, if it is.
-    pub(crate) fn of(state: &State, number: u32) -> Option<Self> {
+    pub(crate) fn of(state: &BrowserState, number: u32) -> Option<Self> {
         let Some(tab) = state.tabs.iter().find(|tab| tab.number == number) else {
-            return Some(Held::Closed);
+            return Some(NoPageAnswer::Closed);
         };
         if let Some(dialog) = &tab.dialog {
-            return Some(Held::Dialog {
+            return Some(NoPageAnswer::Dialog {
                 kind: dialog.kind.clone(),
                 message: dialog.message.clone(),
             });
         }
         if let Some(held) = state.held_up_by(tab) {
-            return Some(Held::Request {
+            return Some(NoPageAnswer::Request {
                 what: held.to_string(),
             });
         }
@@ -78,28 +78,30 @@ impl Held {
             .targets
             .get(&tab.session)
             .is_some_and(|target| target.crashed);
-        crashed.then_some(Held::Crashed)
+        crashed.then_some(NoPageAnswer::Crashed)
     }
 }
 
-impl std::fmt::Display for Held {
+impl std::fmt::Display for NoPageAnswer {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         match self {
-            Held::Dialog { kind, message } if kind == LOGIN => write!(
+            NoPageAnswer::Dialog { kind, message } if kind == LOGIN => write!(
                 f,
                 "{message}; ask a person to log in with hand_over, or go on without it by answer_dialog"
             ),
-            Held::Dialog { kind, message } => write!(
+            NoPageAnswer::Dialog { kind, message } => write!(
                 f,
                 "a dialog ({kind}) holds the page up: “{message}”; answer it with answer_dialog"
             ),
-            Held::Request { what } => write!(
+            NoPageAnswer::Request { what } => write!(
                 f,
                 "the page waits for {what}; answer it with answer_request"
             ),
-            Held::Crashed => f.write_str("the page crashed; reload it, or open another address"),
-            Held::Closed => f.write_str("the tab was closed"),
-            Held::Lost { reason } => write!(f, "the screen was lost: {reason}"),
+            NoPageAnswer::Crashed => {
+                f.write_str("the page crashed; reload it, or open another address")
+            }
+            NoPageAnswer::Closed => f.write_str("the tab was closed"),
+            NoPageAnswer::Lost { reason } => write!(f, "the screen was lost: {reason}"),
         }
     }
 }
@@ -129,7 +131,7 @@ impl Default for Press {
 }
 
 /// Returns the positions of the mouse along a path, its points included.
-fn steps(path: &[Point]) -> Vec<Point> {
+fn steps(path: &[PagePoint]) -> Vec<PagePoint> {
     let each = if path.len() > 2 {
         VIA_STEPS
     } else {
@@ -150,21 +152,21 @@ fn steps(path: &[Point]) -> Vec<Point> {
         .collect()
 }
 
-impl Session {
+impl BrowserSession {
     /// Runs a future for a tab for as long as the tab is not held up.
     pub(crate) async fn unless_held<T>(
         &self,
         tab: &TabState,
         doing: impl Future<Output = T>,
-    ) -> Result<T, Held> {
-        if let Some(held) = Held::of(&self.state(), tab.number) {
+    ) -> Result<T, NoPageAnswer> {
+        if let Some(held) = NoPageAnswer::of(&self.state(), tab.number) {
             return Err(held);
         }
         let held = async {
             let held = self
-                .wait(HOLD_LIMIT, |state| Held::of(state, tab.number))
+                .wait(HOLD_LIMIT, |state| NoPageAnswer::of(state, tab.number))
                 .await;
-            held.unwrap_or_else(|| Held::Lost {
+            held.unwrap_or_else(|| NoPageAnswer::Lost {
                 reason: self
                     .lost()
                     .unwrap_or_else(|| "it does not answer".to_owned()),
@@ -193,7 +195,7 @@ impl Session {
     }
 
     /// Moves the pointer.
-    pub(crate) async fn point_at(&self, tab: &TabState, (x, y): Point) -> Result<(), CdpError> {
+    pub(crate) async fn point_at(&self, tab: &TabState, (x, y): PagePoint) -> Result<(), CdpError> {
         self.mouse(tab, json!({"type": "mouseMoved", "x": x, "y": y}))
             .await
     }
@@ -202,7 +204,7 @@ impl Session {
     pub(crate) async fn press(
         &self,
         tab: &TabState,
-        (x, y): Point,
+        (x, y): PagePoint,
         press: Press,
     ) -> Result<(), CdpError> {
         let event = |kind: &str, count: u32| {
@@ -228,8 +230,8 @@ impl Session {
     pub(crate) async fn wheel(
         &self,
         tab: &TabState,
-        (x, y): Point,
-        (across, down): Point,
+        (x, y): PagePoint,
+        (across, down): PagePoint,
     ) -> Result<(), CdpError> {
         let turned =
             json!({"type": "mouseWheel", "x": x, "y": y, "deltaX": across, "deltaY": down});
@@ -241,7 +243,7 @@ impl Session {
     pub(crate) async fn drag(
         &self,
         tab: &TabState,
-        path: &[Point],
+        path: &[PagePoint],
         is_draggable: impl Future<Output = bool>,
     ) -> Result<(), CdpError> {
         self.state().dragged = None;
@@ -256,19 +258,19 @@ impl Session {
     async fn drag_intercepted(
         &self,
         tab: &TabState,
-        path: &[Point],
+        path: &[PagePoint],
         is_draggable: impl Future<Output = bool>,
     ) -> Result<(), CdpError> {
         let [from, .., to] = path else {
             return Ok(());
         };
-        let button = |kind: &str, (x, y): Point| {
+        let button = |kind: &str, (x, y): PagePoint| {
             let buttons = i32::from(kind != "mouseReleased");
             json!({
                 "type": kind, "x": x, "y": y, "button": "left", "buttons": buttons, "clickCount": 1,
             })
         };
-        let carry = async |kind: &str, (x, y): Point, data: &Value| {
+        let carry = async |kind: &str, (x, y): PagePoint, data: &Value| {
             let event = json!({"type": kind, "x": x, "y": y, "data": data});
             self.order(tab, "Input.dispatchDragEvent", event).await
         };
@@ -356,16 +358,16 @@ impl Session {
         expression: &str,
     ) -> Option<Value> {
         #[derive(Deserialize)]
-        struct Evaluated {
-            result: Remote,
+        struct ObjectResult {
+            result: RemoteElement,
         }
         #[derive(Deserialize)]
         #[serde(rename_all = "camelCase")]
-        struct Remote {
+        struct RemoteElement {
             object_id: Option<String>,
         }
         let order = json!({"expression": expression, "contextId": world});
-        let found: Evaluated = self
+        let found: ObjectResult = self
             .cdp
             .call(session, "Runtime.evaluate", order)
             .await

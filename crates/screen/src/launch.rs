@@ -13,7 +13,7 @@ use std::{
     time::Duration,
 };
 
-use gyrus_contract::{Boxed, CommandOutcome, CommandSpec, KeeperError};
+use gyrus_contract::{BoxedFuture, CommandOutcome, CommandSpec, KeeperError};
 use gyrus_process::{ProgramError, Programs};
 use rustix::{
     fs::{CWD, FileType, Mode, mknodat},
@@ -27,8 +27,9 @@ use crate::{
 };
 
 /// Runs a command whose whole process tree ends with this process, or when the future is dropped.
-pub type RunCommand =
-    Arc<dyn Fn(CommandSpec) -> Boxed<'static, Result<CommandOutcome, KeeperError>> + Send + Sync>;
+pub type RunCommand = Arc<
+    dyn Fn(CommandSpec) -> BoxedFuture<'static, Result<CommandOutcome, KeeperError>> + Send + Sync,
+>;
 
 /// Names of programs that can be our own browser, in order of preference: all are kinds of Chromium.
 pub(crate) const PROGRAMS: [&str; 6] = [
@@ -165,14 +166,14 @@ fn is_program(path: &Path) -> bool {
 }
 
 /// Future that runs a browser.
-pub(crate) type Running = Boxed<'static, Result<CommandOutcome, KeeperError>>;
+pub(crate) type BrowserFuture = BoxedFuture<'static, Result<CommandOutcome, KeeperError>>;
 
 /// A browser that is starting: its pipes, and the future that runs it.
-pub(crate) struct Started {
+pub(crate) struct BrowserStart {
     pub(crate) to: pipe::Sender,
     pub(crate) from: pipe::Receiver,
     /// Ends with the browser; dropping it ends the browser.
-    pub(crate) running: Running,
+    pub(crate) running: BrowserFuture,
 }
 
 /// Whether there is a desktop to show a window on.
@@ -194,7 +195,7 @@ pub(crate) fn start(
     launch: &Launch,
     profile: &Profile,
     run: &RunCommand,
-) -> Result<Started, LaunchError> {
+) -> Result<BrowserStart, LaunchError> {
     let program = check(launch)?;
     let helper = |name| {
         let found = Programs::of_this_process().find(name);
@@ -253,7 +254,7 @@ pub(crate) fn start(
         head_bytes: OUTPUT_BYTES,
         tail_bytes: OUTPUT_BYTES,
     };
-    Ok(Started {
+    Ok(BrowserStart {
         to: ends.0,
         from: ends.1,
         running: run(spec),

@@ -37,12 +37,12 @@ pub use browser::{Browser, ProfileChoice, Recognises};
 #[cfg(feature = "desktop")]
 pub use desktop::{
     ChosenNotification, Desktop, DesktopConnections, DesktopPlace, DotEvent, DotState, Enclosure,
-    MISSING_PROGRAMS_HINT, MakeEnclosure, NestedError, NotificationChoice, Notifications,
+    MISSING_PROGRAMS_HINT, MakeEnclosure, NestedError, NotificationChoice, NotificationService,
     StatusDot, desktop_tools, nested_parts,
 };
 pub use launch::{Launch, LaunchError, PROGRAM_VARIABLE, RunCommand, find_program, has_display};
 pub use profile::{Profile, ProfileError, check_profile_name};
-pub use socket::{AttachError, Endpoint};
+pub use socket::{AttachError, DebuggingPort};
 pub use takeover::{GivenBack, InputWatcher, PersonInput};
 pub use temporary::{TemporaryFolder, sweep_temporary_folders};
 pub use tools::tools;

@@ -2,9 +2,9 @@
 
 use serde::de::IgnoredAny;
 
-use crate::{browser::Session, cdp::CdpError, state::LoginAnswer};
+use crate::{browser::BrowserSession, cdp::CdpError, state::LoginAnswer};
 
-impl Session {
+impl BrowserSession {
     /// Answers the question for a login in a tab. A login is kept.
     pub(crate) async fn answer_login(&self, tab: u32, answer: LoginAnswer) -> Result<(), CdpError> {
         let Some(request) = self.state().answer_login(tab, &answer) else {

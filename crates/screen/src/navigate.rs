@@ -7,11 +7,11 @@ use serde::{Deserialize, de::IgnoredAny};
 use serde_json::json;
 
 use crate::{
-    browser::{Browser, Session, block_requests},
+    browser::{Browser, BrowserSession, block_requests},
     cdp::CdpError,
-    input::Held,
+    input::NoPageAnswer,
     settle::ARRIVAL_LIMIT,
-    state::{Order, TabState},
+    state::{EventReaction, TabState},
 };
 
 /// Maximum time until a closed tab has gone.
@@ -19,11 +19,11 @@ const CLOSING_LIMIT: Duration = Duration::from_secs(5);
 
 /// Reason why a page could not be opened.
 #[derive(Debug, thiserror::Error)]
-pub(crate) enum Unreached {
+pub(crate) enum NavigationError {
     #[error("`{address}` is not opened: {why}. Only http and https addresses are")]
     Forbidden { address: String, why: &'static str },
     #[error("{0}")]
-    Held(Held),
+    Held(NoPageAnswer),
     #[error("{address} cannot be reached: {reason}")]
     Failed { address: String, reason: String },
     #[error("there is no earlier page in this tab")]
@@ -32,21 +32,21 @@ pub(crate) enum Unreached {
     Browser(#[from] CdpError),
 }
 
-impl From<Held> for Unreached {
-    fn from(held: Held) -> Self {
-        Unreached::Held(held)
+impl From<NoPageAnswer> for NavigationError {
+    fn from(held: NoPageAnswer) -> Self {
+        NavigationError::Held(held)
     }
 }
 
 #[derive(Deserialize)]
 #[serde(rename_all = "camelCase")]
-struct History {
+struct TabHistory {
     current_index: usize,
-    entries: Vec<Visited>,
+    entries: Vec<HistoryEntry>,
 }
 
 #[derive(Deserialize)]
-struct Visited {
+struct HistoryEntry {
     id: i64,
     url: String,
 }
@@ -61,9 +61,11 @@ impl Browser {
         let tab = session.tab()?;
         match session.go_to(&tab, address).await {
             // The page shows a dialog, which is answered at the screen.
-            Ok(_) | Err(Unreached::Held(Held::Dialog { .. })) => Ok(()),
+            Ok(_) | Err(NavigationError::Held(NoPageAnswer::Dialog { .. })) => Ok(()),
             // So does a window.
-            Err(Unreached::Browser(CdpError::TimedOut { .. })) if session.launch.visible => Ok(()),
+            Err(NavigationError::Browser(CdpError::TimedOut { .. })) if session.launch.visible => {
+                Ok(())
+            }
             Err(error) => Err(ScreenError::Unreached {
                 reason: error.to_string(),
             }),
@@ -72,9 +74,9 @@ impl Browser {
 }
 
 /// Checks that an address may be opened: none that reads this machine's files or runs in the page.
-pub(crate) fn allowed(address: &str) -> Result<(), Unreached> {
+pub(crate) fn allowed(address: &str) -> Result<(), NavigationError> {
     let forbidden = |why| {
-        Err(Unreached::Forbidden {
+        Err(NavigationError::Forbidden {
             address: gyrus_text::shorten(address, 200).into_owned(),
             why,
         })
@@ -107,20 +109,24 @@ pub(crate) fn allowed(address: &str) -> Result<(), Unreached> {
     }
 }
 
-impl Session {
+impl BrowserSession {
     /// Opens an address and waits until its document has come to rest.
-    pub(crate) async fn go_to(&self, tab: &TabState, address: &str) -> Result<Rest, Unreached> {
+    pub(crate) async fn go_to(
+        &self,
+        tab: &TabState,
+        address: &str,
+    ) -> Result<Rest, NavigationError> {
         #[derive(Deserialize)]
         #[serde(rename_all = "camelCase")]
-        struct Navigated {
+        struct NavigateResult {
             error_text: Option<String>,
         }
         let order = json!({"url": address});
         let going = self.cdp.call(&tab.session, "Page.navigate", order);
-        let went: Navigated = self.leave(tab, going).await?;
+        let went: NavigateResult = self.leave(tab, going).await?;
         match went.error_text {
             // The response was downloaded instead of shown, or another navigation was quicker.
-            Some(text) if text != "net::ERR_ABORTED" => Err(Unreached::Failed {
+            Some(text) if text != "net::ERR_ABORTED" => Err(NavigationError::Failed {
                 address: address.to_owned(),
                 reason: text,
             }),
@@ -129,13 +135,13 @@ impl Session {
     }
 
     /// Loads the page again.
-    pub(crate) async fn load_again(&self, tab: &TabState) -> Result<Rest, Unreached> {
+    pub(crate) async fn load_again(&self, tab: &TabState) -> Result<Rest, NavigationError> {
         let document = self
             .state()
             .frames
             .get(&tab.target)
             .map(|frame| frame.document);
-        let crashed = Held::of(&self.state(), tab.number) == Some(Held::Crashed);
+        let crashed = NoPageAnswer::of(&self.state(), tab.number) == Some(NoPageAnswer::Crashed);
         let going = self.cdp.call(&tab.session, "Page.reload", json!({}));
         let _: IgnoredAny = if crashed {
             going.await?
@@ -147,7 +153,7 @@ impl Session {
     }
 
     /// Goes to the page before this one in the tab's history.
-    pub(crate) async fn go_back(&self, tab: &TabState) -> Result<Rest, Unreached> {
+    pub(crate) async fn go_back(&self, tab: &TabState) -> Result<Rest, NavigationError> {
         let (id, _) = self.earlier(tab).await?;
         let document = self
             .state()
@@ -165,21 +171,21 @@ impl Session {
     }
 
     /// Returns the previous page of the history: its number and address.
-    pub(crate) async fn earlier(&self, tab: &TabState) -> Result<(i64, String), Unreached> {
+    pub(crate) async fn earlier(&self, tab: &TabState) -> Result<(i64, String), NavigationError> {
         let asking = self
             .cdp
             .call(&tab.session, "Page.getNavigationHistory", json!({}));
-        let history: History = self.unless_held(tab, asking).await??;
+        let history: TabHistory = self.unless_held(tab, asking).await??;
         let before = history
             .current_index
             .checked_sub(1)
-            .ok_or(Unreached::NoHistory)?;
+            .ok_or(NavigationError::NoHistory)?;
         let mut entries = history.entries.into_iter();
         // The empty page with which a tab begins is not one to go back to.
         let entry = entries
             .nth(before)
             .filter(|entry| entry.url != "about:blank");
-        let entry = entry.ok_or(Unreached::NoHistory)?;
+        let entry = entry.ok_or(NavigationError::NoHistory)?;
         Ok((entry.id, entry.url))
     }
 
@@ -189,13 +195,13 @@ impl Session {
         &self,
         tab: &TabState,
         going: impl Future<Output = Result<T, CdpError>>,
-    ) -> Result<T, Unreached> {
+    ) -> Result<T, NavigationError> {
         self.state().acted = Some(Instant::now());
         self.give_up_held(tab);
         // A crashed page can be left, and one that is being left; one with a dialog cannot.
-        let held = Held::of(&self.state(), tab.number);
+        let held = NoPageAnswer::of(&self.state(), tab.number);
         match held {
-            Some(Held::Crashed | Held::Request { .. }) => Ok(going.await?),
+            Some(NoPageAnswer::Crashed | NoPageAnswer::Request { .. }) => Ok(going.await?),
             Some(held) => Err(held.into()),
             None => Ok(self.unless_held(tab, going).await??),
         }
@@ -207,7 +213,7 @@ impl Session {
         for (frame, _) in state.frames_of(tab) {
             state.doom(&frame);
         }
-        if let Some(Order::Block { requests }) = state.blocking_order() {
+        if let Some(EventReaction::Block { requests }) = state.blocking_order() {
             block_requests(&self.cdp, requests);
         }
     }
@@ -265,7 +271,7 @@ impl Session {
             .call("", "Target.closeTarget", json!({"targetId": tab.target}))
             .await;
         done.map_err(|error| error.to_string())?;
-        let gone = |state: &crate::state::State| {
+        let gone = |state: &crate::state::BrowserState| {
             let is_open = state.tabs.iter().any(|tab| tab.number == number);
             (!is_open && !state.tabs.is_empty()).then_some(())
         };

@@ -55,7 +55,7 @@ pub(crate) fn sends_the_same(judged: &Aim, now: &Aim) -> bool {
             let expected = ExpectedForm::new(&form, &was);
             let mut controls = was.controls.iter();
             is.controls.iter().all(is_known)
-                && !controls.any(|one| expected.differs(one, &entries, Missing::Counts))
+                && !controls.any(|one| expected.differs(one, &entries, MissingControl::Counts))
         }
         (Some(_), None) | (None, Some(_)) => false,
     }
@@ -110,7 +110,7 @@ impl ExpectedForm {
         };
         let differs = |entries: &Vec<_>| {
             let mut controls = self.controls.iter();
-            controls.any(|control| self.differs(control, entries, Missing::Counts))
+            controls.any(|control| self.differs(control, entries, MissingControl::Counts))
         };
         address != self.action || entries.as_ref().is_some_and(differs)
     }
@@ -127,11 +127,16 @@ impl ExpectedForm {
         let mut comparable = shared
             .into_iter()
             .filter(|control| is_form || is_choice(control));
-        comparable.any(|control| self.differs(control, entries, Missing::IsFine))
+        comparable.any(|control| self.differs(control, entries, MissingControl::IsFine))
     }
 
     /// Whether what is sent under the name of a control is not what stood in the form.
-    fn differs(&self, control: &SentControl, sent: &[(String, String)], missing: Missing) -> bool {
+    fn differs(
+        &self,
+        control: &SentControl,
+        sent: &[(String, String)],
+        missing: MissingControl,
+    ) -> bool {
         let named = |all: &[(String, String)]| -> Vec<String> {
             let own = all.iter().filter(|(name, _)| *name == control.name);
             own.map(|(_, value)| value.clone()).collect()
@@ -145,7 +150,7 @@ impl ExpectedForm {
         if sent.is_empty() {
             let is_plain = !is_hidden && control.kind != "submit";
             let had_value = expected.iter().any(|value| !value.is_empty());
-            return missing == Missing::Counts && is_plain && had_value;
+            return missing == MissingControl::Counts && is_plain && had_value;
         }
         if expected.is_empty() {
             return !is_hidden;
@@ -178,7 +183,7 @@ impl ExpectedForm {
 
 /// Whether it counts that a control is not sent.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Missing {
+enum MissingControl {
     Counts,
     IsFine,
 }

@@ -18,8 +18,8 @@ use std::{
 use gyrus_contract::Rest;
 
 use crate::{
-    browser::Session,
-    state::{Frame, Request, State, TabState},
+    browser::BrowserSession,
+    state::{BrowserState, PageFrame, PendingRequest, TabState},
 };
 
 /// Maximum wait for rest after an input, and before a look.
@@ -66,7 +66,7 @@ enum GoingOn {
     },
 }
 
-impl Session {
+impl BrowserSession {
     /// Waits until the current tab has come to rest.
     pub(crate) async fn settle(&self, limit: Duration) -> Rest {
         let deadline = Instant::now() + limit;
@@ -136,12 +136,12 @@ impl Session {
 
     /// Returns the frames of a tab that can be seen, and notes their ids. In others the browser paints
     /// nothing and delays timers: waiting for them takes seconds, and nothing of them shows.
-    async fn frames_in_view(&self, tab: &TabState) -> Vec<Frame> {
+    async fn frames_in_view(&self, tab: &TabState) -> Vec<PageFrame> {
         let all = self.state().frames_of(tab);
         self.own_frames(&all).await;
-        let mut all: BTreeMap<String, Frame> = all.into_iter().collect();
+        let mut all: BTreeMap<String, PageFrame> = all.into_iter().collect();
         let mut ids = BTreeSet::from([tab.target.clone()]);
-        let mut shown: Vec<Frame> = all.remove(&tab.target).into_iter().collect();
+        let mut shown: Vec<PageFrame> = all.remove(&tab.target).into_iter().collect();
         let mut index = 0;
         while index < shown.len() && !all.is_empty() {
             let inner: Vec<String> = self
@@ -160,12 +160,12 @@ impl Session {
 }
 
 /// Whether the tab's activity differs from before.
-fn is_different(state: &State, tab: &TabState, before: &GoingOn) -> Option<()> {
+fn is_different(state: &BrowserState, tab: &TabState, before: &GoingOn) -> Option<()> {
     let going = going_on(state, tab, Instant::now());
     (going != *before || state.active != Some(tab.number)).then_some(())
 }
 
-fn going_on(state: &State, tab: &TabState, now: Instant) -> GoingOn {
+fn going_on(state: &BrowserState, tab: &TabState, now: Instant) -> GoingOn {
     let Some(tab) = state.tabs.iter().find(|one| one.number == tab.number) else {
         return GoingOn::Over(Rest::Gone);
     };
@@ -200,7 +200,7 @@ fn going_on(state: &State, tab: &TabState, now: Instant) -> GoingOn {
         return GoingOn::Nothing;
     }
     let frames = state.frames_of(tab);
-    let mut counting: Option<(&Request, Option<Instant>)> = None;
+    let mut counting: Option<(&PendingRequest, Option<Instant>)> = None;
     for ((_, number), request) in &state.requests {
         if state.is_held(number) || !frames.iter().any(|(id, _)| *id == request.frame) {
             continue;
@@ -229,7 +229,7 @@ enum Counts {
     No,
 }
 
-fn counts(request: &Request, acted: Option<Instant>, now: Instant) -> Counts {
+fn counts(request: &PendingRequest, acted: Option<Instant>, now: Instant) -> Counts {
     let before = acted.is_some_and(|acted| request.since < acted);
     if before || ENDLESS.contains(&request.kind.as_str()) {
         return Counts::No;
@@ -251,8 +251,8 @@ fn counts(request: &Request, acted: Option<Instant>, now: Instant) -> Counts {
 mod tests {
     use super::*;
 
-    fn request(kind: &str, since: Instant, answered: bool) -> Request {
-        Request {
+    fn request(kind: &str, since: Instant, answered: bool) -> PendingRequest {
+        PendingRequest {
             kind: kind.to_owned(),
             address: String::new(),
             since,

@@ -45,7 +45,7 @@ const BROWSER_PATH: &str = "/devtools/browser";
 
 /// The debugging port of a running browser, as a person names it.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Endpoint {
+pub struct DebuggingPort {
     hosts: Vec<IpAddr>,
     port: u16,
     /// Path of the browser's session; `None`: the port is asked.
@@ -53,15 +53,15 @@ pub struct Endpoint {
     given: String,
 }
 
-gyrus_contract::stored_as_text!(Endpoint);
+gyrus_contract::stored_as_text!(DebuggingPort);
 
-impl fmt::Display for Endpoint {
+impl fmt::Display for DebuggingPort {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(&self.given)
     }
 }
 
-impl Endpoint {
+impl DebuggingPort {
     /// Checks that a program listens there, before anything else is begun.
     ///
     /// # Errors
@@ -115,7 +115,7 @@ pub enum AttachError {
     )]
     Nobody {
         /// The address.
-        at: Endpoint,
+        at: DebuggingPort,
         port: u16,
         /// Error of the operating system.
         source: io::Error,
@@ -124,7 +124,7 @@ pub enum AttachError {
     #[error("what listens at {at} did not answer within {} s; is it a browser's debugging port?", limit.as_secs())]
     Silent {
         /// The address.
-        at: Endpoint,
+        at: DebuggingPort,
         /// Time that was waited.
         limit: Duration,
     },
@@ -134,13 +134,13 @@ pub enum AttachError {
     )]
     NoBrowser {
         /// The address.
-        at: Endpoint,
+        at: DebuggingPort,
         /// Description of its answer.
         said: String,
     },
 }
 
-impl FromStr for Endpoint {
+impl FromStr for DebuggingPort {
     type Err = AttachError;
 
     fn from_str(text: &str) -> Result<Self, AttachError> {
@@ -186,7 +186,7 @@ impl FromStr for Endpoint {
 
 /// Connects to a browser, within [`LIMIT`] except in tests.
 pub(crate) async fn connect(
-    at: &Endpoint,
+    at: &DebuggingPort,
     limit: Duration,
 ) -> Result<(ToSocket, FromSocket), AttachError> {
     let silent = |_| AttachError::Silent {
@@ -196,7 +196,7 @@ pub(crate) async fn connect(
     timeout(limit, reach(at)).await.map_err(silent)?
 }
 
-async fn reach(at: &Endpoint) -> Result<(ToSocket, FromSocket), AttachError> {
+async fn reach(at: &DebuggingPort) -> Result<(ToSocket, FromSocket), AttachError> {
     let no = |said: String| AttachError::NoBrowser {
         at: at.clone(),
         said,
@@ -214,7 +214,7 @@ async fn reach(at: &Endpoint) -> Result<(ToSocket, FromSocket), AttachError> {
     shaken.map_err(|error| no(error.to_string()))
 }
 
-async fn open(at: &Endpoint) -> Result<(TcpStream, SocketAddr), AttachError> {
+async fn open(at: &DebuggingPort) -> Result<(TcpStream, SocketAddr), AttachError> {
     let mut failed = None;
     for host in &at.hosts {
         let address = SocketAddr::new(*host, at.port);
@@ -264,7 +264,7 @@ fn header<'a>(headers: &'a [String], name: &str) -> Option<&'a str> {
 async fn ask_version(stream: TcpStream, address: SocketAddr) -> io::Result<String> {
     #[derive(Deserialize)]
     #[serde(rename_all = "camelCase")]
-    struct Version {
+    struct BrowserVersion {
         web_socket_debugger_url: String,
     }
     let (from, mut to) = stream.into_split();
@@ -281,7 +281,7 @@ async fn ask_version(stream: TcpStream, address: SocketAddr) -> io::Result<Strin
     from.take(length.unwrap_or(VERSION).min(VERSION))
         .read_to_end(&mut body)
         .await?;
-    let version: Version = serde_json::from_slice(&body)
+    let version: BrowserVersion = serde_json::from_slice(&body)
         .map_err(|_| io::Error::other("it does not say where its browser is"))?;
     let url = version.web_socket_debugger_url;
     let path = url.find(BROWSER_PATH).and_then(|at| url.get(at..));

@@ -10,13 +10,13 @@ mod logins;
 mod permissions;
 mod questions;
 
-pub(crate) use events::{MAX_DOWNLOAD, Order};
+pub(crate) use events::{EventReaction, MAX_DOWNLOAD};
 use held::Holdings;
-pub(crate) use held::{Holding, MaySend, Stopped, Wake};
+pub(crate) use held::{InterceptedRequest, MaySend, RequestHold, Wake};
 pub(crate) use holding::KINDS;
 pub(crate) use logins::{KIND as LOGIN, LoginAnswer, Logins};
-pub(crate) use permissions::{BINDING, KIND as PERMISSION, Permission, PermissionQuestion};
-use sockets::Sockets;
+pub(crate) use permissions::{BINDING, KIND as PERMISSION, PagePermission, PermissionQuestion};
+use sockets::PageSockets;
 
 use std::{
     collections::{BTreeMap, BTreeSet, VecDeque},
@@ -34,21 +34,21 @@ const MAX_REMEMBERED: usize = 20;
 
 /// State of a browser.
 #[derive(Debug, Default)]
-pub(crate) struct State {
+pub(crate) struct BrowserState {
     pub(crate) whose: Whose,
     /// In a person's browser: the targets of tabs that the run or its pages opened.
     pub(crate) own: BTreeSet<String>,
     /// Pages, and frames that have a process of their own, by session.
-    pub(crate) targets: BTreeMap<String, Target>,
+    pub(crate) targets: BTreeMap<String, SessionTarget>,
     /// Frames by the protocol's id.
-    pub(crate) frames: BTreeMap<String, Frame>,
+    pub(crate) frames: BTreeMap<String, PageFrame>,
     /// Tabs in the order of their opening.
     pub(crate) tabs: Vec<TabState>,
     /// Number of the current tab.
     pub(crate) active: Option<u32>,
     /// Requests in progress, by session and number.
-    pub(crate) requests: BTreeMap<(String, String), Request>,
-    pub(crate) sockets: Sockets,
+    pub(crate) requests: BTreeMap<(String, String), PendingRequest>,
+    pub(crate) sockets: PageSockets,
     /// The last downloads.
     pub(crate) downloads: VecDeque<DownloadOf>,
     /// Number of downloads that have begun.
@@ -104,7 +104,7 @@ pub(crate) enum Whose {
 
 /// The page, frame or worker of a session.
 #[derive(Debug, Clone)]
-pub(crate) struct Target {
+pub(crate) struct SessionTarget {
     pub(crate) crashed: bool,
 }
 
@@ -122,7 +122,7 @@ pub(crate) struct TabState {
 
 /// A frame of a page.
 #[derive(Debug, Clone, Default)]
-pub(crate) struct Frame {
+pub(crate) struct PageFrame {
     /// Session of its process.
     pub(crate) session: String,
     pub(crate) parent: Option<String>,
@@ -140,7 +140,7 @@ pub(crate) struct Frame {
 
 /// A request in progress.
 #[derive(Debug, Clone)]
-pub(crate) struct Request {
+pub(crate) struct PendingRequest {
     pub(crate) kind: String,
     pub(crate) address: String,
     pub(crate) since: Instant,
@@ -165,7 +165,7 @@ pub(crate) struct Chooser {
     pub(crate) node: i64,
 }
 
-impl State {
+impl BrowserState {
     /// Returns the current tab.
     pub(crate) fn active_tab(&self) -> Option<&TabState> {
         let number = self.active?;
@@ -194,7 +194,7 @@ impl State {
     }
 
     /// Returns the frames of a tab: the main one first, parents before children.
-    pub(crate) fn frames_of(&self, tab: &TabState) -> Vec<(String, Frame)> {
+    pub(crate) fn frames_of(&self, tab: &TabState) -> Vec<(String, PageFrame)> {
         let mut found = Vec::new();
         let mut open = vec![tab.target.clone()];
         while let Some(id) = open.pop() {
@@ -213,7 +213,7 @@ impl State {
     }
 
     /// Returns the frame that contains a document, with its id.
-    pub(crate) fn frame_of_document(&self, document: u32) -> Option<(&String, &Frame)> {
+    pub(crate) fn frame_of_document(&self, document: u32) -> Option<(&String, &PageFrame)> {
         let mut frames = self.frames.iter();
         frames.find(|(_, frame)| frame.document == document && frame.world.is_some())
     }

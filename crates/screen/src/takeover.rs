@@ -18,7 +18,7 @@ mod wire;
 use std::{io, net::Ipv4Addr, sync::Arc, time::SystemTime};
 
 use axum::body::Bytes;
-use gyrus_contract::{Boxed, ScreenError};
+use gyrus_contract::{BoxedFuture, ScreenError};
 use tokio::{
     net::TcpListener,
     sync::{mpsc, oneshot},
@@ -27,12 +27,13 @@ use tokio::{
 
 use self::desk::random;
 use crate::{
-    browser::{Browser, Session},
-    view::Memory,
+    browser::{Browser, BrowserSession},
+    view::LookMemory,
 };
 
 pub(crate) use self::{
-    cast_frame::CastFrame, desk::Desk, did::Did, hand_over::HandOver, taken_screen::TakenScreen,
+    cast_frame::CastFrame, desk::TakeoverDesk, did::Did, hand_over::HandOverTool,
+    taken_screen::TakenScreen,
 };
 pub use self::{
     desk::GivenBack,
@@ -45,25 +46,33 @@ pub(crate) use self::{
 };
 
 /// The current page of a browser.
-struct TakenPage(Arc<Session>);
+struct TakenPage(Arc<BrowserSession>);
 
 impl TakenScreen for TakenPage {
     fn size(&self) -> (u32, u32) {
         (self.0.launch.width, self.0.launch.height)
     }
 
-    fn show(self: Arc<Self>, desk: Arc<Desk>, out: mpsc::Sender<Bytes>) -> Boxed<'static, ()> {
+    fn show(
+        self: Arc<Self>,
+        desk: Arc<TakeoverDesk>,
+        out: mpsc::Sender<Bytes>,
+    ) -> BoxedFuture<'static, ()> {
         Box::pin(cast::show(self.0.clone(), desk, out))
     }
 
-    fn forward<'a>(&'a self, desk: &'a Desk, did: Did) -> Boxed<'a, Result<(), String>> {
+    fn forward<'a>(
+        &'a self,
+        desk: &'a TakeoverDesk,
+        did: Did,
+    ) -> BoxedFuture<'a, Result<(), String>> {
         Box::pin(hands::forward(&self.0, desk, did))
     }
 }
 
 /// A page at which a person has a screen. Dropping it ends the service.
 pub(crate) struct TakeoverPage {
-    desk: Arc<Desk>,
+    desk: Arc<TakeoverDesk>,
     server: JoinHandle<()>,
     pub(crate) port: u16,
     /// The address of the page, which admits one browser.
@@ -84,8 +93,8 @@ impl TakeoverPage {
     ) -> Result<(Self, oneshot::Receiver<GivenBack>), ScreenError> {
         let (listener, port) = listen().await.map_err(no_page)?;
         let token = random().map_err(no_page)?;
-        let (desk, given_back) = Desk::new(screen.size(), (port, &token), reason, watcher);
-        let served = serve::Served {
+        let (desk, given_back) = TakeoverDesk::new(screen.size(), (port, &token), reason, watcher);
+        let served = serve::ServedDesk {
             desk: desk.clone(),
             screen,
         };
@@ -126,7 +135,7 @@ impl Browser {
         session.let_a_person();
         session.state().own_page = Some(page.port);
         let address = page.address.clone();
-        let _open = Open {
+        let _open = TakenBrowser {
             _page: page,
             session: session.clone(),
         };
@@ -152,7 +161,7 @@ pub(crate) fn no_page(error: impl std::fmt::Display) -> ScreenError {
 }
 
 /// Waits until the browser has gone, and returns the reason.
-async fn lost(session: &Session) -> String {
+async fn lost(session: &BrowserSession) -> String {
     let mut changes = session.changes();
     loop {
         if let Some(reason) = session.lost() {
@@ -165,12 +174,12 @@ async fn lost(session: &Session) -> String {
 }
 
 /// A browser that a person has. Dropping this resets its session for the next look.
-struct Open {
+struct TakenBrowser {
     _page: TakeoverPage,
-    session: Arc<Session>,
+    session: Arc<BrowserSession>,
 }
 
-impl Drop for Open {
+impl Drop for TakenBrowser {
     fn drop(&mut self) {
         let session = &self.session;
         let sessions: Vec<String> = {
@@ -182,7 +191,7 @@ impl Drop for Open {
             state.renumber();
             state.tabs.iter().map(|tab| tab.session.clone()).collect()
         };
-        *session.memory() = Memory::default();
+        *session.memory() = LookMemory::default();
         for one in sessions {
             cast::stop(session, &one);
         }

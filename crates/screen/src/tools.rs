@@ -15,7 +15,7 @@ pub(crate) mod texts;
 use std::{marker::PhantomData, sync::Arc};
 
 use gyrus_contract::{
-    ActionVerdict, Aim, Aimed, AnswerDialogCall, AnswerRequestCall, BuiltIn, ClickCall,
+    ActionVerdict, Aim, AimedElement, AnswerDialogCall, AnswerRequestCall, BuiltIn, ClickCall,
     CloseTabCall, DragCall, ExtractCall, FindCall, GoBackCall, HoverCall, OpenUrlCall,
     PressKeyCall, ReloadCall, Repeat, ResolvedCall, ScreenError, ScrollCall, ScrollToCall,
     SelectOptionCall, SelectTextCall, Site, Starts, SwitchTabCall, TakeScreenshotCall, Tool,
@@ -24,11 +24,11 @@ use gyrus_contract::{
 
 use serde_json::{Value, json};
 
-use self::action::{Action, Doing, Failure};
+use self::action::{ActionCall, ActionFailure, ScreenToolAction};
 use crate::{
-    browser::{Browser, Session},
+    browser::{Browser, BrowserSession},
     state::{MaySend, Wake},
-    takeover::HandOver,
+    takeover::HandOverTool,
 };
 
 /// Returns the tools of a browser.
@@ -55,12 +55,12 @@ pub fn tools(browser: &Arc<Browser>) -> Vec<Arc<dyn Tool>> {
         tool::<ExtractCall>(browser),
         tool::<WaitCall>(browser),
         tool::<TakeScreenshotCall>(browser),
-        Arc::new(BuiltIn::new(HandOver)),
+        Arc::new(BuiltIn::new(HandOverTool)),
         Arc::new(BuiltIn::new(evaluate::Evaluate(browser.clone()))),
     ]
 }
 
-fn tool<A: Action>(browser: &Arc<Browser>) -> Arc<dyn Tool> {
+fn tool<A: ScreenToolAction>(browser: &Arc<Browser>) -> Arc<dyn Tool> {
     Arc::new(BuiltIn::new(Hand::<A> {
         browser: browser.clone(),
         action: PhantomData,
@@ -73,9 +73,9 @@ struct Hand<A> {
     action: PhantomData<fn() -> A>,
 }
 
-impl<A: Action> TypedTool for Hand<A> {
+impl<A: ScreenToolAction> TypedTool for Hand<A> {
     type Arguments = A;
-    type Failure = Failure;
+    type Failure = ActionFailure;
     const REPEAT: Repeat = if A::ONLY_READS {
         Repeat::Freely
     } else {
@@ -93,10 +93,10 @@ impl<A: Action> TypedTool for Hand<A> {
         action: A,
         call: &ResolvedCall,
         site: &dyn Site,
-    ) -> Result<ToolOutput, Failure> {
+    ) -> Result<ToolOutput, ActionFailure> {
         let session = self.browser.session(0).await?;
         let held = Self::wake(&session, call, site);
-        let doing = Doing {
+        let doing = ActionCall {
             browser: &self.browser,
             session: &session,
             tab: session.tab()?,
@@ -107,8 +107,10 @@ impl<A: Action> TypedTool for Hand<A> {
         let lost = session.lost();
         let mut output = match (done, lost) {
             (Ok(output), _) => output,
-            (Err(Failure::Refused(_)), Some(reason)) => {
-                return Err(Failure::Broke(ScreenError::Lost { reason }.to_string()));
+            (Err(ActionFailure::Refused(_)), Some(reason)) => {
+                return Err(ActionFailure::Broke(
+                    ScreenError::Lost { reason }.to_string(),
+                ));
             }
             (Err(failure), _) => failure.into(),
         };
@@ -145,7 +147,7 @@ impl<A: Action> TypedTool for Hand<A> {
 }
 
 /// Returns the link that an input follows.
-fn followed(aim: &Aim) -> Option<Aimed> {
+fn followed(aim: &Aim) -> Option<AimedElement> {
     let follows = |starts: &Starts| matches!(starts, Starts::Follows { .. });
     aim.element
         .clone()
@@ -161,16 +163,16 @@ fn address_of(starts: &Starts) -> Option<String> {
 
 /// Returns the page that is looked at after an action, for a loop that opens it again if it loses its
 /// screen.
-fn page_of(session: &Session) -> Option<Value> {
+fn page_of(session: &BrowserSession) -> Option<Value> {
     let tab = session.tab().ok()?;
     Some(json!({"page": tab.address}))
 }
 
-impl<A: Action> Hand<A> {
+impl<A: ScreenToolAction> Hand<A> {
     /// Holds requests to other sites from now until the next look, and returns the number of
     /// requests held so far. Where the gate allows a call only to look or to follow a link, only
     /// those of the present documents are held: later ones have received no data.
-    fn wake(session: &Session, call: &ResolvedCall, site: &dyn Site) -> u32 {
+    fn wake(session: &BrowserSession, call: &ResolvedCall, site: &dyn Site) -> u32 {
         if !A::ONLY_READS {
             session.turn();
             let starts = call.aim.iter().flat_map(|aim| &aim.starts);

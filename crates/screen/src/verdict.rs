@@ -8,14 +8,14 @@ use gyrus_text::{counted, shorten};
 use serde::Deserialize;
 
 use crate::{
-    browser::Session,
-    input::{Held, Spot},
-    state::{Frame, LOGIN, State, TabState},
+    browser::BrowserSession,
+    input::{NoPageAnswer, Spot},
+    state::{BrowserState, LOGIN, PageFrame, TabState},
 };
 
 /// State before an input, as the browser reports it.
 #[derive(Debug, Clone)]
-pub(crate) struct Standing {
+pub(crate) struct StateBefore {
     address: String,
     document: u32,
     dialogs: u64,
@@ -27,16 +27,16 @@ pub(crate) struct Standing {
     refused_tabs: u32,
     requests: u64,
     /// The frames that were asked, with their documents.
-    frames: BTreeMap<String, Frame>,
+    frames: BTreeMap<String, PageFrame>,
 }
 
-impl Standing {
+impl StateBefore {
     /// Returns the number of the page's document.
     pub(crate) fn document(&self) -> Option<u32> {
         (self.document > 0).then_some(self.document)
     }
 
-    pub(crate) fn of(state: &State, tab: &TabState) -> Self {
+    pub(crate) fn of(state: &BrowserState, tab: &TabState) -> Self {
         let main = state.frames.get(&tab.target);
         Self {
             address: main.map(|frame| frame.address.clone()).unwrap_or_default(),
@@ -56,7 +56,7 @@ impl Standing {
 
 /// Differences that a document reports.
 #[derive(Debug, Default, Deserialize)]
-struct Ended {
+struct DocumentChanges {
     target: bool,
     group: bool,
     focus: bool,
@@ -78,7 +78,7 @@ struct Guard {
 
 /// Effects of an input.
 #[derive(Debug)]
-pub(crate) struct Effects {
+pub(crate) struct InputEffects {
     pub(crate) verdict: ActionVerdict,
     /// The differences, in words.
     pub(crate) words: Vec<String>,
@@ -94,7 +94,7 @@ pub(crate) struct Effects {
     pub(crate) rest: Rest,
 }
 
-impl Effects {
+impl InputEffects {
     /// Describes the effects in one or two sentences.
     pub(crate) fn say(&self) -> String {
         let mut said = match self.verdict {
@@ -124,10 +124,15 @@ impl Effects {
     }
 }
 
-impl Session {
+impl BrowserSession {
     /// Records the state, and arms the guard against inputs that land elsewhere.
-    pub(crate) async fn watch(&self, tab: &TabState, spot: Option<&Spot>, guard: &str) -> Standing {
-        let standing = Standing::of(&self.state(), tab);
+    pub(crate) async fn watch(
+        &self,
+        tab: &TabState,
+        spot: Option<&Spot>,
+        guard: &str,
+    ) -> StateBefore {
+        let standing = StateBefore::of(&self.state(), tab);
         let asking = standing.frames.iter().map(|(id, frame)| async move {
             let number = spot
                 .filter(|spot| spot.frame_id == *id)
@@ -149,22 +154,23 @@ impl Session {
         &self,
         tab: &TabState,
         spot: Option<&Spot>,
-        standing: &Standing,
+        standing: &StateBefore,
         rest: Rest,
-    ) -> Effects {
+    ) -> InputEffects {
         let now = self.state().frames.clone();
         let same = standing.frames.iter().filter(|(id, frame)| {
             now.get(*id)
                 .is_some_and(|now| now.document == frame.document && now.world.is_some())
         });
         let asking = same.map(|(id, frame)| async move {
-            let ended: Ended = self.ask(frame, "gyrus.end()").await.ok()?;
+            let ended: DocumentChanges = self.ask(frame, "gyrus.end()").await.ok()?;
             Some((id.clone(), ended))
         });
         let asked = self
             .unless_held(tab, futures_util::future::join_all(asking))
             .await;
-        let ended: Vec<(String, Ended)> = asked.unwrap_or_default().into_iter().flatten().collect();
+        let ended: Vec<(String, DocumentChanges)> =
+            asked.unwrap_or_default().into_iter().flatten().collect();
         let mut words = self.told_by_the_browser(tab, standing);
         let own = spot.and_then(|spot| ended.iter().find(|(id, _)| *id == spot.frame_id));
         words.extend(own.into_iter().flat_map(|(_, ended)| told_by_target(ended)));
@@ -200,7 +206,7 @@ impl Session {
             (true, true) => ActionVerdict::CannotTell,
             (true, false) => ActionVerdict::NoEffect,
         };
-        Effects {
+        InputEffects {
             verdict,
             words,
             focused,
@@ -213,21 +219,21 @@ impl Session {
         }
     }
 
-    fn told_by_the_browser(&self, tab: &TabState, before: &Standing) -> Vec<String> {
+    fn told_by_the_browser(&self, tab: &TabState, before: &StateBefore) -> Vec<String> {
         let state = self.state();
-        let now = Standing::of(&state, tab);
+        let now = StateBefore::of(&state, tab);
         let mut words = Vec::new();
-        match Held::of(&state, tab.number) {
-            Some(Held::Crashed) => {
+        match NoPageAnswer::of(&state, tab.number) {
+            Some(NoPageAnswer::Crashed) => {
                 words.push("the page crashed; reload it, or open another address".to_owned())
             }
-            Some(Held::Closed) => words.push(format!("tab {} was closed", tab.number)),
-            Some(ref held @ Held::Dialog { ref kind, .. })
+            Some(NoPageAnswer::Closed) => words.push(format!("tab {} was closed", tab.number)),
+            Some(ref held @ NoPageAnswer::Dialog { ref kind, .. })
                 if now.dialogs > before.dialogs && kind == LOGIN =>
             {
                 words.push(held.to_string());
             }
-            Some(Held::Dialog { kind, message }) if now.dialogs > before.dialogs => {
+            Some(NoPageAnswer::Dialog { kind, message }) if now.dialogs > before.dialogs => {
                 words.push(format!(
                     "a dialog opened ({kind}): “{message}”; answer it with answer_dialog"
                 ));
@@ -278,7 +284,7 @@ impl Session {
     }
 }
 
-fn told_of_choosers(now: &Standing, before: &Standing) -> Option<&'static str> {
+fn told_of_choosers(now: &StateBefore, before: &StateBefore) -> Option<&'static str> {
     if now.has_chooser && !before.has_chooser {
         Some("the page asks for a file: give it one with upload_file, on the same element")
     } else if now.barred_choosers > before.barred_choosers {
@@ -288,7 +294,7 @@ fn told_of_choosers(now: &Standing, before: &Standing) -> Option<&'static str> {
     }
 }
 
-fn told_by_target(ended: &Ended) -> Option<String> {
+fn told_by_target(ended: &DocumentChanges) -> Option<String> {
     match (ended.target, ended.group) {
         (true, _) => Some("the element is different".to_owned()),
         (false, true) => Some("its form or list is different".to_owned()),

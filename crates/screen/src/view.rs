@@ -11,27 +11,28 @@ mod remote;
 use std::collections::BTreeMap;
 
 use gyrus_contract::{
-    Bounds, Element, ElementState, Look, Picture, Rest, ScreenError, Scroll, Seen, Tab, View,
+    Bounds, Element, ElementState, LookOptions, Picture, Rest, ScreenError, Scroll, Tab, View,
+    ViewWithPicture,
 };
 use serde::Deserialize;
 use serde_json::json;
 
 use self::{
-    join::{Area, Join, Walked, distance},
-    memory::{Scaling, Shot},
+    join::{Area, FrameContent, Join, distance},
+    memory::{HashedPicture, PageScale},
 };
 use crate::{
-    browser::Session,
+    browser::BrowserSession,
     cdp::CdpError,
     settle::SETTLE_LIMIT,
-    state::{Frame, TabState},
+    state::{PageFrame, TabState},
 };
 
 #[cfg(feature = "desktop")]
 pub(crate) use self::pixels::Pixels;
 pub(crate) use self::{
-    join::Place,
-    memory::{MAX_WIDTH, Memory},
+    join::FramePlace,
+    memory::{LookMemory, MAX_WIDTH},
 };
 
 /// Script that reads a document at once.
@@ -46,26 +47,26 @@ const MAX_ROUNDS: usize = 4;
 
 /// A reading of all frames of a tab.
 #[derive(Default)]
-pub(crate) struct Reading {
+pub(crate) struct TabReading {
     pub(crate) elements: Vec<Element>,
     pub(crate) scroll: Scroll,
     pub(crate) title: String,
     pub(crate) width: u32,
     pub(crate) height: u32,
     /// Position of each frame that was read, by its id.
-    pub(crate) places: BTreeMap<String, Place>,
+    pub(crate) places: BTreeMap<String, FramePlace>,
     /// Ids of those frames that contain fields for secrets.
     secret: Vec<String>,
     /// The part of the page that is not drawn yet though it was waited for, in words.
     drawing: String,
     /// Scaling and height of the page; `None` if nothing could be read.
-    scaling: Option<(Scaling, f64)>,
+    scaling: Option<(PageScale, f64)>,
     pub(crate) unread: Vec<String>,
 }
 
-impl Session {
+impl BrowserSession {
     /// Waits for rest, and looks.
-    pub(crate) async fn see(&self, look: Look) -> Result<Seen, ScreenError> {
+    pub(crate) async fn see(&self, look: LookOptions) -> Result<ViewWithPicture, ScreenError> {
         let rest = self.settle(SETTLE_LIMIT).await;
         let seen = self.glance(look, rest).await;
         // From now on, requests of a page do not count as effects of the input.
@@ -75,7 +76,11 @@ impl Session {
     }
 
     /// Looks at once.
-    pub(crate) async fn glance(&self, look: Look, rest: Rest) -> Result<Seen, ScreenError> {
+    pub(crate) async fn glance(
+        &self,
+        look: LookOptions,
+        rest: Rest,
+    ) -> Result<ViewWithPicture, ScreenError> {
         // Read anew: where it is may have changed meanwhile.
         let tab = self.tab()?;
         let is_held = self.state().held_up_by(&tab).is_some();
@@ -126,7 +131,7 @@ impl Session {
             documents: state.documents,
             unread: reading.unread,
         };
-        Ok(Seen {
+        Ok(ViewWithPicture {
             view,
             frame: frame.map(|frame| frame.picture),
         })
@@ -138,16 +143,16 @@ impl Session {
         Some(shot?.picture)
     }
 
-    async fn read_or_nothing(&self, tab: &TabState, how: &str) -> Reading {
+    async fn read_or_nothing(&self, tab: &TabState, how: &str) -> TabReading {
         let reading = self.read(tab, how).await;
         reading.unwrap_or_else(|error| self.nothing(tab, &error.to_string()))
     }
 
     /// Returns tree and picture of the same moment, as far as possible.
-    async fn read_and_capture(&self, tab: &TabState) -> (Reading, Option<Shot>) {
+    async fn read_and_capture(&self, tab: &TabState) -> (TabReading, Option<HashedPicture>) {
         // Scaled as before, most likely: then neither has to wait for the other.
         let before = self.memory().scaling;
-        let guess = before.unwrap_or(Scaling {
+        let guess = before.unwrap_or(PageScale {
             width: f64::from(self.launch.width),
             density: self.launch.density,
             zoom: 1.0,
@@ -205,7 +210,7 @@ impl Session {
 
     /// Returns the areas to paint over: secrets where they were before the picture was taken, and
     /// where they are now.
-    async fn to_cover(&self, reading: &Reading) -> Vec<Bounds> {
+    async fn to_cover(&self, reading: &TabReading) -> Vec<Bounds> {
         let mut covered: Vec<Bounds> = reading
             .elements
             .iter()
@@ -239,14 +244,14 @@ impl Session {
         })
     }
 
-    fn nothing(&self, tab: &TabState, why: &str) -> Reading {
+    fn nothing(&self, tab: &TabState, why: &str) -> TabReading {
         let (width, height) = self.frame_size();
-        Reading {
+        TabReading {
             title: tab.title.clone(),
             width,
             height,
             unread: vec![format!("the page: {why}")],
-            ..Reading::default()
+            ..TabReading::default()
         }
     }
 
@@ -261,14 +266,14 @@ impl Session {
     }
 
     /// Reads all frames of a tab at once, the main one with the given script, and joins them.
-    pub(crate) async fn read(&self, tab: &TabState, how: &str) -> Result<Reading, CdpError> {
+    pub(crate) async fn read(&self, tab: &TabState, how: &str) -> Result<TabReading, CdpError> {
         let frames = self.state().frames_of(tab);
         self.own_frames(&frames).await;
         let reading = frames.iter().map(|(id, frame)| async move {
             let how = if *id == tab.target { how } else { AT_ONCE };
             (id.clone(), self.walk(frame, how).await)
         });
-        let mut walked: BTreeMap<String, Result<Walked, CdpError>> =
+        let mut walked: BTreeMap<String, Result<FrameContent, CdpError>> =
             futures_util::future::join_all(reading)
                 .await
                 .into_iter()
@@ -290,7 +295,7 @@ impl Session {
         let scale = (f64::from(MAX_WIDTH) / width).min(1.0);
         // Pinching shows a part of the viewport, larger.
         let zoomed = scale * main.zoom;
-        let place = Place {
+        let place = FramePlace {
             x: -main.left * zoomed,
             y: -main.top * zoomed,
             across: zoomed,
@@ -303,7 +308,7 @@ impl Session {
             width: distance(whole_width * zoomed),
             height: distance(whole_height * zoomed),
         };
-        let scaling = Scaling {
+        let scaling = PageScale {
             width,
             density: main.density,
             zoom: main.zoom,
@@ -311,7 +316,7 @@ impl Session {
         let (title, drawing) = (main.title.clone(), main.drawing.clone());
         let seen = Area::sized(width * scale, height * scale);
         join.add_main(&tab.target, main, place, seen);
-        Ok(Reading {
+        Ok(TabReading {
             elements: join.elements,
             scroll,
             title,
@@ -326,10 +331,10 @@ impl Session {
     }
 
     /// Reads a frame, and again if it contains closed shadow roots that were not opened yet.
-    async fn walk(&self, frame: &Frame, how: &str) -> Result<Walked, CdpError> {
+    async fn walk(&self, frame: &PageFrame, how: &str) -> Result<FrameContent, CdpError> {
         // Without it, elements that only listen are missing.
         let _ = self.hear(frame).await;
-        let mut walked: Walked = self.ask(frame, how).await?;
+        let mut walked: FrameContent = self.ask(frame, how).await?;
         for _ in 0..MAX_ROUNDS {
             if walked.suspects == 0 || self.open_roots(frame).await? == 0 {
                 break;
@@ -343,17 +348,17 @@ impl Session {
     /// Evaluates an expression that returns JSON text, in our world of a frame.
     pub(crate) async fn ask<T: serde::de::DeserializeOwned>(
         &self,
-        frame: &Frame,
+        frame: &PageFrame,
         expression: &str,
     ) -> Result<T, CdpError> {
         #[derive(Deserialize)]
-        struct Evaluated {
-            result: Remote,
+        struct TextResult {
+            result: RemoteText,
             #[serde(rename = "exceptionDetails")]
             exception: Option<serde_json::Value>,
         }
         #[derive(Deserialize)]
-        struct Remote {
+        struct RemoteText {
             value: Option<String>,
         }
         let Some(world) = frame.world else {
@@ -361,7 +366,7 @@ impl Session {
                 reason: "the frame has no document".to_owned(),
             });
         };
-        let evaluated: Evaluated = self
+        let evaluated: TextResult = self
             .cdp
             .call(
                 &frame.session,

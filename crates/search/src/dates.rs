@@ -2,7 +2,7 @@
 
 use std::collections::HashSet;
 
-use crate::tokens::Token;
+use crate::tokens::WordToken;
 
 /// Beginning of the terms that stand for dates; no word has it.
 const DATE: char = '\u{2}';
@@ -57,7 +57,7 @@ impl Date {
 
 /// Tells the terms of all dates in a line, and returns the places of the numbers that are parts of
 /// one and nothing else, so no words.
-pub(crate) fn dates(tokens: &[Token<'_>], mut each: impl FnMut(&str)) -> HashSet<usize> {
+pub(crate) fn dates(tokens: &[WordToken<'_>], mut each: impl FnMut(&str)) -> HashSet<usize> {
     let mut parts = HashSet::new();
     let mut at = 0;
     while at < tokens.len() {
@@ -83,10 +83,10 @@ pub(crate) fn dates(tokens: &[Token<'_>], mut each: impl FnMut(&str)) -> HashSet
     parts
 }
 
-type Found = ([Option<Date>; 2], usize);
+type DateMatch = ([Option<Date>; 2], usize);
 
 /// Reads a date of numbers alone at the beginning of the tokens.
-fn of_numbers(tokens: &[Token<'_>]) -> Option<Found> {
+fn of_numbers(tokens: &[WordToken<'_>]) -> Option<DateMatch> {
     let whole = |date: Option<Date>, length| Some(([Some(date?), None], length));
     let first = tokens.first().filter(|token| token.is_number())?;
     let parts: Vec<&str> = first.text.split('.').collect();
@@ -120,7 +120,7 @@ fn of_numbers(tokens: &[Token<'_>]) -> Option<Found> {
 }
 
 /// Reads a date with the name of its month at the beginning of the tokens.
-fn with_name(tokens: &[Token<'_>]) -> Option<Found> {
+fn with_name(tokens: &[WordToken<'_>]) -> Option<DateMatch> {
     let first = tokens.first()?;
     let mut at = 1;
     let mut day = None;
@@ -168,9 +168,10 @@ fn day_of(number: &str) -> Option<u32> {
 }
 
 /// Returns 1 if a word is the ending of a number in a row, as in `3rd`.
-fn ordinal(token: Option<&Token<'_>>) -> usize {
-    let is_one =
-        |token: &Token<'_>| token.gap.is_empty() && matches!(token.text, "st" | "nd" | "rd" | "th");
+fn ordinal(token: Option<&WordToken<'_>>) -> usize {
+    let is_one = |token: &WordToken<'_>| {
+        token.gap.is_empty() && matches!(token.text, "st" | "nd" | "rd" | "th")
+    };
     usize::from(token.is_some_and(is_one))
 }
 

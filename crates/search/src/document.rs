@@ -23,12 +23,12 @@ pub enum IndexField {
 
 /// The words of a text.
 #[derive(Debug, Clone, Default)]
-pub struct Document {
+pub struct IndexDocument {
     pub(crate) counts: HashMap<String, [u32; FIELDS]>,
     pub(crate) lengths: [u32; FIELDS],
 }
 
-impl Document {
+impl IndexDocument {
     /// Adds the words of a part of it.
     pub fn add(&mut self, field: IndexField, text: &str) {
         let field = field as usize;

@@ -25,17 +25,17 @@ use std::{
     path::{Path, PathBuf},
 };
 
-pub use self::{
-    document::{Document, IndexField, name_of},
-    ranking::Ranking,
-    stored::Stamp,
-    words::{QueryWords, words},
-};
 use self::{
     document::{FIELDS, link_word},
     rank::{REORDERED, Statistics, WordWeight, boost, told_by_all},
-    stored::{IndexedNote, Posting, Stored, digest},
+    stored::{IndexFile, IndexedNote, WordOccurrence, digest},
     words::query_terms,
+};
+pub use self::{
+    document::{IndexDocument, IndexField, name_of},
+    ranking::Ranking,
+    stored::SourceStamp,
+    words::{QueryWords, words},
 };
 
 /// Changes of at most one of so many notes are not written.
@@ -43,7 +43,7 @@ const UNWRITTEN: usize = 64;
 
 /// A note that was found.
 #[derive(Debug, Clone, PartialEq)]
-pub struct Hit {
+pub struct NoteHit {
     /// Its path, or what else it was added by.
     pub path: String,
     /// Its score; higher is better.
@@ -66,12 +66,12 @@ pub struct IndexChanges {
 pub struct Index {
     folder: PathBuf,
     /// The file; `None` if there is none that can be read.
-    stored: Option<Stored>,
+    stored: Option<IndexFile>,
     /// The notes of the file, then those that it lacks; `None` for what no longer counts.
     notes: Vec<Option<IndexedNote>>,
     numbers: HashMap<Box<str>, usize>,
     /// The words of the notes that the file lacks.
-    unwritten: Vec<Posting>,
+    unwritten: Vec<WordOccurrence>,
 }
 
 impl Index {
@@ -79,7 +79,7 @@ impl Index {
     /// built again.
     pub fn open(folder: &Path) -> io::Result<Self> {
         fs::create_dir_all(folder)?;
-        let (stored, notes) = Stored::open(folder).unzip();
+        let (stored, notes) = IndexFile::open(folder).unzip();
         let mut index = Self {
             folder: folder.to_owned(),
             stored,
@@ -110,8 +110,8 @@ impl Index {
     /// if it is gone. A note whose stamp is the default one is read again the next time.
     pub fn refresh(
         &mut self,
-        notes: &[(String, Stamp)],
-        read: impl FnMut(&str) -> Option<(Document, Stamp)>,
+        notes: &[(String, SourceStamp)],
+        read: impl FnMut(&str) -> Option<(IndexDocument, SourceStamp)>,
     ) -> io::Result<IndexChanges> {
         let listed: HashSet<&str> = notes.iter().map(|(path, _)| path.as_str()).collect();
         let known = self.numbers.keys();
@@ -127,8 +127,8 @@ impl Index {
     /// Brings the index up to date with these notes alone; `None` stands for one that is gone.
     pub fn refresh_some(
         &mut self,
-        notes: &[(&str, Option<Stamp>)],
-        mut read: impl FnMut(&str) -> Option<(Document, Stamp)>,
+        notes: &[(&str, Option<SourceStamp>)],
+        mut read: impl FnMut(&str) -> Option<(IndexDocument, SourceStamp)>,
     ) -> io::Result<IndexChanges> {
         let mut changes = IndexChanges::default();
         for (path, stamp) in notes {
@@ -158,7 +158,7 @@ impl Index {
         Ok(changes)
     }
 
-    fn add(&mut self, path: &str, stamp: Stamp, document: &Document) {
+    fn add(&mut self, path: &str, stamp: SourceStamp, document: &IndexDocument) {
         let lengths = document.lengths;
         let number = self.push(IndexedNote {
             path: path.into(),
@@ -166,13 +166,13 @@ impl Index {
             lengths,
         });
         let words = document.counts.iter();
-        let postings = words.map(|(word, counts)| Posting::new(word, number, *counts));
+        let postings = words.map(|(word, counts)| WordOccurrence::new(word, number, *counts));
         self.unwritten.extend(postings);
     }
 
     /// Writes the file anew, with what counts.
     fn write(&mut self) -> io::Result<()> {
-        let stored = self.stored.as_ref().map(Stored::all).transpose()?;
+        let stored = self.stored.as_ref().map(IndexFile::all).transpose()?;
         let mut postings = stored.unwrap_or_default();
         postings.extend_from_slice(&self.unwritten);
         let mut notes = Vec::with_capacity(self.numbers.len());
@@ -187,7 +187,7 @@ impl Index {
             number.is_some()
         });
         postings.sort_unstable();
-        self.stored = Some(Stored::write(&self.folder, &notes, &postings)?);
+        self.stored = Some(IndexFile::write(&self.folder, &notes, &postings)?);
         (self.notes, self.numbers, self.unwritten) = Default::default();
         for note in notes {
             self.push(note);
@@ -196,14 +196,14 @@ impl Index {
     }
 
     /// Returns the paths of all texts, with their stamps.
-    pub fn stamps(&self) -> impl Iterator<Item = (&str, Stamp)> {
+    pub fn stamps(&self) -> impl Iterator<Item = (&str, SourceStamp)> {
         let notes = self.notes.iter().flatten();
         notes.map(|note| (&*note.path, note.stamp))
     }
 
     /// Returns the texts that have words of the query, the best first. `now_ms` is the time against
     /// which their ages count.
-    pub fn search(&self, query: &str, most: usize, now_ms: i64) -> io::Result<Vec<Hit>> {
+    pub fn search(&self, query: &str, most: usize, now_ms: i64) -> io::Result<Vec<NoteHit>> {
         self.search_among(|_| true, query, most, now_ms)
     }
 
@@ -214,9 +214,9 @@ impl Index {
         query: &str,
         most: usize,
         now_ms: i64,
-    ) -> io::Result<Vec<Hit>> {
+    ) -> io::Result<Vec<NoteHit>> {
         let linking = self.postings(&link_word(name))?;
-        let linking: HashSet<usize> = linking.iter().map(Posting::note).collect();
+        let linking: HashSet<usize> = linking.iter().map(WordOccurrence::note).collect();
         self.search_among(|note| linking.contains(&note), query, most, now_ms)
     }
 
@@ -235,7 +235,7 @@ impl Index {
         query: &str,
         most: usize,
         now_ms: i64,
-    ) -> io::Result<Vec<Hit>> {
+    ) -> io::Result<Vec<NoteHit>> {
         let mut statistics = Statistics {
             notes: self.numbers.len() as u64,
             lengths: [0; FIELDS],
@@ -283,7 +283,7 @@ impl Index {
         for (note, score, told) in best {
             let age = (now_ms - note.stamp.modified / 1_000_000) as f64 / 86_400_000.0;
             let links = self.postings(&link_word(name_of(&note.path)))?.len();
-            hits.push(Hit {
+            hits.push(NoteHit {
                 path: note.path.to_string(),
                 score: score * boost(links as u64, age),
                 coverage: (told / told_by_all).min(1.0),
@@ -298,12 +298,12 @@ impl Index {
     }
 
     /// Returns the note of a posting, if it counts.
-    fn note(&self, posting: &Posting) -> Option<&IndexedNote> {
+    fn note(&self, posting: &WordOccurrence) -> Option<&IndexedNote> {
         self.notes.get(posting.note())?.as_ref()
     }
 
     /// Returns the postings of a word in the notes that count.
-    fn postings(&self, word: &str) -> io::Result<Vec<Posting>> {
+    fn postings(&self, word: &str) -> io::Result<Vec<WordOccurrence>> {
         let digest = digest(word);
         let stored = self.stored.as_ref().map(|stored| stored.postings(digest));
         let mut found = stored.transpose()?.unwrap_or_default();

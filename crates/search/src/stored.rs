@@ -26,7 +26,7 @@ const HEAD: usize = 32;
 
 /// State of a file by which a change of it is noticed.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub struct Stamp {
+pub struct SourceStamp {
     /// Its length in bytes.
     pub size: u64,
     /// Its number in the file system.
@@ -41,14 +41,14 @@ pub struct Stamp {
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) struct IndexedNote {
     pub(crate) path: Box<str>,
-    pub(crate) stamp: Stamp,
+    pub(crate) stamp: SourceStamp,
     /// Number of words of each field.
     pub(crate) lengths: [u32; FIELDS],
 }
 
 /// Occurrences of a word in a note.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-pub(crate) struct Posting {
+pub(crate) struct WordOccurrence {
     /// The digest of the word.
     pub(crate) word: u32,
     note: u32,
@@ -62,7 +62,7 @@ const BLOCK: usize = 512;
 /// Bytes of a posting.
 const POSTING: usize = 8 + FIELDS;
 
-impl Posting {
+impl WordOccurrence {
     pub(crate) fn new(word: &str, note: usize, counts: [u32; FIELDS]) -> Self {
         Self {
             word: digest(word),
@@ -105,7 +105,7 @@ fn small(number: usize) -> u32 {
 
 /// An open file.
 #[derive(Debug)]
-pub(crate) struct Stored {
+pub(crate) struct IndexFile {
     file: File,
     /// Number of its notes.
     pub(crate) notes: usize,
@@ -115,7 +115,7 @@ pub(crate) struct Stored {
     postings: u64,
 }
 
-impl Stored {
+impl IndexFile {
     /// Opens the file of a folder; `None` if there is none, or it is damaged.
     pub(crate) fn open(folder: &Path) -> Option<(Self, Vec<IndexedNote>)> {
         let file = File::open(folder.join(FILE)).ok()?;
@@ -148,7 +148,7 @@ impl Stored {
     pub(crate) fn write(
         folder: &Path,
         notes: &[IndexedNote],
-        postings: &[Posting],
+        postings: &[WordOccurrence],
     ) -> io::Result<Self> {
         // Somebody may have deleted it.
         fs::create_dir_all(folder)?;
@@ -156,7 +156,7 @@ impl Stored {
         flock(&lock, FlockOperation::LockExclusive)?;
         let mut table = Vec::new();
         for note in notes {
-            let Stamp {
+            let SourceStamp {
                 size,
                 inode,
                 modified,
@@ -199,13 +199,13 @@ impl Stored {
         })
     }
 
-    pub(crate) fn postings(&self, word: u32) -> io::Result<Vec<Posting>> {
+    pub(crate) fn postings(&self, word: u32) -> io::Result<Vec<WordOccurrence>> {
         let mut found = self.read_while(self.first(word)?, |posting| posting.word == word)?;
         found.retain(|posting| posting.word == word);
         Ok(found)
     }
 
-    pub(crate) fn all(&self) -> io::Result<Vec<Posting>> {
+    pub(crate) fn all(&self) -> io::Result<Vec<WordOccurrence>> {
         self.read_while(0, |_| true)
     }
 
@@ -213,8 +213,8 @@ impl Stored {
     fn read_while(
         &self,
         from: u64,
-        is_wanted: impl Fn(&Posting) -> bool,
-    ) -> io::Result<Vec<Posting>> {
+        is_wanted: impl Fn(&WordOccurrence) -> bool,
+    ) -> io::Result<Vec<WordOccurrence>> {
         let mut found = Vec::new();
         for from in (from..self.postings).step_by(BLOCK) {
             found.extend(self.read(from, self.postings.min(from + BLOCK as u64))?);
@@ -240,7 +240,7 @@ impl Stored {
         Ok(from)
     }
 
-    fn read(&self, from: u64, to: u64) -> io::Result<Vec<Posting>> {
+    fn read(&self, from: u64, to: u64) -> io::Result<Vec<WordOccurrence>> {
         let count = to.saturating_sub(from) as usize;
         let mut bytes = vec![0; POSTING * count];
         let at = self.start + POSTING as u64 * from;
@@ -248,7 +248,7 @@ impl Stored {
         let (postings, _) = bytes.as_chunks();
         Ok(postings
             .iter()
-            .map(|posting| Posting::of(*posting))
+            .map(|posting| WordOccurrence::of(*posting))
             .collect())
     }
 }
@@ -270,7 +270,7 @@ impl<'a> Bytes<'a> {
     fn note(&mut self) -> Option<IndexedNote> {
         let length = usize::try_from(self.number()?).ok()?;
         let path = std::str::from_utf8(self.take(length)?).ok()?.into();
-        let stamp = Stamp {
+        let stamp = SourceStamp {
             size: self.number()?,
             inode: self.number()?,
             modified: self.number()?.cast_signed(),

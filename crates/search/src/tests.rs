@@ -7,14 +7,14 @@ use super::*;
 /// Notes, and the same search over them without an index.
 #[derive(Default)]
 struct Notes {
-    notes: BTreeMap<String, (String, Stamp)>,
+    notes: BTreeMap<String, (String, SourceStamp)>,
     clock: i64,
 }
 
 impl Notes {
     fn set(&mut self, path: &str, text: String) {
         self.clock += 1;
-        let stamp = Stamp {
+        let stamp = SourceStamp {
             size: text.len() as u64,
             inode: 1,
             modified: self.clock * 3_600_000_000_000,
@@ -38,7 +38,7 @@ impl Notes {
     }
 
     /// Scores every note from its text alone.
-    fn brute_force(&self, query: &str, most: usize, now_ms: i64) -> Vec<Hit> {
+    fn brute_force(&self, query: &str, most: usize, now_ms: i64) -> Vec<NoteHit> {
         let counted: Vec<_> = self
             .notes
             .iter()
@@ -48,7 +48,7 @@ impl Notes {
             notes: counted.len() as u64,
             lengths: [0; FIELDS],
         };
-        for (_, _, Document { lengths, .. }) in &counted {
+        for (_, _, IndexDocument { lengths, .. }) in &counted {
             for (sum, length) in statistics.lengths.iter_mut().zip(lengths) {
                 *sum += u64::from(*length);
             }
@@ -70,7 +70,9 @@ impl Notes {
             let weight = WordWeight::new(occurs_in, &statistics);
             let tells = term.tells(occurs_in, statistics.notes);
             weights.push(tells);
-            for ((_, _, Document { counts, lengths }), score) in counted.iter().zip(&mut scores) {
+            for ((_, _, IndexDocument { counts, lengths }), score) in
+                counted.iter().zip(&mut scores)
+            {
                 if let Some(counts) = counts.get(word) {
                     score.0 += weight.score(*counts, *lengths);
                     score.1 += tells;
@@ -88,7 +90,7 @@ impl Notes {
             .into_iter()
             .map(|((path, stamp, _), (score, told))| {
                 let age = (now_ms - stamp.modified / 1_000_000) as f64 / 86_400_000.0;
-                Hit {
+                NoteHit {
                     path: path.to_string(),
                     score: score * boost(having(&link_word(name_of(path))), age),
                     coverage: (told / told_by_all(weights.clone())).min(1.0),
@@ -105,8 +107,8 @@ impl Notes {
 }
 
 /// Reads a text of these tests: a line is tags, a heading, or words with links.
-fn document(path: &str, text: &str) -> Document {
-    let mut document = Document::default();
+fn document(path: &str, text: &str) -> IndexDocument {
+    let mut document = IndexDocument::default();
     document.add(IndexField::Title, name_of(path));
     for line in text.lines() {
         let field = match line.as_bytes().first() {

@@ -12,13 +12,13 @@ const FILLERS: [&str; 6] = ["no", "nr", "num", "number", "nummer", "num\u{e9}ro"
 
 /// A word of a text, as it stands there.
 #[derive(Debug, Clone, Copy)]
-pub(crate) struct Token<'t> {
+pub(crate) struct WordToken<'t> {
     pub(crate) text: &'t str,
     /// The text between the word before it and this one.
     pub(crate) gap: &'t str,
 }
 
-impl Token<'_> {
+impl WordToken<'_> {
     pub(crate) fn is_number(&self) -> bool {
         self.text.starts_with(|first: char| first.is_ascii_digit())
     }
@@ -41,7 +41,7 @@ impl Token<'_> {
 }
 
 /// Returns the words of a line as they stand there.
-pub(crate) fn tokens(line: &str) -> Vec<Token<'_>> {
+pub(crate) fn tokens(line: &str) -> Vec<WordToken<'_>> {
     let mut tokens = Vec::new();
     let (mut from, mut end) = (0, 0);
     while let Some(start) = line[from..].find(char::is_alphanumeric) {
@@ -85,7 +85,7 @@ fn is_digit(character: Option<char>) -> bool {
 }
 
 /// Splits a word between letters and digits, unless it is an id.
-fn split<'t>(whole: &'t str, gap: &'t str, tokens: &mut Vec<Token<'t>>) {
+fn split<'t>(whole: &'t str, gap: &'t str, tokens: &mut Vec<WordToken<'t>>) {
     let is_letter = |character: char| character.is_alphabetic();
     let mut cuts = Vec::new();
     let mut before = None;
@@ -106,7 +106,7 @@ fn split<'t>(whole: &'t str, gap: &'t str, tokens: &mut Vec<Token<'t>>) {
     for to in cuts.into_iter().chain([whole.len()]) {
         let text = searched(&whole[from..to]);
         let gap = if from == 0 { gap } else { "" };
-        tokens.push(Token { text, gap });
+        tokens.push(WordToken { text, gap });
         from = to;
     }
 }

@@ -6,7 +6,7 @@ use std::collections::HashSet;
 use crate::{
     dates::dates,
     stem::normal,
-    tokens::{Token, tokens},
+    tokens::{WordToken, tokens},
 };
 
 /// Words that tell no subject. In a query they count only if there is nothing else.
@@ -45,7 +45,7 @@ pub(crate) fn terms(text: &str, mut each: impl FnMut(&str, TermKind)) {
         let tokens = tokens(line);
         let in_date = dates(&tokens, |date| each(date, TermKind::Joint));
         let has_lower = line.chars().any(char::is_lowercase);
-        let mut before: Option<(&Token<'_>, String)> = None;
+        let mut before: Option<(&WordToken<'_>, String)> = None;
         for (number, token) in tokens.iter().enumerate() {
             if in_date.contains(&number) {
                 before = None;
@@ -86,7 +86,7 @@ fn is_close(gap: &str) -> bool {
             .all(|character| " -_#/:\u{2013}\u{a0}".contains(character))
 }
 
-fn belong_together(one: &Token<'_>, other: &Token<'_>) -> bool {
+fn belong_together(one: &WordToken<'_>, other: &WordToken<'_>) -> bool {
     one.is_number()
         || other.is_number()
         || matches!(other.gap, "" | "-" | "_")
@@ -139,7 +139,7 @@ pub(crate) fn query_terms(query: &str) -> Vec<QueryTerm> {
     };
     for line in query.lines() {
         let tokens = tokens(line);
-        let tells = |token: &&Token<'_>| !is_function_word(token.text);
+        let tells = |token: &&WordToken<'_>| !is_function_word(token.text);
         let telling: Vec<_> = tokens.iter().filter(tells).copied().collect();
         terms(line, |term, kind| match kind {
             TermKind::Joint => add(term.to_owned(), true),

@@ -21,7 +21,7 @@ use crate::{
         runs::{blocking, overview},
     },
     app::App,
-    heads::{Head, RunWord},
+    heads::{RunHead, RunWord},
 };
 
 /// Publishes each question that a run asks, once, as a durable event on `question.asked`, and each
@@ -63,7 +63,7 @@ pub async fn announce(app: Arc<App>) {
 /// run up to which was looked; `None` stands for a run of another loop.
 async fn publish_decisions(
     app: &Arc<App>,
-    head: &Head,
+    head: &RunHead,
     decided: &mut BTreeMap<RunId, Option<u64>>,
 ) {
     let (run, end) = (head.run, head.seq);

@@ -9,8 +9,8 @@ use std::{
     },
 };
 
-use gyrus_contract::{Answer, Boxed, RunId};
-use gyrus_journal::{Reader, Store};
+use gyrus_contract::{Answer, BoxedFuture, RunId};
+use gyrus_journal::{LogReader, Store};
 use gyrus_kernel::{approvals::OpenQuestion, latch::Latch};
 use gyrus_runtime::{
     agents::Agents,
@@ -30,7 +30,7 @@ use crate::{
     leases::Leases,
     overview::Overviews,
     state_folder::LastLook,
-    surroundings::{AgentFileView, ChatView, Configured},
+    surroundings::{AgentFileView, ChatView, ServerSettings},
     tokens::AccessTokens,
     topics::Topics,
 };
@@ -59,7 +59,7 @@ pub(crate) struct CommandOutput {
 }
 
 /// The program around a server.
-pub trait Program: RunHost {
+pub trait HostProgram: RunHost {
     /// Returns the JSON Schema of the options of a run.
     fn options(&self) -> Value;
 
@@ -74,7 +74,7 @@ pub trait Program: RunHost {
     ///
     /// # Errors
     /// The folder cannot be worked in.
-    fn configured(&self, workdir: Option<&Path>) -> Result<Configured, ApiError>;
+    fn configured(&self, workdir: Option<&Path>) -> Result<ServerSettings, ApiError>;
 
     /// Begins to carry out a command of the command line, in a process of its own.
     ///
@@ -102,13 +102,17 @@ pub trait Program: RunHost {
     ///
     /// # Errors
     /// There is no such chat, or no such person in it.
-    fn unpair<'a>(&'a self, chat: &'a str, person: &'a str) -> Boxed<'a, Result<(), ApiError>>;
+    fn unpair<'a>(
+        &'a self,
+        chat: &'a str,
+        person: &'a str,
+    ) -> BoxedFuture<'a, Result<(), ApiError>>;
 
     /// Returns a picture of the page in a run's browser at this moment, as PNG.
     ///
     /// # Errors
     /// The run has no browser, or it shows nothing at this moment.
-    fn picture(&self, run: RunId) -> Boxed<'_, Result<Vec<u8>, ApiError>>;
+    fn picture(&self, run: RunId) -> BoxedFuture<'_, Result<Vec<u8>, ApiError>>;
 }
 
 /// Settings of a server.
@@ -152,7 +156,7 @@ pub struct App {
     pub(crate) agents: Agents,
     pub(crate) triggers: Triggers,
     pub(crate) tokens: AccessTokens,
-    pub(crate) program: Arc<dyn Program>,
+    pub(crate) program: Arc<dyn HostProgram>,
     pub(crate) heads: Heads,
     pub(crate) overviews: Overviews,
     pub(crate) leases: Leases,
@@ -177,7 +181,7 @@ impl App {
         found: FoundRuns,
         triggers: Triggers,
         tokens: AccessTokens,
-        program: Arc<dyn Program>,
+        program: Arc<dyn HostProgram>,
         options: Options,
         stopping: watch::Receiver<bool>,
     ) -> Arc<Self> {
@@ -223,7 +227,7 @@ impl App {
     }
 
     /// Returns the number of the last entry of a run that is on disk.
-    pub(crate) fn end_of(&self, run: RunId, reader: &Reader) -> Result<u64, ApiError> {
+    pub(crate) fn end_of(&self, run: RunId, reader: &LogReader) -> Result<u64, ApiError> {
         let end = reader.end()?;
         Ok(self.heads.of(run).map_or(end, |head| head.seq.min(end)))
     }

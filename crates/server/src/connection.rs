@@ -38,7 +38,7 @@ const MAX_FIELDS: usize = 64;
 const GRACE: Duration = Duration::from_secs(2);
 
 /// A socket on which a server listens.
-pub enum Listener {
+pub enum ServerListener {
     /// A network address.
     Network(TcpListener),
     /// A file. Only the user who owns the server may connect, and acts as its owner, under this
@@ -128,13 +128,13 @@ fn processes(inode: u64) -> Vec<u32> {
 }
 
 /// A socket of this machine.
-struct Socket {
+struct LocalSocket {
     inode: u64,
     uid: u32,
 }
 
 /// Returns the other socket of a connection, from the kernel's table (`proc(5)`).
-fn other_end(from: SocketAddr, to: SocketAddr) -> Option<Socket> {
+fn other_end(from: SocketAddr, to: SocketAddr) -> Option<LocalSocket> {
     let (from, to) = (in_table(from), in_table(to));
     for table in ["/proc/net/tcp", "/proc/net/tcp6"] {
         let table = fs::read_to_string(table).unwrap_or_default();
@@ -144,7 +144,7 @@ fn other_end(from: SocketAddr, to: SocketAddr) -> Option<Socket> {
                 continue;
             };
             if from.contains(&(*local).to_owned()) && to.contains(&(*remote).to_owned()) {
-                return Some(Socket {
+                return Some(LocalSocket {
                     inode: fields.get(9)?.parse().ok()?,
                     uid: fields.get(7)?.parse().ok()?,
                 });
@@ -180,7 +180,7 @@ fn in_table(address: SocketAddr) -> Vec<String> {
 /// # Errors
 /// A socket can no longer be listened on.
 pub async fn serve(
-    listeners: Vec<Listener>,
+    listeners: Vec<ServerListener>,
     router: Router,
     mut stop: watch::Receiver<bool>,
 ) -> io::Result<()> {
@@ -201,14 +201,14 @@ pub async fn serve(
 }
 
 async fn listen(
-    listener: Listener,
+    listener: ServerListener,
     router: Router,
     places: Arc<Semaphore>,
     stop: watch::Receiver<bool>,
 ) -> io::Result<()> {
     loop {
         match &listener {
-            Listener::Network(listener) => {
+            ServerListener::Network(listener) => {
                 let (stream, from) = match listener.accept().await {
                     Ok(accepted) => accepted,
                     Err(error) => {
@@ -228,7 +228,7 @@ async fn listen(
                 };
                 begin(stream, peer, &router, &places, &stop);
             }
-            Listener::Local(listener, owner) => {
+            ServerListener::Local(listener, owner) => {
                 let (stream, _) = match listener.accept().await {
                     Ok(accepted) => accepted,
                     Err(error) => {

@@ -11,7 +11,7 @@ use std::{
 };
 
 use gyrus_contract::{EffectId, Purpose, RunId, Strength};
-use gyrus_journal::{Entry as RawEntry, Payload, Store};
+use gyrus_journal::{LogEntry as RawEntry, Payload, Store};
 use gyrus_kernel::{Charge, Ending, Entry, Register, log_name};
 use gyrus_runtime::queue::Gateway;
 use serde::Deserialize;
@@ -32,7 +32,7 @@ pub(crate) const DAY_MS: i64 = 24 * 60 * 60 * 1_000;
 
 /// Calls that are added up together.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub(crate) struct Calls {
+pub(crate) struct CallGroup {
     /// Number of the day since 1970, UTC.
     pub(crate) day: i64,
     /// The model that was asked.
@@ -80,7 +80,7 @@ pub(crate) struct RunCosts {
     pub(crate) cognitive_loop: Arc<str>,
     /// The strength with which its goal is believed to be reached, if it is.
     pub(crate) outcome: Option<Strength>,
-    pub(crate) calls: BTreeMap<Calls, Sums>,
+    pub(crate) calls: BTreeMap<CallGroup, Sums>,
     /// The journals of the run and its children, with what is open in them.
     members: Vec<Member>,
     is_over: bool,
@@ -93,7 +93,7 @@ struct Member {
     /// The number of the next entry.
     next: u64,
     /// Attempts that were not answered yet.
-    open: HashMap<(EffectId, u32), (Calls, Charge)>,
+    open: HashMap<(EffectId, u32), (CallGroup, Charge)>,
 }
 
 impl Member {
@@ -108,7 +108,7 @@ impl Member {
 
 /// A request, as far as costs go. The rest of it may be large.
 #[derive(Deserialize)]
-struct Request {
+struct CostRequest {
     effect: EffectId,
     attempt: u32,
     purpose: Purpose,
@@ -118,7 +118,7 @@ struct Request {
 
 /// The end of a request.
 #[derive(Deserialize)]
-struct Settled {
+struct RequestEnd {
     effect: EffectId,
     attempt: u32,
     charged: Charge,
@@ -128,10 +128,10 @@ struct Settled {
 
 /// The costs of the runs of a store.
 #[derive(Debug, Default)]
-pub(crate) struct Costs(Mutex<Known>);
+pub(crate) struct Costs(Mutex<CostLedger>);
 
 #[derive(Debug, Default)]
-pub(crate) struct Known {
+pub(crate) struct CostLedger {
     pub(crate) runs: HashMap<RunId, RunCosts>,
     /// Number of runs that were not read yet.
     pub(crate) unread: usize,
@@ -146,7 +146,7 @@ impl Costs {
         &self,
         gateway: &Gateway,
         heads: &Heads,
-    ) -> Result<MutexGuard<'_, Known>, gyrus_journal::Error> {
+    ) -> Result<MutexGuard<'_, CostLedger>, gyrus_journal::Error> {
         let store = gateway.store();
         let mut known = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         let began = Instant::now();
@@ -282,10 +282,10 @@ impl RunCosts {
         &mut self,
         member: &mut Member,
         at_ms: i64,
-        request: Request,
+        request: CostRequest,
         names: &mut HashSet<Arc<str>>,
     ) {
-        let calls = Calls {
+        let calls = CallGroup {
             day: at_ms.div_euclid(DAY_MS),
             model: shared(names, &request.model),
             purpose: request.purpose.word(),
@@ -298,7 +298,7 @@ impl RunCosts {
         member.open.insert(key, (calls, request.reserved));
     }
 
-    fn settled(&mut self, member: &mut Member, settled: &Settled) {
+    fn settled(&mut self, member: &mut Member, settled: &RequestEnd) {
         let key = (settled.effect.clone(), settled.attempt);
         let Some((calls, reserved)) = member.open.remove(&key) else {
             return;
@@ -316,7 +316,7 @@ impl RunCosts {
     }
 }
 
-impl Known {
+impl CostLedger {
     fn read(&mut self, gateway: &Gateway, run: RunId) {
         let mut costs = self.runs.remove(&run).unwrap_or_else(|| {
             let queued = gateway.with(|queue| Some(queue.of_run(run)?.command.agent.clone()));

@@ -11,7 +11,7 @@ pub(crate) type SchemaOf = fn(&mut SchemaGenerator) -> Schema;
 
 /// The form of a body.
 #[derive(Clone, Copy)]
-pub(crate) enum Form {
+pub(crate) enum BodyForm {
     /// JSON of a type.
     Json(SchemaOf),
     /// A stream of server-sent events.
@@ -24,10 +24,10 @@ pub(crate) enum Form {
 
 /// An answer that is no error.
 #[derive(Clone, Copy)]
-pub(crate) struct Answer {
+pub(crate) struct JsonAnswer {
     pub(crate) status: u16,
     pub(crate) words: &'static str,
-    pub(crate) form: Form,
+    pub(crate) form: BodyForm,
 }
 
 pub(crate) struct Endpoint {
@@ -44,7 +44,7 @@ pub(crate) struct Endpoint {
     pub(crate) summary: &'static str,
     pub(crate) query: Option<SchemaOf>,
     pub(crate) body: Option<SchemaOf>,
-    pub(crate) answers: Vec<Answer>,
+    pub(crate) answers: Vec<JsonAnswer>,
     pub(crate) route: MethodRouter<Arc<App>>,
 }
 
@@ -135,11 +135,11 @@ impl Endpoint {
 
     /// Answers with this JSON.
     pub(crate) fn json<T: JsonSchema>(self, status: u16, words: &'static str) -> Self {
-        self.answer(status, words, Form::Json(subschema::<T>))
+        self.answer(status, words, BodyForm::Json(subschema::<T>))
     }
 
-    pub(crate) fn answer(mut self, status: u16, words: &'static str, form: Form) -> Self {
-        self.answers.push(Answer {
+    pub(crate) fn answer(mut self, status: u16, words: &'static str, form: BodyForm) -> Self {
+        self.answers.push(JsonAnswer {
             status,
             words,
             form,

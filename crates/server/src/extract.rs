@@ -136,15 +136,15 @@ impl<const DEFAULT: usize, const MAX: usize> JsonSchema for ListLimit<DEFAULT, M
 }
 
 /// The run that the path names by `{run}`: `last`, its id, or the start or end of it.
-pub(crate) struct RunPath(pub(crate) RunId);
+pub(crate) struct RunInPath(pub(crate) RunId);
 
-impl FromRequestParts<Arc<App>> for RunPath {
+impl FromRequestParts<Arc<App>> for RunInPath {
     type Rejection = ApiError;
 
     async fn from_request_parts(parts: &mut Parts, app: &Arc<App>) -> Result<Self, ApiError> {
         let CommandRunPath { run, has_begun } =
             CommandRunPath::from_request_parts(parts, app).await?;
-        has_begun.then_some(RunPath(run)).ok_or_else(|| {
+        has_begun.then_some(RunInPath(run)).ok_or_else(|| {
             ApiError::conflict("the run has not begun yet")
                 .hint("follow it: GET /api/runs/RUN/events")
         })

@@ -32,7 +32,7 @@ use crate::{
     endpoint::Endpoint,
     error::ApiError,
     pages,
-    tokens::{Identity, TokenScope},
+    tokens::{Requester, TokenScope},
 };
 
 /// Maximum size of a body in bytes.
@@ -285,7 +285,7 @@ fn everybody() -> Principal {
     }
 }
 
-fn identify(app: &App, request: &Request) -> Option<Identity> {
+fn identify(app: &App, request: &Request) -> Option<Requester> {
     let headers = request.headers();
     if let Some(given) = headers.get(AUTHORIZATION) {
         let secret = given.to_str().ok()?.strip_prefix("Bearer ")?;
@@ -299,7 +299,7 @@ fn identify(app: &App, request: &Request) -> Option<Identity> {
         return app.tokens.identify(secret, true);
     }
     match request.extensions().get() {
-        Some(Peer::Local { principal, .. }) => Some(Identity::owner(principal.clone())),
+        Some(Peer::Local { principal, .. }) => Some(Requester::owner(principal.clone())),
         Some(Peer::Network { .. }) | None => None,
     }
 }

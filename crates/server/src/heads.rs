@@ -8,7 +8,7 @@ use std::{
 };
 
 use gyrus_contract::RunId;
-use gyrus_journal::{Reader, Store, os::watch};
+use gyrus_journal::{LogReader, Store, os::watch};
 use gyrus_kernel::{Entry, RUNS, Register, RunState, approvals, log_name};
 use gyrus_runtime::blocking;
 use schemars::JsonSchema;
@@ -45,7 +45,7 @@ pub enum RunWord {
 
 /// The position of a run.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, JsonSchema)]
-pub struct Head {
+pub struct RunHead {
     /// The run.
     #[schemars(with = "String")]
     pub run: RunId,
@@ -60,13 +60,13 @@ pub struct Head {
 /// The positions of all runs that are not over, and of those that ended while this server lived.
 #[derive(Clone)]
 pub struct Heads {
-    shared: Arc<Shared>,
-    _following: Arc<Abort>,
+    shared: Arc<HeadsInner>,
+    _following: Arc<AbortTask>,
 }
 
-struct Abort(AbortHandle);
+struct AbortTask(AbortHandle);
 
-impl Drop for Abort {
+impl Drop for AbortTask {
     fn drop(&mut self) {
         self.0.abort();
     }
@@ -74,13 +74,13 @@ impl Drop for Abort {
 
 /// The positions, each with the version at which it changed last.
 #[derive(Default)]
-struct Positions {
-    by_run: BTreeMap<RunId, (u64, Head)>,
+struct HeadTable {
+    by_run: BTreeMap<RunId, (u64, RunHead)>,
     by_version: BTreeMap<u64, RunId>,
 }
 
-impl Positions {
-    fn set(&mut self, version: u64, head: Head) {
+impl HeadTable {
+    fn set(&mut self, version: u64, head: RunHead) {
         let run = head.run;
         if let Some((before, _)) = self.by_run.insert(run, (version, head)) {
             self.by_version.remove(&before);
@@ -95,9 +95,9 @@ impl Positions {
     }
 }
 
-struct Shared {
+struct HeadsInner {
     store: Store,
-    heads: Mutex<Positions>,
+    heads: Mutex<HeadTable>,
     version: channel::Sender<u64>,
     looks: Semaphore,
 }
@@ -105,7 +105,7 @@ struct Shared {
 impl Heads {
     /// Begins to follow the runs of a store, as they were found.
     pub fn follow(store: &Store, found: FoundRuns) -> Self {
-        let shared = Arc::new(Shared {
+        let shared = Arc::new(HeadsInner {
             store: store.clone(),
             heads: Mutex::default(),
             version: channel::Sender::new(0),
@@ -119,7 +119,7 @@ impl Heads {
         let following = tokio::spawn(follow_all(Arc::clone(&shared), over));
         Self {
             shared,
-            _following: Arc::new(Abort(following.abort_handle())),
+            _following: Arc::new(AbortTask(following.abort_handle())),
         }
     }
 
@@ -129,7 +129,7 @@ impl Heads {
     }
 
     /// Returns the positions that changed after a version.
-    pub(crate) fn since(&self, version: u64) -> Vec<Head> {
+    pub(crate) fn since(&self, version: u64) -> Vec<RunHead> {
         let heads = self.shared.heads();
         let changed = heads.by_version.range(version.saturating_add(1)..);
         let changed = changed.filter_map(|(_, run)| heads.by_run.get(run));
@@ -137,7 +137,7 @@ impl Heads {
     }
 
     /// Returns the position of a run, if it is followed.
-    pub fn of(&self, run: RunId) -> Option<Head> {
+    pub fn of(&self, run: RunId) -> Option<RunHead> {
         self.shared
             .heads()
             .by_run
@@ -174,8 +174,8 @@ impl Heads {
     }
 }
 
-impl Shared {
-    fn heads(&self) -> MutexGuard<'_, Positions> {
+impl HeadsInner {
+    fn heads(&self) -> MutexGuard<'_, HeadTable> {
         self.heads.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
@@ -186,7 +186,7 @@ impl Shared {
         known.is_some_and(|(_, head)| head.state == RunWord::Running)
     }
 
-    fn set(&self, head: Head) {
+    fn set(&self, head: RunHead) {
         let mut heads = self.heads();
         if heads
             .by_run
@@ -203,7 +203,7 @@ impl Shared {
 }
 
 /// Follows every run that is not known to be over, as it appears.
-async fn follow_all(shared: Arc<Shared>, over: BTreeSet<RunId>) {
+async fn follow_all(shared: Arc<HeadsInner>, over: BTreeSet<RunId>) {
     let mut known = over;
     let mut waiting = Vec::new();
     let mut following = tokio::task::JoinSet::new();
@@ -243,7 +243,7 @@ fn began_since(store: &Store, known: &BTreeSet<RunId>) -> Vec<RunId> {
 }
 
 /// Follows a run until it is over.
-async fn follow_one(shared: Arc<Shared>, run: RunId) {
+async fn follow_one(shared: Arc<HeadsInner>, run: RunId) {
     let Ok(reader) = shared.store.reader(&log_name(run)) else {
         return;
     };
@@ -273,7 +273,7 @@ async fn follow_one(shared: Arc<Shared>, run: RunId) {
             .by_run
             .get(&run)
             .map(|(_, head)| head.clone());
-        let at = |state, questions| Head {
+        let at = |state, questions| RunHead {
             run,
             seq: entry.seq,
             state,
@@ -291,7 +291,7 @@ async fn follow_one(shared: Arc<Shared>, run: RunId) {
                 | Entry::ChildEnded(_),
             ) => {}
             _ => {
-                if let Some(Head {
+                if let Some(RunHead {
                     state, questions, ..
                 }) = known
                 {
@@ -309,7 +309,7 @@ async fn follow_one(shared: Arc<Shared>, run: RunId) {
 
 /// Waits until the process that drives a run has ended; for ever if there is none, and none was when
 /// the run was looked at last.
-async fn process_ended(shared: &Shared, run: RunId) {
+async fn process_ended(shared: &HeadsInner, run: RunId) {
     match shared.store.holder(&log_name(run)) {
         Ok(Some(holder)) if holder.process.ended().await.is_ok() => {}
         // It has let the run go since that look.
@@ -320,9 +320,9 @@ async fn process_ended(shared: &Shared, run: RunId) {
 
 /// Looks at a run as it is; returns the number of its last entry, or `None` if it is over.
 async fn look(
-    shared: &Arc<Shared>,
+    shared: &Arc<HeadsInner>,
     run: RunId,
-    reader: &Reader,
+    reader: &LogReader,
 ) -> Result<Option<u64>, gyrus_journal::Error> {
     let _place = shared.looks.acquire().await;
     let (looking, reader) = (Arc::clone(shared), reader.clone());
@@ -336,8 +336,8 @@ async fn look(
 fn head(
     store: &Store,
     run: RunId,
-    reader: &Reader,
-) -> Result<(Head, RunState), gyrus_journal::Error> {
+    reader: &LogReader,
+) -> Result<(RunHead, RunState), gyrus_journal::Error> {
     let state = RunState::of(store, run)?;
     let open = match state {
         RunState::Over(_) | RunState::NeverBegan | RunState::Record(_) => Vec::new(),
@@ -346,7 +346,7 @@ fn head(
     let unanswered = open
         .iter()
         .filter(|open| matches!(approvals::void(store, &open.card_id()), Ok(None)));
-    let head = Head {
+    let head = RunHead {
         run,
         seq: reader.end()?,
         questions: unanswered.count(),
@@ -359,7 +359,7 @@ fn head(
 #[derive(Debug, Default)]
 pub struct FoundRuns {
     roots: BTreeSet<RunId>,
-    unfinished: Vec<(Head, RunState)>,
+    unfinished: Vec<(RunHead, RunState)>,
 }
 
 impl FoundRuns {

@@ -4,7 +4,7 @@ use std::fs;
 
 use gyrus_contract::RunId;
 use gyrus_kernel::log_name;
-use gyrus_runtime::queue::Stage;
+use gyrus_runtime::queue::CommandStage;
 use schemars::JsonSchema;
 use serde::Serialize;
 
@@ -15,7 +15,7 @@ const FAILURES: usize = 10;
 
 /// The state of a server.
 #[derive(Debug, Clone, Serialize, JsonSchema)]
-pub(crate) struct Status {
+pub(crate) struct ServerStatus {
     /// Its version.
     pub(crate) version: String,
     /// Its process.
@@ -83,7 +83,7 @@ pub(crate) struct FailedCommand {
     pub(crate) summary: String,
 }
 
-impl Status {
+impl ServerStatus {
     /// Looks at the server. May block for the disk.
     ///
     /// # Errors
@@ -165,11 +165,11 @@ fn queue(app: &App) -> (QueueFigures, Vec<FailedCommand>) {
         let mut failures = Vec::new();
         for one in queue.all() {
             match &one.stage {
-                Stage::Queued => figures.queued += 1,
-                Stage::Running { .. } => figures.running += 1,
-                Stage::Parked { .. } => figures.parked += 1,
-                Stage::Cancelled { .. } | Stage::Ended { code: Some(0), .. } => {}
-                Stage::Ended {
+                CommandStage::Queued => figures.queued += 1,
+                CommandStage::Running { .. } => figures.running += 1,
+                CommandStage::Parked { .. } => figures.parked += 1,
+                CommandStage::Cancelled { .. } | CommandStage::Ended { code: Some(0), .. } => {}
+                CommandStage::Ended {
                     at_ms,
                     code,
                     summary,

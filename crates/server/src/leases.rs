@@ -11,11 +11,11 @@ use schemars::JsonSchema;
 use serde::Serialize;
 use tokio::sync::watch;
 
-use crate::tokens::{Identity, TokenScope};
+use crate::tokens::{Requester, TokenScope};
 
 /// A browser that somebody took over.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, JsonSchema)]
-pub(crate) struct Lease {
+pub(crate) struct TakeoverLease {
     /// The person who took it over, and their surface.
     #[schemars(with = "std::collections::BTreeMap<String, String>")]
     pub(crate) by: Principal,
@@ -27,9 +27,9 @@ pub(crate) struct Lease {
     pub(crate) address: Option<String>,
 }
 
-impl Lease {
+impl TakeoverLease {
     /// Returns what somebody may know of it.
-    pub(crate) fn seen_by(mut self, who: &Identity) -> Self {
+    pub(crate) fn seen_by(mut self, who: &Requester) -> Self {
         if self.by != who.principal || !who.may(TokenScope::Approve) {
             self.address = None;
         }
@@ -37,28 +37,28 @@ impl Lease {
     }
 }
 
-struct Held {
-    lease: Lease,
+struct HeldLease {
+    lease: TakeoverLease,
     /// Dropped to give the browser back.
     _hold: watch::Sender<()>,
 }
 
-impl Held {
-    fn is(&self, lease: &Lease) -> bool {
+impl HeldLease {
+    fn is(&self, lease: &TakeoverLease) -> bool {
         self.lease.since_ms == lease.since_ms && self.lease.by == lease.by
     }
 }
 
 /// The leases of a server.
 #[derive(Default)]
-pub(crate) struct Leases(Mutex<BTreeMap<RunId, Held>>);
+pub(crate) struct Leases(Mutex<BTreeMap<RunId, HeldLease>>);
 
 impl Leases {
-    fn held(&self) -> MutexGuard<'_, BTreeMap<RunId, Held>> {
+    fn held(&self) -> MutexGuard<'_, BTreeMap<RunId, HeldLease>> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    pub(crate) fn of(&self, run: RunId) -> Option<Lease> {
+    pub(crate) fn of(&self, run: RunId) -> Option<TakeoverLease> {
         self.held().get(&run).map(|held| held.lease.clone())
     }
 
@@ -66,19 +66,23 @@ impl Leases {
     ///
     /// # Errors
     /// Somebody has the browser already.
-    pub(crate) fn begin(&self, run: RunId, lease: &Lease) -> Result<watch::Receiver<()>, Lease> {
+    pub(crate) fn begin(
+        &self,
+        run: RunId,
+        lease: &TakeoverLease,
+    ) -> Result<watch::Receiver<()>, TakeoverLease> {
         let mut held = self.held();
         if let Some(other) = held.get(&run) {
             return Err(other.lease.clone());
         }
         let (hold, receiver) = watch::channel(());
         let lease = lease.clone();
-        held.insert(run, Held { lease, _hold: hold });
+        held.insert(run, HeldLease { lease, _hold: hold });
         Ok(receiver)
     }
 
     /// The browser of this lease is handed out at an address.
-    pub(crate) fn hand_out(&self, run: RunId, lease: &Lease, address: String) {
+    pub(crate) fn hand_out(&self, run: RunId, lease: &TakeoverLease, address: String) {
         let mut held = self.held();
         if let Some(held) = held.get_mut(&run).filter(|held| held.is(lease)) {
             held.lease.address = Some(address);
@@ -86,7 +90,7 @@ impl Leases {
     }
 
     /// This lease is over, if it is not already.
-    pub(crate) fn is_over(&self, run: RunId, lease: &Lease) {
+    pub(crate) fn is_over(&self, run: RunId, lease: &TakeoverLease) {
         let mut held = self.held();
         if held.get(&run).is_some_and(|held| held.is(lease)) {
             held.remove(&run);

@@ -33,33 +33,35 @@ mod topics;
 
 pub use announced::announce;
 pub use api::{AgentView, agents_on_disk};
-pub use app::{App, CommandPiece, CommandPieces, Options, Program};
-pub use connection::{Listener, Peer, serve};
+pub use app::{App, CommandPiece, CommandPieces, HostProgram, Options};
+pub use connection::{Peer, ServerListener, serve};
 pub use error::{ApiError, ErrorBody};
 pub use fleet::{FleetRunView, FleetView, FleetWorkerView};
-pub use heads::{FoundRuns, Head, Heads, RunWord};
+pub use heads::{FoundRuns, Heads, RunHead, RunWord};
 pub use overview::RunOverview;
 pub use surroundings::{
-    AgentFileView, ChatPersonView, ChatView, Configured, HookFailure, HookView, PolicyFileView,
+    AgentFileView, ChatPersonView, ChatView, HookFailure, HookView, PolicyFileView, ServerSettings,
     ToolServerView,
 };
-pub use tokens::{AccessTokens, Identity, Token, TokenError, TokenFact, TokenList, TokenScope};
+pub use tokens::{
+    AccessTokens, Requester, TokenError, TokenFact, TokenList, TokenRecord, TokenScope,
+};
 
 /// A service of another protocol behind the server's guard, with a description of its own. Whoever
 /// may read reaches it; the [`Identity`] is in the extensions of each request.
-pub struct Mounted {
+pub struct MountedService {
     pub path: &'static str,
     pub route: axum::routing::MethodRouter<std::sync::Arc<App>>,
 }
 
 /// Returns everything that the server answers.
-pub fn router(app: std::sync::Arc<App>, mounted: Vec<Mounted>) -> axum::Router {
+pub fn router(app: std::sync::Arc<App>, mounted: Vec<MountedService>) -> axum::Router {
     let mut endpoints = api::endpoints();
     app.document
         .get_or_init(|| openapi::document(&endpoints, &app.program.options()));
     // Pages are for people, and part of no contract.
     endpoints.extend(pages::endpoints());
     let mounted = mounted.into_iter();
-    endpoints.extend(mounted.map(|Mounted { path, route }| endpoint::reads(path, route)));
+    endpoints.extend(mounted.map(|MountedService { path, route }| endpoint::reads(path, route)));
     guard::guarded(endpoints, app)
 }

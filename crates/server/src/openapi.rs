@@ -8,7 +8,7 @@ use schemars::{
 use serde_json::{Map, Value, json};
 
 use crate::{
-    endpoint::{Answer, Endpoint, Form},
+    endpoint::{BodyForm, Endpoint, JsonAnswer},
     error::ErrorBody,
 };
 
@@ -141,16 +141,16 @@ fn tag(path: &str) -> &str {
     named.split('/').next().unwrap_or(named)
 }
 
-fn response(answer: &Answer, generator: &mut SchemaGenerator) -> Value {
+fn response(answer: &JsonAnswer, generator: &mut SchemaGenerator) -> Value {
     let content = match answer.form {
-        Form::Json(schema) => {
+        BodyForm::Json(schema) => {
             // Also of a type that admits everything, an object.
             let schema = schema(generator).as_object().cloned().unwrap_or_default();
             json!({"application/json": {"schema": schema}})
         }
-        Form::Events => json!({"text/event-stream": {"schema": {"type": "string"}}}),
-        Form::Other(media) => json!({media: {"schema": {"type": "string"}}}),
-        Form::Empty => return json!({"description": answer.words}),
+        BodyForm::Events => json!({"text/event-stream": {"schema": {"type": "string"}}}),
+        BodyForm::Other(media) => json!({media: {"schema": {"type": "string"}}}),
+        BodyForm::Empty => return json!({"description": answer.words}),
     };
     json!({"description": answer.words, "content": content})
 }

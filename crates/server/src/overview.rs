@@ -7,9 +7,9 @@ use std::{
 };
 
 use gyrus_contract::{Limits, RunId, Spent};
-use gyrus_journal::{Reader, Store};
+use gyrus_journal::{LogReader, Store};
 use gyrus_kernel::{Ending, Entry, RunState, log_name, record_summary, spent, summary};
-use gyrus_surfaces::projection::{Projection, Weight, goal};
+use gyrus_surfaces::projection::{Projection, Prominence, goal};
 use schemars::JsonSchema;
 use serde::Serialize;
 
@@ -177,7 +177,7 @@ impl RunOverview {
 }
 
 /// Returns the number and the time of the last entry, and the last sentence for a person.
-fn last_told(reader: &Reader) -> Result<(u64, i64, String), gyrus_journal::Error> {
+fn last_told(reader: &LogReader) -> Result<(u64, i64, String), gyrus_journal::Error> {
     let (mut seq, mut last_ms) = (0, 0);
     for entry in reader.entries_back()?.take(SEARCHED) {
         let entry = entry?;
@@ -186,7 +186,8 @@ fn last_told(reader: &Reader) -> Result<(u64, i64, String), gyrus_journal::Error
         }
         let happenings = Projection::new().take(&entry, reader);
         let mut told = happenings.iter().rev();
-        if let Some(told) = told.find(|one| one.weight == Weight::Main && !one.headline.is_empty())
+        if let Some(told) =
+            told.find(|one| one.weight == Prominence::Main && !one.headline.is_empty())
         {
             return Ok((seq, last_ms, gist(&told.headline)));
         }

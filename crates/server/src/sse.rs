@@ -11,7 +11,7 @@ use axum::{
 };
 use futures_util::{Stream, StreamExt, stream};
 use gyrus_contract::RunId;
-use gyrus_journal::{Entry, Follower};
+use gyrus_journal::{Follower, LogEntry};
 use gyrus_kernel::{RunState, log_name};
 use gyrus_runtime::{self as runtime, BusError, EventPosition, TopicPattern};
 use gyrus_surfaces::json;
@@ -34,9 +34,9 @@ const RETRY: Duration = Duration::from_secs(1);
 const MAX_STREAMS: u64 = 256;
 
 /// A place among the streams.
-struct Place(Arc<App>);
+struct StreamPlace(Arc<App>);
 
-impl Place {
+impl StreamPlace {
     fn take(app: &Arc<App>) -> Result<Self, ApiError> {
         use std::sync::atomic::Ordering;
         let streams = &app.counters.streams;
@@ -53,7 +53,7 @@ impl Place {
     }
 }
 
-impl Drop for Place {
+impl Drop for StreamPlace {
     fn drop(&mut self) {
         use std::sync::atomic::Ordering;
         self.0.counters.streams.fetch_sub(1, Ordering::Relaxed);
@@ -72,8 +72,8 @@ const BUS_EVERY: Duration = Duration::from_millis(100);
 /// first, then those that change. A follower that is slow gets the newest position of each run, and
 /// none in between.
 pub(crate) fn heads(app: &Arc<App>, with_bus: bool) -> Result<Response, ApiError> {
-    let place = Place::take(app)?;
-    let first = Positions {
+    let place = StreamPlace::take(app)?;
+    let first = HeadFollower {
         changes: app.heads.changes(),
         stopping: app.stopping.clone(),
         place,
@@ -89,8 +89,8 @@ pub(crate) fn heads(app: &Arc<App>, with_bus: bool) -> Result<Response, ApiError
 }
 
 /// A follower of all positions.
-struct Positions {
-    place: Place,
+struct HeadFollower {
+    place: StreamPlace,
     changes: watch::Receiver<u64>,
     stopping: watch::Receiver<bool>,
     /// The version of the positions of runs that was told last.
@@ -101,7 +101,7 @@ struct Positions {
     bus_from: Instant,
 }
 
-impl Positions {
+impl HeadFollower {
     async fn next(&mut self) -> Option<Event> {
         let app = Arc::clone(&self.place.0);
         let bus = app.agents.bus();
@@ -138,7 +138,7 @@ impl Positions {
 /// Streams the entries of a run after a number, as they reach the disk. The stream ends with the
 /// run, or with the command that was to start it.
 pub(crate) fn entries(app: &Arc<App>, run: RunId, after: u64) -> Result<Response, ApiError> {
-    let place = Place::take(app)?;
+    let place = StreamPlace::take(app)?;
     if app.store.exists(&log_name(run)) {
         return Ok(respond(following(place, run, after)?));
     }
@@ -152,7 +152,7 @@ pub(crate) fn entries(app: &Arc<App>, run: RunId, after: u64) -> Result<Response
 }
 
 /// Waits until a run has begun; `None` if it will not.
-async fn begun(place: Place, run: RunId) -> Option<Place> {
+async fn begun(place: StreamPlace, run: RunId) -> Option<StreamPlace> {
     let app = Arc::clone(&place.0);
     let mut runs = app.heads.changes();
     let mut commands = app.gateway.changes();
@@ -171,7 +171,7 @@ async fn begun(place: Place, run: RunId) -> Option<Place> {
 }
 
 fn following(
-    place: Place,
+    place: StreamPlace,
     run: RunId,
     after: u64,
 ) -> Result<impl Stream<Item = Result<Event, Infallible>> + Send, ApiError> {
@@ -186,7 +186,7 @@ fn following(
         ),
     };
     let end = if is_over { Some(reader.end()?) } else { None };
-    let first = Following {
+    let first = RunStream {
         place,
         run,
         follower,
@@ -202,8 +202,8 @@ fn following(
     }))
 }
 
-struct Following {
-    place: Place,
+struct RunStream {
+    place: StreamPlace,
     run: RunId,
     follower: Follower,
     /// The number of the last entry that there will be.
@@ -212,7 +212,7 @@ struct Following {
     stopping: watch::Receiver<bool>,
 }
 
-impl Following {
+impl RunStream {
     async fn next(&mut self) -> Option<Event> {
         // The place is held for as long as somebody follows.
         let _ = &self.place;
@@ -226,7 +226,7 @@ impl Following {
         Some(self.event(&entry))
     }
 
-    fn event(&mut self, entry: &Entry) -> Event {
+    fn event(&mut self, entry: &LogEntry) -> Event {
         self.last = entry.seq;
         if entry.kind == "run.ended" {
             self.end = Some(entry.seq);
@@ -258,7 +258,7 @@ pub(crate) fn events(
     pattern: TopicPattern,
     after: EventPosition,
 ) -> Result<Response, ApiError> {
-    let place = Place::take(app)?;
+    let place = StreamPlace::take(app)?;
     let stopping = app.stopping.clone();
     let ready = std::collections::VecDeque::new();
     let first = (place, pattern, stopping, after, ready);
@@ -303,6 +303,6 @@ pub(crate) fn last_event_id(headers: &HeaderMap) -> Result<Option<u64>, ApiError
     last.transpose()
 }
 
-pub(crate) fn value(run: RunId, entry: &Entry) -> Value {
+pub(crate) fn value(run: RunId, entry: &LogEntry) -> Value {
     serde_json::to_value(json::line(run, entry)).unwrap_or_default()
 }

@@ -102,7 +102,7 @@ pub struct HookFailure {
 
 /// Settings in force.
 #[derive(Debug, Clone, Serialize, JsonSchema)]
-pub struct Configured {
+pub struct ServerSettings {
     /// The configuration file.
     pub config: PathBuf,
     /// The reason why the configuration cannot be used.

@@ -51,7 +51,7 @@ impl TokenScope {
 
 /// A token without its secret.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-pub struct Token {
+pub struct TokenRecord {
     /// The name by which it can be revoked; what is done with it is done in this name.
     pub name: String,
     /// The scopes.
@@ -74,7 +74,7 @@ pub enum TokenFact {
     Made {
         /// The hash of its secret.
         hash: String,
-        token: Token,
+        token: TokenRecord,
     },
     /// The token with this hash no longer counts.
     #[serde(rename = "token.revoked")]
@@ -86,15 +86,15 @@ pub enum TokenFact {
 
 /// All tokens, by the hash of their secret.
 #[derive(Debug, Default)]
-pub struct TokenList(BTreeMap<String, Token>);
+pub struct TokenList(BTreeMap<String, TokenRecord>);
 
 impl TokenList {
     /// Returns who holds a secret.
-    fn holder(&self, secret: &str, is_cookie: bool) -> Option<Identity> {
+    fn holder(&self, secret: &str, is_cookie: bool) -> Option<Requester> {
         // Whoever compares the time that this takes learns about hashes, not about secrets.
         let token = self.0.get(&hash(secret))?;
         let holds = token.until_ms.is_none_or(|until| until > now_ms());
-        (holds && token.is_browser == is_cookie).then(|| Identity {
+        (holds && token.is_browser == is_cookie).then(|| Requester {
             principal: Principal {
                 surface: if is_cookie { "dashboard" } else { "token" }.to_owned(),
                 id: token.name.clone(),
@@ -120,7 +120,7 @@ impl Fold for TokenList {
     }
 
     fn facts(&self) -> Vec<TokenFact> {
-        let made = |(hash, token): (&String, &Token)| TokenFact::Made {
+        let made = |(hash, token): (&String, &TokenRecord)| TokenFact::Made {
             hash: hash.clone(),
             token: token.clone(),
         };
@@ -152,13 +152,13 @@ pub enum TokenError {
 
 /// The person or program behind a request.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Identity {
+pub struct Requester {
     /// The name under which it acts.
     pub principal: Principal,
     scopes: BTreeSet<TokenScope>,
 }
 
-impl Identity {
+impl Requester {
     /// Returns the identity of the person who owns the state folder.
     pub fn owner(principal: Principal) -> Self {
         Self {
@@ -198,7 +198,7 @@ impl AccessTokens {
         })
     }
 
-    pub fn list(store: &Store) -> Result<Vec<Token>, TokenError> {
+    pub fn list(store: &Store) -> Result<Vec<TokenRecord>, TokenError> {
         let list: TokenList = Ledger::read(store, ID)?;
         Ok(list.0.into_values().collect())
     }
@@ -246,7 +246,7 @@ impl AccessTokens {
                 name: name.chars().take(64).collect(),
             });
         }
-        let token = Token {
+        let token = TokenRecord {
             name: name.to_owned(),
             scopes,
             made_ms: now_ms(),
@@ -322,7 +322,7 @@ impl AccessTokens {
             return Ok(None);
         };
         let secret = random()?;
-        let token = Token {
+        let token = TokenRecord {
             name: "browser".to_owned(),
             scopes,
             made_ms: now,
@@ -342,12 +342,12 @@ impl AccessTokens {
     }
 
     /// Returns who holds a secret.
-    pub fn identify(&self, secret: &str, is_cookie: bool) -> Option<Identity> {
+    pub fn identify(&self, secret: &str, is_cookie: bool) -> Option<Requester> {
         self.ledger().state().holder(secret, is_cookie)
     }
 
     /// Returns who holds the secret of a token of a store, whatever process has the tokens open.
-    pub fn holder(store: &Store, secret: &str) -> Result<Option<Identity>, TokenError> {
+    pub fn holder(store: &Store, secret: &str) -> Result<Option<Requester>, TokenError> {
         let list: TokenList = Ledger::read(store, ID)?;
         Ok(list.holder(secret, false))
     }
@@ -362,7 +362,7 @@ impl AccessTokens {
 }
 
 /// Returns facts that revoke cookies that are over, and the oldest of too many.
-fn surplus(list: &BTreeMap<String, Token>, now: i64) -> Vec<TokenFact> {
+fn surplus(list: &BTreeMap<String, TokenRecord>, now: i64) -> Vec<TokenFact> {
     let mut cookies: Vec<_> = list.iter().filter(|(_, token)| token.is_browser).collect();
     cookies.sort_by_key(|(_, token)| std::cmp::Reverse(token.made_ms));
     let revoked = cookies.iter().enumerate().filter(|(number, (_, token))| {

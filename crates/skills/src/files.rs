@@ -33,7 +33,7 @@ const LEFT_OUT: [&str; 2] = [".git", "node_modules"];
 
 /// The reason why files cannot be taken as a skill.
 #[derive(Debug, thiserror::Error)]
-pub enum FilesError {
+pub enum SkillFilesError {
     /// A file or folder cannot be read or written.
     #[error("`{path}`: {source}")]
     Io {
@@ -89,7 +89,7 @@ impl SkillFiles {
     ///
     /// # Errors
     /// Something in it cannot be a part of a skill.
-    pub fn read(folder: &Path) -> Result<Self, FilesError> {
+    pub fn read(folder: &Path) -> Result<Self, SkillFilesError> {
         let mut files = Self::default();
         files.read_below(folder, "")?;
         Ok(files)
@@ -99,14 +99,14 @@ impl SkillFiles {
     ///
     /// # Errors
     /// It cannot be a part of a skill.
-    pub fn single(file: &Path) -> Result<Self, FilesError> {
+    pub fn single(file: &Path) -> Result<Self, SkillFilesError> {
         let mut files = Self::default();
         files.add(SKILL_FILE.to_owned(), read_file(file, SKILL_FILE)?)?;
         Ok(files)
     }
 
-    fn read_below(&mut self, folder: &Path, below: &str) -> Result<(), FilesError> {
-        let failed = |source| FilesError::Io {
+    fn read_below(&mut self, folder: &Path, below: &str) -> Result<(), SkillFilesError> {
+        let failed = |source| SkillFilesError::Io {
             path: below.to_owned(),
             source,
         };
@@ -150,13 +150,13 @@ impl SkillFiles {
     ///
     /// # Errors
     /// Its path cannot be one of a skill's, or there is too much.
-    pub fn add(&mut self, path: String, file: SkillFile) -> Result<(), FilesError> {
+    pub fn add(&mut self, path: String, file: SkillFile) -> Result<(), SkillFilesError> {
         check_path(&path)?;
         let size = file.bytes.len() as u64;
         check_size(&path, size)?;
         self.total += size;
         if self.total > MAX_TOTAL_BYTES {
-            return Err(FilesError::TooMuch {
+            return Err(SkillFilesError::TooMuch {
                 what: format!("the files are larger than {MAX_TOTAL_BYTES} bytes together"),
                 most: format!("{MAX_TOTAL_BYTES} bytes"),
             });
@@ -178,7 +178,7 @@ impl SkillFiles {
             above = folder;
         }
         if clashes {
-            return Err(FilesError::Twice { path });
+            return Err(SkillFilesError::Twice { path });
         }
         self.folded.insert(folded);
         self.files.insert(path, file);
@@ -260,8 +260,8 @@ impl SkillFiles {
     ///
     /// # Errors
     /// The folder exists, or something cannot be written. What was written stays.
-    pub fn write_into(&self, folder: &Path) -> Result<(), FilesError> {
-        let failed = |path: &str, source| FilesError::Io {
+    pub fn write_into(&self, folder: &Path) -> Result<(), SkillFilesError> {
+        let failed = |path: &str, source| SkillFilesError::Io {
             path: path.to_owned(),
             source,
         };
@@ -283,8 +283,8 @@ impl SkillFiles {
     }
 }
 
-fn wrong(path: &str, reason: &'static str) -> FilesError {
-    FilesError::Path {
+fn wrong(path: &str, reason: &'static str) -> SkillFilesError {
+    SkillFilesError::Path {
         path: path.to_owned(),
         reason,
     }
@@ -298,25 +298,25 @@ fn of_another_kind(kind: fs::FileType) -> &'static str {
     }
 }
 
-fn too_many_files() -> FilesError {
-    FilesError::TooMuch {
+fn too_many_files() -> SkillFilesError {
+    SkillFilesError::TooMuch {
         what: "there are too many files".to_owned(),
         most: MAX_FILES.to_string(),
     }
 }
 
-pub(crate) fn check_size(path: &str, size: u64) -> Result<(), FilesError> {
+pub(crate) fn check_size(path: &str, size: u64) -> Result<(), SkillFilesError> {
     if size <= MAX_FILE_BYTES {
         return Ok(());
     }
-    Err(FilesError::TooMuch {
+    Err(SkillFilesError::TooMuch {
         what: format!("`{path}` is larger than {MAX_FILE_BYTES} bytes"),
         most: format!("{MAX_FILE_BYTES} bytes"),
     })
 }
 
 /// Checks that a path stays within the skill and means the same everywhere.
-pub(crate) fn check_path(path: &str) -> Result<(), FilesError> {
+pub(crate) fn check_path(path: &str) -> Result<(), SkillFilesError> {
     let plain = |part| matches!(part, Component::Normal(_));
     let parts = path.split('/');
     let reason = if path.len() > MAX_PATH {
@@ -338,8 +338,8 @@ pub(crate) fn check_path(path: &str) -> Result<(), FilesError> {
 }
 
 /// Reads a regular file that lies there itself, not behind a link.
-pub(crate) fn read_file(file: &Path, path: &str) -> Result<SkillFile, FilesError> {
-    let failed = |source| FilesError::Io {
+pub(crate) fn read_file(file: &Path, path: &str) -> Result<SkillFile, SkillFilesError> {
+    let failed = |source| SkillFilesError::Io {
         path: path.to_owned(),
         source,
     };
@@ -397,7 +397,10 @@ mod tests {
         files.add("Scripts/run.sh".to_owned(), file("")).unwrap();
         for path in ["scripts/RUN.sh", "scripts", "Scripts/run.sh/more"] {
             let added = files.add(path.to_owned(), file(""));
-            assert!(matches!(added, Err(FilesError::Twice { .. })), "{path}");
+            assert!(
+                matches!(added, Err(SkillFilesError::Twice { .. })),
+                "{path}"
+            );
         }
         files.add("scripts.md".to_owned(), file("")).unwrap();
     }

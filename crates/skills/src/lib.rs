@@ -22,13 +22,13 @@ mod package;
 mod scan;
 
 pub use choice::SkillChoice;
-pub use files::{FilesError, SKILL_FILE, SkillFile, SkillFiles};
-pub use library::{Library, Misread, Places, Shadowed};
+pub use files::{SKILL_FILE, SkillFile, SkillFiles, SkillFilesError};
+pub use library::{Library, Misread, ShadowedSkill, SkillFolders};
 pub use package::{
     Package, PackageError, PackagedSkill, manifest_path, manifest_places, packaged_skills,
     plugin_name, read_package,
 };
-pub use permissions::{Permission, Widening};
+pub use permissions::{GrantableRight, SkillPermission};
 pub use scan::{ScanFinding, Severity, looks_like, scan};
 pub use skill::{Skill, SkillPlace, is_name};
 pub use triggers::{COMMON_GOALS, TriggerMatch, TriggerSet, check_trigger};

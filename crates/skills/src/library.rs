@@ -28,7 +28,7 @@ const MAX_ENTRIES: usize = 100_000;
 
 /// The places in which skills are looked for.
 #[derive(Debug, Default)]
-pub struct Places {
+pub struct SkillFolders {
     /// Folders of the person.
     pub user: Vec<PathBuf>,
     /// Folders of a project that the person trusts.
@@ -50,7 +50,7 @@ pub struct Misread {
 
 /// A skill that does not count, because another of its name does.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Shadowed {
+pub struct ShadowedSkill {
     pub skill: Skill,
     /// The file of the one that counts.
     pub by: PathBuf,
@@ -65,7 +65,7 @@ pub struct Library {
     /// counting.
     pub unknown: Vec<Skill>,
     /// Those that have the name of another.
-    pub shadowed: Vec<Shadowed>,
+    pub shadowed: Vec<ShadowedSkill>,
     /// Files that cannot be read as skills.
     pub misread: Vec<Misread>,
 }
@@ -74,18 +74,18 @@ impl Library {
     /// Reads all skills, and checks everything about them. A folder that is not there has none.
     /// `is_known` says whether the person has once said that a skill of this place and name is
     /// followed.
-    pub fn read(places: &Places, is_known: &dyn Fn(&Skill) -> bool) -> Self {
+    pub fn read(places: &SkillFolders, is_known: &dyn Fn(&Skill) -> bool) -> Self {
         Self::read_with(places, Care::Whole, is_known)
     }
 
     /// Reads all skills for a run. A trigger is checked when a goal matches it, which takes a
     /// fraction of the time.
-    pub fn read_for_run(places: &Places, is_known: &dyn Fn(&Skill) -> bool) -> Self {
+    pub fn read_for_run(places: &SkillFolders, is_known: &dyn Fn(&Skill) -> bool) -> Self {
         Self::read_with(places, Care::WithoutTriggers, is_known)
     }
 
-    fn read_with(places: &Places, care: Care, is_known: &dyn Fn(&Skill) -> bool) -> Self {
-        let mut found = Found::new(care, is_known);
+    fn read_with(places: &SkillFolders, care: Care, is_known: &dyn Fn(&Skill) -> bool) -> Self {
+        let mut found = SkillScan::new(care, is_known);
         for folder in &places.user {
             found.folder(folder, &SkillPlace::User);
             found.packages(folder, |_| SkillPlace::User);
@@ -110,7 +110,7 @@ impl Library {
         } else {
             path.to_owned()
         };
-        let mut found = Found::new(Care::Whole, &|_| true);
+        let mut found = SkillScan::new(Care::Whole, &|_| true);
         let text = read_inside(file.parent().unwrap_or(path), &file);
         found.take(file, &place, text);
         found.library()
@@ -151,14 +151,14 @@ pub(crate) fn declared_name(text: &str) -> Option<String> {
     file_form::declared_name(text).or_else(|| folder_form::declared_name(text))
 }
 
-struct Found<'a> {
+struct SkillScan<'a> {
     care: Care,
     is_known: &'a dyn Fn(&Skill) -> bool,
     by_name: BTreeMap<String, Skill>,
     library: Library,
 }
 
-impl<'a> Found<'a> {
+impl<'a> SkillScan<'a> {
     fn new(care: Care, is_known: &'a dyn Fn(&Skill) -> bool) -> Self {
         Self {
             care,
@@ -209,7 +209,7 @@ impl<'a> Found<'a> {
         match read {
             Ok(skill) if !(self.is_known)(&skill) => self.library.unknown.push(skill),
             Ok(skill) => match self.by_name.get(&skill.name) {
-                Some(first) => self.library.shadowed.push(Shadowed {
+                Some(first) => self.library.shadowed.push(ShadowedSkill {
                     by: first.path.clone(),
                     skill,
                 }),
@@ -277,7 +277,7 @@ fn read_inside(folder: &Path, file: &Path) -> io::Result<String> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::permissions::Permission;
+    use crate::permissions::SkillPermission;
 
     const FOLDER: &str = "---\nname: NAME\ndescription: Fills in forms.\nmetadata:\n  triggers: |\n    (?i)\\bfill in\\b\n    (?i)\\bform\\b\n  max-steps: \"12\"\nallowed-tools: read write\n---\n# How\nStep by step.\n";
     const SINGLE: &str = "# SKILL: twitter-post\n\n## Description\nPost a tweet\non X.\n\n## Triggers\n- `(?i)\\btweet\\b`\n\n## Steps\n1. Look.\n2. Post.\n\n## Hints\nBe kind.\n\n## Permissions\n- network\n\n## MaxIterations\n20\n";
@@ -286,11 +286,11 @@ mod tests {
         FOLDER.replace("NAME", name)
     }
 
-    fn places(user: &Path, project: &Path) -> Places {
-        Places {
+    fn places(user: &Path, project: &Path) -> SkillFolders {
+        SkillFolders {
             user: vec![user.to_owned()],
             project: vec![project.to_owned()],
-            ..Places::default()
+            ..SkillFolders::default()
         }
     }
 
@@ -333,7 +333,7 @@ mod tests {
         assert_eq!(library.shadowed.len(), 1);
         let form = library.get("fill-form").unwrap();
         assert_eq!((form.triggers.len(), form.max_steps), (2, Some(12)));
-        assert_eq!(form.permissions, Permission::read("read write"));
+        assert_eq!(form.permissions, SkillPermission::read("read write"));
         let tweet = library.get("twitter-post").unwrap();
         assert_eq!(tweet.description, "Post a tweet on X.");
         assert_eq!(
@@ -342,7 +342,7 @@ mod tests {
         );
         assert_eq!(
             (tweet.max_steps, &tweet.permissions[..]),
-            (Some(20), &Permission::read("network")[..])
+            (Some(20), &SkillPermission::read("network")[..])
         );
     }
 

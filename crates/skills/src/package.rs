@@ -7,7 +7,9 @@ use gyrus_text::FileMistake;
 use serde_json::Value;
 
 use crate::{
-    files::{FilesError, MAX_FILES, MAX_TOTAL_BYTES, SKILL_FILE as FILE, SkillFile, SkillFiles},
+    files::{
+        MAX_FILES, MAX_TOTAL_BYTES, SKILL_FILE as FILE, SkillFile, SkillFiles, SkillFilesError,
+    },
     library::Library,
     skill::{Skill, SkillPlace, is_name},
 };
@@ -30,7 +32,7 @@ const MANIFESTS: &str = include_str!("package/manifests.txt");
 pub enum PackageError {
     /// The files cannot be taken.
     #[error(transparent)]
-    Files(#[from] FilesError),
+    Files(#[from] SkillFilesError),
     /// A text in it is not in order.
     #[error("`{path}`: {mistakes}")]
     Skill {
@@ -205,14 +207,14 @@ pub fn packaged_skills(
     Ok(skills.into_values().collect())
 }
 
-fn read_archive(path: &Path) -> Result<Vec<u8>, FilesError> {
-    let failed = |source| FilesError::Io {
+fn read_archive(path: &Path) -> Result<Vec<u8>, SkillFilesError> {
+    let failed = |source| SkillFilesError::Io {
         path: path.display().to_string(),
         source,
     };
     let metadata = fs::metadata(path).map_err(failed)?;
     if !metadata.is_file() || metadata.len() > MAX_ARCHIVE {
-        return Err(FilesError::TooMuch {
+        return Err(SkillFilesError::TooMuch {
             what: "it is not a regular file, or it is too large".to_owned(),
             most: format!("{MAX_ARCHIVE} bytes"),
         });

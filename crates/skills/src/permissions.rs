@@ -11,7 +11,7 @@ const MAX_WORDS: usize = 100;
 
 /// A right that a person can grant to a skill at its installation.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Widening {
+pub enum GrantableRight {
     /// Commands that begin with these words.
     Command(Vec<String>),
     /// Reading this file or folder, absolute or below `~/`, with all that is in it.
@@ -22,28 +22,30 @@ pub enum Widening {
     Clipboard,
 }
 
-impl fmt::Display for Widening {
+impl fmt::Display for GrantableRight {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Widening::Command(words) => {
+            GrantableRight::Command(words) => {
                 write!(f, "commands that begin with `{}`", words.join(" "))
             }
-            Widening::Reads(path) => write!(f, "reading {path}"),
-            Widening::Registries => f.write_str("getting packages from the package registries"),
-            Widening::Clipboard => f.write_str("using the clipboard of your desktop"),
+            GrantableRight::Reads(path) => write!(f, "reading {path}"),
+            GrantableRight::Registries => {
+                f.write_str("getting packages from the package registries")
+            }
+            GrantableRight::Clipboard => f.write_str("using the clipboard of your desktop"),
         }
     }
 }
 
 /// One word by which a skill asks for a tool or a right.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Permission {
+pub struct SkillPermission {
     /// The word, as it stands in the skill.
     pub word: String,
     /// The tool that it names, or a group: `screen`, `network`.
     pub tool: Option<String>,
     /// The right that it asks for.
-    pub widening: Option<Widening>,
+    pub widening: Option<GrantableRight>,
     /// The reason why some of it has no effect.
     pub no_effect: Option<&'static str>,
 }
@@ -54,7 +56,7 @@ const OUTSIDE: &str = "changes outside of the workspace are asked about each tim
 const NOT_KNOWN: &str = "it is neither a tool nor a right that gyrus knows";
 const NOT_PLAIN: &str = "a right names plain words or one absolute path";
 
-impl Permission {
+impl SkillPermission {
     /// Reads words that are parted by spaces, commas or lines; those in brackets belong together.
     pub fn read(text: &str) -> Vec<Self> {
         let mut words = vec![String::new()];
@@ -96,18 +98,18 @@ impl Permission {
         };
         match (tool.as_str(), inside) {
             ("run_as_user" | "sudo" | "root", _) => without(None, CRITICAL),
-            ("clipboard", _) => asks(Widening::Clipboard),
+            ("clipboard", _) => asks(GrantableRight::Clipboard),
             ("registries", _) => Self {
                 tool: Some("shell".to_owned()),
-                ..asks(Widening::Registries)
+                ..asks(GrantableRight::Registries)
             },
             ("shell", Some(inside)) => match command(inside) {
-                Some(words) => asks(Widening::Command(words)),
+                Some(words) => asks(GrantableRight::Command(words)),
                 None => without(Some(tool.clone()), NOT_PLAIN),
             },
             ("read" | "search" | "glob" | "list", Some(path)) => match outside(path) {
                 Outside::No => Self::plain(&word, tool),
-                Outside::At(path) => asks(Widening::Reads(path)),
+                Outside::At(path) => asks(GrantableRight::Reads(path)),
                 Outside::Unclear => without(Some(tool.clone()), NOT_PLAIN),
             },
             ("write" | "edit", Some(path)) => match outside(path) {
@@ -212,7 +214,7 @@ mod tests {
         let text = "Read, Bash(git log:*) Bash\nEdit(src/**) Write(/etc/x) Read(~/Notes/**) \
                     WebFetch(domain:example.com) run_as_user clipboard mcp__mail__send Bash(rm -rf $HOME) \
                     Read(~) Read(../x) registries network «x» shell(*)";
-        let said: Vec<String> = Permission::read(text)
+        let said: Vec<String> = SkillPermission::read(text)
             .iter()
             .map(|one| format!("{}: {}", one.word, one.meaning()))
             .collect();

@@ -4,7 +4,7 @@ use std::{fmt, path::PathBuf};
 
 use gyrus_text::FileMistake;
 
-use crate::{files::SkillFiles, permissions::Permission};
+use crate::{files::SkillFiles, permissions::SkillPermission};
 
 /// Maximum length of a name in characters.
 const MAX_NAME: usize = 64;
@@ -59,7 +59,7 @@ pub struct Skill {
     /// Maximum number of steps of a run that follows it.
     pub max_steps: Option<u64>,
     /// The tools and rights that it asks for. They widen nothing by themselves.
-    pub permissions: Vec<Permission>,
+    pub permissions: Vec<SkillPermission>,
     /// The place where it was found.
     pub place: SkillPlace,
     pub path: PathBuf,
@@ -142,7 +142,7 @@ impl Draft {
             instructions: self.instructions.1.trim().to_owned(),
             triggers: self.triggers.into_iter().map(|(_, one)| one).collect(),
             max_steps,
-            permissions: Permission::read(&self.permissions),
+            permissions: SkillPermission::read(&self.permissions),
             place,
             path,
             digest: SkillFiles::digest_of_text(text.as_bytes()),

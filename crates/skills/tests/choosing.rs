@@ -1,16 +1,16 @@
 //! Counts of goals that load the right skill of those that come with gyrus: over goals whose skill is known, and over
 //! the everyday goals.
 
-use gyrus_skills::{COMMON_GOALS, Library, Places};
+use gyrus_skills::{COMMON_GOALS, Library, SkillFolders};
 
 /// Maximum number of skills of one run.
 const MAX_LOADED: usize = 2;
 
 fn built_in() -> Library {
     let folder = concat!(env!("CARGO_MANIFEST_DIR"), "/../../skills");
-    let places = Places {
+    let places = SkillFolders {
         user: vec![folder.into()],
-        ..Places::default()
+        ..SkillFolders::default()
     };
     let library = Library::read(&places, &|_| true);
     assert_eq!(library.skills.len(), 13, "{:?}", library.misread);

@@ -36,7 +36,7 @@ struct Transition {
 }
 
 /// Returns the stretch that begins with an entry, if the entry is a transition.
-pub fn transition(entry: &gyrus_journal::Entry) -> Option<ChangeSpan> {
+pub fn transition(entry: &gyrus_journal::LogEntry) -> Option<ChangeSpan> {
     if matches!(entry.payload, Payload::Erased(_)) {
         return None;
     }
@@ -67,7 +67,7 @@ pub struct ChangeCycle {
 
 impl ChangeCycle {
     /// Takes the next entry. Before the first transition the cycle is idle.
-    pub fn take(&mut self, entry: &gyrus_journal::Entry) {
+    pub fn take(&mut self, entry: &gyrus_journal::LogEntry) {
         let begun = ChangeSpan {
             state: ChangeState::Idle,
             event: None,

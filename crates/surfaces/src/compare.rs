@@ -2,8 +2,8 @@
 //! before it with the run that it was forked from, by their entries.
 
 use gyrus_contract::{Digest, EffectId, RunId};
-use gyrus_journal::{Reader, Store};
-use gyrus_kernel::{Entry, Settled, log_name, summary};
+use gyrus_journal::{LogReader, Store};
+use gyrus_kernel::{CallEnd, Entry, log_name, summary};
 use serde_json::Value;
 
 use crate::{page::first_words, projection::stored};
@@ -54,7 +54,7 @@ impl ComparedCall {
 
 /// The calls of a run, those before its fork included.
 #[derive(Debug, Default)]
-pub struct RunPath {
+pub struct CallsWithFork {
     /// The calls, in order, and the end of the run if it is over.
     pub calls: Vec<ComparedCall>,
     /// Whether there are more calls than are compared.
@@ -63,7 +63,7 @@ pub struct RunPath {
     pub shared_steps: u32,
 }
 
-impl RunPath {
+impl CallsWithFork {
     /// Reads the calls of a run.
     ///
     /// # Errors
@@ -97,7 +97,7 @@ impl RunPath {
         until: Option<u32>,
     ) -> Result<Option<(RunId, u32)>, gyrus_journal::Error> {
         let reader = store.reader(&log_name(run))?;
-        let mut fold = Fold {
+        let mut fold = CallCollector {
             run,
             reader: &reader,
             workspace: String::new(),
@@ -131,15 +131,15 @@ impl RunPath {
 }
 
 /// Puts calls together from their entries.
-struct Fold<'a> {
+struct CallCollector<'a> {
     run: RunId,
-    reader: &'a Reader,
+    reader: &'a LogReader,
     workspace: String,
     /// The calls that have no result yet, by their place.
     open: Vec<(EffectId, usize)>,
 }
 
-impl Fold<'_> {
+impl CallCollector<'_> {
     fn take(&mut self, seq: u64, entry: Entry, calls: &mut Vec<ComparedCall>) {
         let place = |open: &[(EffectId, usize)], effect: &EffectId| {
             let found = open.iter().rev().find(|(one, _)| one == effect);
@@ -176,7 +176,7 @@ impl Fold<'_> {
                 let text = stored(&result.text, self.reader).unwrap_or_else(|gone| gone);
                 let call = &mut calls[place];
                 call.result = first_words(&text, GIST);
-                call.failed = result.is_error || result.settled != Settled::Done;
+                call.failed = result.is_error || result.settled != CallEnd::Done;
                 call.took_ms = result.took_ms;
                 self.open.retain(|(_, open)| *open != place);
             }
@@ -225,7 +225,7 @@ fn words(arguments: &Value) -> String {
 pub type AlignedCalls = Vec<Option<usize>>;
 
 /// Aligns the calls of runs, each next one with what the runs before it did.
-pub fn align(paths: &[RunPath]) -> Vec<AlignedCalls> {
+pub fn align(paths: &[CallsWithFork]) -> Vec<AlignedCalls> {
     let mut rows: Vec<AlignedCalls> = Vec::new();
     for (number, path) in paths.iter().enumerate() {
         let of_row = |row: &AlignedCalls| {
@@ -327,7 +327,7 @@ fn merged(
 mod tests {
     use super::*;
 
-    fn path(calls: &str) -> RunPath {
+    fn path(calls: &str) -> CallsWithFork {
         let run = RunId::new();
         let call = |(seq, name): (usize, char)| ComparedCall {
             run,
@@ -341,14 +341,14 @@ mod tests {
             took_ms: 0,
             key: Digest::of_json(&name),
         };
-        RunPath {
+        CallsWithFork {
             calls: calls.chars().enumerate().map(call).collect(),
-            ..RunPath::default()
+            ..CallsWithFork::default()
         }
     }
 
     fn check(runs: &[&str], expected: &[&str]) {
-        let paths: Vec<RunPath> = runs.iter().map(|calls| path(calls)).collect();
+        let paths: Vec<CallsWithFork> = runs.iter().map(|calls| path(calls)).collect();
         let rows = align(&paths);
         let line = |number: usize| -> String {
             let name = |row: &AlignedCalls| match row[number] {

@@ -1,14 +1,14 @@
 //! An entry as one line of JSON, for programs.
 
 use gyrus_contract::{Digest, RunId};
-use gyrus_journal::{Entry, Payload};
+use gyrus_journal::{LogEntry, Payload};
 use serde::Serialize;
 use serde_json::value::RawValue;
 
 /// `{"run":…,"seq":…,"at":…,"kind":…,"v":…,"payload":{…}}`; an erased entry has `"erased":HASH`
 /// instead of a payload.
 #[derive(Serialize)]
-struct Line<'a> {
+struct JsonLine<'a> {
     run: RunId,
     seq: u64,
     at: String,
@@ -21,12 +21,12 @@ struct Line<'a> {
 }
 
 /// The entry as a value that becomes one line; its payload stands as it does in the journal.
-pub fn line(run: RunId, entry: &Entry) -> impl Serialize {
+pub fn line(run: RunId, entry: &LogEntry) -> impl Serialize {
     let (payload, erased) = match &entry.payload {
         Payload::Json(payload) => (Some(&**payload), None),
         Payload::Erased(hash) => (None, Some(*hash)),
     };
-    Line {
+    JsonLine {
         run,
         seq: entry.seq,
         at: gyrus_text::utc(entry.at_ms),

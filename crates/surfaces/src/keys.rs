@@ -84,7 +84,7 @@ pub enum LineEdit {
 
 /// Whether Ctrl-C and Ctrl-Z stay signals.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Signals {
+pub enum KeySignals {
     /// They do.
     Sent,
     Keys,
@@ -121,7 +121,10 @@ impl Drop for KeyReader {
 ///
 /// # Errors
 /// The terminal's modes cannot be set, or no thread can be started.
-pub fn read_keys(signals: Signals, take: impl Fn(Key) + Send + 'static) -> io::Result<KeyReader> {
+pub fn read_keys(
+    signals: KeySignals,
+    take: impl Fn(Key) + Send + 'static,
+) -> io::Result<KeyReader> {
     let (stopped, stop) = pipe_with(PipeFlags::CLOEXEC)?;
     let mut reading = KeyReader {
         stop: Some(stop),
@@ -144,11 +147,11 @@ pub fn read_keys(signals: Signals, take: impl Fn(Key) + Send + 'static) -> io::R
 ///
 /// # Errors
 /// The terminal does not take them.
-pub fn hold_modes(signals: Signals) -> io::Result<()> {
+pub fn hold_modes(signals: KeySignals) -> io::Result<()> {
     let stdin = io::stdin();
     let mut modes = tcgetattr(&stdin)?;
     let mut cooked = LocalModes::ICANON | LocalModes::ECHO | LocalModes::IEXTEN;
-    if signals == Signals::Keys {
+    if signals == KeySignals::Keys {
         cooked |= LocalModes::ISIG;
     }
     if !modes.local_modes.intersects(cooked) || !terminal::can_ask() {

@@ -8,7 +8,7 @@
 use std::{collections::BTreeMap, path::PathBuf};
 
 use gyrus_contract::{CommandSpec, EffectId, Exit, OnAsk, Risk, RunId};
-use gyrus_journal::Reader;
+use gyrus_journal::LogReader;
 use gyrus_kernel::{Ending, Entry, approvals::OpenQuestion};
 use gyrus_process::{Programs, keeper::Keeper};
 use serde::Serialize;
@@ -78,7 +78,7 @@ pub struct Notifier {
 
 /// The waiting question, as JSON on the command's standard input.
 #[derive(Debug, Serialize)]
-struct Waiting {
+struct WaitingQuestion {
     run: String,
     /// The card, as `gyrus approve` wants it.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -101,7 +101,7 @@ impl Notifier {
     }
 
     /// A run asks something. Where nobody is to be asked, nobody is called.
-    pub fn asked(&mut self, open: &OpenQuestion, reader: &Reader) {
+    pub fn asked(&mut self, open: &OpenQuestion, reader: &LogReader) {
         if self.command.is_none() || self.on_ask == OnAsk::Deny {
             return;
         }
@@ -117,7 +117,7 @@ impl Notifier {
         } else {
             ""
         };
-        self.tell(&Waiting {
+        self.tell(&WaitingQuestion {
             run: open.run.to_string(),
             question: Some(open.id.to_string()),
             risk,
@@ -139,7 +139,7 @@ impl Notifier {
             | Ending::Reached { .. }
             | Ending::Failed { .. } => return,
         };
-        self.tell(&Waiting {
+        self.tell(&WaitingQuestion {
             answer: format!("gyrus resume {}", run.short()),
             run: run.to_string(),
             question: None,
@@ -148,7 +148,7 @@ impl Notifier {
         });
     }
 
-    fn tell(&mut self, waiting: &Waiting) {
+    fn tell(&mut self, waiting: &WaitingQuestion) {
         let (Some(command), Ok(json)) = (self.command.clone(), serde_json::to_string(waiting))
         else {
             return;
@@ -170,7 +170,7 @@ impl Notifier {
 }
 
 /// The tool that an effect calls, and the risk of that.
-fn about(reader: &Reader, effect: &EffectId) -> (Option<String>, Option<Risk>) {
+fn about(reader: &LogReader, effect: &EffectId) -> (Option<String>, Option<Risk>) {
     let mut risk = None;
     let entries = reader.entries_back().into_iter().flatten();
     for entry in entries.map_while(Result::ok) {

@@ -18,10 +18,10 @@ use serde::Serialize;
 use crate::{console::STYLES, error::SurfaceError};
 
 /// Standard output, held by one writer at a time.
-pub struct Output(StdoutLock<'static>);
+pub struct StandardOutput(StdoutLock<'static>);
 
-pub fn standard() -> Output {
-    Output(io::stdout().lock())
+pub fn standard() -> StandardOutput {
+    StandardOutput(io::stdout().lock())
 }
 
 /// Takes standard input and output away from everything else in this process, and from whatever it
@@ -41,7 +41,7 @@ pub fn take_both() -> io::Result<(File, File)> {
 /// The first descriptor that is none of the three standard ones.
 const FIRST_FREE: i32 = 3;
 
-impl Output {
+impl StandardOutput {
     /// For `write!` and `writeln!`: text for people.
     pub fn write_fmt(&mut self, text: fmt::Arguments<'_>) -> io::Result<()> {
         let text = text.to_string();
@@ -76,7 +76,7 @@ impl Output {
     }
 }
 
-impl AsFd for Output {
+impl AsFd for StandardOutput {
     fn as_fd(&self) -> BorrowedFd<'_> {
         self.0.as_fd()
     }

@@ -87,7 +87,7 @@ pub struct Phases {
 
 impl Phases {
     /// Takes the next entry. One that cannot be read changes nothing.
-    pub fn take(&mut self, entry: &gyrus_journal::Entry) {
+    pub fn take(&mut self, entry: &gyrus_journal::LogEntry) {
         if matches!(entry.payload, Payload::Erased(_)) {
             return;
         }

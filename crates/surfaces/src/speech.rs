@@ -5,14 +5,14 @@ use std::collections::BTreeMap;
 use gyrus_contract::{Purpose, RunId};
 use gyrus_kernel::LivePiece;
 
-use crate::{live_replies::ReplyPiece, projection::Subject};
+use crate::{live_replies::ReplyPiece, projection::HappeningSubject};
 
 /// The beginnings of an object in a reply. The object is for the loop; what it says to a person comes as a note.
 const OBJECT_STARTS: [&str; 3] = ["{\"", "{ \"", "```json"];
 
 /// Text of a model that a person is shown while it arrives.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Spoken {
+pub struct LiveSpeech {
     /// The kind of text.
     pub kind: SpokenKind,
     /// The text, in pieces that end anywhere.
@@ -34,11 +34,11 @@ pub enum SpokenKind {
 /// The replies that are arriving, by run.
 #[derive(Debug, Default)]
 pub struct Speech {
-    runs: BTreeMap<RunId, Saying>,
+    runs: BTreeMap<RunId, SpeechState>,
 }
 
 #[derive(Debug, Default)]
-struct Saying {
+struct SpeechState {
     /// Numbers of the questions that were announced and of those whose entry was shown: a reply is
     /// shown after everything that was on disk before its question.
     announced: u64,
@@ -48,7 +48,7 @@ struct Saying {
     open: usize,
     mixed: bool,
     /// The subject of the note that will say the same.
-    said_as: Option<Subject>,
+    said_as: Option<HappeningSubject>,
     /// Whether the rest of the reply is an object.
     is_object: bool,
     is_thinking: bool,
@@ -57,7 +57,7 @@ struct Saying {
 
 impl Speech {
     /// Returns the text to show now, if there is some.
-    pub fn take(&mut self, piece: &ReplyPiece) -> Option<Spoken> {
+    pub fn take(&mut self, piece: &ReplyPiece) -> Option<LiveSpeech> {
         let saying = self.runs.entry(piece.run).or_default();
         if piece.said == LivePiece::Asked {
             saying.announced += 1;
@@ -70,7 +70,7 @@ impl Speech {
     }
 
     /// Takes note that the entry of a question was shown, and returns the text that waited for it.
-    pub fn was_asked(&mut self, run: RunId) -> Vec<Spoken> {
+    pub fn was_asked(&mut self, run: RunId) -> Vec<LiveSpeech> {
         let saying = self.runs.entry(run).or_default();
         saying.shown += 1;
         let shown = saying.shown;
@@ -84,7 +84,7 @@ impl Speech {
     }
 
     /// Whether a note says only what was shown already.
-    pub fn was_shown(&mut self, run: RunId, subject: Subject) -> bool {
+    pub fn was_shown(&mut self, run: RunId, subject: HappeningSubject) -> bool {
         let Some(saying) = self.runs.get_mut(&run) else {
             return false;
         };
@@ -96,11 +96,11 @@ impl Speech {
     }
 }
 
-impl Saying {
-    fn take(&mut self, piece: &ReplyPiece) -> Option<Spoken> {
+impl SpeechState {
+    fn take(&mut self, piece: &ReplyPiece) -> Option<LiveSpeech> {
         let note = match piece.purpose {
-            Purpose::Agent | Purpose::Plan | Purpose::Mandate => Subject::Thought,
-            Purpose::Reflect => Subject::Reflection,
+            Purpose::Agent | Purpose::Plan | Purpose::Mandate => HappeningSubject::Thought,
+            Purpose::Reflect => HappeningSubject::Reflection,
             Purpose::Verify | Purpose::Safety | Purpose::Summarise | Purpose::Sampling => {
                 return None;
             }
@@ -125,7 +125,7 @@ impl Saying {
                 let begins = !std::mem::replace(&mut self.is_thinking, true);
                 let lines_before = self.thinking_lines;
                 self.thinking_lines += text.matches('\n').count();
-                Some(Spoken {
+                Some(LiveSpeech {
                     kind: SpokenKind::Thinking,
                     text: text.clone(),
                     begins,
@@ -138,7 +138,7 @@ impl Saying {
     }
 
     /// The words of a piece, without the object that may begin in it.
-    fn text(&mut self, text: &str, note: Subject) -> Option<Spoken> {
+    fn text(&mut self, text: &str, note: HappeningSubject) -> Option<LiveSpeech> {
         if self.is_object {
             return None;
         }
@@ -157,7 +157,7 @@ impl Saying {
         self.said_as = (object.is_none())
             .then_some(note)
             .filter(|_| !words.trim().is_empty() || self.said_as.is_some());
-        (!words.is_empty() && (!begins || !words.trim().is_empty())).then(|| Spoken {
+        (!words.is_empty() && (!begins || !words.trim().is_empty())).then(|| LiveSpeech {
             kind: SpokenKind::Words,
             text: words.to_owned(),
             begins,
@@ -189,9 +189,12 @@ mod tests {
         assert_eq!(say(LivePiece::Text("one\n".into())), Some(true));
         assert_eq!(say(LivePiece::Text("two".into())), Some(false));
         assert_eq!(say(LivePiece::Ended), None);
-        assert!(!speech.was_shown(run, Subject::Reflection));
-        assert!(speech.was_shown(run, Subject::Thought));
-        assert!(!speech.was_shown(run, Subject::Thought), "another thought");
+        assert!(!speech.was_shown(run, HappeningSubject::Reflection));
+        assert!(speech.was_shown(run, HappeningSubject::Thought));
+        assert!(
+            !speech.was_shown(run, HappeningSubject::Thought),
+            "another thought"
+        );
     }
 
     #[test]
@@ -223,7 +226,7 @@ mod tests {
         let run = piece(LivePiece::Asked).run;
         let lines = speech.was_asked(run);
         assert_eq!(lines.len(), 1);
-        assert!(speech.was_shown(run, Subject::Thought));
+        assert!(speech.was_shown(run, HappeningSubject::Thought));
     }
 
     #[test]

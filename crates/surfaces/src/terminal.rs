@@ -82,7 +82,7 @@ pub fn forget_what_was_typed() {
 
 /// An event of the terminal.
 #[derive(Debug)]
-pub enum Typed {
+pub enum TerminalEvent {
     Line(String),
     /// Its end: nothing will come any more.
     End,
@@ -90,18 +90,18 @@ pub enum Typed {
 
 /// Lines of the terminal while they are wanted. Dropping it leaves what is typed afterwards to
 /// whoever reads next.
-pub struct Reading {
+pub struct TerminalReader {
     /// Closing it wakes the thread.
     _stop: OwnedFd,
 }
 
 /// Sends every line that is typed.
-pub fn read_lines(sender: Sender<Typed>) -> io::Result<Reading> {
+pub fn read_lines(sender: Sender<TerminalEvent>) -> io::Result<TerminalReader> {
     let (stopped, stop) = pipe_with(PipeFlags::CLOEXEC)?;
     let read = move || {
-        let mut lines = Lines::default();
+        let mut lines = LineBuffer::default();
         while let Ok(Some(typed)) = lines.next(&stopped) {
-            let is_end = matches!(typed, Typed::End);
+            let is_end = matches!(typed, TerminalEvent::End);
             // If nobody listens any more, nobody needs to know.
             if sender.blocking_send(typed).is_err() || is_end {
                 return;
@@ -111,24 +111,24 @@ pub fn read_lines(sender: Sender<Typed>) -> io::Result<Reading> {
     std::thread::Builder::new()
         .name("terminal".to_owned())
         .spawn(read)?;
-    Ok(Reading { _stop: stop })
+    Ok(TerminalReader { _stop: stop })
 }
 
 /// Bytes of a line that is not complete yet. Read from the descriptor itself: what a buffer of
 /// this process held could not be left to the next reader.
 #[derive(Default)]
-struct Lines {
+struct LineBuffer {
     held: Vec<u8>,
 }
 
-impl Lines {
+impl LineBuffer {
     /// The next line; `None` when nobody wants one any more.
-    fn next(&mut self, stopped: &OwnedFd) -> io::Result<Option<Typed>> {
+    fn next(&mut self, stopped: &OwnedFd) -> io::Result<Option<TerminalEvent>> {
         let stdin = io::stdin();
         loop {
             if let Some(end) = self.held.iter().position(|byte| *byte == b'\n') {
                 let line: Vec<u8> = self.held.drain(..=end).collect();
-                return Ok(Some(Typed::Line(
+                return Ok(Some(TerminalEvent::Line(
                     String::from_utf8_lossy(&line).into_owned(),
                 )));
             }
@@ -146,7 +146,7 @@ impl Lines {
             let mut bytes = [0; 4096];
             match rustix::io::read(&stdin, &mut bytes) {
                 Err(Errno::INTR) => {}
-                Ok(0) | Err(_) => return Ok(Some(Typed::End)),
+                Ok(0) | Err(_) => return Ok(Some(TerminalEvent::End)),
                 Ok(count) => self.held.extend_from_slice(&bytes[..count]),
             }
         }

@@ -1,6 +1,6 @@
 //! `agent_trace.jsonl`: one line a step, a projection of the entries of that step.
 
-use gyrus_journal::Reader;
+use gyrus_journal::LogReader;
 use gyrus_kernel::Entry;
 use serde::Serialize;
 use serde_json::{Value, json};
@@ -9,7 +9,7 @@ use crate::projection::stored;
 
 /// One line of the trace.
 #[derive(Debug, Serialize)]
-pub struct Step {
+pub struct TraceStep {
     /// The step's number, counted from 1.
     pub step: u32,
     /// The phase of the loop in which the step thought and acted, or the loop's name if it has no
@@ -27,7 +27,7 @@ pub struct Step {
 
 /// Collects entries until a step is complete.
 #[derive(Debug, Default)]
-pub struct Trace {
+pub struct TraceCollector {
     /// The present phase.
     phase: String,
     /// The phase in which the present step thinks or acts.
@@ -37,13 +37,17 @@ pub struct Trace {
     results: Vec<Value>,
 }
 
-impl Trace {
+impl TraceCollector {
     /// Takes the next entry of a run and returns the step that it completes. What became of no
     /// step, because it was abandoned, is left out.
-    pub fn take(&mut self, entry: &gyrus_journal::Entry, reader: &Reader) -> Option<Step> {
+    pub fn take(
+        &mut self,
+        entry: &gyrus_journal::LogEntry,
+        reader: &LogReader,
+    ) -> Option<TraceStep> {
         let parsed = gyrus_kernel::parse(entry).ok()?;
         if let Entry::CycleEnded(ended) = parsed {
-            let step = Step {
+            let step = TraceStep {
                 step: ended.cycle,
                 phase: self.thinks_in.take().unwrap_or_else(|| self.phase.clone()),
                 thought: self.thoughts.join("\n\n"),

@@ -8,28 +8,28 @@ use std::{
     path::{Path, PathBuf},
 };
 
-use gyrus_journal::{Entry, Reader};
+use gyrus_journal::{LogEntry, LogReader};
 use gyrus_text::escaped_json;
 use rustix::fs::OFlags;
 use serde::Deserialize;
 
 use crate::{
     error::SurfaceError,
-    trace::{Step, Trace},
+    trace::{TraceCollector, TraceStep},
 };
 
 /// An open trace.
 pub struct TraceFile {
     path: PathBuf,
     file: File,
-    trace: Trace,
+    trace: TraceCollector,
     /// Steps up to this one are in the file already.
     written: u32,
 }
 
 /// Purpose of the file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum For {
+pub enum TracePurpose {
     /// A run that begins: whatever stands in the file is older.
     NewRun,
     /// A run that goes on: its earlier steps may stand in the file.
@@ -38,7 +38,7 @@ pub enum For {
 
 impl TraceFile {
     /// Opens or creates the file.
-    pub fn open(path: &Path, what_for: For) -> Result<Self, SurfaceError> {
+    pub fn open(path: &Path, what_for: TracePurpose) -> Result<Self, SurfaceError> {
         let failed = |error: io::Error| SurfaceError::Usage {
             message: format!("the trace {} cannot be written", path.display()),
             source: Some(error),
@@ -68,24 +68,28 @@ impl TraceFile {
         if torn {
             file.set_len(end).map_err(failed)?;
         }
-        let written = if what_for == For::Resumed { last } else { 0 };
+        let written = if what_for == TracePurpose::Resumed {
+            last
+        } else {
+            0
+        };
         Ok(Self {
             path: path.to_owned(),
             file,
-            trace: Trace::default(),
+            trace: TraceCollector::default(),
             written,
         })
     }
 
     /// Takes in the next entry.
-    pub fn entry(&mut self, entry: &Entry, reader: &Reader) -> Result<(), SurfaceError> {
+    pub fn entry(&mut self, entry: &LogEntry, reader: &LogReader) -> Result<(), SurfaceError> {
         match self.trace.take(entry, reader) {
             Some(step) if step.step > self.written => self.write(&step),
             _ => Ok(()),
         }
     }
 
-    fn write(&mut self, step: &Step) -> Result<(), SurfaceError> {
+    fn write(&mut self, step: &TraceStep) -> Result<(), SurfaceError> {
         let line = serde_json::to_string(step).map_err(SurfaceError::Json)?;
         let line = format!("{}\n", escaped_json(&line));
         let written = self.file.write_all(line.as_bytes());
@@ -106,7 +110,7 @@ const LINE_START: &[u8] = b"{\"step\":";
 /// beginning of another follows; `None` if a line is not one of a trace.
 fn complete(file: &mut File) -> io::Result<Option<(u64, u32, bool)>> {
     #[derive(Deserialize)]
-    struct Numbered {
+    struct NumberedStep {
         step: u32,
     }
     file.seek(SeekFrom::Start(0))?;
@@ -124,7 +128,7 @@ fn complete(file: &mut File) -> io::Result<Option<(u64, u32, bool)>> {
             return Ok(Some((end, last, !line.is_empty())));
         }
         end += length as u64;
-        last = serde_json::from_slice(&line).map_or(last, |Numbered { step }| step);
+        last = serde_json::from_slice(&line).map_or(last, |NumberedStep { step }| step);
     }
 }
 
@@ -137,23 +141,31 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("trace.jsonl");
         std::fs::write(&path, "{\"step\":1}\n{\"step\":2}\n{\"ste").unwrap();
-        let trace = TraceFile::open(&path, For::Resumed).unwrap();
+        let trace = TraceFile::open(&path, TracePurpose::Resumed).unwrap();
         assert_eq!(trace.written, 2);
         assert_eq!(
             std::fs::read_to_string(&path).unwrap(),
             "{\"step\":1}\n{\"step\":2}\n"
         );
-        assert_eq!(TraceFile::open(&path, For::NewRun).unwrap().written, 0);
-        assert!(TraceFile::open(folder.path(), For::NewRun).is_err());
+        assert_eq!(
+            TraceFile::open(&path, TracePurpose::NewRun)
+                .unwrap()
+                .written,
+            0
+        );
+        assert!(TraceFile::open(folder.path(), TracePurpose::NewRun).is_err());
 
         for text in ["a file\nof the person", "a file\n", "{\"step\":1}\nnotes\n"] {
             std::fs::write(&path, text).unwrap();
-            assert!(TraceFile::open(&path, For::NewRun).is_err(), "{text}");
+            assert!(
+                TraceFile::open(&path, TracePurpose::NewRun).is_err(),
+                "{text}"
+            );
             assert_eq!(std::fs::read_to_string(&path).unwrap(), text);
         }
         let pipe = folder.path().join("pipe");
         let mode = rustix::fs::Mode::from_raw_mode(0o600);
         rustix::fs::mknodat(rustix::fs::CWD, &pipe, rustix::fs::FileType::Fifo, mode, 0).unwrap();
-        assert!(TraceFile::open(&pipe, For::NewRun).is_err());
+        assert!(TraceFile::open(&pipe, TracePurpose::NewRun).is_err());
     }
 }

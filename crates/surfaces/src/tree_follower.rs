@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 
 use gyrus_contract::RunId;
-use gyrus_journal::{Entry, Error, Reader, Store};
+use gyrus_journal::{Error, LogEntry, LogReader, Store};
 use gyrus_kernel::{Entry as RunEntry, log_name};
 use tokio::{sync::mpsc, task::JoinSet};
 
@@ -14,9 +14,9 @@ const QUEUE: usize = 256;
 #[derive(Debug)]
 pub struct TreeEntry {
     pub run: RunId,
-    pub entry: Entry,
+    pub entry: LogEntry,
     /// The reader of the journal of that run.
-    pub reader: Reader,
+    pub reader: LogReader,
 }
 
 /// A follower of runs. A run that one of them starts is followed from its beginning.

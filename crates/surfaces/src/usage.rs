@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use gyrus_contract::{EffectId, Microdollars, Purpose};
-use gyrus_journal::Reader;
+use gyrus_journal::LogReader;
 use gyrus_kernel::{AttemptResult, Charge, Entry};
 
 use crate::projection::stored;
@@ -49,7 +49,7 @@ pub struct RunUsage {
 
 impl RunUsage {
     /// Takes the next entry.
-    pub fn take(&mut self, entry: &Entry, reader: &Reader) {
+    pub fn take(&mut self, entry: &Entry, reader: &LogReader) {
         if let Entry::ModelCall(call) = entry {
             let key = (call.purpose, call.model.clone());
             let row = self.rows.entry(key.clone()).or_default();

@@ -6,7 +6,7 @@
 use std::time::Duration;
 
 use gyrus_contract::RunId;
-use gyrus_journal::{Entry, Reader, Store};
+use gyrus_journal::{LogEntry, LogReader, Store};
 use gyrus_kernel::approvals::OpenQuestion;
 use tokio::{
     sync::{mpsc, oneshot},
@@ -18,10 +18,10 @@ use crate::{
     console::{Console, clear_status},
     error::SurfaceError,
     json,
-    keys::{self, Key, KeyReader, Signals},
+    keys::{self, Key, KeyReader, KeySignals},
     notify::Notifier,
     output,
-    terminal::{self, Reading, Typed},
+    terminal::{self, TerminalEvent, TerminalReader},
     trace_file::TraceFile,
     tree_follower::{TreeEntry, TreeFollower},
 };
@@ -52,7 +52,7 @@ pub enum Person {
 }
 
 /// A watcher at work.
-pub struct Watching {
+pub struct WatchAtWork {
     task: JoinHandle<Result<(), SurfaceError>>,
     finish: oneshot::Sender<Until>,
 }
@@ -66,9 +66,9 @@ pub enum Until {
     Now,
 }
 
-enum Event {
+enum WatchEvent {
     Entry(TreeEntry),
-    Typed(Typed),
+    Typed(TerminalEvent),
     Key(Key),
     /// A model is speaking.
     Reply(ReplyPiece),
@@ -76,7 +76,7 @@ enum Event {
     Tick,
 }
 
-impl Watching {
+impl WatchAtWork {
     /// Watches `run` from entry `from` on. `open` are the questions that are unanswered by then.
     pub fn start(
         store: Store,
@@ -89,7 +89,7 @@ impl Watching {
         let (lines, typed) = mpsc::channel(1);
         let (typing, keys) = mpsc::unbounded_channel();
         let (finish, finished) = oneshot::channel();
-        let watcher = Watcher {
+        let watcher = RunWatcher {
             run,
             views,
             lines,
@@ -118,12 +118,12 @@ impl Watching {
     }
 }
 
-struct Watcher {
+struct RunWatcher {
     run: RunId,
     views: Views,
-    lines: mpsc::Sender<Typed>,
+    lines: mpsc::Sender<TerminalEvent>,
     /// Lines of the terminal come from here, once one was wanted.
-    terminal: Option<Reading>,
+    terminal: Option<TerminalReader>,
     typing: mpsc::UnboundedSender<Key>,
     /// Keys of the terminal, where a person can type all the time.
     keys: Option<KeyReader>,
@@ -132,12 +132,12 @@ struct Watcher {
     shown: u64,
 }
 
-impl Watcher {
+impl RunWatcher {
     async fn watch(
         mut self,
         open: Vec<OpenQuestion>,
         mut entries: TreeFollower,
-        (mut typed, mut keys): (mpsc::Receiver<Typed>, mpsc::UnboundedReceiver<Key>),
+        (mut typed, mut keys): (mpsc::Receiver<TerminalEvent>, mpsc::UnboundedReceiver<Key>),
         mut replies: LiveReplies,
         mut finished: oneshot::Receiver<Until>,
     ) -> Result<(), SurfaceError> {
@@ -150,21 +150,21 @@ impl Watcher {
         loop {
             let event = tokio::select! {
                 biased;
-                line = typed.recv() => line.map(Event::Typed),
-                entry = entries.next() => Some(Event::Entry(entry?)),
-                key = keys.recv() => key.map(Event::Key),
-                piece = replies.recv() => piece.map(Event::Reply),
-                () = self.tick() => Some(Event::Tick),
+                line = typed.recv() => line.map(WatchEvent::Typed),
+                entry = entries.next() => Some(WatchEvent::Entry(entry?)),
+                key = keys.recv() => key.map(WatchEvent::Key),
+                piece = replies.recv() => piece.map(WatchEvent::Reply),
+                () = self.tick() => Some(WatchEvent::Tick),
                 until = &mut finished, if self.until.is_none() => {
                     self.until = Some(until.unwrap_or(Until::Now));
                     None
                 }
             };
             if let Some(event) = event {
-                if !matches!(event, Event::Reply(_)) {
+                if !matches!(event, WatchEvent::Reply(_)) {
                     // What was said before an entry was written is known before it is shown.
                     while let Ok(piece) = replies.try_recv() {
-                        self.event(Event::Reply(piece))?;
+                        self.event(WatchEvent::Reply(piece))?;
                     }
                 }
                 self.event(event)?;
@@ -177,7 +177,7 @@ impl Watcher {
             if done {
                 self.keys = None;
                 while let Ok(key) = keys.try_recv() {
-                    self.event(Event::Key(key))?;
+                    self.event(WatchEvent::Key(key))?;
                 }
                 self.views.notifier.finish().await;
                 return Ok(());
@@ -195,36 +195,36 @@ impl Watcher {
         }
     }
 
-    fn event(&mut self, event: Event) -> Result<(), SurfaceError> {
+    fn event(&mut self, event: WatchEvent) -> Result<(), SurfaceError> {
         match event {
-            Event::Entry(followed) => {
+            WatchEvent::Entry(followed) => {
                 self.entry(followed.run, &followed.entry, &followed.reader)?;
                 if followed.run == self.run {
                     self.shown = followed.entry.seq;
                 }
                 Ok(())
             }
-            Event::Typed(Typed::Line(line)) => self.typed(&line),
-            Event::Typed(Typed::End) => match &mut self.views.person {
+            WatchEvent::Typed(TerminalEvent::Line(line)) => self.typed(&line),
+            WatchEvent::Typed(TerminalEvent::End) => match &mut self.views.person {
                 Person::Console(console) => console.no_terminal(),
                 Person::Program => Ok(()),
             },
-            Event::Key(key) => match &mut self.views.person {
+            WatchEvent::Key(key) => match &mut self.views.person {
                 Person::Console(console) => match console.key(key)? {
                     Some(line) => self.typed(&line),
                     None => Ok(()),
                 },
                 Person::Program => Ok(()),
             },
-            Event::Reply(piece) => match &mut self.views.person {
+            WatchEvent::Reply(piece) => match &mut self.views.person {
                 Person::Console(console) => console.reply_piece(&piece),
                 Person::Program => Ok(()),
             },
-            Event::Tick => match &mut self.views.person {
+            WatchEvent::Tick => match &mut self.views.person {
                 Person::Console(console) => {
                     if self.keys.is_some() {
                         // A terminal that does not take them is used as it is.
-                        let _ = keys::hold_modes(Signals::Sent);
+                        let _ = keys::hold_modes(KeySignals::Sent);
                     }
                     console.show_status()
                 }
@@ -251,7 +251,12 @@ impl Watcher {
         self.read_terminal_if_asking()
     }
 
-    fn entry(&mut self, run: RunId, entry: &Entry, reader: &Reader) -> Result<(), SurfaceError> {
+    fn entry(
+        &mut self,
+        run: RunId,
+        entry: &LogEntry,
+        reader: &LogReader,
+    ) -> Result<(), SurfaceError> {
         match &mut self.views.person {
             Person::Console(console) => console.entry(run, entry, reader)?,
             Person::Program => {
@@ -298,7 +303,7 @@ impl Watcher {
 
     fn read_keys(&self) -> std::io::Result<KeyReader> {
         let typing = self.typing.clone();
-        keys::read_keys(Signals::Sent, move |key| {
+        keys::read_keys(KeySignals::Sent, move |key| {
             // If nobody listens any more, nobody needs to know.
             let _ = typing.send(key);
         })

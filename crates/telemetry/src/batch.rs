@@ -7,9 +7,9 @@ use opentelemetry_proto::tonic::{logs::v1::LogRecord, trace::v1::Span};
 use prost::Message as _;
 
 use crate::{
-    collector::{Collector, Requests},
+    collector::{BatchRequests, Collector},
     metrics::Temporality,
-    projection::{Derived, TelemetryProjection},
+    projection::{EntryTelemetry, TelemetryProjection},
 };
 
 /// Number of entries after which a batch is sent.
@@ -26,15 +26,15 @@ const MAX_WAIT: Duration = Duration::from_secs(60);
 
 /// Spans and log records that some entries of a run add.
 #[derive(Debug, Default)]
-pub(crate) struct Batch {
+pub(crate) struct TelemetryBatch {
     spans: Vec<Span>,
     logs: Vec<LogRecord>,
     bytes: usize,
     entries: u64,
 }
 
-impl Batch {
-    pub(crate) fn add(&mut self, derived: Derived) {
+impl TelemetryBatch {
+    pub(crate) fn add(&mut self, derived: EntryTelemetry) {
         let spans = derived.spans.iter().map(Span::encoded_len).sum::<usize>();
         self.bytes += spans + derived.log.encoded_len();
         self.spans.extend(derived.spans);
@@ -57,7 +57,7 @@ impl Batch {
         collector: &Collector,
         projection: &mut TelemetryProjection,
         temporality: Temporality,
-    ) -> (Requests, u64) {
+    ) -> (BatchRequests, u64) {
         let batch = std::mem::take(self);
         let spans = batch.spans.len() as u64;
         let metrics = projection.metrics(temporality);

@@ -25,7 +25,7 @@ use reqwest::{
 use crate::{
     SCHEMA_URL,
     attributes::text,
-    settings::{Endpoint, Signal, TelemetrySettings},
+    settings::{Signal, SignalEndpoint, TelemetrySettings},
 };
 
 /// Time limit for connecting.
@@ -38,9 +38,9 @@ const MAX_ANSWER_BYTES: usize = 64 << 10;
 const MAX_SAID: usize = 200;
 
 /// The requests of a batch that are not delivered yet.
-pub(crate) struct Requests(Vec<(Signal, Vec<u8>)>);
+pub(crate) struct BatchRequests(Vec<(Signal, Vec<u8>)>);
 
-impl Requests {
+impl BatchRequests {
     pub(crate) fn is_empty(&self) -> bool {
         self.0.is_empty()
     }
@@ -48,7 +48,7 @@ impl Requests {
 
 /// Outcome of sending requests once.
 #[derive(Debug, Default)]
-pub(crate) struct Sent {
+pub(crate) struct SendOutcome {
     /// Sentences for the person: data that was not taken, and why.
     pub(crate) told: Vec<String>,
     /// Reason why some requests have to be sent again, if they have to.
@@ -57,7 +57,7 @@ pub(crate) struct Sent {
     pub(crate) after: Option<Duration>,
 }
 
-enum Answer {
+enum CollectorAnswer {
     Taken(Option<String>),
     Refused(String),
     Again(String, Option<Duration>),
@@ -65,7 +65,7 @@ enum Answer {
 
 /// A collector, by its addresses for each signal.
 pub(crate) struct Collector {
-    endpoints: Vec<(Endpoint, Client)>,
+    endpoints: Vec<(SignalEndpoint, Client)>,
     resource: Resource,
 }
 
@@ -99,7 +99,7 @@ impl Collector {
         spans: Vec<Span>,
         metrics: Vec<Metric>,
         logs: Vec<LogRecord>,
-    ) -> Requests {
+    ) -> BatchRequests {
         let mut resource = self.resource.clone();
         resource
             .attributes
@@ -155,11 +155,11 @@ impl Collector {
             };
             requests.push((Signal::Logs, request.encode_to_vec()));
         }
-        Requests(requests)
+        BatchRequests(requests)
     }
 
     /// Sends requests at the same time. Those that were answered for good are removed.
-    pub(crate) async fn send(&self, requests: &mut Requests) -> Sent {
+    pub(crate) async fn send(&self, requests: &mut BatchRequests) -> SendOutcome {
         let answers = join_all(
             requests
                 .0
@@ -167,21 +167,21 @@ impl Collector {
                 .map(|(signal, body)| self.post(*signal, body)),
         );
         let answers = answers.await;
-        let mut sent = Sent::default();
+        let mut sent = SendOutcome::default();
         let mut answers = answers.into_iter();
         requests.0.retain(|(signal, _)| {
             let word = signal.word();
             match answers.next() {
-                Some(Answer::Taken(partly)) => {
+                Some(CollectorAnswer::Taken(partly)) => {
                     let partly = partly.map(|why| format!("some {word} were not taken: {why}"));
                     sent.told.extend(partly);
                     false
                 }
-                Some(Answer::Refused(why)) => {
+                Some(CollectorAnswer::Refused(why)) => {
                     sent.told.push(format!("{word} were not taken: {why}"));
                     false
                 }
-                Some(Answer::Again(why, after)) => {
+                Some(CollectorAnswer::Again(why, after)) => {
                     sent.again = Some(why);
                     sent.after = sent.after.max(after);
                     true
@@ -192,10 +192,10 @@ impl Collector {
         sent
     }
 
-    async fn post(&self, signal: Signal, body: &[u8]) -> Answer {
+    async fn post(&self, signal: Signal, body: &[u8]) -> CollectorAnswer {
         let Some((endpoint, client)) = self.endpoints.iter().find(|(one, _)| one.signal == signal)
         else {
-            return Answer::Taken(None);
+            return CollectorAnswer::Taken(None);
         };
         let request = client
             .post(endpoint.address.clone())
@@ -205,7 +205,7 @@ impl Collector {
         let response = match request.send().await {
             Ok(response) => response,
             // The address may have a password.
-            Err(error) => return Answer::Again(causes(&error.without_url()), None),
+            Err(error) => return CollectorAnswer::Again(causes(&error.without_url()), None),
         };
         let status = response.status();
         match status {
@@ -215,17 +215,17 @@ impl Collector {
             | StatusCode::GATEWAY_TIMEOUT => {
                 let after = response.headers().get(RETRY_AFTER);
                 let after = after.and_then(|value| value.to_str().ok()?.trim().parse().ok());
-                Answer::Again(
+                CollectorAnswer::Again(
                     format!("the collector answered {status}"),
                     after.map(Duration::from_secs),
                 )
             }
             status if status.is_success() => match bounded(response).await {
-                Ok(bytes) => Answer::Taken(partial_success(signal, &bytes)),
+                Ok(bytes) => CollectorAnswer::Taken(partial_success(signal, &bytes)),
                 // It took the data before it began to answer.
-                Err(_) => Answer::Taken(None),
+                Err(_) => CollectorAnswer::Taken(None),
             },
-            status => Answer::Refused(format!("the collector answered {status}")),
+            status => CollectorAnswer::Refused(format!("the collector answered {status}")),
         }
     }
 }

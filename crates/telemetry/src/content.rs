@@ -1,13 +1,13 @@
 //! Texts of entries in the shapes of the conventions, for exports that include content.
 
 use gyrus_contract::{Message, Part, Role};
-use gyrus_journal::Reader;
+use gyrus_journal::LogReader;
 use gyrus_kernel::{Inline, Stop};
 use serde::{Serialize, de::DeserializeOwned};
 use serde_json::{Value, json};
 
 /// Reads a value, wherever it is stored; `None` if it is gone.
-pub(crate) fn stored<T>(value: &Inline<T>, reader: &Reader) -> Option<T>
+pub(crate) fn stored<T>(value: &Inline<T>, reader: &LogReader) -> Option<T>
 where
     T: Serialize + DeserializeOwned + Clone,
 {

@@ -1,9 +1,9 @@
 //! Effects as spans: requests to models, tool calls, questions to a person, waits and child runs.
 
 use gyrus_contract::{Decision, EffectId, StopReason};
-use gyrus_journal::Reader;
+use gyrus_journal::LogReader;
 use gyrus_kernel::{
-    ApprovalAsked, AttemptResult, ChildStarted, Entry, GateVerdict, ModelCall, ModelReply, Settled,
+    ApprovalAsked, AttemptResult, CallEnd, ChildStarted, Entry, GateVerdict, ModelCall, ModelReply,
     ToolCalled, ToolResulted,
 };
 use opentelemetry_proto::tonic::trace::v1::{Span, span::SpanKind};
@@ -13,14 +13,14 @@ use crate::{
     content,
     ids::{child_span_id, first_span_id},
     metrics::{Instrument, Series},
-    open_effects::Role,
+    open_effects::EffectRole,
     projection::TelemetryProjection,
     spans::{add_event, event, fail, link},
 };
 
 impl TelemetryProjection {
     /// Folds an entry about an effect.
-    pub(crate) fn effect(&mut self, entry: Entry, seq: u64, now_ns: u64, reader: &Reader) {
+    pub(crate) fn effect(&mut self, entry: Entry, seq: u64, now_ns: u64, reader: &LogReader) {
         match entry {
             Entry::ModelCall(call) => self.model_called(&call, seq, now_ns, reader),
             Entry::ModelReply(reply) => self.model_replied(&reply, now_ns, reader),
@@ -28,7 +28,10 @@ impl TelemetryProjection {
             Entry::GateVerdict(judged) => self.judged(&judged, now_ns),
             Entry::ApprovalAsked(asked) => self.asked(&asked, seq, now_ns),
             Entry::ApprovalAnswered(answered) => {
-                if let Some(mut span) = self.effects().remove(&answered.effect, Role::Question) {
+                if let Some(mut span) = self
+                    .effects()
+                    .remove(&answered.effect, EffectRole::Question)
+                {
                     span.attributes
                         .push(flag("gyrus.approval.approved", answered.approved));
                     if let Some(by) = &answered.by {
@@ -39,23 +42,29 @@ impl TelemetryProjection {
                 }
             }
             Entry::ToolStarted(started) => {
-                if let Some(span) = self.effects().get(&started.effect, Role::Tool) {
+                if let Some(span) = self.effects().get(&started.effect, EffectRole::Tool) {
                     let attempt = vec![number("gyrus.attempt", started.attempt)];
                     add_event(span, event("tool.started", now_ns, attempt));
                 }
             }
             Entry::ToolResulted(result) => self.tool_resulted(&result, now_ns, reader),
             Entry::WaitStarted(wait) => {
-                self.open(wait.effect, Role::Wait, "wait".to_owned(), seq, now_ns);
+                self.open(
+                    wait.effect,
+                    EffectRole::Wait,
+                    "wait".to_owned(),
+                    seq,
+                    now_ns,
+                );
             }
             Entry::WaitEnded(wait) => {
-                if let Some(span) = self.effects().remove(&wait.effect, Role::Wait) {
+                if let Some(span) = self.effects().remove(&wait.effect, EffectRole::Wait) {
                     self.close(span, now_ns);
                 }
             }
             Entry::ChildStarted(child) => self.child_started(&child, seq, now_ns),
             Entry::ChildEnded(ended) => {
-                if let Some(mut span) = self.effects().remove(&ended.effect, Role::Child) {
+                if let Some(mut span) = self.effects().remove(&ended.effect, EffectRole::Child) {
                     let state = content::tag(&ended.ending, "ending");
                     span.attributes.push(text("gyrus.run.state", state));
                     self.close(span, now_ns);
@@ -69,7 +78,7 @@ impl TelemetryProjection {
     fn open(
         &mut self,
         effect: EffectId,
-        role: Role,
+        role: EffectRole,
         name: String,
         seq: u64,
         now_ns: u64,
@@ -82,7 +91,7 @@ impl TelemetryProjection {
         self.effects().push(effect, role, span)
     }
 
-    fn model_called(&mut self, call: &ModelCall, seq: u64, now_ns: u64, reader: &Reader) {
+    fn model_called(&mut self, call: &ModelCall, seq: u64, now_ns: u64, reader: &LogReader) {
         let provider = self.provider_of(&call.model);
         let with_content = self.options.content;
         let model = call
@@ -90,7 +99,7 @@ impl TelemetryProjection {
             .split_once('/')
             .map_or(&*call.model, |(_, name)| name);
         let name = format!("chat {model}");
-        let span = self.open(call.effect.clone(), Role::Model, name, seq, now_ns);
+        let span = self.open(call.effect.clone(), EffectRole::Model, name, seq, now_ns);
         span.kind = SpanKind::Client.into();
         span.attributes.extend([
             text(gen_ai::OPERATION, "chat"),
@@ -113,8 +122,8 @@ impl TelemetryProjection {
         }
     }
 
-    fn model_replied(&mut self, reply: &ModelReply, now_ns: u64, reader: &Reader) {
-        let Some(mut span) = self.effects().remove(&reply.effect, Role::Model) else {
+    fn model_replied(&mut self, reply: &ModelReply, now_ns: u64, reader: &LogReader) {
+        let Some(mut span) = self.effects().remove(&reply.effect, EffectRole::Model) else {
             return;
         };
         let requested = span.name.trim_start_matches("chat ").to_owned();
@@ -189,7 +198,7 @@ impl TelemetryProjection {
         // A model may ask for a tool that there is not, by any name.
         let tool: String = called.call.tool.chars().take(100).collect();
         let name = format!("execute_tool {tool}");
-        let span = self.open(called.effect.clone(), Role::Tool, name, seq, now_ns);
+        let span = self.open(called.effect.clone(), EffectRole::Tool, name, seq, now_ns);
         span.attributes.extend([
             text(gen_ai::OPERATION, "execute_tool"),
             text(gen_ai::TOOL, tool),
@@ -216,7 +225,7 @@ impl TelemetryProjection {
             attributes.push(content("gyrus.gate.reasons", reasons));
         }
         let denied = verdict.decision == Decision::Deny;
-        if let Some(span) = self.effects().get(&judged.effect, Role::Tool) {
+        if let Some(span) = self.effects().get(&judged.effect, EffectRole::Tool) {
             let name = if denied {
                 "gate.denied"
             } else {
@@ -230,10 +239,16 @@ impl TelemetryProjection {
         let with_content = self.options.content;
         let name = "approval".to_owned();
         // An asking that nobody answered in time ends with the next.
-        if let Some(expired) = self.effects().remove(&asked.effect, Role::Question) {
+        if let Some(expired) = self.effects().remove(&asked.effect, EffectRole::Question) {
             self.close(expired, now_ns);
         }
-        let span = self.open(asked.effect.clone(), Role::Question, name, seq, now_ns);
+        let span = self.open(
+            asked.effect.clone(),
+            EffectRole::Question,
+            name,
+            seq,
+            now_ns,
+        );
         span.attributes
             .push(number("gyrus.approval.asking", asked.asking));
         if with_content {
@@ -243,12 +258,12 @@ impl TelemetryProjection {
         }
     }
 
-    fn tool_resulted(&mut self, result: &ToolResulted, now_ns: u64, reader: &Reader) {
+    fn tool_resulted(&mut self, result: &ToolResulted, now_ns: u64, reader: &LogReader) {
         // A call that is settled asks nobody any more.
-        if let Some(question) = self.effects().remove(&result.effect, Role::Question) {
+        if let Some(question) = self.effects().remove(&result.effect, EffectRole::Question) {
             self.close(question, now_ns);
         }
-        let Some(mut span) = self.effects().remove(&result.effect, Role::Tool) else {
+        let Some(mut span) = self.effects().remove(&result.effect, EffectRole::Tool) else {
             return;
         };
         let settled = content::tag(&result.settled, "");
@@ -264,10 +279,10 @@ impl TelemetryProjection {
             text("gyrus.tool.verdict", content::tag(&result.verdict, "")),
             number("gyrus.tool.took_ms", result.took_ms),
         ]);
-        if result.settled != Settled::Done || result.is_error {
+        if result.settled != CallEnd::Done || result.is_error {
             let class = match result.settled {
-                Settled::Done => "tool_error",
-                Settled::Refused | Settled::Interrupted | Settled::Cancelled => &settled,
+                CallEnd::Done => "tool_error",
+                CallEnd::Refused | CallEnd::Interrupted | CallEnd::Cancelled => &settled,
             };
             fail(&mut span, class, None);
         }
@@ -284,7 +299,7 @@ impl TelemetryProjection {
         // The child is in this trace. It is linked too, for a reader who finds only one of them.
         let to = link(self.trace().to_vec(), first_span_id(child.child));
         let name = "delegate".to_owned();
-        let span = self.open(child.effect.clone(), Role::Child, name, seq, now_ns);
+        let span = self.open(child.effect.clone(), EffectRole::Child, name, seq, now_ns);
         span.span_id = child_span_id(run, &child.effect).to_vec();
         span.links.push(to);
         let id = child.child.to_string();

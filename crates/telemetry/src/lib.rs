@@ -35,7 +35,7 @@ pub use collector::CollectorError;
 pub use live::LiveExport;
 pub use metrics::Temporality;
 pub use past::{ExportError, ExportedRuns, export};
-pub use projection::{Derived, ProjectionOptions, TelemetryProjection};
+pub use projection::{EntryTelemetry, ProjectionOptions, TelemetryProjection};
 pub use settings::{FileSettings, SettingsError, Signal, TelemetrySettings};
 
 /// The version of the semantic conventions whose names are used.

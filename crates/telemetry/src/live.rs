@@ -14,7 +14,7 @@ use std::{
 };
 
 use gyrus_contract::RunId;
-use gyrus_journal::{Reader, Store};
+use gyrus_journal::{LogReader, Store};
 use gyrus_kernel::log_name;
 use tokio::{
     sync::watch,
@@ -24,8 +24,8 @@ use tokio::{
 
 use crate::{
     TelemetrySettings,
-    batch::{Backoff, Batch},
-    collector::{Collector, CollectorError, Requests},
+    batch::{Backoff, TelemetryBatch},
+    collector::{BatchRequests, Collector, CollectorError},
     cursor::{self, Cursor},
     lineage,
     metrics::Temporality,
@@ -46,11 +46,11 @@ const TURN: u64 = 64;
 
 /// The export of a run that this process drives, with its child runs.
 pub struct LiveExport {
-    shared: Arc<Shared>,
+    shared: Arc<LiveInner>,
     finishing: watch::Sender<bool>,
 }
 
-struct Shared {
+struct LiveInner {
     store: Store,
     settings: TelemetrySettings,
     collector: Collector,
@@ -84,7 +84,7 @@ impl LiveExport {
     ) -> Result<Self, CollectorError> {
         let (finish, finishing) = watch::channel(false);
         cursor::sweep(&cursors, &store);
-        let shared = Arc::new(Shared {
+        let shared = Arc::new(LiveInner {
             collector: Collector::new(&settings)?,
             trace: lineage::topmost(&store, run),
             run,
@@ -146,7 +146,7 @@ fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-impl Shared {
+impl LiveInner {
     fn follow(self: &Arc<Self>, run: RunId) {
         let shared = self.clone();
         lock(&self.tasks).spawn(async move {
@@ -203,7 +203,7 @@ impl Shared {
 
     /// Sends requests until each was answered for good, or, once this is to finish, once. Returns
     /// whether each was.
-    async fn deliver(&self, mut requests: Requests) -> bool {
+    async fn deliver(&self, mut requests: BatchRequests) -> bool {
         let mut finishing = self.finishing.clone();
         let mut backoff = Backoff::default();
         loop {
@@ -230,11 +230,11 @@ impl Shared {
 }
 
 struct RunExport {
-    shared: Arc<Shared>,
+    shared: Arc<LiveInner>,
     run: RunId,
     cursor: Cursor,
     projection: TelemetryProjection,
-    batch: Batch,
+    batch: TelemetryBatch,
     /// The time at which the batch is sent although it is not full.
     due: Instant,
     /// The entry until which an earlier process delivered.
@@ -246,7 +246,7 @@ struct RunExport {
 }
 
 impl RunExport {
-    fn new(shared: Arc<Shared>, run: RunId) -> Self {
+    fn new(shared: Arc<LiveInner>, run: RunId) -> Self {
         let cursor = shared.cursor(run);
         let from = cursor.read();
         lock(&shared.delivered).insert(run, from);
@@ -254,7 +254,7 @@ impl RunExport {
             run,
             cursor,
             projection: TelemetryProjection::new(run, shared.trace, shared.settings.options),
-            batch: Batch::default(),
+            batch: TelemetryBatch::default(),
             due: Instant::now(),
             from,
             last: 0,
@@ -263,7 +263,7 @@ impl RunExport {
         }
     }
 
-    fn take(&mut self, entry: &gyrus_journal::Entry, reader: &Reader) {
+    fn take(&mut self, entry: &gyrus_journal::LogEntry, reader: &LogReader) {
         self.last = entry.seq;
         let derived = self.projection.take(entry, reader);
         self.is_over = derived.is_last;

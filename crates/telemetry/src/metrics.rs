@@ -100,7 +100,7 @@ impl Instrument {
 pub(crate) type Series = Vec<(&'static str, String)>;
 
 #[derive(Debug, Clone, Default)]
-struct Recorded {
+struct SeriesHistogram {
     count: u64,
     sum: f64,
     min: f64,
@@ -110,23 +110,23 @@ struct Recorded {
 
 /// The metrics of one run.
 #[derive(Debug, Default)]
-pub(crate) struct Metrics {
-    series: BTreeMap<Instrument, BTreeMap<Series, Recorded>>,
+pub(crate) struct RunMetrics {
+    series: BTreeMap<Instrument, BTreeMap<Series, SeriesHistogram>>,
     start_ns: u64,
 }
 
-impl Metrics {
+impl RunMetrics {
     pub(crate) fn record(&mut self, instrument: Instrument, mut of: Series, value: f64) {
         let all = self.series.entry(instrument).or_default();
         if all.len() >= MAX_SERIES && !all.contains_key(&of) {
             of = Vec::new();
         }
         let (_, _, _, bounds) = instrument.about();
-        let recorded = all.entry(of).or_insert_with(|| Recorded {
+        let recorded = all.entry(of).or_insert_with(|| SeriesHistogram {
             min: value,
             max: value,
             buckets: vec![0; bounds.len() + 1],
-            ..Recorded::default()
+            ..SeriesHistogram::default()
         });
         recorded.count += 1;
         recorded.sum += value;
@@ -183,7 +183,7 @@ impl Metrics {
         metrics.collect()
     }
 
-    fn counted(&self, of: &Series, recorded: &Recorded, now_ns: u64) -> NumberDataPoint {
+    fn counted(&self, of: &Series, recorded: &SeriesHistogram, now_ns: u64) -> NumberDataPoint {
         let value = i64::try_from(recorded.count).unwrap_or(i64::MAX);
         NumberDataPoint {
             attributes: attributes(of),
@@ -197,7 +197,7 @@ impl Metrics {
     fn distributed(
         &self,
         of: &Series,
-        recorded: &Recorded,
+        recorded: &SeriesHistogram,
         bounds: &[f64],
         now_ns: u64,
     ) -> HistogramDataPoint {
@@ -229,7 +229,7 @@ mod tests {
 
     #[test]
     fn series_are_bounded() {
-        let mut metrics = Metrics::default();
+        let mut metrics = RunMetrics::default();
         for tool in 0..=MAX_SERIES {
             metrics.record(Instrument::ToolCalls, vec![("a", tool.to_string())], 1.0);
             metrics.record(Instrument::ToolCalls, vec![("a", tool.to_string())], 1.0);
@@ -244,7 +244,7 @@ mod tests {
 
     #[test]
     fn bounds_belong_to_the_bucket_below() {
-        let mut metrics = Metrics::default();
+        let mut metrics = RunMetrics::default();
         for value in [0.0, 1.0, 1.5, 4.0, 1e12] {
             metrics.record(Instrument::TokenUsage, vec![("a", String::new())], value);
         }

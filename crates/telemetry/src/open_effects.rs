@@ -5,7 +5,7 @@ use opentelemetry_proto::tonic::trace::v1::Span;
 
 /// Kind of an open effect: one effect may ask a person while it calls a tool.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Role {
+pub(crate) enum EffectRole {
     Model,
     Tool,
     Question,
@@ -15,9 +15,9 @@ pub(crate) enum Role {
 
 /// The effects that are open, oldest first. The kernel bounds how many there are at once.
 #[derive(Debug, Default)]
-pub(crate) struct Effects(Vec<(EffectId, Role, Span)>);
+pub(crate) struct OpenEffects(Vec<(EffectId, EffectRole, Span)>);
 
-impl Effects {
+impl OpenEffects {
     pub(crate) fn is_empty(&self) -> bool {
         self.0.is_empty()
     }
@@ -31,18 +31,19 @@ impl Effects {
         innermost.map(|(_, _, span)| span.span_id.clone())
     }
 
-    pub(crate) fn push(&mut self, effect: EffectId, role: Role, span: Span) -> &mut Span {
+    pub(crate) fn push(&mut self, effect: EffectId, role: EffectRole, span: Span) -> &mut Span {
         self.0.push((effect, role, span));
         let (_, _, span) = self.0.last_mut().expect("it was pushed just now");
         span
     }
 
-    pub(crate) fn get(&mut self, effect: &EffectId, role: Role) -> Option<&mut Span> {
-        let found = |(open, is, _): &&mut (EffectId, Role, Span)| open == effect && *is == role;
+    pub(crate) fn get(&mut self, effect: &EffectId, role: EffectRole) -> Option<&mut Span> {
+        let found =
+            |(open, is, _): &&mut (EffectId, EffectRole, Span)| open == effect && *is == role;
         self.0.iter_mut().find(found).map(|(_, _, span)| span)
     }
 
-    pub(crate) fn remove(&mut self, effect: &EffectId, role: Role) -> Option<Span> {
+    pub(crate) fn remove(&mut self, effect: &EffectId, role: EffectRole) -> Option<Span> {
         let at = self
             .0
             .iter()

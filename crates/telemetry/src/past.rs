@@ -7,8 +7,8 @@ use tokio::time::sleep;
 
 use crate::{
     TelemetrySettings,
-    batch::{Backoff, Batch},
-    collector::{Collector, CollectorError, Requests},
+    batch::{Backoff, TelemetryBatch},
+    collector::{BatchRequests, Collector, CollectorError},
     lineage,
     projection::TelemetryProjection,
 };
@@ -59,7 +59,7 @@ pub async fn export(
         exported.runs += 1;
         let reader = store.reader(&log_name(run))?;
         let mut projection = TelemetryProjection::new(run, trace, settings.options);
-        let mut batch = Batch::default();
+        let mut batch = TelemetryBatch::default();
         let mut entries = reader.entries(1)?.peekable();
         while let Some(entry) = entries.next() {
             exported.entries += 1;
@@ -82,7 +82,7 @@ pub async fn export(
 
 async fn deliver(
     collector: &Collector,
-    mut requests: Requests,
+    mut requests: BatchRequests,
 ) -> Result<Vec<String>, ExportError> {
     let (mut backoff, mut refused) = (Backoff::default(), Vec::new());
     for attempt in 1.. {

@@ -8,7 +8,7 @@
 //! not record phases: a phase is what the effects of a cycle were for, in the order of entries.
 
 use gyrus_contract::{EffectId, Purpose, RunId};
-use gyrus_journal::Reader;
+use gyrus_journal::LogReader;
 use gyrus_kernel::{Ending, Entry, ParentRun, RunStarted};
 use opentelemetry_proto::tonic::{
     logs::v1::{LogRecord, SeverityNumber},
@@ -20,8 +20,8 @@ use crate::{
     attributes::{body, content, decimal, flag, gen_ai, number, text},
     content, facts,
     ids::{self, SpanId, child_span_id, first_span_id, span_id},
-    metrics::{Instrument, Metrics, Temporality},
-    open_effects::Effects,
+    metrics::{Instrument, RunMetrics, Temporality},
+    open_effects::OpenEffects,
     spans::{add_event, event, fail, link},
 };
 
@@ -39,7 +39,7 @@ pub struct ProjectionOptions {
 
 /// Telemetry that one entry adds.
 #[derive(Debug, Default)]
-pub struct Derived {
+pub struct EntryTelemetry {
     /// The spans that it ends.
     pub spans: Vec<Span>,
     /// The entry as a log record.
@@ -56,16 +56,16 @@ pub struct TelemetryProjection {
     pub(crate) run: RunId,
     pub(crate) options: ProjectionOptions,
     trace: Vec<u8>,
-    clock: Clock,
+    clock: EntryClock,
     agent: String,
     /// The part of the run that the present process drives.
     stretch: Option<Span>,
     /// The id of the stretch before it.
     previous: Option<SpanId>,
     cycle: Option<(u32, Span)>,
-    phase: Option<(Phase, Span)>,
-    effects: Effects,
-    pub(crate) metrics: Metrics,
+    phase: Option<(CyclePhase, Span)>,
+    effects: OpenEffects,
+    pub(crate) metrics: RunMetrics,
     /// The time at which the next cycle begins.
     since_ns: u64,
     pub(crate) done: Vec<Span>,
@@ -73,20 +73,20 @@ pub struct TelemetryProjection {
 
 /// The part of a cycle that an effect belongs to.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Phase {
+pub(crate) enum CyclePhase {
     Perceive,
     Think,
     Act,
     Reflect,
 }
 
-impl Phase {
+impl CyclePhase {
     fn word(self) -> &'static str {
         match self {
-            Phase::Perceive => "perceive",
-            Phase::Think => "think",
-            Phase::Act => "act",
-            Phase::Reflect => "reflect",
+            CyclePhase::Perceive => "perceive",
+            CyclePhase::Think => "think",
+            CyclePhase::Act => "act",
+            CyclePhase::Reflect => "reflect",
         }
     }
 
@@ -94,14 +94,14 @@ impl Phase {
     fn of(entry: &Entry) -> Option<Self> {
         match entry {
             Entry::ModelCall(call) => match call.purpose {
-                Purpose::Agent | Purpose::Plan | Purpose::Mandate => Some(Phase::Think),
-                Purpose::Reflect | Purpose::Verify => Some(Phase::Reflect),
+                Purpose::Agent | Purpose::Plan | Purpose::Mandate => Some(CyclePhase::Think),
+                Purpose::Reflect | Purpose::Verify => Some(CyclePhase::Reflect),
                 Purpose::Safety | Purpose::Summarise | Purpose::Sampling => None,
             },
             Entry::ToolCalled(_) | Entry::ChildStarted(_) | Entry::WaitStarted(_) => {
-                Some(Phase::Act)
+                Some(CyclePhase::Act)
             }
-            Entry::Noted { kind, .. } if kind == "reflection" => Some(Phase::Reflect),
+            Entry::Noted { kind, .. } if kind == "reflection" => Some(CyclePhase::Reflect),
             _ => None,
         }
     }
@@ -114,14 +114,14 @@ impl TelemetryProjection {
             run,
             options,
             trace: ids::trace_id(trace),
-            clock: Clock::default(),
+            clock: EntryClock::default(),
             agent: String::new(),
             stretch: None,
             previous: None,
             cycle: None,
             phase: None,
-            effects: Effects::default(),
-            metrics: Metrics::default(),
+            effects: OpenEffects::default(),
+            metrics: RunMetrics::default(),
             since_ns: 0,
             done: Vec::new(),
         }
@@ -129,7 +129,7 @@ impl TelemetryProjection {
 
     /// Takes the next entry. Large values are read from the blobs of `reader`; one that cannot be
     /// read is left out.
-    pub fn take(&mut self, entry: &gyrus_journal::Entry, reader: &Reader) -> Derived {
+    pub fn take(&mut self, entry: &gyrus_journal::LogEntry, reader: &LogReader) -> EntryTelemetry {
         let before_ns = self.clock.now_ns;
         let now_ns = self.clock.read(entry);
         let mut record = self.record(entry, now_ns);
@@ -149,7 +149,7 @@ impl TelemetryProjection {
             record.span_id = within.unwrap_or_else(|| self.innermost());
             self.fold(parsed, entry.seq, now_ns, reader);
         }
-        Derived {
+        EntryTelemetry {
             spans: std::mem::take(&mut self.done),
             log: record,
             child,
@@ -167,7 +167,7 @@ impl TelemetryProjection {
     }
 
     /// The entry as a log record, without its span.
-    fn record(&self, entry: &gyrus_journal::Entry, now_ns: u64) -> LogRecord {
+    fn record(&self, entry: &gyrus_journal::LogEntry, now_ns: u64) -> LogRecord {
         let payload = match &entry.payload {
             gyrus_journal::Payload::Json(payload) if self.options.content => payload.get(),
             gyrus_journal::Payload::Json(_) | gyrus_journal::Payload::Erased(_) => &entry.kind,
@@ -205,9 +205,9 @@ impl TelemetryProjection {
             span.parent_span_id = id_of(self.stretch.as_ref());
             span.attributes.push(number("gyrus.cycle", cycle));
             self.cycle = Some((cycle, span));
-            self.begin_phase(Phase::Perceive, seq, self.since_ns.min(now_ns));
+            self.begin_phase(CyclePhase::Perceive, seq, self.since_ns.min(now_ns));
         }
-        if let Some(phase) = Phase::of(entry)
+        if let Some(phase) = CyclePhase::of(entry)
             && self.phase.as_ref().is_none_or(|(open, _)| *open != phase)
             && self.effects.is_empty()
         {
@@ -273,7 +273,7 @@ impl TelemetryProjection {
         }
     }
 
-    fn fold(&mut self, entry: Entry, seq: u64, now_ns: u64, reader: &Reader) {
+    fn fold(&mut self, entry: Entry, seq: u64, now_ns: u64, reader: &LogReader) {
         match entry {
             Entry::RunStarted(started) => {
                 self.count_run("started");
@@ -396,7 +396,7 @@ impl TelemetryProjection {
         self.since_ns = now_ns;
     }
 
-    fn begin_phase(&mut self, phase: Phase, seq: u64, start_ns: u64) {
+    fn begin_phase(&mut self, phase: CyclePhase, seq: u64, start_ns: u64) {
         let mut span = self.span(phase.word().to_owned(), phase.word(), seq, start_ns);
         span.parent_span_id = id_of(self.cycle.as_ref().map(|(_, span)| span));
         self.phase = Some((phase, span));
@@ -433,7 +433,7 @@ impl TelemetryProjection {
         id_of(phase.or(cycle).or(self.stretch.as_ref()))
     }
 
-    pub(crate) fn effects(&mut self) -> &mut Effects {
+    pub(crate) fn effects(&mut self) -> &mut OpenEffects {
         &mut self.effects
     }
 
@@ -459,16 +459,16 @@ fn id_of(span: Option<&Span>) -> Vec<u8> {
 /// Reads the times of entries: wall clocks have milliseconds, and the clock of a journal's writer
 /// has microseconds since it took the log.
 #[derive(Debug, Default)]
-struct Clock {
+struct EntryClock {
     /// Wall time at which the writer took the log, and its last reading.
     anchor_us: u64,
     mono_us: u64,
     now_ns: u64,
 }
 
-impl Clock {
+impl EntryClock {
     /// Returns the time of an entry; never earlier than that of the entry before.
-    fn read(&mut self, entry: &gyrus_journal::Entry) -> u64 {
+    fn read(&mut self, entry: &gyrus_journal::LogEntry) -> u64 {
         let wall_us = u64::try_from(entry.at_ms).unwrap_or(0).saturating_mul(1000);
         let here_us = self.anchor_us.saturating_add(entry.mono_us);
         // Another writer, or a machine that slept.

@@ -45,7 +45,7 @@ impl Signal {
 
 /// An address that takes one signal.
 #[derive(Debug, Clone)]
-pub(crate) struct Endpoint {
+pub(crate) struct SignalEndpoint {
     pub(crate) signal: Signal,
     pub(crate) address: Url,
     /// Sent with every request. The values are marked as secret and never shown.
@@ -55,7 +55,7 @@ pub(crate) struct Endpoint {
 /// Destination of telemetry, and what it says.
 #[derive(Debug, Clone)]
 pub struct TelemetrySettings {
-    pub(crate) endpoints: Vec<Endpoint>,
+    pub(crate) endpoints: Vec<SignalEndpoint>,
     /// Time limit of one request.
     pub(crate) timeout: Duration,
     pub(crate) temporality: Temporality,
@@ -199,7 +199,7 @@ fn endpoint(
     signal: Signal,
     set: &impl Fn(&str) -> Option<String>,
     file: &FileSettings,
-) -> Result<Option<Endpoint>, SettingsError> {
+) -> Result<Option<SignalEndpoint>, SettingsError> {
     let (word, _) = signal.names();
     match set(&format!("OTEL_{word}_EXPORTER")).as_deref() {
         None | Some("otlp") => {}
@@ -231,7 +231,7 @@ fn endpoint(
         Some((name, given)) => headers(&name, &given)?,
         None => HeaderMap::new(),
     };
-    Ok(Some(Endpoint {
+    Ok(Some(SignalEndpoint {
         signal,
         address,
         headers,

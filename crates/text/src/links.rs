@@ -77,7 +77,9 @@ static REGISTERED: LazyLock<HashSet<&str>> = LazyLock::new(|| {
 pub fn links(text: &str) -> Vec<String> {
     let readings = readings(text);
     let mut known = HashSet::new();
-    let all = readings.iter().flat_map(|text| Reading::new(text).links());
+    let all = readings
+        .iter()
+        .flat_map(|text| LinkScanner::new(text).links());
     let new = all.filter(|link| known.insert(*link));
     new.map(str::to_owned).collect()
 }
@@ -149,13 +151,13 @@ fn ends_link(c: char) -> bool {
 }
 
 /// A text in which links are looked for.
-struct Reading<'t> {
+struct LinkScanner<'t> {
     text: &'t str,
     /// The text in lower case, where that is ASCII.
     lower: String,
 }
 
-impl<'t> Reading<'t> {
+impl<'t> LinkScanner<'t> {
     fn new(text: &'t str) -> Self {
         Self {
             text,

@@ -5,26 +5,26 @@
 /// ASCII.
 pub fn tokens(text: &str) -> usize {
     #[derive(Clone, Copy, PartialEq)]
-    enum Run {
+    enum LetterClass {
         Letters,
         Digits,
         Mark(char),
         Space,
     }
     let of = |letter: char| match letter {
-        'a'..='z' | 'A'..='Z' => Run::Letters,
-        '0'..='9' => Run::Digits,
-        ' ' => Run::Space,
-        other => Run::Mark(other),
+        'a'..='z' | 'A'..='Z' => LetterClass::Letters,
+        '0'..='9' => LetterClass::Digits,
+        ' ' => LetterClass::Space,
+        other => LetterClass::Mark(other),
     };
-    let cost = |run: Run, length: usize| match run {
-        Run::Letters => length.div_ceil(7),
-        Run::Digits => length.div_ceil(3),
-        Run::Mark(mark) if mark.is_ascii() => length.div_ceil(4),
-        Run::Mark(_) => length,
-        Run::Space => 0,
+    let cost = |run: LetterClass, length: usize| match run {
+        LetterClass::Letters => length.div_ceil(7),
+        LetterClass::Digits => length.div_ceil(3),
+        LetterClass::Mark(mark) if mark.is_ascii() => length.div_ceil(4),
+        LetterClass::Mark(_) => length,
+        LetterClass::Space => 0,
     };
-    let (mut sum, mut run, mut length) = (0, Run::Space, 0);
+    let (mut sum, mut run, mut length) = (0, LetterClass::Space, 0);
     for letter in text.chars() {
         if of(letter) != run {
             sum += cost(run, length);

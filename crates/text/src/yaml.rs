@@ -62,7 +62,7 @@ fn mistake(line: usize, message: String) -> FileMistake {
 }
 
 /// A list or mapping that is being read.
-struct Open {
+struct OpenCollection {
     node: YamlNode,
     /// The key whose value comes next, and its line.
     key: Option<(usize, String)>,
@@ -73,7 +73,7 @@ struct Open {
 /// # Errors
 /// It is not YAML, or uses what is not supported here.
 pub fn parse_yaml(text: &str, line: usize) -> Result<YamlNode, FileMistake> {
-    let mut open: Vec<Open> = Vec::new();
+    let mut open: Vec<OpenCollection> = Vec::new();
     let mut root = None;
     for event in Parser::new_from_str(text) {
         let (event, span) = event.map_err(|error| {
@@ -96,11 +96,11 @@ pub fn parse_yaml(text: &str, line: usize) -> Result<YamlNode, FileMistake> {
                 value: Yaml::Text(text.into_owned(), style == ScalarStyle::Plain),
             },
             Event::SequenceStart(..) => {
-                open.push(Open::new(at, Yaml::List(Vec::new())));
+                open.push(OpenCollection::new(at, Yaml::List(Vec::new())));
                 continue;
             }
             Event::MappingStart(..) => {
-                open.push(Open::new(at, Yaml::Map(Vec::new())));
+                open.push(OpenCollection::new(at, Yaml::Map(Vec::new())));
                 continue;
             }
             Event::SequenceEnd | Event::MappingEnd => match open.pop() {
@@ -125,7 +125,7 @@ pub fn parse_yaml(text: &str, line: usize) -> Result<YamlNode, FileMistake> {
     }))
 }
 
-impl Open {
+impl OpenCollection {
     fn new(line: usize, value: Yaml) -> Self {
         Self {
             node: YamlNode { line, value },

@@ -42,9 +42,9 @@ struct PersonAnswer<'a> {
 }
 
 /// Reason why there is no answer, in words that are not the model's.
-pub struct Unanswered(String);
+pub struct NoAnswerReason(String);
 
-impl From<WrongArguments> for Unanswered {
+impl From<WrongArguments> for NoAnswerReason {
     fn from(_quotes_the_model: WrongArguments) -> Self {
         Self(format!(
             "the arguments of `ask_person` are wrong; expected an object like {}",
@@ -53,15 +53,15 @@ impl From<WrongArguments> for Unanswered {
     }
 }
 
-impl From<Unanswered> for ToolOutput {
-    fn from(Unanswered(words): Unanswered) -> Self {
+impl From<NoAnswerReason> for ToolOutput {
+    fn from(NoAnswerReason(words): NoAnswerReason) -> Self {
         Self::error(words)
     }
 }
 
 impl TypedTool for AskPerson {
     type Arguments = AskPersonArguments;
-    type Failure = Unanswered;
+    type Failure = NoAnswerReason;
     const REPEAT: Repeat = Repeat::Freely;
 
     fn touches(&self) -> Vec<Touch> {
@@ -73,9 +73,9 @@ impl TypedTool for AskPerson {
         arguments: AskPersonArguments,
         _call: &ResolvedCall,
         site: &dyn Site,
-    ) -> Result<ToolOutput, Unanswered> {
+    ) -> Result<ToolOutput, NoAnswerReason> {
         let Some(answer) = site.answer().map(str::trim) else {
-            return Err(Unanswered(
+            return Err(NoAnswerReason(
                 "nobody answered the question; go on with what you know, and say what is open"
                     .to_owned(),
             ));

@@ -24,9 +24,9 @@ impl Deadline {
 }
 
 /// Cancels the work when the call is dropped.
-struct Waiting(Arc<AtomicBool>);
+struct CancelOnDrop(Arc<AtomicBool>);
 
-impl Drop for Waiting {
+impl Drop for CancelOnDrop {
     fn drop(&mut self) {
         self.0.store(true, Ordering::Relaxed);
     }
@@ -38,7 +38,7 @@ pub(crate) async fn work<T: Send + 'static>(
     work: impl FnOnce(&Deadline) -> T + Send + 'static,
 ) -> T {
     let abandoned = Arc::new(AtomicBool::new(false));
-    let _waiting = Waiting(Arc::clone(&abandoned));
+    let _waiting = CancelOnDrop(Arc::clone(&abandoned));
     let until = Instant::now() + limit;
     let deadline = Deadline { until, abandoned };
     match tokio::task::spawn_blocking(move || work(&deadline)).await {

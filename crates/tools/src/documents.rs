@@ -8,8 +8,8 @@ use rustix::fs::FileType;
 use crate::{
     background::Deadline,
     failure::ToolFailure,
-    place::Place,
-    walk::{Reach, Walk},
+    place::AccessPlace,
+    walk::{FolderWalk, WalkExtent},
 };
 
 /// Maximum bytes of one document.
@@ -19,7 +19,7 @@ const MAX_FILE_BYTES: u64 = 2 << 20;
 const MAX_BYTES: usize = 64 << 20;
 
 /// A text file.
-pub(crate) struct Document {
+pub(crate) struct TextFile {
     /// Path below the folder.
     pub(crate) path: PathBuf,
     pub(crate) text: String,
@@ -27,7 +27,7 @@ pub(crate) struct Document {
 
 /// The documents below a folder, in the order of a walk that leaves out hidden and ignored files.
 pub(crate) struct Documents {
-    walk: Walk,
+    walk: FolderWalk,
     bytes: usize,
     found: usize,
     left_out: usize,
@@ -35,13 +35,13 @@ pub(crate) struct Documents {
 
 impl Documents {
     /// Opens the folder at this place.
-    pub(crate) fn below(place: &Place<'_>) -> Result<Self, ToolFailure> {
+    pub(crate) fn below(place: &AccessPlace<'_>) -> Result<Self, ToolFailure> {
         let (opened, stat) = place.open()?;
         if FileType::from_raw_mode(stat.st_mode) != FileType::Directory {
             let words = format!("`{}` is a file; name the folder above", place.given());
             return Err(ToolFailure::new(words));
         }
-        let walk = Walk::new(place, opened, Reach::everywhere(false))
+        let walk = FolderWalk::new(place, opened, WalkExtent::everywhere(false))
             .map_err(|error| place.error(error))?;
         Ok(Self {
             walk,
@@ -52,7 +52,7 @@ impl Documents {
     }
 
     /// Returns the next document; `None` at the end, or when the walk was cut off.
-    pub(crate) fn next(&mut self, deadline: &Deadline) -> Option<Document> {
+    pub(crate) fn next(&mut self, deadline: &Deadline) -> Option<TextFile> {
         loop {
             let next = self.walk.next(deadline)?;
             if next.kind != FileType::RegularFile {
@@ -63,7 +63,7 @@ impl Documents {
                     self.found += 1;
                     self.bytes += text.len();
                     let path = next.path;
-                    return Some(Document { path, text });
+                    return Some(TextFile { path, text });
                 }
                 Some(_) | None => self.left_out += 1,
             }

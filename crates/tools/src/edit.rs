@@ -16,9 +16,9 @@ use schemars::JsonSchema;
 use serde::Deserialize;
 
 use crate::{
-    exact::{ExactError, MAX_FILE_BYTES, Made, Replacement, line_list},
+    exact::{AppliedReplacement, ExactError, MAX_FILE_BYTES, Replacement, line_list},
     failure::ToolFailure,
-    place::{Place, PlaceError},
+    place::{AccessPlace, PlaceError},
     replace,
 };
 
@@ -64,7 +64,7 @@ impl TypedTool for Edit {
 
     fn preview(&self, call: &ResolvedCall, workspace: &Path) -> Option<String> {
         let arguments = EditArguments::parse(&call.arguments).ok()?;
-        let place = Place::of(call, workspace).ok()?;
+        let place = AccessPlace::of(call, workspace).ok()?;
         let content = content(&place).ok()?;
         let change = Replacement {
             old: arguments.old_text,
@@ -99,9 +99,9 @@ fn edit(
     site: &dyn Site,
 ) -> Result<ToolOutput, ToolFailure> {
     let change = replacement(&arguments, site)?;
-    let place = Place::of(call, site.workspace())?;
+    let place = AccessPlace::of(call, site.workspace())?;
     let content = content(&place)?;
-    let Made {
+    let AppliedReplacement {
         replacement: change,
         places,
         content: changed,
@@ -141,7 +141,7 @@ fn not_text(content: &[u8]) -> &'static str {
 }
 
 /// Reads the whole file.
-fn content(place: &Place<'_>) -> Result<Vec<u8>, ToolFailure> {
+fn content(place: &AccessPlace<'_>) -> Result<Vec<u8>, ToolFailure> {
     let (file, stat) = place.open()?;
     if FileType::from_raw_mode(stat.st_mode) == FileType::Directory {
         let path = place.given().to_owned();
@@ -193,7 +193,12 @@ fn lines(first: usize, last: usize) -> String {
     }
 }
 
-fn output(place: &Place<'_>, changed: &[u8], what: String, diff: Option<String>) -> ToolOutput {
+fn output(
+    place: &AccessPlace<'_>,
+    changed: &[u8],
+    what: String,
+    diff: Option<String>,
+) -> ToolOutput {
     let artifact = place.in_workspace().map(|path| Artifact {
         path: path.display().to_string(),
         digest: Digest::of(changed),
@@ -213,7 +218,7 @@ fn probe(call: &ResolvedCall, site: &dyn Site) -> Probe {
     let Ok(change) = arguments.and_then(|arguments| replacement(&arguments, site)) else {
         return Probe::Unknown;
     };
-    let Ok(place) = Place::of(call, site.workspace()) else {
+    let Ok(place) = AccessPlace::of(call, site.workspace()) else {
         return Probe::Unknown;
     };
     let content = match place.open() {

@@ -28,7 +28,7 @@ pub(crate) struct Replacement {
 }
 
 /// A replacement that was made.
-pub(crate) struct Made {
+pub(crate) struct AppliedReplacement {
     /// The replacement, fitted to this file.
     pub(crate) replacement: Replacement,
     /// Offsets in the old content.
@@ -61,7 +61,11 @@ pub(crate) enum ExactError {
 
 impl Replacement {
     /// Applies the replacement to the content of the file with this name.
-    pub(crate) fn made_in(self, name: &str, content: &[u8]) -> Result<Made, ExactError> {
+    pub(crate) fn made_in(
+        self,
+        name: &str,
+        content: &[u8],
+    ) -> Result<AppliedReplacement, ExactError> {
         let name = || name.to_owned();
         if self.old.is_empty() {
             return Err(ExactError::Empty);
@@ -95,7 +99,7 @@ impl Replacement {
         }
         match replacement.apply(content, &places) {
             None => Err(ExactError::TooLarge { name: name() }),
-            Some(content) => Ok(Made {
+            Some(content) => Ok(AppliedReplacement {
                 replacement,
                 places,
                 content,

@@ -13,7 +13,7 @@ use gyrus_contract::{Arguments, Repeat, ResolvedCall, Site, ToolOutput, Touch, T
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use self::{body::Kind, visit::Page};
+use self::{body::BodyKind, visit::FetchAnswer};
 use crate::{
     background::{self, Deadline},
     failure::ToolFailure,
@@ -113,7 +113,11 @@ impl TypedTool for Fetch {
     }
 }
 
-async fn answer(page: Page, limit: usize, site: &dyn Site) -> Result<ToolOutput, ToolFailure> {
+async fn answer(
+    page: FetchAnswer,
+    limit: usize,
+    site: &dyn Site,
+) -> Result<ToolOutput, ToolFailure> {
     let mut text = heading(&page);
     let mut value = FetchedPage {
         url: page.url.to_string(),
@@ -154,7 +158,7 @@ async fn answer(page: Page, limit: usize, site: &dyn Site) -> Result<ToolOutput,
 }
 
 /// Returns the lines with the address, redirects and type of the answer.
-fn heading(page: &Page) -> String {
+fn heading(page: &FetchAnswer) -> String {
     let mut text = format!("{}\n", page.url);
     for from in &page.redirected_from {
         let _ = writeln!(text, "[redirected from {from}]");
@@ -175,8 +179,8 @@ fn heading(page: &Page) -> String {
 }
 
 /// Returns the text of a page, in at most `limit` bytes, and notes about it.
-fn content(page: Page, limit: usize, deadline: &Deadline) -> (String, String) {
-    let Page {
+fn content(page: FetchAnswer, limit: usize, deadline: &Deadline) -> (String, String) {
+    let FetchAnswer {
         url,
         content_type,
         encoding,
@@ -192,17 +196,17 @@ fn content(page: Page, limit: usize, deadline: &Deadline) -> (String, String) {
         return (String::new(), "(no content)".to_owned());
     }
     let kind = body::kind(&content_type, &body);
-    if kind == Kind::Other {
+    if kind == BodyKind::Other {
         let note = "(not text, so not shown; to have the file, download it in the shell)";
         return (String::new(), note.to_owned());
     }
     let (decoded, characters) = body::decode(&body, &content_type, kind);
     let (mut text, is_longer) = match kind {
-        Kind::Html => {
+        BodyKind::Html => {
             let rendered = html::text(&decoded, &url, limit, deadline);
             (rendered.text, rendered.is_cut)
         }
-        Kind::Text | Kind::Other => (decoded, false),
+        BodyKind::Text | BodyKind::Other => (decoded, false),
     };
     let mut notes = String::new();
     if text.trim().is_empty() {

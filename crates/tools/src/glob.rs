@@ -11,8 +11,8 @@ use rustix::fs::FileType;
 use crate::{
     background::{self, Deadline},
     failure::ToolFailure,
-    place::Place,
-    walk::{Reach, Walk, shown},
+    place::AccessPlace,
+    walk::{FolderWalk, WalkExtent, shown},
 };
 
 /// Maximum number of files that are listed.
@@ -49,13 +49,13 @@ impl TypedTool for Glob {
             pattern, hidden, ..
         } = arguments;
         let matcher = compile(&pattern)?;
-        let place = Place::of(call, site.workspace())?;
+        let place = AccessPlace::of(call, site.workspace())?;
         let (folder, stat) = place.open()?;
         if FileType::from_raw_mode(stat.st_mode) != FileType::Directory {
             let words = format!("`{}` is a file; name the folder above", place.given());
             return Err(ToolFailure::new(words));
         }
-        let walk = Walk::new(&place, folder, Reach::everywhere(hidden))
+        let walk = FolderWalk::new(&place, folder, WalkExtent::everywhere(hidden))
             .map_err(|error| place.error(error))?;
         let given = place.given().to_owned();
         let found = background::work(TIME_LIMIT, move |deadline| {
@@ -98,7 +98,7 @@ pub(crate) fn compile(pattern: &str) -> Result<GlobSet, ToolFailure> {
 
 /// Returns the text, and the paths in it.
 fn find(
-    mut walk: Walk,
+    mut walk: FolderWalk,
     matcher: &GlobSet,
     given: &str,
     deadline: &Deadline,

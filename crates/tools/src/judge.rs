@@ -16,7 +16,7 @@ use serde_json::Value;
 
 use crate::{
     failure::ToolFailure,
-    fetch::visit::{self, Page},
+    fetch::visit::{self, FetchAnswer},
     picture::{self, PictureHeader},
 };
 
@@ -34,7 +34,7 @@ pub struct PostToJudge;
 
 /// A judge's answer; other fields are ignored.
 #[derive(Deserialize)]
-struct Verdict {
+struct JudgeAnswer {
     accepted: bool,
     #[serde(default)]
     report: String,
@@ -83,7 +83,7 @@ fn typed(url: &Url) -> BTreeSet<String> {
     is_plain.then(|| host.to_owned()).into_iter().collect()
 }
 
-fn answer(url: &Url, page: &Page, site: &dyn Site) -> Result<ToolOutput, ToolFailure> {
+fn answer(url: &Url, page: &FetchAnswer, site: &dyn Site) -> Result<ToolOutput, ToolFailure> {
     let status = page.status;
     let wrong = |what: String| {
         let shown = String::from_utf8_lossy(&page.body);
@@ -100,7 +100,7 @@ fn answer(url: &Url, page: &Page, site: &dyn Site) -> Result<ToolOutput, ToolFai
         };
         return Err(wrong(what));
     }
-    let Verdict {
+    let JudgeAnswer {
         accepted,
         mut report,
         images: sent,

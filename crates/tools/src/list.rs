@@ -14,8 +14,8 @@ use crate::{
     background::{self, Deadline},
     failure::ToolFailure,
     listing,
-    place::Place,
-    walk::{Reach, Walk, shown},
+    place::AccessPlace,
+    walk::{FolderWalk, WalkExtent, shown},
 };
 
 /// Maximum number of lines of a tree.
@@ -80,13 +80,13 @@ impl TypedTool for List {
     ) -> Result<ToolOutput, ToolFailure> {
         let ListArguments { depth, hidden, .. } = arguments;
         let levels = depth.unwrap_or(DEFAULT_DEPTH).clamp(1, MAX_DEPTH);
-        let place = Place::of(call, site.workspace())?;
+        let place = AccessPlace::of(call, site.workspace())?;
         let (folder, stat) = place.open()?;
         if FileType::from_raw_mode(stat.st_mode) != FileType::Directory {
             let words = format!("`{}` is a file, not a folder; use `read`", place.given());
             return Err(ToolFailure::new(words));
         }
-        let walk = Walk::new(&place, folder, Reach { hidden, levels })
+        let walk = FolderWalk::new(&place, folder, WalkExtent { hidden, levels })
             .map_err(|error| place.error(error))?;
         let given = place.given().to_owned();
         let (text, paths) =
@@ -96,7 +96,7 @@ impl TypedTool for List {
 }
 
 /// Returns the tree, and the paths in it.
-fn tree(mut walk: Walk, given: &str, deadline: &Deadline) -> (String, Vec<String>) {
+fn tree(mut walk: FolderWalk, given: &str, deadline: &Deadline) -> (String, Vec<String>) {
     let mut paths = Vec::new();
     let mut text = String::new();
     let mut lines = 0;

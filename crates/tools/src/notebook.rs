@@ -14,36 +14,36 @@ struct Notebook {
 struct Cell {
     cell_type: String,
     #[serde(default)]
-    source: Lines,
+    source: NotebookText,
     #[serde(default)]
-    outputs: Vec<Output>,
+    outputs: Vec<NotebookOutput>,
 }
 
 /// A text, whole or in lines.
 #[derive(Deserialize, Default)]
 #[serde(untagged)]
-enum Lines {
+enum NotebookText {
     Whole(String),
     Parts(Vec<String>),
     #[default]
     None,
 }
 
-impl Lines {
+impl NotebookText {
     fn text(&self) -> String {
         match self {
-            Lines::Whole(text) => text.clone(),
-            Lines::Parts(parts) => parts.concat(),
-            Lines::None => String::new(),
+            NotebookText::Whole(text) => text.clone(),
+            NotebookText::Parts(parts) => parts.concat(),
+            NotebookText::None => String::new(),
         }
     }
 }
 
 #[derive(Deserialize)]
-struct Output {
+struct NotebookOutput {
     /// The text of a stream.
     #[serde(default)]
-    text: Lines,
+    text: NotebookText,
     /// The message of an error.
     evalue: Option<String>,
     #[serde(default)]
@@ -53,7 +53,7 @@ struct Output {
 #[derive(Deserialize, Default)]
 struct Data {
     #[serde(rename = "text/plain", default)]
-    plain: Lines,
+    plain: NotebookText,
     #[serde(rename = "image/png")]
     picture: Option<serde::de::IgnoredAny>,
 }

@@ -18,7 +18,7 @@ pub(crate) const MAX_SIDE: u32 = 8_000;
 /// Header of a picture.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct PictureHeader {
-    kind: Kind,
+    kind: ImageKind,
     /// Width in pixels, not 0.
     pub width: u32,
     /// Height in pixels, not 0.
@@ -26,14 +26,14 @@ pub struct PictureHeader {
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Kind {
+pub(crate) enum ImageKind {
     Png,
     Jpeg,
     WebP,
     Gif,
 }
 
-impl Kind {
+impl ImageKind {
     /// Returns the format, by the first dozen bytes.
     pub(crate) fn of(start: &[u8]) -> Option<Self> {
         if start.starts_with(b"\x89PNG\r\n\x1a\n") {
@@ -64,12 +64,12 @@ impl PictureHeader {
     /// Reads the header of the whole picture `bytes`; the data after it is not examined. `None`: it
     /// is of another kind, or damaged.
     pub fn read(bytes: &[u8]) -> Option<Self> {
-        let kind = Kind::of(bytes)?;
+        let kind = ImageKind::of(bytes)?;
         let (width, height) = match kind {
-            Kind::Png => png(bytes)?,
-            Kind::Jpeg => jpeg(bytes)?,
-            Kind::WebP => webp(bytes)?,
-            Kind::Gif => gif(bytes)?,
+            ImageKind::Png => png(bytes)?,
+            ImageKind::Jpeg => jpeg(bytes)?,
+            ImageKind::WebP => webp(bytes)?,
+            ImageKind::Gif => gif(bytes)?,
         };
         (width > 0 && height > 0).then_some(Self {
             kind,
@@ -81,10 +81,10 @@ impl PictureHeader {
     /// Returns `image/png`, `image/jpeg`, `image/webp` or `image/gif`.
     pub fn media_type(&self) -> &'static str {
         match self.kind {
-            Kind::Png => "image/png",
-            Kind::Jpeg => "image/jpeg",
-            Kind::WebP => "image/webp",
-            Kind::Gif => "image/gif",
+            ImageKind::Png => "image/png",
+            ImageKind::Jpeg => "image/jpeg",
+            ImageKind::WebP => "image/webp",
+            ImageKind::Gif => "image/gif",
         }
     }
 }
@@ -220,18 +220,18 @@ mod tests {
         let table: &[u8] = b"\xff\xc4\0\x03x";
         let frame: &[u8] = b"\xff\xff\xc2\0\x0b\x08\x03\x20\x05\0\x01\x01\x11\0";
         for (kind, bytes) in [
-            (Kind::Png, png),
-            (Kind::Jpeg, jpeg_of(&[comment, table, frame])),
+            (ImageKind::Png, png),
+            (ImageKind::Jpeg, jpeg_of(&[comment, table, frame])),
             (
-                Kind::WebP,
+                ImageKind::WebP,
                 webp_of(b"VP8 ", b"\0\0\0\x9d\x01\x2a\0\x45\x20\x03"),
             ),
             (
-                Kind::WebP,
+                ImageKind::WebP,
                 webp_of(b"VP8L", &[0x2f, 0xff, 0xc4, 0xc7, 0x00]),
             ),
             (
-                Kind::WebP,
+                ImageKind::WebP,
                 webp_of(b"VP8X", b"\0\0\0\0\xff\x04\0\x1f\x03\0"),
             ),
         ] {

@@ -12,8 +12,8 @@ use std::{
 use gyrus_contract::{ResolvedCall, ResolvedPath, git_mode};
 use gyrus_text::one_line;
 use gyrus_workspace::{
-    Parent, Root,
-    patch::{self, Version},
+    Parent, RootFolder,
+    patch::{self, FileVersion},
 };
 use rustix::{
     fs::{Dir, FileType, OFlags, Stat, fstat},
@@ -40,9 +40,9 @@ pub(crate) struct ChangedFile {
 }
 
 /// A file or folder that a call may access.
-pub(crate) struct Place<'a> {
+pub(crate) struct AccessPlace<'a> {
     path: &'a ResolvedPath,
-    root: Root<'static>,
+    root: RootFolder<'static>,
     /// Path below `root`; empty for `root` itself.
     below: &'a Path,
 }
@@ -84,7 +84,7 @@ fn hint(error: Errno) -> &'static str {
     }
 }
 
-impl<'a> Place<'a> {
+impl<'a> AccessPlace<'a> {
     /// Returns the place that the call's argument `path` was resolved to.
     pub(crate) fn of(call: &'a ResolvedCall, workspace: &Path) -> Result<Self, PlaceError> {
         let path = call.paths.get("path").ok_or(PlaceError::Unresolved)?;
@@ -95,7 +95,7 @@ impl<'a> Place<'a> {
                 path.real.strip_prefix("/").unwrap_or(&path.real),
             ),
         };
-        let root = Root::open(root).map_err(|failed| PlaceError::Io {
+        let root = RootFolder::open(root).map_err(|failed| PlaceError::Io {
             path: failed.path.display().to_string(),
             error: failed.error,
         })?;
@@ -143,7 +143,7 @@ impl<'a> Place<'a> {
             return None;
         }
         let path = self.in_workspace()?.as_os_str().as_bytes();
-        let side = |content| Version {
+        let side = |content| FileVersion {
             mode: git_mode(false),
             content,
         };

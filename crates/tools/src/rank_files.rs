@@ -19,7 +19,7 @@ use crate::{
     background::{self, Deadline},
     documents::Documents,
     failure::ToolFailure,
-    place::Place,
+    place::AccessPlace,
 };
 
 /// Maximum number of files that are listed.
@@ -78,7 +78,7 @@ impl TypedTool for RankFiles {
                 "`query` has no word in it; give the goal, or words that the files would have";
             return Err(ToolFailure::new(words));
         }
-        let place = Place::of(call, site.workspace())?;
+        let place = AccessPlace::of(call, site.workspace())?;
         let documents = Documents::below(&place)?;
         let Some(start) = place.in_workspace().map(Path::to_owned) else {
             let words = format!("`{}` is outside the workspace", place.given());

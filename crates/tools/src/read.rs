@@ -17,7 +17,7 @@ use rustix::{
 };
 use serde::Serialize;
 
-use crate::{failure::ToolFailure, listing, notebook, picture, place::Place};
+use crate::{failure::ToolFailure, listing, notebook, picture, place::AccessPlace};
 
 /// Maximum bytes of text of one call, line numbers included.
 const MAX_TEXT_BYTES: usize = 64 * 1024;
@@ -62,7 +62,7 @@ impl TypedTool for Read {
             column,
             ..
         } = arguments;
-        let place = Place::of(call, site.workspace())?;
+        let place = AccessPlace::of(call, site.workspace())?;
         let (opened, stat) = place.open()?;
         if FileType::from_raw_mode(stat.st_mode) == FileType::Directory {
             let (text, paths) =
@@ -89,10 +89,10 @@ impl TypedTool for Read {
                     return Ok(ToolOutput::read(described));
                 }
             }
-        } else if picture::Kind::of(start).is_some() || start.contains(&0) {
+        } else if picture::ImageKind::of(start).is_some() || start.contains(&0) {
             let described = format!("(not text: {}, {size} bytes)", kind(start));
             let mut bytes = Vec::new();
-            if picture::Kind::of(start).is_some() {
+            if picture::ImageKind::of(start).is_some() {
                 let mut whole = (&mut file).take(picture::MAX_BYTES + 1);
                 whole.read_to_end(&mut bytes).map_err(failed)?;
             }
@@ -110,8 +110,8 @@ impl TypedTool for Read {
             .clamp(1, ReadCall::MAX_LINES);
         let column = column.unwrap_or(1).max(1);
         let excerpt = match &converted {
-            Some(text) => Excerpt::take(&mut text.as_bytes(), first, count, column),
-            None => Excerpt::take(&mut file, first, count, column),
+            Some(text) => LineExcerpt::take(&mut text.as_bytes(), first, count, column),
+            None => LineExcerpt::take(&mut file, first, count, column),
         };
         let excerpt = excerpt.map_err(failed)?;
         let was_cut = converted.is_none() && file.get_ref().limit() == 0;
@@ -132,7 +132,7 @@ const GUIDELINES: &str = "AGENTS.md";
 
 /// Returns a note about guidelines in the folders between the workspace and the place, which the run
 /// was not given and has not read; empty if there are none.
-fn nearer_guidelines(place: &Place<'_>, site: &dyn Site) -> String {
+fn nearer_guidelines(place: &AccessPlace<'_>, site: &dyn Site) -> String {
     let folders = place.folders_above();
     // The workspace's own came with the goal.
     let unread = folders.iter().skip(1).filter_map(|(folder, below)| {
@@ -177,12 +177,12 @@ fn picture_or(described: String, bytes: &[u8], site: &dyn Site) -> Result<ToolOu
 
 /// Returns the probable type of a file that is not text, by its first bytes.
 fn kind(start: &[u8]) -> &'static str {
-    if let Some(kind) = picture::Kind::of(start) {
+    if let Some(kind) = picture::ImageKind::of(start) {
         return match kind {
-            picture::Kind::Png => "a PNG image",
-            picture::Kind::Jpeg => "a JPEG image",
-            picture::Kind::WebP => "a WebP image",
-            picture::Kind::Gif => "a GIF image",
+            picture::ImageKind::Png => "a PNG image",
+            picture::ImageKind::Jpeg => "a JPEG image",
+            picture::ImageKind::WebP => "a WebP image",
+            picture::ImageKind::Gif => "a GIF image",
         };
     }
     let known: [(&[u8], &str); 7] = [
@@ -220,7 +220,7 @@ struct FileText {
 
 /// Some lines of a file, and the number of all.
 #[derive(Default)]
-struct Excerpt {
+struct LineExcerpt {
     text: String,
     /// The lines without numbers and notes.
     plain: String,
@@ -233,7 +233,7 @@ struct Excerpt {
     replaced: bool,
 }
 
-impl Excerpt {
+impl LineExcerpt {
     /// Takes lines from `first` on; that one begins at `column`, counted in bytes from 1.
     fn take(file: &mut impl BufRead, first: u64, count: u64, column: u64) -> io::Result<Self> {
         let mut excerpt = Self::default();
@@ -244,7 +244,7 @@ impl Excerpt {
             } else {
                 1
             };
-            let Some(line) = Line::next(file, column)? else {
+            let Some(line) = LinePart::next(file, column)? else {
                 break;
             };
             excerpt.total += 1;
@@ -259,7 +259,7 @@ impl Excerpt {
         Ok(excerpt)
     }
 
-    fn push(&mut self, line: &Line) {
+    fn push(&mut self, line: &LinePart) {
         let whole = line.whole_characters();
         let text = String::from_utf8_lossy(whole);
         self.replaced |= matches!(text, std::borrow::Cow::Owned(_));
@@ -336,7 +336,7 @@ impl Excerpt {
 
 /// A part of one line, without its end.
 #[derive(Default)]
-struct Line {
+struct LinePart {
     /// The bytes from the column on, as far as they are kept.
     start: Vec<u8>,
     /// Number of bytes before the part.
@@ -347,7 +347,7 @@ struct Line {
     is_ended: bool,
 }
 
-impl Line {
+impl LinePart {
     fn next(file: &mut impl BufRead, column: u64) -> io::Result<Option<Self>> {
         let most = if column > 1 {
             MAX_PART_BYTES

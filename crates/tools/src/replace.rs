@@ -15,14 +15,17 @@ use rustix::{
     io::Errno,
 };
 
-use crate::place::{Place, PlaceError, special};
+use crate::place::{AccessPlace, PlaceError, special};
 
 /// Maximum number of attempts to find an unused name for the temporary file.
 const MAX_NAME_ATTEMPTS: u32 = 8;
 
 /// Returns the file to be replaced; `None` if there is none yet. Fails if it is not a regular file,
 /// or may not be written.
-pub(crate) fn target(place: &Place<'_>, parent: &Parent<'_>) -> Result<Option<Stat>, PlaceError> {
+pub(crate) fn target(
+    place: &AccessPlace<'_>,
+    parent: &Parent<'_>,
+) -> Result<Option<Stat>, PlaceError> {
     let failed = |error| place.error(error);
     let stat = match statat(&parent.folder, parent.name, AtFlags::SYMLINK_NOFOLLOW) {
         Ok(stat) => stat,

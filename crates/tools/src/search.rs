@@ -17,8 +17,8 @@ use crate::{
     failure::ToolFailure,
     glob,
     listing::printable,
-    place::Place,
-    walk::{Reach, Walk, shown},
+    place::AccessPlace,
+    walk::{FolderWalk, WalkExtent, shown},
 };
 
 /// Maximum bytes of a pattern.
@@ -56,7 +56,7 @@ impl TypedTool for Search {
     ) -> Result<ToolOutput, ToolFailure> {
         let pattern = compile(&arguments)?;
         let glob = arguments.glob.as_deref().map(glob::compile).transpose()?;
-        let place = Place::of(call, site.workspace())?;
+        let place = AccessPlace::of(call, site.workspace())?;
         let (opened, stat) = place.open()?;
         let limit = arguments
             .max_matches
@@ -66,7 +66,7 @@ impl TypedTool for Search {
         let matches = Matches::new(pattern, arguments.mode, context, limit);
         let given = place.given().to_owned();
         let (text, value) = if FileType::from_raw_mode(stat.st_mode) == FileType::Directory {
-            let walk = Walk::new(&place, opened, Reach::everywhere(arguments.hidden))
+            let walk = FolderWalk::new(&place, opened, WalkExtent::everywhere(arguments.hidden))
                 .map_err(|error| place.error(error))?;
             background::work(TIME_LIMIT, move |deadline| {
                 in_folder(walk, glob.as_ref(), &given, matches, deadline)
@@ -107,7 +107,7 @@ fn compile(arguments: &SearchCall) -> Result<RegexMatcher, ToolFailure> {
 }
 
 fn in_folder(
-    mut walk: Walk,
+    mut walk: FolderWalk,
     glob: Option<&GlobSet>,
     given: &str,
     mut matches: Matches,
@@ -154,19 +154,19 @@ fn is_too_large(stat: &Stat) -> bool {
 
 /// A file whose reading ends when the time is up, and at the size limit: one that grows, or has no
 /// size, may be endless.
-struct Bounded<'a> {
+struct TimedFile<'a> {
     file: io::Take<File>,
     deadline: &'a Deadline,
 }
 
-impl<'a> Bounded<'a> {
+impl<'a> TimedFile<'a> {
     fn new(file: File, deadline: &'a Deadline) -> Self {
         let file = io::Read::take(file, MAX_FILE_BYTES);
         Self { file, deadline }
     }
 }
 
-impl io::Read for Bounded<'_> {
+impl io::Read for TimedFile<'_> {
     fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
         if self.deadline.is_over() {
             return Err(io::ErrorKind::TimedOut.into());

@@ -14,7 +14,7 @@ use crate::{
     background::{self, Deadline},
     documents::Documents,
     failure::ToolFailure,
-    place::Place,
+    place::AccessPlace,
     walk::shown,
 };
 
@@ -95,12 +95,12 @@ impl TypedTool for SearchDocs {
         let most = max_passages
             .unwrap_or(DEFAULT_PASSAGES)
             .clamp(1, MAX_PASSAGES);
-        let found = Found::about(&query);
+        let found = PassageList::about(&query);
         if found.ranking.asks_nothing() {
             let words = "`query` has no word in it; give a few words that the passage would have";
             return Err(ToolFailure::new(words));
         }
-        let place = Place::of(call, site.workspace())?;
+        let place = AccessPlace::of(call, site.workspace())?;
         let documents = Documents::below(&place)?;
         let given = place.given().to_owned();
         let text = background::work(TIME_LIMIT, move |deadline| {
@@ -112,12 +112,12 @@ impl TypedTool for SearchDocs {
 }
 
 /// Passages about a query, with their places.
-struct Found {
+struct PassageList {
     ranking: Ranking,
     passages: Vec<(String, String)>,
 }
 
-impl Found {
+impl PassageList {
     fn about(query: &str) -> Self {
         Self {
             ranking: Ranking::new(query),
@@ -172,7 +172,7 @@ impl Found {
 fn in_folder(
     mut documents: Documents,
     given: &str,
-    mut found: Found,
+    mut found: PassageList,
     most: usize,
     deadline: &Deadline,
 ) -> (String, Vec<Passage>) {

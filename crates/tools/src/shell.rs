@@ -10,9 +10,9 @@ use std::{
 };
 
 use gyrus_contract::{
-    ActionVerdict, Captured, CommandOutcome, CommandResult, CommandSpec, DEFAULT_TIMEOUT_SECONDS,
-    Does, Exit, KeeperError, MAX_TIMEOUT_SECONDS, ProcessAction, ProcessReport, Repeat,
-    ResolvedCall, ShellCall, Site, ToolOutput, Touch, TypedTool,
+    ActionVerdict, CapturedOutput, CommandOutcome, CommandResult, CommandSpec,
+    DEFAULT_TIMEOUT_SECONDS, Does, Exit, KeeperError, MAX_TIMEOUT_SECONDS, ProcessAction,
+    ProcessReport, Repeat, ResolvedCall, ShellCall, Site, ToolOutput, Touch, TypedTool,
 };
 use gyrus_process::Programs;
 use gyrus_text::counted;
@@ -295,7 +295,7 @@ pub(crate) fn output(outcome: &CommandOutcome, seconds: u64) -> ToolOutput {
 }
 
 /// Returns the output for a model: folded as a terminal shows it, or summed up if it is not text.
-fn shown(captured: &Captured, mut folded: String) -> String {
+fn shown(captured: &CapturedOutput, mut folded: String) -> String {
     let (head, tail) = (&captured.head, &captured.tail);
     // A byte that is not UTF-8 is shown in four.
     let kept = (head.len() + tail.len()) as u64 - 3 * captured.invalid_bytes;

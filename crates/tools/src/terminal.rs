@@ -8,7 +8,7 @@ use std::{iter::Peekable, str::Chars};
 
 /// Returns the last state of each line.
 pub(crate) fn folded(output: &str) -> String {
-    let mut screen = Screen {
+    let mut screen = TerminalScreen {
         lines: vec![Vec::new()],
         line: 0,
         column: 0,
@@ -30,13 +30,13 @@ pub(crate) fn folded(output: &str) -> String {
     lines.join("\n")
 }
 
-struct Screen {
+struct TerminalScreen {
     lines: Vec<Vec<char>>,
     line: usize,
     column: usize,
 }
 
-impl Screen {
+impl TerminalScreen {
     fn put(&mut self, letter: char) {
         let line = &mut self.lines[self.line];
         match line.get_mut(self.column) {

@@ -24,7 +24,7 @@ use rustix::{
     io::Errno,
 };
 
-use crate::{background::Deadline, listing::printable, place::Place};
+use crate::{background::Deadline, listing::printable, place::AccessPlace};
 
 /// Maximum number of names visited in one walk.
 const MAX_NAMES: usize = 200_000;
@@ -37,7 +37,7 @@ const MAX_IGNORE_BYTES: u64 = 256 * 1024;
 const MAX_IGNORE_LINES: usize = 4_000;
 
 /// A file or folder that a walk found.
-pub(crate) struct Found {
+pub(crate) struct WalkEntry {
     /// Path below the start.
     pub(crate) path: PathBuf,
     pub(crate) stat: Stat,
@@ -48,14 +48,14 @@ pub(crate) struct Found {
     pub(crate) is_entered: bool,
 }
 
-impl Found {
+impl WalkEntry {
     pub(crate) fn name(&self) -> &OsStr {
         self.path.file_name().unwrap_or_default()
     }
 }
 
 /// The extent of a walk.
-pub(crate) struct Reach {
+pub(crate) struct WalkExtent {
     /// Whether it includes names with a leading dot and files that `.gitignore` excludes.
     pub(crate) hidden: bool,
     /// Number of levels of folders, 1 for the start's own names only; the walk has a bound of its
@@ -63,7 +63,7 @@ pub(crate) struct Reach {
     pub(crate) levels: usize,
 }
 
-impl Reach {
+impl WalkExtent {
     /// Returns the extent with all levels.
     pub(crate) fn everywhere(hidden: bool) -> Self {
         let levels = usize::MAX;
@@ -72,18 +72,18 @@ impl Reach {
 }
 
 /// A walk below a folder: folders before their contents, names sorted by byte.
-pub(crate) struct Walk {
-    reach: Reach,
+pub(crate) struct FolderWalk {
+    reach: WalkExtent,
     device: u64,
     /// The `.gitignore` files of folders above, and the start's path below each.
     above: Vec<(Gitignore, PathBuf)>,
-    levels: Vec<Level>,
+    levels: Vec<WalkLevel>,
     entering: Option<(OwnedFd, PathBuf)>,
     looked_at: usize,
-    left: Left,
+    left: LeftOutCounts,
 }
 
-struct Level {
+struct WalkLevel {
     folder: OwnedFd,
     /// Path below the start.
     path: PathBuf,
@@ -93,7 +93,7 @@ struct Level {
 
 /// Counts of the entries that were left out.
 #[derive(Default)]
-struct Left {
+struct LeftOutCounts {
     hidden: usize,
     ignored: usize,
     unreadable: usize,
@@ -102,9 +102,13 @@ struct Left {
     broke_off: Option<&'static str>,
 }
 
-impl Walk {
+impl FolderWalk {
     /// Starts at the folder that was opened at the place.
-    pub(crate) fn new(place: &Place<'_>, folder: OwnedFd, reach: Reach) -> Result<Self, Errno> {
+    pub(crate) fn new(
+        place: &AccessPlace<'_>,
+        folder: OwnedFd,
+        reach: WalkExtent,
+    ) -> Result<Self, Errno> {
         let device = fstat(&folder)?.st_dev;
         let mut above = Vec::new();
         if !reach.hidden {
@@ -119,12 +123,12 @@ impl Walk {
             levels: Vec::new(),
             entering: Some((folder, PathBuf::new())),
             looked_at: 0,
-            left: Left::default(),
+            left: LeftOutCounts::default(),
         })
     }
 
     /// Returns the next entry; `None` at the end, or when the walk was cut off.
-    pub(crate) fn next(&mut self, deadline: &Deadline) -> Option<Found> {
+    pub(crate) fn next(&mut self, deadline: &Deadline) -> Option<WalkEntry> {
         if let Some((folder, path)) = self.entering.take() {
             self.enter(folder, path);
         }
@@ -150,7 +154,7 @@ impl Walk {
     }
 
     /// Opens the last entry, a file, for reading.
-    pub(crate) fn open(&self, found: &Found) -> Result<File, Errno> {
+    pub(crate) fn open(&self, found: &WalkEntry) -> Result<File, Errno> {
         let folder = self.folder().ok_or(Errno::NOENT)?;
         let flags = OFlags::RDONLY | OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::CLOEXEC;
         let file = openat(folder, found.name(), flags, Mode::empty())?;
@@ -171,7 +175,7 @@ impl Walk {
     }
 
     /// Returns the entry of this name in the current folder, if it is wanted.
-    fn look(&mut self, name: &OsStr) -> Option<Found> {
+    fn look(&mut self, name: &OsStr) -> Option<WalkEntry> {
         let level = self.levels.last()?;
         let Ok(stat) = statat(&level.folder, name, AtFlags::SYMLINK_NOFOLLOW) else {
             // Deleted since, or out of reach.
@@ -194,7 +198,7 @@ impl Walk {
         if is_folder && depth + 1 < self.reach.levels {
             is_entered = self.may_enter(name, &stat, &path);
         }
-        Some(Found {
+        Some(WalkEntry {
             path,
             stat,
             kind,
@@ -264,7 +268,7 @@ impl Walk {
         }
         names.sort_unstable();
         let ignore = (!self.reach.hidden).then(|| ignore_file(&folder)).flatten();
-        self.levels.push(Level {
+        self.levels.push(WalkLevel {
             folder,
             path,
             names: names.into_iter(),
@@ -274,7 +278,7 @@ impl Walk {
 
     /// Returns the counts of omitted entries as one note in brackets; empty if there are none.
     pub(crate) fn note(&self) -> String {
-        let Left {
+        let LeftOutCounts {
             hidden,
             ignored,
             unreadable,

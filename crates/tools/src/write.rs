@@ -18,7 +18,7 @@ use serde::Deserialize;
 
 use crate::{
     failure::ToolFailure,
-    place::{MAX_COMPARED_BYTES, Place, PlaceError},
+    place::{AccessPlace, MAX_COMPARED_BYTES, PlaceError},
     replace,
 };
 
@@ -46,7 +46,7 @@ impl Arguments for WriteArguments {
 }
 
 /// Result of a write.
-enum Written {
+enum WriteResult {
     /// With the change, if it can be shown.
     Created(Option<String>),
     Overwritten(Option<String>),
@@ -73,7 +73,7 @@ impl TypedTool for Write {
         let revealed = site.reveal(&arguments.content);
         let content =
             revealed.map_err(|error| ToolFailure::from(error).and("; nothing was written"))?;
-        let place = Place::of(call, site.workspace())?;
+        let place = AccessPlace::of(call, site.workspace())?;
         let known = site.is_known(place.real());
         let written = write(&place, content.as_bytes(), known)?;
         let mut output = output(&place, &content, written);
@@ -83,7 +83,7 @@ impl TypedTool for Write {
 
     fn preview(&self, call: &ResolvedCall, workspace: &Path) -> Option<String> {
         let content = WriteArguments::parse(&call.arguments).ok()?.content;
-        let place = Place::of(call, workspace).ok()?;
+        let place = AccessPlace::of(call, workspace).ok()?;
         let old = match place.open() {
             Ok((file, stat)) => Some(present(file.into(), &stat, content.len())?),
             Err(PlaceError::Missing { .. } | PlaceError::NoFolder { .. }) => None,
@@ -100,12 +100,14 @@ impl TypedTool for Write {
         let Ok(content) = site.reveal(&content) else {
             return Probe::Unknown;
         };
-        let Ok(place) = Place::of(call, site.workspace()) else {
+        let Ok(place) = AccessPlace::of(call, site.workspace()) else {
             return Probe::Unknown;
         };
         match place.open() {
             Ok((file, stat)) => match same(file.into(), &stat, content.as_bytes()) {
-                Ok(true) => Probe::Happened(Box::new(output(&place, &content, Written::Before))),
+                Ok(true) => {
+                    Probe::Happened(Box::new(output(&place, &content, WriteResult::Before)))
+                }
                 Ok(false) => Probe::DidNotHappen,
                 Err(_) => Probe::Unknown,
             },
@@ -115,16 +117,16 @@ impl TypedTool for Write {
     }
 }
 
-fn output(place: &Place<'_>, content: &str, written: Written) -> ToolOutput {
+fn output(place: &AccessPlace<'_>, content: &str, written: WriteResult) -> ToolOutput {
     let (bytes, lines) = (content.len(), content.lines().count());
     let size = format!("{}, {}", counted(bytes, "byte"), counted(lines, "line"));
     let path = place.given();
     let mut verdict = ActionVerdict::Changed;
     let (text, diff) = match written {
-        Written::Created(diff) => (format!("created `{path}` ({size})"), diff),
-        Written::Overwritten(diff) => (format!("overwrote `{path}` ({size})"), diff),
-        Written::Before => (format!("wrote `{path}` ({size})"), None),
-        Written::Unchanged => {
+        WriteResult::Created(diff) => (format!("created `{path}` ({size})"), diff),
+        WriteResult::Overwritten(diff) => (format!("overwrote `{path}` ({size})"), diff),
+        WriteResult::Before => (format!("wrote `{path}` ({size})"), None),
+        WriteResult::Unchanged => {
             verdict = ActionVerdict::NoEffect;
             let text = format!("unchanged: `{path}` has exactly this content already ({size})");
             (text, None)
@@ -142,7 +144,7 @@ fn output(place: &Place<'_>, content: &str, written: Written) -> ToolOutput {
 }
 
 /// Writes the content. A file that the run does not know is not replaced.
-fn write(place: &Place<'_>, content: &[u8], known: bool) -> Result<Written, PlaceError> {
+fn write(place: &AccessPlace<'_>, content: &[u8], known: bool) -> Result<WriteResult, PlaceError> {
     let parent = place.parent()?;
     match write_in(place, &parent, content, known) {
         Ok(written) => Ok(written),
@@ -154,34 +156,34 @@ fn write(place: &Place<'_>, content: &[u8], known: bool) -> Result<Written, Plac
 }
 
 fn write_in(
-    place: &Place<'_>,
+    place: &AccessPlace<'_>,
     parent: &Parent<'_>,
     content: &[u8],
     known: bool,
-) -> Result<Written, PlaceError> {
+) -> Result<WriteResult, PlaceError> {
     let before = replace::target(place, parent)?;
     let Some(stat) = &before else {
         replace::replace(parent, None, content).map_err(|error| place.error(error))?;
-        return Ok(Written::Created(place.diff(None, content)));
+        return Ok(WriteResult::Created(place.diff(None, content)));
     };
     let flags = OFlags::RDONLY | OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::CLOEXEC;
     // A file that may be written but not read counts as different.
     let old = openat(&parent.folder, parent.name, flags, Mode::empty()).ok();
     let old = old.and_then(|file| present(file.into(), stat, content.len()));
     if old.as_deref() == Some(content) {
-        return Ok(Written::Unchanged);
+        return Ok(WriteResult::Unchanged);
     }
     if !known && stat.st_size > 0 {
         return Err(not_read(place, stat, old.as_deref()));
     }
     replace::replace(parent, Some(stat), content).map_err(|error| place.error(error))?;
     let diff = old.and_then(|old| place.diff(Some(&old), content));
-    Ok(Written::Overwritten(diff))
+    Ok(WriteResult::Overwritten(diff))
 }
 
 /// Returns the error for a file whose content the run would replace without having seen it. The
 /// start of a file outside the workspace is not shown: nobody has decided that it may be read.
-fn not_read(place: &Place<'_>, stat: &Stat, old: Option<&[u8]>) -> PlaceError {
+fn not_read(place: &AccessPlace<'_>, stat: &Stat, old: Option<&[u8]>) -> PlaceError {
     let bytes = usize::try_from(stat.st_size).unwrap_or(usize::MAX);
     let mut size = counted(bytes, "byte");
     let mut start = String::new();

@@ -20,15 +20,15 @@ use rustix::{
 use serde::{Deserialize, Serialize};
 
 use crate::{
-    contents::{ContentStore, Judged},
+    contents::{ContentStore, ContentToKeep},
     layer::CallLayer,
-    root::{self, Root},
+    root::{self, RootFolder},
     snapshot::{
         Snapshots,
-        manifest::{Contents, Entries, Entry},
+        manifest::{SnapshotContents, SnapshotEntries, SnapshotEntry},
         name,
     },
-    undo::{Done, UndoError, UndoPlan, look},
+    undo::{UndoError, UndoPlan, UndoResult, look},
 };
 
 /// Maximum bytes of a file's content that is included in a diff.
@@ -41,14 +41,14 @@ pub struct ChangeSet {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     snapshot: Option<BlobId>,
     /// Entries at the paths before; a missing path did not exist.
-    before: Entries,
+    before: SnapshotEntries,
     /// Entries at the paths now. Contents are in blobs of their own.
-    after: Entries,
+    after: SnapshotEntries,
 }
 
 /// Result of recording the changes of some paths.
 #[derive(Debug)]
-pub struct Recorded {
+pub struct ChangeRecord {
     /// The paths that really differ from the snapshot.
     pub changes: ChangeSet,
     /// Paths whose content cannot be kept: pipes, sockets, devices, files that are too large, and
@@ -71,15 +71,15 @@ impl ChangeSet {
         paths: &[&ChangedPath],
         store: &mut S,
         trash: &Path,
-    ) -> Result<Option<Recorded>, S::Error> {
+    ) -> Result<Option<ChangeRecord>, S::Error> {
         let Some(last) = snapshots.last_contents() else {
             return Ok(None);
         };
-        let root = Root::open(snapshots.workspace()).map_err(io::Error::from)?;
+        let root = RootFolder::open(snapshots.workspace()).map_err(io::Error::from)?;
         let mut changes = ChangeSet {
             snapshot: Some(last.id()),
-            before: Entries::new(),
-            after: Entries::new(),
+            before: SnapshotEntries::new(),
+            after: SnapshotEntries::new(),
         };
         let mut not_kept = Vec::new();
         for changed in paths {
@@ -114,7 +114,7 @@ impl ChangeSet {
                 changes.restore_folders(&encoded, &last.entries, &root);
             }
         }
-        Ok(Some(Recorded { changes, not_kept }))
+        Ok(Some(ChangeRecord { changes, not_kept }))
     }
 
     /// Records how paths of a layer differ from the folder below it, with the contents of both.
@@ -125,17 +125,17 @@ impl ChangeSet {
         layer: &CallLayer,
         paths: &[&ChangedPath],
         store: &mut S,
-    ) -> Result<Recorded, S::Error> {
+    ) -> Result<ChangeRecord, S::Error> {
         let (upper, lower) = layer.roots().map_err(io::Error::from)?;
-        let mut recorded = Recorded {
+        let mut recorded = ChangeRecord {
             changes: ChangeSet {
                 snapshot: None,
-                before: Entries::new(),
-                after: Entries::new(),
+                before: SnapshotEntries::new(),
+                after: SnapshotEntries::new(),
             },
             not_kept: Vec::new(),
         };
-        let mut look_at = |root: &Root<'_>, path: &Path| -> Result<_, S::Error> {
+        let mut look_at = |root: &RootFolder<'_>, path: &Path| -> Result<_, S::Error> {
             match look::look(root, path.as_os_str().as_bytes()) {
                 Ok(None) => Ok(Some(None)),
                 Ok(Some(now)) if is_whole(&now) => Ok(Some(Some(keep(store, path, now)?))),
@@ -168,7 +168,7 @@ impl ChangeSet {
     fn before<E>(
         &self,
         load: &dyn Fn(&BlobId) -> Result<Vec<u8>, E>,
-    ) -> Result<Contents, UndoError<E>> {
+    ) -> Result<SnapshotContents, UndoError<E>> {
         let Some(snapshot) = &self.snapshot else {
             return Ok(self.single_blobs(&self.before));
         };
@@ -177,13 +177,13 @@ impl ChangeSet {
         Ok(whole)
     }
 
-    fn single_blobs(&self, entries: &Entries) -> Contents {
+    fn single_blobs(&self, entries: &SnapshotEntries) -> SnapshotContents {
         let id = self.snapshot.unwrap_or_else(|| BlobId::of(b""));
-        Contents::of_single_blobs(id, entries.clone())
+        SnapshotContents::of_single_blobs(id, entries.clone())
     }
 
     /// Adds the folders around a path, which must exist before its entry can be restored.
-    fn restore_folders(&mut self, path: &str, snapshot: &Entries, root: &Root<'_>) {
+    fn restore_folders(&mut self, path: &str, snapshot: &SnapshotEntries, root: &RootFolder<'_>) {
         let ends = path.match_indices('/').map(|(at, _)| at);
         for folder in ends.map(|end| &path[..end]) {
             let Some(before) = snapshot.get(folder) else {
@@ -194,7 +194,7 @@ impl ChangeSet {
                 .ok()
                 .flatten()
                 .map(|now| now.entry);
-            if matches!(now, Some(Entry::Folder { .. })) {
+            if matches!(now, Some(SnapshotEntry::Folder { .. })) {
                 continue;
             }
             self.before.insert(folder.to_owned(), before.clone());
@@ -247,7 +247,7 @@ impl ChangeSet {
         workspace: &Path,
         load: &dyn Fn(&BlobId) -> Result<Vec<u8>, E>,
         trash: &Path,
-    ) -> Result<Done, UndoError<E>> {
+    ) -> Result<UndoResult, UndoError<E>> {
         UndoPlan::between(workspace, self.before(load)?, self.after.clone(), load)?.apply(
             load,
             trash,
@@ -265,7 +265,7 @@ impl ChangeSet {
         workspace: &Path,
         load: &dyn Fn(&BlobId) -> Result<Vec<u8>, E>,
         trash: &Path,
-    ) -> Result<Done, UndoError<E>> {
+    ) -> Result<UndoResult, UndoError<E>> {
         let after = self.single_blobs(&self.after);
         UndoPlan::between(workspace, after, self.before.clone(), load)?.apply(
             load,
@@ -296,7 +296,7 @@ impl ChangeSet {
 }
 
 /// One side of a path, for a diff.
-pub(crate) enum Side {
+pub(crate) enum DiffSide {
     Nothing,
     Text(String),
     /// Description of another kind of entry.
@@ -306,20 +306,20 @@ pub(crate) enum Side {
 /// Returns the difference of two texts of a file as a unified diff.
 #[must_use]
 pub fn text_diff(path: &str, old: &str, new: &str) -> String {
-    let side = |text: &str| Side::Text(text.to_owned());
+    let side = |text: &str| DiffSide::Text(text.to_owned());
     diff_of(path, &side(old), &side(new))
 }
 
 /// Returns the difference of two sides of a path, as a unified diff.
-pub(crate) fn diff_of(path: &str, old: &Side, new: &Side) -> String {
-    let header = |side: &Side, prefix: &str| match side {
-        Side::Nothing => "/dev/null".to_owned(),
-        Side::Text(_) | Side::Other(_) => format!("{prefix}/{path}"),
+pub(crate) fn diff_of(path: &str, old: &DiffSide, new: &DiffSide) -> String {
+    let header = |side: &DiffSide, prefix: &str| match side {
+        DiffSide::Nothing => "/dev/null".to_owned(),
+        DiffSide::Text(_) | DiffSide::Other(_) => format!("{prefix}/{path}"),
     };
-    let text = |side: &Side| match side {
-        Side::Nothing => String::new(),
-        Side::Text(text) => text.clone(),
-        Side::Other(what) => format!("({what})\n"),
+    let text = |side: &DiffSide| match side {
+        DiffSide::Nothing => String::new(),
+        DiffSide::Text(text) => text.clone(),
+        DiffSide::Other(what) => format!("({what})\n"),
     };
     let (before, after) = (text(old), text(new));
     let diff = similar::TextDiff::from_lines(&before, &after);
@@ -336,29 +336,33 @@ pub(crate) fn diff_of(path: &str, old: &Side, new: &Side) -> String {
     }
 }
 
-impl Contents {
+impl SnapshotContents {
     fn describe<E>(
         &self,
         path: &str,
         load: &dyn Fn(&BlobId) -> Result<Vec<u8>, E>,
-    ) -> Result<Side, UndoError<E>> {
+    ) -> Result<DiffSide, UndoError<E>> {
         let mode =
             |mode: &Option<u32>| mode.map_or(String::new(), |mode| format!(", mode {mode:o}"));
         Ok(match self.entries.get(path) {
-            None => Side::Nothing,
-            Some(Entry::Folder { mode: bits }) => Side::Other(format!("a folder{}", mode(bits))),
-            Some(Entry::Link { target }) => Side::Other(format!("a link to {target}")),
-            Some(Entry::Skipped { .. }) => Side::Other("content that was not kept".to_owned()),
+            None => DiffSide::Nothing,
+            Some(SnapshotEntry::Folder { mode: bits }) => {
+                DiffSide::Other(format!("a folder{}", mode(bits)))
+            }
+            Some(SnapshotEntry::Link { target }) => DiffSide::Other(format!("a link to {target}")),
+            Some(SnapshotEntry::Skipped { .. }) => {
+                DiffSide::Other("content that was not kept".to_owned())
+            }
             Some(
-                file @ Entry::File {
+                file @ SnapshotEntry::File {
                     bytes, mode: bits, ..
                 },
             ) => {
                 let content = self.read(file, &Default::default(), load)?;
                 let text = std::str::from_utf8(&content).ok();
                 match text.filter(|text| text.len() <= MAX_DIFF_BYTES && !text.contains('\0')) {
-                    Some(text) => Side::Text(text.to_owned()),
-                    None => Side::Other(format!(
+                    Some(text) => DiffSide::Text(text.to_owned()),
+                    None => DiffSide::Other(format!(
                         "a file of {}{}",
                         counted(*bytes, "byte"),
                         mode(bits)
@@ -370,12 +374,16 @@ impl Contents {
 }
 
 /// Stores the content of the entry at a path, if it is a file.
-fn keep<S: ContentStore>(store: &mut S, path: &Path, now: look::Now) -> Result<Entry, S::Error> {
-    let look::Now {
+fn keep<S: ContentStore>(
+    store: &mut S,
+    path: &Path,
+    now: look::PresentEntry,
+) -> Result<SnapshotEntry, S::Error> {
+    let look::PresentEntry {
         mut entry, content, ..
     } = now;
-    if let Entry::File { apart, .. } = &mut entry {
-        let judged = Judged::new(store.secrecy(), path, &content);
+    if let SnapshotEntry::File { apart, .. } = &mut entry {
+        let judged = ContentToKeep::new(store.secrecy(), path, &content);
         judged.put(store)?;
         *apart = judged.is_apart();
     }
@@ -383,15 +391,15 @@ fn keep<S: ContentStore>(store: &mut S, path: &Path, now: look::Now) -> Result<E
 }
 
 /// Whether all of a file was read.
-fn is_whole(now: &look::Now) -> bool {
+fn is_whole(now: &look::PresentEntry) -> bool {
     let read = now.content.len() as u64;
-    let is_file = matches!(now.entry, Entry::File { .. });
+    let is_file = matches!(now.entry, SnapshotEntry::File { .. });
     !is_file || u64::try_from(now.stat.st_size).is_ok_and(|size| size == read)
 }
 
 /// Moves an entry whose content cannot be kept into the folder `trash`, as the file of this number;
 /// a pipe or socket that cannot be moved there is removed.
-fn set_apart(root: &Root<'_>, path: &Path, trash: &Path, number: usize) -> io::Result<()> {
+fn set_apart(root: &RootFolder<'_>, path: &Path, trash: &Path, number: usize) -> io::Result<()> {
     let found = root.parent(path).and_then(|(folder, name)| {
         let found = root::stat(&folder, name)?;
         Ok((folder, name, found))

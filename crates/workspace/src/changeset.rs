@@ -12,7 +12,7 @@ mod prepare;
 mod tests;
 
 pub use self::{
-    apply::{Applied, already, apply, recover},
+    apply::{UndoableChangeset, already, apply, recover},
     change::{After, ApplyError, EXECUTE, FileChange},
     intent::HOME,
     prepare::{ancestors, look, parents},

@@ -33,12 +33,12 @@ pub trait ContentStore {
 
 /// The content of a file, and whether it is kept apart.
 #[derive(Debug, Clone, Copy)]
-pub(crate) struct Judged<'a> {
+pub(crate) struct ContentToKeep<'a> {
     content: &'a [u8],
     apart: bool,
 }
 
-impl<'a> Judged<'a> {
+impl<'a> ContentToKeep<'a> {
     pub(crate) fn new(secrecy: &dyn Secrecy, path: &Path, content: &'a [u8]) -> Self {
         // An empty file has no secret, and many are empty.
         let apart = !content.is_empty() && secrecy.is_secret(path, content);

@@ -38,12 +38,12 @@ use serde::{Deserialize, Serialize};
 
 pub use self::{
     error::{LayerError, MAX_LISTED},
-    kept::{Copies, Kept, KeptFiles, TakenBack, take_back},
-    list::Listed,
+    kept::{Copies, KeptFiles, LayerChange, TakenBack, take_back},
+    list::LayerChanges,
 };
 use crate::{
-    root::{Failed, Root, remove_tree},
-    undo::Refused,
+    root::{RootError, RootFolder, remove_tree},
+    undo::UndoRefusal,
 };
 
 const UPPER: &str = "upper";
@@ -75,7 +75,7 @@ pub struct AppliedLayer {
     /// The data needed to undo it.
     pub kept: KeptFiles,
     /// Paths that others changed meanwhile; their changes stay.
-    pub refused: Vec<Refused>,
+    pub refused: Vec<UndoRefusal>,
     pub moved: MovedPaths,
 }
 
@@ -86,7 +86,7 @@ pub type MovedPaths = BTreeMap<PathBuf, i64>;
 /// One move, or change of a mode. Paths are below the folder.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(tag = "step", rename_all = "snake_case")]
-enum Step {
+enum LayerStep {
     /// Move an entry of the layer to a path that does not exist.
     Put {
         #[serde(with = "crate::layer::encoded")]
@@ -117,7 +117,7 @@ enum Step {
     },
 }
 
-impl Step {
+impl LayerStep {
     fn path(&self) -> &Path {
         match self {
             Self::Put { path, .. }
@@ -189,8 +189,11 @@ impl CallLayer {
         self.folder.join(WORK)
     }
 
-    pub(crate) fn roots(&self) -> Result<(Root<'static>, Root<'static>), Failed> {
-        Ok((Root::open(&self.upper())?, Root::open(&self.workspace)?))
+    pub(crate) fn roots(&self) -> Result<(RootFolder<'static>, RootFolder<'static>), RootError> {
+        Ok((
+            RootFolder::open(&self.upper())?,
+            RootFolder::open(&self.workspace)?,
+        ))
     }
 
     /// Returns the time at which the command began, by the clock of its file system, in

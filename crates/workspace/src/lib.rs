@@ -20,6 +20,6 @@ pub mod patch;
 pub mod repository;
 pub mod layer;
 
-pub use change_set::{ChangeSet, Recorded, text_diff};
+pub use change_set::{ChangeRecord, ChangeSet, text_diff};
 pub use contents::{ContentStore, Secrecy};
-pub use root::{Failed, Pace, Parent, Root};
+pub use root::{Pace, Parent, RootError, RootFolder};

@@ -28,7 +28,7 @@ const TIME_LIMIT: Duration = Duration::from_secs(2);
 
 /// One side of a file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Version<'a> {
+pub struct FileVersion<'a> {
     /// Its mode, as git has it.
     pub mode: u32,
     /// Its content, or the target of a link.
@@ -48,7 +48,7 @@ pub fn git_id(content: &[u8]) -> String {
 }
 
 /// Returns the patch of one path; empty if both sides are the same.
-pub fn of_file(path: &[u8], old: Option<Version<'_>>, new: Option<Version<'_>>) -> String {
+pub fn of_file(path: &[u8], old: Option<FileVersion<'_>>, new: Option<FileVersion<'_>>) -> String {
     if let (Some(one), Some(other)) = (old, new) {
         if one == other {
             return String::new();
@@ -61,7 +61,8 @@ pub fn of_file(path: &[u8], old: Option<Version<'_>>, new: Option<Version<'_>>) 
     if old.is_none() && new.is_none() {
         return String::new();
     }
-    let content = |side: Option<Version<'_>>| side.map_or(&[][..], |side| side.content).to_vec();
+    let content =
+        |side: Option<FileVersion<'_>>| side.map_or(&[][..], |side| side.content).to_vec();
     let (before, after) = (content(old), content(new));
     let header = PatchHeader {
         path,
@@ -81,7 +82,7 @@ pub fn of_file(path: &[u8], old: Option<Version<'_>>, new: Option<Version<'_>>) 
         .lines()
             + &hunks;
     }
-    let id = |side: Option<Version<'_>>| {
+    let id = |side: Option<FileVersion<'_>>| {
         side.map_or_else(|| NO_GIT_ID.to_owned(), |side| git_id(side.content))
     };
     let (one, other) = (id(old), id(new));

@@ -38,42 +38,42 @@ const MAX_PATH: usize = 4_095;
 /// A failed system call, and its path.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("`{}`: {error}", path.display())]
-pub struct Failed {
+pub struct RootError {
     /// Path below the folder, or the folder itself.
     pub path: PathBuf,
     /// Error of the operating system.
     pub error: Errno,
 }
 
-impl From<Failed> for io::Error {
-    fn from(failed: Failed) -> Self {
+impl From<RootError> for io::Error {
+    fn from(failed: RootError) -> Self {
         failed.error.into()
     }
 }
 
 /// A folder held open. All paths are below it; the empty one is the folder itself.
-pub struct Root<'a> {
+pub struct RootFolder<'a> {
     /// Descriptor opened as a path only.
     folder: OwnedFd,
     pace: Pace<'a>,
 }
 
-impl Root<'static> {
+impl RootFolder<'static> {
     /// Opens a folder, following links in its own path.
     ///
     /// # Errors
     /// When it is missing, not a folder, or out of reach.
-    pub fn open(path: &Path) -> Result<Self, Failed> {
+    pub fn open(path: &Path) -> Result<Self, RootError> {
         Self::with_pace(path, AT_ONCE)
     }
 }
 
-impl<'a> Root<'a> {
+impl<'a> RootFolder<'a> {
     /// Like [`Root::open`]; `pace` is called before each change.
     ///
     /// # Errors
     /// Those of [`Root::open`].
-    pub fn with_pace(path: &Path, pace: Pace<'a>) -> Result<Self, Failed> {
+    pub fn with_pace(path: &Path, pace: Pace<'a>) -> Result<Self, RootError> {
         let flags = OFlags::PATH | OFlags::DIRECTORY | OFlags::CLOEXEC;
         match openat(CWD, path, flags, Mode::empty()) {
             Ok(folder) => Ok(Self { folder, pace }),
@@ -160,7 +160,7 @@ impl<'a> Root<'a> {
     ///
     /// # Errors
     /// When the system call fails otherwise.
-    pub fn stat(&self, path: &Path) -> Result<Option<Stat>, Failed> {
+    pub fn stat(&self, path: &Path) -> Result<Option<Stat>, RootError> {
         let looked = self
             .parent(path)
             .and_then(|(folder, name)| statat(&folder, name, AtFlags::SYMLINK_NOFOLLOW));
@@ -176,7 +176,7 @@ impl<'a> Root<'a> {
     ///
     /// # Errors
     /// When it is missing, behind a link, or cannot be read.
-    pub fn read(&self, path: &Path) -> Result<(Vec<u8>, Stat), Failed> {
+    pub fn read(&self, path: &Path) -> Result<(Vec<u8>, Stat), RootError> {
         let flags = OFlags::RDONLY | OFlags::NONBLOCK | OFlags::NOCTTY;
         let file = self
             .open_at(path, flags)
@@ -193,10 +193,10 @@ impl<'a> Root<'a> {
     }
 
     /// Returns the digest of a file; `None` if it does not exist.
-    pub(crate) fn digest(&self, path: &Path) -> Result<Option<Digest>, Failed> {
+    pub(crate) fn digest(&self, path: &Path) -> Result<Option<Digest>, RootError> {
         match self.read(path) {
             Ok((content, _)) => Ok(Some(Digest::of(&content))),
-            Err(Failed {
+            Err(RootError {
                 error: Errno::NOENT | Errno::NOTDIR,
                 ..
             }) => Ok(None),
@@ -205,13 +205,13 @@ impl<'a> Root<'a> {
     }
 
     /// Returns an open folder, for locking, listing and syncing it.
-    pub(crate) fn folder(&self, path: &Path) -> Result<OwnedFd, Failed> {
+    pub(crate) fn folder(&self, path: &Path) -> Result<OwnedFd, RootError> {
         self.open_at(path, OFlags::RDONLY | OFlags::DIRECTORY)
             .map_err(|error| failed(path, error))
     }
 
     /// Returns the names in a folder.
-    pub(crate) fn names(&self, path: &Path) -> Result<Vec<OsString>, Failed> {
+    pub(crate) fn names(&self, path: &Path) -> Result<Vec<OsString>, RootError> {
         let names = names(&self.folder(path)?).map_err(|error| failed(path, error))?;
         names
             .map(|name| name.map(OsString::from_vec))
@@ -220,7 +220,7 @@ impl<'a> Root<'a> {
     }
 
     /// Creates a new file.
-    pub(crate) fn create(&self, path: &Path, mode: Mode) -> Result<File, Failed> {
+    pub(crate) fn create(&self, path: &Path, mode: Mode) -> Result<File, RootError> {
         let flags = OFlags::WRONLY | OFlags::CREATE | OFlags::EXCL | OFlags::NOFOLLOW;
         self.change(path, |folder, name| {
             openat(folder, name, flags | OFlags::CLOEXEC, mode).map(File::from)
@@ -232,46 +232,46 @@ impl<'a> Root<'a> {
         &self,
         path: &Path,
         step: impl FnOnce() -> Result<(), Errno>,
-    ) -> Result<(), Failed> {
+    ) -> Result<(), RootError> {
         (self.pace)()
             .and_then(|()| step())
             .map_err(|error| failed(path, error))
     }
 
-    pub(crate) fn make_folder(&self, path: &Path, mode: Mode) -> Result<(), Failed> {
+    pub(crate) fn make_folder(&self, path: &Path, mode: Mode) -> Result<(), RootError> {
         self.change(path, |folder, name| mkdirat(folder, name, mode))
     }
 
-    pub(crate) fn set_mode(&self, path: &Path, mode: Mode) -> Result<(), Failed> {
+    pub(crate) fn set_mode(&self, path: &Path, mode: Mode) -> Result<(), RootError> {
         self.change(path, |folder, name| {
             chmodat(folder, name, mode, AtFlags::empty())
         })
     }
 
     /// Removes an empty folder.
-    pub(crate) fn remove_folder(&self, path: &Path) -> Result<(), Failed> {
+    pub(crate) fn remove_folder(&self, path: &Path) -> Result<(), RootError> {
         self.change(path, |folder, name| {
             unlinkat(folder, name, AtFlags::REMOVEDIR)
         })
     }
 
-    pub(crate) fn remove_file(&self, path: &Path) -> Result<(), Failed> {
+    pub(crate) fn remove_file(&self, path: &Path) -> Result<(), RootError> {
         self.change(path, |folder, name| {
             unlinkat(folder, name, AtFlags::empty())
         })
     }
 
     /// Renames to an unused name.
-    pub(crate) fn rename(&self, from: &Path, to: &Path) -> Result<(), Failed> {
+    pub(crate) fn rename(&self, from: &Path, to: &Path) -> Result<(), RootError> {
         self.swing(from, to, RenameFlags::NOREPLACE)
     }
 
     /// Exchanges two names, in one step.
-    pub(crate) fn exchange(&self, one: &Path, other: &Path) -> Result<(), Failed> {
+    pub(crate) fn exchange(&self, one: &Path, other: &Path) -> Result<(), RootError> {
         self.swing(one, other, RenameFlags::EXCHANGE)
     }
 
-    fn swing(&self, from: &Path, to: &Path, flags: RenameFlags) -> Result<(), Failed> {
+    fn swing(&self, from: &Path, to: &Path, flags: RenameFlags) -> Result<(), RootError> {
         let (source, old) = self.parent(from).map_err(|error| failed(from, error))?;
         self.change(to, |folder, name| {
             renameat_with(&source, old, folder, name, flags)
@@ -282,7 +282,7 @@ impl<'a> Root<'a> {
         &self,
         path: &Path,
         change: impl FnOnce(&OwnedFd, &OsStr) -> Result<T, Errno>,
-    ) -> Result<T, Failed> {
+    ) -> Result<T, RootError> {
         let (folder, name) = self.parent(path).map_err(|error| failed(path, error))?;
         (self.pace)()
             .and_then(|()| change(&folder, name))
@@ -290,7 +290,7 @@ impl<'a> Root<'a> {
     }
 
     /// Syncs all changes to disk: one call, however many files were changed.
-    pub(crate) fn sync(&self) -> Result<(), Failed> {
+    pub(crate) fn sync(&self) -> Result<(), RootError> {
         let folder = self.folder(Path::new("."))?;
         (self.pace)()
             .and_then(|()| syncfs(&folder))
@@ -298,8 +298,8 @@ impl<'a> Root<'a> {
     }
 }
 
-pub(crate) fn failed(path: &Path, error: Errno) -> Failed {
-    Failed {
+pub(crate) fn failed(path: &Path, error: Errno) -> RootError {
+    RootError {
         path: path.to_owned(),
         error,
     }
@@ -385,7 +385,7 @@ pub(crate) fn stat(folder: impl AsFd, name: impl Arg) -> Result<Stat, Errno> {
 /// Removes a folder with its contents, however deep it is. Inner folders are moved up to the top
 /// before they are emptied, so no more than two are open at once.
 pub(crate) fn remove_tree(path: &Path) -> io::Result<()> {
-    let top = Root::open(path)?;
+    let top = RootFolder::open(path)?;
     let mut number = 0_u64;
     loop {
         let mut is_empty = true;
@@ -393,7 +393,7 @@ pub(crate) fn remove_tree(path: &Path) -> io::Result<()> {
             is_empty = false;
             let name = Path::new(&name);
             match top.remove_file(name) {
-                Err(Failed {
+                Err(RootError {
                     error: Errno::ISDIR | Errno::PERM,
                     ..
                 }) => empty_into(&top, name, &mut number)?,
@@ -407,12 +407,12 @@ pub(crate) fn remove_tree(path: &Path) -> io::Result<()> {
 }
 
 /// Removes a folder of `top`, and moves the folders in it to `top`.
-fn empty_into(top: &Root<'_>, name: &Path, number: &mut u64) -> io::Result<()> {
+fn empty_into(top: &RootFolder<'_>, name: &Path, number: &mut u64) -> io::Result<()> {
     top.set_mode(name, Mode::RWXU)?;
     for inner in top.names(name)? {
         let inner = name.join(inner);
         match top.remove_file(&inner) {
-            Err(Failed {
+            Err(RootError {
                 error: Errno::ISDIR | Errno::PERM,
                 ..
             }) => {
@@ -421,7 +421,7 @@ fn empty_into(top: &Root<'_>, name: &Path, number: &mut u64) -> io::Result<()> {
                 loop {
                     *number += 1;
                     match top.rename(&inner, Path::new(&format!("removed-{number}"))) {
-                        Err(Failed {
+                        Err(RootError {
                             error: Errno::EXIST,
                             ..
                         }) => {}
@@ -470,7 +470,7 @@ mod tests {
         fs::write(at("real/deep/file"), "text").unwrap();
         symlink("real", at("link")).unwrap();
         symlink("file", at("real/deep/alias")).unwrap();
-        let root = Root::open(folder.path()).unwrap();
+        let root = RootFolder::open(folder.path()).unwrap();
         let open = |path: &str| root.open_at(Path::new(path), OFlags::RDONLY).map(drop);
         for (path, expected) in [
             ("real/deep/file", Ok(())),
@@ -491,7 +491,7 @@ mod tests {
     #[test]
     fn a_path_of_any_length_is_opened() {
         let folder = tempfile::tempdir().unwrap();
-        let root = Root::open(folder.path()).unwrap();
+        let root = RootFolder::open(folder.path()).unwrap();
         let part = "x".repeat(200);
         let deep = vec![part.as_str(); 60].join("/") + "/file";
         let parent = root.make_parent(Path::new(&deep)).unwrap();

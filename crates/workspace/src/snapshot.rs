@@ -21,11 +21,11 @@ mod take;
 mod tracked;
 
 pub use self::{
-    differences::{Change, Difference, differences},
+    differences::{ChangeSinceSnapshot, Difference, differences},
     left_out::{LeftOutEntry, WhyLeftOut, left_out, without_secrets},
     materialise::materialise,
     rebuildable::{build_output, is_left_out},
-    take::{Snapshots, Taken},
+    take::{SnapshotResult, Snapshots},
 };
 
 use std::{io, path::PathBuf};

@@ -23,7 +23,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::snapshot::SnapshotError;
 
-pub use self::{apply::Done, patch::patch_between, plan::UndoPlan};
+pub use self::{apply::UndoResult, patch::patch_between, plan::UndoPlan};
 
 /// Action of an undo on a path.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
@@ -46,7 +46,7 @@ pub struct UndoChange {
     pub path: String,
     pub action: UndoAction,
     /// Kind of the entry: what it will be, or was.
-    pub kind: Kind,
+    pub kind: EntryKind,
     /// Size of the file that is restored, or of the one that is removed.
     pub bytes: u64,
 }
@@ -54,7 +54,7 @@ pub struct UndoChange {
 /// Kind of an entry.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub enum Kind {
+pub enum EntryKind {
     /// A regular file.
     File,
     /// A symbolic link.
@@ -66,7 +66,7 @@ pub enum Kind {
 
 /// One path that the run changed and that is not undone.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Refused {
+pub struct UndoRefusal {
     /// The path, as in [`Change::path`].
     pub path: String,
     /// The reason, in a few words.

@@ -3,8 +3,8 @@
 use std::cell::{Ref, RefCell};
 
 use gyrus_contract::{Answer, ApprovalScope, MessageBody, OnAsk, RunId};
-use gyrus_journal::Take;
-use gyrus_kernel::{Entry, ForkInto, ResumeChanges, Settled};
+use gyrus_journal::LockWait;
+use gyrus_kernel::{CallEnd, Entry, ForkInto, ResumeChanges};
 use serde_json::{Value, json};
 
 use crate::{
@@ -139,8 +139,8 @@ impl Subject for Gyrus {
         let one = run.bench().take();
         let other = other
             .kernel
-            .take(other.run(), Take::IfFree, ResumeChanges::default());
-        let drive = async |ready: Result<gyrus_kernel::Ready, gyrus_kernel::KernelError>| {
+            .take(other.run(), LockWait::IfFree, ResumeChanges::default());
+        let drive = async |ready: Result<gyrus_kernel::DrivableRun, gyrus_kernel::KernelError>| {
             let finished = ready.map_err(|error| error.to_string())?.drive().await;
             finished.map(drop).map_err(|error| error.to_string())
         };
@@ -190,7 +190,7 @@ pub fn step(line: &Line) -> Step {
     let mut payload = serde_json::from_str(line.payload.get()).expect("a payload is JSON");
     without_times(&mut payload);
     let role = match &line.entry {
-        Entry::ToolResulted(result) if result.settled == Settled::Done => {
+        Entry::ToolResulted(result) if result.settled == CallEnd::Done => {
             Role::Settles(result.effect.to_string())
         }
         Entry::ApprovalAnswered(_) => Role::Answers,

@@ -3,8 +3,8 @@
 use std::collections::BTreeSet;
 
 use gyrus_contract::{BlobId, EffectId, Repeat, RunId};
-use gyrus_journal::{NewEntry, Payload, Reader, Store};
-use gyrus_kernel::{AttemptResult, Entry, Settled, log_name, parse};
+use gyrus_journal::{LogReader, NewEntry, Payload, Store};
+use gyrus_kernel::{AttemptResult, CallEnd, Entry, log_name, parse};
 use serde_json::value::RawValue;
 
 use crate::world::{APPEND, APPLY, Deed, HOLD, PUT};
@@ -204,7 +204,7 @@ impl Recording {
         });
         let settled = self.entries().any(|entry| {
             matches!(entry, Entry::ToolResulted(result) if result.effect == deed.effect
-                && result.settled == Settled::Done)
+                && result.settled == CallEnd::Done)
         });
         (called && settled) || self.children.iter().any(|child| child.has_settled(deed))
     }
@@ -289,7 +289,7 @@ pub fn repeat_of(tool: &str) -> Repeat {
 
 /// Copies every blob whose id stands in `text`, and those that stand in them.
 fn plant_blobs(
-    from: &Reader,
+    from: &LogReader,
     to: &gyrus_journal::Writer,
     text: &[u8],
     planted: &mut BTreeSet<BlobId>,

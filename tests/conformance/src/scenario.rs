@@ -12,9 +12,9 @@ use gyrus_gate::{
     OwnPaths, PolicyGate,
     policy::{self, LineReader, Policy},
 };
-use gyrus_journal::{Error, Replicas, Store, Take};
+use gyrus_journal::{Error, LockWait, Replicas, Store};
 use gyrus_kernel::{
-    Finished, Kernel, KernelError, LoopFactory, NewRun, Organs, QUESTIONS_LAST, Ready,
+    DrivableRun, DriveResult, Kernel, KernelError, LoopFactory, NewRun, Organs, QUESTIONS_LAST,
     ResumeChanges, SingleModel, log_name,
     redact::{Redactor, Secret},
 };
@@ -257,7 +257,7 @@ impl Bench {
     }
 
     /// Creates the run.
-    pub fn create(&self) -> Ready {
+    pub fn create(&self) -> DrivableRun {
         self.kernel
             .create(self.scenario.new.clone())
             .expect("the run can be created")
@@ -267,16 +267,16 @@ impl Bench {
     ///
     /// # Errors
     /// What the kernel says.
-    pub fn take(&self) -> Result<Ready, KernelError> {
+    pub fn take(&self) -> Result<DrivableRun, KernelError> {
         self.kernel
-            .take(self.run(), Take::IfFree, ResumeChanges::default())
+            .take(self.run(), LockWait::IfFree, ResumeChanges::default())
     }
 
     /// Starts the run and drives it until it ends or parks.
     ///
     /// # Errors
     /// What the kernel says.
-    pub async fn start(&self) -> Result<Finished, KernelError> {
+    pub async fn start(&self) -> Result<DriveResult, KernelError> {
         self.create().drive().await
     }
 
@@ -284,7 +284,7 @@ impl Bench {
     ///
     /// # Errors
     /// What the kernel says.
-    pub async fn resume(&self) -> Result<Finished, KernelError> {
+    pub async fn resume(&self) -> Result<DriveResult, KernelError> {
         self.resume_with(ResumeChanges::default()).await
     }
 
@@ -292,16 +292,19 @@ impl Bench {
     ///
     /// # Errors
     /// What the kernel says.
-    pub async fn resume_with(&self, changes: ResumeChanges) -> Result<Finished, KernelError> {
+    pub async fn resume_with(&self, changes: ResumeChanges) -> Result<DriveResult, KernelError> {
         self.take_when_free(changes).await?.drive().await
     }
 
     /// Takes the run up as soon as nobody holds it: a flush that was under way when a run was
     /// dropped in this process holds it a moment longer.
-    async fn take_when_free(&self, changes: ResumeChanges) -> Result<Ready, KernelError> {
+    async fn take_when_free(&self, changes: ResumeChanges) -> Result<DrivableRun, KernelError> {
         let since = Instant::now();
         loop {
-            match self.kernel.take(self.run(), Take::IfFree, changes.clone()) {
+            match self
+                .kernel
+                .take(self.run(), LockWait::IfFree, changes.clone())
+            {
                 Err(KernelError::Journal(Error::Held { .. })) if since.elapsed() < TIMEOUT => {
                     tokio::task::yield_now().await;
                 }

@@ -14,8 +14,8 @@ use std::{
 };
 
 use gyrus_contract::{
-    Boxed, Delta, MAX_SILENCE, Message, Model, ModelError, Origin, Part, Price, Prompt, Purpose,
-    Reply, Role, StopReason, Text, ToolCall, ToolResult, Usage,
+    BoxedFuture, Delta, MAX_SILENCE, Message, Model, ModelError, Origin, Part, Price, Prompt,
+    Purpose, Reply, Role, StopReason, Text, ToolCall, ToolResult, Usage,
 };
 use serde_json::{Value, json};
 use tokio::sync::watch;
@@ -393,7 +393,7 @@ impl Model for Scripted {
         &'a self,
         prompt: &'a Prompt,
         _deltas: &'a mut (dyn FnMut(Delta) + Send),
-    ) -> Boxed<'a, Result<Reply, ModelError>> {
+    ) -> BoxedFuture<'a, Result<Reply, ModelError>> {
         Box::pin(async move {
             check(prompt);
             lock(&self.heard).push(prompt.clone());

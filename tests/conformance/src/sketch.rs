@@ -2,12 +2,15 @@
 
 use std::sync::Arc;
 
-use gyrus_contract::{Boxed, Claim, ExecutionResult, MemoryBuffer, Perception, Plan};
+use gyrus_contract::{BoxedFuture, Claim, ExecutionResult, MemoryBuffer, Perception, Plan};
 use gyrus_kernel::{CognitiveLoop, ErasedLoop, LoopFactory, Run, Stop};
 
 /// One cycle: what it does with its run, and the answer that ends the run.
-pub type Body =
-    Arc<dyn for<'r> Fn(&'r mut Run) -> Boxed<'r, Result<Option<&'static str>, Stop>> + Send + Sync>;
+pub type Body = Arc<
+    dyn for<'r> Fn(&'r mut Run) -> BoxedFuture<'r, Result<Option<&'static str>, Stop>>
+        + Send
+        + Sync,
+>;
 
 /// The loop's name in [`factory`].
 pub const SKETCH: &str = "sketch";
@@ -19,7 +22,7 @@ struct Sketch {
 
 /// The usual loops, and `body` as [`SKETCH`].
 pub fn factory(
-    body: impl for<'r> Fn(&'r mut Run) -> Boxed<'r, Result<Option<&'static str>, Stop>>
+    body: impl for<'r> Fn(&'r mut Run) -> BoxedFuture<'r, Result<Option<&'static str>, Stop>>
     + Send
     + Sync
     + 'static,

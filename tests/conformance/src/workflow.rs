@@ -10,8 +10,8 @@ use gyrus_contract::{
     SystemPart, Text, ToolCall,
 };
 use gyrus_kernel::{
-    ApprovalCard, Ask, Branch, ChildOptions, CognitiveLoop, Delegation, ErasedLoop, LoopFactory,
-    Run, Stop, Tools,
+    ApprovalCard, Branch, ChildOptions, CognitiveLoop, Delegation, ErasedLoop, LoopFactory,
+    ModelQuestion, Run, Stop, ToolOffer,
 };
 use serde::{Deserialize, Serialize};
 use serde_json::json;
@@ -125,14 +125,14 @@ impl Workflow {
             .await?;
         self.memory.add_observation("child", &answer.answer.text);
         let reply = run
-            .ask(Ask {
+            .ask(ModelQuestion {
                 purpose: Purpose::Plan,
                 system: vec![SystemPart::cacheable("be brief")],
                 lead: vec![Message::user(Text::new("what next?", Origin::Kernel))],
                 lead_at: 0,
                 memory: Some(&self.memory),
                 tail: Vec::new(),
-                tools: Tools::Withheld,
+                tools: ToolOffer::Withheld,
                 output_schema: None,
                 max_output_tokens: 100,
             })

@@ -11,9 +11,9 @@ use std::{
 };
 
 use gyrus_contract::{
-    ActionVerdict, AppliedChangeset, Boxed, Claim, Cleared, EffectId, FileDiff, Probe, Proposal,
-    RankedFile, RankedFiles, Repeat, ResolvedCall, Site, Tool, ToolOutput, ToolSpec, Touch,
-    WhyRanked,
+    ActionVerdict, AppliedChangeset, BoxedFuture, Claim, Cleared, EffectId, FileDiff, Probe,
+    Proposal, RankedFile, RankedFiles, Repeat, ResolvedCall, Site, Tool, ToolOutput, ToolSpec,
+    Touch, WhyRanked,
 };
 use serde_json::{Value, json};
 use tokio::sync::watch;
@@ -360,7 +360,7 @@ impl Tool for WorldTool {
         &'a self,
         call: Cleared<ResolvedCall>,
         site: &'a dyn Site,
-    ) -> Boxed<'a, ToolOutput> {
+    ) -> BoxedFuture<'a, ToolOutput> {
         Box::pin(async move {
             if self.spec.name == HOLD {
                 self.world.holding.send_modify(|held| *held += 1);
@@ -377,7 +377,7 @@ impl Tool for WorldTool {
         })
     }
 
-    fn probe<'a>(&'a self, call: &'a ResolvedCall, _site: &'a dyn Site) -> Boxed<'a, Probe> {
+    fn probe<'a>(&'a self, call: &'a ResolvedCall, _site: &'a dyn Site) -> BoxedFuture<'a, Probe> {
         Box::pin(async move {
             let mut inner = self.world.inner();
             let wanted = if self.spec.name == APPLY {

@@ -9,11 +9,12 @@ use std::{
 
 use ::gyrus::runtime::{self, Home, sandbox};
 use gyrus_contract::{
-    Boxed, Decision, Delta, ExecutionResult, MemoryBuffer, Mode, Model, ModelError, Observation,
-    Origin, Perception, Plan, Price, Prompt, Reply, ResourceLimits, Risk, RunId, Text, ToolCall,
+    BoxedFuture, Decision, Delta, ExecutionResult, MemoryBuffer, Mode, Model, ModelError,
+    Observation, Origin, Perception, Plan, Price, Prompt, Reply, ResourceLimits, Risk, RunId, Text,
+    ToolCall,
 };
 use gyrus_gate::{Contain, PolicyGate};
-use gyrus_journal::{Store, Take};
+use gyrus_journal::{LockWait, Store};
 use gyrus_kernel::{
     CognitiveLoop, Entry, ErasedLoop, FolderTravels, Kernel, KernelError, NewRun, Organs,
     ResumeChanges, Run, SingleModel, Stop, entries, log_name, redact::Redactor,
@@ -125,7 +126,7 @@ impl Gyrus {
             return Ok(Vec::new());
         }
         let driven = self.runtime.block_on(async {
-            match kernel.take(run, Take::IfFree, ResumeChanges::default()) {
+            match kernel.take(run, LockWait::IfFree, ResumeChanges::default()) {
                 Err(KernelError::Over { .. }) => Ok(()),
                 Err(error) => Err(error),
                 Ok(ready) => ready.drive().await.map(|_| ()),
@@ -314,7 +315,7 @@ impl Model for NoModel {
         &'a self,
         _prompt: &'a Prompt,
         _deltas: &'a mut (dyn FnMut(Delta) + Send),
-    ) -> Boxed<'a, Result<Reply, ModelError>> {
+    ) -> BoxedFuture<'a, Result<Reply, ModelError>> {
         let message = "these runs ask no model".to_owned();
         Box::pin(async { Err(ModelError::Network { message }) })
     }

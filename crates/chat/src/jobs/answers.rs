@@ -9,24 +9,24 @@ use gyrus_kernel::{
 };
 use gyrus_runtime::blocking;
 
-use super::decision::{Decision, nothing, say};
+use super::decision::{JobDecision, nothing, say};
 use crate::{
     cards,
-    conversation::Speaking,
+    conversation::ReplyTarget,
     following::{settle, void_in_words},
     messenger::{ChatPlace, IncomingMessage, PressedButton},
-    record::{About, ChatChange, ChatRecord, Numbers, ShownCard},
-    shared::Shared,
+    record::{ChatChange, ChatRecord, MessageSubject, Numbers, ShownCard},
+    shared::AccountInner,
 };
 
 /// Gives the answer of a button to exactly the card that it stands below.
 pub(super) async fn answer(
-    shared: &Arc<Shared>,
+    shared: &Arc<AccountInner>,
     press: &PressedButton,
     number: u64,
     mark: Option<&str>,
     given: Answer,
-) -> (String, Decision) {
+) -> (String, JobDecision) {
     let card = shared.with(|record| record.cards.get(&number).cloned());
     let place = ChatPlace {
         chat: press.chat.clone(),
@@ -61,7 +61,7 @@ pub(super) async fn answer(
             changes.push(ChatChange::Sent {
                 number: card.message,
                 place,
-                about: About::Card(number),
+                about: MessageSubject::Card(number),
             });
         }
         changes.extend(settle(&shared, record, numbers, number, &words));
@@ -79,7 +79,7 @@ enum GivenInVain {
 }
 
 async fn give(
-    shared: &Arc<Shared>,
+    shared: &Arc<AccountInner>,
     card: &ShownCard,
     by: Principal,
     answer: impl FnOnce(&ApprovalCard) -> Result<Answer, VoidAnswer> + Send + 'static,
@@ -121,11 +121,11 @@ fn denial(card: &ApprovalCard, words: &str) -> Option<String> {
 
 /// Answers a question by a reply to its card.
 pub(super) async fn answer_in_words(
-    shared: &Arc<Shared>,
+    shared: &Arc<AccountInner>,
     message: &IncomingMessage,
     number: u64,
     words: String,
-) -> Decision {
+) -> JobDecision {
     let Some(card) = shared.with(|record| record.cards.get(&number).cloned()) else {
         return say(
             shared,
@@ -144,7 +144,7 @@ pub(super) async fn answer_in_words(
     let said = match give(shared, &card, principal, reply).await {
         Ok(()) => own,
         Err(GivenInVain::Void(words)) => {
-            let (shared, speaking) = (Arc::clone(shared), Speaking::to(message));
+            let (shared, speaking) = (Arc::clone(shared), ReplyTarget::to(message));
             return Box::new(move |record, numbers| {
                 let mut changes = settle(&shared, record, numbers, number, &words);
                 speaking.say(&shared, numbers, &words, Vec::new(), &mut changes);

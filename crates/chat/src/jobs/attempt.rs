@@ -2,7 +2,7 @@
 
 /// Whether a job may have been carried out before.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Attempt {
+pub(crate) enum JobAttempt {
     First,
     /// The process before this one may have begun it.
     Again,

@@ -5,22 +5,26 @@ use std::sync::Arc;
 use gyrus_text::readable;
 
 use crate::{
-    conversation::Speaking,
+    conversation::ReplyTarget,
     messenger::IncomingMessage,
     record::{ChatChange, ChatRecord, Numbers},
-    shared::Shared,
+    shared::AccountInner,
 };
 
 /// The decision of a job that has looked at the world.
-pub(super) type Decision = Box<dyn FnOnce(&ChatRecord, &mut Numbers) -> Vec<ChatChange> + Send>;
+pub(super) type JobDecision = Box<dyn FnOnce(&ChatRecord, &mut Numbers) -> Vec<ChatChange> + Send>;
 
-pub(super) fn nothing() -> Decision {
+pub(super) fn nothing() -> JobDecision {
     Box::new(|_, _| Vec::new())
 }
 
 /// Says a text as a reply to a message.
-pub(super) fn say(shared: &Arc<Shared>, message: &IncomingMessage, text: String) -> Decision {
-    let (shared, speaking) = (Arc::clone(shared), Speaking::to(message));
+pub(super) fn say(
+    shared: &Arc<AccountInner>,
+    message: &IncomingMessage,
+    text: String,
+) -> JobDecision {
+    let (shared, speaking) = (Arc::clone(shared), ReplyTarget::to(message));
     Box::new(move |_, numbers| {
         let mut changes = Vec::new();
         speaking.say(&shared, numbers, &readable(&text), Vec::new(), &mut changes);

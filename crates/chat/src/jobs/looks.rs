@@ -8,18 +8,18 @@ use gyrus_kernel::{
     Register, RunState,
     approvals::{self, OpenQuestion},
 };
-use gyrus_runtime::{blocking, queue::Stage};
+use gyrus_runtime::{blocking, queue::CommandStage};
 use gyrus_surfaces::left_files::read_left_file;
 use gyrus_text::{counted, quote};
 
-use super::decision::{Decision, nothing, say};
+use super::decision::{JobDecision, nothing, say};
 use crate::{
-    conversation::Speaking,
+    conversation::ReplyTarget,
     files::picture_ending,
     following::WrittenCard,
     messenger::{IncomingMessage, PressedButton},
-    record::{About, ChatRecord, Saying},
-    shared::Shared,
+    record::{ChatRecord, MessageForm, MessageSubject},
+    shared::AccountInner,
 };
 
 /// Number of open questions, and of runs, that are shown at once.
@@ -31,10 +31,10 @@ const SHOWN_RUNS: usize = 20;
 const QUOTED: usize = 80;
 
 pub(super) async fn printed(
-    shared: &Arc<Shared>,
+    shared: &Arc<AccountInner>,
     message: &IncomingMessage,
     arguments: Vec<String>,
-) -> Decision {
+) -> JobDecision {
     let text = match shared.host.command(arguments).await {
         Ok(printed) if printed.trim().is_empty() => "Nothing was found.".to_owned(),
         Ok(printed) => printed,
@@ -44,12 +44,14 @@ pub(super) async fn printed(
 }
 
 /// Returns what runs and what waits, in words.
-pub(super) fn status(shared: &Shared) -> String {
+pub(super) fn status(shared: &AccountInner) -> String {
     let store = shared.gateway.store();
     let mut lines = Vec::new();
     let (queued, running) = shared.gateway.with(|queue| {
         let all = queue.all();
-        let queued = all.iter().filter(|one| matches!(one.stage, Stage::Queued));
+        let queued = all
+            .iter()
+            .filter(|one| matches!(one.stage, CommandStage::Queued));
         (queued.count(), queue.running())
     });
     let unfinished = Register::read(store).unwrap_or_default().unfinished(store);
@@ -87,7 +89,10 @@ pub(super) fn status(shared: &Shared) -> String {
 }
 
 /// Shows the open questions of all runs, each as a card with buttons.
-pub(super) async fn questions(shared: &Arc<Shared>, message: &IncomingMessage) -> Decision {
+pub(super) async fn questions(
+    shared: &Arc<AccountInner>,
+    message: &IncomingMessage,
+) -> JobDecision {
     let store = shared.gateway.store().clone();
     let mut open = blocking(move || all_open(&store)).await;
     if open.is_empty() {
@@ -99,7 +104,7 @@ pub(super) async fn questions(shared: &Arc<Shared>, message: &IncomingMessage) -
     for (task, open) in open {
         cards.push(WrittenCard::write(shared, task, open).await);
     }
-    let (shared, speaking) = (Arc::clone(shared), Speaking::to(message));
+    let (shared, speaking) = (Arc::clone(shared), ReplyTarget::to(message));
     Box::new(move |_, numbers| {
         let mut changes = Vec::new();
         for card in cards {
@@ -127,10 +132,10 @@ fn all_open(store: &Store) -> Vec<(RunId, OpenQuestion)> {
 }
 
 pub(super) async fn screenshot(
-    shared: &Arc<Shared>,
+    shared: &Arc<AccountInner>,
     message: &IncomingMessage,
     replied: Option<RunId>,
-) -> Decision {
+) -> JobDecision {
     let newest = || {
         shared.with(|record| {
             let here = record
@@ -145,7 +150,7 @@ pub(super) async fn screenshot(
     };
     match shared.host.picture(run).await {
         Ok(bytes) => {
-            let speaking = Speaking::to(message);
+            let speaking = ReplyTarget::to(message);
             send_file(shared, speaking, run, "screen.png", bytes).await
         }
         Err(why) => say(shared, message, format!("Run {}: {why}", run.short())),
@@ -154,23 +159,23 @@ pub(super) async fn screenshot(
 
 /// Sends a file, as a picture if it is one that is shown.
 async fn send_file(
-    shared: &Arc<Shared>,
-    speaking: Speaking,
+    shared: &Arc<AccountInner>,
+    speaking: ReplyTarget,
     run: RunId,
     name: &str,
     bytes: Vec<u8>,
-) -> Decision {
+) -> JobDecision {
     let limits = shared.messenger.limits();
     let is_picture = picture_ending(&bytes).is_some() && bytes.len() <= limits.picture_bytes;
     let spool = shared.spool.clone();
     let kept = blocking(move || spool.put(&bytes)).await;
     let (shared, name) = (Arc::clone(shared), name.to_owned());
-    let speaking = speaking.about(About::Run(run));
+    let speaking = speaking.about(MessageSubject::Run(run));
     Box::new(move |_, numbers| {
         let mut changes = Vec::new();
         match kept {
             Ok(kept) => {
-                let what = Saying::File {
+                let what = MessageForm::File {
                     kept,
                     name,
                     caption: format!("Run {}", run.short()),
@@ -189,11 +194,11 @@ async fn send_file(
 
 /// Sends a file that a run left.
 pub(super) async fn file_of(
-    shared: &Arc<Shared>,
+    shared: &Arc<AccountInner>,
     press: &PressedButton,
     run: RunId,
     index: u64,
-) -> (String, Decision) {
+) -> (String, JobDecision) {
     let path = shared.with(|record| {
         let files = &record.tasks.get(&run)?.files;
         files.get(usize::try_from(index).ok()?).cloned()
@@ -211,10 +216,10 @@ pub(super) async fn file_of(
     let name = path.rsplit('/').next().unwrap_or("file").to_owned();
     match read.await {
         Ok(bytes) => {
-            let speaking = Speaking {
+            let speaking = ReplyTarget {
                 chat: press.chat.clone(),
                 reply_to: Some(press.message.clone()),
-                about: About::Run(run),
+                about: MessageSubject::Run(run),
             };
             let decision = send_file(shared, speaking, run, &name, bytes).await;
             ("It is on its way.".to_owned(), decision)

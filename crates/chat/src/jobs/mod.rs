@@ -12,25 +12,29 @@ mod runs;
 
 use std::{sync::Arc, time::Duration};
 
-use gyrus_contract::{Answer, ApprovalScope, Boxed, RunId};
+use gyrus_contract::{Answer, ApprovalScope, BoxedFuture, RunId};
 use gyrus_runtime::{blocking, ledger::LedgerError};
 
-pub(crate) use self::attempt::Attempt;
-use self::decision::{Decision, nothing, say};
+pub(crate) use self::attempt::JobAttempt;
+use self::decision::{JobDecision, nothing, say};
 use crate::{
     cards::{self, ButtonMeaning},
-    conversation::Speaking,
+    conversation::ReplyTarget,
     messenger::{ChatEvent, ChatPlace, IncomingMessage, PressedButton},
-    record::{About, ChatChange, ChatRecord, Numbers, OutgoingState, PendingWork},
-    shared::Shared,
-    words::{self, TypedCommand},
+    record::{ChatChange, ChatRecord, MessageSubject, Numbers, OutgoingState, PendingWork},
+    shared::AccountInner,
+    words::{self, ChatWords},
 };
 
 /// Time within which the id of a message that is being sent is known.
 const KNOWN_WITHIN: Duration = Duration::from_secs(10);
 
 /// Carries out a pending job, and notes that it is done together with what is said about it.
-pub(crate) fn carry_out(shared: Arc<Shared>, number: u64, attempt: Attempt) -> Boxed<'static, ()> {
+pub(crate) fn carry_out(
+    shared: Arc<AccountInner>,
+    number: u64,
+    attempt: JobAttempt,
+) -> BoxedFuture<'static, ()> {
     Box::pin(async move {
         if let Err(error) = to_end(&shared, number, attempt).await {
             shared.failed(&error);
@@ -38,7 +42,11 @@ pub(crate) fn carry_out(shared: Arc<Shared>, number: u64, attempt: Attempt) -> B
     })
 }
 
-async fn to_end(shared: &Arc<Shared>, number: u64, attempt: Attempt) -> Result<(), LedgerError> {
+async fn to_end(
+    shared: &Arc<AccountInner>,
+    number: u64,
+    attempt: JobAttempt,
+) -> Result<(), LedgerError> {
     let Some(work) = shared.with(|record| record.pending.get(&number).cloned()) else {
         return Ok(());
     };
@@ -57,36 +65,34 @@ async fn to_end(shared: &Arc<Shared>, number: u64, attempt: Attempt) -> Result<(
 }
 
 async fn written(
-    shared: &Arc<Shared>,
+    shared: &Arc<AccountInner>,
     message: &IncomingMessage,
     work: &PendingWork,
-    attempt: Attempt,
-) -> Decision {
+    attempt: JobAttempt,
+) -> JobDecision {
     let replied = replied(shared, message).await;
     match words::read(&message.text) {
-        TypedCommand::Stop(what) => {
-            runs::stop(shared, message, &what, run_of(shared, replied)).await
-        }
-        TypedCommand::Status => {
+        ChatWords::Stop(what) => runs::stop(shared, message, &what, run_of(shared, replied)).await,
+        ChatWords::Status => {
             let looking = Arc::clone(shared);
             let text = blocking(move || looks::status(&looking)).await;
             say(shared, message, text)
         }
-        TypedCommand::Approve => looks::questions(shared, message).await,
-        TypedCommand::Screenshot => {
-            looks::screenshot(shared, message, run_of(shared, replied)).await
-        }
-        TypedCommand::Memory(words) => {
+        ChatWords::Approve => looks::questions(shared, message).await,
+        ChatWords::Screenshot => looks::screenshot(shared, message, run_of(shared, replied)).await,
+        ChatWords::Memory(words) => {
             let arguments = ["memory", "search", "--", &words].map(str::to_owned);
             looks::printed(shared, message, arguments.to_vec()).await
         }
-        TypedCommand::Agents => looks::printed(shared, message, vec!["agents".to_owned()]).await,
-        TypedCommand::Plain(words) => match replied {
-            Some(About::Card(card)) => answers::answer_in_words(shared, message, card, words).await,
-            Some(About::Run(run)) => {
+        ChatWords::Agents => looks::printed(shared, message, vec!["agents".to_owned()]).await,
+        ChatWords::Plain(words) => match replied {
+            Some(MessageSubject::Card(card)) => {
+                answers::answer_in_words(shared, message, card, words).await
+            }
+            Some(MessageSubject::Run(run)) => {
                 runs::add_to_run(shared, message, run, words, work, attempt).await
             }
-            Some(About::Nothing | About::Unknown(_)) => {
+            Some(MessageSubject::Nothing | MessageSubject::Unknown(_)) => {
                 runs::new_task(shared, message, words, None)
             }
             None => {
@@ -95,16 +101,16 @@ async fn written(
                 say(shared, message, text.to_owned())
             }
         },
-        TypedCommand::Run(_)
-        | TypedCommand::Help
-        | TypedCommand::Start
-        | TypedCommand::Pair(_)
-        | TypedCommand::Unknown(_) => nothing(),
+        ChatWords::Run(_)
+        | ChatWords::Help
+        | ChatWords::Start
+        | ChatWords::Pair(_)
+        | ChatWords::Unknown(_) => nothing(),
     }
 }
 
 /// Returns the subject of the message that a message replies to.
-async fn replied(shared: &Shared, message: &IncomingMessage) -> Option<About> {
+async fn replied(shared: &AccountInner, message: &IncomingMessage) -> Option<MessageSubject> {
     let message_id = message.reply_to.clone()?;
     let place = ChatPlace {
         chat: message.chat.clone(),
@@ -114,7 +120,7 @@ async fn replied(shared: &Shared, message: &IncomingMessage) -> Option<About> {
 }
 
 /// Returns the subject of a message. People may be quicker than the answer that has its id.
-async fn subject(shared: &Shared, place: &ChatPlace) -> Option<About> {
+async fn subject(shared: &AccountInner, place: &ChatPlace) -> Option<MessageSubject> {
     let mut changes = shared.changes.subscribe();
     let known = async {
         loop {
@@ -133,15 +139,15 @@ async fn subject(shared: &Shared, place: &ChatPlace) -> Option<About> {
 }
 
 /// Returns the run that a subject belongs to.
-fn run_of(shared: &Shared, about: Option<About>) -> Option<RunId> {
+fn run_of(shared: &AccountInner, about: Option<MessageSubject>) -> Option<RunId> {
     match about? {
-        About::Run(run) => Some(run),
-        About::Card(card) => shared.with(|record| Some(record.cards.get(&card)?.task)),
-        About::Nothing | About::Unknown(_) => None,
+        MessageSubject::Run(run) => Some(run),
+        MessageSubject::Card(card) => shared.with(|record| Some(record.cards.get(&card)?.task)),
+        MessageSubject::Nothing | MessageSubject::Unknown(_) => None,
     }
 }
 
-async fn pressed(shared: &Arc<Shared>, press: &PressedButton) -> Decision {
+async fn pressed(shared: &Arc<AccountInner>, press: &PressedButton) -> JobDecision {
     let place = ChatPlace {
         chat: press.chat.clone(),
         message: press.message.clone(),
@@ -156,12 +162,12 @@ async fn pressed(shared: &Arc<Shared>, press: &PressedButton) -> Decision {
             let no = Answer::Deny { reason: None };
             answers::answer(shared, press, card, mark, no).await
         }
-        (Some((ButtonMeaning::Again { message }, None)), Some(About::Unknown(shown)))
+        (Some((ButtonMeaning::Again { message }, None)), Some(MessageSubject::Unknown(shown)))
             if message == shown =>
         {
             send_again(message)
         }
-        (Some((ButtonMeaning::File { index }, None)), Some(About::Run(run))) => {
+        (Some((ButtonMeaning::File { index }, None)), Some(MessageSubject::Run(run))) => {
             looks::file_of(shared, press, run, index).await
         }
         _ => ("This button means nothing any more.".to_owned(), nothing()),
@@ -174,19 +180,19 @@ async fn pressed(shared: &Arc<Shared>, press: &PressedButton) -> Decision {
 
 /// Whether a message with this subject may be the one with the buttons of a card: also one whose
 /// delivery was unknown, until somebody pressed its button.
-fn may_be(about: Option<About>, card: u64) -> bool {
-    about.is_none_or(|about| about == About::Card(card))
+fn may_be(about: Option<MessageSubject>, card: u64) -> bool {
+    about.is_none_or(|about| about == MessageSubject::Card(card))
 }
 
 /// Sends a message again whose delivery is unknown.
-fn send_again(number: u64) -> (String, Decision) {
+fn send_again(number: u64) -> (String, JobDecision) {
     let decision = move |record: &ChatRecord, numbers: &mut Numbers| {
         let unknown = record.outgoing.get(&number);
         let unknown = unknown.filter(|one| one.state == OutgoingState::Unknown);
         let Some(unknown) = unknown else {
             return Vec::new();
         };
-        let speaking = Speaking {
+        let speaking = ReplyTarget {
             chat: unknown.chat.clone(),
             reply_to: unknown.reply_to.clone(),
             about: unknown.about,
@@ -194,7 +200,7 @@ fn send_again(number: u64) -> (String, Decision) {
         let mut changes = vec![ChatChange::Dropped { number }];
         let again = speaking.add(numbers, unknown.what.clone(), &mut changes);
         // A card has its buttons below the message that arrives.
-        if let About::Card(card) = unknown.about
+        if let MessageSubject::Card(card) = unknown.about
             && let Some(card) = record.cards.get(&card)
             && card.message == number
         {

@@ -7,26 +7,26 @@ use gyrus_journal::Store;
 use gyrus_kernel::{Entry, RunState, approvals, log_name};
 use gyrus_runtime::{
     blocking,
-    queue::{QueueError, Stage, in_time},
+    queue::{CommandStage, QueueError, in_time},
 };
 
 use super::{
-    attempt::Attempt,
-    decision::{Decision, say},
+    attempt::JobAttempt,
+    decision::{JobDecision, say},
 };
 use crate::{
     conversation,
     messenger::IncomingMessage,
     record::{ChatTask, PendingWork},
-    shared::Shared,
+    shared::AccountInner,
 };
 
 pub(super) async fn stop(
-    shared: &Arc<Shared>,
+    shared: &Arc<AccountInner>,
     message: &IncomingMessage,
     what: &str,
     replied: Option<RunId>,
-) -> Decision {
+) -> JobDecision {
     let principal = shared.principal(&message.person);
     if let Some(run) = replied {
         let text = stop_run(shared, run, principal).await;
@@ -49,11 +49,11 @@ pub(super) async fn stop(
     say(shared, message, text)
 }
 
-async fn stop_run(shared: &Arc<Shared>, run: RunId, by: Principal) -> String {
+async fn stop_run(shared: &Arc<AccountInner>, run: RunId, by: Principal) -> String {
     let name = run.short();
     let queued = shared.gateway.with(|queue| {
         let standing = queue.of_run(run)?;
-        matches!(standing.stage, Stage::Queued).then(|| standing.command.id.clone())
+        matches!(standing.stage, CommandStage::Queued).then(|| standing.command.id.clone())
     });
     if let Some(command) = queued {
         match in_time(shared.gateway.cancel(&command, by.clone())).await {
@@ -81,13 +81,13 @@ async fn stop_run(shared: &Arc<Shared>, run: RunId, by: Principal) -> String {
 
 /// Words for a run: they are added to its goal, or begin a run that goes on from it.
 pub(super) async fn add_to_run(
-    shared: &Arc<Shared>,
+    shared: &Arc<AccountInner>,
     message: &IncomingMessage,
     run: RunId,
     words: String,
     work: &PendingWork,
-    attempt: Attempt,
-) -> Decision {
+    attempt: JobAttempt,
+) -> JobDecision {
     let store = shared.gateway.store().clone();
     let by = shared.principal(&message.person);
     let (id, text) = (work.id.clone(), words.clone());
@@ -99,18 +99,18 @@ pub(super) async fn add_to_run(
     let told = blocking(move || tell(&store, run, &id, by, text, attempt)).await;
     let name = run.short();
     match told {
-        Ok(Told::Added) => say(shared, message, format!("Run {name} is told.")),
-        Ok(Told::Over) => new_task(shared, message, words, Some(run)),
-        Ok(Told::Parked) if !shared.gateway.with(|queue| queue.is_open(run)) => {
+        Ok(TellResult::Added) => say(shared, message, format!("Run {name} is told.")),
+        Ok(TellResult::Over) => new_task(shared, message, words, Some(run)),
+        Ok(TellResult::Parked) if !shared.gateway.with(|queue| queue.is_open(run)) => {
             let (shared, message, id) = (Arc::clone(shared), message.clone(), work.id.clone());
             Box::new(move |record, numbers| {
                 conversation::resume(&shared, record, numbers, &message, run, &id)
             })
         }
-        Ok(Told::Parked) => say(shared, message, format!("Run {name} is told.")),
+        Ok(TellResult::Parked) => say(shared, message, format!("Run {name} is told.")),
         // It could not begin, and never will.
-        Ok(Told::NotBegun) if is_done(shared, run) => new_task(shared, message, words, None),
-        Ok(Told::NotBegun) => {
+        Ok(TellResult::NotBegun) if is_done(shared, run) => new_task(shared, message, words, None),
+        Ok(TellResult::NotBegun) => {
             let text = format!("Run {name} has not begun yet. Say it again when it has.");
             say(shared, message, text)
         }
@@ -128,16 +128,16 @@ fn is_over(store: &Store, run: RunId) -> bool {
 }
 
 /// Whether nothing more is done for the task of a run.
-fn is_done(shared: &Shared, run: RunId) -> bool {
+fn is_done(shared: &AccountInner, run: RunId) -> bool {
     shared.with(|record| record.tasks.get(&run).is_none_or(ChatTask::is_over))
 }
 
 pub(super) fn new_task(
-    shared: &Arc<Shared>,
+    shared: &Arc<AccountInner>,
     message: &IncomingMessage,
     words: String,
     continues: Option<RunId>,
-) -> Decision {
+) -> JobDecision {
     let (shared, message) = (Arc::clone(shared), message.clone());
     Box::new(move |record, numbers| {
         conversation::task(&shared, record, numbers, &message, &words, continues)
@@ -145,7 +145,7 @@ pub(super) fn new_task(
 }
 
 /// The result of telling a run something.
-enum Told {
+enum TellResult {
     Added,
     /// It has it, and may have to be resumed.
     Parked,
@@ -159,20 +159,20 @@ fn tell(
     id: &str,
     by: Principal,
     text: String,
-    attempt: Attempt,
-) -> Result<Told, String> {
+    attempt: JobAttempt,
+) -> Result<TellResult, String> {
     if !store.exists(&log_name(run)) {
-        return Ok(Told::NotBegun);
+        return Ok(TellResult::NotBegun);
     }
     let in_words = |error: &(dyn std::error::Error + 'static)| gyrus_net::causes(error);
-    if attempt == Attempt::Again && was_told(store, run, id).map_err(|error| in_words(&error))? {
-        return Ok(Told::Added);
+    if attempt == JobAttempt::Again && was_told(store, run, id).map_err(|error| in_words(&error))? {
+        return Ok(TellResult::Added);
     }
     let told = match RunState::of(store, run).map_err(|error| in_words(&error))? {
-        RunState::Over(_) | RunState::Record(_) => return Ok(Told::Over),
-        RunState::NeverBegan => return Ok(Told::NotBegun),
-        RunState::Running(_) => Told::Added,
-        RunState::Parked(_) | RunState::CutOff => Told::Parked,
+        RunState::Over(_) | RunState::Record(_) => return Ok(TellResult::Over),
+        RunState::NeverBegan => return Ok(TellResult::NotBegun),
+        RunState::Running(_) => TellResult::Added,
+        RunState::Parked(_) | RunState::CutOff => TellResult::Parked,
     };
     let sent = approvals::send_as(store, run, id, by, MessageBody::steer(text));
     sent.map_err(|error| in_words(&error))?;

@@ -11,7 +11,7 @@ use serde_json::Value;
 use crate::{
     messenger::MessengerError,
     multipart::Multipart,
-    requests::{FILE_WITHIN, Repeating, body, failed, sent, too_fast},
+    requests::{FILE_WITHIN, RepeatRule, body, failed, sent, too_fast},
 };
 
 /// Time for a connection.
@@ -33,7 +33,7 @@ pub(super) struct BotApi {
 
 /// The form of every answer.
 #[derive(Deserialize)]
-struct Answer<T> {
+struct BotApiAnswer<T> {
     ok: bool,
     result: Option<T>,
     error_code: Option<u16>,
@@ -72,7 +72,7 @@ impl BotApi {
         &self,
         method: &str,
         arguments: &Value,
-        repeating: Repeating,
+        repeating: RepeatRule,
     ) -> Result<T, MessengerError> {
         self.call_within(method, arguments, repeating, ANSWER_WITHIN)
             .await
@@ -83,7 +83,7 @@ impl BotApi {
         &self,
         method: &str,
         arguments: &Value,
-        repeating: Repeating,
+        repeating: RepeatRule,
         within: Duration,
     ) -> Result<T, MessengerError> {
         let request = self
@@ -105,7 +105,7 @@ impl BotApi {
             .post(format!("{}/{method}", self.calls))
             .header(CONTENT_TYPE, body.content_type())
             .body(body.bytes());
-        answer(request.timeout(FILE_WITHIN), Repeating::Visible).await
+        answer(request.timeout(FILE_WITHIN), RepeatRule::Visible).await
     }
 
     /// Downloads a file by its path on the server.
@@ -120,7 +120,7 @@ impl BotApi {
             return Err(MessengerError::Refused { why });
         }
         let request = self.client.get(format!("{}/{path}", self.files));
-        let answer = sent(request.timeout(FILE_WITHIN), Repeating::Harmless).await?;
+        let answer = sent(request.timeout(FILE_WITHIN), RepeatRule::Harmless).await?;
         let status = answer.status();
         if !status.is_success() {
             let why = format!("the server answered {status}");
@@ -130,18 +130,18 @@ impl BotApi {
                 MessengerError::Refused { why }
             });
         }
-        body(answer, most, Repeating::Harmless).await
+        body(answer, most, RepeatRule::Harmless).await
     }
 }
 
 async fn answer<T: DeserializeOwned>(
     request: RequestBuilder,
-    repeating: Repeating,
+    repeating: RepeatRule,
 ) -> Result<T, MessengerError> {
     let answer = sent(request, repeating).await?;
     let status = answer.status();
     let bytes = body(answer, MAX_ANSWER, repeating).await?;
-    let answer: Answer<T> = match serde_json::from_slice(&bytes) {
+    let answer: BotApiAnswer<T> = match serde_json::from_slice(&bytes) {
         Ok(answer) => answer,
         // A gateway before the server answers in other words.
         Err(_) if status.is_server_error() => {

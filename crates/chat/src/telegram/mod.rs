@@ -8,13 +8,13 @@ mod wire;
 
 use std::{sync::OnceLock, time::Duration};
 
-use gyrus_contract::Boxed;
+use gyrus_contract::BoxedFuture;
 use gyrus_kernel::now_ms;
 use serde_json::{Value, json};
 
 use self::{
     api::BotApi,
-    wire::{BotFile, BotMessage, BotUpdate, BotUser, CallbackQuery, FoundFile, SentMessage},
+    wire::{BotFile, BotMessage, BotUpdate, BotUser, CallbackQuery, SentMessage, TelegramFile},
 };
 use crate::{
     messenger::{
@@ -22,7 +22,7 @@ use crate::{
         MessengerError, MessengerUpdate, MessengerUpdates, NewMessage, OutgoingFile, PressedButton,
     },
     multipart::Multipart,
-    requests::Repeating,
+    requests::RepeatRule,
 };
 
 /// Seconds for which the server holds a request for updates.
@@ -99,7 +99,7 @@ impl Telegram {
         }
         let received: Vec<Value> = self
             .api
-            .call_within("getUpdates", &arguments, Repeating::Harmless, HELD_WITHIN)
+            .call_within("getUpdates", &arguments, RepeatRule::Harmless, HELD_WITHIN)
             .await?;
         let mut updates: Vec<(i64, Option<BotUpdate>)> = Vec::new();
         for update in received {
@@ -201,9 +201,9 @@ impl Telegram {
 
     async fn find(&self, file: &str, most: usize) -> Result<Vec<u8>, MessengerError> {
         let arguments = json!({"file_id": file});
-        let found: FoundFile = self
+        let found: TelegramFile = self
             .api
-            .call("getFile", &arguments, Repeating::Harmless)
+            .call("getFile", &arguments, RepeatRule::Harmless)
             .await?;
         let limit = u64::try_from(most).unwrap_or(u64::MAX);
         if found.file_size.is_some_and(|bytes| bytes > limit) {
@@ -304,11 +304,11 @@ impl Messenger for Telegram {
     fn connect<'a>(
         &'a self,
         commands: &'a [(&'a str, &'a str)],
-    ) -> Boxed<'a, Result<String, MessengerError>> {
+    ) -> BoxedFuture<'a, Result<String, MessengerError>> {
         Box::pin(async move {
             let own: BotUser = self
                 .api
-                .call("getMe", &json!({}), Repeating::Harmless)
+                .call("getMe", &json!({}), RepeatRule::Harmless)
                 .await?;
             let commands = commands.iter();
             let commands = commands.map(
@@ -318,7 +318,7 @@ impl Messenger for Telegram {
             // A bot works without its menu.
             let _: Result<bool, _> = self
                 .api
-                .call("setMyCommands", &menu, Repeating::Harmless)
+                .call("setMyCommands", &menu, RepeatRule::Harmless)
                 .await;
             let own = self.own.get_or_init(|| own);
             let name = own.username.as_ref().unwrap_or(&own.first_name);
@@ -329,11 +329,14 @@ impl Messenger for Telegram {
     fn receive<'a>(
         &'a self,
         position: Option<&'a str>,
-    ) -> Boxed<'a, Result<MessengerUpdates, MessengerError>> {
+    ) -> BoxedFuture<'a, Result<MessengerUpdates, MessengerError>> {
         Box::pin(self.updates(position))
     }
 
-    fn send<'a>(&'a self, message: &'a NewMessage) -> Boxed<'a, Result<String, MessengerError>> {
+    fn send<'a>(
+        &'a self,
+        message: &'a NewMessage,
+    ) -> BoxedFuture<'a, Result<String, MessengerError>> {
         Box::pin(async move {
             let mut arguments = json!({
                 "chat_id": number(&message.chat)?,
@@ -352,7 +355,7 @@ impl Messenger for Telegram {
             }
             let sent: SentMessage = self
                 .api
-                .call("sendMessage", &arguments, Repeating::Visible)
+                .call("sendMessage", &arguments, RepeatRule::Visible)
                 .await?;
             Ok(sent.message_id.to_string())
         })
@@ -362,7 +365,7 @@ impl Messenger for Telegram {
         &'a self,
         place: &'a ChatPlace,
         text: &'a str,
-    ) -> Boxed<'a, Result<(), MessengerError>> {
+    ) -> BoxedFuture<'a, Result<(), MessengerError>> {
         Box::pin(async move {
             let arguments = json!({
                 "chat_id": number(&place.chat)?,
@@ -372,7 +375,7 @@ impl Messenger for Telegram {
             });
             let edited: Result<Value, _> = self
                 .api
-                .call("editMessageText", &arguments, Repeating::Harmless)
+                .call("editMessageText", &arguments, RepeatRule::Harmless)
                 .await;
             match edited {
                 Err(MessengerError::Refused { why }) if why.contains("not modified") => Ok(()),
@@ -384,7 +387,7 @@ impl Messenger for Telegram {
     fn send_file<'a>(
         &'a self,
         file: &'a OutgoingFile,
-    ) -> Boxed<'a, Result<String, MessengerError>> {
+    ) -> BoxedFuture<'a, Result<String, MessengerError>> {
         Box::pin(async move {
             let mut body = Multipart::new().field("chat_id", &number(&file.chat)?.to_string());
             let caption = crate::split::split(&file.caption, CAPTION, units);
@@ -409,7 +412,7 @@ impl Messenger for Telegram {
         &'a self,
         file: &'a str,
         most: usize,
-    ) -> Boxed<'a, Result<Vec<u8>, MessengerError>> {
+    ) -> BoxedFuture<'a, Result<Vec<u8>, MessengerError>> {
         Box::pin(self.find(file, most))
     }
 
@@ -417,13 +420,13 @@ impl Messenger for Telegram {
         &'a self,
         press: &'a str,
         words: &'a str,
-    ) -> Boxed<'a, Result<(), MessengerError>> {
+    ) -> BoxedFuture<'a, Result<(), MessengerError>> {
         Box::pin(async move {
             let words = gyrus_text::shorten(words, TOAST - 1);
             let arguments = json!({"callback_query_id": press, "text": words});
             let _: bool = self
                 .api
-                .call("answerCallbackQuery", &arguments, Repeating::Harmless)
+                .call("answerCallbackQuery", &arguments, RepeatRule::Harmless)
                 .await?;
             Ok(())
         })

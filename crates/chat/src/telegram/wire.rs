@@ -87,7 +87,7 @@ pub(super) struct SentMessage {
 }
 
 #[derive(Debug, Deserialize)]
-pub(super) struct FoundFile {
+pub(super) struct TelegramFile {
     pub(super) file_path: Option<String>,
     pub(super) file_size: Option<u64>,
 }

@@ -4,7 +4,7 @@ use std::{fs, path::Path};
 
 use fastrand::Rng;
 use gyrus_contract::{Origin, Principal, RunId, Text};
-use gyrus_runtime::queue::{Command, Gateway, OptionValue, RunRequest, Work};
+use gyrus_runtime::queue::{Gateway, OptionValue, QueueCommand, QueueWork, RunRequest};
 
 /// Number of agents for which the runs work.
 const AGENTS: usize = 7;
@@ -152,9 +152,9 @@ pub(crate) async fn submit(
             .options
             .insert(name.to_owned(), OptionValue::Text(value));
     }
-    let start = Work::Start(Box::new(request));
+    let start = QueueWork::Start(Box::new(request));
     let agent = format!("agent-{}", number % AGENTS);
-    let new = Command::new(start, None, person(), agent);
+    let new = QueueCommand::new(start, None, person(), agent);
     let queued = gateway.submit(new).await?;
     let submitted = Submitted {
         run: queued.command.run,

@@ -17,7 +17,7 @@ use gyrus_fleet::{
     nats::{FleetAddress, FleetConnection, NatsLog, prepare_streams},
 };
 use gyrus_journal::Store;
-use gyrus_runtime::queue::{Gateway, QueueError, QueueWorker, Stage};
+use gyrus_runtime::queue::{CommandStage, Gateway, QueueError, QueueWorker};
 use serde_json::Value;
 use tokio::task::JoinSet;
 
@@ -321,7 +321,7 @@ impl World {
     async fn take_back(&self) -> anyhow::Result<()> {
         let waiting: Vec<String> = self.gateway.with(|queue| {
             let all = queue.all().into_iter();
-            let waiting = all.filter(|one| matches!(one.stage, Stage::Queued));
+            let waiting = all.filter(|one| matches!(one.stage, CommandStage::Queued));
             waiting.map(|one| one.command.id.clone()).collect()
         });
         for id in waiting {

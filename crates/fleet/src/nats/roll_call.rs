@@ -36,7 +36,7 @@ pub struct WorkerReport {
 }
 
 #[derive(Serialize, Deserialize)]
-struct Question {
+struct RollCall {
     needs: BTreeSet<String>,
 }
 
@@ -53,7 +53,7 @@ pub async fn answer_roll_calls(
         return;
     };
     while let Some(call) = calls.next().await {
-        let question = serde_json::from_slice::<Question>(&call.payload);
+        let question = serde_json::from_slice::<RollCall>(&call.payload);
         let (Some(reply), Ok(question)) = (call.reply, question) else {
             continue;
         };
@@ -81,7 +81,7 @@ pub async fn call_the_roll(
     let client = &connection.client;
     let answers = client.subscribe(reply.clone()).await;
     let mut answers = answers.map_err(|error| unreachable(error.to_string()))?;
-    let question = serde_json::to_vec(&Question { needs });
+    let question = serde_json::to_vec(&RollCall { needs });
     let question = question.map_err(|error| unreachable(error.to_string()))?;
     let asked = client
         .publish_with_reply(server_subject(fleet, SUBJECT), reply, question.into())

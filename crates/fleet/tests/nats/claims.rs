@@ -7,8 +7,8 @@ use std::{
 
 use gyrus_contract::Digest;
 use gyrus_fleet::{
-    AppendAnswer, ClaimError, Claimant, Claimed, EntryLines, Hold, HoldError, LogSubject, Machine,
-    MessageId, RunMessage, RunMessageKind, RunReading, SharedLog, Wait, WriterId, claim,
+    AppendAnswer, ClaimError, ClaimWords, Claimant, EntryLines, Hold, HoldError, LogSubject,
+    Machine, MessageId, RunMessage, RunMessageKind, RunReading, SharedLog, Wait, WriterId, claim,
 };
 
 use crate::servers::{Servers, TestMachine};
@@ -39,7 +39,7 @@ impl Worker {
             log: &self.log,
             machine: &machine,
             writer: WriterId(gyrus_contract::time_ordered_uuid().as_u128()),
-            claimed: Claimed {
+            claimed: ClaimWords {
                 worker: self.name.to_owned(),
                 lease_ms: u64::try_from(LEASE.as_millis()).unwrap(),
                 build: "test".to_owned(),

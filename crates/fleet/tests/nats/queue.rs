@@ -12,23 +12,23 @@ use gyrus_fleet::{FleetQueue, LogSubject, Machine as _, OsMachine};
 use gyrus_journal::Store;
 use gyrus_runtime::ledger::Fold as _;
 use gyrus_runtime::queue::{
-    AtOnce, Command, Dispatcher, Gateway, Queue, QueueWorker, RunRequest, SharedQueue as _, Stage,
-    Work, Worker, WorkerEnd, Workers,
+    AtOnce, CommandQueue, CommandStage, Dispatcher, DrivingProcess, Gateway, QueueCommand,
+    QueueWork, QueueWorker, RunRequest, SharedQueue as _, WorkerEnd, Workers,
 };
 use tokio::sync::{mpsc, watch};
 
 use crate::servers::Servers;
 
-fn command(agent: &str, key: Option<String>) -> Command {
+fn command(agent: &str, key: Option<String>) -> QueueCommand {
     let request = RunRequest::new(Text::new("a goal", Origin::Person), "/".into());
     let from = Principal {
         id: "tester".to_owned(),
         surface: "test".to_owned(),
     };
-    let work = Work::Start(Box::new(request));
-    Command {
+    let work = QueueWork::Start(Box::new(request));
+    QueueCommand {
         key,
-        ..Command::new(work, None, from, agent.to_owned())
+        ..QueueCommand::new(work, None, from, agent.to_owned())
     }
 }
 
@@ -39,7 +39,7 @@ struct Recorder {
 }
 
 impl Workers for Recorder {
-    fn start(&self, command: &Command) -> std::io::Result<Worker> {
+    fn start(&self, command: &QueueCommand) -> std::io::Result<DrivingProcess> {
         let (id, agent) = (command.id.clone(), command.agent.clone());
         let (begun, at_work) = (self.begun.clone(), Arc::clone(&self.at_work));
         Ok(Box::pin(async move {
@@ -58,7 +58,7 @@ impl Workers for Recorder {
         }))
     }
 
-    fn kill(&self, _: &Command) {}
+    fn kill(&self, _: &QueueCommand) {}
 
     fn cannot_begin(&self, why: &str) {
         panic!("{why}");
@@ -153,7 +153,7 @@ async fn workers_share_a_queue_and_start_each_command_once() {
     }
     let ended = door.with(|queue| {
         let all = queue.all().into_iter();
-        all.filter(|one| matches!(one.stage, Stage::Ended { .. }))
+        all.filter(|one| matches!(one.stage, CommandStage::Ended { .. }))
             .count()
     });
     assert_eq!(ended, 76);
@@ -174,7 +174,7 @@ async fn begins_with_what_matters(servers: &Servers, door: &Gateway) {
     // 76 commands, three facts each.
     assert!(subjects.len() >= 3, "{}", subjects.len());
     let late = shared(servers).await;
-    let facts = |queue: &Queue| serde_json::to_value(queue.facts()).unwrap();
+    let facts = |queue: &CommandQueue| serde_json::to_value(queue.facts()).unwrap();
     let mut seen = None;
     late.look(&mut |queue| seen = Some(facts(queue)));
     assert_eq!(seen, Some(door.with(facts)));

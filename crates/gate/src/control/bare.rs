@@ -4,7 +4,7 @@ use std::path::{Path, PathBuf};
 
 use gyrus_contract::{ChangedPath, PathChange};
 
-use super::changes::Changes;
+use super::changes::CallChanges;
 
 /// Entries by which a folder becomes a repository, or that git obeys in one.
 const PARTS: [&str; 8] = [
@@ -19,7 +19,7 @@ const PARTS: [&str; 8] = [
 ];
 
 /// Returns the folders that these changes made into repositories, or into more of one.
-pub(super) fn repositories(changes: &Changes<'_>, workspace: &Path) -> Vec<PathBuf> {
+pub(super) fn repositories(changes: &CallChanges<'_>, workspace: &Path) -> Vec<PathBuf> {
     let mut folders: Vec<&Path> = changes
         .all
         .iter()
@@ -54,7 +54,7 @@ pub(super) fn repositories(changes: &Changes<'_>, workspace: &Path) -> Vec<PathB
 
 /// Whether git obeys this change in one of these repositories. Without its `HEAD`, or without what
 /// was missing before, a folder is not one.
-pub(super) fn is_obeyed(change: &ChangedPath, changes: &Changes<'_>, bare: &[PathBuf]) -> bool {
+pub(super) fn is_obeyed(change: &ChangedPath, changes: &CallChanges<'_>, bare: &[PathBuf]) -> bool {
     let made = |path: PathBuf| changes.at(&path) == Some(PathChange::Created);
     bare.iter().any(|folder| {
         let below = change.path.strip_prefix(folder).ok();

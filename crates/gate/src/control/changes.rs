@@ -8,14 +8,14 @@ use std::{
 use gyrus_contract::{ChangedPath, PathChange};
 
 /// All changes of one call.
-pub(super) struct Changes<'a> {
+pub(super) struct CallChanges<'a> {
     pub(super) all: &'a [ChangedPath],
     by_path: HashMap<&'a Path, PathChange>,
     /// Folders in which something was changed, at any depth.
     around: HashSet<&'a Path>,
 }
 
-impl<'a> Changes<'a> {
+impl<'a> CallChanges<'a> {
     pub(super) fn new(all: &'a [ChangedPath]) -> Self {
         let by_path = all.iter().map(|one| (one.path.as_path(), one.change));
         let stay = all.iter().filter(|one| one.change != PathChange::Deleted);

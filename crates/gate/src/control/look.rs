@@ -7,29 +7,29 @@ use std::{
     time::{Duration, SystemTime, UNIX_EPOCH},
 };
 
-use super::{surroundings::Surroundings, table::Table};
+use super::{surroundings::WorkspaceState, table::ControlTable};
 
 /// Age of a change from which on a later one has another time on every file system.
 const SETTLED_AFTER: Duration = Duration::from_millis(20);
 
 /// Identity, size and time of the last change in nanoseconds; `None` for what is not there.
-type Stamp = Option<(u64, u64, i128)>;
+type LookStamp = Option<(u64, u64, i128)>;
 
 /// A look at a workspace, with the state of every folder and file that was read for it.
 #[derive(Debug, Clone, Default)]
-pub(crate) struct Look {
-    pub(crate) surroundings: Surroundings,
-    stamps: Vec<(PathBuf, Stamp)>,
+pub(crate) struct WorkspaceLook {
+    pub(crate) surroundings: WorkspaceState,
+    stamps: Vec<(PathBuf, LookStamp)>,
     /// Whether a later change of what was read would be seen.
     is_settled: bool,
 }
 
-impl Look {
+impl WorkspaceLook {
     /// Looks at a workspace, which is real. `home` is that of the person, whose git configuration
     /// may name files of the workspace.
-    pub(crate) fn at(workspace: &Path, home: Option<&Path>, added: &Table) -> Self {
+    pub(crate) fn at(workspace: &Path, home: Option<&Path>, added: &ControlTable) -> Self {
         let mut read = Vec::new();
-        let surroundings = Surroundings::look(workspace, home, added, &mut read);
+        let surroundings = WorkspaceState::look(workspace, home, added, &mut read);
         let now = SystemTime::now().duration_since(UNIX_EPOCH);
         let settled = now.unwrap_or_default().saturating_sub(SETTLED_AFTER);
         let settled = i128::try_from(settled.as_nanos()).unwrap_or(0);
@@ -40,7 +40,7 @@ impl Look {
                 (path, stamp)
             })
             .collect();
-        let is_old = |stamp: &Stamp| stamp.is_none_or(|(_, _, changed)| changed < settled);
+        let is_old = |stamp: &LookStamp| stamp.is_none_or(|(_, _, changed)| changed < settled);
         Self {
             surroundings,
             is_settled: stamps.iter().all(|(_, stamp)| is_old(stamp)),
@@ -58,7 +58,7 @@ impl Look {
     }
 }
 
-fn stamp(path: &Path) -> Stamp {
+fn stamp(path: &Path) -> LookStamp {
     let read = || {
         let data = fs::symlink_metadata(path)?;
         let changed = i128::from(data.ctime()) * 1_000_000_000 + i128::from(data.ctime_nsec());

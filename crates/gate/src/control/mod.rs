@@ -23,31 +23,31 @@ use gyrus_contract::{ChangedPath, PathChange, WithheldChange};
 use gyrus_workspace::snapshot::is_left_out;
 
 use self::{
-    changes::Changes,
+    changes::CallChanges,
     surroundings::is_makefile,
-    table::{New, Tool, embedded, parts},
+    table::{ControlTool, New, embedded, parts},
 };
 pub(crate) use self::{
-    look::Look,
-    surroundings::Surroundings,
-    table::{Table, obeyed_by},
+    look::WorkspaceLook,
+    surroundings::WorkspaceState,
+    table::{ControlTable, obeyed_by},
 };
 
 /// The place in which changes are judged.
 #[derive(Clone, Copy)]
-pub(crate) struct Around<'a> {
+pub(crate) struct ChangeSite<'a> {
     /// The workspace, real.
     pub(crate) workspace: &'a Path,
     /// The folders in which the person's shell looks for programs.
     pub(crate) programs: &'a [PathBuf],
     /// The names that the person and the project added.
-    pub(crate) added: &'a Table,
-    pub(crate) surroundings: &'a Surroundings,
+    pub(crate) added: &'a ControlTable,
+    pub(crate) surroundings: &'a WorkspaceState,
 }
 
 /// Decides which changes may not stay without a person's yes.
-pub(crate) fn withheld(all: &[ChangedPath], around: &Around<'_>) -> Vec<WithheldChange> {
-    let changes = Changes::new(all);
+pub(crate) fn withheld(all: &[ChangedPath], around: &ChangeSite<'_>) -> Vec<WithheldChange> {
+    let changes = CallChanges::new(all);
     let bare = bare::repositories(&changes, around.workspace);
     let mut outputs = Outputs::new(around.workspace);
     let found = all.iter().enumerate().filter_map(|(index, change)| {
@@ -75,7 +75,7 @@ pub(crate) fn withheld(all: &[ChangedPath], around: &Around<'_>) -> Vec<Withheld
 /// of one call, and below the workspace.
 pub(crate) fn withheld_writes(
     files: &[(PathBuf, bool)],
-    around: &Around<'_>,
+    around: &ChangeSite<'_>,
 ) -> Vec<Option<String>> {
     let exists = |path: &Path| around.workspace.join(path).symlink_metadata().is_ok();
     let mut changes = Vec::new();
@@ -116,8 +116,8 @@ pub(crate) fn withheld_writes(
 fn by_path(
     change: &ChangedPath,
     path: &Path,
-    changes: &Changes<'_>,
-    around: &Around<'_>,
+    changes: &CallChanges<'_>,
+    around: &ChangeSite<'_>,
     outputs: &mut Outputs<'_>,
 ) -> Option<String> {
     by_name(change, path, changes, around, outputs)
@@ -129,13 +129,13 @@ fn by_path(
 fn by_name(
     change: &ChangedPath,
     path: &Path,
-    changes: &Changes<'_>,
-    around: &Around<'_>,
+    changes: &CallChanges<'_>,
+    around: &ChangeSite<'_>,
     outputs: &mut Outputs<'_>,
 ) -> Option<String> {
     let parts = parts(path);
     let is_new = change.change == PathChange::Created;
-    let mut counts = |tool: &&Tool| {
+    let mut counts = |tool: &&ControlTool| {
         let new_counts = match tool.new {
             New::Anywhere => true,
             New::KnownFolder => !is_new || !changes.made_folder_of(path),
@@ -152,8 +152,8 @@ fn by_name(
 fn makefile(
     change: &ChangedPath,
     path: &Path,
-    changes: &Changes<'_>,
-    around: &Around<'_>,
+    changes: &CallChanges<'_>,
+    around: &ChangeSite<'_>,
 ) -> Option<String> {
     let name = path.file_name()?.to_string_lossy().to_lowercase();
     let folder = path.parent()?;
@@ -165,7 +165,7 @@ fn makefile(
     counts.then(|| "it is obeyed by make, even by `make -n`".to_owned())
 }
 
-fn in_program_folder(change: &ChangedPath, path: &Path, around: &Around<'_>) -> Option<String> {
+fn in_program_folder(change: &ChangedPath, path: &Path, around: &ChangeSite<'_>) -> Option<String> {
     let workspace = around.workspace;
     let real = workspace.join(path);
     let mut programs = around.programs.iter();
@@ -182,8 +182,8 @@ fn in_program_folder(change: &ChangedPath, path: &Path, around: &Around<'_>) -> 
 fn read_by_another(
     change: &ChangedPath,
     path: &Path,
-    changes: &Changes<'_>,
-    around: &Around<'_>,
+    changes: &CallChanges<'_>,
+    around: &ChangeSite<'_>,
 ) -> Option<String> {
     if change.change == PathChange::Deleted {
         return None;
@@ -196,8 +196,8 @@ fn read_by_another(
 /// have any name.
 fn link_in_place(
     change: &ChangedPath,
-    changes: &Changes<'_>,
-    around: &Around<'_>,
+    changes: &CallChanges<'_>,
+    around: &ChangeSite<'_>,
 ) -> Option<String> {
     let path = &change.path;
     if matches!(change.change, PathChange::Deleted) || changes.below(path) {
@@ -235,7 +235,7 @@ impl<'a> Outputs<'a> {
     }
 
     /// Whether a path lies in one of them. A folder that these changes made is none yet.
-    fn hold(&mut self, path: &Path, changes: &Changes<'_>) -> bool {
+    fn hold(&mut self, path: &Path, changes: &CallChanges<'_>) -> bool {
         let mut above: Vec<&Path> = path.ancestors().skip(1).collect();
         above.pop();
         above.reverse();

@@ -13,7 +13,7 @@ use std::{
 
 use gyrus_workspace::snapshot::is_left_out;
 
-use super::{named_file::NamedFile, table::Acts};
+use super::{named_file::ReadByControl, table::Acts};
 
 /// Maximum bytes that are read of a file.
 const MAX_BYTES: u64 = 64 << 10;
@@ -185,13 +185,13 @@ pub(super) fn git_settings(workspace: &Path, home: Option<&Path>) -> Vec<ToRead>
 }
 
 /// Reads control files of one workspace.
-pub(super) struct Reader<'a> {
+pub(super) struct ControlFileReader<'a> {
     workspace: &'a Path,
     home: Option<&'a Path>,
     seen: BTreeSet<PathBuf>,
 }
 
-impl<'a> Reader<'a> {
+impl<'a> ControlFileReader<'a> {
     pub(super) fn new(workspace: &'a Path, home: Option<&'a Path>) -> Self {
         Self {
             workspace,
@@ -204,7 +204,7 @@ impl<'a> Reader<'a> {
     pub(super) fn read(
         &mut self,
         file: ToRead,
-        named: &mut BTreeMap<NamedFile, PathBuf>,
+        named: &mut BTreeMap<ReadByControl, PathBuf>,
         to_read: &mut VecDeque<ToRead>,
     ) {
         if !self.seen.insert(file.file.clone()) {
@@ -240,7 +240,7 @@ impl<'a> Reader<'a> {
         }
     }
 
-    fn of_makefile(&self, text: &str, file: &ToRead) -> Vec<NamedFile> {
+    fn of_makefile(&self, text: &str, file: &ToRead) -> Vec<ReadByControl> {
         let joined = text.replace("\\\n", " ");
         let mut found = Vec::new();
         for line in joined.lines() {
@@ -259,7 +259,7 @@ impl<'a> Reader<'a> {
     }
 
     /// A file that a makefile includes. Of a name with a variable, what follows that is known.
-    fn included(&self, name: &str, file: &ToRead) -> Option<NamedFile> {
+    fn included(&self, name: &str, file: &ToRead) -> Option<ReadByControl> {
         let name = name.trim_matches(['"', '<', '>']);
         let base = file.bases.first()?;
         let path = match name.rfind(['$', ')', '}']) {
@@ -276,9 +276,9 @@ impl<'a> Reader<'a> {
         };
         let ending = path.extension().unwrap_or_default();
         let is_written = DEPENDENCIES.iter().any(|list| ending == *list);
-        (!is_written).then(|| NamedFile {
+        (!is_written).then(|| ReadByControl {
             by_make: true,
-            ..NamedFile::file(path)
+            ..ReadByControl::file(path)
         })
     }
 
@@ -293,7 +293,7 @@ impl<'a> Reader<'a> {
         folders.find(|path| here.join(path).is_file())
     }
 
-    fn of_script(&self, text: &str, file: &ToRead) -> Vec<NamedFile> {
+    fn of_script(&self, text: &str, file: &ToRead) -> Vec<ReadByControl> {
         let mut found = Vec::new();
         let mut before = String::new();
         for word in words(text).take(MAX_WORDS) {
@@ -314,12 +314,12 @@ impl<'a> Reader<'a> {
             };
             if before == "use" && ["flake", "nix"].contains(&word) {
                 let base = file.bases.first().cloned().unwrap_or_default();
-                found.extend(OF_NIX.map(|name| NamedFile::file(base.join(name))));
+                found.extend(OF_NIX.map(|name| ReadByControl::file(base.join(name))));
             }
             let resolved = self.resolve(word, file, sure).into_iter();
-            found.extend(resolved.map(|path| NamedFile {
+            found.extend(resolved.map(|path| ReadByControl {
                 is_folder: sure == Sure::Folder,
-                ..NamedFile::file(path)
+                ..ReadByControl::file(path)
             }));
             word.clone_into(&mut before);
         }
@@ -331,7 +331,7 @@ impl<'a> Reader<'a> {
         text: &str,
         file: &ToRead,
         named: impl for<'w> Fn(&str, &'w str) -> Option<&'w str>,
-    ) -> Vec<NamedFile> {
+    ) -> Vec<ReadByControl> {
         let mut before = "";
         let found = words(text).take(MAX_WORDS).filter_map(|word| {
             let found = named(before, word);
@@ -343,7 +343,7 @@ impl<'a> Reader<'a> {
             let paths = bases.filter_map(move |base| below(base, word));
             paths.filter(|path| self.workspace.join(path).is_file())
         });
-        found.map(NamedFile::file).collect()
+        found.map(ReadByControl::file).collect()
     }
 
     /// The files of the workspace that a word of a control file names.

@@ -6,7 +6,7 @@ use gyrus_text::fits;
 
 /// A file, or a folder with all below it, that a control file says it reads.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
-pub(super) struct NamedFile {
+pub(super) struct ReadByControl {
     /// Below the workspace; parts may have stars.
     pub(super) path: PathBuf,
     pub(super) is_folder: bool,
@@ -14,7 +14,7 @@ pub(super) struct NamedFile {
     pub(super) by_make: bool,
 }
 
-impl NamedFile {
+impl ReadByControl {
     pub(super) fn is(&self, path: &Path) -> bool {
         if !self.path.as_os_str().as_encoded_bytes().contains(&b'*') {
             return *path == *self.path || (self.is_folder && path.starts_with(&self.path));

@@ -11,10 +11,10 @@ use std::{
 };
 
 use super::{
-    changes::Changes,
-    named::{self, Reader},
-    named_file::NamedFile,
-    table::{Table, embedded, parts},
+    changes::CallChanges,
+    named::{self, ControlFileReader},
+    named_file::ReadByControl,
+    table::{ControlTable, embedded, parts},
 };
 
 /// Maximum number of entries that are looked at.
@@ -47,22 +47,22 @@ pub(super) fn is_makefile(name: &str) -> bool {
 
 /// The state of a workspace, as far as it decides what a changed file means.
 #[derive(Debug, Clone, Default)]
-pub(crate) struct Surroundings {
+pub(crate) struct WorkspaceState {
     /// Links, with the places below the workspace that they lead to.
     links: BTreeMap<PathBuf, PathBuf>,
     /// Files that others read, with the one that says so.
-    named: BTreeMap<NamedFile, PathBuf>,
+    named: BTreeMap<ReadByControl, PathBuf>,
     makefiles: BTreeSet<PathBuf>,
 }
 
-impl Surroundings {
+impl WorkspaceState {
     /// Looks at a workspace, which is real. `home` is that of the person, whose git configuration
     /// may name files of the workspace.
     /// Every folder and file that was read is added to `read`.
     pub(super) fn look(
         workspace: &Path,
         home: Option<&Path>,
-        added: &Table,
+        added: &ControlTable,
         read: &mut Vec<PathBuf>,
     ) -> Self {
         let mut found = Self::default();
@@ -103,7 +103,7 @@ impl Surroundings {
         to_read
             .make_contiguous()
             .sort_by_key(named::ToRead::is_deep_makefile);
-        let mut reader = Reader::new(workspace, home);
+        let mut reader = ControlFileReader::new(workspace, home);
         for _ in 0..MAX_READ {
             let Some(file) = to_read.pop_front() else {
                 break;
@@ -115,7 +115,12 @@ impl Surroundings {
     }
 
     /// Notes a file that tells more if it is one that a program obeys.
-    fn sort_in(&mut self, path: PathBuf, to_read: &mut VecDeque<named::ToRead>, added: &Table) {
+    fn sort_in(
+        &mut self,
+        path: PathBuf,
+        to_read: &mut VecDeque<named::ToRead>,
+        added: &ControlTable,
+    ) {
         let parts = parts(&path);
         let Some(name) = parts.last() else {
             return;
@@ -137,15 +142,16 @@ impl Surroundings {
     }
 
     /// Whether there was a makefile in this folder before the changes.
-    pub(super) fn has_makefile(&self, folder: &Path, changes: &Changes<'_>) -> bool {
+    pub(super) fn has_makefile(&self, folder: &Path, changes: &CallChanges<'_>) -> bool {
         let mut makefiles = self.makefiles.iter();
         makefiles.any(|one| one.parent() == Some(folder) && changes.was_there(one))
     }
 
     /// Returns the file that says it reads this one, and was there before the changes.
-    pub(super) fn reader_of(&self, path: &Path, changes: &Changes<'_>) -> Option<&Path> {
+    pub(super) fn reader_of(&self, path: &Path, changes: &CallChanges<'_>) -> Option<&Path> {
         let made: Vec<PathBuf> = sources(path).collect();
-        let remade = |named: &NamedFile| named.by_make && made.iter().any(|made| named.is(made));
+        let remade =
+            |named: &ReadByControl| named.by_make && made.iter().any(|made| named.is(made));
         let mut named = self.named.iter();
         let found = named
             .find(|(named, reader)| (named.is(path) || remade(named)) && changes.was_there(reader));
@@ -214,7 +220,7 @@ pub(super) fn sources(path: &Path) -> impl Iterator<Item = PathBuf> {
     made.into_iter()
 }
 
-impl NamedFile {
+impl ReadByControl {
     pub(super) fn file(path: PathBuf) -> Self {
         Self {
             path,

@@ -52,7 +52,7 @@ pub(crate) enum New {
 /// A program with the files that it obeys, as it is written.
 #[derive(Debug, Clone, Deserialize)]
 #[serde(deny_unknown_fields)]
-struct Written {
+struct TableRow {
     by: String,
     does: String,
     acts: Acts,
@@ -75,12 +75,12 @@ struct Written {
 #[serde(deny_unknown_fields)]
 struct WrittenTable {
     #[serde(default)]
-    tool: Vec<Written>,
+    tool: Vec<TableRow>,
 }
 
 /// A program that obeys files.
 #[derive(Debug, Clone)]
-pub(crate) struct Tool {
+pub(crate) struct ControlTool {
     /// The program and what it does, as a phrase: "direnv, which runs it when …".
     pub(crate) obeyed_by: String,
     pub(crate) acts: Acts,
@@ -98,14 +98,14 @@ enum Covers {
 }
 
 #[derive(Debug, Clone)]
-struct Pattern {
+struct ControlPattern {
     /// Neighbouring parts of a path, in lower case.
     parts: Vec<String>,
     covers: Covers,
     tool: usize,
 }
 
-impl Pattern {
+impl ControlPattern {
     /// Whether it fits the parts of a path from here on.
     fn fits(&self, path: &[String]) -> bool {
         let Some((last, leading)) = self.parts.split_last() else {
@@ -138,15 +138,15 @@ fn stems(name: &str) -> impl Iterator<Item = &str> {
 
 /// Names that programs obey.
 #[derive(Debug, Clone, Default)]
-pub(crate) struct Table {
-    tools: Vec<Tool>,
+pub(crate) struct ControlTable {
+    tools: Vec<ControlTool>,
     /// Patterns by their first part; those with a star in it stand under the empty text.
-    patterns: HashMap<String, Vec<Pattern>>,
+    patterns: HashMap<String, Vec<ControlPattern>>,
     /// Beginnings of patterns with several parts.
     leading: Vec<Vec<String>>,
 }
 
-impl Table {
+impl ControlTable {
     /// Reads a table.
     ///
     /// # Errors
@@ -169,7 +169,7 @@ impl Table {
                     table.add(name, covers, index)?;
                 }
             }
-            table.tools.push(Tool {
+            table.tools.push(ControlTool {
                 obeyed_by: format!("{}, which {}", tool.by, tool.does),
                 acts: tool.acts,
                 new: tool.new,
@@ -185,7 +185,7 @@ impl Table {
     pub(crate) fn listed(name: &str) -> Result<Self, String> {
         let mut table = Self::default();
         table.add(name.trim_end_matches('/'), Covers::Folder, 0)?;
-        table.tools.push(Tool {
+        table.tools.push(ControlTool {
             obeyed_by: "something that your policy knows of".to_owned(),
             acts: Acts::Enter,
             new: New::Anywhere,
@@ -209,11 +209,14 @@ impl Table {
             self.leading
                 .extend((1..parts.len()).map(|end| parts[..end].to_vec()));
         }
-        self.patterns.entry(first).or_default().push(Pattern {
-            parts,
-            covers,
-            tool,
-        });
+        self.patterns
+            .entry(first)
+            .or_default()
+            .push(ControlPattern {
+                parts,
+                covers,
+                tool,
+            });
         Ok(())
     }
 
@@ -223,7 +226,7 @@ impl Table {
         both.tools.extend(other.tools.iter().cloned());
         both.leading.extend(other.leading.iter().cloned());
         for (first, patterns) in &other.patterns {
-            let moved = patterns.iter().cloned().map(|pattern| Pattern {
+            let moved = patterns.iter().cloned().map(|pattern| ControlPattern {
                 tool: pattern.tool + self.tools.len(),
                 ..pattern
             });
@@ -236,7 +239,7 @@ impl Table {
     }
 
     /// Returns the programs that obey a file at this path, by its name.
-    pub(crate) fn find<'a>(&'a self, path: &[String]) -> impl Iterator<Item = &'a Tool> {
+    pub(crate) fn find<'a>(&'a self, path: &[String]) -> impl Iterator<Item = &'a ControlTool> {
         let mut found = Vec::new();
         for start in 0..path.len() {
             let rest = &path[start..];
@@ -270,9 +273,9 @@ impl Table {
 }
 
 /// The table that gyrus brings along.
-pub(crate) fn embedded() -> &'static Table {
-    static TABLE: OnceLock<Table> = OnceLock::new();
-    TABLE.get_or_init(|| Table::parse(EMBEDDED).expect("the tests read the table, too"))
+pub(crate) fn embedded() -> &'static ControlTable {
+    static TABLE: OnceLock<ControlTable> = OnceLock::new();
+    TABLE.get_or_init(|| ControlTable::parse(EMBEDDED).expect("the tests read the table, too"))
 }
 
 /// The parts of a path in lower case, in which names are compared.

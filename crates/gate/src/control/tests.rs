@@ -28,9 +28,9 @@ fn workspace(files: &[(&str, &str)]) -> tempfile::TempDir {
 /// The paths that are withheld of these changes.
 fn judged(workspace: &Path, programs: &[PathBuf], changes: &[ChangedPath]) -> Vec<PathBuf> {
     let workspace = fs::canonicalize(workspace).unwrap();
-    let added = Table::default();
-    let surroundings = Surroundings::look(&workspace, None, &added, &mut Vec::new());
-    let around = Around {
+    let added = ControlTable::default();
+    let surroundings = WorkspaceState::look(&workspace, None, &added, &mut Vec::new());
+    let around = ChangeSite {
         workspace: &workspace,
         programs,
         added: &added,
@@ -102,11 +102,11 @@ fn the_table_holds_what_it_says() {
             false,
         ),
     ] {
-        assert_eq!(Table::parse(text).is_ok(), expected, "{text}");
+        assert_eq!(ControlTable::parse(text).is_ok(), expected, "{text}");
     }
-    let own = Table::listed("deploy/")
+    let own = ControlTable::listed("deploy/")
         .unwrap()
-        .and(&Table::listed("x.toml").unwrap());
+        .and(&ControlTable::listed("x.toml").unwrap());
     for (path, expected) in [("a/deploy/b", true), ("X.TOML", true), ("y.toml", false)] {
         assert_eq!(
             own.find(&parts(Path::new(path))).next().is_some(),
@@ -318,9 +318,9 @@ fn links_give_files_other_names() {
 fn files_that_are_written_one_by_one_make_no_repository() {
     let folder = workspace(&[("r/HEAD", ""), ("r/config", ""), ("r/objects/x", "")]);
     let workspace = fs::canonicalize(folder.path()).unwrap();
-    let added = Table::default();
-    let surroundings = Surroundings::look(&workspace, None, &added, &mut Vec::new());
-    let around = Around {
+    let added = ControlTable::default();
+    let surroundings = WorkspaceState::look(&workspace, None, &added, &mut Vec::new());
+    let around = ChangeSite {
         workspace: &workspace,
         programs: &[],
         added: &added,

@@ -17,9 +17,9 @@ use gyrus_process::serving;
 use super::PolicyGate;
 use crate::{
     destinations::{self, LOOPBACK},
-    modes::{Bounds, decide},
-    policy::{MayName, PolicySubject, Ruling},
-    weight::Weight,
+    modes::{DamageBounds, decide},
+    policy::{MayName, PolicyRuling, PolicySubject},
+    weight::TouchWeight,
 };
 
 /// Ports of loopback that are looked at, at most; those that a person named come first.
@@ -34,7 +34,7 @@ impl PolicyGate {
         under: &Judgement<'_>,
     ) -> Verdict {
         let weight = self.weigh(to, under);
-        let bounds = Bounds {
+        let bounds = DamageBounds {
             contained: weight.contained,
             undoable: true,
         };
@@ -62,7 +62,7 @@ impl PolicyGate {
         verdict
     }
 
-    fn weigh(&self, to: &Destination, under: &Judgement<'_>) -> Weight {
+    fn weigh(&self, to: &Destination, under: &Judgement<'_>) -> TouchWeight {
         let why_trusted =
             |host: &str| destinations::why_trusted(host, Some(to.port), under, &self.standing);
         let grant = |host: &str| Grant::Host {
@@ -70,7 +70,7 @@ impl PolicyGate {
             port: Some(to.port),
         };
         let allowed = |why: String| {
-            Weight::new(Risk::Moderate, format!("connects to {to}; {why}")).contained()
+            TouchWeight::new(Risk::Moderate, format!("connects to {to}; {why}")).contained()
         };
         let address = to.host.parse::<IpAddr>();
         let place = match &address {
@@ -81,11 +81,11 @@ impl PolicyGate {
         };
         if place == AddressScope::Metadata {
             let what = format!("connects to {to}, where machines are given their own keys");
-            return Weight::critical(what);
+            return TouchWeight::critical(what);
         }
         if place == AddressScope::Machine && self.own_paths.is_own_port(to.port) {
             let what = format!("connects to {to}, where gyrus's own server listens");
-            return Weight::critical(what).forbidden();
+            return TouchWeight::critical(what).forbidden();
         }
         if let Some(why) = why_trusted(&to.host) {
             return allowed(why);
@@ -111,7 +111,7 @@ impl PolicyGate {
                 ("where data can be carried, and which", grant(&to.host))
             }
         };
-        Weight::new(
+        TouchWeight::new(
             Risk::High,
             format!("connects to {to}, {why} you did not name"),
         )
@@ -125,7 +125,7 @@ impl PolicyGate {
         call: &ResolvedCall,
         spec: &ToolSpec,
         under: &Judgement<'_>,
-    ) -> Ruling {
+    ) -> PolicyRuling {
         let reading = call.command.as_ref().map(|command| &command.reading);
         let facts = || reading.into_iter().flat_map(|reading| &reading.facts);
         let paths = Self::paths(call, spec, under.workspace);

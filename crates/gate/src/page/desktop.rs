@@ -11,11 +11,11 @@ use std::path::Path;
 use gyrus_contract::{Aim, ElementState, Grant, Risk, Starts};
 use gyrus_text::quote;
 
-use super::words::{Class, Label};
+use super::words::{Label, WordClass};
 use crate::{
     as_user,
     risk::Scales,
-    weight::{Weight, uses_secret},
+    weight::{TouchWeight, uses_secret},
 };
 
 /// Longest quotation from a program, in characters.
@@ -59,26 +59,26 @@ pub(super) fn is_desktop(aim: &Aim) -> bool {
 }
 
 /// Returns all weights of an input on a desktop.
-pub(super) fn weights(scales: &Scales<'_>, aim: &Aim) -> Vec<Weight> {
-    let window = Window::new(scales, aim);
-    let mut weights: Vec<Weight> = aim
+pub(super) fn weights(scales: &Scales<'_>, aim: &Aim) -> Vec<TouchWeight> {
+    let window = InputWindow::new(scales, aim);
+    let mut weights: Vec<TouchWeight> = aim
         .starts
         .iter()
         .flat_map(|starts| window.starts(starts))
         .collect();
     if weights.is_empty() {
         let what = format!("uses {}, and what that starts is not known", window.control);
-        weights.push(Weight::new(Risk::High, what).each_time());
+        weights.push(TouchWeight::new(Risk::High, what).each_time());
     }
     if uses_secret(&scales.call.arguments) {
         let what = "puts a secret, which is kept from the model, into a program";
-        weights.push(Weight::critical(what));
+        weights.push(TouchWeight::critical(what));
     }
     weights
 }
 
 /// The window that an input goes to, and the control.
-struct Window<'a> {
+struct InputWindow<'a> {
     scales: &'a Scales<'a>,
     aim: &'a Aim,
     /// The name of the program, in lower case.
@@ -97,7 +97,7 @@ struct Window<'a> {
     role: &'a str,
 }
 
-impl<'a> Window<'a> {
+impl<'a> InputWindow<'a> {
     fn new(scales: &'a Scales<'a>, aim: &'a Aim) -> Self {
         let rest = aim.origin.strip_prefix(SCHEME).unwrap_or(&aim.origin);
         let (desktop, program) = rest.split_once('/').unwrap_or((rest, ""));
@@ -161,13 +161,13 @@ impl<'a> Window<'a> {
         self.role == "terminal" || self.is_one_of(TERMINALS)
     }
 
-    fn starts(&self, starts: &Starts) -> Vec<Weight> {
+    fn starts(&self, starts: &Starts) -> Vec<TouchWeight> {
         if self.is_one_of(FORBIDDEN) && *starts != Starts::Looking {
             let what = format!(
                 "uses {}, which decides what runs and programs may do",
                 self.place
             );
-            return vec![Weight::critical(what).forbidden()];
+            return vec![TouchWeight::critical(what).forbidden()];
         }
         if let Starts::Launches { program } = starts {
             return vec![self.launches(program)];
@@ -180,14 +180,14 @@ impl<'a> Window<'a> {
             return vec![self.uses(if is_read { "reads" } else { "replaces" })];
         }
         if *starts == Starts::Looking {
-            return vec![Weight::safe(format!("looks at {}", self.place))];
+            return vec![TouchWeight::safe(format!("looks at {}", self.place))];
         }
         if self.is_terminal() {
             return vec![self.commands()];
         }
         if self.is_one_of(PROMPTS) {
             let what = format!("uses {}, which asks for a password or a key", self.place);
-            return vec![Weight::critical(what)];
+            return vec![TouchWeight::critical(what)];
         }
         match starts {
             Starts::Types => vec![self.types()],
@@ -203,24 +203,24 @@ impl<'a> Window<'a> {
             | Starts::Answers { .. }
             | Starts::Sends { .. } => {
                 let what = format!("does what belongs to pages to {}", self.place);
-                vec![Weight::critical(what)]
+                vec![TouchWeight::critical(what)]
             }
         }
     }
 
     /// Use of a window whose text is a command.
-    fn commands(&self) -> Weight {
+    fn commands(&self) -> TouchWeight {
         let place = &self.place;
         if self.is_contained {
             let what = format!("uses {place}, where text is a command, in the run's sandbox");
             return self.unless_listed(what);
         }
-        Weight::critical(format!(
+        TouchWeight::critical(format!(
             "uses {place}, where text is a command that runs with your own rights"
         ))
     }
 
-    fn types(&self) -> Weight {
+    fn types(&self) -> TouchWeight {
         let is_masked = self
             .aim
             .element
@@ -231,37 +231,37 @@ impl<'a> Window<'a> {
                 "types into {}, a field for a password, a code or a card, in {}",
                 self.control, self.place
             );
-            return Weight::critical(what);
+            return TouchWeight::critical(what);
         }
         self.uses("types into")
     }
 
     /// Plain use of a control: asked about where the person works, and where the system is changed.
-    fn uses(&self, does: &str) -> Weight {
+    fn uses(&self, does: &str) -> TouchWeight {
         let what = format!("{does} {} in {}", self.control, self.place);
         let is_settings = self.is_one_of(SETTINGS);
         if is_settings && !self.is_contained {
             return self.asks(what);
         }
         if self.listed.is_none() && !self.is_persons {
-            return Weight::new(Risk::Moderate, what).contained();
+            return TouchWeight::new(Risk::Moderate, what).contained();
         }
         self.unless_listed(what)
     }
 
     /// Asks once, unless the person named or allowed the program.
-    fn unless_listed(&self, what: String) -> Weight {
+    fn unless_listed(&self, what: String) -> TouchWeight {
         match self.listed {
-            Some(why) => Weight::new(Risk::Moderate, format!("{what}, {why}")).contained(),
+            Some(why) => TouchWeight::new(Risk::Moderate, format!("{what}, {why}")).contained(),
             None => self.asks(what),
         }
     }
 
-    fn asks(&self, what: String) -> Weight {
-        Weight::new(Risk::High, what).unless(self.grant())
+    fn asks(&self, what: String) -> TouchWeight {
+        TouchWeight::new(Risk::High, what).unless(self.grant())
     }
 
-    fn acts(&self) -> Vec<Weight> {
+    fn acts(&self) -> Vec<TouchWeight> {
         let mut weights = vec![self.uses("uses")];
         let what = |says: &str| {
             let (control, place) = (&self.control, &self.place);
@@ -269,32 +269,32 @@ impl<'a> Window<'a> {
         };
         let is_text = matches!(self.role, "textbox" | "combobox" | "spinbutton" | "window");
         match self.label.class.filter(|_| !is_text) {
-            Some(Class::Drops) => {
-                weights.push(Weight::critical(what("drops what was not saved")));
+            Some(WordClass::Drops) => {
+                weights.push(TouchWeight::critical(what("drops what was not saved")));
             }
-            Some(Class::Commits) => {
+            Some(WordClass::Commits) => {
                 weights.push(self.asks(what("sends, publishes, orders or takes part")));
             }
-            Some(Class::Deletes) => weights.push(Weight::critical(what("deletes"))),
-            Some(Class::Authorises) => {
-                weights.push(Weight::critical(what(
+            Some(WordClass::Deletes) => weights.push(TouchWeight::critical(what("deletes"))),
+            Some(WordClass::Authorises) => {
+                weights.push(TouchWeight::critical(what(
                     "gives others power or approves something",
                 )));
             }
-            Some(Class::Pays) => weights.push(Weight::critical(what("moves money"))),
+            Some(WordClass::Pays) => weights.push(TouchWeight::critical(what("moves money"))),
             None => {}
         }
         let name = self.control.to_lowercase();
         // The same in English, German, French, Spanish, Italian and Portuguese.
         if !is_text && name.contains("instal") {
-            weights.push(Weight::critical(what("installs something")));
+            weights.push(TouchWeight::critical(what("installs something")));
         }
         weights.extend(self.by_arguments());
         weights
     }
 
     /// Weights of giving files to a program by a control that asks for one.
-    fn gives(&self, names: &[String]) -> Vec<Weight> {
+    fn gives(&self, names: &[String]) -> Vec<TouchWeight> {
         let names: Vec<_> = names.iter().map(|name| quoted(name)).collect();
         let mut weights = self.acts();
         weights.push(self.uses(&format!("gives the file {} to", names.join(", "))));
@@ -302,7 +302,7 @@ impl<'a> Window<'a> {
     }
 
     /// Weight of keys and drags that mean the same in many programs.
-    fn by_arguments(&self) -> Option<Weight> {
+    fn by_arguments(&self) -> Option<TouchWeight> {
         let arguments = &self.scales.call.arguments;
         let key = arguments["key"].as_str().unwrap_or_default().to_lowercase();
         let deletes = ["delete", "del"].iter().any(|word| key.ends_with(word));
@@ -313,7 +313,7 @@ impl<'a> Window<'a> {
                 quoted(&key),
                 self.place
             );
-            return Some(Weight::critical(what));
+            return Some(TouchWeight::critical(what));
         }
         if deletes {
             let what = format!("presses {} on {}", quoted(&key), self.control);
@@ -323,7 +323,7 @@ impl<'a> Window<'a> {
         drags.then(|| self.asks(format!("drags in {}, which moves files", self.place)))
     }
 
-    fn launches(&self, program: &str) -> Weight {
+    fn launches(&self, program: &str) -> TouchWeight {
         let name = Path::new(program)
             .file_name()
             .and_then(|name| name.to_str());
@@ -336,26 +336,26 @@ impl<'a> Window<'a> {
             return if runs_others {
                 self.unless_listed(format!("{what}, which runs commands or changes the system"))
             } else {
-                Weight::new(Risk::Moderate, what).contained()
+                TouchWeight::new(Risk::Moderate, what).contained()
             };
         }
         if runs_others {
-            return Weight::critical(format!(
+            return TouchWeight::critical(format!(
                 "starts {program}, which runs commands or changes the system with your own rights"
             ));
         }
         self.unless_listed(format!("starts {program} with your own rights"))
     }
 
-    fn closes(&self, unsaved: bool) -> Weight {
+    fn closes(&self, unsaved: bool) -> TouchWeight {
         let (control, place) = (&self.control, &self.place);
         if unsaved {
             let what = format!("closes {control} of {place}, which was not saved: that deletes it");
-            return Weight::critical(what);
+            return TouchWeight::critical(what);
         }
         if self.is_terminal() {
             let what = format!("closes {control} of {place}, which ends what runs there");
-            return Weight::critical(what);
+            return TouchWeight::critical(what);
         }
         self.uses("closes")
     }

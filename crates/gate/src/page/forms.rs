@@ -20,7 +20,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value, json};
 use url::Url;
 
-use super::origin::{Origin, named_in};
+use super::origin::{PageOrigin, named_in};
 use crate::{MeaningsError, service};
 
 /// Characters of the id of a form.
@@ -34,7 +34,7 @@ const COMMAND: &str = "gyrus browser roles";
 
 /// The forms that the person described, by origin. Cheap to clone; the default knows none.
 #[derive(Debug, Clone, Default)]
-pub struct Forms(Arc<BTreeMap<String, OriginForms>>);
+pub struct FormMeanings(Arc<BTreeMap<String, OriginForms>>);
 
 /// The described forms of one origin, as its file has them.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -163,7 +163,7 @@ impl ConfirmedForm {
     }
 }
 
-impl Forms {
+impl FormMeanings {
     /// Reads the files of all origins in a folder, which may be absent.
     ///
     /// # Errors
@@ -191,7 +191,7 @@ impl Forms {
 
     /// Returns the origin of a page's address, as browsers write it.
     pub fn origin_of(address: &str) -> Option<String> {
-        let origin = Origin::of(&Url::parse(address).ok()?)?;
+        let origin = PageOrigin::of(&Url::parse(address).ok()?)?;
         Some(origin.into_string())
     }
 
@@ -234,7 +234,7 @@ impl Forms {
         if self.0.is_empty() {
             return Vec::new();
         }
-        let named: BTreeSet<Origin> = trusted.iter().flat_map(|text| named_in(text)).collect();
+        let named: BTreeSet<PageOrigin> = trusted.iter().flat_map(|text| named_in(text)).collect();
         let known = named
             .iter()
             .filter_map(|origin| self.0.get(origin.as_str()));
@@ -280,17 +280,17 @@ impl MeasuredForm<'_> {
 }
 
 /// Returns the form that an input would send to its own origin, by its button and as data.
-pub(super) fn measured(aim: &Aim) -> Option<(Origin, MeasuredForm<'_>)> {
+pub(super) fn measured(aim: &Aim) -> Option<(PageOrigin, MeasuredForm<'_>)> {
     let is_sent = aim.starts == [Starts::Submits];
     let form = aim
         .form
         .as_ref()
         .filter(|form| is_sent && form.method == "post")?;
     let (sends, element) = (form.sends.as_ref()?, aim.element.as_ref()?);
-    let origin = Origin::measured(&aim.origin, &aim.address)?;
+    let origin = PageOrigin::measured(&aim.origin, &aim.address)?;
     let mut action = Url::parse(&form.action).ok()?;
     action.set_fragment(None);
-    let stays = Origin::of(&action).as_ref() == Some(&origin);
+    let stays = PageOrigin::of(&action).as_ref() == Some(&origin);
     let is_called = !element.name.trim().is_empty();
     (stays && is_called).then(|| {
         let form = MeasuredForm {

@@ -15,18 +15,18 @@ use gyrus_text::{counted, head_and_tail, quote};
 use url::Url;
 
 pub use self::{
-    forms::{ConfirmedField, ConfirmedForm, Forms, OriginForms},
+    forms::{ConfirmedField, ConfirmedForm, FormMeanings, OriginForms},
     roles::propose_form,
 };
 use self::{
-    origin::{Origin, is_near},
-    words::{Class, Label},
+    origin::{PageOrigin, is_near},
+    words::{Label, WordClass},
 };
 use crate::{
     destinations,
     risk::Scales,
     shell,
-    weight::{Weight, uses_secret},
+    weight::{TouchWeight, uses_secret},
 };
 
 /// Longest quotation from a page, in characters.
@@ -118,7 +118,7 @@ pub(crate) fn sends_to(
     // Below, nobody was asked: it passed because nothing was to be sent.
     if let Some(aim) = aim.filter(|_| risk >= Risk::High) {
         let places = aim.fills.iter().chain([aim]);
-        origins.extend(places.filter_map(|aim| Origin::measured(&aim.origin, &aim.address)));
+        origins.extend(places.filter_map(|aim| PageOrigin::measured(&aim.origin, &aim.address)));
         let sends = |starts: &Starts| matches!(starts, Starts::Submits | Starts::Acts);
         let form = aim.form.iter().filter(|_| aim.starts.iter().any(sends));
         let of_form = form.map(|form| &form.action);
@@ -127,36 +127,36 @@ pub(crate) fn sends_to(
             _ => None,
         });
         let addresses = of_form.chain(let_go).filter_map(|at| Url::parse(at).ok());
-        origins.extend(addresses.filter_map(|url| Origin::of(&url)));
+        origins.extend(addresses.filter_map(|url| PageOrigin::of(&url)));
     }
     origins.sort_unstable();
     origins.dedup();
-    origins.into_iter().map(Origin::into_string).collect()
+    origins.into_iter().map(PageOrigin::into_string).collect()
 }
 
 impl Scales<'_> {
     /// All weights of an input on a page.
-    pub(crate) fn page(&self) -> Vec<Weight> {
+    pub(crate) fn page(&self) -> Vec<TouchWeight> {
         let Some(aim) = &self.call.aim else {
             let what = "uses a page, and what it would touch there was not measured";
-            return vec![Weight::critical(what)];
+            return vec![TouchWeight::critical(what)];
         };
         if desktop::is_desktop(aim) {
             return desktop::weights(self, aim);
         }
-        let page = Page::new(self, aim);
-        let mut weights: Vec<Weight> = aim
+        let page = InputPage::new(self, aim);
+        let mut weights: Vec<TouchWeight> = aim
             .starts
             .iter()
             .flat_map(|starts| page.starts(starts))
             .collect();
         if weights.is_empty() {
             let what = format!("uses {}, and what that starts is not known", page.control);
-            weights.push(Weight::new(Risk::High, what).each_time());
+            weights.push(TouchWeight::new(Risk::High, what).each_time());
         }
         page.apply_mandate(&mut weights);
         for field in &aim.fills {
-            let page = Page::new(self, field);
+            let page = InputPage::new(self, field);
             weights.extend(field.starts.iter().flat_map(|starts| page.starts(starts)));
         }
         if uses_secret(&self.call.arguments) {
@@ -164,18 +164,18 @@ impl Scales<'_> {
                 "puts a secret, which is kept from the model, into {}",
                 page.place
             );
-            weights.push(Weight::critical(what));
+            weights.push(TouchWeight::critical(what));
         }
         weights
     }
 }
 
 /// The page that an input goes to, and the control.
-struct Page<'a> {
+struct InputPage<'a> {
     scales: &'a Scales<'a>,
     aim: &'a Aim,
     /// `None` if it has none that can be named.
-    origin: Option<Origin>,
+    origin: Option<PageOrigin>,
     /// The reason why typing there needs no question.
     listed: Option<&'static str>,
     /// The element's place on the page, in words.
@@ -188,9 +188,9 @@ struct Page<'a> {
     mandated: Option<&'a str>,
 }
 
-impl<'a> Page<'a> {
+impl<'a> InputPage<'a> {
     fn new(scales: &'a Scales<'a>, aim: &'a Aim) -> Self {
-        let origin = Origin::measured(&aim.origin, &aim.address);
+        let origin = PageOrigin::measured(&aim.origin, &aim.address);
         let listed = origin
             .as_ref()
             .and_then(|origin| origin.listed(scales.under, scales.standing));
@@ -220,9 +220,9 @@ impl<'a> Page<'a> {
     }
 
     /// Lowers what is high because it is sent to the page's own origin, if the mandate says so.
-    fn apply_mandate(&self, weights: &mut [Weight]) {
-        let own = self.origin.as_ref().map(Origin::grant);
-        let sends = |weight: &&mut Weight| weight.risk >= Risk::High;
+    fn apply_mandate(&self, weights: &mut [TouchWeight]) {
+        let own = self.origin.as_ref().map(PageOrigin::grant);
+        let sends = |weight: &&mut TouchWeight| weight.risk >= Risk::High;
         if let (None, Some(_)) = (self.mandated, self.scales.under.mandated) {
             let first = weights.iter_mut().find(sends);
             first.into_iter().for_each(|weight| {
@@ -243,9 +243,9 @@ impl<'a> Page<'a> {
         });
     }
 
-    fn starts(&self, starts: &Starts) -> Vec<Weight> {
+    fn starts(&self, starts: &Starts) -> Vec<TouchWeight> {
         if *starts == Starts::Looking {
-            return vec![Weight::safe(format!("looks at {}", self.place))];
+            return vec![TouchWeight::safe(format!("looks at {}", self.place))];
         }
         let leaves = matches!(starts, Starts::Opens { .. });
         if !leaves && let Some(forbidden) = self.on_the_browsers_own() {
@@ -273,38 +273,38 @@ impl<'a> Page<'a> {
     }
 
     /// Pages of the browser itself, whose controls change the browser.
-    fn on_the_browsers_own(&self) -> Option<Weight> {
+    fn on_the_browsers_own(&self) -> Option<TouchWeight> {
         let scheme = Url::parse(&self.aim.address).ok()?;
         let of_pages = ["http", "https", "about", "blob", "data", "file"];
         (!of_pages.contains(&scheme.scheme())).then(|| {
             let what = format!("uses {}, which belongs to the browser itself", self.place);
-            Weight::critical(what).forbidden()
+            TouchWeight::critical(what).forbidden()
         })
     }
 
     /// Moderate, and the person need not be asked: they named the place, or nothing that the run
     /// knows goes there.
-    fn plain(&self, what: &str) -> Weight {
+    fn plain(&self, what: &str) -> TouchWeight {
         let why = self.listed.map(|why| format!(", {why}"));
         let what = format!("{what} on {}{}", self.place, why.unwrap_or_default());
-        Weight::new(Risk::Moderate, what).contained()
+        TouchWeight::new(Risk::Moderate, what).contained()
     }
 
     /// Asked once for this origin.
-    fn asks(&self, what: &str) -> Weight {
+    fn asks(&self, what: &str) -> TouchWeight {
         let why = match self.listed {
             Some(_) => "",
             None => ", which you did not name",
         };
-        let weight = Weight::new(Risk::High, format!("{what} on {}{why}", self.place));
+        let weight = TouchWeight::new(Risk::High, format!("{what} on {}{why}", self.place));
         match &self.origin {
             Some(origin) => weight.unless(origin.grant()),
             None => weight.each_time(),
         }
     }
 
-    fn critical(&self, what: &str) -> Weight {
-        Weight::critical(format!("{what} on {}", self.place))
+    fn critical(&self, what: &str) -> TouchWeight {
+        TouchWeight::critical(format!("{what} on {}", self.place))
     }
 
     fn has(&self, state: ElementState) -> bool {
@@ -313,16 +313,18 @@ impl<'a> Page<'a> {
     }
 
     /// Weight that the control's name adds, if it says anything.
-    fn said(&self, does: &str, class: Option<Class>) -> Option<Weight> {
+    fn said(&self, does: &str, class: Option<WordClass>) -> Option<TouchWeight> {
         let control = &self.control;
         let what = |says: &str| format!("{does} {control}, whose name says that it {says},");
         Some(match class? {
-            Class::Drops => return None,
-            Class::Commits => self.asks(&what("sends, publishes, orders or takes part")),
-            Class::Deletes => self.critical(&what("deletes")),
-            Class::Authorises => self.critical(&what("gives others power or approves something")),
-            Class::Pays if self.pays_by_mandate() => self.asks(&what("moves money")),
-            Class::Pays => self.critical(&what("moves money")),
+            WordClass::Drops => return None,
+            WordClass::Commits => self.asks(&what("sends, publishes, orders or takes part")),
+            WordClass::Deletes => self.critical(&what("deletes")),
+            WordClass::Authorises => {
+                self.critical(&what("gives others power or approves something"))
+            }
+            WordClass::Pays if self.pays_by_mandate() => self.asks(&what("moves money")),
+            WordClass::Pays => self.critical(&what("moves money")),
         })
     }
 
@@ -333,66 +335,67 @@ impl<'a> Page<'a> {
     }
 
     /// Goes to another address.
-    fn goes(&self, address: &str, by_link: bool) -> Vec<Weight> {
+    fn goes(&self, address: &str, by_link: bool) -> Vec<TouchWeight> {
         let Ok(url) = Url::parse(address) else {
             let what = format!("goes to {}, which is not an address", quoted(address));
-            return vec![Weight::new(Risk::High, what).each_time()];
+            return vec![TouchWeight::new(Risk::High, what).each_time()];
         };
-        let Some(target) = Origin::of(&url) else {
+        let Some(target) = PageOrigin::of(&url) else {
             if url.as_str() == "about:blank" {
-                return vec![Weight::safe("opens an empty page")];
+                return vec![TouchWeight::safe("opens an empty page")];
             }
             let what = format!(
                 "goes to {}; pages have addresses with http:// or https://",
                 address_shown(address)
             );
-            return vec![Weight::critical(what).forbidden()];
+            return vec![TouchWeight::critical(what).forbidden()];
         };
         let shown = middle_out(target.as_str());
         let listed = target.listed(self.scales.under, self.scales.standing);
         let stays = self.origin.as_ref() == Some(&target);
         let mut weights = vec![if let Some(why) = listed {
-            Weight::safe(format!("goes to {shown}, {why}"))
+            TouchWeight::safe(format!("goes to {shown}, {why}"))
         } else if is_near(&url) && !(by_link && stays) {
             let what = format!(
                 "goes to {shown}, which is on this machine or its network, and which you did not name"
             );
             match destinations::place(url.as_str()) {
-                Some((host, port)) => Weight::new(Risk::High, what).unless(Grant::Host {
+                Some((host, port)) => TouchWeight::new(Risk::High, what).unless(Grant::Host {
                     host,
                     port: destinations::port_of_grant(port),
                 }),
-                None => Weight::new(Risk::High, what).each_time(),
+                None => TouchWeight::new(Risk::High, what).each_time(),
             }
         } else if by_link {
-            Weight::safe(format!("follows a link to {shown}, as the page has it"))
+            TouchWeight::safe(format!("follows a link to {shown}, as the page has it"))
         } else {
             self.scales.address(url.as_str())
         }];
         if !url.username().is_empty() || url.password().is_some() {
             let what = format!("goes to {shown} with a name or a password in the address");
-            weights.push(Weight::new(Risk::High, what).each_time());
+            weights.push(TouchWeight::new(Risk::High, what).each_time());
         }
         if by_link {
             weights.extend(self.said("follows", self.class_of_a_link()));
         }
         let what = format!("goes to an address of {shown} that says that it deletes something");
         if is_ordered_to_delete(&url) {
-            weights.push(Weight::critical(what));
+            weights.push(TouchWeight::critical(what));
         } else if is_called_delete(&url) {
-            weights.push(Weight::new(Risk::High, what).unless(target.grant()));
+            weights.push(TouchWeight::new(Risk::High, what).unless(target.grant()));
         }
         weights
     }
 
     /// Returns what following it does, by its words. Those of a link say what it is about; those of a
     /// button, and of a link that listens for clicks, what it does.
-    fn class_of_a_link(&self) -> Option<Class> {
+    fn class_of_a_link(&self) -> Option<WordClass> {
         let listens = self.has(ElementState::Clickable);
         match self.role {
             "link" | "" if !listens => {
-                let orders = |class: &Class| matches!(class, Class::Deletes | Class::Authorises);
-                let pays = |class: &Class| *class == Class::Pays && self.label.has_amount;
+                let orders =
+                    |class: &WordClass| matches!(class, WordClass::Deletes | WordClass::Authorises);
+                let pays = |class: &WordClass| *class == WordClass::Pays && self.label.has_amount;
                 let begins = self.label.class_of_the_order;
                 let whole = self.label.class_of_the_whole.filter(orders);
                 whole.max(begins.filter(|class| orders(class) || pays(class)))
@@ -401,7 +404,7 @@ impl<'a> Page<'a> {
         }
     }
 
-    fn types(&self) -> Weight {
+    fn types(&self) -> TouchWeight {
         if self.is_secret_field() {
             return self.critical(&format!(
                 "types into {}, a field for a password, a code or a card,",
@@ -425,16 +428,16 @@ impl<'a> Page<'a> {
             || fields.any(|field| field.name == element.name && is_secret(field))
     }
 
-    fn chooses(&self, option: &str) -> Vec<Weight> {
+    fn chooses(&self, option: &str) -> Vec<TouchWeight> {
         // What is dragged acts, and is dropped on something.
         if !option.is_empty() && self.aim.starts.contains(&Starts::Acts) {
             let zone = Label::new(option);
-            let deletes = zone.class.filter(|class| *class == Class::Deletes);
+            let deletes = zone.class.filter(|class| *class == WordClass::Deletes);
             let what = format!("drops {} on {}", self.control, quoted(option));
             let weight = match zone.class_of_the_whole.max(deletes) {
-                None | Some(Class::Drops) => self.plain(&what),
-                Some(Class::Commits) => self.asks(&what),
-                Some(Class::Deletes | Class::Authorises | Class::Pays) => {
+                None | Some(WordClass::Drops) => self.plain(&what),
+                Some(WordClass::Commits) => self.asks(&what),
+                Some(WordClass::Deletes | WordClass::Authorises | WordClass::Pays) => {
                     self.critical(&format!("{what}, whose name says what that does,"))
                 }
             };
@@ -458,7 +461,7 @@ impl<'a> Page<'a> {
         weights
     }
 
-    fn submits(&self) -> Vec<Weight> {
+    fn submits(&self) -> Vec<TouchWeight> {
         let Some(form) = &self.aim.form else {
             let what = format!("sends a form by {}", self.control);
             let mut weights = vec![self.asks(&what)];
@@ -466,7 +469,7 @@ impl<'a> Page<'a> {
             return weights;
         };
         let target = Url::parse(&form.action).ok();
-        let target = target.as_ref().and_then(Origin::of);
+        let target = target.as_ref().and_then(PageOrigin::of);
         let carries = carried(form);
         let mut weights = Vec::new();
         if form.fields.iter().any(is_secret) {
@@ -490,38 +493,40 @@ impl<'a> Page<'a> {
         weights
     }
 
-    fn sends_elsewhere(&self, form: &Form, target: Option<Origin>) -> Weight {
+    fn sends_elsewhere(&self, form: &Form, target: Option<PageOrigin>) -> TouchWeight {
         let Some(target) = target else {
             let what = format!(
                 "sends a form from {} to {}, of which nobody can tell where that is",
                 self.place,
                 address_shown(&form.action)
             );
-            return Weight::new(Risk::High, what).each_time();
+            return TouchWeight::new(Risk::High, what).each_time();
         };
         let what = format!(
             "sends a form from {} to another place: {}",
             self.place,
             middle_out(target.as_str())
         );
-        Weight::new(Risk::High, what).unless(target.grant())
+        TouchWeight::new(Risk::High, what).unless(target.grant())
     }
 
     /// Lets a request go that the screen held.
-    fn lets_go(&self, method: &str, address: &str, bytes: Option<u64>) -> Vec<Weight> {
+    fn lets_go(&self, method: &str, address: &str, bytes: Option<u64>) -> Vec<TouchWeight> {
         let size = match bytes {
             Some(bytes) => counted(bytes, "byte"),
             None => "an unknown size".to_owned(),
         };
         let request = format!("lets {} send {} ({size})", self.place, quoted(method));
         let url = Url::parse(address).ok();
-        let target = url.as_ref().and_then(|url| Some((url, Origin::of(url)?)));
+        let target = url
+            .as_ref()
+            .and_then(|url| Some((url, PageOrigin::of(url)?)));
         let Some((url, target)) = target else {
             let what = format!(
                 "{request} to {}, which is not a page",
                 address_shown(address)
             );
-            return vec![Weight::new(Risk::High, what).each_time()];
+            return vec![TouchWeight::new(Risk::High, what).each_time()];
         };
         let shown = middle_out(target.as_str());
         let listed = target.listed(self.scales.under, self.scales.standing);
@@ -531,21 +536,21 @@ impl<'a> Page<'a> {
                     "{request} to {shown}, as following {} does more than to go somewhere",
                     self.control
                 );
-                Weight::new(Risk::High, what).unless(target.grant())
+                TouchWeight::new(Risk::High, what).unless(target.grant())
             }
             Some(why) => {
-                Weight::new(Risk::Moderate, format!("{request} to {shown}, {why}")).contained()
+                TouchWeight::new(Risk::Moderate, format!("{request} to {shown}, {why}")).contained()
             }
             None => {
                 let what = format!("{request} to {shown}, which you did not name");
-                Weight::new(Risk::High, what).unless(target.grant())
+                TouchWeight::new(Risk::High, what).unless(target.grant())
             }
         }];
         // Only what a link did has a control.
         weights.extend(self.said("follows", self.label.class));
         if method == "DELETE" || is_ordered_to_delete(url) {
             let what = format!("{request} to {shown}, which says that it deletes something");
-            weights.push(Weight::critical(what));
+            weights.push(TouchWeight::critical(what));
         }
         weights
     }
@@ -558,7 +563,7 @@ impl<'a> Page<'a> {
     }
 
     /// Whatever the page does when the control is used.
-    fn acts(&self) -> Vec<Weight> {
+    fn acts(&self) -> Vec<TouchWeight> {
         let uses = format!("uses {}", self.control);
         let form = self.aim.form.as_ref();
         let filled = form.filter(|form| form.fields.iter().any(|field| field.filled));
@@ -593,7 +598,7 @@ impl<'a> Page<'a> {
                 weights.push(self.critical(&what));
             }
             let target = Url::parse(&form.action).ok();
-            let target = target.as_ref().and_then(Origin::of);
+            let target = target.as_ref().and_then(PageOrigin::of);
             if !form.method.is_empty() && (target.is_none() || target != self.origin) {
                 weights.push(self.sends_elsewhere(form, target));
             }
@@ -601,7 +606,7 @@ impl<'a> Page<'a> {
         weights
     }
 
-    fn uploads(&self, names: &[String]) -> Vec<Weight> {
+    fn uploads(&self, names: &[String]) -> Vec<TouchWeight> {
         let files = enumerated(names.iter().map(String::as_str));
         let what = format!("hands {files} over by {}", self.control);
         let paths = &self.scales.call.paths;
@@ -621,23 +626,25 @@ impl<'a> Page<'a> {
     }
 
     /// A dialog: its kind is the element's role, its message the name.
-    fn answers(&self, accepts: bool) -> Weight {
+    fn answers(&self, accepts: bool) -> TouchWeight {
         let says = |word: &str| format!("answers {word} to {}", self.control);
         match (self.role, accepts) {
             ("alert", _) | ("beforeunload", false) => {
-                Weight::safe(format!("closes a message of {}", self.place))
+                TouchWeight::safe(format!("closes a message of {}", self.place))
             }
-            ("permission", false) => Weight::safe(format!("denies what {} asks for", self.place)),
+            ("permission", false) => {
+                TouchWeight::safe(format!("denies what {} asks for", self.place))
+            }
             ("permission", true) => {
                 let what = format!("grants what {} asks for: {}", self.place, self.control);
-                Weight::new(Risk::High, what).each_time()
+                TouchWeight::new(Risk::High, what).each_time()
             }
             ("login", true) => self.critical("gives a user name and a password"),
             ("beforeunload", true) => self.plain("leaves what was not saved"),
             (_, false) => self.plain(&says("no")),
             (_, true) => match self.label.class {
-                Some(Class::Drops) => self.plain("leaves what was not saved"),
-                None | Some(Class::Commits) => self.asks(&says("yes")),
+                Some(WordClass::Drops) => self.plain("leaves what was not saved"),
+                None | Some(WordClass::Commits) => self.asks(&says("yes")),
                 class => self
                     .said("answers yes to", class)
                     .unwrap_or_else(|| self.critical(&says("yes"))),
@@ -647,7 +654,7 @@ impl<'a> Page<'a> {
 }
 
 /// Returns the gravest thing that a button of a form says.
-fn class_of_buttons(form: &Form) -> Option<Class> {
+fn class_of_buttons(form: &Form) -> Option<WordClass> {
     let is_button = |field: &&Field| matches!(&*field.kind, "submit" | "image");
     let buttons = form.fields.iter().filter(is_button);
     let classes = buttons.map(|field| Label::new(&field.name).class);
@@ -699,7 +706,7 @@ fn is_called_delete(url: &Url) -> bool {
 }
 
 fn says_delete(text: &str) -> bool {
-    Label::new(text).class_of_the_whole == Some(Class::Deletes)
+    Label::new(text).class_of_the_whole == Some(WordClass::Deletes)
 }
 
 /// Names from a page, the first ones.

@@ -9,9 +9,9 @@ use crate::destinations;
 /// Scheme, host and port of a page, as browsers write them: `https://example.com`,
 /// `http://localhost:3000`. Never one that has none.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
-pub(super) struct Origin(String);
+pub(super) struct PageOrigin(String);
 
-impl Origin {
+impl PageOrigin {
     /// Returns the origin of an address.
     pub(super) fn of(address: &Url) -> Option<Self> {
         matches!(address.scheme(), "http" | "https")
@@ -60,10 +60,10 @@ impl Origin {
 }
 
 /// Every origin where typing needs no question.
-pub(super) fn all_listed(under: &Judgement<'_>, standing: &[Grant]) -> Vec<Origin> {
+pub(super) fn all_listed(under: &Judgement<'_>, standing: &[Grant]) -> Vec<PageOrigin> {
     let granted = under.grants.iter().chain(standing);
     let granted = granted.filter_map(|grant| match grant {
-        Grant::Origin { origin } => Some(Origin(origin.clone())),
+        Grant::Origin { origin } => Some(PageOrigin(origin.clone())),
         _ => None,
     });
     let texts = under.trusted.iter();
@@ -73,7 +73,7 @@ pub(super) fn all_listed(under: &Judgement<'_>, standing: &[Grant]) -> Vec<Origi
 }
 
 /// The origins that stand in a text.
-pub(super) fn named_in(text: &str) -> Vec<Origin> {
+pub(super) fn named_in(text: &str) -> Vec<PageOrigin> {
     let ends = |c: char| {
         c.is_whitespace()
             || c.is_control()
@@ -92,7 +92,7 @@ pub(super) fn named_in(text: &str) -> Vec<Origin> {
 }
 
 /// Origins named by a piece of text with an address in it: `(https://example.com/a),`.
-fn by_address(chunk: &str) -> Option<Vec<Origin>> {
+fn by_address(chunk: &str) -> Option<Vec<PageOrigin>> {
     let lower = chunk.to_ascii_lowercase();
     let starts = ["https://", "http://"];
     let start = starts
@@ -110,10 +110,10 @@ fn by_address(chunk: &str) -> Option<Vec<Origin>> {
     if pretends {
         return None;
     }
-    let mut all = vec![Origin::of(&url)?];
+    let mut all = vec![PageOrigin::of(&url)?];
     if url.scheme() == "http" && url.port().is_none() {
         // The same place, better guarded.
-        all.extend(Origin::of(
+        all.extend(PageOrigin::of(
             &Url::parse(&format!("https://{}", url.host_str()?)).ok()?,
         ));
     }
@@ -122,7 +122,7 @@ fn by_address(chunk: &str) -> Option<Vec<Origin>> {
 
 /// Origins named by a word that is a host, perhaps with a port or a path. Only the secure origin is
 /// meant, unless the host is near; a host of this machine alone needs its port.
-fn by_host(word: &str) -> Option<Vec<Origin>> {
+fn by_host(word: &str) -> Option<Vec<PageOrigin>> {
     let word = word
         .trim_start_matches(['*', '_', '~'])
         .trim_end_matches(['.', ':', '!', '?', '*', '_', '~', '-']);
@@ -151,9 +151,9 @@ fn by_host(word: &str) -> Option<Vec<Origin>> {
     if !is_whole {
         return None;
     }
-    let mut all = vec![Origin::of(&url)?];
+    let mut all = vec![PageOrigin::of(&url)?];
     if is_near(&url) {
-        all.extend(Origin::of(
+        all.extend(PageOrigin::of(
             &Url::parse(&format!("http://{authority}")).ok()?,
         ));
     }
@@ -247,7 +247,7 @@ mod tests {
             ("file://", "file:///x", false),
             ("", "", false),
         ] {
-            let found = Origin::measured(origin, address);
+            let found = PageOrigin::measured(origin, address);
             assert_eq!(found.is_some(), fits, "{origin} {address}");
         }
     }

@@ -11,7 +11,7 @@ use icu_normalizer::DecomposingNormalizerBorrowed;
 
 /// Meaning of a word. The later class wins.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-pub(super) enum Class {
+pub(super) enum WordClass {
     Drops,
     Commits,
     Deletes,
@@ -21,23 +21,23 @@ pub(super) enum Class {
 
 /// The words of the data file, folded. Those of secrets have no class.
 #[derive(Default)]
-struct Table {
+struct WordTable {
     /// Words and phrases by their first word, with the rest.
     words: HashMap<String, Vec<Phrase>>,
     /// Letters of scripts that set no spaces.
-    anywhere: Vec<(String, Option<Class>)>,
+    anywhere: Vec<(String, Option<WordClass>)>,
 }
 
 /// The words after a first word, and the meaning of all of them together.
 struct Phrase {
     rest: Vec<String>,
-    class: Option<Class>,
-    place: Place,
+    class: Option<WordClass>,
+    place: PhrasePlace,
 }
 
 /// A place in a name at which a phrase counts.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Place {
+enum PhrasePlace {
     Anywhere,
     /// As the first word, where it is an order.
     First,
@@ -68,15 +68,15 @@ const CURRENCIES: [&str; 20] = [
     "dkk", "pln", "czk", "inr",
 ];
 
-static TABLE: LazyLock<Table> = LazyLock::new(|| {
-    let mut table = Table::default();
+static TABLE: LazyLock<WordTable> = LazyLock::new(|| {
+    let mut table = WordTable::default();
     for (class, _, entries) in lines() {
         for entry in entries.split(',') {
             let entry = entry.trim();
             let place = match entry.chars().next() {
-                Some('^') => Place::First,
-                Some('=') => Place::Whole,
-                _ => Place::Anywhere,
+                Some('^') => PhrasePlace::First,
+                Some('=') => PhrasePlace::Whole,
+                _ => PhrasePlace::Anywhere,
             };
             let entry = fold(entry);
             if entry.chars().any(stands_in_words) {
@@ -98,7 +98,7 @@ static TABLE: LazyLock<Table> = LazyLock::new(|| {
 });
 
 /// Class (`None` for secrets), language and words of each line.
-fn lines() -> impl Iterator<Item = (Option<Class>, &'static str, &'static str)> {
+fn lines() -> impl Iterator<Item = (Option<WordClass>, &'static str, &'static str)> {
     include_str!("words.txt")
         .lines()
         .filter(|line| !line.is_empty() && !line.starts_with('#'))
@@ -106,11 +106,11 @@ fn lines() -> impl Iterator<Item = (Option<Class>, &'static str, &'static str)> 
             let (class, rest) = line.split_once(' ')?;
             let (language, words) = rest.split_once("  ")?;
             let class = match class {
-                "drops" => Some(Class::Drops),
-                "commits" => Some(Class::Commits),
-                "pays" => Some(Class::Pays),
-                "deletes" => Some(Class::Deletes),
-                "authorises" => Some(Class::Authorises),
+                "drops" => Some(WordClass::Drops),
+                "commits" => Some(WordClass::Commits),
+                "pays" => Some(WordClass::Pays),
+                "deletes" => Some(WordClass::Deletes),
+                "authorises" => Some(WordClass::Authorises),
                 _ => None,
             };
             Some((class, language, words))
@@ -121,11 +121,11 @@ fn lines() -> impl Iterator<Item = (Option<Class>, &'static str, &'static str)> 
 #[derive(Debug, Default)]
 pub(super) struct Label {
     /// The gravest thing that it says anywhere.
-    pub(super) class: Option<Class>,
+    pub(super) class: Option<WordClass>,
     /// Meaning of the name as a whole, if no word says anything else.
-    pub(super) class_of_the_whole: Option<Class>,
+    pub(super) class_of_the_whole: Option<WordClass>,
     /// Meaning of its first words, if it is as short as an order.
-    pub(super) class_of_the_order: Option<Class>,
+    pub(super) class_of_the_order: Option<WordClass>,
     /// It names an amount of money.
     pub(super) has_amount: bool,
     /// It names a field for a secret.
@@ -149,7 +149,7 @@ impl Label {
             ..Self::default()
         };
         if name.contains(['🗑', '🚮']) {
-            label.says(Some(Class::Deletes), true, true);
+            label.says(Some(WordClass::Deletes), true, true);
         }
         let folded = fold(name);
         let whole: Vec<&str> = words(&folded).collect();
@@ -176,13 +176,13 @@ impl Label {
         let has_sign = CURRENCIES[..9].iter().any(|sign| folded.contains(sign));
         self.has_amount = has_digit && (has_code || has_sign);
         for class in [&mut self.class, &mut self.class_of_the_order] {
-            if self.has_amount && *class == Some(Class::Commits) {
-                *class = Some(Class::Pays);
+            if self.has_amount && *class == Some(WordClass::Commits) {
+                *class = Some(WordClass::Pays);
             }
         }
     }
 
-    fn says(&mut self, class: Option<Class>, is_whole: bool, is_order: bool) {
+    fn says(&mut self, class: Option<WordClass>, is_whole: bool, is_order: bool) {
         self.is_secret |= class.is_none();
         self.class = self.class.max(class);
         if is_order {
@@ -208,9 +208,9 @@ impl Label {
                 let rest = &phrase.rest;
                 let is_whole = place == 0 && after.len() == rest.len();
                 let counts = match phrase.place {
-                    Place::Anywhere => true,
-                    Place::First => place == 0,
-                    Place::Whole => is_whole,
+                    PhrasePlace::Anywhere => true,
+                    PhrasePlace::First => place == 0,
+                    PhrasePlace::Whole => is_whole,
                 };
                 let fits = after.len() >= rest.len() && rest.iter().zip(after).all(|(a, b)| a == b);
                 if counts && fits {
@@ -231,7 +231,7 @@ impl Label {
                 for phrase in entries {
                     let joined = format!("{first}{}", phrase.rest.concat());
                     let is_whole = run == joined;
-                    let counts = is_whole || phrase.place == Place::Anywhere;
+                    let counts = is_whole || phrase.place == PhrasePlace::Anywhere;
                     if joined.len() > 2 && counts && run.contains(&joined) {
                         self.says(phrase.class, is_whole, false);
                     }
@@ -405,54 +405,54 @@ mod tests {
     #[test]
     fn words_are_found_however_they_are_dressed() {
         for (name, class) in [
-            ("Send", Some(Class::Commits)),
-            ("SEND NOW!", Some(Class::Commits)),
-            ("S\u{200b}e\u{ad}n\u{2060}d", Some(Class::Commits)),
-            ("Ｓｅｎｄ", Some(Class::Commits)),
-            ("𝐒𝐞𝐧𝐝", Some(Class::Commits)),
-            ("Ⓢⓔⓝⓓ", Some(Class::Commits)),
-            ("Sеnd", Some(Class::Commits)), // with a Cyrillic е
-            ("S e n d", Some(Class::Commits)),
-            ("S.E.N.D.", Some(Class::Commits)),
-            ("sendMessage", Some(Class::Commits)),
-            ("btn_send-1", Some(Class::Commits)),
-            ("ᴘᴀʏ", Some(Class::Pays)),
-            ("🇵🇦🇾", Some(Class::Pays)),
-            ("p\u{e0041}ay", Some(Class::Pays)),
-            ("payNow", Some(Class::Pays)),
-            ("P A Y  N O W", Some(Class::Pays)),
-            ("LÖSCHEN", Some(Class::Deletes)),
-            ("lo\u{308}schen", Some(Class::Deletes)),
-            ("ｹﾞｽﾄを削除", Some(Class::Deletes)),
-            ("Usuń", Some(Class::Deletes)),
-            ("立即 支付", Some(Class::Pays)),
-            ("Send and pay", Some(Class::Pays)),
-            ("Discard changes", Some(Class::Drops)),
-            ("Discard changes and publish", Some(Class::Commits)),
-            ("Discard draft", Some(Class::Commits)),
-            ("Transfer 500 EUR", Some(Class::Pays)),
-            ("Book for $30", Some(Class::Pays)),
-            ("Delete Delete", Some(Class::Deletes)),
-            ("Del", Some(Class::Deletes)),
-            ("Empty", Some(Class::Deletes)),
+            ("Send", Some(WordClass::Commits)),
+            ("SEND NOW!", Some(WordClass::Commits)),
+            ("S\u{200b}e\u{ad}n\u{2060}d", Some(WordClass::Commits)),
+            ("Ｓｅｎｄ", Some(WordClass::Commits)),
+            ("𝐒𝐞𝐧𝐝", Some(WordClass::Commits)),
+            ("Ⓢⓔⓝⓓ", Some(WordClass::Commits)),
+            ("Sеnd", Some(WordClass::Commits)), // with a Cyrillic е
+            ("S e n d", Some(WordClass::Commits)),
+            ("S.E.N.D.", Some(WordClass::Commits)),
+            ("sendMessage", Some(WordClass::Commits)),
+            ("btn_send-1", Some(WordClass::Commits)),
+            ("ᴘᴀʏ", Some(WordClass::Pays)),
+            ("🇵🇦🇾", Some(WordClass::Pays)),
+            ("p\u{e0041}ay", Some(WordClass::Pays)),
+            ("payNow", Some(WordClass::Pays)),
+            ("P A Y  N O W", Some(WordClass::Pays)),
+            ("LÖSCHEN", Some(WordClass::Deletes)),
+            ("lo\u{308}schen", Some(WordClass::Deletes)),
+            ("ｹﾞｽﾄを削除", Some(WordClass::Deletes)),
+            ("Usuń", Some(WordClass::Deletes)),
+            ("立即 支付", Some(WordClass::Pays)),
+            ("Send and pay", Some(WordClass::Pays)),
+            ("Discard changes", Some(WordClass::Drops)),
+            ("Discard changes and publish", Some(WordClass::Commits)),
+            ("Discard draft", Some(WordClass::Commits)),
+            ("Transfer 500 EUR", Some(WordClass::Pays)),
+            ("Book for $30", Some(WordClass::Pays)),
+            ("Delete Delete", Some(WordClass::Deletes)),
+            ("Del", Some(WordClass::Deletes)),
+            ("Empty", Some(WordClass::Deletes)),
             ("Show empty rows", None),
             ("Order 4711", None),
-            ("Order 2", Some(Class::Commits)),
-            ("Order 4711 now", Some(Class::Commits)),
+            ("Order 2", Some(WordClass::Commits)),
+            ("Order 4711 now", Some(WordClass::Commits)),
             ("How to pay", None),
-            ("Pay, and how to", Some(Class::Pays)),
-            ("Force push", Some(Class::Deletes)),
-            ("🗑", Some(Class::Deletes)),
-            ("icon fa-trash", Some(Class::Deletes)),
-            ("Yes", Some(Class::Commits)),
+            ("Pay, and how to", Some(WordClass::Pays)),
+            ("Force push", Some(WordClass::Deletes)),
+            ("🗑", Some(WordClass::Deletes)),
+            ("icon fa-trash", Some(WordClass::Deletes)),
+            ("Yes", Some(WordClass::Commits)),
             ("Yes, show more", None),
-            ("Grant admin rights", Some(Class::Authorises)),
-            ("Удалить", Some(Class::Deletes)),
-            ("Оплатить заказ", Some(Class::Pays)),
-            ("계정 삭제하기", Some(Class::Deletes)),
-            ("حذف", Some(Class::Deletes)),
-            ("हटाएं", Some(Class::Deletes)),
-            ("Διαγραφή", Some(Class::Deletes)),
+            ("Grant admin rights", Some(WordClass::Authorises)),
+            ("Удалить", Some(WordClass::Deletes)),
+            ("Оплатить заказ", Some(WordClass::Pays)),
+            ("계정 삭제하기", Some(WordClass::Deletes)),
+            ("حذف", Some(WordClass::Deletes)),
+            ("हटाएं", Some(WordClass::Deletes)),
+            ("Διαγραφή", Some(WordClass::Deletes)),
             ("Sender", None),
             ("Ascend", None),
             ("Payload", None),

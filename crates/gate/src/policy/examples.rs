@@ -16,9 +16,9 @@ use super::{
     LineReader, MayName, PathUse, PolicyOrigin, PolicySubject, ServiceArguments, SubjectPath,
     argument::ROLES,
     error::{Problems, shortened},
-    keys::{Keys, list, text, word},
-    rule::{Part, Rule},
-    ruling::{Ruling, judge},
+    keys::{PolicyTable, list, text, word},
+    rule::{CallPart, PolicyRule},
+    ruling::{PolicyRuling, judge},
 };
 
 /// Examples of one rule.
@@ -40,7 +40,7 @@ const KEYS: [&str; 9] = [
 
 /// An example as written.
 #[derive(Default)]
-pub(super) struct Expected<'t> {
+pub(super) struct PolicyExample<'t> {
     key: &'static str,
     matches: bool,
     span: Range<usize>,
@@ -57,7 +57,7 @@ pub(super) struct Expected<'t> {
 }
 
 /// Reads the examples of a rule.
-pub(super) fn read<'t>(problems: &mut Problems, keys: &Keys<'t>) -> Vec<Expected<'t>> {
+pub(super) fn read<'t>(problems: &mut Problems, keys: &PolicyTable<'t>) -> Vec<PolicyExample<'t>> {
     let mut all = Vec::new();
     for (key, matches) in [("matches", true), ("not_matches", false)] {
         let Some(value) = keys.get(key) else {
@@ -87,19 +87,19 @@ fn one<'t>(
     key: &'static str,
     matches: bool,
     value: &'t Spanned<DeValue<'t>>,
-) -> Option<Expected<'t>> {
-    let mut expected = Expected {
+) -> Option<PolicyExample<'t>> {
+    let mut expected = PolicyExample {
         key,
         matches,
         span: value.span(),
-        ..Expected::default()
+        ..PolicyExample::default()
     };
     if !value.get_ref().is_table() {
         expected.line = Some(text(problems, key, value)?.text);
         expected.tool = Some("shell");
         return Some(expected);
     }
-    let keys = Keys::of(problems, key, value)?;
+    let keys = PolicyTable::of(problems, key, value)?;
     keys.check(problems, &KEYS);
     expected.tool = keys.text(problems, "tool").map(|of| of.text);
     expected.line = keys.text(problems, "command").map(|of| of.text);
@@ -111,7 +111,7 @@ fn one<'t>(
     expected.agent = keys.text(problems, "agent").map(|of| of.text);
     expected.goal = keys.text(problems, "goal").map(|of| of.text);
     if let Some(value) = keys.get("roles") {
-        let roles = Keys::of(problems, "roles", value)?;
+        let roles = PolicyTable::of(problems, "roles", value)?;
         let mut read = BTreeMap::new();
         for (name, _) in roles.table {
             let name = name.get_ref();
@@ -124,7 +124,7 @@ fn one<'t>(
         expected.roles = Some(read);
     }
     if let Some(value) = keys.get("arguments") {
-        let arguments = Keys::of(problems, "arguments", value)?;
+        let arguments = PolicyTable::of(problems, "arguments", value)?;
         for (name, value) in arguments.table {
             match plain(value.get_ref()) {
                 Some(value) => {
@@ -169,7 +169,7 @@ fn plain(value: &DeValue) -> Option<Value> {
 /// Tries the examples of all rules.
 pub(super) fn check(
     problems: &mut Problems,
-    rules: &[(Arc<Rule>, Vec<Expected>)],
+    rules: &[(Arc<PolicyRule>, Vec<PolicyExample>)],
     origin: &PolicyOrigin,
     lines: LineReader<'_>,
 ) {
@@ -189,8 +189,8 @@ pub(super) fn check(
 
 fn check_one(
     problems: &mut Problems,
-    rule: &Arc<Rule>,
-    example: &Expected,
+    rule: &Arc<PolicyRule>,
+    example: &PolicyExample,
     origin: &PolicyOrigin,
     lines: LineReader<'_>,
 ) {
@@ -201,7 +201,7 @@ fn check_one(
         problems.add_with_hint(&example.span, example.key, what, hint);
         return;
     };
-    let mut touched = Touched::default();
+    let mut touched = ExampleTouches::default();
     if let Some(line) = example.line {
         touched.add_reading((lines.read)(line), lines.workspace);
         if touched.commands.is_empty() && !touched.unread {
@@ -247,14 +247,19 @@ fn check_one(
             masked: false,
         },
     };
-    let ruling = judge(std::slice::from_ref(rule), &subject, Part::Whole);
+    let ruling = judge(std::slice::from_ref(rule), &subject, CallPart::Whole);
     if (ruling.decision == Some(rule.decide)) != example.matches {
         report(problems, rule, example, &ruling);
     }
 }
 
 /// Notes that an example is not as its rule decides.
-fn report(problems: &mut Problems, rule: &Rule, example: &Expected, ruling: &Ruling) {
+fn report(
+    problems: &mut Problems,
+    rule: &PolicyRule,
+    example: &PolicyExample,
+    ruling: &PolicyRuling,
+) {
     let what = if example.matches {
         "this example should match its rule, and does not"
     } else {
@@ -266,7 +271,7 @@ fn report(problems: &mut Problems, rule: &Rule, example: &Expected, ruling: &Rul
     }
 }
 
-fn hint(rule: &Rule, ruling: &Ruling) -> Option<String> {
+fn hint(rule: &PolicyRule, ruling: &PolicyRuling) -> Option<String> {
     if let Some(short) = &ruling.short_of_allow {
         return Some(short.clone());
     }
@@ -310,7 +315,7 @@ fn used_by(tool: &str) -> PathUse {
 
 /// The paths and hosts that an example touches.
 #[derive(Default)]
-struct Touched {
+struct ExampleTouches {
     paths: Vec<SubjectPath>,
     hosts: Vec<String>,
     commands: Vec<SimpleCommand>,
@@ -319,7 +324,7 @@ struct Touched {
     names_any: bool,
 }
 
-impl Touched {
+impl ExampleTouches {
     fn add_reading(&mut self, reading: CommandReading, workspace: &Path) {
         self.commands = reading.commands;
         self.names_any = reading.named.any;

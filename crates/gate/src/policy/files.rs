@@ -10,7 +10,7 @@ use gyrus_contract::DEFAULT_AGENT;
 use gyrus_process::{read_regular, read_regular_text};
 
 use super::{LineReader, Policy, PolicyError, PolicyOrigin};
-use crate::{Forms, Meanings, MeaningsError, control::Table, service, shell};
+use crate::{FormMeanings, Meanings, MeaningsError, control::ControlTable, service, shell};
 
 /// Path of a project's policy, below its folder.
 const OF_PROJECT: &str = ".gyrus/policy.toml";
@@ -79,7 +79,7 @@ impl PolicyFiles {
             None => policy,
         };
         let policy = policy.with_meanings(Meanings::read(&self.meanings())?);
-        Ok(policy.with_forms(Forms::read(&self.forms())?))
+        Ok(policy.with_forms(FormMeanings::read(&self.forms())?))
     }
 
     /// The person's table of control files beside those that gyrus knows.
@@ -87,10 +87,10 @@ impl PolicyFiles {
         self.own.with_file_name("control_files.toml")
     }
 
-    fn more_control_files(&self) -> Result<Option<Table>, PolicyFileError> {
+    fn more_control_files(&self) -> Result<Option<ControlTable>, PolicyFileError> {
         let file = self.control_files();
         let reason = match read_regular_text(&file) {
-            Ok(text) => match Table::parse(&text) {
+            Ok(text) => match ControlTable::parse(&text) {
                 Ok(table) => return Ok(Some(table)),
                 Err(reason) => reason,
             },

@@ -9,17 +9,17 @@
 
 use std::net::{Ipv4Addr, Ipv6Addr};
 
-use super::subject::Reach;
+use super::subject::PatternReading;
 use crate::destinations::USUAL_PORTS;
 
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct HostPattern {
-    name: Name,
+    name: HostName,
     port: Option<u16>,
 }
 
 #[derive(Debug, Clone, PartialEq, Eq)]
-enum Name {
+enum HostName {
     Any,
     Exactly(String),
     /// Whatever ends with this, which begins with a dot.
@@ -51,7 +51,7 @@ impl HostPattern {
             None => (false, text),
             Some("") => {
                 return Ok(Self {
-                    name: Name::Any,
+                    name: HostName::Any,
                     port: None,
                 });
             }
@@ -59,7 +59,7 @@ impl HostPattern {
             Some(rest) if rest.starts_with(':') => {
                 return match Host::parse(&format!("x{rest}")) {
                     Host::Known { port, .. } => Ok(Self {
-                        name: Name::Any,
+                        name: HostName::Any,
                         port,
                     }),
                     Host::Unknown => Err("is not a host with a port".into()),
@@ -74,24 +74,24 @@ impl HostPattern {
             Host::Unknown => Err("is not a host; a star stands only alone or as `*.`".into()),
             Host::Known { name, port } => Ok(Self {
                 name: if any {
-                    Name::Below(format!(".{name}"))
+                    HostName::Below(format!(".{name}"))
                 } else {
-                    Name::Exactly(name)
+                    HostName::Exactly(name)
                 },
                 port,
             }),
         }
     }
 
-    pub(super) fn matches(&self, host: &Host, reach: Reach) -> bool {
-        let wide = reach == Reach::Wide;
+    pub(super) fn matches(&self, host: &Host, reach: PatternReading) -> bool {
+        let wide = reach == PatternReading::Wide;
         let Host::Known { name, port } = host else {
-            return wide || (self.name == Name::Any && self.port.is_none());
+            return wide || (self.name == HostName::Any && self.port.is_none());
         };
         let same_name = match &self.name {
-            Name::Any => true,
-            Name::Exactly(own) => own == name,
-            Name::Below(suffix) => name.len() > suffix.len() && name.ends_with(suffix),
+            HostName::Any => true,
+            HostName::Exactly(own) => own == name,
+            HostName::Below(suffix) => name.len() > suffix.len() && name.ends_with(suffix),
         };
         let same_port = match (self.port, port) {
             (None, None) => true,
@@ -105,10 +105,10 @@ impl HostPattern {
     /// The ports that an allow rule means, if it names one of these hosts.
     pub(super) fn ports_of(&self, hosts: &[&str]) -> Vec<u16> {
         match (&self.name, self.port) {
-            (Name::Exactly(name), port) if hosts.contains(&name.as_str()) => {
+            (HostName::Exactly(name), port) if hosts.contains(&name.as_str()) => {
                 port.map_or(USUAL_PORTS.to_vec(), |port| vec![port])
             }
-            (Name::Exactly(_) | Name::Any | Name::Below(_), _) => Vec::new(),
+            (HostName::Exactly(_) | HostName::Any | HostName::Below(_), _) => Vec::new(),
         }
     }
 }
@@ -205,8 +205,16 @@ mod tests {
         let check = |pattern: &str, host: &str, narrow: bool, wide: bool| {
             let pattern = HostPattern::new(pattern).unwrap();
             let host = Host::parse(host);
-            assert_eq!(pattern.matches(&host, Reach::Narrow), narrow, "{host:?}");
-            assert_eq!(pattern.matches(&host, Reach::Wide), wide, "{host:?}");
+            assert_eq!(
+                pattern.matches(&host, PatternReading::Narrow),
+                narrow,
+                "{host:?}"
+            );
+            assert_eq!(
+                pattern.matches(&host, PatternReading::Wide),
+                wide,
+                "{host:?}"
+            );
         };
         check("example.com", "EXAMPLE.com.", true, true);
         check("example.com", "a.example.com", false, false);

@@ -17,7 +17,7 @@ const MAX_LIST: usize = 1_000;
 const MAX_TEXT: usize = 1_024;
 
 /// A table of the file.
-pub(super) struct Keys<'t> {
+pub(super) struct PolicyTable<'t> {
     pub(super) table: &'t DeTable<'t>,
     pub(super) span: Range<usize>,
     /// Name of the table in messages: `rule`.
@@ -26,12 +26,12 @@ pub(super) struct Keys<'t> {
 
 /// A text of the file with its place.
 #[derive(Clone)]
-pub(super) struct Text<'t> {
+pub(super) struct PlacedText<'t> {
     pub(super) text: &'t str,
     pub(super) span: Range<usize>,
 }
 
-impl<'t> Keys<'t> {
+impl<'t> PolicyTable<'t> {
     /// A table, or a problem.
     pub(super) fn of(
         problems: &mut Problems,
@@ -75,7 +75,7 @@ impl<'t> Keys<'t> {
     }
 
     /// A text; `None` also after a problem.
-    pub(super) fn text(&self, problems: &mut Problems, key: &str) -> Option<Text<'t>> {
+    pub(super) fn text(&self, problems: &mut Problems, key: &str) -> Option<PlacedText<'t>> {
         text(problems, key, self.get(key)?)
     }
 
@@ -89,7 +89,7 @@ impl<'t> Keys<'t> {
     }
 
     /// A text or a list of some.
-    pub(super) fn texts(&self, problems: &mut Problems, key: &str) -> Vec<Text<'t>> {
+    pub(super) fn texts(&self, problems: &mut Problems, key: &str) -> Vec<PlacedText<'t>> {
         let Some(value) = self.get(key) else {
             return Vec::new();
         };
@@ -130,7 +130,7 @@ pub(super) fn text<'t>(
     problems: &mut Problems,
     key: &str,
     value: &'t Spanned<DeValue<'t>>,
-) -> Option<Text<'t>> {
+) -> Option<PlacedText<'t>> {
     let span = value.span();
     let Some(text) = value.get_ref().as_str() else {
         let what = format!("must be a text, not {}", kind(value.get_ref()));
@@ -149,7 +149,7 @@ pub(super) fn text<'t>(
         );
         problems.add(&span, key, what);
     } else {
-        return Some(Text { text, span });
+        return Some(PlacedText { text, span });
     }
     None
 }
@@ -169,7 +169,7 @@ fn kind(value: &DeValue) -> &'static str {
 pub(super) fn word<T: Copy>(
     problems: &mut Problems,
     key: &str,
-    given: &Text,
+    given: &PlacedText,
     known: &[(&str, T)],
 ) -> Option<T> {
     if let Some((_, meant)) = known.iter().find(|(word, _)| *word == given.text) {

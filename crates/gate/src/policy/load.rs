@@ -13,16 +13,16 @@ use super::{
     argument::{ArgumentCondition, ROLES, WhichArgument},
     command::{CommandPattern, MAX_ELEMENTS},
     error::Problems,
-    examples::{self, Expected},
+    examples::{self, PolicyExample},
     host::HostPattern,
-    keys::{Keys, Text, list, text, word},
+    keys::{PlacedText, PolicyTable, list, text, word},
     path::PathPattern,
-    rule::{Place, Rule},
-    subject::Reach,
+    rule::{PolicyRule, RulePlace},
+    subject::PatternReading,
     text::TextPattern,
     trust::AgentTrust,
 };
-use crate::control::Table;
+use crate::control::ControlTable;
 
 /// The largest policy file, in bytes.
 pub const MAX_BYTES: usize = 1 << 20;
@@ -63,24 +63,24 @@ struct Loader<'a, 't> {
 
 /// The content of a file.
 #[derive(Default)]
-pub(super) struct Loaded {
-    pub(super) rules: Vec<Arc<Rule>>,
+pub(super) struct PolicyFile {
+    pub(super) rules: Vec<Arc<PolicyRule>>,
     pub(super) agents: Vec<Arc<AgentTrust>>,
-    pub(super) control_files: Table,
+    pub(super) control_files: ControlTable,
 }
 
 pub(super) fn load(
     text: &str,
     origin: &PolicyOrigin,
     lines: LineReader<'_>,
-) -> Result<Loaded, PolicyError> {
+) -> Result<PolicyFile, PolicyError> {
     let mut problems = Problems::of(if text.len() > MAX_BYTES { "" } else { text });
     if text.len() > MAX_BYTES {
         let what = format!("has {} bytes; at most {MAX_BYTES} fit", text.len());
         problems.add(&(0..0), "", what);
         return problems
             .into_result(&origin.file)
-            .map(|()| Loaded::default());
+            .map(|()| PolicyFile::default());
     }
     let (document, errors) = DeTable::parse_recoverable(text);
     for error in errors {
@@ -97,9 +97,9 @@ pub(super) fn load(
         return loader
             .problems
             .into_result(&origin.file)
-            .map(|()| Loaded::default());
+            .map(|()| PolicyFile::default());
     }
-    let root = Keys {
+    let root = PolicyTable {
         span: document.span(),
         table: document.get_ref(),
         name: "a policy".into(),
@@ -115,7 +115,7 @@ pub(super) fn load(
     }
     problems.into_result(&origin.file)?;
     let rules = rules.into_iter().map(|(rule, _)| rule).collect();
-    Ok(Loaded {
+    Ok(PolicyFile {
         rules,
         agents,
         control_files,
@@ -134,18 +134,18 @@ fn shown_name(origin: &PolicyOrigin) -> Arc<str> {
 }
 
 impl<'t> Loader<'_, 't> {
-    fn place(&self, span: &Range<usize>) -> Place {
-        Place {
+    fn place(&self, span: &Range<usize>) -> RulePlace {
+        RulePlace {
             file: self.name.clone(),
             line: self.problems.line(span.start),
         }
     }
 
     /// Names of files that others obey, beside those that gyrus knows.
-    fn control_files(&mut self, root: &Keys<'t>) -> Table {
-        let mut table = Table::default();
+    fn control_files(&mut self, root: &PolicyTable<'t>) -> ControlTable {
+        let mut table = ControlTable::default();
         for given in root.texts(&mut self.problems, "control_files") {
-            match Table::listed(given.text) {
+            match ControlTable::listed(given.text) {
                 Ok(listed) => table = table.and(&listed),
                 Err(what) => self.problems.add(&given.span, "control_files", what),
             }
@@ -153,7 +153,7 @@ impl<'t> Loader<'_, 't> {
         table
     }
 
-    fn rules(&mut self, root: &Keys<'t>) -> Vec<(Arc<Rule>, Vec<Expected<'t>>)> {
+    fn rules(&mut self, root: &PolicyTable<'t>) -> Vec<(Arc<PolicyRule>, Vec<PolicyExample<'t>>)> {
         let Some(value) = root.get("rule") else {
             return Vec::new();
         };
@@ -171,7 +171,7 @@ impl<'t> Loader<'_, 't> {
         tables
             .iter()
             .filter_map(|table| {
-                let keys = Keys::of(&mut self.problems, "rule", table)?;
+                let keys = PolicyTable::of(&mut self.problems, "rule", table)?;
                 keys.check(&mut self.problems, &RULE_KEYS);
                 let rule = self.rule(&keys);
                 let expected = examples::read(&mut self.problems, &keys);
@@ -180,7 +180,7 @@ impl<'t> Loader<'_, 't> {
             .collect()
     }
 
-    fn rule(&mut self, keys: &Keys<'t>) -> Option<Rule> {
+    fn rule(&mut self, keys: &PolicyTable<'t>) -> Option<PolicyRule> {
         for required in ["decide", "why"] {
             if keys.get(required).is_none() {
                 let what = format!("has no `{required}`");
@@ -193,10 +193,10 @@ impl<'t> Loader<'_, 't> {
             .and_then(|given| word(&mut self.problems, "decide", &given, &DECISIONS));
         // Its conditions are looked at even if it decides nothing: there may be more to fix.
         let reach = match decide {
-            Some(Decision::Allow) => Reach::Narrow,
-            Some(Decision::Ask | Decision::Deny) | None => Reach::Wide,
+            Some(Decision::Allow) => PatternReading::Narrow,
+            Some(Decision::Ask | Decision::Deny) | None => PatternReading::Wide,
         };
-        let rule = Rule {
+        let rule = PolicyRule {
             place: self.place(&keys.span),
             decide: decide.unwrap_or(Decision::Deny),
             why: why.as_ref().map_or("", |why| why.text).to_owned(),
@@ -215,7 +215,7 @@ impl<'t> Loader<'_, 't> {
     }
 
     /// Reports an allow rule that is too wide.
-    fn check_allow(&mut self, keys: &Keys<'t>, rule: &Rule) {
+    fn check_allow(&mut self, keys: &PolicyTable<'t>, rule: &PolicyRule) {
         let span = keys.get("decide").map_or(keys.span.clone(), Spanned::span);
         let narrowed = keys.get("path").is_some() || keys.get("host").is_some();
         if !self.origin.may_loosen {
@@ -248,7 +248,7 @@ impl<'t> Loader<'_, 't> {
         }
     }
 
-    fn arguments(&mut self, keys: &Keys<'t>) -> Vec<ArgumentCondition> {
+    fn arguments(&mut self, keys: &PolicyTable<'t>) -> Vec<ArgumentCondition> {
         let Some(value) = keys.get("argument") else {
             return Vec::new();
         };
@@ -264,7 +264,7 @@ impl<'t> Loader<'_, 't> {
     }
 
     fn argument(&mut self, value: &'t Spanned<DeValue<'t>>) -> Option<ArgumentCondition> {
-        let one = Keys::of(&mut self.problems, "argument", value)?;
+        let one = PolicyTable::of(&mut self.problems, "argument", value)?;
         one.check(&mut self.problems, &ARGUMENT_KEYS);
         let name = one.text(&mut self.problems, "name");
         let role = one
@@ -298,7 +298,7 @@ impl<'t> Loader<'_, 't> {
         })
     }
 
-    fn command(&mut self, keys: &Keys<'t>) -> Option<CommandPattern> {
+    fn command(&mut self, keys: &PolicyTable<'t>) -> Option<CommandPattern> {
         let value = keys.get("command")?;
         if let Some(line) = value.get_ref().as_str() {
             let words: Vec<_> = line.split_whitespace().map(|w| format!("{w:?}")).collect();
@@ -336,7 +336,7 @@ impl<'t> Loader<'_, 't> {
             .then(|| CommandPattern::new(elements))
     }
 
-    fn check_programs(&mut self, words: &[Text<'t>]) {
+    fn check_programs(&mut self, words: &[PlacedText<'t>]) {
         for word in words {
             if word.text.contains(char::is_whitespace) {
                 let hint = "each word stands alone: [\"git\", \"push\"]";
@@ -350,7 +350,7 @@ impl<'t> Loader<'_, 't> {
         }
     }
 
-    fn paths(&mut self, keys: &Keys<'t>, reach: Reach) -> Vec<PathPattern> {
+    fn paths(&mut self, keys: &PolicyTable<'t>, reach: PatternReading) -> Vec<PathPattern> {
         let home = self.origin.home.as_deref();
         keys.texts(&mut self.problems, "path")
             .into_iter()
@@ -362,7 +362,7 @@ impl<'t> Loader<'_, 't> {
             .collect()
     }
 
-    fn hosts(&mut self, keys: &Keys<'t>) -> Vec<HostPattern> {
+    fn hosts(&mut self, keys: &PolicyTable<'t>) -> Vec<HostPattern> {
         keys.texts(&mut self.problems, "host")
             .into_iter()
             .filter_map(|given| {
@@ -373,10 +373,10 @@ impl<'t> Loader<'_, 't> {
             .collect()
     }
 
-    fn agents(&mut self, root: &Keys<'t>) -> Vec<Arc<AgentTrust>> {
+    fn agents(&mut self, root: &PolicyTable<'t>) -> Vec<Arc<AgentTrust>> {
         let Some(all) = root
             .get("agent")
-            .and_then(|value| Keys::of(&mut self.problems, "agent", value))
+            .and_then(|value| PolicyTable::of(&mut self.problems, "agent", value))
         else {
             return Vec::new();
         };
@@ -397,7 +397,7 @@ impl<'t> Loader<'_, 't> {
         value: &'t Spanned<DeValue<'t>>,
     ) -> Option<Arc<AgentTrust>> {
         let agent = name.get_ref().as_ref();
-        let keys = Keys::of(&mut self.problems, &format!("agent.{agent}"), value)?;
+        let keys = PolicyTable::of(&mut self.problems, &format!("agent.{agent}"), value)?;
         keys.check(&mut self.problems, &["tools", "without_asking", "mode"]);
         let tools = keys.get("tools").map(|value| {
             // An agent without tools is one that only answers.
@@ -436,6 +436,6 @@ impl<'t> Loader<'_, 't> {
     }
 }
 
-fn patterns(texts: &[Text]) -> Vec<TextPattern> {
+fn patterns(texts: &[PlacedText]) -> Vec<TextPattern> {
     texts.iter().map(|of| TextPattern::new(of.text)).collect()
 }

@@ -29,33 +29,33 @@ use std::{collections::BTreeSet, sync::Arc};
 
 use gyrus_contract::{Decision, Mode, Risk, Service, ToolMeaning};
 
-use crate::{Forms, Meanings, control::Table, destinations::LOOPBACK};
+use crate::{FormMeanings, Meanings, control::ControlTable, destinations::LOOPBACK};
 
 pub use self::{
     error::{PolicyError, Problem},
     files::{PolicyFileError, PolicyFiles},
     load::{MAX_BYTES, MAX_RULES},
-    ruling::Ruling,
+    ruling::PolicyRuling,
     subject::{
         LineReader, MayName, PathUse, PolicyOrigin, PolicySubject, ServiceArguments, SubjectPath,
     },
-    trust::Trust,
+    trust::CallTrust,
 };
 pub(crate) use self::{host::Host, path::name_matches};
 use self::{
-    rule::{Part, Rule},
+    rule::{CallPart, PolicyRule},
     trust::AgentTrust,
 };
 
 /// A whole policy. Cheap to clone; the default has no rules.
 #[derive(Debug, Clone, Default)]
 pub struct Policy {
-    rules: Arc<Vec<Arc<Rule>>>,
+    rules: Arc<Vec<Arc<PolicyRule>>>,
     agents: Arc<Vec<Arc<AgentTrust>>>,
     /// Names of control files beside those that gyrus knows.
-    control_files: Arc<Table>,
+    control_files: Arc<ControlTable>,
     meanings: Meanings,
-    forms: Forms,
+    forms: FormMeanings,
 }
 
 impl Policy {
@@ -74,7 +74,7 @@ impl Policy {
             agents: Arc::new(loaded.agents),
             control_files: Arc::new(loaded.control_files),
             meanings: Meanings::default(),
-            forms: Forms::default(),
+            forms: FormMeanings::default(),
         })
     }
 
@@ -82,7 +82,7 @@ impl Policy {
     /// tightens.
     #[must_use]
     pub fn and(self, other: Policy) -> Policy {
-        let both = |one: &[Arc<Rule>], other: &[Arc<Rule>]| [one, other].concat();
+        let both = |one: &[Arc<PolicyRule>], other: &[Arc<PolicyRule>]| [one, other].concat();
         Policy {
             control_files: Arc::new(self.control_files.and(&other.control_files)),
             rules: Arc::new(both(&self.rules, &other.rules)),
@@ -94,7 +94,7 @@ impl Policy {
 
     /// Returns the policy with more names of control files.
     #[must_use]
-    pub(crate) fn with_control_files(self, more: &Table) -> Policy {
+    pub(crate) fn with_control_files(self, more: &ControlTable) -> Policy {
         Policy {
             control_files: Arc::new(self.control_files.and(more)),
             ..self
@@ -102,7 +102,7 @@ impl Policy {
     }
 
     /// Returns the names of control files beside those that gyrus knows.
-    pub(crate) fn control_files(&self) -> &Table {
+    pub(crate) fn control_files(&self) -> &ControlTable {
         &self.control_files
     }
 
@@ -114,12 +114,12 @@ impl Policy {
 
     /// Returns the policy with what the person said that forms of pages mean.
     #[must_use]
-    pub fn with_forms(self, forms: Forms) -> Policy {
+    pub fn with_forms(self, forms: FormMeanings) -> Policy {
         Policy { forms, ..self }
     }
 
     /// Returns the forms of pages that the person described.
-    pub(crate) fn forms(&self) -> &Forms {
+    pub(crate) fn forms(&self) -> &FormMeanings {
         &self.forms
     }
 
@@ -129,30 +129,30 @@ impl Policy {
     }
 
     /// Returns the ruling of all rules on a call.
-    pub fn rule(&self, subject: &PolicySubject) -> Ruling {
-        ruling::judge(&self.rules, subject, Part::Whole)
+    pub fn rule(&self, subject: &PolicySubject) -> PolicyRuling {
+        ruling::judge(&self.rules, subject, CallPart::Whole)
     }
 
     /// Returns the ruling on a command whose connections are each judged when they are made.
-    pub(crate) fn rule_before_connecting(&self, subject: &PolicySubject) -> Ruling {
-        ruling::judge(&self.rules, subject, Part::BeforeConnecting)
+    pub(crate) fn rule_before_connecting(&self, subject: &PolicySubject) -> PolicyRuling {
+        ruling::judge(&self.rules, subject, CallPart::BeforeConnecting)
     }
 
     /// Returns the ruling of the rules on hosts on one connection that a command makes.
-    pub(crate) fn rule_connection(&self, subject: &PolicySubject) -> Ruling {
-        ruling::judge(&self.rules, subject, Part::Connection)
+    pub(crate) fn rule_connection(&self, subject: &PolicySubject) -> PolicyRuling {
+        ruling::judge(&self.rules, subject, CallPart::Connection)
     }
 
     /// Whether a rule that does not allow is about paths, and so what words may stand for matters.
     pub(crate) fn asks_about_paths(&self) -> bool {
         let about_paths =
-            |rule: &Arc<Rule>| rule.decide != Decision::Allow && !rule.paths.is_empty();
+            |rule: &Arc<PolicyRule>| rule.decide != Decision::Allow && !rule.paths.is_empty();
         self.rules.iter().any(about_paths)
     }
 
     /// Whether a rule that does not allow is about this path.
     pub(crate) fn asks_about(&self, path: &SubjectPath) -> bool {
-        let names = path::Names::of(path);
+        let names = path::PathNames::of(path);
         let rules = self.rules.iter();
         let mut rules = rules.filter(|rule| rule.decide != Decision::Allow);
         rules.any(|rule| rule.paths.iter().any(|pattern| pattern.matches(&names)))
@@ -168,7 +168,7 @@ impl Policy {
 
     /// Returns the trust in an agent for a call of a tool that was found to be of this risk. A
     /// critical call is never approved beforehand.
-    pub fn trust(&self, agent: &str, tool: &str, risk: Risk) -> Trust {
+    pub fn trust(&self, agent: &str, tool: &str, risk: Risk) -> CallTrust {
         trust::evaluate(&self.of(agent), tool, risk)
     }
 

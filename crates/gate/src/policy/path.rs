@@ -10,23 +10,23 @@ use std::{
     path::{Component, Path, PathBuf},
 };
 
-use super::subject::{PathUse, Reach, SubjectPath};
+use super::subject::{PathUse, PatternReading, SubjectPath};
 
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct PathPattern {
-    base: Base,
-    parts: Vec<Part>,
-    reach: Reach,
+    base: PatternBase,
+    parts: Vec<PatternPart>,
+    reach: PatternReading,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Base {
+enum PatternBase {
     Workspace,
     Root,
 }
 
 #[derive(Debug, Clone, PartialEq, Eq)]
-enum Part {
+enum PatternPart {
     /// Any number of names.
     Names,
     /// One name that looks like this.
@@ -35,7 +35,7 @@ enum Part {
 
 /// A path of a call, taken apart once for all rules.
 #[derive(Debug)]
-pub(super) struct Names {
+pub(super) struct PathNames {
     real: Vec<String>,
     local: Option<Vec<String>>,
     folded_real: Vec<String>,
@@ -45,7 +45,7 @@ pub(super) struct Names {
     plain: bool,
 }
 
-impl Names {
+impl PathNames {
     pub(super) fn of(path: &SubjectPath) -> Self {
         let (real, climbs) = names(&path.real);
         let local = path.in_workspace.as_deref().map(names);
@@ -82,15 +82,19 @@ impl PathPattern {
     /// Pattern of an allow rule that names no paths: the workspace.
     pub(super) fn workspace() -> Self {
         Self {
-            base: Base::Workspace,
-            parts: vec![Part::Names],
-            reach: Reach::Narrow,
+            base: PatternBase::Workspace,
+            parts: vec![PatternPart::Names],
+            reach: PatternReading::Narrow,
         }
     }
 
     /// # Errors
     /// In words, when it is none.
-    pub(super) fn new(text: &str, home: Option<&Path>, reach: Reach) -> Result<Self, String> {
+    pub(super) fn new(
+        text: &str,
+        home: Option<&Path>,
+        reach: PatternReading,
+    ) -> Result<Self, String> {
         if text.contains(gyrus_text::is_unseen) {
             return Err("has a character that is not seen".into());
         }
@@ -101,34 +105,41 @@ impl PathPattern {
             ));
         }
         let (base, mut parts, rest) = match (text.strip_prefix('/'), text.strip_prefix('~')) {
-            (Some(rest), _) => (Base::Root, Vec::new(), rest),
+            (Some(rest), _) => (PatternBase::Root, Vec::new(), rest),
             (None, Some(rest)) if rest.is_empty() || rest.starts_with('/') => {
                 let home = home.ok_or("starts at the home folder, which is not known here")?;
                 let (home, _) = names(home);
-                (Base::Root, home.into_iter().map(Part::Name).collect(), rest)
+                (
+                    PatternBase::Root,
+                    home.into_iter().map(PatternPart::Name).collect(),
+                    rest,
+                )
             }
             (None, Some(_)) => return Err("names the home of somebody; write it out".into()),
-            (None, None) => (Base::Workspace, Vec::new(), text),
+            (None, None) => (PatternBase::Workspace, Vec::new(), text),
         };
         for name in rest.split('/') {
             match name {
                 "" | "." => {}
                 ".." => return Err("climbs with `..`; write the absolute path".into()),
-                "**" if parts.last() == Some(&Part::Names) => {}
-                "**" => parts.push(Part::Names),
+                "**" if parts.last() == Some(&PatternPart::Names) => {}
+                "**" => parts.push(PatternPart::Names),
                 name if name.contains("**") => {
                     return Err(
                         "has `**` within a name; it stands alone, as in `src/**/*.rs`".into(),
                     );
                 }
-                name => parts.push(Part::Name(name.to_owned())),
+                name => parts.push(PatternPart::Name(name.to_owned())),
             }
         }
-        if parts.is_empty() && base == Base::Workspace {
+        if parts.is_empty() && base == PatternBase::Workspace {
             return Err("names the workspace itself; `**` is all that is in it".into());
         }
-        if reach == Reach::Wide {
-            widen(&mut parts, base == Base::Workspace && !text.contains('/'));
+        if reach == PatternReading::Wide {
+            widen(
+                &mut parts,
+                base == PatternBase::Workspace && !text.contains('/'),
+            );
         }
         Ok(Self { base, parts, reach })
     }
@@ -136,38 +147,40 @@ impl PathPattern {
     /// Folder in which everything that the pattern matches lies.
     pub(super) fn start(&self, workspace: &Path) -> PathBuf {
         match self.base {
-            Base::Workspace => workspace.to_owned(),
-            Base::Root => PathBuf::from("/"),
+            PatternBase::Workspace => workspace.to_owned(),
+            PatternBase::Root => PathBuf::from("/"),
         }
     }
 
     /// Whether what matched up to this part matches as a whole, with all below.
     pub(super) fn ends_at(&self, part: usize) -> bool {
-        self.parts[part..].iter().all(|rest| *rest == Part::Names)
+        self.parts[part..]
+            .iter()
+            .all(|rest| *rest == PatternPart::Names)
     }
 
     /// Whether this part stands for any number of folders.
     pub(super) fn is_any_depth_at(&self, part: usize) -> bool {
-        self.parts.get(part) == Some(&Part::Names)
+        self.parts.get(part) == Some(&PatternPart::Names)
     }
 
     /// Whether this part stands for a name, in either case.
     pub(super) fn name_matches_at(&self, part: usize, name: &OsStr) -> bool {
         let name = name.to_string_lossy().to_lowercase();
-        matches!(self.parts.get(part), Some(Part::Name(pattern)) if name_matches(pattern, &name))
+        matches!(self.parts.get(part), Some(PatternPart::Name(pattern)) if name_matches(pattern, &name))
     }
 
-    pub(super) fn matches(&self, path: &Names) -> bool {
+    pub(super) fn matches(&self, path: &PathNames) -> bool {
         match self.reach {
-            Reach::Wide => self.may_match(path),
-            Reach::Narrow => path.plain && self.surely_matches(path),
+            PatternReading::Wide => self.may_match(path),
+            PatternReading::Narrow => path.plain && self.surely_matches(path),
         }
     }
 
-    fn surely_matches(&self, path: &Names) -> bool {
+    fn surely_matches(&self, path: &PathNames) -> bool {
         let names = match self.base {
-            Base::Root => &path.real,
-            Base::Workspace => match &path.local {
+            PatternBase::Root => &path.real,
+            PatternBase::Workspace => match &path.local {
                 Some(names) => names,
                 None => return false,
             },
@@ -175,22 +188,22 @@ impl PathPattern {
         let allowed = |part: &str, name: &str| {
             part == name || (!name.eq_ignore_ascii_case(".git") && name_matches(part, name))
         };
-        let under = |parts: &[Part]| parts_match(parts, names, &allowed);
+        let under = |parts: &[PatternPart]| parts_match(parts, names, &allowed);
         // `src/**` allows changes below `src`, not taking `src` away.
         let itself = match (path.used, self.parts.split_last()) {
-            (PathUse::Changes, Some((Part::Names, folder))) => under(folder),
+            (PathUse::Changes, Some((PatternPart::Names, folder))) => under(folder),
             _ => false,
         };
         under(&self.parts) && !itself
     }
 
-    fn may_match(&self, path: &Names) -> bool {
+    fn may_match(&self, path: &PathNames) -> bool {
         if !path.plain {
             return true;
         }
         let names = match self.base {
-            Base::Root => &path.folded_real,
-            Base::Workspace => match &path.folded_local {
+            PatternBase::Root => &path.folded_real,
+            PatternBase::Workspace => match &path.folded_local {
                 Some(names) => names,
                 None => return false,
             },
@@ -202,8 +215,8 @@ impl PathPattern {
         let holds_it = || {
             names.len() < self.parts.len()
                 && self.parts.iter().zip(names).all(|(part, name)| match part {
-                    Part::Names => false,
-                    Part::Name(part) => name_matches(part, name),
+                    PatternPart::Names => false,
+                    PatternPart::Name(part) => name_matches(part, name),
                 })
         };
         path.used == PathUse::Changes && holds_it()
@@ -211,36 +224,40 @@ impl PathPattern {
 }
 
 /// Makes a pattern match in either case, with all below it, and at any depth if asked.
-fn widen(parts: &mut Vec<Part>, any_depth: bool) {
+fn widen(parts: &mut Vec<PatternPart>, any_depth: bool) {
     for part in parts.iter_mut() {
-        if let Part::Name(name) = part {
+        if let PatternPart::Name(name) = part {
             *name = name.to_lowercase();
         }
     }
-    if any_depth && parts.first() != Some(&Part::Names) {
-        parts.insert(0, Part::Names);
+    if any_depth && parts.first() != Some(&PatternPart::Names) {
+        parts.insert(0, PatternPart::Names);
     }
-    if parts.last() != Some(&Part::Names) {
-        parts.push(Part::Names);
+    if parts.last() != Some(&PatternPart::Names) {
+        parts.push(PatternPart::Names);
     }
 }
 
 /// Matches name by name. Only the last `**` is ever tried again, which finds every match because
 /// all else stands for exactly one name.
-fn parts_match(parts: &[Part], names: &[String], same: &impl Fn(&str, &str) -> bool) -> bool {
+fn parts_match(
+    parts: &[PatternPart],
+    names: &[String],
+    same: &impl Fn(&str, &str) -> bool,
+) -> bool {
     let (mut part, mut name) = (0, 0);
     let mut again: Option<(usize, usize)> = None;
     while name < names.len() {
         match parts.get(part) {
-            Some(Part::Names) => {
+            Some(PatternPart::Names) => {
                 again = Some((part + 1, name));
                 part += 1;
             }
-            Some(Part::Name(pattern)) if same(pattern, &names[name]) => {
+            Some(PatternPart::Name(pattern)) if same(pattern, &names[name]) => {
                 part += 1;
                 name += 1;
             }
-            Some(Part::Name(_)) | None => match again {
+            Some(PatternPart::Name(_)) | None => match again {
                 // `*` here asks whether a star may stand for this name at all.
                 Some((after, at)) if same("*", &names[at]) => {
                     again = Some((after, at + 1));
@@ -251,7 +268,7 @@ fn parts_match(parts: &[Part], names: &[String], same: &impl Fn(&str, &str) -> b
             },
         }
     }
-    parts[part..].iter().all(|rest| *rest == Part::Names)
+    parts[part..].iter().all(|rest| *rest == PatternPart::Names)
 }
 
 /// Whether a name looks like a pattern of `*` and `?`.
@@ -291,9 +308,9 @@ pub(crate) fn name_matches(pattern: &str, name: &str) -> bool {
 mod tests {
     use super::*;
 
-    fn names_of(path: &str, used: PathUse) -> Names {
+    fn names_of(path: &str, used: PathUse) -> PathNames {
         let real = Path::new("/srv/project").join(path);
-        Names::of(&SubjectPath::new(real, used, Path::new("/srv/project")))
+        PathNames::of(&SubjectPath::new(real, used, Path::new("/srv/project")))
     }
 
     fn check(pattern: &str, path: &str, narrow: bool, wide: bool) {
@@ -303,7 +320,10 @@ mod tests {
     fn check_use(pattern: &str, path: &str, used: PathUse, narrow: bool, wide: bool) {
         let home = Some(Path::new("/srv/people/kim"));
         let path = names_of(path, used);
-        for (reach, expected) in [(Reach::Narrow, narrow), (Reach::Wide, wide)] {
+        for (reach, expected) in [
+            (PatternReading::Narrow, narrow),
+            (PatternReading::Wide, wide),
+        ] {
             let matched = PathPattern::new(pattern, home, reach)
                 .unwrap()
                 .matches(&path);
@@ -403,8 +423,8 @@ mod tests {
                 let parts: Vec<_> = pattern
                     .iter()
                     .map(|part| match *part {
-                        "**" => Part::Names,
-                        name => Part::Name(name.to_owned()),
+                        "**" => PatternPart::Names,
+                        name => PatternPart::Name(name.to_owned()),
                     })
                     .collect();
                 let matched = parts_match(&parts, &names, &name_matches);
@@ -427,8 +447,11 @@ mod tests {
             "",
             "a\u{0}",
         ] {
-            assert!(PathPattern::new(text, None, Reach::Wide).is_err(), "{text}");
+            assert!(
+                PathPattern::new(text, None, PatternReading::Wide).is_err(),
+                "{text}"
+            );
         }
-        assert!(PathPattern::new("~/x", None, Reach::Wide).is_err());
+        assert!(PathPattern::new("~/x", None, PatternReading::Wide).is_err());
     }
 }

@@ -10,20 +10,20 @@ use super::{
     argument::ArgumentCondition,
     command::CommandPattern,
     host::{Host, HostPattern},
-    path::{Names, PathPattern},
-    subject::Reach,
+    path::{PathNames, PathPattern},
+    subject::PatternReading,
     text::TextPattern,
 };
 
 /// Position of an item in a policy.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) struct Place {
+pub(super) struct RulePlace {
     /// Name of the file as people and models are told: `policy.toml`.
     pub(super) file: Arc<str>,
     pub(super) line: usize,
 }
 
-impl std::fmt::Display for Place {
+impl std::fmt::Display for RulePlace {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         write!(f, "{} line {}", self.file, self.line)
     }
@@ -31,7 +31,7 @@ impl std::fmt::Display for Place {
 
 /// Certainty with which a rule is about a call.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Holds {
+pub(super) enum RuleCertainty {
     No,
     /// If what could not be read is what the rule is about.
     Perhaps,
@@ -40,8 +40,8 @@ pub(super) enum Holds {
 
 /// A rule. Conditions that are empty do not stand.
 #[derive(Debug)]
-pub(super) struct Rule {
-    pub(super) place: Place,
+pub(super) struct PolicyRule {
+    pub(super) place: RulePlace,
     pub(super) decide: Decision,
     pub(super) why: String,
     pub(super) tools: Vec<TextPattern>,
@@ -55,7 +55,7 @@ pub(super) struct Rule {
 
 /// Part of a call that rules are asked about.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Part {
+pub(super) enum CallPart {
     Whole,
     /// All but where it connects: that is judged when it does.
     BeforeConnecting,
@@ -63,21 +63,21 @@ pub(super) enum Part {
 }
 
 /// A call, taken apart once for all rules.
-pub(super) struct Call<'a> {
+pub(super) struct PolicyCall<'a> {
     pub(super) subject: &'a PolicySubject<'a>,
-    pub(super) part: Part,
-    pub(super) paths: Vec<Names>,
-    pub(super) named: Vec<Names>,
+    pub(super) part: CallPart,
+    pub(super) paths: Vec<PathNames>,
+    pub(super) named: Vec<PathNames>,
     pub(super) hosts: Vec<Host>,
 }
 
-impl<'a> Call<'a> {
-    pub(super) fn of(subject: &'a PolicySubject<'a>, part: Part) -> Self {
+impl<'a> PolicyCall<'a> {
+    pub(super) fn of(subject: &'a PolicySubject<'a>, part: CallPart) -> Self {
         Self {
             subject,
             part,
-            paths: subject.paths.iter().map(Names::of).collect(),
-            named: subject.may_name.paths.iter().map(Names::of).collect(),
+            paths: subject.paths.iter().map(PathNames::of).collect(),
+            named: subject.may_name.paths.iter().map(PathNames::of).collect(),
             hosts: subject.hosts.iter().map(|host| Host::parse(host)).collect(),
         }
     }
@@ -96,16 +96,16 @@ pub(super) enum Lacks {
     Value(usize),
 }
 
-impl Rule {
+impl PolicyRule {
     /// Whether a deny or ask rule is about the call: any part of it suffices.
-    pub(super) fn holds(&self, call: &Call) -> Holds {
+    pub(super) fn holds(&self, call: &PolicyCall) -> RuleCertainty {
         let about_part = match call.part {
-            Part::Whole => true,
-            Part::BeforeConnecting => self.hosts.is_empty(),
-            Part::Connection => !self.hosts.is_empty(),
+            CallPart::Whole => true,
+            CallPart::BeforeConnecting => self.hosts.is_empty(),
+            CallPart::Connection => !self.hosts.is_empty(),
         };
         if !about_part || !self.is_about(call.subject) {
-            return Holds::No;
+            return RuleCertainty::No;
         }
         let commands = call.subject.commands.iter();
         let parts = [
@@ -114,25 +114,25 @@ impl Rule {
                 .map(|pattern| commands.clone().any(|command| pattern.may_match(command))),
             any_of(&self.paths, &call.paths, PathPattern::matches),
             any_of(&self.hosts, &call.hosts, |pattern, host| {
-                pattern.matches(host, Reach::Wide)
+                pattern.matches(host, PatternReading::Wide)
             }),
         ];
         if !parts.contains(&Some(false)) {
-            return Holds::Yes;
+            return RuleCertainty::Yes;
         }
         let may = call.subject.may_name;
         if may.masked && self.speaks_of_paths_alone() {
-            return Holds::No;
+            return RuleCertainty::No;
         }
         let [commands, paths, hosts] = parts;
         let named = any_of(&self.paths, &call.named, PathPattern::matches);
         let is = |part: Option<bool>| part.unwrap_or(true);
         let may_be = is(commands) && is(hosts) && !is(paths) && (is(named) || may.any);
         match (may_be, self.decide) {
-            (true, Decision::Ask) if is(named) => Holds::Yes,
-            (true, _) => Holds::Perhaps,
-            (false, _) if call.subject.unread => Holds::Perhaps,
-            (false, _) => Holds::No,
+            (true, Decision::Ask) if is(named) => RuleCertainty::Yes,
+            (true, _) => RuleCertainty::Perhaps,
+            (false, _) if call.subject.unread => RuleCertainty::Perhaps,
+            (false, _) => RuleCertainty::No,
         }
     }
 
@@ -165,8 +165,8 @@ impl Rule {
 
     /// Whether an allow rule takes part in allowing the call. Its commands and hosts are counted
     /// by the caller: several rules may share them.
-    pub(super) fn lacks(&self, call: &Call) -> Option<Lacks> {
-        if call.part == Part::Connection {
+    pub(super) fn lacks(&self, call: &PolicyCall) -> Option<Lacks> {
+        if call.part == CallPart::Connection {
             return (!self.allows_connection(call)).then_some(Lacks::Everything);
         }
         let commands = call.subject.commands;
@@ -175,7 +175,7 @@ impl Rule {
             None => commands.is_empty() || self.allows_all_commands(),
         };
         // A host that was named must be connected to, but by any part of a line.
-        let later = call.part == Part::BeforeConnecting;
+        let later = call.part == CallPart::BeforeConnecting;
         let hosts = later || self.hosts.is_empty() || !call.hosts.is_empty();
         let paths = self.paths.is_empty() || !call.paths.is_empty();
         if !self.is_about(call.subject) || !about_commands || !hosts || !paths {
@@ -200,7 +200,7 @@ impl Rule {
             let path = &call.subject.paths[index];
             self.paths.is_empty() && path.used == PathUse::Changes && path.obeyed
         };
-        let outside = |(index, path): (usize, &Names)| {
+        let outside = |(index, path): (usize, &PathNames)| {
             !patterns.iter().any(|pattern| pattern.matches(path)) || unsaid(index)
         };
         let mut paths = call.paths.iter().enumerate();
@@ -217,7 +217,7 @@ impl Rule {
 
     /// Whether an allow rule allows a connection of a command. Which of the line's programs makes
     /// it is not known, so a condition on commands must hold for all of them.
-    fn allows_connection(&self, call: &Call) -> bool {
+    fn allows_connection(&self, call: &PolicyCall) -> bool {
         let subject = call.subject;
         let by_command = self.command.is_none()
             || (!subject.unread
@@ -231,7 +231,7 @@ impl Rule {
     }
 
     pub(super) fn allows_host(&self, host: &Host) -> bool {
-        let allows = |pattern: &HostPattern| pattern.matches(host, Reach::Narrow);
+        let allows = |pattern: &HostPattern| pattern.matches(host, PatternReading::Narrow);
         self.hosts.iter().any(allows)
     }
 

@@ -7,7 +7,7 @@ use gyrus_contract::{CommandWord, Decision, SimpleCommand};
 use super::{
     PolicySubject,
     error::shortened,
-    rule::{Call, Holds, Lacks, Part, Place, Rule},
+    rule::{CallPart, Lacks, PolicyCall, PolicyRule, RuleCertainty, RulePlace},
 };
 
 /// Maximum number of rules that give their reasons; the rest is counted.
@@ -15,7 +15,7 @@ const MAX_REASONS: usize = 5;
 
 /// Ruling of a policy on a call.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct Ruling {
+pub struct PolicyRuling {
     /// The strictest decision of the rules that hold; `None` if none does.
     pub decision: Option<Decision>,
     /// Reasons, each with the file and line of its rule: those of the decision, at most five and a
@@ -29,20 +29,24 @@ pub struct Ruling {
 }
 
 /// Judges a call by all the rules.
-pub(super) fn judge(rules: &[Arc<Rule>], subject: &PolicySubject, part: Part) -> Ruling {
-    let call = Call::of(subject, part);
+pub(super) fn judge(
+    rules: &[Arc<PolicyRule>],
+    subject: &PolicySubject,
+    part: CallPart,
+) -> PolicyRuling {
+    let call = PolicyCall::of(subject, part);
     let mut strictest = None;
-    let mut held: Vec<(usize, &Rule, Holds)> = Vec::new();
+    let mut held: Vec<(usize, &PolicyRule, RuleCertainty)> = Vec::new();
     for (index, rule) in rules.iter().enumerate() {
         if rule.decide == Decision::Allow {
             continue;
         }
         let holds = rule.holds(&call);
         let decision = match holds {
-            Holds::No => continue,
+            RuleCertainty::No => continue,
             // Nobody is refused for what may not even be there.
-            Holds::Perhaps => Decision::Ask,
-            Holds::Yes => rule.decide,
+            RuleCertainty::Perhaps => Decision::Ask,
+            RuleCertainty::Yes => rule.decide,
         };
         if strictest < Some(decision) {
             strictest = Some(decision);
@@ -53,35 +57,35 @@ pub(super) fn judge(rules: &[Arc<Rule>], subject: &PolicySubject, part: Part) ->
         }
     }
     if strictest.is_some() {
-        return Ruling::of(strictest, &held);
+        return PolicyRuling::of(strictest, &held);
     }
     match allowed(rules, &call) {
-        Ok(by) if by.is_empty() => Ruling::default(),
+        Ok(by) if by.is_empty() => PolicyRuling::default(),
         Ok(by) => {
             let held: Vec<_> = by
                 .into_iter()
-                .map(|index| (index + 1, &*rules[index], Holds::Yes))
+                .map(|index| (index + 1, &*rules[index], RuleCertainty::Yes))
                 .collect();
-            Ruling::of(Some(Decision::Allow), &held)
+            PolicyRuling::of(Some(Decision::Allow), &held)
         }
-        Err(short) => Ruling {
+        Err(short) => PolicyRuling {
             short_of_allow: Some(short),
-            ..Ruling::default()
+            ..PolicyRuling::default()
         },
     }
 }
 
-impl Ruling {
-    fn of(decision: Option<Decision>, held: &[(usize, &Rule, Holds)]) -> Self {
+impl PolicyRuling {
+    fn of(decision: Option<Decision>, held: &[(usize, &PolicyRule, RuleCertainty)]) -> Self {
         let mut reasons: Vec<_> = held
             .iter()
             .take(MAX_REASONS)
             .map(|(_, rule, holds)| match holds {
-                Holds::Perhaps => format!(
+                RuleCertainty::Perhaps => format!(
                     "part of it could not be read and may be what this rule is about: {} ({})",
                     rule.why, rule.place
                 ),
-                Holds::No | Holds::Yes => format!("{} ({})", rule.why, rule.place),
+                RuleCertainty::No | RuleCertainty::Yes => format!("{} ({})", rule.why, rule.place),
             })
             .collect();
         if held.len() > MAX_REASONS {
@@ -101,7 +105,7 @@ impl Ruling {
 
 /// The allow rules that allow the call, none if no rule is about it. Every command must be allowed
 /// by a rule that covers every path of the call, and every host by one of these rules.
-fn allowed(rules: &[Arc<Rule>], call: &Call) -> Result<Vec<usize>, String> {
+fn allowed(rules: &[Arc<PolicyRule>], call: &PolicyCall) -> Result<Vec<usize>, String> {
     let mut by = Vec::new();
     let mut short = None;
     for (index, rule) in rules.iter().enumerate() {
@@ -127,7 +131,7 @@ fn allowed(rules: &[Arc<Rule>], call: &Call) -> Result<Vec<usize>, String> {
     let Some(first) = by.first() else {
         return short.map_or(Ok(by), Err);
     };
-    if call.part == Part::Connection {
+    if call.part == CallPart::Connection {
         return Ok(by);
     }
     let place = &rules[*first].place;
@@ -155,14 +159,14 @@ fn allowed(rules: &[Arc<Rule>], call: &Call) -> Result<Vec<usize>, String> {
     Ok(by)
 }
 
-fn value_is_beyond(call: &Call, index: usize, place: &Place) -> String {
+fn value_is_beyond(call: &PolicyCall, index: usize, place: &RulePlace) -> String {
     let value = call.subject.service.map(|service| &service.values[index]);
     let (path, text) = value.map_or(("", ""), |value| (&*value.path, &*value.text));
     let (path, text) = (shortened(path), shortened(text));
     format!("{place} does not speak of `{path}`, where something may go: `{text}`")
 }
 
-fn path_is_beyond(call: &Call, index: usize, place: &Place) -> String {
+fn path_is_beyond(call: &PolicyCall, index: usize, place: &RulePlace) -> String {
     let path = &call.subject.paths[index];
     let shown = shortened(&path.real.display().to_string());
     match &path.in_workspace {

@@ -112,7 +112,7 @@ pub enum PathUse {
 
 /// Reading of a pattern.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Reach {
+pub(super) enum PatternReading {
     /// The pattern as it stands: for allow rules.
     Narrow,
     /// With all that could be meant: for deny and ask.

@@ -2,12 +2,12 @@
 
 use gyrus_contract::{Decision, Mode, Risk};
 
-use super::{rule::Place, text::TextPattern};
+use super::{rule::RulePlace, text::TextPattern};
 
 /// The person's settings for one agent.
 #[derive(Debug)]
 pub(super) struct AgentTrust {
-    pub(super) place: Place,
+    pub(super) place: RulePlace,
     pub(super) agent: String,
     /// Its tools; all others are blocked.
     pub(super) tools: Option<Vec<TextPattern>>,
@@ -17,7 +17,7 @@ pub(super) struct AgentTrust {
 
 /// Trust in an agent for one call of a tool.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Trust {
+pub enum CallTrust {
     /// The tool is not among those that the agent may use.
     Blocked {
         /// Reason for the person and the model.
@@ -34,24 +34,24 @@ pub enum Trust {
     Person,
 }
 
-impl Trust {
+impl CallTrust {
     /// The decision that follows from the trust.
     pub fn decision(&self) -> Decision {
         match self {
-            Trust::Blocked { .. } => Decision::Deny,
-            Trust::NotNeeded | Trust::AutoApproved { .. } => Decision::Allow,
-            Trust::Person => Decision::Ask,
+            CallTrust::Blocked { .. } => Decision::Deny,
+            CallTrust::NotNeeded | CallTrust::AutoApproved { .. } => Decision::Allow,
+            CallTrust::Person => Decision::Ask,
         }
     }
 }
 
 /// Evaluates settings in this order: blocked, no permission needed, approved beforehand, else a
 /// person.
-pub(super) fn evaluate(agents: &[&AgentTrust], tool: &str, risk: Risk) -> Trust {
+pub(super) fn evaluate(agents: &[&AgentTrust], tool: &str, risk: Risk) -> CallTrust {
     let among = |patterns: &[TextPattern]| patterns.iter().any(|pattern| pattern.matches(tool));
     for of in agents {
         if of.tools.as_deref().is_some_and(|tools| !among(tools)) {
-            return Trust::Blocked {
+            return CallTrust::Blocked {
                 why: format!(
                     "`{tool}` is not among the tools of the agent `{}` ({})",
                     of.agent, of.place
@@ -60,18 +60,18 @@ pub(super) fn evaluate(agents: &[&AgentTrust], tool: &str, risk: Risk) -> Trust 
         }
     }
     match risk {
-        Risk::Safe => return Trust::NotNeeded,
-        Risk::Critical => return Trust::Person,
+        Risk::Safe => return CallTrust::NotNeeded,
+        Risk::Critical => return CallTrust::Person,
         Risk::Moderate | Risk::High => {}
     }
     match agents.iter().find(|of| among(&of.without_asking)) {
-        Some(of) => Trust::AutoApproved {
+        Some(of) => CallTrust::AutoApproved {
             why: format!(
                 "the agent `{}` may use `{tool}` without asking ({})",
                 of.agent, of.place
             ),
         },
-        None => Trust::Person,
+        None => CallTrust::Person,
     }
 }
 

@@ -19,10 +19,10 @@ use gyrus_contract::{Bind, Containment, Listeners, Network};
 
 use super::{
     ConfineError, ConfinedProcess, Promise,
-    calls::{Beside, Folders, Sockets},
-    confined::{Built, refused},
+    calls::{Folders, OtherConfinement, SocketMethod},
+    confined::{ProcessWalls, refused},
     landlock, network,
-    places::Places,
+    places::WritablePlaces,
     supervisor::{self, Boundary, Ports, Rules, SignalWall},
     trees,
 };
@@ -58,10 +58,10 @@ pub(super) fn build<'a>(
     containment: &'a Containment,
     reason: io::Error,
     confined: &mut ConfinedProcess,
-) -> Result<Built<'a>, ConfineError> {
+) -> Result<ProcessWalls<'a>, ConfineError> {
     let restricting = |error| refused("restricting files")(io::Error::other(error));
     let reason = check(containment, reason)?;
-    let places = Places::of(containment);
+    let places = WritablePlaces::of(containment);
     let sources = containment.binds.iter().map(|bind| bind.source.as_path());
     for place in places.folders().chain(sources) {
         // A command may have put a link there.
@@ -73,8 +73,8 @@ pub(super) fn build<'a>(
         Folders::Whole
     };
     let sockets = match supervisor::takes_descriptors(io::stderr()) {
-        Ok(true) => Sockets::Taken,
-        _ => Sockets::Made,
+        Ok(true) => SocketMethod::Taken,
+        _ => SocketMethod::Made,
     };
     let ports = ports(containment, confined)?;
     let is_whole = |walls| walls == landlock::Walls::Whole;
@@ -95,8 +95,8 @@ pub(super) fn build<'a>(
     })?;
     match restricted {
         Ok(_) => {}
-        Err(landlock::Failure::Missing) => return Err(ConfineError::Nothing { reason }),
-        Err(landlock::Failure::Rules(error)) => return Err(restricting(error)),
+        Err(landlock::RestrictError::Missing) => return Err(ConfineError::Nothing { reason }),
+        Err(landlock::RestrictError::Rules(error)) => return Err(restricting(error)),
     }
     // If the wall is not there, the supervisor could be killed.
     let supervisor = supervisor.filter(|_| inner.is_some());
@@ -104,9 +104,9 @@ pub(super) fn build<'a>(
     confined.command_rules = landlock::apart();
     say_gaps(containment, &reason, supervisor.is_some(), confined);
     settle(containment, confined);
-    Ok(Built {
-        beside: Beside::Landlock(folders, sockets),
-        unsupervised: Beside::LandlockAlone,
+    Ok(ProcessWalls {
+        beside: OtherConfinement::Landlock(folders, sockets),
+        unsupervised: OtherConfinement::LandlockAlone,
         supervisor,
         temporary: &containment.temporary,
     })

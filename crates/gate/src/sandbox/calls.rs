@@ -9,19 +9,19 @@ use std::{io, os::fd::OwnedFd};
 use gyrus_contract::Network;
 
 use super::{
-    filter::{Answer, Filter, Test},
+    filter::{Filter, FilterAnswer, Test},
     linux,
 };
 
 /// Confinement beside the filter.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Beside {
+pub(super) enum OtherConfinement {
     /// Namespaces and a supervisor.
     Namespaces,
     /// Unix sockets have to be refused then: those outside can be reached by their names.
     NamespacesAlone,
     /// Landlock and a supervisor.
-    Landlock(Folders, Sockets),
+    Landlock(Folders, SocketMethod),
     /// Sockets have to be refused altogether then, as nothing else parts them.
     LandlockAlone,
 }
@@ -37,7 +37,7 @@ pub(super) enum Folders {
 
 /// Way in which the supervisor obtains a socket of the command.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Sockets {
+pub(super) enum SocketMethod {
     /// It takes them when they are needed.
     Taken,
     /// It makes each, and keeps a twin.
@@ -276,46 +276,46 @@ const FAST_OPEN: u32 = 0x2000_0000;
 /// Refuses the calls for this process and all that it starts, for good. Other calls than the
 /// machine's own kind (as of 32-bit programs) end the process. Returns where a supervisor gets its
 /// calls, if there is to be one; fails with `EBUSY` if this process has one already.
-pub(super) fn refuse(network: Network, beside: Beside) -> io::Result<Option<OwnedFd>> {
+pub(super) fn refuse(network: Network, beside: OtherConfinement) -> io::Result<Option<OwnedFd>> {
     let mut filter = Filter::new();
-    if let Beside::Landlock(..) | Beside::LandlockAlone = beside {
-        filter.from(SYS_FILE_SETATTR, Answer::Error(libc::ENOSYS));
+    if let OtherConfinement::Landlock(..) | OtherConfinement::LandlockAlone = beside {
+        filter.from(SYS_FILE_SETATTR, FilterAnswer::Error(libc::ENOSYS));
     }
     // What is called often is decided first.
     refuse_setuid(&mut filter);
     refuse_sockets(&mut filter, network, beside);
     refuse_some(&mut filter);
-    filter.all(REFUSED, Answer::Error(libc::EPERM));
-    filter.all(UNKNOWN, Answer::Error(libc::ENOSYS));
+    filter.all(REFUSED, FilterAnswer::Error(libc::EPERM));
+    filter.all(UNKNOWN, FilterAnswer::Error(libc::ENOSYS));
     match beside {
-        Beside::Namespaces => {
+        OtherConfinement::Namespaces => {
             refuse_of_keeper(&mut filter);
-            filter.all(SUPERVISED, Answer::Notify);
-            filter.all(MOVES, Answer::Notify);
+            filter.all(SUPERVISED, FilterAnswer::Notify);
+            filter.all(MOVES, FilterAnswer::Notify);
         }
-        Beside::NamespacesAlone => refuse_of_keeper(&mut filter),
-        Beside::Landlock(folders, sockets) => {
+        OtherConfinement::NamespacesAlone => refuse_of_keeper(&mut filter),
+        OtherConfinement::Landlock(folders, sockets) => {
             refuse_unguarded(&mut filter);
             for calls in [SUPERVISED, NETWORK, ATTRIBUTES] {
-                filter.all(calls, Answer::Notify);
+                filter.all(calls, FilterAnswer::Notify);
             }
             if folders == Folders::Mixed {
                 notify_of_entries(&mut filter);
             }
-            if sockets == Sockets::Made {
-                filter.all(&[libc::SYS_socket], Answer::Notify);
+            if sockets == SocketMethod::Made {
+                filter.all(&[libc::SYS_socket], FilterAnswer::Notify);
             }
         }
-        Beside::LandlockAlone => {
+        OtherConfinement::LandlockAlone => {
             refuse_unguarded(&mut filter);
-            filter.all(ATTRIBUTES, Answer::Error(libc::EPERM));
+            filter.all(ATTRIBUTES, FilterAnswer::Error(libc::EPERM));
         }
     }
     match beside {
-        Beside::Namespaces | Beside::Landlock(..) => {
+        OtherConfinement::Namespaces | OtherConfinement::Landlock(..) => {
             linux::install_with_listener(&mut filter.finish()).map(Some)
         }
-        Beside::NamespacesAlone | Beside::LandlockAlone => {
+        OtherConfinement::NamespacesAlone | OtherConfinement::LandlockAlone => {
             linux::install(&mut filter.finish()).map(|()| None)
         }
     }
@@ -326,25 +326,25 @@ fn notify_of_entries(filter: &mut Filter) {
     let flags = libc::O_WRONLY | libc::O_RDWR | libc::O_CREAT | libc::O_TRUNC;
     let changes = Test::Has(flags.unsigned_abs());
     #[cfg(target_arch = "x86_64")]
-    filter.when(libc::SYS_open, &[(1, changes)], Answer::Notify);
-    filter.when(libc::SYS_openat, &[(2, changes)], Answer::Notify);
-    filter.all(ENTRIES, Answer::Notify);
+    filter.when(libc::SYS_open, &[(1, changes)], FilterAnswer::Notify);
+    filter.when(libc::SYS_openat, &[(2, changes)], FilterAnswer::Notify);
+    filter.all(ENTRIES, FilterAnswer::Notify);
 }
 
 /// Refuses what reaches other processes and files outside although Landlock is there, and only
 /// namespaces would keep from.
 fn refuse_unguarded(filter: &mut Filter) {
-    let refused = Answer::Error(libc::EPERM);
+    let refused = FilterAnswer::Error(libc::EPERM);
     filter.all(SHARED, refused);
     filter.all(
         &[SYS_SETXATTRAT, SYS_REMOVEXATTRAT],
-        Answer::Error(libc::ENOSYS),
+        FilterAnswer::Error(libc::ENOSYS),
     );
     refuse_of_processes(filter, Test::IsNot(0));
     for (kind, harmless) in FILE_REQUESTS {
         let mut tests = vec![(1, Test::Masked(REQUEST_KIND, kind))];
         tests.extend(harmless.iter().map(|known| (1, Test::IsNot(*known))));
-        filter.when(libc::SYS_ioctl, &tests, Answer::Error(libc::ENOTTY));
+        filter.when(libc::SYS_ioctl, &tests, FilterAnswer::Error(libc::ENOTTY));
     }
     // A lease holds up whoever opens the file.
     let lease = Test::Is(libc::F_SETLEASE.unsigned_abs());
@@ -355,7 +355,11 @@ fn refuse_unguarded(filter: &mut Filter) {
         (libc::SYS_sendmmsg, 3),
     ] {
         let connects = Test::Has(FAST_OPEN);
-        filter.when(call, &[(flags, connects)], Answer::Error(libc::EOPNOTSUPP));
+        filter.when(
+            call,
+            &[(flags, connects)],
+            FilterAnswer::Error(libc::EOPNOTSUPP),
+        );
     }
 }
 
@@ -367,13 +371,13 @@ fn refuse_of_keeper(filter: &mut Filter) {
     filter.when(
         libc::SYS_setpgid,
         &[(1, keeper)],
-        Answer::Error(libc::EPERM),
+        FilterAnswer::Error(libc::EPERM),
     );
 }
 
 /// Refuses to set limits and priorities of some processes, and of all of a user.
 fn refuse_of_processes(filter: &mut Filter, some: Test) {
-    let refused = Answer::Error(libc::EPERM);
+    let refused = FilterAnswer::Error(libc::EPERM);
     for call in OF_PROCESSES {
         filter.when(*call, &[(0, some)], refused);
     }
@@ -385,7 +389,7 @@ fn refuse_of_processes(filter: &mut Filter, some: Test) {
 
 /// Refuses calls that do harm with some arguments.
 fn refuse_some(filter: &mut Filter) {
-    let refused = Answer::Error(libc::EPERM);
+    let refused = FilterAnswer::Error(libc::EPERM);
     let all = NAMESPACES.iter().fold(0, |all, flag| all | flag);
     let bits = |flags: libc::c_int| Test::Has(flags.unsigned_abs());
     filter.when(libc::SYS_unshare, &[(0, bits(all))], refused);
@@ -403,7 +407,7 @@ fn refuse_some(filter: &mut Filter) {
 
 /// A setuid program that root leaves in the workspace would work outside.
 fn refuse_setuid(filter: &mut Filter) {
-    let refused = Answer::Error(libc::EPERM);
+    let refused = FilterAnswer::Error(libc::EPERM);
     let setuid = Test::Has(libc::S_ISUID);
     for (call, flags) in [
         (libc::SYS_openat, 2),
@@ -432,16 +436,16 @@ fn refuse_setuid(filter: &mut Filter) {
 
 /// Only what a build needs passes. Others lead into rarely walked parts of the kernel, and some
 /// (vsock) out of every network namespace.
-fn refuse_sockets(filter: &mut Filter, network: Network, beside: Beside) {
-    let refused = Answer::Error(libc::EAFNOSUPPORT);
+fn refuse_sockets(filter: &mut Filter, network: Network, beside: OtherConfinement) {
+    let refused = FilterAnswer::Error(libc::EAFNOSUPPORT);
     let mut families = vec![libc::AF_NETLINK];
-    if let Beside::Namespaces | Beside::Landlock(..) = beside {
+    if let OtherConfinement::Namespaces | OtherConfinement::Landlock(..) = beside {
         families.push(libc::AF_UNIX);
     }
-    if beside != Beside::LandlockAlone || network == Network::Open {
+    if beside != OtherConfinement::LandlockAlone || network == Network::Open {
         families.extend([libc::AF_INET, libc::AF_INET6]);
     }
-    if matches!(beside, Beside::Landlock(..)) && network != Network::Open {
+    if matches!(beside, OtherConfinement::Landlock(..)) && network != Network::Open {
         refuse_all_but_tcp(filter);
     }
     let none_of_them = families
@@ -464,7 +468,7 @@ fn refuse_sockets(filter: &mut Filter, network: Network, beside: Beside) {
 
 /// Refuses what is sent over the network but for TCP, which the supervisor judges.
 fn refuse_all_but_tcp(filter: &mut Filter) {
-    let refused = Answer::Error(libc::EACCES);
+    let refused = FilterAnswer::Error(libc::EACCES);
     let stream = [libc::SOCK_STREAM, libc::SOCK_STREAM | libc::SOCK_NONBLOCK]
         .into_iter()
         .flat_map(|kind| [kind, kind | libc::SOCK_CLOEXEC]);

@@ -11,7 +11,7 @@ use gyrus_contract::{Listeners, Relayer};
 use rustix::io::Errno;
 use serde::{Deserialize, Serialize};
 
-use super::{calls::Beside, supervisor::Supervisor};
+use super::{calls::OtherConfinement, supervisor::Supervisor};
 
 /// A promise of the sandbox.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
@@ -131,10 +131,10 @@ pub(super) fn refused<E: Into<io::Error>>(doing: &'static str) -> impl FnOnce(E)
 }
 
 /// The walls around a process before its filter is installed.
-pub(super) struct Built<'a> {
-    pub(super) beside: Beside,
+pub(super) struct ProcessWalls<'a> {
+    pub(super) beside: OtherConfinement,
     /// The same, where no supervisor can be had after all.
-    pub(super) unsupervised: Beside,
+    pub(super) unsupervised: OtherConfinement,
     pub(super) supervisor: Option<Supervisor>,
     /// Folder for temporary files.
     pub(super) temporary: &'a Path,

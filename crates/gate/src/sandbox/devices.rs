@@ -13,8 +13,8 @@ use rustix::{
 
 use super::{
     confined::{ConfineError, refused},
-    linux::{Attributes, Reach, set_attributes},
-    trees::{self, Links},
+    linux::{Attributes, MountReach, set_attributes},
+    trees::{self, FollowLinks},
 };
 
 /// Devices without a memory, the same for all.
@@ -62,7 +62,7 @@ pub(super) fn take(temporary: &Path) -> Result<Devices, ConfineError> {
                 devices: true,
                 ..Attributes::default()
             };
-            set_attributes(tree.as_fd(), c"", Reach::One, attributes)?;
+            set_attributes(tree.as_fd(), c"", MountReach::One, attributes)?;
             let flags = OFlags::CREATE | OFlags::WRONLY | OFlags::CLOEXEC;
             let name = device.trim_start_matches("/dev/");
             openat(&folder, name, flags, Mode::from_raw_mode(0o444))?;
@@ -91,15 +91,15 @@ pub(super) fn take(temporary: &Path) -> Result<Devices, ConfineError> {
 impl Devices {
     /// Puts everything in its place.
     pub(super) fn attach(&self) -> Result<(), ConfineError> {
-        trees::attach(&self.folder, Path::new("/dev"), Links::Followed)?;
+        trees::attach(&self.folder, Path::new("/dev"), FollowLinks::Followed)?;
         for (place, device) in &self.harmless {
-            trees::attach(device, Path::new(place), Links::Refused)?;
+            trees::attach(device, Path::new(place), FollowLinks::Refused)?;
         }
         for (place, tree) in [
             ("/dev/pts", &self.terminals),
             ("/dev/shm", &self.shared_memory),
         ] {
-            trees::attach(tree, Path::new(place), Links::Refused)?;
+            trees::attach(tree, Path::new(place), FollowLinks::Refused)?;
         }
         Ok(())
     }

@@ -7,7 +7,7 @@ use libc::sock_filter;
 
 /// Answer of the filter to a call.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Answer {
+pub(super) enum FilterAnswer {
     /// It fails with this error.
     Error(libc::c_int),
     /// Its thread waits until the listener has answered it.
@@ -63,13 +63,13 @@ impl Filter {
         #[cfg(target_arch = "x86_64")]
         program.extend([
             jump(libc::BPF_JGE, X32, 0, 1),
-            end(Answer::Error(libc::ENOSYS).value()),
+            end(FilterAnswer::Error(libc::ENOSYS).value()),
         ]);
         Self(program)
     }
 
     /// Answers these calls, whatever their arguments.
-    pub(super) fn all(&mut self, calls: &[libc::c_long], answer: Answer) {
+    pub(super) fn all(&mut self, calls: &[libc::c_long], answer: FilterAnswer) {
         debug_assert!(calls.len() <= CALLS);
         for (index, call) in calls.iter().enumerate() {
             // To the answer behind the last of them.
@@ -83,7 +83,7 @@ impl Filter {
     }
 
     /// Answers a call whose arguments fit all tests.
-    pub(super) fn when(&mut self, call: libc::c_long, tests: &[(u32, Test)], answer: Answer) {
+    pub(super) fn when(&mut self, call: libc::c_long, tests: &[(u32, Test)], answer: FilterAnswer) {
         let mut block = Vec::new();
         for (argument, test) in tests {
             block.push(load(ARGUMENTS + ARGUMENT_BYTES * argument));
@@ -112,7 +112,7 @@ impl Filter {
     }
 
     /// Answers this call and all that the kernel got later.
-    pub(super) fn from(&mut self, call: libc::c_long, answer: Answer) {
+    pub(super) fn from(&mut self, call: libc::c_long, answer: FilterAnswer) {
         self.0.push(jump(libc::BPF_JGE, number(call), 0, 1));
         self.0.push(end(answer.value()));
     }
@@ -124,7 +124,7 @@ impl Filter {
     }
 }
 
-impl Answer {
+impl FilterAnswer {
     fn value(self) -> u32 {
         match self {
             Self::Error(error) => libc::SECCOMP_RET_ERRNO | error.unsigned_abs(),
@@ -193,12 +193,12 @@ mod tests {
     #[test]
     fn the_first_rule_that_fits_decides() {
         let mut filter = Filter::new();
-        let error = |number| Answer::Error(number);
+        let error = |number| FilterAnswer::Error(number);
         filter.when(1, &[(0, Test::Is(7)), (1, Test::Masked(0xf, 2))], error(1));
         filter.when(1, &[(0, Test::IsNot(7)), (0, Test::IsNot(8))], error(2));
         filter.when(2, &[(1, Test::Has(0x30))], error(3));
         filter.all(&[3, 1, 4], error(4));
-        filter.all(&[5], Answer::Notify);
+        filter.all(&[5], FilterAnswer::Notify);
         filter.all(&[], error(9));
         filter.from(70, error(5));
         let program = filter.finish();

@@ -8,7 +8,7 @@ use super::Promise;
 
 /// An attempt, and whether the sandbox held.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Finding {
+pub struct SandboxFinding {
     /// The promise that was put to the test.
     pub promise: Promise,
     pub attempt: String,
@@ -32,9 +32,9 @@ pub enum Wall {
 
 /// Collects what was tried.
 #[derive(Default)]
-pub(super) struct Attempts(pub(super) Vec<Finding>);
+pub(super) struct AttemptCollector(pub(super) Vec<SandboxFinding>);
 
-impl Attempts {
+impl AttemptCollector {
     /// Something that must fail.
     pub(super) fn forbidden<T, E: ToString>(
         &mut self,
@@ -59,7 +59,7 @@ impl Attempts {
     }
 
     pub(super) fn add(&mut self, promise: Promise, what: &str, held: bool, detail: String) {
-        self.0.push(Finding {
+        self.0.push(SandboxFinding {
             promise,
             attempt: what.to_owned(),
             held,

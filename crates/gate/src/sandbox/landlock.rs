@@ -13,7 +13,7 @@ use landlock::{
 };
 use rustix::fs::{FileType, fstat};
 
-use super::{devices, mounts, places::Places, trees::open_plain};
+use super::{devices, mounts, places::WritablePlaces, trees::open_plain};
 
 /// Writable in every place of a confined process, beside its folders.
 const ALWAYS: [&str; 5] = ["/tmp", "/var/tmp", "/dev/shm", "/dev/pts", "/dev/ptmx"];
@@ -37,13 +37,13 @@ pub(super) enum Walls {
 
 /// Error: the process could not be restricted.
 #[derive(Debug)]
-pub(super) enum Failure {
+pub(super) enum RestrictError {
     /// The kernel has no Landlock that suffices.
     Missing,
     Rules(RulesetError),
 }
 
-impl From<RulesetError> for Failure {
+impl From<RulesetError> for RestrictError {
     fn from(error: RulesetError) -> Self {
         Self::Rules(error)
     }
@@ -94,8 +94,11 @@ pub(super) fn within_mounts(containment: &Containment) -> Result<Option<OwnedFd>
 
 /// Restricts all that Landlock can: writes, reads of what is hidden, the network, and signals to
 /// what is not restricted so.
-pub(super) fn alone(containment: &Containment, places: &Places) -> Result<Walls, Failure> {
-    let (mut rules, walls) = strictest(containment.network).ok_or(Failure::Missing)?;
+pub(super) fn alone(
+    containment: &Containment,
+    places: &WritablePlaces,
+) -> Result<Walls, RestrictError> {
+    let (mut rules, walls) = strictest(containment.network).ok_or(RestrictError::Missing)?;
     let reads = AccessFs::ReadFile | AccessFs::Execute;
     let handled = match walls {
         Walls::Whole => AccessFs::from_all(ABI::V5),

@@ -22,7 +22,7 @@ pub(super) struct Attributes {
 
 /// The mounts that a change is for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Reach {
+pub(super) enum MountReach {
     /// The one alone.
     One,
     /// It and all that are attached below.
@@ -33,7 +33,7 @@ pub(super) enum Reach {
 pub(super) fn set_attributes(
     at: BorrowedFd<'_>,
     path: &CStr,
-    reach: Reach,
+    reach: MountReach,
     attributes: Attributes,
 ) -> io::Result<()> {
     let attr = libc::mount_attr {
@@ -57,8 +57,8 @@ pub(super) fn set_attributes(
         userns_fd: 0,
     };
     let flags = match reach {
-        Reach::One => libc::AT_EMPTY_PATH,
-        Reach::Below => libc::AT_EMPTY_PATH | libc::AT_RECURSIVE,
+        MountReach::One => libc::AT_EMPTY_PATH,
+        MountReach::Below => libc::AT_EMPTY_PATH | libc::AT_RECURSIVE,
     };
     // SAFETY: the path ends with a zero, and the structure has the length that is given.
     let result = unsafe {

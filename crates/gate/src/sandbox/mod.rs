@@ -37,16 +37,16 @@ use std::{io, path::Path};
 use gyrus_contract::{Containment, Listeners, Network};
 use rustix::{process::getpid, thread::UnshareFlags};
 
-use calls::Beside;
-use confined::{Built, refused};
-use relayer::Base;
+use calls::OtherConfinement;
+use confined::{ProcessWalls, refused};
+use relayer::LayerBase;
 use supervisor::{Boundary, Supervisor};
 
 pub use confined::{ConfineError, ConfinedProcess, Gap, Promise};
-pub use finding::{Finding, Wall};
-pub use plan::{PlanError, Surroundings, plan};
+pub use finding::{SandboxFinding, Wall};
+pub use plan::{PlanError, SandboxSurroundings, plan};
 pub use probe::probe_if_asked;
-pub use prove::{ProbeCommand, Proof, ProofError, prove};
+pub use prove::{ProbeCommand, ProofError, SandboxProof, prove};
 
 /// Makes everything that `containment` says hold for this process and all that it starts, for
 /// good. The process must have a single thread. It should be the init process of a PID namespace,
@@ -63,9 +63,11 @@ pub fn confine(containment: &Containment) -> Result<ConfinedProcess, ConfineErro
         Err(reason) => alone::build(containment, reason, &mut confined)?,
     };
     let outside = match walls.beside {
-        Beside::Namespaces | Beside::NamespacesAlone => 0,
+        OtherConfinement::Namespaces | OtherConfinement::NamespacesAlone => 0,
         // They count those of the same user outside, too.
-        Beside::Landlock(..) | Beside::LandlockAlone => privileges::tasks_of_machine(),
+        OtherConfinement::Landlock(..) | OtherConfinement::LandlockAlone => {
+            privileges::tasks_of_machine()
+        }
     };
     privileges::limit(&containment.limits, outside).map_err(refused("setting limits"))?;
     confined.set("TMPDIR", walls.temporary);
@@ -106,7 +108,7 @@ fn enter(network: Network) -> io::Result<()> {
 fn within_namespaces<'a>(
     containment: &'a Containment,
     confined: &mut ConfinedProcess,
-) -> Result<Built<'a>, ConfineError> {
+) -> Result<ProcessWalls<'a>, ConfineError> {
     match containment.network {
         Network::None | Network::Proxy => {
             network::start_loopback().map_err(refused("starting the loopback interface"))?;
@@ -125,7 +127,7 @@ fn within_namespaces<'a>(
             .environment
             .extend(network::proxy_environment(port));
     }
-    let mut base = Base::hold(containment)?;
+    let mut base = LayerBase::hold(containment)?;
     mounts::arrange(containment, base.as_mut(), confined)?;
     if !getpid().is_init() {
         confined.gap(
@@ -148,9 +150,9 @@ fn within_namespaces<'a>(
     // What others serve on the machine's network changes; all else is the command's own.
     confined.may_stay =
         getpid().is_init() && confined.unlayered.is_empty() && containment.network != Network::Open;
-    Ok(Built {
-        beside: Beside::Namespaces,
-        unsupervised: Beside::NamespacesAlone,
+    Ok(ProcessWalls {
+        beside: OtherConfinement::Namespaces,
+        unsupervised: OtherConfinement::NamespacesAlone,
         supervisor,
         temporary: Path::new("/tmp"),
     })

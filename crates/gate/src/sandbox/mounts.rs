@@ -26,10 +26,10 @@ use super::{
     ConfineError, ConfinedProcess, Promise,
     confined::{is_absent, refused},
     devices,
-    linux::{Attributes, Reach, set_attributes},
+    linux::{Attributes, MountReach, set_attributes},
     overlay,
-    relayer::Base,
-    trees::{Links, at, attach, new_file_system, open_plain, read_only, take, take_with},
+    relayer::LayerBase,
+    trees::{FollowLinks, at, attach, new_file_system, open_plain, read_only, take, take_with},
 };
 
 /// Folders for all users that the run's own stands for. `/dev/shm` is one more, see [`devices`].
@@ -72,7 +72,7 @@ enum Stand {
 pub(super) fn try_one() -> io::Result<()> {
     let flags = OpenTreeFlags::OPEN_TREE_CLONE | OpenTreeFlags::OPEN_TREE_CLOEXEC;
     let tree = open_tree(CWD, c"/dev/null", flags)?;
-    set_attributes(tree.as_fd(), c"", Reach::One, Attributes::default())
+    set_attributes(tree.as_fd(), c"", MountReach::One, Attributes::default())
 }
 
 /// Whether the paths can be used.
@@ -107,7 +107,7 @@ pub(super) fn check(containment: &Containment) -> Result<(), ConfineError> {
 /// Arranges this process's mount namespace, which must be its own.
 pub(super) fn arrange(
     containment: &Containment,
-    base: Option<&mut Base>,
+    base: Option<&mut LayerBase>,
     confined: &mut ConfinedProcess,
 ) -> Result<(), ConfineError> {
     let mut stands = trees(containment, confined)?;
@@ -120,11 +120,11 @@ pub(super) fn arrange(
         private: true,
         devices: false,
     };
-    set_attributes(CWD, c"/", Reach::Below, everything)
+    set_attributes(CWD, c"/", MountReach::Below, everything)
         .map_err(refused("making the file system read-only"))?;
     let empty = Empty::mount_over(base.as_deref())?;
     if let Some(proc) = proc {
-        attach(&proc, Path::new("/proc"), Links::Followed)?;
+        attach(&proc, Path::new("/proc"), FollowLinks::Followed)?;
     }
     // Outer before inner, and what hides after what it stands on.
     stands.sort_by(|(one, one_stand), (other, other_stand)| {
@@ -159,7 +159,7 @@ pub(super) fn arrange(
         read_only(&tree)?;
     }
     let places = stands.iter().map(|(place, _)| place.as_path());
-    Base::record(base, places.chain(binds.iter().map(|(place, _)| *place)));
+    LayerBase::record(base, places.chain(binds.iter().map(|(place, _)| *place)));
     for (place, tree) in binds {
         let is_own = TEMPORARY.iter().any(|folder| place.starts_with(folder))
             && !containment
@@ -169,14 +169,14 @@ pub(super) fn arrange(
         if is_own {
             put(&tree, place)?
         } else {
-            attach(&tree, place, Links::Refused)?
+            attach(&tree, place, FollowLinks::Refused)?
         }
     }
     Ok(())
 }
 
 /// Way in which a place is hidden that these stand behind.
-fn hiding(place: &Path, behind: &[(PathBuf, Stand)], containment: &Containment) -> Hiding {
+fn hiding(place: &Path, behind: &[(PathBuf, Stand)], containment: &Containment) -> HideMethod {
     let holds_more = behind
         .iter()
         .any(|(inner, stand)| inner.starts_with(place) && matches!(stand, Stand::Tree(_)));
@@ -184,11 +184,11 @@ fn hiding(place: &Path, behind: &[(PathBuf, Stand)], containment: &Containment) 
     let seen = containment.writable.iter().chain(&containment.read_only);
     let mut seen = seen.chain(layers.map(|layer| &layer.lower));
     if holds_more || SERVICES.iter().any(|folder| place == Path::new(folder)) {
-        Hiding::Around
+        HideMethod::Around
     } else if seen.any(|folder| place.starts_with(folder)) {
-        Hiding::Locked
+        HideMethod::Locked
     } else {
-        Hiding::Empty
+        HideMethod::Empty
     }
 }
 
@@ -322,7 +322,7 @@ fn put(tree: &OwnedFd, place: &Path) -> Result<(), ConfineError> {
     if matches!(open_plain(place), Err(Errno::NOENT)) {
         fs::create_dir_all(place).map_err(at("making a place for", place))?;
     }
-    attach(tree, place, Links::Refused)
+    attach(tree, place, FollowLinks::Refused)
 }
 
 /// Attaches an empty thing, unless what it shall hide went out of sight by what was put before,
@@ -338,13 +338,13 @@ fn attach_hiding(empty: &OwnedFd, place: &Path) -> Result<(), ConfineError> {
             }
             _ => {}
         }
-        match attach(empty, place, Links::Refused) {
+        match attach(empty, place, FollowLinks::Refused) {
             // Removed in between; another may stand there by now.
             Err(ConfineError::At { source, .. }) if source.kind() == io::ErrorKind::NotFound => {}
             attached => return attached,
         }
     }
-    attach(empty, place, Links::Refused)
+    attach(empty, place, FollowLinks::Refused)
 }
 
 /// An empty thing to hide another one with.
@@ -357,7 +357,7 @@ enum Void {
 
 /// Way in which something is hidden.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Hiding {
+enum HideMethod {
     /// An empty file or folder, which programs take for a person's without keys.
     Empty,
     /// An unreadable file or folder: a program that records a folder, as git does, must not record
@@ -375,7 +375,7 @@ impl Empty {
     const PLACE: &str = "/dev";
 
     /// Mounts it over the folder in which layers are made, if there is one.
-    fn mount_over(base: Option<&Base>) -> Result<Self, ConfineError> {
+    fn mount_over(base: Option<&LayerBase>) -> Result<Self, ConfineError> {
         if let Some(base) = base {
             base.attach_at(Path::new(Self::PLACE))?;
         }
@@ -394,21 +394,21 @@ impl Empty {
         })()
         .map_err(refused("making an empty file system"))?;
         read_only(&system)?;
-        attach(&system, Path::new(Self::PLACE), Links::Followed)?;
+        attach(&system, Path::new(Self::PLACE), FollowLinks::Followed)?;
         Ok(Self)
     }
 
     /// Something empty of the kind that stands at `place`; `None` if nothing does.
-    fn like(&self, place: &Path, hiding: Hiding) -> Result<Option<Void>, ConfineError> {
+    fn like(&self, place: &Path, hiding: HideMethod) -> Result<Option<Void>, ConfineError> {
         let kind = open_plain(place)
             .and_then(fstat)
             .map(|data| FileType::from_raw_mode(data.st_mode));
         let name = match kind {
-            Ok(FileType::Directory) if hiding == Hiding::Around => {
+            Ok(FileType::Directory) if hiding == HideMethod::Around => {
                 return Ok(Some(Void::Own(services(place)?)));
             }
-            Ok(FileType::Directory) if hiding == Hiding::Locked => "locked-folder",
-            Ok(_) if hiding == Hiding::Locked => "locked-file",
+            Ok(FileType::Directory) if hiding == HideMethod::Locked => "locked-folder",
+            Ok(_) if hiding == HideMethod::Locked => "locked-file",
             Ok(FileType::Directory) => "folder",
             Ok(_) => "file",
             Err(error) if is_absent(error) => return Ok(None),

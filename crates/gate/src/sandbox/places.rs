@@ -17,14 +17,14 @@ const ENTRIES: usize = 1_024;
 /// Folders that may be changed, and places in them that may not. Of two that hold a path, the inner
 /// one decides.
 #[derive(Debug, Clone)]
-pub(super) struct Places {
+pub(super) struct WritablePlaces {
     writable: Vec<PathBuf>,
     kept: Vec<PathBuf>,
     /// Files and folders that are writable with all below, as they were at the start.
     whole: Vec<PathBuf>,
 }
 
-impl Places {
+impl WritablePlaces {
     /// The places of a containment whose binds cannot be made: what they would stand over is kept.
     pub(super) fn of(containment: &Containment) -> Self {
         let binds = &containment.binds;
@@ -114,7 +114,7 @@ mod tests {
     #[test]
     fn the_inner_place_decides() {
         let paths = |names: &[&str]| names.iter().map(PathBuf::from).collect();
-        let places = Places::new(
+        let places = WritablePlaces::new(
             paths(&["/w", "/w/.git/objects", "/copy"]),
             paths(&["/w/.git", "/w/a/b/.git"]),
         );
@@ -150,7 +150,7 @@ mod tests {
         fs::write(workspace.join("file"), "").unwrap();
         std::os::unix::fs::symlink("/etc", workspace.join("link")).unwrap();
         let kept = [".git", "sub/.git"].map(|name| workspace.join(name));
-        let places = Places::new(vec![workspace.clone()], kept.into());
+        let places = WritablePlaces::new(vec![workspace.clone()], kept.into());
         let mut whole: Vec<_> = places.whole().collect();
         whole.sort();
         let expected = ["file", "src", "sub/src"].map(|name| workspace.join(name));

@@ -15,7 +15,7 @@ use gyrus_contract::{Containment, Layer, Network, ResourceLimits};
 
 /// The folders and settings of a run that its containment depends on.
 #[derive(Debug, Clone, Copy)]
-pub struct Surroundings<'a> {
+pub struct SandboxSurroundings<'a> {
     /// The person's home.
     pub home: &'a Path,
     /// gyrus's own folders of state, configuration and caches. Nothing of them can be seen.
@@ -110,7 +110,7 @@ const MOVABLE: &[(&str, &str, &str)] = &[
 
 /// Plans what contains the commands of a run: the workspace and a private `/tmp` are writable,
 /// caches of packages look so, secrets are hidden, all else can be read.
-pub fn plan(around: &Surroundings<'_>) -> Result<Containment, PlanError> {
+pub fn plan(around: &SandboxSurroundings<'_>) -> Result<Containment, PlanError> {
     let workspace = real(around.workspace)?;
     let temporary = real(around.temporary)?;
     // Nothing below may depend on whether the home is named by a link.
@@ -165,7 +165,7 @@ fn resolved(path: &Path) -> PathBuf {
 }
 
 /// Everything to be hidden; what is not there yet may come while the run goes on.
-fn hidden(around: &Surroundings<'_>, home: &Path) -> Vec<PathBuf> {
+fn hidden(around: &SandboxSurroundings<'_>, home: &Path) -> Vec<PathBuf> {
     let folder = |variable, usual| folder(around, variable, &home.join(usual));
     let (cache, cargo) = (
         folder("XDG_CACHE_HOME", ".cache"),
@@ -207,13 +207,13 @@ fn holds_token(settings: &Path) -> bool {
 }
 
 /// A folder that a variable may have moved.
-fn folder(around: &Surroundings<'_>, variable: &str, usual: &Path) -> PathBuf {
+fn folder(around: &SandboxSurroundings<'_>, variable: &str, usual: &Path) -> PathBuf {
     let moved = around.environment.get(variable).map(PathBuf::from);
     let moved = moved.filter(|path| path.is_absolute());
     resolved(&moved.unwrap_or_else(|| usual.to_owned()))
 }
 
-fn caches(around: &Surroundings<'_>, home: &Path) -> Vec<PathBuf> {
+fn caches(around: &SandboxSurroundings<'_>, home: &Path) -> Vec<PathBuf> {
     let folder = |variable, usual: &Path| folder(around, variable, usual);
     let cargo = folder("CARGO_HOME", &home.join(".cargo"));
     let go = folder("GOPATH", &home.join("go"));
@@ -238,7 +238,7 @@ fn caches(around: &Surroundings<'_>, home: &Path) -> Vec<PathBuf> {
 }
 
 /// A folder that is missing cannot be layered, nor made in a home that is read-only.
-fn moved(around: &Surroundings<'_>, home: &Path) -> BTreeMap<String, String> {
+fn moved(around: &SandboxSurroundings<'_>, home: &Path) -> BTreeMap<String, String> {
     let missing = MOVABLE.iter().filter(|(usual, variable, _)| {
         !around.environment.contains_key(*variable) && !home.join(usual).is_dir()
     });
@@ -292,7 +292,7 @@ mod tests {
             path.strip_prefix(&home)
                 .map_or(path.to_owned(), Path::to_owned)
         };
-        let planned = plan(&Surroundings {
+        let planned = plan(&SandboxSurroundings {
             home: &home,
             own: &[home.join("state")],
             workspace: &home.join(workspace),

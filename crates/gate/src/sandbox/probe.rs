@@ -25,9 +25,9 @@ use serde::{Deserialize, Serialize};
 
 use super::{
     Promise,
-    finding::{Attempts, Finding, Wall},
+    finding::{AttemptCollector, SandboxFinding, Wall},
     linux,
-    reach::{Names, try_services},
+    reach::{OutsideServices, try_services},
 };
 
 /// Asks a program to be the probe.
@@ -44,14 +44,14 @@ const CONNECT_LIMIT: Duration = Duration::from_millis(20);
 
 /// The attempts that the probe shall make.
 #[derive(Debug, Clone, Serialize, Deserialize)]
-pub(super) struct Task {
+pub(super) struct ProbeTask {
     pub(super) workspace: PathBuf,
     /// A file that may be read and not be changed.
     pub(super) outside: PathBuf,
     /// A file that may not be read.
     pub(super) secret: PathBuf,
     /// Services with sockets.
-    pub(super) services: Names,
+    pub(super) services: OutsideServices,
     /// A service on the machine's loopback interface.
     pub(super) port: u16,
     /// A process outside, and when it started.
@@ -64,7 +64,7 @@ pub(super) struct Task {
     pub(super) limits: ResourceLimits,
 }
 
-impl Task {
+impl ProbeTask {
     /// Returns the words by which a service outside knows this probe.
     pub(super) fn greeting(&self) -> String {
         format!("gyrus-probe {}", self.workspace.display())
@@ -83,7 +83,7 @@ pub fn probe_if_asked() {
                 .and_then(|task| {
                     let wall = wall(&task);
                     let findings = try_all(&task);
-                    let said = serde_json::to_vec(&Said { findings, wall })?;
+                    let said = serde_json::to_vec(&ProbeAnswer { findings, wall })?;
                     io::stdout().write_all(&said)
                 });
             std::process::exit(i32::from(said.is_err()));
@@ -110,8 +110,8 @@ pub(super) fn start_of(process: u32) -> Option<String> {
 
 /// The probe's answer.
 #[derive(Debug, Serialize, Deserialize)]
-pub(super) struct Said {
-    pub(super) findings: Vec<Finding>,
+pub(super) struct ProbeAnswer {
+    pub(super) findings: Vec<SandboxFinding>,
     pub(super) wall: Wall,
 }
 
@@ -121,7 +121,7 @@ pub(super) fn surroundings() -> Option<PathBuf> {
 }
 
 /// The walls around this process.
-fn wall(task: &Task) -> Wall {
+fn wall(task: &ProbeTask) -> Wall {
     let status = fs::read_to_string("/proc/self/status").unwrap_or_default();
     let is_filtered = status.lines().any(|line| line == "Seccomp:\t2");
     match surroundings() {
@@ -133,8 +133,8 @@ fn wall(task: &Task) -> Wall {
     }
 }
 
-fn try_all(task: &Task) -> Vec<Finding> {
-    let mut attempts = Attempts::default();
+fn try_all(task: &ProbeTask) -> Vec<SandboxFinding> {
+    let mut attempts = AttemptCollector::default();
     try_writes(task, &mut attempts);
     try_hidden(task, &mut attempts);
     try_network(task, &mut attempts);
@@ -145,7 +145,7 @@ fn try_all(task: &Task) -> Vec<Finding> {
     attempts.0
 }
 
-fn try_writes(task: &Task, attempts: &mut Attempts) {
+fn try_writes(task: &ProbeTask, attempts: &mut AttemptCollector) {
     let promise = Promise::Writes;
     let inside = task.workspace.join("inside");
     attempts.needed(promise, "write in the workspace", fs::write(&inside, "x"));
@@ -173,14 +173,14 @@ fn try_writes(task: &Task, attempts: &mut Attempts) {
     attempts.forbidden(promise, "make a file at the root", made);
 }
 
-fn try_hidden(task: &Task, attempts: &mut Attempts) {
+fn try_hidden(task: &ProbeTask, attempts: &mut AttemptCollector) {
     let promise = Promise::Hidden;
     let read = fs::read(&task.secret);
     attempts.forbidden(promise, "read a hidden file", read);
     try_services(&task.services, &task.workspace, attempts);
 }
 
-fn try_network(task: &Task, attempts: &mut Attempts) {
+fn try_network(task: &ProbeTask, attempts: &mut AttemptCollector) {
     let promise = Promise::Network;
     match task.network {
         Network::None | Network::Proxy => {
@@ -205,7 +205,7 @@ fn try_network(task: &Task, attempts: &mut Attempts) {
     }
 }
 
-fn try_processes(task: &Task, attempts: &mut Attempts) {
+fn try_processes(task: &ProbeTask, attempts: &mut AttemptCollector) {
     let promise = Promise::Processes;
     let (process, start) = &task.process;
     let seen = start_of(*process).filter(|seen| seen == start);
@@ -220,7 +220,7 @@ fn try_processes(task: &Task, attempts: &mut Attempts) {
 
 /// Tries to reach a process outside, without changing anything of it. Where its number is not even
 /// seen, another one may have it.
-fn touch_process(task: &Task, attempts: &mut Attempts) {
+fn touch_process(task: &ProbeTask, attempts: &mut AttemptCollector) {
     let promise = Promise::Processes;
     let (process, start) = &task.process;
     let pid = i32::try_from(*process).ok().and_then(Pid::from_raw);
@@ -245,7 +245,7 @@ fn touch_process(task: &Task, attempts: &mut Attempts) {
     attempts.forbidden(promise, "see where a process outside works", works_in);
 }
 
-fn try_privileges(task: &Task, attempts: &mut Attempts) {
+fn try_privileges(task: &ProbeTask, attempts: &mut AttemptCollector) {
     let promise = Promise::Privileges;
     let mounted = mount(
         c"none",
@@ -281,7 +281,7 @@ fn try_privileges(task: &Task, attempts: &mut Attempts) {
     attempts.forbidden(promise, "enter a user namespace", entered);
 }
 
-fn try_limits(task: &Task, attempts: &mut Attempts) {
+fn try_limits(task: &ProbeTask, attempts: &mut AttemptCollector) {
     let promise = Promise::Limits;
     let bytes = usize::try_from(task.limits.memory_bytes).unwrap_or(usize::MAX);
     let taken = Vec::<u8>::new().try_reserve_exact(bytes);

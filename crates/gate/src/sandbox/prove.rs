@@ -18,8 +18,8 @@ use serde::{Deserialize, Serialize};
 
 use super::{
     Promise,
-    finding::{Finding, Wall},
-    probe::{ARGUMENT, Said, Task, start_of, surroundings},
+    finding::{SandboxFinding, Wall},
+    probe::{ARGUMENT, ProbeAnswer, ProbeTask, start_of, surroundings},
     reach::Services,
 };
 
@@ -33,14 +33,14 @@ const LIMITS: ResourceLimits = ResourceLimits {
 
 /// Findings about the sandbox of this machine.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Proof {
+pub struct SandboxProof {
     /// The sandbox that was tried.
     pub wall: Wall,
     /// Everything that was tried.
-    pub findings: Vec<Finding>,
+    pub findings: Vec<SandboxFinding>,
 }
 
-impl Proof {
+impl SandboxProof {
     /// Whether a promise was put to the test and nothing broke it.
     pub fn holds(&self, promise: Promise) -> bool {
         let mut tried = self
@@ -56,7 +56,7 @@ impl Proof {
     }
 
     /// Findings that broke a promise.
-    pub fn broken(&self) -> impl Iterator<Item = &Finding> {
+    pub fn broken(&self) -> impl Iterator<Item = &SandboxFinding> {
         self.findings.iter().filter(|found| !found.held)
     }
 }
@@ -104,8 +104,8 @@ pub fn prove<E: fmt::Display>(
     folder: &Path,
     network: Network,
     start: impl FnOnce(&Containment, &ProbeCommand) -> Result<String, E>,
-) -> Result<Proof, ProofError> {
-    let prepared = Layout::make(folder, network).map_err(|source| ProofError::Prepare {
+) -> Result<SandboxProof, ProofError> {
+    let prepared = ProbeLayout::make(folder, network).map_err(|source| ProofError::Prepare {
         folder: folder.display().to_string(),
         source,
     })?;
@@ -120,26 +120,26 @@ pub fn prove<E: fmt::Display>(
     let said = start(&prepared.containment, &command).map_err(|error| ProofError::Start {
         reason: error.to_string(),
     })?;
-    let Said { mut findings, wall } =
+    let ProbeAnswer { mut findings, wall } =
         serde_json::from_str(&said).map_err(|_| ProofError::Answer {
             said: said.chars().take(200).collect(),
         })?;
     findings.extend(prepared.look());
     let tried: BTreeSet<Promise> = findings.iter().map(|found| found.promise).collect();
     debug_assert_eq!(tried.len(), Promise::ALL.len());
-    Ok(Proof { wall, findings })
+    Ok(SandboxProof { wall, findings })
 }
 
 /// Files and services that the probe shall not reach.
-struct Layout {
+struct ProbeLayout {
     containment: Containment,
-    task: Task,
+    task: ProbeTask,
     /// A service on the machine's loopback interface.
     loopback: TcpListener,
     services: Services,
 }
 
-impl Layout {
+impl ProbeLayout {
     const UNCHANGED: &str = "unchanged";
 
     fn make(folder: &Path, network: Network) -> io::Result<Self> {
@@ -175,7 +175,7 @@ impl Layout {
                 serves: false,
                 limits: LIMITS,
             },
-            task: Task {
+            task: ProbeTask {
                 workspace,
                 outside,
                 secret,
@@ -207,7 +207,7 @@ impl Layout {
     }
 
     /// Looks at them from outside, whatever the probe says.
-    fn look(&self) -> Vec<Finding> {
+    fn look(&self) -> Vec<SandboxFinding> {
         let text = fs::read_to_string(&self.task.outside);
         let secret = fs::read_to_string(&self.task.secret);
         let is_unchanged =
@@ -215,7 +215,7 @@ impl Layout {
         let unchanged = is_unchanged(&text) && is_unchanged(&secret);
         let reached = self.services.were_reached();
         let mut findings = vec![
-            Finding {
+            SandboxFinding {
                 promise: Promise::Writes,
                 attempt: "change files outside, as seen from there".to_owned(),
                 held: unchanged,
@@ -226,7 +226,7 @@ impl Layout {
                 }
                 .to_owned(),
             },
-            Finding {
+            SandboxFinding {
                 promise: Promise::Hidden,
                 attempt: "reach services outside, as seen from there".to_owned(),
                 held: !reached,
@@ -236,7 +236,7 @@ impl Layout {
         match self.task.network {
             Network::None | Network::Proxy => {
                 let reached = self.is_greeted();
-                findings.push(Finding {
+                findings.push(SandboxFinding {
                     promise: Promise::Network,
                     attempt: "connect to the machine's loopback, as seen from there".to_owned(),
                     held: !reached,

@@ -24,7 +24,7 @@ use rustix::{
 };
 use serde::{Deserialize, Serialize};
 
-use super::{Promise, finding::Attempts};
+use super::{Promise, finding::AttemptCollector};
 
 /// Connections that are made while a thread changes what they lead to. Some milliseconds.
 const RACES: usize = 200;
@@ -34,7 +34,7 @@ const WAITING: i32 = 8;
 
 /// Services outside.
 #[derive(Debug, Clone, Serialize, Deserialize)]
-pub(super) struct Names {
+pub(super) struct OutsideServices {
     /// Sockets in files, and what is special about each.
     pub(super) files: Vec<(String, PathBuf)>,
     /// The bytes of an abstract one.
@@ -52,7 +52,7 @@ pub(super) struct Services {
 
 impl Services {
     /// Makes services in `folder` and in the workspace that is in it.
-    pub(super) fn make(folder: &Path, workspace: &Path) -> io::Result<(Self, Names)> {
+    pub(super) fn make(folder: &Path, workspace: &Path) -> io::Result<(Self, OutsideServices)> {
         let mut listeners = Vec::new();
         // The paths may be longer than an address.
         let opened = [fs::File::open(folder)?, fs::File::open(workspace)?];
@@ -83,7 +83,7 @@ impl Services {
             (" that was linked into the workspace", linked),
             (" in the workspace", within),
         ];
-        let names = Names {
+        let names = OutsideServices {
             files: files.map(|(what, path)| (what.to_owned(), path)).into(),
             name,
             messages,
@@ -124,7 +124,11 @@ fn listen_abstractly() -> io::Result<(UnixListener, Vec<u8>)> {
 }
 
 /// Tries to reach them from within `workspace`.
-pub(super) fn try_services(names: &Names, workspace: &Path, attempts: &mut Attempts) {
+pub(super) fn try_services(
+    names: &OutsideServices,
+    workspace: &Path,
+    attempts: &mut AttemptCollector,
+) {
     let promise = Promise::Hidden;
     // Names of our own are short enough for an address then.
     let _ = std::env::set_current_dir(workspace);

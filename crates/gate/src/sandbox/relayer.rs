@@ -26,7 +26,7 @@ use rustix::{
 
 use super::{
     ConfineError, overlay,
-    trees::{Links, attach, open_plain, take},
+    trees::{FollowLinks, attach, open_plain, take},
 };
 
 /// Memory for the thread's stack.
@@ -36,7 +36,7 @@ const STACK_BYTES: usize = 128 * 1024;
 const BELOW_POOL: usize = 2;
 
 /// Folders from which layers are made, held before they are covered.
-pub(super) struct Base {
+pub(super) struct LayerBase {
     layer: Layer,
     lower: OwnedFd,
     /// The folder in which layers are made, attached nowhere yet.
@@ -46,7 +46,7 @@ pub(super) struct Base {
     inner: Vec<PathBuf>,
 }
 
-impl Base {
+impl LayerBase {
     /// Holds the folders of the layer that a containment requires; `None` if it requires none.
     pub(super) fn hold(containment: &Containment) -> Result<Option<Self>, ConfineError> {
         let Some(layer) = containment.layered.iter().find(|layer| layer.required) else {
@@ -67,7 +67,7 @@ impl Base {
 
     /// Attaches the folder in which layers are made where something else is about to cover it.
     pub(super) fn attach_at(&self, place: &Path) -> Result<(), ConfineError> {
-        attach(&self.pool, place, Links::Followed)
+        attach(&self.pool, place, FollowLinks::Followed)
     }
 
     /// Records the places at which something was mounted, outer ones first.
@@ -95,11 +95,11 @@ impl Base {
             let mut current = None;
             for order in incoming {
                 let reply = match order {
-                    Order::Replace(layer) => self.replace(&layer).map(|lock| {
+                    LayerOrder::Replace(layer) => self.replace(&layer).map(|lock| {
                         current = Some(lock);
                         rules()
                     }),
-                    Order::Refresh => self.refresh().map(|()| Ok(None)),
+                    LayerOrder::Refresh => self.refresh().map(|()| Ok(None)),
                 };
                 let reply = reply.and_then(|rules| rules.map_err(io::Error::other));
                 if outgoing.send(reply).is_err() {
@@ -133,9 +133,9 @@ impl Base {
             }
         }
         unmount(&layer.lower, UnmountFlags::DETACH)?;
-        attach(&tree, &layer.lower, Links::Refused).map_err(io::Error::other)?;
+        attach(&tree, &layer.lower, FollowLinks::Refused).map_err(io::Error::other)?;
         for (place, clone) in inner {
-            attach(&clone, place, Links::Refused).map_err(io::Error::other)?;
+            attach(&clone, place, FollowLinks::Refused).map_err(io::Error::other)?;
         }
         Ok(lock)
     }
@@ -169,7 +169,7 @@ fn by_number(opened: &OwnedFd) -> PathBuf {
     format!("/proc/self/fd/{}", opened.as_raw_fd()).into()
 }
 
-enum Order {
+enum LayerOrder {
     Replace(Layer),
     Refresh,
 }
@@ -177,12 +177,12 @@ enum Order {
 /// The thread that replaces layers, as other threads see it.
 #[derive(Debug)]
 struct LayerThread {
-    orders: Sender<Order>,
+    orders: Sender<LayerOrder>,
     replies: Receiver<io::Result<Option<OwnedFd>>>,
 }
 
 impl LayerThread {
-    fn order(&self, order: Order) -> io::Result<Option<OwnedFd>> {
+    fn order(&self, order: LayerOrder) -> io::Result<Option<OwnedFd>> {
         let gone = || io::Error::from(io::ErrorKind::BrokenPipe);
         self.orders.send(order).map_err(|_| gone())?;
         self.replies.recv().map_err(|_| gone())?
@@ -191,12 +191,12 @@ impl LayerThread {
 
 impl Relayer for LayerThread {
     fn replace(&self, layer: &Layer) -> Result<Option<OwnedFd>, String> {
-        self.order(Order::Replace(layer.clone()))
+        self.order(LayerOrder::Replace(layer.clone()))
             .map_err(|error| format!("the layer over `{}`: {error}", layer.lower.display()))
     }
 
     fn refresh(&self) {
         // Without it a command does not see some files that others make meanwhile.
-        let _ = self.order(Order::Refresh);
+        let _ = self.order(LayerOrder::Refresh);
     }
 }

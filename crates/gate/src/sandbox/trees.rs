@@ -17,7 +17,7 @@ use rustix::{
 
 use super::{
     confined::{ConfineError, refused},
-    linux::{Attributes, Reach, set_attributes},
+    linux::{Attributes, MountReach, set_attributes},
 };
 
 /// A file, or a folder with all that is mounted below, attached nowhere.
@@ -33,7 +33,7 @@ pub(super) fn take_with(folder: &Path, attributes: Attributes) -> Result<OwnedFd
             | OpenTreeFlags::AT_EMPTY_PATH
             | OpenTreeFlags::AT_RECURSIVE;
         let tree = open_tree(&folder, c"", flags)?;
-        set_attributes(tree.as_fd(), c"", Reach::Below, attributes)?;
+        set_attributes(tree.as_fd(), c"", MountReach::Below, attributes)?;
         io::Result::Ok(tree)
     })();
     taken.map_err(at("taking", folder))
@@ -66,22 +66,22 @@ pub(super) fn read_only(mount: &OwnedFd) -> Result<(), ConfineError> {
         read_only: true,
         ..Attributes::default()
     };
-    set_attributes(mount.as_fd(), c"", Reach::One, attributes)
+    set_attributes(mount.as_fd(), c"", MountReach::One, attributes)
         .map_err(refused("making a mount read-only"))
 }
 
 /// Whether links on the way to a place are followed.
 #[derive(Clone, Copy, PartialEq, Eq)]
-pub(super) enum Links {
+pub(super) enum FollowLinks {
     Followed,
     Refused,
 }
 
-pub(super) fn attach(tree: &OwnedFd, place: &Path, links: Links) -> Result<(), ConfineError> {
+pub(super) fn attach(tree: &OwnedFd, place: &Path, links: FollowLinks) -> Result<(), ConfineError> {
     let attached = (|| {
         let target = match links {
-            Links::Refused => open_plain(place)?,
-            Links::Followed => {
+            FollowLinks::Refused => open_plain(place)?,
+            FollowLinks::Followed => {
                 let flags = OFlags::PATH | OFlags::CLOEXEC;
                 openat(CWD, place, flags, Mode::empty())?
             }

@@ -19,7 +19,7 @@ use gyrus_text::{folded_name, is_named, links, may_be_file, one_line, shorten};
 
 use crate::{
     destinations,
-    weight::{Weight, uses_secret},
+    weight::{TouchWeight, uses_secret},
 };
 
 pub(crate) use self::{
@@ -106,10 +106,10 @@ pub(crate) struct ServiceScales<'a> {
 impl ServiceScales<'_> {
     /// All weights of the call, whose effects are not known here, whatever the server says of
     /// itself.
-    pub(crate) fn weigh(&self) -> Vec<Weight> {
+    pub(crate) fn weigh(&self) -> Vec<TouchWeight> {
         let server = &self.service.server;
         let mut weights = match self.meant.action {
-            _ if self.service.reach == Reach::Everything => vec![Weight::critical(format!(
+            _ if self.service.reach == Reach::Everything => vec![TouchWeight::critical(format!(
                 "asks the server `{server}`, and no sandbox contains what it does"
             ))],
             Some(action) => self.weigh_meant(action),
@@ -136,13 +136,13 @@ impl ServiceScales<'_> {
         }
         if uses_secret(&self.call.arguments) {
             let what = format!("hands a secret, which is kept from the model, to `{server}`");
-            weights.push(Weight::critical(what));
+            weights.push(TouchWeight::critical(what));
         }
         weights
     }
 
     /// Weighs a tool whose meaning nobody confirmed.
-    fn weigh_unknown(&self) -> Weight {
+    fn weigh_unknown(&self) -> TouchWeight {
         let reaches = match self.service.reach {
             Reach::Workspace => "which can change the workspace",
             Reach::Hosts => {
@@ -156,7 +156,7 @@ impl ServiceScales<'_> {
         } else {
             ""
         };
-        let weight = Weight::new(
+        let weight = TouchWeight::new(
             Risk::High,
             format!(
                 "asks the server `{server}`, {reaches}; nobody said what this does (gyrus mcp \
@@ -178,7 +178,7 @@ impl ServiceScales<'_> {
     }
 
     /// Weighs a call by what the person said that it does.
-    fn weigh_meant(&self, action: ToolAction) -> Vec<Weight> {
+    fn weigh_meant(&self, action: ToolAction) -> Vec<TouchWeight> {
         let server = &self.service.server;
         let values = &self.meant.values;
         let goes = |value: &&ArgumentValue| match action {
@@ -192,9 +192,9 @@ impl ServiceScales<'_> {
         let is_password = |value: &&ArgumentValue| value.role == Some(ArgumentRole::Password);
         weights.extend(values.iter().filter(is_password).map(|value| {
             let path = shown(&value.path);
-            Weight::critical(format!("hands `{server}` a password or code, in `{path}`"))
+            TouchWeight::critical(format!("hands `{server}` a password or code, in `{path}`"))
         }));
-        let at = |risk, what: &str| Weight::new(risk, format!("{what} the server `{server}`"));
+        let at = |risk, what: &str| TouchWeight::new(risk, format!("{what} the server `{server}`"));
         let own = |what: &str| {
             // What was read may have asked for it, and the mandate says what the person did.
             if self.under.exposed && self.under.has_mandate && self.under.mandated.is_none() {
@@ -220,18 +220,18 @@ impl ServiceScales<'_> {
     }
 
     /// Weighs a value that says where something goes.
-    fn destination(&self, value: &ArgumentValue) -> Weight {
+    fn destination(&self, value: &ArgumentValue) -> TouchWeight {
         let text = shown(&value.text);
         let path = shown(&value.path);
         if value.role == Some(ArgumentRole::Page)
             && let Some((host, port)) = host_of(&value.text).as_deref().map(split_port)
             && let Some(why) = destinations::why_trusted(host, port, self.under, self.standing)
         {
-            return Weight::safe(format!("`{text}`: {why}"));
+            return TouchWeight::safe(format!("`{text}`: {why}"));
         }
         let is_named = is_named(&value.text, self.under.trusted);
         if value.role == Some(ArgumentRole::Page) && is_named && may_be_file(&value.text) {
-            return Weight::safe(format!("`{text}` is a file's name that you typed"));
+            return TouchWeight::safe(format!("`{text}` is a file's name that you typed"));
         }
         let whose = if is_named {
             "which you named"
@@ -245,7 +245,7 @@ impl ServiceScales<'_> {
             Some(ArgumentRole::Page) => format!("leads to `{text}`, in `{path}`, {whose}"),
             Some(_) => format!("goes to `{text}`, {whose}"),
         };
-        Weight::new(Risk::High, reason).unless(Grant::Recipient {
+        TouchWeight::new(Risk::High, reason).unless(Grant::Recipient {
             tool: self.call.tool.clone(),
             definition: self.service.definition,
             to: granted_form(value),

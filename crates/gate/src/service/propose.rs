@@ -48,7 +48,7 @@ pub fn propose(spec: &ToolSpec) -> ToolMeaning {
     if destructive {
         action = ToolAction::Deletes;
     }
-    let mut proposal = Proposal {
+    let mut proposal = RoleProposal {
         root: &spec.parameters,
         meaning: ToolMeaning {
             action,
@@ -67,7 +67,7 @@ pub fn propose(spec: &ToolSpec) -> ToolMeaning {
 }
 
 /// A proposal in the making.
-struct Proposal<'a> {
+struct RoleProposal<'a> {
     /// The whole schema, into which references lead.
     root: &'a Value,
     meaning: ToolMeaning,
@@ -75,7 +75,7 @@ struct Proposal<'a> {
     seen: usize,
 }
 
-impl<'a> Proposal<'a> {
+impl<'a> RoleProposal<'a> {
     fn collect(&mut self, schema: &'a Value, above: &str, depth: usize) {
         let schema = resolved(self.root, schema);
         let properties = schema["properties"].as_object();

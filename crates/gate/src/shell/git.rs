@@ -5,8 +5,8 @@ use gyrus_contract::Does;
 
 use super::{
     read::OF_OTHERS,
-    reader::Reader,
-    words::{Word, host},
+    reader::ShellReader,
+    words::{ShellWord, host},
 };
 
 /// Subcommands that read.
@@ -77,7 +77,7 @@ const WITH_VALUE: [&str; 6] = [
     "--exec-path",
 ];
 
-pub(super) fn read(reader: &mut Reader<'_>, arguments: &[Word], part: &str) {
+pub(super) fn read(reader: &mut ShellReader<'_>, arguments: &[ShellWord], part: &str) {
     let folder = reader.folder.clone();
     let mut rest = arguments;
     let mut has_settings = false;
@@ -110,7 +110,13 @@ fn listed(list: &str, word: &str) -> bool {
     list.split_ascii_whitespace().any(|known| known == word)
 }
 
-fn subcommand(reader: &mut Reader<'_>, name: &str, words: &[Word], has_settings: bool, part: &str) {
+fn subcommand(
+    reader: &mut ShellReader<'_>,
+    name: &str,
+    words: &[ShellWord],
+    has_settings: bool,
+    part: &str,
+) {
     let has = |wanted: &str| wanted == "*" || words.iter().any(|word| listed(wanted, &word.text));
     let first = words.first().map(|word| &*word.text);
     let with = READS_WITH.into_iter().find(|(known, _)| *known == name);
@@ -139,8 +145,9 @@ fn subcommand(reader: &mut Reader<'_>, name: &str, words: &[Word], has_settings:
     if name == "push" {
         reader.fact(Does::Publishes, part, "it changes what others have");
         let overwrites = "--force -f --force-with-lease --mirror --delete -d --prune";
-        let forces =
-            |word: &Word| word.text.starts_with(['+', ':']) || word.text.starts_with("--force");
+        let forces = |word: &ShellWord| {
+            word.text.starts_with(['+', ':']) || word.text.starts_with("--force")
+        };
         if has(overwrites) || words.iter().any(forces) {
             reader.fact(Does::Destroys, part, OF_OTHERS);
         }

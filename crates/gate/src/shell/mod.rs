@@ -23,7 +23,7 @@ use std::path::Path;
 use gyrus_contract::{CommandFact, CommandReading, Does, NamedPaths};
 
 pub use self::read::ShellPlace;
-pub(crate) use self::read::{OF_OTHERS, Read, SOME};
+pub(crate) use self::read::{LineReading, OF_OTHERS, SOME};
 
 /// Longer lines are not read.
 const MAX_LINE_BYTES: usize = 64 * 1024;
@@ -35,7 +35,7 @@ pub fn read(line: &str, place: &ShellPlace) -> CommandReading {
 
 /// Reads a command line without running it, with all paths that its words may stand for.
 pub fn read_with_names(line: &str, place: &ShellPlace) -> CommandReading {
-    let Read { mut reading, names } = read_whole(line, place);
+    let LineReading { mut reading, names } = read_whole(line, place);
     reading.named = NamedPaths {
         paths: names.paths(place.home.as_deref()).into_iter().collect(),
         any: names.any,
@@ -44,8 +44,8 @@ pub fn read_with_names(line: &str, place: &ShellPlace) -> CommandReading {
 }
 
 /// Reads a command line without running it, and what its words may stand for.
-pub(crate) fn read_whole(line: &str, place: &ShellPlace) -> Read {
-    let mut reader = reader::Reader::new(line, place);
+pub(crate) fn read_whole(line: &str, place: &ShellPlace) -> LineReading {
+    let mut reader = reader::ShellReader::new(line, place);
     if line.len() > MAX_LINE_BYTES {
         reader.hides(line, "the line is too long to be read");
     } else {

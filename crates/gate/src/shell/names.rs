@@ -9,7 +9,7 @@ use std::{
     path::{Path, PathBuf},
 };
 
-use super::words::{Kind, Word};
+use super::words::{ShellWord, WordKnowledge};
 use crate::{paths::real_path, policy::name_matches};
 
 /// Texts of one line that may be paths.
@@ -23,7 +23,7 @@ const MAX_ENTRIES: usize = 10_000;
 
 /// Paths that the words of a line may stand for.
 #[derive(Debug)]
-pub(crate) struct Names {
+pub(crate) struct PossiblePaths {
     folders: Vec<PathBuf>,
     texts: BTreeSet<String>,
     patterns: BTreeSet<String>,
@@ -31,7 +31,7 @@ pub(crate) struct Names {
     pub(crate) any: bool,
 }
 
-impl Names {
+impl PossiblePaths {
     pub(super) fn new(folder: &Path) -> Self {
         Self {
             folders: vec![folder.to_owned()],
@@ -41,13 +41,13 @@ impl Names {
         }
     }
 
-    pub(super) fn word(&mut self, word: &Word) {
+    pub(super) fn word(&mut self, word: &ShellWord) {
         match word.kind {
-            Kind::Literal => self.add(&word.text),
-            Kind::Pattern if self.patterns.len() < MAX_TEXTS => {
+            WordKnowledge::Literal => self.add(&word.text),
+            WordKnowledge::Pattern if self.patterns.len() < MAX_TEXTS => {
                 self.patterns.insert(word.text.clone());
             }
-            Kind::Pattern | Kind::Open => self.any = true,
+            WordKnowledge::Pattern | WordKnowledge::Open => self.any = true,
         }
     }
 

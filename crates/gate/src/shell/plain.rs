@@ -15,7 +15,7 @@ const PATH: &str = "/usr/bin:/bin";
 
 /// Meaning of the words that are not options.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Operands {
+enum OperandMeaning {
     /// Files whose content is printed.
     Files,
     /// A pattern, then at least one file.
@@ -31,10 +31,10 @@ enum Operands {
     Format,
 }
 
-use Operands::{Files, Format, Nothing, Pattern, Places, Text};
+use OperandMeaning::{Files, Format, Nothing, Pattern, Places, Text};
 
 /// Program, letters of options, letters of options with a number or a text, operands.
-const PROGRAMS: [(&str, &str, &str, Operands); 36] = [
+const PROGRAMS: [(&str, &str, &str, OperandMeaning); 36] = [
     ("ls", "1aAlhrtSdFpRisUCxgGno", "", Places),
     ("stat", "L", "c", Places),
     ("du", "shcakmbxS", "d", Places),

@@ -7,13 +7,13 @@ use gyrus_contract::Does;
 
 use super::{
     git,
-    reader::Reader,
-    words::{Kind, Word, host},
+    reader::ShellReader,
+    words::{ShellWord, WordKnowledge, host},
 };
 
 /// Purpose of a program.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum For {
+enum ProgramPurpose {
     /// It changes nothing and opens nothing that its words name.
     Saying,
     /// It reads the files that its words name, after this many words that are text.
@@ -39,63 +39,63 @@ enum For {
 }
 
 /// Names by what they are for. What is not here runs code that is not known.
-const PROGRAMS: [(For, &str); 15] = [
+const PROGRAMS: [(ProgramPurpose, &str); 15] = [
     (
-        For::Saying,
+        ProgramPurpose::Saying,
         ": true false echo printf test [ pwd type exit return break continue shift set shopt read \
          unset export readonly declare typeset local umask ulimit wait times jobs sleep seq expr \
          date id whoami groups hostname uname nproc arch tty uptime free ps pgrep which whereis \
          basename dirname yes locale tput clear getconf printenv numfmt factor lscpu lsblk",
     ),
     (
-        For::Reading(0),
+        ProgramPurpose::Reading(0),
         "cat tac nl head tail wc ls dir vdir stat readlink realpath du df file diff diff3 cmp comm \
          cut paste join sort uniq column fold fmt expand unexpand rev tr tsort cksum sum md5sum \
          sha1sum sha224sum sha256sum sha384sum sha512sum b2sum base64 base32 basenc od hexdump hd \
          xxd strings tree less more bat zcat bzcat xzcat cloc tokei find mapfile readarray nm ldd",
     ),
     (
-        For::Reading(1),
+        ProgramPurpose::Reading(1),
         "grep egrep fgrep zgrep rg ag ack sed awk gawk mawk jq",
     ),
-    (For::Writing, "tee touch mkdir mkfifo truncate"),
+    (ProgramPurpose::Writing, "tee touch mkdir mkfifo truncate"),
     (
-        For::Writing,
+        ProgramPurpose::Writing,
         "chmod chown chgrp chattr setfacl patch split csplit",
     ),
-    (For::WritingLast, "cp ln link install"),
-    (For::Moving, "mv"),
-    (For::Removing, "rm rmdir unlink shred"),
+    (ProgramPurpose::WritingLast, "cp ln link install"),
+    (ProgramPurpose::Moving, "mv"),
+    (ProgramPurpose::Removing, "rm rmdir unlink shred"),
     (
-        For::GettingPackages,
+        ProgramPurpose::GettingPackages,
         "apt apt-get aptitude dnf yum zypper pacman apk snap flatpak brew npx pnpx uvx pipx",
     ),
     (
-        For::Connecting,
+        ProgramPurpose::Connecting,
         "curl wget aria2c nc ncat netcat socat telnet ftp ping ping6 dig nslookup host whois \
          traceroute openssl http https websocat mail mailx sendmail mutt",
     ),
     (
-        For::LoggingIn,
+        ProgramPurpose::LoggingIn,
         "ssh scp sftp sshfs mosh autossh ssh-add ssh-keygen ssh-copy-id gpg gpg2 pass op vault gh \
          glab hub aws gcloud az doctl heroku kubectl helm terraform tofu ansible ansible-playbook \
          docker podman docker-compose nerdctl buildah fly flyctl vercel netlify wrangler psql mysql \
          mongosh redis-cli",
     ),
     (
-        For::ChangingTheMachine,
+        ProgramPurpose::ChangingTheMachine,
         "systemctl service kill pkill killall mount umount useradd userdel usermod groupadd passwd \
          chpasswd crontab at batch sysctl iptables nft ufw ip ifconfig reboot shutdown halt poweroff \
          modprobe loginctl dd fdisk sfdisk parted wipefs mkswap losetup dmesg journalctl visudo su \
          pkexec runuser chroot nsenter xdotool launchctl tmux screen",
     ),
     (
-        For::Starting,
+        ProgramPurpose::Starting,
         "env nice nohup timeout stdbuf setsid xargs command builtin exec ionice chrt time sudo doas \
          watch flock fakeroot strace ltrace parallel busybox unbuffer",
     ),
-    (For::Shell, "sh bash dash zsh ksh ash"),
-    (For::Git, "git"),
+    (ProgramPurpose::Shell, "sh bash dash zsh ksh ash"),
+    (ProgramPurpose::Git, "git"),
 ];
 
 /// Words by which a program that reads does more: to a file, or by another program.
@@ -144,9 +144,9 @@ fn is_in(names: &str, name: &str) -> bool {
     names.split_ascii_whitespace().any(|known| known == name)
 }
 
-impl Reader<'_> {
+impl ShellReader<'_> {
     /// Reads a simple command.
-    pub(super) fn program(&mut self, words: &[Word], part: &str) {
+    pub(super) fn program(&mut self, words: &[ShellWord], part: &str) {
         let Some((program, arguments)) = words.split_first() else {
             return;
         };
@@ -178,35 +178,43 @@ impl Reader<'_> {
 }
 
 /// Notes the facts of a known program and its words.
-fn does(reader: &mut Reader<'_>, what: For, name: &str, arguments: &[Word], part: &str) {
-    let operands: Vec<&Word> = arguments.iter().filter(|word| !word.is_option()).collect();
+fn does(
+    reader: &mut ShellReader<'_>,
+    what: ProgramPurpose,
+    name: &str,
+    arguments: &[ShellWord],
+    part: &str,
+) {
+    let operands: Vec<&ShellWord> = arguments.iter().filter(|word| !word.is_option()).collect();
     let mut fact = |does, why| reader.fact(does, part, why);
     match what {
-        For::Saying if does_more(name, arguments) => fact(Does::RunsCode, "it does more than say"),
-        For::Saying => {}
-        For::GettingPackages => {
+        ProgramPurpose::Saying if does_more(name, arguments) => {
+            fact(Does::RunsCode, "it does more than say")
+        }
+        ProgramPurpose::Saying => {}
+        ProgramPurpose::GettingPackages => {
             fact(Does::GetsPackages, "it gets packages");
             fact(Does::RunsCode, "it runs what it gets");
         }
-        For::Connecting => {
+        ProgramPurpose::Connecting => {
             let hosts = hosts(arguments);
             fact(Does::Connects { hosts }, "it connects");
         }
-        For::LoggingIn => fact(Does::UsesCredentials, "it acts with a person's account"),
-        For::ChangingTheMachine => fact(Does::ChangesSystem, "it changes the machine"),
-        For::Starting => starts(reader, name, arguments, part),
-        For::Shell => runs_text(reader, arguments, part),
-        For::Git => git::read(reader, arguments, part),
-        For::Reading(_)
+        ProgramPurpose::LoggingIn => fact(Does::UsesCredentials, "it acts with a person's account"),
+        ProgramPurpose::ChangingTheMachine => fact(Does::ChangesSystem, "it changes the machine"),
+        ProgramPurpose::Starting => starts(reader, name, arguments, part),
+        ProgramPurpose::Shell => runs_text(reader, arguments, part),
+        ProgramPurpose::Git => git::read(reader, arguments, part),
+        ProgramPurpose::Reading(_)
             if does_more(name, arguments) || writes_in_its_own_ways(name, &operands) =>
         {
             edits(reader, name, arguments, part);
         }
-        For::Reading(text) => {
+        ProgramPurpose::Reading(text) => {
             let files = operands.iter().skip(text);
             files.for_each(|word| reader.reads(word, part));
         }
-        For::Writing => {
+        ProgramPurpose::Writing => {
             // `chmod` and its kin are told something else first.
             let text = usize::from(name.starts_with("ch"));
             let files = operands.iter().skip(text);
@@ -216,33 +224,33 @@ fn does(reader: &mut Reader<'_>, what: For, name: &str, arguments: &[Word], part
                 reader.fact(Does::RunsCode, part, why);
             }
         }
-        For::WritingLast | For::Moving => {
+        ProgramPurpose::WritingLast | ProgramPurpose::Moving => {
             let Some((last, others)) = operands.split_last() else {
                 return;
             };
-            if what == For::Moving {
+            if what == ProgramPurpose::Moving {
                 others.iter().for_each(|word| reader.removes(word, part));
             }
             reader.writes(last, part);
         }
-        For::Removing => operands.iter().for_each(|word| reader.removes(word, part)),
+        ProgramPurpose::Removing => operands.iter().for_each(|word| reader.removes(word, part)),
     }
 }
 
-fn does_more(name: &str, arguments: &[Word]) -> bool {
+fn does_more(name: &str, arguments: &[ShellWord]) -> bool {
     let more = MORE.iter().filter(|(program, _)| *program == name);
     let mut options = more.flat_map(|(_, options)| *options);
     options.any(|option| arguments.iter().any(|word| word.text.starts_with(option)))
 }
 
 /// Commands of the shell that change what follows. `false` for others.
-fn shell(reader: &mut Reader<'_>, name: &str, arguments: &[Word], part: &str) -> bool {
+fn shell(reader: &mut ShellReader<'_>, name: &str, arguments: &[ShellWord], part: &str) -> bool {
     match name {
         "cd" | "pushd" => {
             let target = arguments.iter().find(|word| !word.is_option());
             reader.enter(target, part);
         }
-        "popd" => reader.enter(Some(&Word::open("popd")), part),
+        "popd" => reader.enter(Some(&ShellWord::open("popd")), part),
         "eval" | "trap" => {
             let texts = arguments.iter().map(|word| word.literal());
             let texts: Option<Vec<&str>> = texts.collect();
@@ -260,14 +268,14 @@ fn shell(reader: &mut Reader<'_>, name: &str, arguments: &[Word], part: &str) ->
     true
 }
 
-fn runs(reader: &mut Reader<'_>, name: &str, arguments: &[Word], part: &str) {
+fn runs(reader: &mut ShellReader<'_>, name: &str, arguments: &[ShellWord], part: &str) {
     reader.fact(
         Does::RunsCode,
         part,
         "it runs code of the workspace, or that it is given",
     );
     let verb = |verbs: &[&str]| {
-        let mut words = arguments.iter().filter_map(Word::literal).take(4);
+        let mut words = arguments.iter().filter_map(ShellWord::literal).take(4);
         words.any(|word| verbs.contains(&word))
     };
     if is_in(MANAGERS, name) && verb(&GETS) {
@@ -282,7 +290,7 @@ fn runs(reader: &mut Reader<'_>, name: &str, arguments: &[Word], part: &str) {
 }
 
 /// Scripts of these programs can do more than print.
-fn writes_in_its_own_ways(name: &str, operands: &[&Word]) -> bool {
+fn writes_in_its_own_ways(name: &str, operands: &[&ShellWord]) -> bool {
     let script = operands.first().map_or("", |word| &word.raw);
     match name {
         "sed" => script.contains("w ") || script.ends_with("e'"),
@@ -296,7 +304,7 @@ fn writes_in_its_own_ways(name: &str, operands: &[&Word]) -> bool {
 }
 
 /// Notes the changes of a program that otherwise only reads.
-fn edits(reader: &mut Reader<'_>, name: &str, arguments: &[Word], part: &str) {
+fn edits(reader: &mut ShellReader<'_>, name: &str, arguments: &[ShellWord], part: &str) {
     let operands = || arguments.iter().filter(|word| !word.is_option());
     match name {
         "sed" => operands()
@@ -313,20 +321,21 @@ fn edits(reader: &mut Reader<'_>, name: &str, arguments: &[Word], part: &str) {
 }
 
 /// `find`, which removes or starts a program.
-fn find(reader: &mut Reader<'_>, arguments: &[Word], part: &str) {
-    let is =
-        |words: &'static str| move |word: &Word| words.split(' ').any(|known| known == word.text);
+fn find(reader: &mut ShellReader<'_>, arguments: &[ShellWord], part: &str) {
+    let is = |words: &'static str| {
+        move |word: &ShellWord| words.split(' ').any(|known| known == word.text)
+    };
     let starts = arguments.iter().position(is("-exec -execdir -ok -okdir"));
     let started = starts.map(|at| arguments[at + 1..].iter());
     let started = started.map(|words| words.take_while(|word| !is("; +")(word)));
-    let started: Vec<Word> = started.into_iter().flatten().cloned().collect();
+    let started: Vec<ShellWord> = started.into_iter().flatten().cloned().collect();
     let removes = started.first().is_some_and(is("rm")) || arguments.iter().any(is("-delete"));
     if removes && arguments.iter().any(is(NARROWS)) {
         reader.removes_some(part);
     } else if removes {
         // All that lies there.
         let from = arguments.iter().find(|word| !word.is_option());
-        reader.removes(from.unwrap_or(&Word::open("find")), part);
+        reader.removes(from.unwrap_or(&ShellWord::open("find")), part);
     } else if started.is_empty() {
         reader.fact(Does::RunsCode, part, "it writes what it finds");
     } else {
@@ -339,7 +348,7 @@ const NARROWS: &str = "-name -iname -path -ipath -regex -newer -mtime -mmin -siz
     -perm -user -inum";
 
 /// The program that another one starts.
-fn starts(reader: &mut Reader<'_>, name: &str, arguments: &[Word], part: &str) {
+fn starts(reader: &mut ShellReader<'_>, name: &str, arguments: &[ShellWord], part: &str) {
     const WITH_VALUE: [&str; 12] = [
         "-n", "-u", "-s", "-k", "-I", "-P", "-L", "-d", "-a", "-c", "-g", "-C",
     ];
@@ -366,7 +375,7 @@ fn starts(reader: &mut Reader<'_>, name: &str, arguments: &[Word], part: &str) {
     match name {
         // What it is given comes from elsewhere.
         "xargs" | "parallel" if !words.is_empty() => {
-            let more = Word::open("…");
+            let more = ShellWord::open("…");
             reader.names.any = true;
             words.push(more);
         }
@@ -376,9 +385,10 @@ fn starts(reader: &mut Reader<'_>, name: &str, arguments: &[Word], part: &str) {
 }
 
 /// A shell: the text that follows `-c`, or a script.
-fn runs_text(reader: &mut Reader<'_>, arguments: &[Word], part: &str) {
-    let is_text =
-        |word: &Word| word.is_option() && !word.text.starts_with("--") && word.text.ends_with('c');
+fn runs_text(reader: &mut ShellReader<'_>, arguments: &[ShellWord], part: &str) {
+    let is_text = |word: &ShellWord| {
+        word.is_option() && !word.text.starts_with("--") && word.text.ends_with('c')
+    };
     let Some(at) = arguments.iter().position(is_text) else {
         return if arguments.iter().any(|word| !word.is_option()) {
             reader.fact(Does::RunsCode, part, "it runs a script")
@@ -387,7 +397,7 @@ fn runs_text(reader: &mut Reader<'_>, arguments: &[Word], part: &str) {
         };
     };
     match arguments.get(at + 1).map(|word| (word.kind, &*word.text)) {
-        Some((Kind::Literal, text)) => {
+        Some((WordKnowledge::Literal, text)) => {
             let text = text.to_owned();
             reader.apart(&text);
         }
@@ -396,7 +406,7 @@ fn runs_text(reader: &mut Reader<'_>, arguments: &[Word], part: &str) {
 }
 
 /// Addresses among the words of any program.
-fn addresses(reader: &mut Reader<'_>, arguments: &[Word], part: &str) {
+fn addresses(reader: &mut ShellReader<'_>, arguments: &[ShellWord], part: &str) {
     let mut hosts: Vec<String> = arguments
         .iter()
         .filter(|word| word.text.contains("://"))
@@ -410,7 +420,7 @@ fn addresses(reader: &mut Reader<'_>, arguments: &[Word], part: &str) {
 }
 
 /// The hosts of a program that connects; none if one is not known.
-fn hosts(arguments: &[Word]) -> Vec<String> {
+fn hosts(arguments: &[ShellWord]) -> Vec<String> {
     let named = arguments.iter().filter(|word| {
         let text = &word.text;
         !word.is_option() && (text.contains("://") || text.contains('.') || text == "localhost")

@@ -4,7 +4,7 @@ use std::path::PathBuf;
 
 use gyrus_contract::CommandReading;
 
-use super::names::Names;
+use super::names::PossiblePaths;
 
 /// The folder and environment in which a command line would run, as far as reading it may look at
 /// them.
@@ -17,9 +17,9 @@ pub struct ShellPlace {
 }
 
 /// A reading, with what the words of the line may stand for.
-pub(crate) struct Read {
+pub(crate) struct LineReading {
     pub(crate) reading: CommandReading,
-    pub(crate) names: Names,
+    pub(crate) names: PossiblePaths,
 }
 
 /// The reason of a line that removes some of what the folder holds, which undo gives

@@ -10,11 +10,11 @@ use gyrus_contract::{CommandFact, CommandReading, Does, SimpleCommand};
 
 use super::{
     paths,
-    read::{Read, SOME, ShellPlace},
-    scan::{self, Piece, Why},
-    words::{self, Kind, Word},
+    read::{LineReading, SOME, ShellPlace},
+    scan::{self, ShellPiece, UnsplitReason},
+    words::{self, ShellWord, WordKnowledge},
 };
-use crate::shell::names::Names;
+use crate::shell::names::PossiblePaths;
 
 /// Texts within texts: substitutions, and shells started with a text.
 const MAX_DEPTH: usize = 8;
@@ -31,12 +31,12 @@ const KEYWORDS: [&str; 12] = [
 ];
 
 /// Reads one line.
-pub(super) struct Reader<'a> {
+pub(super) struct ShellReader<'a> {
     place: &'a ShellPlace,
     home: Option<&'a str>,
     /// Folder in which the next command would run, if that is known.
     pub folder: Option<PathBuf>,
-    pub names: Names,
+    pub names: PossiblePaths,
     reading: CommandReading,
     seen: BTreeSet<(String, String)>,
     depth: usize,
@@ -45,30 +45,33 @@ pub(super) struct Reader<'a> {
 }
 
 /// The rest of a text.
-struct Pieces<'a>(std::iter::Peekable<std::vec::IntoIter<Piece<'a>>>);
+struct Pieces<'a>(std::iter::Peekable<std::vec::IntoIter<ShellPiece<'a>>>);
 
 impl<'a> Pieces<'a> {
     fn next_if_word(&mut self) -> Option<&'a str> {
         match self.0.peek()? {
-            Piece::Word(raw) => {
+            ShellPiece::Word(raw) => {
                 let raw = *raw;
                 self.0.next();
                 Some(raw)
             }
-            Piece::Operator(_) | Piece::Descriptor | Piece::Sum(_) | Piece::Body { .. } => None,
+            ShellPiece::Operator(_)
+            | ShellPiece::Descriptor
+            | ShellPiece::Sum(_)
+            | ShellPiece::Body { .. } => None,
         }
     }
 
     fn next_is(&mut self, operator: &str) -> bool {
-        let wanted = |piece: &Piece<'_>| *piece == Piece::Operator(operator);
+        let wanted = |piece: &ShellPiece<'_>| *piece == ShellPiece::Operator(operator);
         self.0.next_if(wanted).is_some()
     }
 }
 
 /// State between here and the end of a list of commands.
 #[derive(Default)]
-struct State {
-    words: Vec<Word>,
+struct ListState {
+    words: Vec<ShellWord>,
     /// Number of `case` constructs that are open.
     cases: usize,
     /// A pattern of `case` comes next.
@@ -77,14 +80,14 @@ struct State {
     begun: bool,
 }
 
-impl<'a> Reader<'a> {
+impl<'a> ShellReader<'a> {
     pub(super) fn new(line: &str, place: &'a ShellPlace) -> Self {
         let home = place.home.as_deref().and_then(Path::to_str);
         Self {
             place,
             home: home.filter(|_| !sets_home(line)),
             folder: Some(paths::normal(&place.folder)),
-            names: Names::new(&place.folder),
+            names: PossiblePaths::new(&place.folder),
             reading: CommandReading::default(),
             seen: BTreeSet::new(),
             depth: 0,
@@ -92,8 +95,8 @@ impl<'a> Reader<'a> {
         }
     }
 
-    pub(super) fn finish(self) -> Read {
-        Read {
+    pub(super) fn finish(self) -> LineReading {
+        LineReading {
             reading: self.reading,
             names: self.names,
         }
@@ -133,29 +136,29 @@ impl<'a> Reader<'a> {
 
     /// Reads up to a closing parenthesis or the end.
     fn commands(&mut self, pieces: &mut Pieces<'_>) {
-        let mut state = State::default();
+        let mut state = ListState::default();
         while let Some(piece) = pieces.0.next() {
             match piece {
-                Piece::Descriptor | Piece::Sum(_) => {}
-                Piece::Body { text, expands } => {
+                ShellPiece::Descriptor | ShellPiece::Sum(_) => {}
+                ShellPiece::Body { text, expands } => {
                     if expands {
                         self.body(text);
                     }
                     self.names.add(text);
                 }
-                Piece::Word(raw) => self.piece(raw, &mut state, pieces),
-                Piece::Operator("(" | ")") if state.pattern => {
-                    state.pattern = piece == Piece::Operator("(")
+                ShellPiece::Word(raw) => self.piece(raw, &mut state, pieces),
+                ShellPiece::Operator("(" | ")") if state.pattern => {
+                    state.pattern = piece == ShellPiece::Operator("(")
                 }
-                Piece::Operator(")") => break,
-                Piece::Operator("(") => self.parenthesis(&mut state, pieces),
-                Piece::Operator("<<" | "<<-") => {}
-                Piece::Operator(operator) if operator.contains(['<', '>']) => {
+                ShellPiece::Operator(")") => break,
+                ShellPiece::Operator("(") => self.parenthesis(&mut state, pieces),
+                ShellPiece::Operator("<<" | "<<-") => {}
+                ShellPiece::Operator(operator) if operator.contains(['<', '>']) => {
                     self.redirection(operator, &mut state, pieces);
                 }
                 // In a list of patterns, or before one.
-                Piece::Operator("|" | "\n") if state.pattern => {}
-                Piece::Operator(operator) => {
+                ShellPiece::Operator("|" | "\n") if state.pattern => {}
+                ShellPiece::Operator(operator) => {
                     self.simple(std::mem::take(&mut state.words));
                     state.begun = false;
                     let is_end = matches!(operator, ";;" | ";&" | ";;&");
@@ -166,7 +169,7 @@ impl<'a> Reader<'a> {
         self.simple(state.words);
     }
 
-    fn piece(&mut self, raw: &str, state: &mut State, pieces: &mut Pieces<'_>) {
+    fn piece(&mut self, raw: &str, state: &mut ListState, pieces: &mut Pieces<'_>) {
         if raw == "esac" && (state.pattern || state.words.is_empty()) {
             state.cases = state.cases.saturating_sub(1);
             state.pattern = false;
@@ -190,14 +193,14 @@ impl<'a> Reader<'a> {
     }
 
     /// The first word of a command.
-    fn first(&mut self, raw: &str, state: &mut State, pieces: &mut Pieces<'_>) {
+    fn first(&mut self, raw: &str, state: &mut ListState, pieces: &mut Pieces<'_>) {
         match raw {
             "for" | "select" => {
                 pieces.next_if_word();
                 // What the variable may hold.
                 let is_given = pieces
                     .0
-                    .next_if(|piece| *piece == Piece::Word("in"))
+                    .next_if(|piece| *piece == ShellPiece::Word("in"))
                     .is_some();
                 while let Some(raw) = is_given.then(|| pieces.next_if_word()).flatten() {
                     self.word(raw);
@@ -224,19 +227,19 @@ impl<'a> Reader<'a> {
     fn test(&mut self, pieces: &mut Pieces<'_>) {
         for piece in pieces.0.by_ref() {
             match piece {
-                Piece::Word("]]") => return,
-                Piece::Word("-w") => self.asks_what_may_be_written(),
-                Piece::Word(raw) => {
+                ShellPiece::Word("]]") => return,
+                ShellPiece::Word("-w") => self.asks_what_may_be_written(),
+                ShellPiece::Word(raw) => {
                     self.word(raw);
                 }
-                Piece::Operator("&&" | "||" | "(" | ")" | "<" | ">") | Piece::Sum(_) => {}
-                Piece::Operator(_) | Piece::Descriptor | Piece::Body { .. } => break,
+                ShellPiece::Operator("&&" | "||" | "(" | ")" | "<" | ">") | ShellPiece::Sum(_) => {}
+                ShellPiece::Operator(_) | ShellPiece::Descriptor | ShellPiece::Body { .. } => break,
             }
         }
         self.hides("[[", "it is not complete");
     }
 
-    fn parenthesis(&mut self, state: &mut State, pieces: &mut Pieces<'_>) {
+    fn parenthesis(&mut self, state: &mut ListState, pieces: &mut Pieces<'_>) {
         if state.words.is_empty() {
             let folder = self.folder.clone();
             self.commands(pieces);
@@ -263,13 +266,13 @@ impl<'a> Reader<'a> {
         pieces.next_is(")");
     }
 
-    fn redirection(&mut self, operator: &str, state: &mut State, pieces: &mut Pieces<'_>) {
+    fn redirection(&mut self, operator: &str, state: &mut ListState, pieces: &mut Pieces<'_>) {
         state.begun = true;
         if matches!(operator, "<" | ">") && pieces.next_is("(") {
             let folder = self.folder.clone();
             self.commands(pieces);
             self.folder = folder;
-            return state.words.push(Word::open("<(…)"));
+            return state.words.push(ShellWord::open("<(…)"));
         }
         let Some(raw) = pieces.next_if_word() else {
             return;
@@ -288,10 +291,10 @@ impl<'a> Reader<'a> {
     }
 
     /// Reads a word; one that is not understood is reported and unknown.
-    fn word(&mut self, raw: &str) -> Word {
+    fn word(&mut self, raw: &str) -> ShellWord {
         let (word, texts) = words::read(raw, self.home).unwrap_or_else(|why| {
             self.hides(raw, why);
-            (Word::open(raw), Vec::new())
+            (ShellWord::open(raw), Vec::new())
         });
         texts.iter().for_each(|text| self.apart(text));
         self.names.word(&word);
@@ -305,7 +308,7 @@ impl<'a> Reader<'a> {
         }
     }
 
-    fn simple(&mut self, words: Vec<Word>) {
+    fn simple(&mut self, words: Vec<ShellWord>) {
         if words.is_empty() {
             return;
         }
@@ -314,7 +317,7 @@ impl<'a> Reader<'a> {
         }
         let raw: Vec<&str> = words.iter().map(|word| &*word.raw).collect();
         let part = shortened(&raw.join(" "));
-        let words_told = words.iter().map(Word::contract).collect();
+        let words_told = words.iter().map(ShellWord::contract).collect();
         self.reading
             .commands
             .push(SimpleCommand { words: words_told });
@@ -332,7 +335,7 @@ impl<'a> Reader<'a> {
         }
     }
 
-    pub(super) fn hides(&mut self, part: &str, why: Why) {
+    pub(super) fn hides(&mut self, part: &str, why: UnsplitReason) {
         self.fact(Does::Hides, part, why);
     }
 
@@ -343,7 +346,7 @@ impl<'a> Reader<'a> {
     }
 
     /// It reads what the word names.
-    pub(super) fn reads(&mut self, word: &Word, part: &str) {
+    pub(super) fn reads(&mut self, word: &ShellWord, part: &str) {
         if let Some(Ok(path)) = word.literal().map(|path| self.absolute(path))
             && !paths::is_null(&path)
         {
@@ -351,11 +354,11 @@ impl<'a> Reader<'a> {
         }
     }
 
-    pub(super) fn writes(&mut self, word: &Word, part: &str) {
+    pub(super) fn writes(&mut self, word: &ShellWord, part: &str) {
         self.changes(word, part, "it writes this", |path| Does::Writes { path });
     }
 
-    pub(super) fn removes(&mut self, word: &Word, part: &str) {
+    pub(super) fn removes(&mut self, word: &ShellWord, part: &str) {
         self.changes(word, part, "it removes this", |path| Does::Removes { path });
     }
 
@@ -366,16 +369,16 @@ impl<'a> Reader<'a> {
         }
     }
 
-    fn changes(&mut self, word: &Word, part: &str, why: &str, does: fn(PathBuf) -> Does) {
+    fn changes(&mut self, word: &ShellWord, part: &str, why: &str, does: fn(PathBuf) -> Does) {
         let (folder, name) = word.text.rsplit_once('/').unwrap_or((".", &word.text));
         let (path, why) = match word.kind {
-            Kind::Literal => (self.absolute(&word.text), why),
+            WordKnowledge::Literal => (self.absolute(&word.text), why),
             // All that a folder shows.
-            Kind::Pattern if name.chars().all(|c| "*.?".contains(c)) => {
+            WordKnowledge::Pattern if name.chars().all(|c| "*.?".contains(c)) => {
                 (self.absolute(folder), why)
             }
-            Kind::Pattern => (self.absolute(folder), SOME),
-            Kind::Open => (Err("which path it means is known only when it runs"), why),
+            WordKnowledge::Pattern => (self.absolute(folder), SOME),
+            WordKnowledge::Open => (Err("which path it means is known only when it runs"), why),
         };
         match path {
             Ok(path) if paths::is_null(&path) => {}
@@ -385,7 +388,7 @@ impl<'a> Reader<'a> {
     }
 
     /// The folder of what follows becomes another one.
-    pub(super) fn enter(&mut self, word: Option<&Word>, part: &str) {
+    pub(super) fn enter(&mut self, word: Option<&ShellWord>, part: &str) {
         let entered = match word {
             None => self.place.home.clone(),
             Some(word) => word
@@ -405,7 +408,7 @@ impl<'a> Reader<'a> {
         self.folder = entered;
     }
 
-    pub(super) fn absolute(&self, path: &str) -> Result<PathBuf, Why> {
+    pub(super) fn absolute(&self, path: &str) -> Result<PathBuf, UnsplitReason> {
         if path.is_empty() || path.contains('\0') {
             return Err("a path that cannot be");
         }

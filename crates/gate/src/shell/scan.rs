@@ -16,11 +16,11 @@ const OPERATORS: [&str; 23] = [
 ];
 
 /// The reason why a text was not split.
-pub(super) type Why = &'static str;
+pub(super) type UnsplitReason = &'static str;
 
 /// A part of a line, as written.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Piece<'a> {
+pub(super) enum ShellPiece<'a> {
     /// A token that separates or joins.
     Operator(&'a str),
     /// Everything else, with its quotes.
@@ -38,7 +38,7 @@ pub(super) enum Piece<'a> {
 }
 
 /// Splits the line into its parts.
-pub(super) fn split(line: &str) -> Result<Vec<Piece<'_>>, Why> {
+pub(super) fn split(line: &str) -> Result<Vec<ShellPiece<'_>>, UnsplitReason> {
     let mut scanner = Scanner {
         text: line,
         at: 0,
@@ -48,7 +48,7 @@ pub(super) fn split(line: &str) -> Result<Vec<Piece<'_>>, Why> {
 }
 
 /// The end of the expansion that begins at `start` with a dollar sign or a back-tick.
-pub(super) fn expansion_end(text: &str, start: usize) -> Result<usize, Why> {
+pub(super) fn expansion_end(text: &str, start: usize) -> Result<usize, UnsplitReason> {
     let mut scanner = Scanner {
         text,
         at: start,
@@ -82,8 +82,8 @@ impl<'a> Scanner<'a> {
     }
 
     /// All pieces up to the end, or up to the parenthesis that closes a substitution.
-    fn pieces(&mut self, substitution: bool) -> Result<Vec<Piece<'a>>, Why> {
-        let mut pieces: Vec<Piece<'a>> = Vec::new();
+    fn pieces(&mut self, substitution: bool) -> Result<Vec<ShellPiece<'a>>, UnsplitReason> {
+        let mut pieces: Vec<ShellPiece<'a>> = Vec::new();
         let mut tags: Vec<Tag<'a>> = Vec::new();
         let mut open = 0_usize;
         while let Some(c) = self.next() {
@@ -95,14 +95,14 @@ impl<'a> Scanner<'a> {
                 }
                 '\n' => {
                     self.at += 1;
-                    pieces.push(Piece::Operator("\n"));
+                    pieces.push(ShellPiece::Operator("\n"));
                     self.bodies(&mut tags, &mut pieces)?;
                 }
                 '#' => self.at += self.rest().find('\n').unwrap_or(self.rest().len()),
                 ')' if substitution && open == 0 => return Ok(pieces),
                 '(' if sum(self.rest()).is_some() => {
                     let length = sum(self.rest()).unwrap_or_default();
-                    pieces.push(Piece::Sum(&self.rest()[..length]));
+                    pieces.push(ShellPiece::Sum(&self.rest()[..length]));
                     self.at += length;
                 }
                 '&' | '|' | ';' | '<' | '>' | '(' | ')' => {
@@ -112,11 +112,11 @@ impl<'a> Scanner<'a> {
                         .find(|operator| rest.starts_with(operator))
                         .ok_or("an operator that is not known")?;
                     self.at += operator.len();
-                    pieces.push(Piece::Operator(&rest[..operator.len()]));
+                    pieces.push(ShellPiece::Operator(&rest[..operator.len()]));
                     match operator {
                         "(" => open += 1,
                         // The end of a `case` pattern.
-                        ")" if open == 0 && pieces.contains(&Piece::Word("case")) => {}
+                        ")" if open == 0 && pieces.contains(&ShellPiece::Word("case")) => {}
                         ")" => open = open.checked_sub(1).ok_or("a parenthesis too many")?,
                         "<<" | "<<-" => tags.push(self.tag(operator == "<<-")?),
                         _ => {}
@@ -130,9 +130,9 @@ impl<'a> Scanner<'a> {
                     let redirects = self.rest().starts_with(['<', '>']);
                     let is_descriptor = redirects && (is_number(word) || is_named(word));
                     pieces.push(if is_descriptor {
-                        Piece::Descriptor
+                        ShellPiece::Descriptor
                     } else {
-                        Piece::Word(word)
+                        ShellPiece::Word(word)
                     });
                 }
             }
@@ -145,7 +145,7 @@ impl<'a> Scanner<'a> {
     }
 
     /// A continued line is only expected where a blank could stand.
-    fn between_words(&self, last: Option<&Piece<'_>>) -> Result<(), Why> {
+    fn between_words(&self, last: Option<&ShellPiece<'_>>) -> Result<(), UnsplitReason> {
         let before = self.text[..self.at].chars().next_back();
         let after = self.text[self.at + 2..].chars().next();
         let blank = |c: Option<char>| c.is_none_or(|c| matches!(c, ' ' | '\t' | '\n'));
@@ -156,7 +156,7 @@ impl<'a> Scanner<'a> {
         }
     }
 
-    fn word(&mut self, substitution: bool) -> Result<&'a str, Why> {
+    fn word(&mut self, substitution: bool) -> Result<&'a str, UnsplitReason> {
         let start = self.at;
         while let Some(c) = self.next() {
             match c {
@@ -187,7 +187,7 @@ impl<'a> Scanner<'a> {
         }
     }
 
-    fn escape(&mut self) -> Result<(), Why> {
+    fn escape(&mut self) -> Result<(), UnsplitReason> {
         self.at += 1;
         match self.next() {
             Some('\n') => Err("a word goes on in the next line"),
@@ -200,13 +200,13 @@ impl<'a> Scanner<'a> {
         }
     }
 
-    fn single_quotes(&mut self) -> Result<(), Why> {
+    fn single_quotes(&mut self) -> Result<(), UnsplitReason> {
         let end = self.text[self.at + 1..].find('\'');
         self.at += end.ok_or("a quote has no end")? + 2;
         Ok(())
     }
 
-    fn double_quotes(&mut self) -> Result<(), Why> {
+    fn double_quotes(&mut self) -> Result<(), UnsplitReason> {
         self.at += 1;
         loop {
             match self.next().ok_or("a quote has no end")? {
@@ -225,7 +225,7 @@ impl<'a> Scanner<'a> {
         }
     }
 
-    fn back_ticks(&mut self) -> Result<(), Why> {
+    fn back_ticks(&mut self) -> Result<(), UnsplitReason> {
         let rest = &self.rest()[1..];
         let end = rest.find('`').ok_or("a substitution has no end")?;
         if rest[..end].contains('\\') {
@@ -236,7 +236,7 @@ impl<'a> Scanner<'a> {
     }
 
     /// An expansion, or a dollar sign that is just one.
-    fn dollar(&mut self) -> Result<(), Why> {
+    fn dollar(&mut self) -> Result<(), UnsplitReason> {
         let rest = self.rest();
         if rest.starts_with("$((") {
             let sum = sum(&rest[1..]).ok_or("a sum that is not understood")?;
@@ -274,7 +274,7 @@ impl<'a> Scanner<'a> {
     }
 
     /// The tag of a here-document, whose body comes after the next line end.
-    fn tag(&mut self, tabs: bool) -> Result<Tag<'a>, Why> {
+    fn tag(&mut self, tabs: bool) -> Result<Tag<'a>, UnsplitReason> {
         let here = self.rest().trim_start_matches([' ', '\t']);
         let at = self.text.len() - here.len();
         let end = here
@@ -299,7 +299,11 @@ impl<'a> Scanner<'a> {
         })
     }
 
-    fn bodies(&mut self, tags: &mut Vec<Tag<'a>>, pieces: &mut Vec<Piece<'a>>) -> Result<(), Why> {
+    fn bodies(
+        &mut self,
+        tags: &mut Vec<Tag<'a>>,
+        pieces: &mut Vec<ShellPiece<'a>>,
+    ) -> Result<(), UnsplitReason> {
         for tag in std::mem::take(tags) {
             let start = self.at;
             let mut end = None;
@@ -323,7 +327,7 @@ impl<'a> Scanner<'a> {
             }
             self.at = self.at.min(self.text.len());
             let end = end.ok_or("a here-document has no end")?;
-            pieces.push(Piece::Body {
+            pieces.push(ShellPiece::Body {
                 text: &self.text[start..end],
                 expands: tag.expands,
             });
@@ -371,7 +375,7 @@ fn is_named(word: &str) -> bool {
 }
 
 /// Characters that look like others; outside quotes they have no business in a command.
-fn suspicious(c: char) -> Result<(), Why> {
+fn suspicious(c: char) -> Result<(), UnsplitReason> {
     let spaces = matches!(
         c,
         '\u{a0}' | '\u{1680}' | '\u{2000}'

@@ -2,21 +2,21 @@
 
 use gyrus_contract::CommandWord;
 
-use super::scan::{self, Why};
+use super::scan::{self, UnsplitReason};
 
 /// A word of a command line.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) struct Word {
+pub(super) struct ShellWord {
     /// The word as it is written.
     pub raw: String,
     /// Without quotes; in a pattern, all that may stand for something else is `*` or `?`.
     pub text: String,
-    pub kind: Kind,
+    pub kind: WordKnowledge,
 }
 
 /// Extent to which a word is known.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Kind {
+pub(super) enum WordKnowledge {
     /// Its text is exactly what the program is given.
     Literal,
     /// A pattern of file names.
@@ -25,19 +25,19 @@ pub(super) enum Kind {
     Open,
 }
 
-impl Word {
+impl ShellWord {
     /// One that is known only when the line runs.
     pub(super) fn open(raw: &str) -> Self {
         Self {
             raw: raw.to_owned(),
             text: String::new(),
-            kind: Kind::Open,
+            kind: WordKnowledge::Open,
         }
     }
 
     /// Its text, if that is certain.
     pub(super) fn literal(&self) -> Option<&str> {
-        (self.kind == Kind::Literal).then_some(&*self.text)
+        (self.kind == WordKnowledge::Literal).then_some(&*self.text)
     }
 
     pub(super) fn is_option(&self) -> bool {
@@ -57,15 +57,18 @@ impl Word {
 
 /// Reads a word as it is written, and the texts of its substitutions. `home` is what `~` and
 /// `$HOME` mean, if that is known.
-pub(super) fn read(raw: &str, home: Option<&str>) -> Result<(Word, Vec<String>), Why> {
-    let mut reading = Reading::new(raw, home);
+pub(super) fn read(
+    raw: &str,
+    home: Option<&str>,
+) -> Result<(ShellWord, Vec<String>), UnsplitReason> {
+    let mut reading = WordReader::new(raw, home);
     if let (Some(rest), Some(home)) = (raw.strip_prefix('~'), home)
         && (rest.is_empty() || rest.starts_with('/'))
     {
         reading.push_str(home);
         reading.at = 1;
     } else if raw.starts_with('~') {
-        reading.kind = Kind::Open;
+        reading.kind = WordKnowledge::Open;
     }
     reading.unquoted()?;
     Ok((reading.word(), reading.texts))
@@ -73,8 +76,8 @@ pub(super) fn read(raw: &str, home: Option<&str>) -> Result<(Word, Vec<String>),
 
 /// The texts of the substitutions in what is expanded as within double quotes, such as the body of
 /// a here-document.
-pub(super) fn substitutions(text: &str) -> Result<Vec<String>, Why> {
-    let mut reading = Reading::new(text, None);
+pub(super) fn substitutions(text: &str) -> Result<Vec<String>, UnsplitReason> {
+    let mut reading = WordReader::new(text, None);
     while let Some(c) = reading.next() {
         match c {
             '\\' => reading.at += 1 + reading.rest()[1..].chars().next().map_or(0, char::len_utf8),
@@ -85,29 +88,29 @@ pub(super) fn substitutions(text: &str) -> Result<Vec<String>, Why> {
     Ok(reading.texts)
 }
 
-struct Reading<'a> {
+struct WordReader<'a> {
     raw: &'a str,
     home: Option<&'a str>,
     at: usize,
     text: String,
-    kind: Kind,
+    kind: WordKnowledge,
     texts: Vec<String>,
 }
 
-impl<'a> Reading<'a> {
+impl<'a> WordReader<'a> {
     fn new(raw: &'a str, home: Option<&'a str>) -> Self {
         Self {
             raw,
             home,
             at: 0,
             text: String::new(),
-            kind: Kind::Literal,
+            kind: WordKnowledge::Literal,
             texts: Vec::new(),
         }
     }
 
-    fn word(&self) -> Word {
-        Word {
+    fn word(&self) -> ShellWord {
+        ShellWord {
             raw: self.raw.to_owned(),
             text: self.text.clone(),
             kind: self.kind,
@@ -124,7 +127,7 @@ impl<'a> Reading<'a> {
 
     /// Appends text that is known, unless something before it is open.
     fn push_str(&mut self, text: &str) {
-        if self.kind != Kind::Open {
+        if self.kind != WordKnowledge::Open {
             self.text.push_str(text);
         }
     }
@@ -135,12 +138,12 @@ impl<'a> Reading<'a> {
 
     fn wild(&mut self, c: char) {
         self.push(c);
-        if self.kind == Kind::Literal {
-            self.kind = Kind::Pattern;
+        if self.kind == WordKnowledge::Literal {
+            self.kind = WordKnowledge::Pattern;
         }
     }
 
-    fn unquoted(&mut self) -> Result<(), Why> {
+    fn unquoted(&mut self) -> Result<(), UnsplitReason> {
         while let Some(c) = self.next() {
             let rest = self.rest();
             match c {
@@ -158,7 +161,7 @@ impl<'a> Reading<'a> {
                 '$' if rest.starts_with("$'") => {
                     let end = 2 + rest[2..].find('\'').ok_or("a quote has no end")?;
                     if rest[2..end].contains('\\') {
-                        self.kind = Kind::Open
+                        self.kind = WordKnowledge::Open
                     } else {
                         self.push_str(&rest[2..end])
                     }
@@ -172,7 +175,7 @@ impl<'a> Reading<'a> {
                 '[' if rest.contains(']') => {
                     let end = rest.find(']').unwrap_or_default();
                     if rest[..end].contains(['$', '`', '\'', '"', '\\']) {
-                        self.kind = Kind::Open;
+                        self.kind = WordKnowledge::Open;
                         self.at += 1;
                     } else {
                         self.wild('?');
@@ -180,7 +183,7 @@ impl<'a> Reading<'a> {
                     }
                 }
                 '{' if is_list(rest) => {
-                    self.kind = Kind::Open;
+                    self.kind = WordKnowledge::Open;
                     self.at += 1;
                 }
                 c => {
@@ -192,7 +195,7 @@ impl<'a> Reading<'a> {
         Ok(())
     }
 
-    fn double_quoted(&mut self) -> Result<(), Why> {
+    fn double_quoted(&mut self) -> Result<(), UnsplitReason> {
         self.at += 1;
         loop {
             let rest = self.rest();
@@ -223,7 +226,7 @@ impl<'a> Reading<'a> {
     }
 
     /// Reads an expansion, which begins with a dollar sign or a back-tick.
-    fn expansion(&mut self) -> Result<(), Why> {
+    fn expansion(&mut self) -> Result<(), UnsplitReason> {
         let start = self.at;
         self.at = scan::expansion_end(self.raw, start)?;
         let written = &self.raw[start..self.at];
@@ -262,7 +265,7 @@ impl<'a> Reading<'a> {
                 return Ok(());
             }
         }
-        self.kind = Kind::Open;
+        self.kind = WordKnowledge::Open;
         Ok(())
     }
 
@@ -297,7 +300,7 @@ mod tests {
 
     #[test]
     fn quotes_are_taken_away_and_what_is_open_is_said() {
-        use Kind::{Literal, Open, Pattern};
+        use WordKnowledge::{Literal, Open, Pattern};
         for (raw, text, kind) in [
             ("a'b c'\"d\"\\ e", "ab cd e", Literal),
             ("~/x", "/home/ada/x", Literal),

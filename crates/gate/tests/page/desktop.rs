@@ -1,6 +1,6 @@
 //! Inputs on desktops: windows are judged for what their programs are.
 
-use gyrus_contract::{Aim, Aimed, ElementId, Grant, Starts};
+use gyrus_contract::{Aim, AimedElement, ElementId, Grant, Starts};
 use serde_json::json;
 
 use crate::world::{CHOOSES, Comes, Under, call, comes, masked};
@@ -14,7 +14,7 @@ fn aim(program: &str, role: &str, name: &str, starts: Starts) -> Aim {
     Aim {
         origin: address.to_lowercase(),
         address,
-        element: Some(Aimed {
+        element: Some(AimedElement {
             id: ElementId {
                 document: 1,
                 number: 1,

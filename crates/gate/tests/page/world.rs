@@ -1,8 +1,8 @@
 use std::{collections::BTreeMap, path::Path, sync::LazyLock};
 
 use gyrus_contract::{
-    Aim, Aimed, Decision, ElementId, ElementState, Field, Form, Gate, Grant, Judgement, Mode,
-    Repeat, ResolvedCall, ResolvedPath, Risk, Starts, ToolSpec, Touch, Verdict,
+    Aim, AimedElement, Decision, ElementId, ElementState, Field, Form, Gate, Grant, Judgement,
+    Mode, Repeat, ResolvedCall, ResolvedPath, Risk, Starts, ToolSpec, Touch, Verdict,
 };
 use gyrus_gate::{OwnPaths, PolicyGate};
 use serde_json::json;
@@ -45,7 +45,7 @@ pub(crate) fn aim(page: &str, role: &str, name: &str, starts: Starts) -> Aim {
     Aim {
         address: page.to_owned(),
         origin: origin.to_owned(),
-        element: Some(Aimed {
+        element: Some(AimedElement {
             id: ElementId {
                 document: 1,
                 number: 1,

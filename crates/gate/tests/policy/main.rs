@@ -4,7 +4,7 @@ mod documented;
 mod world;
 
 use gyrus_contract::{Decision, Does, Mode, Risk};
-use gyrus_gate::policy::{MayName, PathUse, Policy, PolicySubject, Ruling, Trust};
+use gyrus_gate::policy::{CallTrust, MayName, PathUse, Policy, PolicyRuling, PolicySubject};
 use serde_json::{Value, json};
 use world::{parse, path, read};
 
@@ -15,11 +15,11 @@ fn person(text: &str) -> Policy {
 }
 
 /// `tool path…`, or `$ line` for a command line; `!` before it: the run is exposed.
-fn rule(policy: &Policy, call: &str) -> Ruling {
+fn rule(policy: &Policy, call: &str) -> PolicyRuling {
     rule_with(policy, call, "main", &json!({}))
 }
 
-fn rule_with(policy: &Policy, call: &str, agent: &str, arguments: &Value) -> Ruling {
+fn rule_with(policy: &Policy, call: &str, agent: &str, arguments: &Value) -> PolicyRuling {
     let (exposed, call) = match call.strip_prefix('!') {
         Some(call) => (true, call),
         None => (false, call),
@@ -304,7 +304,7 @@ fn trust_blocks_then_frees_then_approves_then_asks() {
     check(&both, "researcher", "fetch", Risk::High, Deny);
     check(&both, "researcher", "write", Risk::High, Deny);
     check(&both, "researcher", "read", Risk::High, Allow);
-    let Trust::Blocked { why } = both.trust("researcher", "fetch", Risk::High) else {
+    let CallTrust::Blocked { why } = both.trust("researcher", "fetch", Risk::High) else {
         panic!("not blocked");
     };
     assert_eq!(

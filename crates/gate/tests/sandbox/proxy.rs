@@ -7,7 +7,7 @@ use std::{
     thread,
 };
 
-use gyrus_contract::{Boxed, ConnectionPolicy, Destination, Network};
+use gyrus_contract::{BoxedFuture, ConnectionPolicy, Destination, Network};
 use gyrus_gate::sandbox::proxy::serve;
 
 use super::{
@@ -55,7 +55,7 @@ struct Policy {
 }
 
 impl ConnectionPolicy for Policy {
-    fn decide<'a>(&'a self, to: &'a Destination) -> Boxed<'a, Result<(), String>> {
+    fn decide<'a>(&'a self, to: &'a Destination) -> BoxedFuture<'a, Result<(), String>> {
         Box::pin(async move {
             let text = to.to_string();
             let decided = if self.opens.contains(&text) {

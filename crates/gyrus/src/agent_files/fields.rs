@@ -38,19 +38,19 @@ const KEYS: [&str; 10] = [
 const BUDGET_KEYS: [&str; 3] = ["runs", "tokens", "cost"];
 
 /// The lines of fields that are checked together with others.
-pub(super) struct Lines {
+pub(super) struct FieldLines {
     pub(super) workdir: usize,
     pub(super) options: BTreeMap<String, usize>,
 }
 
 /// A mapping of a file, with the line on which it begins.
-pub(super) struct Settings {
+pub(super) struct FieldMap {
     pub(super) line: usize,
     /// The keys, each with its line, and their values.
     pub(super) fields: Vec<(usize, String, YamlNode)>,
 }
 
-impl Settings {
+impl FieldMap {
     pub(super) fn get(&self, key: &str) -> Option<(usize, YamlNode)> {
         let mut fields = self.fields.iter();
         let (line, _, node) = fields.find(|(_, known, _)| known == key)?;
@@ -73,7 +73,7 @@ impl Fields {
         body: &str,
         body_line: usize,
         person: Option<&Path>,
-    ) -> Option<(AgentFile, Lines)> {
+    ) -> Option<(AgentFile, FieldLines)> {
         let root = &self.settings(root, "the settings", &KEYS);
         let name = self.text(root, "name");
         let (name_line, name) = name.unwrap_or_else(|| (1, stem.to_owned()));
@@ -101,7 +101,7 @@ impl Fields {
         let workdir = self.workdir(root, person);
         let triggers = self.triggers(root, workdir.as_ref().map(|(_, path)| &**path), person);
         let (line, workdir) = workdir?;
-        let lines = Lines {
+        let lines = FieldLines {
             workdir: line,
             options: options_lines,
         };
@@ -117,7 +117,7 @@ impl Fields {
         Some((agent, lines))
     }
 
-    fn instructions(&mut self, root: &Settings, body: &str, body_line: usize) -> String {
+    fn instructions(&mut self, root: &FieldMap, body: &str, body_line: usize) -> String {
         let body = body.trim();
         let (line, wrong) = match (self.text(root, "goal"), body.is_empty()) {
             (Some((_, goal)), true) if !goal.trim().is_empty() => return goal,
@@ -136,7 +136,7 @@ impl Fields {
         String::new()
     }
 
-    fn workdir(&mut self, root: &Settings, person: Option<&Path>) -> Option<(usize, PathBuf)> {
+    fn workdir(&mut self, root: &FieldMap, person: Option<&Path>) -> Option<(usize, PathBuf)> {
         let Some((line, given)) = self.text(root, "workdir") else {
             self.mistake(1, "`workdir` is missing: the folder to work in");
             return None;
@@ -155,7 +155,7 @@ impl Fields {
         Some((line, path))
     }
 
-    fn subscriptions(&mut self, root: &Settings) -> Vec<TopicPattern> {
+    fn subscriptions(&mut self, root: &FieldMap) -> Vec<TopicPattern> {
         let mut patterns = Vec::new();
         for (line, text) in self.texts(root, "subscribe", "topics") {
             match text.parse() {
@@ -167,7 +167,7 @@ impl Fields {
     }
 
     /// Returns the labels that the machine must have which carries out a run.
-    fn needs(&mut self, root: &Settings) -> BTreeSet<String> {
+    fn needs(&mut self, root: &FieldMap) -> BTreeSet<String> {
         let mut needs = BTreeSet::new();
         for (line, label) in self.texts(root, "needs", "labels") {
             if is_label(&label) {
@@ -180,7 +180,7 @@ impl Fields {
     }
 
     /// Returns the texts of a list with their lines. One text alone is a list of one.
-    fn texts(&mut self, root: &Settings, key: &str, of: &str) -> Vec<(usize, String)> {
+    fn texts(&mut self, root: &FieldMap, key: &str, of: &str) -> Vec<(usize, String)> {
         let Some((_, node)) = root.get(key) else {
             return Vec::new();
         };
@@ -202,7 +202,7 @@ impl Fields {
         texts
     }
 
-    fn budget(&mut self, root: &Settings) -> DayBudget {
+    fn budget(&mut self, root: &FieldMap) -> DayBudget {
         let mut budget = DayBudget::default();
         let Some((_, node)) = root.get("budget") else {
             return budget;
@@ -233,7 +233,7 @@ impl Fields {
 
     fn options(
         &mut self,
-        root: &Settings,
+        root: &FieldMap,
     ) -> (BTreeMap<String, OptionValue>, BTreeMap<String, usize>) {
         let (mut options, mut lines) = (BTreeMap::new(), BTreeMap::new());
         let Some((_, node)) = root.get("options") else {
@@ -267,7 +267,7 @@ impl Fields {
     }
 
     /// Returns a text with its line.
-    pub(super) fn text(&mut self, of: &Settings, key: &str) -> Option<(usize, String)> {
+    pub(super) fn text(&mut self, of: &FieldMap, key: &str) -> Option<(usize, String)> {
         let (line, node) = of.get(key)?;
         match node.value {
             Yaml::Text(text, _) => Some((line, text)),
@@ -281,7 +281,7 @@ impl Fields {
     /// Reads a text; `or` stands for one that is missing or wrong.
     pub(super) fn read<T, E: Display>(
         &mut self,
-        of: &Settings,
+        of: &FieldMap,
         key: &str,
         or: T,
         read: impl FnOnce(&str) -> Result<T, E>,
@@ -297,10 +297,10 @@ impl Fields {
     }
 
     /// Reads a mapping, and notes every key that is not known.
-    pub(super) fn settings(&mut self, node: YamlNode, what: &str, known: &[&str]) -> Settings {
+    pub(super) fn settings(&mut self, node: YamlNode, what: &str, known: &[&str]) -> FieldMap {
         let line = node.line;
         let fields = self.map(node, what);
-        let settings = Settings { line, fields };
+        let settings = FieldMap { line, fields };
         self.only(&settings, known);
         settings
     }
@@ -321,7 +321,7 @@ impl Fields {
     }
 
     /// Notes every key that is not known.
-    pub(super) fn only(&mut self, settings: &Settings, known: &[&str]) {
+    pub(super) fn only(&mut self, settings: &FieldMap, known: &[&str]) {
         for (line, key, _) in &settings.fields {
             if known.contains(&key.as_str()) {
                 continue;

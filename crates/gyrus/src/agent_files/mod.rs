@@ -35,14 +35,14 @@ pub(crate) use self::{
     triggers::is_variable,
 };
 use self::{
-    fields::{Fields, Lines},
+    fields::{FieldLines, Fields},
     places::{MAX_FILE, paths},
 };
-use crate::{Gyrus, keys::Keys, serve::words};
+use crate::{Gyrus, keys::KeyLookup, serve::words};
 
 /// The result of reading one file.
 #[derive(Debug)]
-pub(crate) struct Reading {
+pub(crate) struct AgentFileResult {
     pub(crate) path: PathBuf,
     /// The agent, or every mistake.
     pub(crate) agent: Result<AgentFile, Vec<Mistake>>,
@@ -53,7 +53,7 @@ pub(crate) struct Reading {
 ///
 /// # Errors
 /// The folder cannot be read, or has too many files.
-pub(crate) fn read_all(gyrus: &Gyrus, home: &Home) -> io::Result<Vec<Reading>> {
+pub(crate) fn read_all(gyrus: &Gyrus, home: &Home) -> io::Result<Vec<AgentFileResult>> {
     let mut names = BTreeMap::new();
     let mut readings = Vec::new();
     for path in paths(&folder(home))? {
@@ -69,7 +69,7 @@ pub(crate) fn read_all(gyrus: &Gyrus, home: &Home) -> io::Result<Vec<Reading>> {
                 agent = Err(vec![Mistake::new(1, message)]);
             }
         }
-        readings.push(Reading { path, agent });
+        readings.push(AgentFileResult { path, agent });
     }
     Ok(readings)
 }
@@ -111,7 +111,7 @@ pub(crate) fn read(gyrus: &Gyrus, home: &Home, path: &Path) -> Result<AgentFile,
 }
 
 /// Looks up the secrets of all webhooks.
-pub(crate) fn secrets(gyrus: &Gyrus, readings: &[Reading]) -> HookSecrets {
+pub(crate) fn secrets(gyrus: &Gyrus, readings: &[AgentFileResult]) -> HookSecrets {
     let files = readings
         .iter()
         .filter_map(|reading| reading.agent.as_ref().ok());
@@ -125,7 +125,7 @@ pub(crate) fn secrets(gyrus: &Gyrus, readings: &[Reading]) -> HookSecrets {
     let config = gyrus.config();
     let secret = |variable: &str| {
         let config = config.as_ref().map_err(|failure| failure.message.clone())?;
-        let keys = Keys::new(&config.keys);
+        let keys = KeyLookup::new(&config.keys);
         let Some(text) = keys.get(variable) else {
             let failure = keys.failure().map(|failure| failure.message);
             return Err(failure.unwrap_or_else(|| "it is not set".to_owned()));
@@ -139,7 +139,7 @@ pub(crate) fn secrets(gyrus: &Gyrus, readings: &[Reading]) -> HookSecrets {
 }
 
 /// Returns what triggers lack here. A server may have been started where it is there.
-pub(crate) fn remarks(gyrus: &Gyrus, readings: &[Reading]) -> Vec<String> {
+pub(crate) fn remarks(gyrus: &Gyrus, readings: &[AgentFileResult]) -> Vec<String> {
     let mut remarks = Vec::new();
     for (variable, secret) in secrets(gyrus, readings) {
         if let Err(error) = secret {
@@ -166,7 +166,7 @@ fn check_run(
     gyrus: &Gyrus,
     home: &Home,
     agent: &AgentFile,
-    lines: &Lines,
+    lines: &FieldLines,
     mistakes: &mut Vec<Mistake>,
 ) {
     let mut whole = agent.request(Text::new("", Origin::Configuration));

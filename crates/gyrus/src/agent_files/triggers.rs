@@ -9,7 +9,7 @@ use gyrus_runtime::{
     agents::Agents,
     triggers::{
         Comparison, Condition, CronError, FileGlobs, MAX_CONDITIONS, MAX_GLOBS, MAX_TRIGGERS,
-        Missed, PAUSE_AFTER, SETTLE, TriggerConfig, TriggerSource,
+        MissedPolicy, PAUSE_AFTER, SETTLE, TriggerConfig, TriggerSource,
     },
 };
 use jiff::tz::TimeZone;
@@ -19,7 +19,7 @@ use gyrus_text::{Yaml, YamlNode};
 
 use super::{
     agent_file::FileTrigger,
-    fields::{Fields, Settings},
+    fields::{FieldMap, Fields},
 };
 
 /// The keys that every trigger may have, and the keys of each kind, of which the first names it.
@@ -39,7 +39,7 @@ const SETTLES: std::ops::RangeInclusive<Duration> =
 impl Fields {
     pub(super) fn triggers(
         &mut self,
-        root: &Settings,
+        root: &FieldMap,
         workdir: Option<&Path>,
         person: Option<&Path>,
     ) -> Vec<FileTrigger> {
@@ -61,7 +61,7 @@ impl Fields {
                 );
             }
             let fields = self.map(node, &format!("trigger `{name}`"));
-            let settings = Settings { line, fields };
+            let settings = FieldMap { line, fields };
             triggers.extend(self.trigger(name, &settings, workdir, person));
         }
         triggers
@@ -70,7 +70,7 @@ impl Fields {
     fn trigger(
         &mut self,
         name: String,
-        settings: &Settings,
+        settings: &FieldMap,
         workdir: Option<&Path>,
         person: Option<&Path>,
     ) -> Option<FileTrigger> {
@@ -108,7 +108,7 @@ impl Fields {
         })
     }
 
-    fn cron(&mut self, settings: &Settings) -> Option<TriggerSource> {
+    fn cron(&mut self, settings: &FieldMap) -> Option<TriggerSource> {
         let (line, text) = self.text(settings, "cron")?;
         let schedule = text.parse();
         let schedule = schedule.map_err(|error: CronError| self.mistake(line, error.to_string()));
@@ -117,12 +117,17 @@ impl Fields {
                 |_| format!("there is no time zone `{name}` (write it like Europe/Berlin)");
             TimeZone::get(name).map_err(unknown)
         });
-        let missed = self.read(settings, "missed", Missed::default(), |word| match word {
-            "skip" => Ok(Missed::Skip),
-            "once" => Ok(Missed::Once),
-            "all" => Ok(Missed::All),
-            _ => Err("it is skip, once or all"),
-        });
+        let missed = self.read(
+            settings,
+            "missed",
+            MissedPolicy::default(),
+            |word| match word {
+                "skip" => Ok(MissedPolicy::Skip),
+                "once" => Ok(MissedPolicy::Once),
+                "all" => Ok(MissedPolicy::All),
+                _ => Err("it is skip, once or all"),
+            },
+        );
         Some(TriggerSource::Cron {
             schedule: schedule.ok()?,
             zone,
@@ -132,7 +137,7 @@ impl Fields {
 
     fn files(
         &mut self,
-        settings: &Settings,
+        settings: &FieldMap,
         workdir: Option<&Path>,
         person: Option<&Path>,
     ) -> Option<TriggerSource> {
@@ -164,7 +169,7 @@ impl Fields {
         })
     }
 
-    fn clipboard(&mut self, settings: &Settings) -> Option<TriggerSource> {
+    fn clipboard(&mut self, settings: &FieldMap) -> Option<TriggerSource> {
         let (line, text) = self.text(settings, "clipboard")?;
         if text != "true" {
             self.mistake(line, "invalid `clipboard`: it is true");
@@ -179,7 +184,7 @@ impl Fields {
         Some(TriggerSource::Clipboard)
     }
 
-    fn globs(&mut self, settings: &Settings) -> FileGlobs {
+    fn globs(&mut self, settings: &FieldMap) -> FileGlobs {
         let Some((line, node)) = settings.get("match") else {
             return FileGlobs::default();
         };
@@ -214,7 +219,7 @@ impl Fields {
     }
 
     /// Returns the name of the variable with the secret of a webhook.
-    fn secret(&mut self, settings: &Settings) -> Option<String> {
+    fn secret(&mut self, settings: &FieldMap) -> Option<String> {
         // It may be the secret itself, so it is not repeated.
         self.read(settings, "webhook", None, |name| {
             let wrong = "it names the variable with the secret, like BUILD_HOOK (the secret itself \
@@ -225,7 +230,7 @@ impl Fields {
         })
     }
 
-    fn conditions(&mut self, settings: &Settings) -> Vec<Condition> {
+    fn conditions(&mut self, settings: &FieldMap) -> Vec<Condition> {
         let Some((line, node)) = settings.get("when") else {
             return Vec::new();
         };
@@ -298,7 +303,7 @@ impl Fields {
     }
 
     /// Returns a whole number of 1 or more.
-    fn count(&mut self, settings: &Settings, key: &str) -> Option<u64> {
+    fn count(&mut self, settings: &FieldMap, key: &str) -> Option<u64> {
         self.read(settings, key, None, |text| {
             let count = text.parse().ok().filter(|count| *count >= 1);
             count

@@ -12,12 +12,12 @@ use serde_json::{Value, json};
 use super::listing::ListFlags;
 use crate::{
     Gyrus,
-    agent_files::{self, Reading},
+    agent_files::{self, AgentFileResult},
     drive,
     exit::Code,
     failure::Failure,
     inside_run,
-    serve::{client::Server, listen},
+    serve::{client::ServerLocation, listen},
     setup,
 };
 
@@ -27,7 +27,7 @@ use crate::{
 /// lines of `---`, and what it is to do with each event below them.
 #[derive(Args)]
 #[command(args_conflicts_with_subcommands = true)]
-pub(crate) struct Agents {
+pub(crate) struct AgentsArguments {
     #[command(subcommand)]
     command: Option<AgentsCommand>,
     #[command(flatten)]
@@ -89,7 +89,7 @@ enum AgentsCommand {
     },
 }
 
-impl Agents {
+impl AgentsArguments {
     pub(crate) fn execute(self, gyrus: &Gyrus) -> Result<Code, Failure> {
         match self.command {
             None => list(gyrus, &self.list),
@@ -117,7 +117,7 @@ fn all(gyrus: &Gyrus) -> Result<Vec<Value>, Failure> {
         if listen::connect(&home).await.is_err() {
             return Ok(None);
         }
-        Server::of(&home).get("/api/agents").await.map(Some)
+        ServerLocation::of(&home).get("/api/agents").await.map(Some)
     })?;
     if let Some(Value::Array(agents)) = listed {
         return Ok(agents);
@@ -254,7 +254,9 @@ fn show(gyrus: &Gyrus, name: &str) -> Result<Code, Failure> {
         if listen::connect(&home).await.is_err() {
             return Ok(shown);
         }
-        Server::of(&home).get(&format!("/api/agents/{name}")).await
+        ServerLocation::of(&home)
+            .get(&format!("/api/agents/{name}"))
+            .await
     })?;
     output::standard().json(&detail)?;
     Ok(Code::Reached)
@@ -265,20 +267,20 @@ fn tell(gyrus: &Gyrus, name: &str, what: &str, body: &Value) -> Result<Code, Fai
     if gyrus_runtime::agents::Agents::check_name(name).is_err() {
         return Err(Failure::usage(format!("there is no agent `{name}`")));
     }
-    let server = Server::of(&gyrus.home()?);
+    let server = ServerLocation::of(&gyrus.home()?);
     let path = format!("/api/agents/{name}/{what}");
     drive::runtime()?.block_on(server.post(&path, body))?;
     Ok(Code::Reached)
 }
 
-fn read_all(gyrus: &Gyrus) -> Result<Vec<Reading>, Failure> {
+fn read_all(gyrus: &Gyrus) -> Result<Vec<AgentFileResult>, Failure> {
     agent_files::read_all(gyrus, &gyrus.home()?)
         .map_err(|error| Failure::usage("the agent files cannot be read").because(&error))
 }
 
 fn check(gyrus: &Gyrus, file: Option<PathBuf>) -> Result<Code, Failure> {
     let readings = match file {
-        Some(path) => vec![Reading {
+        Some(path) => vec![AgentFileResult {
             agent: agent_files::read(gyrus, &gyrus.home()?, &path),
             path,
         }],
@@ -286,7 +288,7 @@ fn check(gyrus: &Gyrus, file: Option<PathBuf>) -> Result<Code, Failure> {
     };
     let mut out = output::standard();
     let mut mistakes = 0;
-    for Reading { path, agent } in &readings {
+    for AgentFileResult { path, agent } in &readings {
         for mistake in agent.as_ref().err().into_iter().flatten() {
             let text = format!("{}, {mistake}", path.display());
             writeln!(out, "{}", one_line(&text))?;

@@ -10,7 +10,7 @@ use serde_json::json;
 use gyrus_kernel::{
     Register,
     approvals::{self, ApprovalError, OpenQuestion, VoidAnswer},
-    grants::{self, Standing},
+    grants::{self, StandingGrant},
 };
 
 use super::{approve::check_edited, listing::ListFlags};
@@ -20,7 +20,7 @@ use gyrus_surfaces::{
     console::Painter,
     console::card,
     console::{choices, put, understand, wants_to_edit},
-    output::{self, Output},
+    output::{self, StandardOutput},
     terminal,
 };
 
@@ -119,11 +119,15 @@ fn list(gyrus: &Gyrus, flags: &ListFlags) -> Result<Code, Failure> {
 }
 
 /// Lists what is always allowed.
-fn list_grants(store: &Store, flags: &ListFlags, out: &mut Output) -> Result<Code, Failure> {
+fn list_grants(
+    store: &Store,
+    flags: &ListFlags,
+    out: &mut StandardOutput,
+) -> Result<Code, Failure> {
     let standing = grants::all(store)?;
     let mut heading = Some("always allowed:");
     for (number, standing) in (1..).zip(&standing) {
-        let Standing {
+        let StandingGrant {
             workspace,
             grant,
             by,
@@ -216,7 +220,7 @@ impl Revoke {
         let store = gyrus.store()?;
         let person = terminal::person(gyrus.environment.user.as_deref(), "command line");
         let standing = grants::all(&store)?;
-        let chosen: Vec<&Standing> = match self.what.as_str() {
+        let chosen: Vec<&StandingGrant> = match self.what.as_str() {
             "all" => standing.iter().collect(),
             number => {
                 let number: Option<usize> = number.parse().ok();

@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use clap::Args;
 use gyrus::runtime::{self, Confinement};
 use gyrus_contract::{
-    Answer, ApprovalScope, Decision, Gate as _, Judgement, Place, RunId, ToolSpec,
+    Answer, ApprovalScope, CallPlace, Decision, Gate as _, Judgement, RunId, ToolSpec,
 };
 use gyrus_journal::Store;
 use gyrus_kernel::{
@@ -23,7 +23,7 @@ use gyrus_surfaces::{card_editor, console::put, terminal};
 /// The yes holds for exactly the call that the card shows, and until the card expires. Without CARD
 /// the run must have one open question.
 #[derive(Args)]
-pub(crate) struct Approve {
+pub(crate) struct ApproveCommand {
     #[command(flatten)]
     run: RunArgument,
     /// The card, like 2.3
@@ -46,7 +46,7 @@ pub(crate) struct Approve {
     edited: Option<PathBuf>,
 }
 
-impl Approve {
+impl ApproveCommand {
     pub(crate) fn execute(self, gyrus: &Gyrus) -> Result<Code, Failure> {
         let scope = match (self.session, self.always) {
             (_, true) => ApprovalScope::Always,
@@ -142,7 +142,7 @@ pub(crate) fn check_edited(
         gyrus_loops::edited_calls(before, edited, &specs).map_err(|wrong| refused(&wrong))?;
     let (workspace, agent, mode) = (&started.workspace, &*started.agent, started.settings.mode);
     let gate = runtime::gate(&home, store, workspace, agent, Confinement::Sandboxed)?;
-    let place = Place {
+    let place = CallPlace {
         run,
         workspace,
         agent,

@@ -7,7 +7,7 @@ use gyrus::runtime::Home;
 use gyrus_screen::{Launch, Profile, has_display};
 use serde_json::json;
 
-use super::{listing::ListFlags, page_roles::PageRoles, take::Page};
+use super::{listing::ListFlags, page_roles::PageRoles, take::OpenerPage};
 use crate::{
     Gyrus, browser, drive, exit::Code, failure::Failure, inside_run, new_run::address,
     question::confirm,
@@ -16,13 +16,13 @@ use gyrus_surfaces::{console::put, output};
 
 /// Log in once by hand, for later runs, and say what forms of sites mean
 #[derive(Args)]
-pub(crate) struct Browser {
+pub(crate) struct BrowserCommand {
     #[command(subcommand)]
-    verb: Verb,
+    verb: BrowserVerb,
 }
 
 #[derive(Subcommand)]
-enum Verb {
+enum BrowserVerb {
     /// Open a browser in which you log in; later runs have that with --profile
     ///
     /// What you type goes to the page alone. Close the window when you are done; without a desktop,
@@ -48,20 +48,20 @@ enum Verb {
     Roles(PageRoles),
 }
 
-impl Browser {
+impl BrowserCommand {
     pub(crate) fn execute(self, gyrus: &Gyrus) -> Result<Code, Failure> {
         inside_run::refuse("use your browser profiles, or say what forms mean")?;
         let home = gyrus.home()?;
         match self.verb {
-            Verb::Login {
+            BrowserVerb::Login {
                 address: given,
                 profile,
             } => {
                 let address = address(&given)?;
                 drive::runtime()?.block_on(log_in(&home, &address, &profile))
             }
-            Verb::Roles(roles) => roles.execute(&home, gyrus.environment.plain),
-            Verb::Profiles(flags) => {
+            BrowserVerb::Roles(roles) => roles.execute(&home, gyrus.environment.plain),
+            BrowserVerb::Profiles(flags) => {
                 let mut out = output::standard();
                 for name in browser::profile_names(&home)? {
                     if flags.shows(&mut out, &json!({ "profile": name }))? {
@@ -70,7 +70,7 @@ impl Browser {
                 }
                 Ok(Code::Reached)
             }
-            Verb::Forget { profile, yes } => {
+            BrowserVerb::Forget { profile, yes } => {
                 let below = browser::profiles(&home);
                 if !browser::profile_names(&home)?.contains(&profile) {
                     return Err(Failure::usage(format!("there is no profile `{profile}`"))
@@ -108,7 +108,7 @@ async fn log_in(home: &Home, address: &str, profile: &str) -> Result<Code, Failu
         let mut page = Ok(None);
         opened
             .take_over(None, None, |address| {
-                page = Page::open(home, address, has_display()).map(Some)
+                page = OpenerPage::open(home, address, has_display()).map(Some)
             })
             .await
             .map_err(failed)?;

@@ -16,7 +16,7 @@ use crate::{
     exit::Code,
     failure::Failure,
     inside_run,
-    serve::client::Server,
+    serve::client::ServerLocation,
     setup,
 };
 
@@ -25,7 +25,7 @@ use crate::{
 /// A chat is a section of config.toml, such as [chat.telegram]; it begins with `gyrus serve`.
 #[derive(Args)]
 #[command(args_conflicts_with_subcommands = true)]
-pub(crate) struct Chat {
+pub(crate) struct ChatArguments {
     #[command(subcommand)]
     command: Option<ChatCommand>,
     #[command(flatten)]
@@ -119,7 +119,7 @@ impl ChatName {
     }
 }
 
-impl Chat {
+impl ChatArguments {
     pub(crate) fn execute(self, gyrus: &Gyrus) -> Result<Code, Failure> {
         match self.command {
             None => list(gyrus, &self.list),
@@ -176,7 +176,7 @@ fn list(gyrus: &Gyrus, flags: &ListFlags) -> Result<Code, Failure> {
 
 fn pair(gyrus: &Gyrus, chat: ChatName) -> Result<Code, Failure> {
     inside_run::refuse("pair people with chats")?;
-    let server = Server::of(&gyrus.home()?);
+    let server = ServerLocation::of(&gyrus.home()?);
     let path = format!("/api/chats/{}/codes", chat.name());
     let made = drive::runtime()?.block_on(server.post(&path, &json!({})))?;
     let code = made["code"].as_str().unwrap_or_default();
@@ -196,7 +196,7 @@ fn remove(gyrus: &Gyrus, chat: ChatName, person: &str) -> Result<Code, Failure> 
                 .hint("see the list: gyrus chat list"),
         );
     }
-    let server = Server::of(&gyrus.home()?);
+    let server = ServerLocation::of(&gyrus.home()?);
     let chat = chat.name();
     let path = format!("/api/chats/{chat}/people/{}", percent_encoded(person));
     drive::runtime()?.block_on(server.delete(&path))?;

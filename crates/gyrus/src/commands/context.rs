@@ -16,7 +16,7 @@ use crate::{Gyrus, exit::Code, failure::Failure};
 /// The last request of a run, by what it is made of, in tokens. What the provider counted is divided
 /// by size, so each line is an estimate.
 #[derive(Args)]
-pub(crate) struct Context {
+pub(crate) struct ContextCommand {
     #[command(flatten)]
     run: RunArgument,
     /// Print the summary that stands for the older part of the conversation
@@ -27,7 +27,7 @@ pub(crate) struct Context {
     json: bool,
 }
 
-impl Context {
+impl ContextCommand {
     pub(crate) fn execute(self, gyrus: &Gyrus) -> Result<Code, Failure> {
         let store = gyrus.store()?;
         let run = self.run.find(gyrus, &store)?;

@@ -6,7 +6,7 @@ use gyrus_lab::{
     demo::{self, DemoOptions},
 };
 
-use crate::{Gyrus, drive, exit::Code, failure::Failure, lab::Installed};
+use crate::{Gyrus, drive, exit::Code, failure::Failure, lab::DemoInstallation};
 
 /// See it work: a real task with a scripted model, a crash in the middle, and what comes of it
 ///
@@ -14,12 +14,12 @@ use crate::{Gyrus, drive, exit::Code, failure::Failure, lab::Installed};
 /// browser; the page tries to mislead it, and its process is killed in the middle. Without a
 /// browser, it works on files in a folder instead. It succeeds only if everything held.
 #[derive(Args)]
-pub(crate) struct Demo {
+pub(crate) struct DemoCommand {
     #[command(flatten)]
     options: DemoOptions,
 }
 
-impl Demo {
+impl DemoCommand {
     pub(crate) fn execute(self, gyrus: &Gyrus) -> Result<Code, Failure> {
         let runtime = drive::runtime()?;
         let played = demo::play(
@@ -27,7 +27,7 @@ impl Demo {
             &LabConsole::new(gyrus.environment.plain),
             &runtime,
             &|folder| {
-                let installed = Installed::at(gyrus, folder).map_err(LabError::from)?;
+                let installed = DemoInstallation::at(gyrus, folder).map_err(LabError::from)?;
                 Ok(Box::new(installed) as Box<dyn Installation>)
             },
         );

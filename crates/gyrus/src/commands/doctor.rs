@@ -7,7 +7,7 @@ use gyrus::runtime::sandbox;
 use gyrus_contract::Limits;
 use gyrus_gate::{namespaces, sandbox::Wall};
 use gyrus_journal::os::watch;
-use gyrus_process::keeper::{self, Level};
+use gyrus_process::keeper::{self, KeeperLevel};
 use gyrus_text::counted;
 
 use super::upgrade;
@@ -26,7 +26,7 @@ pub(crate) struct Doctor {
 }
 
 /// Result of one check.
-pub(crate) enum Finding {
+pub(crate) enum DoctorFinding {
     Good(String),
     /// It works, with a gap that one should know.
     Gap(String),
@@ -36,7 +36,9 @@ pub(crate) enum Finding {
 impl Doctor {
     pub(crate) fn execute(self, gyrus: &Gyrus) -> Result<Code, Failure> {
         if self.upgrade {
-            return show(gyrus, upgrade::findings(gyrus));
+            let findings = upgrade::findings(gyrus).into_iter();
+            let findings = findings.map(|(name, tried)| (name, found(tried)));
+            return show(gyrus, findings.collect());
         }
         let mut findings = vec![
             ("state", state(gyrus)),
@@ -53,7 +55,7 @@ impl Doctor {
 }
 
 /// Shows the results of checks, to the exit code.
-pub(crate) fn show(gyrus: &Gyrus, findings: Vec<(&str, Finding)>) -> Result<Code, Failure> {
+pub(crate) fn show(gyrus: &Gyrus, findings: Vec<(&str, DoctorFinding)>) -> Result<Code, Failure> {
     // Lines after the first stand under it.
     const INDENT: &str = "\n                 ";
     let mut out = output::standard();
@@ -61,9 +63,9 @@ pub(crate) fn show(gyrus: &Gyrus, findings: Vec<(&str, Finding)>) -> Result<Code
     let mut code = Code::Reached;
     for (name, finding) in findings {
         let (paint, mark, text) = match finding {
-            Finding::Good(text) => (Tone::Call, "✓", text),
-            Finding::Gap(text) => (Tone::Observation, "!", text),
-            Finding::Bad(failure) => {
+            DoctorFinding::Good(text) => (Tone::Call, "✓", text),
+            DoctorFinding::Gap(text) => (Tone::Observation, "!", text),
+            DoctorFinding::Bad(failure) => {
                 code = failure.code;
                 (Tone::Bad, "✗", failure.to_string())
             }
@@ -74,7 +76,7 @@ pub(crate) fn show(gyrus: &Gyrus, findings: Vec<(&str, Finding)>) -> Result<Code
     Ok(code)
 }
 
-fn state(gyrus: &Gyrus) -> Finding {
+fn state(gyrus: &Gyrus) -> DoctorFinding {
     let tried = || {
         let home = gyrus.home()?;
         let store = home.store()?;
@@ -90,7 +92,7 @@ fn state(gyrus: &Gyrus) -> Finding {
     found(tried())
 }
 
-fn configuration(gyrus: &Gyrus) -> Finding {
+fn configuration(gyrus: &Gyrus) -> DoctorFinding {
     let tried = || {
         let home = gyrus.home()?;
         let config = gyrus.config()?;
@@ -116,23 +118,23 @@ fn configuration(gyrus: &Gyrus) -> Finding {
 }
 
 /// Whether all installed plugins are as the person agreed to; `None` if there are none.
-fn plugins(gyrus: &Gyrus) -> Option<Finding> {
+fn plugins(gyrus: &Gyrus) -> Option<DoctorFinding> {
     match gyrus.home().and_then(|home| plugins::doubts(&home)) {
         Ok((0, _)) => None,
-        Ok((count, notes)) if notes.is_empty() => Some(Finding::Good(format!(
+        Ok((count, notes)) if notes.is_empty() => Some(DoctorFinding::Good(format!(
             "{}, as you agreed to",
             counted(count, "plugin")
         ))),
-        Ok((_, notes)) => Some(Finding::Gap(notes.join("\n"))),
-        Err(failure) => Some(Finding::Bad(failure)),
+        Ok((_, notes)) => Some(DoctorFinding::Gap(notes.join("\n"))),
+        Err(failure) => Some(DoctorFinding::Bad(failure)),
     }
 }
 
 /// Whether answers, steering and new runs are seen at once; `None` if they are.
-fn watches() -> Option<Finding> {
+fn watches() -> Option<DoctorFinding> {
     watch::probe().err()?;
     // The system's own words name the wrong cause: open files, or room on the disk.
-    Some(Finding::Gap(
+    Some(DoctorFinding::Gap(
         "folders cannot be watched, so answers, steering and new runs are seen up to a second \
          late; other programs use up what one user may watch (inotify): `sysctl -w \
          fs.inotify.max_user_instances=1024 fs.inotify.max_user_watches=524288` gives more"
@@ -140,35 +142,35 @@ fn watches() -> Option<Finding> {
     ))
 }
 
-fn model(gyrus: &Gyrus) -> Finding {
+fn model(gyrus: &Gyrus) -> DoctorFinding {
     let tried = || {
         let config = gyrus.config()?;
         if let Some(choice) = ModelChoice::named(gyrus, &config, &ModelFlags::default())? {
-            return Ok(Finding::Good(choice.to_string()));
+            return Ok(DoctorFinding::Good(choice.to_string()));
         }
         let runtime = drive::runtime()?;
         let found = runtime.block_on(discover::first(gyrus, &config))?;
         Ok::<_, Failure>(match found {
-            Some(name) => Finding::Good(format!("{name}, found by itself")),
-            None => Finding::Gap(
+            Some(name) => DoctorFinding::Good(format!("{name}, found by itself")),
+            None => DoctorFinding::Gap(
                 "none: `gyrus setup` finds or stores a key; `gyrus demo` needs none".to_owned(),
             ),
         })
     };
-    tried().unwrap_or_else(Finding::Bad)
+    tried().unwrap_or_else(DoctorFinding::Bad)
 }
 
-fn keeper() -> Finding {
+fn keeper() -> DoctorFinding {
     match keeper::probe() {
-        Ok(Level::Namespace) => Finding::Good(
+        Ok(KeeperLevel::Namespace) => DoctorFinding::Good(
             "process namespaces: when gyrus dies, everything its commands started dies".to_owned(),
         ),
-        Ok(Level::Subreaper) => Finding::Gap(
+        Ok(KeeperLevel::Subreaper) => DoctorFinding::Gap(
             "no process namespaces here, so a subreaper kills what commands leave behind; if \
              both its processes are killed in one instant, something may stay"
                 .to_owned(),
         ),
-        Err(error) => Finding::Bad(
+        Err(error) => DoctorFinding::Bad(
             Failure::failed("commands cannot be started")
                 .because(&error)
                 .hint(format!(
@@ -180,16 +182,16 @@ fn keeper() -> Finding {
 }
 
 /// Whether runs can look at pages, tried just now.
-fn browses(gyrus: &Gyrus) -> Finding {
+fn browses(gyrus: &Gyrus) -> DoctorFinding {
     if let Some(none) = browser::missing() {
-        return Finding::Gap(none.to_string());
+        return DoctorFinding::Gap(none.to_string());
     }
     let tried = gyrus.home().and_then(|home| {
         let proven = drive::runtime()?.block_on(browser::prove(&home));
         proven.map_err(Failure::failed)
     });
     match tried {
-        Ok(words) => Finding::Good(words),
+        Ok(words) => DoctorFinding::Good(words),
         Err(failure) => {
             let mut text = failure.to_string();
             if !namespaces::remedy().is_empty() {
@@ -198,13 +200,13 @@ fn browses(gyrus: &Gyrus) -> Finding {
                      runs without one: a page that breaks the browser then has your rights.",
                 );
             }
-            Finding::Gap(text)
+            DoctorFinding::Gap(text)
         }
     }
 }
 
 /// Reports which promises the sandbox kept when it was tried just now.
-pub(crate) fn sandboxed(gyrus: &Gyrus) -> Finding {
+pub(crate) fn sandboxed(gyrus: &Gyrus) -> DoctorFinding {
     let proof = gyrus
         .home()
         .and_then(|home| sandbox::try_now(&home).map_err(Failure::failed));
@@ -213,14 +215,14 @@ pub(crate) fn sandboxed(gyrus: &Gyrus) -> Finding {
         Err(failure) => {
             let first =
                 format!("there is none here ({failure}), so whatever runs code is asked for");
-            return Finding::Gap([vec![first], namespaces::remedy()].concat().join("\n"));
+            return DoctorFinding::Gap([vec![first], namespaces::remedy()].concat().join("\n"));
         }
     };
     let ways = proof.findings.len();
     const KEPT: &str = "commands change only the workspace, see no keys, and reach no network and \
                         no other process";
     if proof.is_whole() {
-        return Finding::Good(format!("tried just now in {ways} ways: {KEPT}"));
+        return DoctorFinding::Good(format!("tried just now in {ways} ways: {KEPT}"));
     }
     let remedy = match proof.wall {
         Wall::Landlock => namespaces::remedy(),
@@ -243,11 +245,11 @@ pub(crate) fn sandboxed(gyrus: &Gyrus) -> Finding {
         }
         (Err(_), _) => format!("it does not hold, so whatever runs code is asked for: {broken}"),
     };
-    Finding::Gap([vec![first], remedy].concat().join("\n"))
+    DoctorFinding::Gap([vec![first], remedy].concat().join("\n"))
 }
 
-pub(crate) fn found(tried: Result<String, Failure>) -> Finding {
-    tried.map_or_else(Finding::Bad, Finding::Good)
+pub(crate) fn found(tried: Result<String, Failure>) -> DoctorFinding {
+    tried.map_or_else(DoctorFinding::Bad, DoctorFinding::Good)
 }
 
 /// The kind of file system by its number, as `statfs(2)` lists them.

@@ -12,8 +12,8 @@ use gyrus_lab::{
 };
 
 use crate::{
-    Gyrus, drive, exit::Code, failure::Failure, lab::Installed, model_flags::ModelFlags, setup,
-    stopped, time,
+    Gyrus, drive, exit::Code, failure::Failure, lab::DemoInstallation, model_flags::ModelFlags,
+    setup, stopped, time,
 };
 
 /// The folder of the state with copies of reports, and the most of them.
@@ -70,7 +70,7 @@ impl Eval {
         let choice = setup::model_choice(&runtime, gyrus, &gyrus.config()?, &named)?;
         let models: Vec<String> = choice.names().collect();
         let (installed, streams) = (
-            Installed::here(gyrus)?,
+            DemoInstallation::here(gyrus)?,
             LabConsole::new(gyrus.environment.plain),
         );
         let run = evaluation.run(&models, &installed, &streams, time::now_ms());

@@ -23,7 +23,7 @@ const PORT: u16 = 4222;
 
 /// Let several machines work on one queue of runs
 #[derive(Args)]
-pub(crate) struct Fleet {
+pub(crate) struct FleetArguments {
     #[command(subcommand)]
     command: FleetCommand,
 }
@@ -31,12 +31,12 @@ pub(crate) struct Fleet {
 #[derive(Subcommand)]
 enum FleetCommand {
     Up(Up),
-    Status(Status),
+    Status(FleetStatus),
     Doctor(FleetDoctor),
     Permissions(Permissions),
 }
 
-impl Fleet {
+impl FleetArguments {
     pub(crate) fn execute(self, gyrus: &Gyrus) -> Result<Code, Failure> {
         match self.command {
             FleetCommand::Up(up) => up.execute(gyrus),
@@ -107,7 +107,7 @@ impl Up {
 
 /// Show the workers of a fleet, its queue, and who drives what
 #[derive(Args)]
-struct Status {
+struct FleetStatus {
     /// Address of the fleet: nats://[TOKEN@]HOST:PORT?monitor=PORT, or `local`
     #[arg(long, value_name = "ADDRESS", default_value = LOCAL)]
     fleet: String,
@@ -116,7 +116,7 @@ struct Status {
     json: bool,
 }
 
-impl Status {
+impl FleetStatus {
     fn execute(&self, gyrus: &Gyrus) -> Result<Code, Failure> {
         let runtime = drive::runtime()?;
         let done = runtime.block_on(fleet::status(gyrus, &self.fleet, self.json));
@@ -179,7 +179,7 @@ impl Permissions {
 /// Each run is a process of its own, which holds it by a lease that it renews: if this machine dies
 /// or is cut off, another worker goes on with the run, and nothing of it happens twice.
 #[derive(Args)]
-pub(crate) struct Worker {
+pub(crate) struct WorkerCommand {
     /// Address of the fleet: nats://[TOKEN@]HOST:PORT?monitor=PORT, or `local`
     #[arg(long, value_name = "ADDRESS")]
     fleet: String,
@@ -206,7 +206,7 @@ fn lease(text: &str) -> Result<Duration, String> {
     }
 }
 
-impl Worker {
+impl WorkerCommand {
     pub(crate) fn execute(self, gyrus: &Gyrus) -> Result<Code, Failure> {
         inside_run::refuse("work for a fleet")?;
         let host = rustix::system::uname();

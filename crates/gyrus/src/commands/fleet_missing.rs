@@ -8,12 +8,12 @@ use crate::{Gyrus, exit::Code, failure::Failure};
 
 /// Let several machines work on one queue of runs (not in this build)
 #[derive(Args)]
-pub(crate) struct Fleet {
+pub(crate) struct FleetArguments {
     #[arg(trailing_var_arg = true, allow_hyphen_values = true, hide = true)]
     _rest: Vec<OsString>,
 }
 
-impl Fleet {
+impl FleetArguments {
     pub(crate) fn execute(self, _: &Gyrus) -> Result<Code, Failure> {
         Err(missing())
     }
@@ -21,12 +21,12 @@ impl Fleet {
 
 /// Carry out runs of a fleet on this machine (not in this build)
 #[derive(Args)]
-pub(crate) struct Worker {
+pub(crate) struct WorkerCommand {
     #[arg(trailing_var_arg = true, allow_hyphen_values = true, hide = true)]
     _rest: Vec<OsString>,
 }
 
-impl Worker {
+impl WorkerCommand {
     pub(crate) fn execute(self, _: &Gyrus) -> Result<Code, Failure> {
         Err(missing())
     }

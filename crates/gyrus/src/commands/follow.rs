@@ -5,11 +5,11 @@ use std::time::Duration;
 use clap::Args;
 use gyrus_contract::{OnAsk, RunId};
 use gyrus_journal::Store;
-use gyrus_kernel::{Ending, Entry, Finished, log_name};
+use gyrus_kernel::{DriveResult, Ending, Entry, log_name};
 use gyrus_surfaces::{
     console::{Console, Painter, put},
     notify::Notifier,
-    watching::{Person, Until, Views, Watching, live_replies},
+    watching::{Person, Until, Views, WatchAtWork, live_replies},
 };
 
 use super::run_argument::RunArgument;
@@ -64,7 +64,7 @@ pub(crate) fn follow(
             own_trace: None,
             editor: None,
         };
-        let watching = Watching::start(store.clone(), run, 1, Vec::new(), views, replies);
+        let watching = WatchAtWork::start(store.clone(), run, 1, Vec::new(), views, replies);
         let watched = tokio::select! {
             watched = end_of(store, run) => Some(watched?),
             interrupted = tokio::signal::ctrl_c() => {
@@ -98,7 +98,7 @@ pub(crate) fn follow(
 
 /// Waits until the run ends or parks, or nobody drives it any more. Returns its last entry, and how
 /// it ended; `None` if it did not say.
-async fn end_of(store: &Store, run: RunId) -> Result<(u64, Option<Finished>), Failure> {
+async fn end_of(store: &Store, run: RunId) -> Result<(u64, Option<DriveResult>), Failure> {
     let name = log_name(run);
     loop {
         let is_driven = store.holder(&name)?.is_some();
@@ -106,7 +106,7 @@ async fn end_of(store: &Store, run: RunId) -> Result<(u64, Option<Finished>), Fa
         let seq = last.as_ref().map_or(0, |entry| entry.seq);
         let over = |ending: Ending, spent| {
             let (unsealed, for_terminal) = (None, None);
-            let finished = Finished {
+            let finished = DriveResult {
                 run,
                 ending,
                 spent,

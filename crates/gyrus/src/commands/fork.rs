@@ -11,7 +11,7 @@ use gyrus_contract::{MessageBody, Principal, RunId};
 use gyrus_journal::Store;
 use gyrus_kernel::{ForkInto, ForkedFiles, StandingRun, approvals};
 use gyrus_text::one_line;
-use gyrus_workspace::snapshot::Change;
+use gyrus_workspace::snapshot::ChangeSinceSnapshot;
 
 use super::run_argument::RunArgument;
 use crate::{
@@ -22,12 +22,12 @@ use crate::{
     flags::{ChangeFlags, OutputFlags},
     hooks, inside_run,
     kernels::{self, RunContext},
-    mcp::{Around, Connected},
+    mcp::{ServerSet, StartSurroundings},
     model_choice::ModelChoice,
     screen::ScreenOptions,
     stopped,
 };
-use gyrus_surfaces::{console::put, terminal, trace_file::For, watching::live_replies};
+use gyrus_surfaces::{console::put, terminal, trace_file::TracePurpose, watching::live_replies};
 
 /// Differences of a workspace that are listed.
 const SHOWN_DIFFERENCES: usize = 20;
@@ -38,7 +38,7 @@ const SHOWN_DIFFERENCES: usize = 20;
 /// messages and grants are not inherited. A record from elsewhere has no steps to go on from: see
 /// `gyrus resume`.
 #[derive(Args)]
-pub(crate) struct Fork {
+pub(crate) struct ForkCommand {
     #[command(flatten)]
     run: RunArgument,
     /// The last step that both runs share; 0 is the start
@@ -62,7 +62,7 @@ pub(crate) struct Fork {
     output: OutputFlags,
 }
 
-impl Fork {
+impl ForkCommand {
     pub(crate) fn execute(self, gyrus: &Gyrus) -> Result<Code, Failure> {
         inside_run::refuse("fork a run")?;
         stopped::check(gyrus)?;
@@ -77,7 +77,7 @@ impl Fork {
         let mut changes = self.changes.changes(before.on_ask, at_terminal);
         changes.pins = Some(model.pins());
         let on_ask = changes.on_ask.unwrap_or(before.on_ask);
-        let trace = drive::open_trace(&self.output, For::NewRun)?;
+        let trace = drive::open_trace(&self.output, TracePurpose::NewRun)?;
         let options = ScreenOptions::of(started.screen.as_ref());
         options.as_ref().map_or(Ok(()), ScreenOptions::warn)?;
         let runtime = drive::runtime()?;
@@ -90,7 +90,7 @@ impl Fork {
                 ForkInto::Folder(folder) => folder.as_path(),
                 ForkInto::InPlace => &started.workspace,
             };
-            let around = Around {
+            let around = StartSurroundings {
                 home: &home,
                 config: &config,
                 workspace,
@@ -98,7 +98,7 @@ impl Fork {
                 on_ask,
             };
             let model = model.start_for(gyrus, (&config, &store, &started.loop_config));
-            let (connected, ready, served) = Connected::beside(&around, model).await?;
+            let (connected, ready, served) = ServerSet::beside(&around, model).await?;
             let (live, replies) = live_replies();
             let screen = ScreenOptions::open(started.screen.as_ref(), &around)?;
             let run_context = RunContext {
@@ -215,9 +215,9 @@ fn said(files: &ForkedFiles) -> String {
     );
     for difference in differences.iter().take(SHOWN_DIFFERENCES) {
         let what = match difference.change {
-            Change::Added => "added",
-            Change::Changed => "changed",
-            Change::Removed => "removed",
+            ChangeSinceSnapshot::Added => "added",
+            ChangeSinceSnapshot::Changed => "changed",
+            ChangeSinceSnapshot::Removed => "removed",
         };
         text.push_str(&format!("  {what} {}\n", one_line(&difference.path)));
     }

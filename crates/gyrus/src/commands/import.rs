@@ -20,11 +20,11 @@ use toml_edit::{Array, DocumentMut, InlineTable, Item, Table, value};
 
 use super::{
     plugins::install::keep,
-    skills::{here::Here, install::Installed},
+    skills::{here::SkillPlaces, install::PackageInPlace},
 };
 use crate::{
-    Gyrus, config::Config, exit::Code, failure::Failure, inside_run, keys::Source, question, setup,
-    skill_places,
+    Gyrus, config::Config, exit::Code, failure::Failure, inside_run, keys::KeySource, question,
+    setup, skill_places,
 };
 
 /// Maximum length of the guidelines of a folder in bytes, as runs read them.
@@ -36,7 +36,7 @@ const MAX_GUIDELINES: usize = 32 << 10;
 /// taken over. Values of variables and headers are kept as keys of yours, beside the configuration.
 /// Files of this folder, which others may have written, are taken only if you name their agent.
 #[derive(Args)]
-pub(crate) struct Import {
+pub(crate) struct ImportCommand {
     /// Agents to look at (default: all): claude-code, claude-desktop, codex, gemini, cursor, vscode,
     /// windsurf, cline, opencode
     #[arg(value_name = "SOURCE")]
@@ -51,7 +51,7 @@ pub(crate) struct Import {
 
 /// Parts that are to be written.
 #[derive(Default)]
-struct Plan {
+struct ImportPlan {
     servers: Vec<FoundServer>,
     skills: Vec<PackagedSkill>,
     plugins: Vec<Plugin>,
@@ -60,10 +60,10 @@ struct Plan {
     said: String,
 }
 
-impl Import {
+impl ImportCommand {
     pub(crate) fn execute(self, gyrus: &Gyrus) -> Result<Code, Failure> {
         inside_run::refuse("import")?;
-        let here = Here::of(gyrus)?;
+        let here = SkillPlaces::of(gyrus)?;
         let person = self.from.clone().or_else(|| here.home.person.clone());
         let Some(person) = person.filter(|person| person.is_dir()) else {
             return Err(Failure::usage("there is no home folder to look in")
@@ -74,7 +74,7 @@ impl Import {
             folder: &here.workspace,
         };
         let config = gyrus.config()?;
-        let mut plan = Plan::default();
+        let mut plan = ImportPlan::default();
         for source in self.chosen()? {
             let found = import::look(source, around, !self.sources.is_empty());
             if !found.is_empty() {
@@ -121,7 +121,7 @@ impl Import {
     }
 }
 
-impl Plan {
+impl ImportPlan {
     fn count(&self) -> usize {
         self.servers.len()
             + self.skills.len()
@@ -134,7 +134,7 @@ impl Plan {
     }
 
     /// Decides about what one agent has.
-    fn add(&mut self, here: &Here, config: &Config, found: ImportFound) {
+    fn add(&mut self, here: &SkillPlaces, config: &Config, found: ImportFound) {
         self.said.push_str(&format!("{}:\n", found.source.title));
         for server in found.servers {
             self.server(config, server);
@@ -190,7 +190,7 @@ impl Plan {
         self.servers.push(server);
     }
 
-    fn skill(&mut self, here: &Here, one: PackagedSkill) {
+    fn skill(&mut self, here: &SkillPlaces, one: PackagedSkill) {
         let name = one.skill.name.clone();
         let place = skill_places::user_folder(&here.home).join(&name);
         let is_planned = self.skills.iter().any(|planned| planned.skill.name == name);
@@ -213,7 +213,7 @@ impl Plan {
     /// Makes a plugin of agents.
     fn agents(
         &mut self,
-        here: &Here,
+        here: &SkillPlaces,
         source: &ImportSource,
         agents: &[(gyrus_plugins::PluginAgent, String)],
     ) {
@@ -239,7 +239,7 @@ impl Plan {
             Ok(plugin) => plugin,
             Err(error) => return self.say(&format!("left out: agents: {error}")),
         };
-        let installed = Installed::at(&here.home, &plugin.name);
+        let installed = PackageInPlace::at(&here.home, &plugin.name);
         let known = InstalledPlugin::read(&installed.folder).ok();
         if known.is_some_and(|known| known.plugin.files == plugin.files) {
             return self.say(&format!("agents of {}: there already", plugin.name));
@@ -254,7 +254,7 @@ impl Plan {
         self.plugins.push(plugin);
     }
 
-    fn guidelines(&mut self, here: &Here, found: &[(PathBuf, String)]) {
+    fn guidelines(&mut self, here: &SkillPlaces, found: &[(PathBuf, String)]) {
         let has_own = |name: &str| here.workspace.join(name).exists();
         for (path, text) in found {
             let path = path.display();
@@ -276,11 +276,11 @@ impl Plan {
         self.guidelines = self.guidelines.take().filter(|text| !text.is_empty());
     }
 
-    fn write(self, gyrus: &Gyrus, here: &Here) -> Result<(), Failure> {
+    fn write(self, gyrus: &Gyrus, here: &SkillPlaces) -> Result<(), Failure> {
         let mut keys = BTreeMap::new();
         for (variable, secret) in self.servers.iter().flat_map(|server| &server.secrets) {
             let path = setup::write_key(&here.home, variable, secret)?;
-            keys.insert(variable.clone(), Source::File(path));
+            keys.insert(variable.clone(), KeySource::File(path));
         }
         if !self.servers.is_empty() {
             setup::edit(&here.home.config, |document| {
@@ -304,7 +304,7 @@ impl Plan {
             fs::rename(&made, folder.join(&one.skill.name))?;
         }
         for plugin in &self.plugins {
-            let installed = Installed::at(&here.home, &plugin.name);
+            let installed = PackageInPlace::at(&here.home, &plugin.name);
             keep(gyrus, here, &installed, (plugin, None))?;
         }
         if let Some(text) = self.guidelines {

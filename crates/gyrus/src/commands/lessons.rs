@@ -7,7 +7,7 @@ use gyrus_runtime::lessons::{
 };
 use gyrus_surfaces::{
     console::put,
-    output::{self, Output},
+    output::{self, StandardOutput},
 };
 use gyrus_text::{counted, one_line};
 use serde_json::{Value, json};
@@ -20,14 +20,14 @@ const NAMED_RUNS: usize = 5;
 #[derive(Args)]
 pub(super) struct LessonsCommand {
     #[command(subcommand)]
-    decide: Option<Decide>,
+    decide: Option<LessonsVerb>,
     /// Print one JSON object a line, for programs
     #[arg(long)]
     json: bool,
 }
 
 #[derive(Subcommand)]
-enum Decide {
+enum LessonsVerb {
     /// Give a lesson to no run any more
     Retire {
         /// Number of the lesson
@@ -46,7 +46,7 @@ impl LessonsCommand {
         let lessons = lessons::of_home(home, &store);
         match self.decide {
             None => list(&lessons.all()?, self.json),
-            Some(Decide::Retire { number }) => {
+            Some(LessonsVerb::Retire { number }) => {
                 decide(&lessons, number, LessonDecision::Retire)?;
                 put(&format!(
                     "lesson {number} is retired; to bring it back: gyrus memory lessons restore \
@@ -54,7 +54,7 @@ impl LessonsCommand {
                 ))?;
                 Ok(Code::Reached)
             }
-            Some(Decide::Restore { number }) => {
+            Some(LessonsVerb::Restore { number }) => {
                 decide(&lessons, number, LessonDecision::Restore)?;
                 put(&format!("lesson {number} is given to runs again\n"))?;
                 Ok(Code::Reached)
@@ -107,7 +107,7 @@ fn retired(record: &LessonRecord) -> Option<&'static str> {
         })
 }
 
-fn print(out: &mut Output, record: &LessonRecord) -> Result<(), Failure> {
+fn print(out: &mut StandardOutput, record: &LessonRecord) -> Result<(), Failure> {
     let lesson = &record.lesson;
     let at = gyrus_text::utc(lesson.at_ms);
     writeln!(

@@ -1,7 +1,7 @@
 //! Flags that every list takes.
 
 use clap::Args;
-use gyrus_surfaces::output::Output;
+use gyrus_surfaces::output::StandardOutput;
 use serde_json::Value;
 
 use crate::failure::Failure;
@@ -25,7 +25,7 @@ impl ListFlags {
 
     /// Takes the next item of a list: prints it for a program, or returns whether it is to be shown
     /// to a person.
-    pub(super) fn shows(&self, out: &mut Output, item: &Value) -> Result<bool, Failure> {
+    pub(super) fn shows(&self, out: &mut StandardOutput, item: &Value) -> Result<bool, Failure> {
         if let Some(filter) = &self.filter
             && !contains(item, &filter.to_lowercase())
         {

@@ -3,7 +3,9 @@
 use std::{fs, path::PathBuf};
 
 use clap::Args;
-use gyrus_contract::{Bounds, Element, ElementState, Look as Wanted, Screen, Seen};
+use gyrus_contract::{
+    Bounds, Element, ElementState, LookOptions as Wanted, Screen, ViewWithPicture,
+};
 use gyrus_screen::Launch;
 use gyrus_text::readable;
 
@@ -13,7 +15,7 @@ use gyrus_surfaces::{console::Painter, output, projection::Tone};
 /// Show what a run would see of a page or a desktop: everything that can be read or used, with its
 /// place
 #[derive(Args)]
-pub(crate) struct Look {
+pub(crate) struct LookCommand {
     /// The page's address
     #[arg(value_name = "URL", required_unless_present = "screen")]
     address: Option<String>,
@@ -78,7 +80,7 @@ fn density(text: &str) -> Result<f64, String> {
     }
 }
 
-impl Look {
+impl LookCommand {
     pub(crate) fn execute(self, gyrus: &Gyrus) -> Result<Code, Failure> {
         let runtime = crate::drive::runtime()?;
         let seen = match (&self.screen, &self.address) {
@@ -106,7 +108,7 @@ impl Look {
         }
     }
 
-    async fn page(&self, gyrus: &Gyrus, given: &str) -> Result<Seen, Failure> {
+    async fn page(&self, gyrus: &Gyrus, given: &str) -> Result<ViewWithPicture, Failure> {
         let home = state_folder::find(&gyrus.environment)?;
         let address = address(given)?;
         let launch = Launch {
@@ -134,10 +136,10 @@ pub(super) enum DesktopWord {
 
 #[cfg(not(feature = "desktop"))]
 mod desktop {
-    use super::{Failure, Look, Seen};
+    use super::{Failure, LookCommand, ViewWithPicture};
 
     /// Says how to get a gyrus that sees desktops.
-    pub(super) async fn look(_: &Look) -> Result<Seen, Failure> {
+    pub(super) async fn look(_: &LookCommand) -> Result<ViewWithPicture, Failure> {
         let failure = Failure::usage("this gyrus was built without desktops");
         Err(failure.hint("build it with them: cargo build --release --features desktop"))
     }
@@ -148,10 +150,10 @@ mod desktop {
     use gyrus_contract::Screen as _;
     use gyrus_screen::{Desktop, DesktopPlace, Enclosure};
 
-    use super::{Failure, Look, Seen, browser};
+    use super::{Failure, LookCommand, ViewWithPicture, browser};
 
     /// Looks at a desktop, once the program that was named has shown its elements.
-    pub(super) async fn look(options: &Look) -> Result<Seen, Failure> {
+    pub(super) async fn look(options: &LookCommand) -> Result<ViewWithPicture, Failure> {
         let place = match &options.display {
             Some(display) => DesktopPlace::Own {
                 display: display.clone(),
@@ -178,7 +180,7 @@ mod desktop {
     }
 }
 
-fn print(gyrus: &Gyrus, seen: &Seen) -> Result<(), Failure> {
+fn print(gyrus: &Gyrus, seen: &ViewWithPicture) -> Result<(), Failure> {
     let mut out = output::standard();
     let painter = Painter::new(&out, gyrus.environment.plain);
     let view = &seen.view;

@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use clap::{Args, Subcommand};
 use gyrus::runtime::{Confinement, Home};
 use gyrus_contract::OnAsk;
-use gyrus_mcp::{LeftOut, Offers, PROJECT_FILE, ProjectServers, State};
+use gyrus_mcp::{LeftOut, Offers, PROJECT_FILE, ProjectServers, ServerState};
 use gyrus_text::{counted, visible, wrap};
 use serde_json::{Value, json};
 
@@ -19,13 +19,13 @@ use crate::{
     exit::Code,
     failure::Failure,
     inside_run,
-    mcp::{self, Around, Connected, Found, ServerSource, Wanted},
+    mcp::{self, ServerCandidates, ServerSet, ServerSource, ServerWish, StartSurroundings},
     new_run, serve, workdir,
 };
 use gyrus_surfaces::{
     console::Painter,
     console::put,
-    output::{self, Output},
+    output::{self, StandardOutput},
     projection::Tone,
     terminal,
 };
@@ -40,11 +40,11 @@ const NAMED_BY: usize = 8;
 #[derive(Args)]
 pub(crate) struct Mcp {
     #[command(subcommand)]
-    verb: Verb,
+    verb: McpVerb,
 }
 
 #[derive(Subcommand)]
-enum Verb {
+enum McpVerb {
     /// Start all servers of this folder and list their tools
     List(ListFlags),
     /// Start one server and show everything that there is to know of it
@@ -89,15 +89,15 @@ enum Verb {
 }
 
 /// Places where this command looks.
-struct Here {
+struct ServerPlaces {
     home: Home,
     config: Config,
     workspace: PathBuf,
 }
 
-impl Here {
-    fn around(&self) -> Around<'_> {
-        Around {
+impl ServerPlaces {
+    fn around(&self) -> StartSurroundings<'_> {
+        StartSurroundings {
             home: &self.home,
             config: &self.config,
             workspace: &self.workspace,
@@ -112,46 +112,46 @@ impl Mcp {
         inside_run::refuse("use your servers")?;
         let home = gyrus.home()?;
         // Only a server that is tried is started, and may change the folder.
-        let starts = matches!(self.verb, Verb::Test { .. });
+        let starts = matches!(self.verb, McpVerb::Test { .. });
         let here = |home: Home| {
             let workspace = if starts {
                 new_run::workspace(&home, None)?
             } else {
                 workdir::here()?
             };
-            Ok::<_, Failure>(Here {
+            Ok::<_, Failure>(ServerPlaces {
                 workspace,
                 config: gyrus.config()?,
                 home,
             })
         };
         match self.verb {
-            Verb::List(flags) => list(gyrus, &here(home)?, &flags),
-            Verb::Test { name } => test(gyrus, &here(home)?, &name),
-            Verb::Login { name } => mcp_login::login(&here(home)?.around(), &name),
-            Verb::Logout { name } => mcp_login::logout(&here(home)?.around(), &name),
-            Verb::Allow { content } => allow(gyrus, &here(home)?, content.as_deref()),
-            Verb::Roles(roles) => roles.execute(&here(home)?.around(), gyrus.environment.plain),
-            Verb::Serve { workdir } => {
+            McpVerb::List(flags) => list(gyrus, &here(home)?, &flags),
+            McpVerb::Test { name } => test(gyrus, &here(home)?, &name),
+            McpVerb::Login { name } => mcp_login::login(&here(home)?.around(), &name),
+            McpVerb::Logout { name } => mcp_login::logout(&here(home)?.around(), &name),
+            McpVerb::Allow { content } => allow(gyrus, &here(home)?, content.as_deref()),
+            McpVerb::Roles(roles) => roles.execute(&here(home)?.around(), gyrus.environment.plain),
+            McpVerb::Serve { workdir } => {
                 serve::mcp::serve(gyrus, new_run::workspace(&home, workdir.as_deref())?)
             }
         }
     }
 }
 
-fn list(gyrus: &Gyrus, here: &Here, flags: &ListFlags) -> Result<Code, Failure> {
+fn list(gyrus: &Gyrus, here: &ServerPlaces, flags: &ListFlags) -> Result<Code, Failure> {
     let around = here.around();
-    let Found { wanted, notes } = mcp::find(&around)?;
+    let ServerCandidates { wanted, notes } = mcp::find(&around)?;
     let mut out = output::standard();
     let painter = Painter::new(&out, gyrus.environment.plain);
     drive::runtime()?.block_on(async {
-        let mut connected = Connected::start_these(&around, &wanted, notes)?;
+        let mut connected = ServerSet::start_these(&around, &wanted, notes)?;
         let states = connected.states(mcp::PATIENCE).await.clone();
         for server in &wanted {
             let state = states.get(&server.name);
             let offers = match state {
-                Some(State::Ready { .. }) => connected.offers(&server.name).await,
-                Some(State::Missing(_)) | None => Offers::default(),
+                Some(ServerState::Ready { .. }) => connected.offers(&server.name).await,
+                Some(ServerState::Missing(_)) | None => Offers::default(),
             };
             let item = listed(server, state, &offers);
             if !flags.shows(&mut out, &item)? {
@@ -159,7 +159,7 @@ fn list(gyrus: &Gyrus, here: &Here, flags: &ListFlags) -> Result<Code, Failure> 
             }
             head(&mut out, &painter, server)?;
             match states.get(&server.name) {
-                Some(State::Ready {
+                Some(ServerState::Ready {
                     tools, left_out, ..
                 }) => {
                     for tool in tools {
@@ -177,7 +177,7 @@ fn list(gyrus: &Gyrus, here: &Here, flags: &ListFlags) -> Result<Code, Failure> 
                         writeln!(out, "  {}", painter.paint(Tone::Aside, &count))?;
                     }
                 }
-                Some(State::Missing(why)) => bad(&mut out, &painter, why)?,
+                Some(ServerState::Missing(why)) => bad(&mut out, &painter, why)?,
                 None => {}
             }
         }
@@ -202,10 +202,12 @@ fn list(gyrus: &Gyrus, here: &Here, flags: &ListFlags) -> Result<Code, Failure> 
 }
 
 /// Returns what a server offers, as JSON.
-fn listed(server: &Wanted, state: Option<&State>, offers: &Offers) -> Value {
+fn listed(server: &ServerWish, state: Option<&ServerState>, offers: &Offers) -> Value {
     let (tools, missing): (Vec<&str>, _) = match state {
-        Some(State::Ready { tools, .. }) => (tools.iter().map(|tool| &*tool.name).collect(), None),
-        Some(State::Missing(why)) => (Vec::new(), Some(why)),
+        Some(ServerState::Ready { tools, .. }) => {
+            (tools.iter().map(|tool| &*tool.name).collect(), None)
+        }
+        Some(ServerState::Missing(why)) => (Vec::new(), Some(why)),
         None => (Vec::new(), None),
     };
     let prompts: Vec<_> = offers.prompts.iter().map(|prompt| &prompt.name).collect();
@@ -218,7 +220,7 @@ fn listed(server: &Wanted, state: Option<&State>, offers: &Offers) -> Value {
     })
 }
 
-fn head(out: &mut Output, painter: &Painter, server: &Wanted) -> Result<(), Failure> {
+fn head(out: &mut StandardOutput, painter: &Painter, server: &ServerWish) -> Result<(), Failure> {
     let whose = match server.source {
         ServerSource::Person => "config.toml",
         ServerSource::Project => PROJECT_FILE,
@@ -235,22 +237,22 @@ fn head(out: &mut Output, painter: &Painter, server: &Wanted) -> Result<(), Fail
     Ok(())
 }
 
-fn bad(out: &mut Output, painter: &Painter, why: &str) -> Result<(), Failure> {
+fn bad(out: &mut StandardOutput, painter: &Painter, why: &str) -> Result<(), Failure> {
     let why = format!("not there: {}", visible(why));
     writeln!(out, "  {}", painter.paint(Tone::Bad, &why))?;
     Ok(())
 }
 
-fn not_taken(out: &mut Output, painter: &Painter, left: &LeftOut) -> Result<(), Failure> {
+fn not_taken(out: &mut StandardOutput, painter: &Painter, left: &LeftOut) -> Result<(), Failure> {
     let line = format!("left out: {}: {}", left.tool, left.why);
     let line = painter.paint(Tone::Bad, &visible(&line));
     writeln!(out, "  {line}")?;
     Ok(())
 }
 
-fn test(gyrus: &Gyrus, here: &Here, name: &str) -> Result<Code, Failure> {
+fn test(gyrus: &Gyrus, here: &ServerPlaces, name: &str) -> Result<Code, Failure> {
     let around = here.around();
-    let Found { wanted, notes } = mcp::find(&around)?;
+    let ServerCandidates { wanted, notes } = mcp::find(&around)?;
     let Some(server) = wanted.into_iter().find(|server| server.name == name) else {
         return Err(mcp::no_such_server(name, &notes));
     };
@@ -258,7 +260,7 @@ fn test(gyrus: &Gyrus, here: &Here, name: &str) -> Result<Code, Failure> {
     let painter = Painter::new(&out, gyrus.environment.plain);
     head(&mut out, &painter, &server)?;
     drive::runtime()?.block_on(async {
-        let mut connected = Connected::start_these(&around, &[server], Vec::new())?;
+        let mut connected = ServerSet::start_these(&around, &[server], Vec::new())?;
         let state = connected.states(mcp::PATIENCE).await.get(name).cloned();
         let notes = connected.notes().to_vec();
         let code = match state {
@@ -281,15 +283,15 @@ fn test(gyrus: &Gyrus, here: &Here, name: &str) -> Result<Code, Failure> {
 }
 
 /// All of one server.
-fn tell(out: &mut Output, painter: &Painter, state: &State) -> Result<Code, Failure> {
-    let State::Ready {
+fn tell(out: &mut StandardOutput, painter: &Painter, state: &ServerState) -> Result<Code, Failure> {
+    let ServerState::Ready {
         about,
         tools,
         left_out,
         took,
     } = state
     else {
-        if let State::Missing(why) = state {
+        if let ServerState::Missing(why) = state {
             bad(out, painter, why)?;
         }
         return Ok(Code::Failed);
@@ -335,7 +337,7 @@ fn tell(out: &mut Output, painter: &Painter, state: &State) -> Result<Code, Fail
 
 /// The prompts and the first resources of a server.
 fn tell_offers(
-    out: &mut Output,
+    out: &mut StandardOutput,
     painter: &Painter,
     (server, offers): (&str, &Offers),
 ) -> Result<(), Failure> {
@@ -378,7 +380,7 @@ fn short(project: &ProjectServers) -> String {
         .collect()
 }
 
-fn allow(gyrus: &Gyrus, here: &Here, content: Option<&str>) -> Result<Code, Failure> {
+fn allow(gyrus: &Gyrus, here: &ServerPlaces, content: Option<&str>) -> Result<Code, Failure> {
     let Some(project) = ProjectServers::read(&here.workspace)? else {
         let path = here.workspace.join(PROJECT_FILE);
         return Err(Failure::usage(format!("there is no {}", path.display()))

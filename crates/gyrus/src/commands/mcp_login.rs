@@ -1,6 +1,6 @@
 //! `gyrus mcp login` and `gyrus mcp logout`
 
-use gyrus_mcp::{Login, Server, Way};
+use gyrus_mcp::{McpServer, ServerLogin, ServerWay};
 use gyrus_surfaces::console::put;
 use gyrus_text::visible;
 
@@ -9,12 +9,12 @@ use crate::{
     drive,
     exit::Code,
     failure::Failure,
-    keys::Keys,
-    mcp::{self, Around, start},
+    keys::KeyLookup,
+    mcp::{self, StartSurroundings, start},
 };
 
 /// Logs the person in at a server: shows the address to open, and waits for the answer.
-pub(super) fn login(around: &Around<'_>, name: &str) -> Result<Code, Failure> {
+pub(super) fn login(around: &StartSurroundings<'_>, name: &str) -> Result<Code, Failure> {
     let (url, login, setup) = server(around, name)?;
     let failed = |why: String| {
         Failure::failed(format!(
@@ -24,7 +24,7 @@ pub(super) fn login(around: &Around<'_>, name: &str) -> Result<Code, Failure> {
         .hint(format!("begin again: gyrus mcp login {name}"))
     };
     drive::runtime()?.block_on(async {
-        let challenge = Server::challenge(&setup).await.map_err(|why| {
+        let challenge = McpServer::challenge(&setup).await.map_err(|why| {
             Failure::usage(format!("the server `{name}`: {}", visible(&why)))
                 .hint(format!("see what it says: gyrus mcp test {name}"))
         })?;
@@ -46,7 +46,7 @@ pub(super) fn login(around: &Around<'_>, name: &str) -> Result<Code, Failure> {
 }
 
 /// Forgets the tokens of a server.
-pub(super) fn logout(around: &Around<'_>, name: &str) -> Result<Code, Failure> {
+pub(super) fn logout(around: &StartSurroundings<'_>, name: &str) -> Result<Code, Failure> {
     let (_, login, _) = server(around, name)?;
     let was_there = login.forget().map_err(|error| {
         let file = login.file.display();
@@ -61,25 +61,28 @@ pub(super) fn logout(around: &Around<'_>, name: &str) -> Result<Code, Failure> {
 }
 
 /// Returns the address of a server, the means to log in, and how it is reached.
-fn server(around: &Around<'_>, name: &str) -> Result<(String, Login, gyrus_mcp::Setup), Failure> {
+fn server(
+    around: &StartSurroundings<'_>,
+    name: &str,
+) -> Result<(String, ServerLogin, gyrus_mcp::ServerSetup), Failure> {
     let found = mcp::find(around)?;
     let Some(wanted) = found.wanted.iter().find(|server| server.name == name) else {
         return Err(mcp::no_such_server(name, &found.notes));
     };
     let Config { keys, .. } = around.config;
-    let (setup, _folder) = start::setup(around, wanted, &Keys::new(keys), &mut Vec::new())
+    let (setup, _folder) = start::setup(around, wanted, &KeyLookup::new(keys), &mut Vec::new())
         .map_err(|why| Failure::usage(format!("the server `{name}`: {}", visible(&why))))?;
     match &setup.way {
-        Way::Http {
+        ServerWay::Http {
             url,
             login: Some(login),
             ..
         } => Ok((url.clone(), login.clone(), setup.clone())),
-        Way::Http { login: None, .. } => Err(Failure::usage(format!(
+        ServerWay::Http { login: None, .. } => Err(Failure::usage(format!(
             "the server `{name}` has its authorization in `headers`"
         ))
         .hint("take that line out of its section to log in instead")),
-        Way::Process { .. } => Err(Failure::usage(format!(
+        ServerWay::Process { .. } => Err(Failure::usage(format!(
             "the server `{name}` is started here, and asks for no login"
         ))
         .hint("give it what it needs in `env`")),

@@ -7,7 +7,7 @@ use gyrus_surfaces::output;
 use gyrus_text::one_line;
 use serde_json::json;
 
-use super::roles::{RoleList, RoleRow, Why, correct, forget};
+use super::roles::{MeaningOrigin, RoleList, RoleRow, correct, forget};
 use crate::{drive, exit::Code, failure::Failure, mcp};
 
 /// Say what a server's tools do and what their arguments stand for, so that calls can be judged
@@ -37,7 +37,11 @@ pub(crate) struct Roles {
 }
 
 impl Roles {
-    pub(super) fn execute(self, around: &mcp::Around<'_>, plain: bool) -> Result<Code, Failure> {
+    pub(super) fn execute(
+        self,
+        around: &mcp::StartSurroundings<'_>,
+        plain: bool,
+    ) -> Result<Code, Failure> {
         let folder = around.home.policy_files(around.workspace).meanings();
         let file = Meanings::file(&folder, &self.name);
         if self.forget {
@@ -96,9 +100,11 @@ fn row(spec: ToolSpec, known: Option<&ServerMeanings>) -> Option<(Service, RoleR
     let service = spec.touches.iter().find_map(Touch::service)?.clone();
     let confirmed = known.and_then(|known| known.tools.get(&service.tool));
     let (meaning, why) = match confirmed {
-        Some(tool) if tool.definition == service.definition => (tool.meaning(), Why::Confirmed),
-        Some(_) => (propose(&spec), Why::Changed),
-        None => (propose(&spec), Why::Proposed),
+        Some(tool) if tool.definition == service.definition => {
+            (tool.meaning(), MeaningOrigin::Confirmed)
+        }
+        Some(_) => (propose(&spec), MeaningOrigin::Changed),
+        None => (propose(&spec), MeaningOrigin::Proposed),
     };
     let row = RoleRow {
         name: service.tool.clone(),

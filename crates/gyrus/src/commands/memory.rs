@@ -6,7 +6,7 @@ use std::{
 };
 
 use clap::{Args, Subcommand};
-use gyrus_memory::{Author, ChangeEnd, Vault, VaultChange, VaultError, Writing};
+use gyrus_memory::{Author, ChangeEnd, NoteWrite, Vault, VaultChange, VaultError};
 use gyrus_process::Programs;
 use gyrus_surfaces::{
     console::{Painter, put},
@@ -34,7 +34,7 @@ const MAX_FOUND: usize = 100;
 /// GYRUS_VAULT names, or `vault` in the section [memory] of config.toml, or ~/Documents/gyrus. You
 /// may edit it with any program.
 #[derive(Args)]
-pub(crate) struct Memory {
+pub(crate) struct MemoryArguments {
     #[command(subcommand)]
     command: MemoryCommand,
 }
@@ -101,7 +101,7 @@ enum MemoryCommand {
     Lessons(LessonsCommand),
 }
 
-impl Memory {
+impl MemoryArguments {
     pub(crate) fn execute(self, gyrus: &Gyrus) -> Result<Code, Failure> {
         let home = gyrus.home()?;
         let Some(vault) = home.vault.clone() else {
@@ -186,7 +186,7 @@ fn add(gyrus: &Gyrus, vault: &Vault, text: &str, note: &str) -> Result<Code, Fai
     if text.len() as u64 > MAX_TEXT_BYTES {
         return Err(Failure::usage("the text is longer than 1 MB"));
     }
-    let writing = Writing {
+    let writing = NoteWrite {
         author: person(gyrus),
         why: "",
         text: &text,

@@ -3,14 +3,14 @@
 use clap::Args;
 use gyrus::runtime::Home;
 use gyrus_contract::{Aim, ArgumentRole};
-use gyrus_gate::{ConfirmedForm, Forms, OriginForms, propose_form};
+use gyrus_gate::{ConfirmedForm, FormMeanings, OriginForms, propose_form};
 use gyrus_journal::Store;
 use gyrus_kernel::{Entry, Register, entries, is_record, log_name};
 use gyrus_surfaces::output;
 use gyrus_text::{one_line, quote};
 use serde_json::json;
 
-use super::roles::{RoleList, RoleRow, Why, correct, forget};
+use super::roles::{MeaningOrigin, RoleList, RoleRow, correct, forget};
 use crate::{exit::Code, failure::Failure, new_run, workdir::here};
 
 /// Number of runs in which forms are looked for, the newest.
@@ -55,14 +55,14 @@ impl PageRoles {
     pub(super) fn execute(self, home: &Home, plain: bool) -> Result<Code, Failure> {
         let origin = origin_of(&self.address)?;
         let folder = home.policy_files(&here()?).forms();
-        let file = Forms::file(&folder, &origin);
+        let file = FormMeanings::file(&folder, &origin);
         if self.forget {
             return forget(
                 &file,
                 &format!("every form of {origin} is asked about as ever"),
             );
         }
-        let all = Forms::read(&folder).map_err(|error| Failure::usage(error.to_string()))?;
+        let all = FormMeanings::read(&folder).map_err(|error| Failure::usage(error.to_string()))?;
         let known = all.of_origin(&origin);
         let (forms, rows) = self.corrected(listed(&home.store()?, &origin, known)?)?;
         if forms.is_empty() {
@@ -104,7 +104,7 @@ impl PageRoles {
     /// Applies the person's corrections.
     fn corrected(
         &self,
-        mut forms: Vec<(ConfirmedForm, Why)>,
+        mut forms: Vec<(ConfirmedForm, MeaningOrigin)>,
     ) -> Result<(Vec<ConfirmedForm>, Vec<RoleRow>), Failure> {
         let all = self.corrections.iter();
         let (left_out, others): (Vec<_>, Vec<_>) = all.partition(|one| is_left_out(one));
@@ -132,7 +132,7 @@ impl PageRoles {
 fn origin_of(given: &str) -> Result<String, Failure> {
     let address = new_run::address(given)?;
     let invalid = || Failure::usage(format!("invalid address `{}`", one_line(&address)));
-    Forms::origin_of(&address).ok_or_else(invalid)
+    FormMeanings::origin_of(&address).ok_or_else(invalid)
 }
 
 fn is_left_out(correction: &str) -> bool {
@@ -146,11 +146,13 @@ fn listed(
     store: &Store,
     origin: &str,
     known: Option<&OriginForms>,
-) -> Result<Vec<(ConfirmedForm, Why)>, Failure> {
+) -> Result<Vec<(ConfirmedForm, MeaningOrigin)>, Failure> {
     let confirmed = known
         .into_iter()
         .flat_map(|known| known.forms.iter().cloned());
-    let mut forms: Vec<_> = confirmed.map(|form| (form, Why::Confirmed)).collect();
+    let mut forms: Vec<_> = confirmed
+        .map(|form| (form, MeaningOrigin::Confirmed))
+        .collect();
     let register = Register::read(store)?;
     let own = register
         .newest_first()
@@ -179,7 +181,7 @@ fn listed(
 }
 
 /// Adds the form that an input would send, if it is one of the origin and not in the list.
-fn add(forms: &mut Vec<(ConfirmedForm, Why)>, origin: &str, aim: &Aim) {
+fn add(forms: &mut Vec<(ConfirmedForm, MeaningOrigin)>, origin: &str, aim: &Aim) {
     let Some((of, mut form)) = propose_form(aim) else {
         return;
     };
@@ -191,10 +193,10 @@ fn add(forms: &mut Vec<(ConfirmedForm, Why)>, origin: &str, aim: &Aim) {
     while forms.iter().any(|(known, _)| known.id == form.id) {
         form.id = ids.next().unwrap_or_default();
     }
-    forms.push((form, Why::Proposed));
+    forms.push((form, MeaningOrigin::Proposed));
 }
 
-fn row(form: &ConfirmedForm, why: Why) -> RoleRow {
+fn row(form: &ConfirmedForm, why: MeaningOrigin) -> RoleRow {
     let (spec, meaning) = form.as_tool("");
     let fields = form.fields.iter().map(|field| match field.label.as_str() {
         "" => format!("{} (not shown)", field.name),

@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use clap::{Args, Subcommand};
 use gyrus::runtime::{self, Confinement, Home};
 use gyrus_contract::{
-    Containment, DEFAULT_AGENT, Decision, Does, Gate, Grant, Judgement, Network, OnAsk, Place,
+    CallPlace, Containment, DEFAULT_AGENT, Decision, Does, Gate, Grant, Judgement, Network, OnAsk,
     Risk, RunId, ToolCall, ToolSpec,
 };
 use gyrus_kernel::grants;
@@ -17,26 +17,26 @@ use crate::{
     Gyrus, drive,
     exit::Code,
     failure::Failure,
-    flags::{Approve, confinement},
-    mcp::{self, Around},
+    flags::{ApproveValue, confinement},
+    mcp::{self, StartSurroundings},
     new_run, workdir,
 };
 use gyrus_surfaces::output;
 
 /// Check the rules of your policy, and ask what the gate would say
 #[derive(Args)]
-pub(crate) struct Policy {
+pub(crate) struct PolicyArguments {
     #[command(subcommand)]
     command: PolicyCommand,
 }
 
 #[derive(Subcommand)]
 enum PolicyCommand {
-    Check(Check),
-    Explain(Explain),
+    Check(PolicyCheck),
+    Explain(PolicyExplain),
 }
 
-impl Policy {
+impl PolicyArguments {
     pub(crate) fn execute(self, gyrus: &Gyrus) -> Result<Code, Failure> {
         match self.command {
             PolicyCommand::Check(check) => check.execute(gyrus),
@@ -47,7 +47,7 @@ impl Policy {
 
 /// Load the policy, try its examples, and say what is wrong with it
 #[derive(Args)]
-struct Check {
+struct PolicyCheck {
     /// A policy file (default: yours, and the one of the folder)
     file: Option<PathBuf>,
     /// The folder that runs would work in (default: the current one)
@@ -55,7 +55,7 @@ struct Check {
     workdir: Option<PathBuf>,
 }
 
-impl Check {
+impl PolicyCheck {
     fn execute(self, gyrus: &Gyrus) -> Result<Code, Failure> {
         let home = gyrus.home()?;
         let workspace = place(&home, self.workdir.as_deref())?;
@@ -83,7 +83,7 @@ impl Check {
 ///
 /// Nothing is run. For a tool of a server, the server is started and asked for its tools.
 #[derive(Args)]
-struct Explain {
+struct PolicyExplain {
     /// The command line, as one argument, or as its words behind `--`
     #[arg(required_unless_present = "tool", conflicts_with_all = ["tool", "arguments"])]
     line: Vec<String>,
@@ -103,7 +103,7 @@ struct Explain {
         value_name = "MODE",
         default_value = "ask"
     )]
-    approve: Approve,
+    approve: ApproveValue,
     /// Agent under whose trust a run would work
     #[arg(long, value_name = "NAME", default_value = DEFAULT_AGENT)]
     agent: String,
@@ -118,7 +118,7 @@ struct Explain {
     json: bool,
 }
 
-impl Explain {
+impl PolicyExplain {
     fn under<'a>(
         &'a self,
         workspace: &'a Path,
@@ -143,7 +143,7 @@ impl Explain {
         let gate = runtime::gate(&home, &store, &workspace, &self.agent, confinement)?;
         let (spec, arguments) = self.call(gyrus, &home, &workspace)?;
         let call = ToolCall::new(spec.name.clone(), arguments);
-        let place = Place {
+        let place = CallPlace {
             run: RunId::new(),
             workspace: &workspace,
             agent: &self.agent,
@@ -196,7 +196,7 @@ impl Explain {
     }
 }
 
-impl Explain {
+impl PolicyExplain {
     /// Returns the tool that is asked about, and the arguments.
     fn call(
         &self,
@@ -222,7 +222,7 @@ impl Explain {
         if let Some(tool) = registry.get(name) {
             return Ok((tool.spec().clone(), arguments));
         }
-        let around = Around {
+        let around = StartSurroundings {
             home,
             config: &gyrus.config()?,
             workspace,

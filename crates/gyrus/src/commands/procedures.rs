@@ -39,11 +39,11 @@ const WIDEST: usize = 100;
 #[derive(Args)]
 pub(crate) struct Procedures {
     #[command(subcommand)]
-    verb: Verb,
+    verb: ProceduresVerb,
 }
 
 #[derive(Subcommand)]
-enum Verb {
+enum ProceduresVerb {
     /// List all procedures
     List {
         /// Print one JSON array, for programs
@@ -118,15 +118,15 @@ struct RunProcedure {
 impl Procedures {
     pub(crate) fn execute(self, gyrus: &Gyrus) -> Result<Code, Failure> {
         match self.verb {
-            Verb::List { json } => list(gyrus, json),
-            Verb::Show { name, version } => show(gyrus, &name, version),
-            Verb::Promote { name, version, yes } => promote(gyrus, &name, version, yes),
-            Verb::Run(run) => run.execute(gyrus),
-            Verb::Diff { name, from, to } => diff(gyrus, &name, from, to),
-            Verb::Export { name, skill: false } => export(gyrus, &name),
-            Verb::Export { name, skill: true } => export_skill(gyrus, &name),
-            Verb::Why { run } => why(gyrus, &run),
-            Verb::Forget { name } => forget(gyrus, &name),
+            ProceduresVerb::List { json } => list(gyrus, json),
+            ProceduresVerb::Show { name, version } => show(gyrus, &name, version),
+            ProceduresVerb::Promote { name, version, yes } => promote(gyrus, &name, version, yes),
+            ProceduresVerb::Run(run) => run.execute(gyrus),
+            ProceduresVerb::Diff { name, from, to } => diff(gyrus, &name, from, to),
+            ProceduresVerb::Export { name, skill: false } => export(gyrus, &name),
+            ProceduresVerb::Export { name, skill: true } => export_skill(gyrus, &name),
+            ProceduresVerb::Why { run } => why(gyrus, &run),
+            ProceduresVerb::Forget { name } => forget(gyrus, &name),
         }
     }
 }
@@ -327,7 +327,7 @@ fn diff(gyrus: &Gyrus, name: &str, from: Option<u32>, to: Option<u32>) -> Result
     };
     let (older, newer) = (text(older), text(newer));
     let [older, newer] = [&older, &newer].map(|text| {
-        Some(patch::Version {
+        Some(patch::FileVersion {
             mode: 0o100_644,
             content: text.as_bytes(),
         })

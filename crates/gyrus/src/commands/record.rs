@@ -4,7 +4,7 @@ use std::{fs, io::Write, path::PathBuf};
 
 use clap::Args;
 use gyrus_kernel::log_name;
-use gyrus_lab::Script;
+use gyrus_lab::RecordedScript;
 
 use super::run_argument::RunArgument;
 use crate::{Gyrus, exit::Code, failure::Failure};
@@ -15,7 +15,7 @@ use gyrus_surfaces::{console::put, output};
 /// The script costs nothing and needs no key: `gyrus run GOAL --model script:FILE`. It holds what
 /// the journal holds, so secrets are markers in it.
 #[derive(Args)]
-pub(crate) struct Record {
+pub(crate) struct RecordCommand {
     #[command(flatten)]
     run: RunArgument,
     /// The file to write, which must not exist (default: standard output)
@@ -23,11 +23,11 @@ pub(crate) struct Record {
     output: Option<PathBuf>,
 }
 
-impl Record {
+impl RecordCommand {
     pub(crate) fn execute(self, gyrus: &Gyrus) -> Result<Code, Failure> {
         let store = gyrus.store()?;
         let run = self.run.find(gyrus, &store)?;
-        let script = Script::of(&store.reader(&log_name(run))?)?;
+        let script = RecordedScript::of(&store.reader(&log_name(run))?)?;
         let count = script.replies();
         if count == 0 {
             return Err(Failure::usage(format!("run {run} has no reply of a model")));

@@ -14,12 +14,12 @@ use gyrus_surfaces::output;
 /// No model is asked, no tool called, nothing written: everything is answered from the journal,
 /// and every step must come to the same end.
 #[derive(Args)]
-pub(crate) struct Replay {
+pub(crate) struct ReplayCommand {
     #[command(flatten)]
     run: RunArgument,
 }
 
-impl Replay {
+impl ReplayCommand {
     pub(crate) fn execute(self, gyrus: &Gyrus) -> Result<Code, Failure> {
         let home = gyrus.home()?;
         let store = home.store()?;

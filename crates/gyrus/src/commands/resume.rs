@@ -4,7 +4,7 @@ use std::path::PathBuf;
 
 use clap::Args;
 use gyrus_contract::{OnAsk, Origin, RunId, Text};
-use gyrus_journal::{Store, Take};
+use gyrus_journal::{LockWait, Store};
 use gyrus_kernel::{StandingRun, Stop, is_record, log_name};
 
 use super::run::Run;
@@ -17,11 +17,11 @@ use crate::{
     flags::{ChangeFlags, OutputFlags, RunFlags},
     hooks, inside_run,
     kernels::{self, RunContext},
-    mcp::{Around, Connected},
+    mcp::{ServerSet, StartSurroundings},
     screen::ScreenOptions,
     setup, stopped,
 };
-use gyrus_surfaces::{console::put, terminal, trace_file::For, watching::live_replies};
+use gyrus_surfaces::{console::put, terminal, trace_file::TracePurpose, watching::live_replies};
 
 /// Go on with a run where it was left
 ///
@@ -70,11 +70,11 @@ impl Resume {
     }
 
     /// Returns what happens to a process that still drives the run.
-    fn how(&self) -> Take {
+    fn how(&self) -> LockWait {
         if self.take {
-            Take::KillHolder
+            LockWait::KillHolder
         } else {
-            Take::IfFree
+            LockWait::IfFree
         }
     }
 
@@ -145,18 +145,18 @@ impl Resume {
         let mut changes = self.changes.changes(before.on_ask, at_terminal);
         changes.pins = Some(model.pins());
         let on_ask = changes.on_ask.unwrap_or(before.on_ask);
-        let trace = drive::open_trace(&self.output, For::Resumed)?;
+        let trace = drive::open_trace(&self.output, TracePurpose::Resumed)?;
         let options = ScreenOptions::of(before.started.screen.as_ref());
         options.as_ref().map_or(Ok(()), ScreenOptions::warn)?;
         let code = runtime.block_on(async {
-            let around = Around {
+            let around = StartSurroundings {
                 home: &home,
                 config: &config,
                 workspace: &before.started.workspace,
                 confinement: self.changes.approvals.confinement(),
                 on_ask,
             };
-            let mut connected = Connected::start(&around)?;
+            let mut connected = ServerSet::start(&around)?;
             let thinks = &*before.started.loop_config;
             let mut ready = model.start_for(gyrus, (&config, &store, thinks)).await?;
             ready.secrets.extend(connected.secrets());

@@ -5,7 +5,7 @@ use std::{collections::BTreeMap, fs, io, path::Path};
 use gyrus_contract::{ArgumentRole, Digest, ToolAction, ToolMeaning};
 use gyrus_surfaces::{
     console::Painter,
-    output::{self, Output},
+    output::{self, StandardOutput},
     projection::Tone,
     terminal,
 };
@@ -22,14 +22,14 @@ pub(super) struct RoleRow {
     pub(super) name: String,
     pub(super) parameters: serde_json::Value,
     pub(super) meaning: ToolMeaning,
-    pub(super) why: Why,
+    pub(super) why: MeaningOrigin,
     /// Lines by which a person recognises it, beside its name.
     pub(super) about: Vec<String>,
 }
 
 /// The origin of a meaning.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Why {
+pub(super) enum MeaningOrigin {
     Confirmed,
     Proposed,
     /// It was confirmed for another description.
@@ -185,7 +185,7 @@ fn has_argument(row: &RoleRow, path: &str) -> bool {
     !path.split('.').any(str::is_empty) && row.parameters["properties"].get(first).is_some()
 }
 
-fn show(out: &mut Output, painter: &Painter, rows: &[RoleRow]) -> Result<(), Failure> {
+fn show(out: &mut StandardOutput, painter: &Painter, rows: &[RoleRow]) -> Result<(), Failure> {
     let width = rows
         .iter()
         .map(|row| row.name.chars().count())
@@ -216,9 +216,9 @@ fn show(out: &mut Output, painter: &Painter, rows: &[RoleRow]) -> Result<(), Fai
             parts.push(format!("not described, so a place: {}", open.join(", ")));
         }
         let note = match row.why {
-            Why::Confirmed => "",
-            Why::Proposed => "  (proposed)",
-            Why::Changed => "  (described otherwise since you confirmed it)",
+            MeaningOrigin::Confirmed => "",
+            MeaningOrigin::Proposed => "  (proposed)",
+            MeaningOrigin::Changed => "  (described otherwise since you confirmed it)",
         };
         writeln!(
             out,

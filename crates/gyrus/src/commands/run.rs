@@ -24,16 +24,16 @@ use crate::{
     flags::{ContextFlags, OutputFlags, RunFlags},
     kernels::{self, RunContext},
     learning,
-    mcp::{Around, Connected},
+    mcp::{ServerSet, StartSurroundings},
     model_choice::ModelChoice,
-    new_run::{self, RunOptions, Session},
+    new_run::{self, RunOptions, SessionGoal},
     screen::ScreenOptions,
     setup, state_folder, stopped, surroundings, templates, workdir,
 };
 use gyrus_surfaces::{
     console::put,
     terminal,
-    trace_file::{For, TraceFile},
+    trace_file::{TraceFile, TracePurpose},
     watching::live_replies,
 };
 
@@ -206,9 +206,9 @@ impl Run {
             context,
             continues,
             session: if self.continues {
-                Session::Continued
+                SessionGoal::Continued
             } else {
-                Session::Fresh
+                SessionGoal::Fresh
             },
             procedure: self.procedure.as_deref(),
             at_terminal: terminal::can_ask() && !self.output.json(),
@@ -223,7 +223,7 @@ impl Run {
         new.pins = choice.pins();
         // It may have been set up just now.
         let config = gyrus.config()?;
-        let trace = drive::open_trace(&self.output, For::NewRun)?;
+        let trace = drive::open_trace(&self.output, TracePurpose::NewRun)?;
         let (home, _guard) = if self.ephemeral {
             let (home, guard) = state_folder::ephemeral(home)?;
             (home, Some(guard))
@@ -319,7 +319,7 @@ impl Run {
             choice,
         } = parts;
         let store = home.store()?;
-        let around = Around {
+        let around = StartSurroundings {
             home,
             config,
             workspace: &new.workspace,
@@ -327,7 +327,7 @@ impl Run {
             on_ask: new.on_ask,
         };
         let model = choice.start_for(gyrus, (config, &store, &new.loop_config));
-        let (mut connected, ready, served) = Connected::beside(&around, model).await?;
+        let (mut connected, ready, served) = ServerSet::beside(&around, model).await?;
         if let Some(prompt) = &self.context.mcp_prompt {
             let arguments = self.context.mcp_argument.iter().cloned().collect();
             new.context

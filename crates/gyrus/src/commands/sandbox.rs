@@ -21,7 +21,7 @@ use crate::{
 
 /// See what the sandbox of runs refused, try it, and agree to what a project asks for
 #[derive(Args)]
-pub(crate) struct Sandbox {
+pub(crate) struct SandboxArguments {
     #[command(subcommand)]
     command: SandboxCommand,
 }
@@ -29,11 +29,11 @@ pub(crate) struct Sandbox {
 #[derive(Subcommand)]
 enum SandboxCommand {
     Run(Try),
-    Why(Why),
+    Why(SandboxWhy),
     Agree(Agree),
 }
 
-impl Sandbox {
+impl SandboxArguments {
     pub(crate) fn execute(self, gyrus: &Gyrus) -> Result<Code, Failure> {
         match self.command {
             SandboxCommand::Run(command) => command.execute(gyrus),
@@ -104,12 +104,12 @@ impl Try {
 
 /// List what the sandbox refused to the commands of a run, and what would let it through
 #[derive(Args)]
-struct Why {
+struct SandboxWhy {
     #[command(flatten)]
     run: RunArgument,
 }
 
-impl Why {
+impl SandboxWhy {
     fn execute(self, gyrus: &Gyrus) -> Result<Code, Failure> {
         let store = gyrus.store()?;
         let run = self.run.find(gyrus, &store)?;

@@ -16,7 +16,7 @@ use tempfile::NamedTempFile;
 use super::run_argument::RunArgument;
 use crate::{Gyrus, exit::Code, failure::Failure};
 use gyrus_surfaces::{
-    console::Line,
+    console::ConsoleLine,
     console::Painter,
     console::put,
     output, page,
@@ -25,7 +25,7 @@ use gyrus_surfaces::{
 
 /// Show what happened in a run, entry by entry, or as a page
 #[derive(Args)]
-pub(crate) struct Show {
+pub(crate) struct ShowCommand {
     #[command(flatten)]
     run: RunArgument,
     /// As one HTML page that needs nothing else, to standard output or to a file
@@ -39,7 +39,7 @@ pub(crate) struct Show {
     output: Option<PathBuf>,
 }
 
-impl Show {
+impl ShowCommand {
     pub(crate) fn execute(self, gyrus: &Gyrus) -> Result<Code, Failure> {
         let store = gyrus.store()?;
         let run = self.run.find(gyrus, &store)?;
@@ -76,7 +76,7 @@ pub(crate) fn timeline(store: &Store, run: RunId, plain: bool) -> Result<Code, F
                 effect.unwrap_or_default()
             );
             let indent = " ".repeat(width(&head));
-            let text = Line::from(&happening).rendered(&indent, &painter);
+            let text = ConsoleLine::from(&happening).rendered(&indent, &painter);
             let text = text.strip_prefix(&indent).unwrap_or(&text);
             write!(out, "{}{text}", painter.paint(Tone::Aside, &head))?;
         }

@@ -14,14 +14,14 @@ use gyrus_surfaces::{console::put, terminal};
 /// The words reach the model before its next step and hold for the rest of the run.
 #[derive(Args)]
 #[command(allow_missing_positional = true)]
-pub(crate) struct Steer {
+pub(crate) struct SteerCommand {
     #[command(flatten)]
     run: RunArgument,
     /// Text to add
     text: String,
 }
 
-impl Steer {
+impl SteerCommand {
     pub(crate) fn execute(self, gyrus: &Gyrus) -> Result<Code, Failure> {
         inside_run::refuse("steer a run")?;
         if self.text.trim().is_empty() {

@@ -6,7 +6,7 @@ use clap::Args;
 use gyrus_contract::MessageBody;
 use gyrus_kernel::{
     Entry, approvals,
-    latch::{Stopped, Told, Tripped, stop_all},
+    latch::{LatchContent, LatchResult, StopResult, stop_all},
     log_name,
 };
 use gyrus_text::plural;
@@ -29,7 +29,7 @@ const GONE_WITHIN: Duration = Duration::from_secs(10);
 /// With --all: nothing of any run goes on, whatever it is doing, and no run is started or resumed
 /// until a person lifts that with `gyrus rearm`.
 #[derive(Args)]
-pub(crate) struct Stop {
+pub(crate) struct StopCommand {
     #[command(flatten)]
     run: RunArgument,
     /// Emergency stop: end every run at once, and let none begin
@@ -40,7 +40,7 @@ pub(crate) struct Stop {
     reason: Option<String>,
 }
 
-impl Stop {
+impl StopCommand {
     /// Whether one run is to be stopped, and not all.
     #[cfg(feature = "fleet")]
     pub(crate) fn is_for_one(&self) -> bool {
@@ -78,7 +78,7 @@ pub(crate) fn everything(
     let by = terminal::person(gyrus.environment.user.as_deref(), surface);
     // A folder that cannot be made is one that the latch cannot be written to.
     let _ = home.create_state();
-    let told = Told::now(by, reason);
+    let told = LatchContent::now(by, reason);
     let tripped = home.latch().trip(&told);
     // What is at work is ended even if nobody can be kept from beginning anew.
     let store = home.store();
@@ -108,13 +108,13 @@ pub(crate) fn everything(
     Ok(Code::Reached)
 }
 
-fn said(tripped: &io::Result<Tripped>, ended: &Stopped) -> String {
+fn said(tripped: &io::Result<LatchResult>, ended: &StopResult) -> String {
     let mut text = match tripped {
-        Ok(Tripped::Before(latched)) => format!("already {}\n", stopped::words(latched)),
-        Ok(Tripped::WithoutWords(error)) => {
+        Ok(LatchResult::Before(latched)) => format!("already {}\n", stopped::words(latched)),
+        Ok(LatchResult::WithoutWords(error)) => {
             format!("stopped for all (who and why could not be written: {error})\n")
         }
-        Ok(Tripped::Now) => "stopped for all\n".to_owned(),
+        Ok(LatchResult::Now) => "stopped for all\n".to_owned(),
         Err(_) => String::new(),
     };
     // Writing to a string does not fail.

@@ -27,7 +27,7 @@ use crate::{
     exit::Code,
     failure::Failure,
     inside_run, new_run,
-    takeover::{self, Told, Wanted},
+    takeover::{self, VisitorMessage, VisitorRequest},
 };
 use gyrus_surfaces::{console::put, output, terminal};
 
@@ -40,7 +40,7 @@ const SOON: Duration = Duration::from_secs(1);
 /// nothing until you give it back, there or by ending this command; nothing that you see or type
 /// is kept.
 #[derive(Args)]
-pub(crate) struct Take {
+pub(crate) struct TakeCommand {
     #[command(flatten)]
     run: RunArgument,
     /// Only print the page's address, for this person at a dashboard
@@ -48,7 +48,7 @@ pub(crate) struct Take {
     at_dashboard: Option<String>,
 }
 
-impl Take {
+impl TakeCommand {
     pub(crate) fn execute(self, gyrus: &Gyrus) -> Result<Code, Failure> {
         inside_run::refuse("take a screen over")?;
         let (home, store) = (gyrus.home()?, gyrus.store()?);
@@ -63,11 +63,11 @@ impl Take {
                 .hint(format!("let it go on first: gyrus resume {name}")));
         }
         let taking = match self.at_dashboard {
-            Some(person) => Taking {
+            Some(person) => TakeoverVisitor {
                 by: terminal::person(Some(&person), "dashboard"),
                 opens: false,
             },
-            None => Taking {
+            None => TakeoverVisitor {
                 by: terminal::person(gyrus.environment.user.as_deref(), "page"),
                 opens: has_display(),
             },
@@ -91,13 +91,17 @@ fn root(store: &Store, mut run: RunId) -> Result<RunId, Failure> {
 }
 
 /// The person who takes a screen over.
-struct Taking {
+struct TakeoverVisitor {
     by: Principal,
     /// Whether the page is opened here, and not only told.
     opens: bool,
 }
 
-async fn take(home: &Home, run: RunId, Taking { by, opens }: Taking) -> Result<(), Failure> {
+async fn take(
+    home: &Home,
+    run: RunId,
+    TakeoverVisitor { by, opens }: TakeoverVisitor,
+) -> Result<(), Failure> {
     let name = run.short();
     let stream = takeover::knock(home, run).await.map_err(|error| {
         Failure::failed(format!("run {name} has no screen to take over"))
@@ -105,7 +109,7 @@ async fn take(home: &Home, run: RunId, Taking { by, opens }: Taking) -> Result<(
             .hint("it has one if it was started with --screen or --url")
     })?;
     let (reader, mut writer) = stream.into_split();
-    let text = serde_json::to_string(&Wanted::TakeOver { by })
+    let text = serde_json::to_string(&VisitorRequest::TakeOver { by })
         .map_err(|error| Failure::failed("the request is not JSON").because(&error))?;
     writer.write_all(format!("{text}\n").as_bytes()).await?;
     let mut lines = BufReader::new(reader).lines();
@@ -121,14 +125,16 @@ async fn take(home: &Home, run: RunId, Taking { by, opens }: Taking) -> Result<(
         };
         let told = next.and_then(|line| serde_json::from_str(&line).ok());
         match told {
-            Some(Told::At(address)) => page = Some(Page::open(home, &address, opens)?),
-            Some(Told::GivenBack { .. }) => return Ok(()),
-            Some(Told::No { why }) => {
+            Some(VisitorMessage::At(address)) => {
+                page = Some(OpenerPage::open(home, &address, opens)?)
+            }
+            Some(VisitorMessage::GivenBack { .. }) => return Ok(()),
+            Some(VisitorMessage::No { why }) => {
                 return Err(Failure::failed(format!(
                     "the screen of run {name} is not yours: {why}"
                 )));
             }
-            Some(Told::Picture { .. }) | None => {
+            Some(VisitorMessage::Picture { .. }) | None => {
                 return Err(
                     Failure::failed(format!("the process of run {name} has gone"))
                         .hint(format!("to go on with it: gyrus resume {name}")),
@@ -139,12 +145,12 @@ async fn take(home: &Home, run: RunId, Taking { by, opens }: Taking) -> Result<(
 }
 
 /// A page that a person is told of. Dropping it removes what opened it.
-pub(super) struct Page {
+pub(super) struct OpenerPage {
     /// Leads there. A program's arguments can be read by everybody, and the address lets in.
     way: Option<PathBuf>,
 }
 
-impl Drop for Page {
+impl Drop for OpenerPage {
     fn drop(&mut self) {
         if let Some(way) = &self.way {
             let _ = fs::remove_file(way);
@@ -152,7 +158,7 @@ impl Drop for Page {
     }
 }
 
-impl Page {
+impl OpenerPage {
     /// Says where it is, and opens it if wanted.
     pub(super) fn open(home: &Home, address: &str, opens: bool) -> Result<Self, Failure> {
         writeln!(output::standard(), "{address}")?;

@@ -14,14 +14,14 @@ use gyrus_text::{one_line, visible};
 use serde_json::json;
 use tokio::signal::unix::{SignalKind, signal};
 
-use super::{look::DesktopWord, take::Page};
+use super::{look::DesktopWord, take::OpenerPage};
 use crate::{
     Gyrus, browser, drive,
     exit::Code,
     failure::Failure,
     inside_run,
     new_run::address,
-    procedures::{self, Added, Teaching, TeachingParts},
+    procedures::{self, ProcedureUpdate, TeachingParts, TeachingSession},
 };
 
 /// Show a task once, in the browser or on a desktop, so that it can be done again without a model
@@ -54,7 +54,7 @@ pub(crate) struct Teach {
 }
 
 /// A recorded run, or the reason why there is none.
-type Shown = Result<RecordedRun, NotLearned>;
+type RecordedResult = Result<RecordedRun, NotLearned>;
 
 impl Teach {
     pub(crate) fn execute(self, gyrus: &Gyrus) -> Result<Code, Failure> {
@@ -92,7 +92,7 @@ impl Teach {
     }
 
     /// Has the person do it in a browser.
-    async fn watch_page(&self, home: &Home, start: &str) -> Result<Shown, Failure> {
+    async fn watch_page(&self, home: &Home, start: &str) -> Result<RecordedResult, Failure> {
         let Some(origin) = procedures::origin(start) else {
             return Err(Failure::usage(format!("`{start}` is of no site")));
         };
@@ -117,7 +117,7 @@ impl Teach {
         &self,
         home: &Home,
         screen: RunScreen,
-        teaching: &Arc<Teaching>,
+        teaching: &Arc<TeachingSession>,
     ) -> Result<(), Failure> {
         let reason = format!(
             "Do this, then give the screen back: {}",
@@ -125,7 +125,7 @@ impl Teach {
         );
         let mut page = Ok(None);
         let taken = screen.take_over(Some(&reason), Some(teaching.clone()), |address| {
-            page = Page::open(home, address, has_display()).map(Some);
+            page = OpenerPage::open(home, address, has_display()).map(Some);
         });
         let mut terminate = signal(SignalKind::terminate())?;
         let given = tokio::select! {
@@ -138,23 +138,27 @@ impl Teach {
         page.map(drop)
     }
 
-    fn recorded(&self, teaching: &Teaching) -> Shown {
+    fn recorded(&self, teaching: &TeachingSession) -> RecordedResult {
         let checks = self.check.iter().map(ToString::to_string).collect();
         teaching.recorded(&self.command, checks)
     }
 }
 
-fn teaching(home: &Home, screen: RunScreen, place: LearnedPlace) -> Result<Arc<Teaching>, Failure> {
+fn teaching(
+    home: &Home,
+    screen: RunScreen,
+    place: LearnedPlace,
+) -> Result<Arc<TeachingSession>, Failure> {
     let parts = TeachingParts {
         screen,
         gate: runtime::bare_gate(home),
         redactor: home.redactor(Vec::new())?,
     };
-    Ok(Arc::new(Teaching::new(parts, place)))
+    Ok(Arc::new(TeachingSession::new(parts, place)))
 }
 
 /// Says what was learned.
-fn tell(home: &Home, added: &Added) -> Result<(), Failure> {
+fn tell(home: &Home, added: &ProcedureUpdate) -> Result<(), Failure> {
     let name = &added.name;
     let kept = procedures::kept(&home.store()?)?;
     let version = kept.get(name).and_then(KeptProcedure::latest);
@@ -173,10 +177,10 @@ fn tell(home: &Home, added: &Added) -> Result<(), Failure> {
 
 #[cfg(not(feature = "desktop"))]
 mod desktop {
-    use super::{Failure, Home, Shown, Teach};
+    use super::{Failure, Home, RecordedResult, Teach};
 
     /// Says how to get a gyrus with desktops.
-    pub(super) async fn watch(_: &Teach, _: &Home) -> Result<Shown, Failure> {
+    pub(super) async fn watch(_: &Teach, _: &Home) -> Result<RecordedResult, Failure> {
         Err(crate::screen::without_desktops())
     }
 }
@@ -195,7 +199,7 @@ mod desktop {
     };
 
     /// Has the person do it with a program of a desktop.
-    pub(super) async fn watch(teach: &Teach, home: &Home) -> Result<Shown, Failure> {
+    pub(super) async fn watch(teach: &Teach, home: &Home) -> Result<RecordedResult, Failure> {
         let (program, file) = match &teach.program[..] {
             [program] => (program, None),
             [program, file] => (program, Some(file)),

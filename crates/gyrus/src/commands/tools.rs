@@ -14,7 +14,7 @@ use crate::{
     Gyrus, browser, drive,
     exit::Code,
     failure::Failure,
-    mcp::{Around, Connected},
+    mcp::{ServerSet, StartSurroundings},
     new_run,
 };
 use gyrus_surfaces::{console::Painter, output, projection::Tone};
@@ -24,12 +24,12 @@ const WIDEST: usize = 100;
 
 /// List what runs can do
 #[derive(Args)]
-pub(crate) struct Tools {
+pub(crate) struct ToolsCommand {
     #[command(flatten)]
     flags: ListFlags,
 }
 
-impl Tools {
+impl ToolsCommand {
     pub(crate) fn execute(self, gyrus: &Gyrus) -> Result<Code, Failure> {
         let mut out = output::standard();
         let painter = Painter::new(&out, gyrus.environment.plain);
@@ -86,7 +86,7 @@ fn served(gyrus: &Gyrus, home: &Home) -> Result<Vec<Arc<ToolSpec>>, Failure> {
     };
     let config = gyrus.config()?;
     drive::runtime()?.block_on(async {
-        let mut connected = Connected::start(&Around {
+        let mut connected = ServerSet::start(&StartSurroundings {
             home,
             config: &config,
             workspace: &workspace,

@@ -17,7 +17,7 @@ use gyrus_surfaces::console::put;
 /// `.gyrus/hooks.json` are not run. It holds for the content as it is now; to take it back: gyrus
 /// approvals.
 #[derive(Args)]
-pub(crate) struct Trust {
+pub(crate) struct TrustCommand {
     /// The folder that runs work in (default: the current one)
     folder: Option<PathBuf>,
     /// Runs shall read the guidelines as data, and nobody is asked again
@@ -28,7 +28,7 @@ pub(crate) struct Trust {
     no_hooks: bool,
 }
 
-impl Trust {
+impl TrustCommand {
     pub(crate) fn execute(self, gyrus: &Gyrus) -> Result<Code, Failure> {
         inside_run::refuse("trust guidelines")?;
         let home = gyrus.home()?;

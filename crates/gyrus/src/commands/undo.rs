@@ -4,13 +4,15 @@ use std::path::Path;
 
 use clap::Args;
 use gyrus_contract::RunId;
-use gyrus_journal::{Store, Take};
+use gyrus_journal::{LockWait, Store};
 use gyrus_kernel::{
     StandingRun, log_name,
     undo::{self, RunUndo, RunUndoError},
 };
 use gyrus_text::{counted, one_line};
-use gyrus_workspace::undo::{Done, Kind, Refused, UndoAction, UndoChange, UndoError};
+use gyrus_workspace::undo::{
+    EntryKind, UndoAction, UndoChange, UndoError, UndoRefusal, UndoResult,
+};
 use serde_json::json;
 
 use super::run_argument::RunArgument;
@@ -24,7 +26,7 @@ use gyrus_surfaces::{console::put, output, terminal};
 /// goes or is overwritten is kept in the trash of gyrus's state, whose path is shown at the end;
 /// nothing ever empties it by itself.
 #[derive(Args)]
-pub(crate) struct Undo {
+pub(crate) struct UndoCommand {
     #[command(flatten)]
     run: RunArgument,
     /// Go back to the end of this step; 0 is before the run
@@ -38,7 +40,7 @@ pub(crate) struct Undo {
     json: bool,
 }
 
-impl Undo {
+impl UndoCommand {
     /// Takes back all that a run changed, after a question.
     pub(crate) fn of(run: RunId) -> Self {
         Self {
@@ -116,7 +118,7 @@ impl Undo {
         let _held = if found.is_over {
             None
         } else {
-            Some(store.take(&log_name(found.run), Take::IfFree)?)
+            Some(store.take(&log_name(found.run), LockWait::IfFree)?)
         };
         let mut crash = crash_after(gyrus.environment.crash_after.as_deref())?;
         let (done, trash) = found
@@ -253,16 +255,16 @@ fn line(change: &UndoChange) -> String {
     };
     let path = one_line(&change.path);
     match change.kind {
-        Kind::File => format!("  {action:<9} {path} ({})\n", counted(change.bytes, "byte")),
-        Kind::Link => format!("  {action:<9} {path} (link)\n"),
-        Kind::Folder => format!("  {action:<9} {path}/\n"),
-        Kind::Repository => {
+        EntryKind::File => format!("  {action:<9} {path} ({})\n", counted(change.bytes, "byte")),
+        EntryKind::Link => format!("  {action:<9} {path} (link)\n"),
+        EntryKind::Folder => format!("  {action:<9} {path}/\n"),
+        EntryKind::Repository => {
             format!("  {action:<9} {path} (branches, HEAD, index and settings)\n")
         }
     }
 }
 
-pub(super) fn left_alone(refused: &[Refused]) -> String {
+pub(super) fn left_alone(refused: &[UndoRefusal]) -> String {
     if refused.is_empty() {
         return String::new();
     }
@@ -270,14 +272,14 @@ pub(super) fn left_alone(refused: &[Refused]) -> String {
     format!("left alone ({}):\n{lines}", refused.len())
 }
 
-pub(super) fn line_of(refused: &Refused) -> String {
+pub(super) fn line_of(refused: &UndoRefusal) -> String {
     let (path, why) = (one_line(&refused.path), one_line(&refused.why));
     format!("  {path}: {why}\n")
 }
 
-fn said(found: &RunUndo, done: &Done, trash: &Path) -> String {
+fn said(found: &RunUndo, done: &UndoResult, trash: &Path) -> String {
     // Those that were refused from the start stand in the preview.
-    let later: Vec<Refused> = done
+    let later: Vec<UndoRefusal> = done
         .refused
         .iter()
         .filter(|refused| !found.plan.refused.contains(refused))
@@ -301,7 +303,7 @@ fn said(found: &RunUndo, done: &Done, trash: &Path) -> String {
 }
 
 /// One object: the plan, and what came of it.
-fn print(found: &RunUndo, done: Option<(&Done, &Path)>) -> Result<(), Failure> {
+fn print(found: &RunUndo, done: Option<(&UndoResult, &Path)>) -> Result<(), Failure> {
     let (changes, refused) = match done {
         Some((done, _)) => (&done.undone, &done.refused),
         None => (&found.changes(), &found.plan.refused),

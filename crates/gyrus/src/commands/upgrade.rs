@@ -5,21 +5,21 @@ use std::{collections::BTreeSet, fs, path::Path};
 use gyrus_journal::{LogName, Store};
 use gyrus_text::counted;
 
-use super::doctor::{Finding, found};
 use crate::{Gyrus, failure::Failure};
 
-/// Reads everything that the state folder has, and changes nothing.
-pub(super) fn findings(gyrus: &Gyrus) -> Vec<(&'static str, Finding)> {
+/// Reads everything that the state folder has, and changes nothing. Returns what was found, each with
+/// its name.
+pub(super) fn findings(gyrus: &Gyrus) -> Vec<(&'static str, Result<String, Failure>)> {
     let store = gyrus.home().and_then(|home| Ok(home.store()?));
     let store = match store {
         Ok(store) => store,
-        Err(failure) => return vec![("state", Finding::Bad(failure))],
+        Err(failure) => return vec![("state", Err(failure))],
     };
     vec![
-        ("state", found(format(gyrus, &store))),
-        ("runs", found(runs(&store))),
-        ("other logs", found(other_logs(&store))),
-        ("changes", changes(&store)),
+        ("state", format(gyrus, &store)),
+        ("runs", runs(&store)),
+        ("other logs", other_logs(&store)),
+        ("changes", Ok(changes(&store))),
     ]
 }
 
@@ -85,15 +85,12 @@ fn kinds(root: &Path) -> BTreeSet<String> {
         .collect()
 }
 
-fn changes(store: &Store) -> Finding {
-    if store.check_writable().is_err() {
-        return Finding::Gap(
-            "none: a newer version wrote here, so this one reads and changes nothing".to_owned(),
-        );
-    }
-    Finding::Good(
+fn changes(store: &Store) -> String {
+    let words = if store.check_writable().is_err() {
+        "none: a newer version wrote here, so this one reads and changes nothing"
+    } else {
         "none of what is there: entries are only added; the list of runs and the index of notes are \
          made again where they are missing"
-            .to_owned(),
-    )
+    };
+    words.to_owned()
 }

@@ -4,7 +4,7 @@ use std::io::{Read, stdin};
 
 use clap::Args;
 use gyrus_kernel::{RunState, StandingRun, log_name};
-use gyrus_runtime::queue::{self, Work as QueuedWork};
+use gyrus_runtime::queue::{self, QueueWork as QueuedWork};
 use serde::{Deserialize, Serialize};
 
 use super::resume::Resume;
@@ -12,9 +12,9 @@ use crate::{Gyrus, commands::run::Order, exit::Code, failure::Failure, serve::wo
 
 /// Carry out a command of the queue
 #[derive(Args)]
-pub(crate) struct Work {}
+pub(crate) struct WorkCommand {}
 
-impl Work {
+impl WorkCommand {
     pub(crate) fn execute(self, gyrus: &Gyrus) -> Result<Code, Failure> {
         let mut text = String::new();
         let limit = u64::try_from(2 * queue::MAX_COMMAND).unwrap_or(u64::MAX);
@@ -34,7 +34,7 @@ impl Work {
 /// A command of the queue, as a process of its own gets it.
 #[derive(Debug, Serialize, Deserialize)]
 pub(crate) struct WorkOrder {
-    pub(crate) command: queue::Command,
+    pub(crate) command: queue::QueueCommand,
     /// The fleet for which it is carried out.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) fleet: Option<FleetOrder>,
@@ -51,16 +51,20 @@ pub(crate) struct FleetOrder {
 }
 
 #[cfg(feature = "fleet")]
-fn for_fleet(order: &FleetOrder, command: queue::Command, gyrus: &Gyrus) -> Result<Code, Failure> {
+fn for_fleet(
+    order: &FleetOrder,
+    command: queue::QueueCommand,
+    gyrus: &Gyrus,
+) -> Result<Code, Failure> {
     crate::fleet::drive(order, command, gyrus, carry_out)
 }
 
 #[cfg(not(feature = "fleet"))]
-fn for_fleet(_: &FleetOrder, _: queue::Command, _: &Gyrus) -> Result<Code, Failure> {
+fn for_fleet(_: &FleetOrder, _: queue::QueueCommand, _: &Gyrus) -> Result<Code, Failure> {
     Err(super::fleet_missing::missing())
 }
 
-fn carry_out(command: queue::Command, gyrus: &Gyrus) -> Result<Code, Failure> {
+fn carry_out(command: queue::QueueCommand, gyrus: &Gyrus) -> Result<Code, Failure> {
     let store = gyrus.store()?;
     if store.exists(&log_name(command.run)) {
         if let (QueuedWork::Start(_), RunState::Over(ending)) =

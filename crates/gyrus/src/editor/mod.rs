@@ -11,7 +11,7 @@ use gyrus::runtime::{self, Home};
 use gyrus_acp::{
     AcpHost, SessionSettings, SettingChoice, SettingChoices, TurnAtWork, TurnControls, TurnRequest,
 };
-use gyrus_contract::{Boxed, Mode, Principal, RunId};
+use gyrus_contract::{BoxedFuture, Mode, Principal, RunId};
 use gyrus_journal::Store;
 use gyrus_kernel::{Attachment, Ending};
 use gyrus_loops::ThinkingStrategy;
@@ -20,8 +20,8 @@ use gyrus_surfaces::terminal;
 use crate::{
     Gyrus, attachments, discover, exit,
     failure::Failure,
-    flags::{Approve, RunFlags},
-    keys::Keys,
+    flags::{ApproveValue, RunFlags},
+    keys::KeyLookup,
     model_choice,
     new_run::RunOptions,
     serve, skills, which_loop,
@@ -60,7 +60,7 @@ impl Editor {
             .map_err(|error: gyrus_contract::ModeError| Failure::usage(error.to_string()))?;
         // A word that means more than its mode holds as long as the mode is the same.
         if flags.approvals.mode() != Some(mode) {
-            flags.approvals.approve = Some(Approve::Mode(mode));
+            flags.approvals.approve = Some(ApproveValue::Mode(mode));
         }
         flags.cognitive_loop = Some(settings.cognitive_loop.clone());
         if !settings.model.is_empty() {
@@ -78,7 +78,7 @@ impl Editor {
         let mut models = vec![choice("", "As configured", "")];
         models.extend(config.model.iter().map(|name| choice(name, name, "")));
         let catalogue = model_choice::catalogue(&self.gyrus)?;
-        for found in discover::with_keys(&catalogue, &Keys::new(&config.keys)) {
+        for found in discover::with_keys(&catalogue, &KeyLookup::new(&config.keys)) {
             for tier in TIERS {
                 let name = format!("{}:{tier}", found.name);
                 models.push(choice(&name, &name, &found.how));
@@ -180,7 +180,7 @@ impl AcpHost for Editor {
         Some(gyrus_text::readable(&format!("{}\n\n{}", said.what, said.next)).into_owned())
     }
 
-    fn command(&self, arguments: Vec<String>) -> Boxed<'_, Result<String, String>> {
+    fn command(&self, arguments: Vec<String>) -> BoxedFuture<'_, Result<String, String>> {
         Box::pin(async move { serve::printed(&self.processes, &arguments).await })
     }
 }

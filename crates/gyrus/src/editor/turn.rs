@@ -8,7 +8,7 @@ use gyrus_acp::{
     EditorBuffers, EditorServer, EditorServerWay, TurnAtWork, TurnControls, TurnRequest, TurnWork,
 };
 use gyrus_contract::{OnAsk, RunId, SandboxOptions};
-use gyrus_journal::{Store, Take};
+use gyrus_journal::{LockWait, Store};
 use gyrus_kernel::{Ending, Kernel, Live, NewRun, ResumeChanges, StandingRun, check_not_record};
 use gyrus_mcp::ServerSection;
 use gyrus_surfaces::watching::live_replies;
@@ -18,12 +18,14 @@ use super::unsaved;
 use crate::{
     Gyrus,
     config::Config,
-    drive::{self, Beside, Teaches},
+    drive::{self, RunServices, Teaches},
     failure::Failure,
     flags::RunFlags,
     kernels::{self, RunContext},
-    mcp::{self, Around, Connected, Found, ServedTools, ServerSource, Wanted},
-    model_choice::Ready as ReadyModels,
+    mcp::{
+        self, ServedTools, ServerCandidates, ServerSet, ServerSource, ServerWish, StartSurroundings,
+    },
+    model_choice::ReadyModels,
     new_run::RunOptions,
     screen::ScreenOptions,
     setup, stopped, telemetry,
@@ -33,7 +35,7 @@ use crate::{
 const MAX_NAME: usize = 24;
 
 /// A turn before its run has begun.
-struct Beginning {
+struct TurnBeginning {
     gyrus: Gyrus,
     home: Home,
     config: Config,
@@ -80,7 +82,7 @@ fn drive(
 ) -> Result<Ending, Failure> {
     stopped::check(&gyrus)?;
     let (home, config) = (gyrus.home()?, gyrus.config()?);
-    let beginning = Beginning {
+    let beginning = TurnBeginning {
         store: home.store()?,
         gyrus,
         home,
@@ -98,7 +100,7 @@ fn drive(
             context,
             continues,
         } => {
-            let Beginning {
+            let TurnBeginning {
                 gyrus,
                 home,
                 config,
@@ -120,7 +122,7 @@ fn drive(
     ended
 }
 
-impl Beginning {
+impl TurnBeginning {
     /// Drives a new run.
     fn start(
         &self,
@@ -204,7 +206,7 @@ impl Beginning {
             let thinks = (&*started.agent, &*started.cognitive_loop, &started.sandbox);
             let ended = self
                 .drive(&around, parts, thinks, controls, |kernel| {
-                    Ok(kernel.take(self.run, Take::IfFree, changes)?)
+                    Ok(kernel.take(self.run, LockWait::IfFree, changes)?)
                 })
                 .await;
             connected.leave().await;
@@ -212,8 +214,8 @@ impl Beginning {
         })
     }
 
-    fn around<'a>(&'a self, workspace: &'a std::path::Path) -> Around<'a> {
-        Around {
+    fn around<'a>(&'a self, workspace: &'a std::path::Path) -> StartSurroundings<'a> {
+        StartSurroundings {
             home: &self.home,
             config: &self.config,
             workspace,
@@ -229,8 +231,8 @@ impl Beginning {
 
     /// Begins to start the servers of the person, of the project, and of the editor. One of the
     /// editor's never takes the place of another one of its name.
-    fn connect(&self, around: &Around<'_>) -> Result<Connected, Failure> {
-        let Found {
+    fn connect(&self, around: &StartSurroundings<'_>) -> Result<ServerSet, Failure> {
+        let ServerCandidates {
             mut wanted,
             mut notes,
         } = mcp::find(around)?;
@@ -247,17 +249,17 @@ impl Beginning {
                 wanted.push(server);
             }
         }
-        Connected::start_these(around, &wanted, notes)
+        ServerSet::start_these(around, &wanted, notes)
     }
 
     /// Drives a run to its end, or to where it parks.
     async fn drive(
         &self,
-        around: &Around<'_>,
+        around: &StartSurroundings<'_>,
         (models, live, screen, mut served): (ReadyModels, Live, Option<RunScreen>, ServedTools),
         (agent, cognitive_loop, sandbox): (&str, &str, &SandboxOptions),
         controls: &TurnControls,
-        begin: impl FnOnce(&Kernel) -> Result<gyrus_kernel::Ready, Failure>,
+        begin: impl FnOnce(&Kernel) -> Result<gyrus_kernel::DrivableRun, Failure>,
     ) -> Result<Ending, Failure> {
         if let Some(buffers) = &self.buffers {
             let tools = runtime::built_in_tools(cognitive_loop).all();
@@ -278,7 +280,7 @@ impl Beginning {
             async move { controls.obey(of_run).await }
         });
         let with = (screen.clone(), None, Teaches::Lessons);
-        let beside = Beside::begin(&self.gyrus, &self.store, &ready, with)?;
+        let beside = RunServices::begin(&self.gyrus, &self.store, &ready, with)?;
         let done = ready.drive().await;
         obeying.abort();
         let ending = match done {
@@ -297,7 +299,7 @@ impl Beginning {
 }
 
 /// Returns a server of the editor as one of ours. Its name is made to fit.
-fn editors(server: &EditorServer) -> Wanted {
+fn editors(server: &EditorServer) -> ServerWish {
     let fit = |c: char| match c.to_ascii_lowercase() {
         c @ ('a'..='z' | '0'..='9') => c,
         _ => '-',
@@ -318,7 +320,7 @@ fn editors(server: &EditorServer) -> Wanted {
             section.headers = headers;
         }
     }
-    Wanted {
+    ServerWish {
         name: server.name.chars().take(MAX_NAME).map(fit).collect(),
         section,
         source: ServerSource::Editor,

@@ -8,7 +8,7 @@ use std::{path::Path, sync::Arc};
 
 use gyrus_acp::EditorBuffers;
 use gyrus_contract::{
-    Aim, Boxed, Cleared, Probe, ResolvedCall, Site, Tool, ToolCall, ToolOutput, ToolSpec,
+    Aim, BoxedFuture, Cleared, Probe, ResolvedCall, Site, Tool, ToolCall, ToolOutput, ToolSpec,
     Unresolvable,
 };
 use serde_json::Value;
@@ -35,7 +35,7 @@ pub(super) fn respecting(
             continue;
         };
         let buffers = buffers.clone();
-        respecting.push(Arc::new(Respecting {
+        respecting.push(Arc::new(UnsavedGuard {
             tool,
             buffers,
             use_of_file,
@@ -85,13 +85,13 @@ enum UseOfFile {
 }
 
 /// A tool that asks the editor before it uses files.
-struct Respecting {
+struct UnsavedGuard {
     tool: Arc<dyn Tool>,
     buffers: EditorBuffers,
     use_of_file: UseOfFile,
 }
 
-impl Respecting {
+impl UnsavedGuard {
     async fn carry_out(&self, call: Cleared<ResolvedCall>, site: &dyn Site) -> ToolOutput {
         let unsaved = unsaved(&call, &self.buffers).await;
         if unsaved.is_empty() {
@@ -115,7 +115,7 @@ impl Respecting {
     }
 }
 
-impl Tool for Respecting {
+impl Tool for UnsavedGuard {
     fn spec(&self) -> &ToolSpec {
         self.tool.spec()
     }
@@ -124,7 +124,7 @@ impl Tool for Respecting {
         &'a self,
         call: Cleared<ResolvedCall>,
         site: &'a dyn Site,
-    ) -> Boxed<'a, ToolOutput> {
+    ) -> BoxedFuture<'a, ToolOutput> {
         Box::pin(self.carry_out(call, site))
     }
 
@@ -136,11 +136,11 @@ impl Tool for Respecting {
         self.tool.preview(call, workspace)
     }
 
-    fn aim<'a>(&'a self, call: &'a ToolCall) -> Boxed<'a, Result<Option<Aim>, Unresolvable>> {
+    fn aim<'a>(&'a self, call: &'a ToolCall) -> BoxedFuture<'a, Result<Option<Aim>, Unresolvable>> {
         self.tool.aim(call)
     }
 
-    fn probe<'a>(&'a self, call: &'a ResolvedCall, site: &'a dyn Site) -> Boxed<'a, Probe> {
+    fn probe<'a>(&'a self, call: &'a ResolvedCall, site: &'a dyn Site) -> BoxedFuture<'a, Probe> {
         self.tool.probe(call, site)
     }
 }

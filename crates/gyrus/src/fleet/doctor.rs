@@ -10,7 +10,7 @@ use serde_json::Value;
 
 use super::{monitor, room};
 use crate::{
-    commands::doctor::{Finding, found},
+    commands::doctor::{DoctorFinding, found},
     failure::Failure,
 };
 
@@ -21,14 +21,17 @@ const SKEW_MS: i64 = 2_000;
 const HEARD: Duration = Duration::from_secs(3);
 
 /// Tries everything, and returns what was found under the names of its subjects.
-pub(crate) async fn diagnose(address: &FleetAddress) -> Vec<(&'static str, Finding)> {
+pub(crate) async fn diagnose(address: &FleetAddress) -> Vec<(&'static str, DoctorFinding)> {
     let connection = match FleetConnection::open(address).await {
         Ok(connection) => connection,
-        Err(error) => return vec![("servers", Finding::Bad(error.into()))],
+        Err(error) => return vec![("servers", DoctorFinding::Bad(error.into()))],
     };
-    let mut findings = vec![("servers", Finding::Good(format!("connected to {address}")))];
+    let mut findings = vec![(
+        "servers",
+        DoctorFinding::Good(format!("connected to {address}")),
+    )];
     if let Err(error) = connection.check_server() {
-        findings.push(("server", Finding::Bad(error.into())));
+        findings.push(("server", DoctorFinding::Bad(error.into())));
     }
     findings.extend(servers(address).await);
     let streams = prepare_streams(&connection).await;
@@ -43,25 +46,27 @@ pub(crate) async fn diagnose(address: &FleetAddress) -> Vec<(&'static str, Findi
 }
 
 /// Looks at each server by its monitoring page.
-async fn servers(address: &FleetAddress) -> Vec<(&'static str, Finding)> {
+async fn servers(address: &FleetAddress) -> Vec<(&'static str, DoctorFinding)> {
     let seen = match monitor::servers(address).await {
         Ok(seen) => seen,
-        Err(error) => return vec![("sync", Finding::Bad(error.into()))],
+        Err(error) => return vec![("sync", DoctorFinding::Bad(error.into()))],
     };
     let down = seen.unseen.into_iter();
-    let mut findings: Vec<_> = down.map(|why| ("server", Finding::Gap(why))).collect();
+    let mut findings: Vec<_> = down
+        .map(|why| ("server", DoctorFinding::Gap(why)))
+        .collect();
     if seen.servers.len() + findings.len() < 3 {
         let text = "fewer than three servers: what they keep is lost with a disk, and nothing goes on \
                     while one is down";
-        findings.push(("replicas", Finding::Gap(text.to_owned())));
+        findings.push(("replicas", DoctorFinding::Gap(text.to_owned())));
     }
     for view in seen.servers {
         match requirements(&view.varz) {
             Ok(held) => findings.extend(
                 held.into_iter()
-                    .map(|one| (one.name, Finding::Good(one.found))),
+                    .map(|one| (one.name, DoctorFinding::Good(one.found))),
             ),
-            Err(error) => findings.push(("server", Finding::Bad(error.into()))),
+            Err(error) => findings.push(("server", DoctorFinding::Bad(error.into()))),
         }
         findings.extend(room_of(&view.varz).map(|finding| ("room", finding)));
         if view.ahead_ms.abs() > SKEW_MS {
@@ -71,14 +76,14 @@ async fn servers(address: &FleetAddress) -> Vec<(&'static str, Finding)> {
                 view.varz["server_name"].as_str().unwrap_or("a server"),
                 view.ahead_ms
             );
-            findings.push(("clock", Finding::Gap(text)));
+            findings.push(("clock", DoctorFinding::Gap(text)));
         }
     }
     findings
 }
 
 /// Returns how much room a server has for messages.
-fn room_of(varz: &Value) -> Option<Finding> {
+fn room_of(varz: &Value) -> Option<DoctorFinding> {
     let stream = &varz["jetstream"];
     let room = stream["config"]["max_storage"].as_u64()?;
     let used = stream["stats"]["storage"].as_u64()?;
@@ -86,9 +91,9 @@ fn room_of(varz: &Value) -> Option<Finding> {
     let text = format!("{server} keeps {} of {} MB", used >> 20, room >> 20);
     Some(if used > room / 10 * 9 {
         let words = "it is nearly full: give it more room (max_file_store, or a larger disk)";
-        Finding::Gap(format!("{text}; {words}"))
+        DoctorFinding::Gap(format!("{text}; {words}"))
     } else {
-        Finding::Good(text)
+        DoctorFinding::Good(text)
     })
 }
 

@@ -16,17 +16,17 @@ use gyrus_server::FleetView;
 use gyrus_surfaces::console::put;
 use tokio::task::JoinSet;
 
-use super::{Joined, status::view, submit::copies};
+use super::{FleetMembership, status::view, submit::copies};
 use crate::{Gyrus, failure::Failure};
 
 /// Time between two looks at the workers.
 const LOOK: Duration = Duration::from_secs(2);
 
 /// A door of a fleet.
-pub(crate) struct Door {
+pub(crate) struct FleetDoor {
     /// The address as it was given.
     given: String,
-    joined: Arc<Joined>,
+    joined: Arc<FleetMembership>,
     /// The folder of the copies, and their store.
     folder: PathBuf,
     store: Store,
@@ -36,11 +36,11 @@ pub(crate) struct Door {
     tasks: JoinSet<()>,
 }
 
-impl Door {
+impl FleetDoor {
     /// Joins the fleet.
     pub(crate) async fn open(gyrus: &Gyrus, fleet: &str) -> Result<Self, Failure> {
         let (folder, store) = copies(gyrus)?;
-        let joined = Arc::new(Joined::open(gyrus, fleet, None).await?);
+        let joined = Arc::new(FleetMembership::open(gyrus, fleet, None).await?);
         let latch = Latch::of(&gyrus.home()?.state.join("fleet"));
         let seen = Arc::new(Mutex::new(view(&joined).await?));
         Ok(Self {

@@ -4,12 +4,12 @@ use std::{sync::Arc, time::Duration};
 
 use gyrus_contract::RunId;
 use gyrus_fleet::{
-    ClaimError, Claimed, DriveError, Driven, Driving, FleetCopy, LeasedMachine, Machine as _,
+    ClaimError, ClaimWords, DriveError, DriveOrder, Driven, FleetCopy, LeasedMachine, Machine as _,
     OsMachine, SharedLog, Wait,
     nats::{FleetAddress, FleetConnection, NatsLog},
 };
 use gyrus_kernel::{FolderTravels, RunState};
-use gyrus_runtime::queue::{Command, Work};
+use gyrus_runtime::queue::{QueueCommand, QueueWork};
 use gyrus_surfaces::console::put;
 
 use super::folder;
@@ -19,9 +19,9 @@ use crate::{Gyrus, commands::work::FleetOrder, exit::Code, failure::Failure};
 /// process meanwhile, the process ends at once.
 pub(crate) fn drive(
     order: &FleetOrder,
-    mut command: Command,
+    mut command: QueueCommand,
     gyrus: &Gyrus,
-    carry_out: impl FnOnce(Command, &Gyrus) -> Result<Code, Failure>,
+    carry_out: impl FnOnce(QueueCommand, &Gyrus) -> Result<Code, Failure>,
 ) -> Result<Code, Failure> {
     let run = command.run;
     // Apart from the run's own: whatever the run does, the signs that this process lives go out.
@@ -69,13 +69,13 @@ pub(crate) fn drive(
 /// Takes a run, and copies the one before it in its session to this machine.
 async fn take(
     order: &FleetOrder,
-    command: &Command,
+    command: &QueueCommand,
     gyrus: &Gyrus,
 ) -> Result<(Driven, Arc<dyn SharedLog>), Failure> {
     let run = command.run;
     let continues = match &command.work {
-        Work::Start(request) => request.continues,
-        Work::Resume => None,
+        QueueWork::Start(request) => request.continues,
+        QueueWork::Resume => None,
     };
     let address = FleetAddress::parse(&order.address).map_err(Failure::usage)?;
     // The worker that started this process has looked at the servers. If they are gone by now, that
@@ -84,12 +84,12 @@ async fn take(
         .await
         .map_err(|error| Failure::elsewhere(&error))?;
     let log: Arc<dyn SharedLog> = Arc::new(NatsLog::new(connection));
-    let driving = Driving {
+    let driving = DriveOrder {
         log: Arc::clone(&log),
         machine: Arc::new(LeasedMachine::default()),
         store: gyrus.store()?,
         root: run,
-        claimed: Claimed {
+        claimed: ClaimWords {
             worker: order.worker.clone(),
             lease_ms: order.lease_ms,
             build: gyrus::BUILD.to_owned(),

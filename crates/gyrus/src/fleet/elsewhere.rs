@@ -9,7 +9,7 @@ use gyrus_kernel::{log_name, runs};
 use gyrus_runtime::queue::SharedQueue as _;
 use gyrus_surfaces::console::put;
 
-use super::{Joined, PATIENCE, submit::copies};
+use super::{FleetMembership, PATIENCE, submit::copies};
 use crate::{Gyrus, drive, exit::Code, failure::Failure};
 
 /// Number of runs, from the newest on, whose copies are brought up to date.
@@ -23,7 +23,7 @@ pub(crate) fn with_copies(
 ) -> Result<Code, Failure> {
     let (folder, store) = copies(gyrus)?;
     let runtime = drive::runtime()?;
-    let joined = runtime.block_on(Joined::open(gyrus, fleet, Some(PATIENCE)))?;
+    let joined = runtime.block_on(FleetMembership::open(gyrus, fleet, Some(PATIENCE)))?;
     runtime.block_on(refresh(&joined, &store))?;
     let gyrus = Gyrus {
         journal: Some(folder),
@@ -39,7 +39,7 @@ pub(crate) fn with_copies(
 }
 
 /// Brings the copies of the newest runs up to date.
-async fn refresh(joined: &Joined, store: &Store) -> Result<(), Failure> {
+async fn refresh(joined: &FleetMembership, store: &Store) -> Result<(), Failure> {
     let mut newest = Vec::new();
     joined.queue.look(&mut |queue| {
         let all = queue.all().into_iter().rev();
@@ -65,7 +65,7 @@ async fn refresh(joined: &Joined, store: &Store) -> Result<(), Failure> {
 }
 
 /// Sends what was put into the inboxes of the copies; returns the number of messages.
-async fn forward(joined: &Joined, store: &Store) -> Result<usize, Failure> {
+async fn forward(joined: &FleetMembership, store: &Store) -> Result<usize, Failure> {
     let mut sent = 0;
     for run in runs(store)? {
         let inbox = store.inbox(&log_name(run))?;

@@ -17,7 +17,7 @@ use gyrus::runtime::{self, Home};
 use gyrus_contract::{BlobId, RunId};
 use gyrus_fleet::{BlobError, Machine as _, OsMachine, SharedLog, fetch_blob};
 use gyrus_kernel::{FolderTravels, RecordedFolder, log_name, workspace};
-use gyrus_runtime::queue::{Command, FolderBase, Work};
+use gyrus_runtime::queue::{FolderBase, QueueCommand, QueueWork};
 use gyrus_surfaces::console::put;
 use gyrus_text::{counted, one_line};
 use gyrus_workspace::snapshot::{SnapshotError, materialise};
@@ -69,19 +69,19 @@ pub(super) fn was_copied(home: &Home, run: RunId) -> Result<(), Failure> {
 }
 
 /// The source that a folder is made from.
-enum Source {
+enum FolderOrigin {
     Base(FolderBase),
     Journal(RecordedFolder),
 }
 
 /// The folder of a run, ready to be worked in.
-pub(super) struct Prepared {
+pub(super) struct ReadyFolder {
     pub(super) travels: FolderTravels,
     /// Held while the run is driven: systems that clean [`PLACE`] leave a locked folder alone.
     _lock: Option<File>,
 }
 
-impl Prepared {
+impl ReadyFolder {
     const STAYS: Self = Self {
         travels: FolderTravels::No,
         _lock: None,
@@ -90,15 +90,15 @@ impl Prepared {
 
 /// Sees to it that the folder of a run is there, if it is one that travels.
 pub(super) fn prepare(
-    command: &mut Command,
+    command: &mut QueueCommand,
     gyrus: &Gyrus,
     had_all: bool,
     (log, runtime): (&Arc<dyn SharedLog>, &Handle),
-) -> Result<Prepared, Failure> {
+) -> Result<ReadyFolder, Failure> {
     let (run, store) = (command.run, gyrus.store()?);
     let base = match &command.work {
-        Work::Start(request) => request.base.clone(),
-        Work::Resume => None,
+        QueueWork::Start(request) => request.base.clone(),
+        QueueWork::Resume => None,
     };
     let journal = store.exists(&log_name(run)).then(|| workspace(&store, run));
     let began = match journal.flatten() {
@@ -109,8 +109,8 @@ pub(super) fn prepare(
         {
             Some(folder)
         }
-        Some(_) => return Ok(Prepared::STAYS),
-        None if base.is_none() => return Ok(Prepared::STAYS),
+        Some(_) => return Ok(ReadyFolder::STAYS),
+        None if base.is_none() => return Ok(ReadyFolder::STAYS),
         None => None,
     };
     let place = place(run)?;
@@ -121,7 +121,7 @@ pub(super) fn prepare(
             place.display()
         )));
     }
-    if let Work::Start(request) = &mut command.work {
+    if let QueueWork::Start(request) = &mut command.work {
         request.workdir.clone_from(&place);
     }
     let copied = copied(&gyrus.home()?, run);
@@ -134,12 +134,12 @@ pub(super) fn prepare(
             None => RecordedFolder::NotYet,
         };
         let source = match (recorded, base) {
-            (RecordedFolder::NotYet, Some(base)) => Source::Base(base),
-            (recorded, _) => Source::Journal(recorded),
+            (RecordedFolder::NotYet, Some(base)) => FolderOrigin::Base(base),
+            (recorded, _) => FolderOrigin::Journal(recorded),
         };
         let left_out = make(&place, |into| match &source {
-            Source::Base(base) => from_base(base, into, log, runtime),
-            Source::Journal(folder) => from_journal(folder, gyrus, into),
+            FolderOrigin::Base(base) => from_base(base, into, log, runtime),
+            FolderOrigin::Journal(folder) => from_journal(folder, gyrus, into),
         })?;
         let _ = fs::remove_file(&copied);
         tell(&left_out)?;
@@ -153,7 +153,7 @@ pub(super) fn prepare(
     let lock = File::open(&place).map_err(|error| unusable(&place, &error))?;
     // Without it, a run of many weeks may miss files that it did not use.
     let _ = rustix::fs::flock(&lock, FlockOperation::NonBlockingLockShared);
-    Ok(Prepared {
+    Ok(ReadyFolder {
         travels,
         _lock: Some(lock),
     })

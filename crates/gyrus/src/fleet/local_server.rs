@@ -48,10 +48,10 @@ impl LocalAddress {
     }
 
     /// Writes the address, for this user alone. It is removed when this is dropped.
-    pub(crate) fn write(self, address: &str) -> Result<Written, Failure> {
+    pub(crate) fn write(self, address: &str) -> Result<PublicAddress, Failure> {
         let file = self.file();
         write(&file, address)?;
-        Ok(Written { file })
+        Ok(PublicAddress { file })
     }
 
     /// Returns the word that clients of the server give: the same at every start.
@@ -106,11 +106,11 @@ impl LocalAddress {
 }
 
 /// The address as it is written for others.
-pub(crate) struct Written {
+pub(crate) struct PublicAddress {
     file: PathBuf,
 }
 
-impl Drop for Written {
+impl Drop for PublicAddress {
     fn drop(&mut self) {
         // One that is left says only that nothing answers there.
         let _ = fs::remove_file(&self.file);

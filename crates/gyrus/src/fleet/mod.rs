@@ -29,7 +29,7 @@ use gyrus_runtime::queue::{Gateway, QueueWorker};
 
 pub(crate) use self::{
     doctor::diagnose,
-    door::Door,
+    door::FleetDoor,
     drive::drive,
     elsewhere::with_copies,
     labels::{parse as parse_label, this_machine},
@@ -45,7 +45,7 @@ use crate::{Gyrus, failure::Failure};
 const PATIENCE: Duration = Duration::from_secs(30);
 
 /// A fleet that this process takes part in.
-struct Joined {
+struct FleetMembership {
     address: FleetAddress,
     connection: FleetConnection,
     log: Arc<dyn SharedLog>,
@@ -53,7 +53,7 @@ struct Joined {
     queue: Arc<FleetQueue>,
 }
 
-impl Joined {
+impl FleetMembership {
     /// Connects to a fleet and reads its queue. A change of the queue is tried for as long as
     /// `patience`, or for ever.
     async fn open(gyrus: &Gyrus, fleet: &str, patience: Option<Duration>) -> Result<Self, Failure> {

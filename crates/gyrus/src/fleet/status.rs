@@ -6,13 +6,15 @@ use gyrus_fleet::{
     nats::{NatsLog, WorkerReport, call_the_roll},
     run_subject,
 };
-use gyrus_kernel::{latch::Told, now_ms};
-use gyrus_runtime::queue::{Queue, QueuedCommand, SharedQueue as _, Stage, Work};
+use gyrus_kernel::{latch::LatchContent, now_ms};
+use gyrus_runtime::queue::{
+    CommandQueue, CommandStage, QueueWork, QueuedCommand, SharedQueue as _,
+};
 use gyrus_server::{FleetRunView, FleetView, FleetWorkerView};
 use gyrus_surfaces::output;
 use gyrus_text::{ago, clip, counted, visible};
 
-use super::{Joined, PATIENCE};
+use super::{FleetMembership, PATIENCE};
 use crate::{Gyrus, exit::Code, failure::Failure};
 
 /// Time that workers get to say that they are there.
@@ -29,7 +31,7 @@ const GIST: usize = 60;
 
 /// Prints the state of a fleet.
 pub(crate) async fn status(gyrus: &Gyrus, fleet: &str, json: bool) -> Result<Code, Failure> {
-    let joined = Joined::open(gyrus, fleet, Some(PATIENCE)).await?;
+    let joined = FleetMembership::open(gyrus, fleet, Some(PATIENCE)).await?;
     let view = view(&joined).await?;
     let mut out = output::standard();
     if json {
@@ -41,10 +43,15 @@ pub(crate) async fn status(gyrus: &Gyrus, fleet: &str, json: bool) -> Result<Cod
 }
 
 /// Returns why a command does not begin, if it has not begun.
-pub(super) async fn why_it_waits(joined: &Joined, id: &str) -> Result<Option<String>, Failure> {
+pub(super) async fn why_it_waits(
+    joined: &FleetMembership,
+    id: &str,
+) -> Result<Option<String>, Failure> {
     let mut found = None;
     joined.queue.look(&mut |queue| {
-        let waits = queue.get(id).filter(|one| one.stage == Stage::Queued);
+        let waits = queue
+            .get(id)
+            .filter(|one| one.stage == CommandStage::Queued);
         found = waits.map(|one| (one.needs(), queue.stopped().map(stopped_words)));
     });
     let Some((needs, stopped)) = found else {
@@ -79,7 +86,7 @@ fn unsuited(workers: &[WorkerReport]) -> Option<String> {
     })
 }
 
-fn stopped_words(told: &Told) -> String {
+fn stopped_words(told: &LatchContent) -> String {
     let reason = told.reason.as_deref();
     let reason = reason.map(|reason| format!(": {}", visible(reason)));
     format!(
@@ -91,13 +98,15 @@ fn stopped_words(told: &Told) -> String {
 }
 
 /// Asks who is there, and reads the queue as it is now.
-pub(super) async fn view(joined: &Joined) -> Result<FleetView, Failure> {
+pub(super) async fn view(joined: &FleetMembership) -> Result<FleetView, Failure> {
     let mut view = FleetView::default();
     let mut waiting = Vec::new();
     joined.queue.look(&mut |queue| {
         view = of_queue(queue);
         let all = queue.all().into_iter();
-        let queued = all.filter(|one| one.stage == Stage::Queued).take(LISTED);
+        let queued = all
+            .filter(|one| one.stage == CommandStage::Queued)
+            .take(LISTED);
         waiting.extend(queued.map(|one| (run_view(one), one.needs())));
     });
     view.address = joined.address.to_string();
@@ -146,7 +155,7 @@ fn worker_view(report: WorkerReport, runs: &[FleetRunView]) -> FleetWorkerView {
 
 fn run_view(one: &QueuedCommand) -> FleetRunView {
     let (worker, since_ms) = match &one.stage {
-        Stage::Running {
+        CommandStage::Running {
             worker, since_ms, ..
         } => (worker.clone(), Some(*since_ms)),
         _ => (None, None),
@@ -154,8 +163,8 @@ fn run_view(one: &QueuedCommand) -> FleetRunView {
     FleetRunView {
         run: one.command.run.to_string(),
         goal: match &one.command.work {
-            Work::Start(request) => clip(&request.goal.text, GIST),
-            Work::Resume => "goes on".to_owned(),
+            QueueWork::Start(request) => clip(&request.goal.text, GIST),
+            QueueWork::Resume => "goes on".to_owned(),
         },
         worker,
         since_ms,
@@ -165,7 +174,7 @@ fn run_view(one: &QueuedCommand) -> FleetRunView {
 }
 
 /// Returns what the queue says.
-fn of_queue(queue: &Queue) -> FleetView {
+fn of_queue(queue: &CommandQueue) -> FleetView {
     let now = now_ms();
     let mut view = FleetView {
         stopped: queue.stopped().map(stopped_words),
@@ -173,21 +182,21 @@ fn of_queue(queue: &Queue) -> FleetView {
     };
     for one in queue.all() {
         match &one.stage {
-            Stage::Queued => {
+            CommandStage::Queued => {
                 view.waiting += 1;
                 let command = &one.command;
                 let due = command.not_before_ms.unwrap_or(i64::MIN);
                 let waits = Some(now - due.max(command.submitted_ms));
                 view.oldest_ms = view.oldest_ms.max(waits.filter(|waits| *waits >= 0));
             }
-            Stage::Running { .. } => {
+            CommandStage::Running { .. } => {
                 view.at_work += 1;
                 if view.runs.len() < LISTED {
                     view.runs.push(run_view(one));
                 }
             }
-            Stage::Parked { .. } => view.parked += 1,
-            Stage::Ended { .. } | Stage::Cancelled { .. } => view.over += 1,
+            CommandStage::Parked { .. } => view.parked += 1,
+            CommandStage::Ended { .. } | CommandStage::Cancelled { .. } => view.over += 1,
         }
     }
     view

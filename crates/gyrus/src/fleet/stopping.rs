@@ -1,11 +1,11 @@
 //! `gyrus --fleet ADDRESS stop --all` and `rearm`.
 
-use gyrus_kernel::latch::Told;
-use gyrus_runtime::queue::{QueueError, Stage};
+use gyrus_kernel::latch::LatchContent;
+use gyrus_runtime::queue::{CommandStage, QueueError};
 use gyrus_surfaces::{console::put, terminal};
 use gyrus_text::counted;
 
-use super::{Joined, LOCAL, PATIENCE, submit::copies};
+use super::{FleetMembership, LOCAL, PATIENCE, submit::copies};
 use crate::{Gyrus, drive, exit::Code, failure::Failure, inside_run};
 
 /// Stops all runs of a fleet, and lets none begin.
@@ -16,11 +16,11 @@ pub(crate) fn stop_all(
 ) -> Result<Code, Failure> {
     inside_run::refuse("stop all runs")?;
     let by = terminal::person(gyrus.environment.user.as_deref(), "emergency stop");
-    let told = Told::now(by, reason);
+    let told = LatchContent::now(by, reason);
     let (_, copies) = copies(gyrus)?;
     let runtime = drive::runtime()?;
     let ended = runtime.block_on(async {
-        let joined = Joined::open(gyrus, fleet, Some(PATIENCE)).await?;
+        let joined = FleetMembership::open(gyrus, fleet, Some(PATIENCE)).await?;
         Ok::<_, Failure>(joined.client(&copies).stop_all(&told).await?)
     });
     runtime.shutdown_background();
@@ -42,7 +42,7 @@ pub(crate) fn take_back(gyrus: &Gyrus, fleet: &str, run: &str) -> Result<bool, F
     let (_, copies) = copies(gyrus)?;
     let runtime = drive::runtime()?;
     let taken = runtime.block_on(async {
-        let gateway = Joined::open(gyrus, fleet, Some(PATIENCE))
+        let gateway = FleetMembership::open(gyrus, fleet, Some(PATIENCE))
             .await?
             .client(&copies);
         let found: Vec<_> = gateway.with(|queue| {
@@ -51,7 +51,7 @@ pub(crate) fn take_back(gyrus: &Gyrus, fleet: &str, run: &str) -> Result<bool, F
                 let id = one.command.run.to_string();
                 !run.is_empty() && (id.starts_with(run) || id.ends_with(run))
             });
-            let waiting = named.filter(|one| one.stage == Stage::Queued);
+            let waiting = named.filter(|one| one.stage == CommandStage::Queued);
             waiting.map(|one| one.command.id.clone()).collect()
         });
         let [id] = &found[..] else {
@@ -79,7 +79,7 @@ pub(crate) fn rearm(gyrus: &Gyrus, fleet: &str) -> Result<Code, Failure> {
     let (_, copies) = copies(gyrus)?;
     let runtime = drive::runtime()?;
     let lifted = runtime.block_on(async {
-        let joined = Joined::open(gyrus, fleet, Some(PATIENCE)).await?;
+        let joined = FleetMembership::open(gyrus, fleet, Some(PATIENCE)).await?;
         Ok::<_, Failure>(joined.client(&copies).rearm(&by).await?)
     });
     runtime.shutdown_background();

@@ -6,10 +6,12 @@ use gyrus_contract::{DEFAULT_AGENT, RunId};
 use gyrus_fleet::{FleetCopy, IsOver};
 use gyrus_journal::Store;
 use gyrus_kernel::log_name;
-use gyrus_runtime::queue::{Command, Gateway, QueueError, RunRequest, Stage, Work};
+use gyrus_runtime::queue::{
+    CommandStage, Gateway, QueueCommand, QueueError, QueueWork, RunRequest,
+};
 use gyrus_surfaces::{console::put, terminal};
 
-use super::{Joined, LOCAL, PATIENCE, clone, room, status::why_it_waits, upload};
+use super::{FleetMembership, LOCAL, PATIENCE, clone, room, status::why_it_waits, upload};
 use crate::{
     Gyrus,
     commands::{
@@ -80,8 +82,8 @@ fn not_queued(error: QueueError) -> Failure {
     }
 }
 
-struct Submitted {
-    joined: Joined,
+struct FleetSubmission {
+    joined: FleetMembership,
     run: RunId,
     id: String,
     gateway: Gateway,
@@ -92,8 +94,8 @@ async fn submit(
     (fleet, source): (&str, FolderSource),
     mut request: RunRequest,
     copies: &Store,
-) -> Result<Submitted, Failure> {
-    let joined = Joined::open(gyrus, fleet, Some(PATIENCE)).await?;
+) -> Result<FleetSubmission, Failure> {
+    let joined = FleetMembership::open(gyrus, fleet, Some(PATIENCE)).await?;
     let folder = request.workdir.clone();
     request.base = match source {
         FolderSource::SamePath => None,
@@ -103,8 +105,8 @@ async fn submit(
     joined.follow();
     let gateway = joined.client(copies);
     let from = terminal::person(gyrus.environment.user.as_deref(), "command line");
-    let work = Work::Start(Box::new(request));
-    let new = Command::new(work, None, from, DEFAULT_AGENT.to_owned());
+    let work = QueueWork::Start(Box::new(request));
+    let new = QueueCommand::new(work, None, from, DEFAULT_AGENT.to_owned());
     let queued = gateway.submit(new).await.map_err(not_queued)?;
     let (run, id) = (queued.command.run, queued.command.id.clone());
     put(&format!(
@@ -123,7 +125,8 @@ async fn submit(
     let is_over: IsOver = Arc::new(move || {
         asked.with(|queue| {
             let stage = queue.get(&command).map(|one| &one.stage);
-            stage.is_none_or(|stage| stage.is_over() || matches!(stage, Stage::Parked { .. }))
+            stage
+                .is_none_or(|stage| stage.is_over() || matches!(stage, CommandStage::Parked { .. }))
         })
     });
     tokio::spawn(async move {
@@ -132,7 +135,7 @@ async fn submit(
             let _ = put(&format!("the run cannot be watched any more: {error}\n"));
         }
     });
-    Ok(Submitted {
+    Ok(FleetSubmission {
         joined,
         run,
         id,
@@ -140,12 +143,12 @@ async fn submit(
     })
 }
 
-impl Submitted {
+impl FleetSubmission {
     /// Returns why nobody goes on with the run, if nobody does.
     fn given_up(&self) -> Option<String> {
         self.gateway
             .with(|queue| match &queue.get(&self.id)?.stage {
-                Stage::Ended { summary, .. } => Some(summary.clone()),
+                CommandStage::Ended { summary, .. } => Some(summary.clone()),
                 _ => None,
             })
     }
@@ -163,10 +166,10 @@ impl Submitted {
                 .gateway
                 .with(|queue| queue.get(&self.id).map(|one| one.stage.clone()));
             match stage {
-                Some(Stage::Ended { summary, .. }) if !copies.exists(&name) => {
+                Some(CommandStage::Ended { summary, .. }) if !copies.exists(&name) => {
                     return Err(Failure::failed(format!("the run did not begin: {summary}")));
                 }
-                Some(Stage::Queued)
+                Some(CommandStage::Queued)
                     if says_why.is_some_and(|at| at <= std::time::Instant::now()) =>
                 {
                     says_why = None;
@@ -174,7 +177,7 @@ impl Submitted {
                         put(&format!("it waits: {why}\n"))?;
                     }
                 }
-                Some(Stage::Cancelled { by, .. }) => {
+                Some(CommandStage::Cancelled { by, .. }) => {
                     put(&format!("{} took the run back\n", by.id))?;
                     return Ok(Some(Code::Denied));
                 }

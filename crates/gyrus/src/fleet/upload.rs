@@ -18,14 +18,14 @@ use gyrus_text::counted;
 use gyrus_workspace::{
     ContentStore, Secrecy,
     snapshot::{
-        LeftOutEntry, MAX_BYTES, MAX_ENTRIES, MAX_FILE_BYTES, SnapshotError, Snapshots, Taken,
-        WhyLeftOut, left_out, without_secrets,
+        LeftOutEntry, MAX_BYTES, MAX_ENTRIES, MAX_FILE_BYTES, SnapshotError, SnapshotResult,
+        Snapshots, WhyLeftOut, left_out, without_secrets,
     },
 };
 use tokio::runtime::Handle;
 
-use super::{Joined, folder::named};
-use crate::{Gyrus, failure::Failure, keys::Keys};
+use super::{FleetMembership, folder::named};
+use crate::{Gyrus, failure::Failure, keys::KeyLookup};
 
 /// Time for one content.
 const CONTENT: Duration = Duration::from_secs(60);
@@ -33,16 +33,16 @@ const CONTENT: Duration = Duration::from_secs(60);
 /// Uploads a folder.
 pub(super) async fn upload(
     gyrus: &Gyrus,
-    joined: &Joined,
+    joined: &FleetMembership,
     folder: PathBuf,
 ) -> Result<FolderBase, Failure> {
     let (home, config) = (gyrus.home()?, gyrus.config()?);
-    let keys = Keys::new(&config.keys);
+    let keys = KeyLookup::new(&config.keys);
     for variable in config.keys.keys() {
         // One that cannot be read is in no file that could be recognised by it.
         let _ = keys.get(variable);
     }
-    let store = Uploading {
+    let store = SharedLogContents {
         log: Arc::clone(&joined.log),
         machine: Arc::clone(&joined.machine),
         runtime: Handle::current(),
@@ -60,11 +60,11 @@ pub(super) async fn upload(
         .map_err(|error| Failure::failed("the folder was not read").because(&error))?
 }
 
-fn take(mut store: Uploading, folder: PathBuf) -> Result<FolderBase, Failure> {
+fn take(mut store: SharedLogContents, folder: PathBuf) -> Result<FolderBase, Failure> {
     let shown = folder.display().to_string();
     let snapshot = match Snapshots::new(folder, None).take(&mut store) {
-        Ok(Taken::New(id) | Taken::Same(id)) => id,
-        Ok(Taken::TooLarge { .. }) => {
+        Ok(SnapshotResult::New(id) | SnapshotResult::Same(id)) => id,
+        Ok(SnapshotResult::TooLarge { .. }) => {
             return Err(Failure::usage(format!(
                 "{shown} is too large to be uploaded: at most {} entries, {} MB, and {} MB a file",
                 MAX_ENTRIES,
@@ -137,7 +137,7 @@ fn say(left_out: &[LeftOutEntry], folder: &str, sent: usize) -> Result<(), Failu
 }
 
 /// The shared log as a store of contents.
-struct Uploading {
+struct SharedLogContents {
     log: Arc<dyn SharedLog>,
     machine: Arc<dyn Machine>,
     runtime: Handle,
@@ -148,7 +148,7 @@ struct Uploading {
     sent: usize,
 }
 
-impl Uploading {
+impl SharedLogContents {
     fn send(&mut self, bytes: &[u8]) -> Result<BlobId, BlobError> {
         let until = self.machine.now() + CONTENT;
         let storing = store_blob(&self.log, &self.machine, bytes, until);
@@ -158,7 +158,7 @@ impl Uploading {
     }
 }
 
-impl ContentStore for Uploading {
+impl ContentStore for SharedLogContents {
     type Error = BlobError;
 
     fn secrecy(&self) -> &dyn Secrecy {

@@ -4,7 +4,7 @@ use std::{collections::BTreeSet, num::NonZeroUsize, sync::Arc, time::Duration};
 
 use gyrus_contract::RunId;
 use gyrus_fleet::{
-    Claimed, Succession, Waking,
+    ClaimWords, ParkedWatch, Succession,
     nats::{WorkerReport, answer_roll_calls},
 };
 use gyrus_kernel::now_ms;
@@ -12,14 +12,14 @@ use gyrus_runtime::queue::{AtOnce, Dispatcher, Gateway, QueueWorker, SharedQueue
 use gyrus_surfaces::console::put;
 use tokio::{sync::watch, task::JoinSet};
 
-use super::{Joined, folder, labels, room};
+use super::{FleetMembership, folder, labels, room};
 use crate::{
     Gyrus,
     commands::work::FleetOrder,
     exit::Code,
     failure::Failure,
     serve::{
-        parking::{Signals, park},
+        parking::{EndSignals, park},
         workers::Processes,
     },
 };
@@ -43,7 +43,7 @@ pub(crate) async fn work(gyrus: &Gyrus, settings: WorkerSettings) -> Result<Code
     let home = gyrus.home()?;
     home.create_state()?;
     let store = home.store()?;
-    let joined = Joined::open(gyrus, &settings.fleet, None).await?;
+    let joined = FleetMembership::open(gyrus, &settings.fleet, None).await?;
     let lease_ms = u64::try_from(settings.lease.as_millis()).unwrap_or(u64::MAX);
     let order = FleetOrder {
         address: super::text(gyrus, &settings.fleet)?,
@@ -72,7 +72,7 @@ pub(crate) async fn work(gyrus: &Gyrus, settings: WorkerSettings) -> Result<Code
     let processes = Arc::new(Processes::new(Some(order), Vec::new()));
     let dispatcher = Dispatcher::new(gateway.clone(), processes, at_once, home.latch());
     let (stop, stopping) = watch::channel(false);
-    let mut signals = Signals::new()?;
+    let mut signals = EndSignals::new()?;
     put(&format!(
         "worker {} takes runs of {}, {} at once; Ctrl-C gives them back\n",
         settings.name, joined.address, settings.at_once
@@ -105,20 +105,25 @@ pub(crate) async fn work(gyrus: &Gyrus, settings: WorkerSettings) -> Result<Code
 }
 
 /// Sees to runs whose worker is dead and to those that are parked, until this is dropped.
-fn see_to_others(joined: &Joined, gateway: &Gateway, lease_ms: u64, name: &str) -> JoinSet<()> {
+fn see_to_others(
+    joined: &FleetMembership,
+    gateway: &Gateway,
+    lease_ms: u64,
+    name: &str,
+) -> JoinSet<()> {
     let mut tasks = JoinSet::new();
     let succession = Succession {
         log: Arc::clone(&joined.log),
         machine: Arc::clone(&joined.machine),
         gateway: gateway.clone(),
-        claimed: Claimed {
+        claimed: ClaimWords {
             worker: name.to_owned(),
             lease_ms,
             build: gyrus::BUILD.to_owned(),
         },
     };
     tasks.spawn(async move { succession.watch().await });
-    let waking = Waking {
+    let waking = ParkedWatch {
         log: Arc::clone(&joined.log),
         machine: Arc::clone(&joined.machine),
         gateway: gateway.clone(),
@@ -139,7 +144,7 @@ fn see_to_others(joined: &Joined, gateway: &Gateway, lease_ms: u64, name: &str) 
 
 /// Answers whoever asks which workers are there.
 fn answer(
-    joined: &Joined,
+    joined: &FleetMembership,
     worker: QueueWorker,
     settings: &WorkerSettings,
 ) -> impl Future<Output = ()> + Send + use<> {

@@ -55,14 +55,14 @@ impl HookRule {
 #[derive(Deserialize)]
 #[serde(rename_all = "camelCase", default)]
 #[derive(Default)]
-struct Settings {
-    hooks: BTreeMap<String, Vec<Group>>,
+struct HookSettings {
+    hooks: BTreeMap<String, Vec<HookGroup>>,
     disable_all_hooks: bool,
 }
 
 /// Hooks with one matcher.
 #[derive(Deserialize)]
-struct Group {
+struct HookGroup {
     #[serde(default)]
     matcher: String,
     #[serde(default)]
@@ -76,7 +76,7 @@ struct Group {
 pub(super) fn read_rules(text: &str) -> Result<(Vec<HookRule>, Vec<String>), String> {
     let settings: Map<String, Value> =
         serde_json::from_str(text).map_err(|error| error.to_string())?;
-    let settings = Settings::deserialize(Value::Object(settings));
+    let settings = HookSettings::deserialize(Value::Object(settings));
     let settings = settings.map_err(|error| error.to_string())?;
     let (mut rules, mut left_out) = (Vec::new(), Vec::new());
     if settings.disable_all_hooks {

@@ -3,7 +3,7 @@
 use std::{collections::BTreeMap, path::Path, sync::Arc};
 
 use gyrus::runtime::Home;
-use gyrus_contract::{Boxed, CommandOutcome, CommandSpec, Exit, Hook, HookRun};
+use gyrus_contract::{BoxedFuture, CommandOutcome, CommandSpec, Exit, Hook, HookRun};
 use gyrus_process::keeper::Keeper;
 use gyrus_tools::Shell;
 
@@ -93,7 +93,7 @@ impl Hook for OwnHook {
         &self.rule.command
     }
 
-    fn run(&self, input: String) -> Boxed<'_, HookRun> {
+    fn run(&self, input: String) -> BoxedFuture<'_, HookRun> {
         Box::pin(async move {
             let mut own = command(&self.rule, &self.workspace, input);
             let mut environment = self.environment.clone();
@@ -138,7 +138,7 @@ impl Hook for SandboxedHook {
         &self.rule.command
     }
 
-    fn run(&self, input: String) -> Boxed<'_, HookRun> {
+    fn run(&self, input: String) -> BoxedFuture<'_, HookRun> {
         Box::pin(async move {
             let sandbox = &self.sandboxes.0;
             let ran = sandbox

@@ -34,7 +34,7 @@ pub(super) type KeeperOfServer = Arc<Mutex<Option<ProcessIdentity>>>;
 
 /// Data by which a changed file is recognised: kind and mode, size, time of the last change, number.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-struct Stamp {
+struct FileStamp {
     mode: u32,
     size: u64,
     changed: (i64, i64),
@@ -42,24 +42,24 @@ struct Stamp {
 }
 
 /// The content of a control file before the start.
-enum Kept {
+enum ControlFileBefore {
     File { bytes: Vec<u8>, mode: u32 },
     Link(PathBuf),
 }
 
 /// A workspace before a server starts.
-pub(super) struct Before {
+pub(super) struct WorkspaceBefore {
     workspace: PathBuf,
     /// Folder for what is moved away; made when it is needed.
     trash: PathBuf,
     gate: PolicyGate,
     /// The keeper of the server, once there is one.
     keeper: KeeperOfServer,
-    entries: BTreeMap<PathBuf, Stamp>,
-    kept: BTreeMap<PathBuf, Kept>,
+    entries: BTreeMap<PathBuf, FileStamp>,
+    kept: BTreeMap<PathBuf, ControlFileBefore>,
 }
 
-impl Before {
+impl WorkspaceBefore {
     /// Looks at the workspace.
     ///
     /// # Errors
@@ -198,8 +198,8 @@ impl Before {
         };
         fs::create_dir_all(path.parent().unwrap_or(&self.workspace))?;
         match kept {
-            Kept::Link(target) => symlink(target, &path),
-            Kept::File { bytes, mode } => {
+            ControlFileBefore::Link(target) => symlink(target, &path),
+            ControlFileBefore::File { bytes, mode } => {
                 let folder = path.parent().unwrap_or(&self.workspace);
                 let mut file = tempfile::NamedTempFile::new_in(folder)?;
                 io::Write::write_all(&mut file, bytes)?;
@@ -211,19 +211,19 @@ impl Before {
     }
 }
 
-fn is_folder(stamp: &Stamp) -> bool {
+fn is_folder(stamp: &FileStamp) -> bool {
     stamp.mode & 0o170_000 == 0o040_000
 }
 
-fn keep(path: &Path) -> io::Result<Kept> {
+fn keep(path: &Path) -> io::Result<ControlFileBefore> {
     let data = path.symlink_metadata()?;
     if data.is_symlink() {
-        return Ok(Kept::Link(fs::read_link(path)?));
+        return Ok(ControlFileBefore::Link(fs::read_link(path)?));
     }
     if !data.is_file() || data.len() > MAX_KEPT {
         return Err(io::Error::other("no copy is kept of it"));
     }
-    Ok(Kept::File {
+    Ok(ControlFileBefore::File {
         bytes: fs::read(path)?,
         mode: data.permissions().mode(),
     })
@@ -231,7 +231,7 @@ fn keep(path: &Path) -> io::Result<Kept> {
 
 /// Lists a workspace, without following links. Repositories are read-only for servers, so what is
 /// in a `.git` is not listed.
-fn entries(workspace: &Path) -> Result<BTreeMap<PathBuf, Stamp>, String> {
+fn entries(workspace: &Path) -> Result<BTreeMap<PathBuf, FileStamp>, String> {
     let mut found = BTreeMap::new();
     let mut folders = vec![PathBuf::new()];
     while let Some(folder) = folders.pop() {
@@ -253,7 +253,7 @@ fn entries(workspace: &Path) -> Result<BTreeMap<PathBuf, Stamp>, String> {
                      it starts cannot be judged"
                 ));
             }
-            let stamp = Stamp {
+            let stamp = FileStamp {
                 mode: data.mode(),
                 size: data.size(),
                 changed: (data.ctime(), data.ctime_nsec()),

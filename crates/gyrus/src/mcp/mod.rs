@@ -12,12 +12,12 @@ use std::{collections::BTreeMap, fmt, path::Path, sync::Arc, time::Duration};
 use gyrus_contract::{Arguments, FindToolsCall, LateTools, Origin, RunId, Text, Tool, ToolSpec};
 use gyrus_journal::Store;
 use gyrus_kernel::{Attachment, StandingRun, grants, log_name, redact::Secret};
-use gyrus_mcp::{Offers, PROJECT_FILE, ProjectServers, Servers, State, is_server_name};
+use gyrus_mcp::{Offers, PROJECT_FILE, ProjectServers, ServerState, Servers, is_server_name};
 
-pub(crate) use self::start::{Around, ServerSource, Wanted};
+pub(crate) use self::start::{ServerSource, ServerWish, StartSurroundings};
 use gyrus_text::visible;
 
-use crate::{failure::Failure, keys::Keys, model_choice::Ready, plugins};
+use crate::{failure::Failure, keys::KeyLookup, model_choice::ReadyModels, plugins};
 use gyrus_surfaces::console::put;
 
 /// Time that a new run waits for its servers.
@@ -57,15 +57,15 @@ pub(crate) fn prompt_argument(text: &str) -> Result<(String, String), String> {
 }
 
 /// All servers that may be started for a folder, and what is to be said of the others.
-pub(crate) struct Found {
-    pub(crate) wanted: Vec<Wanted>,
+pub(crate) struct ServerCandidates {
+    pub(crate) wanted: Vec<ServerWish>,
     pub(crate) notes: Vec<String>,
 }
 
 /// Looks for the servers of a folder: those of the person, and those of the project where the
 /// person allowed them.
-pub(crate) fn find(around: &Around<'_>) -> Result<Found, Failure> {
-    let mut found = Found {
+pub(crate) fn find(around: &StartSurroundings<'_>) -> Result<ServerCandidates, Failure> {
+    let mut found = ServerCandidates {
         wanted: Vec::new(),
         notes: Vec::new(),
     };
@@ -74,7 +74,7 @@ pub(crate) fn find(around: &Around<'_>) -> Result<Found, Failure> {
             let path = around.home.config.display();
             Failure::usage(format!("{path}: [mcp.{name}] {why}"))
         })?;
-        found.wanted.push(Wanted {
+        found.wanted.push(ServerWish {
             name: name.clone(),
             section: section.clone(),
             source: ServerSource::Person,
@@ -117,7 +117,7 @@ pub(crate) fn find(around: &Around<'_>) -> Result<Found, Failure> {
             ));
             continue;
         }
-        found.wanted.push(Wanted {
+        found.wanted.push(ServerWish {
             name,
             section,
             source: ServerSource::Project,
@@ -129,7 +129,10 @@ pub(crate) fn find(around: &Around<'_>) -> Result<Found, Failure> {
 
 /// Adds the servers of plugins to those of the person. One of a plugin never takes the place of
 /// another one of its name.
-fn add_plugins(around: &Around<'_>, found: &mut Found) -> Result<(), Failure> {
+fn add_plugins(
+    around: &StartSurroundings<'_>,
+    found: &mut ServerCandidates,
+) -> Result<(), Failure> {
     for standing in plugins::all(around.home)? {
         found.notes.extend(standing.note());
         let Ok(plugin) = standing.plugin else {
@@ -143,7 +146,7 @@ fn add_plugins(around: &Around<'_>, found: &mut Found) -> Result<(), Failure> {
                 ));
                 continue;
             }
-            found.wanted.push(Wanted {
+            found.wanted.push(ServerWish {
                 section: server.at(&standing.package),
                 name,
                 source: ServerSource::Plugin,
@@ -171,7 +174,7 @@ pub(crate) struct ServedTools {
 }
 
 /// The servers of this process, running or getting ready.
-pub(crate) struct Connected {
+pub(crate) struct ServerSet {
     servers: Servers,
     secrets: Vec<Secret>,
     notes: Vec<String>,
@@ -179,20 +182,20 @@ pub(crate) struct Connected {
     _folders: Vec<tempfile::TempDir>,
 }
 
-impl Connected {
+impl ServerSet {
     /// Begins to start all servers of a folder. Needs a runtime around it.
-    pub(crate) fn start(around: &Around<'_>) -> Result<Self, Failure> {
-        let Found { wanted, notes } = find(around)?;
+    pub(crate) fn start(around: &StartSurroundings<'_>) -> Result<Self, Failure> {
+        let ServerCandidates { wanted, notes } = find(around)?;
         Self::start_these(around, &wanted, notes)
     }
 
     /// Begins to start these servers.
     pub(crate) fn start_these(
-        around: &Around<'_>,
-        wanted: &[Wanted],
+        around: &StartSurroundings<'_>,
+        wanted: &[ServerWish],
         mut notes: Vec<String>,
     ) -> Result<Self, Failure> {
-        let keys = Keys::new(&around.config.keys);
+        let keys = KeyLookup::new(&around.config.keys);
         let (mut setups, mut secrets, mut folders) = (Vec::new(), Vec::new(), Vec::new());
         for server in wanted {
             match start::setup(around, server, &keys, &mut secrets) {
@@ -215,17 +218,17 @@ impl Connected {
 
     /// Starts the servers for a new run while its model is looked for. What is missing is said.
     pub(crate) async fn beside(
-        around: &Around<'_>,
-        model: impl Future<Output = Result<Ready, Failure>>,
-    ) -> Result<(Self, Ready, ServedTools), Failure> {
+        around: &StartSurroundings<'_>,
+        model: impl Future<Output = Result<ReadyModels, Failure>>,
+    ) -> Result<(Self, ReadyModels, ServedTools), Failure> {
         Self::start(around)?.ready(model).await
     }
 
     /// Returns the tools for a new run, once its model is ready. What is missing is said.
     pub(crate) async fn ready(
         self,
-        model: impl Future<Output = Result<Ready, Failure>>,
-    ) -> Result<(Self, Ready, ServedTools), Failure> {
+        model: impl Future<Output = Result<ReadyModels, Failure>>,
+    ) -> Result<(Self, ReadyModels, ServedTools), Failure> {
         let mut connected = self;
         let mut ready = model.await?;
         ready.secrets.extend(connected.secrets());
@@ -243,7 +246,7 @@ impl Connected {
     }
 
     /// Returns their states, after waiting for at most `limit`.
-    pub(crate) async fn states(&mut self, limit: Duration) -> &BTreeMap<String, State> {
+    pub(crate) async fn states(&mut self, limit: Duration) -> &BTreeMap<String, ServerState> {
         self.servers.states(limit).await
     }
 
@@ -256,8 +259,8 @@ impl Connected {
     pub(crate) async fn tools(&mut self) -> Result<ServedTools, Failure> {
         for (name, state) in self.servers.states(READY_WITHIN).await {
             match state {
-                State::Missing(why) => self.notes.push(missing(name, why)),
-                State::Ready { left_out, .. } => {
+                ServerState::Missing(why) => self.notes.push(missing(name, why)),
+                ServerState::Ready { left_out, .. } => {
                     self.notes.extend(left_out.iter().map(|left| {
                         format!(
                             "the server `{name}`: its tool `{}` is left out: {}",
@@ -326,18 +329,21 @@ impl Connected {
 pub(crate) const PATIENCE: Duration = Duration::from_secs(60);
 
 /// Starts one server, and returns the tools that it has now.
-pub(crate) async fn tools_of(around: &Around<'_>, name: &str) -> Result<Vec<ToolSpec>, Failure> {
+pub(crate) async fn tools_of(
+    around: &StartSurroundings<'_>,
+    name: &str,
+) -> Result<Vec<ToolSpec>, Failure> {
     let found = find(around)?;
     let Some(server) = found.wanted.into_iter().find(|server| server.name == name) else {
         return Err(no_such_server(name, &found.notes));
     };
-    let mut connected = Connected::start_these(around, &[server], Vec::new())?;
+    let mut connected = ServerSet::start_these(around, &[server], Vec::new())?;
     let state = connected.states(PATIENCE).await.get(name).cloned();
     let notes = connected.notes().join("; ");
     connected.leave().await;
     let why = match state {
-        Some(State::Ready { tools, .. }) => return Ok(tools),
-        Some(State::Missing(why)) => why,
+        Some(ServerState::Ready { tools, .. }) => return Ok(tools),
+        Some(ServerState::Missing(why)) => why,
         None => notes,
     };
     let why = format!("the server `{name}` is not there: {}", visible(&why));

@@ -14,21 +14,21 @@ use gyrus::runtime::{
 use gyrus_contract::{CommandSpec, Containment, DEFAULT_AGENT, KeeperError, Network, OnAsk, Reach};
 use gyrus_kernel::redact::Secret;
 use gyrus_mcp::{
-    JudgeStart, Login, LoginClient, PictureFormat, RunServer, ServerRequests, ServerSection,
-    ServerValue, Setup, Way, server_value,
+    JudgeStart, LoginClient, PictureFormat, RequestPolicy, RunServer, ServerLogin, ServerSection,
+    ServerSetup, ServerValue, ServerWay, server_value,
 };
 use gyrus_process::{
     Programs,
-    keeper::{Keeper, Sandbox},
+    keeper::{Keeper, KeeperSandbox},
 };
 use gyrus_tools::PictureHeader;
 use tempfile::TempDir;
 
 use super::{
     folders,
-    judged_start::{Before, KeeperOfServer},
+    judged_start::{KeeperOfServer, WorkspaceBefore},
 };
-use crate::{config::Config, env, keys::Keys};
+use crate::{config::Config, env, keys::KeyLookup};
 
 /// Variables that a server has of ours, beside those that were written for it.
 const VARIABLES: [&str; 5] = ["HOME", "USER", "LANG", "LC_ALL", "TZ"];
@@ -38,7 +38,7 @@ const PREFIX: &str = "mcp-";
 
 /// The surroundings in which servers are started.
 #[derive(Clone, Copy)]
-pub(crate) struct Around<'a> {
+pub(crate) struct StartSurroundings<'a> {
     pub(crate) home: &'a Home,
     pub(crate) config: &'a Config,
     /// The folder that runs work in, real.
@@ -49,7 +49,7 @@ pub(crate) struct Around<'a> {
 }
 
 /// A server that is to be had.
-pub(crate) struct Wanted {
+pub(crate) struct ServerWish {
     pub(crate) name: String,
     /// Its section of the configuration.
     pub(crate) section: ServerSection,
@@ -77,14 +77,14 @@ pub(crate) enum ServerSource {
 /// Returns the way to start a server, and its folder if it has one; or the reason in words why it
 /// cannot be started.
 pub(crate) fn setup(
-    around: &Around<'_>,
-    wanted: &Wanted,
-    keys: &Keys<'_>,
+    around: &StartSurroundings<'_>,
+    wanted: &ServerWish,
+    keys: &KeyLookup<'_>,
     secrets: &mut Vec<Secret>,
-) -> Result<(Setup, Option<TempDir>), String> {
+) -> Result<(ServerSetup, Option<TempDir>), String> {
     let section = &wanted.section;
     let mut values = |written| values(written, wanted.source, keys, secrets);
-    let whole = |way, reach| Setup {
+    let whole = |way, reach| ServerSetup {
         name: wanted.name.clone(),
         way,
         reach,
@@ -107,7 +107,7 @@ pub(crate) fn setup(
                 .iter()
                 .flat_map(|login| tokens(login, (&wanted.name, url))),
         );
-        let way = Way::Http {
+        let way = ServerWay::Http {
             url: url.clone(),
             headers,
             login,
@@ -127,7 +127,7 @@ pub(crate) fn setup(
     let keeper = KeeperOfServer::default();
     let (run, reach, pipes) = kept(around, &folder, wanted, &keeper)?;
     check_reach(wanted.source, reach)?;
-    let way = Way::Process {
+    let way = ServerWay::Process {
         program,
         arguments: section.args.clone(),
         environment,
@@ -135,7 +135,7 @@ pub(crate) fn setup(
         pipes,
         run,
     };
-    let setup = Setup {
+    let setup = ServerSetup {
         judge_start: Some(judge_start(around, &wanted.name, keeper)?),
         ..whole(way, reach)
     };
@@ -160,7 +160,7 @@ fn check_reach(source: ServerSource, reach: Reach) -> Result<(), String> {
 
 /// Returns the function that judges what a server does to the workspace while it starts.
 fn judge_start(
-    around: &Around<'_>,
+    around: &StartSurroundings<'_>,
     name: &str,
     keeper: KeeperOfServer,
 ) -> Result<JudgeStart, String> {
@@ -175,16 +175,16 @@ fn judge_start(
     Ok(Arc::new(move || {
         let unique = gyrus_contract::time_ordered_uuid();
         let trash = trash.join(format!("mcp-{name}-{unique}"));
-        Ok(Before::look(&workspace, trash, gate.clone(), keeper.clone())?.end())
+        Ok(WorkspaceBefore::look(&workspace, trash, gate.clone(), keeper.clone())?.end())
     }))
 }
 
 /// Whether servers may ask the person: a call waits for the answer, so a run that does not wait
 /// offers nothing.
-fn requests(around: &Around<'_>) -> ServerRequests {
+fn requests(around: &StartSurroundings<'_>) -> RequestPolicy {
     match around.on_ask {
-        OnAsk::Wait => ServerRequests::Offered,
-        OnAsk::Park | OnAsk::Deny => ServerRequests::Refused,
+        OnAsk::Wait => RequestPolicy::Offered,
+        OnAsk::Park | OnAsk::Deny => RequestPolicy::Refused,
     }
 }
 
@@ -192,7 +192,7 @@ fn requests(around: &Around<'_>) -> ServerRequests {
 fn values(
     written: &BTreeMap<String, String>,
     source: ServerSource,
-    keys: &Keys<'_>,
+    keys: &KeyLookup<'_>,
     secrets: &mut Vec<Secret>,
 ) -> Result<BTreeMap<String, String>, String> {
     let lookup = |name: &str| match source {
@@ -224,23 +224,26 @@ fn values(
 /// Returns the means to log in at a server, unless its headers authorize somebody.
 fn login(
     home: &Home,
-    wanted: &Wanted,
+    wanted: &ServerWish,
     headers: &BTreeMap<String, String>,
     secret: Option<String>,
-) -> Option<Login> {
+) -> Option<ServerLogin> {
     let authorizes = |name: &String| name.eq_ignore_ascii_case("authorization");
     if headers.keys().any(authorizes) {
         return None;
     }
     let client = wanted.section.client_id.clone();
-    Some(Login {
+    Some(ServerLogin {
         file: login_file(home, &wanted.name),
         client: client.map(|id| LoginClient { id, secret }),
     })
 }
 
 /// Returns the tokens by which the person is logged in at a server, which no run may see.
-fn tokens<'a>(login: &Login, (server, url): (&'a str, &str)) -> impl Iterator<Item = Secret> + 'a {
+fn tokens<'a>(
+    login: &ServerLogin,
+    (server, url): (&'a str, &str),
+) -> impl Iterator<Item = Secret> + 'a {
     let tokens = login.tokens(url).into_iter();
     tokens.map(move |value| Secret {
         name: format!("MCP_TOKEN_{}", server.to_ascii_uppercase()),
@@ -288,9 +291,9 @@ fn folder(home: &Home) -> Result<TempDir, String> {
 
 /// Returns the keeper of the server, what the server can reach, and the folder of its pipes.
 fn kept(
-    around: &Around<'_>,
+    around: &StartSurroundings<'_>,
     folder: &TempDir,
-    wanted: &Wanted,
+    wanted: &ServerWish,
     kept_by: &KeeperOfServer,
 ) -> Result<(RunServer, Reach, PathBuf), String> {
     let kept_by = kept_by.clone();
@@ -347,7 +350,7 @@ async fn run(
     let Some((containment, policy)) = within else {
         return keeper.run(command).await;
     };
-    let sandbox = Sandbox {
+    let sandbox = KeeperSandbox {
         containment,
         outlet: &Proxy,
         policy,

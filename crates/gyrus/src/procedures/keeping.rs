@@ -1,9 +1,9 @@
 //! A run that has ended adds to the ledger: the outcome of its replay, and what can be learned.
 
 use gyrus_contract::{Principal, RunId, Strength};
-use gyrus_journal::{Reader, Store};
+use gyrus_journal::{LogReader, Store};
 use gyrus_kernel::{Ending, Entry, check_not_record, log_name, now_ms, summary};
-use gyrus_procedures::{NotLearned, Procedure, ProcedureStep, Template, learn};
+use gyrus_procedures::{NotLearned, Procedure, ProcedureStep, SlotTemplate, learn};
 use gyrus_runtime::procedures::{
     KeptProcedure, KeptProcedures, ProcedureFact, ProcedureSource, ProcedureVersion, Promotion,
     ReplayOutcome,
@@ -26,7 +26,7 @@ const MAX_NAME: usize = 48;
 
 /// The procedure that a run added or repaired.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) struct Added {
+pub(crate) struct ProcedureUpdate {
     /// The name of the procedure that was learned or repaired.
     pub(crate) name: String,
     pub(crate) version: u32,
@@ -40,7 +40,10 @@ pub(crate) struct Added {
 /// # Errors
 /// A journal cannot be read, or the ledger cannot be written. The inner error says why nothing was
 /// learned.
-pub(crate) fn after_run(store: &Store, run: RunId) -> Result<Result<Added, NotLearned>, Failure> {
+pub(crate) fn after_run(
+    store: &Store,
+    run: RunId,
+) -> Result<Result<ProcedureUpdate, NotLearned>, Failure> {
     check_not_record(store, run)?;
     let reader = store.reader(&log_name(run))?;
     let nothing = |reason: &str| {
@@ -93,7 +96,7 @@ pub(crate) fn keep(
     procedure: Procedure,
     source: ProcedureSource,
     repaired: Option<Procedure>,
-) -> Result<Result<Added, NotLearned>, Failure> {
+) -> Result<Result<ProcedureUpdate, NotLearned>, Failure> {
     let add = |kept: &KeptProcedures| addition(kept, &procedure, &source, repaired.as_ref());
     if let Err(why) = add(&kept(store)?) {
         return Ok(Err(why));
@@ -109,7 +112,7 @@ pub(crate) fn keep(
     let version = kept.get(name).and_then(KeptProcedure::latest);
     let promoted = kept.get(name).and_then(KeptProcedure::promoted);
     let version = version.map_or(0, |latest| latest.version);
-    Ok(Ok(Added {
+    Ok(Ok(ProcedureUpdate {
         name: name.to_owned(),
         version,
         is_promoted: promoted.is_some_and(|promoted| promoted.version == version),
@@ -226,9 +229,9 @@ fn binds_alike(before: &Procedure, repaired: &Procedure) -> bool {
 }
 
 /// A step's tool and arguments, and its targets by role and name.
-type Work = (String, Value, Vec<(String, String, Template)>);
+type StepWork = (String, Value, Vec<(String, String, SlotTemplate)>);
 
-fn work(step: &ProcedureStep) -> Work {
+fn work(step: &ProcedureStep) -> StepWork {
     let targets = step
         .targets
         .iter()
@@ -236,7 +239,7 @@ fn work(step: &ProcedureStep) -> Work {
     (step.tool.clone(), written(step), targets.collect())
 }
 
-fn ending(reader: &Reader) -> Result<Option<Ending>, Failure> {
+fn ending(reader: &LogReader) -> Result<Option<Ending>, Failure> {
     let mut back = reader.entries_back()?;
     let last = back.next().transpose()?;
     Ok(match last.map(|last| gyrus_kernel::parse(&last)) {
@@ -247,7 +250,7 @@ fn ending(reader: &Reader) -> Result<Option<Ending>, Failure> {
 }
 
 /// Returns the reason why a replay was handed over, if it was.
-fn handed_over(reader: &Reader) -> Result<Option<String>, Failure> {
+fn handed_over(reader: &LogReader) -> Result<Option<String>, Failure> {
     let note = reader.last(HANDED_OVER)?;
     Ok(match note.map(|note| gyrus_kernel::parse(&note)) {
         Some(Ok(Entry::Noted { fact, .. })) => {

@@ -17,7 +17,7 @@ use crate::{
 
 /// A procedure with the values of a command.
 #[derive(Debug, Clone)]
-pub(crate) struct Replay {
+pub(crate) struct ProcedureReplay {
     /// The procedure, under the name by which it is kept.
     procedure: Procedure,
     values: SlotValues,
@@ -36,7 +36,7 @@ enum ReplayStart {
     Folder,
 }
 
-impl Replay {
+impl ProcedureReplay {
     /// Returns the name of the procedure.
     pub(crate) fn name(&self) -> &str {
         &self.procedure.name
@@ -110,7 +110,7 @@ pub(crate) fn for_command(
     store: &Store,
     command: &Text,
     place: CommandPlace<'_>,
-) -> Result<Option<Replay>, Failure> {
+) -> Result<Option<ProcedureReplay>, Failure> {
     if command.origin != Origin::Person {
         return Ok(None);
     }
@@ -122,7 +122,7 @@ pub(crate) fn for_command(
         // A check that this version does not understand could not be made.
         let mut checks = procedure.checks.iter();
         let all_known = checks.all(|check| check.parse::<Check>().is_ok());
-        all_known.then_some(Replay {
+        all_known.then_some(ProcedureReplay {
             procedure,
             values,
             start,

@@ -19,13 +19,13 @@ mod teaching;
 
 pub(crate) use self::{
     hints::hint,
-    keeping::{Added, after_run, keep},
+    keeping::{ProcedureUpdate, after_run, keep},
     ledger::{change, kept, named},
-    matching::{CommandPlace, Replay, for_command, refusing_flag},
+    matching::{CommandPlace, ProcedureReplay, for_command, refusing_flag},
     mirror::mirror,
     promoting::{ask, promote},
     recording::{origin, recorded},
     replayed::{is_replay, replayed_by},
-    teaching::{Teaching, TeachingParts},
+    teaching::{TeachingParts, TeachingSession},
     words::{command, lines, numbered},
 };

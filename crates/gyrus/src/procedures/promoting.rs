@@ -7,7 +7,7 @@ use gyrus_surfaces::{console::put, terminal};
 use gyrus_text::visible;
 
 use super::{
-    keeping::{self, Added},
+    keeping::{self, ProcedureUpdate},
     ledger::{change, kept},
     words,
 };
@@ -18,7 +18,11 @@ use crate::{failure::Failure, inside_run};
 ///
 /// # Errors
 /// The terminal or the ledger cannot be used.
-pub(crate) fn ask(store: &Store, added: &Added, person: &Principal) -> Result<(), Failure> {
+pub(crate) fn ask(
+    store: &Store,
+    added: &ProcedureUpdate,
+    person: &Principal,
+) -> Result<(), Failure> {
     let name = &added.name;
     let known = kept(store)?;
     let Some(procedure) = known.get(name) else {

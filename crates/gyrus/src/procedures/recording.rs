@@ -6,7 +6,7 @@ use gyrus_contract::{
     Aim, EffectId, ElementState, Form, Observation, Origin, Part, Risk, Starts, Strength, Text,
     ToolCall, Verdict, View,
 };
-use gyrus_journal::Reader;
+use gyrus_journal::LogReader;
 use gyrus_kernel::{Ending, Entry, GateVerdict, RunStarted, ScreenViewed, Stop, ToolResulted};
 use gyrus_loops::{CHECK_MADE, CognitiveConfig};
 use gyrus_procedures::{LearnedPlace, NotLearned, RecordedRun, RecordedStep};
@@ -26,8 +26,8 @@ pub(super) const SECRET_MARK: &str = "⟦secret:";
 ///
 /// # Errors
 /// The journal cannot be read. The inner error says why nothing can be learned from the run.
-pub(crate) fn recorded(reader: &Reader) -> Result<Result<RecordedRun, NotLearned>, Failure> {
-    let mut reading = Reading::default();
+pub(crate) fn recorded(reader: &LogReader) -> Result<Result<RecordedRun, NotLearned>, Failure> {
+    let mut reading = RunReader::default();
     for entry in reader.entries(1)? {
         let entry = entry?;
         let at_ms = entry.at_ms;
@@ -61,7 +61,7 @@ fn more_than_calls(entry: &Entry) -> &'static str {
 }
 
 /// A call that has not ended yet.
-struct OpenCall {
+struct UnendedCall {
     call: ToolCall,
     view: Option<View>,
     commits: bool,
@@ -74,10 +74,10 @@ const MAX_CALLS: usize = 200;
 
 /// The run as far as its entries were read.
 #[derive(Default)]
-struct Reading {
+struct RunReader {
     command: String,
     place: Option<LearnedPlace>,
-    open: BTreeMap<EffectId, OpenCall>,
+    open: BTreeMap<EffectId, UnendedCall>,
     steps: Vec<(EffectId, RecordedStep)>,
     view: Option<View>,
     viewed_at_ms: i64,
@@ -89,12 +89,12 @@ struct Reading {
     answer: Option<String>,
 }
 
-impl Reading {
+impl RunReader {
     fn take(
         &mut self,
         entry: Entry,
         at_ms: i64,
-        reader: &Reader,
+        reader: &LogReader,
     ) -> Result<Result<(), NotLearned>, Failure> {
         match entry {
             Entry::RunStarted(started) => return self.started(&started, at_ms, reader),
@@ -107,7 +107,7 @@ impl Reading {
             }
             Entry::ToolCalled(called) => {
                 let waited = self.viewed_at_ms - self.ended_at_ms - self.asked_ms;
-                let open = OpenCall {
+                let open = UnendedCall {
                     call: called.call,
                     view: self.view.clone(),
                     commits: false,
@@ -165,7 +165,7 @@ impl Reading {
         &mut self,
         started: &RunStarted,
         at_ms: i64,
-        reader: &Reader,
+        reader: &LogReader,
     ) -> Result<Result<(), NotLearned>, Failure> {
         let goal = read(&started.goal, reader)?;
         if goal.origin != Origin::Person || started.parent.is_some() {
@@ -211,7 +211,7 @@ impl Reading {
         &mut self,
         viewed: &ScreenViewed,
         at_ms: i64,
-        reader: &Reader,
+        reader: &LogReader,
     ) -> Result<(), Failure> {
         if viewed.is_error {
             return Ok(());
@@ -234,7 +234,7 @@ impl Reading {
         &mut self,
         result: ToolResulted,
         at_ms: i64,
-        reader: &Reader,
+        reader: &LogReader,
     ) -> Result<(), Failure> {
         let Some(open) = self.open.remove(&result.effect) else {
             return Ok(());
@@ -297,7 +297,7 @@ impl Reading {
     }
 }
 
-fn read<T>(value: &gyrus_kernel::Inline<T>, reader: &Reader) -> Result<T, Failure>
+fn read<T>(value: &gyrus_kernel::Inline<T>, reader: &LogReader) -> Result<T, Failure>
 where
     T: serde::Serialize + serde::de::DeserializeOwned + Clone,
 {

@@ -1,6 +1,8 @@
 //! A procedure in words, for the person who promotes it.
 
-use gyrus_procedures::{Expectation, LearnedPlace, Procedure, ProcedureStep, SlotValues, Template};
+use gyrus_procedures::{
+    Expectation, LearnedPlace, Procedure, ProcedureStep, SlotTemplate, SlotValues,
+};
 use gyrus_text::{counted, one_line, shorten, visible};
 use serde_json::{Value, json};
 
@@ -163,7 +165,7 @@ pub(super) fn written(step: &ProcedureStep) -> Value {
 fn argument(value: &Value, names: &SlotValues) -> String {
     let text = match value {
         Value::String(text) => format!("“{text}”"),
-        other => match serde_json::from_value::<Template>(other.clone()) {
+        other => match serde_json::from_value::<SlotTemplate>(other.clone()) {
             Ok(template) => format!("“{}”", template.filled(names)),
             Err(_) => other.to_string(),
         },

@@ -14,14 +14,14 @@ use std::path::{Path, PathBuf};
 
 use gyrus::runtime::{Home, RunScreen};
 use gyrus_contract::{Mode, OnAsk, Origin, RunId, SandboxOptions, Spent, Text};
-use gyrus_journal::{Store, Take};
+use gyrus_journal::{LockWait, Store};
 use gyrus_kernel::{
     Attachment, Kernel, NewRun, ResumeChanges, StandingRun, check_not_record, log_name,
 };
 use gyrus_text::{counted, one_line};
 use tokio::runtime::Runtime;
 
-use self::{completion::Completion, words::Word};
+use self::{completion::Completion, words::PromptWord};
 use crate::{
     Gyrus, attachments,
     commands::{context::LastRequest, diff, show, undo},
@@ -29,10 +29,10 @@ use crate::{
     drive::{self, Drive},
     exit::Code,
     failure::Failure,
-    flags::{Approve, OutputFlags, RunFlags},
+    flags::{ApproveValue, OutputFlags, RunFlags},
     kernels::{self, RunContext},
     learning,
-    mcp::{Around, Connected, PromptName, prompt_argument},
+    mcp::{PromptName, ServerSet, StartSurroundings, prompt_argument},
     model_choice::ModelChoice,
     new_run::{self, RunOptions},
     procedures, setup, skills, stopped, surroundings, templates,
@@ -51,7 +51,7 @@ use gyrus_surfaces::{
 pub(crate) type CarryOut = fn(&Gyrus, Vec<String>) -> Result<(), Failure>;
 
 /// A conversation at this terminal.
-struct Prompt<'a> {
+struct TerminalConversation<'a> {
     gyrus: &'a Gyrus,
     commands: CarryOut,
     home: Home,
@@ -65,7 +65,7 @@ struct Prompt<'a> {
     /// The browser of the session; pages stay open from one goal to the next.
     screen: Option<RunScreen>,
     /// The servers of the session, started when they are needed first.
-    connected: Option<Connected>,
+    connected: Option<ServerSet>,
     /// The page on which a session begins.
     begins_at: Option<String>,
     /// Attachments of the next goal.
@@ -101,7 +101,7 @@ pub(crate) fn open(
         .options()?
         .map(|options| options.screen(&home, &workspace, flags.approvals.confinement()))
         .transpose()?;
-    let mut prompt = Prompt {
+    let mut prompt = TerminalConversation {
         gyrus,
         commands,
         screen,
@@ -150,7 +150,7 @@ pub(crate) fn open(
     Ok(Code::Reached)
 }
 
-impl Prompt<'_> {
+impl TerminalConversation<'_> {
     fn greeting(&self) -> String {
         format!(
             "gyrus {} · works in {}\nType a goal. /help says what else; Ctrl-D leaves.\n",
@@ -192,7 +192,7 @@ impl Prompt<'_> {
                     Mode::Ask => Mode::Edits,
                     Mode::Edits | Mode::Auto | Mode::Never => Mode::ReadOnly,
                 };
-                self.flags.approvals.approve = Some(Approve::Mode(next));
+                self.flags.approvals.approve = Some(ApproveValue::Mode(next));
             }
             LineWish::Back => self.go_back()?,
             LineWish::Leave => return Ok(false),
@@ -235,15 +235,15 @@ impl Prompt<'_> {
         };
         match word {
             None => {}
-            Some(Word::Goal(goal)) => self.run(&goal)?,
-            Some(Word::Shell(line)) => {
+            Some(PromptWord::Goal(goal)) => self.run(&goal)?,
+            Some(PromptWord::Shell(line)) => {
                 self.context.push(own_command::run(&line, &self.runtime)?);
             }
-            Some(Word::Command(words)) => (self.commands)(self.gyrus, words)?,
-            Some(Word::Rewind) => self.go_back()?,
-            Some(Word::Help) => put(&words::help(output::columns_of(&std::io::stderr())))?,
-            Some(Word::Quit) => return Ok(false),
-            Some(Word::New) => {
+            Some(PromptWord::Command(words)) => (self.commands)(self.gyrus, words)?,
+            Some(PromptWord::Rewind) => self.go_back()?,
+            Some(PromptWord::Help) => put(&words::help(output::columns_of(&std::io::stderr())))?,
+            Some(PromptWord::Quit) => return Ok(false),
+            Some(PromptWord::New) => {
                 self.last = None;
                 self.runs.clear();
                 self.window.clear();
@@ -251,30 +251,30 @@ impl Prompt<'_> {
                 self.context.clear();
                 put("a new session: nothing of before is known to the next run\n")?;
             }
-            Some(Word::Prompt(prompt, rest)) => self.run_prompt(&prompt, &rest)?,
-            Some(Word::Resume(None)) if self.last.is_none() => self.choose_run()?,
-            Some(Word::Resume(run)) => self.resume(run.as_deref())?,
-            Some(Word::Diff) => {
+            Some(PromptWord::Prompt(prompt, rest)) => self.run_prompt(&prompt, &rest)?,
+            Some(PromptWord::Resume(None)) if self.last.is_none() => self.choose_run()?,
+            Some(PromptWord::Resume(run)) => self.resume(run.as_deref())?,
+            Some(PromptWord::Diff) => {
                 diff::show(self.gyrus, &self.store, self.last()?, 0)?;
             }
-            Some(Word::Undo) => {
-                undo::Undo::of(self.last()?).execute(self.gyrus)?;
+            Some(PromptWord::Undo) => {
+                undo::UndoCommand::of(self.last()?).execute(self.gyrus)?;
             }
-            Some(Word::Trace) => {
+            Some(PromptWord::Trace) => {
                 show::timeline(&self.store, self.last()?, self.gyrus.environment.plain)?;
             }
-            Some(Word::Context) => {
+            Some(PromptWord::Context) => {
                 let request = LastRequest::read(&self.store, &log_name(self.last()?))?;
                 put(&request.table())?;
             }
-            Some(Word::Compact) => {
+            Some(PromptWord::Compact) => {
                 self.last()?;
                 self.flags.compact = true;
                 self.flags.summary = None;
                 put("the next goal begins with a summary of what was said\n")?;
             }
-            Some(Word::Summary) => self.edit_summary()?,
-            Some(Word::Cost) => put(&format!("{}\n", self.used()?))?,
+            Some(PromptWord::Summary) => self.edit_summary()?,
+            Some(PromptWord::Cost) => put(&format!("{}\n", self.used()?))?,
             Some(word) => self.prepare(word)?,
         }
         Ok(true)
@@ -294,21 +294,21 @@ impl Prompt<'_> {
     }
 
     /// Does what a word says about the next goal.
-    fn prepare(&mut self, word: Word) -> Result<(), Failure> {
+    fn prepare(&mut self, word: PromptWord) -> Result<(), Failure> {
         match word {
-            Word::File(path) => {
+            PromptWord::File(path) => {
                 self.context.push(attachments::file(&path)?);
                 put("it comes with the next goal\n")?;
             }
-            Word::Image(path) => {
+            PromptWord::Image(path) => {
                 self.context.push(attachments::picture(&path)?);
                 put("it comes with the next goal\n")?;
             }
-            Word::Model(name) => {
+            PromptWord::Model(name) => {
                 self.choice = Some(ModelChoice::parse([name.as_str()])?);
                 put("the next run asks it\n")?;
             }
-            Word::Effort(effort) => {
+            PromptWord::Effort(effort) => {
                 self.flags.model.effort = Some(effort);
                 self.choice = self
                     .choice
@@ -316,12 +316,12 @@ impl Prompt<'_> {
                     .map(|choice| choice.with(Some(effort), None));
                 put("the next run thinks so much\n")?;
             }
-            Word::Mode(word) => {
+            PromptWord::Mode(word) => {
                 self.flags.approvals.approve = Some(word);
                 put(&format!("the next run works in mode `{}`\n", word.mode()))?;
                 self.flags.approvals.announce()?;
             }
-            Word::Loop(name) => {
+            PromptWord::Loop(name) => {
                 let before = self.flags.cognitive_loop.replace(name);
                 if let Err(failure) =
                     which_loop::choose(&self.flags, &self.config, &LoopSubject::default())
@@ -332,36 +332,36 @@ impl Prompt<'_> {
                 put("the next run thinks in it\n")?;
             }
             // Those are done at once.
-            Word::Goal(_)
-            | Word::Shell(_)
-            | Word::Command(_)
-            | Word::Help
-            | Word::New
-            | Word::Prompt(..)
-            | Word::Resume(_)
-            | Word::Rewind
-            | Word::Undo
-            | Word::Diff
-            | Word::Trace
-            | Word::Cost
-            | Word::Context
-            | Word::Compact
-            | Word::Summary
-            | Word::Quit => {}
+            PromptWord::Goal(_)
+            | PromptWord::Shell(_)
+            | PromptWord::Command(_)
+            | PromptWord::Help
+            | PromptWord::New
+            | PromptWord::Prompt(..)
+            | PromptWord::Resume(_)
+            | PromptWord::Rewind
+            | PromptWord::Undo
+            | PromptWord::Diff
+            | PromptWord::Trace
+            | PromptWord::Cost
+            | PromptWord::Context
+            | PromptWord::Compact
+            | PromptWord::Summary
+            | PromptWord::Quit => {}
         }
         Ok(())
     }
 
     /// Returns the goal of a line that begins with the name of a template or a skill.
-    fn named_goal(&self, line: &str) -> Result<Option<Word>, Failure> {
+    fn named_goal(&self, line: &str) -> Result<Option<PromptWord>, Failure> {
         if let Some(goal) = templates::goal(&self.home, line)? {
-            return Ok(Some(Word::Goal(goal)));
+            return Ok(Some(PromptWord::Goal(goal)));
         }
         let first = line.split_whitespace().next();
         let named = first.and_then(|first| first.strip_prefix('/'));
         let skills = skills::names(&self.home, &self.workspace)?;
         let is_skill = skills.iter().any(|(name, _)| named == Some(name.as_str()));
-        Ok(is_skill.then(|| Word::Goal(line.to_owned())))
+        Ok(is_skill.then(|| PromptWord::Goal(line.to_owned())))
     }
 
     fn run(&mut self, goal: &str) -> Result<(), Failure> {
@@ -424,18 +424,18 @@ impl Prompt<'_> {
     }
 
     /// Takes the servers of the session, which are started if they are not.
-    fn connected(&mut self) -> Result<Connected, Failure> {
+    fn connected(&mut self) -> Result<ServerSet, Failure> {
         if let Some(connected) = self.connected.take() {
             return Ok(connected);
         }
         let workspace = new_run::workspace(&self.home, self.flags.workdir.as_deref())?;
         let _inside = self.runtime.enter();
-        Connected::start(&self.around(&workspace))
+        ServerSet::start(&self.around(&workspace))
     }
 
-    fn around<'b>(&'b self, workspace: &'b Path) -> Around<'b> {
+    fn around<'b>(&'b self, workspace: &'b Path) -> StartSurroundings<'b> {
         let on_ask = self.flags.approvals.on_ask.or(self.config.on_ask);
-        Around {
+        StartSurroundings {
             home: &self.home,
             config: &self.config,
             workspace,
@@ -481,7 +481,7 @@ impl Prompt<'_> {
             pins: Some(choice.pins()),
             ..ResumeChanges::default()
         };
-        let ready = kernel.take(run, Take::IfFree, changes)?;
+        let ready = kernel.take(run, LockWait::IfFree, changes)?;
         self.last = Some(run);
         if !self.runs.contains(&run) {
             self.runs.push(run);
@@ -553,7 +553,7 @@ impl Prompt<'_> {
 
     fn drive(
         &mut self,
-        ready: gyrus_kernel::Ready,
+        ready: gyrus_kernel::DrivableRun,
         on_ask: gyrus_contract::OnAsk,
         replies: LiveReplies,
     ) -> Result<(), Failure> {

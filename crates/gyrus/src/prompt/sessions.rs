@@ -5,8 +5,8 @@ use gyrus_kernel::{Entry, Register, RunState, log_name, parse};
 use gyrus_surfaces::{console::put, projection::goal, terminal};
 use gyrus_text::clip;
 
-use super::Prompt;
-use crate::{commands::undo::Undo, failure::Failure, time};
+use super::TerminalConversation;
+use crate::{commands::undo::UndoCommand, failure::Failure, time};
 
 /// Most runs that can be chosen from.
 const MOST_RUNS: usize = 9;
@@ -14,7 +14,7 @@ const MOST_RUNS: usize = 9;
 /// Characters that are shown of a goal.
 const GOAL: usize = 60;
 
-impl Prompt<'_> {
+impl TerminalConversation<'_> {
     /// Goes back to before a goal of the session: takes back what was changed since, and lets the next
     /// run know nothing of it. The goal's words are the next line.
     pub(super) fn go_back(&mut self) -> Result<(), Failure> {
@@ -27,7 +27,7 @@ impl Prompt<'_> {
             let Some(run) = self.runs.last().copied() else {
                 break;
             };
-            Undo::of(run).execute(self.gyrus)?;
+            UndoCommand::of(run).execute(self.gyrus)?;
             self.runs.pop();
             let reader = self.store.reader(&log_name(run))?;
             if let Some(first) = reader.entry(1)?

@@ -4,11 +4,11 @@ use std::path::PathBuf;
 
 use gyrus_contract::ThinkingEffort;
 
-use crate::{commands, failure::Failure, flags::Approve, mcp::PromptName, model_flags};
+use crate::{commands, failure::Failure, flags::ApproveValue, mcp::PromptName, model_flags};
 
 /// A line, understood.
 #[derive(Debug, Clone, PartialEq)]
-pub(super) enum Word {
+pub(super) enum PromptWord {
     Goal(String),
     /// A command line of the person's own.
     Shell(String),
@@ -22,7 +22,7 @@ pub(super) enum Word {
     Loop(String),
     /// A prompt of a server, with what stands after it.
     Prompt(PromptName, String),
-    Mode(Approve),
+    Mode(ApproveValue),
     Effort(ThinkingEffort),
     /// With a run, if one is named.
     Resume(Option<String>),
@@ -138,20 +138,20 @@ pub(super) fn help(columns: Option<usize>) -> String {
 const WIDE: usize = 80;
 
 /// Understands a line; `None` if there is nothing on it.
-pub(super) fn understand(line: &str) -> Result<Option<Word>, Failure> {
+pub(super) fn understand(line: &str) -> Result<Option<PromptWord>, Failure> {
     let line = line.trim();
     if let Some(command) = line.strip_prefix('!') {
-        return Ok((!command.trim().is_empty()).then(|| Word::Shell(command.to_owned())));
+        return Ok((!command.trim().is_empty()).then(|| PromptWord::Shell(command.to_owned())));
     }
     if !line.starts_with('/') {
         // A backslash before a line's end only said that it goes on.
         let goal = line.replace("\\\n", "\n");
-        return Ok((!goal.trim().is_empty()).then_some(Word::Goal(goal)));
+        return Ok((!goal.trim().is_empty()).then_some(PromptWord::Goal(goal)));
     }
     let (word, rest) = line.split_once(char::is_whitespace).unwrap_or((line, ""));
     let rest = rest.trim();
     if let Ok(prompt) = PromptName::parse(&word[1..]) {
-        return Ok(Some(Word::Prompt(prompt, rest.to_owned())));
+        return Ok(Some(PromptWord::Prompt(prompt, rest.to_owned())));
     }
     // A goal may begin with a path.
     let alias = ALIASES.iter().find(|(alias, _)| *alias == word);
@@ -162,11 +162,11 @@ pub(super) fn understand(line: &str) -> Result<Option<Word>, Failure> {
         let arguments = shlex::split(&line[1..]);
         let arguments =
             arguments.ok_or_else(|| Failure::usage("a quotation mark is not closed"))?;
-        return Ok(Some(Word::Command(arguments)));
+        return Ok(Some(PromptWord::Command(arguments)));
     }
     let Some((known, takes, _)) = own else {
         if word[1..].contains('/') {
-            return Ok(Some(Word::Goal(line.to_owned())));
+            return Ok(Some(PromptWord::Goal(line.to_owned())));
         }
         let known = WORDS.iter().map(|(known, ..)| *known);
         let failure = Failure::usage(format!("`{word}` is not a word that is known here"));
@@ -185,24 +185,24 @@ pub(super) fn understand(line: &str) -> Result<Option<Word>, Failure> {
         _ => {}
     }
     Ok(Some(match *known {
-        "/file" => Word::File(path(rest)),
-        "/image" => Word::Image(path(rest)),
-        "/model" => Word::Model(rest.to_owned()),
-        "/mode" => Word::Mode(rest.parse().map_err(Failure::usage)?),
-        "/effort" => Word::Effort(model_flags::effort(rest).map_err(Failure::usage)?),
-        "/rewind" => Word::Rewind,
-        "/resume" => Word::Resume((!rest.is_empty()).then(|| rest.to_owned())),
-        "/loop" => Word::Loop(rest.to_owned()),
-        "/diff" => Word::Diff,
-        "/undo" => Word::Undo,
-        "/trace" => Word::Trace,
-        "/cost" => Word::Cost,
-        "/context" => Word::Context,
-        "/compact" => Word::Compact,
-        "/summary" => Word::Summary,
-        "/new" => Word::New,
-        "/quit" => Word::Quit,
-        _ => Word::Help,
+        "/file" => PromptWord::File(path(rest)),
+        "/image" => PromptWord::Image(path(rest)),
+        "/model" => PromptWord::Model(rest.to_owned()),
+        "/mode" => PromptWord::Mode(rest.parse().map_err(Failure::usage)?),
+        "/effort" => PromptWord::Effort(model_flags::effort(rest).map_err(Failure::usage)?),
+        "/rewind" => PromptWord::Rewind,
+        "/resume" => PromptWord::Resume((!rest.is_empty()).then(|| rest.to_owned())),
+        "/loop" => PromptWord::Loop(rest.to_owned()),
+        "/diff" => PromptWord::Diff,
+        "/undo" => PromptWord::Undo,
+        "/trace" => PromptWord::Trace,
+        "/cost" => PromptWord::Cost,
+        "/context" => PromptWord::Context,
+        "/compact" => PromptWord::Compact,
+        "/summary" => PromptWord::Summary,
+        "/new" => PromptWord::New,
+        "/quit" => PromptWord::Quit,
+        _ => PromptWord::Help,
     }))
 }
 
@@ -232,40 +232,48 @@ mod tests {
     fn lines() {
         let word = |line: &str| understand(line).unwrap();
         assert_eq!(word("  "), None);
-        assert_eq!(word(" count "), Some(Word::Goal("count".into())));
-        assert_eq!(word("a \\\nb"), Some(Word::Goal("a \nb".into())));
+        assert_eq!(word(" count "), Some(PromptWord::Goal("count".into())));
+        assert_eq!(word("a \\\nb"), Some(PromptWord::Goal("a \nb".into())));
         assert_eq!(
             word("/etc/hosts has how many lines?"),
-            Some(Word::Goal("/etc/hosts has how many lines?".into()))
+            Some(PromptWord::Goal("/etc/hosts has how many lines?".into()))
         );
         assert_eq!(
             word("/file my\\ notes.txt"),
-            Some(Word::File("my notes.txt".into()))
+            Some(PromptWord::File("my notes.txt".into()))
         );
         assert_eq!(
             word("/approve edits"),
-            Some(Word::Mode(Approve::Mode(gyrus_contract::Mode::Edits)))
+            Some(PromptWord::Mode(ApproveValue::Mode(
+                gyrus_contract::Mode::Edits
+            )))
         );
-        assert_eq!(word("/quit"), Some(Word::Quit));
+        assert_eq!(word("/quit"), Some(PromptWord::Quit));
         let prompt = PromptName::parse("srv:plan").unwrap();
         assert_eq!(
             word("/srv:plan it now"),
-            Some(Word::Prompt(prompt, "it now".to_owned()))
+            Some(PromptWord::Prompt(prompt, "it now".to_owned()))
         );
-        assert_eq!(word("/resume"), Some(Word::Resume(None)));
+        assert_eq!(word("/resume"), Some(PromptWord::Resume(None)));
         let run = Some("1a2b".to_owned());
-        assert_eq!(word("/resume 1a2b"), Some(Word::Resume(run)));
-        assert_eq!(word("! git log"), Some(Word::Shell(" git log".into())));
+        assert_eq!(word("/resume 1a2b"), Some(PromptWord::Resume(run)));
+        assert_eq!(
+            word("! git log"),
+            Some(PromptWord::Shell(" git log".into()))
+        );
         assert_eq!(word("!"), None);
-        let command =
-            |words: &[&str]| Some(Word::Command(words.iter().map(|&it| it.into()).collect()));
+        let command = |words: &[&str]| {
+            Some(PromptWord::Command(
+                words.iter().map(|&it| it.into()).collect(),
+            ))
+        };
         assert_eq!(word("/skills list"), command(&["skills", "list"]));
         assert_eq!(word("/undo --to 2"), command(&["undo", "--to", "2"]));
         assert_eq!(word("/steer 'a b'"), command(&["steer", "a b"]));
-        assert_eq!(word("/exit"), Some(Word::Quit));
+        assert_eq!(word("/exit"), Some(PromptWord::Quit));
         assert_eq!(
             word("/effort high"),
-            Some(Word::Effort(ThinkingEffort::High))
+            Some(PromptWord::Effort(ThinkingEffort::High))
         );
         let files = named_files("what is @a\\ b.txt and x@y.z, @c?");
         assert_eq!(files, ["a b.txt", "c?"].map(PathBuf::from));

@@ -11,7 +11,7 @@ use std::{
 };
 
 use gyrus_contract::{Digest, MessageBody, Origin, RunId, Text};
-use gyrus_journal::{Error as JournalError, Reader, Store};
+use gyrus_journal::{Error as JournalError, LogReader, Store};
 use gyrus_kernel::{Attachment, Ending, Entry, Stop, log_name, summary};
 use gyrus_runtime::ledger::{Fold, Ledger};
 use gyrus_search::Ranking;
@@ -167,22 +167,22 @@ pub struct AgentContext {
     session: String,
     agent: String,
     limits: ContextLimits,
-    state: Arc<Mutex<State>>,
+    state: Arc<Mutex<ContextState>>,
 }
 
 #[derive(Debug, Default)]
-struct State {
+struct ContextState {
     /// The log of the runs, once a runtime has used the context.
-    opened: Option<Opened>,
+    opened: Option<ContextLog>,
     /// The entry of each run up to which it was read.
     read: BTreeMap<RunId, u64>,
     records: VecDeque<ContextRecord>,
 }
 
 #[derive(Debug)]
-struct Opened {
+struct ContextLog {
     store: Store,
-    ledger: Ledger<Runs>,
+    ledger: Ledger<ContextRuns>,
 }
 
 impl AgentContext {
@@ -248,14 +248,14 @@ impl AgentContext {
         let digest = Digest::of_json(&[&self.session, &self.agent]).to_string();
         let letters = digest.chars().filter(char::is_ascii_alphanumeric);
         let id: String = letters.take(40).collect();
-        let mut ledger = Ledger::<Runs>::open(store, &id)?;
+        let mut ledger = Ledger::<ContextRuns>::open(store, &id)?;
         if ledger.state().name.is_none() {
             ledger.append(vec![ContextFact::Named {
                 session: self.session.clone(),
                 agent: self.agent.clone(),
             }])?;
         }
-        state.opened = Some(Opened {
+        state.opened = Some(ContextLog {
             store: store.clone(),
             ledger,
         });
@@ -274,13 +274,13 @@ impl AgentContext {
         Ok(())
     }
 
-    fn state(&self) -> MutexGuard<'_, State> {
+    fn state(&self) -> MutexGuard<'_, ContextState> {
         // A reading that failed half way is repeated from where it was.
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
-impl State {
+impl ContextState {
     /// Reads what the runs did since the last time.
     fn refresh(&mut self, limits: &ContextLimits) {
         let Some(opened) = &self.opened else {
@@ -328,7 +328,7 @@ impl State {
 }
 
 /// Returns what an entry adds to a context.
-fn recorded(entry: Entry, reader: &Reader) -> Vec<(RecordKind, String)> {
+fn recorded(entry: Entry, reader: &LogReader) -> Vec<(RecordKind, String)> {
     let blob = |id: &_| reader.blob(id).map_err(Stop::from);
     match entry {
         Entry::RunStarted(started) => {
@@ -408,7 +408,7 @@ fn select(records: Vec<ContextRecord>, question: &str, budget: u64) -> ContextWi
 
 /// The runs of a context, as the fold of its log.
 #[derive(Debug, Default)]
-struct Runs {
+struct ContextRuns {
     name: Option<(String, String)>,
     runs: VecDeque<RunId>,
 }
@@ -425,7 +425,7 @@ enum ContextFact {
     Run { run: RunId },
 }
 
-impl Fold for Runs {
+impl Fold for ContextRuns {
     const LOG_KIND: &'static str = "contexts";
     type Fact = ContextFact;
 

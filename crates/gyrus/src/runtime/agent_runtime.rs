@@ -8,9 +8,9 @@ use std::{
 
 use gyrus_contract::{DEFAULT_AGENT, Mode, OnAsk, Origin, RunId, Text};
 use gyrus_gate::policy::PolicyFileError;
-use gyrus_journal::{Store, Take};
+use gyrus_journal::{LockWait, Store};
 use gyrus_kernel::{
-    CognitiveLoop, Finished, Kernel, LoopFactory, NewRun, Ready, ResumeChanges, family,
+    CognitiveLoop, DrivableRun, DriveResult, Kernel, LoopFactory, NewRun, ResumeChanges, family,
 };
 use gyrus_loops::CognitiveConfig;
 use gyrus_runtime::{EventBus, agents::Agents};
@@ -18,8 +18,8 @@ use gyrus_tools::ToolRegistry;
 use tokio::sync::OnceCell;
 
 use super::{
-    AgentContext, Confinement, Guidelines, Home, LlmClient, NoModel, Parts, RuntimeError, assembly,
-    sandbox, sandbox_folders,
+    AgentContext, Confinement, Guidelines, Home, KernelParts, LlmClient, NoModel, RuntimeError,
+    assembly, sandbox, sandbox_folders,
 };
 
 /// Serves as keeper or sandbox probe, and never returns, if this process was started as one: every
@@ -200,7 +200,11 @@ impl AgentRuntime {
     /// # Errors
     /// The models cannot be connected to, or the run cannot be started or recorded. How the run
     /// itself ended, failed or not, stands in [`Finished::ending`].
-    pub async fn run(&self, agent: &impl AgentLoop, goal: &str) -> Result<Finished, RuntimeError> {
+    pub async fn run(
+        &self,
+        agent: &impl AgentLoop,
+        goal: &str,
+    ) -> Result<DriveResult, RuntimeError> {
         let new = self.run_of(agent, Text::new(goal, Origin::Person), None)?;
         let kernel = self.kernel(agent).await?;
         Self::join(agent, new.id)?;
@@ -251,13 +255,13 @@ impl AgentRuntime {
         &self,
         agent: &impl AgentLoop,
         run: RunId,
-    ) -> Result<Finished, RuntimeError> {
+    ) -> Result<DriveResult, RuntimeError> {
         let kernel = self.kernel(agent).await?;
-        let ready = kernel.take(run, Take::IfFree, ResumeChanges::default())?;
+        let ready = kernel.take(run, LockWait::IfFree, ResumeChanges::default())?;
         self.drive(ready).await
     }
 
-    pub(super) async fn drive(&self, ready: Ready) -> Result<Finished, RuntimeError> {
+    pub(super) async fn drive(&self, ready: DrivableRun) -> Result<DriveResult, RuntimeError> {
         let home = self.home.clone();
         // What cannot be swept now is swept at the next start.
         let sweeping = tokio::task::spawn_blocking(move || sandbox_folders::sweep(&home));
@@ -291,7 +295,7 @@ impl AgentRuntime {
             Some(simple) => (&simple.llm, &simple.tools),
             None => (&self.llm, &self.tools),
         };
-        let parts = Parts {
+        let parts = KernelParts {
             router: llm.connect(&self.store).await?,
             assessor: None,
             secrets: Vec::new(),

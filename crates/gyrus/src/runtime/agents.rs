@@ -3,7 +3,7 @@
 use std::{any::Any, pin::Pin, sync::Arc};
 
 use gyrus_contract::{Origin, RunId, Text};
-use gyrus_journal::Take;
+use gyrus_journal::LockWait;
 use gyrus_kernel::{Attachment, Ending, NewRun, ResumeChanges, log_name, summary};
 use gyrus_loops::{CALLS, CallsConfig, CognitiveConfig};
 use gyrus_runtime::{
@@ -164,7 +164,7 @@ impl AgentRuntime {
         let run = agent_run.run;
         let kernel = self.kernel(cognitive_loop).await?;
         let ready = if self.store().exists(&log_name(run)) {
-            kernel.take(run, Take::IfFree, ResumeChanges::default())?
+            kernel.take(run, LockWait::IfFree, ResumeChanges::default())?
         } else {
             let new = self.new_run(cognitive_loop, run, agent_run.work)?;
             Self::join(cognitive_loop, run)?;

@@ -9,7 +9,7 @@ use std::{
 use gyrus_contract::{Gate, Router, Tool};
 use gyrus_gate::{LivePolicy, OwnPaths, PolicyGate, policy::PolicyFileError, sandbox::Wall};
 use gyrus_journal::Store;
-use gyrus_kernel::{Organs, Pins, grants, redact::Secret};
+use gyrus_kernel::{CodePins, Organs, grants, redact::Secret};
 use gyrus_loops::ThinkingStrategy;
 use gyrus_memory::Vault;
 use gyrus_process::Programs;
@@ -28,7 +28,7 @@ pub enum Confinement {
 }
 
 /// The parts that differ between kernels.
-pub struct Parts<'a> {
+pub struct KernelParts<'a> {
     /// Chooses the models.
     pub router: Arc<dyn Router>,
     /// Chooses the model for a second look at calls, if there is to be one.
@@ -47,7 +47,7 @@ pub struct Parts<'a> {
 ///
 /// # Errors
 /// The state folder cannot be used.
-pub fn organs(home: &Home, parts: Parts<'_>) -> Result<Organs, RuntimeError> {
+pub fn organs(home: &Home, parts: KernelParts<'_>) -> Result<Organs, RuntimeError> {
     let mut tools = parts.tools;
     tools.extend(parts.screen.map(RunScreen::tools).into_iter().flatten());
     let redactor = Arc::new(home.redactor(parts.secrets)?);
@@ -61,7 +61,7 @@ pub fn organs(home: &Home, parts: Parts<'_>) -> Result<Organs, RuntimeError> {
     let mut organs = Organs::new(parts.router, tools, parts.gate, redactor, loops);
     organs.assessor = parts.assessor;
     organs.screen = parts.screen.map(RunScreen::shown);
-    organs.pins = Pins::from([
+    organs.pins = CodePins::from([
         ("gyrus".to_owned(), crate::BUILD.to_owned()),
         ("prompts".to_owned(), gyrus_loops::prompts().to_string()),
     ]);

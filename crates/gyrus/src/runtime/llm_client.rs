@@ -5,16 +5,18 @@ use std::{path::PathBuf, sync::Arc};
 use gyrus_contract::{BlobId, Model, Router};
 use gyrus_journal::Store;
 use gyrus_kernel::{RUNS, SingleModel};
-use gyrus_models::{Blobs, Catalogue, ModelRouter, RoutingPolicy, ScriptedModel, connect_all};
+use gyrus_models::{
+    Catalogue, ModelRouter, PictureSource, RoutingPolicy, ScriptedModel, connect_all,
+};
 
 use super::RuntimeError;
 
 /// Models by name, or one of the embedder's own. Nothing is connected before a run asks.
 pub struct LlmClient {
-    source: Source,
+    source: ModelSource,
 }
 
-enum Source {
+enum ModelSource {
     Named(Vec<String>),
     Script(PathBuf),
     Own(Arc<dyn Model>),
@@ -47,9 +49,9 @@ impl LlmClient {
         let names: Vec<_> = names.into_iter().map(str::to_owned).collect();
         let source = match names.as_slice() {
             [name] if name.starts_with("script:") => {
-                Source::Script(PathBuf::from(name.trim_start_matches("script:")))
+                ModelSource::Script(PathBuf::from(name.trim_start_matches("script:")))
             }
-            _ => Source::Named(names),
+            _ => ModelSource::Named(names),
         };
         Self { source }
     }
@@ -57,20 +59,20 @@ impl LlmClient {
     /// Takes one model of the embedder's own.
     pub fn own(model: Arc<dyn Model>) -> Self {
         Self {
-            source: Source::Own(model),
+            source: ModelSource::Own(model),
         }
     }
 
     /// Connects to the models; pictures come from the runs in `store`.
     pub(super) async fn connect(&self, store: &Store) -> Result<Arc<dyn Router>, RuntimeError> {
-        let blobs: Arc<dyn Blobs> = Arc::new(StoredPictures(store.clone()));
+        let blobs: Arc<dyn PictureSource> = Arc::new(StoredPictures(store.clone()));
         Ok(match &self.source {
-            Source::Own(model) => Arc::new(SingleModel(model.clone())),
-            Source::Script(file) => {
+            ModelSource::Own(model) => Arc::new(SingleModel(model.clone())),
+            ModelSource::Script(file) => {
                 let model = ScriptedModel::start(file, blobs).await?;
                 Arc::new(SingleModel(Arc::new(model)))
             }
-            Source::Named(names) => {
+            ModelSource::Named(names) => {
                 let catalogue = Catalogue::builtin();
                 let mut candidates = Vec::new();
                 for name in names {
@@ -90,7 +92,7 @@ fn variable(name: &str) -> Option<String> {
 /// The pictures of all runs, by their hash.
 pub struct StoredPictures(pub Store);
 
-impl Blobs for StoredPictures {
+impl PictureSource for StoredPictures {
     fn load(&self, id: &BlobId) -> Result<Vec<u8>, String> {
         match self.0.blob(RUNS, id) {
             Ok(Some(bytes)) => Ok(bytes),

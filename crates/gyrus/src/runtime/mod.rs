@@ -21,7 +21,8 @@ pub use agent_context::{
 pub use agent_runtime::{AgentLoop, AgentRuntime, SimpleCognitiveLoop, init};
 pub use agents::CognitiveAgent;
 pub use assembly::{
-    Confinement, Parts, bare_gate, built_in_tools, gate, live_gate, memory_tools, organs, workspace,
+    Confinement, KernelParts, bare_gate, built_in_tools, gate, live_gate, memory_tools, organs,
+    workspace,
 };
 pub use error::RuntimeError;
 pub use guidelines::{GuidelineTrust, Guidelines};

@@ -1,6 +1,6 @@
 //! The model of what asks none.
 
-use gyrus_contract::{Boxed, Delta, Model, ModelError, Prompt, Reply};
+use gyrus_contract::{BoxedFuture, Delta, Model, ModelError, Prompt, Reply};
 
 /// A model that never answers: for replaying, and for agents that are programs.
 pub struct NoModel;
@@ -14,7 +14,7 @@ impl Model for NoModel {
         &'a self,
         _prompt: &'a Prompt,
         _deltas: &'a mut (dyn FnMut(Delta) + Send),
-    ) -> Boxed<'a, Result<Reply, ModelError>> {
+    ) -> BoxedFuture<'a, Result<Reply, ModelError>> {
         let message = "no model may be asked here".to_owned();
         Box::pin(async { Err(ModelError::Network { message }) })
     }

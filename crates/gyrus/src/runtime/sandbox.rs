@@ -11,16 +11,16 @@ use std::{
 };
 
 use gyrus_contract::{
-    Boxed, CommandSpec, Confined, ConnectionPolicy, Containment, Destination, Listeners, Network,
-    Outlet, ResourceLimits, RunId,
+    BoxedFuture, CommandSpec, ConfinementRecord, ConnectionPolicy, Containment, Destination,
+    Listeners, Network, Outlet, ResourceLimits, RunId,
 };
 use gyrus_gate::{
     Contain,
-    sandbox::{self, ProbeCommand, Promise, Proof, Surroundings},
+    sandbox::{self, ProbeCommand, Promise, SandboxProof, SandboxSurroundings},
 };
 use gyrus_process::{
     ProcessIdentity,
-    keeper::{Keeper, Sandbox},
+    keeper::{Keeper, KeeperSandbox},
 };
 use gyrus_screen::RunCommand;
 use serde::{Deserialize, Serialize};
@@ -58,9 +58,9 @@ const NEEDED: [Promise; 5] = [
 ///
 /// # Errors
 /// Returns the reason in words.
-pub(crate) fn confine(containment: &Containment) -> Result<Confined, String> {
+pub(crate) fn confine(containment: &Containment) -> Result<ConfinementRecord, String> {
     let mut confined = sandbox::confine(containment).map_err(|error| error.to_string())?;
-    Ok(Confined {
+    Ok(ConfinementRecord {
         listeners: confined.listeners.take(),
         environment: std::mem::take(&mut confined.environment),
         signals_contained: confined.signals_contained,
@@ -79,7 +79,7 @@ impl Outlet for Proxy {
         &'a self,
         listeners: Listeners,
         policy: &'a dyn ConnectionPolicy,
-    ) -> Boxed<'a, ()> {
+    ) -> BoxedFuture<'a, ()> {
         Box::pin(async move {
             // A proxy that fails lets nobody out, which is for the command to say.
             let _ = sandbox::proxy::serve(listeners, policy).await;
@@ -93,7 +93,7 @@ impl Outlet for Proxy {
 pub struct FixedHosts(pub Vec<String>);
 
 impl ConnectionPolicy for FixedHosts {
-    fn decide<'a>(&'a self, to: &'a Destination) -> Boxed<'a, Result<(), String>> {
+    fn decide<'a>(&'a self, to: &'a Destination) -> BoxedFuture<'a, Result<(), String>> {
         let named = |host: &str| self.0.iter().any(|open| open == host);
         let opens = named(&to.host) || (to.name.is_none() && named("*"));
         let decided = if opens {
@@ -139,7 +139,7 @@ pub fn has_own_folders(home: &Home) -> bool {
 ///
 /// # Errors
 /// Returns what it does not keep, in words.
-pub fn suffices(proof: &Proof) -> Result<(), String> {
+pub fn suffices(proof: &SandboxProof) -> Result<(), String> {
     let broken: Vec<_> = proof
         .broken()
         .filter(|found| NEEDED.contains(&found.promise))
@@ -172,7 +172,7 @@ pub fn plan(home: &Home, folder: &Path, workspace: &Path) -> Result<Containment,
     let environment: BTreeMap<String, String> = std::env::vars_os()
         .filter_map(|(name, value)| Some((name.into_string().ok()?, value.into_string().ok()?)))
         .collect();
-    sandbox::plan(&Surroundings {
+    sandbox::plan(&SandboxSurroundings {
         home: &person,
         own: &home.own(),
         workspace,
@@ -210,7 +210,7 @@ pub fn run_connected(containment: Containment, policy: Arc<dyn ConnectionPolicy>
         let (containment, policy) = (Arc::clone(&containment), Arc::clone(&policy));
         Box::pin(async move {
             let keeper = Keeper::start_beside().await?;
-            let sandbox = Sandbox {
+            let sandbox = KeeperSandbox {
                 containment: &containment,
                 outlet: &Proxy,
                 policy: &*policy,
@@ -224,14 +224,14 @@ pub fn run_connected(containment: Containment, policy: Arc<dyn ConnectionPolicy>
 
 /// A proof with what it is about.
 #[derive(Serialize, Deserialize)]
-struct Kept {
-    about: About,
-    proof: Proof,
+struct StoredProof {
+    about: ProofSubject,
+    proof: SandboxProof,
 }
 
 /// Facts that a proof depends on.
 #[derive(PartialEq, Eq, Serialize, Deserialize)]
-struct About {
+struct ProofSubject {
     boot: String,
     program: (u64, i64, u64),
     user: u32,
@@ -239,7 +239,7 @@ struct About {
     around: Vec<String>,
 }
 
-impl About {
+impl ProofSubject {
     fn here() -> Result<Self, String> {
         let current = ProcessIdentity::current().map_err(|error| error.to_string())?;
         let namespaces = ["user", "mnt", "pid"].map(|kind| {
@@ -267,10 +267,10 @@ impl About {
 ///
 /// # Errors
 /// Returns the reason in words, if it cannot be tried.
-pub fn proof(home: &Home) -> Result<Proof, String> {
+pub fn proof(home: &Home) -> Result<SandboxProof, String> {
     let path = below(home).join("proof.json");
-    let about = About::here()?;
-    let kept: Option<Kept> = fs::read(&path)
+    let about = ProofSubject::here()?;
+    let kept: Option<StoredProof> = fs::read(&path)
         .ok()
         .and_then(|bytes| serde_json::from_slice(&bytes).ok());
     if let Some(kept) = kept
@@ -279,7 +279,7 @@ pub fn proof(home: &Home) -> Result<Proof, String> {
         return Ok(kept.proof);
     }
     let proof = try_now(home)?;
-    let kept = Kept { about, proof };
+    let kept = StoredProof { about, proof };
     // Without it the next process tries again, as it does where it failed: that may have passed.
     if suffices(&kept.proof).is_ok()
         && let Ok(json) = serde_json::to_vec(&kept)
@@ -298,7 +298,7 @@ fn this_program() -> io::Result<(u64, i64, u64)> {
 ///
 /// # Errors
 /// Returns the reason in words, if it cannot be tried.
-pub fn try_now(home: &Home) -> Result<Proof, String> {
+pub fn try_now(home: &Home) -> Result<SandboxProof, String> {
     let below = below(home);
     fs::create_dir_all(&below).map_err(|error| format!("{}: {error}", below.display()))?;
     let folder = tempfile::Builder::new()
@@ -328,7 +328,7 @@ fn start(containment: &Containment, command: &ProbeCommand) -> Result<String, St
             .build()
             .map_err(|error| error.to_string())?;
         let keeper = Keeper::start().map_err(|error| error.to_string())?;
-        let sandbox = Sandbox {
+        let sandbox = KeeperSandbox {
             containment: &containment,
             outlet: &Proxy,
             policy: &FixedHosts(Vec::new()),

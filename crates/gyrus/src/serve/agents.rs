@@ -11,7 +11,7 @@ use std::{
 use futures_util::{StreamExt as _, stream};
 use gyrus::runtime::Home;
 use gyrus_contract::{Origin, Principal, RunId, Text};
-use gyrus_journal::os::watch::{self, Watch};
+use gyrus_journal::os::watch::{self, FolderWatch};
 use gyrus_kernel::{Ending, RunState, log_name, summary};
 use gyrus_runtime::{
     Event, EventBus, EventId, HistoryLimits,
@@ -20,7 +20,7 @@ use gyrus_runtime::{
         AgentWork, Agents, BehaviorError,
     },
     blocking,
-    queue::{Command, ContextText, Gateway, QueueError, Stage, Work},
+    queue::{CommandStage, ContextText, Gateway, QueueCommand, QueueError, QueueWork},
     triggers::{SystemClock, Triggers},
 };
 use gyrus_server::AgentFileView;
@@ -30,7 +30,7 @@ use tokio::task::AbortHandle;
 use super::desktop_clipboard::DesktopClipboard;
 use crate::{
     Gyrus,
-    agent_files::{self, AgentFile, HookSecrets, Mistake, Reading},
+    agent_files::{self, AgentFile, AgentFileResult, HookSecrets, Mistake},
     failure::Failure,
 };
 
@@ -44,7 +44,7 @@ const CREATED_AT_ONCE: usize = 64;
 const TRIGGERED: &str = include_str!("triggered.md");
 
 /// The settings of an agent, which its file may change at any time.
-type Settings = Arc<Mutex<Arc<AgentFile>>>;
+type AgentSettings = Arc<Mutex<Arc<AgentFile>>>;
 
 /// The files as they were read last, for whoever shows them.
 pub(super) type ReadFiles = Arc<Mutex<Vec<AgentFileView>>>;
@@ -56,7 +56,7 @@ struct FileAgents {
     gateway: Gateway,
     agents: Agents,
     triggers: Triggers,
-    living: BTreeMap<String, Settings>,
+    living: BTreeMap<String, AgentSettings>,
     secrets: HookSecrets,
     /// The agent that each file described when it was valid last.
     described: BTreeMap<PathBuf, String>,
@@ -102,7 +102,7 @@ pub(super) async fn begin(
 
 impl FileAgents {
     /// Follows the files for as long as the server lives.
-    async fn follow(mut self, mut watch: io::Result<Watch>) {
+    async fn follow(mut self, mut watch: io::Result<FolderWatch>) {
         loop {
             match watch {
                 Ok(mut watch) => watch.changed().await,
@@ -133,7 +133,7 @@ impl FileAgents {
         self.take_secrets(secrets);
         let (mut named, mut new) = (BTreeSet::new(), Vec::new());
         let (mut invalid, mut views) = (BTreeMap::new(), Vec::new());
-        for Reading { path, agent } in readings {
+        for AgentFileResult { path, agent } in readings {
             match agent {
                 Ok(file) => {
                     let name = file.config.name.clone();
@@ -193,10 +193,10 @@ impl FileAgents {
     }
 
     /// Creates an agent, or says why it cannot be.
-    async fn create(&self, file: AgentFile) -> Option<(String, Settings)> {
+    async fn create(&self, file: AgentFile) -> Option<(String, AgentSettings)> {
         let config = file.config.clone();
         let name = config.name.clone();
-        let settings: Settings = Arc::new(Mutex::new(Arc::new(file)));
+        let settings: AgentSettings = Arc::new(Mutex::new(Arc::new(file)));
         let behavior = Box::new(FileAgent(Arc::clone(&settings)));
         let runs = Arc::new(QueuedRuns {
             gateway: self.gateway.clone(),
@@ -211,7 +211,7 @@ impl FileAgents {
         Some((name, settings))
     }
 
-    async fn change(&self, settings: &Settings, file: AgentFile) {
+    async fn change(&self, settings: &AgentSettings, file: AgentFile) {
         let config = file.config.clone();
         let name = config.name.clone();
         *settings.lock().unwrap_or_else(PoisonError::into_inner) = Arc::new(file);
@@ -270,7 +270,7 @@ fn view_of_invalid(path: &Path, agent: Option<&String>, mistakes: &[Mistake]) ->
 }
 
 /// Watches the folder of the files, which is created if there is none.
-fn watch_files(home: &Home) -> io::Result<Watch> {
+fn watch_files(home: &Home) -> io::Result<FolderWatch> {
     let folder = agent_files::folder(home);
     fs::create_dir_all(&folder)?;
     watch::watch(&folder)
@@ -289,13 +289,13 @@ fn say(text: &str) {
     let _ = put(text);
 }
 
-fn current(settings: &Settings) -> Arc<AgentFile> {
+fn current(settings: &AgentSettings) -> Arc<AgentFile> {
     let settings = settings.lock().unwrap_or_else(PoisonError::into_inner);
     Arc::clone(&settings)
 }
 
 /// Makes a run of every event.
-struct FileAgent(Settings);
+struct FileAgent(AgentSettings);
 
 impl AgentBehavior for FileAgent {
     async fn on_event(
@@ -334,7 +334,7 @@ impl AgentBehavior for FileAgent {
 /// submitted once, whatever happens in between.
 struct QueuedRuns {
     gateway: Gateway,
-    settings: Settings,
+    settings: AgentSettings,
 }
 
 impl AgentRuns for QueuedRuns {
@@ -384,13 +384,20 @@ impl QueuedRuns {
                 .gateway
                 .with(|queue| queue.of_run(id).map(|standing| standing.stage.clone()));
             match (stage, run.take()) {
-                (Some(Stage::Ended { summary, .. }), _) => {
+                (Some(CommandStage::Ended { summary, .. }), _) => {
                     return Ok(self.end(id)?.unwrap_or_else(|| failed(summary)));
                 }
-                (Some(Stage::Cancelled { by, .. }), _) => {
+                (Some(CommandStage::Cancelled { by, .. }), _) => {
                     return Ok(failed(format!("taken back by {}", by.id)));
                 }
-                (Some(Stage::Queued | Stage::Running { .. } | Stage::Parked { .. }), _) => {}
+                (
+                    Some(
+                        CommandStage::Queued
+                        | CommandStage::Running { .. }
+                        | CommandStage::Parked { .. },
+                    ),
+                    _,
+                ) => {}
                 (None, Some(new)) => {
                     // The queue forgets what ended long ago.
                     if let Some(end) = self.end(id)? {
@@ -434,11 +441,11 @@ impl QueuedRuns {
     async fn submit(&self, run: AgentRun, key: String) -> Result<RunId, QueueError> {
         let file = current(&self.settings);
         let work = match run.work {
-            _ if self.gateway.store().exists(&log_name(run.run)) => Work::Resume,
+            _ if self.gateway.store().exists(&log_name(run.run)) => QueueWork::Resume,
             AgentWork::Goal { goal, context, .. } => {
                 let mut request = file.request(goal);
                 request.context = context;
-                Work::Start(Box::new(request))
+                QueueWork::Start(Box::new(request))
             }
             // An agent of a file calls nothing itself.
             AgentWork::Calls(_) => return Ok(run.run),
@@ -448,11 +455,11 @@ impl QueuedRuns {
             surface: "agent".to_owned(),
             id: run.agent.clone(),
         };
-        let new = Command {
+        let new = QueueCommand {
             not_before_ms,
             key: Some(key),
             correlation: run.correlation,
-            ..Command::new(work, Some(run.run), from, run.agent)
+            ..QueueCommand::new(work, Some(run.run), from, run.agent)
         };
         let queued = self.gateway.submit(new).await?;
         Ok(queued.command.run)

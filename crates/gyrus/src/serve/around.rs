@@ -10,13 +10,13 @@ use std::{
 
 use gyrus::runtime;
 use gyrus_chat::ChatAccount;
-use gyrus_contract::{Answer, Boxed, RunId};
+use gyrus_contract::{Answer, BoxedFuture, RunId};
 use gyrus_kernel::approvals::OpenQuestion;
 use gyrus_process::ProcessIdentity;
 use gyrus_runtime::queue::{RefusedRequest, RunHost, RunRequest};
 use gyrus_server::{
-    AgentFileView, ApiError, ChatPersonView, ChatView, CommandPiece, CommandPieces, Configured,
-    FleetView, Program,
+    AgentFileView, ApiError, ChatPersonView, ChatView, CommandPiece, CommandPieces, FleetView,
+    HostProgram, ServerSettings,
 };
 use serde_json::Value;
 use tokio::{
@@ -47,7 +47,7 @@ const MAX_PRINTED: usize = 256 << 10;
 const NOT_HERE: [&str; 3] = ["serve", "work", "demo"];
 
 /// This program around a server.
-pub(super) struct Around {
+pub(super) struct ServerProgram {
     pub(super) gyrus: Gyrus,
     pub(super) processes: Arc<Processes>,
     pub(super) agent_files: ReadFiles,
@@ -58,17 +58,17 @@ pub(super) struct Around {
     pub(super) chats: OnceLock<Vec<ChatAccount>>,
 }
 
-impl RunHost for Around {
+impl RunHost for ServerProgram {
     fn check(&self, request: RunRequest) -> Result<RunRequest, RefusedRequest> {
         checked(&self.gyrus, request)
     }
 
-    fn command(&self, arguments: Vec<String>) -> Boxed<'_, Result<String, String>> {
+    fn command(&self, arguments: Vec<String>) -> BoxedFuture<'_, Result<String, String>> {
         Box::pin(async move { printed(&self.processes, &arguments).await })
     }
 }
 
-impl Program for Around {
+impl HostProgram for ServerProgram {
     fn options(&self) -> Value {
         words::schema()
     }
@@ -85,7 +85,7 @@ impl Program for Around {
         files.unwrap_or_else(PoisonError::into_inner).clone()
     }
 
-    fn configured(&self, workdir: Option<&Path>) -> Result<Configured, ApiError> {
+    fn configured(&self, workdir: Option<&Path>) -> Result<ServerSettings, ApiError> {
         let failures = self.failures.lock();
         let failures = failures.unwrap_or_else(PoisonError::into_inner).clone();
         configured(&self.gyrus, workdir, &failures)
@@ -115,7 +115,11 @@ impl Program for Around {
         code.map_err(|error| ApiError::internal(error.to_string()))
     }
 
-    fn unpair<'a>(&'a self, chat: &'a str, person: &'a str) -> Boxed<'a, Result<(), ApiError>> {
+    fn unpair<'a>(
+        &'a self,
+        chat: &'a str,
+        person: &'a str,
+    ) -> BoxedFuture<'a, Result<(), ApiError>> {
         Box::pin(async move {
             let removed = self.chat(chat)?.remove(person).await;
             if removed.map_err(|error| ApiError::internal(error.to_string()))? {
@@ -126,7 +130,7 @@ impl Program for Around {
         })
     }
 
-    fn picture(&self, run: RunId) -> Boxed<'_, Result<Vec<u8>, ApiError>> {
+    fn picture(&self, run: RunId) -> BoxedFuture<'_, Result<Vec<u8>, ApiError>> {
         Box::pin(async move {
             let nothing = |failure: Failure| ApiError::not_found(failure.message);
             let home = self.gyrus.home().map_err(nothing)?;
@@ -221,7 +225,7 @@ fn view(chat: &ChatAccount) -> ChatView {
     }
 }
 
-impl Around {
+impl ServerProgram {
     /// Returns a chat of the server by its name.
     fn chat(&self, name: &str) -> Result<&ChatAccount, ApiError> {
         let mut chats = self.chats.get().into_iter().flatten();

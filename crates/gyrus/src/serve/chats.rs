@@ -5,19 +5,19 @@ use std::sync::Arc;
 use gyrus_chat::{
     ChatAccount, ChatError, ChatHost, ChatSettings, ChatTasks, Messenger, Telegram, Transcription,
 };
-use gyrus_contract::{Boxed, RunId};
+use gyrus_contract::{BoxedFuture, RunId};
 use gyrus_kernel::latch::Latch;
 use gyrus_runtime::queue::{Gateway, RunRequest};
-use gyrus_server::Program;
+use gyrus_server::HostProgram;
 use gyrus_surfaces::console::put;
 
-use super::{around::Around, words};
+use super::{around::ServerProgram, words};
 use crate::{
     Gyrus,
     agent_files::is_variable,
     config::{ChatSection, ModelServerSection},
     failure::Failure,
-    keys::Keys,
+    keys::KeyLookup,
 };
 
 /// A chat that can begin.
@@ -30,7 +30,7 @@ pub(super) struct ConfiguredChat {
 /// person is told: everything else works without it.
 pub(super) fn configured(gyrus: &Gyrus, latch: &Latch) -> Result<Vec<ConfiguredChat>, Failure> {
     let config = gyrus.config()?;
-    let keys = Keys::new(&config.keys);
+    let keys = KeyLookup::new(&config.keys);
     let mut chats = Vec::new();
     for (name, section) in [("telegram", &config.chat.telegram)] {
         let Some(section) = section else { continue };
@@ -64,7 +64,7 @@ pub(super) async fn stop(chats: Vec<ChatTasks>) {
 pub(super) async fn begin(
     chats: Vec<ConfiguredChat>,
     gateway: &Gateway,
-    around: &Arc<Around>,
+    around: &Arc<ServerProgram>,
 ) -> Result<Vec<ChatTasks>, Failure> {
     let (mut all, mut accounts) = (Vec::new(), Vec::new());
     for chat in chats {
@@ -87,7 +87,7 @@ pub(super) async fn begin(
 fn settings(
     gyrus: &Gyrus,
     latch: &Latch,
-    keys: &Keys<'_>,
+    keys: &KeyLookup<'_>,
     name: &str,
     section: &ChatSection,
 ) -> Result<ChatSettings, String> {
@@ -121,7 +121,10 @@ fn settings(
     })
 }
 
-fn transcribing(keys: &Keys<'_>, section: &ModelServerSection) -> Result<Transcription, String> {
+fn transcribing(
+    keys: &KeyLookup<'_>,
+    section: &ModelServerSection,
+) -> Result<Transcription, String> {
     let key = section.key.as_deref().map(|variable| {
         let key = keys.get(variable);
         key.ok_or_else(|| format!("`transcribe`: the key {variable} {}", why_unset(keys)))
@@ -132,7 +135,11 @@ fn transcribing(keys: &Keys<'_>, section: &ModelServerSection) -> Result<Transcr
 }
 
 /// Reads the token of a chat; the inner error is about the token, not about the configuration.
-fn token(keys: &Keys<'_>, chat: &str, variable: &str) -> Result<Result<String, String>, String> {
+fn token(
+    keys: &KeyLookup<'_>,
+    chat: &str,
+    variable: &str,
+) -> Result<Result<String, String>, String> {
     if !is_variable(variable) {
         // It may be the token itself, and is not shown.
         return Err(format!(
@@ -147,17 +154,17 @@ fn token(keys: &Keys<'_>, chat: &str, variable: &str) -> Result<Result<String, S
     }))
 }
 
-fn why_unset(keys: &Keys<'_>) -> String {
+fn why_unset(keys: &KeyLookup<'_>) -> String {
     match keys.failure() {
         Some(failure) => format!("cannot be used: {}", failure.message),
         None => "is not set".to_owned(),
     }
 }
 
-impl ChatHost for Around {
-    fn picture(&self, run: RunId) -> Boxed<'_, Result<Vec<u8>, String>> {
+impl ChatHost for ServerProgram {
+    fn picture(&self, run: RunId) -> BoxedFuture<'_, Result<Vec<u8>, String>> {
         Box::pin(async move {
-            let picture = Program::picture(self, run).await;
+            let picture = HostProgram::picture(self, run).await;
             picture.map_err(|error| error.message().to_owned())
         })
     }

@@ -23,7 +23,7 @@ use crate::failure::Failure;
 /// The longest answer in bytes.
 const MAX_ANSWER: usize = 64 << 20;
 
-pub(crate) enum Server {
+pub(crate) enum ServerLocation {
     OfHome(Home),
     /// One behind a socket.
     Socket(PathBuf),
@@ -36,10 +36,10 @@ pub(crate) enum Server {
     },
 }
 
-impl Server {
+impl ServerLocation {
     /// Returns the server of a home.
     pub(crate) fn of(home: &Home) -> Self {
-        Server::OfHome(home.clone())
+        ServerLocation::OfHome(home.clone())
     }
 
     /// Returns the server that a person names: `http://HOST:PORT`, or the path of a socket.
@@ -48,7 +48,7 @@ impl Server {
     /// It is neither.
     pub(crate) fn named(given: &str, token: Option<String>) -> Result<Self, Failure> {
         if given.starts_with('/') || given.starts_with('.') {
-            return Ok(Server::Socket(PathBuf::from(given)));
+            return Ok(ServerLocation::Socket(PathBuf::from(given)));
         }
         let host = given.strip_prefix("http://").unwrap_or(given);
         let host = host.trim_end_matches('/');
@@ -56,7 +56,7 @@ impl Server {
             return Err(Failure::usage(format!("invalid server `{given}`"))
                 .hint("name it as http://HOST:PORT, or by the path of its socket"));
         }
-        Ok(Server::At {
+        Ok(ServerLocation::At {
             host: host.to_owned(),
             token,
         })
@@ -147,17 +147,17 @@ impl Server {
                 .hint("start it: gyrus serve")
         };
         match self {
-            Server::OfHome(home) => {
+            ServerLocation::OfHome(home) => {
                 let stream = listen::connect(home).await;
                 let stream = stream.map_err(|error| unreachable(&error))?;
                 self.over(stream, method, path, body).await
             }
-            Server::Socket(socket) => {
+            ServerLocation::Socket(socket) => {
                 let stream = UnixStream::connect(socket).await;
                 let stream = stream.map_err(|error| unreachable(&error))?;
                 self.over(stream, method, path, body).await
             }
-            Server::At { host, .. } => {
+            ServerLocation::At { host, .. } => {
                 let stream = TcpStream::connect(host).await;
                 let stream = stream.map_err(|error| unreachable(&error))?;
                 self.over(stream, method, path, body).await
@@ -177,13 +177,15 @@ impl Server {
         tokio::spawn(connection);
         let mut request = Request::builder().method(method).uri(path);
         match self {
-            Server::At { host, token } => {
+            ServerLocation::At { host, token } => {
                 request = request.header(HOST, host);
                 if let Some(token) = token {
                     request = request.header(AUTHORIZATION, format!("Bearer {token}"));
                 }
             }
-            Server::OfHome(_) | Server::Socket(_) => request = request.header(HOST, "localhost"),
+            ServerLocation::OfHome(_) | ServerLocation::Socket(_) => {
+                request = request.header(HOST, "localhost")
+            }
         }
         let bytes = match body {
             Some(body) => {
@@ -201,9 +203,9 @@ impl Server {
 
     fn name(&self) -> String {
         match self {
-            Server::OfHome(_) => "the server of this state folder".to_owned(),
-            Server::Socket(path) => format!("the server at {}", path.display()),
-            Server::At { host, .. } => format!("the server at {host}"),
+            ServerLocation::OfHome(_) => "the server of this state folder".to_owned(),
+            ServerLocation::Socket(path) => format!("the server at {}", path.display()),
+            ServerLocation::At { host, .. } => format!("the server at {host}"),
         }
     }
 

@@ -8,14 +8,14 @@ use std::{
 use gyrus::runtime::{Confinement, Home};
 use gyrus_contract::OnAsk;
 use gyrus_process::read_regular_text;
-use gyrus_server::{Configured, HookFailure, HookView, PolicyFileView, ToolServerView};
+use gyrus_server::{HookFailure, HookView, PolicyFileView, ServerSettings, ToolServerView};
 use reqwest::Url;
 
 use crate::{
     Gyrus,
     config::{Config, HookSection},
     failure::Failure,
-    mcp::{self, Around, ServerSource},
+    mcp::{self, ServerSource, StartSurroundings},
     model_choice::ModelChoice,
     model_flags::ModelFlags,
     new_run,
@@ -27,7 +27,7 @@ pub(super) fn configured(
     gyrus: &Gyrus,
     workdir: Option<&Path>,
     failures: &BTreeMap<String, HookFailure>,
-) -> Result<Configured, Failure> {
+) -> Result<ServerSettings, Failure> {
     let home = gyrus.home()?;
     let workspace = match workdir {
         Some(folder) => Some(new_run::workspace(&home, Some(folder))?),
@@ -46,7 +46,7 @@ pub(super) fn configured(
     };
     let (tool_servers, notes) = tool_servers(&home, &config, workspace.as_deref());
     let hooks = config.hooks.iter();
-    Ok(Configured {
+    Ok(ServerSettings {
         mode: config.approve.unwrap_or_default().to_string(),
         policies: policies(&home, workspace.as_deref()),
         models: models.unwrap_or_default(),
@@ -82,7 +82,7 @@ fn tool_servers(
     config: &Config,
     workspace: Option<&Path>,
 ) -> (Vec<ToolServerView>, Vec<String>) {
-    let around = Around {
+    let around = StartSurroundings {
         home,
         config,
         workspace: workspace.unwrap_or(&home.state),

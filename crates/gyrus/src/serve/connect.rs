@@ -10,7 +10,7 @@ use std::{
 
 use gyrus_surfaces::{console::put, output, terminal};
 
-use super::client::Server;
+use super::client::ServerLocation;
 use crate::{Gyrus, drive, failure::Failure};
 
 /// The flag, which stands anywhere among those of the command.
@@ -58,7 +58,7 @@ fn at(gyrus: &Gyrus, server: &str, arguments: &[String]) -> Result<ExitCode, Fai
         return Err(Failure::usage("there is no command for the server")
             .hint("for example: gyrus --connect http://127.0.0.1:7717 runs list"));
     }
-    let server = Server::named(server, gyrus.environment.token.clone())?;
+    let server = ServerLocation::named(server, gyrus.environment.token.clone())?;
     let mut text = String::new();
     // What is typed at this terminal cannot be read there.
     if !terminal::can_ask() && arguments.iter().any(|word| word == "-") {

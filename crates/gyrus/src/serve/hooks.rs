@@ -20,7 +20,7 @@ use gyrus_surfaces::{console::put, notify::NotifyCommand};
 use reqwest::{Client, StatusCode, Url, header::CONTENT_TYPE};
 use tokio::task::JoinSet;
 
-use crate::{Gyrus, config::HookSection, failure::Failure, keys::Keys};
+use crate::{Gyrus, config::HookSection, failure::Failure, keys::KeyLookup};
 
 /// Beginning of the names under which hooks subscribe.
 const SUBSCRIBER: &str = "hook.";
@@ -32,14 +32,14 @@ const TIME_LIMIT: Duration = Duration::from_secs(10);
 const AGAIN_AFTER: [u64; 8] = [1, 5, 30, 120, 300, 900, 1_800, 3_600];
 
 /// A hook that can be called.
-pub(super) struct Hook {
+pub(super) struct EventHook {
     name: String,
     patterns: Vec<TopicPattern>,
-    way: Way,
+    way: HookDelivery,
 }
 
 /// The way in which a hook is told.
-enum Way {
+enum HookDelivery {
     Post(Box<Post>),
     Command(NotifyCommand),
 }
@@ -52,7 +52,7 @@ struct Post {
 }
 
 /// The reason why an event was not delivered.
-enum Undelivered {
+enum DeliveryError {
     /// It may go better later.
     Again(String),
     /// It will never be taken.
@@ -63,9 +63,9 @@ enum Undelivered {
 pub(super) type HookFailures = Arc<Mutex<BTreeMap<String, HookFailure>>>;
 
 /// Reads the hooks of the configuration.
-pub(super) fn configured(gyrus: &Gyrus) -> Result<Vec<Hook>, Failure> {
+pub(super) fn configured(gyrus: &Gyrus) -> Result<Vec<EventHook>, Failure> {
     let config = gyrus.config()?;
-    let keys = Keys::new(&config.keys);
+    let keys = KeyLookup::new(&config.keys);
     let hooks = config.hooks.into_iter().map(|(name, section)| {
         hook(gyrus, &keys, &name, section)
             .map_err(|why| Failure::usage(format!("[hooks.{name}] in config.toml: {why}")))
@@ -76,7 +76,7 @@ pub(super) fn configured(gyrus: &Gyrus) -> Result<Vec<Hook>, Failure> {
 /// Begins to tell hooks of events, and forgets those that there were before. Dropping the tasks
 /// ends it.
 pub(super) async fn begin(
-    hooks: Vec<Hook>,
+    hooks: Vec<EventHook>,
     bus: &EventBus,
     failures: &HookFailures,
 ) -> Result<JoinSet<()>, Failure> {
@@ -101,7 +101,12 @@ pub(super) async fn begin(
     Ok(tasks)
 }
 
-fn hook(gyrus: &Gyrus, keys: &Keys<'_>, name: &str, section: HookSection) -> Result<Hook, String> {
+fn hook(
+    gyrus: &Gyrus,
+    keys: &KeyLookup<'_>,
+    name: &str,
+    section: HookSection,
+) -> Result<EventHook, String> {
     let patterns = section.events.iter().map(|pattern| pattern.parse());
     let patterns: Result<Vec<TopicPattern>, _> = patterns.collect();
     let patterns = patterns.map_err(|error| error.to_string())?;
@@ -118,24 +123,24 @@ fn hook(gyrus: &Gyrus, keys: &Keys<'_>, name: &str, section: HookSection) -> Res
             }
             let builder = client_builder(&url, TIME_LIMIT).map_err(|error| causes(&error))?;
             let client = builder.timeout(TIME_LIMIT).build();
-            Way::Post(Box::new(Post {
+            HookDelivery::Post(Box::new(Post {
                 client: client.map_err(|error| causes(&error))?,
                 url,
                 secret: secret.map(|variable| read(keys, &variable)).transpose()?,
             }))
         }
-        (None, Some(line), None) => Way::Command(gyrus.persons_command(line)),
+        (None, Some(line), None) => HookDelivery::Command(gyrus.persons_command(line)),
         (None, Some(_), Some(_)) => return Err("`secret` belongs to a `url`".to_owned()),
         _ => return Err("give either `url` or `command`".to_owned()),
     };
-    Ok(Hook {
+    Ok(EventHook {
         name: name.to_owned(),
         patterns,
         way,
     })
 }
 
-fn read(keys: &Keys<'_>, variable: &str) -> Result<HookSecret, String> {
+fn read(keys: &KeyLookup<'_>, variable: &str) -> Result<HookSecret, String> {
     let text = keys.get(variable).ok_or_else(|| {
         let failure = keys.failure().map(|failure| failure.message);
         let why = failure.unwrap_or_else(|| "it is not set".to_owned());
@@ -145,7 +150,7 @@ fn read(keys: &Keys<'_>, variable: &str) -> Result<HookSecret, String> {
 }
 
 /// Tells a hook of events, one after the other.
-async fn follow(bus: &EventBus, hook: Hook, failures: &HookFailures) -> Result<(), BusError> {
+async fn follow(bus: &EventBus, hook: EventHook, failures: &HookFailures) -> Result<(), BusError> {
     let subscriber = format!("{SUBSCRIBER}{}", hook.name);
     let mut known = bus.durable_subscribers().into_iter();
     // One that is new hears of what happens from now on.
@@ -175,7 +180,11 @@ async fn follow(bus: &EventBus, hook: Hook, failures: &HookFailures) -> Result<(
     }
 }
 
-async fn deliver(hook: &Hook, event: &Arc<Event>, failures: &HookFailures) -> Result<(), String> {
+async fn deliver(
+    hook: &EventHook,
+    event: &Arc<Event>,
+    failures: &HookFailures,
+) -> Result<(), String> {
     let body = serde_json::to_string(&**event).map_err(|error| error.to_string())?;
     let mut waits = AGAIN_AFTER.iter();
     loop {
@@ -184,8 +193,8 @@ async fn deliver(hook: &Hook, event: &Arc<Event>, failures: &HookFailures) -> Re
             Err(undelivered) => undelivered,
         };
         let (why, is_final) = match undelivered {
-            Undelivered::Refused(why) => (why, true),
-            Undelivered::Again(why) => (why, false),
+            DeliveryError::Refused(why) => (why, true),
+            DeliveryError::Again(why) => (why, false),
         };
         note(failures, &hook.name, &why);
         if is_final {
@@ -207,21 +216,21 @@ fn note(failures: &HookFailures, hook: &str, why: &str) {
     known.insert(hook.to_owned(), failure);
 }
 
-impl Way {
+impl HookDelivery {
     /// Tells of an event once.
-    async fn tell(&self, event: &Event, body: &str) -> Result<(), Undelivered> {
+    async fn tell(&self, event: &Event, body: &str) -> Result<(), DeliveryError> {
         match self {
-            Way::Post(post) => post.tell(event, body).await,
-            Way::Command(command) => {
+            HookDelivery::Post(post) => post.tell(event, body).await,
+            HookDelivery::Command(command) => {
                 let ran = command.clone().run(body.to_owned()).await;
-                ran.map_err(|why| Undelivered::Again(format!("its command {why}")))
+                ran.map_err(|why| DeliveryError::Again(format!("its command {why}")))
             }
         }
     }
 }
 
 impl Post {
-    async fn tell(&self, event: &Event, body: &str) -> Result<(), Undelivered> {
+    async fn tell(&self, event: &Event, body: &str) -> Result<(), DeliveryError> {
         let (id, at) = (event.id.to_string(), (now_ms() / 1_000).to_string());
         let mut request = self
             .client
@@ -235,14 +244,14 @@ impl Post {
         }
         let answer = request.body(body.to_owned()).send().await;
         // The address may hold a secret, and is not shown.
-        let answer = answer.map_err(|error| Undelivered::Again(causes(&error.without_url())))?;
+        let answer = answer.map_err(|error| DeliveryError::Again(causes(&error.without_url())))?;
         match answer.status() {
             status if status.is_success() => Ok(()),
             status @ (StatusCode::REQUEST_TIMEOUT
             | StatusCode::TOO_EARLY
-            | StatusCode::TOO_MANY_REQUESTS) => Err(Undelivered::Again(answered(status))),
-            status if status.is_server_error() => Err(Undelivered::Again(answered(status))),
-            status => Err(Undelivered::Refused(answered(status))),
+            | StatusCode::TOO_MANY_REQUESTS) => Err(DeliveryError::Again(answered(status))),
+            status if status.is_server_error() => Err(DeliveryError::Again(answered(status))),
+            status => Err(DeliveryError::Refused(answered(status))),
         }
     }
 }

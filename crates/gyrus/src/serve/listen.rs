@@ -11,7 +11,7 @@ use std::{
 use gyrus::runtime::Home;
 use gyrus_contract::Principal;
 use gyrus_process::read_regular_text;
-use gyrus_server::Listener;
+use gyrus_server::ServerListener;
 use tokio::net::{TcpListener, UnixListener, UnixStream};
 
 use crate::failure::Failure;
@@ -25,12 +25,15 @@ pub(super) async fn listen(
     home: &Home,
     port: u16,
     owner: Principal,
-) -> Result<(SocketAddr, Vec<Listener>), Failure> {
+) -> Result<(SocketAddr, Vec<ServerListener>), Failure> {
     let network = on_loopback(port).await?;
     let address = network.local_addr()?;
     let local = on_socket(home)?;
     fs::write(folder(home).join(ADDRESS), format!("http://{address}"))?;
-    let listeners = vec![Listener::Network(network), Listener::Local(local, owner)];
+    let listeners = vec![
+        ServerListener::Network(network),
+        ServerListener::Local(local, owner),
+    ];
     Ok((address, listeners))
 }
 

@@ -9,19 +9,20 @@ use std::{
 };
 
 use axum::routing::post_service;
-use gyrus_contract::{Boxed, Principal, RunId};
+use gyrus_contract::{BoxedFuture, Principal, RunId};
 use gyrus_journal::{Holder, Store};
 use gyrus_kernel::log_name;
 use gyrus_mcp_server::{Identify, McpHost, McpServeError, http_service, serve_stdio};
 use gyrus_runtime::queue::{
-    Command, Gateway, OptionValue, RefusedRequest, RunHost, RunRequest, Work, Workers as _, in_time,
+    Gateway, OptionValue, QueueCommand, QueueWork, RefusedRequest, RunHost, RunRequest,
+    Workers as _, in_time,
 };
-use gyrus_server::{AccessTokens, Identity, Mounted, TokenScope};
+use gyrus_server::{AccessTokens, MountedService, Requester, TokenScope};
 use tokio::sync::watch;
 
 use super::{
-    around::{Around, checked, printed},
-    parking::{Signals, park_these},
+    around::{ServerProgram, checked, printed},
+    parking::{EndSignals, park_these},
     workers::Processes,
 };
 use crate::{Gyrus, drive, env::GYRUS_TOKEN, exit::Code, failure::Failure};
@@ -41,16 +42,16 @@ const SURFACE: &str = "mcp";
 
 /// Returns the service of a server, whose runs are commands of its queue.
 pub(super) fn mounted(
-    around: &Arc<Around>,
+    around: &Arc<ServerProgram>,
     gateway: &Gateway,
     stopping: watch::Receiver<bool>,
-) -> Mounted {
+) -> MountedService {
     let host = Arc::new(InQueue {
         around: around.clone(),
         gateway: gateway.clone(),
     });
     let service = http_service(host, stopping);
-    Mounted {
+    MountedService {
         path: PATH,
         route: post_service(service.clone())
             .get_service(service.clone())
@@ -73,7 +74,7 @@ pub(crate) fn serve(gyrus: &Gyrus, folder: PathBuf) -> Result<Code, Failure> {
             processes,
             begun: Mutex::default(),
         });
-        let mut signals = Signals::new()?;
+        let mut signals = EndSignals::new()?;
         let served = tokio::select! {
             served = serve_stdio(host.clone(), identify) => served,
             () = signals.next() => Ok(()),
@@ -106,17 +107,17 @@ fn identify(gyrus: &Gyrus) -> Result<Identify, Failure> {
     }))
 }
 
-fn somebody(name: &str, scope: TokenScope) -> Identity {
+fn somebody(name: &str, scope: TokenScope) -> Requester {
     let principal = Principal {
         surface: SURFACE.to_owned(),
         id: name.to_owned(),
     };
-    Identity::new(principal, BTreeSet::from([scope]))
+    Requester::new(principal, BTreeSet::from([scope]))
 }
 
 /// The server, whose queue carries runs out.
 struct InQueue {
-    around: Arc<Around>,
+    around: Arc<ServerProgram>,
     gateway: Gateway,
 }
 
@@ -125,7 +126,7 @@ impl RunHost for InQueue {
         self.around.check(request)
     }
 
-    fn command(&self, arguments: Vec<String>) -> Boxed<'_, Result<String, String>> {
+    fn command(&self, arguments: Vec<String>) -> BoxedFuture<'_, Result<String, String>> {
         self.around.command(arguments)
     }
 }
@@ -142,19 +143,19 @@ impl McpHost for InQueue {
     fn submit(
         &self,
         run: RunId,
-        work: Work,
+        work: QueueWork,
         from: Principal,
         agent: String,
-    ) -> Boxed<'_, Result<(), String>> {
+    ) -> BoxedFuture<'_, Result<(), String>> {
         Box::pin(async move {
-            let new = Command::new(work, Some(run), from, agent);
+            let new = QueueCommand::new(work, Some(run), from, agent);
             let submitted = in_time(self.gateway.submit(new)).await;
             submitted.map_err(|error| gyrus_net::causes(&error))?;
             Ok(())
         })
     }
 
-    fn settled(&self, run: RunId) -> Boxed<'_, String> {
+    fn settled(&self, run: RunId) -> BoxedFuture<'_, String> {
         Box::pin(async move {
             match self.gateway.ended(run).await {
                 Some(summary) => summary,
@@ -165,7 +166,7 @@ impl McpHost for InQueue {
 }
 
 /// The end of the work for a run, in words, once it ended.
-type Settled = watch::Receiver<Option<String>>;
+type WorkEnd = watch::Receiver<Option<String>>;
 
 /// A process for one client. Each of its runs has a process of its own, which is parked when the
 /// client goes.
@@ -174,16 +175,16 @@ struct OfProcess {
     store: Store,
     folder: PathBuf,
     processes: Processes,
-    begun: Mutex<HashMap<RunId, Settled>>,
+    begun: Mutex<HashMap<RunId, WorkEnd>>,
 }
 
 impl OfProcess {
-    fn begun(&self) -> MutexGuard<'_, HashMap<RunId, Settled>> {
+    fn begun(&self) -> MutexGuard<'_, HashMap<RunId, WorkEnd>> {
         self.begun.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Starts the process of a run, unless too many are at work.
-    fn begin(&self, command: Command) -> Result<(), String> {
+    fn begin(&self, command: QueueCommand) -> Result<(), String> {
         // Locked until it is among them.
         let mut begun = self.begun();
         if begun
@@ -237,7 +238,7 @@ impl RunHost for OfProcess {
         checked(&self.gyrus, request)
     }
 
-    fn command(&self, arguments: Vec<String>) -> Boxed<'_, Result<String, String>> {
+    fn command(&self, arguments: Vec<String>) -> BoxedFuture<'_, Result<String, String>> {
         Box::pin(async move { printed(&self.processes, &arguments).await })
     }
 }
@@ -254,20 +255,20 @@ impl McpHost for OfProcess {
     fn submit(
         &self,
         run: RunId,
-        mut work: Work,
+        mut work: QueueWork,
         from: Principal,
         agent: String,
-    ) -> Boxed<'_, Result<(), String>> {
-        if let Work::Start(request) = &mut work {
+    ) -> BoxedFuture<'_, Result<(), String>> {
+        if let QueueWork::Start(request) = &mut work {
             // There is no queue that would have it go on once it has its answer.
             let wait = OptionValue::Text("wait".to_owned());
             request.options.entry("on-ask".to_owned()).or_insert(wait);
         }
-        let done = self.begin(Command::new(work, Some(run), from, agent));
+        let done = self.begin(QueueCommand::new(work, Some(run), from, agent));
         Box::pin(async { done })
     }
 
-    fn settled(&self, run: RunId) -> Boxed<'_, String> {
+    fn settled(&self, run: RunId) -> BoxedFuture<'_, String> {
         Box::pin(async move {
             let settled = self.begun().get(&run).cloned();
             let Some(mut settled) = settled else {

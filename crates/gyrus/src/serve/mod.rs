@@ -31,7 +31,7 @@ use gyrus_runtime::{
     BusError,
     agents::AgentError,
     ledger::LedgerError,
-    queue::{AtOnce, Command, Dispatcher, Gateway, QueueError, Work},
+    queue::{AtOnce, Dispatcher, Gateway, QueueCommand, QueueError, QueueWork},
     triggers::TriggerError,
 };
 use gyrus_server::{AccessTokens, App, FoundRuns, Options, TokenError, TokenScope};
@@ -41,11 +41,11 @@ use serde_json::json;
 use tokio::sync::watch;
 
 use self::{
-    around::Around,
-    client::Server,
+    around::ServerProgram,
+    client::ServerLocation,
     hooks::HookFailures,
-    parking::{Signals, park},
-    place::Place,
+    parking::{EndSignals, park},
+    place::ServedRuns,
     service::PORT,
 };
 pub(crate) use self::{around::printed, connect::elsewhere, workers::Processes};
@@ -90,7 +90,7 @@ enum ServeCommand {
     /// Print an address that lets another browser in
     Open,
     Token(TokenFlags),
-    Install(service::Install),
+    Install(service::InstallService),
     /// End the service that `install` made, and remove its files
     Uninstall,
 }
@@ -131,7 +131,7 @@ impl Serve {
     async fn serve(self, gyrus: &Gyrus) -> Result<Code, Failure> {
         gyrus.home()?.create_state()?;
         let hooks = hooks::configured(gyrus)?;
-        let place = Place::open(gyrus, self.fleet.as_deref()).await?;
+        let place = ServedRuns::open(gyrus, self.fleet.as_deref()).await?;
         let (gyrus, gateway) = (&place.gyrus, place.gateway.clone());
         let chats = chats::configured(gyrus, &place.latch)?;
         let home = gyrus.home()?;
@@ -150,7 +150,7 @@ impl Serve {
         gateway.announce_on(bus.clone());
         let failures = HookFailures::default();
         let _hooks = hooks::begin(hooks, bus, &failures).await?;
-        let around = Arc::new(Around {
+        let around = Arc::new(ServerProgram {
             gyrus: gyrus.clone(),
             processes,
             agent_files,
@@ -170,7 +170,7 @@ impl Serve {
         );
         writeln!(output::standard(), "http://{address}/#{code}")?;
         output::standard().flush()?;
-        let mut signals = Signals::new()?;
+        let mut signals = EndSignals::new()?;
         put(&said(&taken_up))?;
         let chats = chats::begin(chats, &gateway, &around).await?;
         tokio::spawn(gyrus_server::announce(Arc::clone(&app)));
@@ -212,7 +212,7 @@ impl Serve {
 
     /// Puts runs into the queue that no process holds and that did not end: their processes died.
     /// Returns a line about each.
-    async fn take_up(&self, place: &Place, found: &FoundRuns) -> Result<Vec<String>, Failure> {
+    async fn take_up(&self, place: &ServedRuns, found: &FoundRuns) -> Result<Vec<String>, Failure> {
         if !place.is_own() {
             return Ok(Vec::new());
         }
@@ -252,7 +252,7 @@ impl TokenFlags {
         if let Ok(tokens) = AccessTokens::open(&store) {
             return self.change(&store, &tokens).await;
         }
-        let server = Server::of(&home);
+        let server = ServerLocation::of(&home);
         let mut out = output::standard();
         match (&self.name, self.revoke) {
             (None, _) => {
@@ -319,7 +319,7 @@ fn show_once(token: &str) -> Result<(), Failure> {
 /// Prints an address that lets another browser in.
 async fn open(gyrus: &Gyrus) -> Result<Code, Failure> {
     let home = gyrus.home()?;
-    let invitation = Server::of(&home)
+    let invitation = ServerLocation::of(&home)
         .post("/api/invitations", &json!({}))
         .await?;
     let code = invitation["code"].as_str().unwrap_or_default();
@@ -391,7 +391,7 @@ async fn dispatch(
 }
 
 /// Parks what is at work, unless it is the work of others.
-async fn leave(place: &Place) {
+async fn leave(place: &ServedRuns) {
     if place.is_own() {
         // Whoever does not see this sees the runs parked.
         let _ = put("parking what is at work; again: leave it\n");
@@ -406,7 +406,7 @@ async fn resume(gateway: &Gateway, gyrus: &Gyrus, run: RunId) -> Result<(), Fail
         |standing| standing.started.agent,
     );
     let from = terminal::person(gyrus.environment.user.as_deref(), "serve");
-    let new = Command::new(Work::Resume, Some(run), from, agent);
+    let new = QueueCommand::new(QueueWork::Resume, Some(run), from, agent);
     gateway.submit(new).await?;
     Ok(())
 }

@@ -4,7 +4,7 @@ use std::{io, time::Duration};
 
 use gyrus_journal::Holder;
 use gyrus_kernel::log_name;
-use gyrus_runtime::queue::{Gateway, Stage};
+use gyrus_runtime::queue::{CommandStage, Gateway};
 use tokio::signal::unix::{SignalKind, signal};
 
 /// Time within which runs must have parked; they are cut off half-way.
@@ -15,7 +15,7 @@ pub(crate) async fn park(gateway: &Gateway) {
     let store = gateway.store().clone();
     let running: Vec<_> = gateway.with(|queue| {
         let all = queue.all().into_iter();
-        let running = all.filter(|one| matches!(one.stage, Stage::Running { .. }));
+        let running = all.filter(|one| matches!(one.stage, CommandStage::Running { .. }));
         running.map(|one| one.command.run).collect()
     });
     let holders: Vec<_> = running
@@ -46,12 +46,12 @@ pub(super) async fn park_these(holders: Vec<Holder>) {
 }
 
 /// The signals that end the server.
-pub(crate) struct Signals {
+pub(crate) struct EndSignals {
     interrupt: tokio::signal::unix::Signal,
     terminate: tokio::signal::unix::Signal,
 }
 
-impl Signals {
+impl EndSignals {
     pub(crate) fn new() -> io::Result<Self> {
         Ok(Self {
             interrupt: signal(SignalKind::interrupt())?,

@@ -13,7 +13,7 @@ use super::workers::Processes;
 use crate::{Gyrus, failure::Failure, learning};
 
 /// The runs that a server is for.
-pub(super) struct Place {
+pub(super) struct ServedRuns {
     /// The program, with their journals.
     pub(super) gyrus: Gyrus,
     pub(super) gateway: Gateway,
@@ -27,7 +27,7 @@ pub(super) struct Place {
     _door: Option<Box<dyn Any + Send + Sync>>,
 }
 
-impl Place {
+impl ServedRuns {
     /// Opens the place of a fleet's runs, or of this person's own.
     pub(super) async fn open(gyrus: &Gyrus, fleet: Option<&str>) -> Result<Self, Failure> {
         match fleet {
@@ -67,7 +67,7 @@ impl Place {
 
     #[cfg(feature = "fleet")]
     async fn of_fleet(gyrus: &Gyrus, fleet: &str) -> Result<Self, Failure> {
-        let mut door = crate::fleet::Door::open(gyrus, fleet).await?;
+        let mut door = crate::fleet::FleetDoor::open(gyrus, fleet).await?;
         let gateway = door.gateway();
         door.begin(&gateway);
         Ok(Self {

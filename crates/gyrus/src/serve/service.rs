@@ -39,19 +39,19 @@ const END: [&[&str]; 1] = [&["--user", "disable", "--now", UNIT]];
 /// autostart. Keys in the environment of your shell are not the service's: `gyrus setup` stores
 /// them.
 #[derive(Args)]
-pub(super) struct Install {
+pub(super) struct InstallService {
     /// Port on this machine
     #[arg(long, default_value_t = PORT)]
     port: u16,
 }
 
 /// The files of the service.
-struct Files {
+struct ServiceFiles {
     unit: PathBuf,
     dot: PathBuf,
 }
 
-impl Files {
+impl ServiceFiles {
     fn of(gyrus: &Gyrus) -> Result<Self, Failure> {
         let environment = &gyrus.environment;
         let usual = || Some(environment.home.as_ref()?.join(".config"));
@@ -65,9 +65,9 @@ impl Files {
     }
 }
 
-impl Install {
+impl InstallService {
     pub(super) fn execute(&self, gyrus: &Gyrus) -> Result<Code, Failure> {
-        let files = Files::of(gyrus)?;
+        let files = ServiceFiles::of(gyrus)?;
         let program = std::env::current_exe()?;
         let program = word(&program)?;
         let home = gyrus.environment.gyrus_home.as_deref();
@@ -91,7 +91,7 @@ impl Install {
 
 /// Ends the service and removes its files.
 pub(super) fn uninstall(gyrus: &Gyrus) -> Result<Code, Failure> {
-    let files = Files::of(gyrus)?;
+    let files = ServiceFiles::of(gyrus)?;
     if is_own(&files.unit)? {
         systemctl(&END)?;
     }

@@ -15,7 +15,7 @@ use std::{
 };
 
 use gyrus_journal::Holder;
-use gyrus_runtime::queue::{Command, RUN_IS_ELSEWHERE, Worker, WorkerEnd, Workers};
+use gyrus_runtime::queue::{DrivingProcess, QueueCommand, RUN_IS_ELSEWHERE, WorkerEnd, Workers};
 use gyrus_surfaces::console::put;
 use rustix::fs::{MemfdFlags, memfd_create};
 use tokio::{io::AsyncWriteExt as _, sync::Notify};
@@ -73,7 +73,7 @@ impl Processes {
 }
 
 impl Workers for Processes {
-    fn start(&self, command: &Command) -> io::Result<Worker> {
+    fn start(&self, command: &QueueCommand) -> io::Result<DrivingProcess> {
         let order = WorkOrder {
             command: command.clone(),
             fleet: self.fleet.clone(),
@@ -123,7 +123,7 @@ impl Workers for Processes {
         }))
     }
 
-    fn kill(&self, command: &Command) {
+    fn kill(&self, command: &QueueCommand) {
         let alive = self.alive.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some(kill) = alive.get(&command.id) {
             kill.notify_one();

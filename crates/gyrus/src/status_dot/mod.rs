@@ -19,7 +19,7 @@ use gyrus_text::plural;
 
 use crate::{Gyrus, commands::stop, drive, exit::Code, failure::Failure, stopped};
 use popover::Popover;
-use questions::Questions;
+use questions::QuestionNotices;
 
 /// Number of the last entries of a run that tell its part of the cycle.
 const ENTRIES: u64 = 40;
@@ -39,7 +39,7 @@ async fn follow(gyrus: &Gyrus, store: &Store, display: &str) -> Result<Code, Fai
     let mut changes = heads.changes();
     let mut dot = StatusDot::open(display).map_err(Failure::failed)?;
     put(&format!("a dot is shown on {display}; Ctrl-C ends it\n"))?;
-    let mut questions = match Questions::connect(store).await {
+    let mut questions = match QuestionNotices::connect(store).await {
         Ok(questions) => Some(questions),
         Err(why) => {
             put(&format!("questions come without notifications: {why}\n"))?;
@@ -65,7 +65,7 @@ async fn follow(gyrus: &Gyrus, store: &Store, display: &str) -> Result<Code, Fai
                     popover.open(state)?;
                 }
             },
-            answered = Questions::answered(&mut questions) => match answered {
+            answered = QuestionNotices::answered(&mut questions) => match answered {
                 // What a run that uses the display could have clicked does not count.
                 _ if dot.is_display_used().map_err(Failure::failed)? => popover.open(state)?,
                 Some(answered) => answered.send(gyrus, store)?,

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use gyrus_contract::{Answer, ApprovalScope, Digest, RunId};
 use gyrus_journal::Store;
 use gyrus_kernel::approvals::{self, ApprovalError, OpenQuestion};
-use gyrus_screen::{ChosenNotification, NotificationChoice, Notifications};
+use gyrus_screen::{ChosenNotification, NotificationChoice, NotificationService};
 use gyrus_surfaces::{
     console::{card, put},
     terminal,
@@ -25,8 +25,8 @@ const ALLOW: &str = "allow";
 const DENY: &str = "deny";
 
 /// Notifications of open questions.
-pub(super) struct Questions {
-    notifications: Notifications,
+pub(super) struct QuestionNotices {
+    notifications: NotificationService,
     store: Store,
     shown: BTreeMap<u32, (Digest, OpenQuestion)>,
 }
@@ -37,14 +37,14 @@ pub(super) struct AnsweredQuestion {
     answer: Answer,
 }
 
-impl Questions {
+impl QuestionNotices {
     /// Connects to what shows notifications.
     ///
     /// # Errors
     /// In words: there is nothing.
     pub(super) async fn connect(store: &Store) -> Result<Self, String> {
         Ok(Self {
-            notifications: Notifications::connect().await?,
+            notifications: NotificationService::connect().await?,
             store: store.clone(),
             shown: BTreeMap::new(),
         })

@@ -2,7 +2,7 @@
 
 use std::{collections::BTreeMap, fs, path::PathBuf};
 
-use gyrus_kernel::{Entry, Settled};
+use gyrus_kernel::{CallEnd, Entry};
 use serde_json::{Value, json};
 
 use crate::{
@@ -311,7 +311,7 @@ fn stopped_by(ran: &Ran, opening: usize) -> String {
                     "asked"
                 } else if denied.contains(&resulted.effect) {
                     "denied"
-                } else if resulted.settled == Settled::Refused {
+                } else if resulted.settled == CallEnd::Refused {
                     "refused"
                 } else {
                     "contained"

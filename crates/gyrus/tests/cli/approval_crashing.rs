@@ -3,7 +3,7 @@
 use std::{collections::BTreeMap, fs, os::unix::fs::symlink, os::unix::process::ExitStatusExt};
 
 use gyrus_contract::{Decision, Principal};
-use gyrus_kernel::{APPROVAL_REFUSED, ApprovalAnswered, ApprovalAsked, Entry, Settled, log_name};
+use gyrus_kernel::{APPROVAL_REFUSED, ApprovalAnswered, ApprovalAsked, CallEnd, Entry, log_name};
 use rustix::process::Signal;
 
 use crate::support::{Said, World, said};
@@ -53,7 +53,7 @@ fn refused(entries: &[Entry]) -> Vec<String> {
     refused.collect()
 }
 
-fn settled(entries: &[Entry]) -> Vec<Settled> {
+fn settled(entries: &[Entry]) -> Vec<CallEnd> {
     let settled = entries.iter().filter_map(|entry| match entry {
         Entry::ToolResulted(result) => Some(result.settled),
         _ => None,
@@ -148,7 +148,7 @@ fn killed_anywhere_around_a_yes_it_happens_once() {
         }
         let entries = world.entries();
         check_one_yes_one_start(&entries, &context);
-        let cut_off = settled(&entries).contains(&Settled::Interrupted);
+        let cut_off = settled(&entries).contains(&CallEnd::Interrupted);
         interrupted += u32::from(cut_off);
         again += u32::from(questions(&entries).iter().any(|asked| asked.asking > 1));
         let file = world.file(".envrc") + &world.file("plain");
@@ -313,7 +313,7 @@ fn a_policy_tightened_while_parked_wins_over_the_yes() {
         world.gyrus(&["approve", "last"]).exits(0);
         if crash {
             resume_killed_after(&world, 2);
-            if settled(&world.entries()).contains(&Settled::Done) {
+            if settled(&world.entries()).contains(&CallEnd::Done) {
                 continue;
             }
         }
@@ -333,7 +333,7 @@ fn a_policy_tightened_while_parked_wins_over_the_yes() {
             .says("not on my machine");
         assert_eq!(world.file(".envrc"), "");
         let entries = world.entries();
-        assert_eq!(settled(&entries)[0], Settled::Refused);
+        assert_eq!(settled(&entries)[0], CallEnd::Refused);
         let verdicts = entries.iter().filter_map(|entry| match entry {
             Entry::GateVerdict(judged) => Some(judged.verdict.decision),
             _ => None,

@@ -7,7 +7,7 @@ use std::{
     thread,
 };
 
-use gyrus_kernel::{Entry, Settled, ToolResulted};
+use gyrus_kernel::{CallEnd, Entry, ToolResulted};
 use rustix::process::Signal;
 
 use crate::support::World;
@@ -188,7 +188,7 @@ fn a_parked_question_is_asked_when_the_command_has_ended() {
     let said = world.gyrus(&["run", "go", "--on-ask", "park"]).exits(5);
     assert!(said.err.contains(&wants(server.at)), "{said:?}");
     let ended = results(&world);
-    assert_eq!(ended[0].settled, Settled::Done);
+    assert_eq!(ended[0].settled, CallEnd::Done);
     assert_eq!(ended[0].pending.len(), 1);
     // It goes on waiting, and nothing runs again.
     world.gyrus(&["resume", "last"]).exits(5);
@@ -259,7 +259,7 @@ fn what_was_asked_is_void_when_gyrus_was_killed() {
     running.end();
     world.gyrus(&["approve", "last"]).exits(0);
     world.gyrus(&["resume", "last"]).exits(0);
-    assert_eq!(results(&world)[0].settled, Settled::Interrupted);
+    assert_eq!(results(&world)[0].settled, CallEnd::Interrupted);
     assert_eq!(server.heard(), [""; 0]);
     world.gyrus(&["approvals"]).exits(0);
     let refused = |entry: &Entry| entry.kind() == "approval.refused";

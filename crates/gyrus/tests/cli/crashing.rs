@@ -4,7 +4,7 @@
 use std::{collections::BTreeMap, fs, os::unix::process::ExitStatusExt};
 
 use gyrus_contract::EffectId;
-use gyrus_kernel::{Entry, Settled};
+use gyrus_kernel::{CallEnd, Entry};
 use gyrus_process::ProcessIdentity;
 use rustix::process::Signal;
 
@@ -170,7 +170,7 @@ fn matrix_with(with: &[&str], script: &str) {
         }
         if acts {
             assert_eq!(world.file("out.txt"), "hello\n", "{context}");
-            let cut_off = settled(&after).values().any(|s| *s == Settled::Interrupted);
+            let cut_off = settled(&after).values().any(|s| *s == CallEnd::Interrupted);
             let ledger = world.file("ledger.txt");
             let right = ledger == "hello\n" || (cut_off && ledger.is_empty());
             assert!(right, "{context}: the ledger says {ledger:?}");
@@ -186,7 +186,7 @@ fn matrix_with(with: &[&str], script: &str) {
 }
 
 /// Returns how each call was settled.
-fn settled(entries: &[Entry]) -> BTreeMap<EffectId, Settled> {
+fn settled(entries: &[Entry]) -> BTreeMap<EffectId, CallEnd> {
     let results = entries.iter().filter_map(|entry| match entry {
         Entry::ToolResulted(result) => Some((result.effect.clone(), result.settled)),
         _ => None,

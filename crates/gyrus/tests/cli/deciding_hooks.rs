@@ -2,7 +2,7 @@
 
 use std::fs;
 
-use gyrus_kernel::{Entry, Settled, ToolResulted};
+use gyrus_kernel::{CallEnd, Entry, ToolResulted};
 use serde_json::{Value, json};
 
 use crate::support::{Said, World, read};
@@ -71,7 +71,7 @@ fn a_hook_reads_the_call_as_other_agents_write_it_and_refuses_it_by_exit_code() 
     run(&world, &[]).exits(0);
     assert!(!world.work().join("out.txt").exists() && world.work().join("list.txt").exists());
     let results = results(&world);
-    assert_eq!(results[0].settled, Settled::Refused);
+    assert_eq!(results[0].settled, CallEnd::Refused);
     assert!(text(&results[0]).contains("out.txt is mine"), "{results:?}");
     let told = read(&seen);
     let inputs: Vec<Value> = serde_json::Deserializer::from_str(&told)
@@ -139,7 +139,7 @@ fn whatever_is_not_understood_refuses_and_allowing_changes_nothing() {
         install(&world, &hook("PreToolUse", &command));
         run(&world, &["--on-ask", "deny"]).exits(if refused { 4 } else { 0 });
         let results = results(&world);
-        let is_refused = results[0].settled == Settled::Refused;
+        let is_refused = results[0].settled == CallEnd::Refused;
         assert_eq!(is_refused, refused, "{command}: {results:?}");
         assert!(text(&results[0]).contains(why), "{command}: {results:?}");
         world.replays();
@@ -149,7 +149,7 @@ fn whatever_is_not_understood_refuses_and_allowing_changes_nothing() {
     install(&world, &hook("PreToolUse", &own("allow")));
     let asked = ["--approve", "ask", "--sandbox", "off", "--on-ask", "deny"];
     let said = world.gyrus(&[&["run", GOAL, "--workdir", "."], &asked[..]].concat());
-    assert_eq!(results(&world)[1].settled, Settled::Refused, "{said:#?}");
+    assert_eq!(results(&world)[1].settled, CallEnd::Refused, "{said:#?}");
 }
 
 #[test]

@@ -5,7 +5,7 @@ use std::{fs, sync::Arc};
 
 use gyrus::{
     EventBus, Run,
-    agents::{Overflow, Received},
+    agents::{LiveItem, Overflow},
     cognitive::{
         Action, AgentConfig, AgentRuntime, CognitiveLoop, Envelope, ExecutionResult, LlmClient,
         MemoryBuffer, Perception, Plan, ThoughtStep, ToolCall,
@@ -57,7 +57,7 @@ async fn told(bus: &EventBus, agent: &str, words: &str) -> Envelope {
     bus.publish_durable(said).await.unwrap();
     loop {
         let received = tokio::time::timeout(TIMEOUT, heard.recv()).await.unwrap();
-        let Some(Received::Event(event)) = received else {
+        let Some(LiveItem::Event(event)) = received else {
             panic!("{received:?}")
         };
         if !event.topic.as_str().ends_with("inbox") {

@@ -3,7 +3,7 @@
 use std::fs;
 
 use gyrus_contract::{Prompt, ToolSpec};
-use gyrus_kernel::{Entry, Settled, log_name, prompt_of};
+use gyrus_kernel::{CallEnd, Entry, log_name, prompt_of};
 use serde_json::json;
 
 use crate::{
@@ -128,7 +128,7 @@ fn a_tool_can_be_called_by_its_name_alone() {
     assert!(second.contains("`id` is missing"), "{second}");
     assert_eq!(
         results[2],
-        (Settled::Done, "archive_invoice is done".to_owned())
+        (CallEnd::Done, "archive_invoice is done".to_owned())
     );
     // What was called is offered, too: its schema says what was wrong.
     let prompts = prompts(&world);

@@ -19,7 +19,9 @@ use gyrus_fleet::{
     store_blob,
 };
 use gyrus_journal::Store;
-use gyrus_runtime::queue::{Command, FolderBase, Gateway, QueueWorker, RunRequest, Stage, Work};
+use gyrus_runtime::queue::{
+    CommandStage, FolderBase, Gateway, QueueCommand, QueueWork, QueueWorker, RunRequest,
+};
 use rustix::{
     fs::{CWD, Mode, mkfifoat},
     process::{Signal, kill_process},
@@ -331,14 +333,14 @@ async fn with_snapshot(fleet: &Fleet, manifest: &[u8], is_stored: bool) -> Strin
         surface: "test".to_owned(),
         id: "ada".to_owned(),
     };
-    let work = Work::Start(Box::new(request));
-    let new = Command::new(work, None, from, DEFAULT_AGENT.to_owned());
+    let work = QueueWork::Start(Box::new(request));
+    let new = QueueCommand::new(work, None, from, DEFAULT_AGENT.to_owned());
     let queued = gateway.submit(new).await.unwrap();
     let mut changes = gateway.changes();
     let ended = async {
         loop {
             let stage = gateway.with(|queue| queue.get(&queued.command.id).unwrap().stage.clone());
-            if let Stage::Ended { summary, .. } = stage {
+            if let CommandStage::Ended { summary, .. } = stage {
                 return summary;
             }
             changes.changed().await.unwrap();

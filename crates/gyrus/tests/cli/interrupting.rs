@@ -2,12 +2,12 @@
 
 use std::fs;
 
-use gyrus_kernel::{Entry, Settled};
+use gyrus_kernel::{CallEnd, Entry};
 use rustix::process::Signal;
 
 use crate::support::{THREE_STEPS, UNTIL_GO, World};
 
-fn settled(world: &World) -> Vec<Settled> {
+fn settled(world: &World) -> Vec<CallEnd> {
     let results = world.entries().into_iter().filter_map(|entry| match entry {
         Entry::ToolResulted(result) => Some(result.settled),
         _ => None,
@@ -25,7 +25,7 @@ fn once_finishes_what_is_in_hand() {
     fs::write(world.work().join("go"), "").unwrap();
     running.end().exits(130).says("gyrus resume");
     assert_eq!(world.file("ledger.txt"), "begun\ndone\n");
-    assert_eq!(settled(&world), [Settled::Done]);
+    assert_eq!(settled(&world), [CallEnd::Done]);
     assert_eq!(world.gyrus(&["resume", "last"]).exits(0).out, "finished\n");
     assert_eq!(world.file("ledger.txt"), "begun\ndone\n");
 }
@@ -39,7 +39,7 @@ fn twice_cuts_it_off() {
     running.hears("finishing what is in progress");
     running.signal(Signal::INT);
     running.end().exits(130);
-    assert_eq!(settled(&world), [Settled::Cancelled]);
+    assert_eq!(settled(&world), [CallEnd::Cancelled]);
     fs::write(world.work().join("go"), "").unwrap();
     world.gyrus(&["resume", "last"]).exits(0);
     assert_eq!(
@@ -63,7 +63,7 @@ fn stop_and_pause_come_from_another_process() {
         .gyrus(&["stop", "last"])
         .exits(0)
         .says("is not running");
-    assert_eq!(settled(&world), [Settled::Cancelled]);
+    assert_eq!(settled(&world), [CallEnd::Cancelled]);
 
     let world = World::new(UNTIL_GO);
     let running = world.start(&world.run_arguments(&[]));
@@ -73,7 +73,7 @@ fn stop_and_pause_come_from_another_process() {
     pause().says("parks after what is in progress");
     fs::write(world.work().join("go"), "").unwrap();
     running.end().exits(4);
-    assert_eq!(settled(&world), [Settled::Done]);
+    assert_eq!(settled(&world), [CallEnd::Done]);
 
     // Saying it again cuts it off.
     let world = World::new(UNTIL_GO);
@@ -85,7 +85,7 @@ fn stop_and_pause_come_from_another_process() {
         .says("once more cuts that off");
     world.gyrus(&["pause"]).exits(0).says("is parked");
     running.end().exits(4);
-    assert_eq!(settled(&world), [Settled::Cancelled]);
+    assert_eq!(settled(&world), [CallEnd::Cancelled]);
 }
 
 #[test]

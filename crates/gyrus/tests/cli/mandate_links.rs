@@ -1,7 +1,7 @@
 //! Ways around a mandate within what it leaves open: links in the text of a mail, and parts of an
 //! argument that nobody described.
 
-use gyrus_kernel::Settled;
+use gyrus_kernel::CallEnd;
 use serde_json::{Value, json};
 
 use crate::{mandates::scripted, office::Office, serving::results};
@@ -55,7 +55,7 @@ fn parts() -> Vec<Value> {
 
 /// Makes these calls under a mandate for many mails to one person, and returns how each was settled
 /// and what left the office.
-fn sent(bodies: impl IntoIterator<Item = Value>) -> (Vec<Settled>, Vec<String>) {
+fn sent(bodies: impl IntoIterator<Item = Value>) -> (Vec<CallEnd>, Vec<String>) {
     let office = Office::open(json!({"events": [], "mails": [], "files": []}));
     let mandate = json!({"calls": [
         {"id": "mail", "tool": "office__send_mail", "times": 50, "arguments": {
@@ -88,7 +88,7 @@ fn a_link_however_it_is_written_is_a_destination() {
     let passed: Vec<_> = LINKS
         .iter()
         .zip(&settled)
-        .filter(|(_, how)| **how != Settled::Refused)
+        .filter(|(_, how)| **how != CallEnd::Refused)
         .collect();
     assert!(
         passed.is_empty() && settled.len() == LINKS.len(),
@@ -113,6 +113,6 @@ fn a_plain_text_and_a_file_that_was_named_are_none() {
         "[Draft] {name}",
     ];
     let (settled, ledger) = sent(bodies.map(Value::from));
-    assert_eq!(settled, [Settled::Done; 3]);
+    assert_eq!(settled, [CallEnd::Done; 3]);
     assert_eq!(ledger.len(), 3);
 }

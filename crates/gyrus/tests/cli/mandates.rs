@@ -4,7 +4,7 @@
 use std::fs;
 
 use gyrus_contract::{Part, Purpose};
-use gyrus_kernel::{Entry, Settled};
+use gyrus_kernel::{CallEnd, Entry};
 use serde_json::{Value, json};
 
 use crate::{office::Office, roles::confirm, serving::results, support::World};
@@ -65,7 +65,7 @@ pub(crate) fn script(mandates: &[String], calls: &[(&str, Value)]) -> String {
 }
 
 /// Runs the goal where nobody can be asked, and returns how each call was settled.
-fn settled(world: &World, goal: &str) -> Vec<Settled> {
+fn settled(world: &World, goal: &str) -> Vec<CallEnd> {
     world.gyrus(&["run", goal, "--approve", "never"]).exits(0);
     let mut settled: Vec<_> = results(world)
         .into_iter()
@@ -75,7 +75,7 @@ fn settled(world: &World, goal: &str) -> Vec<Settled> {
     settled
 }
 
-use Settled::{Done, Refused};
+use CallEnd::{Done, Refused};
 
 #[test]
 fn what_was_stated_passes_and_what_was_read_does_not() {

@@ -1,6 +1,6 @@
 //! Calls beyond the mandate, and mandates of which not all holds.
 
-use gyrus_kernel::{Entry, Settled};
+use gyrus_kernel::{CallEnd, Entry};
 use serde_json::{Value, json};
 
 use crate::{
@@ -10,7 +10,7 @@ use crate::{
     support::World,
 };
 
-use Settled::{Done, Refused};
+use CallEnd::{Done, Refused};
 
 /// A script that states these calls, makes several in one reply and then those of `after`, and
 /// finishes.
@@ -30,7 +30,7 @@ fn in_one_turn(stated: Value, calls: &[(&str, Value)], after: &[(&str, Value)]) 
     start + &script(&[], after)
 }
 
-fn settled(world: &World) -> Vec<Settled> {
+fn settled(world: &World) -> Vec<CallEnd> {
     let mut settled: Vec<_> = results(world).into_iter().map(|(one, _)| one).collect();
     settled.pop();
     settled

@@ -8,9 +8,9 @@ use std::{
 };
 
 use gyrus_contract::{
-    BlobId, Boxed, Captured, Cleared, CommandOutcome, CommandSpec, Decision, EffectId, Exit, Gate,
-    Judgement, KeeperError, Look, Mode, ResolvedCall, Screen, Site, Tool, ToolCall, ToolOutput,
-    UnknownSecret, View,
+    BlobId, BoxedFuture, CapturedOutput, Cleared, CommandOutcome, CommandSpec, Decision, EffectId,
+    Exit, Gate, Judgement, KeeperError, LookOptions, Mode, ResolvedCall, Screen, Site, Tool,
+    ToolCall, ToolOutput, UnknownSecret, View,
 };
 use gyrus_gate::{OwnPaths, PolicyGate};
 use gyrus_screen::{Browser, Launch, ProfileChoice, RunCommand};
@@ -186,7 +186,7 @@ fn runs() -> RunCommand {
             let status = child.map_err(failed)?.wait().await.map_err(failed)?;
             Ok(CommandOutcome {
                 exit: Exit::Code(status.code().unwrap_or(-1)),
-                output: Captured::default(),
+                output: CapturedOutput::default(),
             })
         })
     })
@@ -226,7 +226,7 @@ impl Site for Visit {
         Ok(BlobId::of(bytes))
     }
 
-    fn run_command(&self, _: CommandSpec) -> Boxed<'_, Result<CommandOutcome, KeeperError>> {
+    fn run_command(&self, _: CommandSpec) -> BoxedFuture<'_, Result<CommandOutcome, KeeperError>> {
         unreachable!("nothing is run")
     }
 }
@@ -245,7 +245,7 @@ impl Visit {
     }
 
     async fn look(&self) -> View {
-        let look = Look {
+        let look = LookOptions {
             frame: false,
             documents: 0,
         };

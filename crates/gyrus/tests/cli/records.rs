@@ -9,7 +9,7 @@ use std::{
 use gyrus_contract::{BlobId, Digest, EffectId, Limits, OnAsk, Principal, RunId};
 use gyrus_journal::{Birth, LogName, NewEntry, Payload};
 use gyrus_kernel::{ChildStarted, Entry, log_name};
-use gyrus_runtime::queue::{self, Gateway, Work};
+use gyrus_runtime::queue::{self, Gateway, QueueWork};
 use serde_json::{Value, json};
 
 use crate::{server::Server, support::World};
@@ -74,7 +74,7 @@ fn cut(theirs: &World, run: RunId, more: Option<ChildStarted>) {
     let (name, store) = (log_name(run), theirs.store());
     let reader = store.reader(&name).unwrap();
     let entries: Vec<_> = reader.entries(1).unwrap().map(Result::unwrap).collect();
-    let is_start = |entry: &gyrus_journal::Entry| {
+    let is_start = |entry: &gyrus_journal::LogEntry| {
         matches!(gyrus_kernel::parse(entry), Ok(Entry::ToolStarted(_)))
     };
     let until = entries.iter().position(is_start).expect("it started");
@@ -210,7 +210,8 @@ fn resume_in_queue(world: &World, run: RunId) {
             surface: "test".to_owned(),
             id: "tester".to_owned(),
         };
-        let new = queue::Command::new(Work::Resume, Some(run), from, "default".to_owned());
+        let new =
+            queue::QueueCommand::new(QueueWork::Resume, Some(run), from, "default".to_owned());
         gateway.submit(new).await.unwrap();
     });
 }

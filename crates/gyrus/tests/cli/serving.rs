@@ -8,7 +8,7 @@ use std::{
 };
 
 use gyrus_contract::Risk;
-use gyrus_kernel::{Entry, Settled};
+use gyrus_kernel::{CallEnd, Entry};
 use rustix::process::Signal;
 use serde_json::{Value, json};
 
@@ -52,7 +52,7 @@ fn asking_world(tool: &str, arguments: &str, configuration: &str) -> World {
 const GOOD: &str = "[mcp.srv]\ncommand = \"bash\"\nargs = [\"server.sh\", \"good\"]\n";
 
 /// Results of calls of the last run: how they were settled, and what came.
-pub(crate) fn results(world: &World) -> Vec<(Settled, String)> {
+pub(crate) fn results(world: &World) -> Vec<(CallEnd, String)> {
     let store = world.store();
     let run = *world.runs().last().unwrap();
     let reader = store.reader(&gyrus_kernel::log_name(run)).unwrap();
@@ -379,7 +379,7 @@ fn an_interrupted_call_is_cancelled() {
     running.hears("finishing what is in progress");
     running.signal(Signal::INT);
     running.end().exits(130);
-    assert_eq!(results(&world)[0].0, Settled::Cancelled);
+    assert_eq!(results(&world)[0].0, CallEnd::Cancelled);
     let heard = read(&world.work().join("heard"));
     assert!(heard.contains("notifications/cancelled"), "{heard}");
     assert_eq!(alive(&world), 0);
@@ -395,7 +395,7 @@ fn a_server_dies_with_gyrus_and_its_call_is_not_repeated() {
     fs::remove_file(world.work().join("forever")).unwrap();
     world.gyrus(&["resume", "last"]).exits(0);
     let results = results(&world);
-    assert_eq!(results[0].0, Settled::Interrupted);
+    assert_eq!(results[0].0, CallEnd::Interrupted);
     let heard = read(&world.work().join("heard"));
     assert_eq!(heard.matches("tools/call").count(), 1, "{heard}");
     let left = fs::read_dir(world.path("home/sandbox")).unwrap().flatten();

@@ -2,7 +2,7 @@
 
 use std::{fs, io::Read, net::TcpListener, path::PathBuf, thread};
 
-use gyrus_kernel::{Ending, Entry, Settled};
+use gyrus_kernel::{CallEnd, Ending, Entry};
 use rustix::process::Signal;
 
 use crate::{
@@ -23,7 +23,7 @@ fn latch(world: &World) -> PathBuf {
     world.path("home/stopped")
 }
 
-fn settled(world: &World) -> Vec<Settled> {
+fn settled(world: &World) -> Vec<CallEnd> {
     let entries = world.entries().into_iter();
     let results = entries.filter_map(|entry| match entry {
         Entry::ToolResulted(result) => Some(result.settled),
@@ -99,7 +99,7 @@ fn it_ends_what_ignores_everything_and_latches_until_a_person_lifts_it() {
     // A command must not be repeated: the model is told that it was cut off.
     let said = world.gyrus(&["resume", "last"]).exits(0);
     assert_eq!(said.out, "it was cut off\n");
-    assert_eq!(settled(&world)[0], Settled::Cancelled);
+    assert_eq!(settled(&world)[0], CallEnd::Cancelled);
     assert_eq!(world.file("ledger.txt"), "begun\n");
 }
 
@@ -223,7 +223,7 @@ fn a_run_that_is_still_there_stops_by_itself() {
     world.wait_for_file("ledger.txt", "begun");
     fs::write(latch(&world), "").unwrap();
     running.end().exits(4).says("the run was stopped by");
-    assert_eq!(settled(&world), [Settled::Cancelled]);
+    assert_eq!(settled(&world), [CallEnd::Cancelled]);
     world.gyrus(&["rearm", "--yes"]).exits(0);
     assert_eq!(world.gyrus(&["resume", "last"]).exits(0).out, "finished\n");
 }

@@ -10,7 +10,7 @@ use std::{
 };
 
 use gyrus_contract::Decision;
-use gyrus_gate::sandbox::{Promise, Proof};
+use gyrus_gate::sandbox::{Promise, SandboxProof};
 use gyrus_journal::Store;
 use gyrus_kernel::Entry;
 use gyrus_lines::folders::PROJECT;
@@ -218,7 +218,7 @@ impl<'a> Desk<'a> {
         let kept: BTreeMap<String, serde_json::Value> =
             serde_json::from_slice(&kept).unwrap_or_default();
         let proof = kept.get("proof").cloned().unwrap_or_default();
-        serde_json::from_value::<Proof>(proof).is_ok_and(|proof| {
+        serde_json::from_value::<SandboxProof>(proof).is_ok_and(|proof| {
             [
                 Promise::Writes,
                 Promise::Hidden,

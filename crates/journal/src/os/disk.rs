@@ -15,7 +15,7 @@ use std::{
 
 use gyrus_process::{ProcessIdentity, open_regular};
 
-use crate::{Disk, DiskFile, Holder, LockMode, Metadata, Now, os::watch::Watch};
+use crate::{Disk, DiskFile, FileMetadata, Holder, LockMode, TimeReading, os::watch::FolderWatch};
 
 /// Maximum number of files synced at the same time.
 const SYNCS_AT_ONCE: usize = 8;
@@ -93,7 +93,7 @@ impl Disk for OsDisk {
         Ok(names)
     }
 
-    fn metadata(&self, path: &Path) -> io::Result<Metadata> {
+    fn metadata(&self, path: &Path) -> io::Result<FileMetadata> {
         fs::symlink_metadata(path).map(|metadata| from_os(&metadata))
     }
 
@@ -113,18 +113,18 @@ impl Disk for OsDisk {
         fs::remove_dir(path)
     }
 
-    fn watch(&self, folder: &Path) -> io::Result<Watch> {
+    fn watch(&self, folder: &Path) -> io::Result<FolderWatch> {
         super::watch::watch(folder)
     }
 
-    fn now(&self) -> Now {
+    fn now(&self) -> TimeReading {
         static START: OnceLock<Instant> = OnceLock::new();
         let unix_ms = match SystemTime::now().duration_since(UNIX_EPOCH) {
             Ok(after) => i64::try_from(after.as_millis()).unwrap_or(i64::MAX),
             Err(before) => -i64::try_from(before.duration().as_millis()).unwrap_or(i64::MAX),
         };
         let mono = START.get_or_init(Instant::now).elapsed();
-        Now {
+        TimeReading {
             unix_ms,
             mono_us: u64::try_from(mono.as_micros()).unwrap_or(u64::MAX),
         }
@@ -153,10 +153,10 @@ fn open(options: &OpenOptions, path: &Path) -> io::Result<Box<dyn DiskFile>> {
     Ok(Box::new(OsFile(options.open(path)?)))
 }
 
-fn from_os(metadata: &fs::Metadata) -> Metadata {
+fn from_os(metadata: &fs::Metadata) -> FileMetadata {
     let created = metadata.created().ok();
     let created = created.and_then(|time| time.duration_since(UNIX_EPOCH).ok());
-    Metadata {
+    FileMetadata {
         created_ns: created
             .and_then(|since| i64::try_from(since.as_nanos()).ok())
             .filter(|ns| *ns > 0),
@@ -183,7 +183,7 @@ impl DiskFile for OsFile {
         self.0.sync_data()
     }
 
-    fn metadata(&self) -> io::Result<Metadata> {
+    fn metadata(&self) -> io::Result<FileMetadata> {
         self.0.metadata().map(|metadata| from_os(&metadata))
     }
 

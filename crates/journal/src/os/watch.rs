@@ -38,19 +38,19 @@ const USED_UP: [Errno; 5] = [
 ];
 
 /// Tells when something may have changed in a folder.
-pub struct Watch {
+pub struct FolderWatch {
     changes: watch::Receiver<u64>,
     /// The source of changes, which ends when it is dropped with the watch.
     _feed: Box<dyn Send + Sync>,
 }
 
-impl fmt::Debug for Watch {
+impl fmt::Debug for FolderWatch {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Watch").finish_non_exhaustive()
     }
 }
 
-impl Watch {
+impl FolderWatch {
     /// Creates a watch for changes that the holder of the sender announces.
     pub fn new(changes: watch::Receiver<u64>, feed: impl Send + Sync + 'static) -> Self {
         Self {
@@ -70,14 +70,14 @@ impl Watch {
 }
 
 /// The process's inotify instance.
-struct Watcher {
+struct InotifyInstance {
     inotify: OwnedFd,
     folders: Mutex<HashMap<i32, watch::Sender<u64>>>,
 }
 
 /// Keeps one folder watched.
 struct Feed {
-    watcher: Arc<Watcher>,
+    watcher: Arc<InotifyInstance>,
     descriptor: i32,
     changes: watch::Sender<u64>,
 }
@@ -103,7 +103,7 @@ impl Drop for Feed {
 ///
 /// # Errors
 /// Returns an error if the folder does not exist or may not be read.
-pub fn watch(folder: &Path) -> io::Result<Watch> {
+pub fn watch(folder: &Path) -> io::Result<FolderWatch> {
     match watch_by_inotify(folder) {
         Err(error)
             if Errno::from_io_error(&error).is_some_and(|errno| USED_UP.contains(&errno)) =>
@@ -127,7 +127,7 @@ pub fn probe() -> io::Result<()> {
 }
 
 /// Returns a watch that tells of a possible change twice a second.
-fn by_the_clock() -> io::Result<Watch> {
+fn by_the_clock() -> io::Result<FolderWatch> {
     static TICKS: OnceLock<watch::Sender<u64>> = OnceLock::new();
     static TICKING: Mutex<bool> = Mutex::new(false);
     let ticks = TICKS.get_or_init(|| watch::Sender::new(0));
@@ -142,18 +142,18 @@ fn by_the_clock() -> io::Result<Watch> {
         })?;
         *ticking = true;
     }
-    Ok(Watch::new(ticks.subscribe(), ()))
+    Ok(FolderWatch::new(ticks.subscribe(), ()))
 }
 
-fn watch_by_inotify(folder: &Path) -> io::Result<Watch> {
-    static WATCHER: OnceLock<Arc<Watcher>> = OnceLock::new();
+fn watch_by_inotify(folder: &Path) -> io::Result<FolderWatch> {
+    static WATCHER: OnceLock<Arc<InotifyInstance>> = OnceLock::new();
     static STARTING: Mutex<()> = Mutex::new(());
     let watcher = {
         let _one = STARTING.lock().unwrap_or_else(PoisonError::into_inner);
         match WATCHER.get() {
             Some(watcher) => Arc::clone(watcher),
             None => Arc::clone(WATCHER.get_or_init({
-                let watcher = Watcher::start()?;
+                let watcher = InotifyInstance::start()?;
                 move || watcher
             })),
         }
@@ -175,7 +175,7 @@ fn watch_by_inotify(folder: &Path) -> io::Result<Watch> {
         .clone();
     let receiver = changes.subscribe();
     drop(folders);
-    Ok(Watch::new(
+    Ok(FolderWatch::new(
         receiver,
         Feed {
             watcher,
@@ -185,7 +185,7 @@ fn watch_by_inotify(folder: &Path) -> io::Result<Watch> {
     ))
 }
 
-impl Watcher {
+impl InotifyInstance {
     fn start() -> io::Result<Arc<Self>> {
         let inotify = inotify::init(CreateFlags::CLOEXEC)?;
         let watcher = Arc::new(Self {

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use fastrand::Rng;
 use gyrus_contract::BlobId;
-use gyrus_journal::{Error, LogName, Mirror, Store, Take};
+use gyrus_journal::{Error, LockWait, LogName, Mirror, Store};
 
 use crate::world::{
     LONG, batch_starts, ends, entry, hash_before, lines_of, name, nothing_is_staged, store, taken,
@@ -291,7 +291,7 @@ fn a_mirror_holds_the_log_and_leaves_nothing_when_it_is_empty() {
     nothing_is_staged(store.root());
     for error in [
         store.mirror(&name()).unwrap_err(),
-        store.take(&name(), Take::IfFree).unwrap_err(),
+        store.take(&name(), LockWait::IfFree).unwrap_err(),
     ] {
         assert!(matches!(error, Error::Held { .. }));
     }

@@ -9,7 +9,7 @@ use std::{
     time::Duration,
 };
 
-use gyrus_journal::{Error, LogName, Store, Take};
+use gyrus_journal::{Error, LockWait, LogName, Store};
 use tempfile::TempDir;
 
 use crate::{
@@ -210,7 +210,7 @@ async fn a_replica_that_fails_ends_the_writer_and_says_why() {
         );
         loopback.answer(Answer::Refused);
         if stored < here {
-            is_replica_failure(&store.take(&name(), Take::IfFree).unwrap_err(), "lease");
+            is_replica_failure(&store.take(&name(), LockWait::IfFree).unwrap_err(), "lease");
         }
         loopback.answer(Answer::Later);
         let writer = taken(&store, &name());
@@ -324,23 +324,23 @@ fn a_log_that_counts_with_its_replica_is_not_written_without_it() {
     assert!(plain.needs_replica(&name()));
     for _ in 0..2 {
         assert!(matches!(
-            plain.take(&name(), Take::IfFree),
+            plain.take(&name(), LockWait::IfFree),
             Err(Error::NeedsReplica { .. })
         ));
     }
     // It is read, copied and erased from as ever.
     assert_eq!(verified(&plain, &name()).entries, 5);
     assert_eq!(plain.erase(&name(), &[2]).unwrap(), 1);
-    drop(store.take(&name(), Take::IfFree).unwrap());
+    drop(store.take(&name(), LockWait::IfFree).unwrap());
     // One that was written without one is marked when it gets one.
     let other = LogName::new("runs", "b").unwrap();
     drop(plain.create(&other).unwrap());
     assert!(!plain.needs_replica(&other));
-    drop(plain.take(&other, Take::IfFree).unwrap());
-    drop(store.take(&other, Take::IfFree).unwrap());
+    drop(plain.take(&other, LockWait::IfFree).unwrap());
+    drop(store.take(&other, LockWait::IfFree).unwrap());
     assert!(plain.needs_replica(&other));
     assert!(matches!(
-        plain.take(&other, Take::IfFree),
+        plain.take(&other, LockWait::IfFree),
         Err(Error::NeedsReplica { .. })
     ));
 }
@@ -360,7 +360,7 @@ fn a_log_that_lost_entries_is_not_taken_from_a_replica_that_has_them() {
     drop(mirror);
     for _ in 0..3 {
         assert!(matches!(
-            store.take(&name(), Take::IfFree),
+            store.take(&name(), LockWait::IfFree),
             Err(Error::ReplicaAhead { has: 5, end: 3, .. })
         ));
     }
@@ -422,7 +422,7 @@ fn a_log_is_released_when_its_last_batch_is_answered() {
             waiting.join().unwrap();
         } else {
             assert!(matches!(
-                store.take(&name(), Take::IfFree),
+                store.take(&name(), LockWait::IfFree),
                 Err(Error::Held { .. })
             ));
             loopback.keep(&batch);

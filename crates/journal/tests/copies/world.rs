@@ -3,7 +3,7 @@
 use std::{path::Path, time::Duration};
 
 use gyrus_contract::Digest;
-use gyrus_journal::{Error, LogName, NewEntry, Store, Take, Verified, Writer};
+use gyrus_journal::{ChainVerification, Error, LockWait, LogName, NewEntry, Store, Writer};
 use serde_json::value::RawValue;
 use tempfile::TempDir;
 
@@ -76,11 +76,11 @@ pub(crate) fn hash_before(lines: &[u8], end: usize) -> Digest {
 /// Takes a log, also one that counts only with a replica, as an earlier version would.
 pub(crate) fn taken(store: &Store, name: &LogName) -> Writer {
     let _ = std::fs::remove_file(store.folder(name).join("replicated"));
-    store.take(name, Take::IfFree).unwrap().0
+    store.take(name, LockWait::IfFree).unwrap().0
 }
 
 /// Reads a log in both directions and from its middle, and verifies it.
-pub(crate) fn verified(store: &Store, name: &LogName) -> Verified {
+pub(crate) fn verified(store: &Store, name: &LogName) -> ChainVerification {
     let verified = store.verify(name).unwrap();
     let reader = store.reader(name).unwrap();
     let forwards: Vec<_> = reader

@@ -5,18 +5,18 @@ use gyrus_contract::{ActionVerdict, EffectId, MemoryBuffer, Observation, Origin,
 
 use super::{Driver, ending_of, record_workspace};
 use crate::{
-    AttemptResult, CycleDropped, CycleEnded, Ending, Entry, ErasedLoop, FolderTravels, HandOver,
-    ModelReply, RunHandedOver, RunStarted, Settled, Stop, ToolResulted, Unfinished,
+    AttemptResult, CallEnd, CycleDropped, CycleEnded, Ending, Entry, ErasedLoop, FolderTravels,
+    HandOverReport, InterruptedCycle, ModelReply, RunHandedOver, RunStarted, Stop, ToolResulted,
     abandoned::count_abandoned,
     core::Core,
     effects::{
         changes::JudgedChanges,
         execute::{judged_of_the_dead, wait_for_tree},
         look,
-        used::{Open, abandoned},
+        used::{OpenEnds, abandoned},
     },
-    position::{Position, memory_at},
-    recorded::Recorded,
+    position::{RunPosition, memory_at},
+    recorded::RecordedCycle,
 };
 
 impl Driver {
@@ -25,7 +25,7 @@ impl Driver {
     /// and only the entry about it is missing.
     pub(super) async fn take_up(
         &mut self,
-        position: Position,
+        position: RunPosition,
         hand_over: Option<String>,
     ) -> Result<Option<Ending>, Stop> {
         let mut hand_over = hand_over;
@@ -41,10 +41,10 @@ impl Driver {
             }
             match restore(&mut *self.cognitive_loop, self.core.log.reader(), last) {
                 Ok(()) => {}
-                Err(Unrestored::Stop(stop)) => return Err(stop),
+                Err(RestoreError::Stop(stop)) => return Err(stop),
                 // The present code has started a fresh cycle before, and continues from there.
-                Err(Unrestored::Loop(_)) if !position.dropped.is_empty() && !self.other_code => {}
-                Err(Unrestored::Loop(reason)) => hand_over = Some(reason),
+                Err(RestoreError::Loop(_)) if !position.dropped.is_empty() && !self.other_code => {}
+                Err(RestoreError::Loop(reason)) => hand_over = Some(reason),
             }
         }
         if self.core.started.snapshot.is_none() {
@@ -59,14 +59,14 @@ impl Driver {
         let unfinished = !position.recorded.is_empty();
         // The screen that it looked at was closed with its process.
         let looked = |entry: &Entry| matches!(entry, Entry::ScreenViewed(_));
-        let abandons = self.cognitive_loop.unfinished() == Unfinished::Abandon;
+        let abandons = self.cognitive_loop.unfinished() == InterruptedCycle::Abandon;
         if unfinished && (abandons || position.recorded.iter().any(looked)) {
             let reason = "the process ended in the middle of a step";
             hand_over.get_or_insert_with(|| reason.to_owned());
         }
         match hand_over {
             Some(reason) => self.hand_over(reason, position.recorded).await?,
-            None => self.recorded = Some(Recorded::new(position.recorded, false)),
+            None => self.recorded = Some(RecordedCycle::new(position.recorded, false)),
         }
         Ok(None)
     }
@@ -110,13 +110,13 @@ pub(crate) fn hand_over_report(
     core: &Core,
     entries: &[Entry],
     reason: String,
-) -> Result<HandOver, Stop> {
+) -> Result<HandOverReport, Stop> {
     let mut views = entries.iter().rev().filter_map(|entry| match entry {
         Entry::ScreenViewed(viewed) if !viewed.is_error => Some(viewed),
         _ => None,
     });
     let viewed = views.next().map(|viewed| look::load(core, viewed));
-    Ok(HandOver {
+    Ok(HandOverReport {
         reason,
         done: observations(core, entries)?,
         viewed: viewed.transpose()?.map(Box::new),
@@ -152,7 +152,7 @@ fn observations(core: &Core, entries: &[Entry]) -> Result<Vec<Observation>, Stop
     Ok(seen)
 }
 
-pub(crate) enum Unrestored {
+pub(crate) enum RestoreError {
     Stop(Stop),
     Loop(String),
 }
@@ -160,7 +160,7 @@ pub(crate) enum Unrestored {
 /// Gives a loop the memory of the previous run.
 pub(crate) fn remember(
     cognitive_loop: &mut dyn ErasedLoop,
-    reader: &gyrus_journal::Reader,
+    reader: &gyrus_journal::LogReader,
     started: &RunStarted,
 ) -> Result<(), Stop> {
     if !started.memory.items.is_empty() {
@@ -175,15 +175,15 @@ pub(crate) fn remember(
 /// Restores a loop to the end of a cycle.
 pub(crate) fn restore(
     cognitive_loop: &mut dyn ErasedLoop,
-    reader: &gyrus_journal::Reader,
+    reader: &gyrus_journal::LogReader,
     last: &CycleEnded,
-) -> Result<(), Unrestored> {
+) -> Result<(), RestoreError> {
     let capacity = cognitive_loop.memory().capacity();
-    let (first, items) = memory_at(reader, last, capacity).map_err(Unrestored::Stop)?;
+    let (first, items) = memory_at(reader, last, capacity).map_err(RestoreError::Stop)?;
     *cognitive_loop.memory_mut() = MemoryBuffer::restore(capacity, first, last.memory_first, items);
     cognitive_loop
         .load(last.state_version, last.state.clone())
-        .map_err(Unrestored::Loop)
+        .map_err(RestoreError::Loop)
 }
 
 /// Returns the outcomes of effects that began and have none, once their processes have ended: it is
@@ -227,7 +227,7 @@ async fn unsettled(core: &Core, recorded: &[Entry]) -> Result<Vec<Entry>, Stop> 
             _ => {}
         }
     }
-    for (effect, child) in Open::of(recorded).children {
+    for (effect, child) in OpenEnds::of(recorded).children {
         outcomes.push(abandoned(&core.kernel, effect.clone(), child).await?.into());
     }
     Ok(outcomes)
@@ -246,7 +246,7 @@ fn interrupted(effect: EffectId, changed: &JudgedChanges, travels: &FolderTravel
         to_undo: changed.to_undo,
         ..ToolResulted::not_done(
             effect,
-            Settled::Interrupted,
+            CallEnd::Interrupted,
             ActionVerdict::CannotTell,
             format!("{text}{}{}", travels.told(), changed.told()),
         )

@@ -13,7 +13,7 @@ use gyrus_contract::{Answer, Destination, Digest, EffectId, MessageBody, OnAsk, 
 use crate::{
     APPROVAL_REFUSED, ApprovalAnswered, ApprovalAsked, ApprovalCard, ApprovalRefused, Ending,
     Entry, Fact, Stop, Validity, approvals, clock::now_ms, core::Core, recorded::diverges,
-    run::Begun,
+    run::NumberedEffect,
 };
 
 /// Maximum time that a wait does not check the clock: the wall clock may be set meanwhile.
@@ -23,7 +23,7 @@ const LOOK_AT_THE_CLOCK: Duration = Duration::from_secs(60);
 /// expire once it is recorded.
 pub(crate) async fn perform(
     core: &Core,
-    begun: Begun,
+    begun: NumberedEffect,
     card: ApprovalCard,
 ) -> Result<ApprovalAnswered, Stop> {
     let digest = Digest::of_json(&card);
@@ -38,7 +38,7 @@ pub(crate) async fn perform_about(
     digest: Digest,
     card: ApprovalCard,
 ) -> Result<ApprovalAnswered, Stop> {
-    let mut past = Past::default();
+    let mut past = PastQuestions::default();
     for entry in recorded {
         past.read(core, &effect, entry, &digest)?;
     }
@@ -50,7 +50,7 @@ pub(crate) async fn perform_about(
 
 /// The recorded questions of an effect.
 #[derive(Debug, Default)]
-pub(crate) struct Past {
+pub(crate) struct PastQuestions {
     /// Number of times that the effect has asked, about anything.
     askings: u32,
     /// The latest question, unless it is void.
@@ -60,7 +60,7 @@ pub(crate) struct Past {
     destination: Option<Destination>,
 }
 
-impl Past {
+impl PastQuestions {
     /// Begins a new question about a connection.
     pub(super) fn about(destination: Destination) -> Self {
         Self {
@@ -183,7 +183,7 @@ pub(crate) async fn ask(
     effect: &EffectId,
     what: Digest,
     card: ApprovalCard,
-    past: &mut Past,
+    past: &mut PastQuestions,
 ) -> Result<ApprovalAnswered, Stop> {
     let asked = match past.open(core) {
         Some(asked) => asked,
@@ -247,7 +247,7 @@ pub(super) async fn put(
     effect: &EffectId,
     what: Digest,
     card: ApprovalCard,
-    past: &mut Past,
+    past: &mut PastQuestions,
 ) -> Result<ApprovalAsked, Stop> {
     past.askings = past.askings.saturating_add(1);
     let asked = ApprovalAsked {
@@ -268,7 +268,7 @@ pub(super) async fn put(
 async fn record(
     core: &Core,
     answered: ApprovalAnswered,
-    past: &mut Past,
+    past: &mut PastQuestions,
 ) -> Result<ApprovalAnswered, Stop> {
     core.log.append(answered.clone())?;
     core.log.barrier().await?;

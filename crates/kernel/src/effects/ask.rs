@@ -8,26 +8,26 @@ use std::{
 };
 
 use gyrus_contract::{
-    Choice, EffectId, Item, MemoryBuffer, Message, MessageBody, Model, ModelError, Origin, Part,
-    Plainness, Prompt, Purpose, Reply, Router, Simplification, Text,
+    Choice, EffectId, MemoryBuffer, MemoryItem, Message, MessageBody, Model, ModelError, Origin,
+    Part, Plainness, Prompt, Purpose, Reply, Router, Simplification, Text,
 };
 
 use super::{
     plainer::{Features, Remedy, is_about_large_pictures, is_about_the_model, remedy},
-    request::{Ask, Request},
+    request::{ModelQuestion, WholeQuestion},
     silence::Silence,
     wait,
 };
 use crate::{
-    Appended, AttemptResult, Charge, EffectError, Ending, Entry, Inline, ModelCall, ModelReply,
-    OUTPUT_FLOOR, Steered, Stop,
-    accounts::{Reservation, Used},
+    AttemptResult, Charge, EffectError, Ending, Entry, GoalAmendment, Inline, MessagesAppended,
+    ModelCall, ModelReply, OUTPUT_FLOOR, Stop,
+    accounts::{Reservation, TreeUsage},
     clock::now_ms,
     core::Core,
     entry::is_steering,
     live::Speaker,
     recorded::diverges,
-    run::Begun,
+    run::NumberedEffect,
 };
 
 /// Maximum number of attempts before the run parks.
@@ -41,12 +41,12 @@ pub const LONGEST_DELAY_MS: u64 = 60_000;
 
 /// The recorded entries of an ask.
 #[derive(Default)]
-struct Past {
-    steered: Vec<Steered>,
+struct PastAsk {
+    steered: Vec<GoalAmendment>,
     calls: Vec<(ModelCall, Option<ModelReply>)>,
 }
 
-impl Past {
+impl PastAsk {
     fn read(effect: &EffectId, entries: Vec<Entry>, purpose: Purpose) -> Result<Self, Stop> {
         let mut past = Self::default();
         for entry in entries {
@@ -73,11 +73,15 @@ impl Past {
 /// The error of asking a model: a model's one is not fixed by another attempt.
 type AskError = EffectError<ModelError>;
 
-pub(crate) async fn perform(core: &Core, begun: Begun, ask: Ask<'_>) -> Result<Reply, AskError> {
+pub(crate) async fn perform(
+    core: &Core,
+    begun: NumberedEffect,
+    ask: ModelQuestion<'_>,
+) -> Result<Reply, AskError> {
     let effect = begun.effect;
-    let past = Past::read(&effect, begun.past, ask.purpose)?;
+    let past = PastAsk::read(&effect, begun.past, ask.purpose)?;
     let steered = steering(core, &effect, &past)?;
-    let mut attempts = Attempts::begin(core, effect, ask, &steered, &past)?;
+    let mut attempts = ReplyAttempts::begin(core, effect, ask, &steered, &past)?;
     let mut last = None;
     for (call, reply) in past.calls {
         match attempts.again(call, reply)? {
@@ -105,11 +109,11 @@ pub(crate) async fn once(
     core: &Core,
     effect: EffectId,
     past: Vec<Entry>,
-    ask: Ask<'_>,
+    ask: ModelQuestion<'_>,
     router: Arc<dyn Router>,
 ) -> Result<Reply, AskError> {
-    let past = Past::read(&effect, past, ask.purpose)?;
-    let mut attempts = Attempts::begin(core, effect, ask, &[], &past)?;
+    let past = PastAsk::read(&effect, past, ask.purpose)?;
+    let mut attempts = ReplyAttempts::begin(core, effect, ask, &[], &past)?;
     let mut last = None;
     for (call, reply) in past.calls {
         match attempts.again(call, reply)? {
@@ -130,7 +134,7 @@ pub(crate) async fn once(
 
 /// Returns the person's messages since the last question as messages of this one. They amend the
 /// goal.
-fn steering(core: &Core, effect: &EffectId, past: &Past) -> Result<Vec<Message>, Stop> {
+fn steering(core: &Core, effect: &EffectId, past: &PastAsk) -> Result<Vec<Message>, Stop> {
     let mut steered = past.steered.clone();
     if past.calls.is_empty() && core.log.is_live() {
         steered.extend(take_steering(core, effect)?);
@@ -155,7 +159,7 @@ pub fn amendment_message(amendment: Text) -> Message {
 }
 
 /// Moves waiting steering messages from the inbox into the journal.
-pub(crate) fn take_steering(core: &Core, effect: &EffectId) -> Result<Option<Steered>, Stop> {
+pub(crate) fn take_steering(core: &Core, effect: &EffectId) -> Result<Option<GoalAmendment>, Stop> {
     core.obey_messages()?;
     let mut messages = core.messages()?;
     messages.retain(|message| is_steering(&message.body));
@@ -167,7 +171,7 @@ pub(crate) fn take_steering(core: &Core, effect: &EffectId) -> Result<Option<Ste
             *text = core.kernel.organs().redactor.redact(text).into_owned();
         }
     }
-    let steered = Steered {
+    let steered = GoalAmendment {
         effect: effect.clone(),
         messages,
     };
@@ -176,7 +180,10 @@ pub(crate) fn take_steering(core: &Core, effect: &EffectId) -> Result<Option<Ste
 }
 
 /// Adds recorded steering to the goal, and returns its texts.
-pub(crate) fn amend<'a>(core: &Core, steered: impl IntoIterator<Item = &'a Steered>) -> Vec<Text> {
+pub(crate) fn amend<'a>(
+    core: &Core,
+    steered: impl IntoIterator<Item = &'a GoalAmendment>,
+) -> Vec<Text> {
     let mut texts = Vec::new();
     let mut shared = core.shared();
     for message in steered.into_iter().flat_map(|steered| &steered.messages) {
@@ -222,11 +229,11 @@ enum Again {
 }
 
 /// The attempts at one reply, recorded ones first.
-struct Attempts<'a> {
+struct ReplyAttempts<'a> {
     core: &'a Core,
     effect: EffectId,
-    ask: Ask<'a>,
-    request: Request<'a>,
+    ask: ModelQuestion<'a>,
+    request: WholeQuestion<'a>,
     ordinal: u64,
     made: u32,
     /// The time for which each model said nothing in attempts that failed.
@@ -237,15 +244,15 @@ struct Attempts<'a> {
     refused: BTreeMap<String, ModelError>,
 }
 
-impl<'a> Attempts<'a> {
+impl<'a> ReplyAttempts<'a> {
     fn begin(
         core: &'a Core,
         effect: EffectId,
-        ask: Ask<'a>,
+        ask: ModelQuestion<'a>,
         steered: &[Message],
-        past: &Past,
+        past: &PastAsk,
     ) -> Result<Self, Stop> {
-        let request = Request::new(&ask, steered)?;
+        let request = WholeQuestion::new(&ask, steered)?;
         let offered: Vec<_> = request.tool_names().collect();
         if !offered.is_empty() {
             core.shared().offered = offered;
@@ -302,7 +309,7 @@ impl<'a> Attempts<'a> {
                 reply
             }
         };
-        let used = Used::charged(reply.charged, reply.estimated);
+        let used = TreeUsage::charged(reply.charged, reply.estimated);
         self.core.account.charge(used);
         match reply.came {
             AttemptResult::Reply { reply } => {
@@ -587,7 +594,7 @@ impl<'a> Attempts<'a> {
         };
         let appended = match self.request.memory {
             Some(memory) => append_items(core, memory, first)?,
-            None => Appended::default(),
+            None => MessagesAppended::default(),
         };
         Ok(ModelCall {
             effect: self.effect.clone(),
@@ -704,12 +711,12 @@ pub(crate) fn append_items(
     core: &Core,
     memory: &MemoryBuffer,
     first: u64,
-) -> Result<Appended, Stop> {
+) -> Result<MessagesAppended, Stop> {
     let first = first.max(memory.first_number());
-    let items: Vec<Inline<Item>> = memory
+    let items: Vec<Inline<MemoryItem>> = memory
         .since(first)
         .map(|item| Inline::store(item, &core.log))
         .collect::<Result<_, _>>()?;
     core.shared().journaled_items = memory.next_number();
-    Ok(Appended { first, items })
+    Ok(MessagesAppended { first, items })
 }

@@ -8,15 +8,15 @@
 use std::{fmt, sync::Arc, time::Duration};
 
 use gyrus_contract::{
-    Boxed, Choice, Containment, Decision, Delta, EffectId, MAX_SILENCE, Message, Model, ModelError,
-    Network, Origin, Part, Prompt, Purpose, Reply, ResolvedCall, Risk, Router, Simplification,
-    StopReason, SystemPart, Text, Verdict, Wanted,
+    BoxedFuture, Choice, Containment, Decision, Delta, EffectId, MAX_SILENCE, Message, Model,
+    ModelError, Network, Origin, Part, Prompt, Purpose, Reply, ResolvedCall, Risk, RouteQuery,
+    Router, Simplification, StopReason, SystemPart, Text, Verdict,
 };
 use serde::Deserialize;
 use serde_json::{Value, json};
 
 use super::ask;
-use crate::{Ask, Entry, Stop, Tools, abandoned::count_abandoned, core::Core};
+use crate::{Entry, ModelQuestion, Stop, ToolOffer, abandoned::count_abandoned, core::Core};
 
 const WORDS: &str = include_str!("assess.md");
 
@@ -41,7 +41,7 @@ pub(super) struct Looks {
     verdicts: u32,
     recorded: Vec<Entry>,
     /// The opinion on the latest verdict.
-    opinion: Option<Opinion>,
+    opinion: Option<SecondOpinion>,
 }
 
 impl Looks {
@@ -81,8 +81,8 @@ impl Looks {
             }
         };
         let says = match &opinion {
-            Opinion::Same => None,
-            Opinion::Doubt { why, says } => {
+            SecondOpinion::Same => None,
+            SecondOpinion::Doubt { why, says } => {
                 verdict.decision = verdict.decision.max(if_doubted);
                 verdict.risk = verdict.risk.max(Risk::High);
                 verdict.reasons.push(why.clone());
@@ -101,7 +101,7 @@ impl Looks {
 
 /// The result of a second look.
 #[derive(Debug)]
-enum Opinion {
+enum SecondOpinion {
     /// No more risk was found, or no model is configured to look.
     Same,
     /// A person is asked.
@@ -113,9 +113,9 @@ enum Opinion {
     },
 }
 
-impl Opinion {
+impl SecondOpinion {
     fn failed(why: impl fmt::Display) -> Self {
-        Opinion::Doubt {
+        SecondOpinion::Doubt {
             why: format!("a second look at it failed: {why}"),
             says: None,
         }
@@ -128,29 +128,29 @@ async fn look_again(
     look: EffectId,
     past: Vec<Entry>,
     call: &ResolvedCall,
-) -> Result<Opinion, Stop> {
+) -> Result<SecondOpinion, Stop> {
     let Some(router) = &core.kernel.organs().assessor else {
         // A model was asked before, and none is configured now.
         return Ok(if past.is_empty() {
-            Opinion::Same
+            SecondOpinion::Same
         } else {
-            Opinion::failed("no model is configured for it any more")
+            SecondOpinion::failed("no model is configured for it any more")
         });
     };
     let shown = shown(call);
     if shown.len() > CALL {
-        return Ok(Opinion::failed(format!(
+        return Ok(SecondOpinion::failed(format!(
             "the call is longer than {CALL} bytes"
         )));
     }
-    let question = Ask {
+    let question = ModelQuestion {
         purpose: Purpose::Safety,
         system: vec![SystemPart::cacheable(WORDS.trim_end())],
         lead: vec![question(core, &shown, call)],
         lead_at: 0,
         memory: None,
         tail: Vec::new(),
-        tools: Tools::Withheld,
+        tools: ToolOffer::Withheld,
         output_schema: Some(schema()),
         max_output_tokens: OUTPUT,
     };
@@ -159,7 +159,7 @@ async fn look_again(
     let came = Box::pin(ask::once(core, look, past, question, router)).await;
     Ok(match came {
         Ok(reply) => opinion(&reply),
-        Err(error) => Opinion::failed(error.handled()?),
+        Err(error) => SecondOpinion::failed(error.handled()?),
     })
 }
 
@@ -248,19 +248,19 @@ fn contains(containment: &Containment) -> String {
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
 struct AssessorAnswer {
-    risk: Level,
+    risk: RiskOpinion,
     reason: String,
 }
 
 #[derive(Deserialize)]
 #[serde(rename_all = "snake_case")]
-enum Level {
+enum RiskOpinion {
     Same,
     Higher,
 }
 
-fn opinion(reply: &Reply) -> Opinion {
-    let bad = |what: &str| Opinion::failed(format!("the model {what}"));
+fn opinion(reply: &Reply) -> SecondOpinion {
+    let bad = |what: &str| SecondOpinion::failed(format!("the model {what}"));
     let only_words = |part: &Part| matches!(part, Part::Text(_) | Part::Thinking(_));
     if reply.stop != StopReason::EndOfTurn || !reply.parts.iter().all(only_words) {
         return bad("did not finish its answer");
@@ -270,12 +270,13 @@ fn opinion(reply: &Reply) -> Opinion {
         Err(_) => bad("did not answer as it was asked to"),
         Ok(answer) if answer.reason.chars().count() > REASON => bad("said too much"),
         Ok(AssessorAnswer {
-            risk: Level::Same, ..
-        }) => Opinion::Same,
+            risk: RiskOpinion::Same,
+            ..
+        }) => SecondOpinion::Same,
         Ok(AssessorAnswer {
-            risk: Level::Higher,
+            risk: RiskOpinion::Higher,
             reason,
-        }) => Opinion::Doubt {
+        }) => SecondOpinion::Doubt {
             why: "a model took a second look and has doubts".to_owned(),
             says: Some(Text::new(
                 format!("the model that took a second look says: {reason}"),
@@ -293,7 +294,7 @@ impl Router for WithTimeout {
         self.0.name()
     }
 
-    fn choose(&self, wanted: &Wanted<'_>) -> Result<Choice, ModelError> {
+    fn choose(&self, wanted: &RouteQuery<'_>) -> Result<Choice, ModelError> {
         let choice = self.0.choose(wanted)?;
         Ok(Choice {
             model: Arc::new(ModelWithTimeout(choice.model)),
@@ -334,7 +335,7 @@ impl Model for ModelWithTimeout {
         &'a self,
         prompt: &'a Prompt,
         deltas: &'a mut (dyn FnMut(Delta) + Send),
-    ) -> Boxed<'a, Result<Reply, ModelError>> {
+    ) -> BoxedFuture<'a, Result<Reply, ModelError>> {
         Box::pin(async move {
             let reply = tokio::time::timeout(TIMEOUT, self.0.reply(prompt, deltas)).await;
             // The model may have begun to answer, and may charge for that.
@@ -364,7 +365,7 @@ mod tests {
             &'a self,
             _prompt: &'a Prompt,
             _deltas: &'a mut (dyn FnMut(Delta) + Send),
-        ) -> Boxed<'a, Result<Reply, ModelError>> {
+        ) -> BoxedFuture<'a, Result<Reply, ModelError>> {
             Box::pin(future::pending())
         }
     }

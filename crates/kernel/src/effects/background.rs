@@ -12,13 +12,13 @@ use gyrus_contract::{
     CommandSpec, Containment, EffectId, KeeperError, ProcessAction, ProcessReport, ResolvedCall,
     ToolSpec,
 };
-use gyrus_process::keeper::{Keeper, Sandbox, make_fifo};
+use gyrus_process::keeper::{Keeper, KeeperSandbox, make_fifo};
 use gyrus_text::one_line;
 use tokio::{net::unix::pipe, sync::watch};
 
 use super::{
     changes, layers,
-    processes::{Process, ProcessOutlet, UNREAD_BYTES, locked},
+    processes::{BackgroundProcess, ProcessOutlet, UNREAD_BYTES, locked},
     program_connections::ProgramConnections,
 };
 use crate::core::Core;
@@ -68,7 +68,7 @@ pub(super) fn start(
         // Whoever takes the run up drops it.
         let _ = layer.leave_undecided();
     }
-    let process = Arc::new(Process {
+    let process = Arc::new(BackgroundProcess {
         line: shown,
         input,
         output: Mutex::default(),
@@ -87,7 +87,7 @@ pub(super) fn start(
                 outlet,
                 process: &process,
             };
-            let sandbox = Sandbox {
+            let sandbox = KeeperSandbox {
                 containment: &containment,
                 outlet: &outlet,
                 policy: &policy,
@@ -103,8 +103,8 @@ pub(super) fn start(
 
 /// Runs a process to its end, and keeps its output and how it ended.
 async fn run(
-    process: &Process,
-    (keeper, command, sandbox): (Keeper, CommandSpec, Sandbox<'_>),
+    process: &BackgroundProcess,
+    (keeper, command, sandbox): (Keeper, CommandSpec, KeeperSandbox<'_>),
     mut output: pipe::Receiver,
     whole_texts: bool,
 ) {

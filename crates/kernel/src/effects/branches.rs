@@ -4,18 +4,18 @@
 use std::{sync::Arc, time::Duration};
 
 use futures_util::future::{Either, join_all, select, select_all};
-use gyrus_contract::{ActionVerdict, Boxed, EffectId};
+use gyrus_contract::{ActionVerdict, BoxedFuture, EffectId};
 use gyrus_text::counted;
 
 use super::{ask::cut_off_asks, changes, used};
 use crate::{
-    BranchesStarted, ChildEnded, ConcurrencyForm, Ending, Entry, RaceWon, Run, Settled, Stop,
+    BranchesStarted, CallEnd, ChildEnded, ConcurrencyForm, Ending, Entry, RaceWon, Run, Stop,
     ToolResulted,
     abandoned::count_abandoned,
     clock::now_ms,
     core::{Core, OpenChild},
     recorded::diverges,
-    run::Begun,
+    run::NumberedEffect,
 };
 
 /// Maximum number of concurrent branches.
@@ -23,10 +23,10 @@ pub(crate) const MAX_BRANCHES: usize = 64;
 
 /// A branch of a concurrent form: gets its own [`Run`], which numbers its own effects.
 pub type Branch<'a, T> =
-    Box<dyn for<'r> FnOnce(&'r mut Run) -> Boxed<'r, Result<T, Stop>> + Send + 'a>;
+    Box<dyn for<'r> FnOnce(&'r mut Run) -> BoxedFuture<'r, Result<T, Stop>> + Send + 'a>;
 
 /// The recorded state of a form that has started.
-struct Formed {
+struct BranchState {
     /// The winner, if it is decided.
     won: Option<RaceWon>,
     /// The deadline in UTC milliseconds.
@@ -36,11 +36,11 @@ struct Formed {
 /// Reads the recorded state of a form, or records its start.
 fn started(
     core: &Core,
-    begun: &Begun,
+    begun: &NumberedEffect,
     form: ConcurrencyForm,
     branches: usize,
     limit: Option<Duration>,
-) -> Result<Formed, Stop> {
+) -> Result<BranchState, Stop> {
     if branches > MAX_BRANCHES {
         return Err(Stop::Failed(format!(
             "{branches} branches at once are more than the {MAX_BRANCHES} that are allowed"
@@ -60,7 +60,7 @@ fn started(
                 branches,
                 until_ms,
             })?;
-            return Ok(Formed {
+            return Ok(BranchState {
                 won: None,
                 until_ms,
             });
@@ -74,11 +74,11 @@ fn started(
         }
     };
     match past.next() {
-        None => Ok(Formed {
+        None => Ok(BranchState {
             won: None,
             until_ms,
         }),
-        Some(Entry::RaceWon(won)) => Ok(Formed {
+        Some(Entry::RaceWon(won)) => Ok(BranchState {
             won: Some(won.clone()),
             until_ms,
         }),
@@ -103,7 +103,7 @@ async fn run_branch<T>(
 
 pub(crate) async fn all<T: Send>(
     core: &Arc<Core>,
-    begun: Begun,
+    begun: NumberedEffect,
     branches: Vec<Branch<'_, T>>,
 ) -> Result<Vec<T>, Stop> {
     started(core, &begun, ConcurrencyForm::All, branches.len(), None)?;
@@ -117,7 +117,7 @@ pub(crate) async fn all<T: Send>(
 
 pub(crate) async fn race<T: Send>(
     core: &Arc<Core>,
-    begun: Begun,
+    begun: NumberedEffect,
     branches: Vec<Branch<'_, T>>,
 ) -> Result<(u32, T), Stop> {
     if branches.is_empty() {
@@ -174,11 +174,12 @@ pub(crate) async fn race<T: Send>(
 
 pub(crate) async fn timeout<T: Send>(
     core: &Arc<Core>,
-    begun: Begun,
+    begun: NumberedEffect,
     limit: Duration,
     branch: Branch<'_, T>,
 ) -> Result<Option<T>, Stop> {
-    let Formed { won, until_ms } = started(core, &begun, ConcurrencyForm::Timeout, 1, Some(limit))?;
+    let BranchState { won, until_ms } =
+        started(core, &begun, ConcurrencyForm::Timeout, 1, Some(limit))?;
     let prefix = branch_id(&begun.effect, 0);
     match won {
         Some(RaceWon { winner: None, .. }) => {
@@ -250,7 +251,7 @@ fn cut_off_within(core: &Core, effect: &EffectId) -> Result<Vec<Entry>, Stop> {
             to_undo: changed.to_undo,
             ..ToolResulted::not_done(
                 effect,
-                Settled::Cancelled,
+                CallEnd::Cancelled,
                 ActionVerdict::CannotTell,
                 format!("{text}{}", changed.told()),
             )

@@ -14,22 +14,22 @@ use serde_json::Value;
 use super::{
     approval,
     assess::Looks,
-    destinations::{Questions, use_permits},
+    destinations::{ConnectionQuestions, use_permits},
     execute, folder,
     form_lines::form_lines,
     hooks::{CallHooks, HOOKS_RAN},
     judge::JudgedCall,
     named_files,
-    server_requests::Requests,
+    server_requests::CallRequests,
     unknown_tool, withheld,
 };
 use crate::{
-    APPROVAL_REFUSED, ApprovalAnswered, ApprovalCard, EffectError, Entry, GateVerdict, RunStarted,
-    Settled, Stop, ToolCalled, ToolResulted, ToolStarted,
+    APPROVAL_REFUSED, ApprovalAnswered, ApprovalCard, CallEnd, EffectError, Entry, GateVerdict,
+    RunStarted, Stop, ToolCalled, ToolResulted, ToolStarted,
     abandoned::count_abandoned,
     core::Core,
     recorded::diverges,
-    run::Begun,
+    run::NumberedEffect,
     unknown::{self, CUT_OFF_BEFORE},
 };
 
@@ -54,39 +54,39 @@ pub(crate) fn describe(call: &ToolCall) -> String {
 
 /// The recorded entries of a call.
 #[derive(Debug)]
-struct Past {
+struct PastCall {
     called: bool,
     judged: Option<GateVerdict>,
     looks: Looks,
     /// Entries of the question about its changes.
     changes: Vec<Entry>,
-    approval: approval::Past,
+    approval: approval::PastQuestions,
     /// The files that the latest card named.
     shown: Vec<NamedFile>,
-    connections: Questions,
-    requests: Requests,
+    connections: ConnectionQuestions,
+    requests: CallRequests,
     started: Option<ToolStarted>,
     resulted: Option<ToolResulted>,
     hooks: CallHooks,
 }
 
-impl Past {
-    fn read(core: &Core, begun: Begun, call: &ToolCall) -> Result<(EffectId, Self), Stop> {
+impl PastCall {
+    fn read(core: &Core, begun: NumberedEffect, call: &ToolCall) -> Result<(EffectId, Self), Stop> {
         let effect = begun.effect;
         let asking = withheld::asking(&effect);
         let within = core.recorded().take_within(&effect);
         let about_changes = |entry: &Entry| entry.effect() == Some(&asking);
         let (changes, mut within) = within.into_iter().partition(about_changes);
-        let (requests, paid) = Requests::recorded(&effect, &mut within);
+        let (requests, paid) = CallRequests::recorded(&effect, &mut within);
         count_abandoned(core, &paid)?;
         let mut past = Self {
             called: false,
             judged: None,
-            connections: Questions::recorded(core, &effect, call, &mut within),
+            connections: ConnectionQuestions::recorded(core, &effect, call, &mut within),
             looks: Looks::recorded(within),
             changes,
             requests,
-            approval: approval::Past::default(),
+            approval: approval::PastQuestions::default(),
             shown: Vec::new(),
             started: None,
             resulted: None,
@@ -154,11 +154,11 @@ pub type ExpectedAim<'a> = &'a (dyn Fn(&Aim) -> Result<(), String> + Send + Sync
 
 pub(crate) async fn perform(
     core: &Core,
-    begun: Begun,
+    begun: NumberedEffect,
     call: &ToolCall,
     expected: Option<ExpectedAim<'_>>,
 ) -> Result<Observation, Stop> {
-    let (effect, mut past) = Past::read(core, begun, call)?;
+    let (effect, mut past) = PastCall::read(core, begun, call)?;
     if let Some(resulted) = past.resulted.take() {
         past.looks.pay(core)?;
         let tool = core.tool(&call.tool);
@@ -197,7 +197,7 @@ pub(crate) async fn perform(
 async fn concluded(
     core: &Core,
     call: &ToolCall,
-    mut past: Past,
+    mut past: PastCall,
     resulted: ToolResulted,
 ) -> Result<Observation, Stop> {
     let asked = std::mem::take(&mut past.changes);
@@ -217,7 +217,7 @@ async fn live(
     core: &Core,
     effect: &EffectId,
     (call, expected): (&ToolCall, Option<ExpectedAim<'_>>),
-    past: &mut Past,
+    past: &mut PastCall,
 ) -> Result<ToolResulted, Stop> {
     let Some(tool) = &core.tool(&call.tool) else {
         return Ok(execute::refused(
@@ -238,14 +238,14 @@ async fn live(
         Err(error) => return Ok(execute::refused(core, effect, error.handled()?)),
     };
     let sending = if tool.spec().touches(Touch::is_screen_input) {
-        execute::Sending {
+        execute::PageData {
             to: core.sends_to(&through.resolved, through.risk),
             only_the_form: through.by == AllowedBy::Mandate,
         }
     } else {
-        execute::Sending::default()
+        execute::PageData::default()
     };
-    let allowed = execute::Allowed {
+    let allowed = execute::Clearance {
         sending,
         resolved: through.resolved,
         answer: through.answer,
@@ -295,12 +295,12 @@ async fn let_through(
     effect: &EffectId,
     (call, expected): (&ToolCall, Option<ExpectedAim<'_>>),
     tool: &dyn Tool,
-    past: &mut Past,
+    past: &mut PastCall,
 ) -> Result<Through, EffectError<String>> {
     let spec = tool.spec();
     loop {
         let resolved = resolve(core, call, tool, expected).await?;
-        let judged = Judged {
+        let judged = CallToJudge {
             call,
             spec,
             resolved: &resolved,
@@ -415,7 +415,7 @@ async fn settled(
     effect: &EffectId,
     call: &ToolCall,
     tool: &Arc<dyn Tool>,
-    past: &Past,
+    past: &PastCall,
 ) -> Result<Option<ToolResulted>, Stop> {
     let (Some(started), Some(judged)) = (&past.started, &past.judged) else {
         return Ok(None);
@@ -430,7 +430,7 @@ async fn settled(
 
 /// The call to be judged.
 #[derive(Clone, Copy)]
-struct Judged<'a> {
+struct CallToJudge<'a> {
     call: &'a ToolCall,
     spec: &'a ToolSpec,
     resolved: &'a ResolvedCall,
@@ -441,10 +441,10 @@ struct Judged<'a> {
 fn judge(
     core: &Core,
     effect: &EffectId,
-    what: Judged<'_>,
-    past: &mut Past,
+    what: CallToJudge<'_>,
+    past: &mut PastCall,
 ) -> Result<(Verdict, AllowedBy), Stop> {
-    let Judged {
+    let CallToJudge {
         call,
         spec,
         resolved,
@@ -500,10 +500,10 @@ fn judge(
 fn card_with_preview(
     core: &Core,
     tool: &dyn Tool,
-    judged: Judged<'_>,
+    judged: CallToJudge<'_>,
     verdict: Verdict,
 ) -> Result<ApprovalCard, Stop> {
-    let Judged {
+    let CallToJudge {
         call,
         spec,
         resolved,
@@ -723,11 +723,11 @@ fn note_found_tools(core: &Core, call: &ToolCall, value: Option<&Value>) {
 async fn observe(
     core: &Core,
     call: &ToolCall,
-    past: &mut Past,
+    past: &mut PastCall,
     resulted: ToolResulted,
 ) -> Result<Observation, Stop> {
     if let Some(judged) = &past.judged {
-        if resulted.settled == Settled::Done {
+        if resulted.settled == CallEnd::Done {
             core.shared().know_named(&judged.resolved(call));
         }
         unknown::add(&mut core.shared().state.unknown, judged, &resulted);
@@ -744,8 +744,8 @@ async fn observe(
     // That something was remembered says nothing that the run did not know.
     let remembered = spec.is_some_and(|spec| spec.touches == [Touch::Remembers]);
     let origin = match resulted.settled {
-        Settled::Done if asked && !resulted.is_error => Origin::Person,
-        Settled::Done => {
+        CallEnd::Done if asked && !resulted.is_error => Origin::Person,
+        CallEnd::Done => {
             if resulted.is_error || !remembered {
                 core.expose();
             }
@@ -753,7 +753,7 @@ async fn observe(
                 name: call.tool.clone(),
             }
         }
-        Settled::Refused | Settled::Interrupted | Settled::Cancelled => Origin::Kernel,
+        CallEnd::Refused | CallEnd::Interrupted | CallEnd::Cancelled => Origin::Kernel,
     };
     let value = resulted.load_value(&core.log)?;
     note_found_tools(core, call, value.as_ref());

@@ -12,7 +12,7 @@ use std::{
 
 use gyrus_contract::{ChangedPath, PathChange};
 use gyrus_text::one_line;
-use gyrus_workspace::{Root, Secrecy, patch, snapshot::build_output};
+use gyrus_workspace::{RootFolder, Secrecy, patch, snapshot::build_output};
 
 /// Maximum number of names after each word.
 const MAX_NAMES: usize = 8;
@@ -47,11 +47,11 @@ pub(super) fn short_hunks(
     if changed.len() > MAX_FILES {
         return Vec::new();
     }
-    let (Ok(before), Ok(after)) = (Root::open(workspace), Root::open(layer)) else {
+    let (Ok(before), Ok(after)) = (RootFolder::open(workspace), RootFolder::open(layer)) else {
         return Vec::new();
     };
     let until = Instant::now() + MAX_TIME;
-    let text = |root: &Root, path: &Path| {
+    let text = |root: &RootFolder, path: &Path| {
         let stat = root.stat(path).ok()??;
         let (content, _) = (stat.st_size <= MAX_FILE_BYTES).then(|| root.read(path).ok())??;
         let is_shown = !secrecy.is_secret(path, &content);

@@ -12,10 +12,10 @@ use std::path::{Path, PathBuf};
 use gyrus_contract::{BlobId, ChangedPath, EffectId, ResolvedCall, Tool, ToolSpec, Touch};
 use gyrus_text::counted;
 use gyrus_workspace::{
-    ChangeSet, ContentStore as _, Recorded,
+    ChangeRecord, ChangeSet, ContentStore as _,
     layer::{AppliedLayer, CallLayer, Copies, KeptFiles, changed_at},
-    snapshot::{SnapshotError, Taken},
-    undo::Refused,
+    snapshot::{SnapshotError, SnapshotResult},
+    undo::UndoRefusal,
 };
 
 use super::{
@@ -23,7 +23,7 @@ use super::{
     file_groups::MAX_NAMED,
     layers, repositories,
     to_undo::keep_for_undo,
-    withheld::{Withheld, facts, trash},
+    withheld::{WithheldCallChanges, facts, trash},
 };
 use crate::{EffectError, Ending, Stop, contents, core::Core, log_name, unjudged};
 
@@ -133,7 +133,7 @@ pub(super) fn end(
     // A private copy is read when no command uses it any more.
     let carried = match began.len() {
         1 => core.repositories().end(&facts(core)),
-        _ => repositories::Ended::default(),
+        _ => repositories::CarryOverResult::default(),
     };
     let mut changed = match layers::take(core, effect) {
         Some(layer) => of_layer(core, layer)?,
@@ -209,8 +209,8 @@ fn park_unjudged(error: &dyn std::error::Error) -> Stop {
 
 fn keep(core: &Core) -> Result<Option<BlobId>, EffectError<String>> {
     match core.snapshots().take(&mut core.contents()) {
-        Ok(Taken::New(id) | Taken::Same(id)) => Ok(Some(id)),
-        Ok(Taken::TooLarge { files, bytes }) => {
+        Ok(SnapshotResult::New(id) | SnapshotResult::Same(id)) => Ok(Some(id)),
+        Ok(SnapshotResult::TooLarge { files, bytes }) => {
             let known = core.shared().state.not_undoable.is_some();
             let why = format!(
                 "the folder has become too large ({}, {})",
@@ -243,11 +243,11 @@ fn go_on_from(core: &Core, before: &BlobId) -> Result<(), Stop> {
 /// The handling of the files that a call changed.
 #[derive(Debug, Default)]
 struct ChangedFiles {
-    withheld: Withheld,
+    withheld: WithheldCallChanges,
     /// The previous content, where no snapshot holds it.
     kept: Option<KeptFiles>,
     /// Files that another program changed meanwhile.
-    refused: Vec<Refused>,
+    refused: Vec<UndoRefusal>,
     /// The reason why all changes were dropped.
     dropped: Option<String>,
     /// The changes of a command that were applied, if it had a layer.
@@ -290,7 +290,7 @@ impl ChangedFiles {
 /// Records the judgement of a call's changes.
 fn judge(
     core: &Core,
-    carried: repositories::Ended,
+    carried: repositories::CarryOverResult,
     changed: ChangedFiles,
 ) -> Result<JudgedChanges, Stop> {
     let not_applied = changed.notes();
@@ -358,7 +358,7 @@ fn of_layer(core: &Core, layer: CallLayer) -> Result<ChangedFiles, Stop> {
 
 fn judge_layer(core: &Core, layer: &CallLayer) -> Result<ChangedFiles, Stop> {
     let mut listed = layer.list().map_err(layers::failed)?;
-    let mut withheld = Withheld::default();
+    let mut withheld = WithheldCallChanges::default();
     let examined = core
         .repositories()
         .examine(&facts(core), &listed.changed, &layer.upper());
@@ -466,7 +466,7 @@ fn take_back(core: &Core, effect: &EffectId, ended: Option<i64>) -> Result<Chang
     let trash = trash(core, effect);
     let recorded = ChangeSet::record(&snapshots, &paths, &mut core.contents(), &trash);
     let recorded = recorded.map_err(|stop| park_unjudged(&stop))?;
-    let Some(Recorded { changes, not_kept }) = recorded else {
+    let Some(ChangeRecord { changes, not_kept }) = recorded else {
         return Ok(changed_files);
     };
     if changes.is_empty() && not_kept.is_empty() {

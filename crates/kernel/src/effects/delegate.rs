@@ -6,7 +6,7 @@ use std::sync::Arc;
 use gyrus_contract::{
     ChildModel, Digest, EffectId, FollowedSkill, Limits, Origin, Part, RunId, Spent, Text, ToolCall,
 };
-use gyrus_journal::Take;
+use gyrus_journal::LockWait;
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 
@@ -15,11 +15,11 @@ use super::hooks::{CallHooks, HOOKS_RAN};
 use crate::{
     Attachment, ChildEnded, ChildStarted, Ending, Entry, Kernel, KernelError, NewRun, ParentRun,
     ResumeChanges, Stop,
-    accounts::Used,
+    accounts::TreeUsage,
     core::{Core, OpenChild},
-    position::Position,
+    position::RunPosition,
     recorded::diverges,
-    run::Begun,
+    run::NumberedEffect,
     runs::{check_not_record, log_name, summary},
 };
 
@@ -62,7 +62,7 @@ pub struct ChildOptions {
 
 /// The result of a child run.
 #[derive(Debug, Clone, PartialEq)]
-pub struct Delegated {
+pub struct ChildResult {
     pub child: RunId,
     /// The ending: reached, failed, or at a limit.
     pub ending: Ending,
@@ -74,7 +74,7 @@ pub struct Delegated {
     pub brought_back: Option<String>,
 }
 
-impl Delegated {
+impl ChildResult {
     fn new(ended: ChildEnded) -> Self {
         let answer = match &ended.ending {
             Ending::Reached { claim, .. } => claim.answer.clone(),
@@ -101,7 +101,11 @@ struct PastChild {
 }
 
 impl PastChild {
-    fn read(begun: Begun, work: &Delegation, digest: Digest) -> Result<(EffectId, Self), Stop> {
+    fn read(
+        begun: NumberedEffect,
+        work: &Delegation,
+        digest: Digest,
+    ) -> Result<(EffectId, Self), Stop> {
         let (effect, mut past) = (begun.effect, Self::default());
         for entry in begun.past {
             match entry {
@@ -124,18 +128,19 @@ impl PastChild {
 
 pub(crate) async fn perform(
     core: &Arc<Core>,
-    begun: Begun,
+    begun: NumberedEffect,
     work: Delegation,
-) -> Result<Delegated, Stop> {
+) -> Result<ChildResult, Stop> {
     let digest = digest_of(&work);
     let (effect, mut past) = PastChild::read(begun, &work, digest)?;
     let child = RunId::child(core.started.run, &effect);
     if let Some(ended) = past.ended {
         let children = ended.children.saturating_add(1);
-        core.account.charge(Used::by_run(ended.spent, children));
+        core.account
+            .charge(TreeUsage::by_run(ended.spent, children));
         core.expose();
         core.shared().world_changed |= core.log.is_live();
-        return Ok(Delegated::new(ended));
+        return Ok(ChildResult::new(ended));
     }
     if !core.log.is_live() {
         return Err(Stop::EndOfRecord);
@@ -146,13 +151,13 @@ pub(crate) async fn perform(
         None => match begin(core, &effect, child, (&work, digest), &mut past.hooks).await? {
             Ok(limits) => limits,
             Err(refused) => {
-                core.account.charge(Used::children(1));
+                core.account.charge(TreeUsage::children(1));
                 core.expose();
-                return Ok(Delegated::new(refused));
+                return Ok(ChildResult::new(refused));
             }
         },
     };
-    core.account.charge(Used::children(1));
+    core.account.charge(TreeUsage::children(1));
     let open = OpenChild {
         effect: effect.clone(),
         child,
@@ -185,7 +190,7 @@ pub(crate) async fn perform(
     core.log.append(ended.clone())?;
     core.expose();
     core.shared().world_changed = true;
-    Ok(Delegated::new(ended))
+    Ok(ChildResult::new(ended))
 }
 
 /// Returns the ending of a child that could not be started.
@@ -387,7 +392,7 @@ fn child_run(
         throwaway: core.started.throwaway,
         on_ask: core.settings.on_ask,
         limits,
-        pins: crate::Pins::clone(&core.settings.pins),
+        pins: crate::CodePins::clone(&core.settings.pins),
         parent: Some(parent),
         exposed,
         grants,
@@ -442,12 +447,12 @@ async fn drive(core: &Arc<Core>, new: NewRun) -> Result<(Ending, Spent, u32), St
             // A crash came between the child's end and this run's entry about it.
             if let Some((ending, spent)) = position.over() {
                 // It is in no entry of this run yet.
-                let used = Used::by_run(spent, position.children());
+                let used = TreeUsage::by_run(spent, position.children());
                 core.account.charge(used);
                 return Ok((ending, spent, position.children()));
             }
             let before = position.kernel_state();
-            let used = Used::by_run(before.spent, before.children);
+            let used = TreeUsage::by_run(before.spent, before.children);
             core.account.charge(used);
             let changes = ResumeChanges {
                 mode: Some(new.mode),
@@ -455,7 +460,9 @@ async fn drive(core: &Arc<Core>, new: NewRun) -> Result<(Ending, Spent, u32), St
                 pins: Some(new.pins),
                 ..ResumeChanges::default()
             };
-            kernel.take(child, Take::IfFree, changes).map_err(failed)?
+            kernel
+                .take(child, LockWait::IfFree, changes)
+                .map_err(failed)?
         }
     };
     let ready = ready.under(core.account.clone(), core.controls.for_child());
@@ -469,7 +476,7 @@ async fn drive(core: &Arc<Core>, new: NewRun) -> Result<(Ending, Spent, u32), St
 }
 
 /// Returns the position of a child; `None` if it has not begun.
-pub(super) fn position(kernel: &Kernel, child: RunId) -> Result<Option<Position>, KernelError> {
+pub(super) fn position(kernel: &Kernel, child: RunId) -> Result<Option<RunPosition>, KernelError> {
     let name = log_name(child);
     if !kernel.exists(child) {
         return Ok(None);
@@ -479,5 +486,5 @@ pub(super) fn position(kernel: &Kernel, child: RunId) -> Result<Option<Position>
         // A crash came between its log and its first entry.
         return Ok(None);
     }
-    Position::read(child, &reader).map(Some)
+    RunPosition::read(child, &reader).map(Some)
 }

@@ -18,11 +18,11 @@ use std::{
 };
 
 use gyrus_contract::{
-    Boxed, CommandOutcome, CommandSpec, ConnectionPolicy, Containment, Decision, Destination,
+    BoxedFuture, CommandOutcome, CommandSpec, ConnectionPolicy, Containment, Decision, Destination,
     Digest, EffectId, Grant, KeeperError, Listeners, OnAsk, Origin, Outlet, ResolvedCall, Text,
     ToolCall, ToolSpec, Verdict,
 };
-use gyrus_process::keeper::{Keeper, Sandbox};
+use gyrus_process::keeper::{Keeper, KeeperSandbox};
 use tokio::sync::{Mutex as AsyncMutex, Notify, watch};
 
 use super::approval;
@@ -70,19 +70,19 @@ fn covers(asked: (&Destination, &[Grant]), wanted: (&Destination, &[Grant])) -> 
 
 /// The questions about connections that a call has asked, in this process or an earlier one.
 #[derive(Debug)]
-pub(super) struct Questions {
+pub(super) struct ConnectionQuestions {
     command: Digest,
-    asked: Vec<Question>,
+    asked: Vec<ConnectionQuestion>,
 }
 
 #[derive(Debug)]
-struct Question {
+struct ConnectionQuestion {
     effect: EffectId,
     destination: Destination,
-    past: approval::Past,
+    past: approval::PastQuestions,
 }
 
-impl Questions {
+impl ConnectionQuestions {
     /// Takes the entries of these questions out of `recorded`.
     pub(super) fn recorded(
         core: &Core,
@@ -92,7 +92,7 @@ impl Questions {
     ) -> Self {
         let branch = effect.then(BRANCH);
         let is_own = |entry: &mut Entry| entry.effect().is_some_and(|id| id.is_within(&branch));
-        let mut past: BTreeMap<EffectId, approval::Past> = BTreeMap::new();
+        let mut past: BTreeMap<EffectId, approval::PastQuestions> = BTreeMap::new();
         for entry in recorded.extract_if(.., is_own) {
             if let Some(effect) = entry.effect().cloned() {
                 past.entry(effect).or_default().take(core, entry);
@@ -100,7 +100,7 @@ impl Questions {
         }
         let asked = past.into_iter().filter_map(|(effect, past)| {
             let destination = past.destination()?.clone();
-            Some(Question {
+            Some(ConnectionQuestion {
                 effect,
                 destination,
                 past,
@@ -137,12 +137,12 @@ impl Questions {
         Ok(())
     }
 
-    fn add(&mut self, call: &EffectId, destination: Destination) -> &mut Question {
+    fn add(&mut self, call: &EffectId, destination: Destination) -> &mut ConnectionQuestion {
         let last = self.asked.iter().filter_map(|one| one.effect.path().last());
         let number = last.max().copied().unwrap_or(CHANGES).saturating_add(1);
-        self.asked.push(Question {
+        self.asked.push(ConnectionQuestion {
             effect: call.then(BRANCH).then(number),
-            past: approval::Past::about(destination.clone()),
+            past: approval::PastQuestions::about(destination.clone()),
             destination,
         });
         self.asked.last_mut().expect("it was pushed")
@@ -166,7 +166,7 @@ impl Questions {
     }
 }
 
-impl Question {
+impl ConnectionQuestion {
     fn digest(&self, command: &Digest) -> Digest {
         Digest::of_json(&(command, &self.destination))
     }
@@ -226,7 +226,7 @@ fn nobody() -> &'static str {
 
 /// The state of a question while its command runs.
 #[derive(Debug, Clone, PartialEq, Eq)]
-enum Stands {
+enum QuestionState {
     /// The question was not put yet.
     Waiting,
     Asked,
@@ -241,11 +241,11 @@ enum Stands {
 struct OpenDestination {
     to: Destination,
     wider: Vec<Grant>,
-    stands: Stands,
+    stands: QuestionState,
 }
 
 #[derive(Debug, Default)]
-struct Board {
+struct DestinationBoard {
     open: Vec<OpenDestination>,
     /// Refused destinations, each with the reason.
     refused: BTreeMap<Destination, String>,
@@ -258,8 +258,8 @@ pub(super) struct Destinations<'a> {
     spec: &'a ToolSpec,
     call: ResolvedCall,
     permits: Vec<ConnectionPermit>,
-    questions: AsyncMutex<&'a mut Questions>,
-    board: Mutex<Board>,
+    questions: AsyncMutex<&'a mut ConnectionQuestions>,
+    board: Mutex<DestinationBoard>,
     /// Notified when there is a question to be put.
     queued: Notify,
     /// Announces that the state of a question has changed.
@@ -267,7 +267,7 @@ pub(super) struct Destinations<'a> {
 }
 
 /// The present decision about a connection.
-enum Now {
+enum ConnectionDecision {
     May,
     MayNot(String),
     Waits,
@@ -280,7 +280,7 @@ impl<'a> Destinations<'a> {
         effect: &'a EffectId,
         spec: &'a ToolSpec,
         call: ResolvedCall,
-        questions: &'a mut Questions,
+        questions: &'a mut ConnectionQuestions,
     ) -> Self {
         Self {
             permits: use_permits(core, questions.command()),
@@ -309,7 +309,7 @@ impl<'a> Destinations<'a> {
         ended: Option<&Path>,
     ) -> Result<(CommandOutcome, Option<Keeper>), KeeperError> {
         let outlet = self.core.kernel.organs().outlet.clone();
-        let sandbox = Sandbox {
+        let sandbox = KeeperSandbox {
             containment,
             outlet: outlet.as_deref().unwrap_or(&NoOutlet),
             policy: self,
@@ -352,7 +352,7 @@ impl<'a> Destinations<'a> {
         ))
     }
 
-    fn board(&self) -> MutexGuard<'_, Board> {
+    fn board(&self) -> MutexGuard<'_, DestinationBoard> {
         self.board.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
@@ -361,60 +361,62 @@ impl<'a> Destinations<'a> {
     }
 
     /// Judges under the present facts, and queues a question if a person must be asked.
-    fn now(&self, to: &Destination) -> Now {
+    fn now(&self, to: &Destination) -> ConnectionDecision {
         if self.core.may_act().is_err() {
-            return Now::MayNot("all runs were stopped".to_owned());
+            return ConnectionDecision::MayNot("all runs were stopped".to_owned());
         }
         let verdict = self.judge(to);
         match verdict.decision {
-            Decision::Allow => return Now::May,
-            Decision::Deny => return Now::MayNot(verdict.reasons.join("; ")),
+            Decision::Allow => return ConnectionDecision::May,
+            Decision::Deny => return ConnectionDecision::MayNot(verdict.reasons.join("; ")),
             Decision::Ask => {}
         }
         let wanted = (to, &verdict.wider[..]);
         let redactor = &self.core.kernel.organs().redactor;
         if redactor.redact(&to.host) != to.host {
             // Cards and the journal must not show the name.
-            return Now::MayNot("its name holds a secret".to_owned());
+            return ConnectionDecision::MayNot("its name holds a secret".to_owned());
         }
         let permitted = |permit: &ConnectionPermit| {
             covers((&permit.destination, &permit.wider), wanted) && !permit.valid.is_over(now_ms())
         };
         if self.permits.iter().any(permitted) {
-            return Now::May;
+            return ConnectionDecision::May;
         }
         let mut board = self.board();
         let known = board.open.iter().find(|asked| {
-            asked.stands != Stands::Moot && covers((&asked.to, &asked.wider), wanted)
+            asked.stands != QuestionState::Moot && covers((&asked.to, &asked.wider), wanted)
         });
         match known.map(|asked| &asked.stands) {
-            Some(Stands::Yes) => Now::May,
-            Some(Stands::No(why)) => Now::MayNot(why.clone()),
-            Some(Stands::Waiting | Stands::Asked | Stands::Moot) => Now::Waits,
-            None if board.open.len() >= MAX_QUESTIONS => {
-                Now::MayNot("the command has asked for too many other places already".to_owned())
+            Some(QuestionState::Yes) => ConnectionDecision::May,
+            Some(QuestionState::No(why)) => ConnectionDecision::MayNot(why.clone()),
+            Some(QuestionState::Waiting | QuestionState::Asked | QuestionState::Moot) => {
+                ConnectionDecision::Waits
             }
+            None if board.open.len() >= MAX_QUESTIONS => ConnectionDecision::MayNot(
+                "the command has asked for too many other places already".to_owned(),
+            ),
             None => {
                 board.open.push(OpenDestination {
                     to: to.clone(),
                     wider: verdict.wider,
-                    stands: Stands::Waiting,
+                    stands: QuestionState::Waiting,
                 });
                 self.queued.notify_one();
-                Now::Waits
+                ConnectionDecision::Waits
             }
         }
     }
 
     /// Puts the questions, one after the other.
-    async fn ask_all(&self, questions: &mut Questions) -> Infallible {
+    async fn ask_all(&self, questions: &mut ConnectionQuestions) -> Infallible {
         loop {
             let next = {
                 let mut board = self.board();
                 let mut open = board.open.iter_mut().enumerate();
-                open.find(|(_, asked)| asked.stands == Stands::Waiting)
+                open.find(|(_, asked)| asked.stands == QuestionState::Waiting)
                     .map(|(place, asked)| {
-                        asked.stands = Stands::Asked;
+                        asked.stands = QuestionState::Asked;
                         (place, asked.to.clone())
                     })
             };
@@ -424,7 +426,7 @@ impl<'a> Destinations<'a> {
             };
             let verdict = self.judge(&to);
             let stands = match verdict.decision {
-                Decision::Allow | Decision::Deny => Stands::Moot,
+                Decision::Allow | Decision::Deny => QuestionState::Moot,
                 Decision::Ask => self.ask(questions, to, verdict).await,
             };
             self.board().open[place].stands = stands;
@@ -432,32 +434,37 @@ impl<'a> Destinations<'a> {
         }
     }
 
-    async fn ask(&self, questions: &mut Questions, to: Destination, verdict: Verdict) -> Stands {
+    async fn ask(
+        &self,
+        questions: &mut ConnectionQuestions,
+        to: Destination,
+        verdict: Verdict,
+    ) -> QuestionState {
         let core = self.core;
         let command = *questions.command();
         let question = questions.add(self.effect, to);
         let card = self.card(&question.destination, verdict);
         let what = question.digest(&command);
-        let Question { effect, past, .. } = question;
+        let ConnectionQuestion { effect, past, .. } = question;
         if approval::on_ask(core) == OnAsk::Park {
             // If the question cannot be put, the journal has failed, which ends the run soon.
             let _ = approval::put(core, effect, what, card, past).await;
-            return Stands::No(LATER.to_owned());
+            return QuestionState::No(LATER.to_owned());
         }
         let answer = match approval::ask(core, effect, what, card, past).await {
             Ok(answer) => answer,
             // The run is to pause, or the question has expired: it is continued afterwards.
-            Err(_) => return Stands::No(LATER.to_owned()),
+            Err(_) => return QuestionState::No(LATER.to_owned()),
         };
         match (answer.approved, answer.by, answer.reason) {
-            (true, _, _) => Stands::Yes,
-            (false, Some(_), Some(words)) => Stands::No(format!(
+            (true, _, _) => QuestionState::Yes,
+            (false, Some(_), Some(words)) => QuestionState::No(format!(
                 "a person did not allow it and says: {words}; do not try it again"
             )),
             (false, Some(_), None) => {
-                Stands::No("a person did not allow it; do not try it again".to_owned())
+                QuestionState::No("a person did not allow it; do not try it again".to_owned())
             }
-            (false, None, _) => Stands::No(nobody().to_owned()),
+            (false, None, _) => QuestionState::No(nobody().to_owned()),
         }
     }
 
@@ -493,7 +500,7 @@ impl ConnectionPolicy for Destinations<'_> {
         self.core.background.socket(to)
     }
 
-    fn decide<'a>(&'a self, to: &'a Destination) -> Boxed<'a, Result<(), String>> {
+    fn decide<'a>(&'a self, to: &'a Destination) -> BoxedFuture<'a, Result<(), String>> {
         Box::pin(async move {
             if self.core.background.socket(to).is_some() {
                 return Ok(());
@@ -501,8 +508,8 @@ impl ConnectionPolicy for Destinations<'_> {
             let mut moved = self.moved.subscribe();
             loop {
                 match self.now(to) {
-                    Now::May => return Ok(()),
-                    Now::MayNot(reason) => {
+                    ConnectionDecision::May => return Ok(()),
+                    ConnectionDecision::MayNot(reason) => {
                         let refused = &mut self.board().refused;
                         // Destinations that are not named are counted, up to a limit.
                         if refused.len() < 10 * MAX_REFUSED {
@@ -510,7 +517,7 @@ impl ConnectionPolicy for Destinations<'_> {
                         }
                         return Err(reason);
                     }
-                    Now::Waits => {}
+                    ConnectionDecision::Waits => {}
                 }
                 if moved.changed().await.is_err() {
                     return Err("the command has ended".to_owned());
@@ -528,7 +535,7 @@ impl Outlet for NoOutlet {
         &'a self,
         _listeners: Listeners,
         _policy: &'a dyn ConnectionPolicy,
-    ) -> Boxed<'a, ()> {
+    ) -> BoxedFuture<'a, ()> {
         Box::pin(async {})
     }
 }

@@ -8,9 +8,9 @@ use std::{
 };
 
 use gyrus_contract::{
-    ActionVerdict, BlobId, Boxed, CallSource, ChangedPath, Cleared, CommandOutcome, CommandSpec,
-    Containment, Decision, EffectId, KeeperError, Layer, PathChange, PersonReply, Probe,
-    ProcessAction, ProcessReport, Purpose, Repeat, Reply, ResolvedCall, ResolvedCommand,
+    ActionVerdict, BlobId, BoxedFuture, CallSource, ChangedPath, Cleared, CommandOutcome,
+    CommandSpec, Containment, Decision, EffectId, KeeperError, Layer, PathChange, PersonReply,
+    Probe, ProcessAction, ProcessReport, Purpose, Repeat, Reply, ResolvedCall, ResolvedCommand,
     ServerPrompt, ServerQuestion, Site, Tool, ToolOutput, ToolSpec, Touch, UnknownSecret,
 };
 use gyrus_process::{
@@ -25,12 +25,12 @@ use super::{
     ask::cut_off_asks,
     background,
     changes::{self, JudgedChanges},
-    destinations::{Destinations, Questions},
+    destinations::{ConnectionQuestions, Destinations},
     folder, layers, named_files,
-    server_requests::{Requests, ServerRequests},
+    server_requests::{CallRequests, RequestHandler},
 };
 use crate::{
-    Ending, Inline, LiveEvent, LivePiece, Settled, Stop, ToolResulted, ToolStarted, core::Core,
+    CallEnd, Ending, Inline, LiveEvent, LivePiece, Stop, ToolResulted, ToolStarted, core::Core,
 };
 
 /// Maximum time for which resuming waits until the process tree of a dead gyrus has ended.
@@ -53,11 +53,11 @@ struct CallSite<'a> {
     command: Option<ResolvedCommand>,
     /// The containment of its command.
     containment: Option<Containment>,
-    sending: Sending,
+    sending: PageData,
     /// Decides about the command's connections.
     destinations: Option<Destinations<'a>>,
     /// Handles the requests of the server whose tool it is.
-    requests: Option<ServerRequests<'a>>,
+    requests: Option<RequestHandler<'a>>,
     /// A text for the model about changes in added folders, and those that were discarded.
     thrown_away: Mutex<String>,
 }
@@ -77,7 +77,7 @@ impl<'a> CallSite<'a> {
             answer,
             command,
             containment: None,
-            sending: Sending::default(),
+            sending: PageData::default(),
             destinations: None,
             requests: None,
             thrown_away: Mutex::default(),
@@ -163,7 +163,7 @@ impl Site for CallSite<'_> {
         }
     }
 
-    fn ask_person(&self, question: ServerQuestion) -> Boxed<'_, PersonReply> {
+    fn ask_person(&self, question: ServerQuestion) -> BoxedFuture<'_, PersonReply> {
         Box::pin(async move {
             match &self.requests {
                 Some(requests) => requests.ask_person(question).await,
@@ -172,7 +172,7 @@ impl Site for CallSite<'_> {
         })
     }
 
-    fn ask_model(&self, prompt: ServerPrompt) -> Boxed<'_, Result<Reply, String>> {
+    fn ask_model(&self, prompt: ServerPrompt) -> BoxedFuture<'_, Result<Reply, String>> {
         Box::pin(async move {
             match &self.requests {
                 Some(requests) => requests.ask_model(prompt).await,
@@ -185,7 +185,7 @@ impl Site for CallSite<'_> {
         layers::changes_follow(self.core, &self.effect)
     }
 
-    fn start_process(&self, command: CommandSpec) -> Boxed<'_, Result<String, KeeperError>> {
+    fn start_process(&self, command: CommandSpec) -> BoxedFuture<'_, Result<String, KeeperError>> {
         // It may stand in a sandbox for commands that end with their calls.
         let keeper = self
             .keeper
@@ -212,11 +212,14 @@ impl Site for CallSite<'_> {
         &'a self,
         name: &'a str,
         action: ProcessAction,
-    ) -> Boxed<'a, Result<ProcessReport, String>> {
+    ) -> BoxedFuture<'a, Result<ProcessReport, String>> {
         Box::pin(background::act(self.core, &self.effect, name, action))
     }
 
-    fn run_command(&self, command: CommandSpec) -> Boxed<'_, Result<CommandOutcome, KeeperError>> {
+    fn run_command(
+        &self,
+        command: CommandSpec,
+    ) -> BoxedFuture<'_, Result<CommandOutcome, KeeperError>> {
         let keeper = self
             .keeper
             .lock()
@@ -373,17 +376,17 @@ fn keep_standing(core: &Core, keeper: Option<Keeper>, containment: &Containment)
 }
 
 /// A call that the gate allowed, and the person where it asked one.
-pub(super) struct Allowed {
+pub(super) struct Clearance {
     pub(super) resolved: ResolvedCall,
     /// The person's answer beside the approval.
     pub(super) answer: Option<String>,
     pub(super) attempt: u32,
-    pub(super) sending: Sending,
+    pub(super) sending: PageData,
 }
 
 /// The data that a page may send because of a call.
 #[derive(Default)]
-pub(super) struct Sending {
+pub(super) struct PageData {
     /// The origins to which it may send.
     pub(super) to: Vec<String>,
     /// Whether it may send nothing but the form that was judged.
@@ -395,10 +398,10 @@ pub(super) async fn start(
     core: &Core,
     effect: &EffectId,
     tool: &Arc<dyn Tool>,
-    allowed: Allowed,
-    (questions, requests): (&mut Questions, &mut Requests),
+    allowed: Clearance,
+    (questions, requests): (&mut ConnectionQuestions, &mut CallRequests),
 ) -> Result<ToolResulted, Stop> {
-    let Allowed {
+    let Clearance {
         resolved,
         answer,
         attempt,
@@ -439,7 +442,7 @@ pub(super) async fn start(
         sending,
         containment,
         destinations: Some(destinations),
-        requests: ServerRequests::of(core, tool.spec(), requests),
+        requests: RequestHandler::of(core, tool.spec(), requests),
         ..CallSite::new(core, effect, keeper, answer, resolved.command.clone())
     };
     let since = Instant::now();
@@ -490,7 +493,7 @@ fn done(
     }
     let changed = changes::end(core, effect, copies)?;
     output.text.push_str(&changed.told());
-    let outcome = resulted(core, effect, Settled::Done, output, took_ms)?;
+    let outcome = resulted(core, effect, CallEnd::Done, output, took_ms)?;
     Ok(ToolResulted {
         withheld: changed.withheld,
         to_undo: changed.to_undo,
@@ -545,7 +548,7 @@ async fn cut_off_by_person(
         verdict: ActionVerdict::CannotTell,
         ..ToolOutput::error(format!("{text}{}", changed.told()))
     };
-    let outcome = resulted(core, effect, Settled::Cancelled, output, took_ms(since))?;
+    let outcome = resulted(core, effect, CallEnd::Cancelled, output, took_ms(since))?;
     folder::record_change(core, effect)?;
     core.log.append(ToolResulted {
         withheld: changed.withheld,
@@ -603,7 +606,7 @@ pub(super) async fn settle(
             let site = CallSite::new(core, effect, None, None, None);
             match tool.probe(&resolved, &site).await {
                 Probe::Happened(output) => {
-                    return resulted(core, effect, Settled::Done, *output, 0).map(Some);
+                    return resulted(core, effect, CallEnd::Done, *output, 0).map(Some);
                 }
                 Probe::DidNotHappen => true,
                 Probe::Unknown => false,
@@ -622,7 +625,7 @@ pub(super) async fn settle(
             changed.told()
         ))
     };
-    let outcome = resulted(core, effect, Settled::Interrupted, output, 0)?;
+    let outcome = resulted(core, effect, CallEnd::Interrupted, output, 0)?;
     Ok(Some(ToolResulted {
         withheld: changed.withheld,
         to_undo: changed.to_undo,
@@ -644,7 +647,7 @@ pub(super) fn refused(core: &Core, effect: &EffectId, text: String) -> ToolResul
     let text = core.kernel.organs().redactor.redact(&text).into_owned();
     ToolResulted::not_done(
         effect.clone(),
-        Settled::Refused,
+        CallEnd::Refused,
         ActionVerdict::Refused,
         text,
     )
@@ -654,7 +657,7 @@ pub(super) fn refused(core: &Core, effect: &EffectId, text: String) -> ToolResul
 fn resulted(
     core: &Core,
     effect: &EffectId,
-    settled: Settled,
+    settled: CallEnd,
     output: ToolOutput,
     took_ms: u64,
 ) -> Result<ToolResulted, Stop> {

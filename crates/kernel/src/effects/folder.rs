@@ -5,7 +5,7 @@
 //! changes lost.
 
 use gyrus_contract::{EffectId, Tool, Touch};
-use gyrus_workspace::snapshot::Taken;
+use gyrus_workspace::snapshot::SnapshotResult;
 use serde::{Deserialize, Serialize};
 
 use crate::{Entry, Fact, FolderTravels, Snapshot, Stop, core::Core, driver::snapshot_of};
@@ -34,7 +34,7 @@ pub(super) fn record_change(core: &Core, effect: &EffectId) -> Result<(), Stop> 
         FolderTravels::Stayed | FolderTravels::Arrived => {}
     }
     let taken = core.snapshots().take(&mut core.contents());
-    if matches!(taken, Ok(Taken::Same(_))) {
+    if matches!(taken, Ok(SnapshotResult::Same(_))) {
         return Ok(());
     }
     let snapshot = snapshot_of(taken)?;

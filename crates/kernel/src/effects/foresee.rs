@@ -5,7 +5,7 @@ use gyrus_contract::{Decision, Digest, EffectId, ToolCall, Verdict};
 use gyrus_text::counted;
 use serde::{Deserialize, Serialize};
 
-use crate::{Entry, Fact, Stop, core::Core, recorded::diverges, run::Begun};
+use crate::{Entry, Fact, Stop, core::Core, recorded::diverges, run::NumberedEffect};
 
 /// The kind of the fact.
 const KIND: &str = "gate.foreseen";
@@ -22,7 +22,7 @@ pub enum Foreseen {
 
 /// The recorded form.
 #[derive(Serialize, Deserialize)]
-struct Recorded {
+struct RecordedForesight {
     /// The digest of the calls.
     digest: Digest,
     /// A line for people.
@@ -32,7 +32,7 @@ struct Recorded {
 
 pub(crate) fn perform(
     core: &Core,
-    begun: Begun,
+    begun: NumberedEffect,
     calls: &[ToolCall],
 ) -> Result<Vec<Foreseen>, Stop> {
     let now = || format!("asking the gate about {}", counted(calls.len(), "call"));
@@ -45,7 +45,7 @@ pub(crate) fn perform(
     let broken = |error: serde_json::Error| {
         Stop::Failed(format!("a `{KIND}` entry cannot be read: {error}"))
     };
-    let recorded: Recorded = serde_json::from_value(fact.fact.clone()).map_err(broken)?;
+    let recorded: RecordedForesight = serde_json::from_value(fact.fact.clone()).map_err(broken)?;
     if recorded.digest != digest {
         let entry = Entry::Noted {
             kind: KIND.to_owned(),
@@ -71,7 +71,7 @@ fn ask(core: &Core, effect: &EffectId, digest: Digest, calls: &[ToolCall]) -> Re
         };
         format!("{}: {decision}", call.tool)
     });
-    let recorded = Recorded {
+    let recorded = RecordedForesight {
         digest,
         text: words.collect::<Vec<_>>().join(", "),
         foreseen,

@@ -8,8 +8,8 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value, json};
 
 use crate::{
-    Entry, Fact, Run, Settled, Stop, ToolResulted, core::Core, log_name, recorded::diverges,
-    run::Begun,
+    CallEnd, Entry, Fact, Run, Stop, ToolResulted, core::Core, log_name, recorded::diverges,
+    run::NumberedEffect,
 };
 
 /// The kind of the note with the answer of hooks.
@@ -64,7 +64,7 @@ impl Run {
 
 async fn perform(
     core: &Core,
-    begun: Begun,
+    begun: NumberedEffect,
     event: HookEvent,
     subject: &str,
     more: Value,
@@ -125,7 +125,7 @@ impl CallHooks {
         call: &ToolCall,
         resulted: &ToolResulted,
     ) -> Result<(), Stop> {
-        if core.kernel.organs().hooks.is_none() || resulted.settled != Settled::Done {
+        if core.kernel.organs().hooks.is_none() || resulted.settled != CallEnd::Done {
             return Ok(());
         }
         let text = resulted.text.load(&core.log)?;

@@ -10,7 +10,7 @@ use gyrus_contract::{
 use gyrus_text::{one_line, shorten};
 
 use super::layers;
-use crate::{Stop, core::Core, links, mandate::Planned};
+use crate::{Stop, core::Core, links, mandate::MandateCall};
 
 /// Maximum number of destinations of which a card says where they were read.
 const MAX_ORIGINS: usize = 8;
@@ -79,7 +79,7 @@ impl Core {
         };
         let trusted = self.trusted();
         let trusted: Vec<&str> = trusted.iter().map(String::as_str).collect();
-        let planned = Planned {
+        let planned = MandateCall {
             arguments: &resolved.arguments,
             meant: &meant,
             trusted: &trusted,

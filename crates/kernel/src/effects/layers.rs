@@ -17,7 +17,7 @@ use gyrus_contract::{
 use gyrus_journal::Store;
 use gyrus_text::counted;
 use gyrus_workspace::{
-    layer::{self, AppliedLayer, CallLayer, Copies, KeptFiles, LayerError, Listed},
+    layer::{self, AppliedLayer, CallLayer, Copies, KeptFiles, LayerChanges, LayerError},
     repository::RealObjects,
 };
 use tokio::sync::MutexGuard;
@@ -281,7 +281,7 @@ pub(super) fn of_the_dead(core: &Core, effect: &EffectId) -> Option<CallLayer> {
 pub(super) fn apply(
     core: &Core,
     layer: &CallLayer,
-    mut listed: Listed,
+    mut listed: LayerChanges,
     withheld: &[&ChangedPath],
 ) -> Result<AppliedLayer, Stop> {
     let paths: Vec<&Path> = withheld

@@ -2,17 +2,17 @@
 
 use std::collections::VecDeque;
 
-use gyrus_contract::{EffectId, Image, Look, View};
+use gyrus_contract::{EffectId, Image, LookOptions, View};
 
 use crate::{
-    EffectError, Entry, Inline, ScreenViewed, Stop, core::Core, recorded::diverges, run::Begun,
-    runs::entries, typed::SecretFields,
+    EffectError, Entry, Inline, ScreenViewed, Stop, core::Core, recorded::diverges,
+    run::NumberedEffect, runs::entries, typed::SecretFields,
 };
 
 /// Returns the view, or the reason in words why there is none.
 pub(crate) async fn perform(
     core: &Core,
-    begun: Begun,
+    begun: NumberedEffect,
     frame: bool,
 ) -> Result<View, EffectError<String>> {
     let viewed = match begun.past.into_iter().next() {
@@ -102,7 +102,7 @@ async fn live(core: &Core, effect: EffectId, frame: bool) -> Result<ScreenViewed
     };
     // No model would see the picture.
     let frame = frame && core.router().sees_pictures();
-    let wanted = Look { frame, documents };
+    let wanted = LookOptions { frame, documents };
     // The run does not look while a person sees and types on the screen.
     let _acting = core.acting().await?;
     let seen = tokio::select! {

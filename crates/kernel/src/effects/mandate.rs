@@ -6,13 +6,13 @@ use std::collections::BTreeMap;
 use gyrus_contract::{Message, Origin, Purpose, Role, SystemPart, Text, ToolAction, ToolMeaning};
 use serde_json::json;
 
-use super::request::{Ask, Tools};
+use super::request::{ModelQuestion, ToolOffer};
 use crate::{
     ApprovalCard, EffectError, Entry, Mandate, MandateSet, Run, Stop,
     core::Core,
     mandate::{self, MeantTools},
     recorded::diverges,
-    run::Begun,
+    run::NumberedEffect,
 };
 
 /// Number of times that a model may state a mandate anew after one that does not hold.
@@ -101,14 +101,14 @@ impl Run {
         let mut talk = vec![Message::user(Text::new(question, Origin::Kernel))];
         let mut rest = Mandate::default();
         for _ in 0..=REPAIRS {
-            let ask = Ask {
+            let ask = ModelQuestion {
                 purpose: Purpose::Mandate,
                 system: vec![SystemPart::cacheable(instructions)],
                 lead: Vec::new(),
                 lead_at: 0,
                 memory: None,
                 tail: talk.clone(),
-                tools: Tools::Withheld,
+                tools: ToolOffer::Withheld,
                 output_schema: Some(mandate::schema()),
                 max_output_tokens: OUTPUT,
             };
@@ -123,7 +123,7 @@ impl Run {
             match mandate::read(&reply.text(), tools, &trusted) {
                 Ok(mandate) => return Ok(mandate),
                 Err(refused) => {
-                    let mandate::Refused { wrong, rest: held } = refused;
+                    let mandate::BrokenMandate { wrong, rest: held } = refused;
                     rest = held;
                     self.refused(&wrong)?;
                     if !reply.parts.is_empty() {
@@ -190,7 +190,7 @@ fn meant_forms(core: &Core, meanings: &BTreeMap<String, ToolMeaning>) -> Result<
     Ok(meant.collect())
 }
 
-fn set(core: &Core, begun: Begun, mandate: Mandate) -> Result<(), Stop> {
+fn set(core: &Core, begun: NumberedEffect, mandate: Mandate) -> Result<(), Stop> {
     let set = Entry::from(MandateSet {
         effect: begun.effect.clone(),
         text: mandate::describe(&mandate),

@@ -48,14 +48,14 @@ use serde::Serialize;
 use crate::{ApprovalAnswered, ApprovalCard, EffectError, Ending, Run, Stop};
 use branches::Branch;
 use call::ExpectedAim;
-use delegate::{Delegated, Delegation};
+use delegate::{ChildResult, Delegation};
 use foresee::Foreseen;
-use request::Ask;
+use request::ModelQuestion;
 
 impl Run {
     /// Asks a model. The run takes care of waits, retries and money; an error that a retry does not
     /// fix parks the run.
-    pub async fn ask(&mut self, ask: Ask<'_>) -> Result<Reply, Stop> {
+    pub async fn ask(&mut self, ask: ModelQuestion<'_>) -> Result<Reply, Stop> {
         let begun = self.begin(|| format!("asking a model ({:?})", ask.purpose))?;
         // Boxed, so that a run that waits for a person does not take up the memory for asking a
         // model.
@@ -68,7 +68,7 @@ impl Run {
 
     /// Asks like [`ask`](Self::ask), but returns `None` if the prompt is too long for every model;
     /// the loop may then ask again with less.
-    pub async fn ask_if_it_fits(&mut self, ask: Ask<'_>) -> Result<Option<Reply>, Stop> {
+    pub async fn ask_if_it_fits(&mut self, ask: ModelQuestion<'_>) -> Result<Option<Reply>, Stop> {
         let begun = self.begin(|| format!("asking a model ({:?})", ask.purpose))?;
         let done = Box::pin(ask::perform(&self.core, begun, ask)).await;
         self.end(match done {
@@ -84,7 +84,10 @@ impl Run {
     ///
     /// # Errors
     /// Returns the model's failure to answer, or a [`Stop`].
-    pub async fn consult(&mut self, ask: Ask<'_>) -> Result<Reply, EffectError<ModelError>> {
+    pub async fn consult(
+        &mut self,
+        ask: ModelQuestion<'_>,
+    ) -> Result<Reply, EffectError<ModelError>> {
         let begun = self.begin(|| format!("consulting a model ({:?})", ask.purpose))?;
         let router = self.core.router();
         let asked = ask::once(&self.core, begun.effect, begun.past, ask, router);
@@ -198,7 +201,7 @@ impl Run {
     ///
     /// # Errors
     /// Returns a [`Stop`], to be passed on: also when the child parks.
-    pub async fn delegate(&mut self, work: Delegation) -> Result<Delegated, Stop> {
+    pub async fn delegate(&mut self, work: Delegation) -> Result<ChildResult, Stop> {
         let begun = self.begin(|| format!("delegating: {}", work.goal))?;
         let done = delegate::perform(&self.core, begun, work).await;
         self.end(done)

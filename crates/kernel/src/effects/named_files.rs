@@ -60,14 +60,14 @@ pub(super) fn lines(files: &[NamedFile]) -> Vec<Text> {
 
 /// The difference between what an earlier card named and what the call names now.
 #[derive(Debug, Default)]
-pub(super) struct Changed {
+pub(super) struct NamedFileChange {
     pub(super) reasons: Vec<String>,
     pub(super) details: Vec<Text>,
 }
 
 /// Compares the files of two cards about a call.
-pub(super) fn changed(core: &Core, before: &[NamedFile], now: &[NamedFile]) -> Changed {
-    let mut changed = Changed::default();
+pub(super) fn changed(core: &Core, before: &[NamedFile], now: &[NamedFile]) -> NamedFileChange {
+    let mut changed = NamedFileChange::default();
     let mut diffs = String::new();
     let find = |files: &[NamedFile], given: &str| {
         let found = files.iter().find(|file| file.given == given);

@@ -12,7 +12,7 @@ use std::{
 };
 
 use gyrus_contract::{
-    Boxed, ConnectionPolicy, Destination, EffectId, Exit, Listeners, Outlet, ProcessReport,
+    BoxedFuture, ConnectionPolicy, Destination, EffectId, Exit, Listeners, Outlet, ProcessReport,
 };
 use gyrus_process::keeper::Dialer;
 use gyrus_text::shorten;
@@ -39,10 +39,10 @@ const SHOWN: usize = 80;
 /// The processes of one run.
 #[derive(Default)]
 pub(crate) struct Background {
-    pub(super) processes: Mutex<BTreeMap<EffectId, Arc<Process>>>,
+    pub(super) processes: Mutex<BTreeMap<EffectId, Arc<BackgroundProcess>>>,
 }
 
-pub(super) struct Process {
+pub(super) struct BackgroundProcess {
     pub(super) line: String,
     pub(super) input: File,
     pub(super) output: Mutex<Unread>,
@@ -93,7 +93,7 @@ impl Background {
     }
 
     /// Returns the process of this name.
-    pub(super) fn find(&self, name: &str) -> Result<(EffectId, Arc<Process>), String> {
+    pub(super) fn find(&self, name: &str) -> Result<(EffectId, Arc<BackgroundProcess>), String> {
         let processes = locked(&self.processes);
         let named = processes
             .iter()
@@ -121,7 +121,7 @@ impl Background {
     }
 }
 
-impl Process {
+impl BackgroundProcess {
     /// Ends the process with everything that it started.
     pub(super) async fn end(&self) {
         let task = locked(&self.task).take();
@@ -230,7 +230,7 @@ impl Unread {
 /// Serves the proxy of a process, and keeps the way to its servers.
 pub(super) struct ProcessOutlet<'a> {
     pub(super) outlet: Option<Arc<dyn Outlet>>,
-    pub(super) process: &'a Process,
+    pub(super) process: &'a BackgroundProcess,
 }
 
 impl Outlet for ProcessOutlet<'_> {
@@ -238,7 +238,7 @@ impl Outlet for ProcessOutlet<'_> {
         &'a self,
         mut listeners: Listeners,
         policy: &'a dyn ConnectionPolicy,
-    ) -> Boxed<'a, ()> {
+    ) -> BoxedFuture<'a, ()> {
         let dialer = listeners.dialer.take();
         *locked(&self.process.dialer) = dialer.and_then(|channel| Dialer::new(channel).ok());
         Box::pin(async move {

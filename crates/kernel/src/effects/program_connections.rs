@@ -7,7 +7,7 @@ use std::{
 };
 
 use gyrus_contract::{
-    Boxed, ConnectionPolicy, Decision, Destination, ResolvedCall, ToolSpec, Touch,
+    BoxedFuture, ConnectionPolicy, Decision, Destination, ResolvedCall, ToolSpec, Touch,
 };
 use serde_json::json;
 
@@ -43,7 +43,7 @@ pub(crate) fn hand_to_screen(core: &Arc<Core>) {
 }
 
 impl ConnectionPolicy for ProgramConnections {
-    fn decide<'a>(&'a self, to: &'a Destination) -> Boxed<'a, Result<(), String>> {
+    fn decide<'a>(&'a self, to: &'a Destination) -> BoxedFuture<'a, Result<(), String>> {
         Box::pin(std::future::ready(self.decision(to)))
     }
 

@@ -21,8 +21,8 @@ use std::{
 use gyrus_contract::{ChangedPath, Containment, PathChange, WithheldChange};
 use gyrus_process::Programs;
 use gyrus_workspace::repository::{
-    self, Carried, CarryError, Discovery, GitDirectory, HistoryRule, PrivateCopy, RealObjects,
-    Refreshed, RepositoryError, Support, Withheld, WithheldHistory,
+    self, CarryError, CarryRecord, Discovery, GitDirectory, HistoryRule, PrivateCopy, RealObjects,
+    RefreshResult, RepositoryError, Support, WithheldHistory, WithheldPath,
 };
 
 use crate::RunStarted;
@@ -46,15 +46,15 @@ const NAME_DIGITS: usize = 16;
 #[derive(Debug, Default)]
 pub(crate) struct Repositories {
     /// The known repositories; `None` until the first command.
-    known: Option<Vec<Known>>,
+    known: Option<Vec<RepositoryBefore>>,
     /// The time before the first of the commands in progress.
     began: Option<SystemTime>,
     /// The result of carrying over before a command, to be reported when it has ended.
-    waiting: Ended,
+    waiting: CarryOverResult,
 }
 
 #[derive(Debug)]
-struct Known {
+struct RepositoryBefore {
     directory: GitDirectory,
     /// Device and inode number of its folder, before the commands in progress.
     identity: Option<(u64, u64)>,
@@ -65,18 +65,18 @@ struct Known {
 
 /// The result of carrying over when a command has ended.
 #[derive(Debug, Default)]
-pub(super) struct Ended {
+pub(super) struct CarryOverResult {
     /// Notes for the model, in whole sentences.
     pub(super) notes: Vec<String>,
-    pub(super) withheld: Vec<Withheld>,
+    pub(super) withheld: Vec<WithheldPath>,
     /// Commits and entries of indexes that wait.
     pub(super) history: Vec<WithheldHistory>,
     /// The changes that an undo reverts, in its order.
-    pub(super) carried: Vec<Carried>,
+    pub(super) carried: Vec<CarryRecord>,
 }
 
-impl Ended {
-    fn add(&mut self, directory: &GitDirectory, carried: Carried) {
+impl CarryOverResult {
+    fn add(&mut self, directory: &GitDirectory, carried: CarryRecord) {
         self.notes.extend(told(directory, &carried));
         self.carried.extend(carried.to_take_back());
         self.withheld.extend(carried.withheld);
@@ -86,22 +86,22 @@ impl Ended {
 
 /// The result of applying changes that a person allowed.
 #[derive(Debug, Default)]
-pub(super) struct Applied {
+pub(super) struct ApplyResult {
     /// The changes that an undo reverts, in its order.
-    pub(super) carried: Vec<Carried>,
+    pub(super) carried: Vec<CarryRecord>,
     /// Changes that could not be applied, each with the reason.
     pub(super) refused: Vec<(String, String)>,
 }
 
 /// The changes of paths in a `.git` that may not stay.
 #[derive(Debug, Default)]
-pub(super) struct Examined {
+pub(super) struct WithheldPaths {
     /// Git directories below the workspace about whose files the gate has nothing to decide.
     pub(super) git_directories: Vec<PathBuf>,
-    pub(super) withheld: Vec<Withheld>,
+    pub(super) withheld: Vec<WithheldPath>,
 }
 
-impl Known {
+impl RepositoryBefore {
     fn new(directory: GitDirectory) -> Self {
         let only_readable = match &directory.support {
             Support::Carried => None,
@@ -117,7 +117,7 @@ impl Known {
     }
 
     /// Prepares the copy for a command, if there can be one.
-    fn take_up(&mut self, run: &Facts<'_>, ended: &mut Ended) {
+    fn take_up(&mut self, run: &RepositoryFacts<'_>, ended: &mut CarryOverResult) {
         self.identity = identity(&self.directory.path);
         if self.directory.support != Support::Carried || self.identity.is_none() {
             return;
@@ -136,7 +136,11 @@ impl Known {
 
     /// Brings the copy up to date with the real repository. Changes that a lock or a kill kept from
     /// being carried over are carried over first.
-    fn prepare(&mut self, run: &Facts<'_>, ended: &mut Ended) -> Result<(), CarryError> {
+    fn prepare(
+        &mut self,
+        run: &RepositoryFacts<'_>,
+        ended: &mut CarryOverResult,
+    ) -> Result<(), CarryError> {
         let folder = run.folder(&self.directory.path);
         make_private(&folder)?;
         if let Some(finished) =
@@ -152,14 +156,14 @@ impl Known {
             }
         };
         let mut refreshed = copy.refresh()?;
-        if refreshed == Refreshed::Pending
+        if refreshed == RefreshResult::Pending
             && let Some(changes) = copy.changes()?
         {
             let carried = copy.carry(changes, run.git()?, run.rule(None), &mut |_| {})?;
             ended.add(&self.directory, carried);
             refreshed = copy.refresh()?;
         }
-        if let Refreshed::Updated { dropped, .. } = refreshed {
+        if let RefreshResult::Updated { dropped, .. } = refreshed {
             ended.notes.extend(dropped);
         }
         self.copy = Some(copy);
@@ -169,9 +173,9 @@ impl Known {
     /// Carries over the changes of commands.
     fn carry(
         &mut self,
-        run: &Facts<'_>,
+        run: &RepositoryFacts<'_>,
         rule: HistoryRule<'_>,
-    ) -> Result<Option<Carried>, CarryError> {
+    ) -> Result<Option<CarryRecord>, CarryError> {
         let Some(copy) = &mut self.copy else {
             return Ok(None);
         };
@@ -233,7 +237,7 @@ impl Known {
 type Withhold<'a> = dyn Fn(&[ChangedPath]) -> Vec<WithheldChange> + 'a;
 
 /// The facts about the run that the repositories need.
-pub(super) struct Facts<'a> {
+pub(super) struct RepositoryFacts<'a> {
     workspace: &'a Path,
     /// The folder of the private copies.
     folder: PathBuf,
@@ -245,7 +249,7 @@ pub(super) struct Facts<'a> {
     withhold: Box<Withhold<'a>>,
 }
 
-impl<'a> Facts<'a> {
+impl<'a> RepositoryFacts<'a> {
     /// `folder` is the run's own.
     pub(super) fn new(
         started: &'a RunStarted,
@@ -297,8 +301,8 @@ impl<'a> Facts<'a> {
     fn apply(
         &self,
         repository: &Path,
-        allowed: &[Withheld],
-    ) -> Result<Option<Carried>, CarryError> {
+        allowed: &[WithheldPath],
+    ) -> Result<Option<CarryRecord>, CarryError> {
         let folder = self.folder(repository);
         make_private(&folder)?;
         repository::recover(&folder, self.git()?, None, &mut |_| {})?;
@@ -307,7 +311,7 @@ impl<'a> Facts<'a> {
     }
 
     /// Applies changes of references, `HEAD` and indexes that a person allowed.
-    fn apply_history(&self, allowed: &WithheldHistory) -> Result<Option<Carried>, CarryError> {
+    fn apply_history(&self, allowed: &WithheldHistory) -> Result<Option<CarryRecord>, CarryError> {
         let folder = self.folder(&allowed.repository);
         make_private(&folder)?;
         repository::recover(&folder, self.git()?, None, &mut |_| {})?;
@@ -316,10 +320,14 @@ impl<'a> Facts<'a> {
     }
 
     /// Searches the workspace, and stores the result for later processes.
-    fn search(&self) -> Result<Vec<Known>, String> {
+    fn search(&self) -> Result<Vec<RepositoryBefore>, String> {
         let found = repository::find(self.workspace).map_err(|error| error.to_string())?;
         self.keep(&found).map_err(|error| error.to_string())?;
-        Ok(found.directories.into_iter().map(Known::new).collect())
+        Ok(found
+            .directories
+            .into_iter()
+            .map(RepositoryBefore::new)
+            .collect())
     }
 
     fn keep(&self, found: &Discovery) -> Result<(), RepositoryError> {
@@ -335,10 +343,16 @@ impl<'a> Facts<'a> {
 
     /// Returns the repositories that an earlier process found; `None` if there were none before the
     /// first command.
-    fn found_before(&self) -> Option<Vec<Known>> {
+    fn found_before(&self) -> Option<Vec<RepositoryBefore>> {
         let found = fs::read(self.folder.join(FOUND)).ok()?;
         let found: Discovery = serde_json::from_slice(&found).ok()?;
-        Some(found.directories.into_iter().map(Known::new).collect())
+        Some(
+            found
+                .directories
+                .into_iter()
+                .map(RepositoryBefore::new)
+                .collect(),
+        )
     }
 }
 
@@ -348,9 +362,9 @@ impl Repositories {
     ///
     /// # Errors
     /// Returns the reason why no command can be run.
-    pub(super) fn begin(&mut self, run: &Facts<'_>) -> Result<(), String> {
+    pub(super) fn begin(&mut self, run: &RepositoryFacts<'_>) -> Result<(), String> {
         let top = run.workspace.join(".git");
-        let is_new = |known: &Vec<Known>| {
+        let is_new = |known: &Vec<RepositoryBefore>| {
             identity(&top).is_some() && known.iter().all(|one| !one.leads_from(&top))
         };
         let known = self.known.take().or_else(|| run.found_before());
@@ -360,7 +374,7 @@ impl Repositories {
                 let found = run.search()?;
                 self.waiting
                     .notes
-                    .extend(found.iter().filter_map(Known::why_not_carried));
+                    .extend(found.iter().filter_map(RepositoryBefore::why_not_carried));
                 found
             }
         };
@@ -391,7 +405,7 @@ impl Repositories {
     }
 
     /// Carries over the changes of commands when the last of them has ended.
-    pub(super) fn end(&mut self, run: &Facts<'_>) -> Ended {
+    pub(super) fn end(&mut self, run: &RepositoryFacts<'_>) -> CarryOverResult {
         let mut ended = std::mem::take(&mut self.waiting);
         if self.known.is_none() {
             // This process has run no command yet, and settles one of a process that died.
@@ -420,17 +434,17 @@ impl Repositories {
     /// `folder`: the workspace, or a layer over it.
     pub(super) fn examine(
         &mut self,
-        run: &Facts<'_>,
+        run: &RepositoryFacts<'_>,
         changed: &[ChangedPath],
         folder: &Path,
-    ) -> Examined {
+    ) -> WithheldPaths {
         let mut groups: BTreeMap<PathBuf, Vec<usize>> = BTreeMap::new();
         for (index, change) in changed.iter().enumerate() {
             if let Some(git) = git_part(&change.path) {
                 groups.entry(git).or_default().push(index);
             }
         }
-        let mut examined = Examined::default();
+        let mut examined = WithheldPaths::default();
         let mut is_moved = false;
         for (git, indexes) in groups {
             let place = folder.join(&git);
@@ -453,7 +467,7 @@ impl Repositories {
                 is_moved = true;
                 let real = run.workspace.join(&git);
                 examined.git_directories.push(git);
-                let withheld = withheld.into_iter().map(|change| Withheld {
+                let withheld = withheld.into_iter().map(|change| WithheldPath {
                     repository: real.clone(),
                     ..change
                 });
@@ -467,7 +481,7 @@ impl Repositories {
     }
 
     /// Takes a new list of repositories, and keeps the copies of those that still exist.
-    fn adopt(&mut self, found: Vec<Known>) {
+    fn adopt(&mut self, found: Vec<RepositoryBefore>) {
         let mut before = self.known.take().unwrap_or_default();
         let known = found.into_iter().map(|mut one| {
             let same = before.iter_mut().find(|old| old.directory == one.directory);
@@ -483,12 +497,12 @@ impl Repositories {
     /// Applies changes that a person allowed.
     pub(super) fn apply(
         &mut self,
-        run: &Facts<'_>,
-        allowed: &[Withheld],
+        run: &RepositoryFacts<'_>,
+        allowed: &[WithheldPath],
         history: &[WithheldHistory],
-    ) -> Applied {
-        let mut applied = Applied::default();
-        let mut of_one: BTreeMap<&Path, Vec<Withheld>> = BTreeMap::new();
+    ) -> ApplyResult {
+        let mut applied = ApplyResult::default();
+        let mut of_one: BTreeMap<&Path, Vec<WithheldPath>> = BTreeMap::new();
         for change in allowed {
             let group = of_one.entry(&change.repository).or_default();
             group.push(change.clone());
@@ -518,7 +532,7 @@ impl Repositories {
     }
 }
 
-impl Known {
+impl RepositoryBefore {
     /// Returns the text for the model about a repository that commands cannot change.
     fn why_not_carried(&self) -> Option<String> {
         let Support::NotCarried { reason } = &self.directory.support else {
@@ -538,7 +552,7 @@ impl Known {
 }
 
 /// Returns the text for the model about the changes that were carried over.
-fn told(directory: &GitDirectory, carried: &Carried) -> Vec<String> {
+fn told(directory: &GitDirectory, carried: &CarryRecord) -> Vec<String> {
     let name = directory.name();
     let kept = carried.kept.iter().map(|kept| {
         let under: Vec<String> = kept

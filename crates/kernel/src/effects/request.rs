@@ -4,13 +4,13 @@ use std::{borrow::Cow, collections::BTreeSet, sync::Arc};
 
 use gyrus_contract::{
     DEFAULT_IMAGE_TOKENS, Digest, Image, MemoryBuffer, Message, Model, ModelError, Part, Prompt,
-    Purpose, Shown, SystemPart, ToolSpec, Wanted,
+    Purpose, RouteQuery, ScreenSize, SystemPart, ToolSpec,
 };
 use serde_json::Value;
 
 use crate::{
     Stop,
-    prompt::{Frame, with_lead},
+    prompt::{PromptFrame, with_lead},
 };
 
 /// Number of bytes counted as one token for a reservation: an estimate that rounds the size of a
@@ -19,7 +19,7 @@ const BYTES_A_TOKEN: u64 = 3;
 
 /// A question to a model.
 #[derive(Debug)]
-pub struct Ask<'a> {
+pub struct ModelQuestion<'a> {
     /// The purpose of the question.
     pub purpose: Purpose,
     /// Instructions, cacheable parts first.
@@ -33,7 +33,7 @@ pub struct Ask<'a> {
     /// Messages after memory, for this question only.
     pub tail: Vec<Message>,
     /// The tools that the model may call.
-    pub tools: Tools,
+    pub tools: ToolOffer,
     /// The JSON Schema that the reply's text must match.
     pub output_schema: Option<Value>,
     /// Maximum length of the reply in tokens, if the budget affords it.
@@ -42,7 +42,7 @@ pub struct Ask<'a> {
 
 /// The tools that a model is offered.
 #[derive(Debug, Clone, PartialEq)]
-pub enum Tools {
+pub enum ToolOffer {
     /// None.
     Withheld,
     /// These tools: some of the run's, and those that the loop itself handles.
@@ -51,11 +51,11 @@ pub enum Tools {
     OneOf(Vec<Arc<ToolSpec>>),
     /// None of the run's tools. The prompt's last picture shows its screen in this size: a provider
     /// may offer its models a built-in tool for it.
-    OnScreen(Shown),
+    OnScreen(ScreenSize),
 }
 
 /// A question in all its parts.
-pub(super) struct Request<'a> {
+pub(super) struct WholeQuestion<'a> {
     pub(super) frame: Vec<u8>,
     system: Vec<SystemPart>,
     lead: Vec<Message>,
@@ -63,7 +63,7 @@ pub(super) struct Request<'a> {
     tools: Vec<Arc<ToolSpec>>,
     must_call: bool,
     output_schema: Option<Value>,
-    screen: Option<Shown>,
+    screen: Option<ScreenSize>,
     pub(super) memory: Option<&'a MemoryBuffer>,
     pub(super) from: u64,
     pub(super) to: u64,
@@ -74,18 +74,18 @@ pub(super) struct Request<'a> {
     images: Vec<Image>,
 }
 
-impl<'a> Request<'a> {
-    pub(super) fn new(ask: &Ask<'a>, steered: &[Message]) -> Result<Self, Stop> {
+impl<'a> WholeQuestion<'a> {
+    pub(super) fn new(ask: &ModelQuestion<'a>, steered: &[Message]) -> Result<Self, Stop> {
         let tools = match &ask.tools {
-            Tools::Withheld | Tools::OnScreen(_) => Vec::new(),
-            Tools::Those(specs) | Tools::OneOf(specs) => specs.clone(),
+            ToolOffer::Withheld | ToolOffer::OnScreen(_) => Vec::new(),
+            ToolOffer::Those(specs) | ToolOffer::OneOf(specs) => specs.clone(),
         };
-        let must_call = matches!(ask.tools, Tools::OneOf(_));
+        let must_call = matches!(ask.tools, ToolOffer::OneOf(_));
         let screen = match &ask.tools {
-            Tools::OnScreen(shown) => Some(*shown),
-            Tools::Withheld | Tools::Those(_) | Tools::OneOf(_) => None,
+            ToolOffer::OnScreen(shown) => Some(*shown),
+            ToolOffer::Withheld | ToolOffer::Those(_) | ToolOffer::OneOf(_) => None,
         };
-        let frame = serde_json::to_vec(&Frame {
+        let frame = serde_json::to_vec(&PromptFrame {
             system: Cow::Borrowed(&ask.system),
             lead: Cow::Borrowed(&ask.lead),
             lead_at: ask.lead_at,
@@ -103,7 +103,7 @@ impl<'a> Request<'a> {
 
         let mut hasher = blake3::Hasher::new();
         hasher.update(&frame);
-        let mut size = Size {
+        let mut size = PromptSize {
             bytes: frame.len() as u64,
             images: Vec::new(),
         };
@@ -153,8 +153,8 @@ impl<'a> Request<'a> {
         &self,
         purpose: Purpose,
         failed: &'w [(String, ModelError)],
-    ) -> Wanted<'w> {
-        Wanted {
+    ) -> RouteQuery<'w> {
+        RouteQuery {
             purpose,
             input_tokens: self.bytes / BYTES_A_TOKEN
                 + 1
@@ -189,12 +189,12 @@ impl<'a> Request<'a> {
 }
 
 /// The size of a prompt.
-struct Size {
+struct PromptSize {
     bytes: u64,
     images: Vec<Image>,
 }
 
-impl Size {
+impl PromptSize {
     fn add(&mut self, message: &Message) {
         self.bytes += message.parts.iter().map(part_bytes).sum::<u64>();
         self.add_images(message);

@@ -16,7 +16,9 @@ use gyrus_contract::{
 use tokio::sync::{Mutex, MutexGuard};
 
 use super::{approval, ask};
-use crate::{ApprovalAnswered, ApprovalCard, Ask, EffectError, Entry, Stop, Tools, core::Core};
+use crate::{
+    ApprovalAnswered, ApprovalCard, EffectError, Entry, ModelQuestion, Stop, ToolOffer, core::Core,
+};
 
 /// Maximum number of questions of servers that a person is asked in one call; further ones are
 /// refused.
@@ -34,7 +36,7 @@ const SECRET_MARK: &str = "⟦secret:";
 
 /// The requests of one call, in this process or an earlier one.
 #[derive(Debug)]
-pub(super) struct Requests {
+pub(super) struct CallRequests {
     branch: EffectId,
     /// The number of the last effect.
     last: u32,
@@ -44,7 +46,7 @@ pub(super) struct Requests {
     unanswered: Vec<EffectId>,
 }
 
-impl Requests {
+impl CallRequests {
     /// Takes the entries of these requests out of `recorded`, and returns them, too: they are used
     /// for nothing else, but what they cost counts.
     pub(super) fn recorded(call: &EffectId, recorded: &mut Vec<Entry>) -> (Self, Vec<Entry>) {
@@ -90,19 +92,19 @@ impl Requests {
 }
 
 /// Handles the requests of a server while its tool is called, one after the other.
-pub(super) struct ServerRequests<'a> {
+pub(super) struct RequestHandler<'a> {
     core: &'a Core,
     /// Name of the tool.
     tool: &'a str,
-    requests: Mutex<&'a mut Requests>,
+    requests: Mutex<&'a mut CallRequests>,
 }
 
-impl<'a> ServerRequests<'a> {
+impl<'a> RequestHandler<'a> {
     /// Returns the handler for a call of a server's tool; `None` for other tools.
     pub(super) fn of(
         core: &'a Core,
         tool: &'a ToolSpec,
-        requests: &'a mut Requests,
+        requests: &'a mut CallRequests,
     ) -> Option<Self> {
         tool.is_served().then(|| Self {
             core,
@@ -119,7 +121,7 @@ impl<'a> ServerRequests<'a> {
 
     async fn put(
         &self,
-        requests: &mut MutexGuard<'_, &'a mut Requests>,
+        requests: &mut MutexGuard<'_, &'a mut CallRequests>,
         question: ServerQuestion,
     ) -> PersonReply {
         let core = self.core;
@@ -141,7 +143,7 @@ impl<'a> ServerRequests<'a> {
         };
         let what = Digest::of_json(&(&effect, &card));
         requests.unanswered.push(effect.clone());
-        let mut past = approval::Past::default();
+        let mut past = approval::PastQuestions::default();
         let asking = approval::ask(core, &effect, what, card, &mut past);
         let answered = match Box::pin(asking).await {
             Ok(answered) => answered,
@@ -157,7 +159,7 @@ impl<'a> ServerRequests<'a> {
     }
 
     /// Checks that a person can be asked while the call waits.
-    fn may_ask(&self, requests: &Requests) -> Result<(), String> {
+    fn may_ask(&self, requests: &CallRequests) -> Result<(), String> {
         if requests.asked >= MAX_QUESTIONS {
             return Err(format!(
                 "a server may ask {MAX_QUESTIONS} times in one call, and this one has"
@@ -193,14 +195,14 @@ impl<'a> ServerRequests<'a> {
             cacheable: false,
             brief: None,
         });
-        let question = Ask {
+        let question = ModelQuestion {
             purpose: Purpose::Sampling,
             system: system.into_iter().collect(),
             lead: messages,
             lead_at: 0,
             memory: None,
             tail: Vec::new(),
-            tools: Tools::Withheld,
+            tools: ToolOffer::Withheld,
             output_schema: None,
             max_output_tokens: prompt.max_output_tokens.min(MAX_OUTPUT_TOKENS),
         };

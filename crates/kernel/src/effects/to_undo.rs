@@ -2,7 +2,7 @@
 //! that calls replaced.
 
 use gyrus_contract::BlobId;
-use gyrus_workspace::{layer::KeptFiles, repository::Carried};
+use gyrus_workspace::{layer::KeptFiles, repository::CarryRecord};
 use serde::{Deserialize, Serialize};
 
 use crate::{Stop, core::Core};
@@ -12,7 +12,7 @@ use crate::{Stop, core::Core};
 pub(crate) struct ToUndo {
     /// The changes that were carried over into repositories.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    pub(crate) repositories: Vec<Carried>,
+    pub(crate) repositories: Vec<CarryRecord>,
     /// The previous content of files in the workspace.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) files: Option<KeptFiles>,
@@ -22,7 +22,7 @@ pub(crate) struct ToUndo {
 /// repository.
 pub(super) fn keep_for_undo(
     core: &Core,
-    repositories: Vec<Carried>,
+    repositories: Vec<CarryRecord>,
     files: Option<KeptFiles>,
 ) -> Result<Option<BlobId>, Stop> {
     if repositories.is_empty() && files.is_none() {

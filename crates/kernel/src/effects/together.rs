@@ -10,7 +10,7 @@ use serde_json::json;
 use super::approval::{self, on_ask};
 use crate::{
     ApprovalCard, Entry, Fact, Mandate, MandateSet, MandatedCall, Run, Stop, Times, core::Core,
-    mandate, recorded::diverges, run::Begun,
+    mandate, recorded::diverges, run::NumberedEffect,
 };
 
 /// The kind of the note that says about which calls of a turn one question was asked.
@@ -62,7 +62,7 @@ impl Run {
 
 async fn perform(
     core: &Core,
-    begun: Begun,
+    begun: NumberedEffect,
     calls: &[&ToolCall],
     acting: Vec<usize>,
 ) -> Result<Option<DeniedTogether>, Stop> {

@@ -7,18 +7,18 @@ use gyrus_contract::{EffectId, RunId, Spent};
 
 use super::{delegate, execute::wait_for_tree};
 use crate::{
-    Charge, ChildEnded, Ending, Entry, Kernel, KernelError, Stop, ToolStarted, accounts::Used,
+    Charge, ChildEnded, Ending, Entry, Kernel, KernelError, Stop, ToolStarted, accounts::TreeUsage,
 };
 
 /// The open ends of some entries: requests that may have been answered and charged, and children
 /// that were started and have no end.
-pub(crate) struct Open<'a> {
+pub(crate) struct OpenEnds<'a> {
     asks: BTreeMap<(&'a EffectId, u32), Charge>,
     pub(crate) children: BTreeMap<&'a EffectId, RunId>,
     calls: BTreeMap<&'a EffectId, &'a ToolStarted>,
 }
 
-impl<'a> Open<'a> {
+impl<'a> OpenEnds<'a> {
     pub(crate) fn of(entries: &'a [Entry]) -> Self {
         let mut open = Self {
             asks: BTreeMap::new(),
@@ -64,30 +64,30 @@ impl<'a> Open<'a> {
 
 /// Returns the resources that a run used according to its own journal and those of the runs below
 /// it.
-pub(crate) fn by_run(kernel: &Kernel, run: RunId) -> Result<Used, Stop> {
+pub(crate) fn by_run(kernel: &Kernel, run: RunId) -> Result<TreeUsage, Stop> {
     let Some(position) = position(kernel, run)? else {
-        return Ok(Used::default());
+        return Ok(TreeUsage::default());
     };
     let children = position.children();
     if let Some((_, spent)) = position.over() {
-        return Ok(Used::by_run(spent, children));
+        return Ok(TreeUsage::by_run(spent, children));
     }
-    let mut used = Used::by_run(position.kernel_state().spent, children);
+    let mut used = TreeUsage::by_run(position.kernel_state().spent, children);
     let dropped = position.dropped.iter().map(|dropped| &dropped.entries);
     for entries in dropped.chain([&position.recorded]) {
         for entry in entries {
             match entry {
                 Entry::ModelReply(reply) => {
-                    used.add(Used::charged(reply.charged, reply.estimated));
+                    used.add(TreeUsage::charged(reply.charged, reply.estimated));
                 }
                 // The runs below it are counted already.
-                Entry::ChildEnded(child) => used.add(Used::by_run(child.spent, 0)),
+                Entry::ChildEnded(child) => used.add(TreeUsage::by_run(child.spent, 0)),
                 _ => {}
             }
         }
-        let open = Open::of(entries);
+        let open = OpenEnds::of(entries);
         let asked = open.asked();
-        used.add(Used::charged(asked, asked != Charge::default()));
+        used.add(TreeUsage::charged(asked, asked != Charge::default()));
         for child in open.children.values() {
             used.add(by_run(kernel, *child)?);
         }
@@ -106,7 +106,7 @@ pub(crate) async fn abandoned(
 }
 
 /// Returns the end of a child that used this and is not driven any more.
-pub(crate) fn ended(effect: EffectId, child: RunId, used: Used) -> ChildEnded {
+pub(crate) fn ended(effect: EffectId, child: RunId, used: TreeUsage) -> ChildEnded {
     ChildEnded {
         effect,
         child,
@@ -126,7 +126,7 @@ async fn wait_for_processes(kernel: &Kernel, run: RunId) -> Result<(), Stop> {
     let Some(position) = position(kernel, run)? else {
         return Ok(());
     };
-    let open = Open::of(&position.recorded);
+    let open = OpenEnds::of(&position.recorded);
     for started in open.calls.values() {
         wait_for_tree(started).await?;
     }
@@ -136,7 +136,7 @@ async fn wait_for_processes(kernel: &Kernel, run: RunId) -> Result<(), Stop> {
     Ok(())
 }
 
-fn position(kernel: &Kernel, run: RunId) -> Result<Option<crate::position::Position>, Stop> {
+fn position(kernel: &Kernel, run: RunId) -> Result<Option<crate::position::RunPosition>, Stop> {
     delegate::position(kernel, run).map_err(|error| match error {
         KernelError::Stop(stop) => stop,
         KernelError::Journal(error) => error.into(),

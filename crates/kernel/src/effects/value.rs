@@ -4,12 +4,12 @@ use serde::Serialize;
 
 use crate::{
     Ending, Entry, Fact, ReadValue, Stop, ValueTaken, clock::now_ms, core::Core,
-    recorded::diverges, run::Begun,
+    recorded::diverges, run::NumberedEffect,
 };
 
 pub(crate) fn note<T: Serialize + ?Sized>(
     core: &Core,
-    begun: Begun,
+    begun: NumberedEffect,
     kind: &str,
     version: u16,
     fact: &T,
@@ -43,7 +43,7 @@ pub(crate) fn note<T: Serialize + ?Sized>(
 
 /// Records what repeats, and parks the run; a recorded note means that a person has resumed it
 /// since.
-pub(crate) fn stuck(core: &Core, begun: Begun, what: String) -> Result<(), Stop> {
+pub(crate) fn stuck(core: &Core, begun: NumberedEffect, what: String) -> Result<(), Stop> {
     let told = !begun.past.is_empty();
     note(core, begun, "stuck", 1, &what)?;
     if told {
@@ -53,7 +53,7 @@ pub(crate) fn stuck(core: &Core, begun: Begun, what: String) -> Result<(), Stop>
     }
 }
 
-pub(crate) fn clock(core: &Core, begun: Begun) -> Result<i64, Stop> {
+pub(crate) fn clock(core: &Core, begun: NumberedEffect) -> Result<i64, Stop> {
     match taken(
         core,
         begun,
@@ -65,7 +65,7 @@ pub(crate) fn clock(core: &Core, begun: Begun) -> Result<i64, Stop> {
     }
 }
 
-pub(crate) fn random(core: &Core, begun: Begun) -> Result<u64, Stop> {
+pub(crate) fn random(core: &Core, begun: NumberedEffect) -> Result<u64, Stop> {
     let draw = || {
         getrandom::u64()
             .map(|number| ReadValue::Random { number })
@@ -81,7 +81,7 @@ pub(crate) fn random(core: &Core, begun: Begun) -> Result<u64, Stop> {
 /// kind.
 fn taken(
     core: &Core,
-    begun: Begun,
+    begun: NumberedEffect,
     fresh: impl FnOnce() -> Result<ReadValue, Stop>,
     now: &str,
 ) -> Result<(ReadValue, Stop), Stop> {

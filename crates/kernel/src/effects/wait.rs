@@ -3,11 +3,11 @@
 use std::time::Duration;
 
 use gyrus_contract::{EffectId, MessageBody, OnAsk, Origin, Text};
-use gyrus_journal::os::watch::Watch;
+use gyrus_journal::os::watch::FolderWatch;
 
 use crate::{
     Ending, Entry, Stop, WaitEnded, WaitStarted, clock::now_ms, core::Core, recorded::diverges,
-    run::Begun,
+    run::NumberedEffect,
 };
 
 /// Length of a wait, in milliseconds, above which the run parks where that is allowed.
@@ -15,7 +15,7 @@ pub(crate) const PARK_AFTER_MS: i64 = 60_000;
 
 pub(crate) async fn perform(
     core: &Core,
-    begun: Begun,
+    begun: NumberedEffect,
     signal: Option<String>,
     until_ms: Option<i64>,
 ) -> Result<Option<Text>, Stop> {
@@ -127,7 +127,7 @@ fn parks(core: &Core, left_ms: Option<i64>) -> bool {
     core.settings.on_ask == OnAsk::Park && left_ms.is_none_or(|left| left > PARK_AFTER_MS)
 }
 
-fn inbox_watch(core: &Core) -> Result<Option<Watch>, Stop> {
+fn inbox_watch(core: &Core) -> Result<Option<FolderWatch>, Stop> {
     let watch = core.inbox.as_ref().map(gyrus_journal::Inbox::watch);
     Ok(watch.transpose()?)
 }
@@ -135,7 +135,7 @@ fn inbox_watch(core: &Core) -> Result<Option<Watch>, Stop> {
 /// Waits until the time is over or a message arrives.
 async fn wait_for_news(
     core: &Core,
-    watch: &mut Option<Watch>,
+    watch: &mut Option<FolderWatch>,
     left_ms: Option<i64>,
 ) -> Result<(), Stop> {
     let time_over = async {

@@ -7,7 +7,7 @@ use gyrus_contract::{BlobId, Digest, EffectId, Mode, Origin, Text};
 use gyrus_workspace::{
     ChangeSet,
     layer::KeptFiles,
-    repository::{self, Carried, WithheldHistory},
+    repository::{self, CarryRecord, WithheldHistory},
 };
 use serde::{Deserialize, Serialize};
 
@@ -15,7 +15,7 @@ use super::{
     approval,
     file_groups::{MAX_NAMED, named_files},
     folder, layers,
-    repositories::Facts,
+    repositories::RepositoryFacts,
     to_undo::{holds_secret, keep_for_undo},
 };
 use crate::{ApprovalCard, Entry, Fact, Stop, ToolResulted, contents, core::Core, log_name};
@@ -36,7 +36,7 @@ const MAX_DIFF_CHARS: usize = 16_000;
 /// Changes of one call that were reverted until a person approves them. Stored in a blob that the
 /// call's outcome names.
 #[derive(Debug, Default, Serialize, Deserialize)]
-pub(crate) struct Withheld {
+pub(crate) struct WithheldCallChanges {
     /// The changes of files of the workspace.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) changes: Option<ChangeSet>,
@@ -51,13 +51,13 @@ pub(crate) struct Withheld {
     pub(super) left: Vec<(String, String)>,
     /// The changes of repositories, which were never carried over.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    pub(crate) repositories: Vec<repository::Withheld>,
+    pub(crate) repositories: Vec<repository::WithheldPath>,
     /// Commits and entries of indexes with such files: what would lead to them stayed as it was.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub(super) history: Vec<WithheldHistory>,
 }
 
-impl Withheld {
+impl WithheldCallChanges {
     pub(super) fn is_empty(&self) -> bool {
         self.reasons.is_empty() && self.repositories.is_empty() && self.history.is_empty()
     }
@@ -97,12 +97,12 @@ impl Withheld {
     }
 
     /// Returns the changes that an approval can apply.
-    fn offered(&self) -> Offered {
+    fn offered(&self) -> ApprovedChanges {
         let files = self.changes.as_ref();
         let files = files.map(|changes| changes.without(&self.not_kept));
         let in_repositories = self.repositories.iter();
         let in_repositories = in_repositories.filter(|change| change.can_be_applied());
-        Offered {
+        ApprovedChanges {
             files: files.filter(|files| !files.is_empty()),
             repositories: in_repositories.cloned().collect(),
             history: self.history.clone(),
@@ -134,20 +134,20 @@ impl Withheld {
 /// The result of applying changes that a person allowed.
 #[derive(Debug, Default)]
 struct AppliedChanges {
-    repositories: Vec<Carried>,
+    repositories: Vec<CarryRecord>,
     files: Option<KeptFiles>,
     /// Changes that could not be applied, each with the reason.
     refused: Vec<(String, String)>,
 }
 
 /// Withheld changes that an approval applies.
-struct Offered {
+struct ApprovedChanges {
     files: Option<ChangeSet>,
-    repositories: Vec<repository::Withheld>,
+    repositories: Vec<repository::WithheldPath>,
     history: Vec<WithheldHistory>,
 }
 
-impl Offered {
+impl ApprovedChanges {
     fn is_empty(&self) -> bool {
         self.files.is_none() && self.repositories.is_empty() && self.history.is_empty()
     }
@@ -206,10 +206,10 @@ impl Offered {
 }
 
 /// Returns the facts about the run that its repositories need.
-pub(super) fn facts(core: &Core) -> Facts<'_> {
+pub(super) fn facts(core: &Core) -> RepositoryFacts<'_> {
     let folder = core.kernel.store().folder(&log_name(core.started.run));
     let real_objects = &*core.kernel.organs().real_objects;
-    Facts::new(&core.started, &folder, real_objects, |changes| {
+    RepositoryFacts::new(&core.started, &folder, real_objects, |changes| {
         core.withhold(changes)
     })
 }
@@ -238,7 +238,7 @@ pub(super) async fn decide(
         return Ok(None);
     };
     let bytes = core.log.reader().blob(blob)?;
-    let withheld: Withheld = serde_json::from_slice(&bytes)
+    let withheld: WithheldCallChanges = serde_json::from_slice(&bytes)
         .map_err(|error| Stop::Failed(format!("the changes {blob} of a call: {error}")))?;
     let mut note = format!(
         "[The command changed files by which other programs run things or agents are instructed: \
@@ -264,7 +264,7 @@ async fn ask(
     asking: &EffectId,
     past: Vec<Entry>,
     blob: &BlobId,
-    withheld: &Withheld,
+    withheld: &WithheldCallChanges,
 ) -> Result<String, Stop> {
     let offered = withheld.offered();
     if offered.is_empty() {
@@ -311,7 +311,7 @@ async fn ask(
 }
 
 /// Applies changes that a person allowed, and records the result.
-fn apply(core: &Core, asking: &EffectId, allowed: &Offered) -> Result<String, Stop> {
+fn apply(core: &Core, asking: &EffectId, allowed: &ApprovedChanges) -> Result<String, Stop> {
     core.may_act()?;
     let mut applied = allowed.apply(core, asking);
     if let Ok(applied) = &mut applied {
@@ -354,7 +354,7 @@ fn noted(kind: &str, asking: &EffectId, fact: String) -> Entry {
     }
 }
 
-fn card(core: &Core, withheld: &Withheld, diff: &str) -> ApprovalCard {
+fn card(core: &Core, withheld: &WithheldCallChanges, diff: &str) -> ApprovalCard {
     let redactor = &core.kernel.organs().redactor;
     let mut shown = gyrus_text::first_chars(diff, MAX_DIFF_CHARS).to_owned();
     if shown.len() < diff.len() {

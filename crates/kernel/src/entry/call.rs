@@ -246,7 +246,7 @@ pub struct ToolStarted {
 /// The way in which a tool call ended.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub enum Settled {
+pub enum CallEnd {
     /// The call ran to its end.
     Done,
     /// The call was not allowed: unknown, unreadable, denied.
@@ -262,7 +262,7 @@ pub enum Settled {
 pub struct ToolResulted {
     pub effect: EffectId,
     /// The way in which it ended.
-    pub settled: Settled,
+    pub settled: CallEnd,
     /// The text that the model sees, redacted.
     pub text: Inline<String>,
     /// The result as data, redacted; absent if the tool returned none, and in old journals.
@@ -303,7 +303,7 @@ impl ToolResulted {
     /// Creates the outcome of a call that did not run to its end. `text` tells the model why.
     pub(crate) fn not_done(
         effect: EffectId,
-        settled: Settled,
+        settled: CallEnd,
         verdict: ActionVerdict,
         text: String,
     ) -> Self {

@@ -13,7 +13,9 @@ use serde_json::Value;
 
 use crate::Inline;
 
-use super::{Appended, Settings, Snapshot, Validity, model::nothing_appended, run::is_claimed};
+use super::{
+    MessagesAppended, RunSettings, Snapshot, Validity, model::nothing_appended, run::is_claimed,
+};
 
 /// A cycle is complete: its effects will never run again.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -26,7 +28,7 @@ pub struct CycleEnded {
     pub state: Value,
     /// The messages added to memory since its last entry.
     #[serde(default, skip_serializing_if = "nothing_appended")]
-    pub appended: Appended,
+    pub appended: MessagesAppended,
     /// Number of messages that memory ever held.
     pub memory_next: u64,
     /// Number before which messages were archived by the loop, although there was room for them.
@@ -103,7 +105,7 @@ pub struct KernelState {
     /// The settings with which the run was resumed, if they differ from those with which it was
     /// started.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub settings: Option<Settings>,
+    pub settings: Option<RunSettings>,
 }
 
 /// The answers of hooks about the start and the end of a run, up to now.

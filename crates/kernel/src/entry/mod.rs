@@ -14,20 +14,20 @@ mod other;
 use gyrus_contract::EffectId;
 
 pub use call::{
-    APPROVAL_REFUSED, ApprovalAnswered, ApprovalAsked, ApprovalCard, ApprovalRefused, GateVerdict,
-    Settled, ToolCalled, ToolResulted, ToolStarted, Validity,
+    APPROVAL_REFUSED, ApprovalAnswered, ApprovalAsked, ApprovalCard, ApprovalRefused, CallEnd,
+    GateVerdict, ToolCalled, ToolResulted, ToolStarted, Validity,
 };
 pub use cycle::{ConnectionPermit, CycleDropped, CycleEnded, HookState, KernelState, UnknownInput};
 pub use mandate::{Mandate, MandateSet, MandatedCall, Times};
-pub use model::{Appended, AttemptResult, Charge, ModelCall, ModelReply};
+pub use model::{AttemptResult, Charge, MessagesAppended, ModelCall, ModelReply};
 pub use other::{
     BranchesStarted, ChildEnded, ChildStarted, ConcurrencyForm, Fact, RaceWon, ReadValue,
     ScreenViewed, TakeoverEnded, TakeoverStarted, ValueTaken, WaitEnded, WaitStarted,
 };
 pub(crate) use run::is_steering;
 pub use run::{
-    BudgetWarning, Ending, ForkedFrom, ParentRun, Pins, RunEnded, RunHandedOver, RunParked,
-    RunResumed, RunStarted, Settings, Snapshot, Steered, ToolsAdded, WorkspaceRecorded,
+    BudgetWarning, CodePins, Ending, ForkedFrom, GoalAmendment, ParentRun, RunEnded, RunHandedOver,
+    RunParked, RunResumed, RunSettings, RunStarted, Snapshot, ToolsAdded, WorkspaceRecorded,
 };
 
 macro_rules! entries {
@@ -129,7 +129,7 @@ entries! {
     RunEnded(RunEnded) = "run.ended",
     CycleEnded(CycleEnded) = "cycle.ended",
     CycleDropped(CycleDropped) = "cycle.dropped",
-    Steered(Steered) = "run.steered",
+    Steered(GoalAmendment) = "run.steered",
     ToolsAdded(ToolsAdded) = "tools.added",
     ModelCall(ModelCall) = "model.call",
     ModelReply(ModelReply) = "model.reply",

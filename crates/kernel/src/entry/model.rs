@@ -3,7 +3,8 @@
 use std::ops;
 
 use gyrus_contract::{
-    BlobId, Digest, EffectId, Item, Message, Microdollars, ModelError, Plainness, Purpose, Reply,
+    BlobId, Digest, EffectId, MemoryItem, Message, Microdollars, ModelError, Plainness, Purpose,
+    Reply,
 };
 use serde::{Deserialize, Serialize};
 
@@ -11,14 +12,14 @@ use crate::Inline;
 
 /// Messages that were added to memory and that no entry held before.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
-pub struct Appended {
+pub struct MessagesAppended {
     /// The number of the first message.
     pub first: u64,
     /// The messages, in order.
-    pub items: Vec<Inline<Item>>,
+    pub items: Vec<Inline<MemoryItem>>,
 }
 
-pub(super) fn nothing_appended(appended: &Appended) -> bool {
+pub(super) fn nothing_appended(appended: &MessagesAppended) -> bool {
     appended.items.is_empty()
 }
 
@@ -50,7 +51,7 @@ pub struct ModelCall {
     pub to: u64,
     /// The messages among them that no entry held before.
     #[serde(default, skip_serializing_if = "nothing_appended")]
-    pub appended: Appended,
+    pub appended: MessagesAppended,
     /// Messages sent after memory.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub tail: Vec<Message>,

@@ -12,7 +12,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 use super::{
-    Appended,
+    MessagesAppended,
     call::{first, is_first},
     model::nothing_appended,
 };
@@ -30,7 +30,7 @@ pub struct RunStarted {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub continues: Option<RunId>,
     #[serde(default, skip_serializing_if = "nothing_appended")]
-    pub memory: Appended,
+    pub memory: MessagesAppended,
     /// Whether the run knows untrusted text from the start.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub exposed: bool,
@@ -63,7 +63,7 @@ pub struct RunStarted {
     pub throwaway: bool,
     /// The settings until it is resumed with others.
     #[serde(flatten)]
-    pub settings: Settings,
+    pub settings: RunSettings,
     /// The names of the tools it has.
     pub tools: Vec<String>,
     /// The tools of servers among them, as the servers described them at the start.
@@ -149,7 +149,7 @@ pub enum Snapshot {
 }
 
 /// Hashes of code and configuration, by name (`gyrus`, `loop`, `prompts`, `tools`, …).
-pub type Pins = BTreeMap<String, String>;
+pub type CodePins = BTreeMap<String, String>;
 
 /// The origin of a child run.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -173,7 +173,7 @@ pub struct ForkedFrom {
 
 /// The settings of a run until it is resumed with others.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-pub struct Settings {
+pub struct RunSettings {
     pub limits: Limits,
     /// The approval mode.
     pub mode: Mode,
@@ -181,7 +181,7 @@ pub struct Settings {
     pub on_ask: OnAsk,
     /// Hashes of everything that decides how the run continues. Shared, because a process holds the
     /// same ones for every run.
-    pub pins: Arc<Pins>,
+    pub pins: Arc<CodePins>,
 }
 
 /// A process took the run up again.
@@ -190,7 +190,7 @@ pub struct RunResumed {
     pub process: ProcessIdentity,
     /// The settings from here on.
     #[serde(flatten)]
-    pub settings: Settings,
+    pub settings: RunSettings,
     /// Number of bytes at the journal's end that a crash left unfinished and that were set aside.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub set_aside_bytes: Option<u64>,
@@ -293,7 +293,7 @@ impl Ending {
 
 /// A person's message amended the goal.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-pub struct Steered {
+pub struct GoalAmendment {
     /// The effect that it was recorded with; effect 0 of a cycle is its start.
     pub effect: EffectId,
     /// The messages, in the order they arrived.

@@ -18,7 +18,7 @@ use std::{
 };
 
 use gyrus_contract::{EffectId, RunId};
-use gyrus_journal::{Error, Holder, LogName, Reader, Store};
+use gyrus_journal::{Error, Holder, LogName, LogReader, Store};
 use gyrus_process::{ProcessIdentity, keeper};
 
 use crate::{Ending, Entry, Register, log, log_name};
@@ -38,7 +38,7 @@ const LOOKERS: usize = 8;
 
 /// The result of stopping everything.
 #[derive(Debug, Default)]
-pub struct Stopped {
+pub struct StopResult {
     /// The processes that were found at work, with the runs that each held.
     pub processes: Vec<(ProcessIdentity, Vec<RunId>)>,
     /// Runs that had stopped by themselves before their process was found.
@@ -46,12 +46,12 @@ pub struct Stopped {
     /// Number of killed process trees of commands.
     pub commands: usize,
     /// Processes that could not be killed, and runs whose holder is unknown.
-    pub left: Vec<Left>,
+    pub left: Vec<StillWorking>,
 }
 
 /// Something that may still be working.
 #[derive(Debug)]
-pub enum Left {
+pub enum StillWorking {
     /// A process that holds a run, or keeps its command.
     Process {
         process: ProcessIdentity,
@@ -62,11 +62,11 @@ pub enum Left {
     Run { run: String, why: String },
 }
 
-impl fmt::Display for Left {
+impl fmt::Display for StillWorking {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Left::Process { process, why } => write!(f, "process {}: {why}", process.pid),
-            Left::Run { run, why } => write!(f, "run {run}: {why}"),
+            StillWorking::Process { process, why } => write!(f, "process {}: {why}", process.pid),
+            StillWorking::Run { run, why } => write!(f, "run {run}: {why}"),
         }
     }
 }
@@ -76,9 +76,9 @@ impl fmt::Display for Left {
 /// by themselves then, and those that have not within a second are killed.
 ///
 /// Runs that stopped after `since_ms` (UTC milliseconds) have obeyed this stop.
-pub fn stop_all(stores: &[Store], since_ms: i64, timeout: Duration) -> Stopped {
+pub fn stop_all(stores: &[Store], since_ms: i64, timeout: Duration) -> StopResult {
     let deadline = Instant::now() + timeout;
-    let mut stopped = Stopped::default();
+    let mut stopped = StopResult::default();
     let mut logs = Vec::new();
     for store in stores {
         match Register::read(store) {
@@ -87,7 +87,7 @@ pub fn stop_all(stores: &[Store], since_ms: i64, timeout: Duration) -> Stopped {
                 let unfinished = register.unfinished(store).into_iter().rev();
                 logs.extend(unfinished.map(|run| (store, log_name(run))));
             }
-            Err(error) => stopped.left.push(Left::Run {
+            Err(error) => stopped.left.push(StillWorking::Run {
                 run: format!("in {}", store.root().display()),
                 why: error.to_string(),
             }),
@@ -117,14 +117,14 @@ pub fn stop_all(stores: &[Store], since_ms: i64, timeout: Duration) -> Stopped {
             Ok(false) => format!("it was killed and is still there after {timeout:?}"),
             Err(error) => error.to_string(),
         };
-        stopped.left.push(Left::Process { process, why });
+        stopped.left.push(StillWorking::Process { process, why });
     }
     stopped
 }
 
-impl Left {
+impl StillWorking {
     fn is(&self, other: &ProcessIdentity) -> bool {
-        matches!(self, Left::Process { process, .. } if process == other)
+        matches!(self, StillWorking::Process { process, .. } if process == other)
     }
 }
 
@@ -132,7 +132,7 @@ impl Left {
 fn end_holders(
     logs: &[(&Store, LogName)],
     since_ms: i64,
-    stopped: &mut Stopped,
+    stopped: &mut StopResult,
 ) -> HashSet<LogName> {
     let mut held = HashSet::new();
     let mut found: BTreeMap<u32, (ProcessIdentity, Vec<RunId>)> = BTreeMap::new();
@@ -161,7 +161,7 @@ fn end_holders(
                     runs.extend(name.id().parse::<RunId>().ok());
                     held.insert(name);
                 }
-                Ok((name, Err(error))) => stopped.left.push(Left::Run {
+                Ok((name, Err(error))) => stopped.left.push(StillWorking::Run {
                     run: name.id().to_owned(),
                     why: error.to_string(),
                 }),
@@ -189,9 +189,14 @@ fn end_holders(
 }
 
 /// A log with its holder, or with none if its run stopped by itself.
-type Found = (LogName, Result<Option<Holder>, Error>);
+type HeldLog = (LogName, Result<Option<Holder>, Error>);
 
-fn look(logs: &[(&Store, LogName)], since_ms: i64, next: &AtomicUsize, say: &mpsc::Sender<Found>) {
+fn look(
+    logs: &[(&Store, LogName)],
+    since_ms: i64,
+    next: &AtomicUsize,
+    say: &mpsc::Sender<HeldLog>,
+) {
     loop {
         let index = next.fetch_add(1, Ordering::Relaxed);
         let Some((store, name)) = logs.get(index) else {
@@ -218,7 +223,7 @@ fn stopped_since(store: &Store, name: &LogName, since_ms: i64) -> bool {
         Some(Ok(Entry::RunParked(parked))) if matches!(parked.ending, Ending::Stopped { .. }))
 }
 
-fn kill<'a>(processes: impl Iterator<Item = &'a ProcessIdentity>, stopped: &mut Stopped) {
+fn kill<'a>(processes: impl Iterator<Item = &'a ProcessIdentity>, stopped: &mut StopResult) {
     let me = std::process::id();
     for process in processes {
         let why = if process.pid == me {
@@ -231,7 +236,7 @@ fn kill<'a>(processes: impl Iterator<Item = &'a ProcessIdentity>, stopped: &mut 
         };
         if !stopped.left.iter().any(|left| left.is(process)) {
             let process = process.clone();
-            stopped.left.push(Left::Process { process, why });
+            stopped.left.push(StillWorking::Process { process, why });
         }
     }
 }
@@ -248,7 +253,7 @@ fn keepers(store: &Store, name: &LogName, was_held: bool) -> Vec<ProcessIdentity
 }
 
 fn open_calls(
-    reader: &Reader,
+    reader: &LogReader,
     was_held: bool,
     keepers: &mut BTreeMap<(EffectId, u32), ProcessIdentity>,
 ) -> Result<(), Error> {

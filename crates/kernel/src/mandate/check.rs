@@ -7,7 +7,7 @@ use gyrus_text::{is_named, is_number_named, shorten};
 use serde::Deserialize;
 use serde_json::{Value, json};
 
-use super::pattern::{ANY, Pattern, UP_TO, is_id};
+use super::pattern::{ANY, HolePattern, UP_TO, is_id};
 use crate::{Mandate, MandatedCall, Times};
 
 /// Maximum number of calls of a mandate.
@@ -28,7 +28,7 @@ pub(crate) type MeantTools = BTreeMap<String, (ToolSpec, ToolMeaning)>;
 /// A mandate as a model states it.
 #[derive(Deserialize)]
 #[serde(expecting = "an object with `calls`")]
-struct Stated {
+struct StatedMandate {
     calls: Vec<StatedCall>,
 }
 
@@ -67,14 +67,14 @@ pub(crate) fn schema() -> Value {
 
 /// A mandate of which not all holds.
 #[derive(Debug, Default)]
-pub(crate) struct Refused {
+pub(crate) struct BrokenMandate {
     /// Each mistake, for the model.
     pub(crate) wrong: Vec<String>,
     /// The calls that hold, and need none of the others.
     pub(crate) rest: Mandate,
 }
 
-impl Refused {
+impl BrokenMandate {
     fn whole(mistake: String) -> Self {
         Self {
             wrong: vec![mistake],
@@ -84,21 +84,25 @@ impl Refused {
 }
 
 /// Reads a reply, and checks it.
-pub(crate) fn read(reply: &str, tools: &MeantTools, trusted: &[&str]) -> Result<Mandate, Refused> {
+pub(crate) fn read(
+    reply: &str,
+    tools: &MeantTools,
+    trusted: &[&str],
+) -> Result<Mandate, BrokenMandate> {
     let start = reply.find('{').unwrap_or(0);
     let end = reply.rfind('}').map_or(reply.len(), |at| at + 1);
     let text = reply.get(start..end).unwrap_or_default();
-    let stated: Stated = serde_json::from_str(text).map_err(|error| {
-        Refused::whole(format!("it is not the JSON that was asked for: {error}"))
+    let stated: StatedMandate = serde_json::from_str(text).map_err(|error| {
+        BrokenMandate::whole(format!("it is not the JSON that was asked for: {error}"))
     })?;
     if stated.calls.len() > MAX_CALLS {
-        return Err(Refused::whole(format!(
+        return Err(BrokenMandate::whole(format!(
             "it has {} calls; state at most {MAX_CALLS}, and use `\"times\": \"each\"` for one \
              call that is made for each of several places",
             stated.calls.len()
         )));
     }
-    let mut check = Check {
+    let mut check = MandateCheck {
         tools,
         trusted,
         earlier: BTreeMap::new(),
@@ -113,7 +117,7 @@ pub(crate) fn read(reply: &str, tools: &MeantTools, trusted: &[&str]) -> Result<
         return Ok(Mandate { calls });
     }
     check.wrong.truncate(20);
-    Err(Refused {
+    Err(BrokenMandate {
         wrong: check.wrong,
         rest: without_loose_holes(calls),
     })
@@ -125,7 +129,7 @@ fn without_loose_holes(calls: Vec<MandatedCall>) -> Mandate {
     let mut kept = Vec::new();
     for call in calls {
         let values = call.arguments.values().flatten();
-        let mut patterns = values.filter_map(|value| Pattern::read(value).ok());
+        let mut patterns = values.filter_map(|value| HolePattern::read(value).ok());
         let is_bound = patterns.all(|pattern| pattern.holes().all(|hole| ids.contains(&hole.of)));
         if is_bound {
             ids.insert(call.id.clone());
@@ -165,7 +169,7 @@ pub(crate) fn describe_call(call: &MandatedCall) -> String {
     )
 }
 
-struct Check<'a> {
+struct MandateCheck<'a> {
     tools: &'a MeantTools,
     trusted: &'a [&'a str],
     /// The calls so far.
@@ -184,7 +188,7 @@ enum Results {
     NotData,
 }
 
-impl Check<'_> {
+impl MandateCheck<'_> {
     fn call(&mut self, stated: StatedCall) -> Option<MandatedCall> {
         let id = stated.id;
         let shown = shorten(&id, SHOWN);
@@ -321,7 +325,7 @@ impl Check<'_> {
         }
         let bound = value.strip_prefix(UP_TO);
         let bound = bound.filter(|_| role == Some(ArgumentRole::Amount));
-        let pattern = match Pattern::read(bound.unwrap_or(value)) {
+        let pattern = match HolePattern::read(bound.unwrap_or(value)) {
             Ok(pattern) => pattern,
             Err(why) => {
                 self.wrong.push(format!("{at}: {why}"));
@@ -449,7 +453,7 @@ mod tests {
         ])
     }
 
-    fn read_calls(calls: &Value) -> Result<Mandate, Refused> {
+    fn read_calls(calls: &Value) -> Result<Mandate, BrokenMandate> {
         read(&json!({ "calls": calls }).to_string(), &tools(), &[GOAL])
     }
 

@@ -24,11 +24,11 @@ use gyrus_contract::{
 use gyrus_text::{folded_name, is_named, is_slip, number_in};
 use serde_json::Value;
 
-pub(crate) use self::check::{MeantTools, Refused, describe, describe_call, read, schema};
-use self::pattern::{ANY, ELEMENT, Hole, Pattern, UP_TO};
+pub(crate) use self::check::{BrokenMandate, MeantTools, describe, describe_call, read, schema};
+use self::pattern::{ANY, ELEMENT, Hole, HolePattern, UP_TO};
 pub(crate) use self::question::question;
 use crate::{
-    Entry, GateVerdict, Mandate, MandatedCall, Settled, Stop, Times, ToolResulted, log::Log,
+    CallEnd, Entry, GateVerdict, Mandate, MandatedCall, Stop, Times, ToolResulted, log::RunLog,
     runs::entries,
 };
 
@@ -48,7 +48,7 @@ pub(crate) struct Provenance {
     next: u64,
     mandate: Mandate,
     /// The calls that were found to be one of the mandate's: its id, and the places it goes to.
-    made: BTreeMap<EffectId, Made>,
+    made: BTreeMap<EffectId, EarlierCall>,
     /// Calls that have no result yet, by effect.
     open: BTreeMap<EffectId, ToolCall>,
     /// The leaves of all results, by their folded text.
@@ -65,7 +65,7 @@ pub(crate) struct Provenance {
 }
 
 #[derive(Debug, Clone)]
-struct Made {
+struct EarlierCall {
     id: String,
     /// The call's destinations; of one that was made before the run was resumed, all its values.
     places: BTreeSet<String>,
@@ -75,7 +75,7 @@ struct Made {
 #[derive(Debug, Clone)]
 struct FieldSource {
     effect: EffectId,
-    written: Written,
+    written: FieldWriter,
     is_element: bool,
     tool: String,
     field: String,
@@ -84,7 +84,7 @@ struct FieldSource {
 
 /// The writer of a field, the least certain first.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-enum Written {
+enum FieldWriter {
     /// Whoever wrote the content of the single thing that was read: who writes a whole file can write
     /// fields into it.
     InContent,
@@ -97,10 +97,10 @@ enum Written {
 
 impl FieldSource {
     /// Whether the value stands in the field that a hole names.
-    fn is_for(&self, field: &str, at_least: Written) -> bool {
+    fn is_for(&self, field: &str, at_least: FieldWriter) -> bool {
         if field == ELEMENT {
             // Lists of lists and fields within elements have names of their own.
-            let at_least = at_least.max(Written::Joined);
+            let at_least = at_least.max(FieldWriter::Joined);
             return self.is_element && self.written >= at_least && !self.field.contains('.');
         }
         is_field(&self.field, field) && self.written >= at_least
@@ -109,7 +109,7 @@ impl FieldSource {
 
 /// A call that is to be judged.
 #[derive(Clone, Copy)]
-pub(crate) struct Planned<'a> {
+pub(crate) struct MandateCall<'a> {
     pub(crate) arguments: &'a Value,
     pub(crate) meant: &'a MeantCall,
     /// The texts that the person typed.
@@ -118,7 +118,7 @@ pub(crate) struct Planned<'a> {
 
 impl Provenance {
     /// Reads the entries that were written since.
-    pub(crate) fn read_on(&mut self, log: &Log) -> Result<(), Stop> {
+    pub(crate) fn read_on(&mut self, log: &RunLog) -> Result<(), Stop> {
         for entry in entries(log.reader(), self.next)? {
             let (seq, entry) = entry?;
             self.next = seq + 1;
@@ -127,7 +127,7 @@ impl Provenance {
         Ok(())
     }
 
-    fn take(&mut self, entry: Entry, log: &Log) -> Result<(), Stop> {
+    fn take(&mut self, entry: Entry, log: &RunLog) -> Result<(), Stop> {
         match entry {
             Entry::RunStarted(started) => {
                 let meanings = started.meanings.map(|meanings| meanings.load(log));
@@ -174,7 +174,7 @@ impl Provenance {
                         all
                     }
                 };
-                self.made.insert(judged.effect, Made { id, places });
+                self.made.insert(judged.effect, EarlierCall { id, places });
             }
             _ => {
                 self.made.remove(&judged.effect);
@@ -182,13 +182,13 @@ impl Provenance {
         }
     }
 
-    fn resulted(&mut self, resulted: ToolResulted, log: &Log) -> Result<(), Stop> {
+    fn resulted(&mut self, resulted: ToolResulted, log: &RunLog) -> Result<(), Stop> {
         let Some(call) = self.open.remove(&resulted.effect) else {
             return Ok(());
         };
-        if resulted.settled != Settled::Done {
+        if resulted.settled != CallEnd::Done {
             // It never began, so it may still be made.
-            if resulted.settled == Settled::Refused {
+            if resulted.settled == CallEnd::Refused {
                 self.made.remove(&resulted.effect);
             }
             return Ok(());
@@ -199,10 +199,10 @@ impl Provenance {
         let text = resulted.text.load(log)?;
         let value = resulted.load_value(log)?;
         let written = match (value.is_some(), self.is_listing(&call)) {
-            (true, _) => Written::Encoded,
-            (false, true) if results::is_json(&text) => Written::Encoded,
-            (false, true) => Written::Joined,
-            (false, false) => Written::InContent,
+            (true, _) => FieldWriter::Encoded,
+            (false, true) if results::is_json(&text) => FieldWriter::Encoded,
+            (false, true) => FieldWriter::Joined,
+            (false, false) => FieldWriter::InContent,
         };
         for leaf in results::leaves(value.as_ref(), &text) {
             if self.leaves >= MAX_LEAVES {
@@ -261,9 +261,9 @@ impl Provenance {
     /// one is given.
     pub(crate) fn mandated(
         &mut self,
-        planned: Planned<'_>,
+        planned: MandateCall<'_>,
         effect: Option<&EffectId>,
-        log: &Log,
+        log: &RunLog,
     ) -> Result<Option<String>, Stop> {
         let places = places(planned.meant);
         let calls = self.mandate.calls.clone();
@@ -274,7 +274,7 @@ impl Provenance {
             {
                 if let Some(effect) = effect {
                     let id = call.id.clone();
-                    self.made.insert(effect.clone(), Made { id, places });
+                    self.made.insert(effect.clone(), EarlierCall { id, places });
                 }
                 return Ok(Some(call.id.clone()));
             }
@@ -289,7 +289,7 @@ impl Provenance {
     fn may_be_made(
         &self,
         call: &MandatedCall,
-        planned: Planned<'_>,
+        planned: MandateCall<'_>,
         places: &BTreeSet<String>,
         effect: Option<&EffectId>,
     ) -> bool {
@@ -311,7 +311,12 @@ impl Provenance {
     }
 
     /// Whether every value of the call is one that the mandate's call lets it have.
-    fn fits(&self, call: &MandatedCall, planned: Planned<'_>, log: &Log) -> Result<bool, Stop> {
+    fn fits(
+        &self,
+        call: &MandatedCall,
+        planned: MandateCall<'_>,
+        log: &RunLog,
+    ) -> Result<bool, Stop> {
         if let Some(exact) = call.exact {
             return Ok(exact == Digest::of_json(planned.arguments));
         }
@@ -332,8 +337,8 @@ impl Provenance {
         &self,
         call: &MandatedCall,
         value: &ArgumentValue,
-        planned: Planned<'_>,
-        log: &Log,
+        planned: MandateCall<'_>,
+        log: &RunLog,
     ) -> Result<bool, Stop> {
         let reads = planned.meant.action == Some(ToolAction::Reads);
         let sends = planned.meant.action == Some(ToolAction::Sends);
@@ -367,14 +372,14 @@ impl Provenance {
         patterns: &[String],
         value: &ArgumentValue,
         pays: bool,
-        log: &Log,
+        log: &RunLog,
     ) -> Result<bool, Stop> {
         let is_payee = pays && value.role != Some(ArgumentRole::Amount);
         let failed = std::cell::Cell::new(None);
         let at_least = if is_payee {
-            Written::Encoded
+            FieldWriter::Encoded
         } else {
-            Written::InContent
+            FieldWriter::InContent
         };
         let fills = |hole: &Hole, text: &str| match &hole.field {
             Some(field) => self.is_in_field((&hole.of, field), text, at_least),
@@ -390,7 +395,7 @@ impl Provenance {
             (pattern == ANY && !value.is_destination())
                 || self.is_meant_by(pattern, &value.text)
                 || (is_amount && self.is_amount_of(pattern, &value.text))
-                || Pattern::read(pattern).is_ok_and(|pattern| pattern.fits(&value.text, &fills))
+                || HolePattern::read(pattern).is_ok_and(|pattern| pattern.fits(&value.text, &fills))
         });
         match failed.take() {
             Some(stop) => Err(stop),
@@ -410,7 +415,7 @@ impl Provenance {
             None => number == value,
         };
         let stated = bound.unwrap_or(pattern);
-        let Ok(pattern) = Pattern::read(stated) else {
+        let Ok(pattern) = HolePattern::read(stated) else {
             return false;
         };
         match (pattern.constant(), pattern.sole_hole()) {
@@ -421,14 +426,16 @@ impl Provenance {
                     .numbers
                     .iter()
                     .filter(|(_, from)| self.is_of(&from.effect, of));
-                of.any(|(number, from)| fits(*number) && self.is_for(from, field, Written::Joined))
+                of.any(|(number, from)| {
+                    fits(*number) && self.is_for(from, field, FieldWriter::Joined)
+                })
             }
             (None, None) => false,
         }
     }
 
     /// Whether a call of the mandate with this id returned the text in this field.
-    fn is_in_field(&self, (id, field): (&str, &str), text: &str, at_least: Written) -> bool {
+    fn is_in_field(&self, (id, field): (&str, &str), text: &str, at_least: FieldWriter) -> bool {
         let sources = self.fields.get(&folded_name(text)).into_iter().flatten();
         let mut of = sources.filter(|source| self.is_of(&source.effect, id));
         of.any(|source| self.is_for(source, field, at_least))
@@ -436,7 +443,7 @@ impl Provenance {
 
     /// Whether a source is the field that a hole names. Of several fields of that name those count
     /// that lie least deep: deeper ones may be keys that somebody else chose, as in a mail's headers.
-    fn is_for(&self, source: &FieldSource, field: &str, at_least: Written) -> bool {
+    fn is_for(&self, source: &FieldSource, field: &str, at_least: FieldWriter) -> bool {
         if field == ELEMENT || !source.is_for(field, at_least) {
             return source.is_for(field, at_least);
         }
@@ -450,7 +457,7 @@ impl Provenance {
     /// Whether a text is the only one, of those that the mandate's calls returned, that the person can
     /// have meant by a name which they typed a little differently.
     fn is_meant_by(&self, pattern: &str, text: &str) -> bool {
-        let Ok(pattern) = Pattern::read(pattern) else {
+        let Ok(pattern) = HolePattern::read(pattern) else {
             return false;
         };
         let Some(typed) = pattern.constant().filter(|typed| is_slip(typed, text)) else {
@@ -468,7 +475,7 @@ impl Provenance {
     /// single thing wrote.
     fn is_entry(&self, source: &FieldSource) -> bool {
         let made = self.made.get(&source.effect);
-        source.written > Written::InContent
+        source.written > FieldWriter::InContent
             && made.is_some_and(|made| self.stated(&made.id).is_some())
     }
 
@@ -490,7 +497,7 @@ impl Provenance {
 
     /// Whether the text stands as a whole word in what a call of the mandate with this id returned.
     /// What reads as several places, or as a name with an address, is not a word.
-    fn is_word_of(&self, id: &str, text: &str, log: &Log) -> Result<bool, Stop> {
+    fn is_word_of(&self, id: &str, text: &str, log: &RunLog) -> Result<bool, Stop> {
         if text.contains([',', ';', '<', '>', '\n', '\r', '\t']) {
             return Ok(false);
         }
@@ -519,7 +526,7 @@ impl Provenance {
     }
 
     /// Says where a value was read, for the person who is asked about it.
-    pub(crate) fn sources(&self, value: &str, log: &Log) -> Result<Vec<String>, Stop> {
+    pub(crate) fn sources(&self, value: &str, log: &RunLog) -> Result<Vec<String>, Stop> {
         let fields = self.fields.get(&folded_name(value)).into_iter().flatten();
         let mut told: Vec<String> = Vec::new();
         for source in fields.take(MAX_SOURCES) {

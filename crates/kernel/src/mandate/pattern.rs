@@ -20,12 +20,12 @@ pub(super) const ELEMENT: &str = "*";
 
 /// A text with holes, taken apart.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) struct Pattern {
-    pieces: Vec<Piece>,
+pub(super) struct HolePattern {
+    pieces: Vec<PatternPiece>,
 }
 
 #[derive(Debug, Clone, PartialEq, Eq)]
-enum Piece {
+enum PatternPiece {
     Text(String),
     Hole(Hole),
 }
@@ -38,7 +38,7 @@ pub(super) struct Hole {
     pub(super) field: Option<String>,
 }
 
-impl Pattern {
+impl HolePattern {
     /// Reads a text. Braces around anything but the name of a call, alone or with a field, are a
     /// part of the text.
     ///
@@ -55,9 +55,9 @@ impl Pattern {
             match inner.and_then(|(inner, tail)| Some((hole(inner)?, tail))) {
                 Some((hole, tail)) => {
                     if !plain.is_empty() {
-                        pieces.push(Piece::Text(std::mem::take(&mut plain)));
+                        pieces.push(PatternPiece::Text(std::mem::take(&mut plain)));
                     }
-                    pieces.push(Piece::Hole(hole));
+                    pieces.push(PatternPiece::Hole(hole));
                     rest = tail;
                 }
                 None => {
@@ -68,7 +68,7 @@ impl Pattern {
         }
         plain.push_str(rest);
         if !plain.is_empty() || pieces.is_empty() {
-            pieces.push(Piece::Text(plain));
+            pieces.push(PatternPiece::Text(plain));
         }
         let pattern = Self { pieces };
         if pattern.holes().count() > MAX_HOLES {
@@ -79,15 +79,15 @@ impl Pattern {
 
     pub(super) fn holes(&self) -> impl Iterator<Item = &Hole> {
         self.pieces.iter().filter_map(|piece| match piece {
-            Piece::Hole(hole) => Some(hole),
-            Piece::Text(_) => None,
+            PatternPiece::Hole(hole) => Some(hole),
+            PatternPiece::Text(_) => None,
         })
     }
 
     /// The text, if it has no hole.
     pub(super) fn constant(&self) -> Option<&str> {
         match self.pieces.as_slice() {
-            [Piece::Text(text)] => Some(text),
+            [PatternPiece::Text(text)] => Some(text),
             _ => None,
         }
     }
@@ -95,7 +95,7 @@ impl Pattern {
     /// The hole, if there is nothing else.
     pub(super) fn sole_hole(&self) -> Option<&Hole> {
         match self.pieces.as_slice() {
-            [Piece::Hole(hole)] => Some(hole),
+            [PatternPiece::Hole(hole)] => Some(hole),
             _ => None,
         }
     }
@@ -104,7 +104,7 @@ impl Pattern {
     /// in a hole.
     pub(super) fn fits(&self, value: &str, fills: &dyn Fn(&Hole, &str) -> bool) -> bool {
         match self.pieces.as_slice() {
-            [Piece::Text(text)] => folded_name(text) == folded_name(value),
+            [PatternPiece::Text(text)] => folded_name(text) == folded_name(value),
             _ if self.holes().count() > 1 && value.len() > MAX_FILLED => false,
             pieces => fit(pieces, value, fills),
         }
@@ -112,14 +112,14 @@ impl Pattern {
 }
 
 /// Whether the pieces, one after the other, are the value.
-fn fit(pieces: &[Piece], value: &str, fills: &dyn Fn(&Hole, &str) -> bool) -> bool {
+fn fit(pieces: &[PatternPiece], value: &str, fills: &dyn Fn(&Hole, &str) -> bool) -> bool {
     match pieces {
         [] => value.is_empty(),
-        [Piece::Text(text), rest @ ..] => value
+        [PatternPiece::Text(text), rest @ ..] => value
             .strip_prefix(text.as_str())
             .is_some_and(|value| fit(rest, value, fills)),
-        [Piece::Hole(hole)] => fills(hole, value),
-        [Piece::Hole(hole), rest @ ..] => {
+        [PatternPiece::Hole(hole)] => fills(hole, value),
+        [PatternPiece::Hole(hole), rest @ ..] => {
             let mut ends = value.char_indices().map(|(at, _)| at).skip(1);
             ends.any(|end| fills(hole, &value[..end]) && fit(rest, &value[end..], fills))
         }
@@ -160,7 +160,7 @@ mod tests {
                 ("any", _) => true,
                 _ => false,
             };
-            Pattern::read(pattern).unwrap().fits(value, &filled)
+            HolePattern::read(pattern).unwrap().fits(value, &filled)
         };
         for (pattern, value) in [
             ("anna@x.com", "Anna@X.com"),
@@ -188,7 +188,7 @@ mod tests {
         ] {
             assert!(!fits(pattern, value), "{pattern} {value}");
         }
-        assert!(Pattern::read(&"{a.b}".repeat(4)).is_err());
+        assert!(HolePattern::read(&"{a.b}".repeat(4)).is_err());
         // Several holes are tried at each place of a value, so that is short.
         for (length, expected) in [(MAX_FILLED, true), (MAX_FILLED + 1, false)] {
             assert_eq!(fits("{any}{any}", &"y".repeat(length)), expected);

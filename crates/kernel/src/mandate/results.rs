@@ -62,11 +62,13 @@ struct Leaves {
 impl Leaves {
     fn read(&mut self, value: Option<&Value>, text: &str) {
         match value {
-            Some(value @ (Value::Object(_) | Value::Array(_))) => self.json(value, "", In::Field),
+            Some(value @ (Value::Object(_) | Value::Array(_))) => {
+                self.json(value, "", LeafPlace::Field)
+            }
             _ if text.len() > MAX_BYTES => {}
             _ => match serde_json::from_str::<Value>(text) {
                 Ok(value @ (Value::Object(_) | Value::Array(_))) => {
-                    self.json(&value, "", In::Field)
+                    self.json(&value, "", LeafPlace::Field)
                 }
                 Ok(_) => {}
                 Err(_) => {
@@ -74,15 +76,15 @@ impl Leaves {
                     if let Ok(node) = parse_yaml(text, 1)
                         && begins_as_data(&node)
                     {
-                        self.yaml(&node, "", In::Field);
+                        self.yaml(&node, "", LeafPlace::Field);
                     }
                 }
             },
         }
     }
 
-    fn add(&mut self, field: &str, text: &str, place: In) {
-        let is_element = place == In::List;
+    fn add(&mut self, field: &str, text: &str, place: LeafPlace) {
+        let is_element = place == LeafPlace::List;
         let has_place = is_element || !field.is_empty();
         if self.found.len() < MAX_LEAVES && has_place && text.len() <= self.longest {
             self.found.push(Leaf {
@@ -93,37 +95,37 @@ impl Leaves {
         }
     }
 
-    fn json(&mut self, value: &Value, field: &str, place: In) {
+    fn json(&mut self, value: &Value, field: &str, place: LeafPlace) {
         match value {
             Value::Null => {}
             Value::Bool(_) | Value::Number(_) => self.add(field, &value.to_string(), place),
             Value::String(text) => self.add(field, text, place),
             Value::Array(values) => {
                 for value in values {
-                    self.json(value, field, In::List);
+                    self.json(value, field, LeafPlace::List);
                 }
             }
             Value::Object(object) => {
                 for (key, value) in object {
                     let below = self.below(field, key);
-                    self.json(value, &below, In::Field);
+                    self.json(value, &below, LeafPlace::Field);
                 }
             }
         }
     }
 
-    fn yaml(&mut self, node: &YamlNode, field: &str, place: In) {
+    fn yaml(&mut self, node: &YamlNode, field: &str, place: LeafPlace) {
         match &node.value {
             Yaml::Text(text, _) => self.add(field, text, place),
             Yaml::List(nodes) => {
                 for node in nodes {
-                    self.yaml(node, field, In::List);
+                    self.yaml(node, field, LeafPlace::List);
                 }
             }
             Yaml::Map(fields) => {
                 for (_, key, node) in fields {
                     let below = self.below(field, key);
-                    self.yaml(node, &below, In::Field);
+                    self.yaml(node, &below, LeafPlace::Field);
                 }
             }
         }
@@ -133,7 +135,7 @@ impl Leaves {
     /// names a thing (`{"anna@example.com": "reads"}`): it is data itself, and no part of the path.
     fn below(&mut self, field: &str, key: &str) -> String {
         if !is_field_name(key) {
-            self.add(field, key, In::List);
+            self.add(field, key, LeafPlace::List);
             return field.to_owned();
         }
         if field.is_empty() {
@@ -146,7 +148,7 @@ impl Leaves {
 
 /// The place of a leaf.
 #[derive(Clone, Copy, PartialEq, Eq)]
-enum In {
+enum LeafPlace {
     Field,
     List,
 }

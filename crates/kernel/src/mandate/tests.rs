@@ -57,7 +57,7 @@ const TOOLS: [Described; 8] = [
 /// A run with a mandate.
 struct Office {
     provenance: Provenance,
-    log: Log,
+    log: RunLog,
     goal: String,
     effects: u32,
     _folder: TempDir,
@@ -94,7 +94,7 @@ impl Office {
     fn new(goal: &str, calls: Value) -> Self {
         let folder = TempDir::new().unwrap();
         let store = Store::open(folder.path()).unwrap();
-        let log = Log::new(store.prepare(&log_name(RunId::new())).unwrap());
+        let log = RunLog::new(store.prepare(&log_name(RunId::new())).unwrap());
         let mut office = Self {
             provenance: Provenance::default(),
             log,
@@ -183,9 +183,9 @@ impl Office {
             value => (value.to_string(), Some(Inline::Is(value))),
         };
         let settled = match outcome {
-            Outcome::Done | Outcome::Failed | Outcome::Approved => Settled::Done,
-            Outcome::Refused | Outcome::Denied => Settled::Refused,
-            Outcome::Interrupted => Settled::Interrupted,
+            Outcome::Done | Outcome::Failed | Outcome::Approved => CallEnd::Done,
+            Outcome::Refused | Outcome::Denied => CallEnd::Refused,
+            Outcome::Interrupted => CallEnd::Interrupted,
         };
         let none = String::new();
         let not_done = ToolResulted::not_done(effect, settled, ActionVerdict::CannotTell, none);
@@ -212,7 +212,7 @@ impl Office {
             action: Some(meaning.action),
             values,
         };
-        let planned = Planned {
+        let planned = MandateCall {
             arguments,
             meant: &meant,
             trusted: &[&self.goal],

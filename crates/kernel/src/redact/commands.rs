@@ -8,7 +8,7 @@ use regex::Regex;
 
 use super::{
     context::KIND,
-    pass::{Hit, HitName, Piece},
+    pass::{FreeText, HitName, SecretHit},
     plausible::is_placeholder,
 };
 
@@ -33,14 +33,14 @@ enum Carries {
 }
 use Carries::{After, AfterPass, Attached, Both, Next};
 
-type Program = (
+type SecretProgram = (
     &'static str,
     &'static str,
     &'static [(&'static str, Carries)],
 );
 
 /// Programs, a word that must follow somewhere if it is not empty, and their options.
-const PROGRAMS: [Program; 16] = [
+const PROGRAMS: [SecretProgram; 16] = [
     (
         "mysql mysqldump mysqladmin mysqlimport mariadb mariadb-dump mycli",
         "",
@@ -130,7 +130,7 @@ impl Commands {
         self.programs.is_match(text) || text.contains("echo") || text.contains("printf")
     }
 
-    pub(super) fn find(&self, piece: &Piece<'_>) -> Vec<Hit> {
+    pub(super) fn find(&self, piece: &FreeText<'_>) -> Vec<SecretHit> {
         let mut found = Vec::new();
         // The end of the last command of each row, so that a line full of names is read once for
         // each row.
@@ -166,7 +166,7 @@ impl Commands {
         });
         found.sort_unstable_by_key(|at| (at.start, at.end));
         found.dedup_by(|next, kept| next.start < kept.end);
-        let hit = |at| Hit {
+        let hit = |at| SecretHit {
             at,
             name: HitName::Found(KIND),
         };
@@ -176,7 +176,7 @@ impl Commands {
 
 /// Finds the values that the options of a command carry; returns the end of the command.
 fn in_command(
-    piece: &Piece<'_>,
+    piece: &FreeText<'_>,
     start: usize,
     needed: &str,
     options: &[(&str, Carries)],
@@ -230,7 +230,7 @@ fn in_command(
 
 /// Returns the words of a command, without the quotation marks around them; `-p'…'` is two. A word
 /// that a marker cuts off is left out.
-fn words(piece: &Piece<'_>, start: usize) -> Vec<Range<usize>> {
+fn words(piece: &FreeText<'_>, start: usize) -> Vec<Range<usize>> {
     let rest = &piece.text[start..];
     let rest = first_bytes(rest, MAX_COMMAND_BYTES);
     let mut words = Vec::new();

@@ -12,10 +12,10 @@ use aho_corasick::{AhoCorasick, AhoCorasickKind, Input, MatchKind, StartKind};
 use regex::Regex;
 
 use super::{
-    names::{Class, class_of},
-    pass::{Before, Hit, HitName, MARKER_START, Piece},
-    plausible::{Shape, has_mixed_case, is_placeholder, plausible},
-    value::{LineBefore, MAX_BARE_BYTES, Place, scheme_bytes},
+    names::{NameClass, class_of},
+    pass::{FreeText, HitName, MARKER_START, SecretHit, TextBefore},
+    plausible::{ValueSyntax, has_mixed_case, is_placeholder, plausible},
+    value::{LineBefore, MAX_BARE_BYTES, ValuePlace, scheme_bytes},
 };
 
 /// The prefix of the names of values found by their context. It is the same for all of them, so
@@ -40,12 +40,12 @@ const REST_AND_SEPARATOR: &str = r#"(?ix-u) ^
       | [\ \t]* (?: => | == | [:?+|]?= | :- | [:>,] | ： ) [\ \t]*
       | [\ \t]+ (?: (?:is|was) [\ \t]* :? [\ \t]+ )? )"#;
 
-pub(super) struct Context {
+pub(super) struct SecretContext {
     words: AhoCorasick,
     rest: Regex,
 }
 
-impl Context {
+impl SecretContext {
     pub(super) fn new() -> Self {
         Self {
             words: AhoCorasick::builder()
@@ -59,7 +59,7 @@ impl Context {
         }
     }
 
-    pub(super) fn find(&self, piece: &Piece<'_>) -> Vec<Hit> {
+    pub(super) fn find(&self, piece: &FreeText<'_>) -> Vec<SecretHit> {
         let mut hits = Vec::new();
         let (mut start, mut after) = (0, 0);
         let mut before = LineBefore::default();
@@ -73,7 +73,7 @@ impl Context {
             if let Some(at) = secret_at(piece, name, after, &mut before) {
                 start = start.max(at.end);
                 after = at.end;
-                hits.push(Hit {
+                hits.push(SecretHit {
                     at,
                     name: HitName::Found(KIND),
                 });
@@ -94,17 +94,17 @@ pub(super) fn value_under(key: &str, value: &str) -> Option<Range<usize>> {
 }
 
 /// Returns the part of a string that is secret because of the class of its name.
-pub(super) fn value_of(class: Class, value: &str) -> Option<Range<usize>> {
+pub(super) fn value_of(class: NameClass, value: &str) -> Option<Range<usize>> {
     let start = scheme_bytes(value);
     let secret = &value[start..];
     let marked = secret.contains(MARKER_START);
-    (!marked && plausible(secret, class, Shape::Quoted)).then_some(start..value.len())
+    (!marked && plausible(secret, class, ValueSyntax::Quoted)).then_some(start..value.len())
 }
 
 /// A name for a secret, with the separator before its value.
-struct Name<'a> {
+struct SecretName<'a> {
     text: &'a str,
-    class: Class,
+    class: NameClass,
     at: Range<usize>,
     /// The separator, without white space and without what closes the name.
     separator: &'a str,
@@ -119,7 +119,7 @@ struct Name<'a> {
 /// Returns the value beside a name, if both are plausible. `found` covers the name from its
 /// telltale word on, and the separator; everything before `after` is settled.
 fn secret_at(
-    piece: &Piece<'_>,
+    piece: &FreeText<'_>,
     found: Range<usize>,
     after: usize,
     before: &mut LineBefore,
@@ -127,7 +127,7 @@ fn secret_at(
     let text = piece.text;
     let name = name_at(piece, &found, after)?;
     before.advance(text, after, found.end);
-    let place = Place {
+    let place = ValuePlace {
         piece,
         name: name.at.start,
         start: found.end,
@@ -149,7 +149,7 @@ fn secret_at(
     }
 }
 
-fn name_at<'a>(piece: &Piece<'a>, found: &Range<usize>, after: usize) -> Option<Name<'a>> {
+fn name_at<'a>(piece: &FreeText<'a>, found: &Range<usize>, after: usize) -> Option<SecretName<'a>> {
     let text = piece.text;
     let is_name = |c: char| c.is_alphanumeric() || c == '_' || c == '-';
     let matched = &text[found.clone()];
@@ -169,7 +169,7 @@ fn name_at<'a>(piece: &Piece<'a>, found: &Range<usize>, after: usize) -> Option<
     let name = &text[start..end];
     let only_pass = name.eq_ignore_ascii_case("pass");
     let class = if only_pass {
-        Class::Token
+        NameClass::Token
     } else {
         class_of(name)?
     };
@@ -199,11 +199,11 @@ fn name_at<'a>(piece: &Piece<'a>, found: &Range<usize>, after: usize) -> Option<
         _ => false,
     };
     let alone = match previous {
-        None => piece.before != Before::Text,
+        None => piece.before != TextBefore::Text,
         Some(c) => c.is_whitespace() || c == '"' || c == '\'',
     };
     let shouted = !name.bytes().any(|byte| byte.is_ascii_lowercase());
-    (!says_nothing).then_some(Name {
+    (!says_nothing).then_some(SecretName {
         text: name,
         class,
         at: start..end,
@@ -217,9 +217,9 @@ fn name_at<'a>(piece: &Piece<'a>, found: &Range<usize>, after: usize) -> Option<
 /// Returns the part of a value that is a secret, if it is one.
 fn accepted(
     text: &str,
-    name: &Name<'_>,
+    name: &SecretName<'_>,
     value: Range<usize>,
-    shape: Shape,
+    shape: ValueSyntax,
     login: bool,
 ) -> Option<Range<usize>> {
     let separator = name.separator;
@@ -227,9 +227,9 @@ fn accepted(
     let value = value.start + scheme..value.end;
     let secret = &text[value.clone()];
     let shape = match shape {
-        Shape::Said if name.option => Shape::Bare { ends_line: false },
+        ValueSyntax::Said if name.option => ValueSyntax::Bare { ends_line: false },
         // Quoted words beside a word for passwords.
-        Shape::Quoted if matches!(separator, "" | "is") && !name.option => Shape::Said,
+        ValueSyntax::Quoted if matches!(separator, "" | "is") && !name.option => ValueSyntax::Said,
         other => other,
     };
     // In help texts a word in capitals is a placeholder: `--token TOKEN`.
@@ -248,7 +248,7 @@ fn accepted(
         // Handles `two-pass compilers2`.
         "" if !name.option && name.text.to_ascii_lowercase().ends_with("pass") => false,
         // An expression in code that has types.
-        _ if is_typed => matches!(shape, Shape::Quoted | Shape::Environment),
+        _ if is_typed => matches!(shape, ValueSyntax::Quoted | ValueSyntax::Environment),
         _ => true,
     };
     (is_one && told && !stands_for && !secret.starts_with("--")).then_some(value)

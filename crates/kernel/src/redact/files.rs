@@ -4,8 +4,8 @@
 use super::{
     Redactor,
     formats::Formats,
-    known::Known,
-    pass::{Before, Piece},
+    known::KnownSecrets,
+    pass::{FreeText, TextBefore},
 };
 
 /// Minimum length in bytes of a run of text within other bytes.
@@ -27,7 +27,7 @@ impl Redactor {
             return self.recognises_text(&text);
         }
         let typed = self.typed();
-        let is_known = |known: &Known| known.is_in(content);
+        let is_known = |known: &KnownSecrets| known.is_in(content);
         is_known(&self.known)
             || typed.as_deref().is_some_and(is_known)
             || content.utf8_chunks().any(|chunk| {
@@ -40,13 +40,13 @@ impl Redactor {
     }
 
     fn recognises_text(&self, text: &str) -> bool {
-        let piece = Piece {
+        let piece = FreeText {
             text,
-            before: Before::Nothing,
+            before: TextBefore::Nothing,
             ends_text: true,
         };
         let typed = self.typed();
-        let is_known = |known: &Known| known.is_in(text.as_bytes());
+        let is_known = |known: &KnownSecrets| known.is_in(text.as_bytes());
         is_known(&self.known)
             || typed.as_deref().is_some_and(is_known)
             || !self.formats.find(text).is_empty()

@@ -13,7 +13,7 @@ use regex::Regex;
 
 use super::{
     context,
-    pass::{Hit, HitName},
+    pass::{HitName, SecretHit},
     plausible::is_placeholder,
 };
 
@@ -85,7 +85,7 @@ const MIN_KEY_LINE_BYTES: usize = 16;
 /// Number of bytes behind a beginning that decide whether it is a secret.
 const MAX_DECIDING_BYTES: usize = 1024;
 
-struct Format {
+struct SecretFormat {
     kind: &'static str,
     /// Whether it only counts at the beginning of a word.
     alone: bool,
@@ -98,7 +98,7 @@ struct Format {
 pub(super) struct Formats {
     beginnings: AhoCorasick,
     /// The formats by the pattern's number in `beginnings`.
-    formats: Vec<Format>,
+    formats: Vec<SecretFormat>,
     /// The patterns of [`OTHERS`].
     others: Vec<Regex>,
 }
@@ -119,7 +119,7 @@ impl Formats {
             for word in words {
                 let beginning = word.trim_start_matches('|');
                 beginnings.push(beginning);
-                formats.push(Format {
+                formats.push(SecretFormat {
                     kind,
                     alone: word.starts_with('|'),
                     after: beginning.ends_with(['/', '=']),
@@ -141,7 +141,7 @@ impl Formats {
         }
     }
 
-    pub(super) fn find(&self, text: &str) -> Vec<Hit> {
+    pub(super) fn find(&self, text: &str) -> Vec<SecretHit> {
         let mut hits = Vec::new();
         let mut start = 0;
         while let Some(found) = self.beginnings.find(Input::new(text).range(start..)) {
@@ -149,7 +149,7 @@ impl Formats {
             let format = &self.formats[found.pattern().as_usize()];
             if let Some(at) = format.whole(text, found.range()) {
                 start = at.end;
-                hits.push(Hit {
+                hits.push(SecretHit {
                     at,
                     name: HitName::Found(format.kind),
                 });
@@ -159,8 +159,8 @@ impl Formats {
     }
 
     /// Finds formats that are recognisable only by a part in their middle.
-    pub(super) fn find_others(&self, text: &str) -> Vec<Hit> {
-        let mut hits: Vec<Hit> = Vec::new();
+    pub(super) fn find_others(&self, text: &str) -> Vec<SecretHit> {
+        let mut hits: Vec<SecretHit> = Vec::new();
         for (other, pattern) in OTHERS.iter().zip(&self.others) {
             for at in memmem::find_iter(text.as_bytes(), other.inside) {
                 let (least, most, is_part) = other.before;
@@ -176,7 +176,7 @@ impl Formats {
                 let range = start + found.start()..start + found.end();
                 let ends = !text[range.end..].starts_with(goes_on);
                 if ends && begins_token(text, range.start) && is_mixed(found.as_str()) {
-                    hits.push(Hit {
+                    hits.push(SecretHit {
                         at: range,
                         name: HitName::Found(other.kind),
                     });
@@ -190,7 +190,7 @@ impl Formats {
 
     /// Finds passwords in `scheme://user:password@host`. They are named like other values, so that
     /// a password has one name everywhere.
-    pub(super) fn find_in_addresses(text: &str) -> Vec<Hit> {
+    pub(super) fn find_in_addresses(text: &str) -> Vec<SecretHit> {
         let mut begins = memmem::find_iter(text.as_bytes(), "://").peekable();
         let mut hits = Vec::new();
         while let Some(begin) = begins.next() {
@@ -200,7 +200,7 @@ impl Formats {
             };
             let at = begin + 3 + at.start..begin + 3 + at.end;
             if at.len() >= MIN_ADDRESS_PASSWORD_BYTES && !is_placeholder(&text[at.clone()]) {
-                hits.push(Hit {
+                hits.push(SecretHit {
                     at,
                     name: HitName::Found(context::KIND),
                 });
@@ -210,7 +210,7 @@ impl Formats {
     }
 }
 
-impl Format {
+impl SecretFormat {
     /// Returns the range of a secret of this format that begins at `beginning`, if it is one.
     fn whole(&self, text: &str, beginning: Range<usize>) -> Option<Range<usize>> {
         if self.alone && !begins_word(text, beginning.start) {

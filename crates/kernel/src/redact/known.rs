@@ -8,14 +8,14 @@ use std::collections::{HashMap, HashSet};
 use aho_corasick::{AhoCorasick, MatchKind};
 use gyrus_text::percent_encoded;
 
-use super::pass::{Hit, HitName, MIN_VALUE_BYTES, Secret};
+use super::pass::{HitName, MIN_VALUE_BYTES, Secret, SecretHit};
 
 /// Minimum length in bytes of a piece of base64 that is searched for.
 const MIN_BASE64_BYTES: usize = 8;
 /// Maximum length in bytes of a name in a marker, before the suffix for a form.
 const MAX_NAME_BYTES: usize = 64;
 
-pub(super) struct Known {
+pub(super) struct KnownSecrets {
     automaton: AhoCorasick,
     /// The names by the automaton's pattern number.
     names: Vec<String>,
@@ -26,7 +26,7 @@ pub(super) struct Known {
     pub(super) spans_words: bool,
 }
 
-impl Known {
+impl KnownSecrets {
     pub(super) fn new(secrets: Vec<Secret>, fingerprint: impl Fn(&str) -> String) -> Self {
         let mut values = HashMap::<String, String>::new();
         let mut names = Vec::new();
@@ -63,13 +63,13 @@ impl Known {
         }
     }
 
-    pub(super) fn find(&self, text: &str) -> Vec<Hit> {
+    pub(super) fn find(&self, text: &str) -> Vec<SecretHit> {
         if self.names.is_empty() {
             return Vec::new();
         }
         self.automaton
             .find_iter(text)
-            .map(|found| Hit {
+            .map(|found| SecretHit {
                 at: found.range(),
                 name: HitName::Known(self.names[found.pattern().as_usize()].clone()),
             })

@@ -65,7 +65,7 @@ const MAX_NAME_CHARS: usize = 128;
 
 /// The class of a name, which decides what a bare word beside it must look like.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Class {
+pub(super) enum NameClass {
     /// A value that people choose: any word is possible.
     Password,
     /// A value that programs generate: it looks random.
@@ -76,7 +76,7 @@ pub(super) enum Class {
 
 /// Returns the class of a name; `None` if it does not name a secret. Words are separated by `_`,
 /// `-`, `.` and capitals.
-pub(super) fn class_of(name: &str) -> Option<Class> {
+pub(super) fn class_of(name: &str) -> Option<NameClass> {
     // Variables of the shell for its working folders.
     if matches!(name, "PWD" | "OLDPWD") {
         return None;
@@ -98,15 +98,15 @@ pub(super) fn class_of(name: &str) -> Option<Class> {
         || PASSWORD_WORDS.contains(&last)
         || (last == "pass" && !words.is_empty())
     {
-        Some(Class::Password)
+        Some(NameClass::Password)
     } else if last == "mnemonic" || (last == "phrase" && PHRASE_WORDS.contains(&key_of)) {
-        Some(Class::Phrase)
+        Some(NameClass::Phrase)
     } else if TOKEN_WORDS.contains(&last)
         || ends_with(&TOKEN_ENDS)
         || (last == "key" && KEY_WORDS.iter().any(|word| is_key(word)))
         || (last == "auth" && name.starts_with('_') && words.is_empty())
     {
-        Some(Class::Token)
+        Some(NameClass::Token)
     } else {
         None
     }
@@ -114,10 +114,10 @@ pub(super) fn class_of(name: &str) -> Option<Class> {
 
 /// Returns the class of a field by the words that describe it: `Password textbox`,
 /// `#login-password-input`, `Your API key`.
-pub(super) fn class_of_label(label: &str) -> Option<Class> {
+pub(super) fn class_of_label(label: &str) -> Option<NameClass> {
     let words = words_of(label);
     let classes = (1..=words.len()).filter_map(|end| class_of(&words[..end].join("_")));
-    classes.min_by_key(|class| *class != Class::Password)
+    classes.min_by_key(|class| *class != NameClass::Password)
 }
 
 fn words_of(name: &str) -> Vec<String> {

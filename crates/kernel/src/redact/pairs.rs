@@ -9,9 +9,9 @@ use serde_json::{Map, Value};
 
 use super::{
     context::{KIND, value_of},
-    names::{Class, class_of, class_of_label},
-    pass::{Hit, HitName, Piece},
-    value::{LineBefore, Place},
+    names::{NameClass, class_of, class_of_label},
+    pass::{FreeText, HitName, SecretHit},
+    value::{LineBefore, ValuePlace},
 };
 
 /// Maximum length in bytes of a text that describes a field.
@@ -43,7 +43,7 @@ const VALUES: [&str; 5] = ["value", "text", "val", "input", "parametervalue"];
 
 /// Returns the class of an object's value, by the object's own name or the description of its
 /// field.
-pub(super) fn class_by_sibling(object: &Map<String, Value>) -> Option<Class> {
+pub(super) fn class_by_sibling(object: &Map<String, Value>) -> Option<NameClass> {
     object.iter().find_map(|(key, value)| {
         let key = key.to_ascii_lowercase();
         let value = value
@@ -79,7 +79,7 @@ impl Pairs {
         }
     }
 
-    pub(super) fn find(&self, piece: &Piece<'_>) -> Vec<Hit> {
+    pub(super) fn find(&self, piece: &FreeText<'_>) -> Vec<SecretHit> {
         let tags = self
             .tag
             .find_iter(piece.text)
@@ -95,7 +95,7 @@ impl Pairs {
         }
         found.sort_unstable_by_key(|at| at.start);
         found.dedup_by(|next, kept| next.start < kept.end);
-        let hit = |at| Hit {
+        let hit = |at| SecretHit {
             at,
             name: HitName::Found(KIND),
         };
@@ -110,14 +110,14 @@ impl Pairs {
             .is_some_and(|captures| class_of(&captures[1]).is_some())
     }
 
-    fn in_tag(&self, piece: &Piece<'_>, tag: Range<usize>) -> Option<Range<usize>> {
+    fn in_tag(&self, piece: &FreeText<'_>, tag: Range<usize>) -> Option<Range<usize>> {
         let text = &piece.text[tag.clone()];
         let (mut class, mut value) = (None, None);
         for captures in self.attribute.captures_iter(text) {
             let given = (2..=4).find_map(|group| captures.get(group))?;
             match captures[1].to_ascii_lowercase().as_str() {
                 "type" if given.as_str().eq_ignore_ascii_case("password") => {
-                    class = Some(Class::Password);
+                    class = Some(NameClass::Password);
                 }
                 "name" | "key" | "id" | "property" => class = class.or(class_of(given.as_str())),
                 "value" => value = Some(tag.start + given.start()..tag.start + given.end()),
@@ -138,12 +138,17 @@ impl Pairs {
         Some(at.start + secret.start..at.start + secret.end)
     }
 
-    fn in_pair(&self, piece: &Piece<'_>, pair: Range<usize>, class: Class) -> Option<Range<usize>> {
+    fn in_pair(
+        &self,
+        piece: &FreeText<'_>,
+        pair: Range<usize>,
+        class: NameClass,
+    ) -> Option<Range<usize>> {
         let quote = piece.text[..pair.start].ends_with(['"', '\'']);
         let settled = pair.start - usize::from(quote);
         let mut before = LineBefore::default();
         before.advance(&piece.text[settled..pair.end], 0, pair.end - settled);
-        let place = Place {
+        let place = ValuePlace {
             piece,
             name: pair.start
                 + piece.text[pair.clone()]

@@ -25,7 +25,7 @@ impl fmt::Debug for Secret {
 }
 
 /// A finding of one pass: its range, and its name or kind.
-pub(super) struct Hit {
+pub(super) struct SecretHit {
     pub(super) at: Range<usize>,
     pub(super) name: HitName,
 }
@@ -38,16 +38,16 @@ pub(super) enum HitName {
 }
 
 /// A part of the text that no marker covers.
-pub(super) struct Piece<'a> {
+pub(super) struct FreeText<'a> {
     pub(super) text: &'a str,
-    pub(super) before: Before,
+    pub(super) before: TextBefore,
     /// Whether it ends the text; otherwise a marker follows.
     pub(super) ends_text: bool,
 }
 
 /// The text before a piece.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Before {
+pub(crate) enum TextBefore {
     /// The start of the text.
     Nothing,
     /// A line that was redacted by itself.

@@ -4,7 +4,7 @@
 //! and prose put ordinary words in the same places.
 
 use super::{
-    names::{Class, class_of},
+    names::{NameClass, class_of},
     pass::MIN_VALUE_BYTES,
 };
 
@@ -62,7 +62,7 @@ const ALGORITHMS: [&str; 16] = [
 
 /// The syntax in which a value stands beside its name.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Shape {
+pub(super) enum ValueSyntax {
     /// A line `NAME=value`, which shells and `.env` files read.
     Environment,
     /// A value in quotation marks, between tags, or in a block of its own.
@@ -78,7 +78,7 @@ pub(super) enum Shape {
 }
 
 /// Whether a value of this shape, beside a name of this class, is a secret.
-pub(super) fn plausible(value: &str, class: Class, shape: Shape) -> bool {
+pub(super) fn plausible(value: &str, class: NameClass, shape: ValueSyntax) -> bool {
     if value.len() < MIN_VALUE_BYTES || is_placeholder(value) {
         return false;
     }
@@ -86,35 +86,35 @@ pub(super) fn plausible(value: &str, class: Class, shape: Shape) -> bool {
     let letter = value.bytes().any(|byte| byte.is_ascii_alphabetic());
     let special = value.contains(['!', '@', '#', '%', '^', '*']);
     let phrase = value.contains(char::is_whitespace);
-    if class == Class::Phrase {
+    if class == NameClass::Phrase {
         let plain = |word: &str| word.bytes().all(|b| b.is_ascii_lowercase());
         return value.split_whitespace().count() >= MIN_PHRASE_WORDS
             && value.split_whitespace().all(plain);
     }
     match shape {
-        Shape::Environment => true,
-        Shape::Quoted | Shape::Line if phrase => {
+        ValueSyntax::Environment => true,
+        ValueSyntax::Quoted | ValueSyntax::Line if phrase => {
             let several = value.split_whitespace().count() > 2;
             let odd = value.split_whitespace().any(is_odd);
-            let chosen = class == Class::Password && (odd || !reads_as_prose(value));
-            chosen && (shape == Shape::Quoted || digit || special || several)
+            let chosen = class == NameClass::Password && (odd || !reads_as_prose(value));
+            chosen && (shape == ValueSyntax::Quoted || digit || special || several)
         }
-        Shape::Quoted => true,
-        Shape::Line | Shape::Bare { .. } | Shape::Said if is_code(value) => false,
-        Shape::Said if phrase => false,
-        Shape::Said => match class {
-            Class::Password => (digit || special) && letter && !is_about_passwords(value),
-            Class::Token | Class::Phrase => {
+        ValueSyntax::Quoted => true,
+        ValueSyntax::Line | ValueSyntax::Bare { .. } | ValueSyntax::Said if is_code(value) => false,
+        ValueSyntax::Said if phrase => false,
+        ValueSyntax::Said => match class {
+            NameClass::Password => (digit || special) && letter && !is_about_passwords(value),
+            NameClass::Token | NameClass::Phrase => {
                 value.len() >= 20 && digit && has_mixed_case(value) && !value.starts_with('/')
             }
         },
-        Shape::Line | Shape::Bare { .. } => match class {
-            Class::Password => {
-                let ends_line = !matches!(shape, Shape::Bare { ends_line: false });
+        ValueSyntax::Line | ValueSyntax::Bare { .. } => match class {
+            NameClass::Password => {
+                let ends_line = !matches!(shape, ValueSyntax::Bare { ends_line: false });
                 let lower = value.starts_with(|c: char| c.is_ascii_lowercase());
                 digit || special || (ends_line && lower && !value.contains('_'))
             }
-            Class::Token | Class::Phrase => {
+            NameClass::Token | NameClass::Phrase => {
                 let made = value.len() >= 8 && digit && letter && !is_numbered_word(value);
                 made && class_of(value).is_none()
             }

@@ -13,8 +13,8 @@ use memchr::{memchr, memchr2, memrchr2};
 
 use super::{
     ends::{end_of_word, is_block, next_setting, quoted_bytes, unclosed},
-    pass::{Before, Piece},
-    plausible::Shape,
+    pass::{FreeText, TextBefore},
+    plausible::ValueSyntax,
 };
 
 /// Maximum length of a quoted value in bytes. Like the next, it bounds the cost of a text that
@@ -64,8 +64,8 @@ impl LineBefore {
 }
 
 /// The position of a value, and the text before it.
-pub(super) struct Place<'a> {
-    pub(super) piece: &'a Piece<'a>,
+pub(super) struct ValuePlace<'a> {
+    pub(super) piece: &'a FreeText<'a>,
     /// The start of the name.
     pub(super) name: usize,
     pub(super) start: usize,
@@ -80,12 +80,12 @@ pub(super) struct Place<'a> {
 }
 
 /// The range of a value, and its syntax.
-pub(super) type Value = (Range<usize>, Shape);
+pub(super) type ValueRange = (Range<usize>, ValueSyntax);
 
-impl<'a> Place<'a> {
+impl<'a> ValuePlace<'a> {
     /// Returns the possible readings of the value, the longest first. A value that a marker cuts
     /// off is left out, because it is settled already.
-    pub(super) fn values(&self) -> Vec<Value> {
+    pub(super) fn values(&self) -> Vec<ValueRange> {
         let rest = self.rest();
         let line = first_bytes(rest, MAX_QUOTED_BYTES);
         let line = &line[..memchr2(b'\n', b'\r', line.as_bytes()).unwrap_or(line.len())];
@@ -97,7 +97,7 @@ impl<'a> Place<'a> {
         }
         if self.separator == ">" {
             let end = line.find("</");
-            let value = end.map(|end| (self.at(trimmed(line, 0..end)), Shape::Quoted));
+            let value = end.map(|end| (self.at(trimmed(line, 0..end)), ValueSyntax::Quoted));
             return value.into_iter().collect();
         }
         let mut values = Vec::new();
@@ -134,7 +134,7 @@ impl<'a> Place<'a> {
         let before = &text[from..self.name];
         let line = match memrchr2(b'\n', b'\r', before.as_bytes()) {
             Some(at) => from + at + 1,
-            None if from == 0 && self.piece.before != Before::Text => 0,
+            None if from == 0 && self.piece.before != TextBefore::Text => 0,
             None => return false,
         };
         if line < self.settled {
@@ -148,7 +148,7 @@ impl<'a> Place<'a> {
         let rest = self.rest();
         self.before.is_later_line
             || rest[line.len()..].starts_with(['\n', '\r'])
-            || self.piece.before == Before::LineEnd
+            || self.piece.before == TextBefore::LineEnd
     }
 
     /// Returns the quotation marks that are open before the value: they close what encloses the
@@ -160,7 +160,7 @@ impl<'a> Place<'a> {
     }
 
     /// Returns a value in quotation marks; `Some(None)` if there is one that a marker cuts off.
-    fn quoted(&self, line: &str) -> Option<Option<Value>> {
+    fn quoted(&self, line: &str) -> Option<Option<ValueRange>> {
         let prefix = line.len()
             - line
                 .trim_start_matches(['r', 'b', 'f', 'u', '@', '\\'])
@@ -173,9 +173,9 @@ impl<'a> Place<'a> {
             return None;
         }
         let shape = if self.environment {
-            Shape::Environment
+            ValueSyntax::Environment
         } else {
-            Shape::Quoted
+            ValueSyntax::Quoted
         };
         let inside = prefix + 1;
         let escaped = line[..prefix].ends_with('\\');
@@ -201,7 +201,7 @@ impl<'a> Place<'a> {
     }
 
     /// Returns a YAML block: `password: |`, and indented lines.
-    fn block(&self, line: &str) -> Option<Value> {
+    fn block(&self, line: &str) -> Option<ValueRange> {
         if self.separator != ":" || !is_block(line) || !self.begins_line() {
             return None;
         }
@@ -226,13 +226,13 @@ impl<'a> Place<'a> {
         (!self.is_cut(end) && newline > 0).then(|| {
             (
                 self.at(trimmed(rest, line.len() + newline..end)),
-                Shape::Quoted,
+                ValueSyntax::Quoted,
             )
         })
     }
 
     /// Returns the rest of a line that begins with the name, without what follows a setting.
-    fn setting(&self, line: &str) -> Option<Value> {
+    fn setting(&self, line: &str) -> Option<ValueRange> {
         let in_a_file = !self.environment || self.is_line_of_file(line);
         let separated = matches!(self.separator, ":" | "=" | ":=" | "?=" | "=>");
         if !separated || !in_a_file || !self.begins_line() || self.is_cut(line.len()) {
@@ -254,15 +254,15 @@ impl<'a> Place<'a> {
             return None;
         }
         let shape = match (self.environment, words.count()) {
-            (true, 0) => Shape::Environment,
-            (true, _) => Shape::Quoted,
-            (false, _) => Shape::Line,
+            (true, 0) => ValueSyntax::Environment,
+            (true, _) => ValueSyntax::Quoted,
+            (false, _) => ValueSyntax::Line,
         };
         Some((self.at(range.start..end), shape))
     }
 
     /// Returns one word, without what encloses it.
-    fn word(&self, line: &str) -> Option<Value> {
+    fn word(&self, line: &str) -> Option<ValueRange> {
         // An authentication scheme like `Bearer` may stand between the separator and a bare value.
         let scheme = scheme_bytes(line);
         let bare = first_bytes(&line[scheme..], MAX_BARE_BYTES);
@@ -272,14 +272,14 @@ impl<'a> Place<'a> {
             return None;
         }
         if self.environment {
-            return Some((self.at(0..end), Shape::Environment));
+            return Some((self.at(0..end), ValueSyntax::Environment));
         }
         let after = &line[end..];
         let line_is_over = after.trim().is_empty() && !self.is_cut(line.len());
         let ends_line = line_is_over || after.starts_with('<') || after.starts_with("\\n");
         let shape = match self.separator {
-            "" | "is" => Shape::Said,
-            _ => Shape::Bare { ends_line },
+            "" | "is" => ValueSyntax::Said,
+            _ => ValueSyntax::Bare { ends_line },
         };
         let end = line[..end].trim_end_matches(['.', ':']).len();
         Some((self.at(0..end), shape))

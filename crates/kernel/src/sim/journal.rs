@@ -7,7 +7,7 @@ use crate::{Charge, KernelState};
 /// An entry, reduced to what affects budgets. Calls and runs are identified by their number in the
 /// schedule.
 #[derive(Debug, Clone)]
-pub(super) enum Record {
+pub(super) enum SimRecord {
     /// `model.call`.
     Call { call: usize, reserved: Charge },
     /// `model.reply`.
@@ -37,12 +37,12 @@ pub(super) enum Record {
 /// A run's journal; the last entries may not be on disk yet.
 #[derive(Debug, Default)]
 pub(super) struct Journal {
-    records: Vec<Record>,
+    records: Vec<SimRecord>,
     synced: usize,
 }
 
 impl Journal {
-    pub(super) fn append(&mut self, record: Record) {
+    pub(super) fn append(&mut self, record: SimRecord) {
         self.records.push(record);
     }
 
@@ -63,22 +63,22 @@ impl Journal {
     }
 
     /// Returns the position of the run as `position.rs` reads it: back to the last complete cycle.
-    pub(super) fn position(&self) -> Position {
-        let is_cycle = |record: &Record| matches!(record, Record::CycleEnded { .. });
+    pub(super) fn position(&self) -> SimPosition {
+        let is_cycle = |record: &SimRecord| matches!(record, SimRecord::CycleEnded { .. });
         let since = self.records.iter().rposition(is_cycle);
-        let mut position = Position::default();
-        if let Some(Record::CycleEnded { spent, children }) = since.map(|at| &self.records[at]) {
+        let mut position = SimPosition::default();
+        if let Some(SimRecord::CycleEnded { spent, children }) = since.map(|at| &self.records[at]) {
             position.state.spent = *spent;
             position.state.children = *children;
         }
         for record in &self.records[since.map_or(0, |at| at + 1)..] {
             match record {
-                Record::CycleDropped => {
+                SimRecord::CycleDropped => {
                     let entries = std::mem::take(&mut position.recorded);
                     position.dropped.push(entries);
                 }
-                Record::Parked => {}
-                Record::Ended { spent } => position.over = Some(*spent),
+                SimRecord::Parked => {}
+                SimRecord::Ended { spent } => position.over = Some(*spent),
                 other => position.recorded.push(other.clone()),
             }
         }
@@ -88,24 +88,24 @@ impl Journal {
 
 /// The position of a run.
 #[derive(Debug, Default)]
-pub(super) struct Position {
+pub(super) struct SimPosition {
     /// The state at the end of the last complete cycle.
     pub(super) state: KernelState,
     /// The recorded entries of the cycle after it.
-    pub(super) recorded: Vec<Record>,
+    pub(super) recorded: Vec<SimRecord>,
     /// Cycles after it that were abandoned.
-    pub(super) dropped: Vec<Vec<Record>>,
+    pub(super) dropped: Vec<Vec<SimRecord>>,
     /// The resources that the run used, if it has ended.
     pub(super) over: Option<Spent>,
 }
 
-impl Position {
+impl SimPosition {
     /// Returns the number of runs that were started below this one, as `Position::children` counts
     /// them.
     pub(super) fn children(&self) -> u32 {
         let recorded = self.recorded.iter().map(|record| match record {
-            Record::ChildStarted { .. } => 1,
-            Record::ChildEnded { children, .. } => *children,
+            SimRecord::ChildStarted { .. } => 1,
+            SimRecord::ChildEnded { children, .. } => *children,
             _ => 0,
         });
         self.state.children + recorded.sum::<u32>()
@@ -116,8 +116,8 @@ impl Position {
         let mut open = Vec::new();
         for record in &self.recorded {
             match record {
-                Record::Call { call, reserved } => open.push((*call, *reserved)),
-                Record::Reply { call, .. } => open.retain(|(other, _)| other != call),
+                SimRecord::Call { call, reserved } => open.push((*call, *reserved)),
+                SimRecord::Reply { call, .. } => open.retain(|(other, _)| other != call),
                 _ => {}
             }
         }
@@ -129,8 +129,8 @@ impl Position {
         let mut open = Vec::new();
         for record in &self.recorded {
             match record {
-                Record::ChildStarted { child } => open.push(*child),
-                Record::ChildEnded { child, .. } => open.retain(|other| other != child),
+                SimRecord::ChildStarted { child } => open.push(*child),
+                SimRecord::ChildEnded { child, .. } => open.retain(|other| other != child),
                 _ => {}
             }
         }

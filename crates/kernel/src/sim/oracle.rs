@@ -35,7 +35,7 @@ impl From<Charge> for Amount {
 }
 
 #[derive(Debug)]
-struct Call {
+struct OracleCall {
     run: usize,
     reserved: Amount,
     /// The charge; `None` while the request is in flight.
@@ -48,7 +48,7 @@ struct Call {
 
 /// The facts about a run.
 #[derive(Debug)]
-struct Run {
+struct OracleRun {
     parent: Option<usize>,
     limits: Limits,
 }
@@ -65,7 +65,7 @@ struct Sum {
 
 /// The state of a account.
 #[derive(Debug)]
-pub(super) struct Seen {
+pub(super) struct AccountState {
     pub(super) spent: Spent,
     pub(super) reserved: Charge,
     /// Number of children; `None` if it cannot be sure.
@@ -76,13 +76,13 @@ pub(super) struct Seen {
 
 /// The request to the accounts for one attempt.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct Ask {
+pub(super) struct AccountRequest {
     pub(super) input: u64,
     pub(super) output: u64,
     pub(super) price: Option<Price>,
 }
 
-impl Ask {
+impl AccountRequest {
     fn needs(self, output: u64) -> Amount {
         Amount {
             tokens: u128::from(self.input) + u128::from(output),
@@ -95,13 +95,13 @@ impl Ask {
 
 #[derive(Debug, Default)]
 pub(super) struct Oracle {
-    runs: Vec<Run>,
-    calls: Vec<Call>,
+    runs: Vec<OracleRun>,
+    calls: Vec<OracleCall>,
 }
 
 impl Oracle {
     pub(super) fn started(&mut self, parent: Option<usize>, limits: Limits) {
-        self.runs.push(Run { parent, limits });
+        self.runs.push(OracleRun { parent, limits });
     }
 
     /// Records that the run is taken up with other limits.
@@ -111,7 +111,7 @@ impl Oracle {
 
     /// Records that a request is sent. Returns its number.
     pub(super) fn asked(&mut self, run: usize, reserved: Charge) -> usize {
-        self.calls.push(Call {
+        self.calls.push(OracleCall {
             run,
             reserved: reserved.into(),
             charged: None,
@@ -171,7 +171,7 @@ impl Oracle {
     /// not reported its charges again yet.
     pub(super) fn check(
         &self,
-        accounts: impl Iterator<Item = (usize, Seen)>,
+        accounts: impl Iterator<Item = (usize, AccountState)>,
         waits: bool,
     ) -> Result<(), String> {
         let sums = self.sums();
@@ -237,7 +237,7 @@ impl Oracle {
     pub(super) fn check_grant(
         &self,
         run: usize,
-        ask: Ask,
+        ask: AccountRequest,
         granted: Option<Reservation>,
     ) -> Result<(), String> {
         let left = self.left(run);

@@ -6,8 +6,8 @@ use fastrand::Rng;
 use gyrus_contract::{Limits, Microdollars, Price};
 
 use super::{
-    oracle::Ask,
-    world::{End, Phase, ProviderAnswer, World},
+    oracle::AccountRequest,
+    world::{ChildEnding, ProviderAnswer, RunPhase, SimWorld},
 };
 use crate::MAX_DEPTH;
 
@@ -19,7 +19,7 @@ const MAX_TRIES: usize = 400;
 
 /// An operation. Runs and requests are numbered from 0 as they begin.
 #[derive(Debug, Clone, PartialEq)]
-pub(super) enum Operation {
+pub(super) enum ScheduledOperation {
     Begin {
         limits: Limits,
     },
@@ -82,7 +82,7 @@ pub(super) struct FailedSchedule {
     pub(super) seed: u64,
     pub(super) why: String,
     /// The operations until then: before the last one, all properties held.
-    pub(super) operations: Vec<Operation>,
+    pub(super) operations: Vec<ScheduledOperation>,
 }
 
 impl fmt::Display for FailedSchedule {
@@ -99,12 +99,12 @@ impl fmt::Display for FailedSchedule {
 ///
 /// # Errors
 /// Returns the first operation after which a property does not hold.
-pub(super) fn live(seed: u64) -> Result<Vec<Operation>, FailedSchedule> {
+pub(super) fn live(seed: u64) -> Result<Vec<ScheduledOperation>, FailedSchedule> {
     let mut random = Rng::with_seed(seed);
     let limits = some_limits(&mut random, 20_000);
     let mut schedule = Schedule {
-        world: World::new(limits),
-        operations: vec![Operation::Begin { limits }],
+        world: SimWorld::new(limits),
+        operations: vec![ScheduledOperation::Begin { limits }],
         random,
     };
     match schedule.live() {
@@ -118,9 +118,9 @@ pub(super) fn live(seed: u64) -> Result<Vec<Operation>, FailedSchedule> {
 }
 
 struct Schedule {
-    world: World,
+    world: SimWorld,
     random: Rng,
-    operations: Vec<Operation>,
+    operations: Vec<ScheduledOperation>,
 }
 
 impl Schedule {
@@ -132,7 +132,7 @@ impl Schedule {
             }
             self.step()?;
         }
-        if self.world.runs[0].phase != Phase::Driven {
+        if self.world.runs[0].phase != RunPhase::Driven {
             self.take_up()?;
         }
         self.settle_all()?;
@@ -142,7 +142,7 @@ impl Schedule {
     /// Answers everything that is in flight.
     fn settle_all(&mut self) -> Result<(), String> {
         for run in 0..self.world.runs.len() {
-            if self.world.runs[run].phase == Phase::GivesUp {
+            if self.world.runs[run].phase == RunPhase::GivesUp {
                 self.hand_over(run)?;
             }
             while !self.world.runs[run].calls.is_empty() {
@@ -154,17 +154,17 @@ impl Schedule {
 
     fn step(&mut self) -> Result<(), String> {
         match self.world.runs[0].phase {
-            Phase::Driven => {}
-            Phase::GivesUp => {
+            RunPhase::Driven => {}
+            RunPhase::GivesUp => {
                 return if self.random.u8(..4) == 0 {
                     self.kill()
                 } else {
                     self.hand_over(0)
                 };
             }
-            Phase::Absent | Phase::Parked => return self.take_up(),
+            RunPhase::Absent | RunPhase::Parked => return self.take_up(),
         }
-        let driven = self.world.in_phase(Phase::Driven);
+        let driven = self.world.in_phase(RunPhase::Driven);
         let Some(run) = self.random.choice(&driven).copied() else {
             return Ok(());
         };
@@ -177,7 +177,7 @@ impl Schedule {
             25..=26 => self.lose_race(run),
             27 => self.end_cycle(run),
             28 => self.give_up(),
-            29..=30 => match self.random.choice(self.world.in_phase(Phase::GivesUp)) {
+            29..=30 => match self.random.choice(self.world.in_phase(RunPhase::GivesUp)) {
                 Some(run) => self.hand_over(run),
                 None => Ok(()),
             },
@@ -186,20 +186,20 @@ impl Schedule {
     }
 
     /// Records an operation and checks the accounts after it.
-    fn done(&mut self, operation: Operation) -> Result<(), String> {
+    fn done(&mut self, operation: ScheduledOperation) -> Result<(), String> {
         self.operations.push(operation);
         self.world.check()
     }
 
     fn ask(&mut self, run: usize) -> Result<(), String> {
         let random = &mut self.random;
-        let ask = Ask {
+        let ask = AccountRequest {
             input: random.u64(..3_000),
             output: 1 + random.u64(..4_000),
             price: some_price(random),
         };
         let granted = self.world.ask(run, ask);
-        self.operations.push(Operation::Ask {
+        self.operations.push(ScheduledOperation::Ask {
             run,
             input: ask.input,
             output: ask.output,
@@ -222,10 +222,10 @@ impl Schedule {
         let (answer, operation) = match random.u64(..16) {
             0..=2 => (
                 ProviderAnswer::FailedFree,
-                Operation::FailedFree { run, call },
+                ScheduledOperation::FailedFree { run, call },
             ),
             3..=4 => {
-                let operation = Operation::AnsweredWithoutUsage { run, call };
+                let operation = ScheduledOperation::AnsweredWithoutUsage { run, call };
                 (ProviderAnswer::NoUsage, operation)
             }
             kind => {
@@ -238,7 +238,7 @@ impl Schedule {
                     7 => output = open.max_output + random.u64(..1 << 40),
                     _ => {}
                 }
-                let operation = Operation::Answered {
+                let operation = ScheduledOperation::Answered {
                     run,
                     call,
                     input,
@@ -258,7 +258,7 @@ impl Schedule {
         }
         let wanted = some_limits(&mut self.random, 10_000);
         let child = self.world.start_child(run, wanted);
-        self.done(Operation::StartChild { run, child, wanted })
+        self.done(ScheduledOperation::StartChild { run, child, wanted })
     }
 
     fn end_child(&mut self, child: usize) -> Result<(), String> {
@@ -266,17 +266,17 @@ impl Schedule {
             return Ok(());
         }
         let end = match self.random.u64(..4) {
-            0 => End::Failed,
-            1 => End::Limit,
-            _ => End::Reached,
+            0 => ChildEnding::Failed,
+            1 => ChildEnding::Limit,
+            _ => ChildEnding::Reached,
         };
         // Not modelled: counting the children of a cycle that was abandoned after the last complete
         // one.
-        if end != End::Reached && self.world.has_dropped(child) {
+        if end != ChildEnding::Reached && self.world.has_dropped(child) {
             return Ok(());
         }
         self.world.end_child(child, end);
-        self.done(Operation::EndChild {
+        self.done(ScheduledOperation::EndChild {
             child,
             how: format!("{end:?}"),
         })
@@ -288,7 +288,7 @@ impl Schedule {
             return Ok(());
         }
         self.world.park(run);
-        self.done(Operation::Park { run })
+        self.done(ScheduledOperation::Park { run })
     }
 
     fn lose_race(&mut self, run: usize) -> Result<(), String> {
@@ -303,7 +303,7 @@ impl Schedule {
             return Ok(());
         }
         self.world.lose(run, &calls, &children);
-        self.done(Operation::LoseRace {
+        self.done(ScheduledOperation::LoseRace {
             run,
             calls,
             children,
@@ -315,7 +315,7 @@ impl Schedule {
             return Ok(());
         }
         self.world.end_cycle(run);
-        self.done(Operation::EndCycle { run })
+        self.done(ScheduledOperation::EndCycle { run })
     }
 
     fn give_up(&mut self) -> Result<(), String> {
@@ -324,17 +324,17 @@ impl Schedule {
             return Ok(());
         };
         self.world.give_up(run);
-        self.done(Operation::GiveUpCycle { run })
+        self.done(ScheduledOperation::GiveUpCycle { run })
     }
 
     fn hand_over(&mut self, run: usize) -> Result<(), String> {
         self.world.hand_over(run);
-        self.done(Operation::HandOver { run })
+        self.done(ScheduledOperation::HandOver { run })
     }
 
     fn kill(&mut self) -> Result<(), String> {
         self.world.kill(&mut self.random);
-        self.done(Operation::Kill)
+        self.done(ScheduledOperation::Kill)
     }
 
     fn take_up(&mut self) -> Result<(), String> {
@@ -348,7 +348,7 @@ impl Schedule {
             cost: limits.cost.map(|cost| cost + Microdollars(more)),
             ..limits
         });
-        self.done(Operation::Resume { more })
+        self.done(ScheduledOperation::Resume { more })
     }
 }
 

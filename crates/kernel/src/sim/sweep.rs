@@ -2,7 +2,7 @@
 
 use std::{fmt, time::Instant};
 
-use super::schedule::{FailedSchedule, Operation, live};
+use super::schedule::{FailedSchedule, ScheduledOperation, live};
 
 /// The statistics of a sweep.
 #[derive(Debug, Clone, Copy, Default, PartialEq)]
@@ -47,9 +47,9 @@ pub(super) fn sweep(schedules: u64, seed: u64) -> Result<ScheduleSweep, FailedSc
         for operation in live(seed.wrapping_add(number))? {
             done.operations += 1;
             match operation {
-                Operation::Ask { granted: None, .. } => done.refused += 1,
-                Operation::Kill => done.kills += 1,
-                Operation::GiveUpCycle { .. } => done.abandoned += 1,
+                ScheduledOperation::Ask { granted: None, .. } => done.refused += 1,
+                ScheduledOperation::Kill => done.kills += 1,
+                ScheduledOperation::GiveUpCycle { .. } => done.abandoned += 1,
                 _ => {}
             }
         }

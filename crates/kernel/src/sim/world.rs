@@ -5,17 +5,17 @@ use fastrand::Rng;
 use gyrus_contract::{Limits, Microdollars, RunId, Usage};
 
 use super::{
-    journal::{Journal, Position, Record},
-    oracle::{Ask, Oracle, Seen},
+    journal::{Journal, SimPosition, SimRecord},
+    oracle::{AccountRequest, AccountState, Oracle},
 };
 use crate::{
     Charge,
-    accounts::{Account, Used},
+    accounts::{Account, TreeUsage},
 };
 
 /// The state of a run in this process.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Phase {
+pub(super) enum RunPhase {
     /// Not driven: it has ended, or lost a race, or its process was killed.
     Absent,
     Driven,
@@ -27,19 +27,19 @@ pub(super) enum Phase {
 
 /// A request that is in flight.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct OpenCall {
+pub(super) struct RequestInFlight {
     pub(super) call: usize,
-    pub(super) ask: Ask,
+    pub(super) ask: AccountRequest,
     pub(super) max_output: u64,
     reserved: Charge,
 }
 
 #[derive(Debug)]
-pub(super) struct Run {
+pub(super) struct SimRun {
     pub(super) parent: Option<usize>,
     pub(super) depth: u32,
-    pub(super) phase: Phase,
-    pub(super) calls: Vec<OpenCall>,
+    pub(super) phase: RunPhase,
+    pub(super) calls: Vec<RequestInFlight>,
     /// Children that are driven or abandon a cycle.
     pub(super) children: Vec<usize>,
     /// Whether other code than the present one began the cycle that was recorded when it was taken
@@ -60,7 +60,7 @@ pub(super) enum ProviderAnswer {
 
 /// The ending of a child.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum End {
+pub(super) enum ChildEnding {
     /// Ends with a cycle.
     Reached,
     /// Ends in the middle of a cycle.
@@ -70,8 +70,8 @@ pub(super) enum End {
 }
 
 #[derive(Debug, Default)]
-pub(super) struct World {
-    pub(super) runs: Vec<Run>,
+pub(super) struct SimWorld {
+    pub(super) runs: Vec<SimRun>,
     oracle: Oracle,
     /// Whether a child was started while a run abandoned a cycle: a account above both takes it for
     /// one that is reported again. Money is not confused like this, because no other run reports
@@ -79,7 +79,7 @@ pub(super) struct World {
     children_unsure: bool,
 }
 
-impl World {
+impl SimWorld {
     /// Creates a run that a person starts. Mirrors `Kernel::create`, `Driver::new`.
     pub(super) fn new(limits: Limits) -> Self {
         let mut world = Self::default();
@@ -89,10 +89,10 @@ impl World {
 
     fn create(&mut self, parent: Option<usize>, limits: Limits) -> usize {
         let run = self.runs.len();
-        self.runs.push(Run {
+        self.runs.push(SimRun {
             parent,
             depth: parent.map_or(0, |parent| self.runs[parent].depth + 1),
-            phase: Phase::Absent,
+            phase: RunPhase::Absent,
             calls: Vec::new(),
             children: Vec::new(),
             may_hand_over: false,
@@ -112,7 +112,7 @@ impl World {
 
     /// Mirrors `ask.rs`, `Attempts::attempt` up to the sending of the request. Returns the granted
     /// output.
-    pub(super) fn ask(&mut self, run: usize, ask: Ask) -> Result<Option<u64>, String> {
+    pub(super) fn ask(&mut self, run: usize, ask: AccountRequest) -> Result<Option<u64>, String> {
         let account = self.account(run);
         let granted = account.reserve(ask.input, ask.output, ask.price).ok();
         self.oracle.check_grant(run, ask, granted)?;
@@ -122,9 +122,9 @@ impl World {
         let (reserved, max_output) = (granted.charge, granted.max_output_tokens);
         let call = self.oracle.asked(run, reserved);
         let run = &mut self.runs[run];
-        run.journal.append(Record::Call { call, reserved });
+        run.journal.append(SimRecord::Call { call, reserved });
         run.journal.barrier();
-        run.calls.push(OpenCall {
+        run.calls.push(RequestInFlight {
             call,
             ask,
             max_output,
@@ -157,7 +157,7 @@ impl World {
         let estimated = charged.is_none();
         let charged = charged.unwrap_or(open.reserved);
         self.account(run).settle(open.reserved, charged, estimated);
-        self.runs[run].journal.append(Record::Reply {
+        self.runs[run].journal.append(SimRecord::Reply {
             call: open.call,
             charged,
             estimated,
@@ -175,30 +175,30 @@ impl World {
         };
         let child = self.runs.len();
         let journal = &mut self.runs[run].journal;
-        journal.append(Record::ChildStarted { child });
-        self.account(run).charge(Used::children(1));
+        journal.append(SimRecord::ChildStarted { child });
+        self.account(run).charge(TreeUsage::children(1));
         self.runs[run].journal.barrier();
         self.runs[run].children.push(child);
         self.create(Some(run), limits)
     }
 
     /// Mirrors `driver.rs`, the end of `Driver::drive`; `delegate.rs`, the end of `perform`.
-    pub(super) fn end_child(&mut self, child: usize, end: End) {
-        if end == End::Reached {
+    pub(super) fn end_child(&mut self, child: usize, end: ChildEnding) {
+        if end == ChildEnding::Reached {
             self.append_cycle(child);
         }
         let spent = self.account(child).spent();
         let run = &mut self.runs[child];
         run.journal.append(match end {
-            End::Reached | End::Failed => Record::Ended { spent },
-            End::Limit => Record::Parked,
+            ChildEnding::Reached | ChildEnding::Failed => SimRecord::Ended { spent },
+            ChildEnding::Limit => SimRecord::Parked,
         });
         run.journal.barrier();
         let children = run.journal.position().children();
-        self.leave(child, Phase::Absent);
+        self.leave(child, RunPhase::Absent);
         self.append_above(
             child,
-            Record::ChildEnded {
+            SimRecord::ChildEnded {
                 child,
                 spent,
                 children,
@@ -206,7 +206,7 @@ impl World {
         );
     }
 
-    fn append_above(&mut self, child: usize, record: Record) {
+    fn append_above(&mut self, child: usize, record: SimRecord) {
         if let Some(parent) = self.runs[child].parent {
             self.runs[parent].children.retain(|other| *other != child);
             self.runs[parent].journal.append(record);
@@ -216,15 +216,15 @@ impl World {
     /// Mirrors `driver.rs`, the end of `Driver::drive`; `delegate.rs`, where the child waits and so
     /// its parent does.
     pub(super) fn park(&mut self, run: usize) {
-        self.runs[run].journal.append(Record::Parked);
+        self.runs[run].journal.append(SimRecord::Parked);
         self.runs[run].journal.barrier();
-        self.leave(run, Phase::Parked);
+        self.leave(run, RunPhase::Parked);
         if let Some(parent) = self.runs[run].parent {
             self.runs[parent].children.retain(|other| *other != run);
         }
     }
 
-    fn leave(&mut self, run: usize, phase: Phase) {
+    fn leave(&mut self, run: usize, phase: RunPhase) {
         let run = &mut self.runs[run];
         run.phase = phase;
         run.account = None;
@@ -236,7 +236,7 @@ impl World {
     pub(super) fn lose(&mut self, run: usize, calls: &[usize], children: &[usize]) {
         for &child in children {
             let account = self.account(child);
-            let record = Record::ChildEnded {
+            let record = SimRecord::ChildEnded {
                 child,
                 spent: account.close(),
                 children: account.children(),
@@ -244,7 +244,7 @@ impl World {
             self.drop_tree(child);
             self.append_above(child, record);
         }
-        let cut_off = |open: &mut OpenCall| calls.contains(&open.call);
+        let cut_off = |open: &mut RequestInFlight| calls.contains(&open.call);
         let lost: Vec<_> = self.runs[run].calls.extract_if(.., cut_off).collect();
         for open in lost {
             self.account(run).settle(open.reserved, open.reserved, true);
@@ -263,7 +263,7 @@ impl World {
         for child in std::mem::take(&mut self.runs[run].children) {
             self.drop_tree(child);
         }
-        self.leave(run, Phase::Absent);
+        self.leave(run, RunPhase::Absent);
     }
 
     /// Mirrors `driver.rs`: a cycle ends, and the next one begins.
@@ -275,7 +275,7 @@ impl World {
     /// Mirrors `driver.rs`, `Driver::ended`.
     fn append_cycle(&mut self, run: usize) {
         let account = self.account(run);
-        self.runs[run].journal.append(Record::CycleEnded {
+        self.runs[run].journal.append(SimRecord::CycleEnded {
             spent: account.spent(),
             children: account.children(),
         });
@@ -291,7 +291,7 @@ impl World {
         let run = &mut self.runs[run];
         run.journal.barrier();
         run.may_hand_over = false;
-        run.phase = Phase::GivesUp;
+        run.phase = RunPhase::GivesUp;
     }
 
     /// Mirrors `driver.rs`, `Ready::drive`: the next driver takes over.
@@ -301,7 +301,7 @@ impl World {
 
     /// Mirrors `driver.rs`, `Driver::new`, and `take_up.rs` without the children. Returns the
     /// position to run again.
-    fn take_up(&mut self, run: usize, hand_over: bool) -> Position {
+    fn take_up(&mut self, run: usize, hand_over: bool) -> SimPosition {
         let mut position = self.runs[run].journal.position();
         let parent = self.runs[run].parent.map(|parent| self.account(parent));
         let account = Account::open(
@@ -321,14 +321,14 @@ impl World {
                 position.recorded.push(reply.clone());
                 self.runs[run].journal.append(reply);
             }
-            self.runs[run].journal.append(Record::CycleDropped);
+            self.runs[run].journal.append(SimRecord::CycleDropped);
             count_abandoned(&account, &position.recorded);
             account.count_cycle();
             position.recorded.clear();
         }
         begin_cycle(&account);
         self.runs[run].account = Some(account);
-        self.runs[run].phase = Phase::Driven;
+        self.runs[run].phase = RunPhase::Driven;
         position
     }
 
@@ -339,7 +339,7 @@ impl World {
             let lost = random.usize(..=unsynced);
             run.journal.kill(lost);
             run.account = None;
-            run.phase = Phase::Absent;
+            run.phase = RunPhase::Absent;
             run.children.clear();
             for open in run.calls.drain(..) {
                 self.oracle.cut_off(open.call);
@@ -366,25 +366,25 @@ impl World {
         for record in &position.recorded {
             match record {
                 // Mirrors `ask.rs`, `Attempts::again`.
-                Record::Reply {
+                SimRecord::Reply {
                     charged, estimated, ..
-                } => account.charge(Used::charged(*charged, *estimated)),
+                } => account.charge(TreeUsage::charged(*charged, *estimated)),
                 // Mirrors `delegate.rs`, `perform`.
-                Record::ChildEnded {
+                SimRecord::ChildEnded {
                     spent, children, ..
                 } => {
-                    account.charge(Used::by_run(*spent, 1 + children));
+                    account.charge(TreeUsage::by_run(*spent, 1 + children));
                 }
                 _ => {}
             }
         }
         for (call, reserved) in position.open_calls() {
             self.runs[run].journal.append(cut_off_reply(call, reserved));
-            account.charge(Used::charged(reserved, true));
+            account.charge(TreeUsage::charged(reserved, true));
             self.oracle.cut_off(call);
         }
         for child in position.open_children() {
-            account.charge(Used::children(1));
+            account.charge(TreeUsage::children(1));
             self.runs[run].journal.barrier();
             self.resume_child(run, child, random);
         }
@@ -396,10 +396,10 @@ impl World {
         let position = self.runs[child].journal.position();
         if let Some(spent) = position.over {
             let children = position.children();
-            account.charge(Used::by_run(spent, children));
+            account.charge(TreeUsage::by_run(spent, children));
             self.append_above(
                 child,
-                Record::ChildEnded {
+                SimRecord::ChildEnded {
                     child,
                     spent,
                     children,
@@ -408,24 +408,24 @@ impl World {
             return;
         }
         let before = &position.state;
-        account.charge(Used::by_run(before.spent, before.children));
+        account.charge(TreeUsage::by_run(before.spent, before.children));
         self.runs[run].children.push(child);
         self.resume_run(child, random);
     }
 
-    pub(super) fn in_phase(&self, phase: Phase) -> Vec<usize> {
+    pub(super) fn in_phase(&self, phase: RunPhase) -> Vec<usize> {
         self.those(|run| run.phase == phase)
     }
 
     /// Returns the runs whose loop may diverge from the record, so that the cycle is abandoned.
     pub(super) fn may_give_up(&self) -> Vec<usize> {
         self.those(|run| {
-            let may = run.phase == Phase::Driven && run.may_hand_over;
+            let may = run.phase == RunPhase::Driven && run.may_hand_over;
             may && run.journal.position().open_children().is_empty()
         })
     }
 
-    fn those(&self, which: impl Fn(&Run) -> bool) -> Vec<usize> {
+    fn those(&self, which: impl Fn(&SimRun) -> bool) -> Vec<usize> {
         let runs = self.runs.iter().enumerate();
         let those = runs.filter(|(_, run)| which(run));
         those.map(|(number, _)| number).collect()
@@ -454,7 +454,7 @@ impl World {
     }
 
     fn waits(&self) -> bool {
-        self.runs.iter().any(|run| run.phase == Phase::GivesUp)
+        self.runs.iter().any(|run| run.phase == RunPhase::GivesUp)
     }
 
     /// Compares every account with the truth.
@@ -462,7 +462,7 @@ impl World {
         let accounts = self.runs.iter().enumerate().filter_map(|(number, run)| {
             let account = run.account.as_ref()?;
             let (reserved, expected) = account.reserved();
-            let seen = Seen {
+            let seen = AccountState {
                 spent: account.spent(),
                 reserved,
                 children: (!self.children_unsure).then(|| account.children()),
@@ -482,25 +482,25 @@ fn begin_cycle(account: &Account) {
 }
 
 /// Mirrors `abandoned.rs`, `count_abandoned`.
-fn count_abandoned(account: &Account, entries: &[Record]) {
+fn count_abandoned(account: &Account, entries: &[SimRecord]) {
     for entry in entries {
         match entry {
-            Record::Reply {
+            SimRecord::Reply {
                 charged, estimated, ..
-            } => account.charge(Used::charged(*charged, *estimated)),
-            Record::ChildStarted { .. } => account.charge(Used::children(1)),
-            Record::ChildEnded {
+            } => account.charge(TreeUsage::charged(*charged, *estimated)),
+            SimRecord::ChildStarted { .. } => account.charge(TreeUsage::children(1)),
+            SimRecord::ChildEnded {
                 spent, children, ..
             } => {
-                account.charge(Used::by_run(*spent, *children));
+                account.charge(TreeUsage::by_run(*spent, *children));
             }
             _ => {}
         }
     }
 }
 
-fn cut_off_reply(call: usize, charged: Charge) -> Record {
-    Record::Reply {
+fn cut_off_reply(call: usize, charged: Charge) -> SimRecord {
+    SimRecord::Reply {
         call,
         charged,
         estimated: true,

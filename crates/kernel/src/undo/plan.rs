@@ -3,7 +3,7 @@
 use std::path::{Path, PathBuf};
 
 use gyrus_contract::{BlobId, RunId};
-use gyrus_journal::{Reader, Store};
+use gyrus_journal::{LogReader, Store};
 use gyrus_workspace::{
     layer::{self, KeptFiles},
     undo::{UndoChange, UndoPlan, patch_between},
@@ -130,7 +130,7 @@ struct Moments {
 }
 
 impl Moments {
-    fn read(run: RunId, reader: &Reader, to: u32) -> Result<Self, RunUndoError> {
+    fn read(run: RunId, reader: &LogReader, to: u32) -> Result<Self, RunUndoError> {
         let mut workspace = PathBuf::new();
         let mut before = None;
         // The last snapshot so far, and the step after which it was taken.

@@ -7,10 +7,10 @@
 use std::path::{Path, PathBuf};
 
 use gyrus_contract::{BlobId, RunId};
-use gyrus_journal::{LogName, NewEntry, Store, Take, Writer};
+use gyrus_journal::{LockWait, LogName, NewEntry, Store, Writer};
 use gyrus_workspace::{
     layer,
-    undo::{Done, Refused, UndoChange},
+    undo::{UndoChange, UndoRefusal, UndoResult},
 };
 use serde::{Deserialize, Serialize, de::DeserializeOwned};
 
@@ -44,7 +44,7 @@ struct Began {
 }
 
 #[derive(Serialize, Deserialize)]
-struct Ended {
+struct UndoSummary {
     undone: u64,
     left_alone: u64,
     /// The paths that were reverted and those that were refused.
@@ -52,9 +52,9 @@ struct Ended {
 }
 
 #[derive(Serialize)]
-struct Paths<'a> {
+struct UndonePaths<'a> {
     undone: &'a [UndoChange],
-    refused: &'a [Refused],
+    refused: &'a [UndoRefusal],
 }
 
 fn name(run: RunId) -> LogName {
@@ -98,10 +98,10 @@ impl RunUndo {
         store: &Store,
         trash: &Path,
         step: &mut dyn FnMut(),
-    ) -> Result<(Done, PathBuf), RunUndoError> {
+    ) -> Result<(UndoResult, PathBuf), RunUndoError> {
         let log = name(self.run);
         let writer = if store.exists(&log) {
-            store.take(&log, Take::IfFree)?.0
+            store.take(&log, LockWait::IfFree)?.0
         } else {
             store.create(&log)?
         };
@@ -131,12 +131,12 @@ impl RunUndo {
         }
         done.undone.extend(restored);
         done.refused.extend(refused);
-        let ended = Ended {
+        let ended = UndoSummary {
             undone: done.undone.len() as u64,
             left_alone: done.refused.len() as u64,
             paths: blob(
                 &writer,
-                &Paths {
+                &UndonePaths {
                     undone: &done.undone,
                     refused: &done.refused,
                 },
@@ -188,7 +188,9 @@ pub fn undone(store: &Store, run: RunId) -> Result<Vec<Undone>, RunUndoError> {
                 ended: None,
             })),
             ENDED => {
-                if let (Some(last), Some(ended)) = (found.last_mut(), payload::<Ended>(&entry)) {
+                if let (Some(last), Some(ended)) =
+                    (found.last_mut(), payload::<UndoSummary>(&entry))
+                {
                     last.ended = Some((ended.undone, ended.left_alone));
                 }
             }
@@ -214,7 +216,7 @@ pub fn forget(store: &Store, run: RunId) -> Result<Vec<PathBuf>, RunUndoError> {
 }
 
 /// Parses a payload; returns `None` for one that a newer version wrote, or that was erased.
-fn payload<T: DeserializeOwned>(entry: &gyrus_journal::Entry) -> Option<T> {
+fn payload<T: DeserializeOwned>(entry: &gyrus_journal::LogEntry) -> Option<T> {
     match &entry.payload {
         gyrus_journal::Payload::Json(json) => serde_json::from_str(json.get()).ok(),
         _ => None,

@@ -4,12 +4,12 @@
 use std::path::{Path, PathBuf};
 
 use gyrus_contract::BlobId;
-use gyrus_journal::Reader;
+use gyrus_journal::LogReader;
 use gyrus_process::Programs;
 use gyrus_workspace::{
     layer::KeptFiles,
-    repository::{self, Carried, Restorable},
-    undo::{Kind, Refused, UndoAction, UndoChange, UndoPlan},
+    repository::{self, CarryRecord, Restorable},
+    undo::{EntryKind, UndoAction, UndoChange, UndoPlan, UndoRefusal},
 };
 
 use super::RunUndoError;
@@ -24,7 +24,7 @@ pub struct RepositoryUndo {
     /// The git directory, relative to the workspace if it lies there.
     pub name: String,
     /// The changes of commands there, newest first.
-    carried: Vec<Carried>,
+    carried: Vec<CarryRecord>,
 }
 
 impl RepositoryUndo {
@@ -34,7 +34,7 @@ impl RepositoryUndo {
         UndoChange {
             path: self.name.clone(),
             action: UndoAction::Restore,
-            kind: Kind::Repository,
+            kind: EntryKind::Repository,
             bytes: 0,
         }
     }
@@ -42,9 +42,9 @@ impl RepositoryUndo {
 
 /// Reads the changes of calls, oldest first: in repositories, and of files that no snapshot holds.
 pub(super) fn read(
-    reader: &Reader,
+    reader: &LogReader,
     blobs: &[BlobId],
-) -> Result<(Vec<Carried>, Vec<KeptFiles>), RunUndoError> {
+) -> Result<(Vec<CarryRecord>, Vec<KeptFiles>), RunUndoError> {
     let (mut carried, mut files) = (Vec::new(), Vec::new());
     for id in blobs {
         // Pruning drops the blob, and an export leaves it out.
@@ -61,7 +61,7 @@ pub(super) fn read(
 }
 
 /// Returns the git directories that lie in the workspace, as relative paths.
-pub(super) fn in_folder(carried: &[Carried], workspace: &Path) -> Vec<PathBuf> {
+pub(super) fn in_folder(carried: &[CarryRecord], workspace: &Path) -> Vec<PathBuf> {
     let below = carried.iter();
     let below = below.filter_map(|one| one.repository.strip_prefix(workspace).ok());
     let mut below: Vec<PathBuf> = below.map(Path::to_path_buf).collect();
@@ -72,8 +72,8 @@ pub(super) fn in_folder(carried: &[Carried], workspace: &Path) -> Vec<PathBuf> {
 
 /// Plans the undo of the repositories. Repositories that the run created are removed with their
 /// files.
-pub(super) fn plan(carried: Vec<Carried>, plan: &mut UndoPlan) -> Vec<RepositoryUndo> {
-    let mut groups: Vec<(PathBuf, Vec<Carried>)> = Vec::new();
+pub(super) fn plan(carried: Vec<CarryRecord>, plan: &mut UndoPlan) -> Vec<RepositoryUndo> {
+    let mut groups: Vec<(PathBuf, Vec<CarryRecord>)> = Vec::new();
     for one in carried.into_iter().rev() {
         match groups.iter_mut().find(|(path, _)| *path == one.repository) {
             Some((_, group)) => group.push(one),
@@ -93,7 +93,7 @@ pub(super) fn plan(carried: Vec<Carried>, plan: &mut UndoPlan) -> Vec<Repository
                 carried.drain(..first);
                 found.push(RepositoryUndo { name, carried });
             }
-            Err(why) => plan.refused.push(Refused { path: name, why }),
+            Err(why) => plan.refused.push(UndoRefusal { path: name, why }),
         }
     }
     found
@@ -101,8 +101,8 @@ pub(super) fn plan(carried: Vec<Carried>, plan: &mut UndoPlan) -> Vec<Repository
 
 /// Returns the index of the first change to revert: an interrupted undo reverted those before it.
 /// Returns `None` if all of them were.
-fn first_to_restore(carried: &[Carried]) -> Result<Option<usize>, String> {
-    let look = |one: &Carried| {
+fn first_to_restore(carried: &[CarryRecord]) -> Result<Option<usize>, String> {
+    let look = |one: &CarryRecord| {
         repository::look_at_restoring(one).unwrap_or_else(|error| Restorable::No(error.to_string()))
     };
     let Some(oldest) = carried.last() else {
@@ -129,7 +129,7 @@ pub(super) fn restore_all(
     workspace: &Path,
     run: &Path,
     step: &mut dyn FnMut(),
-) -> (Vec<UndoChange>, Vec<Refused>) {
+) -> (Vec<UndoChange>, Vec<UndoRefusal>) {
     let programs = Programs::of_this_process();
     programs.keep_out_of(workspace);
     let git = programs.find("git").map(|program| program.path);
@@ -141,7 +141,7 @@ pub(super) fn restore_all(
             .and_then(|git| restore(one, run, git, step));
         match restored {
             Ok(()) => done.push(one.change()),
-            Err(why) => refused.push(Refused {
+            Err(why) => refused.push(UndoRefusal {
                 path: one.name.clone(),
                 why,
             }),

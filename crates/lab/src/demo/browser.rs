@@ -3,7 +3,7 @@
 use gyrus_process::Programs;
 use gyrus_screen::{LaunchError, find_program};
 
-use super::{DemoOptions, report::Report};
+use super::{DemoOptions, report::DemoReport};
 use crate::{Installation, LabConsole, LabError};
 use gyrus_surfaces::projection::Tone;
 
@@ -13,7 +13,7 @@ const INSTALL: &str = "apt-get -o DPkg::Lock::Timeout=300 install --yes \
 
 /// Whether a browser is installed. Where none is, installs one if the person wants that; else says
 /// what is left out.
-pub(super) fn installed(report: &Report<'_>, options: &DemoOptions) -> Result<bool, LabError> {
+pub(super) fn installed(report: &DemoReport<'_>, options: &DemoOptions) -> Result<bool, LabError> {
     if let Err(why) = find_program(None) {
         let is_root = rustix::process::geteuid().is_root();
         let command = if is_root {
@@ -39,7 +39,10 @@ pub(super) fn installed(report: &Report<'_>, options: &DemoOptions) -> Result<bo
 }
 
 /// Whether it works here; else says what is left out.
-pub(super) async fn works(gyrus: &dyn Installation, report: &Report<'_>) -> Result<bool, LabError> {
+pub(super) async fn works(
+    gyrus: &dyn Installation,
+    report: &DemoReport<'_>,
+) -> Result<bool, LabError> {
     match gyrus.browser_works().await {
         Ok(()) => Ok(true),
         Err(why) => {

@@ -19,7 +19,7 @@ use gyrus_journal::Store;
 use gyrus_kernel::{Entry, log_name};
 use tokio::runtime::Runtime;
 
-use self::{folders::DemoFolders, report::Report};
+use self::{folders::DemoFolders, report::DemoReport};
 use crate::{Installation, LabConsole, LabError, TrialEnd};
 use gyrus_surfaces::projection::Tone;
 
@@ -41,7 +41,7 @@ pub struct DemoOptions {
 }
 
 /// Makes an installation whose state is in a folder.
-pub type Install<'a> = dyn Fn(&Path) -> Result<Box<dyn Installation>, LabError> + 'a;
+pub type MakeInstallation<'a> = dyn Fn(&Path) -> Result<Box<dyn Installation>, LabError> + 'a;
 
 /// Plays the demo with an installation that `install` makes in an empty folder; says whether
 /// everything held.
@@ -49,10 +49,10 @@ pub fn play(
     options: &DemoOptions,
     console: &LabConsole,
     runtime: &Runtime,
-    install: &Install<'_>,
+    install: &MakeInstallation<'_>,
 ) -> Result<TrialEnd, LabError> {
     let item = options.item.as_deref().map(shop::on_sale).transpose()?;
-    let mut report = Report::new(options.json, console);
+    let mut report = DemoReport::new(options.json, console);
     report.say(
         Tone::Strong,
         "Scripted: the model's replies, nothing else. Real: what comes of them, the gate, the \
@@ -67,7 +67,7 @@ pub fn play(
     let files = DemoFolders::make()?;
     let gyrus = install(&files.home)?;
     let uncontained = uncontained(&*gyrus, &mut report)?;
-    let stage = Stage {
+    let stage = DemoStage {
         gyrus,
         files,
         seen: !options.json,
@@ -96,7 +96,7 @@ pub fn play(
 /// the containment that are missing.
 fn uncontained(
     gyrus: &dyn Installation,
-    report: &mut Report<'_>,
+    report: &mut DemoReport<'_>,
 ) -> Result<Option<String>, LabError> {
     let missing = match gyrus.sandbox() {
         Ok(missing) => missing,
@@ -113,7 +113,7 @@ fn uncontained(
 }
 
 /// The surroundings in which the demo plays.
-struct Stage {
+struct DemoStage {
     files: DemoFolders,
     gyrus: Box<dyn Installation>,
     /// The console of the runs is shown.
@@ -121,19 +121,19 @@ struct Stage {
 }
 
 /// Commands that a person can type next.
-struct Next {
+struct NextCommands {
     /// Commands for which the folder stays; `GYRUS_HOME` is set.
     here: Vec<String>,
     /// In any case.
     own: Vec<String>,
 }
 
-impl Stage {
+impl DemoStage {
     /// Says how it went and what to try next.
     fn farewell(
         self,
-        report: &Report<'_>,
-        next: &Next,
+        report: &DemoReport<'_>,
+        next: &NextCommands,
         keep: bool,
         uncontained: Option<String>,
     ) -> Result<TrialEnd, LabError> {

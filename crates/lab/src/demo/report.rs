@@ -8,20 +8,20 @@ use gyrus_surfaces::projection::Tone;
 
 /// One thing that was to hold.
 #[derive(Serialize)]
-struct Finding<'a> {
+struct DemoFinding<'a> {
     finding: &'a str,
     held: bool,
     detail: &'a str,
 }
 
 /// Says what is found, as it is found.
-pub(super) struct Report<'a> {
+pub(super) struct DemoReport<'a> {
     json: bool,
     pub(super) console: &'a LabConsole,
     failed: u32,
 }
 
-impl<'a> Report<'a> {
+impl<'a> DemoReport<'a> {
     pub(super) fn new(json: bool, console: &'a LabConsole) -> Self {
         Self {
             json,
@@ -63,7 +63,7 @@ impl<'a> Report<'a> {
     ) -> Result<(), LabError> {
         self.failed += u32::from(!held);
         if self.json {
-            let finding = Finding {
+            let finding = DemoFinding {
                 finding,
                 held,
                 detail,

@@ -3,15 +3,15 @@
 use std::collections::BTreeMap;
 
 use gyrus_contract::{ActionVerdict, Aim, Claim, EffectId, Image, ResolvedPath, RunId, Strength};
-use gyrus_journal::Reader;
-use gyrus_kernel::{ApprovalAsked, AttemptResult, Ending, Entry, Settled, summary};
+use gyrus_journal::LogReader;
+use gyrus_kernel::{ApprovalAsked, AttemptResult, CallEnd, Ending, Entry, summary};
 use serde::{Deserialize, Serialize};
 
-use super::{expected::ExpectedAnswer, task::Task};
+use super::{expected::ExpectedAnswer, task::EvalTask};
 
 /// Outcome of an attempt.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
-pub struct Attempt {
+pub struct AttemptOutcome {
     /// Id of the task.
     pub task: String,
     /// Number of the attempt at the task, from 1.
@@ -44,14 +44,14 @@ pub struct Attempt {
     /// Counts of the verdicts on calls.
     pub verdicts: Verdicts,
     /// Counts of the run's questions.
-    pub questions: Questions,
+    pub questions: QuestionCounts,
     /// Inputs that the gate measured at another element than the one that was named.
     pub landed_elsewhere: u64,
     /// The run, as `gyrus show` takes it.
     pub run: Option<RunId>,
 }
 
-impl Attempt {
+impl AttemptOutcome {
     /// Returns the outcome of the run as one word.
     pub fn outcome(&self) -> &'static str {
         match (self.skipped, self.strength) {
@@ -104,7 +104,7 @@ pub struct Verdicts {
 
 /// Counts of questions by their answers.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Serialize, Deserialize)]
-pub struct Questions {
+pub struct QuestionCounts {
     pub asked: u64,
     /// Number of questions that the evaluation answered because they were about its own server.
     pub allowed: u64,
@@ -114,7 +114,7 @@ pub struct Questions {
 
 /// Target of a call, as the gate measured it.
 #[derive(Debug)]
-pub(super) struct Measured {
+pub(super) struct MeasuredTarget {
     pub(super) aim: Aim,
     /// The files that the call names.
     pub(super) files: Vec<ResolvedPath>,
@@ -122,20 +122,20 @@ pub(super) struct Measured {
 
 /// Reads the entries of a run as they come.
 #[derive(Debug, Default)]
-pub(super) struct Fold {
-    pub(super) attempt: Attempt,
+pub(super) struct AttemptReader {
+    pub(super) attempt: AttemptOutcome,
     pub(super) ending: Option<Ending>,
     pub(super) last_frame: Option<Image>,
     /// Targets of calls that are not settled: as the call named them and as the gate measured them.
     named: BTreeMap<EffectId, String>,
-    measured: BTreeMap<EffectId, Measured>,
+    measured: BTreeMap<EffectId, MeasuredTarget>,
     /// The check that failed last.
     failed_check: Option<String>,
 }
 
-impl Fold {
+impl AttemptReader {
     /// Takes an entry in; a question is returned, for somebody to answer.
-    pub(super) fn take(&mut self, entry: Entry, reader: &Reader) -> Option<ApprovalAsked> {
+    pub(super) fn take(&mut self, entry: Entry, reader: &LogReader) -> Option<ApprovalAsked> {
         let attempt = &mut self.attempt;
         match entry {
             Entry::ToolCalled(called) => {
@@ -150,7 +150,8 @@ impl Fold {
                 attempt.landed_elsewhere +=
                     u64::from(named.is_some_and(|named| at.is_some_and(|at| at != named)));
                 let files = judged.paths.into_values().collect();
-                self.measured.insert(judged.effect, Measured { aim, files });
+                self.measured
+                    .insert(judged.effect, MeasuredTarget { aim, files });
             }
             Entry::ModelReply(reply) => {
                 attempt.tokens.prompts += 1;
@@ -167,11 +168,11 @@ impl Fold {
             }
             Entry::ToolResulted(result) => {
                 let is_refused =
-                    result.settled == Settled::Refused || result.verdict == ActionVerdict::Refused;
+                    result.settled == CallEnd::Refused || result.verdict == ActionVerdict::Refused;
                 attempt.worked |= result.claim.is_none() && !is_refused;
                 let verdicts = &mut attempt.verdicts;
                 *match (result.settled, result.verdict) {
-                    (Settled::Refused, _) | (_, ActionVerdict::Refused) => &mut verdicts.refused,
+                    (CallEnd::Refused, _) | (_, ActionVerdict::Refused) => &mut verdicts.refused,
                     (_, ActionVerdict::Changed) => &mut verdicts.changed,
                     (_, ActionVerdict::NoEffect) => &mut verdicts.no_effect,
                     (_, ActionVerdict::CannotTell) => &mut verdicts.cannot_tell,
@@ -202,7 +203,7 @@ impl Fold {
     }
 
     /// Returns the target of the call that a question is about; `None` if it is about no screen.
-    pub(super) fn measured(&self, asked: &ApprovalAsked) -> Option<&Measured> {
+    pub(super) fn measured(&self, asked: &ApprovalAsked) -> Option<&MeasuredTarget> {
         self.measured.get(&asked.effect)
     }
 
@@ -247,7 +248,7 @@ impl Fold {
     /// solved by not claiming it.
     pub(super) fn settle_in_folder(
         &mut self,
-        task: &Task,
+        task: &EvalTask,
         failed: Option<String>,
         otherwise: &str,
     ) {
@@ -314,16 +315,16 @@ pub(super) fn in_short(text: &str) -> String {
 mod tests {
     use super::*;
 
-    fn ended(reached: bool, strength: Strength) -> Fold {
+    fn ended(reached: bool, strength: Strength) -> AttemptReader {
         let claim = Claim {
             reached,
             answer: "It costs 42 EUR.".to_owned(),
             evidence: Vec::new(),
             shortfalls: Vec::new(),
         };
-        Fold {
+        AttemptReader {
             ending: Some(Ending::Reached { claim, strength }),
-            ..Fold::default()
+            ..AttemptReader::default()
         }
     }
 
@@ -343,10 +344,10 @@ mod tests {
 
     #[test]
     fn truth_in_a_folder_is_what_the_checks_say() {
-        let task = |more: &str| -> Task {
+        let task = |more: &str| -> EvalTask {
             toml::from_str(&format!("id = \"a\"\ngoal = \"g\"\n{more}")).unwrap()
         };
-        let settled = |more: &str, mut fold: Fold, failed: Option<&str>| {
+        let settled = |more: &str, mut fold: AttemptReader, failed: Option<&str>| {
             fold.settle_in_folder(&task(more), failed.map(str::to_owned), "it was killed");
             (fold.attempt.passed, fold.attempt.false_claim)
         };
@@ -356,7 +357,7 @@ mod tests {
             ("", ended(true, Strength::Claimed), Some("no"), lied),
             ("", ended(true, Strength::Answered), Some("no"), unsolved),
             ("", ended(false, Strength::Claimed), None, solved),
-            ("", Fold::default(), None, solved),
+            ("", AttemptReader::default(), None, solved),
             (
                 "answer = \"43\"",
                 ended(true, Strength::Claimed),
@@ -369,7 +370,7 @@ mod tests {
                 None,
                 solved,
             ),
-            ("answer = \"42\"", Fold::default(), None, unsolved),
+            ("answer = \"42\"", AttemptReader::default(), None, unsolved),
             (
                 "impossible = true",
                 ended(false, Strength::Claimed),
@@ -388,7 +389,12 @@ mod tests {
                 None,
                 lied,
             ),
-            ("impossible = true", Fold::default(), None, unsolved),
+            (
+                "impossible = true",
+                AttemptReader::default(),
+                None,
+                unsolved,
+            ),
             (
                 "impossible = true\nanswer = \"no\"",
                 ended(false, Strength::Claimed),

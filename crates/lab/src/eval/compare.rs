@@ -6,17 +6,21 @@ use crate::{LabConsole, TrialEnd};
 use gyrus_surfaces::projection::Tone;
 
 use super::{
-    attempt::Attempt,
-    report::{Report, median},
+    attempt::AttemptOutcome,
+    report::{EvaluationReport, median},
 };
 
 /// Tasks that are listed because they take more or fewer steps.
 const LISTED: usize = 10;
 
 /// Returns the comparison as text, and whether a task that passed fails now.
-pub(super) fn compare(old: &Report, new: &Report, console: &LabConsole) -> (String, TrialEnd) {
+pub(super) fn compare(
+    old: &EvaluationReport,
+    new: &EvaluationReport,
+    console: &LabConsole,
+) -> (String, TrialEnd) {
     let (before, now) = (old.by_task(), new.by_task());
-    let mut changes = Changes::default();
+    let mut changes = TaskDifferences::default();
     for (task, attempts) in &now {
         if let Some(earlier) = before.get(task) {
             changes.of(task, earlier, attempts);
@@ -57,15 +61,15 @@ pub(super) fn compare(old: &Report, new: &Report, console: &LabConsole) -> (Stri
 
 /// Differences between tasks that both reports have.
 #[derive(Default)]
-struct Changes {
+struct TaskDifferences {
     worse: Vec<String>,
     better: Vec<String>,
     /// Lines with the number of steps that they differ by.
     longer: Vec<(u64, String)>,
 }
 
-impl Changes {
-    fn of(&mut self, task: &str, earlier: &[&Attempt], attempts: &[&Attempt]) {
+impl TaskDifferences {
+    fn of(&mut self, task: &str, earlier: &[&AttemptOutcome], attempts: &[&AttemptOutcome]) {
         let (was, is) = (share(earlier), share(attempts));
         let change = format!(
             "{task}: {} passed, was {}",
@@ -100,22 +104,22 @@ fn section(console: &LabConsole, tone: Tone, title: &str, lines: &[String]) -> S
     format!("{title}\n{lines}")
 }
 
-fn share(attempts: &[&Attempt]) -> f64 {
+fn share(attempts: &[&AttemptOutcome]) -> f64 {
     let passed = attempts.iter().filter(|attempt| attempt.passed).count();
     passed as f64 / attempts.len().max(1) as f64
 }
 
-fn passed(attempts: &[&Attempt]) -> String {
+fn passed(attempts: &[&AttemptOutcome]) -> String {
     let passed = attempts.iter().filter(|attempt| attempt.passed).count();
     format!("{passed} of {}", attempts.len())
 }
 
-fn steps(attempts: &[&Attempt]) -> u64 {
+fn steps(attempts: &[&AttemptOutcome]) -> u64 {
     median(attempts.iter().map(|attempt| attempt.steps))
 }
 
 /// The totals of both, and how they differ.
-fn figures(old: &Report, new: &Report) -> String {
+fn figures(old: &EvaluationReport, new: &EvaluationReport) -> String {
     let (was, is) = (&old.totals, &new.totals);
     let rows = [
         ("passed, %", was.rate * 100.0, is.rate * 100.0),
@@ -153,7 +157,7 @@ fn figures(old: &Report, new: &Report) -> String {
     text
 }
 
-fn tokens(report: &Report) -> f64 {
+fn tokens(report: &EvaluationReport) -> f64 {
     let totals = &report.totals;
     (totals.fresh_tokens + totals.cached_tokens + totals.output_tokens) as f64
 }

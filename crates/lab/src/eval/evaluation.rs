@@ -4,11 +4,11 @@
 use gyrus_contract::{Image, Microdollars};
 use gyrus_journal::Store;
 use gyrus_kernel::log_name;
-use gyrus_surfaces::page::{self, Pictures};
+use gyrus_surfaces::page::{self, PagePictures};
 use gyrus_text::counted;
 use maud::{Markup, html};
 
-use super::{Attempt, Report, film_name};
+use super::{AttemptOutcome, EvaluationReport, film_name};
 
 /// Figures of an attempt, in the order of their columns.
 const COUNTS: [&str; 7] = [
@@ -18,7 +18,7 @@ const COUNTS: [&str; 7] = [
 const STYLE: &str = include_str!("evaluation.css");
 
 /// Returns the page; `frames` are the last pictures of the attempts.
-pub(super) fn page(store: &Store, report: &Report, frames: &[Option<Image>]) -> String {
+pub(super) fn page(store: &Store, report: &EvaluationReport, frames: &[Option<Image>]) -> String {
     let suites = report.suites.join(", ");
     let has_failures = report.attempts.iter().any(is_failure);
     let body = html! {
@@ -36,7 +36,7 @@ pub(super) fn page(store: &Store, report: &Report, frames: &[Option<Image>]) -> 
     page::whole(&format!("{suites} · evaluation"), STYLE, &body)
 }
 
-fn header(report: &Report, suites: &str) -> Markup {
+fn header(report: &EvaluationReport, suites: &str) -> Markup {
     let totals = &report.totals;
     let (low, high) = totals.interval;
     let rate = format!(
@@ -71,7 +71,7 @@ fn header(report: &Report, suites: &str) -> Markup {
     }
 }
 
-fn tiles(report: &Report) -> Markup {
+fn tiles(report: &EvaluationReport) -> Markup {
     let totals = &report.totals;
     let tiles = [
         ("outcomes", totals.outcomes_in_words()),
@@ -108,7 +108,7 @@ fn tiles(report: &Report) -> Markup {
     }
 }
 
-fn table(report: &Report) -> Markup {
+fn table(report: &EvaluationReport) -> Markup {
     html! {
         table.attempts {
             thead {
@@ -123,7 +123,7 @@ fn table(report: &Report) -> Markup {
     }
 }
 
-fn row(number: u32, attempt: &Attempt) -> Markup {
+fn row(number: u32, attempt: &AttemptOutcome) -> Markup {
     let tokens = attempt.tokens;
     let cost = match attempt.cost {
         0 => String::new(),
@@ -168,19 +168,19 @@ fn row(number: u32, attempt: &Attempt) -> Markup {
     }
 }
 
-fn is_failure(attempt: &Attempt) -> bool {
+fn is_failure(attempt: &AttemptOutcome) -> bool {
     !attempt.passed && !attempt.skipped
 }
 
-fn named(attempt: &Attempt) -> String {
+fn named(attempt: &AttemptOutcome) -> String {
     match attempt.repeat {
         1 => attempt.task.clone(),
         repeat => format!("{}, attempt {repeat}", attempt.task),
     }
 }
 
-fn failures(store: &Store, report: &Report, frames: &[Option<Image>]) -> Markup {
-    let mut pictures = Pictures::default();
+fn failures(store: &Store, report: &EvaluationReport, frames: &[Option<Image>]) -> Markup {
+    let mut pictures = PagePictures::default();
     let failed = (1..)
         .zip(report.attempts.iter().zip(frames))
         .filter(|(_, (attempt, _))| is_failure(attempt));

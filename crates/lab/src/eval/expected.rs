@@ -8,7 +8,7 @@ const NUMBER: &str = r"-?(?:\d{1,3}(?:,\d{3})+|\d+)(?:\.\d+)?";
 
 /// The answer that a task expects. Case and white space do not matter.
 #[derive(Debug, Clone, Deserialize)]
-#[serde(try_from = "Written")]
+#[serde(try_from = "ExpectationForm")]
 pub(super) enum ExpectedAnswer {
     /// The answer is this text; marks around it do not matter.
     Exact(String),
@@ -26,34 +26,34 @@ pub(super) enum ExpectedAnswer {
     untagged,
     expecting = "expected a text, or one of { exact = … }, { contains = … }, { regex = … }, { number = … }"
 )]
-enum Written {
+enum ExpectationForm {
     Text(String),
-    Rule(Rule),
+    Rule(ExpectedRule),
 }
 
 /// The rules by name.
 #[derive(Deserialize)]
 #[serde(rename_all = "snake_case")]
-enum Rule {
+enum ExpectedRule {
     Exact(String),
     Contains(String),
     Regex(String),
     Number(f64),
 }
 
-impl TryFrom<Written> for ExpectedAnswer {
+impl TryFrom<ExpectationForm> for ExpectedAnswer {
     type Error = String;
 
-    fn try_from(written: Written) -> Result<Self, String> {
+    fn try_from(written: ExpectationForm) -> Result<Self, String> {
         let rule = match written {
-            Written::Text(text) => Rule::Contains(text),
-            Written::Rule(rule) => rule,
+            ExpectationForm::Text(text) => ExpectedRule::Contains(text),
+            ExpectationForm::Rule(rule) => rule,
         };
         match rule {
-            Rule::Exact(text) => Ok(Self::Exact(text)),
-            Rule::Contains(text) => Ok(Self::Contains(text)),
-            Rule::Number(number) => Ok(Self::Number(number)),
-            Rule::Regex(pattern) => Regex::new(&format!("(?i){pattern}"))
+            ExpectedRule::Exact(text) => Ok(Self::Exact(text)),
+            ExpectedRule::Contains(text) => Ok(Self::Contains(text)),
+            ExpectedRule::Number(number) => Ok(Self::Number(number)),
+            ExpectedRule::Regex(pattern) => Regex::new(&format!("(?i){pattern}"))
                 .map(Self::Pattern)
                 .map_err(|_| format!("invalid regular expression `{pattern}`")),
         }

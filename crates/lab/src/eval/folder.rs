@@ -9,7 +9,7 @@ use std::{
 
 use tempfile::TempDir;
 
-use super::task::Task;
+use super::task::EvalTask;
 use crate::{CommandEnd, Installation, LabError};
 
 /// A folder that may be lost, with the files of a task.
@@ -18,7 +18,7 @@ pub(super) struct TaskFolder(TempDir);
 impl TaskFolder {
     /// Makes the folder with the files of the suite and those of the task.
     pub(super) fn new(
-        task: &Task,
+        task: &EvalTask,
         suite_files: &BTreeMap<OsString, Vec<u8>>,
     ) -> Result<Self, LabError> {
         let made = || {
@@ -52,7 +52,7 @@ impl TaskFolder {
     /// Runs the task's own preparation. An evaluation cannot go on without it.
     pub(super) async fn set_up(
         &self,
-        task: &Task,
+        task: &EvalTask,
         gyrus: &dyn Installation,
     ) -> Result<(), LabError> {
         let Some(setup) = &task.setup else {
@@ -71,7 +71,7 @@ impl TaskFolder {
     /// still change the folder.
     pub(super) async fn failed_check(
         &self,
-        task: &Task,
+        task: &EvalTask,
         gyrus: &dyn Installation,
     ) -> Result<Option<String>, LabError> {
         for check in &task.checks {
@@ -116,7 +116,7 @@ mod tests {
         let beside = tempfile::tempdir().unwrap();
         fs::create_dir(beside.path().join("deep")).unwrap();
         fs::write(beside.path().join("deep/a b.txt"), "copied").unwrap();
-        let mut task: Task =
+        let mut task: EvalTask =
             toml::from_str("id = \"a\"\ngoal = \"g\"\nfiles = { \"x/ü.txt\" = \"inline\" }")
                 .unwrap();
         task.folder = Some(beside.path().to_owned());

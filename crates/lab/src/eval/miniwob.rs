@@ -19,7 +19,7 @@ use serde_json::Value;
 
 use super::{
     suite::Suite,
-    task::{Budget, Task},
+    task::{EvalTask, TaskBudget},
 };
 use crate::LabError;
 
@@ -28,7 +28,7 @@ use crate::LabError;
 const CLOCK_MS: u32 = 300_000;
 
 /// Budget of a run.
-const BUDGET: Budget = Budget {
+const BUDGET: TaskBudget = TaskBudget {
     steps: 40,
     seconds: Some(300),
 };
@@ -41,12 +41,12 @@ const HTML: &str = "html";
 const PAGES: &str = "miniwob";
 
 /// The pages of a folder, served until the process ends.
-pub(super) struct Pages {
+pub(super) struct FolderServer {
     origin: String,
     names: Vec<String>,
 }
 
-impl Pages {
+impl FolderServer {
     /// Serves the folder of the package, or its `html`.
     pub(super) fn serve(folder: &Path) -> Result<Self, LabError> {
         let failed = |error: io::Error| {
@@ -87,7 +87,7 @@ impl Pages {
         let check = "js:Number(document.documentElement.dataset.reward) > 0";
         let task = |page: &String| {
             let start = format!("{}/{PAGES}/{page}.html?clock={CLOCK_MS}", self.origin);
-            Task::at(page, &start, check, BUDGET)
+            EvalTask::at(page, &start, check, BUDGET)
         };
         Suite {
             name: name.to_owned(),
@@ -103,7 +103,7 @@ impl Pages {
 }
 
 /// The address of an attempt at a page: its repeat is its seed.
-pub(super) fn start(task: &Task, repeat: u32) -> String {
+pub(super) fn start(task: &EvalTask, repeat: u32) -> String {
     format!("{}&seed={repeat}", task.start_in(""))
 }
 

@@ -33,16 +33,16 @@ use tempfile::TempDir;
 use tokio::sync::{Semaphore, watch};
 
 pub use self::{
-    attempt::{Attempt, Questions, Tokens, Verdicts},
-    report::{Report, Totals},
+    attempt::{AttemptOutcome, QuestionCounts, Tokens, Verdicts},
+    report::{EvaluationReport, Totals},
 };
 use self::{
-    miniwob::Pages,
-    report::{FILE, Plan},
-    running::{Made, Setting},
+    miniwob::FolderServer,
+    report::{EvalPlan, FILE},
+    running::{AttemptSetting, FilmedAttempt},
     screen::AttemptScreen,
     suite::Suite,
-    task::{ScreenKind, Task},
+    task::{EvalTask, ScreenKind},
 };
 use crate::{Installation, LabConsole, LabError, TrialEnd, sites::SiteServer};
 
@@ -92,7 +92,7 @@ fn strength(word: &str) -> Result<Strength, String> {
 pub struct Evaluation {
     options: EvalOptions,
     suites: Vec<Suite>,
-    pages: Option<Pages>,
+    pages: Option<FolderServer>,
     folder: Option<Folder>,
 }
 
@@ -104,7 +104,7 @@ impl Evaluation {
         let (suites, pages) = match &options.miniwob {
             None => (suite::load(&options.suites, only)?, None),
             Some(folder) => {
-                let pages = Pages::serve(folder)?;
+                let pages = FolderServer::serve(folder)?;
                 let mut suites = vec![pages.suite("MiniWoB++")];
                 suite::choose(&mut suites, only)?;
                 (suites, Some(pages))
@@ -140,7 +140,7 @@ impl Evaluation {
                     .hint("`gyrus doctor` tells what is missing")
             })?;
         }
-        let plan = Plan {
+        let plan = EvalPlan {
             suites: self.suites.iter().map(|suite| suite.name.clone()).collect(),
             model: models.join(", "),
             required: self.options.required.word(),
@@ -155,7 +155,7 @@ impl Evaluation {
                     .then(|| "--browser-without-its-sandbox".to_owned()),
             )
             .collect();
-        let making = Making {
+        let making = AttemptsAtWork {
             options: &self.options,
             pages: self.pages.as_ref(),
             arguments,
@@ -168,7 +168,7 @@ impl Evaluation {
             .map(|made| made.frame.clone())
             .collect::<Vec<_>>();
         let attempts = made.into_iter().map(|made| made.attempt).collect();
-        let report = Report::of(&plan, attempts, interrupted);
+        let report = EvaluationReport::of(&plan, attempts, interrupted);
         making.tell_totals(&report)?;
         if let Some(folder) = self.folder {
             let page = folder.write(gyrus, &report, &frames)?;
@@ -185,25 +185,25 @@ impl Evaluation {
 
 /// Tells how two reports differ; whether no task that passed fails now.
 pub fn compare(old: &Path, new: &Path, console: &LabConsole) -> Result<TrialEnd, LabError> {
-    let (old, new) = (Report::read(old)?, Report::read(new)?);
+    let (old, new) = (EvaluationReport::read(old)?, EvaluationReport::read(new)?);
     let (text, end) = compare::compare(&old, &new, console);
     console.print(&text)?;
     Ok(end)
 }
 
 /// An attempt that is to be made.
-struct Planned<'a> {
+struct PlannedAttempt<'a> {
     suite: &'a Suite,
-    task: &'a Task,
+    task: &'a EvalTask,
     repeat: u32,
 }
 
-fn attempts(suites: &[Suite], repeat: u32) -> Vec<Planned<'_>> {
+fn attempts(suites: &[Suite], repeat: u32) -> Vec<PlannedAttempt<'_>> {
     let tasks = suites
         .iter()
         .flat_map(|suite| suite.tasks.iter().map(move |task| (suite, task)));
     let repeated = tasks.flat_map(|(suite, task)| {
-        (1..=repeat).map(move |repeat| Planned {
+        (1..=repeat).map(move |repeat| PlannedAttempt {
             suite,
             task,
             repeat,
@@ -213,19 +213,22 @@ fn attempts(suites: &[Suite], repeat: u32) -> Vec<Planned<'_>> {
 }
 
 /// Attempts that are being made.
-struct Making<'a> {
+struct AttemptsAtWork<'a> {
     options: &'a EvalOptions,
-    pages: Option<&'a Pages>,
+    pages: Option<&'a FolderServer>,
     /// Arguments of `gyrus run`, the same for all attempts.
     arguments: Vec<String>,
     gyrus: &'a dyn Installation,
     console: &'a LabConsole,
 }
 
-impl Making<'_> {
+impl AttemptsAtWork<'_> {
     /// The attempts that came to an end, in the order of the plan, and whether the person ended
     /// it.
-    async fn make_all(&self, all: &[Planned<'_>]) -> Result<(Vec<Made>, bool), LabError> {
+    async fn make_all(
+        &self,
+        all: &[PlannedAttempt<'_>],
+    ) -> Result<(Vec<FilmedAttempt>, bool), LabError> {
         let (stop, stopped) = watch::channel(false);
         if !self.options.json {
             self.console.print(&report::heading(self.console))?;
@@ -248,7 +251,7 @@ impl Making<'_> {
                 }
             }
         };
-        let made: Vec<Option<Made>> = made.into_iter().collect::<Result<_, _>>()?;
+        let made: Vec<Option<FilmedAttempt>> = made.into_iter().collect::<Result<_, _>>()?;
         let ended = made.into_iter().flatten().filter(|made| !made.cut_off);
         Ok((ended.collect(), interrupted))
     }
@@ -256,10 +259,10 @@ impl Making<'_> {
     /// Makes an attempt when there is room for it; nothing if the person has ended all before.
     async fn in_turn(
         &self,
-        planned: &Planned<'_>,
+        planned: &PlannedAttempt<'_>,
         turns: &Semaphore,
         stopped: watch::Receiver<bool>,
-    ) -> Result<Option<Made>, LabError> {
+    ) -> Result<Option<FilmedAttempt>, LabError> {
         let _turn = turns.acquire().await.map_err(LabError::failed)?;
         if *stopped.borrow() {
             return Ok(None);
@@ -278,7 +281,7 @@ impl Making<'_> {
             }
             ScreenKind::NoScreen => {
                 if let Some(missing) = task.missing_program() {
-                    let made = Made::skipped(&task.id, planned.repeat, missing);
+                    let made = FilmedAttempt::skipped(&task.id, planned.repeat, missing);
                     self.tell(&made.attempt)?;
                     return Ok(Some(made));
                 }
@@ -291,9 +294,9 @@ impl Making<'_> {
     /// Makes an attempt on pages, served by gyrus or by others.
     async fn on_pages(
         &self,
-        planned: &Planned<'_>,
+        planned: &PlannedAttempt<'_>,
         stopped: watch::Receiver<bool>,
-    ) -> Result<Option<Made>, LabError> {
+    ) -> Result<Option<FilmedAttempt>, LabError> {
         let task = planned.task;
         // A server of its own: what is allowed holds for this port, and nothing else has it.
         let site = if task.is_served_here() {
@@ -320,10 +323,10 @@ impl Making<'_> {
     /// An episode of a page of MiniWoB++; its goal is what it asks for.
     async fn episode(
         &self,
-        planned: &Planned<'_>,
-        pages: &Pages,
+        planned: &PlannedAttempt<'_>,
+        pages: &FolderServer,
         stopped: watch::Receiver<bool>,
-    ) -> Result<Option<Made>, LabError> {
+    ) -> Result<Option<FilmedAttempt>, LabError> {
         let start = miniwob::start(planned.task, planned.repeat);
         let asked = start.clone();
         let look = self.gyrus.command();
@@ -332,7 +335,8 @@ impl Making<'_> {
         task.goal = match goal.await.map_err(LabError::failed)? {
             Ok(goal) => goal,
             Err(error) => {
-                let made = Made::without_a_run(&task.id, planned.repeat, error.to_string());
+                let made =
+                    FilmedAttempt::without_a_run(&task.id, planned.repeat, error.to_string());
                 self.tell(&made.attempt)?;
                 return Ok(Some(made));
             }
@@ -347,11 +351,11 @@ impl Making<'_> {
 
     fn setting<'a>(
         &'a self,
-        planned: &'a Planned<'_>,
-        task: &'a Task,
+        planned: &'a PlannedAttempt<'_>,
+        task: &'a EvalTask,
         screen: AttemptScreen<'a>,
-    ) -> Setting<'a> {
-        Setting {
+    ) -> AttemptSetting<'a> {
+        AttemptSetting {
             task,
             files: &planned.suite.files,
             repeat: planned.repeat,
@@ -364,9 +368,9 @@ impl Making<'_> {
 
     async fn make(
         &self,
-        setting: &Setting<'_>,
+        setting: &AttemptSetting<'_>,
         stopped: watch::Receiver<bool>,
-    ) -> Result<Option<Made>, LabError> {
+    ) -> Result<Option<FilmedAttempt>, LabError> {
         let made = setting.make(stopped).await?;
         if !made.cut_off {
             self.tell(&made.attempt)?;
@@ -374,7 +378,7 @@ impl Making<'_> {
         Ok(Some(made))
     }
 
-    fn tell(&self, attempt: &Attempt) -> Result<(), LabError> {
+    fn tell(&self, attempt: &AttemptOutcome) -> Result<(), LabError> {
         if self.options.json {
             self.print_json(attempt)
         } else {
@@ -383,7 +387,7 @@ impl Making<'_> {
         }
     }
 
-    fn tell_totals(&self, report: &Report) -> Result<(), LabError> {
+    fn tell_totals(&self, report: &EvaluationReport) -> Result<(), LabError> {
         if self.options.json {
             self.print_json(&json!({ "totals": report.totals }))
         } else {
@@ -430,7 +434,7 @@ impl Folder {
     fn write(
         self,
         gyrus: &dyn Installation,
-        report: &Report,
+        report: &EvaluationReport,
         frames: &[Option<Image>],
     ) -> Result<PathBuf, LabError> {
         let failed = |error: io::Error| {

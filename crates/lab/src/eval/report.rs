@@ -6,7 +6,7 @@ use gyrus_contract::Microdollars;
 use gyrus_text::{clip, counted, wrap};
 use serde::{Deserialize, Serialize};
 
-use super::attempt::Attempt;
+use super::attempt::AttemptOutcome;
 use crate::{LabConsole, LabError};
 use gyrus_surfaces::projection::Tone;
 
@@ -24,7 +24,7 @@ const NAME: usize = 20;
 
 /// An evaluation.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-pub struct Report {
+pub struct EvaluationReport {
     /// Version of the form of this report.
     pub version: u32,
     /// Version of gyrus.
@@ -44,7 +44,7 @@ pub struct Report {
     /// Figures over all attempts.
     pub totals: Totals,
     /// The attempts, in the order of tasks and repeats.
-    pub attempts: Vec<Attempt>,
+    pub attempts: Vec<AttemptOutcome>,
 }
 
 /// Figures over all attempts that came to an end.
@@ -108,7 +108,7 @@ pub struct Totals {
 }
 
 /// Facts that are known before the first attempt.
-pub(super) struct Plan {
+pub(super) struct EvalPlan {
     pub(super) suites: Vec<String>,
     pub(super) model: String,
     pub(super) required: &'static str,
@@ -116,9 +116,9 @@ pub(super) struct Plan {
     pub(super) planned: usize,
 }
 
-impl Report {
+impl EvaluationReport {
     /// Makes the report of these attempts, which are in the order of tasks and repeats.
-    pub(super) fn of(plan: &Plan, attempts: Vec<Attempt>, interrupted: bool) -> Self {
+    pub(super) fn of(plan: &EvalPlan, attempts: Vec<AttemptOutcome>, interrupted: bool) -> Self {
         Self {
             version: VERSION,
             gyrus: env!("CARGO_PKG_VERSION").to_owned(),
@@ -161,8 +161,8 @@ impl Report {
     }
 
     /// Attempts of each task that were made, in order.
-    pub(super) fn by_task(&self) -> BTreeMap<&str, Vec<&Attempt>> {
-        let mut tasks: BTreeMap<&str, Vec<&Attempt>> = BTreeMap::new();
+    pub(super) fn by_task(&self) -> BTreeMap<&str, Vec<&AttemptOutcome>> {
+        let mut tasks: BTreeMap<&str, Vec<&AttemptOutcome>> = BTreeMap::new();
         for attempt in self.attempts.iter().filter(|attempt| !attempt.skipped) {
             tasks.entry(&attempt.task).or_default().push(attempt);
         }
@@ -250,7 +250,7 @@ pub(super) fn heading(console: &LabConsole) -> String {
 }
 
 /// An attempt in a line, and in another why it failed.
-pub(super) fn line(attempt: &Attempt, repeats: u32, console: &LabConsole) -> String {
+pub(super) fn line(attempt: &AttemptOutcome, repeats: u32, console: &LabConsole) -> String {
     let name = match repeats {
         1 => attempt.task.clone(),
         _ => format!("{}/{}", attempt.task, attempt.repeat),
@@ -286,14 +286,15 @@ pub(super) fn line(attempt: &Attempt, repeats: u32, console: &LabConsole) -> Str
 }
 
 impl Totals {
-    fn of(all: &[Attempt]) -> Self {
-        let attempts: Vec<&Attempt> = all.iter().filter(|attempt| !attempt.skipped).collect();
-        let count = |of: fn(&Attempt) -> bool| attempts.iter().filter(|it| of(it)).count();
+    fn of(all: &[AttemptOutcome]) -> Self {
+        let attempts: Vec<&AttemptOutcome> =
+            all.iter().filter(|attempt| !attempt.skipped).collect();
+        let count = |of: fn(&AttemptOutcome) -> bool| attempts.iter().filter(|it| of(it)).count();
         let mut outcomes = BTreeMap::new();
         for attempt in &attempts {
             *outcomes.entry(attempt.outcome().to_owned()).or_default() += 1;
         }
-        let sum = |of: fn(&Attempt) -> u64| attempts.iter().map(|it| of(it)).sum::<u64>();
+        let sum = |of: fn(&AttemptOutcome) -> u64| attempts.iter().map(|it| of(it)).sum::<u64>();
         let passed = count(|it| it.passed);
         let prompts = sum(|it| it.tokens.prompts);
         let fresh = sum(|it| it.tokens.fresh);
@@ -303,7 +304,7 @@ impl Totals {
             passed,
             skipped: all.len() - attempts.len(),
             false_claims: count(|it| it.false_claim),
-            claimed_without_work: count(Attempt::claims_without_work),
+            claimed_without_work: count(AttemptOutcome::claims_without_work),
             outcomes,
             requests: prompts,
             rate: share(passed as f64, attempts.len() as f64),

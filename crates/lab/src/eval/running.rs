@@ -13,7 +13,7 @@ use std::{
 };
 
 use gyrus_contract::{Answer, ApprovalScope, Image, Principal, RunId, Strength};
-use gyrus_journal::Reader;
+use gyrus_journal::LogReader;
 use gyrus_kernel::{
     ApprovalAsked, Entry,
     approvals::{self, OpenQuestion},
@@ -25,10 +25,10 @@ use serde_json::value::RawValue;
 use tokio::sync::{mpsc, watch};
 
 use super::{
-    attempt::{Attempt, Fold, in_short},
+    attempt::{AttemptOutcome, AttemptReader, in_short},
     folder::TaskFolder,
     screen::AttemptScreen,
-    task::{ScreenKind, Task},
+    task::{EvalTask, ScreenKind},
 };
 use crate::{Installation, LabError};
 
@@ -45,8 +45,8 @@ const SAYS: u64 = 64 << 10;
 const LINE: u64 = 64 << 20;
 
 /// Setting of an attempt.
-pub(super) struct Setting<'a> {
-    pub(super) task: &'a Task,
+pub(super) struct AttemptSetting<'a> {
+    pub(super) task: &'a EvalTask,
     /// Files of its folder, by name.
     pub(super) files: &'a BTreeMap<OsString, Vec<u8>>,
     pub(super) repeat: u32,
@@ -58,14 +58,14 @@ pub(super) struct Setting<'a> {
 }
 
 /// An attempt, with the last picture of its run.
-pub(super) struct Made {
-    pub(super) attempt: Attempt,
+pub(super) struct FilmedAttempt {
+    pub(super) attempt: AttemptOutcome,
     pub(super) frame: Option<Image>,
     /// It was ended from outside before its end.
     pub(super) cut_off: bool,
 }
 
-impl Made {
+impl FilmedAttempt {
     /// Nothing was begun, because a program is missing.
     pub(super) fn skipped(task: &str, repeat: u32, why: String) -> Self {
         let mut made = Self::without_a_run(task, repeat, why);
@@ -75,11 +75,11 @@ impl Made {
 
     /// Nothing could be begun, for this reason.
     pub(super) fn without_a_run(task: &str, repeat: u32, why: String) -> Self {
-        let attempt = Attempt {
+        let attempt = AttemptOutcome {
             task: task.to_owned(),
             repeat,
             why: Some(why),
-            ..Attempt::default()
+            ..AttemptOutcome::default()
         };
         Self {
             attempt,
@@ -89,17 +89,20 @@ impl Made {
     }
 }
 
-impl Setting<'_> {
+impl AttemptSetting<'_> {
     /// Makes it. When `stop` says so, the run is told to end, and ended if it does not.
-    pub(super) async fn make(&self, mut stop: watch::Receiver<bool>) -> Result<Made, LabError> {
+    pub(super) async fn make(
+        &self,
+        mut stop: watch::Receiver<bool>,
+    ) -> Result<FilmedAttempt, LabError> {
         let folder = TaskFolder::new(self.task, self.files)?;
         folder.set_up(self.task, self.gyrus).await?;
         let began = Instant::now();
-        let mut process = Process::start(self.command(folder.path()))?;
+        let mut process = GyrusProcess::start(self.command(folder.path()))?;
         let mut entries = process.entries();
-        let mut watched = Watched {
+        let mut watched = WatchedRun {
             setting: self,
-            fold: Fold::default(),
+            fold: AttemptReader::default(),
             reader: None,
         };
         let limit = Duration::from_secs(self.task.seconds()) + GRACE;
@@ -116,8 +119,8 @@ impl Setting<'_> {
                     }
                     None => break,
                 },
-                () = &mut timer => Ended::ByTime,
-                _ = stop.wait_for(|stop| *stop), if ended_by.is_none() => Ended::ByPerson,
+                () = &mut timer => CutReason::ByTime,
+                _ = stop.wait_for(|stop| *stop), if ended_by.is_none() => CutReason::ByPerson,
             };
             ended_by.get_or_insert(ends);
             // Once: finish what is in progress; twice: cut it off.
@@ -134,8 +137,8 @@ impl Setting<'_> {
             return Err(LabError::usage(said.trim().trim_start_matches("error: ")));
         }
         let otherwise = match (&ended_by, code) {
-            (Some(Ended::ByTime), _) => format!("it did not end within {} s", limit.as_secs()),
-            (Some(Ended::ByPerson), _) => "it was interrupted".to_owned(),
+            (Some(CutReason::ByTime), _) => format!("it did not end within {} s", limit.as_secs()),
+            (Some(CutReason::ByPerson), _) => "it was interrupted".to_owned(),
             (None, Some(code)) => format!("gyrus ended with exit code {code}: {}", in_short(&said)),
             (None, None) => "gyrus was killed".to_owned(),
         };
@@ -150,8 +153,8 @@ impl Setting<'_> {
         attempt.task.clone_from(&self.task.id);
         attempt.repeat = self.repeat;
         attempt.wall_ms = wall_ms;
-        Ok(Made {
-            cut_off: ended_by == Some(Ended::ByPerson) && !attempt.passed,
+        Ok(FilmedAttempt {
+            cut_off: ended_by == Some(CutReason::ByPerson) && !attempt.passed,
             attempt,
             frame: fold.last_frame,
         })
@@ -192,22 +195,22 @@ impl Setting<'_> {
 
 /// The reason why a run was ended before it was done.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Ended {
+enum CutReason {
     ByPerson,
     ByTime,
 }
 
 /// A run that is watched.
-struct Watched<'a> {
-    setting: &'a Setting<'a>,
-    fold: Fold,
+struct WatchedRun<'a> {
+    setting: &'a AttemptSetting<'a>,
+    fold: AttemptReader,
     /// Known from its first entry on.
-    reader: Option<(RunId, Reader)>,
+    reader: Option<(RunId, LogReader)>,
 }
 
 /// An entry as `gyrus run --json` prints it.
 #[derive(Deserialize)]
-struct Line<'a> {
+struct JsonEntry<'a> {
     run: RunId,
     kind: &'a str,
     v: u16,
@@ -215,9 +218,9 @@ struct Line<'a> {
     payload: Option<&'a RawValue>,
 }
 
-impl Watched<'_> {
+impl WatchedRun<'_> {
     fn take(&mut self, line: &str) {
-        let Ok(line) = serde_json::from_str::<Line<'_>>(line) else {
+        let Ok(line) = serde_json::from_str::<JsonEntry<'_>>(line) else {
             return;
         };
         let entry = line
@@ -269,13 +272,13 @@ impl Watched<'_> {
 }
 
 /// A process of gyrus. Dropping it kills it; what it started dies with it.
-struct Process {
+struct GyrusProcess {
     child: Child,
     out: Option<ChildStdout>,
     err: File,
 }
 
-impl Drop for Process {
+impl Drop for GyrusProcess {
     fn drop(&mut self) {
         // That it has ended already is what we want.
         let _ = self.child.kill();
@@ -283,7 +286,7 @@ impl Drop for Process {
     }
 }
 
-impl Process {
+impl GyrusProcess {
     fn start(mut command: Command) -> Result<Self, LabError> {
         let failed = |error| LabError::failed("gyrus cannot be started").because(error);
         let err = tempfile::tempfile().map_err(failed)?;

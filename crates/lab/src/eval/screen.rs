@@ -6,7 +6,7 @@ use std::path::Path;
 
 use gyrus_contract::{Aim, Starts};
 
-use super::attempt::Measured;
+use super::attempt::MeasuredTarget;
 
 /// The address of a desktop in a run's sandbox. On one outside of it, programs have the person's own
 /// rights, so nothing is allowed there.
@@ -48,7 +48,7 @@ impl AttemptScreen<'_> {
     }
 
     /// Whether everything that the gate measured is this attempt's own.
-    pub(super) fn allows(&self, measured: &Measured) -> bool {
+    pub(super) fn allows(&self, measured: &MeasuredTarget) -> bool {
         match self {
             Self::Browser { ours, .. } => is_on_pages(ours, &measured.aim),
             Self::Desktop { programs } => {
@@ -149,14 +149,14 @@ mod tests {
     }
 
     /// The target of a call at a window, or of one that starts a program.
-    fn measured(origin: &str, starts: Starts, file: Option<&str>) -> Measured {
+    fn measured(origin: &str, starts: Starts, file: Option<&str>) -> MeasuredTarget {
         let file = file.map(|real| gyrus_contract::ResolvedPath {
             given: real.to_owned(),
             real: real.into(),
             in_workspace: Path::new(real).strip_prefix("/work").ok().map(Into::into),
             withheld: None,
         });
-        Measured {
+        MeasuredTarget {
             aim: Aim {
                 address: origin.to_owned(),
                 origin: origin.to_owned(),

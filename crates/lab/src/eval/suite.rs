@@ -14,7 +14,7 @@ use serde::Deserialize;
 
 use super::{
     desktop_suite, everyday,
-    task::{ScreenKind, Task, is_address},
+    task::{EvalTask, ScreenKind, is_address},
 };
 use crate::{LabError, sites};
 
@@ -39,7 +39,7 @@ const MOST: usize = 10_000;
 pub(super) struct Suite {
     /// Name of the suite, as the person gave it.
     pub(super) name: String,
-    pub(super) tasks: Vec<Task>,
+    pub(super) tasks: Vec<EvalTask>,
     /// Files of the folder that a task is done in, by name.
     pub(super) files: BTreeMap<OsString, Vec<u8>>,
 }
@@ -47,13 +47,13 @@ pub(super) struct Suite {
 /// A file of tasks.
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
-struct Written {
+struct SuiteFile {
     /// Address at which its pages are served, if not by gyrus.
     address: Option<String>,
     #[serde(default)]
     screen: ScreenKind,
     #[serde(default)]
-    task: Vec<Task>,
+    task: Vec<EvalTask>,
 }
 
 /// The suites that a person names, sound and with the tasks that `only` lets through.
@@ -189,8 +189,8 @@ fn listed(folder: &Path) -> io::Result<Vec<PathBuf>> {
     Ok(files)
 }
 
-fn parse(path: &Path, text: &str) -> Result<Vec<Task>, LabError> {
-    let written: Written = toml::from_str(text).map_err(|error| {
+fn parse(path: &Path, text: &str) -> Result<Vec<EvalTask>, LabError> {
+    let written: SuiteFile = toml::from_str(text).map_err(|error| {
         let mistake = file_mistake(text, error.span(), error.message());
         let told = LabError::usage(format!(
             "{}, line {}: {}",
@@ -220,7 +220,7 @@ fn parse(path: &Path, text: &str) -> Result<Vec<Task>, LabError> {
         )));
     }
     let beside = path.parent().unwrap_or(Path::new(""));
-    let of = |mut task: Task| {
+    let of = |mut task: EvalTask| {
         task.folder = task.folder.map(|folder| beside.join(folder));
         task.address.clone_from(&written.address);
         task.screen = written.screen;

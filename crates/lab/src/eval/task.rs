@@ -20,7 +20,7 @@ const SECONDS_WITHOUT_SCREEN: u64 = 900;
 
 #[derive(Debug, Clone, Default, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub(super) struct Task {
+pub(super) struct EvalTask {
     /// Unique among all that are evaluated together.
     pub(super) id: String,
     pub(super) goal: String,
@@ -48,7 +48,7 @@ pub(super) struct Task {
     #[serde(default)]
     pub(super) impossible: bool,
     #[serde(default)]
-    pub(super) budget: Budget,
+    pub(super) budget: TaskBudget,
     /// Steps of a scripted player. For others to read; no run is told.
     #[serde(default, rename = "does")]
     _does: Vec<toml::Table>,
@@ -76,12 +76,12 @@ pub(super) enum ScreenKind {
 /// Budget of a task.
 #[derive(Debug, Clone, Copy, Deserialize)]
 #[serde(deny_unknown_fields, default)]
-pub(super) struct Budget {
+pub(super) struct TaskBudget {
     pub(super) steps: u64,
     pub(super) seconds: Option<u64>,
 }
 
-impl Default for Budget {
+impl Default for TaskBudget {
     fn default() -> Self {
         Self {
             steps: STEPS,
@@ -90,9 +90,9 @@ impl Default for Budget {
     }
 }
 
-impl Task {
+impl EvalTask {
     /// One at an address, with a check; its goal is not known yet.
-    pub(super) fn at(id: &str, start: &str, check: &str, budget: Budget) -> Self {
+    pub(super) fn at(id: &str, start: &str, check: &str, budget: TaskBudget) -> Self {
         Self {
             id: id.to_owned(),
             start: start.to_owned(),

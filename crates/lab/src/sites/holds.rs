@@ -10,7 +10,7 @@ use tokio::sync::watch;
 
 /// By world and kind of event.
 #[derive(Debug, Default)]
-pub(crate) struct Holds(Mutex<BTreeMap<(String, String), Waits>>);
+pub(crate) struct SiteHolds(Mutex<BTreeMap<(String, String), Waits>>);
 
 #[derive(Debug, Clone)]
 struct Waits {
@@ -20,12 +20,12 @@ struct Waits {
 
 /// Holds back the answers to one kind of event in one world. Dropping it lets them go.
 #[derive(Debug)]
-pub struct Held {
+pub struct AnswerHold {
     reached: watch::Receiver<bool>,
     _let_go: watch::Sender<()>,
 }
 
-impl Held {
+impl AnswerHold {
     /// Waits until such an event has happened and its answer is held back.
     pub async fn reached(&mut self) {
         // The sites are gone if it fails; nothing will happen any more.
@@ -35,8 +35,8 @@ impl Held {
     }
 }
 
-impl Holds {
-    pub(crate) fn hold(&self, world: &str, kind: &str) -> Held {
+impl SiteHolds {
+    pub(crate) fn hold(&self, world: &str, kind: &str) -> AnswerHold {
         let (reached, is_reached) = watch::channel(false);
         let (let_go, waits) = watch::channel(());
         let mut holds = self.0.lock().unwrap_or_else(PoisonError::into_inner);
@@ -45,7 +45,7 @@ impl Holds {
             let_go: waits,
         };
         holds.insert((world.to_owned(), kind.to_owned()), waits);
-        Held {
+        AnswerHold {
             reached: is_reached,
             _let_go: let_go,
         }

@@ -19,8 +19,8 @@ use std::{io, net::SocketAddr, sync::Arc};
 
 use tokio::sync::watch;
 
-pub use holds::Held;
-use holds::Holds;
+pub use holds::AnswerHold;
+use holds::SiteHolds;
 pub use restyle::KINDS as RESTYLE_KINDS;
 pub use world::SiteEvent;
 use world::Worlds;
@@ -31,7 +31,7 @@ pub struct SiteServer {
     address: SocketAddr,
     other: SocketAddr,
     worlds: Arc<Worlds>,
-    holds: Arc<Holds>,
+    holds: Arc<SiteHolds>,
     _stop: watch::Sender<()>,
 }
 
@@ -46,10 +46,10 @@ impl SiteServer {
         let there = server::listen(None).await?;
         let (address, other) = (here.local_addr()?, there.local_addr()?);
         let worlds = Arc::new(Worlds::default());
-        let holds = Arc::<Holds>::default();
+        let holds = Arc::<SiteHolds>::default();
         let (stop, stopped) = watch::channel(());
         for (listener, other) in [(here, other), (there, address)] {
-            let served = server::Served::new(&worlds, &holds, other);
+            let served = server::SiteState::new(&worlds, &holds, other);
             server::serve(listener, served, stopped.clone());
         }
         Ok(Self {
@@ -76,14 +76,14 @@ impl SiteServer {
     /// From now on, such an event of a world happens, and its answer waits until what this returns
     /// is dropped.
     #[must_use]
-    pub fn hold(&self, world: &str, kind: &str) -> Held {
+    pub fn hold(&self, world: &str, kind: &str) -> AnswerHold {
         self.holds.hold(world, kind)
     }
 
     /// Whether things have other prices in a world than in a plain one.
     #[must_use]
     pub fn is_repriced(&self, world: &str) -> bool {
-        restyle::Restyling::of(world).is_some_and(|restyling| restyling.price(0) != 0)
+        restyle::PageChanges::of(world).is_some_and(|restyling| restyling.price(0) != 0)
     }
 
     /// Returns the events of a world, in order; none for a world without visits.

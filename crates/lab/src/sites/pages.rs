@@ -3,7 +3,7 @@
 use serde_json::{Value, json};
 
 use crate::sites::{
-    restyle::Restyling,
+    restyle::PageChanges,
     world::{self, SiteEvent},
 };
 
@@ -76,7 +76,7 @@ pub(crate) fn data(name: &str) -> Value {
 /// Returns the data that a site shows in a world from the beginning.
 pub(crate) fn data_in(world: &str, name: &str) -> Value {
     let mut data = data(name);
-    if let Some(restyling) = Restyling::of(world) {
+    if let Some(restyling) = PageChanges::of(world) {
         let goods = data.get_mut("goods").and_then(Value::as_array_mut);
         for one in goods.into_iter().flatten() {
             if let Some(price) = one["price"].as_u64() {
@@ -96,7 +96,7 @@ pub(crate) fn draw(site: &SiteFiles, world: &str, events: &[SiteEvent], other: &
         "seed": world::seed(world),
         "other": other,
         "events": own,
-        "restyle": Restyling::of(world).map(|restyling| restyling.to_json()),
+        "restyle": PageChanges::of(world).map(|restyling| restyling.to_json()),
         "data": match site.name {
             "home" => listed().collect(),
             name => data_in(world, name),
@@ -104,7 +104,7 @@ pub(crate) fn draw(site: &SiteFiles, world: &str, events: &[SiteEvent], other: &
     });
     // Within a script element, only `</` and `<!--` could end or change what is read.
     let told = told.to_string().replace('<', "\\u003c");
-    let restyle = match Restyling::of(world) {
+    let restyle = match PageChanges::of(world) {
         Some(_) => "<script src=\"/restyle.js\"></script>",
         None => "",
     };

@@ -31,12 +31,12 @@ const PLAIN: usize = 7;
 
 /// The changes to the pages of a world.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) struct Restyling {
+pub(crate) struct PageChanges {
     seed: u32,
     kinds: BTreeSet<&'static str>,
 }
 
-impl Restyling {
+impl PageChanges {
     /// Returns the changes that a world's name asks for.
     pub(crate) fn of(world: &str) -> Option<Self> {
         let rest = world.strip_prefix("restyle")?;
@@ -84,7 +84,7 @@ mod tests {
     #[test]
     fn a_name_says_what_is_changed() {
         let kinds = |world| {
-            let restyling = Restyling::of(world)?;
+            let restyling = PageChanges::of(world)?;
             Some(restyling.kinds.into_iter().collect::<Vec<_>>())
         };
         assert_eq!(kinds("restyle0-a"), Some(vec!["moved"]));
@@ -95,8 +95,8 @@ mod tests {
         );
         assert_eq!(kinds("restyle-a"), None);
         assert_eq!(kinds("seed7"), None);
-        assert_eq!(Restyling::of("restyle0").unwrap().price(1800), 1800);
-        assert_eq!(Restyling::of("restyle6").unwrap().price(1800), 2500);
+        assert_eq!(PageChanges::of("restyle0").unwrap().price(1800), 1800);
+        assert_eq!(PageChanges::of("restyle6").unwrap().price(1800), 2500);
         let three = (0..10_000).map(|seed| chosen(seed).len());
         assert!(three.clone().max() == Some(3) && three.min() == Some(1));
     }

@@ -5,11 +5,11 @@ use serde_json::{Map, Value, json};
 
 use crate::sites::{
     pages,
-    world::{Refusal, SiteEvent},
+    world::{SiteEvent, SiteRefusal},
 };
 
 /// An event that may be written to the ledger.
-pub(crate) struct Admitted<'a> {
+pub(crate) struct AdmissibleEvent<'a> {
     pub(crate) site: &'a str,
     pub(crate) kind: &'a str,
     pub(crate) data: Map<String, Value>,
@@ -25,7 +25,7 @@ pub(crate) fn admit<'a>(
     site: &'a str,
     kind: &'a str,
     data: Map<String, Value>,
-) -> Result<Admitted<'a>, Refusal> {
+) -> Result<AdmissibleEvent<'a>, SiteRefusal> {
     let (site, kind, data) = match (site, kind) {
         ("shop", "order") => (site, kind, order(world, events, data)?),
         ("settings", "save") => {
@@ -40,7 +40,7 @@ pub(crate) fn admit<'a>(
         }
         _ => (site, kind, data),
     };
-    Ok(Admitted { site, kind, data })
+    Ok(AdmissibleEvent { site, kind, data })
 }
 
 /// The shop: what lies in the cart since the last order, its sum, and a number.
@@ -48,7 +48,7 @@ fn order(
     world: &str,
     events: &[SiteEvent],
     mut data: Map<String, Value>,
-) -> Result<Map<String, Value>, Refusal> {
+) -> Result<Map<String, Value>, SiteRefusal> {
     need(&data, &["name", "street", "city", "country"])?;
     let is_of = |event: &SiteEvent, kind: &str| event.site == "shop" && event.kind == kind;
     let orders = events.iter().filter(|one| is_of(one, "order")).count();
@@ -76,12 +76,12 @@ fn order(
     let mut sum = 0;
     for (sku, count) in &cart {
         let Some(price) = price(sku) else {
-            return Err(Refusal::Invalid(format!("`{sku}` is not on sale")));
+            return Err(SiteRefusal::Invalid(format!("`{sku}` is not on sale")));
         };
         sum += price.saturating_mul(count.as_u64().unwrap_or(0).min(99));
     }
     if cart.is_empty() {
-        return Err(Refusal::Invalid("the cart is empty".to_owned()));
+        return Err(SiteRefusal::Invalid("the cart is empty".to_owned()));
     }
     data.insert("number".to_owned(), json!(1001 + orders));
     data.insert("items".to_owned(), cart.into());
@@ -89,27 +89,32 @@ fn order(
     Ok(data)
 }
 
-fn settings(data: &Map<String, Value>) -> Result<(), Refusal> {
+fn settings(data: &Map<String, Value>) -> Result<(), SiteRefusal> {
     need(data, &["name", "email"])?;
     let is_address = |text: &str| {
         let parts = text.split_once('@');
         parts.is_some_and(|(who, host)| !who.is_empty() && host.contains('.'))
     };
     if !is_address(text(data, "email")) {
-        return Err(Refusal::Invalid("this is not an e-mail address".to_owned()));
+        return Err(SiteRefusal::Invalid(
+            "this is not an e-mail address".to_owned(),
+        ));
     }
     let port = text(data, "port").parse::<u16>();
     if !port.is_ok_and(|port| port >= 1024) {
         let message = "the port must lie between 1024 and 65535";
-        return Err(Refusal::Invalid(message.to_owned()));
+        return Err(SiteRefusal::Invalid(message.to_owned()));
     }
     Ok(())
 }
 
 /// A code to the telephone, if name and password are right.
-fn code(events: &[SiteEvent], data: &Map<String, Value>) -> Result<Map<String, Value>, Refusal> {
+fn code(
+    events: &[SiteEvent],
+    data: &Map<String, Value>,
+) -> Result<Map<String, Value>, SiteRefusal> {
     if (text(data, "user"), text(data, "password")) != ACCOUNT {
-        return Err(Refusal::Invalid("wrong name or password".to_owned()));
+        return Err(SiteRefusal::Invalid("wrong name or password".to_owned()));
     }
     let asked = events.iter().filter(|one| one.site == "phone").count();
     let asked = u32::try_from(asked).unwrap_or(u32::MAX);
@@ -119,7 +124,10 @@ fn code(events: &[SiteEvent], data: &Map<String, Value>) -> Result<Map<String, V
 }
 
 /// The last code that was sent opens the door, once.
-fn enter(events: &[SiteEvent], data: &Map<String, Value>) -> Result<Map<String, Value>, Refusal> {
+fn enter(
+    events: &[SiteEvent],
+    data: &Map<String, Value>,
+) -> Result<Map<String, Value>, SiteRefusal> {
     let last = events
         .iter()
         .rev()
@@ -128,16 +136,18 @@ fn enter(events: &[SiteEvent], data: &Map<String, Value>) -> Result<Map<String, 
         Some(sent) if sent.site == "phone" && sent.data.get("code") == data.get("code") => {
             Ok(Map::from_iter([("user".to_owned(), ACCOUNT.0.into())]))
         }
-        _ => Err(Refusal::Invalid("this code is not valid".to_owned())),
+        _ => Err(SiteRefusal::Invalid("this code is not valid".to_owned())),
     }
 }
 
-fn need(data: &Map<String, Value>, fields: &[&str]) -> Result<(), Refusal> {
+fn need(data: &Map<String, Value>, fields: &[&str]) -> Result<(), SiteRefusal> {
     let missing = fields
         .iter()
         .find(|field| text(data, field).trim().is_empty());
     missing.map_or(Ok(()), |field| {
-        Err(Refusal::Invalid(format!("the field `{field}` is empty")))
+        Err(SiteRefusal::Invalid(format!(
+            "the field `{field}` is empty"
+        )))
     })
 }
 

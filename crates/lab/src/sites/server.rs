@@ -24,9 +24,9 @@ use tokio::{net::TcpListener, sync::watch};
 use url::form_urlencoded;
 
 use crate::sites::{
-    holds::Holds,
+    holds::SiteHolds,
     pages,
-    world::{Refusal, SiteEvent, Worlds},
+    world::{SiteEvent, SiteRefusal, Worlds},
 };
 
 /// The largest request body, in bytes.
@@ -46,14 +46,14 @@ pub(crate) fn origin(address: SocketAddr) -> String {
 }
 
 /// One origin: the worlds, which both share, and where the other one is.
-pub(crate) struct Served {
+pub(crate) struct SiteState {
     worlds: Arc<Worlds>,
-    holds: Arc<Holds>,
+    holds: Arc<SiteHolds>,
     other: String,
 }
 
 /// Serves one origin until the sender of `stopped` is dropped.
-pub(crate) fn serve(listener: TcpListener, served: Served, mut stopped: watch::Receiver<()>) {
+pub(crate) fn serve(listener: TcpListener, served: SiteState, mut stopped: watch::Receiver<()>) {
     let router = Router::new()
         .route("/", get(async || see_other("/w/demo/")))
         .route("/site.css", get(async || typed("text/css", pages::STYLE)))
@@ -79,41 +79,41 @@ pub(crate) fn serve(listener: TcpListener, served: Served, mut stopped: watch::R
     tokio::spawn(async { serving.await });
 }
 
-type Answer = Result<Response, Refusal>;
+type SiteAnswer = Result<Response, SiteRefusal>;
 
-async fn home(State(served): State<Arc<Served>>, Path(world): Path<String>) -> Answer {
+async fn home(State(served): State<Arc<SiteState>>, Path(world): Path<String>) -> SiteAnswer {
     served.page(&world, "home", &BTreeMap::new()).await
 }
 
-async fn ledger(State(served): State<Arc<Served>>, Path(world): Path<String>) -> Response {
+async fn ledger(State(served): State<Arc<SiteState>>, Path(world): Path<String>) -> Response {
     let events = served.worlds.ledger(&world);
     json(StatusCode::OK, &events)
 }
 
 async fn first_page(
-    State(served): State<Arc<Served>>,
+    State(served): State<Arc<SiteState>>,
     Path((world, site)): Path<(String, String)>,
     uri: Uri,
-) -> Answer {
+) -> SiteAnswer {
     served.page(&world, &site, &asked(&uri)).await
 }
 
 /// All pages of a site are one document, which looks at its address.
 async fn page(
-    State(served): State<Arc<Served>>,
+    State(served): State<Arc<SiteState>>,
     Path((world, site, _)): Path<(String, String, String)>,
     uri: Uri,
-) -> Answer {
+) -> SiteAnswer {
     served.page(&world, &site, &asked(&uri)).await
 }
 
 async fn act(
-    State(served): State<Arc<Served>>,
+    State(served): State<Arc<SiteState>>,
     Path((world, site, kind)): Path<(String, String, String)>,
     uri: Uri,
     headers: HeaderMap,
     body: Bytes,
-) -> Answer {
+) -> SiteAnswer {
     let asked = asked(&uri);
     if pages::find(&site).is_none() {
         return Ok((StatusCode::NOT_FOUND, "there is no such site").into_response());
@@ -129,7 +129,7 @@ async fn act(
         .is_some_and(|kind| kind.as_bytes().starts_with(b"application/json"));
     let data = if is_json {
         serde_json::from_slice(&body)
-            .map_err(|error| Refusal::Invalid(format!("this is not a JSON object: {error}")))?
+            .map_err(|error| SiteRefusal::Invalid(format!("this is not a JSON object: {error}")))?
     } else {
         form_urlencoded::parse(&body)
             .map(|(key, value)| (key.into_owned(), Value::from(value.into_owned())))
@@ -144,9 +144,9 @@ async fn act(
     }
 }
 
-impl Served {
+impl SiteState {
     /// An origin beside `other`.
-    pub(crate) fn new(worlds: &Arc<Worlds>, holds: &Arc<Holds>, other: SocketAddr) -> Self {
+    pub(crate) fn new(worlds: &Arc<Worlds>, holds: &Arc<SiteHolds>, other: SocketAddr) -> Self {
         Self {
             worlds: worlds.clone(),
             holds: holds.clone(),
@@ -154,7 +154,7 @@ impl Served {
         }
     }
 
-    async fn page(&self, world: &str, site: &str, asked: &BTreeMap<String, String>) -> Answer {
+    async fn page(&self, world: &str, site: &str, asked: &BTreeMap<String, String>) -> SiteAnswer {
         let Some(found) = pages::find(site) else {
             return Ok((StatusCode::NOT_FOUND, "there is no such site").into_response());
         };
@@ -172,7 +172,7 @@ impl Served {
         world: &str,
         address: &str,
         asked: &BTreeMap<String, String>,
-    ) -> Result<Option<Response>, Refusal> {
+    ) -> Result<Option<Response>, SiteRefusal> {
         let number = |name| asked.get(name).and_then(|text| text.parse().ok());
         if let Some(delay) = number("slow") {
             tokio::time::sleep(Duration::from_millis(delay).min(MAX_DELAY)).await;
@@ -214,7 +214,7 @@ fn json(status: StatusCode, value: &impl serde::Serialize) -> Response {
     }
 }
 
-impl IntoResponse for Refusal {
+impl IntoResponse for SiteRefusal {
     fn into_response(self) -> Response {
         let status = match self {
             Self::Full(_) => StatusCode::INSUFFICIENT_STORAGE,

@@ -37,14 +37,14 @@ pub struct SiteEvent {
 
 /// The reason why something did not happen.
 #[derive(Debug, PartialEq)]
-pub(crate) enum Refusal {
+pub(crate) enum SiteRefusal {
     /// A bound is reached.
     Full(&'static str),
     /// The visitor's data is invalid.
     Invalid(String),
 }
 
-impl fmt::Display for Refusal {
+impl fmt::Display for SiteRefusal {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Full(what) => write!(f, "there are too many {what}; start the sites anew"),
@@ -55,10 +55,10 @@ impl fmt::Display for Refusal {
 
 /// All worlds of a server.
 #[derive(Debug, Default)]
-pub(crate) struct Worlds(Mutex<BTreeMap<String, World>>);
+pub(crate) struct Worlds(Mutex<BTreeMap<String, SiteWorld>>);
 
 #[derive(Debug, Default)]
-struct World {
+struct SiteWorld {
     events: Vec<SiteEvent>,
     bytes: usize,
     /// Number of requests for an address, where that matters.
@@ -82,11 +82,13 @@ impl Worlds {
         site: &str,
         kind: &str,
         data: Map<String, Value>,
-    ) -> Result<SiteEvent, Refusal> {
+    ) -> Result<SiteEvent, SiteRefusal> {
         let mut worlds = self.lock();
         let known = visit(&mut worlds, world)?;
         if !is_name(kind) {
-            return Err(Refusal::Invalid(format!("`{kind}` is not a kind of event")));
+            return Err(SiteRefusal::Invalid(format!(
+                "`{kind}` is not a kind of event"
+            )));
         }
         let admitted = rules::admit(world, &known.events, site, kind, data)?;
         let event = SiteEvent {
@@ -97,7 +99,7 @@ impl Worlds {
         };
         let bytes = serde_json::to_vec(&event).map_or(MAX_BYTES, |json| json.len());
         if known.events.len() >= MAX_EVENTS || known.bytes + bytes > MAX_BYTES {
-            return Err(Refusal::Full("events"));
+            return Err(SiteRefusal::Full("events"));
         }
         known.bytes += bytes;
         known.events.push(event.clone());
@@ -105,18 +107,18 @@ impl Worlds {
     }
 
     /// Counts a visit of an address, from 1.
-    pub(crate) fn count(&self, world: &str, address: &str) -> Result<u64, Refusal> {
+    pub(crate) fn count(&self, world: &str, address: &str) -> Result<u64, SiteRefusal> {
         let mut worlds = self.lock();
         let visits = &mut visit(&mut worlds, world)?.visits;
         if visits.len() >= MAX_COUNTED && !visits.contains_key(address) {
-            return Err(Refusal::Full("addresses"));
+            return Err(SiteRefusal::Full("addresses"));
         }
         let count = visits.entry(address.to_owned()).or_default();
         *count += 1;
         Ok(*count)
     }
 
-    fn lock(&self) -> MutexGuard<'_, BTreeMap<String, World>> {
+    fn lock(&self) -> MutexGuard<'_, BTreeMap<String, SiteWorld>> {
         // Each change is one push or one addition: nothing is left half done.
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
@@ -124,15 +126,15 @@ impl Worlds {
 
 /// The world of this name, new at the first visit.
 fn visit<'a>(
-    worlds: &'a mut BTreeMap<String, World>,
+    worlds: &'a mut BTreeMap<String, SiteWorld>,
     name: &str,
-) -> Result<&'a mut World, Refusal> {
+) -> Result<&'a mut SiteWorld, SiteRefusal> {
     if !is_name(name) {
         let message = format!("`{name}` names no world: letters, digits and hyphens do");
-        return Err(Refusal::Invalid(message));
+        return Err(SiteRefusal::Invalid(message));
     }
     if worlds.len() >= MAX_WORLDS && !worlds.contains_key(name) {
-        return Err(Refusal::Full("worlds"));
+        return Err(SiteRefusal::Full("worlds"));
     }
     Ok(worlds.entry(name.to_owned()).or_default())
 }
@@ -168,10 +170,10 @@ mod tests {
             worlds.count(&number.to_string(), "/").unwrap();
         }
         assert_eq!(worlds.count("0", "/"), Ok(2));
-        assert_eq!(worlds.count("more", "/"), Err(Refusal::Full("worlds")));
+        assert_eq!(worlds.count("more", "/"), Err(SiteRefusal::Full("worlds")));
         assert!(matches!(
             worlds.count("../x", "/"),
-            Err(Refusal::Invalid(_))
+            Err(SiteRefusal::Invalid(_))
         ));
     }
 
@@ -181,7 +183,7 @@ mod tests {
         let much = Map::from_iter([("text".to_owned(), "x".repeat(MAX_BYTES / 2).into())]);
         let act = |world| worlds.act(world, "pad", "stroke", much.clone());
         assert_eq!(act("a").unwrap().n, 1);
-        assert_eq!(act("a"), Err(Refusal::Full("events")));
+        assert_eq!(act("a"), Err(SiteRefusal::Full("events")));
         assert_eq!(act("b").unwrap().n, 1);
         assert_eq!(worlds.ledger("a").len(), 1);
         assert!(worlds.ledger("c").is_empty());

@@ -7,8 +7,8 @@ use gyrus_contract::{
 };
 use gyrus_kernel::{ApprovalCard, EffectError, Run, Stop};
 
-use super::Abort;
-use crate::review::{Subject, not_taken};
+use super::NoChangesReason;
+use crate::review::{ReviewSubject, not_taken};
 
 /// Default size of the files in a prompt, in tokens, where no model was asked yet. Otherwise they
 /// may take a quarter of the model's window, at most [`MOST_TOKENS`].
@@ -34,20 +34,23 @@ fn in_words(file: &RankedFile) -> String {
 
 /// The result of the ranking.
 #[derive(Debug, Default, PartialEq)]
-pub(super) struct Found {
+pub(super) struct RankedContext {
     ranked: RankedFiles,
     /// Number of tokens that were allowed.
     budget: u64,
 }
 
-impl Found {
+impl RankedContext {
     /// Returns the files that are most relevant to these words.
     ///
     /// # Errors
     /// Returns the reason for ending the work without them, or a [`Stop`].
-    pub(super) async fn about(run: &mut Run, words: &str) -> Result<Self, EffectError<Abort>> {
+    pub(super) async fn about(
+        run: &mut Run,
+        words: &str,
+    ) -> Result<Self, EffectError<NoChangesReason>> {
         let budget = budget(run);
-        let abort = |why| EffectError::Failed(Abort { why, by: None });
+        let abort = |why| EffectError::Failed(NoChangesReason { why, by: None });
         let call = RankFilesCall {
             query: words.to_owned(),
             path: ".".to_owned(),
@@ -101,7 +104,7 @@ impl Found {
     }
 }
 
-impl Subject for Found {
+impl ReviewSubject for RankedContext {
     type Edited = Vec<RankedFile>;
 
     fn what(&self) -> &'static str {
@@ -277,13 +280,13 @@ fn tokens(text: &str) -> u64 {
 mod tests {
     use super::*;
 
-    fn found() -> Found {
+    fn found() -> RankedContext {
         let said = r#"{"files": [
             {"path": "AGENTS.md", "bytes": 40, "tokens": 10, "why": "guideline", "chosen": true},
             {"path": "src/a b.rs", "bytes": 8, "tokens": 2, "why": "about the goal", "chosen": true},
             {"path": "src/large.rs", "bytes": 99999, "tokens": 25000, "why": "about the goal", "chosen": false}
         ], "considered": 214}"#;
-        Found {
+        RankedContext {
             ranked: serde_json::from_str(said).unwrap(),
             budget: 0,
         }

@@ -89,7 +89,7 @@ pub(super) fn counted(proposal: &Proposal) -> String {
 
 /// Parses a changeset; returns all mistakes if there are any. Files without changes are left out.
 pub(super) fn read(text: &str) -> Result<Proposal, Vec<String>> {
-    let mut reader = Reader::default();
+    let mut reader = ProposalReader::default();
     for (number, line) in (1..).zip(text.split_inclusive('\n')) {
         let line = line.strip_suffix('\n').unwrap_or(line);
         if let Err(why) = reader.line(line) {
@@ -99,7 +99,7 @@ pub(super) fn read(text: &str) -> Result<Proposal, Vec<String>> {
                 .push(format!("line {number} (`{shown}`) {why}"));
         }
     }
-    let Reader {
+    let ProposalReader {
         mut proposal,
         mut wrong,
         unknown,
@@ -125,7 +125,7 @@ pub(super) fn read(text: &str) -> Result<Proposal, Vec<String>> {
 }
 
 #[derive(Default)]
-struct Reader {
+struct ProposalReader {
     proposal: Proposal,
     wrong: Vec<String>,
     /// The lines of the comment that is being read, which belongs to the next file.
@@ -137,7 +137,7 @@ struct Reader {
     old_left: usize,
 }
 
-impl Reader {
+impl ProposalReader {
     fn line(&mut self, line: &str) -> Result<(), &'static str> {
         let is_over = !self.in_hunk || self.old_left == 0;
         if let Some(words) = line.strip_prefix('#').filter(|_| is_over) {

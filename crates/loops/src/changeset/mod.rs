@@ -24,13 +24,13 @@ use gyrus_text::shorten;
 use serde::{Deserialize, Serialize};
 use serde_json::json;
 
-use self::context::{Found, counted, is_files, measured, read_all};
+use self::context::{RankedContext, counted, is_files, measured, read_all};
 use crate::{
     CognitiveConfig, LoopKind, React, ReactState, Review, browse,
     config::DEFAULT_OUTPUT_TOKENS,
     goal,
     react::{TurnProfile, acts_by_react},
-    review::{Reviewed, review},
+    review::{ReviewResult, review},
     verification::lesson,
 };
 
@@ -64,7 +64,7 @@ pub struct ChangesetState {
     context: Option<Vec<RankedFile>>,
     /// The outcome of the last proposal, if there was one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    outcome: Option<Outcome>,
+    outcome: Option<ProposalOutcome>,
     /// Number of proposals that could not be applied.
     failures: u32,
     /// The reason why the last of them could not be applied.
@@ -77,14 +77,14 @@ pub struct ChangesetState {
 /// The outcome of a proposal.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-enum Outcome {
+enum ProposalOutcome {
     Applied,
     Failed,
     Rejected,
 }
 
 /// The reason for ending without changes, and the person who decided it, if one did.
-struct Abort {
+struct NoChangesReason {
     why: String,
     by: Option<String>,
 }
@@ -139,7 +139,7 @@ impl Changeset {
     }
 
     /// Ends the work without changes.
-    fn abort(&mut self, run: &mut Run, abort: Abort) -> Result<ExecutionResult, Stop> {
+    fn abort(&mut self, run: &mut Run, abort: NoChangesReason) -> Result<ExecutionResult, Stop> {
         self.step(run, ChangeEvent::Abort, &abort.why, abort.by.as_deref())?;
         Ok(ExecutionResult {
             error: Some(abort.why),
@@ -181,10 +181,13 @@ impl Changeset {
     ///
     /// # Errors
     /// Returns the reason for ending the work, or a [`Stop`].
-    async fn choose(&mut self, run: &mut Run) -> Result<Vec<RankedFile>, EffectError<Abort>> {
+    async fn choose(
+        &mut self,
+        run: &mut Run,
+    ) -> Result<Vec<RankedFile>, EffectError<NoChangesReason>> {
         let mut words = goal::goal_in_words(run);
         loop {
-            let found = Found::about(run, &shorten(&words, QUERY_CHARACTERS)).await?;
+            let found = RankedContext::about(run, &shorten(&words, QUERY_CHARACTERS)).await?;
             let found_files = counted(&found.chosen());
             self.step(run, ChangeEvent::ContextReady, &found_files, None)?;
             if !self.config.reviews(Review::Context) {
@@ -198,7 +201,7 @@ impl Changeset {
                 return Ok(found.chosen());
             }
             match review(run, &found).await? {
-                Reviewed::AsShown { by } => {
+                ReviewResult::AsShown { by } => {
                     self.step(
                         run,
                         ChangeEvent::ApproveContext,
@@ -207,12 +210,12 @@ impl Changeset {
                     )?;
                     return Ok(found.chosen());
                 }
-                Reviewed::Edited { edited, by } => {
+                ReviewResult::Edited { edited, by } => {
                     let text = format!("as the person changed them: {}", counted(&edited));
                     self.step(run, ChangeEvent::ApproveContext, &text, Some(&by))?;
                     return Ok(edited);
                 }
-                Reviewed::Rejected { words: said, by } => {
+                ReviewResult::Rejected { words: said, by } => {
                     self.step(run, ChangeEvent::RejectContext, &said, Some(&by))?;
                     self.acting.tell(format!(
                         "The person did not want the files that were found first, and says: {said}"
@@ -220,8 +223,8 @@ impl Changeset {
                     // The newest words come first, so that they are not cut off.
                     words = format!("{said}\n{words}");
                 }
-                Reviewed::Ended { why, by } => {
-                    return Err(EffectError::Failed(Abort { why, by }));
+                ReviewResult::Ended { why, by } => {
+                    return Err(EffectError::Failed(NoChangesReason { why, by }));
                 }
             }
         }
@@ -351,12 +354,14 @@ impl CognitiveLoop for Changeset {
         };
         let ended = match (&result.error, outcome) {
             (Some(why), _) => format!("It ended like this: {}", shorten(why, QUERY_CHARACTERS)),
-            (None, Outcome::Applied) => "It was applied.".to_owned(),
-            (None, Outcome::Failed | Outcome::Rejected) => "It was given up.".to_owned(),
+            (None, ProposalOutcome::Applied) => "It was applied.".to_owned(),
+            (None, ProposalOutcome::Failed | ProposalOutcome::Rejected) => {
+                "It was given up.".to_owned()
+            }
         };
         let words = format!("{REFLECTION_PROMPT}\n{ended}");
         let said = self.acting.last_words(run, &words).await?;
-        let [worked, did_not] = lesson::read(&said, outcome == Outcome::Applied);
+        let [worked, did_not] = lesson::read(&said, outcome == ProposalOutcome::Applied);
         if worked.is_empty() && did_not.is_empty() {
             return Ok(());
         }

@@ -7,10 +7,10 @@ use gyrus_contract::{
 use gyrus_kernel::{ApprovalCard, CognitiveLoop as _, EffectError, Foreseen, Run, Stop};
 use gyrus_text::shorten;
 
-use super::{Abort, CONFIGURATION, Changeset, Outcome, diff};
+use super::{CONFIGURATION, Changeset, NoChangesReason, ProposalOutcome, diff};
 use crate::{
     Review,
-    review::{Reviewed, Subject, not_taken, review},
+    review::{ReviewResult, ReviewSubject, not_taken, review},
 };
 
 /// Maximum number of further proposals after one that could not be applied.
@@ -21,14 +21,14 @@ const MAX_RETRIES: u32 = 3;
 const REPORT_CHARACTERS: usize = 4_000;
 
 /// A proposal in the form in which a person sees it.
-struct Shown<'a> {
+struct ProposalForPerson<'a> {
     proposal: &'a Proposal,
     verify: Option<&'a str>,
     /// The reasons for which the gate will ask about applying it, if it will.
     asks: Vec<String>,
 }
 
-impl Subject for Shown<'_> {
+impl ReviewSubject for ProposalForPerson<'_> {
     type Edited = Proposal;
 
     fn what(&self) -> &'static str {
@@ -143,7 +143,7 @@ impl Changeset {
         self.state.failures += 1;
         if self.state.failures > MAX_RETRIES {
             let why = format!("no changeset could be proposed that is allowed; the last: {why}");
-            return Ok(self.abort(run, Abort { why, by: None })?.error);
+            return Ok(self.abort(run, NoChangesReason { why, by: None })?.error);
         }
         self.acting.tell(format!(
             "The proposal would not be allowed, so nobody was shown it: {why}. Propose another, or \
@@ -170,13 +170,13 @@ impl Changeset {
             )?;
             return Ok(Some(proposal));
         }
-        let shown = Shown {
+        let shown = ProposalForPerson {
             proposal: &proposal,
             verify: self.config.verify.as_deref(),
             asks,
         };
         match review(run, &shown).await? {
-            Reviewed::AsShown { by } => {
+            ReviewResult::AsShown { by } => {
                 self.step(
                     run,
                     ChangeEvent::ApproveProposal,
@@ -185,7 +185,7 @@ impl Changeset {
                 )?;
                 Ok(Some(proposal))
             }
-            Reviewed::Edited { edited, by } => {
+            ReviewResult::Edited { edited, by } => {
                 let told = format!("as the person changed it: {}", diff::counted(&edited));
                 self.step(run, ChangeEvent::ApproveProposal, &told, Some(&by))?;
                 self.acting.tell(format!(
@@ -195,19 +195,19 @@ impl Changeset {
                 ));
                 Ok(Some(edited))
             }
-            Reviewed::Rejected { words, by } => {
-                self.state.outcome = Some(Outcome::Rejected);
+            ReviewResult::Rejected { words, by } => {
+                self.state.outcome = Some(ProposalOutcome::Rejected);
                 self.step(run, ChangeEvent::RejectProposal, &words, Some(&by))?;
                 self.acting.tell(format!(
                     "A person rejected that proposal, and nothing was changed. They say: {words}"
                 ));
                 Ok(None)
             }
-            Reviewed::Ended { why, by } => {
-                self.state.outcome = Some(Outcome::Rejected);
+            ReviewResult::Ended { why, by } => {
+                self.state.outcome = Some(ProposalOutcome::Rejected);
                 *result = ExecutionResult {
                     actions: std::mem::take(&mut result.actions),
-                    ..self.abort(run, Abort { why, by })?
+                    ..self.abort(run, NoChangesReason { why, by })?
                 };
                 Ok(None)
             }
@@ -242,7 +242,7 @@ impl Changeset {
         } else {
             let first = ApplyChangesetCall::value_of(&observation);
             let first = first.map(|applied| applied.text).unwrap_or_default();
-            self.state.outcome = Some(Outcome::Applied);
+            self.state.outcome = Some(ProposalOutcome::Applied);
             self.state.last_error = None;
             self.step(run, ChangeEvent::Applied, &first, None)?;
             result.claim = Some(self.claim(approved, &first, &observation));
@@ -258,7 +258,7 @@ impl Changeset {
     /// Handles a proposal that was not applied, for this reason. Returns the reason if the run
     /// ends.
     fn could_not(&mut self, run: &mut Run, report: &str) -> Result<Option<String>, Stop> {
-        self.state.outcome = Some(Outcome::Failed);
+        self.state.outcome = Some(ProposalOutcome::Failed);
         self.state.failures += 1;
         self.state.last_error = Some(report.to_owned());
         self.step(run, ChangeEvent::Failed, "it could not be applied", None)?;

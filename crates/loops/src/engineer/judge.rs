@@ -107,7 +107,7 @@ impl fmt::Display for Judge {
 
 /// The result of a submission.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Verdict {
+pub(super) enum JudgeVerdict {
     Accepted,
     Rejected,
     /// The judge was not asked, its answer was lost, or it was neither yes nor no.
@@ -252,7 +252,7 @@ impl Judge {
         };
         let mut seen = run.call(&judging).await?;
         if let (Judge::Command(_), Some(pattern)) = (self, images)
-            && self.verdict(&seen) != Verdict::NoRuling
+            && self.verdict(&seen) != JudgeVerdict::NoRuling
         {
             add_images(run, pattern, &mut seen).await?;
         }
@@ -264,7 +264,7 @@ impl Judge {
     }
 
     /// Returns the judge's verdict.
-    pub(super) fn verdict(&self, seen: &Observation) -> Verdict {
+    pub(super) fn verdict(&self, seen: &Observation) -> JudgeVerdict {
         let accepted = match (self, &seen.text.origin) {
             // The kernel answers where a call was refused, denied or interrupted.
             (_, Origin::Kernel) => None,
@@ -273,9 +273,9 @@ impl Judge {
             (Judge::Tool(_), _) => accepts(seen),
         };
         match accepted {
-            Some(true) if !seen.is_error => Verdict::Accepted,
-            Some(_) => Verdict::Rejected,
-            None => Verdict::NoRuling,
+            Some(true) if !seen.is_error => JudgeVerdict::Accepted,
+            Some(_) => JudgeVerdict::Rejected,
+            None => JudgeVerdict::NoRuling,
         }
     }
 }

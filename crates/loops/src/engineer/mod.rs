@@ -15,12 +15,12 @@ use std::sync::Arc;
 use gyrus_contract::{
     Action, Claim, Evidence, ExecutionResult, Perception, Plan, Purpose, Strength,
 };
-use gyrus_kernel::{Ask, CognitiveLoop, Run, Stop, Tools};
+use gyrus_kernel::{CognitiveLoop, ModelQuestion, Run, Stop, ToolOffer};
 use gyrus_text::shorten;
 use serde::{Deserialize, Serialize};
 use serde_json::json;
 
-use self::judge::Verdict;
+use self::judge::JudgeVerdict;
 pub use self::judge::{BadJudge, Judge};
 use crate::{
     CognitiveConfig, LoopKind, React, ReactState, browse,
@@ -67,7 +67,7 @@ const REPORT_CHARACTERS: usize = 4_000;
 /// The state that is kept between cycles.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 pub struct EngineerState {
-    phase: Phase,
+    phase: EngineerPhase,
     /// Number of turns of all phases.
     steps: u32,
     /// The plan; empty while there is none.
@@ -87,7 +87,7 @@ pub struct EngineerState {
 /// The phase of the work.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-enum Phase {
+enum EngineerPhase {
     /// Searching, then one plan.
     #[default]
     Planning,
@@ -97,12 +97,12 @@ enum Phase {
     Validating,
 }
 
-impl Phase {
+impl EngineerPhase {
     fn word(self) -> &'static str {
         match self {
-            Phase::Planning => "planning",
-            Phase::Executing => "executing",
-            Phase::Validating => "validating",
+            EngineerPhase::Planning => "planning",
+            EngineerPhase::Executing => "executing",
+            EngineerPhase::Validating => "validating",
         }
     }
 }
@@ -146,12 +146,12 @@ impl Engineer {
             ..TurnProfile::default()
         };
         match self.state.phase {
-            Phase::Planning => TurnProfile {
+            EngineerPhase::Planning => TurnProfile {
                 purpose: Purpose::Plan,
                 callable: Some(reads),
                 ..profile
             },
-            Phase::Executing | Phase::Validating => TurnProfile {
+            EngineerPhase::Executing | EngineerPhase::Validating => TurnProfile {
                 purpose: Purpose::Agent,
                 plan: Some(self.state.plan.clone()),
                 judge: Some(self.judge.clone()),
@@ -170,7 +170,7 @@ impl Engineer {
             .tell(format!("First the plan, in words. {docs}"));
     }
 
-    fn enter(&mut self, run: &mut Run, phase: Phase) -> Result<(), Stop> {
+    fn enter(&mut self, run: &mut Run, phase: EngineerPhase) -> Result<(), Stop> {
         self.state.phase = phase;
         let fact = json!({
             "text": phase.word(),
@@ -219,8 +219,8 @@ impl Engineer {
     /// Asks for the plan alone, without tools: small models call one as long as they may.
     async fn plan_alone(&self, run: &mut Run) -> Result<String, Stop> {
         let words = "Write the plan now. Answer with one JSON object: {\"plan\": \"…\"}";
-        let question = Ask {
-            tools: Tools::Withheld,
+        let question = ModelQuestion {
+            tools: ToolOffer::Withheld,
             output_schema: Some(json!({
                 "type": "object",
                 "properties": {"plan": {"type": "string"}},
@@ -240,7 +240,7 @@ impl Engineer {
     fn carry_out(&mut self, run: &mut Run, plan: &str) -> Result<(), Stop> {
         self.state.plan = shorten(plan, PLAN_CHARACTERS).into_owned();
         run.note("engineer.plan", 1, &json!({ "plan": self.state.plan }))?;
-        self.enter(run, Phase::Executing)?;
+        self.enter(run, EngineerPhase::Executing)?;
         self.acting.tell("Now carry the plan out, step by step.");
         Ok(())
     }
@@ -250,7 +250,7 @@ impl Engineer {
         let submits = plan.tool_calls().any(|call| self.judge.hears(call))
             || self.acting.submission_in_words(plan).is_some();
         if submits {
-            self.enter(run, Phase::Validating)?;
+            self.enter(run, EngineerPhase::Validating)?;
         }
         let mut result = self.acting.act(run, plan).await?;
         let heard = result.actions.iter();
@@ -274,17 +274,17 @@ impl Engineer {
         let verdict = self.judge.verdict(&submission.observation);
         self.note_verdict(run, verdict, submission)?;
         match verdict {
-            Verdict::Accepted => {
+            JudgeVerdict::Accepted => {
                 self.state.last_error = None;
                 self.state.unheard = 0;
                 let thought = plan.steps.first().map_or("", |step| &step.thought);
                 result.claim = Some(self.claim(thought, submission));
                 result.strength = Strength::Checked;
             }
-            Verdict::Rejected | Verdict::NoRuling => {
+            JudgeVerdict::Rejected | JudgeVerdict::NoRuling => {
                 result.error = self.goes_on(verdict, submission);
                 if result.error.is_none() {
-                    self.enter(run, Phase::Executing)?;
+                    self.enter(run, EngineerPhase::Executing)?;
                 }
             }
         }
@@ -294,19 +294,21 @@ impl Engineer {
     fn note_verdict(
         &self,
         run: &mut Run,
-        verdict: Verdict,
+        verdict: JudgeVerdict,
         submission: &Action,
     ) -> Result<(), Stop> {
         let report = &submission.observation.text.text;
         let text = match verdict {
-            Verdict::Accepted => "the judge accepted the work".to_owned(),
-            Verdict::Rejected => format!("the judge rejected the work: {}", shorten(report, 200)),
-            Verdict::NoRuling => format!("no verdict came: {}", shorten(report, 200)),
+            JudgeVerdict::Accepted => "the judge accepted the work".to_owned(),
+            JudgeVerdict::Rejected => {
+                format!("the judge rejected the work: {}", shorten(report, 200))
+            }
+            JudgeVerdict::NoRuling => format!("no verdict came: {}", shorten(report, 200)),
         };
         let fact = json!({
             "text": text,
             "judge": self.judge,
-            "accepted": verdict == Verdict::Accepted,
+            "accepted": verdict == JudgeVerdict::Accepted,
             "effect": submission.observation.effect,
             "retries": self.state.retries,
             "images": submission.observation.images.len(),
@@ -336,10 +338,10 @@ impl Engineer {
 
     /// Decides how to continue after a submission that was not accepted; returns the reason if the
     /// run ends.
-    fn goes_on(&mut self, verdict: Verdict, submission: &Action) -> Option<String> {
+    fn goes_on(&mut self, verdict: JudgeVerdict, submission: &Action) -> Option<String> {
         let report = shorten(&submission.observation.text.text, REPORT_CHARACTERS).into_owned();
         self.state.last_error = Some(report.clone());
-        if verdict == Verdict::NoRuling {
+        if verdict == JudgeVerdict::NoRuling {
             self.state.unheard += 1;
             return (self.state.unheard > MAX_UNRULED).then(|| {
                 format!("no verdict came from the judge, the last time because: {report}")
@@ -370,7 +372,7 @@ impl CognitiveLoop for Engineer {
     async fn perceive(&mut self, run: &mut Run) -> Result<Perception, Stop> {
         self.state.steps += 1;
         if self.state.steps == 1 {
-            self.enter(run, Phase::Planning)?;
+            self.enter(run, EngineerPhase::Planning)?;
             self.ask_for_plan();
         }
         self.acting.profile = self.profile(run);
@@ -387,8 +389,10 @@ impl CognitiveLoop for Engineer {
 
     async fn act(&mut self, run: &mut Run, plan: &Plan) -> Result<ExecutionResult, Stop> {
         let result = match self.state.phase {
-            Phase::Planning => self.run_phase_0(run, plan).await,
-            Phase::Executing | Phase::Validating => self.run_phase_1(run, plan).await,
+            EngineerPhase::Planning => self.run_phase_0(run, plan).await,
+            EngineerPhase::Executing | EngineerPhase::Validating => {
+                self.run_phase_1(run, plan).await
+            }
         };
         self.state.acting = self.acting.state().clone();
         result
@@ -408,7 +412,7 @@ impl CognitiveLoop for Engineer {
     }
 
     fn sent_back(&mut self, why: &str) {
-        self.state.phase = Phase::Executing;
+        self.state.phase = EngineerPhase::Executing;
         let memory = self.acting.memory_buffer_mut();
         memory.add_observation("verification", why);
         self.acting

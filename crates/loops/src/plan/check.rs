@@ -24,7 +24,7 @@ const COMMANDS_IN_PATHS: [&str; 7] = ["\n", "`", "$(", "&&", "||", "; ", " | "];
 
 /// A plan that can be carried out.
 #[derive(Debug, Clone)]
-pub(super) struct Checked {
+pub(super) struct ValidPlan {
     pub(super) draft: AgentPlan,
     /// The gate's expected verdict on each step; `None` where it depends on an earlier one.
     pub(super) verdicts: Vec<Option<Verdict>>,
@@ -46,7 +46,7 @@ pub(super) fn validate_plan(
     run: &mut Run,
     draft: AgentPlan,
     against: &Against<'_>,
-) -> Result<Checked, EffectError<Vec<String>>> {
+) -> Result<ValidPlan, EffectError<Vec<String>>> {
     let mut wrong = Vec::new();
     if !is_the_goal(&draft.goal, &goal::first_goal(against.perception)) {
         wrong.push(
@@ -73,7 +73,7 @@ pub(super) fn validate_plan(
     }
     let verdicts = evaluate(run, &draft, &mut wrong)?;
     if wrong.is_empty() {
-        Ok(Checked { draft, verdicts })
+        Ok(ValidPlan { draft, verdicts })
     } else {
         Err(EffectError::Failed(wrong))
     }

@@ -48,8 +48,8 @@ impl AgentStep {
         let mut found = Vec::new();
         each_text(&self.input, &mut |text| {
             found.extend(pieces(text).filter_map(|piece| match piece {
-                Piece::Output(reference) => Some(reference.id.to_owned()),
-                Piece::Words(_) => None,
+                InputPiece::Output(reference) => Some(reference.id.to_owned()),
+                InputPiece::Words(_) => None,
             }));
         });
         found
@@ -216,14 +216,14 @@ pub(super) fn schema() -> Value {
 }
 
 /// A part of a text in an input.
-enum Piece<'a> {
+enum InputPiece<'a> {
     Words(&'a str),
-    Output(Reference<'a>),
+    Output(OutputReference<'a>),
 }
 
 /// A reference `{{ID.output}}` or `{{ID.output.FIELD}}`.
 #[derive(Clone, Copy)]
-struct Reference<'a> {
+struct OutputReference<'a> {
     id: &'a str,
     /// The names of fields and the numbers of items, from 0, that lead into the output; separated
     /// by dots, empty for all of it.
@@ -232,7 +232,7 @@ struct Reference<'a> {
 }
 
 /// Splits a text into its parts. Braces that are not a reference are words.
-fn pieces(text: &str) -> impl Iterator<Item = Piece<'_>> {
+fn pieces(text: &str) -> impl Iterator<Item = InputPiece<'_>> {
     let mut rest = text;
     std::iter::from_fn(move || {
         if rest.is_empty() {
@@ -240,7 +240,7 @@ fn pieces(text: &str) -> impl Iterator<Item = Piece<'_>> {
         }
         if let Some((reference, after)) = reference(rest) {
             rest = after;
-            return Some(Piece::Output(reference));
+            return Some(InputPiece::Output(reference));
         }
         let next = rest.char_indices().skip(1);
         let end = next
@@ -249,12 +249,12 @@ fn pieces(text: &str) -> impl Iterator<Item = Piece<'_>> {
             .unwrap_or(rest.len());
         let (words, after) = rest.split_at(end);
         rest = after;
-        Some(Piece::Words(words))
+        Some(InputPiece::Words(words))
     })
 }
 
 /// Returns the reference that `text` begins with, and the text behind it.
-fn reference(text: &str) -> Option<(Reference<'_>, &str)> {
+fn reference(text: &str) -> Option<(OutputReference<'_>, &str)> {
     let (inside, after) = text.strip_prefix("{{")?.split_once("}}")?;
     let (id, path) = inside.trim().split_once(".output")?;
     let path = match path {
@@ -264,7 +264,7 @@ fn reference(text: &str) -> Option<(Reference<'_>, &str)> {
     let plain = |letter: char| letter.is_ascii_alphanumeric() || letter == '_' || letter == '-';
     let is_name = |name: &str| !name.is_empty() && name.chars().all(plain);
     let is_valid = is_name(id) && path.is_none_or(|path| path.split('.').all(is_name));
-    let reference = Reference {
+    let reference = OutputReference {
         id,
         path: path.unwrap_or_default(),
         written: &text[..text.len() - after.len()],
@@ -272,10 +272,10 @@ fn reference(text: &str) -> Option<(Reference<'_>, &str)> {
     is_valid.then_some((reference, after))
 }
 
-impl Reference<'_> {
+impl OutputReference<'_> {
     /// Returns the text that it stands for, or the reason why there is none.
     fn text(self, outputs: &BTreeMap<String, Value>) -> Result<String, String> {
-        let Reference { id, path, written } = self;
+        let OutputReference { id, path, written } = self;
         let Some(mut value) = outputs.get(id) else {
             return Ok(String::new());
         };
@@ -322,8 +322,8 @@ fn filled(value: &Value, outputs: &BTreeMap<String, Value>, wrong: &mut Option<S
     match value {
         Value::String(text) => {
             let parts = pieces(text).map(|piece| match piece {
-                Piece::Words(words) => words.to_owned(),
-                Piece::Output(reference) => reference.text(outputs).unwrap_or_else(|why| {
+                InputPiece::Words(words) => words.to_owned(),
+                InputPiece::Output(reference) => reference.text(outputs).unwrap_or_else(|why| {
                     wrong.get_or_insert(why);
                     reference.written.to_owned()
                 }),

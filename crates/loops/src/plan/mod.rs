@@ -19,11 +19,11 @@ use gyrus_contract::{
     Claim, EffectId, ExecutionResult, FINISH, MemoryBuffer, Message, Origin, Part, Perception,
     Plan, Text, ThoughtStep, ToolCall, ToolSpec,
 };
-use gyrus_kernel::{CognitiveLoop, HandOver, MandateSubject, Run, Stop};
+use gyrus_kernel::{CognitiveLoop, HandOverReport, MandateSubject, Run, Stop};
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 
-use self::{check::Checked, draft::AgentStep};
+use self::{check::ValidPlan, draft::AgentStep};
 use crate::{
     CognitiveConfig, LoopKind, browse,
     config::DEFAULT_OUTPUT_TOKENS,
@@ -47,7 +47,7 @@ pub(crate) const KIND: LoopKind = LoopKind {
 /// The state that is kept between cycles.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 pub struct PlanState {
-    stage: Stage,
+    stage: PlanStage,
     /// Whether `task.request` was recorded.
     requested: bool,
     /// Number of plans that were in force.
@@ -68,7 +68,7 @@ pub struct PlanState {
 /// The next stage.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-enum Stage {
+enum PlanStage {
     #[default]
     Planning,
     Working,
@@ -86,11 +86,11 @@ struct PastStep {
 
 /// The thought of a cycle, for its act.
 #[derive(Debug, Default)]
-enum Turn {
+enum CycleThought {
     #[default]
     Nothing,
     /// A plan that can be carried out.
-    Proposed(Checked),
+    Proposed(ValidPlan),
     /// No plan could be made, for this reason.
     Hopeless(String),
     /// These of the remaining steps run now.
@@ -105,7 +105,7 @@ pub struct Planner {
     config: CognitiveConfig,
     memory: MemoryBuffer,
     state: PlanState,
-    turn: Turn,
+    turn: CycleThought,
 }
 
 impl Planner {
@@ -116,7 +116,7 @@ impl Planner {
             config,
             memory,
             state: PlanState::default(),
-            turn: Turn::Nothing,
+            turn: CycleThought::Nothing,
         }
     }
 
@@ -127,7 +127,7 @@ impl Planner {
 
     /// Returns to planning for the rest, for this reason.
     fn plan_anew(&mut self, why: &str) {
-        self.state.stage = Stage::Planning;
+        self.state.stage = PlanStage::Planning;
         self.state.steps.clear();
         self.state.outputs.clear();
         self.tell(format!(
@@ -217,7 +217,7 @@ impl CognitiveLoop for Planner {
         if !self.state.requested {
             self.handle_task(run, &perception)?;
         }
-        if self.state.stage != Stage::Planning && perception.goal.len() != self.state.heard {
+        if self.state.stage != PlanStage::Planning && perception.goal.len() != self.state.heard {
             self.plan_anew("The person added to the goal.");
         }
         Ok(perception)
@@ -225,27 +225,27 @@ impl CognitiveLoop for Planner {
 
     async fn think(&mut self, run: &mut Run, perception: &Perception) -> Result<Plan, Stop> {
         self.turn = match self.state.stage {
-            Stage::Planning => {
+            PlanStage::Planning => {
                 mandate::state(run, &self.config, MandateSubject::Tools).await?;
                 self.plan_task(run).await?
             }
-            Stage::Working => Turn::Steps(order::ready(&self.state.steps, run.tools())),
-            Stage::SummingUp => self.summarize(run, perception).await?,
+            PlanStage::Working => CycleThought::Steps(order::ready(&self.state.steps, run.tools())),
+            PlanStage::SummingUp => self.summarize(run, perception).await?,
         };
         let mut plan = Plan::with_goal(goal::first_goal(perception));
         let steps: Vec<&AgentStep> = match &self.turn {
-            Turn::Proposed(checked) => checked.draft.steps.iter().collect(),
-            Turn::Steps(which) => which
+            CycleThought::Proposed(checked) => checked.draft.steps.iter().collect(),
+            CycleThought::Steps(which) => which
                 .iter()
                 .map(|index| &self.state.steps[*index])
                 .collect(),
-            Turn::Nothing | Turn::Hopeless(_) | Turn::Over(_) => Vec::new(),
+            CycleThought::Nothing | CycleThought::Hopeless(_) | CycleThought::Over(_) => Vec::new(),
         };
         for (number, step) in (1..).zip(steps) {
             let (call, _) = step.call(&self.state.outputs);
             plan.add_step(ThoughtStep::with_tool(number, step.reason.clone(), call));
         }
-        if let Turn::Over(claim) = &self.turn {
+        if let CycleThought::Over(claim) = &self.turn {
             plan.claim = Some(claim.clone());
         }
         Ok(plan)
@@ -254,11 +254,11 @@ impl CognitiveLoop for Planner {
     async fn act(&mut self, run: &mut Run, _plan: &Plan) -> Result<ExecutionResult, Stop> {
         let mut result = ExecutionResult::default();
         match std::mem::take(&mut self.turn) {
-            Turn::Nothing => {}
-            Turn::Hopeless(why) => result.error = Some(why),
-            Turn::Over(claim) => result.claim = Some(claim),
-            Turn::Steps(which) => return self.execute_steps(run, &which).await,
-            Turn::Proposed(checked) => result.error = self.decide(run, checked).await?,
+            CycleThought::Nothing => {}
+            CycleThought::Hopeless(why) => result.error = Some(why),
+            CycleThought::Over(claim) => result.claim = Some(claim),
+            CycleThought::Steps(which) => return self.execute_steps(run, &which).await,
+            CycleThought::Proposed(checked) => result.error = self.decide(run, checked).await?,
         }
         Ok(result)
     }
@@ -284,7 +284,7 @@ impl CognitiveLoop for Planner {
         self.plan_anew(why);
     }
 
-    fn take_over(&mut self, handed: &HandOver) {
+    fn take_over(&mut self, handed: &HandOverReport) {
         self.plan_anew(&handed.in_words());
     }
 }
@@ -298,7 +298,7 @@ mod tests {
     #[test]
     fn a_fresh_cycle_plans_the_rest_anew() {
         let mut planner = Planner::new(CognitiveConfig::plan());
-        planner.state.stage = Stage::Working;
+        planner.state.stage = PlanStage::Working;
         planner.state.steps = draft::read(
             r#"{"goal": "g", "steps": [{"id": "1", "tool": "write", "input": {}, "reason": "r",
             "requires_permission": false, "expected": "e", "depends_on": []}]}"#,
@@ -306,12 +306,12 @@ mod tests {
         )
         .unwrap()
         .steps;
-        planner.take_over(&HandOver {
+        planner.take_over(&HandOverReport {
             reason: "the code is newer".to_owned(),
             done: Vec::new(),
             viewed: None,
         });
-        assert_eq!(planner.state.stage, Stage::Planning);
+        assert_eq!(planner.state.stage, PlanStage::Planning);
         assert_eq!(planner.state.steps, []);
         let told = planner.memory.to_context_string();
         assert!(

@@ -6,18 +6,18 @@ use std::sync::Arc;
 use gyrus_contract::{
     Message, Origin, Perception, Purpose, Role, StopReason, SystemPart, Text, ToolSpec,
 };
-use gyrus_kernel::{ApprovalCard, Ask, EffectError, Run, Stop};
+use gyrus_kernel::{ApprovalCard, EffectError, ModelQuestion, Run, Stop};
 use serde_json::json;
 
 use super::{
-    Planner, Stage, Turn, callable,
-    check::{self, Against, Checked},
+    CycleThought, PlanStage, Planner, callable,
+    check::{self, Against, ValidPlan},
     draft::{self, AgentPlan},
     kernel_says, words,
 };
 use crate::{
     Review, prompt,
-    review::{Reviewed, Subject, review},
+    review::{ReviewResult, ReviewSubject, review},
 };
 
 /// Characters of an answer in words that the reason of a failure quotes.
@@ -27,14 +27,14 @@ const ANSWER_CHARACTERS: usize = 300;
 const MAX_REPAIRS: u32 = 3;
 
 /// A plan in the form in which a person sees it.
-struct Shown<'a> {
+struct PlanForPerson<'a> {
     planner: &'a Planner,
-    proposed: &'a Checked,
+    proposed: &'a ValidPlan,
     tools: Vec<Arc<ToolSpec>>,
 }
 
-impl Subject for Shown<'_> {
-    type Edited = Checked;
+impl ReviewSubject for PlanForPerson<'_> {
+    type Edited = ValidPlan;
 
     fn what(&self) -> &'static str {
         "plan"
@@ -44,7 +44,11 @@ impl Subject for Shown<'_> {
         words::card(self.proposed, &self.tools, wrong)
     }
 
-    async fn read(&self, run: &mut Run, edited: &str) -> Result<Checked, EffectError<Vec<String>>> {
+    async fn read(
+        &self,
+        run: &mut Run,
+        edited: &str,
+    ) -> Result<ValidPlan, EffectError<Vec<String>>> {
         let of_tool = |step: &_| check::of_tool(step, &self.tools);
         let draft = draft::read(edited, of_tool).map_err(EffectError::Failed)?;
         self.planner.validate_plan(run, draft, &self.tools)
@@ -53,7 +57,12 @@ impl Subject for Shown<'_> {
 
 impl Planner {
     /// Returns a question with what the questions for a plan and for a summary share.
-    pub(super) fn question(&self, run: &Run, purpose: Purpose, perception: &Perception) -> Ask<'_> {
+    pub(super) fn question(
+        &self,
+        run: &Run,
+        purpose: Purpose,
+        perception: &Perception,
+    ) -> ModelQuestion<'_> {
         let words = super::PROMPT;
         let mut question =
             prompt::question(run, &self.config, words, purpose, perception, &self.memory);
@@ -64,14 +73,14 @@ impl Planner {
 
     /// Returns a plan that can be carried out, an answer that the model repeats in words, or the
     /// reason why there is neither.
-    pub(super) async fn plan_task(&mut self, run: &mut Run) -> Result<Turn, Stop> {
+    pub(super) async fn plan_task(&mut self, run: &mut Run) -> Result<CycleThought, Stop> {
         let tools = callable(run);
         let mut talk = vec![kernel_says("Make the plan now.")];
         let mut wrong = Vec::new();
         let mut spoke = false;
         for attempt in 1..=1 + MAX_REPAIRS {
             let perception = run.perception();
-            let question = Ask {
+            let question = ModelQuestion {
                 tail: talk.clone(),
                 output_schema: Some(draft::schema()),
                 ..self.question(run, Purpose::Plan, &perception)
@@ -84,7 +93,7 @@ impl Planner {
                 && !said.trim().is_empty();
             if speaks && std::mem::replace(&mut spoke, true) {
                 let said = gyrus_text::shorten(said.trim(), ANSWER_CHARACTERS);
-                return Ok(Turn::Hopeless(format!(
+                return Ok(CycleThought::Hopeless(format!(
                     "the model answered in words instead of a plan: {said}"
                 )));
             }
@@ -97,7 +106,7 @@ impl Planner {
             };
             let read = read.map_err(EffectError::Failed);
             wrong = match read.and_then(|draft| self.validate_plan(run, draft, &tools)) {
-                Ok(checked) => return Ok(Turn::Proposed(checked)),
+                Ok(checked) => return Ok(CycleThought::Proposed(checked)),
                 Err(error) => error.handled()?,
             };
             let fact = json!({"attempt": attempt, "text": wrong.join("; "), "wrong": wrong});
@@ -110,7 +119,7 @@ impl Planner {
             }
             talk.push(kernel_says(&words::refused(&wrong)));
         }
-        Ok(Turn::Hopeless(format!(
+        Ok(CycleThought::Hopeless(format!(
             "no plan could be carried out, after {MAX_REPAIRS} repairs; the last one: {}",
             wrong.join("; ")
         )))
@@ -121,7 +130,7 @@ impl Planner {
         run: &mut Run,
         draft: AgentPlan,
         tools: &[Arc<ToolSpec>],
-    ) -> Result<Checked, EffectError<Vec<String>>> {
+    ) -> Result<ValidPlan, EffectError<Vec<String>>> {
         let perception = run.perception();
         let before = self.state.past.iter();
         let against = Against {
@@ -133,7 +142,7 @@ impl Planner {
     }
 
     /// Puts the plan in force.
-    fn adopt(&mut self, run: &mut Run, checked: Checked) -> Result<(), Stop> {
+    fn adopt(&mut self, run: &mut Run, checked: ValidPlan) -> Result<(), Stop> {
         self.state.revision += 1;
         let listed = words::listed(&checked.draft);
         let fact = json!({
@@ -146,7 +155,7 @@ impl Planner {
         run.note("task.plan", 1, &fact)?;
         self.remember_plan("The plan in force", &checked.draft);
         self.state.steps = checked.draft.steps;
-        self.state.stage = Stage::Working;
+        self.state.stage = PlanStage::Working;
         Ok(())
     }
 
@@ -160,29 +169,29 @@ impl Planner {
     pub(super) async fn decide(
         &mut self,
         run: &mut Run,
-        checked: Checked,
+        checked: ValidPlan,
     ) -> Result<Option<String>, Stop> {
         if !self.config.reviews(Review::Plan) {
             self.adopt(run, checked)?;
             return Ok(None);
         }
-        let shown = Shown {
+        let shown = PlanForPerson {
             planner: self,
             proposed: &checked,
             tools: callable(run),
         };
         match review(run, &shown).await? {
-            Reviewed::AsShown { .. } => self.adopt(run, checked)?,
-            Reviewed::Edited { edited, .. } => {
+            ReviewResult::AsShown { .. } => self.adopt(run, checked)?,
+            ReviewResult::Edited { edited, .. } => {
                 let fact = json!({"text": words::listed(&edited.draft)});
                 run.note("plan.edited", 1, &fact)?;
                 self.adopt(run, edited)?;
             }
-            Reviewed::Rejected { words, .. } => {
+            ReviewResult::Rejected { words, .. } => {
                 self.remember_plan("A plan that was not carried out", &checked.draft);
                 self.plan_anew(&format!("A person rejected that plan and says: {words}"));
             }
-            Reviewed::Ended { why, .. } => return Ok(Some(why)),
+            ReviewResult::Ended { why, .. } => return Ok(Some(why)),
         }
         Ok(None)
     }

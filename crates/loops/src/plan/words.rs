@@ -9,7 +9,7 @@ use serde_json::Value;
 
 use super::{
     PlanState,
-    check::Checked,
+    check::ValidPlan,
     draft::{AgentPlan, AgentStep},
 };
 use crate::review::not_taken;
@@ -75,8 +75,8 @@ pub(super) fn listed(draft: &AgentPlan) -> String {
 
 /// Returns the card on which a person decides about a plan. `wrong` are the mistakes in their last
 /// edit.
-pub(super) fn card(checked: &Checked, tools: &[Arc<ToolSpec>], wrong: &[String]) -> ApprovalCard {
-    let Checked { draft, verdicts } = checked;
+pub(super) fn card(checked: &ValidPlan, tools: &[Arc<ToolSpec>], wrong: &[String]) -> ApprovalCard {
+    let ValidPlan { draft, verdicts } = checked;
     let asks = |verdict: &&Verdict| verdict.decision == Decision::Ask;
     let asking = verdicts.iter().flatten().filter(asks).count();
     let steps = counted(draft.steps.len(), "step");
@@ -219,7 +219,7 @@ fn shortened(text: &str, most: usize) -> String {
 }
 
 /// Returns the fact `task.plan`: the plan, and the gate's expected verdicts.
-pub(super) fn fact(checked: &Checked) -> Value {
+pub(super) fn fact(checked: &ValidPlan) -> Value {
     let steps = checked.draft.steps.iter().zip(&checked.verdicts);
     let steps = steps.map(|(step, verdict)| {
         let mut fact = serde_json::json!(step);

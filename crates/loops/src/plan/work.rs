@@ -4,10 +4,12 @@ use gyrus_contract::{
     Action, Arguments, Claim, EffectId, Evidence, ExecutionResult, FindToolsCall, Message,
     Observation, Part, Perception, Purpose, Text, ToolCall,
 };
-use gyrus_kernel::{Ask, Branch, Run, Stop};
+use gyrus_kernel::{Branch, ModelQuestion, Run, Stop};
 use serde_json::{Value, json};
 
-use super::{PastStep, Planner, Stage, Turn, check, draft::AgentStep, kernel_says, words};
+use super::{
+    CycleThought, PastStep, PlanStage, Planner, check, draft::AgentStep, kernel_says, words,
+};
 use crate::{browse, json::the_object};
 
 /// Maximum number of new plans because a step failed.
@@ -64,7 +66,7 @@ impl Planner {
         let actions = calls.into_iter().zip(seen);
         let error = self.goes_on(&failures, interrupted);
         let searched = |step: &AgentStep| step.tool == FindToolsCall::TOOL;
-        if self.state.stage == Stage::SummingUp && ran.iter().any(searched) {
+        if self.state.stage == PlanStage::SummingUp && ran.iter().any(searched) {
             self.plan_with_found_tools();
         }
         Ok(ExecutionResult {
@@ -130,7 +132,7 @@ impl Planner {
     fn goes_on(&mut self, failures: &[(&AgentStep, String)], interrupted: bool) -> Option<String> {
         if failures.is_empty() {
             if self.state.steps.is_empty() {
-                self.state.stage = Stage::SummingUp;
+                self.state.stage = PlanStage::SummingUp;
             }
             return None;
         }
@@ -169,14 +171,14 @@ impl Planner {
         &mut self,
         run: &mut Run,
         perception: &Perception,
-    ) -> Result<Turn, Stop> {
+    ) -> Result<CycleThought, Stop> {
         let mut said = String::new();
         let mut came = None;
         for now in [
             "Every step of the plan in force worked. Sum up now.",
             "Sum up now, as one JSON object with `reached` (true or false) and `summary`.",
         ] {
-            let question = Ask {
+            let question = ModelQuestion {
                 tail: vec![kernel_says(&format!("{}\n{now}", super::SUMMARY_PROMPT))],
                 output_schema: Some(summary_schema()),
                 ..self.question(run, Purpose::Summarise, perception)
@@ -184,7 +186,7 @@ impl Planner {
             said = run.ask(question).await?.text();
             if run.goal().len() != self.state.heard {
                 self.plan_anew("The person added to the goal.");
-                return Ok(Turn::Nothing);
+                return Ok(CycleThought::Nothing);
             }
             came = summary(&said);
             if came.is_some() {
@@ -207,7 +209,7 @@ impl Planner {
             what: format!("step {} (`{}`) worked", step.id, step.tool),
             at: step.effect.to_string(),
         });
-        Ok(Turn::Over(Claim {
+        Ok(CycleThought::Over(Claim {
             reached,
             answer,
             evidence: evidence.collect(),

@@ -10,10 +10,10 @@
 mod ready;
 
 use gyrus_contract::{
-    Action, ActionVerdict, Aim, Arguments as _, Boxed, Claim, Evidence, ExecutionResult,
+    Action, ActionVerdict, Aim, Arguments as _, BoxedFuture, Claim, Evidence, ExecutionResult,
     MemoryBuffer, Observation, OpenUrlCall, ToolCall, View, WaitCall,
 };
-use gyrus_kernel::{ErasedLoop, HandOver, Run, Stop, Unfinished};
+use gyrus_kernel::{ErasedLoop, HandOverReport, InterruptedCycle, Run, Stop};
 use gyrus_procedures::{AtPress, LearnedPlace, ProcedureStep, origin_of};
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
@@ -23,7 +23,7 @@ use crate::{
     kind::MOST_STEPS,
     reactive::words::{clean, quoted},
 };
-use ready::{Next, Ready};
+use ready::{NextDeed, ReplayPosition};
 
 /// The loop, as the journal names it.
 pub(crate) const KIND: LoopKind = LoopKind {
@@ -49,7 +49,7 @@ const BLANK: &str = "about:blank";
 
 /// The state that is kept between cycles.
 #[derive(Debug, Clone, Default, Serialize, Deserialize)]
-struct State {
+struct ProcedureState {
     /// Number of steps that were taken.
     step: usize,
     /// Whether the start was opened.
@@ -72,7 +72,7 @@ struct State {
 }
 
 /// The loop that goes on where a procedure cannot.
-enum Inner {
+enum FallbackLoop {
     Screen(Box<Reactive>),
     Tools(Box<React>),
 }
@@ -81,8 +81,8 @@ enum Inner {
 struct ReplayLoop {
     config: CognitiveConfig,
     replays: Replays,
-    inner: Inner,
-    state: State,
+    inner: FallbackLoop,
+    state: ProcedureState,
 }
 
 impl ReplayLoop {
@@ -102,29 +102,31 @@ impl ReplayLoop {
         }
         let inner = match replays.procedure.place {
             LearnedPlace::Site { .. } | LearnedPlace::Desktop { .. } => {
-                Inner::Screen(Box::new(Reactive::new(config.clone())))
+                FallbackLoop::Screen(Box::new(Reactive::new(config.clone())))
             }
-            LearnedPlace::Folder { .. } => Inner::Tools(Box::new(React::new(config.clone()))),
+            LearnedPlace::Folder { .. } => {
+                FallbackLoop::Tools(Box::new(React::new(config.clone())))
+            }
         };
         Ok(Self {
             config,
             replays,
             inner,
-            state: State::default(),
+            state: ProcedureState::default(),
         })
     }
 
     fn inner(&self) -> &dyn ErasedLoop {
         match &self.inner {
-            Inner::Screen(inner) => inner.as_ref(),
-            Inner::Tools(inner) => inner.as_ref(),
+            FallbackLoop::Screen(inner) => inner.as_ref(),
+            FallbackLoop::Tools(inner) => inner.as_ref(),
         }
     }
 
     fn inner_mut(&mut self) -> &mut dyn ErasedLoop {
         match &mut self.inner {
-            Inner::Screen(inner) => inner.as_mut(),
-            Inner::Tools(inner) => inner.as_mut(),
+            FallbackLoop::Screen(inner) => inner.as_mut(),
+            FallbackLoop::Tools(inner) => inner.as_mut(),
         }
     }
 
@@ -210,7 +212,7 @@ impl ReplayLoop {
                 return Ok(result);
             }
         };
-        let Next::Call { call, found } = next else {
+        let NextDeed::Call { call, found } = next else {
             let mut result = self.finish(run)?;
             result.actions = actions;
             if let Some(claim) = &mut result.claim {
@@ -257,7 +259,7 @@ impl ReplayLoop {
         run: &mut Run,
         start: &str,
         actions: &mut Vec<Action>,
-    ) -> Result<Result<(View, Next), (Option<View>, String)>, Stop> {
+    ) -> Result<Result<(View, NextDeed), (Option<View>, String)>, Stop> {
         let mut waits = self.waits().into_iter();
         let mut values = self.replays.values.clone();
         values.0.extend(self.state.found.iter().cloned());
@@ -285,7 +287,7 @@ impl ReplayLoop {
                     if view.address != BLANK {
                         self.state.address.clone_from(&view.address);
                     }
-                    let ready = Ready {
+                    let ready = ReplayPosition {
                         replays: &self.replays,
                         values: &values,
                         start,
@@ -417,10 +419,10 @@ impl ReplayLoop {
         self.state.handed_over = true;
         let opened = self.state.opened;
         match &mut self.inner {
-            Inner::Screen(inner) => {
+            FallbackLoop::Screen(inner) => {
                 inner.continue_from(told, run.cycle(), &self.state.done, view.filter(|_| opened));
             }
-            Inner::Tools(inner) => inner.memory_mut().add_observation("gyrus", told),
+            FallbackLoop::Tools(inner) => inner.memory_mut().add_observation("gyrus", told),
         }
         Ok(ExecutionResult::default())
     }
@@ -516,7 +518,7 @@ impl ErasedLoop for ReplayLoop {
         1
     }
 
-    fn unfinished(&self) -> Unfinished {
+    fn unfinished(&self) -> InterruptedCycle {
         self.inner().unfinished()
     }
 
@@ -545,7 +547,7 @@ impl ErasedLoop for ReplayLoop {
         self.inner_mut().load(inner_version, state["loop"].take())
     }
 
-    fn cycle<'a>(&'a mut self, run: &'a mut Run) -> Boxed<'a, Result<ExecutionResult, Stop>> {
+    fn cycle<'a>(&'a mut self, run: &'a mut Run) -> BoxedFuture<'a, Result<ExecutionResult, Stop>> {
         Box::pin(self.turn(run))
     }
 
@@ -553,7 +555,7 @@ impl ErasedLoop for ReplayLoop {
         &'a mut self,
         run: &'a mut Run,
         result: &'a ExecutionResult,
-    ) -> Boxed<'a, Result<(), Stop>> {
+    ) -> BoxedFuture<'a, Result<(), Stop>> {
         self.inner_mut().conclude(run, result)
     }
 
@@ -579,7 +581,7 @@ impl ErasedLoop for ReplayLoop {
 
     /// An interrupted step is counted as taken, and looked at: if the page does not show that it
     /// happened, a binding one stops the run, and any other is handed over.
-    fn hand_over(&mut self, handed: &HandOver) {
+    fn hand_over(&mut self, handed: &HandOverReport) {
         if self.state.handed_over {
             self.inner_mut().hand_over(handed);
             return;

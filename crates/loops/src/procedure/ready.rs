@@ -1,13 +1,13 @@
 //! Decides from a view which call a replay makes next.
 
 use gyrus_contract::{AnswerDialogCall, Arguments as _, Rest, ToolCall, View};
-use gyrus_procedures::{ProcedureStep, Sight, SlotValues};
+use gyrus_procedures::{ProcedureStep, ReplaySight, SlotValues};
 use serde_json::Value;
 
 use crate::Replays;
 
 /// The position of a replay.
-pub(super) struct Ready<'a> {
+pub(super) struct ReplayPosition<'a> {
     pub(super) replays: &'a Replays,
     /// The values of the command, and the ids that were found since.
     pub(super) values: &'a SlotValues,
@@ -20,7 +20,7 @@ pub(super) struct Ready<'a> {
 }
 
 /// The next deed of a replay.
-pub(super) enum Next {
+pub(super) enum NextDeed {
     Call {
         call: ToolCall,
         /// The ids in the address of the link that it clicks.
@@ -30,9 +30,9 @@ pub(super) enum Next {
     Done,
 }
 
-impl Ready<'_> {
-    fn sight<'v>(&'v self, view: &'v View) -> Sight<'v> {
-        Sight {
+impl ReplayPosition<'_> {
+    fn sight<'v>(&'v self, view: &'v View) -> ReplaySight<'v> {
+        ReplaySight {
             view,
             start: self.start,
             slots: &self.replays.procedure.slots,
@@ -60,7 +60,7 @@ impl Ready<'_> {
     ///
     /// # Errors
     /// Something is not as it was learned.
-    pub(super) fn next(&self, view: &View) -> Result<Next, String> {
+    pub(super) fn next(&self, view: &View) -> Result<NextDeed, String> {
         if let Rest::GaveUp { waiting_for } = &view.rest {
             return Err(format!("the page is not at rest: {waiting_for}"));
         }
@@ -77,7 +77,7 @@ impl Ready<'_> {
             for condition in &procedure.ends {
                 condition.check(&sight)?;
             }
-            return Ok(Next::Done);
+            return Ok(NextDeed::Done);
         };
         let answers = step.tool == AnswerDialogCall::TOOL;
         if let Some(dialog) = view.dialog.as_ref().filter(|_| !answers) {
@@ -96,7 +96,7 @@ impl Ready<'_> {
             found.extend(step.found(&sight, id)?);
             call.arguments[argument] = Value::String(id.to_string());
         }
-        Ok(Next::Call { call, found })
+        Ok(NextDeed::Call { call, found })
     }
 }
 

@@ -13,7 +13,7 @@ use serde_json::{Map, Value, json};
 /// A model's claim that the work is over. Its token is not checked yet.
 #[derive(Debug, Clone, PartialEq, Eq, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
-pub(super) struct Finish {
+pub(super) struct FinishClaim {
     #[serde(default)]
     pub(super) token: String,
     pub(super) reached: bool,
@@ -23,7 +23,7 @@ pub(super) struct Finish {
     pub(super) in_words: bool,
 }
 
-impl Arguments for Finish {
+impl Arguments for FinishClaim {
     const TOOL: &'static str = FINISH;
     const EXAMPLE: &'static str =
         r#"{"token": "12ab 34cd", "reached": true, "answer": "It is sent."}"#;
@@ -32,7 +32,7 @@ impl Arguments for Finish {
 /// All actions, in the order of the prompt.
 pub(super) static ACTIONS: LazyLock<Vec<ScreenAction>> = LazyLock::new(|| {
     let mut actions = screen_actions();
-    actions.push(ScreenAction::of::<Finish>(
+    actions.push(ScreenAction::of::<FinishClaim>(
         ScreenEffect::Acts,
         "{token, reached, answer}: ends the work; alone, and only after you have seen the outcome",
     ));

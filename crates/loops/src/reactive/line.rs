@@ -4,7 +4,7 @@ use gyrus_contract::{Element, ElementState, View};
 
 use super::{
     place::{beside, middle},
-    render::Budget,
+    render::RenderBudget,
     words::quoted,
 };
 
@@ -22,7 +22,7 @@ const SEEN: [ElementState; 3] = [
 ];
 
 /// Returns the line of a usable element. It begins with its id.
-pub(super) fn operable(view: &View, index: usize, budget: Budget<'_>) -> String {
+pub(super) fn operable(view: &View, index: usize, budget: RenderBudget<'_>) -> String {
     let element = &view.elements[index];
     let most = if budget.with_picture {
         BESIDE_PICTURE

@@ -25,11 +25,12 @@ pub(crate) mod words;
 use gyrus_contract::{
     Action, ActionVerdict, Arguments as _, Claim, ClickCall, DragCall, Evidence, ExecutionResult,
     FINISH, MemoryBuffer, MemoryExtent, Message, Observation, OpenUrlCall, Origin, Perception,
-    Plan, Purpose, ScreenAction, ScreenEffect, ScrollCall, Shown, StopReason, Strength,
+    Plan, Purpose, ScreenAction, ScreenEffect, ScreenSize, ScrollCall, StopReason, Strength,
     TakeScreenshotCall, Text, ThoughtStep, ToolCall, View, WaitCall,
 };
 use gyrus_kernel::{
-    ApprovalCard, Ask, CognitiveLoop, HandOver, MandateSubject, Run, Stop, Tools, Unfinished,
+    ApprovalCard, CognitiveLoop, HandOverReport, InterruptedCycle, MandateSubject, ModelQuestion,
+    Run, Stop, ToolOffer,
 };
 use gyrus_text::shorten;
 use serde_json::json;
@@ -41,13 +42,13 @@ use crate::{
     kind::{MOST_STEPS, keeps},
     mandate,
 };
-use actions::Finish;
+use actions::FinishClaim;
 pub use prompt::FRESH;
-use prompt::Sight;
-use reply::{Deeds, Offered, Reply};
+use prompt::ScreenInTurn;
+use reply::{Deeds, ReplyChoices, UsableReply};
 pub use state::ReactiveState;
-use state::{LastTurn, Line, Output};
-use stuck::{Advice, Done};
+use state::{ActionLine, ActionOutput, LastTurn};
+use stuck::{ActionRecord, StuckAdvice};
 use words::{clean, quoted};
 
 const PROMPT: &str = include_str!("reactive.md");
@@ -83,7 +84,7 @@ pub(crate) fn only_goes_or_looks(tool: &str) -> bool {
 pub fn shown(view: &View, tokens: usize) -> String {
     render::render(
         view,
-        render::Budget {
+        render::RenderBudget {
             tokens,
             with_picture: false,
             goal: "",
@@ -115,7 +116,7 @@ pub struct Reactive {
     /// The view of this turn, or the reason why there is none.
     sight: Result<View, String>,
     /// The model wants to end the work.
-    finish: Option<Finish>,
+    finish: Option<FinishClaim>,
 }
 
 impl Reactive {
@@ -145,7 +146,7 @@ impl Reactive {
             self.state.page.remember(view);
         }
         for action in done {
-            self.state.log.add(Line {
+            self.state.log.add(ActionLine {
                 cycle,
                 action: clean(action),
                 verdict: ActionVerdict::Changed,
@@ -280,7 +281,7 @@ impl Reactive {
         &mut self,
         run: &mut Run,
         perception: &Perception,
-    ) -> Result<Option<Reply>, Stop> {
+    ) -> Result<Option<UsableReply>, Stop> {
         let actions = self.offered(run);
         let with_picture = self.sends_picture();
         let note = self.state.stuck.take_note();
@@ -290,8 +291,8 @@ impl Reactive {
             let picture = self.sight.as_ref().ok().filter(|_| with_picture);
             let picture = picture.and_then(|view| view.frame.as_ref());
             let sight = match &self.sight {
-                Ok(view) => Sight::View(view, picture),
-                Err(why) => Sight::Blind(why),
+                Ok(view) => ScreenInTurn::View(view, picture),
+                Err(why) => ScreenInTurn::Blind(why),
             };
             let goal = goal::first_goal(perception);
             let mut tail = vec![prompt::turn(&self.state, note.as_deref(), &goal, sight)];
@@ -300,15 +301,15 @@ impl Reactive {
                     .take()
                     .map(|why| Message::user(Text::new(why, Origin::Kernel))),
             );
-            let ask = Ask {
+            let ask = ModelQuestion {
                 purpose: Purpose::Agent,
                 system: prompt::system(&self.config, &actions, &self.state.token),
                 lead: self.lead(perception),
                 lead_at: 0,
                 memory: None,
                 tail,
-                tools: picture.map_or(Tools::Withheld, |picture| {
-                    Tools::OnScreen(Shown {
+                tools: picture.map_or(ToolOffer::Withheld, |picture| {
+                    ToolOffer::OnScreen(ScreenSize {
                         width: picture.width,
                         height: picture.height,
                     })
@@ -317,7 +318,7 @@ impl Reactive {
                 max_output_tokens: self.config.max_output_tokens,
             };
             let answer = run.ask(ask).await?;
-            let offered = Offered {
+            let offered = ReplyChoices {
                 actions: &actions,
                 frame: picture.map(|picture| (picture.width, picture.height)),
             };
@@ -336,7 +337,7 @@ impl Reactive {
                 Err(why) => {
                     let answer = reply::in_words(&answer);
                     if let (true, Some(words)) = (was_in_words, &answer) {
-                        return Ok(Some(Reply::answer(words, &self.state.token)));
+                        return Ok(Some(UsableReply::answer(words, &self.state.token)));
                     }
                     run.note("reply.unusable", 1, &json!({ "why": why }))?;
                     was_in_words = answer.is_some();
@@ -375,7 +376,7 @@ impl Reactive {
             })
             .await?;
         if !answer.approved {
-            self.state.log.add(Line {
+            self.state.log.add(ActionLine {
                 cycle: run.cycle(),
                 action: meant,
                 verdict: ActionVerdict::Refused,
@@ -411,7 +412,7 @@ impl Reactive {
         } else {
             String::new()
         };
-        self.state.log.add(Line {
+        self.state.log.add(ActionLine {
             cycle,
             action,
             verdict: seen.verdict,
@@ -419,7 +420,7 @@ impl Reactive {
         });
         // The next view shows what changed.
         let says = seen.verdict != ActionVerdict::Changed && !seen.text.text.trim().is_empty();
-        self.state.output = says.then(|| Output {
+        self.state.output = says.then(|| ActionOutput {
             tool: seen.tool.clone(),
             text: shorten(&seen.text.text, 20_000).into_owned(),
         });
@@ -434,7 +435,7 @@ impl Reactive {
             let view = self.sight.as_ref().ok();
             let what = describe(call, view);
             let observation = run.call(call).await?;
-            let done = Done {
+            let done = ActionRecord {
                 call,
                 what: &what,
                 view,
@@ -460,12 +461,12 @@ impl Reactive {
                 observation,
             });
             match advice {
-                Advice::GoOn => {}
-                Advice::Park(why) => {
+                StuckAdvice::GoOn => {}
+                StuckAdvice::Park(why) => {
                     self.state.parks = Some(why);
                     break;
                 }
-                Advice::Try(way) => {
+                StuckAdvice::Try(way) => {
                     actions.push(self.escape(run, way).await?);
                     break;
                 }
@@ -558,7 +559,7 @@ impl Reactive {
     }
 
     /// Returns the claim that ends the run, if the token is the run's.
-    fn claim(&mut self, run: &Run, finish: Finish) -> Option<Claim> {
+    fn claim(&mut self, run: &Run, finish: FinishClaim) -> Option<Claim> {
         let given: Vec<_> = finish.token.split_whitespace().collect();
         if given.join(" ") == self.state.token {
             self.memory.add_agent_response(finish.answer.clone());
@@ -577,17 +578,17 @@ impl Reactive {
             FINISH,
             json!({ "reached": finish.reached, "answer": finish.answer }),
         );
-        let done = Done {
+        let done = ActionRecord {
             call: &call,
             what: "finish",
             view: self.sight.as_ref().ok(),
             verdict: ActionVerdict::Refused,
             said: "",
         };
-        if let Advice::Park(why) = self.state.stuck.observe(done, None) {
+        if let StuckAdvice::Park(why) = self.state.stuck.observe(done, None) {
             self.state.parks = Some(why);
         }
-        self.state.log.add(Line {
+        self.state.log.add(ActionLine {
             cycle: run.cycle(),
             action: "finish".to_owned(),
             verdict: ActionVerdict::Refused,
@@ -625,8 +626,8 @@ impl CognitiveLoop for Reactive {
     keeps!(KIND.name, state: ReactiveState);
 
     /// Abandons an unfinished cycle: the screen has changed since its actions were decided.
-    fn unfinished(&self) -> Unfinished {
-        Unfinished::Abandon
+    fn unfinished(&self) -> InterruptedCycle {
+        InterruptedCycle::Abandon
     }
 
     async fn perceive(&mut self, run: &mut Run) -> Result<Perception, Stop> {
@@ -701,7 +702,7 @@ impl CognitiveLoop for Reactive {
     }
 
     fn sent_back(&mut self, why: &str) {
-        self.state.output = Some(Output {
+        self.state.output = Some(ActionOutput {
             tool: "verification".to_owned(),
             text: shorten(why, 2_000).into_owned(),
         });
@@ -711,7 +712,7 @@ impl CognitiveLoop for Reactive {
 
     /// Adds the actions of an interrupted turn to the log. The person who resumed the run has seen
     /// what it was stuck at.
-    fn take_over(&mut self, handed: &HandOver) {
+    fn take_over(&mut self, handed: &HandOverReport) {
         self.state.stuck.reset();
         self.state.parks = None;
         self.state.blind = 0;

@@ -10,16 +10,16 @@ use gyrus_contract::{
 };
 use serde_json::{Map, Value, json};
 
-use super::reply::{Offered, Reply, understood};
+use super::reply::{ReplyChoices, UsableReply, understood};
 use crate::json::the_object;
 
 /// Parses calls and the text beside them; the error tells the model the mistake.
 pub(super) fn read(
     calls: &[&ToolCall],
     text: &str,
-    offered: Offered<'_>,
+    offered: ReplyChoices<'_>,
     view: Option<&View>,
-) -> Result<Reply, String> {
+) -> Result<UsableReply, String> {
     let (confirms, acts): (Vec<&ToolCall>, Vec<&ToolCall>) =
         calls.iter().partition(|call| call.tool == CONFIRM);
     if let Ok(object) = the_object(text, "actions")
@@ -107,7 +107,7 @@ mod tests {
             height: 400,
         });
         let actions = offered_by(["click", "type_text", "scroll"].into_iter());
-        let offered = Offered {
+        let offered = ReplyChoices {
             actions: &actions,
             frame: Some((1280, 800)),
         };

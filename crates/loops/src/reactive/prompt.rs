@@ -9,8 +9,8 @@ use gyrus_contract::{
 use gyrus_text::tokens;
 
 use super::{
-    render::{self, Budget},
-    state::{Output, ReactiveState},
+    render::{self, RenderBudget},
+    state::{ActionOutput, ReactiveState},
     words::lines_of_data,
 };
 use crate::{CognitiveConfig, config::PerceptionMode, prompt};
@@ -71,7 +71,7 @@ pub(super) fn sends_picture(mode: PerceptionMode, state: &ReactiveState, view: &
 }
 
 /// The screen as a turn sees it.
-pub(super) enum Sight<'a> {
+pub(super) enum ScreenInTurn<'a> {
     /// A view, with its picture if that is sent.
     View(&'a View, Option<&'a Image>),
     /// No view, for this reason.
@@ -83,11 +83,11 @@ pub(super) fn turn(
     state: &ReactiveState,
     note: Option<&str>,
     goal: &str,
-    sight: Sight<'_>,
+    sight: ScreenInTurn<'_>,
 ) -> Message {
     let picture = match &sight {
-        Sight::View(_, picture) => *picture,
-        Sight::Blind(_) => None,
+        ScreenInTurn::View(_, picture) => *picture,
+        ScreenInTurn::Blind(_) => None,
     };
     let mut texts: Vec<_> = kept(state, picture.is_some()).collect();
     // Extracted text is added to the budget: it is what the turn is about.
@@ -103,8 +103,8 @@ pub(super) fn turn(
         texts.push(text);
     }
     texts.push(match sight {
-        Sight::View(view, picture) => screen(view, picture, goal, spent),
-        Sight::Blind(why) => Text::new(
+        ScreenInTurn::View(view, picture) => screen(view, picture, goal, spent),
+        ScreenInTurn::Blind(why) => Text::new(
             format!(
                 "=== the screen ===\nIt cannot be seen: {}",
                 lines_of_data(why, SAID)
@@ -144,7 +144,7 @@ fn kept(state: &ReactiveState, with_picture: bool) -> impl Iterator<Item = Text>
 }
 
 /// Returns the output of the last action, and whether it counts against the budget.
-fn returned(output: &Output) -> (Text, bool) {
+fn returned(output: &ActionOutput) -> (Text, bool) {
     let (most, counts) = match output.tool.as_str() {
         ExtractCall::TOOL => (READ, false),
         FindCall::TOOL => (FOUND, false),
@@ -169,7 +169,7 @@ fn screen(view: &View, picture: Option<&Image>, goal: &str, spent: usize) -> Tex
     } else {
         FRESH
     };
-    let budget = Budget {
+    let budget = RenderBudget {
         tokens: fresh.saturating_sub(spent).max(LEAST),
         with_picture: picture.is_some(),
         goal,

@@ -3,7 +3,7 @@ use gyrus_contract::{ActionVerdict, BlobId};
 use super::{
     super::{
         samples,
-        state::{Line, Output},
+        state::{ActionLine, ActionOutput},
     },
     *,
 };
@@ -30,7 +30,7 @@ fn state() -> ReactiveState {
         (4, "click b41 \"Add to cart\""),
         (5, "click b41 \"Add to cart\""),
     ] {
-        state.log.add(Line {
+        state.log.add(ActionLine {
             cycle,
             action: action.to_owned(),
             verdict: ActionVerdict::Changed,
@@ -56,7 +56,7 @@ fn size(view: &View, picture: bool) -> usize {
         &state(),
         None,
         GOAL,
-        Sight::View(view, picture.then_some(&image)),
+        ScreenInTurn::View(view, picture.then_some(&image)),
     );
     tokens(GOAL) + tokens(&message.text()) + if picture { PICTURE } else { 0 }
 }
@@ -85,7 +85,7 @@ fn a_turn_costs_what_it_should() {
 #[test]
 fn the_parts_stand_in_their_order() {
     let mut state = state();
-    state.output = Some(Output {
+    state.output = Some(ActionOutput {
         tool: "find".to_owned(),
         text: "nothing".to_owned(),
     });
@@ -93,7 +93,7 @@ fn the_parts_stand_in_their_order() {
         &state,
         Some("Do something else."),
         GOAL,
-        Sight::View(&samples::form(), None),
+        ScreenInTurn::View(&samples::form(), None),
     );
     let text = message.text();
     let sections: Vec<_> = text

@@ -41,7 +41,7 @@ const SAID: usize = 200;
 
 /// The limits for showing a view.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct Budget<'a> {
+pub(super) struct RenderBudget<'a> {
     /// Number of tokens for everything but usable elements.
     pub(super) tokens: usize,
     /// Whether the model sees the picture as well, and can read the text there.
@@ -52,7 +52,7 @@ pub(super) struct Budget<'a> {
 
 /// The class of an element.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Class {
+enum ElementClass {
     /// A usable element.
     Operable,
     /// An important text, shown before other texts.
@@ -65,7 +65,7 @@ enum Class {
     Nothing,
 }
 
-fn class(element: &Element) -> Class {
+fn class(element: &Element) -> ElementClass {
     let uses = [
         ElementState::Clickable,
         ElementState::Draggable,
@@ -77,21 +77,25 @@ fn class(element: &Element) -> Class {
         "button" | "link" | "textbox" | "searchbox" | "combobox" | "checkbox" | "radio"
         | "switch" | "slider" | "spinbutton" | "menuitem" | "menuitemcheckbox"
         | "menuitemradio" | "tab" | "treeitem" | "option" | "file" | "color" | "date" | "time"
-        | "month" | "week" | "datetime" | "canvas" | "application" | "scrollbar" => Class::Operable,
-        _ if uses.iter().any(|state| element.states.contains(state)) => Class::Operable,
-        "heading" | "alert" | "status" | "log" | "timer" | "progressbar" | "meter" => Class::Loud,
+        | "month" | "week" | "datetime" | "canvas" | "application" | "scrollbar" => {
+            ElementClass::Operable
+        }
+        _ if uses.iter().any(|state| element.states.contains(state)) => ElementClass::Operable,
+        "heading" | "alert" | "status" | "log" | "timer" | "progressbar" | "meter" => {
+            ElementClass::Loud
+        }
         "dialog" | "alertdialog" | "table" | "grid" | "treegrid" | "menu" | "menubar"
-        | "toolbar" | "tablist" | "radiogroup" | "listbox" | "tree" | "iframe" => Class::Box,
+        | "toolbar" | "tablist" | "radiogroup" | "listbox" | "tree" | "iframe" => ElementClass::Box,
         "form" | "navigation" | "region" | "search" | "group" | "article" | "complementary"
             if !element.name.is_empty() =>
         {
-            Class::Box
+            ElementClass::Box
         }
-        "row" | "listitem" => Class::Row,
-        _ if element.name.is_empty() && element.value.is_none() => Class::Nothing,
+        "row" | "listitem" => ElementClass::Row,
+        _ if element.name.is_empty() && element.value.is_none() => ElementClass::Nothing,
         "list" | "main" | "banner" | "contentinfo" | "generic" | "none" | "presentation"
-        | "rowgroup" | "document" => Class::Nothing,
-        _ => Class::Plain,
+        | "rowgroup" | "document" => ElementClass::Nothing,
+        _ => ElementClass::Plain,
     }
 }
 
@@ -100,7 +104,7 @@ fn is_in_view(element: &Element) -> bool {
 }
 
 /// A line that could be shown.
-struct Line {
+struct ViewLine {
     text: String,
     depth: usize,
     rank: Rank,
@@ -117,8 +121,8 @@ enum Rank {
 }
 
 /// Formats the whole view in lines. A small page is shown whole, even beside a picture.
-pub(super) fn render(view: &View, budget: Budget<'_>) -> String {
-    let whole = Budget {
+pub(super) fn render(view: &View, budget: RenderBudget<'_>) -> String {
+    let whole = RenderBudget {
         tokens: SMALL,
         with_picture: false,
         ..budget
@@ -130,9 +134,9 @@ pub(super) fn render(view: &View, budget: Budget<'_>) -> String {
 }
 
 /// Returns the lines that fit, and whether they are all.
-fn lines(view: &View, budget: Budget<'_>) -> (String, bool) {
+fn lines(view: &View, budget: RenderBudget<'_>) -> (String, bool) {
     let mut head = header(view, budget);
-    let mut walk = Walk::new(view, budget);
+    let mut walk = ElementWalk::new(view, budget);
     walk.elements();
     let (lines, more, behind) = (walk.lines, walk.more, walk.behind.len());
     let away = out_of_view(view, budget);
@@ -161,7 +165,7 @@ fn lines(view: &View, budget: Budget<'_>) -> (String, bool) {
 }
 
 /// Returns for each line whether it is shown, and the number of texts that are not.
-fn choose(lines: &[Line], budget: usize) -> (Vec<bool>, usize) {
+fn choose(lines: &[ViewLine], budget: usize) -> (Vec<bool>, usize) {
     let mut chosen: Vec<bool> = lines.iter().map(|line| line.rank == Rank::Always).collect();
     let mut left = budget;
     let mut left_out = 0;
@@ -189,7 +193,7 @@ fn choose(lines: &[Line], budget: usize) -> (Vec<bool>, usize) {
 }
 
 /// Returns the lines about the page as a whole.
-fn header(view: &View, budget: Budget<'_>) -> Vec<String> {
+fn header(view: &View, budget: RenderBudget<'_>) -> Vec<String> {
     let mut lines = vec![if budget.with_picture {
         format!("page at {}", quoted(&view.address, 80))
     } else {
@@ -312,7 +316,7 @@ fn with_line(view: &View) -> BTreeSet<usize> {
             rows.pop();
         }
         let class = class(element);
-        if class == Class::Operable && is_in_view(element) && !behind.contains(&index) {
+        if class == ElementClass::Operable && is_in_view(element) && !behind.contains(&index) {
             let only_clicks = CLICKED.contains(&element.role.as_str());
             ranked.push((only_clicks, !rows.is_empty(), index));
         }
@@ -348,7 +352,7 @@ fn behind(view: &View) -> BTreeSet<usize> {
     let is_outside = |index: &usize| front.as_ref().is_none_or(|front| !front.contains(index));
     let used = (0..view.elements.len()).filter(|index| {
         let element = &view.elements[*index];
-        class(element) == Class::Operable && is_in_view(element)
+        class(element) == ElementClass::Operable && is_in_view(element)
     });
     let (covered, others): (BTreeSet<usize>, BTreeSet<usize>) =
         used.filter(is_outside).partition(|index| {
@@ -373,16 +377,18 @@ fn is_modal(view: &View, front: &Range<usize>, behind: &BTreeSet<usize>) -> bool
     !behind.is_empty()
         && outside.all(|index| {
             let element = &view.elements[index];
-            class(element) != Class::Operable || !is_in_view(element) || behind.contains(&index)
+            class(element) != ElementClass::Operable
+                || !is_in_view(element)
+                || behind.contains(&index)
         })
 }
 
 /// Visits the elements that are in view.
-struct Walk<'a> {
+struct ElementWalk<'a> {
     view: &'a View,
-    budget: Budget<'a>,
+    budget: RenderBudget<'a>,
     above: Vec<Above<'a>>,
-    lines: Vec<Line>,
+    lines: Vec<ViewLine>,
     /// The usable elements that have a line.
     with_line: BTreeSet<usize>,
     /// Number of usable elements in view by name, as it is shown beside a picture.
@@ -396,10 +402,11 @@ struct Walk<'a> {
     modal: Option<Range<usize>>,
 }
 
-impl<'a> Walk<'a> {
-    fn new(view: &'a View, budget: Budget<'a>) -> Self {
+impl<'a> ElementWalk<'a> {
+    fn new(view: &'a View, budget: RenderBudget<'a>) -> Self {
         let mut named = BTreeMap::new();
-        let used = |element: &&Element| class(element) == Class::Operable && is_in_view(element);
+        let used =
+            |element: &&Element| class(element) == ElementClass::Operable && is_in_view(element);
         for element in view.elements.iter().filter(used) {
             *named
                 .entry(first_chars(&element.name, BESIDE_PICTURE))
@@ -471,11 +478,12 @@ impl<'a> Walk<'a> {
             (Rank::First, Rank::Then)
         };
         match class {
-            Class::Nothing => {}
-            Class::Operable if self.behind.contains(&index) => {}
-            Class::Loud | Class::Plain | Class::Row if is_front == Some(false) => {}
-            _ if !is_in_view(element) && class != Class::Box => {}
-            Class::Operable => {
+            ElementClass::Nothing => {}
+            ElementClass::Operable if self.behind.contains(&index) => {}
+            ElementClass::Loud | ElementClass::Plain | ElementClass::Row
+                if is_front == Some(false) => {}
+            _ if !is_in_view(element) && class != ElementClass::Box => {}
+            ElementClass::Operable => {
                 here.says = Some(first_chars(&element.name, OPERABLE));
                 if !self.with_line.contains(&index) {
                     self.more += 1
@@ -484,8 +492,9 @@ impl<'a> Walk<'a> {
                 }
             }
             // The picture shows groups, except for containers that cover everything else.
-            Class::Box if self.budget.with_picture && !TOLD.contains(&element.role.as_str()) => {}
-            Class::Box => {
+            ElementClass::Box
+                if self.budget.with_picture && !TOLD.contains(&element.role.as_str()) => {}
+            ElementClass::Box => {
                 here.is_shown_box = true;
                 // An option is chosen by the id of its list, whatever part of the list is in view.
                 let rank = if element.role == "listbox" && is_in_view(element) {
@@ -495,23 +504,25 @@ impl<'a> Walk<'a> {
                 };
                 self.push(boxed(element), depth, rank);
             }
-            Class::Row => self.row(index, depth),
-            Class::Loud if self.budget.with_picture && element.role == "heading" => {}
-            Class::Loud if !self.is_said(element) && !in_row => {
+            ElementClass::Row => self.row(index, depth),
+            ElementClass::Loud if self.budget.with_picture && element.role == "heading" => {}
+            ElementClass::Loud if !self.is_said(element) && !in_row => {
                 here.says = Some(first_chars(&element.name, SAID));
                 self.push(said(element, SAID), depth, loud);
             }
-            Class::Plain if !self.is_said(element) && !in_row && !self.budget.with_picture => {
+            ElementClass::Plain
+                if !self.is_said(element) && !in_row && !self.budget.with_picture =>
+            {
                 here.says = Some(first_chars(&element.name, SAID));
                 self.push(said(element, SAID), depth, plain);
             }
-            Class::Loud | Class::Plain => {}
+            ElementClass::Loud | ElementClass::Plain => {}
         }
         self.above.push(here);
     }
 
     fn push(&mut self, text: String, depth: usize, rank: Rank) {
-        self.lines.push(Line { text, depth, rank });
+        self.lines.push(ViewLine { text, depth, rank });
     }
 
     /// Whether an element above it shows the text already, as a link does whose text this is.
@@ -530,23 +541,23 @@ impl<'a> Walk<'a> {
         // A list item that contains a list is not a row.
         if inner
             .iter()
-            .any(|it| matches!(class(it), Class::Row | Class::Box))
+            .any(|it| matches!(class(it), ElementClass::Row | ElementClass::Box))
         {
             return;
         }
         let used = inner
             .iter()
-            .any(|it| class(it) == Class::Operable && is_in_view(it));
+            .any(|it| class(it) == ElementClass::Operable && is_in_view(it));
         let mut words: Vec<&str> = Vec::new();
         let texts = inner
             .iter()
-            .filter(|it| matches!(class(it), Class::Plain | Class::Loud));
+            .filter(|it| matches!(class(it), ElementClass::Plain | ElementClass::Loud));
         // The row's own name tells what its usable elements are about.
         let own = used.then_some(row.name.trim());
         for text in own.into_iter().chain(texts.map(|it| it.name.trim())) {
             let known = inner
                 .iter()
-                .filter(|it| class(it) == Class::Operable)
+                .filter(|it| class(it) == ElementClass::Operable)
                 .any(|it| it.name.contains(text));
             if !text.is_empty() && !known && !words.iter().any(|word| word.contains(text)) {
                 words.push(text);
@@ -572,7 +583,7 @@ impl<'a> Walk<'a> {
                 .named
                 .get(first_chars(&it.name, BESIDE_PICTURE))
                 .copied();
-            class(it) == Class::Operable
+            class(it) == ElementClass::Operable
                 && is_in_view(it)
                 && !it.name.is_empty()
                 && count == Some(1)
@@ -596,7 +607,7 @@ impl<'a> Walk<'a> {
 }
 
 /// Returns lines about the usable elements elsewhere on the page, by side and kind.
-fn out_of_view(view: &View, budget: Budget<'_>) -> Vec<String> {
+fn out_of_view(view: &View, budget: RenderBudget<'_>) -> Vec<String> {
     let height = i64::from(view.height);
     let side = |element: &Element| {
         let bounds = element
@@ -619,7 +630,7 @@ fn out_of_view(view: &View, budget: Budget<'_>) -> Vec<String> {
         let there = view
             .elements
             .iter()
-            .filter(|it| class(it) == Class::Operable);
+            .filter(|it| class(it) == ElementClass::Operable);
         for element in there.filter(|element| side(element) == Some(place)) {
             match kinds.iter_mut().find(|(role, _)| *role == element.role) {
                 Some((_, found)) => found.push(element),
@@ -712,7 +723,7 @@ pub(super) fn says_little(view: &View) -> bool {
         let in_view = reached
             .map(|(_, element)| element)
             .filter(|element| is_in_view(element));
-        in_view.filter(|element| class(element) == Class::Operable)
+        in_view.filter(|element| class(element) == ElementClass::Operable)
     };
     let named = operable()
         .filter(|element| !element.name.trim().is_empty())

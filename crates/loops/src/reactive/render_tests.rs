@@ -2,13 +2,13 @@ use gyrus_contract::{Dialog, Download, Tab};
 
 use super::{super::samples, *};
 
-const TREE: Budget<'_> = Budget {
+const TREE: RenderBudget<'_> = RenderBudget {
     tokens: 800,
     with_picture: false,
     goal: "",
 };
 
-const PICTURE: Budget<'_> = Budget {
+const PICTURE: RenderBudget<'_> = RenderBudget {
     tokens: 120,
     with_picture: true,
     goal: "",
@@ -65,7 +65,7 @@ fn a_dialog_is_told_whole_and_what_it_covers_is_counted() {
     let page = "heading News\nlink One /covered/\nbutton Two /covered/\ntext Behind\n\
                 dialog Settings\n  text Read this first\n  button Save\n";
     let mut page = samples::page("https://a.test/", "", page);
-    let tight = Budget { tokens: 1, ..TREE };
+    let tight = RenderBudget { tokens: 1, ..TREE };
     insta::assert_snapshot!(lines(&page, tight).0, @r#"
     page "" at "https://a.test/"
     dialog "Settings":
@@ -173,9 +173,9 @@ fn a_small_page_comes_whole_beside_a_picture() {
 
 #[test]
 fn what_the_goal_names_is_named_where_it_is_out_of_view() {
-    let last = |budget: Budget<'_>| {
+    let last = |budget: RenderBudget<'_>| {
         let goal = "Put the lamp 9 of brass into the cart";
-        let shown = render(&samples::shop(), Budget { goal, ..budget });
+        let shown = render(&samples::shop(), RenderBudget { goal, ..budget });
         shown.lines().last().unwrap_or_default().to_owned()
     };
     insta::assert_snapshot!(last(TREE), @r#"below: 57 button, e.g. b42 "Add to cart"; 59 link, e.g. b68 "Lamp 9 of brass", b44 "Lamp 5 of brass", b50 "Lamp 6 of brass""#);
@@ -246,12 +246,12 @@ fn everything_operable_in_view_is_there_whatever_it_costs() {
         samples::table(),
         samples::board(),
     ] {
-        for budget in [TREE, PICTURE, Budget { tokens: 0, ..TREE }] {
+        for budget in [TREE, PICTURE, RenderBudget { tokens: 0, ..TREE }] {
             let shown = render(&view, budget);
             for element in view
                 .elements
                 .iter()
-                .filter(|it| class(it) == Class::Operable && is_in_view(it))
+                .filter(|it| class(it) == ElementClass::Operable && is_in_view(it))
             {
                 let line = shown
                     .lines()

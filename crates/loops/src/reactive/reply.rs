@@ -9,7 +9,7 @@ use gyrus_text::{closest_in, shorten};
 use serde_json::{Map, Value, json};
 
 use super::{
-    actions::{self, Finish},
+    actions::{self, FinishClaim},
     words::clean,
 };
 use crate::json::the_object;
@@ -25,7 +25,7 @@ const MISTAKE: usize = 200;
 
 /// The facts that a reply is checked against.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct Offered<'a> {
+pub(super) struct ReplyChoices<'a> {
     pub(super) actions: &'a [&'static ScreenAction],
     /// Width and height of the frame that was shown; without one, points are invalid.
     pub(super) frame: Option<(u32, u32)>,
@@ -33,7 +33,7 @@ pub(super) struct Offered<'a> {
 
 /// A usable reply.
 #[derive(Debug, Clone, PartialEq)]
-pub(super) struct Reply {
+pub(super) struct UsableReply {
     /// The model's thought.
     pub(super) note: String,
     /// The changes to the memo; an empty text removes a key.
@@ -52,17 +52,17 @@ pub(super) enum Deeds {
     /// One to five calls, in this order.
     Calls(Vec<ToolCall>),
     /// The model claims that the work is over.
-    Finish(Finish),
+    Finish(FinishClaim),
 }
 
-impl Reply {
+impl UsableReply {
     /// Returns the end of the work with an answer that was given in words.
     pub(super) fn answer(words: &str, token: &str) -> Self {
         Self {
             note: String::new(),
             memo: Vec::new(),
             confirm: Vec::new(),
-            deeds: Deeds::Finish(Finish {
+            deeds: Deeds::Finish(FinishClaim {
                 token: token.to_owned(),
                 reached: true,
                 answer: words.to_owned(),
@@ -93,15 +93,15 @@ pub(super) fn told(why: &str, was_in_words: bool) -> String {
 }
 
 /// Parses a reply; the error tells the model the mistake.
-pub(super) fn read(text: &str, offered: Offered<'_>) -> Result<Reply, String> {
+pub(super) fn read(text: &str, offered: ReplyChoices<'_>) -> Result<UsableReply, String> {
     understood(the_object(text, "actions")?, offered)
 }
 
 /// Converts an object to a reply.
 pub(super) fn understood(
     mut object: Map<String, Value>,
-    offered: Offered<'_>,
-) -> Result<Reply, String> {
+    offered: ReplyChoices<'_>,
+) -> Result<UsableReply, String> {
     let listed = match object.remove("actions") {
         Some(Value::Array(listed)) => listed,
         Some(one @ Value::Object(_)) => vec![one],
@@ -124,11 +124,11 @@ pub(super) fn understood(
                 let why = "`finish` stands alone: act first, look at what came of it, then finish";
                 return Err(wrong(why.to_owned()));
             }
-            true => finish = Finish::parse(&call.arguments).ok(),
+            true => finish = FinishClaim::parse(&call.arguments).ok(),
             false => calls.push(call),
         }
     }
-    Ok(Reply {
+    Ok(UsableReply {
         note: words(&object, "note"),
         memo: memo(object.get("memo"))?,
         confirm: Vec::new(),
@@ -168,7 +168,7 @@ fn memo(given: Option<&Value>) -> Result<Vec<(String, String)>, String> {
 }
 
 /// Converts an action to a call.
-fn call(action: Value, offered: Offered<'_>) -> Result<ToolCall, String> {
+fn call(action: Value, offered: ReplyChoices<'_>) -> Result<ToolCall, String> {
     let Value::Object(mut given) = action else {
         return Err("it is not an object".to_owned());
     };

@@ -6,9 +6,9 @@ fn all() -> Vec<&'static ScreenAction> {
     actions::ACTIONS.iter().collect()
 }
 
-fn read_it(text: &str) -> Result<Reply, String> {
+fn read_it(text: &str) -> Result<UsableReply, String> {
     let actions = all();
-    let offered = Offered {
+    let offered = ReplyChoices {
         actions: &actions,
         frame: Some((1280, 800)),
     };
@@ -188,7 +188,7 @@ fn ways_and_waits_are_bounded() {
 #[test]
 fn points_need_a_picture() {
     let actions = all();
-    let offered = Offered {
+    let offered = ReplyChoices {
         actions: &actions,
         frame: None,
     };
@@ -201,7 +201,7 @@ fn what_is_not_offered_cannot_be_done() {
     let actions = offered_by(["click", "wait"].into_iter());
     let names: Vec<_> = actions.iter().map(|action| action.name).collect();
     assert_eq!(names, ["click", "wait", "finish"]);
-    let offered = Offered {
+    let offered = ReplyChoices {
         actions: &actions,
         frame: None,
     };

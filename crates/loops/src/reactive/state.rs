@@ -40,9 +40,9 @@ pub struct ReactiveState {
     pub(super) memo: Memo,
     /// The last actions.
     #[serde(default)]
-    pub(super) log: Log,
+    pub(super) log: ActionLog,
     /// The output of the last action, unless it only says that something changed; shown once.
-    pub(super) output: Option<Output>,
+    pub(super) output: Option<ActionOutput>,
     /// The model's expectation of the present view.
     #[serde(default)]
     pub(super) expects: String,
@@ -51,7 +51,7 @@ pub struct ReactiveState {
     pub(super) last: LastTurn,
     /// The page of the last look.
     #[serde(default)]
-    pub(super) page: Page,
+    pub(super) page: VisitedPage,
     /// The detector of repetition.
     #[serde(default)]
     pub(super) stuck: Stuck,
@@ -68,7 +68,7 @@ pub struct ReactiveState {
 /// A page that was looked at, to open it again on a screen that has lost it.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
-pub(super) struct Page {
+pub(super) struct VisitedPage {
     /// The screen's session.
     pub(super) session: String,
     /// The address, if it is one of the web.
@@ -78,7 +78,7 @@ pub(super) struct Page {
     pub(super) contents: u64,
 }
 
-impl Page {
+impl VisitedPage {
     /// Remembers a view. An empty page does not replace one of the web.
     pub(super) fn remember(&mut self, view: &View) {
         self.session.clone_from(&view.session);
@@ -111,7 +111,7 @@ fn can_be_opened(address: &str) -> bool {
 
 /// The output of an action.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub(super) struct Output {
+pub(super) struct ActionOutput {
     pub(super) tool: String,
     /// The text. Untrusted.
     pub(super) text: String,
@@ -169,11 +169,11 @@ impl Memo {
 /// The last actions, newest last.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(transparent)]
-pub(super) struct Log(VecDeque<Line>);
+pub(super) struct ActionLog(VecDeque<ActionLine>);
 
 /// One action.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub(super) struct Line {
+pub(super) struct ActionLine {
     pub(super) cycle: u32,
     pub(super) action: String,
     pub(super) verdict: ActionVerdict,
@@ -182,9 +182,9 @@ pub(super) struct Line {
     pub(super) note: String,
 }
 
-impl Log {
+impl ActionLog {
     /// Adds an action; the oldest is dropped when there are too many.
-    pub(super) fn add(&mut self, line: Line) {
+    pub(super) fn add(&mut self, line: ActionLine) {
         self.0.push_back(line);
         if self.0.len() > LOG_LINES {
             self.0.pop_front();
@@ -193,7 +193,7 @@ impl Log {
 
     /// Returns the lines for a prompt.
     pub(super) fn lines(&self) -> impl Iterator<Item = String> {
-        self.0.iter().map(Line::whole)
+        self.0.iter().map(ActionLine::whole)
     }
 
     /// Returns the lines for a prompt with a picture, where text is expensive: only the actions of
@@ -208,18 +208,18 @@ impl Log {
         let older = self.0.len().saturating_sub(newest.count().max(WHOLE));
         let mut lines = Vec::new();
         if older > 0 {
-            let short: Vec<_> = self.0.range(..older).map(Line::short).collect();
+            let short: Vec<_> = self.0.range(..older).map(ActionLine::short).collect();
             lines.push(format!(
                 "before (changed unless said): {}",
                 short.join("; ")
             ));
         }
-        lines.extend(self.0.range(older..).map(Line::whole));
+        lines.extend(self.0.range(older..).map(ActionLine::whole));
         lines
     }
 }
 
-impl Line {
+impl ActionLine {
     fn whole(&self) -> String {
         let note = if self.note.is_empty() {
             String::new()
@@ -294,7 +294,7 @@ mod tests {
     #[test]
     fn a_short_line_ends_at_a_closed_quotation_mark() {
         let check = |action: &str, verdict, expected: &str| {
-            let line = Line {
+            let line = ActionLine {
                 cycle: 1,
                 action: action.to_owned(),
                 verdict,
@@ -314,10 +314,10 @@ mod tests {
 
     #[test]
     fn a_log_has_ten_lines() {
-        let mut log = Log::default();
+        let mut log = ActionLog::default();
         for cycle in 1..=12 {
             let note = if cycle == 12 { "\"it is covered\"" } else { "" };
-            log.add(Line {
+            log.add(ActionLine {
                 cycle,
                 action: "click b7".to_owned(),
                 verdict: ActionVerdict::Refused,

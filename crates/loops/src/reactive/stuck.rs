@@ -26,7 +26,7 @@ const CELL: i32 = 10;
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub(super) struct Stuck {
     /// The last actions, newest last.
-    ring: Vec<Seen>,
+    ring: Vec<ScreenPrint>,
     /// Number of escapes that were tried.
     #[serde(default)]
     tried: u8,
@@ -35,7 +35,7 @@ pub(super) struct Stuck {
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-struct Seen {
+struct ScreenPrint {
     print: u64,
     screen: u64,
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
@@ -44,7 +44,7 @@ struct Seen {
 
 /// The reaction to an action.
 #[derive(Debug, Clone, PartialEq)]
-pub(super) enum Advice {
+pub(super) enum StuckAdvice {
     /// Continue; the model may be told.
     GoOn,
     /// Try this escape.
@@ -55,7 +55,7 @@ pub(super) enum Advice {
 
 /// An action with its circumstances.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct Done<'a> {
+pub(super) struct ActionRecord<'a> {
     pub(super) call: &'a ToolCall,
     /// A description of it.
     pub(super) what: &'a str,
@@ -68,12 +68,12 @@ pub(super) struct Done<'a> {
 
 impl Stuck {
     /// Records an action and returns the reaction. `start` is an address to begin again from.
-    pub(super) fn observe(&mut self, done: Done<'_>, start: Option<&str>) -> Advice {
+    pub(super) fn observe(&mut self, done: ActionRecord<'_>, start: Option<&str>) -> StuckAdvice {
         let opens = done.call.tool == OpenUrlCall::TOOL;
         let changed = done.verdict == ActionVerdict::Changed && !opens;
         let only_looks = only_looks(&done.call.tool);
         let read = if only_looks { done.said } else { "" };
-        let seen = Seen {
+        let seen = ScreenPrint {
             print: fingerprint(done.call, done.view, read),
             screen: done.view.map_or(0, |view| match done.verdict {
                 ActionVerdict::CannotTell => letters(view),
@@ -94,21 +94,21 @@ impl Stuck {
             if self.ring.len() == RING && self.ring.iter().all(|past| past.changed) {
                 self.tried = 0;
             }
-            return Advice::GoOn;
+            return StuckAdvice::GoOn;
         }
         let is_unsure = done.verdict == ActionVerdict::CannotTell;
         let patience = if only_looks || is_unsure { 2 } else { 1 };
         match same.div_ceil(patience) {
-            0 | 1 => Advice::GoOn,
+            0 | 1 => StuckAdvice::GoOn,
             2 => {
                 self.warn(done, start, same);
-                Advice::GoOn
+                StuckAdvice::GoOn
             }
             _ => self.way_out(done, start, same),
         }
     }
 
-    fn warn(&mut self, done: Done<'_>, start: Option<&str>, same: usize) {
+    fn warn(&mut self, done: ActionRecord<'_>, start: Option<&str>, same: usize) {
         let then = match next_way(&mut self.tried.clone(), done, start) {
             Some(way) => format!("`{}` is done for you", way.tool),
             None => "the work stops until a person looks at it".to_owned(),
@@ -121,7 +121,7 @@ impl Stuck {
         ));
     }
 
-    fn way_out(&mut self, done: Done<'_>, start: Option<&str>, same: usize) -> Advice {
+    fn way_out(&mut self, done: ActionRecord<'_>, start: Option<&str>, same: usize) -> StuckAdvice {
         let Some(way) = next_way(&mut self.tried, done, start) else {
             let why = if leaves_no_page(done) {
                 format!(
@@ -135,7 +135,7 @@ impl Stuck {
                     done.what
                 )
             };
-            return Advice::Park(why);
+            return StuckAdvice::Park(why);
         };
         self.ring.clear();
         self.note = Some(format!(
@@ -143,7 +143,7 @@ impl Stuck {
              you. Take another way to the goal, or finish and say what is in the way.",
             done.what, way.tool
         ));
-        Advice::Try(way)
+        StuckAdvice::Try(way)
     }
 
     /// Adds a text to the model's note, if it is not empty.
@@ -171,7 +171,7 @@ impl Stuck {
 }
 
 /// Returns the next escape that was not tried yet.
-fn next_way(tried: &mut u8, done: Done<'_>, start: Option<&str>) -> Option<ToolCall> {
+fn next_way(tried: &mut u8, done: ActionRecord<'_>, start: Option<&str>) -> Option<ToolCall> {
     let empty = || serde_json::json!({});
     while !leaves_no_page(done) && *tried < 3 {
         *tried += 1;
@@ -189,7 +189,7 @@ fn next_way(tried: &mut u8, done: Done<'_>, start: Option<&str>) -> Option<ToolC
 }
 
 /// Whether an action gives no reason to leave the page: it only looks, or ends the work.
-fn leaves_no_page(done: Done<'_>) -> bool {
+fn leaves_no_page(done: ActionRecord<'_>) -> bool {
     done.call.tool == FINISH || only_looks(&done.call.tool)
 }
 
@@ -321,10 +321,15 @@ mod tests {
 
     use super::{super::samples, *};
 
-    fn done(stuck: &mut Stuck, tool: &str, arguments: Value, verdict: ActionVerdict) -> Advice {
+    fn done(
+        stuck: &mut Stuck,
+        tool: &str,
+        arguments: Value,
+        verdict: ActionVerdict,
+    ) -> StuckAdvice {
         let view = samples::form();
         let call = ToolCall::new(tool, arguments);
-        let done = Done {
+        let done = ActionRecord {
             call: &call,
             what: "it",
             view: Some(&view),
@@ -334,11 +339,11 @@ mod tests {
         stuck.observe(done, Some("https://start.test/"))
     }
 
-    fn way(advice: Advice) -> String {
+    fn way(advice: StuckAdvice) -> String {
         match advice {
-            Advice::GoOn => "go on".to_owned(),
-            Advice::Try(call) => call.tool,
-            Advice::Park(why) => why,
+            StuckAdvice::GoOn => "go on".to_owned(),
+            StuckAdvice::Try(call) => call.tool,
+            StuckAdvice::Park(why) => why,
         }
     }
 
@@ -393,7 +398,7 @@ mod tests {
                 json!({"direction": "down"}),
                 ActionVerdict::Changed,
             );
-            assert_eq!(advice, Advice::GoOn);
+            assert_eq!(advice, StuckAdvice::GoOn);
         }
         assert!(!stuck.has_note());
     }
@@ -405,7 +410,7 @@ mod tests {
         let mut observe = |stuck: &mut Stuck, tool: &str, on: &str, value: &str, said: &str| {
             view.elements[5].value = Some(value.to_owned());
             let call = ToolCall::new(tool, json!({"on": on, "key": "ArrowUp"}));
-            let done = Done {
+            let done = ActionRecord {
                 call: &call,
                 what: "it",
                 view: Some(&view),

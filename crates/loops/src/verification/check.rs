@@ -117,7 +117,7 @@ impl Check {
 
 /// The result of a check.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
-pub(super) struct Checked {
+pub(super) struct CheckResult {
     pub(super) check: String,
     pub(super) passed: bool,
     /// The output, or what was found instead.
@@ -125,7 +125,7 @@ pub(super) struct Checked {
     pub(super) says: String,
 }
 
-impl Checked {
+impl CheckResult {
     fn passed(check: &Check) -> Self {
         Self {
             check: check.to_string(),
@@ -159,7 +159,7 @@ impl Checked {
 }
 
 /// Performs all checks, in order. Those that look at the page share one look.
-pub(super) async fn perform(run: &mut Run, checks: &[Check]) -> Result<Vec<Checked>, Stop> {
+pub(super) async fn perform(run: &mut Run, checks: &[Check]) -> Result<Vec<CheckResult>, Stop> {
     let looks = |check: &Check| matches!(check, Check::Text(_) | Check::Url(_));
     let view = if checks.iter().any(looks) {
         match run.look(false).await {
@@ -192,12 +192,12 @@ pub(super) async fn perform(run: &mut Run, checks: &[Check]) -> Result<Vec<Check
                     ..ShellCall::default()
                 };
                 let seen = run.call(&call.to_call()).await?;
-                Checked::by(check, !seen.is_error, &seen.text.text)
+                CheckResult::by(check, !seen.is_error, &seen.text.text)
             }
             Check::Script(expression) => {
                 let expression = expression.clone();
                 let seen = run.call(&EvaluateCall { expression }.to_call()).await?;
-                Checked::by(check, !seen.is_error, &seen.text.text)
+                CheckResult::by(check, !seen.is_error, &seen.text.text)
             }
             Check::File { path, contains } => file(run, check, path, contains.as_deref()).await?,
         };
@@ -211,12 +211,12 @@ fn on_page(
     check: &Check,
     view: &Result<View, String>,
     wrong: impl Fn(&View) -> Option<String>,
-) -> Checked {
+) -> CheckResult {
     match view {
-        Err(why) => Checked::failed(check, &format!("the page cannot be seen: {why}")),
+        Err(why) => CheckResult::failed(check, &format!("the page cannot be seen: {why}")),
         Ok(view) => match wrong(view) {
-            None => Checked::passed(check),
-            Some(says) => Checked::failed(check, &says),
+            None => CheckResult::passed(check),
+            Some(says) => CheckResult::failed(check, &says),
         },
     }
 }
@@ -226,7 +226,7 @@ async fn file(
     check: &Check,
     path: &str,
     contains: Option<&str>,
-) -> Result<Checked, Stop> {
+) -> Result<CheckResult, Stop> {
     let call = match contains {
         None => ReadCall::of(path).to_call(),
         // The words are searched for literally, not as a pattern.
@@ -246,7 +246,7 @@ async fn file(
     } else {
         "the file does not hold that"
     };
-    Ok(Checked::by(check, found, says))
+    Ok(CheckResult::by(check, found, says))
 }
 
 /// Returns a regular expression that matches only `words`.

@@ -3,7 +3,7 @@
 //! Loops with a reflection of their own (`engineer`, `changeset`) record that one instead.
 
 use gyrus_contract::{ExecutionResult, MemoryBuffer, Message, Origin, Part, Purpose, Text};
-use gyrus_kernel::{Ask, Run, Stop};
+use gyrus_kernel::{ModelQuestion, Run, Stop};
 use gyrus_text::first_chars;
 use serde_json::{Value, json};
 
@@ -64,7 +64,7 @@ pub(super) async fn record(
         question.parts.extend([title, work].map(Part::Text));
     }
     let perception = run.perception();
-    let question = Ask {
+    let question = ModelQuestion {
         tail: vec![question],
         ..prompt::question(run, config, PROMPT, Purpose::Reflect, &perception, memory)
     };

@@ -9,7 +9,7 @@
 use gyrus_contract::{
     Claim, MemoryExtent, Message, Origin, Part, Purpose, Reply, Role, SystemPart, Text, View,
 };
-use gyrus_kernel::{Ask, EffectError, Run, Tools};
+use gyrus_kernel::{EffectError, ModelQuestion, Run, ToolOffer};
 use gyrus_text::shorten;
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
@@ -47,7 +47,7 @@ pub(super) const VIEWS: usize = 40;
 
 /// The opinion of a model, as far as it counts.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
-pub(super) struct Opinion {
+pub(super) struct VerifierOpinion {
     /// The score, from 0 to 100.
     pub(super) score: u8,
     /// The reasons, in the model's words.
@@ -74,7 +74,7 @@ pub(super) struct Material<'a> {
 }
 
 #[derive(Deserialize)]
-struct Said {
+struct VerifierReply {
     score: f64,
     #[serde(default)]
     reasons: Vec<String>,
@@ -88,7 +88,7 @@ struct Said {
 pub(super) async fn perform(
     run: &mut Run,
     material: &Material<'_>,
-) -> Result<Opinion, EffectError<String>> {
+) -> Result<VerifierOpinion, EffectError<String>> {
     let mut why = String::new();
     // A model that sees no pictures judges by the trees.
     for with_picture in [true, false] {
@@ -106,7 +106,7 @@ pub(super) async fn perform(
     Err(EffectError::Failed(why))
 }
 
-fn question(run: &Run, material: &Material<'_>, with_picture: bool) -> Ask<'static> {
+fn question(run: &Run, material: &Material<'_>, with_picture: bool) -> ModelQuestion<'static> {
     let perception = run.perception();
     let now = material.now;
     let mut parts = Vec::new();
@@ -138,14 +138,14 @@ fn question(run: &Run, material: &Material<'_>, with_picture: bool) -> Ask<'stat
         role: Role::User,
         parts,
     });
-    Ask {
+    ModelQuestion {
         purpose: Purpose::Verify,
         system: vec![SystemPart::cacheable(VERIFY.trim_end())],
         lead,
         lead_at: 0,
         memory: None,
         tail: Vec::new(),
-        tools: Tools::Withheld,
+        tools: ToolOffer::Withheld,
         output_schema: Some(schema()),
         max_output_tokens: OUTPUT,
     }
@@ -172,13 +172,13 @@ fn schema() -> Value {
 }
 
 /// Parses the one object of a reply, ignoring text around it.
-fn read(reply: &Reply) -> Result<Said, String> {
+fn read(reply: &Reply) -> Result<VerifierReply, String> {
     let text = reply.text();
     let (Some(start), Some(end)) = (text.find('{'), text.rfind('}')) else {
         return Err("its answer holds no JSON object".to_owned());
     };
     let inside = text.get(start..=end).unwrap_or_default();
-    let said: Said = serde_json::from_str(inside)
+    let said: VerifierReply = serde_json::from_str(inside)
         .map_err(|error| format!("its answer cannot be read: {error}"))?;
     if (0.0..=100.0).contains(&said.score) {
         Ok(said)
@@ -187,7 +187,7 @@ fn read(reply: &Reply) -> Result<Said, String> {
     }
 }
 
-fn weigh(said: Said, material: &Material<'_>, with_picture: bool) -> Opinion {
+fn weigh(said: VerifierReply, material: &Material<'_>, with_picture: bool) -> VerifierOpinion {
     let quotation = shorten(&clean(&said.quotation), REASON).into_owned();
     let quotes = !said.quotation.trim().is_empty();
     let seen = quotes && was_seen(material, &said.quotation);
@@ -207,7 +207,7 @@ fn weigh(said: Said, material: &Material<'_>, with_picture: bool) -> Opinion {
     // Checked above to be between 0 and 100.
     // Bounded.
     let score = said.score.round() as u8;
-    Opinion {
+    VerifierOpinion {
         score,
         reasons: said
             .reasons

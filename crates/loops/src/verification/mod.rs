@@ -18,15 +18,15 @@ mod look;
 pub(crate) mod lesson;
 
 use gyrus_contract::{
-    ActionVerdict, Boxed, Claim, Evidence, ExecutionResult, MemoryBuffer, Strength, View,
+    ActionVerdict, BoxedFuture, Claim, Evidence, ExecutionResult, MemoryBuffer, Strength, View,
 };
-use gyrus_kernel::{ErasedLoop, HandOver, Run, Stop, Unfinished};
+use gyrus_kernel::{ErasedLoop, HandOverReport, InterruptedCycle, Run, Stop};
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 
 pub use self::check::{BadCheck, CHECK_MADE, Check};
 pub(crate) use self::look::VERIFY;
-use self::{check::Checked, look::Material};
+use self::{check::CheckResult, look::Material};
 use crate::{CognitiveConfig, reactive};
 
 /// Maximum number of times that checks and models send the work back.
@@ -37,7 +37,7 @@ const SENT_BACK_BY_GUESS: u32 = 2;
 
 /// The state that is kept between cycles.
 #[derive(Debug, Clone, Default, Serialize, Deserialize)]
-struct State {
+struct VerificationState {
     sent_back: u32,
     #[serde(default)]
     by_guess: u32,
@@ -46,14 +46,14 @@ struct State {
 }
 
 /// A loop whose claims are verified.
-pub(crate) struct Verified {
+pub(crate) struct VerifiedLoop {
     inner: Box<dyn ErasedLoop>,
     config: CognitiveConfig,
-    state: State,
+    state: VerificationState,
 }
 
 /// The judgement of a claim.
-enum Judgement {
+enum ClaimJudgement {
     /// The claim stands with this strength and evidence.
     Stands(Strength, Vec<Evidence>),
     /// The work continues, for this reason.
@@ -62,7 +62,7 @@ enum Judgement {
     Failed(String),
 }
 
-impl Verified {
+impl VerifiedLoop {
     /// Wraps `inner`, unless nothing is to be verified or learned.
     pub(crate) fn around(
         inner: Box<dyn ErasedLoop>,
@@ -74,7 +74,7 @@ impl Verified {
             Box::new(Self {
                 inner,
                 config: config.clone(),
-                state: State::default(),
+                state: VerificationState::default(),
             })
         }
     }
@@ -105,14 +105,14 @@ impl Verified {
     }
 
     /// Returns a claim whose answer has the form that is asked for.
-    fn in_form(&mut self, claim: Claim) -> Result<Claim, Judgement> {
+    fn in_form(&mut self, claim: Claim) -> Result<Claim, ClaimJudgement> {
         let Some(schema) = self.config.answer_schema.as_ref() else {
             return Ok(claim);
         };
         match answer::in_form(&claim.answer, schema) {
             Ok(answer) => Ok(Claim { answer, ..claim }),
             Err(why) => Err(self.back(&why).unwrap_or_else(|| {
-                Judgement::Failed(format!(
+                ClaimJudgement::Failed(format!(
                     "the model was sent back {SENT_BACK} times, and its answer has still not the \
                      form that was asked for: {why}"
                 ))
@@ -121,19 +121,19 @@ impl Verified {
     }
 
     /// Carries a judgement out.
-    fn decide(&mut self, result: &mut ExecutionResult, judgement: Judgement) {
+    fn decide(&mut self, result: &mut ExecutionResult, judgement: ClaimJudgement) {
         match judgement {
-            Judgement::Stands(strength, evidence) => {
+            ClaimJudgement::Stands(strength, evidence) => {
                 result.strength = strength;
                 if let Some(claim) = &mut result.claim {
                     claim.evidence.extend(evidence);
                 }
             }
-            Judgement::Back(why) => {
+            ClaimJudgement::Back(why) => {
                 result.claim = None;
                 self.inner.sent_back(&why);
             }
-            Judgement::Failed(why) => {
+            ClaimJudgement::Failed(why) => {
                 result.claim = None;
                 result.error = Some(why);
             }
@@ -146,13 +146,13 @@ impl Verified {
         run: &mut Run,
         claim: &Claim,
         already: Strength,
-    ) -> Result<Judgement, Stop> {
+    ) -> Result<ClaimJudgement, Stop> {
         let checked = check::perform(run, &self.config.checks).await?;
         let failed: Vec<_> = checked.iter().filter(|check| !check.passed).collect();
         if !failed.is_empty() {
             let why = said_by(&failed);
             return Ok(self.back(&why).unwrap_or_else(|| {
-                Judgement::Failed(format!(
+                ClaimJudgement::Failed(format!(
                     "the model claims that the goal is reached, and was sent back {SENT_BACK} \
                      times. {why}"
                 ))
@@ -167,28 +167,28 @@ impl Verified {
         };
         if self.config.looks_again && !self.inner.asks_no_model() {
             match self.look(run, claim).await? {
-                Look::Agrees(found) => {
+                LookResult::Agrees(found) => {
                     strength = Strength::Verified;
                     evidence.push(found);
                 }
-                Look::Doubts(why) => match self.back(&why) {
+                LookResult::Doubts(why) => match self.back(&why) {
                     Some(back) => return Ok(back),
                     None => evidence.push(doubt(&why, cycle)),
                 },
-                Look::Differs(why) => {
+                LookResult::Differs(why) => {
                     if self.state.by_guess < SENT_BACK_BY_GUESS {
                         self.state.by_guess += 1;
-                        return Ok(Judgement::Back(why));
+                        return Ok(ClaimJudgement::Back(why));
                     }
                 }
-                Look::CannotSay => {}
+                LookResult::CannotSay => {}
             }
         }
         let required = self.config.required.unwrap_or(Strength::Answered);
         Ok(if strength >= required {
-            Judgement::Stands(strength, evidence)
+            ClaimJudgement::Stands(strength, evidence)
         } else {
-            Judgement::Failed(format!(
+            ClaimJudgement::Failed(format!(
                 "the model claims that the goal is reached, but it is only {}, and {} was \
              required; its answer: {}",
                 strength.word(),
@@ -199,19 +199,19 @@ impl Verified {
     }
 
     /// Sends the work back, unless that was done often enough.
-    fn back(&mut self, why: &str) -> Option<Judgement> {
+    fn back(&mut self, why: &str) -> Option<ClaimJudgement> {
         (self.state.sent_back < SENT_BACK).then(|| {
             self.state.sent_back += 1;
-            Judgement::Back(why.to_owned())
+            ClaimJudgement::Back(why.to_owned())
         })
     }
 
-    async fn look(&mut self, run: &mut Run, claim: &Claim) -> Result<Look, Stop> {
+    async fn look(&mut self, run: &mut Run, claim: &Claim) -> Result<LookResult, Stop> {
         let now = match run.look(true).await {
             Ok(now) => now,
             Err(error) => {
                 error.handled()?;
-                return Ok(Look::CannotSay);
+                return Ok(LookResult::CannotSay);
             }
         };
         let seen = run.views(look::VIEWS).await?;
@@ -235,20 +235,20 @@ impl Verified {
         run.note("verification.look", 1, &fact)?;
         let reasons = opinion.reasons.join("; ");
         Ok(if opinion.score < look::PASSES {
-            Look::Doubts(format!(
+            LookResult::Doubts(format!(
                 "An independent look gives {} of 100; {} pass. It says: {reasons}",
                 opinion.score,
                 look::PASSES
             ))
         } else if opinion.does_not_count.is_some() {
-            Look::CannotSay
+            LookResult::CannotSay
         } else {
             let quoted = if opinion.quotation.is_empty() {
                 String::new()
             } else {
                 format!("; the page says “{}”", opinion.quotation)
             };
-            Look::Agrees(Evidence {
+            LookResult::Agrees(Evidence {
                 what: format!(
                     "an independent look gives {} of 100: {reasons}{quoted}",
                     opinion.score
@@ -265,21 +265,21 @@ impl Verified {
         Some(heuristic::guess(&words.join(" "), before, material.now))
     }
 
-    fn compare(&self, run: &Run, material: &Material<'_>) -> Look {
+    fn compare(&self, run: &Run, material: &Material<'_>) -> LookResult {
         match self.guess(run, material) {
-            Some(guess) if guess.score < look::PASSES => Look::Differs(format!(
+            Some(guess) if guess.score < look::PASSES => LookResult::Differs(format!(
                 "The screen does not look as if the goal were reached ({} of 100: picture {} of \
                  30, elements {} of 30, words of the goal {} of 40). If it is reached, show where \
                  that can be seen, and finish again.",
                 guess.score, guess.visual, guess.structural, guess.words
             )),
-            Some(_) | None => Look::CannotSay,
+            Some(_) | None => LookResult::CannotSay,
         }
     }
 }
 
 /// The result of a look.
-enum Look {
+enum LookResult {
     Agrees(Evidence),
     /// A model says that something is missing.
     Doubts(String),
@@ -288,7 +288,7 @@ enum Look {
     CannotSay,
 }
 
-fn said_by(failed: &[&Checked]) -> String {
+fn said_by(failed: &[&CheckResult]) -> String {
     let mut text = "The goal is not reached yet. These checks failed:".to_owned();
     for check in failed {
         text.push_str(&format!("\n- {}: {}", check.check, check.says));
@@ -303,7 +303,7 @@ fn doubt(why: &str, cycle: u32) -> Evidence {
     }
 }
 
-impl ErasedLoop for Verified {
+impl ErasedLoop for VerifiedLoop {
     fn name(&self) -> &'static str {
         self.inner.name()
     }
@@ -312,7 +312,7 @@ impl ErasedLoop for Verified {
         self.inner.version()
     }
 
-    fn unfinished(&self) -> Unfinished {
+    fn unfinished(&self) -> InterruptedCycle {
         self.inner.unfinished()
     }
 
@@ -338,7 +338,7 @@ impl ErasedLoop for Verified {
         self.inner.load(version, state["loop"].take())
     }
 
-    fn cycle<'a>(&'a mut self, run: &'a mut Run) -> Boxed<'a, Result<ExecutionResult, Stop>> {
+    fn cycle<'a>(&'a mut self, run: &'a mut Run) -> BoxedFuture<'a, Result<ExecutionResult, Stop>> {
         Box::pin(self.turn(run))
     }
 
@@ -346,7 +346,7 @@ impl ErasedLoop for Verified {
         &'a mut self,
         run: &'a mut Run,
         result: &'a ExecutionResult,
-    ) -> Boxed<'a, Result<(), Stop>> {
+    ) -> BoxedFuture<'a, Result<(), Stop>> {
         Box::pin(async move {
             self.inner.conclude(run, result).await?;
             if lesson::is_wanted(&self.config) && !self.inner.asks_no_model() {
@@ -369,7 +369,7 @@ impl ErasedLoop for Verified {
         self.inner.sent_back(why);
     }
 
-    fn hand_over(&mut self, handed: &HandOver) {
+    fn hand_over(&mut self, handed: &HandOverReport) {
         self.inner.hand_over(handed);
     }
 }

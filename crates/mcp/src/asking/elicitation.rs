@@ -7,7 +7,7 @@ use serde_json::Value;
 
 use super::{
     caller::Caller,
-    form::{self, Form},
+    form::{self, RequestedForm},
     secrets,
 };
 
@@ -23,22 +23,22 @@ const MAX_URL: usize = 2_000;
 /// Asks the person, and returns the answer for the server.
 pub(super) async fn elicited(caller: &Caller<'_>, params: &ElicitRequestParams) -> ElicitResult {
     match outcome(caller, params).await {
-        Outcome::Accepted(Some(content)) => {
+        QuestionEnd::Accepted(Some(content)) => {
             ElicitResult::new(ElicitationAction::Accept).with_content(content)
         }
-        Outcome::Accepted(None) => ElicitResult::new(ElicitationAction::Accept),
-        Outcome::Declined => ElicitResult::new(ElicitationAction::Decline),
-        Outcome::Cancelled => ElicitResult::new(ElicitationAction::Cancel),
+        QuestionEnd::Accepted(None) => ElicitResult::new(ElicitationAction::Accept),
+        QuestionEnd::Declined => ElicitResult::new(ElicitationAction::Decline),
+        QuestionEnd::Cancelled => ElicitResult::new(ElicitationAction::Cancel),
     }
 }
 
-async fn outcome(caller: &Caller<'_>, params: &ElicitRequestParams) -> Outcome {
+async fn outcome(caller: &Caller<'_>, params: &ElicitRequestParams) -> QuestionEnd {
     match params {
         ElicitRequestParams::FormElicitationParams {
             message,
             requested_schema,
             ..
-        } => match Form::read(requested_schema) {
+        } => match RequestedForm::read(requested_schema) {
             Ok(form) => fill(caller, message, &form).await,
             Err(why) => declined(caller, "an answer of the person", &why),
         },
@@ -54,13 +54,13 @@ async fn outcome(caller: &Caller<'_>, params: &ElicitRequestParams) -> Outcome {
     }
 }
 
-fn declined(caller: &Caller<'_>, what: &str, why: &str) -> Outcome {
+fn declined(caller: &Caller<'_>, what: &str, why: &str) -> QuestionEnd {
     caller.note(&format!("{what}; it was declined: {why}"));
-    Outcome::Declined
+    QuestionEnd::Declined
 }
 
 /// Asks the person to fill in a form.
-async fn fill(caller: &Caller<'_>, message: &str, form: &Form) -> Outcome {
+async fn fill(caller: &Caller<'_>, message: &str, form: &RequestedForm) -> QuestionEnd {
     let what = "an answer of the person";
     if message.chars().count() > MAX_MESSAGE {
         return declined(caller, what, "its message is too long to be read");
@@ -94,7 +94,7 @@ async fn fill(caller: &Caller<'_>, message: &str, form: &Form) -> Outcome {
             PersonReply::Accepted(words) => match form.filled(&words) {
                 Ok(content) => {
                     caller.note(&format!("{what}, who gave it {}", form.about()));
-                    return Outcome::Accepted(Some(content));
+                    return QuestionEnd::Accepted(Some(content));
                 }
                 Err(why) => wrong = Some(why),
             },
@@ -102,23 +102,23 @@ async fn fill(caller: &Caller<'_>, message: &str, form: &Form) -> Outcome {
         }
     }
     caller.note(&format!("{what}; no answer fitted what it asked for"));
-    Outcome::Cancelled
+    QuestionEnd::Cancelled
 }
 
-fn not_accepted(caller: &Caller<'_>, what: &str, reply: PersonReply) -> Outcome {
+fn not_accepted(caller: &Caller<'_>, what: &str, reply: PersonReply) -> QuestionEnd {
     match reply {
-        PersonReply::Accepted(_) => Outcome::Accepted(None),
+        PersonReply::Accepted(_) => QuestionEnd::Accepted(None),
         PersonReply::Declined => declined(caller, what, "a person refused"),
         PersonReply::NotAsked(why) => declined(caller, what, &why),
         PersonReply::NoAnswer(why) => {
             caller.note(&format!("{what}; there was none: {why}"));
-            Outcome::Cancelled
+            QuestionEnd::Cancelled
         }
     }
 }
 
 /// Asks the person to do something on a page of the server.
-async fn send_to_page(caller: &Caller<'_>, message: &str, url: &str) -> Outcome {
+async fn send_to_page(caller: &Caller<'_>, message: &str, url: &str) -> QuestionEnd {
     let what = "the person to open a page";
     let (address, host) = match page(url) {
         Ok(page) => page,
@@ -152,7 +152,7 @@ async fn send_to_page(caller: &Caller<'_>, message: &str, url: &str) -> Outcome 
 }
 
 /// The end of a question.
-enum Outcome {
+enum QuestionEnd {
     /// The person answered; with the content of a form.
     Accepted(Option<Value>),
     Declined,

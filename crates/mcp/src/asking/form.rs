@@ -36,28 +36,28 @@ const DECLINE: &str = "decline";
 
 /// A form, as a server described it.
 #[derive(Debug)]
-pub(super) struct Form {
-    fields: Vec<Field>,
+pub(super) struct RequestedForm {
+    fields: Vec<RequestedField>,
 }
 
 #[derive(Debug)]
-struct Field {
+struct RequestedField {
     name: String,
     title: String,
     description: String,
     required: bool,
     /// The value that the server suggests, in words.
     suggested: Option<String>,
-    kind: Kind,
+    kind: FieldKind,
 }
 
 /// The kind of a field's value.
 #[derive(Debug)]
-enum Kind {
+enum FieldKind {
     Text {
         min: u64,
         max: u64,
-        format: Option<Format>,
+        format: Option<TextFormat>,
     },
     Number {
         whole: bool,
@@ -65,16 +65,16 @@ enum Kind {
         max: Option<f64>,
     },
     YesOrNo,
-    One(Vec<Choice>),
+    One(Vec<FormOption>),
     Several {
-        choices: Vec<Choice>,
+        choices: Vec<FormOption>,
         min: u64,
         max: u64,
     },
 }
 
 #[derive(Debug, Clone, Copy)]
-enum Format {
+enum TextFormat {
     Email,
     Uri,
     Date,
@@ -83,12 +83,12 @@ enum Format {
 
 /// An option, with the words that stand for it.
 #[derive(Debug)]
-struct Choice {
+struct FormOption {
     value: String,
     title: String,
 }
 
-impl Form {
+impl RequestedForm {
     /// Reads a form.
     ///
     /// # Errors
@@ -109,7 +109,7 @@ impl Form {
         for name in names {
             let described = serde_json::to_value(&schema.properties[name]);
             let described = described.map_err(|error| format!("its form is not JSON: {error}"))?;
-            let mut field = Field::read(name, &described)?;
+            let mut field = RequestedField::read(name, &described)?;
             field.required = required.contains(name);
             fields.push(field);
         }
@@ -186,7 +186,7 @@ impl Form {
 
     /// Returns the fields in words, one a line with its options below it. Mostly the server's text.
     pub(super) fn described(&self) -> String {
-        let lines = self.fields.iter().map(Field::described);
+        let lines = self.fields.iter().map(RequestedField::described);
         lines.collect::<Vec<_>>().join("\n")
     }
 
@@ -196,7 +196,7 @@ impl Form {
     /// Returns in words for the person what does not fit.
     pub(super) fn filled(&self, words: &str) -> Result<Value, String> {
         let words = words.trim();
-        let said: Vec<(&Field, Value)> = match (self.fields.as_slice(), words) {
+        let said: Vec<(&RequestedField, Value)> = match (self.fields.as_slice(), words) {
             ([], _) => Vec::new(),
             (_, object) if object.starts_with('{') => self.of_object(object)?,
             ([field], _) => vec![(field, field.value(self.without_name(field, words))?)],
@@ -219,14 +219,14 @@ impl Form {
     }
 
     /// Returns the value where the only field was named before it.
-    fn without_name<'w>(&self, field: &Field, words: &'w str) -> &'w str {
+    fn without_name<'w>(&self, field: &RequestedField, words: &'w str) -> &'w str {
         match words.split_once(':') {
             Some((name, value)) if name.trim() == field.name => value.trim(),
             _ => words,
         }
     }
 
-    fn of_object(&self, words: &str) -> Result<Vec<(&Field, Value)>, String> {
+    fn of_object(&self, words: &str) -> Result<Vec<(&RequestedField, Value)>, String> {
         let object: Map<String, Value> = serde_json::from_str(words)
             .map_err(|error| format!("it begins with {{ and is not a JSON object: {error}"))?;
         let fields = object.into_iter().map(|(name, value)| {
@@ -246,7 +246,7 @@ impl Form {
         fields.collect()
     }
 
-    fn of_lines(&self, words: &str) -> Result<Vec<(&Field, Value)>, String> {
+    fn of_lines(&self, words: &str) -> Result<Vec<(&RequestedField, Value)>, String> {
         let separator = if words.contains('\n') { '\n' } else { ';' };
         let lines = words.split(separator).map(str::trim);
         let fields = lines.filter(|line| !line.is_empty()).map(|line| {
@@ -260,7 +260,7 @@ impl Form {
         fields.collect()
     }
 
-    fn named(&self, name: &str) -> Result<&Field, String> {
+    fn named(&self, name: &str) -> Result<&RequestedField, String> {
         let mut fields = self.fields.iter();
         fields.find(|field| field.name == name).ok_or_else(|| {
             let name = shorten(name, NAME_LENGTH);
@@ -274,7 +274,7 @@ pub(super) fn declines(words: &str) -> bool {
     words.trim().eq_ignore_ascii_case(DECLINE)
 }
 
-impl Field {
+impl RequestedField {
     fn read(name: &str, described: &Value) -> Result<Self, String> {
         let text = |key: &str| clean(described[key].as_str().unwrap_or_default());
         let (title, description) = (text("title"), text("description"));
@@ -293,7 +293,7 @@ impl Field {
             description,
             required: false,
             suggested: suggested.map(|words| shorten(&words, MAX_TEXT).into_owned()),
-            kind: Kind::read(described)?,
+            kind: FieldKind::read(described)?,
         })
     }
 
@@ -337,15 +337,15 @@ impl Field {
             return Err(self.misfit("a short value"));
         }
         match &self.kind {
-            Kind::Text { min, max, format } => self.text(words, (*min, *max), *format),
-            Kind::Number { whole, min, max } => self.number(words, *whole, (*min, *max)),
-            Kind::YesOrNo => match words.to_ascii_lowercase().as_str() {
+            FieldKind::Text { min, max, format } => self.text(words, (*min, *max), *format),
+            FieldKind::Number { whole, min, max } => self.number(words, *whole, (*min, *max)),
+            FieldKind::YesOrNo => match words.to_ascii_lowercase().as_str() {
                 "yes" | "y" | "true" => Ok(Value::Bool(true)),
                 "no" | "n" | "false" => Ok(Value::Bool(false)),
                 _ => Err(self.misfit("yes or no")),
             },
-            Kind::One(choices) => self.choice(choices, words).map(Value::from),
-            Kind::Several { .. } => {
+            FieldKind::One(choices) => self.choice(choices, words).map(Value::from),
+            FieldKind::Several { .. } => {
                 let words = words.split(',').map(str::trim);
                 self.several(&words.filter(|word| !word.is_empty()).collect::<Vec<_>>())
             }
@@ -356,7 +356,7 @@ impl Field {
         &self,
         words: &str,
         (min, max): (u64, u64),
-        format: Option<Format>,
+        format: Option<TextFormat>,
     ) -> Result<Value, String> {
         let length = words.chars().count() as u64;
         if length < min || length > max {
@@ -393,7 +393,7 @@ impl Field {
     }
 
     /// Returns the option that words mean: by its value, or else by its title.
-    fn choice(&self, choices: &[Choice], words: &str) -> Result<String, String> {
+    fn choice(&self, choices: &[FormOption], words: &str) -> Result<String, String> {
         let by_value = choices.iter().find(|choice| choice.value == words);
         let mut titled = choices.iter().filter(|choice| {
             choice.title.eq_ignore_ascii_case(words) || choice.value.eq_ignore_ascii_case(words)
@@ -409,7 +409,7 @@ impl Field {
     }
 
     fn several(&self, words: &[&str]) -> Result<Value, String> {
-        let Kind::Several { choices, min, max } = &self.kind else {
+        let FieldKind::Several { choices, min, max } = &self.kind else {
             return Err(self.misfit(self.kind.in_words_alone()));
         };
         let mut chosen = Vec::new();
@@ -427,7 +427,7 @@ impl Field {
     }
 }
 
-impl Kind {
+impl FieldKind {
     fn read(described: &Value) -> Result<Self, String> {
         let number = |key: &str| described[key].as_u64();
         let kind = match described["type"].as_str() {
@@ -440,7 +440,7 @@ impl Kind {
             Some("string") => Self::Text {
                 min: number("minLength").unwrap_or(0),
                 max: number("maxLength").unwrap_or(MAX_VALUE as u64),
-                format: Format::read(&described["format"])?,
+                format: TextFormat::read(&described["format"])?,
             },
             Some(kind @ ("number" | "integer")) => Self::Number {
                 whole: kind == "integer",
@@ -464,7 +464,7 @@ impl Kind {
         Ok(kind)
     }
 
-    fn choices(&self) -> &[Choice] {
+    fn choices(&self) -> &[FormOption] {
         match self {
             Self::One(choices) | Self::Several { choices, .. } => choices,
             Self::Text { .. } | Self::Number { .. } | Self::YesOrNo => &[],
@@ -473,7 +473,7 @@ impl Kind {
 
     fn in_words_alone(&self) -> &'static str {
         match self {
-            Self::Text { format, .. } => format.map_or("a text", Format::in_words),
+            Self::Text { format, .. } => format.map_or("a text", TextFormat::in_words),
             Self::Number { whole: true, .. } => "a whole number",
             Self::Number { whole: false, .. } => "a number",
             Self::YesOrNo => "yes or no",
@@ -511,7 +511,7 @@ impl Kind {
 }
 
 /// Reads options: texts with separate titles, or objects with a `const` and a `title`.
-fn choices(listed: &Value, titles: &Value) -> Result<Vec<Choice>, String> {
+fn choices(listed: &Value, titles: &Value) -> Result<Vec<FormOption>, String> {
     let listed = listed.as_array().map(Vec::as_slice).unwrap_or_default();
     if listed.is_empty() || listed.len() > MAX_OPTIONS {
         return Err(format!(
@@ -521,7 +521,7 @@ fn choices(listed: &Value, titles: &Value) -> Result<Vec<Choice>, String> {
     let read = |(place, option): (usize, &Value)| {
         let value = option.as_str().or_else(|| option["const"].as_str())?;
         let title = titles[place].as_str().or_else(|| option["title"].as_str());
-        let choice = Choice {
+        let choice = FormOption {
             value: value.to_owned(),
             title: title.unwrap_or(value).to_owned(),
         };
@@ -534,7 +534,7 @@ fn choices(listed: &Value, titles: &Value) -> Result<Vec<Choice>, String> {
         .ok_or_else(|| "an option of its form is not a text, or too long to be read".to_owned())
 }
 
-impl Format {
+impl TextFormat {
     fn read(said: &Value) -> Result<Option<Self>, String> {
         match said.as_str() {
             None => Ok(None),
@@ -579,10 +579,10 @@ mod tests {
 
     use super::*;
 
-    fn form(properties: Value, required: &[&str]) -> Result<Form, String> {
+    fn form(properties: Value, required: &[&str]) -> Result<RequestedForm, String> {
         let schema = json!({"type": "object", "properties": properties, "required": required});
         let schema = serde_json::from_value(schema).map_err(|error| error.to_string())?;
-        Form::read(&schema)
+        RequestedForm::read(&schema)
     }
 
     fn filled(properties: Value, words: &str) -> String {

@@ -25,7 +25,7 @@ pub(crate) use caller::Caller;
 
 /// Whether the requests of a server are put to a person.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub enum ServerRequests {
+pub enum RequestPolicy {
     /// They are, and the server is told so from the start.
     Offered,
     /// All are declined.
@@ -34,7 +34,7 @@ pub enum ServerRequests {
 }
 
 /// A request of a server, with the way to answer it.
-pub(crate) enum Request {
+pub(crate) enum ServerRequest {
     /// A question to the person.
     Elicitation(
         Box<ElicitRequestParams>,
@@ -47,7 +47,7 @@ pub(crate) enum Request {
     ),
 }
 
-impl Request {
+impl ServerRequest {
     /// Has it answered. A server that takes it back before is not answered.
     pub(crate) async fn answer(self, caller: &Caller<'_>) {
         match self {

@@ -27,15 +27,15 @@ pub(super) struct Callbacks {
 }
 
 /// The answer of the authorization server.
-pub(super) struct Answer {
+pub(super) struct AuthorizationAnswer {
     pub(super) code: String,
     pub(super) issuer: Option<String>,
 }
 
 /// A request to the port.
-enum Request {
+enum CallbackRequest {
     /// The answer, or its refusal in words.
-    Answered(Result<Answer, String>),
+    Answered(Result<AuthorizationAnswer, String>),
     /// Something else, such as a page that guesses.
     Strange,
 }
@@ -59,7 +59,7 @@ impl Callbacks {
     ///
     /// # Errors
     /// Returns the refusal in words.
-    pub(super) async fn answer(&self, state: &str) -> Result<Answer, String> {
+    pub(super) async fn answer(&self, state: &str) -> Result<AuthorizationAnswer, String> {
         loop {
             let Ok((mut stream, _)) = self.listener.accept().await else {
                 continue;
@@ -68,15 +68,15 @@ impl Callbacks {
                 continue;
             };
             let (status, words, answered) = match read(&target, state) {
-                Request::Answered(Ok(answer)) => {
+                CallbackRequest::Answered(Ok(answer)) => {
                     let words = "gyrus has the answer. You can close this page.";
                     ("200 OK", words, Some(Ok(answer)))
                 }
-                Request::Answered(Err(why)) => {
+                CallbackRequest::Answered(Err(why)) => {
                     let words = "It was refused. You can close this page.";
                     ("200 OK", words, Some(Err(why)))
                 }
-                Request::Strange => ("400 Bad Request", "This is not the answer.", None),
+                CallbackRequest::Strange => ("400 Bad Request", "This is not the answer.", None),
             };
             let reply = format!(
                 "HTTP/1.1 {status}\r\nContent-Type: text/plain\r\nContent-Length: {}\r\n\
@@ -104,29 +104,29 @@ async fn target(stream: &mut TcpStream) -> Option<String> {
     (words.next()? == "GET").then(|| words.next().map(str::to_owned))?
 }
 
-fn read(target: &str, state: &str) -> Request {
+fn read(target: &str, state: &str) -> CallbackRequest {
     let Ok(url) = Url::parse("http://127.0.0.1").and_then(|base| base.join(target)) else {
-        return Request::Strange;
+        return CallbackRequest::Strange;
     };
     let all = |wanted: &str| -> Vec<String> {
         let pairs = url.query_pairs().filter(|(name, _)| name == wanted);
         pairs.map(|(_, value)| value.into_owned()).collect()
     };
     if url.path() != PATH || all("state") != [state] {
-        return Request::Strange;
+        return CallbackRequest::Strange;
     }
     let mut codes = all("code");
     match (codes.pop(), codes.is_empty()) {
-        (Some(code), true) => Request::Answered(Ok(Answer {
+        (Some(code), true) => CallbackRequest::Answered(Ok(AuthorizationAnswer {
             code,
             issuer: all("iss").pop(),
         })),
-        (Some(_), false) => Request::Strange,
+        (Some(_), false) => CallbackRequest::Strange,
         (None, _) => {
             let said = [all("error"), all("error_description")].concat();
             let said = clean(&said.join(": ")).replace('\n', " ");
             let said = gyrus_text::shorten(&said, 300).into_owned();
-            Request::Answered(Err(format!("it was refused: {said}")))
+            CallbackRequest::Answered(Err(format!("it was refused: {said}")))
         }
     }
 }
@@ -138,9 +138,9 @@ mod tests {
     #[test]
     fn only_the_answer_to_this_question_counts() {
         let read = |target: &str| match read(target, "s1") {
-            Request::Answered(Ok(answer)) => format!("{} {:?}", answer.code, answer.issuer),
-            Request::Answered(Err(why)) => why,
-            Request::Strange => "strange".to_owned(),
+            CallbackRequest::Answered(Ok(answer)) => format!("{} {:?}", answer.code, answer.issuer),
+            CallbackRequest::Answered(Err(why)) => why,
+            CallbackRequest::Strange => "strange".to_owned(),
         };
         for (target, expected) in [
             ("/callback?code=c&state=s1", "c None"),

@@ -34,7 +34,7 @@ const TOKEN: &str = "(a token of this server)";
 
 /// The means to log in at a server.
 #[derive(Debug, Clone)]
-pub struct Login {
+pub struct ServerLogin {
     /// The file that keeps the tokens, readable by the person alone.
     pub file: PathBuf,
     /// The client that the person registered at the authorization server; without it, gyrus
@@ -56,7 +56,7 @@ impl std::fmt::Debug for LoginClient {
     }
 }
 
-impl Login {
+impl ServerLogin {
     fn stored(&self, url: &str) -> LoginFile {
         LoginFile::new(self.file.clone(), url.to_owned())
     }

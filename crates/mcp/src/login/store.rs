@@ -15,7 +15,7 @@ use serde_json::Value;
 
 /// Content of the file.
 #[derive(Serialize, Deserialize)]
-struct Stored {
+struct StoredLogins {
     url: String,
     credentials: StoredCredentials,
 }
@@ -38,7 +38,7 @@ impl LoginFile {
             Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
             Err(error) => return Err(error),
         };
-        let stored: Stored = serde_json::from_slice(&bytes)?;
+        let stored: StoredLogins = serde_json::from_slice(&bytes)?;
         Ok((stored.url == self.url).then_some(stored.credentials))
     }
 
@@ -68,7 +68,7 @@ impl LoginFile {
             .file
             .with_extension(format!("{}.new", std::process::id()));
         let _ = fs::remove_file(&new);
-        let stored = serde_json::to_value(Stored {
+        let stored = serde_json::to_value(StoredLogins {
             url: self.url.clone(),
             credentials,
         });

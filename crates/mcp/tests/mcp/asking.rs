@@ -3,7 +3,7 @@
 use std::time::{Duration, Instant};
 
 use gyrus_contract::{AnswerForm, PersonReply, ToolOutput};
-use gyrus_mcp::{ServerRequests, Setup};
+use gyrus_mcp::{RequestPolicy, ServerSetup};
 use serde_json::json;
 
 use crate::world::{TIMEOUT, World, named, ready};
@@ -192,7 +192,7 @@ async fn a_call_that_is_answered_waits_for_no_person() {
 async fn a_server_may_be_silent_while_a_person_thinks() {
     let world = World::with_person([PersonReply::NoAnswer(String::new())]);
     let silence = Duration::from_millis(400);
-    let setup = Setup {
+    let setup = ServerSetup {
         silence,
         ..world.setup("asking")
     };
@@ -207,8 +207,8 @@ async fn a_server_may_be_silent_while_a_person_thinks() {
 #[tokio::test]
 async fn nothing_is_offered_where_nobody_is_asked() {
     let world = World::with_person([says("main")]);
-    let setup = Setup {
-        requests: ServerRequests::Refused,
+    let setup = ServerSetup {
+        requests: RequestPolicy::Refused,
         judge_start: None,
         ..world.setup("asking")
     };

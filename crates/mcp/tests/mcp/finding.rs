@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use gyrus_contract::{Arguments, FindToolsCall, FoundTools, Tool, TypedCall};
-use gyrus_mcp::{Servers, Setup};
+use gyrus_mcp::{ServerSetup, Servers};
 use serde_json::json;
 
 use crate::{
@@ -82,8 +82,8 @@ const MANY: &[(&str, &str)] = &[
     ("I want to update my recipe", "many__update_recipe"),
 ];
 
-fn named_setup(setup: Setup, name: &str) -> Setup {
-    Setup {
+fn named_setup(setup: ServerSetup, name: &str) -> ServerSetup {
+    ServerSetup {
         name: name.to_owned(),
         ..setup
     }

@@ -2,7 +2,7 @@
 
 use std::{collections::BTreeSet, fs, time::Instant};
 
-use gyrus_mcp::{Servers, State};
+use gyrus_mcp::{ServerState, Servers};
 use serde_json::json;
 
 use crate::world::{TIMEOUT, World, named, ready};
@@ -111,7 +111,7 @@ async fn schemas_that_explode_take_no_time() {
     let world = World::new();
     let mut servers = Servers::start(vec![world.setup("bombs")]);
     let state = servers.states(TIMEOUT).await["srv"].clone();
-    let State::Ready { left_out, .. } = state else {
+    let ServerState::Ready { left_out, .. } = state else {
         panic!("{state:?}");
     };
     let left_out: Vec<_> = left_out.iter().map(|left| left.to_owned().tool).collect();

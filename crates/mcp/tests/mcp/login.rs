@@ -15,7 +15,7 @@ use axum::{
     response::{IntoResponse, Redirect},
     routing::{get as getting, post},
 };
-use gyrus_mcp::{Login, Server, Servers, Setup, State, Way};
+use gyrus_mcp::{McpServer, ServerLogin, ServerSetup, ServerState, ServerWay, Servers};
 use serde_json::{Value, json};
 use tokio::net::TcpListener;
 
@@ -187,16 +187,16 @@ async fn answer(Shared(web): Shared<Web>, headers: HeaderMap, body: String) -> R
     answered.body(Body::from(reply.to_string())).unwrap()
 }
 
-fn login(world: &World) -> Login {
-    Login {
+fn login(world: &World) -> ServerLogin {
+    ServerLogin {
         file: world.work("keys/mcp-srv.json"),
         client: None,
     }
 }
 
-fn setup(world: &World, url: &str) -> Setup {
+fn setup(world: &World, url: &str) -> ServerSetup {
     let mut setup = world.at(url, &[]);
-    if let Way::Http { login: means, .. } = &mut setup.way {
+    if let ServerWay::Http { login: means, .. } = &mut setup.way {
         *means = Some(login(world));
     }
     setup
@@ -211,7 +211,7 @@ async fn get(url: &str) -> reqwest::Response {
 
 /// Logs in as a person would, in a browser.
 async fn log_in(world: &World, web: &Web) -> Result<(), String> {
-    let challenge = Server::challenge(&setup(world, &web.url())).await?;
+    let challenge = McpServer::challenge(&setup(world, &web.url())).await?;
     let attempt = login(world).begin(&web.url(), &challenge).await?;
     let page = attempt.address().clone();
     let back = page
@@ -232,7 +232,7 @@ async fn log_in(world: &World, web: &Web) -> Result<(), String> {
         .unwrap()
 }
 
-async fn state(world: &World, url: &str) -> (Servers, State) {
+async fn state(world: &World, url: &str) -> (Servers, ServerState) {
     let mut servers = Servers::start(vec![setup(world, url)]);
     let state = servers.states(TIMEOUT).await["srv"].clone();
     (servers, state)
@@ -242,7 +242,7 @@ async fn state(world: &World, url: &str) -> (Servers, State) {
 async fn a_person_logs_in_and_the_tokens_stay_secret() {
     let (world, web) = (World::new(), Web::serve("good").await);
     let (_, before) = state(&world, &web.url()).await;
-    let State::Missing(why) = before else {
+    let ServerState::Missing(why) = before else {
         panic!("{before:?}");
     };
     assert_eq!(why, "it asks for a login; log in: gyrus mcp login srv");
@@ -266,7 +266,7 @@ async fn a_person_logs_in_and_the_tokens_stay_secret() {
     // A server at another address gets nothing, whatever its name is.
     let other = Web::serve("good").await;
     let (_, there) = state(&world, &other.url()).await;
-    assert!(matches!(there, State::Missing(_)), "{there:?}");
+    assert!(matches!(there, ServerState::Missing(_)), "{there:?}");
     assert!(!other.seen().contains("secret"), "{}", other.seen());
     assert!(login(&world).forget().unwrap());
     assert!(!login(&world).forget().unwrap());
@@ -278,12 +278,12 @@ async fn a_server_that_only_refuses_is_asked_what_it_publishes() {
     let (world, web) = (World::new(), Web::serve("bare").await);
     let (_, before) = state(&world, &web.url()).await;
     assert!(
-        matches!(&before, State::Missing(why) if why.contains("mcp login srv")),
+        matches!(&before, ServerState::Missing(why) if why.contains("mcp login srv")),
         "{before:?}"
     );
     log_in(&world, &web).await.unwrap();
     let (_, ready) = state(&world, &web.url()).await;
-    assert!(matches!(ready, State::Ready { .. }), "{ready:?}");
+    assert!(matches!(ready, ServerState::Ready { .. }), "{ready:?}");
 }
 
 #[tokio::test]
@@ -291,7 +291,7 @@ async fn tokens_are_refreshed_by_themselves() {
     let (world, web) = (World::new(), Web::serve("short").await);
     log_in(&world, &web).await.unwrap();
     let (servers, ready) = state(&world, &web.url()).await;
-    assert!(matches!(ready, State::Ready { .. }), "{ready:?}");
+    assert!(matches!(ready, ServerState::Ready { .. }), "{ready:?}");
     let seen = web.seen();
     assert!(seen.contains("grant_type=refresh_token"), "{seen}");
     assert!(seen.contains("refresh_token=secret-refresh-1"), "{seen}");

@@ -9,7 +9,7 @@ use axum::{
     http::{HeaderMap, Response, StatusCode},
     routing::post,
 };
-use gyrus_mcp::{Servers, State};
+use gyrus_mcp::{ServerState, Servers};
 use serde_json::{Value, json};
 use tokio::net::TcpListener;
 
@@ -129,7 +129,7 @@ async fn what_is_not_there_is_said() {
     ] {
         let mut servers = Servers::start(vec![world.at(url, &[("x-key", "hunter2")])]);
         let state = servers.states(TIMEOUT).await["srv"].clone();
-        let State::Missing(why) = state else {
+        let ServerState::Missing(why) = state else {
             panic!("{url}: {state:?}");
         };
         assert!(why.contains(words), "{url}: {why}");

@@ -3,7 +3,7 @@
 use std::{fs, time::Duration};
 
 use gyrus_contract::{ActionVerdict, Reach, ToolOutput, Touch};
-use gyrus_mcp::{Servers, State};
+use gyrus_mcp::{ServerState, Servers};
 use serde_json::json;
 
 use crate::world::{TIMEOUT, World, named, ready};
@@ -140,7 +140,7 @@ async fn a_death_in_the_middle_is_told_and_mended_once() {
 #[tokio::test]
 async fn who_says_nothing_is_given_up_and_told() {
     let world = World::new();
-    let setup = gyrus_mcp::Setup {
+    let setup = gyrus_mcp::ServerSetup {
         digest: gyrus_contract::Digest::of(b"setup"),
         silence: Duration::from_millis(300),
         ..world.setup("good")
@@ -205,11 +205,11 @@ async fn a_server_that_is_late_or_dead_holds_nobody_up() {
     let world = World::new();
     let mut servers = Servers::start(vec![world.setup("late")]);
     let state = servers.states(Duration::from_millis(200)).await["srv"].clone();
-    assert!(matches!(&state, State::Missing(why) if why.contains("not ready within")));
+    assert!(matches!(&state, ServerState::Missing(why) if why.contains("not ready within")));
     assert!(servers.tools().is_empty());
     let mut servers = Servers::start(vec![world.setup("dead")]);
     let state = servers.states(TIMEOUT).await["srv"].clone();
-    let State::Missing(why) = state else {
+    let ServerState::Missing(why) = state else {
         panic!("{state:?}");
     };
     assert_eq!(
@@ -219,7 +219,7 @@ async fn a_server_that_is_late_or_dead_holds_nobody_up() {
     let mut servers = Servers::start(vec![world.process("/nowhere/server", &[])]);
     let state = servers.states(TIMEOUT).await["srv"].clone();
     assert!(
-        matches!(&state, State::Missing(why) if why.contains("not found")),
+        matches!(&state, ServerState::Missing(why) if why.contains("not found")),
         "{state:?}"
     );
 }
@@ -229,7 +229,7 @@ async fn odd_lists_lose_what_cannot_be_used_and_nothing_else() {
     let world = World::new();
     let mut servers = Servers::start(vec![world.setup("odd")]);
     let state = servers.states(TIMEOUT).await["srv"].clone();
-    let State::Ready {
+    let ServerState::Ready {
         tools, left_out, ..
     } = state
     else {
@@ -263,7 +263,7 @@ async fn a_list_that_never_ends_is_cut() {
     let state = servers.states(TIMEOUT).await["srv"].clone();
     // Every page has a tool of the same name.
     assert!(
-        matches!(&state, State::Ready { tools, left_out, .. } if tools.is_empty() && left_out.len() == 1),
+        matches!(&state, ServerState::Ready { tools, left_out, .. } if tools.is_empty() && left_out.len() == 1),
         "{state:?}"
     );
 }
@@ -295,7 +295,7 @@ async fn what_was_recorded_is_what_a_later_process_has() {
     let pinned: Vec<_> = tools.iter().map(|tool| tool.spec().clone()).collect();
     servers.leave().await;
     // Another process, in which the server reaches more than it did.
-    let setup = gyrus_mcp::Setup {
+    let setup = gyrus_mcp::ServerSetup {
         reach: Reach::Everything,
         ..world.setup("good")
     };

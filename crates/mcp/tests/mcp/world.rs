@@ -9,11 +9,13 @@ use std::{
 };
 
 use gyrus_contract::{
-    BlobId, Boxed, Captured, Cleared, CommandOutcome, CommandSpec, EffectId, Exit, KeeperError,
-    Origin, Part, PersonReply, Reach, Reply, ResolvedCall, ServerPrompt, ServerQuestion, Site,
-    StopReason, Text, Tool, ToolOutput, UnknownSecret,
+    BlobId, BoxedFuture, CapturedOutput, Cleared, CommandOutcome, CommandSpec, EffectId, Exit,
+    KeeperError, Origin, Part, PersonReply, Reach, Reply, ResolvedCall, ServerPrompt,
+    ServerQuestion, Site, StopReason, Text, Tool, ToolOutput, UnknownSecret,
 };
-use gyrus_mcp::{PictureFormat, RunServer, ServerRequests, Servers, Setup, State, Way};
+use gyrus_mcp::{
+    PictureFormat, RequestPolicy, RunServer, ServerSetup, ServerState, ServerWay, Servers,
+};
 use serde_json::Value;
 use tempfile::TempDir;
 use tokio::process::Command;
@@ -78,17 +80,17 @@ impl World {
     }
 
     /// Returns the setup of this program as a server with such a behaviour.
-    pub(crate) fn setup(&self, how: &str) -> Setup {
+    pub(crate) fn setup(&self, how: &str) -> ServerSetup {
         let server = self.folder.path().join("server.sh").display().to_string();
         self.process("bash", &[&server, how])
     }
 
     /// Returns the setup of a server that is this program.
-    pub(crate) fn process(&self, program: &str, arguments: &[&str]) -> Setup {
+    pub(crate) fn process(&self, program: &str, arguments: &[&str]) -> ServerSetup {
         let path = std::env::var("PATH").unwrap();
-        Setup {
+        ServerSetup {
             name: "srv".to_owned(),
-            way: Way::Process {
+            way: ServerWay::Process {
                 program: program.to_owned(),
                 arguments: arguments.iter().map(|word| (*word).to_owned()).collect(),
                 environment: BTreeMap::from([("PATH".to_owned(), path)]),
@@ -101,20 +103,20 @@ impl World {
             silence: TIMEOUT,
             pictures: picture,
             requests: match self.replies {
-                Some(_) => ServerRequests::Offered,
-                None => ServerRequests::Refused,
+                Some(_) => RequestPolicy::Offered,
+                None => RequestPolicy::Refused,
             },
             judge_start: None,
         }
     }
 
     /// Returns the setup of a server at this address.
-    pub(crate) fn at(&self, url: &str, headers: &[(&str, &str)]) -> Setup {
+    pub(crate) fn at(&self, url: &str, headers: &[(&str, &str)]) -> ServerSetup {
         let headers = headers
             .iter()
             .map(|(name, value)| ((*name).to_owned(), (*value).to_owned()));
-        Setup {
-            way: Way::Http {
+        ServerSetup {
+            way: ServerWay::Http {
                 url: url.to_owned(),
                 headers: headers.collect(),
                 login: None,
@@ -183,7 +185,7 @@ impl Site for World {
         self.told.lock().unwrap().push(words.to_owned());
     }
 
-    fn ask_person(&self, question: ServerQuestion) -> Boxed<'_, PersonReply> {
+    fn ask_person(&self, question: ServerQuestion) -> BoxedFuture<'_, PersonReply> {
         self.asked.lock().unwrap().push(question);
         let replies = self.replies.as_ref();
         let reply = replies.and_then(|replies| replies.lock().unwrap().pop_front());
@@ -197,7 +199,7 @@ impl Site for World {
         })
     }
 
-    fn ask_model(&self, prompt: ServerPrompt) -> Boxed<'_, Result<Reply, String>> {
+    fn ask_model(&self, prompt: ServerPrompt) -> BoxedFuture<'_, Result<Reply, String>> {
         Box::pin(async move {
             match self.ask_person(prompt.question).await {
                 PersonReply::Accepted(_) => Ok(Reply {
@@ -211,16 +213,16 @@ impl Site for World {
         })
     }
 
-    fn run_command(&self, _: CommandSpec) -> Boxed<'_, Result<CommandOutcome, KeeperError>> {
+    fn run_command(&self, _: CommandSpec) -> BoxedFuture<'_, Result<CommandOutcome, KeeperError>> {
         unreachable!("tools of servers run no commands")
     }
 }
 
 /// Starts a server, waits until it is ready, and takes its tools.
-pub(crate) async fn ready(setup: Setup) -> (Servers, Vec<Arc<dyn Tool>>) {
+pub(crate) async fn ready(setup: ServerSetup) -> (Servers, Vec<Arc<dyn Tool>>) {
     let mut servers = Servers::start(vec![setup]);
     let state = servers.states(TIMEOUT).await["srv"].clone();
-    assert!(matches!(state, State::Ready { .. }), "{state:?}");
+    assert!(matches!(state, ServerState::Ready { .. }), "{state:?}");
     let tools = servers.tools();
     (servers, tools)
 }
@@ -247,9 +249,9 @@ fn run() -> RunServer {
                 .unwrap();
             Ok(CommandOutcome {
                 exit: Exit::Code(output.status.code().unwrap_or(-1)),
-                output: Captured {
+                output: CapturedOutput {
                     head: String::from_utf8_lossy(&output.stderr).into_owned(),
-                    ..Captured::default()
+                    ..CapturedOutput::default()
                 },
             })
         })

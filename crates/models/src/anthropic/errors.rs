@@ -3,10 +3,10 @@
 use gyrus_contract::ModelError;
 use serde_json::Value;
 
-use crate::errors::{Meaning, Refusal, words_of};
+use crate::errors::{ErrorKind, ErrorResponse, words_of};
 
 /// Classifies a response with a status other than 200: the status decides.
-pub(super) fn from_refusal(refusal: &Refusal<'_>) -> ModelError {
+pub(super) fn from_refusal(refusal: &ErrorResponse<'_>) -> ModelError {
     let body = serde_json::from_str::<Value>(refusal.body).unwrap_or_default();
     let words = words_of(&body).unwrap_or_else(|| refusal.body.to_owned());
     refusal.error(None, &words)
@@ -17,13 +17,13 @@ pub(super) fn from_event(error: &Value) -> ModelError {
     let words = words_of(error).unwrap_or_default();
     let kind = error["type"].as_str().unwrap_or("no kind");
     let meaning = match kind {
-        "overloaded_error" | "api_error" | "timeout_error" => Some(Meaning::Overloaded),
-        "rate_limit_error" => Some(Meaning::RateLimited),
-        "authentication_error" | "permission_error" | "billing_error" => Some(Meaning::Auth),
-        "request_too_large" => Some(Meaning::ContextTooLong),
-        "invalid_request_error" | "not_found_error" => Some(Meaning::Refused),
+        "overloaded_error" | "api_error" | "timeout_error" => Some(ErrorKind::Overloaded),
+        "rate_limit_error" => Some(ErrorKind::RateLimited),
+        "authentication_error" | "permission_error" | "billing_error" => Some(ErrorKind::Auth),
+        "request_too_large" => Some(ErrorKind::ContextTooLong),
+        "invalid_request_error" | "not_found_error" => Some(ErrorKind::Refused),
         _ => None,
     };
-    let meaning = Meaning::of_event(error, meaning, &words, Meaning::BadOutput);
+    let meaning = ErrorKind::of_event(error, meaning, &words, ErrorKind::BadOutput);
     meaning.event_error(&format!("{words} ({kind})"), error)
 }

@@ -9,9 +9,9 @@ use serde_json::{Map, Value};
 /// One event. An unknown type is `Other`: the protocol may grow.
 #[derive(Deserialize)]
 #[serde(tag = "type", rename_all = "snake_case")]
-pub(super) enum Event {
+pub(super) enum AnthropicEvent {
     MessageStart {
-        message: Start,
+        message: MessageStart,
     },
     /// A whole message, from a server that does not stream.
     Message(Whole),
@@ -21,13 +21,13 @@ pub(super) enum Event {
     },
     ContentBlockDelta {
         index: Option<u64>,
-        delta: Piece,
+        delta: BlockDelta,
     },
     ContentBlockStop {
         index: Option<u64>,
     },
     MessageDelta {
-        delta: End,
+        delta: MessageDelta,
         usage: Option<Value>,
     },
     MessageStop,
@@ -37,7 +37,7 @@ pub(super) enum Event {
 
 /// Content of `message_start`.
 #[derive(Deserialize)]
-pub(super) struct Start {
+pub(super) struct MessageStart {
     pub(super) model: Option<String>,
     pub(super) usage: Option<Value>,
 }
@@ -46,15 +46,15 @@ pub(super) struct Start {
 #[derive(Deserialize)]
 pub(super) struct Whole {
     #[serde(flatten)]
-    pub(super) start: Start,
+    pub(super) start: MessageStart,
     #[serde(flatten)]
-    pub(super) end: End,
+    pub(super) end: MessageDelta,
     pub(super) content: Option<Vec<Map<String, Value>>>,
 }
 
 /// Content of the final `message_delta`.
 #[derive(Deserialize)]
-pub(super) struct End {
+pub(super) struct MessageDelta {
     pub(super) stop_reason: Option<String>,
     pub(super) stop_details: Option<Value>,
 }
@@ -62,7 +62,7 @@ pub(super) struct End {
 /// An increment of a block. One of an unknown type, such as a citation, is `Other`.
 #[derive(Deserialize)]
 #[serde(tag = "type")]
-pub(super) enum Piece {
+pub(super) enum BlockDelta {
     #[serde(rename = "text_delta")]
     Text { text: String },
     #[serde(rename = "thinking_delta")]

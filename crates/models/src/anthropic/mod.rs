@@ -9,16 +9,16 @@ mod request;
 mod screen;
 mod stream;
 
-use gyrus_contract::{ModelError, Prompt, Shown};
+use gyrus_contract::{ModelError, Prompt, ScreenSize};
 use reqwest::header::{HeaderMap, HeaderName, HeaderValue};
 use serde_json::Value;
 
 use crate::{
-    Connection,
-    client::{Client, Protocol},
+    ModelConnection,
+    client::{ModelProtocol, ProtocolClient},
     http::{KeyHeader, Wire},
 };
-use stream::Reader;
+use stream::AnthropicReader;
 
 /// Version of the protocol, sent with each request.
 const PROTOCOL_VERSION: (HeaderName, HeaderValue) = (
@@ -27,16 +27,16 @@ const PROTOCOL_VERSION: (HeaderName, HeaderValue) = (
 );
 
 /// A model that is reached by the Messages protocol. Its base URL has no `/v1/messages`.
-pub type AnthropicModel = Client<Messages>;
+pub type AnthropicModel = ProtocolClient<Messages>;
 
 /// The Messages protocol.
 #[derive(Debug, Default)]
 pub struct Messages;
 
-impl Protocol for Messages {
-    type Reader = Reader;
+impl ModelProtocol for Messages {
+    type Reader = AnthropicReader;
 
-    fn wire(_connection: &Connection) -> Wire {
+    fn wire(_connection: &ModelConnection) -> Wire {
         Wire {
             key: KeyHeader::plain("x-api-key"),
             headers: HeaderMap::from_iter([PROTOCOL_VERSION]),
@@ -51,8 +51,8 @@ impl Protocol for Messages {
     fn body(
         &self,
         prompt: &Prompt,
-        connection: &Connection,
-        _shown: Option<Shown>,
+        connection: &ModelConnection,
+        _shown: Option<ScreenSize>,
     ) -> Result<Value, ModelError> {
         request::body(prompt, connection)
     }
@@ -64,5 +64,5 @@ pub(crate) const SPECIMEN: crate::Specimen = crate::Specimen {
     name: "messages",
     stream: include_str!("canonical.sse"),
     closing: &["message_stop"],
-    read: crate::specimen::read::<Reader>,
+    read: crate::specimen::read::<AnthropicReader>,
 };

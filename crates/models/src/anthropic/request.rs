@@ -13,13 +13,13 @@ use gyrus_contract::{
 use serde_json::{Value, json};
 
 use crate::{
-    Blobs, Connection,
+    ModelConnection, PictureSource,
     calls::object,
-    conversation::{CallIds, Turn, base64, called_name, turns},
+    conversation::{CallIds, RoleTurn, base64, called_name, turns},
 };
 
 /// Returns the body, or the reason why the prompt cannot be sent.
-pub(super) fn body(prompt: &Prompt, connection: &Connection) -> Result<Value, ModelError> {
+pub(super) fn body(prompt: &Prompt, connection: &ModelConnection) -> Result<Value, ModelError> {
     let most = connection.facts.max_output_tokens.unwrap_or(u64::MAX);
     let mut body = json!({
         "model": connection.model,
@@ -90,7 +90,7 @@ fn tool(spec: &ToolSpec) -> Value {
     })
 }
 
-fn messages(prompt: &Prompt, blobs: &dyn Blobs) -> Result<Vec<Value>, ModelError> {
+fn messages(prompt: &Prompt, blobs: &dyn PictureSource) -> Result<Vec<Value>, ModelError> {
     let is_own = |block: &Value| {
         matches!(
             block["type"].as_str(),
@@ -141,7 +141,11 @@ fn fits(id: &str) -> bool {
         .all(|byte| byte.is_ascii_alphanumeric() || byte == b'_' || byte == b'-')
 }
 
-fn blocks(turn: &Turn<'_>, ids: &mut CallIds, blobs: &dyn Blobs) -> Result<Vec<Value>, ModelError> {
+fn blocks(
+    turn: &RoleTurn<'_>,
+    ids: &mut CallIds,
+    blobs: &dyn PictureSource,
+) -> Result<Vec<Value>, ModelError> {
     let mut blocks = Vec::with_capacity(turn.parts.len());
     for &part in &turn.parts {
         blocks.push(match part {
@@ -167,7 +171,7 @@ fn blocks(turn: &Turn<'_>, ids: &mut CallIds, blobs: &dyn Blobs) -> Result<Vec<V
 }
 
 /// Returns a result's text, followed by its pictures.
-fn content(result: &ToolResult, blobs: &dyn Blobs) -> Result<Value, ModelError> {
+fn content(result: &ToolResult, blobs: &dyn PictureSource) -> Result<Value, ModelError> {
     if result.images.is_empty() {
         return Ok(result.text.text.clone().into());
     }
@@ -181,7 +185,7 @@ fn content(result: &ToolResult, blobs: &dyn Blobs) -> Result<Value, ModelError> 
     Ok(blocks.into())
 }
 
-fn picture(image: &Image, blobs: &dyn Blobs) -> Result<Value, ModelError> {
+fn picture(image: &Image, blobs: &dyn PictureSource) -> Result<Value, ModelError> {
     Ok(json!({
         "type": "image",
         "source": {
@@ -201,24 +205,24 @@ mod tests {
     };
 
     use super::*;
-    use crate::{Facts, NoBlobs};
+    use crate::{ModelFacts, NoBlobs};
 
     struct Pixel;
 
-    impl Blobs for Pixel {
+    impl PictureSource for Pixel {
         fn load(&self, _id: &BlobId) -> Result<Vec<u8>, String> {
             Ok(b"pixel".to_vec())
         }
     }
 
-    fn connection(blobs: Arc<dyn Blobs>) -> Connection {
-        Connection {
+    fn connection(blobs: Arc<dyn PictureSource>) -> ModelConnection {
+        ModelConnection {
             base_url: "http://host".into(),
             key: None,
             pins: Vec::new(),
             provider: "p".into(),
             model: "m".into(),
-            facts: Facts::default(),
+            facts: ModelFacts::default(),
             blobs,
         }
     }

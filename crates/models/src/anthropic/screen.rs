@@ -6,7 +6,7 @@
 //! A picture that the provider would scale down first would have other pixels; those of a screen
 //! are never so large.
 
-use gyrus_contract::Shown;
+use gyrus_contract::ScreenSize;
 use serde_json::{Value, json};
 
 use crate::screen::{Act, held, notches, presses};
@@ -31,7 +31,7 @@ pub(super) fn tool() -> Value {
 }
 
 /// Translates a call into the screen's tools.
-pub(super) fn acts(name: &str, input: &Value, shown: Shown) -> Vec<Act> {
+pub(super) fn acts(name: &str, input: &Value, shown: ScreenSize) -> Vec<Act> {
     let at = &input["coordinate"];
     let words = |field: &str| input[field].as_str().unwrap_or_default().to_owned();
     let chord = words("text");

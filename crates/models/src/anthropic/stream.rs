@@ -9,18 +9,18 @@
 //! One error is the model's and not the wire's: tool arguments that are not JSON. They are
 //! delivered as a string with the raw text, so that the loop can tell the model.
 
-use gyrus_contract::{Delta, ModelError, Origin, Part, Reply, Shown, StopReason, Text, Usage};
+use gyrus_contract::{Delta, ModelError, Origin, Part, Reply, ScreenSize, StopReason, Text, Usage};
 use serde_json::{Map, Value};
 
 use super::{
     errors,
-    events::{End, Event, Piece, Start},
+    events::{AnthropicEvent, BlockDelta, MessageDelta, MessageStart},
     screen::{self, TOOLSET},
 };
 use crate::{
     arguments,
     errors::{bad, bounded_line},
-    reading::{self, Content, MAX_PARTS, grow_arguments, parse_event, tokens},
+    reading::{self, ContentAmount, MAX_PARTS, grow_arguments, parse_event, tokens},
     stream::{self, ReplyReader},
 };
 
@@ -33,7 +33,7 @@ enum Block {
         id: String,
         tool: String,
         /// The picture on which the call acts, if it is one of the provider's own tool.
-        on: Option<Shown>,
+        on: Option<ScreenSize>,
         /// The input in the start of the block.
         begun_with: Value,
         raw: String,
@@ -42,20 +42,20 @@ enum Block {
 
 /// Reads one reply.
 #[derive(Default)]
-pub(crate) struct Reader {
-    shown: Option<Shown>,
+pub(crate) struct AnthropicReader {
+    shown: Option<ScreenSize>,
     model: Option<String>,
     parts: Vec<Part>,
     open: Option<Block>,
     blocks: u64,
-    content: Content,
+    content: ContentAmount,
     stop: Option<StopReason>,
     usage_at_start: Value,
     usage_at_end: Value,
 }
 
-impl ReplyReader for Reader {
-    fn new(_model: &str, shown: Option<Shown>) -> Self {
+impl ReplyReader for AnthropicReader {
+    fn new(_model: &str, shown: Option<ScreenSize>) -> Self {
         Self {
             shown,
             ..Self::default()
@@ -64,14 +64,14 @@ impl ReplyReader for Reader {
 
     fn event(
         &mut self,
-        event: &stream::Event,
+        event: &stream::StreamEvent,
         deltas: &mut (dyn FnMut(Delta) + Send),
     ) -> Result<Option<Reply>, ModelError> {
         let size = event.data.len();
-        let event: Event = parse_event(&event.name, &event.data)?;
+        let event: AnthropicEvent = parse_event(&event.name, &event.data)?;
         match event {
-            Event::MessageStart { message } if self.model.is_none() => self.start(message),
-            Event::Message(whole) if self.model.is_none() => {
+            AnthropicEvent::MessageStart { message } if self.model.is_none() => self.start(message),
+            AnthropicEvent::Message(whole) if self.model.is_none() => {
                 self.content.grow(size)?;
                 self.start(whole.start);
                 self.usage_at_end.clone_from(&self.usage_at_start);
@@ -82,27 +82,29 @@ impl ReplyReader for Reader {
                 self.stop(&whole.end)?;
                 return self.end();
             }
-            Event::MessageStart { .. } | Event::Message(_) => {
+            AnthropicEvent::MessageStart { .. } | AnthropicEvent::Message(_) => {
                 return Err(bad("a second message began in the stream"));
             }
-            Event::Other => {}
+            AnthropicEvent::Other => {}
             _ if self.model.is_none() => {
                 return Err(bad("the stream did not begin with a message"));
             }
-            Event::ContentBlockStart {
+            AnthropicEvent::ContentBlockStart {
                 index,
                 content_block,
             } => {
                 self.content.grow(size)?;
                 self.start_block(index, content_block, deltas)?;
             }
-            Event::ContentBlockDelta { index, delta } => self.grow_block(index, delta, deltas)?,
-            Event::ContentBlockStop { index } => self.end_block(index)?,
-            Event::MessageDelta { delta, usage } => {
+            AnthropicEvent::ContentBlockDelta { index, delta } => {
+                self.grow_block(index, delta, deltas)?
+            }
+            AnthropicEvent::ContentBlockStop { index } => self.end_block(index)?,
+            AnthropicEvent::MessageDelta { delta, usage } => {
                 self.usage_at_end = usage.unwrap_or_default();
                 self.stop(&delta)?;
             }
-            Event::MessageStop => {
+            AnthropicEvent::MessageStop => {
                 let reply = self.end()?;
                 let empty = || bad("the message ended without content and without a stop reason");
                 return reply.ok_or_else(empty).map(Some);
@@ -154,13 +156,13 @@ impl ReplyReader for Reader {
     }
 }
 
-impl Reader {
-    fn start(&mut self, message: Start) {
+impl AnthropicReader {
+    fn start(&mut self, message: MessageStart) {
         self.model = Some(message.model.unwrap_or_default());
         self.usage_at_start = message.usage.unwrap_or_default();
     }
 
-    fn stop(&mut self, end: &End) -> Result<(), ModelError> {
+    fn stop(&mut self, end: &MessageDelta) -> Result<(), ModelError> {
         if let Some(word) = &end.stop_reason {
             self.stop = Some(stop_reason(word, end.stop_details.as_ref())?);
         }
@@ -238,30 +240,30 @@ impl Reader {
     fn grow_block(
         &mut self,
         index: Option<u64>,
-        delta: Piece,
+        delta: BlockDelta,
         deltas: &mut (dyn FnMut(Delta) + Send),
     ) -> Result<(), ModelError> {
         self.content.grow(match &delta {
-            Piece::Text { text: more }
-            | Piece::Thinking { thinking: more }
-            | Piece::Signature { signature: more }
-            | Piece::InputJson { partial_json: more } => more.len(),
-            Piece::Other => return Ok(()),
+            BlockDelta::Text { text: more }
+            | BlockDelta::Thinking { thinking: more }
+            | BlockDelta::Signature { signature: more }
+            | BlockDelta::InputJson { partial_json: more } => more.len(),
+            BlockDelta::Other => return Ok(()),
         })?;
         let open = open_block(&mut self.open, self.blocks, index)?;
         match (open, delta) {
-            (Block::Text(text), Piece::Text { text: more }) => {
+            (Block::Text(text), BlockDelta::Text { text: more }) => {
                 text.push_str(&more);
                 deltas(Delta::Text(more));
             }
-            (Block::Thinking(block), Piece::Thinking { thinking }) => {
+            (Block::Thinking(block), BlockDelta::Thinking { thinking }) => {
                 grow(block, "thinking", &thinking);
                 deltas(Delta::Thinking(thinking));
             }
-            (Block::Thinking(block), Piece::Signature { signature }) => {
+            (Block::Thinking(block), BlockDelta::Signature { signature }) => {
                 grow(block, "signature", &signature);
             }
-            (Block::Tool { raw, .. }, Piece::InputJson { partial_json }) => {
+            (Block::Tool { raw, .. }, BlockDelta::InputJson { partial_json }) => {
                 grow_arguments(raw, &partial_json)?;
             }
             (Block::Text(_) | Block::Thinking(_) | Block::Tool { .. }, _) => {

@@ -19,14 +19,14 @@ mod write;
 use std::sync::Arc;
 
 use gyrus_contract::{
-    Boxed, Delta, Model, ModelError, Origin, Part, Prompt, Reply, Simplification, StopReason, Text,
-    ToolCall, ToolSpec, Touch,
+    BoxedFuture, Delta, Model, ModelError, Origin, Part, Prompt, Reply, Simplification, StopReason,
+    Text, ToolCall, ToolSpec, Touch,
 };
 use serde_json::Value;
 
 use crate::reading::unique_id;
 use names::offered;
-use read::Piece;
+use read::ReplyPart;
 pub use style::CallStyle;
 
 /// The repair of a call that a model wrote as text, though it was offered tools on the wire.
@@ -73,9 +73,9 @@ impl CallReader {
         let is_prompted = style != CallStyle::Native;
         let may_bind = !prompt.plainer.contains(&Simplification::UnboundReply);
         let written = is_prompted.then(|| write::as_text(prompt, style, may_bind));
-        let mut shown = Shown {
+        let mut shown = LiveText {
             only_at_first: !is_prompted,
-            ..Shown::default()
+            ..LiveText::default()
         };
         let mut show = |delta| shown.hear(delta, deltas);
         let wants_words = prompt.purpose.wants_words();
@@ -129,7 +129,7 @@ impl Model for CallReader {
         &'a self,
         prompt: &'a Prompt,
         deltas: &'a mut (dyn FnMut(Delta) + Send),
-    ) -> Boxed<'a, Result<Reply, ModelError>> {
+    ) -> BoxedFuture<'a, Result<Reply, ModelError>> {
         // A reply that must fit a schema has no calls.
         let has_calls = !prompt.tools.is_empty() && prompt.output_schema.is_none();
         let is_plain = if self.style_for(prompt) != CallStyle::Native {
@@ -157,8 +157,8 @@ fn with_calls(reply: Reply, tools: &[Arc<ToolSpec>]) -> Reply {
             Part::Text(text) if !is_native => {
                 for piece in read::pieces(&text.text, &names, is_whole) {
                     let part = match piece {
-                        Piece::Text(text) => Part::Text(Text::new(text, Origin::Model)),
-                        Piece::Call(written) => Part::ToolCall(as_offered(
+                        ReplyPart::Text(text) => Part::Text(Text::new(text, Origin::Model)),
+                        ReplyPart::Call(written) => Part::ToolCall(as_offered(
                             ToolCall {
                                 id: unique_id("", &parts),
                                 ..ToolCall::new(written.tool, written.arguments)
@@ -213,7 +213,7 @@ fn as_offered(mut call: ToolCall, tools: &[Arc<ToolSpec>]) -> ToolCall {
 /// The text shown live: it stops at anything that may be the start of a call, which is held back
 /// until it is known.
 #[derive(Default)]
-struct Shown {
+struct LiveText {
     /// Whether only the beginning of a reply is looked at.
     only_at_first: bool,
     /// Whether something was shown.
@@ -223,7 +223,7 @@ struct Shown {
     is_inside_line: bool,
 }
 
-impl Shown {
+impl LiveText {
     fn hear(&mut self, delta: Delta, deltas: &mut (dyn FnMut(Delta) + Send)) {
         let Delta::Text(text) = delta else {
             deltas(delta);

@@ -48,16 +48,16 @@ const LIST_KEYS: [&str; 3] = ["tool_calls", "calls", "tools"];
 
 /// A piece of a reply.
 #[derive(Debug, PartialEq)]
-pub(super) enum Piece {
+pub(super) enum ReplyPart {
     /// Text, without blank lines around it.
     Text(String),
     /// A call, with the tool's name and the arguments as written, of any type.
-    Call(Written),
+    Call(WrittenCall),
 }
 
 /// A call as it was written.
 #[derive(Debug, PartialEq)]
-pub(super) struct Written {
+pub(super) struct WrittenCall {
     /// The name of the tool.
     pub(super) tool: String,
     /// The arguments, of any type.
@@ -66,7 +66,7 @@ pub(super) struct Written {
     is_explicit: bool,
 }
 
-impl Written {
+impl WrittenCall {
     /// Reads a call in the spellings that were seen: `{"tool"|"name"|"function": NAME,
     /// "arguments"|"parameters"|…: {…}}`, with the arguments as a text of JSON, or beside the name;
     /// `{"type": "function", "function": {…}}`; `{NAME: {…}}`.
@@ -117,8 +117,8 @@ impl Written {
 
 /// Returns the pieces of `text`, in order. Empty texts are left out. `is_whole` says that no length
 /// limit cut it off, so that brackets which are missing at its end were forgotten.
-pub(super) fn pieces(text: &str, names: &[&str], is_whole: bool) -> Vec<Piece> {
-    let mut reader = Reader {
+pub(super) fn pieces(text: &str, names: &[&str], is_whole: bool) -> Vec<ReplyPart> {
+    let mut reader = WholeCallReader {
         names,
         is_whole,
         pieces: Vec::new(),
@@ -134,10 +134,10 @@ pub(super) fn pieces(text: &str, names: &[&str], is_whole: bool) -> Vec<Piece> {
     reader.pieces
 }
 
-struct Reader<'a> {
+struct WholeCallReader<'a> {
     names: &'a [&'a str],
     is_whole: bool,
-    pieces: Vec<Piece>,
+    pieces: Vec<ReplyPart>,
     /// The text since the last call.
     plain: String,
     calls: usize,
@@ -146,7 +146,7 @@ struct Reader<'a> {
     steps_left: usize,
 }
 
-impl Reader<'_> {
+impl WholeCallReader<'_> {
     /// Reads what begins with the line at the start of `text`; returns the rest.
     fn next<'t>(&mut self, text: &'t str) -> &'t str {
         let line = first_line(text);
@@ -193,7 +193,7 @@ impl Reader<'_> {
         if let Some(tool) = tag.strip_prefix("function=") {
             let start = inside.trim_start();
             let length = self.extent(start)?;
-            let written = Written {
+            let written = WrittenCall {
                 tool: tool.trim_matches('"').to_owned(),
                 arguments: arguments::read_leniently(&start[..length])?,
                 is_explicit: true,
@@ -250,8 +250,8 @@ impl Reader<'_> {
     }
 
     /// Returns the calls at the start of `text`, at least one, and the rest.
-    fn calls_in<'t>(&mut self, text: &'t str) -> Option<(Vec<Written>, &'t str)> {
-        let mut calls: Vec<Written> = Vec::new();
+    fn calls_in<'t>(&mut self, text: &'t str) -> Option<(Vec<WrittenCall>, &'t str)> {
+        let mut calls: Vec<WrittenCall> = Vec::new();
         let mut rest = text;
         while calls.len() <= MAX_CALLS {
             // Some separate them as in a list without brackets.
@@ -268,7 +268,7 @@ impl Reader<'_> {
 
     /// Returns the calls in the JSON value at the start of `text`, and the rest. Its brackets may be
     /// doubled, as in a template, or be missing at the end.
-    fn calls_at<'t>(&mut self, text: &'t str) -> Option<(Vec<Written>, &'t str)> {
+    fn calls_at<'t>(&mut self, text: &'t str) -> Option<(Vec<WrittenCall>, &'t str)> {
         if let Some(length) = self.extent(text) {
             let (value, rest) = text.split_at(length);
             if let Some(calls) = self.calls_of(value) {
@@ -294,7 +294,7 @@ impl Reader<'_> {
     }
 
     /// Returns the calls in one JSON value.
-    fn calls_of(&self, value: &str) -> Option<Vec<Written>> {
+    fn calls_of(&self, value: &str) -> Option<Vec<WrittenCall>> {
         let value = arguments::read_leniently(value)?;
         let listed = match &value {
             Value::Array(all) => Some(all),
@@ -304,7 +304,7 @@ impl Reader<'_> {
             }
             _ => None,
         };
-        let read = |value: &Value| Written::read(value, self.names);
+        let read = |value: &Value| WrittenCall::read(value, self.names);
         let calls: Vec<_> = match listed {
             Some(all) => all.iter().map(read).collect::<Option<_>>()?,
             None => vec![read(&value)?],
@@ -339,14 +339,14 @@ impl Reader<'_> {
     }
 
     /// Takes calls, if they are some. `is_plain` says that nothing but calls can be meant.
-    fn take(&mut self, calls: Vec<Written>, is_plain: bool) -> bool {
-        let is_offered = |call: &Written| offered(&call.tool, self.names).is_some();
+    fn take(&mut self, calls: Vec<WrittenCall>, is_plain: bool) -> bool {
+        let is_offered = |call: &WrittenCall| offered(&call.tool, self.names).is_some();
         let are_calls =
             calls.iter().any(is_offered) || (is_plain && calls.iter().all(|call| call.is_explicit));
         if are_calls {
             self.end_text();
             self.calls += calls.len();
-            self.pieces.extend(calls.into_iter().map(Piece::Call));
+            self.pieces.extend(calls.into_iter().map(ReplyPart::Call));
         }
         are_calls
     }
@@ -362,7 +362,7 @@ impl Reader<'_> {
         let text = std::mem::take(&mut self.plain);
         let text = text.trim_matches('\n').trim_end();
         if !text.trim().is_empty() {
-            self.pieces.push(Piece::Text(text.to_owned()));
+            self.pieces.push(ReplyPart::Text(text.to_owned()));
         }
     }
 }

@@ -9,12 +9,12 @@ use super::*;
 
 const NAMES: [&str; 2] = ["read", "write"];
 
-fn shown(pieces: Vec<Piece>) -> String {
+fn shown(pieces: Vec<ReplyPart>) -> String {
     let lines: Vec<_> = pieces
         .into_iter()
         .map(|piece| match piece {
-            Piece::Text(text) => format!("text {text:?}"),
-            Piece::Call(call) => format!("call {} {}", call.tool, call.arguments),
+            ReplyPart::Text(text) => format!("text {text:?}"),
+            ReplyPart::Call(call) => format!("call {} {}", call.tool, call.arguments),
         })
         .collect();
     lines.join("\n")
@@ -204,8 +204,8 @@ fn no_hostile_reply_panics_or_forges() {
         let pieces = read::pieces(&text, &NAMES, true);
         for piece in &pieces {
             match piece {
-                Piece::Text(kept) => assert!(text.contains(kept.as_str()), "{text:?}"),
-                Piece::Call(read::Written {
+                ReplyPart::Text(kept) => assert!(text.contains(kept.as_str()), "{text:?}"),
+                ReplyPart::Call(read::WrittenCall {
                     tool, arguments, ..
                 }) => {
                     calls += 1;
@@ -225,7 +225,11 @@ fn replies_that_never_end_what_they_begin_are_read_in_bounded_time() {
     let unread = |shard: &str| {
         let text = shard.repeat(BYTES / shard.len());
         let pieces = read::pieces(&text, &NAMES, true);
-        assert!(pieces.iter().all(|piece| matches!(piece, Piece::Text(_))));
+        assert!(
+            pieces
+                .iter()
+                .all(|piece| matches!(piece, ReplyPart::Text(_)))
+        );
     };
     unread("[\n");
     unread("{\"a\":\n");
@@ -235,7 +239,9 @@ fn replies_that_never_end_what_they_begin_are_read_in_bounded_time() {
     unread("[{}\n");
     let calls = "{\"tool\": \"read\", \"arguments\": {}}\n".repeat(10_000);
     let pieces = read::pieces(&calls, &NAMES, true);
-    let calls = pieces.iter().filter(|it| matches!(it, Piece::Call { .. }));
+    let calls = pieces
+        .iter()
+        .filter(|it| matches!(it, ReplyPart::Call { .. }));
     assert!(calls.count() <= 64);
 }
 
@@ -259,7 +265,7 @@ impl Model for Writes {
         &'a self,
         prompt: &'a Prompt,
         deltas: &'a mut (dyn FnMut(Delta) + Send),
-    ) -> Boxed<'a, Result<Reply, ModelError>> {
+    ) -> BoxedFuture<'a, Result<Reply, ModelError>> {
         *self.asked.lock().unwrap() = Some(prompt.clone());
         let characters: Vec<char> = self.says.chars().collect();
         for piece in characters.chunks(3) {

@@ -9,11 +9,13 @@ use std::{borrow::Cow, sync::Arc};
 
 use futures_util::future::join_all;
 use gyrus_contract::{Model, ModelError, Price};
-use gyrus_net::Pin;
+use gyrus_net::KeyPin;
 use reqwest::Url;
 
-use super::{Catalogue, Known, Protocol, Provider, file::ListEntry, list, protocol, window};
-use crate::{Blobs, CallReader, Candidate, Connection, Tier};
+use super::{
+    Catalogue, ModelEntryFacts, Provider, ProviderProtocol, file::ListEntry, list, protocol, window,
+};
+use crate::{CallReader, Candidate, ModelConnection, PictureSource, Tier};
 
 /// Maximum number of models that an error names.
 const NAMED: usize = 5;
@@ -25,7 +27,7 @@ pub async fn connect_all(
     name: &str,
     variable: impl Fn(&str) -> Option<String> + Copy,
     catalogue: &Catalogue,
-    blobs: &Arc<dyn Blobs>,
+    blobs: &Arc<dyn PictureSource>,
 ) -> Result<Vec<Candidate>, ConnectError> {
     let one =
         |name: String| async move { connect(&name, variable, catalogue, blobs.clone()).await };
@@ -114,15 +116,15 @@ fn examples(listed: &[String]) -> String {
 }
 
 /// The requested model of a provider.
-enum Requested<'a> {
+enum ModelWish<'a> {
     Named(&'a str),
     OfTier(Tier),
 }
 
 /// The address and the requested model.
-struct Place<'a> {
-    connection: Connection,
-    protocol: Protocol,
+struct ModelAddress<'a> {
+    connection: ModelConnection,
+    protocol: ProviderProtocol,
     list: Option<Cow<'a, ListEntry>>,
     free_when_local: bool,
     /// Whether a person runs the server and so decides on the window, which it can be asked for.
@@ -141,7 +143,7 @@ pub async fn connect(
     name: &str,
     environment: impl Fn(&str) -> Option<String>,
     catalogue: &Catalogue,
-    blobs: Arc<dyn Blobs>,
+    blobs: Arc<dyn PictureSource>,
 ) -> Result<Candidate, ConnectError> {
     let name = name.trim();
     let (mut place, requested) = if name.starts_with("http://") || name.starts_with("https://") {
@@ -151,8 +153,8 @@ pub async fn connect(
     };
     let (mut window, mut longest) = (None, None);
     match requested {
-        Requested::Named(model) => place.connection.model = model.to_owned(),
-        Requested::OfTier(tier) => {
+        ModelWish::Named(model) => place.connection.model = model.to_owned(),
+        ModelWish::OfTier(tier) => {
             let chosen = place.pick(tier, catalogue).await?;
             (window, longest) = (chosen.window, chosen.longest_window);
             place.connection.model = chosen.id;
@@ -174,13 +176,13 @@ fn at_provider<'a>(
     name: &'a str,
     environment: impl Fn(&str) -> Option<String>,
     catalogue: &'a Catalogue,
-    blobs: Arc<dyn Blobs>,
-) -> Result<(Place<'a>, Requested<'a>), ConnectError> {
+    blobs: Arc<dyn PictureSource>,
+) -> Result<(ModelAddress<'a>, ModelWish<'a>), ConnectError> {
     // Models may have slashes and colons in their names, providers have none.
     let (provider_name, requested) = match (name.split_once('/'), name.split_once(':')) {
-        (Some((provider, model)), _) if !model.is_empty() => (provider, Requested::Named(model)),
-        (None, Some((provider, tier))) => (provider, Requested::OfTier(tier.parse()?)),
-        _ => (name.trim_end_matches('/'), Requested::OfTier(Tier::Medium)),
+        (Some((provider, model)), _) if !model.is_empty() => (provider, ModelWish::Named(model)),
+        (None, Some((provider, tier))) => (provider, ModelWish::OfTier(tier.parse()?)),
+        _ => (name.trim_end_matches('/'), ModelWish::OfTier(Tier::Medium)),
     };
     let provider = catalogue.provider(provider_name)?;
     let set = |name: &String| environment(name).filter(|value| !value.trim().is_empty());
@@ -192,20 +194,20 @@ fn at_provider<'a>(
         });
     }
     let base_url = provider.address(&environment)?;
-    let place = Place {
-        connection: Connection {
+    let place = ModelAddress {
+        connection: ModelConnection {
             base_url,
             key,
             pins: provider.pins.clone(),
             provider: provider_name.to_owned(),
             model: String::new(),
-            facts: crate::Facts::default(),
+            facts: crate::ModelFacts::default(),
             blobs,
         },
         protocol: provider.protocol,
         list: provider.list.as_ref().map(Cow::Borrowed),
         free_when_local: provider.free_when_local,
-        names_window: provider.key_optional && provider.protocol == Protocol::Chat,
+        names_window: provider.key_optional && provider.protocol == ProviderProtocol::Chat,
     };
     Ok((place, requested))
 }
@@ -231,7 +233,7 @@ impl Catalogue {
         &self,
         provider: &str,
         environment: impl Fn(&str) -> Option<String>,
-    ) -> Result<(Url, &[Pin]), ConnectError> {
+    ) -> Result<(Url, &[KeyPin]), ConnectError> {
         let provider = self.provider(provider)?;
         let address = check(&provider.address(environment)?)?;
         Ok((address, &provider.pins))
@@ -255,8 +257,8 @@ impl Provider {
 
 fn at_address(
     name: &str,
-    blobs: Arc<dyn Blobs>,
-) -> Result<(Place<'_>, Requested<'_>), ConnectError> {
+    blobs: Arc<dyn PictureSource>,
+) -> Result<(ModelAddress<'_>, ModelWish<'_>), ConnectError> {
     let (base_url, model) = name.split_once('#').unwrap_or((name, ""));
     let url = check(base_url)?;
     let host = url.host_str().unwrap_or_default();
@@ -264,24 +266,24 @@ fn at_address(
         Some(port) => format!("{host}:{port}"),
         None => host.to_owned(),
     };
-    let place = Place {
-        connection: Connection {
+    let place = ModelAddress {
+        connection: ModelConnection {
             base_url: base_url.to_owned(),
             key: None,
             pins: Vec::new(),
             provider,
             model: String::new(),
-            facts: crate::Facts::default(),
+            facts: crate::ModelFacts::default(),
             blobs,
         },
-        protocol: Protocol::Chat,
+        protocol: ProviderProtocol::Chat,
         list: Some(Cow::Owned(ListEntry::compatible())),
         free_when_local: false,
         names_window: true,
     };
     let requested = match model {
-        "" => Requested::OfTier(Tier::Medium),
-        model => Requested::Named(model),
+        "" => ModelWish::OfTier(Tier::Medium),
+        model => ModelWish::Named(model),
     };
     Ok((place, requested))
 }
@@ -327,9 +329,13 @@ pub(super) fn check(address: &str) -> Result<Url, ConnectError> {
     }
 }
 
-impl Place<'_> {
+impl ModelAddress<'_> {
     /// Returns the best model of this tier, or of the nearest one, in the provider's list.
-    async fn pick(&self, tier: Tier, catalogue: &Catalogue) -> Result<list::Listed, ConnectError> {
+    async fn pick(
+        &self,
+        tier: Tier,
+        catalogue: &Catalogue,
+    ) -> Result<list::ProviderModel, ConnectError> {
         let provider = &self.connection.provider;
         let models = match &self.list {
             Some(entry) => list::list(&self.connection, entry).await,
@@ -376,11 +382,11 @@ impl Place<'_> {
 
     fn candidate(
         mut self,
-        known: Known,
+        known: ModelEntryFacts,
         listed_window: Option<u64>,
     ) -> Result<Candidate, ConnectError> {
         let connection = &mut self.connection;
-        let Known {
+        let ModelEntryFacts {
             mut facts,
             tier,
             is_other: _,

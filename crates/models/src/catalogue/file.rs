@@ -5,18 +5,18 @@
 use std::collections::BTreeMap;
 
 use gyrus_contract::Price;
-use gyrus_net::Pin;
+use gyrus_net::KeyPin;
 use gyrus_text::{FileMistake, file_mistake};
 use serde::{Deserialize, Deserializer, de::Error};
 use toml::Spanned;
 
-use super::{pattern::Pattern, protocol::Protocol};
+use super::{pattern::ModelPattern, protocol::ProviderProtocol};
 use crate::{ImageTokens, Tier};
 
 /// A whole file.
 #[derive(Debug, Default, Deserialize)]
 #[serde(deny_unknown_fields, default)]
-pub(super) struct File {
+pub(super) struct CatalogueFile {
     /// Providers by the name before the slash.
     pub(super) providers: BTreeMap<Spanned<String>, ProviderEntry>,
     /// Families of models, in the order of preference among models of one tier.
@@ -27,7 +27,7 @@ pub(super) struct File {
 #[derive(Debug, Clone, Default, Deserialize)]
 #[serde(deny_unknown_fields, default, rename_all = "kebab-case")]
 pub(super) struct ProviderEntry {
-    pub(super) protocol: Option<Protocol>,
+    pub(super) protocol: Option<ProviderProtocol>,
     /// Address of the provider.
     pub(super) base_url: Option<String>,
     /// Environment variables with another address; the first that is set counts.
@@ -38,14 +38,14 @@ pub(super) struct ProviderEntry {
     pub(super) key_optional: Option<bool>,
     /// Keys of which one must vouch for its server.
     #[serde(deserialize_with = "pins")]
-    pub(super) pins: Option<Vec<Pin>>,
+    pub(super) pins: Option<Vec<KeyPin>>,
     /// Whether a server on this machine runs the models itself and so is free.
     pub(super) free_when_local: Option<bool>,
     /// The way in which it lists its models.
     pub(super) list: Option<ListEntry>,
 }
 
-fn pins<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<Vec<Pin>>, D::Error> {
+fn pins<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<Vec<KeyPin>>, D::Error> {
     let texts = Vec::<String>::deserialize(deserializer)?;
     let pins = texts
         .iter()
@@ -113,7 +113,7 @@ pub(super) enum KeyPlace {
 pub(super) struct ModelEntry {
     /// Patterns of model names; any of them may match.
     #[serde(rename = "match")]
-    pub(super) patterns: Vec<Pattern>,
+    pub(super) patterns: Vec<ModelPattern>,
     /// Strength of the models.
     pub(super) tier: Option<Tier>,
     pub(super) price: Option<PriceEntry>,
@@ -192,7 +192,7 @@ fn microdollars(dollars: f64) -> Result<u64, String> {
     }
 }
 
-impl File {
+impl CatalogueFile {
     /// Reads a file.
     ///
     /// # Errors

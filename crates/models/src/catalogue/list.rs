@@ -6,9 +6,9 @@ use serde_json::Value;
 
 use super::file::{KeyPlace, ListEntry};
 use crate::{
-    Connection,
-    errors::{Refusal, bad},
-    http::{Endpoint, KeyHeader, Wire},
+    ModelConnection,
+    errors::{ErrorResponse, bad},
+    http::{KeyHeader, ProviderEndpoint, Wire},
 };
 
 /// Maximum number of models of a list that are read.
@@ -34,7 +34,7 @@ const LONGEST_WINDOW: &str = "/meta/n_ctx_train";
 
 /// A model of a provider's list.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) struct Listed {
+pub(super) struct ProviderModel {
     /// The provider's id of the model.
     pub(super) id: String,
     /// Maximum tokens, if the list contains it.
@@ -48,9 +48,9 @@ pub(super) struct Listed {
 /// # Errors
 /// As for every look-up; [`ModelError::BadOutput`] if the answer is not a list.
 pub(super) async fn list(
-    connection: &Connection,
+    connection: &ModelConnection,
     entry: &ListEntry,
-) -> Result<Vec<Listed>, ModelError> {
+) -> Result<Vec<ProviderModel>, ModelError> {
     let wire = Wire {
         key: match entry.key {
             KeyPlace::Bearer => KeyHeader::BEARER,
@@ -60,7 +60,7 @@ pub(super) async fn list(
         headers: headers(entry)?,
         ..Wire::new(&entry.path, refusal)
     };
-    let endpoint = Endpoint::new(connection, wire)?;
+    let endpoint = ProviderEndpoint::new(connection, wire)?;
     let answer = endpoint.get_json(&entry.path).await?;
     read(&answer, entry)
 }
@@ -78,7 +78,7 @@ fn headers(entry: &ListEntry) -> Result<HeaderMap, ModelError> {
 
 /// Returns the error of a refusal, with the message from its usual place in the body, if there is
 /// one.
-fn refusal(refusal: &Refusal<'_>) -> ModelError {
+fn refusal(refusal: &ErrorResponse<'_>) -> ModelError {
     let body: Value = serde_json::from_str(refusal.body).unwrap_or_default();
     let words = body["error"]["message"]
         .as_str()
@@ -92,7 +92,7 @@ pub(super) fn tokens(answer: &Value, pointer: &str) -> Option<u64> {
     tokens.filter(|&tokens| tokens > 0)
 }
 
-fn read(answer: &Value, entry: &ListEntry) -> Result<Vec<Listed>, ModelError> {
+fn read(answer: &Value, entry: &ListEntry) -> Result<Vec<ProviderModel>, ModelError> {
     let models = answer.pointer(&entry.models).and_then(Value::as_array);
     let models = models.ok_or_else(|| bad("the provider's answer is not a list of models"))?;
     let listed = |model: &Value| {
@@ -104,7 +104,7 @@ fn read(answer: &Value, entry: &ListEntry) -> Result<Vec<Listed>, ModelError> {
                 .chars()
                 .any(|c| gyrus_text::is_unseen(c) || c.is_whitespace());
         let own = entry.window.as_deref();
-        is_plausible.then(|| Listed {
+        is_plausible.then(|| ProviderModel {
             id: id.to_owned(),
             window: if entry.is_compatible() {
                 own.into_iter()

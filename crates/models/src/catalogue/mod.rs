@@ -18,13 +18,13 @@ mod window;
 use std::collections::BTreeMap;
 
 pub use connect::{ConnectError, connect, connect_all};
-use file::{File, ListEntry, ModelEntry, ProviderEntry};
-use gyrus_net::Pin;
+use file::{CatalogueFile, ListEntry, ModelEntry, ProviderEntry};
+use gyrus_net::KeyPin;
 use gyrus_text::FileMistake;
-use protocol::Protocol;
+use protocol::ProviderProtocol;
 pub use server::{AddressError, ModelServer, find_server};
 
-use crate::{Facts, Tier};
+use crate::{ModelFacts, Tier};
 
 /// The built-in file with providers.
 const PROVIDERS: &str = include_str!("providers.toml");
@@ -36,40 +36,40 @@ const MODELS: &str = include_str!("models.toml");
 pub struct Catalogue {
     providers: BTreeMap<String, Provider>,
     /// The person's entries, then those built in.
-    models: Vec<Layered>,
+    models: Vec<OriginatedEntry>,
 }
 
 /// Origin of an entry. The greater one wins.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-enum Layer {
+enum EntryOrigin {
     BuiltIn,
     Person,
 }
 
 #[derive(Debug, Clone)]
-struct Layered {
-    layer: Layer,
+struct OriginatedEntry {
+    layer: EntryOrigin,
     entry: ModelEntry,
 }
 
 /// Address and protocol of a provider.
 #[derive(Debug, Clone)]
 struct Provider {
-    protocol: Protocol,
+    protocol: ProviderProtocol,
     base_url: String,
     base_url_variables: Vec<String>,
     key_variables: Vec<String>,
     key_optional: bool,
-    pins: Vec<Pin>,
+    pins: Vec<KeyPin>,
     free_when_local: bool,
     list: Option<ListEntry>,
 }
 
 /// The catalogue's facts about one model.
 #[derive(Debug, Clone, Default, PartialEq)]
-pub struct Known {
+pub struct ModelEntryFacts {
     /// Price, limits and abilities.
-    pub facts: Facts,
+    pub facts: ModelFacts,
     /// Strength of the model; `None` when unknown.
     pub tier: Option<Tier>,
     /// Whether it is not a model for conversations.
@@ -81,14 +81,15 @@ pub struct Known {
 impl Catalogue {
     /// Returns the built-in catalogue. Its prices are those of the date in `models.toml`.
     pub fn builtin() -> Self {
-        let read = |text| File::parse(text).expect("the built-in files are read in the tests");
+        let read =
+            |text| CatalogueFile::parse(text).expect("the built-in files are read in the tests");
         let mut catalogue = Self {
             providers: BTreeMap::new(),
             models: Vec::new(),
         };
         for text in [PROVIDERS, MODELS] {
             catalogue
-                .add(text, read(text), Layer::BuiltIn)
+                .add(text, read(text), EntryOrigin::BuiltIn)
                 .expect("the built-in files are read in the tests");
         }
         catalogue
@@ -100,8 +101,8 @@ impl Catalogue {
     /// # Errors
     /// The first error, with its line.
     pub fn merged(mut self, text: &str) -> Result<Self, FileMistake> {
-        let file = File::parse(text)?;
-        self.add(text, file, Layer::Person)?;
+        let file = CatalogueFile::parse(text)?;
+        self.add(text, file, EntryOrigin::Person)?;
         Ok(self)
     }
 
@@ -111,7 +112,7 @@ impl Catalogue {
     }
 
     /// Returns the known facts of the model that `provider` calls `model`.
-    pub fn known(&self, provider: &str, model: &str) -> Known {
+    pub fn known(&self, provider: &str, model: &str) -> ModelEntryFacts {
         let mut matching: Vec<_> = self
             .models
             .iter()
@@ -123,7 +124,7 @@ impl Catalogue {
             })
             .collect();
         matching.sort_by_key(|(rank, _)| *rank);
-        let mut known = Known::default();
+        let mut known = ModelEntryFacts::default();
         for (_, entry) in matching {
             known.learn(entry);
         }
@@ -139,7 +140,12 @@ impl Catalogue {
         })
     }
 
-    fn add(&mut self, text: &str, file: File, layer: Layer) -> Result<(), FileMistake> {
+    fn add(
+        &mut self,
+        text: &str,
+        file: CatalogueFile,
+        layer: EntryOrigin,
+    ) -> Result<(), FileMistake> {
         for (name, entry) in file.providers {
             let line = gyrus_text::line_of(text, name.span().start);
             let name = name.into_inner();
@@ -154,7 +160,7 @@ impl Catalogue {
             self.providers.insert(name, provider);
         }
         let entries = file.models.into_iter();
-        let entries = entries.map(|entry| Layered { layer, entry });
+        let entries = entries.map(|entry| OriginatedEntry { layer, entry });
         self.models.splice(0..0, entries);
         Ok(())
     }
@@ -190,7 +196,7 @@ impl Provider {
     }
 }
 
-impl Known {
+impl ModelEntryFacts {
     /// Takes over the facts that `entry` states.
     fn learn(&mut self, entry: &ModelEntry) {
         let ModelEntry {

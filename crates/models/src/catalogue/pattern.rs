@@ -6,12 +6,12 @@ use serde::{Deserialize, Deserializer, de::Error};
 /// A pattern like `provider/family-*`. The more characters it has beside its stars, the more
 /// specific it is.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) struct Pattern {
+pub(super) struct ModelPattern {
     provider: String,
     model: String,
 }
 
-impl Pattern {
+impl ModelPattern {
     /// Whether it matches this model: its id as it is, or without the date of a snapshot at its end
     /// (`-20261007`, `-2026-10-07`), since a snapshot is the same model.
     pub(super) fn is_for(&self, provider: &str, model: &str) -> bool {
@@ -26,7 +26,7 @@ impl Pattern {
     }
 }
 
-impl<'de> Deserialize<'de> for Pattern {
+impl<'de> Deserialize<'de> for ModelPattern {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
         let text = String::deserialize(deserializer)?;
         match text.split_once('/') {
@@ -74,7 +74,7 @@ mod tests {
     fn patterns_mean_models() {
         let check = |pattern: &str, name: &str, expected: bool| {
             let (provider, model) = pattern.split_once('/').unwrap();
-            let pattern = Pattern {
+            let pattern = ModelPattern {
                 provider: provider.into(),
                 model: model.into(),
             };

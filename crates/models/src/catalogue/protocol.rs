@@ -5,12 +5,12 @@ use std::sync::Arc;
 use gyrus_contract::{Model, ModelError};
 use serde::Deserialize;
 
-use crate::{AnthropicModel, ChatModel, Connection, GeminiModel, OllamaModel, ResponsesModel};
+use crate::{AnthropicModel, ChatModel, GeminiModel, ModelConnection, OllamaModel, ResponsesModel};
 
 /// Protocol of a provider.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "kebab-case")]
-pub(super) enum Protocol {
+pub(super) enum ProviderProtocol {
     /// Anthropic's Messages.
     Messages,
     /// OpenAI's Responses.
@@ -28,14 +28,14 @@ pub(super) enum Protocol {
 /// # Errors
 /// Those of the client's `new`.
 pub(super) fn make(
-    protocol: Protocol,
-    connection: Connection,
+    protocol: ProviderProtocol,
+    connection: ModelConnection,
 ) -> Result<Arc<dyn Model>, ModelError> {
     Ok(match protocol {
-        Protocol::Messages => Arc::new(AnthropicModel::new(connection)?),
-        Protocol::Responses => Arc::new(ResponsesModel::new(connection)?),
-        Protocol::Chat => Arc::new(ChatModel::new(connection)?),
-        Protocol::Gemini => Arc::new(GeminiModel::new(connection)?),
-        Protocol::Ollama => Arc::new(OllamaModel::new(connection)?),
+        ProviderProtocol::Messages => Arc::new(AnthropicModel::new(connection)?),
+        ProviderProtocol::Responses => Arc::new(ResponsesModel::new(connection)?),
+        ProviderProtocol::Chat => Arc::new(ChatModel::new(connection)?),
+        ProviderProtocol::Gemini => Arc::new(GeminiModel::new(connection)?),
+        ProviderProtocol::Ollama => Arc::new(OllamaModel::new(connection)?),
     })
 }

@@ -9,7 +9,7 @@ use super::{
     file::ListEntry,
     list,
 };
-use crate::Connection;
+use crate::ModelConnection;
 
 /// Ends of addresses that are copied from a request rather than from a manual.
 const COPIED: [&str; 3] = ["/chat/completions", "/completions", "/models"];
@@ -87,8 +87,11 @@ pub async fn find_server(given: &str, catalogue: &Catalogue) -> Result<ModelServ
     };
     let mut first = None;
     for base_url in bases {
-        let mut listed =
-            list::list(&Connection::to_server(base_url), &ListEntry::compatible()).await;
+        let mut listed = list::list(
+            &ModelConnection::to_server(base_url),
+            &ListEntry::compatible(),
+        )
+        .await;
         if let Ok(models) = &mut listed {
             models.retain(|model| !catalogue.known(ANY_PROVIDER, &model.id).is_other);
         }

@@ -20,7 +20,7 @@ fn what_is_built_in_is_sound() {
         assert!(provider.list.is_some(), "{name} lists no models");
         assert!(!provider.key_variables.is_empty(), "{name}");
     }
-    for Layered { entry, .. } in &catalogue.models {
+    for OriginatedEntry { entry, .. } in &catalogue.models {
         if let Some(price) = entry.price.and_then(|entry| entry.0) {
             assert!(price.output >= price.input, "{:?}", entry.patterns);
             assert!(

@@ -15,8 +15,8 @@ use super::{
     list::{self, tokens},
 };
 use crate::{
-    Connection,
-    http::{Endpoint, Wire},
+    ModelConnection,
+    http::{ProviderEndpoint, Wire},
 };
 
 /// Time limit for a server to name its window: without it, a run goes on as well.
@@ -25,7 +25,7 @@ const LIMIT: Duration = Duration::from_secs(1);
 /// Returns the window that the server gives the model at `connection`, if it names one in time.
 /// `longest` is that for which the model was trained, if that is known.
 pub(super) async fn window(
-    connection: &Connection,
+    connection: &ModelConnection,
     entry: &ListEntry,
     longest: Option<u64>,
 ) -> Option<u64> {
@@ -48,15 +48,15 @@ pub(super) async fn window(
 }
 
 /// Returns the window from the place that each kind of server has for it beside the list.
-async fn own_window(connection: &Connection) -> Option<u64> {
+async fn own_window(connection: &ModelConnection) -> Option<u64> {
     let model = &connection.model;
     let base = connection.base_url.trim_end_matches('/');
-    let root = Connection {
+    let root = ModelConnection {
         base_url: base.strip_suffix("/v1").unwrap_or(base).to_owned(),
         ..connection.clone()
     };
     let wire = Wire::new("", |refusal| refusal.error(None, refusal.body));
-    let endpoint = Endpoint::new(&root, wire).ok()?;
+    let endpoint = ProviderEndpoint::new(&root, wire).ok()?;
     // A llama.cpp server of several models wants a name here, and would load the model.
     let mut props = Url::parse("http://host/props").ok()?;
     props

@@ -8,7 +8,7 @@ use gyrus_contract::ModelError;
 use jiff::Timestamp;
 use serde_json::Value;
 
-use crate::errors::{Meaning, Refusal, words_of};
+use crate::errors::{ErrorKind, ErrorResponse, words_of};
 
 /// Seconds of a day.
 const DAY: i64 = 86_400;
@@ -18,12 +18,12 @@ const DAY: i64 = 86_400;
 const MIDNIGHT: i64 = 8 * 3_600;
 
 /// Returns the kind that the status alone does not determine.
-fn meaning(error: &Value) -> Option<Meaning> {
+fn meaning(error: &Value) -> Option<ErrorKind> {
     let is_key = |detail: &Value| detail["reason"] == "API_KEY_INVALID";
     if details(error).any(is_key) {
-        return Some(Meaning::Auth);
+        return Some(ErrorKind::Auth);
     }
-    (error["status"] == "CANCELLED").then_some(Meaning::Overloaded)
+    (error["status"] == "CANCELLED").then_some(ErrorKind::Overloaded)
 }
 
 fn details(error: &Value) -> impl Iterator<Item = &Value> {
@@ -56,13 +56,13 @@ fn until_tomorrow(mut error: ModelError, detail: &Value, now: Timestamp) -> Mode
 }
 
 /// Classifies a response with a status other than 200.
-pub(super) fn from_refusal(refusal: &Refusal<'_>) -> ModelError {
+pub(super) fn from_refusal(refusal: &ErrorResponse<'_>) -> ModelError {
     let body = serde_json::from_str::<Value>(refusal.body).unwrap_or_default();
     // Without `alt=sse` the answer is a list, and some gateways use that form anyway.
     let error = &body.get(0).unwrap_or(&body)["error"];
     let words = words_of(error).unwrap_or_else(|| refusal.body.to_owned());
     if is_nothing(&words) {
-        return Meaning::Auth.error(&format!("{words} (HTTP {})", refusal.status.as_u16()));
+        return ErrorKind::Auth.error(&format!("{words} (HTTP {})", refusal.status.as_u16()));
     }
     let told = refusal.error(meaning(error), &words);
     until_tomorrow(told, error, refusal.now)
@@ -71,8 +71,8 @@ pub(super) fn from_refusal(refusal: &Refusal<'_>) -> ModelError {
 /// Classifies an `error` inside a stream that began well.
 pub(super) fn from_event(error: &Value, now: Timestamp) -> ModelError {
     let words = words_of(error).unwrap_or_default();
-    let own = meaning(error).or(is_nothing(&words).then_some(Meaning::Auth));
-    let meaning = Meaning::of_event(error, own, &words, Meaning::BadOutput);
+    let own = meaning(error).or(is_nothing(&words).then_some(ErrorKind::Auth));
+    let meaning = ErrorKind::of_event(error, own, &words, ErrorKind::BadOutput);
     let name = error["status"].as_str().unwrap_or("no status");
     let told = meaning.event_error(&format!("{words} ({name})"), error);
     until_tomorrow(told, error, now)
@@ -100,7 +100,7 @@ mod tests {
     fn both(error: &Value) -> String {
         let code = error["code"].as_u64().unwrap();
         let refused = |body: Value| {
-            from_refusal(&Refusal {
+            from_refusal(&ErrorResponse {
                 status: StatusCode::from_u16(code.try_into().unwrap()).unwrap(),
                 headers: &HeaderMap::new(),
                 body: &body.to_string(),
@@ -148,7 +148,7 @@ mod tests {
     #[test]
     fn odd_bodies_are_told_as_they_are() {
         let check = |body: &str| {
-            told(&from_refusal(&Refusal {
+            told(&from_refusal(&ErrorResponse {
                 status: StatusCode::BAD_GATEWAY,
                 headers: &HeaderMap::from_iter([(RETRY_AFTER, "2".parse().unwrap())]),
                 body,

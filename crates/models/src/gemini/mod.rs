@@ -13,29 +13,29 @@ mod screen;
 mod signature;
 mod stream;
 
-use gyrus_contract::{ModelError, Prompt, Shown};
+use gyrus_contract::{ModelError, Prompt, ScreenSize};
 use serde_json::Value;
 
 use crate::{
-    Connection,
-    client::{Client, Protocol},
+    ModelConnection,
+    client::{ModelProtocol, ProtocolClient},
     http::{KeyHeader, Wire},
 };
-use stream::Reader;
+use stream::GeminiReader;
 
 /// A model that is reached by the Gemini API. Its base URL has no `/v1beta`.
-pub type GeminiModel = Client<Gemini>;
+pub type GeminiModel = ProtocolClient<Gemini>;
 
 /// The Gemini API.
 #[derive(Debug, Default)]
 pub struct Gemini;
 
-impl Protocol for Gemini {
-    type Reader = Reader;
+impl ModelProtocol for Gemini {
+    type Reader = GeminiReader;
 
     const OPTIONAL: &'static [&'static str] = &["generationConfig"];
 
-    fn prepare(connection: &mut Connection) -> Result<(), ModelError> {
+    fn prepare(connection: &mut ModelConnection) -> Result<(), ModelError> {
         // The provider lists its models with this word in front.
         if let Some(short) = connection.model.strip_prefix("models/") {
             connection.model = short.to_owned();
@@ -52,7 +52,7 @@ impl Protocol for Gemini {
         Ok(())
     }
 
-    fn wire(connection: &Connection) -> Wire {
+    fn wire(connection: &ModelConnection) -> Wire {
         let model = &connection.model;
         let path = format!("/v1beta/models/{model}:streamGenerateContent?alt=sse");
         Wire {
@@ -69,8 +69,8 @@ impl Protocol for Gemini {
     fn body(
         &self,
         prompt: &Prompt,
-        connection: &Connection,
-        _shown: Option<Shown>,
+        connection: &ModelConnection,
+        _shown: Option<ScreenSize>,
     ) -> Result<Value, ModelError> {
         request::body(prompt, connection)
     }
@@ -81,5 +81,5 @@ pub(crate) const SPECIMEN: crate::Specimen = crate::Specimen {
     name: "gemini",
     stream: include_str!("canonical.sse"),
     closing: &["finishReason"],
-    read: crate::specimen::read::<Reader>,
+    read: crate::specimen::read::<GeminiReader>,
 };

@@ -8,18 +8,18 @@
 use gyrus_contract::{Image, ModelError, Part, Prompt, Role, ThinkingEffort, ToolSpec};
 use serde_json::{Value, json};
 
-use super::signature::{FOREIGN_CALL, Place, Signature, text_parts};
+use super::signature::{FOREIGN_CALL, Signature, SignaturePart, text_parts};
 use crate::{
-    Blobs, Connection,
-    calls::{Answered, Calls, object},
-    conversation::{Turn, base64, turns},
+    ModelConnection, PictureSource,
+    calls::{CallConversion, CallWithResult, object},
+    conversation::{RoleTurn, base64, turns},
 };
 
 /// Maximum number of tokens that fits the protocol's field.
 const MOST_TOKENS: u64 = i32::MAX as u64;
 
 /// Returns the body, or the reason why the prompt cannot be sent.
-pub(super) fn body(prompt: &Prompt, connection: &Connection) -> Result<Value, ModelError> {
+pub(super) fn body(prompt: &Prompt, connection: &ModelConnection) -> Result<Value, ModelError> {
     let most = connection.facts.max_output_tokens.unwrap_or(MOST_TOKENS);
     let most = most.min(MOST_TOKENS);
     let mut body = json!({
@@ -81,8 +81,8 @@ fn plain(schema: &Value) -> Value {
     schema
 }
 
-fn contents(prompt: &Prompt, blobs: &dyn Blobs) -> Result<Vec<Value>, ModelError> {
-    let mut calls = Calls::new();
+fn contents(prompt: &Prompt, blobs: &dyn PictureSource) -> Result<Vec<Value>, ModelError> {
+    let mut calls = CallConversion::new();
     let mut contents = Vec::with_capacity(prompt.messages.len() + 1);
     for turn in turns(prompt, |block| Signature::read(block).is_some())? {
         let (role, parts) = match turn.role {
@@ -102,7 +102,11 @@ fn contents(prompt: &Prompt, blobs: &dyn Blobs) -> Result<Vec<Value>, ModelError
 }
 
 /// Returns the content of a user's turn: the results of the calls before, then everything else.
-fn user(parts: &[&Part], calls: &mut Calls, blobs: &dyn Blobs) -> Result<Vec<Value>, ModelError> {
+fn user(
+    parts: &[&Part],
+    calls: &mut CallConversion,
+    blobs: &dyn PictureSource,
+) -> Result<Vec<Value>, ModelError> {
     let (answered, rest) = calls.answer(parts);
     let mut parts = Vec::with_capacity(answered.len() + rest.len());
     for call in &answered {
@@ -128,7 +132,7 @@ fn user(parts: &[&Part], calls: &mut Calls, blobs: &dyn Blobs) -> Result<Vec<Val
 
 /// Returns the response of a call. The provider knows the field names `output` and `error`.
 /// Pictures are inside.
-fn response(call: &Answered<'_>, blobs: &dyn Blobs) -> Result<Value, ModelError> {
+fn response(call: &CallWithResult<'_>, blobs: &dyn PictureSource) -> Result<Value, ModelError> {
     let kind = if call.is_error() { "error" } else { "output" };
     let mut response = json!({
         "id": call.id,
@@ -143,13 +147,13 @@ fn response(call: &Answered<'_>, blobs: &dyn Blobs) -> Result<Value, ModelError>
     Ok(json!({"functionResponse": response}))
 }
 
-fn picture(image: &Image, blobs: &dyn Blobs) -> Result<Value, ModelError> {
+fn picture(image: &Image, blobs: &dyn PictureSource) -> Result<Value, ModelError> {
     let data = base64(image, blobs)?;
     Ok(json!({"inlineData": {"mimeType": image.media_type, "data": data}}))
 }
 
 /// Returns the content of the model's turn, each part with its own signature.
-fn model(turn: &Turn<'_>, calls: &mut Calls) -> Vec<Value> {
+fn model(turn: &RoleTurn<'_>, calls: &mut CallConversion) -> Vec<Value> {
     let mut parts = Vec::with_capacity(turn.parts.len());
     let mut on_text = Vec::new();
     let mut on_call = None;
@@ -161,9 +165,9 @@ fn model(turn: &Turn<'_>, calls: &mut Calls) -> Vec<Value> {
                     continue;
                 };
                 match on {
-                    Place::Call => on_call = Some(signature),
-                    Place::Text { start, end } => on_text.push((start, end, signature)),
-                    Place::Thought(text) => parts.push(json!({
+                    SignaturePart::Call => on_call = Some(signature),
+                    SignaturePart::Text { start, end } => on_text.push((start, end, signature)),
+                    SignaturePart::Thought(text) => parts.push(json!({
                         "text": text, "thought": true, "thoughtSignature": signature,
                     })),
                 }

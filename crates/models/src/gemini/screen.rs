@@ -4,7 +4,7 @@
 //! version 2.32 of November 2026, and its reference agent of June 2026; where they differ from
 //! older pages about the names of arguments, both are read.
 
-use gyrus_contract::Shown;
+use gyrus_contract::ScreenSize;
 use serde_json::{Value, json};
 
 use crate::screen::{Act, presses};
@@ -21,7 +21,7 @@ pub(super) fn tool() -> Value {
 }
 
 /// Translates a call into the screen's tools, after what a person must confirm.
-pub(super) fn acts(name: &str, input: &Value, shown: Shown) -> Vec<Act> {
+pub(super) fn acts(name: &str, input: &Value, shown: ScreenSize) -> Vec<Act> {
     let decision = &input["safety_decision"];
     let mut acts = match decision["decision"].as_str() {
         None | Some("regular" | "allowed") => Vec::new(),
@@ -33,7 +33,7 @@ pub(super) fn acts(name: &str, input: &Value, shown: Shown) -> Vec<Act> {
     acts
 }
 
-fn plain(name: &str, input: &Value, shown: Shown) -> Vec<Act> {
+fn plain(name: &str, input: &Value, shown: ScreenSize) -> Vec<Act> {
     let point = |x: [&str; 2], y: [&str; 2]| {
         let along = |names: [&str; 2], length: u32| {
             let given = names.iter().find_map(|name| input[*name].as_f64());

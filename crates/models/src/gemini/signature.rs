@@ -19,15 +19,15 @@ pub(super) const FOREIGN_CALL: &str = "skip_thought_signature_validator";
 #[serde(deny_unknown_fields)]
 pub(super) struct Signature {
     // Not called `type`: that field is the conversation's own, for the kind of a part.
-    kind: Kind,
+    kind: SignatureKind,
     /// The signature as the provider wrote it.
     pub(super) signature: String,
     /// The part that it belongs to.
-    pub(super) on: Place,
+    pub(super) on: SignaturePart,
 }
 
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-enum Kind {
+enum SignatureKind {
     #[serde(rename = "thought_signature")]
     ThoughtSignature,
 }
@@ -35,7 +35,7 @@ enum Kind {
 /// The part that a signature belongs to.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub(super) enum Place {
+pub(super) enum SignaturePart {
     /// The call after it.
     Call,
     /// These bytes of the text after it, which arrived as a part of its own. The text is not stored
@@ -52,8 +52,8 @@ pub(super) enum Place {
 
 impl Signature {
     /// Returns a signature in the form in which a conversation stores it.
-    pub(super) fn part(signature: String, on: Place) -> Part {
-        let kind = Kind::ThoughtSignature;
+    pub(super) fn part(signature: String, on: SignaturePart) -> Part {
+        let kind = SignatureKind::ThoughtSignature;
         // Strings and numbers only: this cannot fail.
         let carried = serde_json::to_value(Self {
             kind,
@@ -98,9 +98,9 @@ mod tests {
     #[test]
     fn signatures_are_carried_and_found_again() {
         for on in [
-            Place::Call,
-            Place::Text { start: 1, end: 3 },
-            Place::Thought("hm".into()),
+            SignaturePart::Call,
+            SignaturePart::Text { start: 1, end: 3 },
+            SignaturePart::Thought("hm".into()),
         ] {
             let Part::Thinking(block) = Signature::part("c2ln+/=".into(), on.clone()) else {
                 panic!("a signature is thinking");

@@ -7,26 +7,26 @@
 //!
 //! Thoughts are shown and not kept. Signatures are kept for every kind of part.
 
-use gyrus_contract::{Delta, ModelError, Origin, Part, Reply, Shown, StopReason, Text, Usage};
+use gyrus_contract::{Delta, ModelError, Origin, Part, Reply, ScreenSize, StopReason, Text, Usage};
 use jiff::Timestamp;
 use serde::Deserialize;
 use serde_json::{Map, Value};
 
 use super::{
     errors, screen,
-    signature::{Place, Signature},
+    signature::{Signature, SignaturePart},
 };
 use crate::{
-    calls::Arrived,
+    calls::RawCall,
     errors::{bad, bounded_line},
-    reading::{self, Content, MAX_PARTS, lenient, parse_event, tokens},
+    reading::{self, ContentAmount, MAX_PARTS, lenient, parse_event, tokens},
     stream::{self, ReplyReader},
 };
 
 #[derive(Deserialize)]
 #[serde(rename_all = "camelCase")]
-struct Event {
-    candidates: Option<Vec<Candidate>>,
+struct GeminiEvent {
+    candidates: Option<Vec<GeminiCandidate>>,
     prompt_feedback: Option<Value>,
     usage_metadata: Option<Value>,
     #[serde(default, deserialize_with = "lenient")]
@@ -35,35 +35,35 @@ struct Event {
 
 #[derive(Deserialize)]
 #[serde(rename_all = "camelCase")]
-struct Candidate {
+struct GeminiCandidate {
     #[serde(default, deserialize_with = "lenient")]
     index: Option<u64>,
-    content: Option<Parts>,
+    content: Option<GeminiParts>,
     finish_reason: Option<String>,
     finish_message: Option<String>,
 }
 
 #[derive(Deserialize)]
-struct Parts {
-    parts: Option<Vec<Piece>>,
+struct GeminiParts {
+    parts: Option<Vec<GeminiPiece>>,
 }
 
 /// A part, or a piece of a text.
 #[derive(Deserialize)]
 #[serde(rename_all = "camelCase")]
-struct Piece {
+struct GeminiPiece {
     text: Option<String>,
     #[serde(default, deserialize_with = "lenient")]
     thought: Option<bool>,
     thought_signature: Option<String>,
-    function_call: Option<Call>,
+    function_call: Option<GeminiCall>,
     #[serde(flatten)]
     other: Map<String, Value>,
 }
 
 #[derive(Deserialize)]
 #[serde(rename_all = "camelCase")]
-struct Call {
+struct GeminiCall {
     #[serde(default, deserialize_with = "lenient")]
     id: Option<String>,
     name: Option<String>,
@@ -75,21 +75,21 @@ struct Call {
 
 /// Reads one reply.
 #[derive(Default)]
-pub(crate) struct Reader {
-    shown: Option<Shown>,
+pub(crate) struct GeminiReader {
+    shown: Option<ScreenSize>,
     has_begun: bool,
     model: String,
     parts: Vec<Part>,
     /// The text that is being received, and its signatures.
     text: String,
     signatures: Vec<Part>,
-    content: Content,
+    content: ContentAmount,
     stop: Option<StopReason>,
     usage: Value,
 }
 
-impl ReplyReader for Reader {
-    fn new(model: &str, shown: Option<Shown>) -> Self {
+impl ReplyReader for GeminiReader {
+    fn new(model: &str, shown: Option<ScreenSize>) -> Self {
         Self {
             model: model.to_owned(),
             shown,
@@ -99,10 +99,10 @@ impl ReplyReader for Reader {
 
     fn event(
         &mut self,
-        event: &stream::Event,
+        event: &stream::StreamEvent,
         deltas: &mut (dyn FnMut(Delta) + Send),
     ) -> Result<Option<Reply>, ModelError> {
-        let event: Event = parse_event("reply", &event.data)?;
+        let event: GeminiEvent = parse_event("reply", &event.data)?;
         if let Some(reason) = event.prompt_feedback.as_ref().and_then(blocked) {
             let message = format!("the prompt was blocked: {}", bounded_line(reason));
             return Err(ModelError::Declined { message });
@@ -112,7 +112,7 @@ impl ReplyReader for Reader {
             self.model = bounded_line(&model);
         }
         // Only one candidate was requested.
-        let is_first = |candidate: &Candidate| candidate.index.unwrap_or(0) == 0;
+        let is_first = |candidate: &GeminiCandidate| candidate.index.unwrap_or(0) == 0;
         let had_ended = self.has_ended();
         for candidate in event.candidates.into_iter().flatten().filter(is_first) {
             let parts = candidate.content.and_then(|content| content.parts);
@@ -156,10 +156,10 @@ impl ReplyReader for Reader {
     }
 }
 
-impl Reader {
+impl GeminiReader {
     fn piece(
         &mut self,
-        piece: Piece,
+        piece: GeminiPiece,
         deltas: &mut (dyn FnMut(Delta) + Send),
     ) -> Result<(), ModelError> {
         if self.parts.len() + self.signatures.len() >= MAX_PARTS {
@@ -186,7 +186,7 @@ impl Reader {
         if piece.thought == Some(true) {
             if let Some(signature) = signature {
                 self.end_text();
-                let thought = Place::Thought(text.clone());
+                let thought = SignaturePart::Thought(text.clone());
                 self.parts.push(Signature::part(signature, thought));
             }
             if !text.is_empty() {
@@ -198,7 +198,7 @@ impl Reader {
         self.text.push_str(&text);
         if let Some(signature) = signature {
             let end = self.text.len();
-            let part = Signature::part(signature, Place::Text { start, end });
+            let part = Signature::part(signature, SignaturePart::Text { start, end });
             self.signatures.push(part);
         }
         if !text.is_empty() {
@@ -209,14 +209,14 @@ impl Reader {
 
     fn call(
         &mut self,
-        call: Call,
+        call: GeminiCall,
         signature: Option<String>,
         deltas: &mut (dyn FnMut(Delta) + Send),
     ) -> Result<(), ModelError> {
         if call.will_continue == Some(true) || call.partial_args.is_some() {
             return Err(bad("a tool call came in pieces, which was not asked for"));
         }
-        let call = Arrived {
+        let call = RawCall {
             id: call.id,
             name: call.name,
             arguments: call.args,
@@ -224,7 +224,8 @@ impl Reader {
         let call = call.join(&self.parts, &mut self.content)?;
         self.end_text();
         if let Some(signature) = signature {
-            self.parts.push(Signature::part(signature, Place::Call));
+            self.parts
+                .push(Signature::part(signature, SignaturePart::Call));
         }
         deltas(Delta::Tool(call.tool.clone()));
         let Some(shown) = self.shown else {

@@ -25,7 +25,7 @@ impl Serialize for InOrder<'_> {
                 for (key, value) in fields {
                     match (key.as_str(), value, required) {
                         ("properties", Value::Object(properties), Some(first)) => {
-                            map.serialize_entry(key, &Properties { properties, first })?;
+                            map.serialize_entry(key, &OrderedProperties { properties, first })?;
                         }
                         _ => map.serialize_entry(key, &InOrder(value))?,
                     }
@@ -40,12 +40,12 @@ impl Serialize for InOrder<'_> {
 }
 
 /// Properties, of which some come first, in their order.
-struct Properties<'a> {
+struct OrderedProperties<'a> {
     properties: &'a Map<String, Value>,
     first: &'a [Value],
 }
 
-impl Serialize for Properties<'_> {
+impl Serialize for OrderedProperties<'_> {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         let place = |name: &str| self.first.iter().position(|it| it.as_str() == Some(name));
         let mut all: Vec<_> = self.properties.iter().collect();

@@ -4,20 +4,20 @@
 use std::sync::Arc;
 
 use super::*;
-use crate::{Facts, NoBlobs};
+use crate::{ModelFacts, NoBlobs};
 
-fn endpoint(base_url: &str, key: &str) -> Result<Endpoint, ModelError> {
-    let connection = Connection {
+fn endpoint(base_url: &str, key: &str) -> Result<ProviderEndpoint, ModelError> {
+    let connection = ModelConnection {
         base_url: base_url.into(),
         key: Some(key.into()),
         pins: Vec::new(),
         provider: "p".into(),
         model: "m".into(),
-        facts: Facts::default(),
+        facts: ModelFacts::default(),
         blobs: Arc::new(NoBlobs),
     };
     let wire = Wire::new("/path", |refusal| refusal.error(None, refusal.body));
-    Endpoint::new(&connection, wire)
+    ProviderEndpoint::new(&connection, wire)
 }
 
 #[test]

@@ -5,14 +5,14 @@ use gyrus_contract::ModelError;
 use reqwest::StatusCode;
 use serde_json::Value;
 
-use crate::errors::{Meaning, Refusal, bad, says, words_of};
+use crate::errors::{ErrorKind, ErrorResponse, bad, says, words_of};
 
 /// Classifies a response with a status other than 200.
-pub(super) fn from_refusal(refusal: &Refusal<'_>) -> ModelError {
+pub(super) fn from_refusal(refusal: &ErrorResponse<'_>) -> ModelError {
     let body = serde_json::from_str::<Value>(refusal.body).unwrap_or_default();
     let words = words_of(&body).unwrap_or_else(|| refusal.body.to_owned());
     if refusal.status == StatusCode::NOT_FOUND {
-        return refusal.error(Some(Meaning::Refused), &missing(&words));
+        return refusal.error(Some(ErrorKind::Refused), &missing(&words));
     }
     refusal.error(meaning(&words), &words)
 }
@@ -23,7 +23,7 @@ pub(super) fn from_line(error: &Value) -> ModelError {
         return bad("the server reports an error without words");
     };
     let own = meaning(&words);
-    Meaning::of_event(error, own, &words, Meaning::Overloaded).event_error(&words, error)
+    ErrorKind::of_event(error, own, &words, ErrorKind::Overloaded).event_error(&words, error)
 }
 
 /// Adds advice for a person to the error of a server that is not running.
@@ -39,10 +39,10 @@ pub(super) fn with_advice(error: ModelError) -> ModelError {
 
 /// Returns the kind that the status does not determine: every internal failure is a 500, or a line
 /// in the stream.
-fn meaning(words: &str) -> Option<Meaning> {
+fn meaning(words: &str) -> Option<ErrorKind> {
     // Asking again for the same does not make room.
     let memory = ["more system memory", "out of memory", "not enough memory"];
-    says(words, &memory).then_some(Meaning::Refused)
+    says(words, &memory).then_some(ErrorKind::Refused)
 }
 
 /// Whether it is `model 'NAME' not found`, in either kind of quotes.
@@ -67,7 +67,7 @@ mod tests {
     #[test]
     fn errors_have_meanings_and_say_what_to_do() {
         let refused = |status: u16, body: &str| {
-            let error = from_refusal(&Refusal {
+            let error = from_refusal(&ErrorResponse {
                 status: StatusCode::from_u16(status).unwrap(),
                 headers: &HeaderMap::from_iter([(RETRY_AFTER, "2".parse().unwrap())]),
                 body,

@@ -11,36 +11,36 @@ mod errors;
 mod request;
 mod stream;
 
-use gyrus_contract::{ModelError, Prompt, Shown};
+use gyrus_contract::{ModelError, Prompt, ScreenSize};
 use serde_json::Value;
 
 use crate::{
-    Connection,
-    client::{Client, Protocol},
+    ModelConnection,
+    client::{ModelProtocol, ProtocolClient},
     http::Wire,
 };
-use stream::Reader;
+use stream::OllamaReader;
 
 /// A model that an Ollama server runs. Its base URL has no `/api`.
-pub type OllamaModel = Client<Ollama>;
+pub type OllamaModel = ProtocolClient<Ollama>;
 
 /// Ollama's own protocol.
 #[derive(Debug, Default)]
 pub struct Ollama;
 
-impl Protocol for Ollama {
-    type Reader = Reader;
+impl ModelProtocol for Ollama {
+    type Reader = OllamaReader;
 
     /// A server on this machine requires no key; a hosted one, or one behind a gateway, may.
-    fn wire(_connection: &Connection) -> Wire {
+    fn wire(_connection: &ModelConnection) -> Wire {
         Wire::new("/api/chat", errors::from_refusal)
     }
 
     fn body(
         &self,
         prompt: &Prompt,
-        connection: &Connection,
-        _shown: Option<Shown>,
+        connection: &ModelConnection,
+        _shown: Option<ScreenSize>,
     ) -> Result<Value, ModelError> {
         request::body(prompt, connection)
     }
@@ -55,5 +55,5 @@ pub(crate) const SPECIMEN: crate::Specimen = crate::Specimen {
     name: "ollama",
     stream: include_str!("canonical.ndjson"),
     closing: &["done_reason"],
-    read: crate::specimen::read::<Reader>,
+    read: crate::specimen::read::<OllamaReader>,
 };

@@ -8,9 +8,9 @@ use gyrus_contract::{Image, ModelError, Part, Prompt, Role, ThinkingEffort, Tool
 use serde_json::{Value, json};
 
 use crate::{
-    Blobs, Connection, Facts,
-    calls::{Calls, object},
-    conversation::{Turn, base64, turns},
+    ModelConnection, ModelFacts, PictureSource,
+    calls::{CallConversion, object},
+    conversation::{RoleTurn, base64, turns},
 };
 
 /// Time for which the server keeps the model in memory after a reply: long enough for slow tools
@@ -30,13 +30,13 @@ const BYTES_A_TOKEN: u64 = 3;
 const BYTES_AROUND_A_MESSAGE: u64 = 32;
 
 /// Returns the body, or the reason why the prompt cannot be sent.
-pub(super) fn body(prompt: &Prompt, connection: &Connection) -> Result<Value, ModelError> {
+pub(super) fn body(prompt: &Prompt, connection: &ModelConnection) -> Result<Value, ModelError> {
     let facts = &connection.facts;
     let messages = messages(prompt, &*connection.blobs)?;
     let tools: Vec<_> = prompt.tools.iter().map(|spec| tool(spec)).collect();
     let most = facts.max_output_tokens.unwrap_or(MOST_TOKENS);
     let output = prompt.max_output_tokens.min(most).min(MOST_TOKENS);
-    let size = Size::of(prompt, &messages, &tools, facts);
+    let size = OllamaPromptSize::of(prompt, &messages, &tools, facts);
     let mut body = json!({
         "model": connection.model,
         "messages": messages,
@@ -63,13 +63,13 @@ pub(super) fn body(prompt: &Prompt, connection: &Connection) -> Result<Value, Mo
 }
 
 /// Size of a prompt.
-struct Size {
+struct OllamaPromptSize {
     text_bytes: u64,
     image_tokens: u64,
 }
 
-impl Size {
-    fn of(prompt: &Prompt, messages: &[Value], tools: &[Value], facts: &Facts) -> Self {
+impl OllamaPromptSize {
+    fn of(prompt: &Prompt, messages: &[Value], tools: &[Value], facts: &ModelFacts) -> Self {
         let text = |message: &Value| {
             let words = message["content"].as_str().unwrap_or_default().len();
             let calls = match &message["tool_calls"] {
@@ -92,7 +92,7 @@ impl Size {
     /// Returns the window to request. A configured one is requested unchanged, because another one
     /// makes the server reload the model. Otherwise it is one of a few sizes, large enough that
     /// nothing is cut: a token for every two bytes, plus all of the output.
-    fn window(&self, output: u64, facts: &Facts) -> Result<u64, ModelError> {
+    fn window(&self, output: u64, facts: &ModelFacts) -> Result<u64, ModelError> {
         let Some(window) = facts.window else {
             let most = (self.text_bytes / 2).saturating_add(self.image_tokens);
             let needed = most.saturating_add(output).min(MOST_TOKENS);
@@ -132,14 +132,14 @@ fn tool(spec: &ToolSpec) -> Value {
     })
 }
 
-fn messages(prompt: &Prompt, blobs: &dyn Blobs) -> Result<Vec<Value>, ModelError> {
+fn messages(prompt: &Prompt, blobs: &dyn PictureSource) -> Result<Vec<Value>, ModelError> {
     let mut messages = Vec::with_capacity(prompt.messages.len() + 2);
     let system = prompt.system.iter().map(|part| part.text.trim());
     let system: Vec<_> = system.filter(|text| !text.is_empty()).collect();
     if !system.is_empty() {
         messages.push(json!({"role": "system", "content": system.join("\n\n")}));
     }
-    let mut calls = Calls::new();
+    let mut calls = CallConversion::new();
     for turn in turns(prompt, |_| false)? {
         match turn.role {
             Role::User => user(&turn.parts, &mut calls, blobs, &mut messages)?,
@@ -154,8 +154,8 @@ fn messages(prompt: &Prompt, blobs: &dyn Blobs) -> Result<Vec<Value>, ModelError
 /// Returns the results of the calls before, then one message with everything else.
 fn user(
     parts: &[&Part],
-    calls: &mut Calls,
-    blobs: &dyn Blobs,
+    calls: &mut CallConversion,
+    blobs: &dyn PictureSource,
     messages: &mut Vec<Value>,
 ) -> Result<(), ModelError> {
     let (answered, rest) = calls.answer(parts);
@@ -212,7 +212,7 @@ fn user(
     Ok(())
 }
 
-fn assistant(turn: &Turn<'_>, calls: &mut Calls) -> Value {
+fn assistant(turn: &RoleTurn<'_>, calls: &mut CallConversion) -> Value {
     let mut texts = Vec::new();
     let mut made = Vec::new();
     for part in &turn.parts {

@@ -5,23 +5,23 @@
 //! Where it is missing, or its reason, the reply is read as it stands; one without content is
 //! [`ModelError::BadOutput`], for so ends a server whose model died. Thinking is shown and not kept.
 
-use gyrus_contract::{Delta, ModelError, Origin, Part, Reply, Shown, StopReason, Text, Usage};
+use gyrus_contract::{Delta, ModelError, Origin, Part, Reply, ScreenSize, StopReason, Text, Usage};
 use serde::Deserialize;
 use serde_json::{Map, Value};
 
 use super::errors;
 use crate::{
-    calls::Arrived,
+    calls::RawCall,
     errors::{bad, bounded_line},
-    reading::{self, Content, MAX_PARTS, lenient, parse_event, tokens},
-    stream::{Event, ReplyReader},
+    reading::{self, ContentAmount, MAX_PARTS, lenient, parse_event, tokens},
+    stream::{ReplyReader, StreamEvent},
 };
 
 #[derive(Deserialize)]
-struct Line {
+struct OllamaLine {
     #[serde(default, deserialize_with = "lenient")]
     model: Option<String>,
-    message: Option<Message>,
+    message: Option<OllamaMessage>,
     #[serde(default, deserialize_with = "lenient")]
     done: Option<bool>,
     #[serde(default, deserialize_with = "lenient")]
@@ -31,14 +31,14 @@ struct Line {
 }
 
 #[derive(Deserialize)]
-struct Message {
+struct OllamaMessage {
     content: Option<String>,
     thinking: Option<String>,
-    tool_calls: Option<Vec<Call>>,
+    tool_calls: Option<Vec<OllamaCall>>,
 }
 
 #[derive(Deserialize)]
-struct Call {
+struct OllamaCall {
     #[serde(default, deserialize_with = "lenient")]
     id: Option<String>,
     function: Function,
@@ -52,17 +52,17 @@ struct Function {
 
 /// Reads one reply.
 #[derive(Default)]
-pub(crate) struct Reader {
+pub(crate) struct OllamaReader {
     has_begun: bool,
     model: String,
     parts: Vec<Part>,
     /// The text that is being received.
     text: String,
-    content: Content,
+    content: ContentAmount,
 }
 
-impl ReplyReader for Reader {
-    fn new(model: &str, _shown: Option<Shown>) -> Self {
+impl ReplyReader for OllamaReader {
+    fn new(model: &str, _shown: Option<ScreenSize>) -> Self {
         Self {
             model: model.to_owned(),
             ..Self::default()
@@ -71,10 +71,10 @@ impl ReplyReader for Reader {
 
     fn event(
         &mut self,
-        line: &Event,
+        line: &StreamEvent,
         deltas: &mut (dyn FnMut(Delta) + Send),
     ) -> Result<Option<Reply>, ModelError> {
-        let line: Line = parse_event(&line.name, &line.data)?;
+        let line: OllamaLine = parse_event(&line.name, &line.data)?;
         self.has_begun = true;
         if let Some(model) = line.model.filter(|model| !model.is_empty()) {
             self.model = bounded_line(&model);
@@ -116,10 +116,10 @@ impl ReplyReader for Reader {
     }
 }
 
-impl Reader {
+impl OllamaReader {
     fn message(
         &mut self,
-        message: Message,
+        message: OllamaMessage,
         deltas: &mut (dyn FnMut(Delta) + Send),
     ) -> Result<(), ModelError> {
         if let Some(thinking) = message.thinking.filter(|text| !text.is_empty()) {
@@ -139,14 +139,14 @@ impl Reader {
 
     fn call(
         &mut self,
-        call: Call,
+        call: OllamaCall,
         deltas: &mut (dyn FnMut(Delta) + Send),
     ) -> Result<(), ModelError> {
         self.end_text();
         if self.parts.len() >= MAX_PARTS {
             return Err(bad(format!("the reply has more than {MAX_PARTS} parts")));
         }
-        let call = Arrived {
+        let call = RawCall {
             id: call.id,
             name: call.function.name,
             arguments: call.function.arguments,

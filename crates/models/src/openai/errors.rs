@@ -6,10 +6,10 @@
 use gyrus_contract::ModelError;
 use serde_json::Value;
 
-use crate::errors::{Meaning, Refusal, words_of};
+use crate::errors::{ErrorKind, ErrorResponse, words_of};
 
 /// Classifies a response with a status other than 200.
-pub(super) fn from_refusal(refusal: &Refusal<'_>) -> ModelError {
+pub(super) fn from_refusal(refusal: &ErrorResponse<'_>) -> ModelError {
     let body = serde_json::from_str::<Value>(refusal.body).unwrap_or_default();
     let body = body.get(0).unwrap_or(&body);
     let error = body.get("error").unwrap_or(body);
@@ -23,10 +23,10 @@ pub(super) fn from_event(error: &Value) -> ModelError {
     let code = [&error["code"], &error["type"]];
     let kind = code.iter().find_map(|code| code.as_str());
     let otherwise = match kind {
-        Some("invalid_request_error" | "invalid_prompt" | "model_not_found") => Meaning::Refused,
-        _ => Meaning::BadOutput,
+        Some("invalid_request_error" | "invalid_prompt" | "model_not_found") => ErrorKind::Refused,
+        _ => ErrorKind::BadOutput,
     };
-    let meaning = Meaning::of_event(error, meaning(error), &words, otherwise);
+    let meaning = ErrorKind::of_event(error, meaning(error), &words, otherwise);
     let words = kind.map_or(words.clone(), |kind| format!("{words} ({kind})"));
     meaning.event_error(&words, error)
 }
@@ -39,7 +39,7 @@ pub(super) fn is_about_reasoning(error: &ModelError) -> bool {
 
 /// Maps the codes of the provider and of compatible servers; the code is more specific than the
 /// type.
-fn meaning(error: &Value) -> Option<Meaning> {
+fn meaning(error: &Value) -> Option<ErrorKind> {
     let of = |code: &Value| match code.as_str()? {
         "insufficient_quota"
         | "billing_hard_limit_reached"
@@ -47,10 +47,10 @@ fn meaning(error: &Value) -> Option<Meaning> {
         | "invalid_api_key"
         | "account_deactivated"
         | "authentication_error"
-        | "permission_error" => Some(Meaning::Auth),
-        "context_length_exceeded" | "exceed_context_size_error" => Some(Meaning::ContextTooLong),
+        | "permission_error" => Some(ErrorKind::Auth),
+        "context_length_exceeded" | "exceed_context_size_error" => Some(ErrorKind::ContextTooLong),
         "rate_limit_exceeded" | "rate_limit_error" | "usage_limit_reached" => {
-            Some(Meaning::RateLimited)
+            Some(ErrorKind::RateLimited)
         }
         "server_error"
         | "internal_server_error"
@@ -59,9 +59,9 @@ fn meaning(error: &Value) -> Option<Meaning> {
         | "slow_down"
         | "service_unavailable"
         | "unavailable_error"
-        | "vector_store_timeout" => Some(Meaning::Overloaded),
+        | "vector_store_timeout" => Some(ErrorKind::Overloaded),
         "content_policy_violation" | "content_filter" | "moderation_blocked" => {
-            Some(Meaning::Refused)
+            Some(ErrorKind::Refused)
         }
         _ => None,
     };
@@ -79,7 +79,7 @@ mod tests {
     #[test]
     fn refusals_have_meanings() {
         let told = |status: u16, body: Value| {
-            let refusal = Refusal {
+            let refusal = ErrorResponse {
                 status: StatusCode::from_u16(status).unwrap(),
                 headers: &HeaderMap::new(),
                 body: &body.to_string(),

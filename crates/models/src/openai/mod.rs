@@ -20,8 +20,8 @@ pub use responses::ResponsesModel;
 pub(crate) use responses::SPECIMEN as RESPONSES_SPECIMEN;
 
 use crate::{
-    Blobs,
-    calls::{Answered, object},
+    PictureSource,
+    calls::{CallWithResult, object},
     conversation::base64,
     reading::tokens,
 };
@@ -43,7 +43,7 @@ fn effort_word(effort: ThinkingEffort) -> &'static str {
 }
 
 /// Returns the text of a result. The protocols have no field for failure, so the text says it.
-fn answer_text(answered: &Answered<'_>) -> String {
+fn answer_text(answered: &CallWithResult<'_>) -> String {
     if answered.is_error() {
         format!("The call failed: {}", answered.text())
     } else {
@@ -58,7 +58,7 @@ fn argument_text(call: &ToolCall) -> String {
 }
 
 /// Returns a picture as a data URL (RFC 2397).
-fn data_url(image: &Image, blobs: &dyn Blobs) -> Result<String, ModelError> {
+fn data_url(image: &Image, blobs: &dyn PictureSource) -> Result<String, ModelError> {
     let data = base64(image, blobs)?;
     Ok(format!("data:{};base64,{data}", image.media_type))
 }

@@ -8,24 +8,24 @@ use gyrus_contract::{
 };
 use serde_json::{Value, json};
 
-use crate::{Blobs, Connection, Facts};
+use crate::{ModelConnection, ModelFacts, PictureSource};
 
 struct Pixel;
 
-impl Blobs for Pixel {
+impl PictureSource for Pixel {
     fn load(&self, _id: &BlobId) -> Result<Vec<u8>, String> {
         Ok(b"pixel".to_vec())
     }
 }
 
-pub(super) fn connection() -> Connection {
-    Connection {
+pub(super) fn connection() -> ModelConnection {
+    ModelConnection {
         base_url: "http://host/v1".into(),
         key: None,
         pins: Vec::new(),
         provider: "p".into(),
         model: "m".into(),
-        facts: Facts::default(),
+        facts: ModelFacts::default(),
         blobs: Arc::new(Pixel),
     }
 }

@@ -17,7 +17,7 @@ use crate::CallStyle;
 pub(super) const REPLY_TOKENS: u64 = 4_096;
 
 #[derive(Default)]
-pub(super) struct Question {
+pub(super) struct ProbeQuestion {
     pub(super) text: String,
     pub(super) image: Option<Image>,
     pub(super) tool: Option<ToolSpec>,
@@ -26,7 +26,7 @@ pub(super) struct Question {
 }
 
 /// The model with the measurements so far.
-pub(super) struct Asked<'a> {
+pub(super) struct ProbeDialogue<'a> {
     model: &'a dyn Model,
     pub(super) requests: u32,
     whole: Vec<Duration>,
@@ -35,7 +35,7 @@ pub(super) struct Asked<'a> {
     written: (u64, Duration),
 }
 
-impl<'a> Asked<'a> {
+impl<'a> ProbeDialogue<'a> {
     pub(super) fn new(model: &'a dyn Model) -> Self {
         Self {
             model,
@@ -47,7 +47,7 @@ impl<'a> Asked<'a> {
     }
 
     /// Asks once.
-    pub(super) async fn ask(&mut self, question: Question) -> Result<Reply, ModelError> {
+    pub(super) async fn ask(&mut self, question: ProbeQuestion) -> Result<Reply, ModelError> {
         let mut parts = vec![Part::Text(Text::new(question.text, Origin::Kernel))];
         parts.extend(question.image.map(Part::Image));
         let role = Role::User;

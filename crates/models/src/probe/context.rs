@@ -6,8 +6,8 @@
 use gyrus_contract::ModelError;
 
 use super::{
-    ask::{Asked, Question, REPLY_TOKENS},
-    measured::Context,
+    ask::{ProbeDialogue, ProbeQuestion, REPLY_TOKENS},
+    measured::ContextLength,
 };
 
 /// Bounds of the search. Each request costs up to `most_tokens` tokens of input, so that all of it
@@ -37,7 +37,10 @@ const PRECISION: u64 = 16;
 ///
 /// # Errors
 /// As text, when not even one prompt was held.
-pub(super) async fn measure(asked: &mut Asked<'_>, probe: ContextProbe) -> Result<Context, String> {
+pub(super) async fn measure(
+    asked: &mut ProbeDialogue<'_>,
+    probe: ContextProbe,
+) -> Result<ContextLength, String> {
     let (mut held, mut too_long) = (None::<u64>, None::<u64>);
     let mut bytes_a_token = BYTES_A_TOKEN;
     let mut wanted = probe.most_tokens.saturating_sub(REPLY_TOKENS).max(1);
@@ -73,7 +76,7 @@ pub(super) async fn measure(asked: &mut Asked<'_>, probe: ContextProbe) -> Resul
         wanted = low + (high - low) / 2;
     }
     match (held, too_long) {
-        (Some(holds), too_long) => Ok(Context { holds, too_long }),
+        (Some(holds), too_long) => Ok(ContextLength { holds, too_long }),
         (None, Some(tried)) => Err(format!(
             "no prompt was both taken and remembered to its beginning, not even one of {tried} tokens"
         )),
@@ -81,14 +84,14 @@ pub(super) async fn measure(asked: &mut Asked<'_>, probe: ContextProbe) -> Resul
     }
 }
 
-fn question(tokens: u64, bytes_a_token: f64) -> Question {
+fn question(tokens: u64, bytes_a_token: f64) -> ProbeQuestion {
     let bytes = (tokens as f64 * bytes_a_token) as usize;
     let filler = FILLER.repeat(bytes / FILLER.len() + 1);
-    Question {
+    ProbeQuestion {
         text: format!(
             "Remember this word: {WORD}\n\n{filler}\n\nWhich word were you asked to remember at \
              the very beginning? Answer with that word only."
         ),
-        ..Question::default()
+        ..ProbeQuestion::default()
     }
 }

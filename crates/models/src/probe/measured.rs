@@ -4,14 +4,14 @@ use std::fmt;
 
 use serde::{Deserialize, Serialize};
 
-use crate::{CallStyle, Facts};
+use crate::{CallStyle, ModelFacts};
 
 /// Version of [`Measured`] that is written. Later ones may add fields, which readers skip.
 pub const MEASURED_VERSION: u32 = 1;
 
 /// Results of measuring one model.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-pub struct Measured {
+pub struct Measurements {
     /// [`MEASURED_VERSION`] of the writer.
     pub version: u32,
     /// Time of the measurement, as RFC 3339 in UTC.
@@ -37,7 +37,7 @@ pub struct Measured {
     /// Maximum tokens of a prompt and its reply together, as its server names them.
     pub window: Option<u64>,
     /// Length of the longest prompt. Only measured on request.
-    pub context: Option<Context>,
+    pub context: Option<ContextLength>,
     /// Number of tokens for the size of a text.
     pub tokens: Option<TokenCount>,
     /// Times of its replies.
@@ -88,7 +88,7 @@ pub struct Clicks {
 
 /// Length of the longest prompt.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Context {
+pub struct ContextLength {
     /// Tokens of the longest prompt of which the model still knew the beginning.
     pub holds: u64,
     /// Tokens of the shortest prompt that was too long; `None` if none was.
@@ -117,7 +117,7 @@ pub struct Latency {
 /// slow.
 const SLOW_MS: u64 = 10_000;
 
-impl Measured {
+impl Measurements {
     /// Describes its speed. `None` if it did not answer.
     pub fn speed(&self) -> Option<String> {
         let Latency {
@@ -195,7 +195,7 @@ impl fmt::Display for Convention {
 
 /// Returns the facts of a model after a measurement: results replace earlier facts, and unknown
 /// ones stay as they were. A window only shrinks, since none larger than the known one is tried.
-pub fn apply(measured: &Measured, facts: Facts) -> Facts {
+pub fn apply(measured: &Measurements, facts: ModelFacts) -> ModelFacts {
     let held = measured.context.map(|context| context.holds);
     let window = match (facts.window.or(measured.window), held) {
         (Some(known), Some(held)) => Some(known.min(held)),
@@ -203,7 +203,7 @@ pub fn apply(measured: &Measured, facts: Facts) -> Facts {
     };
     let tools = measured.call_style().map(|it| it == CallStyle::Native);
     let is_bound = measured.call_style() == Some(CallStyle::Bound);
-    Facts {
+    ModelFacts {
         tools: tools.or(facts.tools),
         few_tools: facts.few_tools.or(is_bound.then_some(true)),
         schema: measured.schema.known().or(facts.schema),

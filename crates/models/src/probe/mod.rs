@@ -17,11 +17,11 @@ use gyrus_contract::{Model, Repeat, Reply, ToolSpec};
 use jiff::Timestamp;
 use serde_json::{Value, json};
 
-use ask::{Asked, Question, finding};
+use ask::{ProbeDialogue, ProbeQuestion, finding};
 pub use context::ContextProbe;
 pub use measured::{
-    Clicks, Context, Convention, Latency, MEASURED_VERSION, Measured, ProbeFinding, TokenCount,
-    apply,
+    Clicks, ContextLength, Convention, Latency, MEASURED_VERSION, Measurements, ProbeFinding,
+    TokenCount, apply,
 };
 pub use pictures::ProbePictures;
 
@@ -55,8 +55,8 @@ pub async fn check(
     model: &dyn Model,
     effort: Effort,
     progress: &mut ProbeProgress<'_>,
-) -> Measured {
-    let mut asked = Asked::new(model);
+) -> Measurements {
+    let mut asked = ProbeDialogue::new(model);
     progress(ProbeStep::Begins("answers"));
     let (answers, alone) = answers(&mut asked).await;
     progress(ProbeStep::Ends("answers", &answers.to_string()));
@@ -87,8 +87,8 @@ pub async fn check(
 /// Tries the forms of tools until the model calls one, and returns the form of that call. `alone` is
 /// the token count of a prompt without tools.
 async fn calls(
-    asked: &mut Asked<'_>,
-    measured: &mut Measured,
+    asked: &mut ProbeDialogue<'_>,
+    measured: &mut Measurements,
     alone: Option<u64>,
 ) -> Option<CallForm> {
     for style in [CallStyle::Native, CallStyle::Prompted, CallStyle::Bound] {
@@ -126,15 +126,15 @@ enum CallForm {
 
 /// Binds the replies of a model that writes its calls as text and whose server holds it to a schema:
 /// such a model often writes no call where one is due.
-async fn bind(asked: &mut Asked<'_>, measured: &mut Measured) {
+async fn bind(asked: &mut ProbeDialogue<'_>, measured: &mut Measurements) {
     if tool_call(asked, CallStyle::Bound).await.0 == ProbeFinding::Works {
         measured.calls = Some(CallStyle::Bound);
     }
 }
 
 async fn abilities(
-    asked: &mut Asked<'_>,
-    measured: &mut Measured,
+    asked: &mut ProbeDialogue<'_>,
+    measured: &mut Measurements,
     progress: &mut ProbeProgress<'_>,
 ) {
     let pictures = ProbePictures::new();
@@ -172,9 +172,9 @@ async fn abilities(
     measured.tokens_per_second = asked.speed();
 }
 
-fn unmeasured(model: &str, answers: ProbeFinding) -> Measured {
+fn unmeasured(model: &str, answers: ProbeFinding) -> Measurements {
     let not_tried = || unknown("it was not tried");
-    Measured {
+    Measurements {
         version: MEASURED_VERSION,
         at: Timestamp::now().to_string(),
         model: model.to_owned(),
@@ -195,13 +195,13 @@ fn unmeasured(model: &str, answers: ProbeFinding) -> Measured {
     }
 }
 
-fn in_words(context: &Result<Context, String>) -> String {
+fn in_words(context: &Result<ContextLength, String>) -> String {
     match context {
-        Ok(Context {
+        Ok(ContextLength {
             holds,
             too_long: None,
         }) => format!("at least {holds} tokens"),
-        Ok(Context {
+        Ok(ContextLength {
             holds,
             too_long: Some(too_long),
         }) => format!("{holds} tokens are held, {too_long} are not"),
@@ -227,10 +227,10 @@ fn start_of(text: &str) -> String {
 }
 
 /// Returns whether it answers, and the number of tokens of the prompt if its server counts them.
-async fn answers(asked: &mut Asked<'_>) -> (ProbeFinding, Option<u64>) {
-    let question = Question {
+async fn answers(asked: &mut ProbeDialogue<'_>) -> (ProbeFinding, Option<u64>) {
+    let question = ProbeQuestion {
         text: "Are you there? Answer with the word yes.".to_owned(),
-        ..Question::default()
+        ..ProbeQuestion::default()
     };
     match asked.ask(question).await {
         Ok(reply) => (ProbeFinding::Works, counted(&reply)),
@@ -252,7 +252,7 @@ const FEWEST_TOOL_TOKENS: u64 = 24;
 /// Returns whether the model calls a tool that it is offered in this way, the number of tokens of the
 /// prompt if its server counts them, and the form of the call.
 async fn tool_call(
-    asked: &mut Asked<'_>,
+    asked: &mut ProbeDialogue<'_>,
     calls: CallStyle,
 ) -> (ProbeFinding, Option<u64>, CallForm) {
     let expected = json!({"fruit": "quince", "pieces": 7});
@@ -269,11 +269,11 @@ async fn tool_call(
         repeat: Repeat::Freely,
     };
     let name = tool.name.clone();
-    let question = Question {
+    let question = ProbeQuestion {
         text: "Use your tool to put seven pieces of quince into the basket.".to_owned(),
         tool: Some(tool),
         calls,
-        ..Question::default()
+        ..ProbeQuestion::default()
     };
     let reply = match asked.ask(question).await {
         Ok(reply) => reply,
@@ -304,8 +304,8 @@ async fn tool_call(
 
 /// Asks a question that invites anything but JSON, so that the answer shows whether a schema binds. Its
 /// values are short: a small model never ends a list of lines.
-async fn schema(asked: &mut Asked<'_>) -> ProbeFinding {
-    let question = Question {
+async fn schema(asked: &mut ProbeDialogue<'_>) -> ProbeFinding {
+    let question = ProbeQuestion {
         text: "Write a short poem about the sea.".to_owned(),
         schema: Some(json!({
             "type": "object",
@@ -316,7 +316,7 @@ async fn schema(asked: &mut Asked<'_>) -> ProbeFinding {
             "required": ["lines", "mood"],
             "additionalProperties": false,
         })),
-        ..Question::default()
+        ..ProbeQuestion::default()
     };
     let text = match asked.ask(question).await {
         Ok(reply) => reply.text(),
@@ -336,11 +336,11 @@ async fn schema(asked: &mut Asked<'_>) -> ProbeFinding {
     }
 }
 
-async fn image(asked: &mut Asked<'_>, pictures: &ProbePictures) -> ProbeFinding {
-    let question = Question {
+async fn image(asked: &mut ProbeDialogue<'_>, pictures: &ProbePictures) -> ProbeFinding {
+    let question = ProbeQuestion {
         text: "Which number stands in this picture? Answer with its digits only.".to_owned(),
         image: Some(pictures.number.clone()),
-        ..Question::default()
+        ..ProbeQuestion::default()
     };
     match asked.ask(question).await {
         Ok(reply) if reply.text().contains(pictures::NUMBER) => ProbeFinding::Works,
@@ -370,14 +370,14 @@ const TREE: &str = "\
     [13] button \"Save\"
   [14] status bar \"2 invoices\"";
 
-async fn choice(asked: &mut Asked<'_>) -> (ProbeFinding, Option<TokenCount>) {
+async fn choice(asked: &mut ProbeDialogue<'_>) -> (ProbeFinding, Option<TokenCount>) {
     const RIGHT: &str = "13";
-    let question = Question {
+    let question = ProbeQuestion {
         text: format!(
             "These are the elements on a screen:\n\n{TREE}\n\nWhich element must be pressed to \
              save the export under the name that is in its dialog? Answer with its number only."
         ),
-        ..Question::default()
+        ..ProbeQuestion::default()
     };
     let bytes = question.text.len() as u64;
     let reply = match asked.ask(question).await {

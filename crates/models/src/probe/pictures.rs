@@ -2,7 +2,7 @@
 
 use gyrus_contract::{BlobId, Image};
 
-use crate::Blobs;
+use crate::PictureSource;
 
 /// Picture of [`NUMBER`] on white, of the size [`NUMBER_SIZE`].
 const NUMBER_PNG: &[u8] = include_bytes!("number.png");
@@ -61,7 +61,7 @@ impl Default for ProbePictures {
     }
 }
 
-impl Blobs for ProbePictures {
+impl PictureSource for ProbePictures {
     fn load(&self, id: &BlobId) -> Result<Vec<u8>, String> {
         let all = [(&self.number, NUMBER_PNG), (&self.screen, SCREEN_PNG)];
         let found = all.into_iter().find(|(image, _)| image.blob == *id);

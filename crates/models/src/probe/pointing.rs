@@ -5,7 +5,7 @@ use serde_json::Value;
 
 use super::{
     ProbePictures,
-    ask::{Asked, Question, finding},
+    ask::{ProbeDialogue, ProbeQuestion, finding},
     fails,
     measured::{Clicks, Convention, ProbeFinding},
     pictures::{SCREEN, TARGETS},
@@ -20,11 +20,11 @@ const FARTHEST: f64 = 100.0;
 /// # Errors
 /// When it does not point, or cannot be asked.
 pub(super) async fn measure(
-    asked: &mut Asked<'_>,
+    asked: &mut ProbeDialogue<'_>,
     pictures: &ProbePictures,
 ) -> Result<Clicks, ProbeFinding> {
     let names: Vec<_> = TARGETS.iter().map(|(name, _)| *name).collect();
-    let question = Question {
+    let question = ProbeQuestion {
         text: format!(
             "The picture is a screen, {} pixels wide and {} pixels high, with five discs. Where \
              would you click to hit the middle of each? Answer with JSON only, in the form \
@@ -35,7 +35,7 @@ pub(super) async fn measure(
             names.join(", ")
         ),
         image: Some(pictures.screen.clone()),
-        ..Question::default()
+        ..ProbeQuestion::default()
     };
     let reply = asked.ask(question).await.map_err(|error| finding(&error))?;
     let text = reply.text();

@@ -7,11 +7,11 @@ use axum::{
     response::Response,
     routing::post,
 };
-use gyrus_contract::{Boxed, Delta, Origin, Part, Prompt, StopReason, Text, Usage};
+use gyrus_contract::{BoxedFuture, Delta, Origin, Part, Prompt, StopReason, Text, Usage};
 use tokio::net::TcpListener;
 
 use super::*;
-use crate::{CallReader, ChatModel, Connection, Facts};
+use crate::{CallReader, ChatModel, ModelConnection, ModelFacts};
 
 /// Behaviour of the server: returns a response to a question.
 type Answers = fn(&str, &Value) -> Response;
@@ -142,23 +142,23 @@ async fn model(answers: Answers) -> CallReader {
 }
 
 fn reached_at(base_url: String) -> CallReader {
-    let model = ChatModel::new(Connection {
+    let model = ChatModel::new(ModelConnection {
         base_url,
         key: None,
         pins: Vec::new(),
         provider: "local".into(),
         model: "m".into(),
-        facts: Facts::default(),
+        facts: ModelFacts::default(),
         blobs: Arc::new(ProbePictures::new()),
     });
     CallReader::native(Arc::new(model.unwrap()))
 }
 
-async fn report(answers: Answers, effort: Effort) -> (Measured, String) {
+async fn report(answers: Answers, effort: Effort) -> (Measurements, String) {
     report_on(&model(answers).await, effort).await
 }
 
-async fn report_on(model: &dyn Model, effort: Effort) -> (Measured, String) {
+async fn report_on(model: &dyn Model, effort: Effort) -> (Measurements, String) {
     let mut lines = Vec::new();
     let mut progress = |step: ProbeStep<'_>| match step {
         ProbeStep::Begins(_) => {}
@@ -208,13 +208,13 @@ context: HELD tokens are held, TOO_LONG are not
     let mut json = serde_json::to_value(&measured).unwrap();
     json["version"] = json!(7);
     json["beauty"] = json!({"finding": "works"});
-    let read: Measured = serde_json::from_value(json).unwrap();
+    let read: Measurements = serde_json::from_value(json).unwrap();
     assert_eq!(read.clicks, measured.clicks);
 
-    let facts = Facts {
+    let facts = ModelFacts {
         window: Some(64_000),
         tools: Some(false),
-        ..Facts::default()
+        ..ModelFacts::default()
     };
     let facts = apply(&measured, facts);
     assert_eq!(
@@ -243,7 +243,7 @@ pointing: not known: it was shown no screen, since it sees no pictures
 choosing an element: no: it chose `I am a teapot, 418.` in place of 13
 context: not known: no prompt was both taken and remembered to its beginning, not even one of 1476 tokens
 "##);
-    let facts = apply(&measured, Facts::default());
+    let facts = apply(&measured, ModelFacts::default());
     assert_eq!(
         (facts.tools, facts.images, facts.schema),
         (Some(false), Some(false), Some(false))
@@ -259,9 +259,9 @@ async fn a_model_that_cannot_be_reached_is_asked_once() {
     let (measured, lines) = report_on(&reached_at(base_url), Effort::default()).await;
     assert!(lines.starts_with("answers: no: "), "{lines}");
     assert_eq!(measured.requests, 1);
-    let facts = Facts {
+    let facts = ModelFacts {
         images: Some(true),
-        ..Facts::default()
+        ..ModelFacts::default()
     };
     assert_eq!(apply(&measured, facts.clone()), facts);
 }
@@ -271,7 +271,7 @@ async fn the_first_form_in_which_a_call_comes_is_kept() {
     let check = async |answers, expected, native, requests| {
         let (measured, lines) = report(answers, Effort::default()).await;
         assert_eq!(measured.calls, Some(expected), "{lines}");
-        assert_eq!(apply(&measured, Facts::default()).tools, Some(native));
+        assert_eq!(apply(&measured, ModelFacts::default()).tools, Some(native));
         assert_eq!(measured.requests, requests, "{lines}");
         let calls = lines.lines().find(|line| line.starts_with("tool calls: "));
         calls.unwrap().to_owned()
@@ -291,7 +291,7 @@ async fn the_first_form_in_which_a_call_comes_is_kept() {
     for field in ["calls", "window", "tokens_per_second"] {
         json.as_object_mut().unwrap().remove(field).unwrap();
     }
-    let read: Measured = serde_json::from_value(json).unwrap();
+    let read: Measurements = serde_json::from_value(json).unwrap();
     assert_eq!(read.call_style(), Some(CallStyle::Prompted));
 }
 
@@ -315,7 +315,7 @@ impl Model for Slow {
         &'a self,
         _prompt: &'a Prompt,
         _deltas: &'a mut (dyn FnMut(Delta) + Send),
-    ) -> Boxed<'a, Result<Reply, gyrus_contract::ModelError>> {
+    ) -> BoxedFuture<'a, Result<Reply, gyrus_contract::ModelError>> {
         Box::pin(async {
             tokio::time::sleep(Duration::from_secs(90)).await;
             Ok(Reply {

@@ -8,9 +8,9 @@
 //! A paused model is not excluded: if it is the only one that could answer, the run still asks it,
 //! and waits between attempts.
 
-use gyrus_contract::{ModelError, Purpose, Wanted};
+use gyrus_contract::{ModelError, Purpose, RouteQuery};
 
-use super::{Candidate, RoutingPolicy, health::Standing};
+use super::{Candidate, RoutingPolicy, health::HealthSummary};
 use crate::Tier;
 
 /// Tokens reserved for a reply where no smaller limit is known.
@@ -24,10 +24,10 @@ const REPLY_TOKENS: u64 = 4_096;
 /// excluded, or only the reasons.
 pub(super) fn choose(
     candidates: &[Candidate],
-    standings: &[Standing],
+    standings: &[HealthSummary],
     policy: RoutingPolicy,
     steps: Tier,
-    wanted: &Wanted<'_>,
+    wanted: &RouteQuery<'_>,
 ) -> Result<(usize, String), ModelError> {
     let tier = tier_for(wanted.purpose, steps);
     let unfit: Vec<Option<Unfit>> = candidates
@@ -85,9 +85,9 @@ fn nearness(tier: Tier, wanted: Tier) -> usize {
 /// of unknown speed is tried once.
 fn by_policy(
     candidate: &Candidate,
-    standing: &Standing,
+    standing: &HealthSummary,
     policy: RoutingPolicy,
-    wanted: &Wanted<'_>,
+    wanted: &RouteQuery<'_>,
 ) -> u64 {
     match policy {
         RoutingPolicy::Order | RoutingPolicy::LocalOnly => 0,
@@ -117,7 +117,7 @@ fn reply_tokens(candidate: &Candidate) -> u64 {
 /// Returns the failures of this question with this model so far.
 fn failures<'a>(
     candidate: &'a Candidate,
-    wanted: &Wanted<'a>,
+    wanted: &RouteQuery<'a>,
 ) -> impl Iterator<Item = &'a ModelError> {
     let failed = wanted.failed.iter();
     failed
@@ -146,7 +146,7 @@ fn why_not(
     candidate: &Candidate,
     candidates: &[Candidate],
     policy: RoutingPolicy,
-    wanted: &Wanted<'_>,
+    wanted: &RouteQuery<'_>,
 ) -> Option<Unfit> {
     let other = |words: &str| Some(Unfit::Other(words.to_owned()));
     if !may_be_chosen(candidate, policy) {
@@ -192,10 +192,10 @@ fn in_words(error: &ModelError) -> &'static str {
 fn why(
     index: usize,
     candidates: &[Candidate],
-    standings: &[Standing],
+    standings: &[HealthSummary],
     policy: RoutingPolicy,
     tier: Tier,
-    wanted: &Wanted<'_>,
+    wanted: &RouteQuery<'_>,
 ) -> String {
     if candidates.len() == 1 {
         return String::new();
@@ -237,7 +237,7 @@ fn why(
 fn resting_before(
     chosen: usize,
     candidates: &[Candidate],
-    standings: &[Standing],
+    standings: &[HealthSummary],
     tier: Tier,
 ) -> Option<usize> {
     (0..candidates.len()).find(|&index| {
@@ -249,7 +249,11 @@ fn resting_before(
     })
 }
 
-fn nobody(candidates: &[Candidate], unfit: &[Option<Unfit>], wanted: &Wanted<'_>) -> ModelError {
+fn nobody(
+    candidates: &[Candidate],
+    unfit: &[Option<Unfit>],
+    wanted: &RouteQuery<'_>,
+) -> ModelError {
     let reasons: Vec<_> = candidates
         .iter()
         .zip(unfit)

@@ -22,7 +22,7 @@ const MEASURED: usize = 15;
 
 /// Recent health of one model.
 #[derive(Debug, Default)]
-pub(super) struct Health {
+pub(super) struct ModelHealth {
     failures: u32,
     /// End and length of its pause.
     rest: Option<(Instant, Duration)>,
@@ -36,7 +36,7 @@ pub(super) struct Health {
 
 /// Health of a model as a choice needs it.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub(super) struct Standing {
+pub(super) struct HealthSummary {
     /// Remaining time of its pause.
     pub(super) rests_for: Option<Duration>,
     /// Number of consecutive failures.
@@ -47,7 +47,7 @@ pub(super) struct Standing {
     pub(super) is_untried: bool,
 }
 
-impl Health {
+impl ModelHealth {
     /// Returns the health of a model that was not asked yet, but perhaps measured.
     pub(super) fn new(latency_ms: Option<u64>) -> Self {
         let kept = latency_ms.map(Duration::from_millis);
@@ -59,13 +59,13 @@ impl Health {
     }
 
     /// Returns its health `now`.
-    pub(super) fn at(&self, now: Instant) -> Standing {
+    pub(super) fn at(&self, now: Instant) -> HealthSummary {
         let rests_for = self
             .rest
             .map(|(until, _)| until.saturating_duration_since(now))
             .filter(|rest| !rest.is_zero());
         let median = self.median();
-        Standing {
+        HealthSummary {
             rests_for,
             failures: self.failures,
             median,

@@ -16,14 +16,14 @@ use std::{
 };
 
 use gyrus_contract::{
-    Choice, Model, ModelError, Purpose, Router, Simplification, ThinkingEffort, Wanted,
+    Choice, Model, ModelError, Purpose, RouteQuery, Router, Simplification, ThinkingEffort,
 };
 use serde::{Deserialize, Serialize};
 
-use crate::{Facts, Tier, learned::LearnedModels};
+use crate::{ModelFacts, Tier, learned::LearnedModels};
 use choose::{choose, may_be_chosen};
-use health::Health;
-use timed::Timed;
+use health::ModelHealth;
+use timed::TimedModel;
 
 /// A model that a router may choose.
 #[derive(Clone)]
@@ -33,7 +33,7 @@ pub struct Candidate {
     /// Strength of the model.
     pub tier: Tier,
     /// Price, limits and abilities.
-    pub facts: Facts,
+    pub facts: ModelFacts,
     /// Whether it runs on this machine, so that no data leaves it.
     pub is_local: bool,
     /// Whether its tool calls are prompted, so that it has them whatever its facts say.
@@ -76,7 +76,7 @@ pub enum RoutingPolicy {
 }
 
 /// Function that returns the time; in tests, the test's.
-type Clock = Arc<dyn Fn() -> Instant + Send + Sync>;
+type RouterClock = Arc<dyn Fn() -> Instant + Send + Sync>;
 
 /// Chooses among candidates.
 pub struct ModelRouter {
@@ -84,8 +84,8 @@ pub struct ModelRouter {
     candidates: Vec<Candidate>,
     policy: RoutingPolicy,
     steps: Tier,
-    health: Arc<Mutex<Vec<Health>>>,
-    clock: Clock,
+    health: Arc<Mutex<Vec<ModelHealth>>>,
+    clock: RouterClock,
     /// The properties that the models' servers do not accept, by candidate.
     learned: Mutex<Vec<BTreeSet<Simplification>>>,
     /// The folder in which that is kept for later runs.
@@ -121,7 +121,7 @@ impl ModelRouter {
         self.learned.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    fn with_clock(candidates: Vec<Candidate>, policy: RoutingPolicy, clock: Clock) -> Self {
+    fn with_clock(candidates: Vec<Candidate>, policy: RoutingPolicy, clock: RouterClock) -> Self {
         let mut unique: Vec<Candidate> = Vec::with_capacity(candidates.len());
         for candidate in candidates {
             let name = candidate.model.name();
@@ -130,7 +130,10 @@ impl ModelRouter {
             }
         }
         let names: Vec<_> = unique.iter().map(|it| it.model.name()).collect();
-        let healths = unique.iter().map(|it| Health::new(it.latency_ms)).collect();
+        let healths = unique
+            .iter()
+            .map(|it| ModelHealth::new(it.latency_ms))
+            .collect();
         let learned = unique.iter().map(|it| it.refuses.clone()).collect();
         Self {
             name: names.join(", "),
@@ -150,7 +153,7 @@ impl Router for ModelRouter {
         &self.name
     }
 
-    fn choose(&self, wanted: &Wanted<'_>) -> Result<Choice, ModelError> {
+    fn choose(&self, wanted: &RouteQuery<'_>) -> Result<Choice, ModelError> {
         let now = (self.clock)();
         let mut healths = self.health.lock().unwrap_or_else(PoisonError::into_inner);
         let standings: Vec<_> = healths.iter().map(|health| health.at(now)).collect();
@@ -172,7 +175,7 @@ impl Router for ModelRouter {
             refuses.insert(Simplification::NoPictures);
         }
         Ok(Choice {
-            model: Arc::new(Timed {
+            model: Arc::new(TimedModel {
                 model: candidate.model.clone(),
                 index,
                 effort: candidate.efforts.get(&wanted.purpose).copied(),

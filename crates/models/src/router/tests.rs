@@ -1,6 +1,6 @@
 use std::time::Duration;
 
-use gyrus_contract::{Boxed, Delta, Price, Prompt, Purpose, Reply};
+use gyrus_contract::{BoxedFuture, Delta, Price, Prompt, Purpose, Reply};
 
 use super::*;
 
@@ -23,7 +23,7 @@ impl Model for Named {
         &'a self,
         _prompt: &'a Prompt,
         _deltas: &'a mut (dyn FnMut(Delta) + Send),
-    ) -> Boxed<'a, Result<Reply, ModelError>> {
+    ) -> BoxedFuture<'a, Result<Reply, ModelError>> {
         Box::pin(async {
             Err(ModelError::Refused {
                 message: "never asked".into(),
@@ -39,9 +39,9 @@ fn candidate(name: &'static str, tier: Tier, window: u64, dollars: Option<u64>) 
             price: dollars.map(|dollars| Price::new(dollars * 1_000_000, dollars * 5_000_000)),
         }),
         tier,
-        facts: Facts {
+        facts: ModelFacts {
             window: Some(window),
-            ..Facts::default()
+            ..ModelFacts::default()
         },
         is_local: name.starts_with("local"),
         is_prompted: false,
@@ -66,8 +66,8 @@ fn candidates() -> Vec<Candidate> {
     ]
 }
 
-fn wanted(purpose: Purpose) -> Wanted<'static> {
-    Wanted {
+fn wanted(purpose: Purpose) -> RouteQuery<'static> {
+    RouteQuery {
         purpose,
         input_tokens: 1_000,
         tools: true,
@@ -114,7 +114,7 @@ fn the_choice_is_a_table() {
     let no_key = failed(&[("a/medium", auth.clone())]);
     let long = failed(&[("a/medium", too_long)]);
     let agent = wanted(Purpose::Agent);
-    let plain = Wanted {
+    let plain = RouteQuery {
         tools: false,
         ..wanted(Purpose::Safety)
     };
@@ -129,7 +129,7 @@ fn the_choice_is_a_table() {
         (
             "verify",
             RoutingPolicy::Order,
-            Wanted {
+            RouteQuery {
                 purpose: Purpose::Verify,
                 ..plain
             },
@@ -141,7 +141,7 @@ fn the_choice_is_a_table() {
         (
             "long",
             RoutingPolicy::Order,
-            Wanted {
+            RouteQuery {
                 input_tokens: 500_000,
                 ..agent
             },
@@ -149,7 +149,7 @@ fn the_choice_is_a_table() {
         (
             "too long for all",
             RoutingPolicy::Order,
-            Wanted {
+            RouteQuery {
                 input_tokens: 2_000_000,
                 ..agent
             },
@@ -157,7 +157,7 @@ fn the_choice_is_a_table() {
         (
             "one down",
             RoutingPolicy::Order,
-            Wanted {
+            RouteQuery {
                 failed: &one,
                 ..agent
             },
@@ -165,7 +165,7 @@ fn the_choice_is_a_table() {
         (
             "two down",
             RoutingPolicy::Order,
-            Wanted {
+            RouteQuery {
                 failed: &two,
                 ..agent
             },
@@ -173,7 +173,7 @@ fn the_choice_is_a_table() {
         (
             "all down",
             RoutingPolicy::Order,
-            Wanted {
+            RouteQuery {
                 failed: &all,
                 ..agent
             },
@@ -181,7 +181,7 @@ fn the_choice_is_a_table() {
         (
             "no key",
             RoutingPolicy::Order,
-            Wanted {
+            RouteQuery {
                 failed: &no_key,
                 ..agent
             },
@@ -189,7 +189,7 @@ fn the_choice_is_a_table() {
         (
             "only a larger window",
             RoutingPolicy::Order,
-            Wanted {
+            RouteQuery {
                 failed: &long,
                 ..agent
             },
@@ -230,7 +230,7 @@ fn permanent_failures_end_with_reasons() {
     let failed: Vec<_> = ["a/medium", "a/large", "b/medium", "b/small"]
         .map(|name| (name.to_owned(), refused.clone()))
         .into();
-    let wanted = Wanted {
+    let wanted = RouteQuery {
         failed: &failed,
         ..wanted(Purpose::Agent)
     };
@@ -246,7 +246,7 @@ fn with_hand(policy: RoutingPolicy) -> (ModelRouter, impl Fn(u64)) {
     let passed = Arc::new(Mutex::new(Duration::ZERO));
     let hand = passed.clone();
     let begun = Instant::now();
-    let clock: Clock = Arc::new(move || begun + *passed.lock().unwrap());
+    let clock: RouterClock = Arc::new(move || begun + *passed.lock().unwrap());
     let router = ModelRouter::with_clock(candidates(), policy, clock);
     (router, move |seconds| {
         *hand.lock().unwrap() += Duration::from_secs(seconds)
@@ -311,7 +311,7 @@ fn a_model_that_fails_is_left_alone_and_tried_once() {
 #[test]
 fn who_is_left_alone_is_asked_where_nobody_else_can() {
     let (router, _) = with_hand(RoutingPolicy::LocalOnly);
-    let plain = Wanted {
+    let plain = RouteQuery {
         tools: false,
         ..wanted(Purpose::Agent)
     };
@@ -371,7 +371,7 @@ async fn the_time_of_replies_is_kept_for_later_runs() {
     let passed = Arc::new(Mutex::new(Duration::ZERO));
     let begun = Instant::now();
     let hand = passed.clone();
-    let clock: Clock = Arc::new(move || begun + *passed.lock().unwrap());
+    let clock: RouterClock = Arc::new(move || begun + *passed.lock().unwrap());
     let mut given = candidates();
     given.truncate(1);
     let takes = Arc::new(Takes {
@@ -411,7 +411,7 @@ impl Model for Takes {
         &'a self,
         _prompt: &'a Prompt,
         _deltas: &'a mut (dyn FnMut(Delta) + Send),
-    ) -> Boxed<'a, Result<Reply, ModelError>> {
+    ) -> BoxedFuture<'a, Result<Reply, ModelError>> {
         *self.hand.lock().unwrap() += *self.next.lock().unwrap();
         Box::pin(async {
             Ok(Reply {
@@ -456,7 +456,7 @@ impl Model for KeepsPrompt {
         &'a self,
         prompt: &'a Prompt,
         _deltas: &'a mut (dyn FnMut(Delta) + Send),
-    ) -> Boxed<'a, Result<Reply, ModelError>> {
+    ) -> BoxedFuture<'a, Result<Reply, ModelError>> {
         *self.0.lock().unwrap() = Some(prompt.clone());
         Box::pin(async { Err(overloaded()) })
     }
@@ -464,7 +464,7 @@ impl Model for KeepsPrompt {
 
 #[tokio::test]
 async fn a_schema_is_a_preference() {
-    let bound = Wanted {
+    let bound = RouteQuery {
         tools: false,
         schema: true,
         ..wanted(Purpose::Safety)

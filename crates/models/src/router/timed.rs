@@ -8,14 +8,14 @@ use std::{
 };
 
 use gyrus_contract::{
-    Boxed, Delta, Model, ModelError, Prompt, Reply, Simplification, ThinkingEffort,
+    BoxedFuture, Delta, Model, ModelError, Prompt, Reply, Simplification, ThinkingEffort,
 };
 
-use super::{Clock, health::Health};
+use super::{RouterClock, health::ModelHealth};
 use crate::{call_reader::READ_FROM_TEXT, learned::LearnedModels};
 
 /// The chosen model. Only whole replies are timed.
-pub(super) struct Timed {
+pub(super) struct TimedModel {
     pub(super) model: Arc<dyn Model>,
     /// Index in the router's candidates.
     pub(super) index: usize,
@@ -26,13 +26,13 @@ pub(super) struct Timed {
     pub(super) may_be_bound: bool,
     /// The effort of its thinking for this question.
     pub(super) effort: Option<ThinkingEffort>,
-    pub(super) health: Arc<Mutex<Vec<Health>>>,
+    pub(super) health: Arc<Mutex<Vec<ModelHealth>>>,
     /// The folder in which its time is kept for later runs.
     pub(super) kept_in: Option<PathBuf>,
-    pub(super) clock: Clock,
+    pub(super) clock: RouterClock,
 }
 
-impl Model for Timed {
+impl Model for TimedModel {
     fn name(&self) -> &str {
         self.model.name()
     }
@@ -45,7 +45,7 @@ impl Model for Timed {
         &'a self,
         prompt: &'a Prompt,
         deltas: &'a mut (dyn FnMut(Delta) + Send),
-    ) -> Boxed<'a, Result<Reply, ModelError>> {
+    ) -> BoxedFuture<'a, Result<Reply, ModelError>> {
         Box::pin(async move {
             let begun = (self.clock)();
             let drops_schema = prompt.output_schema.is_some() && !self.takes_schemas;

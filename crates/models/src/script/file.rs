@@ -17,7 +17,7 @@ use super::ScriptError;
 
 /// A script, checked.
 #[derive(Debug)]
-pub(super) struct Script {
+pub(super) struct CheckedScript {
     /// Name of the file in messages.
     pub(super) file: String,
     pub(super) model: ModelSection,
@@ -64,7 +64,7 @@ pub(super) struct ScriptedReply {
     pub(super) thinking: Option<String>,
     pub(super) text: Option<String>,
     #[serde(default)]
-    pub(super) calls: Vec<Call>,
+    pub(super) calls: Vec<ScriptedCall>,
     pub(super) usage: Option<ReportedUsage>,
     /// Fault that is played once, before the reply.
     pub(super) fault: Option<Fault>,
@@ -77,10 +77,10 @@ pub(super) struct ScriptedReply {
 
 /// The content of a reply with all placeholders filled.
 #[derive(Debug)]
-pub(super) struct Filled {
+pub(super) struct FilledReply {
     pub(super) thinking: Option<String>,
     pub(super) text: Option<String>,
-    pub(super) calls: Vec<Call>,
+    pub(super) calls: Vec<ScriptedCall>,
     pub(super) usage: Option<ReportedUsage>,
     pub(super) stop: Option<StopReason>,
 }
@@ -88,7 +88,7 @@ pub(super) struct Filled {
 /// A tool call.
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub(super) struct Call {
+pub(super) struct ScriptedCall {
     pub(super) tool: String,
     /// Text of the arguments: the JSON of a table, or a text as it is, JSON or not.
     #[serde(default, deserialize_with = "json_text")]
@@ -132,7 +132,7 @@ pub(super) enum Fault {
     SlowBytes,
 }
 
-impl Script {
+impl CheckedScript {
     /// Reads a script; `file` is its name for messages.
     pub(super) fn parse(file: &str, text: &str) -> Result<Self, ScriptError> {
         #[derive(Deserialize)]
@@ -225,7 +225,7 @@ impl Script {
 
 impl ScriptedReply {
     /// Returns the reply with the matches found in `request`. The error names what was not found.
-    pub(super) fn filled(&self, request: &str) -> Result<Filled, String> {
+    pub(super) fn filled(&self, request: &str) -> Result<FilledReply, String> {
         let mut found = Vec::new();
         for (name, pattern) in &self.find {
             let last = pattern.captures_iter(request).last();
@@ -239,13 +239,13 @@ impl ScriptedReply {
                 text.replace(name, value)
             })
         };
-        Ok(Filled {
+        Ok(FilledReply {
             thinking: self.thinking.as_deref().map(fill),
             text: self.text.as_deref().map(fill),
             calls: self
                 .calls
                 .iter()
-                .map(|call| Call {
+                .map(|call| ScriptedCall {
                     tool: call.tool.clone(),
                     arguments: fill(&call.arguments),
                 })
@@ -337,12 +337,14 @@ mod tests {
     use super::*;
 
     fn error_of(script: &str) -> String {
-        Script::parse("demo.toml", script).unwrap_err().to_string()
+        CheckedScript::parse("demo.toml", script)
+            .unwrap_err()
+            .to_string()
     }
 
     #[test]
     fn replies_are_counted_by_purpose() {
-        let script = Script::parse(
+        let script = CheckedScript::parse(
             "demo.toml",
             r#"
             [[reply]]
@@ -373,7 +375,7 @@ mod tests {
 
     #[test]
     fn arguments_become_json() {
-        let script = Script::parse(
+        let script = CheckedScript::parse(
             "demo.toml",
             r#"
             [[reply]]

@@ -19,13 +19,13 @@ use std::{
     sync::Arc,
 };
 
-use gyrus_contract::{Boxed, Delta, Model, ModelError, Price, Prompt, Reply};
+use gyrus_contract::{BoxedFuture, Delta, Model, ModelError, Price, Prompt, Reply};
 use gyrus_text::FileMistake;
 use reqwest::header::{HeaderMap, HeaderName, HeaderValue};
 
-use crate::{Blobs, Connection, Facts, MessagesClient};
-use file::Script;
-use server::Server;
+use crate::{MessagesClient, ModelConnection, ModelFacts, PictureSource};
+use file::CheckedScript;
+use server::ScriptServer;
 
 /// Header with the purpose of the reply.
 const PURPOSE_HEADER: HeaderName = HeaderName::from_static("x-gyrus-purpose");
@@ -64,7 +64,7 @@ pub enum ScriptError {
 /// when this is dropped.
 pub struct ScriptedModel {
     client: MessagesClient,
-    _server: Server,
+    _server: ScriptServer,
 }
 
 impl ScriptedModel {
@@ -72,7 +72,7 @@ impl ScriptedModel {
     ///
     /// # Errors
     /// When the file cannot be read or is not a script, or the server cannot be started.
-    pub async fn start(file: &Path, blobs: Arc<dyn Blobs>) -> Result<Self, ScriptError> {
+    pub async fn start(file: &Path, blobs: Arc<dyn PictureSource>) -> Result<Self, ScriptError> {
         let text = std::fs::read_to_string(file).map_err(|source| ScriptError::Read {
             path: file.to_owned(),
             source,
@@ -87,18 +87,18 @@ impl ScriptedModel {
     pub async fn from_text(
         name: &str,
         script: &str,
-        blobs: Arc<dyn Blobs>,
+        blobs: Arc<dyn PictureSource>,
     ) -> Result<Self, ScriptError> {
-        let script = Script::parse(name, script)?;
+        let script = CheckedScript::parse(name, script)?;
         let model = script.model.name.clone();
-        let facts = Facts {
+        let facts = ModelFacts {
             price: script.price(),
-            ..Facts::default()
+            ..ModelFacts::default()
         };
-        let server = Server::start(script)
+        let server = ScriptServer::start(script)
             .await
             .map_err(|source| ScriptError::Server { source })?;
-        let client = MessagesClient::new(Connection {
+        let client = MessagesClient::new(ModelConnection {
             base_url: server.base_url(),
             key: Some(server.token().to_owned()),
             pins: Vec::new(),
@@ -128,7 +128,7 @@ impl Model for ScriptedModel {
         &'a self,
         prompt: &'a Prompt,
         deltas: &'a mut (dyn FnMut(Delta) + Send),
-    ) -> Boxed<'a, Result<Reply, ModelError>> {
+    ) -> BoxedFuture<'a, Result<Reply, ModelError>> {
         let place = HeaderMap::from_iter([
             (
                 PURPOSE_HEADER,

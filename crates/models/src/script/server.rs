@@ -30,8 +30,8 @@ use tokio::{net::TcpListener, sync::oneshot};
 
 use super::{
     ORDINAL_HEADER, PURPOSE_HEADER, check,
-    file::{Fault, Script},
-    wire::{self, Serving},
+    file::{CheckedScript, Fault},
+    wire::{self, ServingValues},
 };
 
 /// Maximum bytes of a request.
@@ -44,21 +44,21 @@ const RATE_LIMIT_DELAY_MS: &str = "20";
 const MAX_QUOTE: usize = 300;
 
 /// A running server. Dropping it stops it.
-pub(super) struct Server {
+pub(super) struct ScriptServer {
     address: SocketAddr,
     token: String,
     _stop: oneshot::Sender<()>,
 }
 
-impl Server {
+impl ScriptServer {
     /// Starts a server of `script` on a free port of 127.0.0.1.
-    pub(super) async fn start(script: Script) -> io::Result<Self> {
+    pub(super) async fn start(script: CheckedScript) -> io::Result<Self> {
         gyrus_text::check_http_date(SystemTime::now())?;
         let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).await?;
         let address = listener.local_addr()?;
         let token = uuid::Uuid::new_v4().simple().to_string();
         let (stop, stopped) = oneshot::channel::<()>();
-        let stage = Stage {
+        let stage = ScriptStage {
             script,
             token: token.clone(),
             played: Mutex::default(),
@@ -90,39 +90,39 @@ impl Server {
     }
 }
 
-struct Stage {
-    script: Script,
+struct ScriptStage {
+    script: CheckedScript,
     token: String,
     /// The requests whose fault was played.
     played: Mutex<BTreeSet<(Purpose, u64)>>,
 }
 
 /// An HTTP error: status, the provider's word for its kind, message.
-struct Refusal(StatusCode, &'static str, String);
+struct ScriptRefusal(StatusCode, &'static str, String);
 
-impl IntoResponse for Refusal {
+impl IntoResponse for ScriptRefusal {
     fn into_response(self) -> Response {
-        let Refusal(status, kind, message) = self;
+        let ScriptRefusal(status, kind, message) = self;
         let body = wire::error(kind, &message).to_string();
         (status, [(CONTENT_TYPE, "application/json")], body).into_response()
     }
 }
 
-fn invalid(message: String) -> Refusal {
-    Refusal(StatusCode::BAD_REQUEST, "invalid_request_error", message)
+fn invalid(message: String) -> ScriptRefusal {
+    ScriptRefusal(StatusCode::BAD_REQUEST, "invalid_request_error", message)
 }
 
 async fn answer(
-    State(stage): State<Arc<Stage>>,
+    State(stage): State<Arc<ScriptStage>>,
     headers: HeaderMap,
     body: Bytes,
-) -> Result<Response, Refusal> {
+) -> Result<Response, ScriptRefusal> {
     if headers
         .get("x-api-key")
         .is_none_or(|key| key != stage.token.as_str())
     {
         let message = "this is not the token of the script's server".to_owned();
-        return Err(Refusal(
+        return Err(ScriptRefusal(
             StatusCode::UNAUTHORIZED,
             "authentication_error",
             message,
@@ -171,14 +171,14 @@ fn place(headers: &HeaderMap) -> Option<(Purpose, u64)> {
     ))
 }
 
-impl Stage {
+impl ScriptStage {
     fn play(
         &self,
         purpose: Purpose,
         ordinal: u64,
         request: &Value,
         request_tokens: u64,
-    ) -> Result<Response, Refusal> {
+    ) -> Result<Response, ScriptRefusal> {
         let (file, word) = (&self.script.file, purpose.word());
         let number = ordinal.saturating_add(1);
         let reply = self
@@ -188,7 +188,7 @@ impl Stage {
             let message = format!(
                 "{file}: the script has no reply {number} for purpose {word}; it has {count}"
             );
-            Refusal(StatusCode::NOT_FOUND, "not_found_error", message)
+            ScriptRefusal(StatusCode::NOT_FOUND, "not_found_error", message)
         })?;
         let last = check::last_text(request);
         if let Some(when) = reply.when.as_ref().filter(|when| !when.is_match(&last)) {
@@ -205,7 +205,7 @@ impl Stage {
                 "{file}, line {line}: reply {number} for purpose {word} finds no {missing}"
             ))
         })?;
-        let serving = Serving {
+        let serving = ServingValues {
             model: request["model"].as_str().unwrap_or_default(),
             key: format!("{word}_{ordinal}"),
             request_tokens,
@@ -217,13 +217,13 @@ impl Stage {
             .insert((purpose, ordinal));
         match (&reply.raw, reply.fault) {
             (Some(raw), _) if is_first || !reply.has_content() => Ok(streamed(raw.clone())),
-            (_, Some(Fault::Overloaded)) if is_first => Err(Refusal(
+            (_, Some(Fault::Overloaded)) if is_first => Err(ScriptRefusal(
                 StatusCode::from_u16(529).unwrap_or(StatusCode::SERVICE_UNAVAILABLE),
                 "overloaded_error",
                 "the script says so".to_owned(),
             )),
             (_, Some(Fault::RateLimited)) if is_first => {
-                let refusal = Refusal(
+                let refusal = ScriptRefusal(
                     StatusCode::TOO_MANY_REQUESTS,
                     "rate_limit_error",
                     "the script says so".to_owned(),

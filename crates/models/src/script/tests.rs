@@ -246,17 +246,17 @@ async fn the_place_is_found_by_a_new_process_too() {
 
 #[tokio::test]
 async fn the_server_wants_its_token_and_ends_with_the_model() {
-    let script = Script::parse("demo.toml", "[[reply]]\ntext = \"a\"").unwrap();
-    let server = Server::start(script).await.unwrap();
+    let script = CheckedScript::parse("demo.toml", "[[reply]]\ntext = \"a\"").unwrap();
+    let server = ScriptServer::start(script).await.unwrap();
     let url = server.base_url();
     let client = |key: &str| {
-        MessagesClient::new(Connection {
+        MessagesClient::new(ModelConnection {
             base_url: url.clone(),
             key: Some(key.to_owned()),
             pins: Vec::new(),
             provider: "script".into(),
             model: "m".into(),
-            facts: Facts::default(),
+            facts: ModelFacts::default(),
             blobs: Arc::new(NoBlobs),
         })
         .unwrap()

@@ -7,7 +7,7 @@
 use gyrus_contract::{Digest, StopReason};
 use serde_json::{Value, json};
 
-use super::file::{Fault, Filled, ReportedUsage};
+use super::file::{Fault, FilledReply, ReportedUsage};
 
 /// Maximum characters of text in one event.
 const PIECE: usize = 24;
@@ -21,7 +21,7 @@ pub(super) fn signature(thinking: &str) -> String {
 }
 
 /// Values that differ between two servings of the same scripted reply.
-pub(super) struct Serving<'a> {
+pub(super) struct ServingValues<'a> {
     /// The requested model.
     pub(super) model: &'a str,
     /// Unique in a run; ids of messages and calls are made from it.
@@ -31,7 +31,7 @@ pub(super) struct Serving<'a> {
 }
 
 /// Returns the whole stream of `reply`.
-pub(super) fn stream(reply: &Filled, serving: &Serving) -> String {
+pub(super) fn stream(reply: &FilledReply, serving: &ServingValues) -> String {
     let (input, output) = match reply.usage {
         Some(ReportedUsage::Tokens { input, output }) => (Some(input), Some(output)),
         Some(ReportedUsage::Nothing(_)) => (None, None),
@@ -96,7 +96,7 @@ pub(super) fn stream(reply: &Filled, serving: &Serving) -> String {
 }
 
 /// Returns the stream instead of `reply` for a `fault` that happens in the stream.
-pub(super) fn faulty_stream(fault: Fault, reply: &Filled, serving: &Serving) -> Vec<u8> {
+pub(super) fn faulty_stream(fault: Fault, reply: &FilledReply, serving: &ServingValues) -> Vec<u8> {
     match fault {
         Fault::Cut => {
             let mut stream = stream(reply, serving).into_bytes();
@@ -125,7 +125,7 @@ pub(super) fn error(kind: &str, message: &str) -> Value {
     json!({"type": "error", "error": {"type": kind, "message": message}})
 }
 
-fn begin(serving: &Serving, input_tokens: Option<u64>) -> String {
+fn begin(serving: &ServingValues, input_tokens: Option<u64>) -> String {
     let mut message = json!({
         "id": format!("msg_{}", serving.key),
         "type": "message",
@@ -166,7 +166,7 @@ fn stop_word(stop: StopReason) -> &'static str {
     }
 }
 
-fn content_bytes(reply: &Filled) -> usize {
+fn content_bytes(reply: &FilledReply) -> usize {
     let texts = reply.thinking.iter().chain(&reply.text).map(String::len);
     let calls = reply
         .calls

@@ -25,7 +25,7 @@ const MAX_EVENT_BYTES: usize = 32 * 1024 * 1024;
 const VALUE: &str = "line";
 
 #[derive(Debug, Default, Clone, PartialEq, Eq)]
-pub(crate) struct Event {
+pub(crate) struct StreamEvent {
     /// Name of the event; empty if the server gave none.
     pub(crate) name: String,
     /// Data lines, joined by line feeds.
@@ -34,7 +34,7 @@ pub(crate) struct Event {
 
 /// Form of a body.
 #[derive(Debug, Default, Clone, Copy, PartialEq, Eq)]
-enum Form {
+enum StreamForm {
     #[default]
     Unknown,
     Events,
@@ -44,14 +44,14 @@ enum Form {
 /// Turns bytes into events.
 #[derive(Debug, Default)]
 pub(super) struct Decoder {
-    form: Form,
+    form: StreamForm,
     /// The line or the value that is being received.
     line: Vec<u8>,
-    event: Event,
+    event: StreamEvent,
     has_data: bool,
     has_fields: bool,
     after_carriage_return: bool,
-    nesting: Nesting,
+    nesting: JsonPosition,
     halves: Halves,
 }
 
@@ -60,14 +60,14 @@ impl Decoder {
     pub(super) fn push(
         &mut self,
         bytes: &[u8],
-        mut on_event: impl FnMut(Event) -> Result<(), ModelError>,
+        mut on_event: impl FnMut(StreamEvent) -> Result<(), ModelError>,
     ) -> Result<(), ModelError> {
         let mut rest = bytes;
         while let Some(&byte) = rest.first() {
             let (length, event) = match self.form {
-                Form::Unknown => (self.begin(byte), None),
-                Form::Events => self.line(rest)?,
-                Form::Values => self.value(rest)?,
+                StreamForm::Unknown => (self.begin(byte), None),
+                StreamForm::Events => self.line(rest)?,
+                StreamForm::Values => self.value(rest)?,
             };
             rest = &rest[length..];
             event.map_or(Ok(()), &mut on_event)?;
@@ -82,15 +82,15 @@ impl Decoder {
 
     /// Returns the event that the body ends with, although nothing ended it; without data if it was
     /// cut off before those.
-    pub(super) fn end(&mut self) -> Option<Event> {
-        if self.form == Form::Values {
+    pub(super) fn end(&mut self) -> Option<StreamEvent> {
+        if self.form == StreamForm::Values {
             let event = self.end_value();
             return (!event.data.is_empty()).then_some(event);
         }
         let is_comment = self.line.is_empty() || self.line[0] == b':';
         let is_cut = self.has_fields && (!is_comment || !self.event.name.is_empty());
         self.end_line();
-        self.end_event().or(is_cut.then(Event::default))
+        self.end_event().or(is_cut.then(StreamEvent::default))
     }
 
     /// Takes a byte before the form is known, and returns the length of what says nothing: white
@@ -98,14 +98,14 @@ impl Decoder {
     fn begin(&mut self, byte: u8) -> usize {
         self.form = match byte {
             b' ' | b'\t' | b'\n' | b'\r' | 0xef | 0xbb | 0xbf => return 1,
-            b'{' | b'[' => Form::Values,
-            _ => Form::Events,
+            b'{' | b'[' => StreamForm::Values,
+            _ => StreamForm::Events,
         };
         0
     }
 
     /// Takes the rest of a line, and returns its length and the event that it completes.
-    fn line(&mut self, rest: &[u8]) -> Result<(usize, Option<Event>), ModelError> {
+    fn line(&mut self, rest: &[u8]) -> Result<(usize, Option<StreamEvent>), ModelError> {
         if mem::take(&mut self.after_carriage_return) && rest[0] == b'\n' {
             return Ok((1, None));
         }
@@ -147,14 +147,14 @@ impl Decoder {
         self.event.data.push_str(data);
     }
 
-    fn end_event(&mut self) -> Option<Event> {
+    fn end_event(&mut self) -> Option<StreamEvent> {
         let event = mem::take(&mut self.event);
         mem::take(&mut self.has_data).then_some(event)
     }
 
     /// Takes the rest of a value, and returns its length and the value if that is complete. Text
     /// that is not an object ends with its line.
-    fn value(&mut self, rest: &[u8]) -> Result<(usize, Option<Event>), ModelError> {
+    fn value(&mut self, rest: &[u8]) -> Result<(usize, Option<StreamEvent>), ModelError> {
         if self.line.is_empty() {
             let is_between = |byte: &&u8| b" \t\r\n,[]".contains(byte);
             let length = rest.iter().take_while(is_between).count();
@@ -168,10 +168,10 @@ impl Decoder {
         Ok((length, end.map(|_| self.end_value())))
     }
 
-    fn end_value(&mut self) -> Event {
-        self.nesting = Nesting::default();
+    fn end_value(&mut self) -> StreamEvent {
+        self.nesting = JsonPosition::default();
         let bytes = mem::take(&mut self.line);
-        Event {
+        StreamEvent {
             name: VALUE.to_owned(),
             data: self.halves.join(bytes),
         }
@@ -190,13 +190,13 @@ impl Decoder {
 
 /// Position in a value of JSON.
 #[derive(Debug, Default)]
-struct Nesting {
+struct JsonPosition {
     depth: usize,
     in_string: bool,
     after_backslash: bool,
 }
 
-impl Nesting {
+impl JsonPosition {
     /// Takes the next byte, and returns whether the value ends with it.
     fn ends_with(&mut self, byte: u8) -> bool {
         match byte {
@@ -225,7 +225,7 @@ impl Nesting {
 
 /// Returns the length of the object at the beginning of `data`, if it is whole.
 pub(super) fn first_object(data: &str) -> Option<usize> {
-    let mut nesting = Nesting::default();
+    let mut nesting = JsonPosition::default();
     let end = data.bytes().position(|byte| nesting.ends_with(byte));
     end.filter(|_| data.starts_with('{')).map(|end| end + 1)
 }

@@ -4,7 +4,7 @@ use std::{collections::BTreeSet, sync::Arc};
 
 use base64::{Engine, engine::general_purpose::STANDARD};
 use gyrus_contract::Model;
-use gyrus_models::{AnthropicModel, Connection};
+use gyrus_models::{AnthropicModel, ModelConnection};
 use serde_json::{Value, json};
 
 use crate::{
@@ -20,7 +20,7 @@ impl Dialect for Messages {
         "messages"
     }
 
-    fn model(&self, connection: Connection) -> Arc<dyn Model> {
+    fn model(&self, connection: ModelConnection) -> Arc<dyn Model> {
         Arc::new(AnthropicModel::new(connection).unwrap())
     }
 

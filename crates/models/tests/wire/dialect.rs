@@ -14,7 +14,7 @@
 use std::sync::Arc;
 
 use gyrus_contract::Model;
-use gyrus_models::Connection;
+use gyrus_models::ModelConnection;
 use serde_json::Value;
 
 /// A protocol with the behaviour of its provider.
@@ -23,7 +23,7 @@ pub(crate) trait Dialect: Sync {
     fn name(&self) -> &'static str;
 
     /// Creates the client for `connection`.
-    fn model(&self, connection: Connection) -> Arc<dyn Model>;
+    fn model(&self, connection: ModelConnection) -> Arc<dyn Model>;
 
     /// Returns the part of the base URL after the host: `/v1`, or nothing.
     fn base_path(&self) -> &'static str {

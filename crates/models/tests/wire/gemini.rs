@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use base64::{Engine, engine::general_purpose::STANDARD};
 use gyrus_contract::Model;
-use gyrus_models::{Connection, GeminiModel};
+use gyrus_models::{GeminiModel, ModelConnection};
 use serde_json::{Value, json};
 
 use crate::{
@@ -20,7 +20,7 @@ impl Dialect for Gemini {
         "gemini"
     }
 
-    fn model(&self, connection: Connection) -> Arc<dyn Model> {
+    fn model(&self, connection: ModelConnection) -> Arc<dyn Model> {
         Arc::new(GeminiModel::new(connection).expect("a good connection"))
     }
 

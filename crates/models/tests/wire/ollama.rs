@@ -5,7 +5,7 @@ use std::{collections::BTreeSet, sync::Arc};
 
 use base64::{Engine, engine::general_purpose::STANDARD};
 use gyrus_contract::Model;
-use gyrus_models::{Connection, OllamaModel};
+use gyrus_models::{ModelConnection, OllamaModel};
 use serde_json::{Value, json};
 
 use crate::{
@@ -21,7 +21,7 @@ impl Dialect for Ollama {
         "ollama"
     }
 
-    fn model(&self, connection: Connection) -> Arc<dyn Model> {
+    fn model(&self, connection: ModelConnection) -> Arc<dyn Model> {
         Arc::new(OllamaModel::new(connection).expect("a good connection"))
     }
 

@@ -6,7 +6,7 @@ use gyrus_contract::{
     BlobId, Delta, Image, Message, Model, ModelError, Origin, Part, Prompt, Purpose, Repeat, Reply,
     Role, SystemPart, Text, ToolCall, ToolResult, ToolSpec,
 };
-use gyrus_models::{Blobs, Connection, Facts};
+use gyrus_models::{ModelConnection, ModelFacts, PictureSource};
 use serde_json::{Value, json};
 
 use crate::{
@@ -22,7 +22,7 @@ pub(crate) const PIXEL: &[u8] = b"\x89PNG\r\n\x1a\n-one-pixel";
 
 struct Pixel;
 
-impl Blobs for Pixel {
+impl PictureSource for Pixel {
     fn load(&self, id: &BlobId) -> Result<Vec<u8>, String> {
         if *id == BlobId::of(PIXEL) {
             Ok(PIXEL.to_vec())
@@ -43,16 +43,16 @@ pub(crate) fn keyless_client(dialect: &dyn Dialect, url: &str) -> Arc<dyn Model>
 }
 
 /// Returns the connection of a dialect's client to a server at `url`.
-pub(crate) fn connection(dialect: &dyn Dialect, url: &str, key: Option<&str>) -> Connection {
-    Connection {
+pub(crate) fn connection(dialect: &dyn Dialect, url: &str, key: Option<&str>) -> ModelConnection {
+    ModelConnection {
         base_url: format!("{url}{}", dialect.base_path()),
         key: key.map(str::to_owned),
         pins: Vec::new(),
         provider: "wire".to_owned(),
         model: "m".to_owned(),
-        facts: Facts {
+        facts: ModelFacts {
             window: Some(100_000),
-            ..Facts::default()
+            ..ModelFacts::default()
         },
         blobs: Arc::new(Pixel),
     }

@@ -3,7 +3,7 @@
 use std::{collections::BTreeSet, sync::Arc};
 
 use gyrus_contract::Model;
-use gyrus_models::{Connection, ResponsesModel};
+use gyrus_models::{ModelConnection, ResponsesModel};
 use serde_json::{Value, json};
 
 use crate::{
@@ -22,7 +22,7 @@ impl Dialect for Responses {
         "responses"
     }
 
-    fn model(&self, connection: Connection) -> Arc<dyn Model> {
+    fn model(&self, connection: ModelConnection) -> Arc<dyn Model> {
         Arc::new(ResponsesModel::new(connection).unwrap())
     }
 

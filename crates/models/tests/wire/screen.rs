@@ -3,8 +3,8 @@
 
 use std::sync::Arc;
 
-use gyrus_contract::{BlobId, Image, Message, Origin, Part, Prompt, Reply, Role, Shown, Text};
-use gyrus_models::Facts;
+use gyrus_contract::{BlobId, Image, Message, Origin, Part, Prompt, Reply, Role, ScreenSize, Text};
+use gyrus_models::ModelFacts;
 use serde_json::{Value, json};
 
 use crate::{
@@ -32,7 +32,7 @@ fn prompt() -> Prompt {
         tools: Vec::new(),
         must_call: false,
         output_schema: Some(json!({"type": "object"})),
-        screen: Some(Shown {
+        screen: Some(ScreenSize {
             width: 1280,
             height: 800,
         }),
@@ -44,7 +44,7 @@ fn prompt() -> Prompt {
 async fn asked(dialect: &dyn Dialect, stream: &str, screen_tool: Option<bool>) -> (Value, Reply) {
     let server = Server::start(vec![streamed(dialect, stream)]).await;
     let mut connection = connection(dialect, &server.url, None);
-    connection.facts = Facts {
+    connection.facts = ModelFacts {
         screen_tool,
         ..connection.facts
     };

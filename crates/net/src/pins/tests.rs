@@ -43,15 +43,15 @@ impl Authority {
         }
     }
 
-    fn pin(&self) -> Pin {
-        Pin::of(self.certificate.der()).unwrap()
+    fn pin(&self) -> KeyPin {
+        KeyPin::of(self.certificate.der()).unwrap()
     }
 }
 
 /// A server with a certificate for `localhost`.
 struct Server {
     address: SocketAddr,
-    pin: Pin,
+    pin: KeyPin,
     /// Number of bytes of requests that arrived.
     received: Arc<AtomicUsize>,
 }
@@ -91,7 +91,7 @@ async fn server(of: &Authority, others: &[&Authority], expires_in: i32) -> Serve
     });
     Server {
         address,
-        pin: Pin::of(certificate.der()).unwrap(),
+        pin: KeyPin::of(certificate.der()).unwrap(),
         received,
     }
 }
@@ -114,7 +114,7 @@ async fn ask(server: &Server, root: &Authority, demand: Demand) -> Result<String
     }
 }
 
-fn one_of(pins: &[Pin]) -> Demand {
+fn one_of(pins: &[KeyPin]) -> Demand {
     Demand::OneOf(pins.to_vec())
 }
 
@@ -202,7 +202,7 @@ fn pins_are_read_as_they_are_written() {
         "sha256/!",
         "sha256/AAAA\n",
     ] {
-        assert_eq!(wrong.parse::<Pin>(), Err(PinError), "{wrong}");
+        assert_eq!(wrong.parse::<KeyPin>(), Err(PinError), "{wrong}");
     }
 }
 
@@ -215,6 +215,6 @@ fn a_pin_is_the_digest_of_the_whole_key_field() {
         .self_signed(&key)
         .unwrap();
     let whole = digest(&SHA256, &key.subject_public_key_info());
-    let pin = Pin::of(certificate.der()).unwrap();
+    let pin = KeyPin::of(certificate.der()).unwrap();
     assert_eq!(pin.0, whole.as_ref());
 }

@@ -19,7 +19,7 @@ pub use places::{ImportSource, SOURCES};
 pub use servers::FoundServer;
 
 use self::{
-    places::{Form, Place, Root, Shape},
+    places::{ImportPlace, PathRoot, PlaceKind, ServerFileShape},
     servers::read_servers,
 };
 use crate::agent::PluginAgent;
@@ -68,13 +68,16 @@ pub fn look(source: &'static ImportSource, around: ImportFolders<'_>, named: boo
     };
     for place in source.places {
         let path = match place.root {
-            Root::Home => around.home.join(place.path),
-            Root::Folder => around.folder.join(place.path),
+            PathRoot::Home => around.home.join(place.path),
+            PathRoot::Folder => around.folder.join(place.path),
         };
         if fs::symlink_metadata(&path).is_err() {
             continue;
         }
-        if matches!(place.root, Root::Folder) && !named && !matches!(place.form, Form::Rules) {
+        if matches!(place.root, PathRoot::Folder)
+            && !named
+            && !matches!(place.form, PlaceKind::Rules)
+        {
             found.left_out.push(format!(
                 "{}: it is this folder's; to take it, name it: gyrus import {}",
                 path.display(),
@@ -97,22 +100,22 @@ impl ImportFound {
             && self.left_out.is_empty()
     }
 
-    fn take(&mut self, place: &Place, path: &Path) {
+    fn take(&mut self, place: &ImportPlace, path: &Path) {
         let shown = path.display();
         match place.form {
-            Form::Servers(shape) => match text(path) {
+            PlaceKind::Servers(shape) => match text(path) {
                 Ok(text) => self.servers(shape, &text, path),
                 Err(error) => self.left_out.push(format!("{shown}: {error}")),
             },
-            Form::Skills => self.each(path, Self::skill),
-            Form::Agents => self.each(path, Self::agent),
-            Form::Rules => self.rules(path),
-            Form::Unknown(why) => self.left_out.push(format!("{shown}: {why}")),
+            PlaceKind::Skills => self.each(path, Self::skill),
+            PlaceKind::Agents => self.each(path, Self::agent),
+            PlaceKind::Rules => self.rules(path),
+            PlaceKind::Unknown(why) => self.left_out.push(format!("{shown}: {why}")),
         }
     }
 
     /// Adds the servers of a file.
-    fn servers(&mut self, shape: Shape, text: &str, path: &Path) {
+    fn servers(&mut self, shape: ServerFileShape, text: &str, path: &Path) {
         let shown = path.display();
         for read in read_servers(shape, text) {
             let server = match read {

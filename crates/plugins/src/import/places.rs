@@ -6,29 +6,29 @@ pub struct ImportSource {
     /// The word by which a person names it.
     pub name: &'static str,
     pub title: &'static str,
-    pub(super) places: &'static [Place],
+    pub(super) places: &'static [ImportPlace],
 }
 
 /// A file or folder of another agent.
 #[derive(Debug)]
-pub(super) struct Place {
-    pub(super) root: Root,
+pub(super) struct ImportPlace {
+    pub(super) root: PathRoot,
     pub(super) path: &'static str,
-    pub(super) form: Form,
+    pub(super) form: PlaceKind,
 }
 
 /// Folders in which paths begin.
 #[derive(Debug, Clone, Copy)]
-pub(super) enum Root {
+pub(super) enum PathRoot {
     Home,
     Folder,
 }
 
 /// Kinds of things that lie at a place.
 #[derive(Debug, Clone, Copy)]
-pub(super) enum Form {
+pub(super) enum PlaceKind {
     /// Servers, in a file of this shape.
-    Servers(Shape),
+    Servers(ServerFileShape),
     /// A folder of skills, each in a folder.
     Skills,
     /// A folder of agents, each in a file.
@@ -41,7 +41,7 @@ pub(super) enum Form {
 
 /// Shapes of files that name servers.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Shape {
+pub(super) enum ServerFileShape {
     /// JSON with `mcpServers`.
     Common,
     /// JSON with `mcpServers`, and more of them under `projects`.
@@ -56,28 +56,30 @@ pub(super) enum Shape {
     OpenCode,
 }
 
-const fn home(path: &'static str, form: Form) -> Place {
-    Place {
-        root: Root::Home,
+const fn home(path: &'static str, form: PlaceKind) -> ImportPlace {
+    ImportPlace {
+        root: PathRoot::Home,
         path,
         form,
     }
 }
 
-const fn folder(path: &'static str, form: Form) -> Place {
-    Place {
-        root: Root::Folder,
+const fn folder(path: &'static str, form: PlaceKind) -> ImportPlace {
+    ImportPlace {
+        root: PathRoot::Folder,
         path,
         form,
     }
 }
 
-const COMMANDS: Form = Form::Unknown("gyrus has no commands; write it as a skill");
-const FOR_ALL: Form =
-    Form::Unknown("they count for all folders: copy them to AGENTS.md beside gyrus's config.toml");
-const RIGHTS: Form =
-    Form::Unknown("permissions, hooks and settings of another agent are never taken over");
-const CONFIRMED: Form = Form::Unknown("gyrus reads it there itself, once you say: gyrus mcp allow");
+const COMMANDS: PlaceKind = PlaceKind::Unknown("gyrus has no commands; write it as a skill");
+const FOR_ALL: PlaceKind = PlaceKind::Unknown(
+    "they count for all folders: copy them to AGENTS.md beside gyrus's config.toml",
+);
+const RIGHTS: PlaceKind =
+    PlaceKind::Unknown("permissions, hooks and settings of another agent are never taken over");
+const CONFIRMED: PlaceKind =
+    PlaceKind::Unknown("gyrus reads it there itself, once you say: gyrus mcp allow");
 
 /// All of them.
 pub const SOURCES: &[ImportSource] = &[
@@ -85,14 +87,17 @@ pub const SOURCES: &[ImportSource] = &[
         name: "claude-code",
         title: "Claude Code",
         places: &[
-            home(".claude.json", Form::Servers(Shape::ClaudeCode)),
+            home(
+                ".claude.json",
+                PlaceKind::Servers(ServerFileShape::ClaudeCode),
+            ),
             home(".claude/settings.json", RIGHTS),
-            home(".claude/skills", Form::Skills),
-            home(".claude/agents", Form::Agents),
+            home(".claude/skills", PlaceKind::Skills),
+            home(".claude/agents", PlaceKind::Agents),
             home(".claude/commands", COMMANDS),
             home(".claude/CLAUDE.md", FOR_ALL),
-            folder(".claude/skills", Form::Skills),
-            folder(".claude/agents", Form::Agents),
+            folder(".claude/skills", PlaceKind::Skills),
+            folder(".claude/agents", PlaceKind::Agents),
             folder(".mcp.json", CONFIRMED),
         ],
     },
@@ -102,11 +107,11 @@ pub const SOURCES: &[ImportSource] = &[
         places: &[
             home(
                 ".config/Claude/claude_desktop_config.json",
-                Form::Servers(Shape::Common),
+                PlaceKind::Servers(ServerFileShape::Common),
             ),
             home(
                 "Library/Application Support/Claude/claude_desktop_config.json",
-                Form::Servers(Shape::Common),
+                PlaceKind::Servers(ServerFileShape::Common),
             ),
         ],
     },
@@ -114,41 +119,65 @@ pub const SOURCES: &[ImportSource] = &[
         name: "codex",
         title: "Codex",
         places: &[
-            home(".codex/config.toml", Form::Servers(Shape::Codex)),
-            home(".codex/skills", Form::Skills),
+            home(
+                ".codex/config.toml",
+                PlaceKind::Servers(ServerFileShape::Codex),
+            ),
+            home(".codex/skills", PlaceKind::Skills),
             home(".codex/prompts", COMMANDS),
             home(".codex/AGENTS.md", FOR_ALL),
-            folder(".codex/config.toml", Form::Servers(Shape::Codex)),
+            folder(
+                ".codex/config.toml",
+                PlaceKind::Servers(ServerFileShape::Codex),
+            ),
         ],
     },
     ImportSource {
         name: "gemini",
         title: "Gemini CLI",
         places: &[
-            home(".gemini/settings.json", Form::Servers(Shape::Gemini)),
+            home(
+                ".gemini/settings.json",
+                PlaceKind::Servers(ServerFileShape::Gemini),
+            ),
             home(".gemini/commands", COMMANDS),
             home(".gemini/GEMINI.md", FOR_ALL),
-            folder(".gemini/settings.json", Form::Servers(Shape::Gemini)),
-            folder("GEMINI.md", Form::Rules),
+            folder(
+                ".gemini/settings.json",
+                PlaceKind::Servers(ServerFileShape::Gemini),
+            ),
+            folder("GEMINI.md", PlaceKind::Rules),
         ],
     },
     ImportSource {
         name: "cursor",
         title: "Cursor",
         places: &[
-            home(".cursor/mcp.json", Form::Servers(Shape::Common)),
-            folder(".cursor/mcp.json", Form::Servers(Shape::Common)),
-            folder(".cursor/rules", Form::Rules),
-            folder(".cursorrules", Form::Rules),
+            home(
+                ".cursor/mcp.json",
+                PlaceKind::Servers(ServerFileShape::Common),
+            ),
+            folder(
+                ".cursor/mcp.json",
+                PlaceKind::Servers(ServerFileShape::Common),
+            ),
+            folder(".cursor/rules", PlaceKind::Rules),
+            folder(".cursorrules", PlaceKind::Rules),
         ],
     },
     ImportSource {
         name: "vscode",
         title: "VS Code",
         places: &[
-            home(".config/Code/User/mcp.json", Form::Servers(Shape::VsCode)),
-            folder(".vscode/mcp.json", Form::Servers(Shape::VsCode)),
-            folder(".github/copilot-instructions.md", Form::Rules),
+            home(
+                ".config/Code/User/mcp.json",
+                PlaceKind::Servers(ServerFileShape::VsCode),
+            ),
+            folder(
+                ".vscode/mcp.json",
+                PlaceKind::Servers(ServerFileShape::VsCode),
+            ),
+            folder(".github/copilot-instructions.md", PlaceKind::Rules),
         ],
     },
     ImportSource {
@@ -157,9 +186,9 @@ pub const SOURCES: &[ImportSource] = &[
         places: &[
             home(
                 ".codeium/windsurf/mcp_config.json",
-                Form::Servers(Shape::Common),
+                PlaceKind::Servers(ServerFileShape::Common),
             ),
-            folder(".windsurfrules", Form::Rules),
+            folder(".windsurfrules", PlaceKind::Rules),
         ],
     },
     ImportSource {
@@ -168,9 +197,9 @@ pub const SOURCES: &[ImportSource] = &[
         places: &[
             home(
                 ".config/Code/User/globalStorage/saoudrizwan.claude-dev/settings/cline_mcp_settings.json",
-                Form::Servers(Shape::Common),
+                PlaceKind::Servers(ServerFileShape::Common),
             ),
-            folder(".clinerules", Form::Rules),
+            folder(".clinerules", PlaceKind::Rules),
         ],
     },
     ImportSource {
@@ -179,10 +208,13 @@ pub const SOURCES: &[ImportSource] = &[
         places: &[
             home(
                 ".config/opencode/opencode.json",
-                Form::Servers(Shape::OpenCode),
+                PlaceKind::Servers(ServerFileShape::OpenCode),
             ),
             home(".config/opencode/AGENTS.md", FOR_ALL),
-            folder("opencode.json", Form::Servers(Shape::OpenCode)),
+            folder(
+                "opencode.json",
+                PlaceKind::Servers(ServerFileShape::OpenCode),
+            ),
         ],
     },
 ];

@@ -7,7 +7,7 @@ use gyrus_mcp::{ServerSection, fitted_name, server_section};
 use gyrus_text::is_unseen;
 use serde_json::{Map, Value, json};
 
-use super::places::Shape;
+use super::places::ServerFileShape;
 
 /// Maximum number of servers of one file.
 const MAX_SERVERS: usize = 200;
@@ -45,7 +45,7 @@ pub struct FoundServer {
 }
 
 /// Returns the servers of a file, or why each cannot be had. Reasons hold no values.
-pub(super) fn read_servers(shape: Shape, text: &str) -> Vec<Result<FoundServer, String>> {
+pub(super) fn read_servers(shape: ServerFileShape, text: &str) -> Vec<Result<FoundServer, String>> {
     let document = match document(shape, text) {
         Ok(document) => document,
         Err(error) => return vec![Err(format!("it cannot be read: {error}"))],
@@ -66,9 +66,9 @@ pub(super) fn read_servers(shape: Shape, text: &str) -> Vec<Result<FoundServer, 
     read
 }
 
-fn document(shape: Shape, text: &str) -> Result<Value, String> {
+fn document(shape: ServerFileShape, text: &str) -> Result<Value, String> {
     let text = text.trim_start_matches('\u{feff}');
-    if shape == Shape::Codex {
+    if shape == ServerFileShape::Codex {
         // Its message would quote the line, which may hold a secret.
         return toml::from_str(text).map_err(|error: toml::de::Error| {
             let at = error.span().map_or(0, |span| span.start);
@@ -113,29 +113,31 @@ fn without_remarks(text: &str) -> String {
     kept
 }
 
-fn servers(shape: Shape, document: &Value) -> Vec<(&String, &Value)> {
+fn servers(shape: ServerFileShape, document: &Value) -> Vec<(&String, &Value)> {
     let below = |key: &str| document[key].as_object().into_iter().flatten();
     match shape {
-        Shape::Common | Shape::Gemini => below("mcpServers").collect(),
-        Shape::ClaudeCode => {
+        ServerFileShape::Common | ServerFileShape::Gemini => below("mcpServers").collect(),
+        ServerFileShape::ClaudeCode => {
             let projects = below("projects");
             let inner =
                 projects.flat_map(|(_, one)| one["mcpServers"].as_object().into_iter().flatten());
             below("mcpServers").chain(inner).collect()
         }
-        Shape::VsCode => below("servers").collect(),
-        Shape::Codex => below("mcp_servers").collect(),
-        Shape::OpenCode => below("mcp").collect(),
+        ServerFileShape::VsCode => below("servers").collect(),
+        ServerFileShape::Codex => below("mcp_servers").collect(),
+        ServerFileShape::OpenCode => below("mcp").collect(),
     }
 }
 
 /// Reads one server; the error follows "it", and holds no value.
-fn read(shape: Shape, name: &str, written: &Value) -> Result<FoundServer, String> {
+fn read(shape: ServerFileShape, name: &str, written: &Value) -> Result<FoundServer, String> {
     if written["disabled"] == true || written["enabled"] == false {
         return Err("is switched off there".to_owned());
     }
     if matches!(written["type"].as_str(), Some("sse" | "ws"))
-        || (shape == Shape::Gemini && written["httpUrl"].is_null() && written["url"].is_string())
+        || (shape == ServerFileShape::Gemini
+            && written["httpUrl"].is_null()
+            && written["url"].is_string())
     {
         return Err("speaks an older protocol that gyrus does not".to_owned());
     }
@@ -186,7 +188,7 @@ fn read(shape: Shape, name: &str, written: &Value) -> Result<FoundServer, String
 }
 
 /// Returns a server in the form that most programs share.
-fn common(shape: Shape, written: &Value) -> Value {
+fn common(shape: ServerFileShape, written: &Value) -> Value {
     let mut made = Map::new();
     let mut copy = |from: &str, to: &str| {
         if !written[from].is_null() {
@@ -197,10 +199,12 @@ fn common(shape: Shape, written: &Value) -> Value {
         copy(key, key);
     }
     match shape {
-        Shape::Common | Shape::ClaudeCode | Shape::VsCode => copy("serverUrl", "url"),
-        Shape::Gemini => copy("httpUrl", "url"),
-        Shape::Codex => copy("http_headers", "headers"),
-        Shape::OpenCode => copy("environment", "env"),
+        ServerFileShape::Common | ServerFileShape::ClaudeCode | ServerFileShape::VsCode => {
+            copy("serverUrl", "url")
+        }
+        ServerFileShape::Gemini => copy("httpUrl", "url"),
+        ServerFileShape::Codex => copy("http_headers", "headers"),
+        ServerFileShape::OpenCode => copy("environment", "env"),
     }
     if let Some(words) = written["command"].as_array() {
         made.insert(
@@ -209,7 +213,7 @@ fn common(shape: Shape, written: &Value) -> Value {
         );
         made.insert("args".to_owned(), json!(words.get(1..).unwrap_or_default()));
     }
-    if shape == Shape::Codex {
+    if shape == ServerFileShape::Codex {
         let reference = |variable: &str| json!(format!("${{{variable}}}"));
         let mut set = |key: &str, name: &str, value: Value| {
             let object = made.entry(key).or_insert_with(|| json!({}));
@@ -351,7 +355,7 @@ fn looks_random(word: &str) -> bool {
 mod tests {
     use super::*;
 
-    fn one(shape: Shape, written: &Value) -> Result<FoundServer, String> {
+    fn one(shape: ServerFileShape, written: &Value) -> Result<FoundServer, String> {
         read(shape, "a", written)
     }
 
@@ -360,7 +364,7 @@ mod tests {
         let written = json!({"command": "x", "env": {
             "KEY": "hunter2", "A": "${A}", "B": "$B", "C": "${env:C}", "E": "",
         }});
-        let server = one(Shape::Common, &written).unwrap();
+        let server = one(ServerFileShape::Common, &written).unwrap();
         let env: Vec<_> = server.section.env.values().map(String::as_str).collect();
         assert_eq!(env, ["${A}", "${B}", "${C}", "", "secret:MCP_A_KEY"]);
         assert_eq!(server.secrets["MCP_A_KEY"], "hunter2");
@@ -370,7 +374,7 @@ mod tests {
             "env_http_headers": {"X": "Y"},
             "http_headers": {"Z": "hunter2"},
         });
-        let server = one(Shape::Codex, &codex).unwrap();
+        let server = one(ServerFileShape::Codex, &codex).unwrap();
         let headers: Vec<_> = server
             .section
             .headers
@@ -379,7 +383,7 @@ mod tests {
             .collect();
         assert_eq!(headers, ["Bearer ${T}", "${Y}", "secret:MCP_A_Z"]);
         let open = json!({"type": "local", "command": ["x", "y"], "environment": {"K": "{env:K}"}});
-        let server = one(Shape::OpenCode, &open).unwrap();
+        let server = one(ServerFileShape::OpenCode, &open).unwrap();
         assert_eq!(server.section.args, ["y"]);
         assert_eq!(server.section.env["K"], "${K}");
     }
@@ -388,66 +392,81 @@ mod tests {
     fn what_cannot_be_had_is_left_out_without_its_values() {
         for (shape, written) in [
             (
-                Shape::Common,
+                ServerFileShape::Common,
                 json!({"command": "x", "args": ["--api-key", "hunter2"]}),
             ),
             (
-                Shape::Common,
+                ServerFileShape::Common,
                 json!({"command": "x", "args": ["--token=hunter2"]}),
             ),
             (
-                Shape::Common,
+                ServerFileShape::Common,
                 json!({"command": "x", "args": ["Authorization: hunter2"]}),
             ),
             (
-                Shape::Common,
+                ServerFileShape::Common,
                 json!({"command": "x", "args": ["postgresql://me:hunter2@db/x"]}),
             ),
-            (Shape::Common, json!({"command": "API_KEY=hunter2 npx"})),
             (
-                Shape::Common,
+                ServerFileShape::Common,
+                json!({"command": "API_KEY=hunter2 npx"}),
+            ),
+            (
+                ServerFileShape::Common,
                 json!({"url": "https://a.example/s/hunter2aB3c9Zk1Qm7Xv5Tr8/mcp"}),
             ),
             (
-                Shape::Common,
+                ServerFileShape::Common,
                 json!({"url": "https://a.example/?api_key=hunter2"}),
             ),
             (
-                Shape::Common,
+                ServerFileShape::Common,
                 json!({"url": "https://me:hunter2@a.example/"}),
             ),
             (
-                Shape::Common,
+                ServerFileShape::Common,
                 json!({"command": "x", "env": {"K": "hunter2 ${A}"}}),
             ),
             (
-                Shape::Common,
+                ServerFileShape::Common,
                 json!({"command": "x", "env": {"K": "hunter2\n"}}),
             ),
             (
-                Shape::Common,
+                ServerFileShape::Common,
                 json!({"command": "x", "env": {"K": {"hunter2": 1}}}),
             ),
-            (Shape::Common, json!({"command": "x", "cwd": "/hunter2"})),
             (
-                Shape::Common,
+                ServerFileShape::Common,
+                json!({"command": "x", "cwd": "/hunter2"}),
+            ),
+            (
+                ServerFileShape::Common,
                 json!({"type": "sse", "url": "https://a.example"}),
             ),
-            (Shape::Gemini, json!({"url": "https://a.example"})),
+            (ServerFileShape::Gemini, json!({"url": "https://a.example"})),
             (
-                Shape::VsCode,
+                ServerFileShape::VsCode,
                 json!({"command": "x", "env": {"K": "${input:hunter2}"}}),
             ),
-            (Shape::VsCode, json!({"command": "${workspaceFolder}/x"})),
-            (Shape::Codex, json!({"command": "x", "enabled": false})),
-            (Shape::Common, json!(7)),
+            (
+                ServerFileShape::VsCode,
+                json!({"command": "${workspaceFolder}/x"}),
+            ),
+            (
+                ServerFileShape::Codex,
+                json!({"command": "x", "enabled": false}),
+            ),
+            (ServerFileShape::Common, json!(7)),
         ] {
             let why = one(shape, &written).unwrap_err();
             assert!(!why.contains("hunter2"), "{why}");
         }
         let text = "{\n// no\n\"a\": [1, 2,],\n}";
-        assert_eq!(document(Shape::VsCode, text).unwrap(), json!({"a": [1, 2]}));
-        let wrong = document(Shape::Codex, "a = 1\nb = \"hunter2").unwrap_err();
+        assert_eq!(
+            document(ServerFileShape::VsCode, text).unwrap(),
+            json!({"a": [1, 2]})
+        );
+        let wrong = document(ServerFileShape::Codex, "a = 1\nb = \"hunter2").unwrap_err();
         assert_eq!(wrong, "line 2 is not TOML");
     }
 }

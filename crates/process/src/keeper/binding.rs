@@ -17,14 +17,14 @@ use rustix::{
 pub(super) const ARGUMENT: &str = "leased";
 
 /// The tie between keepers and the run's process.
-pub(super) enum Binding {
+pub(super) enum KeeperTie {
     /// Keepers notice the end of the run's process by themselves.
     None,
     /// Keepers die with their nursery, and it with the run's process.
     Nursery(OwnedFd),
 }
 
-impl Binding {
+impl KeeperTie {
     /// Binds this process, a nursery, to its parent if its arguments ask for it.
     pub(super) fn of_nursery() -> io::Result<Self> {
         if env::args_os().nth(2).is_none_or(|asked| asked != ARGUMENT) {

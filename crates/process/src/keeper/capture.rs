@@ -2,7 +2,7 @@
 
 use std::collections::VecDeque;
 
-use gyrus_contract::Captured;
+use gyrus_contract::CapturedOutput;
 
 /// Takes bytes, keeps the first and the last of them.
 #[derive(Debug)]
@@ -36,7 +36,7 @@ impl Capture {
 
     /// Returns the text, cut between characters: a character that does not fit whole into the head
     /// goes to the tail if they touch, and is left out if they do not.
-    pub(super) fn finish(self) -> Captured {
+    pub(super) fn finish(self) -> CapturedOutput {
         let Self {
             mut head,
             tail,
@@ -57,7 +57,7 @@ impl Capture {
             omitted_bytes += (started.len() + continued) as u64;
         }
         let mut invalid_bytes = 0;
-        Captured {
+        CapturedOutput {
             head: text(&head, &mut invalid_bytes),
             tail: text(&tail, &mut invalid_bytes),
             omitted_bytes,
@@ -114,7 +114,7 @@ mod tests {
             let mut capture = Capture::new(head_bytes, tail_bytes);
             input.chunks(chunk).for_each(|bytes| capture.push(bytes));
             assert!(capture.head.len() <= head_bytes && capture.tail.len() <= tail_bytes);
-            let Captured {
+            let CapturedOutput {
                 head,
                 tail,
                 omitted_bytes,

@@ -14,8 +14,8 @@ use gyrus_contract::{
 use tokio::io::{AsyncReadExt, AsyncWriteExt, Interest};
 
 use super::{
-    DIALER, FORWARDED, Hello, KILL_LIMIT, Level, Order, PROXY, Place, Reply, STAYS, attached,
-    nursery, standing::Standing, wait_until_gone,
+    CommandSite, DIALER, FORWARDED, Hello, KILL_LIMIT, KeeperLevel, KeeperOrder, PROXY, STAYS,
+    TreeReply, attached, nursery, standing::StandingSandbox, wait_until_gone,
 };
 use crate::ProcessIdentity;
 
@@ -27,7 +27,7 @@ const START_LIMIT: Duration = Duration::from_secs(10);
 const MAX_FORWARDED: usize = 128;
 
 /// The sandbox that a command runs in.
-pub struct Sandbox<'a> {
+pub struct KeeperSandbox<'a> {
     /// The paths and addresses that the command may reach.
     pub containment: &'a Containment,
     /// Serves the sandbox's proxy, if it has one.
@@ -44,10 +44,10 @@ pub struct Sandbox<'a> {
 #[derive(Debug)]
 pub struct Keeper {
     identity: ProcessIdentity,
-    level: Level,
+    level: KeeperLevel,
     control: UnixStream,
     /// The sandbox that its commands run in, once one has been made.
-    stands: Option<Standing>,
+    stands: Option<StandingSandbox>,
 }
 
 impl Keeper {
@@ -78,17 +78,17 @@ impl Keeper {
 
     /// Starts a keeper from another program that begins with [`super::serve_if_asked`].
     pub fn with_program(program: &Path) -> Result<Self, KeeperError> {
-        match launch(program, Level::Namespace)? {
-            Launched::Keeper(keeper) => Ok(*keeper),
-            Launched::Refused(_) => Self::at_level(program, Level::Subreaper),
+        match launch(program, KeeperLevel::Namespace)? {
+            GuardStart::Keeper(keeper) => Ok(*keeper),
+            GuardStart::Refused(_) => Self::at_level(program, KeeperLevel::Subreaper),
         }
     }
 
     /// Like [`Self::with_program`], but at this level only.
-    pub fn at_level(program: &Path, level: Level) -> Result<Self, KeeperError> {
+    pub fn at_level(program: &Path, level: KeeperLevel) -> Result<Self, KeeperError> {
         match launch(program, level)? {
-            Launched::Keeper(keeper) => Ok(*keeper),
-            Launched::Refused(reason) => Err(KeeperError::Keeper { reason }),
+            GuardStart::Keeper(keeper) => Ok(*keeper),
+            GuardStart::Refused(reason) => Err(KeeperError::Keeper { reason }),
         }
     }
 
@@ -99,7 +99,7 @@ impl Keeper {
     }
 
     /// Returns how this keeper makes sure that the whole tree ends.
-    pub fn level(&self) -> Level {
+    pub fn level(&self) -> KeeperLevel {
         self.level
     }
 
@@ -127,7 +127,7 @@ impl Keeper {
     pub async fn run_in(
         self,
         command: CommandSpec,
-        sandbox: Option<Sandbox<'_>>,
+        sandbox: Option<KeeperSandbox<'_>>,
     ) -> Result<(CommandOutcome, Option<Self>), KeeperError> {
         self.run_order(command, sandbox, Duration::ZERO).await
     }
@@ -135,7 +135,7 @@ impl Keeper {
     async fn run_order(
         self,
         command: CommandSpec,
-        sandbox: Option<Sandbox<'_>>,
+        sandbox: Option<KeeperSandbox<'_>>,
         grace: Duration,
     ) -> Result<(CommandOutcome, Option<Self>), KeeperError> {
         let Self {
@@ -182,26 +182,26 @@ impl Keeper {
 }
 
 /// A keeper that can run another command: its socket and its sandbox.
-type Stays = (UnixStream, Standing);
+type Stays = (UnixStream, StandingSandbox);
 
 /// Orders a command, serves its proxy, and waits for its end. Returns `None` if no answer came.
 async fn exchange(
     control: UnixStream,
-    stands: Option<Standing>,
+    stands: Option<StandingSandbox>,
     command: CommandSpec,
-    sandbox: Option<Sandbox<'_>>,
+    sandbox: Option<KeeperSandbox<'_>>,
     grace: Duration,
 ) -> Result<Option<(CommandOutcome, Option<Stays>)>, KeeperError> {
     let place = match (&sandbox, &stands) {
         (Some(sandbox), Some(standing)) if standing.is(sandbox.containment) => {
             let mut layers = sandbox.containment.layered.iter();
-            Place::AsBefore(layers.find(|layer| layer.required).cloned())
+            CommandSite::AsBefore(layers.find(|layer| layer.required).cloned())
         }
         (_, Some(_)) => return Err(failed("ordering a command")(&"its sandbox is another")),
-        (Some(sandbox), None) => Place::Sandbox(Box::new(sandbox.containment.clone())),
-        (None, None) => Place::Bare,
+        (Some(sandbox), None) => CommandSite::Sandbox(Box::new(sandbox.containment.clone())),
+        (None, None) => CommandSite::Bare,
     };
-    let order = Order {
+    let order = KeeperOrder {
         command,
         place,
         grace_ms: u64::try_from(grace.as_millis()).unwrap_or(u64::MAX),
@@ -217,16 +217,16 @@ async fn exchange(
         // Marks are taken before the sandbox is made, so that anything replaced from here on is
         // noticed.
         let mut standing = match (stands, &sandbox) {
-            (None, Some(sandbox)) => Some(Standing::new(sandbox.containment)),
+            (None, Some(sandbox)) => Some(StandingSandbox::new(sandbox.containment)),
             (stands, _) => stands,
         };
         control.write_all(&line).await?;
         let mut reply = Vec::new();
-        if let (Place::Sandbox(_), Some(standing)) = (&order.place, &mut standing) {
+        if let (CommandSite::Sandbox(_), Some(standing)) = (&order.place, &mut standing) {
             standing.listeners = listeners(&control, &mut reply).await?;
         }
         let replied = read_reply(&mut control, &mut reply);
-        let listening = standing.as_ref().map(Standing::try_clone_listeners);
+        let listening = standing.as_ref().map(StandingSandbox::try_clone_listeners);
         match (listening.transpose()?.flatten(), sandbox) {
             (Some(listeners), Some(sandbox)) => {
                 let served = sandbox.outlet.serve(listeners, sandbox.policy);
@@ -245,7 +245,7 @@ async fn exchange(
     if !reply.ends_with(b"\n") {
         return Ok(None);
     }
-    let reply: Reply = serde_json::from_slice(&reply).map_err(failed("reading its answer"))?;
+    let reply: TreeReply = serde_json::from_slice(&reply).map_err(failed("reading its answer"))?;
     let outcome = reply?;
     let standing = standing.filter(|standing| stays && standing.hang_up().is_ok());
     Ok(Some((
@@ -277,23 +277,23 @@ impl Drop for GoneOnDrop<'_> {
 }
 
 /// The answer of a guard that was started, which may refuse its level for a reason.
-enum Launched {
+enum GuardStart {
     Keeper(Box<Keeper>),
     Refused(String),
 }
 
 /// Starts a guard and waits for its hello.
-fn launch(program: &Path, level: Level) -> Result<Launched, KeeperError> {
+fn launch(program: &Path, level: KeeperLevel) -> Result<GuardStart, KeeperError> {
     let (control, theirs) = UnixStream::pair().map_err(failed("making a socket"))?;
     nursery::bear(program, level, &theirs.into()).map_err(failed("starting it"))?;
     match hello(&control) {
-        Ok(Ok(identity)) => Ok(Launched::Keeper(Box::new(Keeper {
+        Ok(Ok(identity)) => Ok(GuardStart::Keeper(Box::new(Keeper {
             identity,
             level,
             control,
             stands: None,
         }))),
-        Ok(Err(refusal)) => Ok(Launched::Refused(refusal)),
+        Ok(Err(refusal)) => Ok(GuardStart::Refused(refusal)),
         Err(error) => {
             let reason = format!(
                 "`{}` did not answer as a keeper ({error}); its main must begin with \

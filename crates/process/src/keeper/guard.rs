@@ -17,14 +17,14 @@ use rustix::{
     thread::UnshareFlags,
 };
 
-use super::{Hello, Level, binding::Binding, linux, server, tree};
+use super::{Hello, KeeperLevel, binding::KeeperTie, linux, server, tree};
 use crate::ProcessIdentity;
 
 /// Serves one command over `control`, as a process of its own with one thread.
 pub(super) fn guard(
-    level: Level,
+    level: KeeperLevel,
     mut control: UnixStream,
-    binding: Binding,
+    binding: KeeperTie,
     confine: Confine,
 ) -> io::Result<()> {
     if let Err(error) = prepare(level, &binding) {
@@ -40,18 +40,18 @@ pub(super) fn guard(
         std::process::exit(code);
     };
     let identity = match level {
-        Level::Namespace => ProcessIdentity::of(child.as_raw_pid().unsigned_abs())?
+        KeeperLevel::Namespace => ProcessIdentity::of(child.as_raw_pid().unsigned_abs())?
             .ok_or_else(|| io::Error::from(io::ErrorKind::NotFound))?,
-        Level::Subreaper => ProcessIdentity::current()?,
+        KeeperLevel::Subreaper => ProcessIdentity::current()?,
     };
     // If the run's process is gone already, the server notices it too, and we still have to wait.
     let _ = say(&mut control, &Ok(identity));
     match level {
-        Level::Namespace => wait_for(child),
-        Level::Subreaper => {
+        KeeperLevel::Namespace => wait_for(child),
+        KeeperLevel::Subreaper => {
             match binding {
-                Binding::None => wait_for(child)?,
-                Binding::Nursery(_) => binding.wait_with(child)?,
+                KeeperTie::None => wait_for(child)?,
+                KeeperTie::Nursery(_) => binding.wait_with(child)?,
             }
             tree::kill_children()
         }
@@ -64,27 +64,27 @@ fn say(control: &mut UnixStream, hello: &Hello) -> io::Result<()> {
     control.write_all(&line)
 }
 
-fn prepare(level: Level, binding: &Binding) -> io::Result<()> {
+fn prepare(level: KeeperLevel, binding: &KeeperTie) -> io::Result<()> {
     enter(level)?;
     binding.bind_guard(death_signal(level))
 }
 
 /// Returns the signal that a bound process gets when its parent dies.
-fn death_signal(level: Level) -> Signal {
+fn death_signal(level: KeeperLevel) -> Signal {
     match level {
-        Level::Namespace => Signal::KILL,
+        KeeperLevel::Namespace => Signal::KILL,
         // Only a running guard or server can end its tree, so it must not stay stopped.
-        Level::Subreaper => Signal::CONT,
+        KeeperLevel::Subreaper => Signal::CONT,
     }
 }
 
-fn enter(level: Level) -> io::Result<()> {
+fn enter(level: KeeperLevel) -> io::Result<()> {
     match level {
-        Level::Subreaper => Ok(set_child_subreaper(Some(getpid()))?),
+        KeeperLevel::Subreaper => Ok(set_child_subreaper(Some(getpid()))?),
         // Root keeps all its users. A user namespace would take them away (package managers change
         // users), so only others get one.
-        Level::Namespace if geteuid().is_root() => linux::unshare(UnshareFlags::NEWPID),
-        Level::Namespace => {
+        KeeperLevel::Namespace if geteuid().is_root() => linux::unshare(UnshareFlags::NEWPID),
+        KeeperLevel::Namespace => {
             let (user, group) = (geteuid().as_raw(), getegid().as_raw());
             linux::unshare(UnshareFlags::NEWUSER | UnshareFlags::NEWPID)?;
             fs::write("/proc/self/setgroups", "deny")?;

@@ -40,7 +40,7 @@ use serde::{Deserialize, Serialize};
 use crate::ProcessIdentity;
 
 pub use ancestors::is_below_a_keeper;
-pub use client::{Keeper, Sandbox};
+pub use client::{Keeper, KeeperSandbox};
 pub use dialer::Dialer;
 pub use fifo::make_fifo;
 pub use nursery::{ARGUMENT, serve_if_asked};
@@ -48,7 +48,7 @@ pub use spares::Spares;
 
 /// Means by which a keeper makes sure that a command's whole tree ends.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Level {
+pub enum KeeperLevel {
     /// A PID namespace: killing its init process kills everything in it at once.
     Namespace,
     /// A subreaper: orphans stay in the tree, and the keeper kills until none is left. If guard and
@@ -56,17 +56,17 @@ pub enum Level {
     Subreaper,
 }
 
-impl Level {
+impl KeeperLevel {
     /// Returns the byte that stands for the level in an order to the nursery.
     fn word(self) -> u8 {
         match self {
-            Level::Namespace => b'n',
-            Level::Subreaper => b's',
+            KeeperLevel::Namespace => b'n',
+            KeeperLevel::Subreaper => b's',
         }
     }
 
     fn of(word: u8) -> Option<Self> {
-        [Level::Namespace, Level::Subreaper]
+        [KeeperLevel::Namespace, KeeperLevel::Subreaper]
             .into_iter()
             .find(|level| level.word() == word)
     }
@@ -78,9 +78,9 @@ type Hello = Result<ProcessIdentity, String>;
 
 /// One command that the server runs.
 #[derive(Debug, Serialize, Deserialize)]
-struct Order {
+struct KeeperOrder {
     command: CommandSpec,
-    place: Place,
+    place: CommandSite,
     /// Time in milliseconds that the command gets to end by itself, after a `SIGINT`, once nobody
     /// waits for it any more.
     grace_ms: u64,
@@ -90,7 +90,7 @@ struct Order {
 
 /// The place that a command runs in.
 #[derive(Debug, Serialize, Deserialize)]
-enum Place {
+enum CommandSite {
     /// The server's own environment, without a sandbox.
     Bare,
     /// A new sandbox, which the server then stays in.
@@ -109,13 +109,13 @@ const FORWARDED: u8 = b'F';
 const DIALER: u8 = b'D';
 
 /// Message of a server when the tree is gone, in one line.
-type Reply = Result<CommandOutcome, KeeperError>;
+type TreeReply = Result<CommandOutcome, KeeperError>;
 
 /// The byte after a reply of a server that waits for another order. Without it, the socket closes.
 const STAYS: u8 = b'S';
 
 /// Returns the level that this system allows, by starting a keeper.
-pub fn probe() -> Result<Level, KeeperError> {
+pub fn probe() -> Result<KeeperLevel, KeeperError> {
     Ok(Keeper::start()?.level())
 }
 

@@ -28,7 +28,7 @@ use rustix::{
     process::{PidfdFlags, WaitId, WaitIdOptions, pidfd_open, waitid},
 };
 
-use super::{Level, attached, binding, binding::Binding, guard, linux};
+use super::{KeeperLevel, attached, binding, binding::KeeperTie, guard, linux};
 use crate::lease;
 
 /// Argument that makes a program become a nursery. Keepers, being its forks, have it too. No
@@ -48,7 +48,7 @@ pub(super) fn serves() -> bool {
 
 /// Starts a keeper of `level` from `program`'s nursery; the keeper talks over the other end of
 /// `theirs`.
-pub(super) fn bear(program: &Path, level: Level, theirs: &OwnedFd) -> io::Result<()> {
+pub(super) fn bear(program: &Path, level: KeeperLevel, theirs: &OwnedFd) -> io::Result<()> {
     let mut nurseries = NURSERIES.lock().unwrap_or_else(PoisonError::into_inner);
     if let Some(nursery) = nurseries.get(program) {
         match order(nursery, level, theirs) {
@@ -83,7 +83,7 @@ fn start(program: &Path) -> io::Result<UnixStream> {
     Ok(ours)
 }
 
-fn order(nursery: &UnixStream, level: Level, theirs: &OwnedFd) -> Result<(), Errno> {
+fn order(nursery: &UnixStream, level: KeeperLevel, theirs: &OwnedFd) -> Result<(), Errno> {
     attached::send(nursery, level.word(), theirs)
 }
 
@@ -104,7 +104,7 @@ pub fn serve_if_asked(confine: Confine) {
 fn serve(confine: Confine) -> io::Result<()> {
     linux::close_inherited()?;
     linux::default_signals();
-    let binding = Binding::of_nursery()?;
+    let binding = KeeperTie::of_nursery()?;
     let orders = UnixStream::from(io::stdin().as_fd().try_clone_to_owned()?);
     // A keeper that still held the socket would hide that the nursery has ended.
     rustix::stdio::dup2_stdin(File::open("/dev/null")?)?;
@@ -156,11 +156,11 @@ fn bury(orders: &UnixStream, keepers: &mut Vec<OwnedFd>) -> io::Result<()> {
 }
 
 /// Returns the next order; `None` when the run's process has ended.
-fn next_order(orders: &UnixStream) -> io::Result<Option<(Level, UnixStream)>> {
+fn next_order(orders: &UnixStream) -> io::Result<Option<(KeeperLevel, UnixStream)>> {
     let Some((word, control)) = attached::receive(orders)? else {
         return Ok(None);
     };
-    match (Level::of(word), control) {
+    match (KeeperLevel::of(word), control) {
         (Some(level), Some(control)) => Ok(Some((level, UnixStream::from(control)))),
         _ => Err(io::ErrorKind::InvalidData.into()),
     }

@@ -33,8 +33,8 @@ use rustix::{
 };
 
 use super::{
-    DIALER, FORWARDED, Level, Order, PROXY, Place, Reply, STAYS, attached, capture::Capture,
-    dialer, linux, tree, tree::Reach,
+    CommandSite, DIALER, FORWARDED, KeeperLevel, KeeperOrder, PROXY, STAYS, TreeReply, attached,
+    capture::Capture, dialer, linux, tree, tree::SignalReach,
 };
 
 /// Bytes read at once from the command's output.
@@ -75,7 +75,7 @@ const LIMITED: [Resource; 16] = [
 /// Serves one command after the other, and returns when the tree of the last is gone. `guard` is
 /// readable when the guard has ended.
 pub(super) fn serve(
-    level: Level,
+    level: KeeperLevel,
     guard: &OwnedFd,
     mut control: UnixStream,
     confine: Confine,
@@ -85,13 +85,13 @@ pub(super) fn serve(
     match level {
         // Without its own /proc the command sees the processes of the system around it: a flaw, not
         // a danger.
-        Level::Namespace => drop(mount_proc()),
-        Level::Subreaper => set_child_subreaper(Some(getpid()))?,
+        KeeperLevel::Namespace => drop(mount_proc()),
+        KeeperLevel::Subreaper => set_child_subreaper(Some(getpid()))?,
     }
-    let mut surroundings = Surroundings::default();
+    let mut surroundings = CommandSurroundings::default();
     // No line: the run's process has ended or dropped this keeper.
     while let Some(line) = next_line(&control, guard)? {
-        let reply = match serde_json::from_str::<Order>(&line) {
+        let reply = match serde_json::from_str::<KeeperOrder>(&line) {
             Ok(order) => {
                 // Opened before this process is confined to where it cannot be reached.
                 let mut ended = order.ended.and_then(|path| File::create(path).ok());
@@ -174,9 +174,9 @@ fn limits() -> Vec<(Option<u64>, Option<u64>)> {
 
 /// The environment, reach and sandbox of the commands of this process.
 #[derive(Default)]
-struct Surroundings {
+struct CommandSurroundings {
     environment: Vec<(String, String)>,
-    reach: Reach,
+    reach: SignalReach,
     /// Landlock ruleset that only the command's process enters.
     rules: Option<OwnedFd>,
     /// Replaces the layer over the workspace, if there is one.
@@ -188,23 +188,23 @@ struct Surroundings {
     _held: Option<Box<dyn Any>>,
 }
 
-impl Surroundings {
+impl CommandSurroundings {
     /// Confines this process, if that is ordered, and hands out the sockets that listen inside.
     fn enter(
         &mut self,
-        place: Place,
+        place: CommandSite,
         control: &UnixStream,
         confine: Confine,
     ) -> Result<(), String> {
         let containment = match place {
-            Place::Bare | Place::AsBefore(None) => return Ok(()),
-            Place::AsBefore(Some(layer)) => {
+            CommandSite::Bare | CommandSite::AsBefore(None) => return Ok(()),
+            CommandSite::AsBefore(Some(layer)) => {
                 let relayer = self.relayer.as_ref();
                 let relayer = relayer.ok_or("its sandbox has no layer")?;
                 self.rules = relayer.replace(&layer)?;
                 return Ok(());
             }
-            Place::Sandbox(containment) => containment,
+            CommandSite::Sandbox(containment) => containment,
         };
         let network = own_network();
         let confined = confine(&containment)?;
@@ -213,9 +213,9 @@ impl Surroundings {
         *self = Self {
             environment: confined.environment,
             reach: if confined.signals_contained {
-                Reach::of_contained()
+                SignalReach::of_contained()
             } else {
-                Reach::Machine
+                SignalReach::Machine
             },
             rules: confined.command_rules,
             relayer: confined.relayer,
@@ -243,7 +243,7 @@ fn own_network() -> Option<PathBuf> {
     fs::read_link("/proc/self/ns/net").ok()
 }
 
-fn keeper_error(doing: &str, error: &dyn std::error::Error) -> Reply {
+fn keeper_error(doing: &str, error: &dyn std::error::Error) -> TreeReply {
     Err(KeeperError::Keeper {
         reason: format!("{doing}: {error}"),
     })
@@ -262,7 +262,7 @@ fn mount_proc() -> io::Result<()> {
 }
 
 /// Ways in which serving a command ends.
-enum End {
+enum ServingEnd {
     /// The command's main process ended.
     Exited(ExitStatus),
     TimedOut,
@@ -272,11 +272,11 @@ enum End {
 
 /// Runs the command until its tree is gone. Returns `None` if no one waits for the reply.
 fn run(
-    level: Level,
+    level: KeeperLevel,
     (spec, grace): (&CommandSpec, Duration),
-    surroundings: &Surroundings,
+    surroundings: &CommandSurroundings,
     [control, guard]: [&dyn AsFd; 2],
-) -> Option<Reply> {
+) -> Option<TreeReply> {
     let reach = surroundings.reach;
     let deadline = Instant::now().checked_add(Duration::from_millis(spec.time_limit_ms));
     // Before there is a command, which may use up all processes at once.
@@ -301,7 +301,7 @@ fn run(
             [control, guard],
             (deadline, surroundings.relayer.as_deref()),
         )?;
-        if matches!(end, End::Abandoned) && !grace.is_zero() {
+        if matches!(end, ServingEnd::Abandoned) && !grace.is_zero() {
             end_gently(main, &mut children, grace)?;
         }
         // Read before the killing, which shells would report in the output.
@@ -316,12 +316,12 @@ fn run(
         io::Result::Ok(end)
     })();
     let exit = match served {
-        Ok(End::Exited(status)) => match status.code() {
+        Ok(ServingEnd::Exited(status)) => match status.code() {
             Some(code) => Exit::Code(code),
             None => Exit::Signal(status.signal().unwrap_or(0)),
         },
-        Ok(End::TimedOut) => Exit::TimedOut,
-        Ok(End::Abandoned) => return None,
+        Ok(ServingEnd::TimedOut) => Exit::TimedOut,
+        Ok(ServingEnd::Abandoned) => return None,
         Err(error) => {
             // The tree must not stay after an error either.
             let _ = tree::kill_tree(level, reach);
@@ -359,7 +359,7 @@ fn end_gently(main: Pid, children: &mut PipeReader, grace: Duration) -> io::Resu
 }
 
 /// Starts the command; returns its main process and its output.
-fn start(spec: &CommandSpec, surroundings: &Surroundings) -> io::Result<(Pid, PipeReader)> {
+fn start(spec: &CommandSpec, surroundings: &CommandSurroundings) -> io::Result<(Pid, PipeReader)> {
     if !spec.folder.is_dir() {
         let text = format!(
             "its working folder `{}` does not exist",
@@ -466,7 +466,7 @@ fn attend(
     children: &mut PipeReader,
     [control, guard]: [&dyn AsFd; 2],
     (deadline, relayer): (Option<Instant>, Option<&dyn Relayer>),
-) -> io::Result<End> {
+) -> io::Result<ServingEnd> {
     let mut chunk = vec![0; CHUNK_BYTES];
     let mut output_open = true;
     let mut refreshed = Instant::now();
@@ -479,7 +479,7 @@ fn attend(
         }
         let left = deadline.map(|deadline| deadline.saturating_duration_since(Instant::now()));
         if left == Some(Duration::ZERO) {
-            return Ok(End::TimedOut);
+            return Ok(ServingEnd::TimedOut);
         }
         let until_refresh = relayer.map(|_| REFRESHED_AFTER.saturating_sub(refreshed.elapsed()));
         let wait = left.into_iter().chain(until_refresh).min();
@@ -498,7 +498,7 @@ fn attend(
         }
         let ready: Vec<bool> = watched.iter().map(|fd| !fd.revents().is_empty()).collect();
         if ready[0] || ready[1] {
-            return Ok(End::Abandoned);
+            return Ok(ServingEnd::Abandoned);
         }
         if output_open && ready[3] {
             output_open = read_chunk(capture, output, &mut chunk)? != Some(0);
@@ -506,9 +506,9 @@ fn attend(
         if ready[2] {
             let mut status = [0; 4];
             children.read_exact(&mut status)?;
-            return Ok(End::Exited(ExitStatus::from_raw(i32::from_ne_bytes(
-                status,
-            ))));
+            return Ok(ServingEnd::Exited(ExitStatus::from_raw(
+                i32::from_ne_bytes(status),
+            )));
         }
     }
 }

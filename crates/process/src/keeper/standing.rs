@@ -7,13 +7,13 @@ use rustix::fs::{AtFlags, CWD, FileType, Statx, StatxFlags, statx};
 
 /// The sandbox of a keeper.
 #[derive(Debug)]
-pub(super) struct Standing {
+pub(super) struct StandingSandbox {
     containment: Containment,
     marks: Marks,
     pub(super) listeners: Option<Listeners>,
 }
 
-impl Standing {
+impl StandingSandbox {
     /// Records the containment of a sandbox that is about to be made.
     pub(super) fn new(containment: &Containment) -> Self {
         Self {

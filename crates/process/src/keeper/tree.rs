@@ -9,7 +9,7 @@ use rustix::{
     },
 };
 
-use super::Level;
+use super::KeeperLevel;
 use crate::ProcessIdentity;
 
 /// Time to wait for one killed process before the whole tree is scanned again.
@@ -17,7 +17,7 @@ const TIMEOUT: Duration = Duration::from_millis(100);
 
 /// The processes that signals of this process reach.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub(super) enum Reach {
+pub(super) enum SignalReach {
     /// All processes that its user may signal.
     #[default]
     Machine,
@@ -25,7 +25,7 @@ pub(super) enum Reach {
     Contained { parent: Pid },
 }
 
-impl Reach {
+impl SignalReach {
     /// Returns the reach of a confined process, which the function that confined it has tested.
     /// [`Self::is_contained`] tests it again.
     pub(super) fn of_contained() -> Self {
@@ -46,12 +46,12 @@ impl Reach {
 
 /// Kills everything below this process. Killed processes may still be dying on return; only reaping
 /// proves their end.
-pub(super) fn kill_tree(level: Level, reach: Reach) -> io::Result<()> {
+pub(super) fn kill_tree(level: KeeperLevel, reach: SignalReach) -> io::Result<()> {
     match level {
         // A sandbox may have put another process in that place.
-        Level::Namespace if getpid().is_init() => kill_namespace(),
-        Level::Namespace | Level::Subreaper if reach.is_contained() => kill_all(),
-        Level::Namespace | Level::Subreaper => kill_descendants(),
+        KeeperLevel::Namespace if getpid().is_init() => kill_namespace(),
+        KeeperLevel::Namespace | KeeperLevel::Subreaper if reach.is_contained() => kill_all(),
+        KeeperLevel::Namespace | KeeperLevel::Subreaper => kill_descendants(),
     }
 }
 

@@ -16,45 +16,45 @@ use std::{
 use super::error::LeaseError;
 
 /// A command to start, and where to send the started process.
-type Order = (Command, Sender<io::Result<Child>>);
+type StartOrder = (Command, Sender<io::Result<Child>>);
 
 /// Record of the leases of this process and of the processes that it started.
-enum State {
+enum LeaseState {
     /// No lease was begun and no process started.
     Untouched,
     /// A process that does not die with this one was started.
     Unbound,
     /// A lease was begun. All processes are started by a thread, and die with this one.
     Bound {
-        starter: Sender<Order>,
+        starter: Sender<StartOrder>,
         is_held: bool,
     },
 }
 
-static STATE: Mutex<State> = Mutex::new(State::Untouched);
+static STATE: Mutex<LeaseState> = Mutex::new(LeaseState::Untouched);
 
-fn state() -> MutexGuard<'static, State> {
+fn state() -> MutexGuard<'static, LeaseState> {
     STATE.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 /// The only lease of this process, until it is dropped.
 #[derive(Debug)]
-pub(super) struct Claim(());
+pub(super) struct SoleLease(());
 
-impl Claim {
+impl SoleLease {
     pub(super) fn take() -> Result<Self, LeaseError> {
         let mut state = state();
         match &mut *state {
-            State::Unbound => return Err(LeaseError::HasKeepers),
-            State::Bound { is_held: true, .. } => return Err(LeaseError::Held),
-            State::Bound { is_held, .. } => *is_held = true,
-            State::Untouched => {
+            LeaseState::Unbound => return Err(LeaseError::HasKeepers),
+            LeaseState::Bound { is_held: true, .. } => return Err(LeaseError::Held),
+            LeaseState::Bound { is_held, .. } => *is_held = true,
+            LeaseState::Untouched => {
                 let (starter, orders) = mpsc::channel();
                 thread::Builder::new()
                     .name("lease".to_owned())
                     .spawn(move || start_all(&orders))
                     .map_err(LeaseError::Thread)?;
-                *state = State::Bound {
+                *state = LeaseState::Bound {
                     starter,
                     is_held: true,
                 };
@@ -64,16 +64,16 @@ impl Claim {
     }
 }
 
-impl Drop for Claim {
+impl Drop for SoleLease {
     fn drop(&mut self) {
-        if let State::Bound { is_held, .. } = &mut *state() {
+        if let LeaseState::Bound { is_held, .. } = &mut *state() {
             *is_held = false;
         }
     }
 }
 
 /// Never returns, because the other end of the channel is in [`STATE`].
-fn start_all(orders: &Receiver<Order>) {
+fn start_all(orders: &Receiver<StartOrder>) {
     for (mut command, started) in orders {
         // Whoever asked waits for it.
         let _ = started.send(command.spawn());
@@ -85,12 +85,12 @@ fn start_all(orders: &Receiver<Order>) {
 pub(crate) fn start_child(mut command: Command, bound: &str) -> io::Result<Child> {
     let mut state = state();
     match &*state {
-        State::Untouched | State::Unbound => {
+        LeaseState::Untouched | LeaseState::Unbound => {
             // Even a failed start counts: that only makes a later lease impossible.
-            *state = State::Unbound;
+            *state = LeaseState::Unbound;
             command.spawn()
         }
-        State::Bound { starter, .. } => {
+        LeaseState::Bound { starter, .. } => {
             command.arg(bound);
             let (started, child) = mpsc::channel();
             starter.send((command, started)).map_err(io::Error::other)?;

@@ -28,7 +28,7 @@ use std::sync::{Mutex, PoisonError};
 
 use rustix::process::getpid;
 
-use self::{children::Claim, timer::KillTimer};
+use self::{children::SoleLease, timer::KillTimer};
 
 pub use boot_time::BootTime;
 pub(crate) use children::start_child;
@@ -43,14 +43,14 @@ pub use error::LeaseError;
 /// process that this one forks has no lease.
 #[derive(Debug)]
 #[must_use = "dropping a lease ends it"]
-pub struct Lease {
+pub struct LifeLease {
     // Dropped first: who begins the next lease must find no timer of this one.
     timer: KillTimer,
     deadline: Mutex<BootTime>,
-    _claim: Claim,
+    _claim: SoleLease,
 }
 
-impl Lease {
+impl LifeLease {
     /// Begins a lease. Must precede the first keeper of this process. A deadline in the past kills
     /// the process at once.
     ///
@@ -61,7 +61,7 @@ impl Lease {
         if getpid().is_init() {
             return Err(LeaseError::IsInit);
         }
-        let claim = Claim::take()?;
+        let claim = SoleLease::take()?;
         let timer = KillTimer::new().map_err(LeaseError::Timer)?;
         timer.set(deadline).map_err(LeaseError::Timer)?;
         Ok(Self {

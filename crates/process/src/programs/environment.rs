@@ -86,7 +86,7 @@ impl Programs {
     ) -> BTreeMap<String, String> {
         let mut writable = self.writable();
         writable.extend(self.more().iter().cloned());
-        let places = Places::new(writable);
+        let places = WritableFolders::new(writable);
         let mut environment: BTreeMap<String, String> = variables
             .into_iter()
             .filter_map(|(name, value)| Some((name.into_string().ok()?, value.into_string().ok()?)))
@@ -98,11 +98,11 @@ impl Programs {
 }
 
 /// Folders that runs can write, by all their known names.
-struct Places {
+struct WritableFolders {
     names: Vec<PathBuf>,
 }
 
-impl Places {
+impl WritableFolders {
     fn new(writable: Vec<PathBuf>) -> Self {
         let mut names = writable;
         let real: Vec<_> = names

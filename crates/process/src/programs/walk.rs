@@ -34,29 +34,29 @@ impl Distrust {
 
 /// Result of following a path.
 #[derive(Debug)]
-pub(super) struct Found {
+pub(super) struct FoundProgram {
     /// The path without links.
     pub(super) real: PathBuf,
     /// The file; `None` for a folder.
-    pub(super) file: Option<FoundFile>,
+    pub(super) file: Option<ProgramFile>,
 }
 
 /// A file at the end of a path.
 #[derive(Debug)]
-pub(super) struct FoundFile {
+pub(super) struct ProgramFile {
     pub(super) is_executable: bool,
     pub(super) identity: FileIdentity,
 }
 
 /// Follows paths, and refuses those that lead into a folder that runs write.
-pub(super) struct Walk<'a> {
+pub(super) struct PathWalk<'a> {
     owners: &'a Owners,
     /// Folders that runs write, by their path without links where it is known, and by their
     /// identity: a bind mount has another path.
     writable: Vec<(PathBuf, Option<(u64, u64)>)>,
 }
 
-impl<'a> Walk<'a> {
+impl<'a> PathWalk<'a> {
     pub(super) fn new(owners: &'a Owners, writable: &[PathBuf]) -> Self {
         let seen = |folder: &PathBuf| {
             let real = folder.canonicalize().unwrap_or_else(|_| folder.clone());
@@ -70,7 +70,7 @@ impl<'a> Walk<'a> {
     }
 
     /// Follows an absolute path.
-    pub(super) fn follow(&self, path: &Path) -> Result<Found, Distrust> {
+    pub(super) fn follow(&self, path: &Path) -> Result<FoundProgram, Distrust> {
         let mut real = PathBuf::from("/");
         self.look_at(&real)?;
         let mut rest: Vec<OsString> = parts(path);
@@ -102,7 +102,7 @@ impl<'a> Walk<'a> {
                     if !rest.is_empty() {
                         return Err(not_there(&next, Errno::NOTDIR));
                     }
-                    file = Some(FoundFile {
+                    file = Some(ProgramFile {
                         is_executable: kind == FileType::RegularFile && stat.st_mode & 0o111 != 0,
                         identity: super::identity(&stat),
                     });
@@ -110,7 +110,7 @@ impl<'a> Walk<'a> {
                 }
             }
         }
-        Ok(Found { real, file })
+        Ok(FoundProgram { real, file })
     }
 
     /// Examines the entry at a path whose folder was checked before, if no other user can change

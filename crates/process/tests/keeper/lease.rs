@@ -13,13 +13,13 @@ use std::{
 };
 
 use gyrus_contract::{
-    Boxed, Confined, ConnectionPolicy, Containment, Destination, Listeners, Network, Outlet,
-    ResourceLimits,
+    BoxedFuture, ConfinementRecord, ConnectionPolicy, Containment, Destination, Listeners, Network,
+    Outlet, ResourceLimits,
 };
 use gyrus_process::{
     ProcessIdentity,
-    keeper::{Keeper, Level, Sandbox},
-    lease::{BootTime, Lease, LeaseError},
+    keeper::{Keeper, KeeperLevel, KeeperSandbox},
+    lease::{BootTime, LeaseError, LifeLease},
 };
 use rustix::{
     process::{Pid, Signal, WaitOptions, getpid, kill_process, set_child_subreaper, waitpid},
@@ -75,10 +75,10 @@ pub(super) fn serve_if_asked(arguments: &[String]) -> bool {
     true
 }
 
-fn level(name: &str) -> Level {
+fn level(name: &str) -> KeeperLevel {
     match name {
-        "Namespace" => Level::Namespace,
-        _ => Level::Subreaper,
+        "Namespace" => KeeperLevel::Namespace,
+        _ => KeeperLevel::Subreaper,
     }
 }
 
@@ -90,7 +90,7 @@ fn say(line: impl std::fmt::Display) {
 /// Main function of a run's process: begins a lease, has a keeper run a command that escapes from
 /// its parents, and obeys the lines of its standard input.
 fn leased(name: &str, place: &str, folder: &str) {
-    let lease = Lease::begin(BootTime::now().saturating_add(LONG)).unwrap();
+    let lease = LifeLease::begin(BootTime::now().saturating_add(LONG)).unwrap();
     // The thread that starts the nursery ends at once. Keepers must not die with it.
     let program = std::env::current_exe().unwrap();
     let level = level(name);
@@ -100,7 +100,7 @@ fn leased(name: &str, place: &str, folder: &str) {
     thread::spawn(move || obey(lease));
     let command = spec(Path::new(folder), &format!("{ESCAPE}\nsleep 1000"));
     let containment = containment(folder);
-    let sandbox = (place == "Supervised").then_some(Sandbox {
+    let sandbox = (place == "Supervised").then_some(KeeperSandbox {
         containment: &containment,
         outlet: &Nothing,
         policy: &Nothing,
@@ -136,12 +136,12 @@ fn containment(folder: &str) -> Containment {
 
 /// Confines nothing, but returns in a child, as sandboxes do where namespaces are refused.
 #[expect(unsafe_code, reason = "a fork")]
-pub(super) fn confine(_: &Containment) -> Result<Confined, String> {
+pub(super) fn confine(_: &Containment) -> Result<ConfinementRecord, String> {
     // SAFETY: a process that confines itself has one thread.
     let child = unsafe { libc::fork() };
     if child == 0 {
         set_child_subreaper(Some(getpid())).unwrap();
-        return Ok(Confined::default());
+        return Ok(ConfinementRecord::default());
     }
     let status = waitpid(Pid::from_raw(child), WaitOptions::empty());
     let code = status.unwrap().and_then(|(_, status)| status.exit_status());
@@ -152,13 +152,13 @@ pub(super) fn confine(_: &Containment) -> Result<Confined, String> {
 struct Nothing;
 
 impl Outlet for Nothing {
-    fn serve<'a>(&'a self, _: Listeners, _: &'a dyn ConnectionPolicy) -> Boxed<'a, ()> {
+    fn serve<'a>(&'a self, _: Listeners, _: &'a dyn ConnectionPolicy) -> BoxedFuture<'a, ()> {
         Box::pin(async {})
     }
 }
 
 impl ConnectionPolicy for Nothing {
-    fn decide<'a>(&'a self, _: &'a Destination) -> Boxed<'a, Result<(), String>> {
+    fn decide<'a>(&'a self, _: &'a Destination) -> BoxedFuture<'a, Result<(), String>> {
         Box::pin(async { Err("there is no network".to_owned()) })
     }
 }
@@ -172,13 +172,13 @@ enum Place {
     Supervised,
 }
 
-fn obey(mut lease: Lease) {
+fn obey(mut lease: LifeLease) {
     for order in std::io::stdin().lines() {
         let order = order.unwrap();
         lease.end();
         let duration = if order == "run out soon" { SOON } else { SHORT };
         let deadline = BootTime::now().saturating_add(duration);
-        lease = Lease::begin(deadline).unwrap();
+        lease = LifeLease::begin(deadline).unwrap();
         match order.as_str() {
             "run out" | "run out soon" => {}
             "run out, stopped" => kill_process(getpid(), Signal::STOP).unwrap(),
@@ -200,8 +200,8 @@ fn obey(mut lease: Lease) {
 fn refusals() {
     let later = |seconds| BootTime::now().saturating_add(Duration::from_secs(seconds));
     let first = later(1_000);
-    let lease = Lease::begin(first).unwrap();
-    assert!(matches!(Lease::begin(later(1)), Err(LeaseError::Held)));
+    let lease = LifeLease::begin(first).unwrap();
+    assert!(matches!(LifeLease::begin(later(1)), Err(LeaseError::Held)));
     assert!(matches!(
         lease.extend(later(1)),
         Err(LeaseError::Earlier { current, .. }) if current == first
@@ -216,10 +216,10 @@ fn refusals() {
     assert!(lease.extend(later(1_000)).is_err());
     lease.end();
     for _ in 0..2 {
-        drop(Lease::begin(later(1_000)).unwrap());
+        drop(LifeLease::begin(later(1_000)).unwrap());
     }
     let threads: Vec<_> = (0..8)
-        .map(|_| thread::spawn(move || Lease::begin(last)))
+        .map(|_| thread::spawn(move || LifeLease::begin(last)))
         .collect();
     let leases = threads.into_iter().map(|thread| thread.join().unwrap());
     let leases: Vec<_> = leases.filter_map(Result::ok).collect();
@@ -228,7 +228,7 @@ fn refusals() {
 
 /// Main function of a process that begins a lease and sleeps for a while.
 fn begin(milliseconds: u64) {
-    match Lease::begin(BootTime::from_ms(milliseconds)) {
+    match LifeLease::begin(BootTime::from_ms(milliseconds)) {
         Ok(lease) => {
             say("begun");
             thread::sleep(TIMEOUT);
@@ -241,10 +241,10 @@ fn begin(milliseconds: u64) {
 /// Main function of a process that starts a keeper before its lease.
 fn keeper_first(name: &str) {
     let keeper = Keeper::at_level(&std::env::current_exe().unwrap(), level(name)).unwrap();
-    let lease = Lease::begin(BootTime::now().saturating_add(LONG));
+    let lease = LifeLease::begin(BootTime::now().saturating_add(LONG));
     assert!(matches!(lease, Err(LeaseError::HasKeepers)));
     keeper.end();
-    let lease = Lease::begin(BootTime::now().saturating_add(LONG));
+    let lease = LifeLease::begin(BootTime::now().saturating_add(LONG));
     // The nursery is still there.
     assert!(matches!(lease, Err(LeaseError::HasKeepers)));
 }
@@ -266,7 +266,7 @@ struct Leased {
 }
 
 impl Leased {
-    fn start(level: Level, place: Place) -> Self {
+    fn start(level: KeeperLevel, place: Place) -> Self {
         let world = World::new(level);
         let (name, place_name) = (format!("{level:?}"), format!("{place:?}"));
         let mut run = this_program(&["--leased", &name, &place_name, &world.mark()])
@@ -279,8 +279,8 @@ impl Leased {
         block_on(world.ready());
         let other = other_half(&recorded, level);
         let (guard, server) = match level {
-            Level::Namespace => (other, recorded),
-            Level::Subreaper => (recorded, other),
+            KeeperLevel::Namespace => (other, recorded),
+            KeeperLevel::Subreaper => (recorded, other),
         };
         let mut servers = vec![server];
         if place == Place::Supervised {
@@ -391,7 +391,7 @@ fn state(pid: u32) -> Option<char> {
     stat[stat.rfind(')')? + 1..].trim_start().chars().next()
 }
 
-fn a_deadline_ends_everything(level: Level) {
+fn a_deadline_ends_everything(level: KeeperLevel) {
     for (stopped, order) in [
         (&[][..], "run out"),
         (&[], "run out, stopped"),
@@ -421,7 +421,7 @@ fn a_deadline_ends_everything(level: Level) {
     }
 }
 
-fn the_end_of_a_run_ends_what_is_stopped(level: Level) {
+fn the_end_of_a_run_ends_what_is_stopped(level: KeeperLevel) {
     for place in [Place::Bare, Place::Supervised] {
         for stopped in [
             &[Part::Guard][..],
@@ -438,14 +438,14 @@ fn the_end_of_a_run_ends_what_is_stopped(level: Level) {
     }
 }
 
-fn the_end_of_a_guard_ends_what_is_stopped(level: Level) {
+fn the_end_of_a_guard_ends_what_is_stopped(level: KeeperLevel) {
     let leased = Leased::start(level, Place::Bare);
     leased.stop(&[Part::Servers, Part::Command]);
     signal(&leased.guard, Signal::KILL);
     leased.assert_all_gone();
 }
 
-fn an_extended_lease(level: Level) {
+fn an_extended_lease(level: KeeperLevel) {
     let mut leased = Leased::start(level, Place::Bare);
     let earlier = leased.deadline("extend");
     block_on(until("the earlier deadline", || {
@@ -458,7 +458,7 @@ fn an_extended_lease(level: Level) {
     leased.assert_all_gone();
 }
 
-fn an_ended_lease(level: Level) {
+fn an_ended_lease(level: KeeperLevel) {
     let mut leased = Leased::start(level, Place::Bare);
     let deadline = leased.deadline("end");
     block_on(until("the deadline", || {
@@ -469,7 +469,7 @@ fn an_ended_lease(level: Level) {
     leased.assert_all_gone();
 }
 
-fn a_keeper_must_not_come_first(level: Level) {
+fn a_keeper_must_not_come_first(level: KeeperLevel) {
     let status = this_program(&["--keeper-first", &format!("{level:?}")]).status();
     assert!(status.unwrap().success());
 }
@@ -513,7 +513,7 @@ fn now() -> Duration {
 /// Main function of a process that says how long an extension takes.
 fn time_extending() {
     const TIMES: u32 = 100_000;
-    let lease = Lease::begin(BootTime::now().saturating_add(LONG)).unwrap();
+    let lease = LifeLease::begin(BootTime::now().saturating_add(LONG)).unwrap();
     let started = Instant::now();
     for _ in 0..TIMES {
         let deadline = BootTime::now().saturating_add(LONG);
@@ -524,8 +524,8 @@ fn time_extending() {
 
 /// Main function of a process that says how long a command with a new keeper takes.
 fn time_starting(name: &str, leases: &str) {
-    let _lease =
-        (leases == "leased").then(|| Lease::begin(BootTime::now().saturating_add(LONG)).unwrap());
+    let _lease = (leases == "leased")
+        .then(|| LifeLease::begin(BootTime::now().saturating_add(LONG)).unwrap());
     let program = std::env::current_exe().unwrap();
     let folder = tempfile::tempdir().unwrap();
     let mut times: Vec<Duration> = (0..300)
@@ -558,7 +558,7 @@ pub(super) fn figures() {
             print(&["--time-starting", name, leases]);
         }
     }
-    for level in [Level::Namespace, Level::Subreaper] {
+    for level in [KeeperLevel::Namespace, KeeperLevel::Subreaper] {
         let all = [Part::Nursery, Part::Guard, Part::Servers, Part::Command];
         for stopped in [&[][..], &all] {
             let mut late: Vec<[Duration; 2]> = (0..100)
@@ -571,8 +571,8 @@ pub(super) fn figures() {
                     assert!(run.wait_gone(TIMEOUT).unwrap());
                     let run = now() - deadline;
                     let last = match level {
-                        Level::Namespace => &leased.servers[0],
-                        Level::Subreaper => &leased.guard,
+                        KeeperLevel::Namespace => &leased.servers[0],
+                        KeeperLevel::Subreaper => &leased.guard,
                     };
                     assert!(last.wait_gone(TIMEOUT).unwrap());
                     [run, now() - deadline]

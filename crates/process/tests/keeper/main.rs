@@ -20,7 +20,7 @@ use std::{
 use gyrus_contract::{CommandOutcome, CommandSpec, Exit, KeeperError};
 use gyrus_process::{
     ProcessIdentity,
-    keeper::{self, Keeper, Level},
+    keeper::{self, Keeper, KeeperLevel},
 };
 use libtest_mimic::{Arguments, Trial};
 
@@ -54,9 +54,9 @@ fn main() {
         return;
     }
     let arguments = Arguments::from_args();
-    let namespaces = keeper::probe().expect("a keeper starts") == Level::Namespace;
+    let namespaces = keeper::probe().expect("a keeper starts") == KeeperLevel::Namespace;
     let mut trials = Vec::new();
-    for level in [Level::Namespace, Level::Subreaper] {
+    for level in [KeeperLevel::Namespace, KeeperLevel::Subreaper] {
         for (name, test) in TESTS.into_iter().chain(lease::WITH_KEEPERS) {
             let name = format!("{level:?}::{name}").to_lowercase();
             let trial = Trial::test(name, move || {
@@ -64,7 +64,7 @@ fn main() {
                 Ok(())
             });
             // Shown as ignored where the system does not allow it.
-            trials.push(trial.with_ignored_flag(level == Level::Namespace && !namespaces));
+            trials.push(trial.with_ignored_flag(level == KeeperLevel::Namespace && !namespaces));
         }
     }
     for (name, test) in lease::ALONE {
@@ -81,7 +81,7 @@ fn main() {
     libtest_mimic::run(&arguments, trials).exit();
 }
 
-type Test = (&'static str, fn(Level));
+type Test = (&'static str, fn(KeeperLevel));
 
 const TESTS: [Test; 11] = [
     ("ends_as_the_command_ends", ends_as_the_command_ends),
@@ -112,11 +112,11 @@ const TESTS: [Test; 11] = [
 /// A command in a folder of its own.
 struct World {
     folder: tempfile::TempDir,
-    level: Level,
+    level: KeeperLevel,
 }
 
 impl World {
-    fn new(level: Level) -> Self {
+    fn new(level: KeeperLevel) -> Self {
         Self {
             folder: tempfile::tempdir().unwrap(),
             level,
@@ -219,10 +219,10 @@ async fn until(what: &str, mut condition: impl FnMut() -> bool) {
 }
 
 /// Returns the keeper's process that is not the recorded one.
-fn other_half(recorded: &ProcessIdentity, level: Level) -> ProcessIdentity {
+fn other_half(recorded: &ProcessIdentity, level: KeeperLevel) -> ProcessIdentity {
     match level {
-        Level::Namespace => parent_of(recorded),
-        Level::Subreaper => child_of(recorded),
+        KeeperLevel::Namespace => parent_of(recorded),
+        KeeperLevel::Subreaper => child_of(recorded),
     }
 }
 
@@ -280,9 +280,9 @@ impl Drop for KilledOnDrop {
 /// waits.
 fn order(level: &str, folder: &str) {
     let level = if level == "Namespace" {
-        Level::Namespace
+        KeeperLevel::Namespace
     } else {
-        Level::Subreaper
+        KeeperLevel::Subreaper
     };
     let keeper = Keeper::at_level(&std::env::current_exe().unwrap(), level).unwrap();
     println!("{}", serde_json::to_string(keeper.identity()).unwrap());
@@ -291,7 +291,7 @@ fn order(level: &str, folder: &str) {
     block_on(keeper.run(spec(Path::new(folder), &script))).unwrap();
 }
 
-fn ends_as_the_command_ends(level: Level) {
+fn ends_as_the_command_ends(level: KeeperLevel) {
     let world = World::new(level);
     let check = |script: &str, exit, output: &str| {
         let outcome = world.run(world.spec(script)).unwrap();
@@ -344,7 +344,7 @@ fn ends_as_the_command_ends(level: Level) {
     refused(|spec| spec.arguments.push("a\0b".to_owned()), "nul byte");
 }
 
-fn gives_exactly_what_was_ordered(level: Level) {
+fn gives_exactly_what_was_ordered(level: KeeperLevel) {
     let world = World::new(level);
     // More than a pipe holds, and the command reads none of it for a while.
     let mut spec = world.spec("sleep 0.1; wc -c; pwd; exec /usr/bin/env -0");
@@ -386,7 +386,7 @@ fn strays_of(proc: &str, folder: &Path) -> Vec<PathBuf> {
         .collect()
 }
 
-fn stands_apart_from_us(level: Level) {
+fn stands_apart_from_us(level: KeeperLevel) {
     let world = World::new(level);
     // A descriptor that our own parent forgot to close, and a signal that it ignored.
     let script = format!(
@@ -428,7 +428,7 @@ fn stands_apart_from_us(level: Level) {
         world.output("(: </dev/tty) 2>/dev/null || echo none"),
         "none\n"
     );
-    if level == Level::Namespace {
+    if level == KeeperLevel::Namespace {
         assert_eq!(
             world.output("echo $(($$ < 9))"),
             "1\n",
@@ -437,7 +437,7 @@ fn stands_apart_from_us(level: Level) {
     }
 }
 
-fn kills_at_the_time_limit(level: Level) {
+fn kills_at_the_time_limit(level: KeeperLevel) {
     let world = World::new(level);
     let mut spec = world.spec(&format!("{ESCAPE}\necho started; sleep 1000"));
     spec.time_limit_ms = 1500;
@@ -451,7 +451,7 @@ fn kills_at_the_time_limit(level: Level) {
     );
 }
 
-fn leaves_no_daemon_behind(level: Level) {
+fn leaves_no_daemon_behind(level: KeeperLevel) {
     let world = World::new(level);
     let started = Instant::now();
     assert_eq!(world.output(&format!("{ESCAPE}\necho done")), "done\n");
@@ -459,7 +459,7 @@ fn leaves_no_daemon_behind(level: Level) {
     assert!(world.path().join("ready").exists(), "the daemon never was");
 }
 
-fn dies_with_the_run(level: Level) {
+fn dies_with_the_run(level: KeeperLevel) {
     let world = World::new(level);
     let mut command = Command::new(std::env::current_exe().unwrap());
     let mut run =
@@ -477,7 +477,7 @@ fn dies_with_the_run(level: Level) {
     assert_eq!(world.alive(), []);
 }
 
-fn killing_one_half_kills_the_tree(level: Level) {
+fn killing_one_half_kills_the_tree(level: KeeperLevel) {
     // The recorded half, and the other one.
     for recorded in [true, false] {
         let world = World::new(level);
@@ -505,7 +505,7 @@ fn killing_one_half_kills_the_tree(level: Level) {
     }
 }
 
-fn dropping_kills(level: Level) {
+fn dropping_kills(level: KeeperLevel) {
     let world = World::new(level);
     let keeper = world.keeper();
     let identity = keeper.identity().clone();
@@ -528,7 +528,7 @@ fn dropping_kills(level: Level) {
     assert!(identity.wait_gone(TIMEOUT).unwrap());
 }
 
-fn a_grace_lets_it_end_by_itself(level: Level) {
+fn a_grace_lets_it_end_by_itself(level: KeeperLevel) {
     let world = World::new(level);
     let ends = "trap 'echo saved > saved; exit' INT; touch ready; while :; do sleep 0.1; done";
     for (script, saved) in [
@@ -554,7 +554,7 @@ fn a_grace_lets_it_end_by_itself(level: Level) {
     }
 }
 
-fn keeps_head_and_tail_of_a_flood(level: Level) {
+fn keeps_head_and_tail_of_a_flood(level: KeeperLevel) {
     let world = World::new(level);
     let total = 50_000_000;
     let script = format!(
@@ -563,8 +563,8 @@ fn keeps_head_and_tail_of_a_flood(level: Level) {
     );
     let keeper = world.keeper();
     let server = match level {
-        Level::Namespace => keeper.identity().clone(),
-        Level::Subreaper => other_half(keeper.identity(), level),
+        KeeperLevel::Namespace => keeper.identity().clone(),
+        KeeperLevel::Subreaper => other_half(keeper.identity(), level),
     };
     let started = Instant::now();
     let mut most_memory = 0;
@@ -592,7 +592,7 @@ fn keeps_head_and_tail_of_a_flood(level: Level) {
     assert!((1..30_000).contains(&most_memory), "{most_memory} kB");
 }
 
-fn survives_orphans(level: Level) {
+fn survives_orphans(level: KeeperLevel) {
     let world = World::new(level);
     // Each orphan is to be reaped while the command runs, or they pile up and `kill -0` lies.
     let script = "

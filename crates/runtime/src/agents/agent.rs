@@ -135,7 +135,7 @@ impl Agent {
                     let Some(action) = actions.get(done) else {
                         return Ok(());
                     };
-                    let step = Step {
+                    let step = ActionInProgress {
                         event: &event,
                         id: (position, done),
                         run,
@@ -199,7 +199,7 @@ impl Agent {
         &self,
         bus: &EventBus,
         action: &AgentAction,
-        step: Step<'_>,
+        step: ActionInProgress<'_>,
     ) -> Result<String, AgentError> {
         match action {
             AgentAction::Publish { topic, payload } => {
@@ -237,7 +237,11 @@ impl Agent {
     }
 
     /// Drives the run of an action. It has begun in the log before it begins.
-    async fn drive(&self, work: AgentWork, step: &Step<'_>) -> Result<AgentRunEnd, AgentError> {
+    async fn drive(
+        &self,
+        work: AgentWork,
+        step: &ActionInProgress<'_>,
+    ) -> Result<AgentRunEnd, AgentError> {
         let mut agent_run = AgentRun {
             agent: self.name.clone(),
             run: step.run.unwrap_or_default(),
@@ -260,7 +264,7 @@ impl Agent {
         bus: &EventBus,
         word: &str,
         end: &AgentRunEnd,
-        step: &Step<'_>,
+        step: &ActionInProgress<'_>,
     ) -> Result<(), AgentError> {
         let mut payload = json!({
             "reached": end.reached,
@@ -290,7 +294,7 @@ impl Agent {
         bus: &EventBus,
         payload: serde_json::Value,
         origin: Origin,
-        step: &Step<'_>,
+        step: &ActionInProgress<'_>,
     ) -> Result<String, AgentError> {
         let Some(reply) = step.event.reply(&self.name, origin, payload) else {
             return Ok("nobody waits for a reply".to_owned());
@@ -304,7 +308,13 @@ impl Agent {
     }
 
     /// Creates an event of this agent for a step. Its id is the same whenever the step is repeated.
-    fn event(&self, topic: Topic, payload: serde_json::Value, step: &Step<'_>, part: u8) -> Event {
+    fn event(
+        &self,
+        topic: Topic,
+        payload: serde_json::Value,
+        step: &ActionInProgress<'_>,
+        part: u8,
+    ) -> Event {
         let mut event = Event::new(topic, &*self.name, self.origin(step), payload);
         let (position, number) = step.id;
         let name = format!("{}/{position}/{number}/{part}", self.name);
@@ -315,7 +325,7 @@ impl Agent {
 
     /// Returns the origin of an agent's words: they are as far to be trusted as those that it was
     /// told, no more.
-    fn origin(&self, step: &Step<'_>) -> Origin {
+    fn origin(&self, step: &ActionInProgress<'_>) -> Origin {
         if step.event.origin.is_trusted() {
             Origin::Kernel
         } else {
@@ -332,7 +342,7 @@ impl Agent {
 }
 
 /// An action in progress.
-struct Step<'e> {
+struct ActionInProgress<'e> {
     event: &'e Event,
     /// The event's position and the action's number.
     id: (EventPosition, usize),

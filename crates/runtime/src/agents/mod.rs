@@ -43,10 +43,10 @@ const SUBSCRIBER: &str = "agents";
 /// All agents of a store. Clones are the same agents; they live until the last one is dropped.
 #[derive(Clone)]
 pub struct Agents {
-    shared: Arc<Shared>,
+    shared: Arc<AgentsInner>,
 }
 
-struct Shared {
+struct AgentsInner {
     store: Store,
     bus: EventBus,
     agents: Mutex<BTreeMap<String, Arc<Agent>>>,
@@ -54,7 +54,7 @@ struct Shared {
     routing: Mutex<Option<AbortHandle>>,
 }
 
-impl Drop for Shared {
+impl Drop for AgentsInner {
     fn drop(&mut self) {
         let routing = self.routing.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some(routing) = &*routing {
@@ -68,7 +68,7 @@ impl Agents {
     /// created again with its behaviour, and nothing is delivered before [`Agents::begin`].
     pub fn open(store: &Store, bus: EventBus) -> Self {
         Self {
-            shared: Arc::new(Shared {
+            shared: Arc::new(AgentsInner {
                 store: store.clone(),
                 bus,
                 agents: Mutex::default(),
@@ -264,7 +264,7 @@ impl Agents {
     }
 }
 
-impl Shared {
+impl AgentsInner {
     fn agents(&self) -> MutexGuard<'_, BTreeMap<String, Arc<Agent>>> {
         self.agents.lock().unwrap_or_else(PoisonError::into_inner)
     }

@@ -7,7 +7,7 @@ use gyrus_contract::{Origin, Text};
 use serde_json::{Value, json};
 
 use super::*;
-use crate::{HistoryLimits, Received};
+use crate::{HistoryLimits, LiveItem};
 
 /// Everything that is waited for happens within this time, or the test fails.
 const TIMEOUT: Duration = Duration::from_secs(20);
@@ -149,7 +149,7 @@ async fn state_and_mailbox_outlive_the_process_and_nothing_is_handled_twice() {
     send(&bus, "work.item", json!("waits")).await;
     until(&agents, "counter", |record| record.mailbox.len() == 1).await;
     for count in 1..=6 {
-        let Some(Received::Event(event)) = heard.recv().await else {
+        let Some(LiveItem::Event(event)) = heard.recv().await else {
             panic!("it is closed");
         };
         assert_eq!(event.payload, json!(count));

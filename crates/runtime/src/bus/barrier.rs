@@ -14,7 +14,7 @@ use tokio::time::timeout_at;
 use super::{
     error::BusError,
     event_bus::EventBus,
-    queue::{Overflow, Received},
+    queue::{LiveItem, Overflow},
     replies::deadline,
 };
 use crate::{
@@ -113,12 +113,12 @@ impl EventBus {
         publish(&topics.called, Value::Null).await?;
         while !missing.is_empty() {
             match arrivals.recv().await.ok_or(BusError::Closed)? {
-                Received::Event(event) => {
+                LiveItem::Event(event) => {
                     if missing.remove(event.from.as_str()) {
                         arrived.push(event.from.clone());
                     }
                 }
-                Received::Lagged(_) => {
+                LiveItem::Lagged(_) => {
                     publish(&topics.called, Value::Null).await?;
                 }
             }
@@ -154,14 +154,14 @@ impl EventBus {
                 .await?;
             loop {
                 match calls.recv().await.ok_or(BusError::Closed)? {
-                    Received::Event(event) if event.topic == topics.opened => {
+                    LiveItem::Event(event) if event.topic == topics.opened => {
                         let members = event.payload["members"].as_array();
                         if members.is_some_and(|all| all.iter().any(|one| one == member)) {
                             return Ok(());
                         }
                     }
                     // Whoever called does not know of the member yet.
-                    Received::Event(_) | Received::Lagged(_) => break,
+                    LiveItem::Event(_) | LiveItem::Lagged(_) => break,
                 }
             }
         }

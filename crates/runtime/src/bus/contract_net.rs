@@ -120,13 +120,13 @@ pub enum AwardAnswer {
 }
 
 /// A bid in the competition.
-struct Candidate {
+struct BidCandidate {
     score: f64,
     bid: Arc<Event>,
 }
 
 /// The best bid first. Equal scores are ordered by the bidder's name.
-fn best_first(one: &Candidate, other: &Candidate) -> Ordering {
+fn best_first(one: &BidCandidate, other: &BidCandidate) -> Ordering {
     let by_score = other.score.total_cmp(&one.score);
     by_score.then_with(|| one.bid.from.cmp(&other.bid.from))
 }
@@ -242,7 +242,7 @@ impl Contract<'_> {
         call: Event,
         options: &ContractOptions,
         score: impl Fn(&Event) -> Option<f64>,
-    ) -> Result<Vec<Candidate>, BusError> {
+    ) -> Result<Vec<BidCandidate>, BusError> {
         let deadline = deadline(options.bid_within);
         let (bids, reached) = self.bus.converse(call, CONTRACT_BIDS, deadline).await?;
         self.steps.push(ContractStep::Called { reached });
@@ -266,7 +266,7 @@ impl Contract<'_> {
             let step = match score {
                 Ok(score) => {
                     bidders.insert(by.clone());
-                    candidates.push(Candidate { score, bid });
+                    candidates.push(BidCandidate { score, bid });
                     ContractStep::Bid { by, score }
                 }
                 Err(reason) => {

@@ -14,8 +14,8 @@ use super::{
     error::BusError,
     event_bus::{EventBus, check_patterns},
     history::{
-        Batch, ControlRecord, ControlState, Durable, History, HistoryLimits, Progress,
-        SubscriberState,
+        ControlRecord, ControlState, Durable, EventBatch, EventHistory, HistoryLimits,
+        SubscriberProgress, SubscriberState,
     },
     position::{EventPosition, StartAt},
 };
@@ -63,7 +63,7 @@ impl EventBus {
     /// # Errors
     /// Returns [`BusError::InUse`] when another process, or another bus of this one, has them.
     pub fn open(store: &Store, limits: HistoryLimits) -> Result<Self, BusError> {
-        let history = History::open(store, limits)?;
+        let history = EventHistory::open(store, limits)?;
         Ok(Self::with_history(Some(Arc::new(history))))
     }
 
@@ -279,7 +279,7 @@ fn find<'a>(
 }
 
 /// Marks a subscriber as connected, and returns the position before the one that it starts at.
-fn connect(history: &History, name: &str, start: StartAt) -> Result<u64, BusError> {
+fn connect(history: &EventHistory, name: &str, start: StartAt) -> Result<u64, BusError> {
     if !(1..=NAME_BYTES).contains(&name.len()) {
         let what = "name of a durable subscriber";
         let reason = format!("it must have 1 to {NAME_BYTES} bytes");
@@ -314,7 +314,7 @@ fn connect(history: &History, name: &str, start: StartAt) -> Result<u64, BusErro
             seen_ms: now_ms(),
             connected: None,
         });
-    subscriber.connected = Some(Progress {
+    subscriber.connected = Some(SubscriberProgress {
         delivered: 0,
         passed,
     });
@@ -331,7 +331,7 @@ pub struct DurableSubscription {
     passed: u64,
     ready: VecDeque<DurableItem>,
     durable: watch::Receiver<Durable>,
-    history: Arc<History>,
+    history: Arc<EventHistory>,
 }
 
 impl DurableSubscription {
@@ -364,7 +364,7 @@ impl DurableSubscription {
         &self.name
     }
 
-    fn accept(&mut self, batch: Batch) {
+    fn accept(&mut self, batch: EventBatch) {
         self.passed = batch.last;
         if let Some((from, to)) = batch.lost {
             self.ready.push_back(DurableItem::Lost {

@@ -14,8 +14,8 @@ use tokio::{
 
 use super::{
     error::BusError,
-    history::History,
-    queue::{Offered, Overflow, Queue, SubscriptionStatus},
+    history::EventHistory,
+    queue::{EventQueue, OfferOutcome, Overflow, SubscriptionStatus},
     replies::{Conversation, Replies},
     routes::Routes,
     subscription::Subscription,
@@ -36,7 +36,7 @@ pub(super) struct BusParts {
     pub(super) routes: Arc<Routes>,
     pub(super) replies: Arc<Replies>,
     /// The durable events, if the bus was opened on a store.
-    history: Option<Arc<History>>,
+    history: Option<Arc<EventHistory>>,
 }
 
 /// Counts of a bus.
@@ -55,7 +55,7 @@ impl EventBus {
         Self::with_history(None)
     }
 
-    pub(super) fn with_history(history: Option<Arc<History>>) -> Self {
+    pub(super) fn with_history(history: Option<Arc<EventHistory>>) -> Self {
         let parts = BusParts {
             routes: Arc::default(),
             replies: Arc::default(),
@@ -66,7 +66,7 @@ impl EventBus {
         }
     }
 
-    pub(super) fn history(&self) -> Result<&Arc<History>, BusError> {
+    pub(super) fn history(&self) -> Result<&Arc<EventHistory>, BusError> {
         self.parts.history.as_ref().ok_or(BusError::NoHistory)
     }
 
@@ -84,7 +84,7 @@ impl EventBus {
         overflow: Overflow,
     ) -> Result<Subscription, BusError> {
         check_patterns(patterns)?;
-        let queue = Queue::new(name, patterns.to_vec(), capacity, overflow)?;
+        let queue = EventQueue::new(name, patterns.to_vec(), capacity, overflow)?;
         Subscription::new(Arc::new(queue), &self.parts.routes)
     }
 
@@ -113,9 +113,9 @@ impl EventBus {
         let mut full = Vec::new();
         for queue in route.iter() {
             match queue.offer(event) {
-                Offered::Queued => delivered += 1,
-                Offered::Dropped => {}
-                Offered::Full => full.push(queue.wait(event)),
+                OfferOutcome::Queued => delivered += 1,
+                OfferOutcome::Dropped => {}
+                OfferOutcome::Full => full.push(queue.wait(event)),
             }
         }
         if full.is_empty() {
@@ -188,17 +188,17 @@ pub(super) fn check_patterns(patterns: &[TopicPattern]) -> Result<(), BusError> 
     }
 }
 
-type Waiting<'a> = Pin<Box<dyn Future<Output = Offered> + Send + 'a>>;
+type PendingSends<'a> = Pin<Box<dyn Future<Output = OfferOutcome> + Send + 'a>>;
 
 /// Waits for all at once, and returns how many queued the event.
-async fn all<'a>(waiting: impl Iterator<Item = Waiting<'a>>) -> usize {
-    let mut waiting: Vec<Waiting<'a>> = waiting.collect();
+async fn all<'a>(waiting: impl Iterator<Item = PendingSends<'a>>) -> usize {
+    let mut waiting: Vec<PendingSends<'a>> = waiting.collect();
     let mut queued = 0;
     poll_fn(|context| {
         waiting.retain_mut(|one| match one.as_mut().poll(context) {
             Poll::Pending => true,
             Poll::Ready(offered) => {
-                queued += usize::from(offered == Offered::Queued);
+                queued += usize::from(offered == OfferOutcome::Queued);
                 false
             }
         });

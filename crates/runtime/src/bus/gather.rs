@@ -10,7 +10,7 @@ pub const GATHER_ANSWERS: usize = 1_024;
 
 /// The answers of a gathering.
 #[derive(Debug, Clone, PartialEq)]
-pub struct Gathered {
+pub struct GatheredAnswers {
     /// The first answer of each responder, in the order of arrival.
     pub answers: Vec<Arc<Event>>,
     /// Number of the expected responders that did not answer in time.
@@ -30,7 +30,7 @@ impl EventBus {
         wait_for: usize,
         of: usize,
         within: Duration,
-    ) -> Result<Gathered, BusError> {
+    ) -> Result<GatheredAnswers, BusError> {
         if !(1..=of).contains(&wait_for) || of > GATHER_ANSWERS {
             let reason = format!(
                 "cannot wait for {wait_for} of {of}; wait for 1 or more, of at most \
@@ -53,7 +53,7 @@ impl EventBus {
         }
         let mut answers: Vec<_> = answers.into_values().collect();
         answers.sort_unstable_by_key(|(order, _)| *order);
-        Ok(Gathered {
+        Ok(GatheredAnswers {
             missing: of.saturating_sub(answers.len()),
             answers: answers.into_iter().map(|(_, answer)| answer).collect(),
         })

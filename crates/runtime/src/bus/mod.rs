@@ -33,10 +33,10 @@ pub use contract_net::{
 pub use durable::{DURABLE_SUBSCRIBERS, DurableItem, DurableStatus, DurableSubscription};
 pub use error::BusError;
 pub use event_bus::{BusStatus, EventBus};
-pub use gather::{GATHER_ANSWERS, Gathered};
+pub use gather::{GATHER_ANSWERS, GatheredAnswers};
 pub use history::HistoryLimits;
 pub use position::{EventPosition, StartAt};
-pub use queue::{Overflow, QUEUE_CAPACITY, Received, SUBSCRIPTION_PATTERNS, SubscriptionStatus};
+pub use queue::{LiveItem, Overflow, QUEUE_CAPACITY, SUBSCRIPTION_PATTERNS, SubscriptionStatus};
 pub use replies::OPEN_CONVERSATIONS;
 pub use routes::{BUS_ROUTES, BUS_SUBSCRIPTIONS};
 pub use subscription::Subscription;

@@ -35,7 +35,7 @@ pub enum Overflow {
 
 /// The next thing that a subscription has to tell.
 #[derive(Debug, Clone, PartialEq)]
-pub enum Received {
+pub enum LiveItem {
     Event(Arc<Event>),
     /// This many events, which came at this place in the order, were dropped.
     Lagged(u64),
@@ -59,7 +59,7 @@ pub struct SubscriptionStatus {
 
 /// The queue of a subscription.
 #[derive(Debug)]
-pub(super) struct Queue {
+pub(super) struct EventQueue {
     name: String,
     pub(super) patterns: Vec<TopicPattern>,
     capacity: usize,
@@ -83,7 +83,7 @@ struct QueueState {
 
 /// The outcome of offering an event to a queue.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Offered {
+pub(super) enum OfferOutcome {
     /// The event waits in the queue.
     Queued,
     /// The event was dropped, or the subscription is closed.
@@ -92,7 +92,7 @@ pub(super) enum Offered {
     Full,
 }
 
-impl Queue {
+impl EventQueue {
     /// Creates an empty queue.
     ///
     /// # Errors
@@ -135,15 +135,15 @@ impl Queue {
     }
 
     /// Puts an event into the queue if its policy allows.
-    pub(super) fn offer(&self, event: &Arc<Event>) -> Offered {
+    pub(super) fn offer(&self, event: &Arc<Event>) -> OfferOutcome {
         if self.overflow == Overflow::Wait {
             return match self.room.try_acquire() {
                 Ok(place) => {
                     place.forget();
                     self.push(event)
                 }
-                Err(tokio::sync::TryAcquireError::NoPermits) => Offered::Full,
-                Err(tokio::sync::TryAcquireError::Closed) => Offered::Dropped,
+                Err(tokio::sync::TryAcquireError::NoPermits) => OfferOutcome::Full,
+                Err(tokio::sync::TryAcquireError::Closed) => OfferOutcome::Dropped,
             };
         }
         self.push(event)
@@ -151,20 +151,20 @@ impl Queue {
 
     /// Puts an event into a queue that was full, once there is room. Waiting publishers are served
     /// in order.
-    pub(super) async fn wait(&self, event: &Arc<Event>) -> Offered {
+    pub(super) async fn wait(&self, event: &Arc<Event>) -> OfferOutcome {
         match self.room.acquire().await {
             Ok(place) => {
                 place.forget();
                 self.push(event)
             }
-            Err(_) => Offered::Dropped,
+            Err(_) => OfferOutcome::Dropped,
         }
     }
 
-    fn push(&self, event: &Arc<Event>) -> Offered {
+    fn push(&self, event: &Arc<Event>) -> OfferOutcome {
         let mut state = self.state();
         if state.is_closed {
-            return Offered::Dropped;
+            return OfferOutcome::Dropped;
         }
         // With `Wait`, the publisher holds a place, so the queue is not full.
         if state.waiting.len() >= self.capacity {
@@ -173,7 +173,7 @@ impl Queue {
                 Overflow::DropOldest => state.drop_oldest(),
                 Overflow::DropNewest | Overflow::Wait => {
                     state.dropped_last += 1;
-                    return Offered::Dropped;
+                    return OfferOutcome::Dropped;
                 }
             }
         }
@@ -185,10 +185,10 @@ impl Queue {
         if let Some(receiver) = receiver {
             receiver.wake();
         }
-        Offered::Queued
+        OfferOutcome::Queued
     }
 
-    pub(super) fn poll_recv(&self, context: &mut Context<'_>) -> Poll<Option<Received>> {
+    pub(super) fn poll_recv(&self, context: &mut Context<'_>) -> Poll<Option<LiveItem>> {
         let mut state = self.state();
         if let Some(received) = state.pop() {
             drop(state);
@@ -205,14 +205,14 @@ impl Queue {
         Poll::Pending
     }
 
-    pub(super) fn try_recv(&self) -> Option<Received> {
+    pub(super) fn try_recv(&self) -> Option<LiveItem> {
         let received = self.state().pop()?;
         self.free_place(&received);
         Some(received)
     }
 
-    fn free_place(&self, received: &Received) {
-        if self.overflow == Overflow::Wait && matches!(received, Received::Event(_)) {
+    fn free_place(&self, received: &LiveItem) {
+        if self.overflow == Overflow::Wait && matches!(received, LiveItem::Event(_)) {
             self.room.add_permits(1);
         }
     }
@@ -251,13 +251,13 @@ impl QueueState {
         *next.unwrap_or(&mut self.dropped_last) += dropped_before + 1;
     }
 
-    fn pop(&mut self) -> Option<Received> {
+    fn pop(&mut self) -> Option<LiveItem> {
         let next = self.waiting.front_mut().map(|(dropped, _)| dropped);
         let dropped = std::mem::take(next.unwrap_or(&mut self.dropped_last));
         if dropped > 0 {
-            return Some(Received::Lagged(dropped));
+            return Some(LiveItem::Lagged(dropped));
         }
         let (_, event) = self.waiting.pop_front()?;
-        Some(Received::Event(event))
+        Some(LiveItem::Event(event))
     }
 }

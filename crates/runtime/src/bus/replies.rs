@@ -14,7 +14,7 @@ use tokio::time::{Instant, timeout_at};
 
 use super::{
     error::BusError,
-    queue::{Offered, Overflow, Queue, Received},
+    queue::{EventQueue, LiveItem, OfferOutcome, Overflow},
 };
 use crate::{event::Event, topic::Topic};
 
@@ -33,21 +33,21 @@ pub(super) fn deadline(within: Duration) -> Instant {
 /// The conversations that wait for replies.
 #[derive(Debug, Default)]
 pub(super) struct Replies {
-    open: Mutex<HashMap<Topic, Arc<Queue>>>,
+    open: Mutex<HashMap<Topic, Arc<EventQueue>>>,
     /// Number of replies that came to no open conversation, or to a full one.
     late: AtomicU64,
 }
 
 impl Replies {
-    fn open(&self) -> MutexGuard<'_, HashMap<Topic, Arc<Queue>>> {
+    fn open(&self) -> MutexGuard<'_, HashMap<Topic, Arc<EventQueue>>> {
         self.open.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Delivers an event on a private topic; returns whether a conversation waited for it.
     pub(super) fn deliver(&self, event: &Arc<Event>) -> bool {
         let queue = self.open().get(&event.topic).cloned();
-        let offered = queue.map_or(Offered::Dropped, |queue| queue.offer(event));
-        let is_delivered = offered == Offered::Queued;
+        let offered = queue.map_or(OfferOutcome::Dropped, |queue| queue.offer(event));
+        let is_delivered = offered == OfferOutcome::Queued;
         if !is_delivered {
             self.late.fetch_add(1, Ordering::Relaxed);
         }
@@ -64,7 +64,7 @@ impl Replies {
 #[derive(Debug)]
 pub(super) struct Conversation {
     pub(super) topic: Topic,
-    queue: Arc<Queue>,
+    queue: Arc<EventQueue>,
     replies: Weak<Replies>,
 }
 
@@ -72,7 +72,7 @@ impl Conversation {
     /// Opens a conversation that keeps up to `capacity` replies. A new reply beyond these is late.
     pub(super) fn open(replies: &Arc<Replies>, capacity: usize) -> Result<Self, BusError> {
         let topic = Topic::private(gyrus_contract::time_ordered_uuid());
-        let queue = Queue::new("replies", Vec::new(), capacity, Overflow::DropNewest)?;
+        let queue = EventQueue::new("replies", Vec::new(), capacity, Overflow::DropNewest)?;
         let queue = Arc::new(queue);
         let mut open = replies.open();
         if open.len() >= OPEN_CONVERSATIONS {
@@ -101,9 +101,9 @@ impl Conversation {
         let next = async {
             loop {
                 match poll_fn(|context| self.queue.poll_recv(context)).await {
-                    Some(Received::Event(event)) => return Some(event),
+                    Some(LiveItem::Event(event)) => return Some(event),
                     // Counted as late.
-                    Some(Received::Lagged(_)) => {}
+                    Some(LiveItem::Lagged(_)) => {}
                     None => return None,
                 }
             }

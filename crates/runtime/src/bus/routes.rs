@@ -7,7 +7,7 @@ use std::{
 
 use super::{
     error::BusError,
-    queue::{Queue, SubscriptionStatus},
+    queue::{EventQueue, SubscriptionStatus},
 };
 use crate::topic::Topic;
 
@@ -22,17 +22,17 @@ pub const BUS_ROUTES: usize = 4_096;
 const REMEMBERED: usize = 1_000_000;
 
 /// The queues that match a topic, in order of subscription.
-pub(super) type Route = Arc<[Arc<Queue>]>;
+pub(super) type Route = Arc<[Arc<EventQueue>]>;
 
 /// All subscriptions.
 #[derive(Debug, Default)]
 pub(super) struct Routes {
-    table: RwLock<Table>,
+    table: RwLock<RouteTable>,
 }
 
 #[derive(Debug, Default)]
-struct Table {
-    queues: BTreeMap<u64, Arc<Queue>>,
+struct RouteTable {
+    queues: BTreeMap<u64, Arc<EventQueue>>,
     /// Number of subscriptions and ends of subscriptions so far.
     changes: u64,
     /// The queues of topics that were published to since the last change that concerned them.
@@ -41,7 +41,7 @@ struct Table {
     remembered: usize,
 }
 
-impl Table {
+impl RouteTable {
     fn remember(&mut self, topic: &Topic, route: &Route) {
         if self.known.len() >= BUS_ROUTES || self.remembered + route.len() > REMEMBERED {
             self.known.clear();
@@ -57,7 +57,7 @@ impl Table {
     }
 
     /// Forgets the queues of the topics that match a subscription which came or went.
-    fn forget(&mut self, queue: &Queue) {
+    fn forget(&mut self, queue: &EventQueue) {
         self.changes += 1;
         self.known.retain(|topic, _| !matches(queue, topic));
         self.remembered = self.known.values().map(|route| route.len()).sum();
@@ -65,7 +65,7 @@ impl Table {
 }
 
 impl Routes {
-    fn write(&self) -> RwLockWriteGuard<'_, Table> {
+    fn write(&self) -> RwLockWriteGuard<'_, RouteTable> {
         // Nothing under this lock panics in the middle of a change.
         self.table.write().unwrap_or_else(PoisonError::into_inner)
     }
@@ -76,7 +76,7 @@ impl Routes {
         if let Some(route) = table.known.get(topic) {
             return Arc::clone(route);
         }
-        let matching = |queue: &&Arc<Queue>| matches(queue, topic);
+        let matching = |queue: &&Arc<EventQueue>| matches(queue, topic);
         let route: Route = table.queues.values().filter(matching).cloned().collect();
         let changes = table.changes;
         drop(table);
@@ -88,7 +88,7 @@ impl Routes {
     }
 
     /// Adds a subscription and returns its number.
-    pub(super) fn add(&self, queue: Arc<Queue>) -> Result<u64, BusError> {
+    pub(super) fn add(&self, queue: Arc<EventQueue>) -> Result<u64, BusError> {
         let mut table = self.write();
         if table.queues.len() >= BUS_SUBSCRIPTIONS {
             let (what, limit) = ("subscriptions", BUS_SUBSCRIPTIONS);
@@ -123,6 +123,6 @@ impl Drop for Routes {
     }
 }
 
-fn matches(queue: &Queue, topic: &Topic) -> bool {
+fn matches(queue: &EventQueue, topic: &Topic) -> bool {
     queue.patterns.iter().any(|pattern| pattern.matches(topic))
 }

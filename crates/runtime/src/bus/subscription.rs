@@ -9,7 +9,7 @@ use tokio::task::coop::cooperative;
 
 use super::{
     error::BusError,
-    queue::{Queue, Received, SubscriptionStatus},
+    queue::{EventQueue, LiveItem, SubscriptionStatus},
     routes::Routes,
 };
 
@@ -17,13 +17,13 @@ use super::{
 /// that wait for room in it.
 #[derive(Debug)]
 pub struct Subscription {
-    queue: Arc<Queue>,
+    queue: Arc<EventQueue>,
     routes: Weak<Routes>,
     number: u64,
 }
 
 impl Subscription {
-    pub(super) fn new(queue: Arc<Queue>, routes: &Arc<Routes>) -> Result<Self, BusError> {
+    pub(super) fn new(queue: Arc<EventQueue>, routes: &Arc<Routes>) -> Result<Self, BusError> {
         let number = routes.add(Arc::clone(&queue))?;
         Ok(Self {
             queue,
@@ -34,12 +34,12 @@ impl Subscription {
 
     /// Waits for the next event or for the notice that some were dropped. Returns `None` once the
     /// bus is gone and the queue is empty. Dropping the future loses nothing.
-    pub async fn recv(&mut self) -> Option<Received> {
+    pub async fn recv(&mut self) -> Option<LiveItem> {
         cooperative(poll_fn(|context| self.queue.poll_recv(context))).await
     }
 
     /// Returns what [`Subscription::recv`] would return without waiting; `None` if nothing waits.
-    pub fn try_recv(&mut self) -> Option<Received> {
+    pub fn try_recv(&mut self) -> Option<LiveItem> {
         self.queue.try_recv()
     }
 

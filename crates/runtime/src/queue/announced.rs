@@ -3,7 +3,7 @@
 use gyrus_contract::Origin;
 use serde_json::json;
 
-use super::command::{Command, Work};
+use super::command::{QueueCommand, QueueWork};
 use crate::event::{EVENT_NAME_BYTES, Event, EventId};
 
 /// Maximum number of characters of goal and summary.
@@ -11,10 +11,10 @@ const GIST: usize = 2_000;
 
 /// Returns the event that a command has ended. It has the command's correlation id, or else the
 /// command's own id.
-pub(super) fn ended(command: &Command, code: Option<i32>, summary: &str) -> Event {
+pub(super) fn ended(command: &QueueCommand, code: Option<i32>, summary: &str) -> Event {
     let goal = match &command.work {
-        Work::Start(request) => Some(gyrus_text::clip(&request.goal.text, GIST)),
-        Work::Resume => None,
+        QueueWork::Start(request) => Some(gyrus_text::clip(&request.goal.text, GIST)),
+        QueueWork::Resume => None,
     };
     let payload = json!({
         "command": command.id,

@@ -161,7 +161,7 @@ pub(super) fn binds(needs: &BTreeSet<String>) -> bool {
 /// The work of a command.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub enum Work {
+pub enum QueueWork {
     Start(Box<RunRequest>),
     /// Goes on with a run that exists.
     Resume,
@@ -169,12 +169,12 @@ pub enum Work {
 
 /// One command: a run to start or to go on with.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-pub struct Command {
+pub struct QueueCommand {
     /// A UUID of version 7.
     pub id: String,
     /// The run. Its id is chosen when the command is accepted, so that a crash starts no second one.
     pub run: RunId,
-    pub work: Work,
+    pub work: QueueWork,
     /// The person or program who asked.
     pub from: Principal,
     /// The agent for which it works; commands of one agent share a limit.
@@ -198,9 +198,9 @@ pub struct Command {
 /// Maximum number of characters of a goal that is remembered of a command that is over.
 const REMEMBERED_GOAL: usize = 400;
 
-impl Command {
+impl QueueCommand {
     /// Creates a command that is accepted now: to go on with `run`, or to start a new one.
-    pub fn new(work: Work, run: Option<RunId>, from: Principal, agent: String) -> Self {
+    pub fn new(work: QueueWork, run: Option<RunId>, from: Principal, agent: String) -> Self {
         Self {
             id: gyrus_contract::time_ordered_uuid().to_string(),
             run: run.unwrap_or_default(),
@@ -218,20 +218,20 @@ impl Command {
     /// Returns the size of its texts in bytes.
     pub(super) fn bytes(&self) -> usize {
         match &self.work {
-            Work::Start(request) => {
+            QueueWork::Start(request) => {
                 let context = request
                     .context
                     .iter()
                     .map(|context| context.text.text.len());
                 request.goal.text.len() + context.sum::<usize>()
             }
-            Work::Resume => 0,
+            QueueWork::Resume => 0,
         }
     }
 
     /// Forgets what only its run needs.
     pub(super) fn forget_work(&mut self) {
-        if let Work::Start(request) = &mut self.work {
+        if let QueueWork::Start(request) = &mut self.work {
             request.context.clear();
             let goal = &mut request.goal.text;
             if let Some((end, _)) = goal.char_indices().nth(REMEMBERED_GOAL) {
@@ -253,7 +253,7 @@ pub struct Deaths {
 /// The stage that a command has reached.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(tag = "state", rename_all = "snake_case")]
-pub enum Stage {
+pub enum CommandStage {
     /// It waits for its turn.
     Queued,
     /// A process drives its run.
@@ -300,9 +300,12 @@ pub enum Stage {
     },
 }
 
-impl Stage {
+impl CommandStage {
     /// Whether nothing more is done.
     pub fn is_over(&self) -> bool {
-        matches!(self, Stage::Ended { .. } | Stage::Cancelled { .. })
+        matches!(
+            self,
+            CommandStage::Ended { .. } | CommandStage::Cancelled { .. }
+        )
     }
 }

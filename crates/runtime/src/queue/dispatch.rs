@@ -14,7 +14,7 @@ use tokio::{sync::watch, task::JoinSet};
 
 use super::{
     AtOnce, Gateway, QueueError,
-    command::{Command, Stage},
+    command::{CommandStage, QueueCommand},
     facts::want_of_room,
 };
 
@@ -49,7 +49,7 @@ pub struct WorkerEnd {
 }
 
 /// A process that drives a run.
-pub type Worker = Pin<Box<dyn Future<Output = WorkerEnd> + Send>>;
+pub type DrivingProcess = Pin<Box<dyn Future<Output = WorkerEnd> + Send>>;
 
 /// Starts the processes that drive runs.
 pub trait Workers: Send + Sync + 'static {
@@ -57,10 +57,10 @@ pub trait Workers: Send + Sync + 'static {
     ///
     /// # Errors
     /// No process can be started.
-    fn start(&self, command: &Command) -> io::Result<Worker>;
+    fn start(&self, command: &QueueCommand) -> io::Result<DrivingProcess>;
 
     /// Kills the process of a command, with all that it started. What has ended is left alone.
-    fn kill(&self, command: &Command);
+    fn kill(&self, command: &QueueCommand);
 
     /// Tells whoever runs this why a command could not begin. It is tried again.
     fn cannot_begin(&self, why: &str);
@@ -123,7 +123,7 @@ impl Dispatcher {
 
     /// Takes up what was under way when the process before this one ended.
     async fn take_up(&mut self) -> Result<(), QueueError> {
-        let open: Vec<(Arc<Command>, Stage)> = self.gateway.with(|queue| {
+        let open: Vec<(Arc<QueueCommand>, CommandStage)> = self.gateway.with(|queue| {
             let standing = queue.all().into_iter();
             let open = standing.filter(|one| !one.stage.is_over());
             open.map(|one| (one.command.clone(), one.stage.clone()))
@@ -131,12 +131,20 @@ impl Dispatcher {
         });
         for (command, stage) in open {
             match stage {
-                Stage::Queued | Stage::Ended { .. } | Stage::Cancelled { .. } => {}
-                Stage::Running { .. } => match RunState::of(self.gateway.store(), command.run) {
-                    Ok(RunState::Running(holder)) => self.adopt(command, &holder),
-                    _ => self.gateway.reach(&command.id, Stage::Queued).await?,
-                },
-                Stage::Parked {
+                CommandStage::Queued
+                | CommandStage::Ended { .. }
+                | CommandStage::Cancelled { .. } => {}
+                CommandStage::Running { .. } => {
+                    match RunState::of(self.gateway.store(), command.run) {
+                        Ok(RunState::Running(holder)) => self.adopt(command, &holder),
+                        _ => {
+                            self.gateway
+                                .reach(&command.id, CommandStage::Queued)
+                                .await?
+                        }
+                    }
+                }
+                CommandStage::Parked {
                     until_ms: Some(until_ms),
                     deaths: Some(_),
                     ..
@@ -144,7 +152,7 @@ impl Dispatcher {
                     self.tasks
                         .spawn(resting(self.gateway.clone(), command, until_ms));
                 }
-                Stage::Parked { until_ms, .. } => {
+                CommandStage::Parked { until_ms, .. } => {
                     // Those of a shared queue may have parked on another machine.
                     if self.gateway.store().exists(&log_name(command.run)) {
                         self.wake_later(command, until_ms);
@@ -195,9 +203,9 @@ impl Dispatcher {
     }
 
     /// Watches a process that was started by the one before this.
-    fn adopt(&mut self, command: Arc<Command>, holder: &Holder) {
+    fn adopt(&mut self, command: Arc<QueueCommand>, holder: &Holder) {
         let ended = self.workers.ended(holder);
-        let worker: Worker = Box::pin(async move {
+        let worker: DrivingProcess = Box::pin(async move {
             ended.await;
             WorkerEnd::default()
         });
@@ -206,33 +214,33 @@ impl Dispatcher {
             .spawn(watching.follow_to_the_end(command, worker));
     }
 
-    fn watching(&self) -> Watching {
-        Watching {
+    fn watching(&self) -> CommandWatch {
+        CommandWatch {
             gateway: self.gateway.clone(),
             workers: Arc::clone(&self.workers),
             latch: self.latch.clone(),
         }
     }
 
-    fn wake_later(&mut self, command: Arc<Command>, until_ms: Option<i64>) {
+    fn wake_later(&mut self, command: Arc<QueueCommand>, until_ms: Option<i64>) {
         self.tasks
             .spawn(wake(self.gateway.clone(), command, until_ms));
     }
 }
 
 /// Watches one command.
-struct Watching {
+struct CommandWatch {
     gateway: Gateway,
     workers: Arc<dyn Workers>,
     latch: Latch,
 }
 
-impl Watching {
+impl CommandWatch {
     /// Waits until a command's process ends, and starts it anew if it died.
     async fn follow_to_the_end(
         self,
-        command: Arc<Command>,
-        mut worker: Worker,
+        command: Arc<QueueCommand>,
+        mut worker: DrivingProcess,
     ) -> Result<(), QueueError> {
         let mut deaths = 0;
         let mut reached = self.progress(command.run);
@@ -251,7 +259,7 @@ impl Watching {
             }
             if end.code == Some(RUN_IS_ELSEWHERE) {
                 tokio::time::sleep(LOOK_AGAIN).await;
-                return self.gateway.reach(&command.id, Stage::Queued).await;
+                return self.gateway.reach(&command.id, CommandStage::Queued).await;
             }
             let state = self.state_after(&end, command.run).await;
             match state {
@@ -320,7 +328,7 @@ impl Watching {
     }
 
     /// Lets a command rest, and returns once it goes on.
-    async fn rest(&self, command: Arc<Command>, why: &str) -> Result<(), QueueError> {
+    async fn rest(&self, command: Arc<QueueCommand>, why: &str) -> Result<(), QueueError> {
         let (gateway, entries) = (&self.gateway, self.progress(command.run));
         if entries == 0 {
             self.workers.cannot_begin(why);
@@ -354,7 +362,7 @@ impl Watching {
 
     async fn parked(
         &self,
-        command: Arc<Command>,
+        command: Arc<QueueCommand>,
         end: &WorkerEnd,
         ending: Ending,
     ) -> Result<(), QueueError> {
@@ -370,7 +378,7 @@ impl Watching {
             | Ending::Stopped { .. }
             | Ending::Interrupted => return self.gateway.end(&command.id, end.code, why).await,
         };
-        let stage = Stage::Parked {
+        let stage = CommandStage::Parked {
             why,
             for_person,
             until_ms,
@@ -391,7 +399,11 @@ fn failure(end: &WorkerEnd) -> String {
 }
 
 /// Waits until a command has rested, or a person stops its run.
-async fn resting(gateway: Gateway, command: Arc<Command>, until_ms: i64) -> Result<(), QueueError> {
+async fn resting(
+    gateway: Gateway,
+    command: Arc<QueueCommand>,
+    until_ms: i64,
+) -> Result<(), QueueError> {
     let store = gateway.store().clone();
     // A run that never began has none, and where there is no room, none can be made.
     let mut inbox = store
@@ -408,7 +420,7 @@ async fn resting(gateway: Gateway, command: Arc<Command>, until_ms: i64) -> Resu
             return gateway.end(&command.id, None, summary).await;
         }
         if until_ms <= now_ms() {
-            return gateway.reach(&command.id, Stage::Queued).await;
+            return gateway.reach(&command.id, CommandStage::Queued).await;
         }
         let told = async {
             match &mut inbox {
@@ -437,7 +449,7 @@ fn stopped_by(store: &Store, run: RunId) -> Result<Option<Principal>, QueueError
 /// question has expired, or its time has come. Other messages wait with it.
 async fn wake(
     gateway: Gateway,
-    command: Arc<Command>,
+    command: Arc<QueueCommand>,
     until_ms: Option<i64>,
 ) -> Result<(), QueueError> {
     let store = gateway.store().clone();
@@ -456,13 +468,15 @@ async fn wake(
             return Ok(());
         }
         match called(&store, command.run, &open)? {
-            Some(Call::GoOn) => return gateway.reach(&command.id, Stage::Queued).await,
-            Some(Call::Stop(by)) => {
+            Some(WakeReason::GoOn) => {
+                return gateway.reach(&command.id, CommandStage::Queued).await;
+            }
+            Some(WakeReason::Stop(by)) => {
                 let summary = summary(&Ending::Stopped { by, reason: None });
                 return gateway.end(&command.id, None, summary).await;
             }
             None if deadline.is_some_and(|at| at <= now_ms()) => {
-                return gateway.reach(&command.id, Stage::Queued).await;
+                return gateway.reach(&command.id, CommandStage::Queued).await;
             }
             None => {}
         }
@@ -476,21 +490,25 @@ async fn wake(
 }
 
 /// The reason why a parked run no longer waits.
-enum Call {
+enum WakeReason {
     GoOn,
     Stop(Principal),
 }
 
-fn called(store: &Store, run: RunId, open: &[OpenQuestion]) -> Result<Option<Call>, QueueError> {
+fn called(
+    store: &Store,
+    run: RunId,
+    open: &[OpenQuestion],
+) -> Result<Option<WakeReason>, QueueError> {
     let signal = match RunState::of(store, run)? {
         RunState::Parked(Ending::Sleeping { signal, .. }) => signal,
         RunState::Parked(_) => None,
         // A person has gone on with it elsewhere.
-        _ => return Ok(Some(Call::GoOn)),
+        _ => return Ok(Some(WakeReason::GoOn)),
     };
     for question in open {
         if approvals::waiting_answer(store, question)?.is_some() {
-            return Ok(Some(Call::GoOn));
+            return Ok(Some(WakeReason::GoOn));
         }
     }
     for (_, body) in store.inbox(&log_name(run))?.messages()? {
@@ -498,9 +516,9 @@ fn called(store: &Store, run: RunId, open: &[OpenQuestion]) -> Result<Option<Cal
             continue;
         };
         match message.body {
-            MessageBody::Stop => return Ok(Some(Call::Stop(message.from))),
+            MessageBody::Stop => return Ok(Some(WakeReason::Stop(message.from))),
             MessageBody::Signal { name, .. } if Some(&name) == signal.as_ref() => {
-                return Ok(Some(Call::GoOn));
+                return Ok(Some(WakeReason::GoOn));
             }
             MessageBody::Signal { .. }
             | MessageBody::Pause

@@ -14,7 +14,7 @@ use tokio::{sync::watch, time::sleep};
 
 use super::{
     error::QueueError,
-    state::{Queue, QueueFact},
+    state::{CommandQueue, QueueFact},
 };
 use crate::ledger::{Ledger, LedgerError, TRY_AGAIN};
 
@@ -33,7 +33,7 @@ pub(super) fn want_of_room(store: &Store) -> Option<String> {
 }
 
 /// Returns the facts that follow from a state, if any.
-pub type Decide<'a> = dyn FnMut(&Queue) -> Vec<QueueFact> + Send + 'a;
+pub type DecideFacts<'a> = dyn FnMut(&CommandQueue) -> Vec<QueueFact> + Send + 'a;
 
 /// A queue that many workers share.
 pub trait SharedQueue: Send + Sync + fmt::Debug {
@@ -41,11 +41,11 @@ pub trait SharedQueue: Send + Sync + fmt::Debug {
     /// another worker was quicker. They outlive any crash when this returns.
     fn change<'a>(
         &'a self,
-        decide: &'a mut Decide<'a>,
+        decide: &'a mut DecideFacts<'a>,
     ) -> Pin<Box<dyn Future<Output = Result<(), LedgerError>> + Send + 'a>>;
 
     /// Looks at the queue as far as this worker knows it.
-    fn look(&self, look: &mut dyn FnMut(&Queue));
+    fn look(&self, look: &mut dyn FnMut(&CommandQueue));
 
     /// Returns a receiver that is told of every change, whoever made it.
     fn changes(&self) -> watch::Receiver<u64>;
@@ -53,16 +53,16 @@ pub trait SharedQueue: Send + Sync + fmt::Debug {
 
 /// The place of a queue's facts.
 #[derive(Debug)]
-pub(super) enum Facts {
+pub(super) enum QueueFacts {
     Own {
-        ledger: Box<Mutex<Ledger<Queue>>>,
+        ledger: Box<Mutex<Ledger<CommandQueue>>>,
         changes: watch::Sender<u64>,
     },
     Shared(Arc<dyn SharedQueue>),
 }
 
-impl Facts {
-    pub(super) fn own(ledger: Ledger<Queue>) -> Self {
+impl QueueFacts {
+    pub(super) fn own(ledger: Ledger<CommandQueue>) -> Self {
         Self::Own {
             ledger: Box::new(Mutex::new(ledger)),
             changes: watch::Sender::new(0),
@@ -73,7 +73,7 @@ impl Facts {
     /// them, when this returns.
     pub(super) async fn change<T: Send>(
         &self,
-        mut decide: impl FnMut(&Queue) -> Result<(Vec<QueueFact>, T), QueueError> + Send,
+        mut decide: impl FnMut(&CommandQueue) -> Result<(Vec<QueueFact>, T), QueueError> + Send,
     ) -> Result<T, QueueError> {
         match self {
             Self::Own { ledger, changes } => {
@@ -93,7 +93,7 @@ impl Facts {
             }
             Self::Shared(shared) => {
                 let mut decided = None;
-                let mut decide = |queue: &Queue| match decide(queue) {
+                let mut decide = |queue: &CommandQueue| match decide(queue) {
                     Ok((facts, result)) => {
                         decided = Some(Ok(result));
                         facts
@@ -113,7 +113,7 @@ impl Facts {
     /// became of a command, which nobody else would write.
     pub(super) async fn change_at_last<T: Send>(
         &self,
-        mut decide: impl FnMut(&Queue) -> Result<(Vec<QueueFact>, T), QueueError> + Send,
+        mut decide: impl FnMut(&CommandQueue) -> Result<(Vec<QueueFact>, T), QueueError> + Send,
     ) -> Result<T, QueueError> {
         loop {
             match self.change(&mut decide).await {
@@ -123,7 +123,7 @@ impl Facts {
         }
     }
 
-    pub(super) fn with<T>(&self, look: impl FnOnce(&Queue) -> T) -> T {
+    pub(super) fn with<T>(&self, look: impl FnOnce(&CommandQueue) -> T) -> T {
         match self {
             Self::Own { ledger, .. } => look(
                 ledger

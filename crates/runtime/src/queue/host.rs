@@ -1,6 +1,6 @@
 //! The program around a surface that has runs carried out.
 
-use gyrus_contract::Boxed;
+use gyrus_contract::BoxedFuture;
 
 use super::RunRequest;
 
@@ -16,7 +16,7 @@ pub trait RunHost: Send + Sync + 'static {
     ///
     /// # Errors
     /// It failed; in words.
-    fn command(&self, arguments: Vec<String>) -> Boxed<'_, Result<String, String>>;
+    fn command(&self, arguments: Vec<String>) -> BoxedFuture<'_, Result<String, String>>;
 }
 
 /// The reason why no run can be started by a request.

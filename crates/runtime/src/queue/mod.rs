@@ -29,17 +29,17 @@ use gyrus_journal::Store;
 use gyrus_kernel::{check_not_record, is_record, now_ms};
 use tokio::sync::watch;
 
-use self::facts::Facts;
+use self::facts::QueueFacts;
 pub use self::{
     command::{
-        Command, ContextText, Deaths, FolderBase, MAX_COMMAND, MAX_PRIORITY, OptionValue,
-        RunRequest, Stage, TRAVELLING_FOLDERS, Work,
+        CommandStage, ContextText, Deaths, FolderBase, MAX_COMMAND, MAX_PRIORITY, OptionValue,
+        QueueCommand, QueueWork, RunRequest, TRAVELLING_FOLDERS,
     },
-    dispatch::{Dispatcher, RUN_IS_ELSEWHERE, Worker, WorkerEnd, Workers},
+    dispatch::{Dispatcher, DrivingProcess, RUN_IS_ELSEWHERE, WorkerEnd, Workers},
     error::{QueueError, in_time},
-    facts::{Decide, SharedQueue},
+    facts::{DecideFacts, SharedQueue},
     host::{RefusedRequest, RunHost},
-    state::{AtOnce, Queue, QueueFact, QueuedCommand},
+    state::{AtOnce, CommandQueue, QueueFact, QueuedCommand},
     worker::{HasLabel, QueueWorker, is_label, machine_label},
 };
 use crate::{
@@ -88,13 +88,13 @@ impl AgentUse {
 /// The queue, as surfaces use it. Clones are the same queue.
 #[derive(Debug, Clone)]
 pub struct Gateway {
-    shared: Arc<Shared>,
+    shared: Arc<QueueInner>,
 }
 
 #[derive(Debug)]
-struct Shared {
+struct QueueInner {
     store: Store,
-    facts: Facts,
+    facts: QueueFacts,
     /// This worker, if several share the queue.
     worker: Option<QueueWorker>,
     /// The bus that hears of ends.
@@ -107,18 +107,18 @@ impl Gateway {
     /// # Errors
     /// Another process has it, or it cannot be read.
     pub fn open(store: &Store) -> Result<Self, QueueError> {
-        let facts = Facts::own(Ledger::open(store, ID)?);
+        let facts = QueueFacts::own(Ledger::open(store, ID)?);
         Ok(Self::new(store, facts, None))
     }
 
     /// Takes part in a queue that many workers share. The journals are those of this worker.
     pub fn share(store: &Store, queue: Arc<dyn SharedQueue>, worker: QueueWorker) -> Self {
-        Self::new(store, Facts::Shared(queue), Some(worker))
+        Self::new(store, QueueFacts::Shared(queue), Some(worker))
     }
 
-    fn new(store: &Store, facts: Facts, worker: Option<QueueWorker>) -> Self {
+    fn new(store: &Store, facts: QueueFacts, worker: Option<QueueWorker>) -> Self {
         Self {
-            shared: Arc::new(Shared {
+            shared: Arc::new(QueueInner {
                 store: store.clone(),
                 facts,
                 worker,
@@ -128,7 +128,7 @@ impl Gateway {
     }
 
     /// Returns the queue as it is on disk, while another process may have it open.
-    pub fn read(store: &Store) -> Result<Queue, QueueError> {
+    pub fn read(store: &Store) -> Result<CommandQueue, QueueError> {
         Ok(Ledger::read(store, ID)?)
     }
 
@@ -137,7 +137,7 @@ impl Gateway {
     ///
     /// # Errors
     /// It is too large, the queue is full, it cannot be written, or its run is a record.
-    pub async fn submit(&self, mut command: Command) -> Result<QueuedCommand, QueueError> {
+    pub async fn submit(&self, mut command: QueueCommand) -> Result<QueuedCommand, QueueError> {
         if is_record(self.store(), command.run) {
             check_not_record(self.store(), command.run)?;
         }
@@ -179,9 +179,11 @@ impl Gateway {
                 let standing =
                     standing.ok_or_else(|| QueueError::NotFound { id: id.to_owned() })?;
                 match &standing.stage {
-                    Stage::Queued => {}
-                    Stage::Cancelled { .. } => return Ok((Vec::new(), ())),
-                    Stage::Running { .. } | Stage::Parked { .. } | Stage::Ended { .. } => {
+                    CommandStage::Queued => {}
+                    CommandStage::Cancelled { .. } => return Ok((Vec::new(), ())),
+                    CommandStage::Running { .. }
+                    | CommandStage::Parked { .. }
+                    | CommandStage::Ended { .. } => {
                         return Err(QueueError::Begun {
                             id: id.to_owned(),
                             run: standing.command.run,
@@ -193,7 +195,7 @@ impl Gateway {
             .await
     }
 
-    pub fn with<T>(&self, look: impl FnOnce(&Queue) -> T) -> T {
+    pub fn with<T>(&self, look: impl FnOnce(&CommandQueue) -> T) -> T {
         self.shared.facts.with(look)
     }
 
@@ -213,7 +215,7 @@ impl Gateway {
         disk.or_else(|| {
             self.with(|queue| {
                 queue.all().into_iter().find_map(|one| match &one.stage {
-                    Stage::Parked {
+                    CommandStage::Parked {
                         why,
                         deaths: Some(Deaths { entries: 0, .. }),
                         ..
@@ -227,9 +229,11 @@ impl Gateway {
     /// Returns how the command of a run ended, if it did.
     pub fn end_of(&self, run: RunId) -> Option<String> {
         self.with(|queue| match &queue.of_run(run)?.stage {
-            Stage::Ended { summary, .. } => Some(summary.clone()),
-            Stage::Cancelled { by, .. } => Some(format!("taken back by {by}")),
-            Stage::Queued | Stage::Running { .. } | Stage::Parked { .. } => None,
+            CommandStage::Ended { summary, .. } => Some(summary.clone()),
+            CommandStage::Cancelled { by, .. } => Some(format!("taken back by {by}")),
+            CommandStage::Queued | CommandStage::Running { .. } | CommandStage::Parked { .. } => {
+                None
+            }
         })
     }
 
@@ -266,7 +270,7 @@ impl Gateway {
     }
 
     /// Puts the command whose turn it is to work, if one may start; returns it.
-    async fn begin_next(&self, at_once: AtOnce) -> Result<Option<Arc<Command>>, QueueError> {
+    async fn begin_next(&self, at_once: AtOnce) -> Result<Option<Arc<QueueCommand>>, QueueError> {
         let worker = self.shared.worker.as_ref();
         let facts = &self.shared.facts;
         // Mostly there is none, and nothing to be agreed on.
@@ -277,7 +281,7 @@ impl Gateway {
             .change(|queue| {
                 let now = now_ms();
                 let next = queue.next(now, at_once, worker).cloned();
-                let running = Stage::Running {
+                let running = CommandStage::Running {
                     since_ms: now,
                     worker: worker.map(|worker| worker.name.clone()),
                     machine: worker.map(|worker| worker.machine.clone()),
@@ -293,7 +297,7 @@ impl Gateway {
 
     /// Lets a command reach a stage if this worker has it at work, or if it is parked. What became of
     /// it meanwhile, because this worker was taken for dead, stands.
-    async fn reach(&self, id: &str, stage: Stage) -> Result<(), QueueError> {
+    async fn reach(&self, id: &str, stage: CommandStage) -> Result<(), QueueError> {
         let facts = &self.shared.facts;
         facts
             .change_at_last(|queue| {
@@ -321,7 +325,7 @@ impl Gateway {
         facts
             .change(|queue| {
                 let has = has(queue, id, Some(of));
-                let back = has.then(|| state::stage(id, Stage::Queued));
+                let back = has.then(|| state::stage(id, CommandStage::Queued));
                 Ok((back.into_iter().collect(), has))
             })
             .await
@@ -329,11 +333,13 @@ impl Gateway {
 
     /// Returns the commands that workers have at work, with the names of these, if several share
     /// the queue.
-    pub fn at_work(&self) -> Vec<(Arc<Command>, String)> {
+    pub fn at_work(&self) -> Vec<(Arc<QueueCommand>, String)> {
         self.with(|queue| {
             let all = queue.all().into_iter();
             let at_work = all.filter_map(|one| match &one.stage {
-                Stage::Running { worker, .. } => Some((Arc::clone(&one.command), worker.clone()?)),
+                CommandStage::Running { worker, .. } => {
+                    Some((Arc::clone(&one.command), worker.clone()?))
+                }
                 _ => None,
             });
             at_work.collect()
@@ -341,11 +347,13 @@ impl Gateway {
     }
 
     /// Returns the commands whose runs are parked, with the times at which they go on by themselves.
-    pub fn parked(&self) -> Vec<(Arc<Command>, Option<i64>)> {
+    pub fn parked(&self) -> Vec<(Arc<QueueCommand>, Option<i64>)> {
         self.with(|queue| {
             let all = queue.all().into_iter();
             let parked = all.filter_map(|one| match &one.stage {
-                Stage::Parked { until_ms, .. } => Some((Arc::clone(&one.command), *until_ms)),
+                CommandStage::Parked { until_ms, .. } => {
+                    Some((Arc::clone(&one.command), *until_ms))
+                }
                 _ => None,
             });
             parked.collect()
@@ -354,13 +362,13 @@ impl Gateway {
 
     /// Puts a command whose run is parked back into the queue.
     pub async fn wake(&self, id: &str) -> Result<(), QueueError> {
-        self.leave_parked(id, Stage::Queued).await
+        self.leave_parked(id, CommandStage::Queued).await
     }
 
     /// Ends a command whose run is parked, because a person wants that.
     pub async fn stop_parked(&self, id: &str, by: Principal) -> Result<(), QueueError> {
         let ending = gyrus_kernel::Ending::Stopped { by, reason: None };
-        let ended = Stage::Ended {
+        let ended = CommandStage::Ended {
             at_ms: now_ms(),
             code: None,
             summary: gyrus_kernel::summary(&ending),
@@ -368,7 +376,7 @@ impl Gateway {
         self.leave_parked(id, ended).await
     }
 
-    async fn leave_parked(&self, id: &str, stage: Stage) -> Result<(), QueueError> {
+    async fn leave_parked(&self, id: &str, stage: CommandStage) -> Result<(), QueueError> {
         let facts = &self.shared.facts;
         facts
             .change(|queue| {
@@ -402,7 +410,9 @@ impl Gateway {
     pub async fn announce_over(&self, id: &str) -> Result<(), QueueError> {
         let stage = self.with(|queue| queue.get(id).map(|standing| standing.stage.clone()));
         match stage {
-            Some(Stage::Ended { code, summary, .. }) => self.announce_end(id, code, &summary).await,
+            Some(CommandStage::Ended { code, summary, .. }) => {
+                self.announce_end(id, code, &summary).await
+            }
             _ => Ok(()),
         }
     }
@@ -414,7 +424,7 @@ impl Gateway {
             }
             tokio::time::sleep(crate::ledger::TRY_AGAIN).await;
         }
-        let ended = Stage::Ended {
+        let ended = CommandStage::Ended {
             at_ms: now_ms(),
             code,
             summary,
@@ -424,17 +434,17 @@ impl Gateway {
 }
 
 /// Whether a worker has a command at work.
-fn has(queue: &Queue, id: &str, worker: Option<&str>) -> bool {
+fn has(queue: &CommandQueue, id: &str, worker: Option<&str>) -> bool {
     queue.get(id).is_some_and(|standing| {
-        matches!(&standing.stage, Stage::Running { worker: has, .. } if has.as_deref() == worker)
+        matches!(&standing.stage, CommandStage::Running { worker: has, .. } if has.as_deref() == worker)
     })
 }
 
-fn is_parked(queue: &Queue, id: &str) -> bool {
+fn is_parked(queue: &CommandQueue, id: &str) -> bool {
     let stage = queue.get(id).map(|standing| &standing.stage);
-    matches!(stage, Some(Stage::Parked { .. }))
+    matches!(stage, Some(CommandStage::Parked { .. }))
 }
 
-fn is_full(queue: &Queue) -> bool {
+fn is_full(queue: &CommandQueue) -> bool {
     queue.open() >= MAX_OPEN || queue.bytes() >= MAX_OPEN_BYTES
 }

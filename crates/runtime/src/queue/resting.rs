@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use gyrus_kernel::now_ms;
 
-use super::{Deaths, Gateway, QueueError, Stage, state};
+use super::{CommandStage, Deaths, Gateway, QueueError, state};
 
 /// Time for which a command rests the first time; each further time twice as long.
 const FIRST_REST: Duration = Duration::from_secs(5);
@@ -28,7 +28,7 @@ impl Gateway {
         let before = self.with(|queue| queue.get(id).and_then(|standing| standing.deaths));
         let deaths = next(before, entries);
         let until_ms = now.saturating_add(rest_ms(deaths.rests));
-        let stage = Stage::Parked {
+        let stage = CommandStage::Parked {
             why: why.to_owned(),
             for_person: false,
             until_ms: Some(until_ms),

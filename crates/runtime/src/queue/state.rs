@@ -6,11 +6,11 @@ use std::{
 };
 
 use gyrus_contract::{Principal, RunId};
-use gyrus_kernel::latch::Told;
+use gyrus_kernel::latch::LatchContent;
 use serde::{Deserialize, Serialize};
 
 use super::{
-    command::{Command, Deaths, Stage, Work, binds},
+    command::{CommandStage, Deaths, QueueCommand, QueueWork, binds},
     worker::{QueueWorker, build_label, later, machine_label},
 };
 use crate::ledger::Fold;
@@ -23,17 +23,17 @@ const REMEMBERED: usize = 10_000;
 pub enum QueueFact {
     /// A command was accepted.
     #[serde(rename = "command.submitted")]
-    Submitted(Arc<Command>),
+    Submitted(Arc<QueueCommand>),
     /// A command reached a stage.
     #[serde(rename = "command.reached")]
     Reached {
         id: String,
         #[serde(flatten)]
-        stage: Stage,
+        stage: CommandStage,
     },
     /// A person stopped all runs: nothing begins any more.
     #[serde(rename = "queue.stopped")]
-    Stopped(Told),
+    Stopped(LatchContent),
     /// A person lifted that.
     #[serde(rename = "queue.rearmed")]
     Rearmed {
@@ -46,8 +46,8 @@ pub enum QueueFact {
 /// A command and its stage.
 #[derive(Debug, Clone, PartialEq)]
 pub struct QueuedCommand {
-    pub command: Arc<Command>,
-    pub stage: Stage,
+    pub command: Arc<QueueCommand>,
+    pub stage: CommandStage,
     /// The labels that the machine must have which carries it out, beside `bound_to`.
     needs: BTreeSet<String>,
     /// The last rest after deaths of its process.
@@ -61,15 +61,15 @@ pub struct QueuedCommand {
 impl QueuedCommand {
     /// Returns a command that was accepted now. One that goes on with a run needs what the one
     /// `before` it needed.
-    pub(super) fn new(command: Arc<Command>, before: Option<&Self>) -> Self {
-        let before = before.filter(|_| command.work == Work::Resume);
+    pub(super) fn new(command: Arc<QueueCommand>, before: Option<&Self>) -> Self {
+        let before = before.filter(|_| command.work == QueueWork::Resume);
         let needs = match &command.work {
-            Work::Start(request) => request.all_needs(),
-            Work::Resume => before.map(|one| one.needs.clone()).unwrap_or_default(),
+            QueueWork::Start(request) => request.all_needs(),
+            QueueWork::Resume => before.map(|one| one.needs.clone()).unwrap_or_default(),
         };
         Self {
             command,
-            stage: Stage::Queued,
+            stage: CommandStage::Queued,
             needs,
             deaths: None,
             bound_to: before.and_then(|before| before.bound_to.clone()),
@@ -86,22 +86,23 @@ impl QueuedCommand {
     }
 
     /// Returns stages that it reached before, and of which something is remembered.
-    fn remembered(&self) -> impl Iterator<Item = Stage> {
+    fn remembered(&self) -> impl Iterator<Item = CommandStage> {
         let has_begun = self.bound_to.is_some() || self.build.is_some();
-        let began = has_begun.then(|| Stage::Running {
+        let began = has_begun.then(|| CommandStage::Running {
             since_ms: 0,
             worker: None,
             machine: self.bound_to.clone(),
             build: self.build.clone(),
         });
-        let rested = self.deaths.map(|deaths| Stage::Parked {
+        let rested = self.deaths.map(|deaths| CommandStage::Parked {
             why: String::new(),
             for_person: false,
             until_ms: None,
             deaths: Some(deaths),
         });
         let is_followed = began.is_some() || rested.is_some();
-        let queued = (is_followed && self.stage == Stage::Queued).then_some(Stage::Queued);
+        let queued =
+            (is_followed && self.stage == CommandStage::Queued).then_some(CommandStage::Queued);
         [began, rested, queued].into_iter().flatten()
     }
 
@@ -115,7 +116,7 @@ impl QueuedCommand {
 }
 
 /// The place of a queued command: by priority, then by the order of acceptance.
-type Place = (i16, u64);
+type QueuePlace = (i16, u64);
 
 /// Commands whose turn depends on the same conditions share a lane: those of an agent on a browser
 /// profile, which need the same of a machine.
@@ -137,12 +138,12 @@ pub struct AtOnce {
 
 /// All commands that are open, and the last that are over.
 #[derive(Debug, Default)]
-pub struct Queue {
+pub struct CommandQueue {
     commands: HashMap<String, (u64, QueuedCommand)>,
     accepted: u64,
     by_run: HashMap<RunId, String>,
     by_key: HashMap<String, String>,
-    lanes: BTreeMap<Lane, BTreeSet<(Place, String)>>,
+    lanes: BTreeMap<Lane, BTreeSet<(QueuePlace, String)>>,
     /// Queued commands that have an earliest start, by it.
     delayed: BTreeSet<(i64, String)>,
     /// Number of running commands of each agent.
@@ -154,10 +155,10 @@ pub struct Queue {
     /// Size of the texts of open commands.
     bytes: usize,
     /// The stop of all runs that is in force.
-    stopped: Option<Told>,
+    stopped: Option<LatchContent>,
 }
 
-impl Fold for Queue {
+impl Fold for CommandQueue {
     const LOG_KIND: &'static str = "queue";
     type Fact = QueueFact;
 
@@ -187,7 +188,7 @@ impl Fold for Queue {
             facts.extend(one.remembered().map(|stage| reached(command, &stage)));
             if !matches!(
                 stage,
-                Stage::Queued | Stage::Ended { .. } | Stage::Cancelled { .. }
+                CommandStage::Queued | CommandStage::Ended { .. } | CommandStage::Cancelled { .. }
             ) {
                 facts.push(reached(command, stage));
             }
@@ -202,14 +203,14 @@ impl Fold for Queue {
     }
 }
 
-fn reached(command: &Command, stage: &Stage) -> QueueFact {
+fn reached(command: &QueueCommand, stage: &CommandStage) -> QueueFact {
     QueueFact::Reached {
         id: command.id.clone(),
         stage: stage.clone(),
     }
 }
 
-impl Queue {
+impl CommandQueue {
     pub fn get(&self, id: &str) -> Option<&QueuedCommand> {
         self.commands.get(id).map(|(_, standing)| standing)
     }
@@ -261,7 +262,7 @@ impl Queue {
     }
 
     /// Returns the stop of all runs that is in force.
-    pub fn stopped(&self) -> Option<&Told> {
+    pub fn stopped(&self) -> Option<&LatchContent> {
         self.stopped.as_ref()
     }
 
@@ -272,7 +273,7 @@ impl Queue {
         now_ms: i64,
         at_once: AtOnce,
         worker: Option<&QueueWorker>,
-    ) -> Option<&Arc<Command>> {
+    ) -> Option<&Arc<QueueCommand>> {
         let own = self
             .by_worker
             .get(&worker.map(|worker| worker.name.clone()));
@@ -308,7 +309,7 @@ impl Queue {
         self.get(id)?.command.not_before_ms
     }
 
-    fn submitted(&mut self, command: Arc<Command>) {
+    fn submitted(&mut self, command: Arc<QueueCommand>) {
         if self.commands.contains_key(&command.id) {
             return;
         }
@@ -325,7 +326,7 @@ impl Queue {
         self.commands.insert(id, (self.accepted, standing));
     }
 
-    fn reached(&mut self, id: &str, stage: Stage) {
+    fn reached(&mut self, id: &str, stage: CommandStage) {
         let Some((accepted, mut standing)) = self.commands.remove(id) else {
             return;
         };
@@ -335,11 +336,11 @@ impl Queue {
         }
         self.count(&standing, accepted, false);
         match &stage {
-            Stage::Parked {
+            CommandStage::Parked {
                 deaths: Some(deaths),
                 ..
             } => standing.deaths = Some(*deaths),
-            Stage::Running { machine, build, .. } => {
+            CommandStage::Running { machine, build, .. } => {
                 if binds(&standing.needs) && standing.bound_to.is_none() {
                     standing.bound_to.clone_from(machine);
                 }
@@ -366,7 +367,7 @@ impl Queue {
     fn count(&mut self, standing: &QueuedCommand, accepted: u64, is_there: bool) {
         let command = &standing.command;
         match standing.stage {
-            Stage::Queued => {
+            CommandStage::Queued => {
                 let lane = standing.lane();
                 let place = (-i16::from(command.priority), accepted);
                 let entry = (place, command.id.clone());
@@ -387,14 +388,16 @@ impl Queue {
                     }
                 }
             }
-            Stage::Running { ref worker, .. } => {
+            CommandStage::Running { ref worker, .. } => {
                 change(&mut self.running, &command.agent, is_there);
                 change(&mut self.by_worker, worker, is_there);
                 if let Some(profile) = profile(command) {
                     change(&mut self.busy_profiles, &profile, is_there);
                 }
             }
-            Stage::Parked { .. } | Stage::Ended { .. } | Stage::Cancelled { .. } => {}
+            CommandStage::Parked { .. }
+            | CommandStage::Ended { .. }
+            | CommandStage::Cancelled { .. } => {}
         }
     }
 
@@ -416,10 +419,10 @@ impl Queue {
     }
 }
 
-fn profile(command: &Command) -> Option<String> {
+fn profile(command: &QueueCommand) -> Option<String> {
     match &command.work {
-        Work::Start(request) => request.profile().map(str::to_owned),
-        Work::Resume => None,
+        QueueWork::Start(request) => request.profile().map(str::to_owned),
+        QueueWork::Resume => None,
     }
 }
 
@@ -436,7 +439,7 @@ fn change<K: Ord + Clone>(counts: &mut BTreeMap<K, usize>, of: &K, up: bool) {
 }
 
 /// Returns the fact that a command reached a stage.
-pub(super) fn stage(id: &str, stage: Stage) -> QueueFact {
+pub(super) fn stage(id: &str, stage: CommandStage) -> QueueFact {
     QueueFact::Reached {
         id: id.to_owned(),
         stage,
@@ -445,5 +448,5 @@ pub(super) fn stage(id: &str, stage: Stage) -> QueueFact {
 
 /// Returns the fact that a person took a command back.
 pub(super) fn cancelled(id: &str, by: Principal, at_ms: i64) -> QueueFact {
-    stage(id, Stage::Cancelled { at_ms, by })
+    stage(id, CommandStage::Cancelled { at_ms, by })
 }

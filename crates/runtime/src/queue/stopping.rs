@@ -2,14 +2,14 @@
 //! nothing begins, on any worker, also on one that is away and comes back, until a person lifts it.
 
 use gyrus_contract::Principal;
-use gyrus_kernel::{Ending, latch::Told, now_ms, summary};
+use gyrus_kernel::{Ending, latch::LatchContent, now_ms, summary};
 
-use super::{Gateway, Queue, QueueError, QueueFact, Stage, state};
+use super::{CommandQueue, CommandStage, Gateway, QueueError, QueueFact, state};
 
 impl Gateway {
     /// Stops all runs: those at work are over, and none begins until [`Gateway::rearm`]. Returns the
     /// number of those that were at work; if a stop was in force already, it stays as it is.
-    pub async fn stop_all(&self, told: &Told) -> Result<usize, QueueError> {
+    pub async fn stop_all(&self, told: &LatchContent) -> Result<usize, QueueError> {
         let facts = &self.shared.facts;
         facts
             .change(|queue| {
@@ -42,18 +42,18 @@ impl Gateway {
 }
 
 /// Returns the ends of the commands that are at work.
-fn ended(queue: &Queue, told: &Told) -> Vec<QueueFact> {
+fn ended(queue: &CommandQueue, told: &LatchContent) -> Vec<QueueFact> {
     let ending = Ending::Stopped {
         by: told.by.clone(),
         reason: told.reason.clone(),
     };
-    let stage = Stage::Ended {
+    let stage = CommandStage::Ended {
         at_ms: now_ms(),
         code: None,
         summary: summary(&ending),
     };
     let all = queue.all().into_iter();
-    let at_work = all.filter(|one| matches!(one.stage, Stage::Running { .. }));
+    let at_work = all.filter(|one| matches!(one.stage, CommandStage::Running { .. }));
     at_work
         .map(|one| state::stage(&one.command.id, stage.clone()))
         .collect()

@@ -1,7 +1,7 @@
 use std::{path::PathBuf, sync::Arc};
 
 use gyrus_contract::{DEFAULT_AGENT, Origin, Principal, Text};
-use gyrus_kernel::latch::Told;
+use gyrus_kernel::latch::LatchContent;
 
 use super::*;
 use crate::ledger::Fold as _;
@@ -18,13 +18,18 @@ fn person() -> Principal {
     }
 }
 
-fn command(needs: &[&str]) -> Arc<Command> {
+fn command(needs: &[&str]) -> Arc<QueueCommand> {
     let request = RunRequest {
         needs: needs.iter().map(|&need| need.to_owned()).collect(),
         ..RunRequest::new(Text::new("go", Origin::Person), PathBuf::from("/work"))
     };
-    let work = Work::Start(Box::new(request));
-    Arc::new(Command::new(work, None, person(), DEFAULT_AGENT.to_owned()))
+    let work = QueueWork::Start(Box::new(request));
+    Arc::new(QueueCommand::new(
+        work,
+        None,
+        person(),
+        DEFAULT_AGENT.to_owned(),
+    ))
 }
 
 fn worker(machine: &str, labels: &'static [&'static str]) -> QueueWorker {
@@ -36,12 +41,12 @@ fn worker(machine: &str, labels: &'static [&'static str]) -> QueueWorker {
     }
 }
 
-fn submit(queue: &mut Queue, command: &Arc<Command>) {
+fn submit(queue: &mut CommandQueue, command: &Arc<QueueCommand>) {
     queue.apply(QueueFact::Submitted(Arc::clone(command)));
 }
 
-fn begin(queue: &mut Queue, command: &Command, worker: &QueueWorker) {
-    let running = Stage::Running {
+fn begin(queue: &mut CommandQueue, command: &QueueCommand, worker: &QueueWorker) {
+    let running = CommandStage::Running {
         since_ms: 1,
         worker: Some(worker.name.clone()),
         machine: Some(worker.machine.clone()),
@@ -50,14 +55,14 @@ fn begin(queue: &mut Queue, command: &Command, worker: &QueueWorker) {
     queue.apply(state::stage(&command.id, running));
 }
 
-fn next<'a>(queue: &'a Queue, worker: &QueueWorker) -> Option<&'a str> {
+fn next<'a>(queue: &'a CommandQueue, worker: &QueueWorker) -> Option<&'a str> {
     let next = queue.next(2, LIMITS, Some(worker));
     next.map(|command| command.id.as_str())
 }
 
 /// Returns the queue that a process sees which starts anew.
-fn folded_again(queue: &Queue) -> Queue {
-    let mut again = Queue::default();
+fn folded_again(queue: &CommandQueue) -> CommandQueue {
+    let mut again = CommandQueue::default();
     for fact in queue.facts() {
         again.apply(fact);
     }
@@ -67,7 +72,7 @@ fn folded_again(queue: &Queue) -> Queue {
 #[test]
 fn a_command_waits_for_a_machine_that_has_what_it_needs() {
     let (plain, demanding) = (command(&[]), command(&["gpu", "screen"]));
-    let mut queue = Queue::default();
+    let mut queue = CommandQueue::default();
     submit(&mut queue, &demanding);
     submit(&mut queue, &plain);
     let with_both = worker("b", &["gpu", "screen", "other"]);
@@ -82,19 +87,19 @@ fn a_command_waits_for_a_machine_that_has_what_it_needs() {
 fn a_run_in_a_folder_goes_on_on_its_machine_and_by_no_older_program() {
     let bound = command(&[]);
     let (here, there) = (worker("here", &[]), worker("there", &[]));
-    let mut queue = Queue::default();
+    let mut queue = CommandQueue::default();
     submit(&mut queue, &bound);
     assert!(next(&queue, &here).is_some() && next(&queue, &there).is_some());
     begin(&mut queue, &bound, &here);
-    queue.apply(state::stage(&bound.id, Stage::Queued));
+    queue.apply(state::stage(&bound.id, CommandStage::Queued));
     for queue in [&queue, &folded_again(&queue)] {
         assert_eq!(next(queue, &there), None);
         assert_eq!(next(queue, &here), Some(&*bound.id));
         let bound = queue.get(&bound.id).expect("it is there");
         let needs = bound.needs();
-        let again = Arc::new(Command {
+        let again = Arc::new(QueueCommand {
             id: "again".to_owned(),
-            work: Work::Resume,
+            work: QueueWork::Resume,
             ..(*bound.command).clone()
         });
         assert_eq!(QueuedCommand::new(again, Some(bound)).needs(), needs);
@@ -116,11 +121,11 @@ fn a_run_in_a_folder_goes_on_on_its_machine_and_by_no_older_program() {
 #[test]
 fn nothing_begins_while_all_runs_are_stopped() {
     let waiting = command(&[]);
-    let mut queue = Queue::default();
+    let mut queue = CommandQueue::default();
     submit(&mut queue, &waiting);
-    let told = Told::now(person(), Some("fire".to_owned()));
+    let told = LatchContent::now(person(), Some("fire".to_owned()));
     queue.apply(QueueFact::Stopped(told.clone()));
-    queue.apply(QueueFact::Stopped(Told::now(person(), None)));
+    queue.apply(QueueFact::Stopped(LatchContent::now(person(), None)));
     for mut queue in [folded_again(&queue), queue] {
         assert_eq!(queue.stopped(), Some(&told));
         assert_eq!(next(&queue, &worker("a", &[])), None);
@@ -154,11 +159,11 @@ async fn begun(gateway: &Gateway) -> String {
 async fn stopping_all_ends_what_is_at_work_in_the_same_step() {
     let (_folder, gateway) = gateway();
     let id = begun(&gateway).await;
-    let told = Told::now(person(), Some("fire".to_owned()));
+    let told = LatchContent::now(person(), Some("fire".to_owned()));
     assert_eq!(gateway.stop_all(&told).await.expect("it is written"), 1);
     assert_eq!(gateway.stop_all(&told).await.expect("it is written"), 0);
     let stage = gateway.with(|queue| queue.get(&id).expect("it is there").stage.clone());
-    let Stage::Ended { summary, .. } = stage else {
+    let CommandStage::Ended { summary, .. } = stage else {
         panic!("it is not over: {stage:?}");
     };
     assert!(summary.contains("fire"), "{summary}");
@@ -178,7 +183,7 @@ async fn a_command_rests_longer_each_time_and_is_never_given_up() {
         let until_ms = gateway.rest(&id, None, entries, "its process died").await;
         let until_ms = until_ms.expect("it is written")?;
         // It is due at once, for the test.
-        let _ = gateway.reach(&id, Stage::Queued).await;
+        let _ = gateway.reach(&id, CommandStage::Queued).await;
         let _ = gateway.begin_next(LIMITS).await;
         Some((until_ms - before + 500) / 1_000)
     };
@@ -204,7 +209,7 @@ async fn what_another_worker_has_does_not_rest() {
     let rest = gateway.rest(&id, Some("other"), 1, "").await;
     assert_eq!(rest.expect("it is read"), None);
     assert!(gateway.has(&id));
-    assert_eq!(gateway.with(Queue::running), 1);
+    assert_eq!(gateway.with(CommandQueue::running), 1);
 }
 
 #[tokio::test]
@@ -214,19 +219,19 @@ async fn what_became_of_a_command_meanwhile_stands() {
     let stage = || gateway.with(|queue| queue.get(&id).expect("it is there").stage.clone());
     // It was taken for dead, and is late.
     assert!(gateway.give_back(&id, "other").await.is_ok_and(|had| !had));
-    let back = state::stage(&id, Stage::Queued);
+    let back = state::stage(&id, CommandStage::Queued);
     let facts = &gateway.shared.facts;
     let changed = facts.change(|_| Ok((vec![back.clone()], ()))).await;
     changed.expect("it is written");
     let end = gateway.end(&id, Some(1), "its process died".to_owned());
     end.await.expect("it is read");
-    assert_eq!(stage(), Stage::Queued);
+    assert_eq!(stage(), CommandStage::Queued);
     let again = gateway.begin_next(LIMITS).await.expect("it is written");
     assert_eq!(again.map(|command| command.id.clone()), Some(id.clone()));
     let end = gateway.end(&id, Some(0), "reached".to_owned());
     end.await.expect("it is written");
     let over = stage();
-    let again = gateway.reach(&id, Stage::Queued).await;
+    let again = gateway.reach(&id, CommandStage::Queued).await;
     again.expect("it is read");
     assert!(over.is_over() && stage() == over, "{over:?}");
 }

@@ -15,7 +15,7 @@ use super::{
     error::TriggerError,
     firing::SetOff,
     record::{HeldBack, TriggerFact, TriggerMark},
-    shared::{LiveTrigger, Shared, lock},
+    shared::{LiveTrigger, TriggersInner, lock},
 };
 
 /// Time between two looks. Tests do not wait for so long.
@@ -29,7 +29,7 @@ const BETWEEN_LOOKS: Duration = if cfg!(test) {
 const MAX_TEXT: usize = 32 << 10;
 
 /// Follows the clipboard in a task, until it is aborted or the triggers are dropped.
-pub(super) fn follow(shared: &Arc<Shared>) -> AbortHandle {
+pub(super) fn follow(shared: &Arc<TriggersInner>) -> AbortHandle {
     let weak = Arc::downgrade(shared);
     let reader = Arc::clone(&shared.clipboard);
     let wanted = Arc::clone(&shared.clipboard_wanted);
@@ -75,7 +75,7 @@ pub(super) fn follow(shared: &Arc<Shared>) -> AbortHandle {
     tokio::spawn(following).abort_handle()
 }
 
-impl Shared {
+impl TriggersInner {
     fn clipboard_triggers(&self) -> Vec<Arc<LiveTrigger>> {
         let live = self.live();
         let own = live

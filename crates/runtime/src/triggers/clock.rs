@@ -9,7 +9,7 @@ use rustix::time::{
 use tokio::io::{Interest, unix::AsyncFd};
 
 /// A clock, as triggers need it.
-pub trait Clock: fmt::Debug + Send + Sync + 'static {
+pub trait TriggerClock: fmt::Debug + Send + Sync + 'static {
     /// Returns the time in UTC milliseconds.
     fn now_ms(&self) -> i64;
 
@@ -31,7 +31,7 @@ impl SystemClock {
     }
 }
 
-impl Clock for SystemClock {
+impl TriggerClock for SystemClock {
     fn now_ms(&self) -> i64 {
         gyrus_kernel::now_ms().saturating_add(self.ahead_ms)
     }

@@ -57,7 +57,7 @@ pub enum TriggerSource {
         /// The zone whose local time it is in.
         zone: TimeZone,
         /// The fate of instants that passed while nobody served.
-        missed: Missed,
+        missed: MissedPolicy,
     },
     /// Changes of files below a folder.
     Files {
@@ -89,7 +89,7 @@ impl TriggerSource {
 
 /// The fate of instants that passed while nobody served.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub enum Missed {
+pub enum MissedPolicy {
     /// They are left out.
     #[default]
     Skip,

@@ -45,20 +45,20 @@ pub struct CronSchedule {
 }
 
 /// A field: its name, its smallest and largest value, and names of values.
-struct Field {
+struct CronField {
     name: &'static str,
     from: u32,
     to: u32,
     names: &'static [&'static str],
 }
 
-const FIELDS: [Field; 5] = [
-    Field::new("minute", 0, 59, &[]),
-    Field::new("hour", 0, 23, &[]),
-    Field::new("day of the month", 1, 31, &[]),
-    Field::new("month", 1, 12, &MONTHS),
+const FIELDS: [CronField; 5] = [
+    CronField::new("minute", 0, 59, &[]),
+    CronField::new("hour", 0, 23, &[]),
+    CronField::new("day of the month", 1, 31, &[]),
+    CronField::new("month", 1, 12, &MONTHS),
     // Sunday is 0 and 7.
-    Field::new("day of the week", 0, 7, &DAYS),
+    CronField::new("day of the week", 0, 7, &DAYS),
 ];
 
 impl FromStr for CronSchedule {
@@ -189,7 +189,7 @@ impl CronSchedule {
     }
 }
 
-impl Field {
+impl CronField {
     const fn new(name: &'static str, from: u32, to: u32, names: &'static [&'static str]) -> Self {
         Self {
             name,

@@ -15,7 +15,7 @@ use std::{
 
 use futures_util::{FutureExt as _, StreamExt as _, future::BoxFuture, stream::FuturesUnordered};
 use gyrus_journal::{
-    Watch,
+    FolderWatch,
     os::watch::{self},
 };
 use serde_json::{Value, json};
@@ -34,7 +34,7 @@ const MAX_NAMED_BYTES: usize = 32 << 10;
 
 /// The reason why files are not watched.
 #[derive(Debug, thiserror::Error)]
-pub(super) enum FilesError {
+pub(super) enum WatchFilesError {
     #[error(
         "there are more than {MAX_FOLDERS} folders; name what is not to be watched in .gitignore"
     )]
@@ -49,20 +49,20 @@ pub(super) enum FilesError {
 
 /// The files as a look found them: a hash of what the system says of each, by path.
 #[derive(Debug, Default, PartialEq, Eq)]
-pub(super) struct Look(BTreeMap<PathBuf, u64>);
+pub(super) struct FilesLook(BTreeMap<PathBuf, u64>);
 
 /// Differences between two looks.
 #[derive(Debug, Default, PartialEq, Eq)]
-pub(super) struct Changes {
+pub(super) struct FileDifferences {
     changed: Vec<PathBuf>,
     removed: Vec<PathBuf>,
 }
 
 /// Watches on all folders of a trigger.
-pub(super) struct Watches(FuturesUnordered<BoxFuture<'static, Watch>>);
+pub(super) struct Watches(FuturesUnordered<BoxFuture<'static, FolderWatch>>);
 
 impl Watches {
-    fn new(watches: Vec<Watch>) -> Self {
+    fn new(watches: Vec<FolderWatch>) -> Self {
         Self(watches.into_iter().map(changed).collect())
     }
 
@@ -75,7 +75,7 @@ impl Watches {
     }
 }
 
-fn changed(mut watch: Watch) -> BoxFuture<'static, Watch> {
+fn changed(mut watch: FolderWatch) -> BoxFuture<'static, FolderWatch> {
     async move {
         watch.changed().await;
         watch
@@ -86,7 +86,10 @@ fn changed(mut watch: Watch) -> BoxFuture<'static, Watch> {
 /// Watches all folders and looks at all files. Each folder is watched before it is read, so nothing
 /// is missed in between. The watches are good for trying again also where there is an error. Blocks
 /// for the disk.
-pub(super) fn look(folder: &Path, globs: &FileGlobs) -> (Result<Look, FilesError>, Watches) {
+pub(super) fn look(
+    folder: &Path,
+    globs: &FileGlobs,
+) -> (Result<FilesLook, WatchFilesError>, Watches) {
     let mut watches = Vec::new();
     let look = watch_and_look(folder, globs, &mut watches);
     (look, Watches::new(watches))
@@ -95,9 +98,9 @@ pub(super) fn look(folder: &Path, globs: &FileGlobs) -> (Result<Look, FilesError
 fn watch_and_look(
     folder: &Path,
     globs: &FileGlobs,
-    watches: &mut Vec<Watch>,
-) -> Result<Look, FilesError> {
-    let mut look = Look::default();
+    watches: &mut Vec<FolderWatch>,
+) -> Result<FilesLook, WatchFilesError> {
+    let mut look = FilesLook::default();
     if !folder.is_dir() {
         // It may come back: whatever is there of its path is watched.
         let above = folder.ancestors().skip(1).find(|above| above.is_dir());
@@ -124,21 +127,21 @@ fn watch_and_look(
             Ok(entry) => entry,
             // What goes while it is looked at is gone, and what may not be read cannot be watched.
             Err(error) if is_gone(&error) => continue,
-            Err(source) => return Err(FilesError::Unreadable { source }),
+            Err(source) => return Err(WatchFilesError::Unreadable { source }),
         };
         let Some(kind) = entry.file_type() else {
             continue;
         };
         if kind.is_dir() {
             if watches.len() >= MAX_FOLDERS {
-                return Err(FilesError::TooManyFolders);
+                return Err(WatchFilesError::TooManyFolders);
             }
             match watch::watch(entry.path()) {
                 Ok(watch) => watches.push(watch),
                 Err(error) if error.kind() == io::ErrorKind::NotFound => {}
                 Err(source) => {
                     let folder = entry.path().to_owned();
-                    return Err(FilesError::Unwatched { folder, source });
+                    return Err(WatchFilesError::Unwatched { folder, source });
                 }
             }
             continue;
@@ -150,7 +153,7 @@ fn watch_and_look(
             continue;
         }
         if look.0.len() >= MAX_FILES {
-            return Err(FilesError::TooManyFiles);
+            return Err(WatchFilesError::TooManyFiles);
         }
         if let Ok(metadata) = entry.metadata() {
             look.0.insert(path.to_owned(), stamp(&metadata));
@@ -183,7 +186,7 @@ fn stamp(of: &Metadata) -> u64 {
     u64::from_le_bytes(first)
 }
 
-impl Look {
+impl FilesLook {
     /// Returns a hash of everything, behind one of the settings by which it was found.
     pub(super) fn fingerprint(&self, settings: &str) -> String {
         let mut hasher = blake3::Hasher::new();
@@ -196,21 +199,21 @@ impl Look {
     }
 
     /// Returns what changed since an earlier look; `None` if nothing did.
-    pub(super) fn since(&self, before: &Look) -> Option<Changes> {
+    pub(super) fn since(&self, before: &FilesLook) -> Option<FileDifferences> {
         let changed = self
             .0
             .iter()
             .filter(|(path, stamp)| before.0.get(*path) != Some(stamp));
         let removed = before.0.keys().filter(|path| !self.0.contains_key(*path));
-        let changes = Changes {
+        let changes = FileDifferences {
             changed: changed.map(|(path, _)| path.clone()).collect(),
             removed: removed.cloned().collect(),
         };
-        (changes != Changes::default()).then_some(changes)
+        (changes != FileDifferences::default()).then_some(changes)
     }
 }
 
-impl Changes {
+impl FileDifferences {
     /// Returns the payload of an event that tells the first changes.
     pub(super) fn payload(&self, trigger: &str) -> Value {
         let (mut named, mut bytes) = (0, 0);
@@ -237,11 +240,11 @@ mod tests {
 
     use super::*;
 
-    fn seen(folder: &Path, globs: &FileGlobs) -> Look {
+    fn seen(folder: &Path, globs: &FileGlobs) -> FilesLook {
         look(folder, globs).0.unwrap()
     }
 
-    fn told(before: &Look, after: &Look) -> Value {
+    fn told(before: &FilesLook, after: &FilesLook) -> Value {
         match after.since(before) {
             Some(changes) => changes.payload("t"),
             None => Value::Null,
@@ -305,12 +308,12 @@ mod tests {
         fs::create_dir(at(".git")).unwrap();
         assert_eq!(seen(&at("sub/inner"), &all).0.len(), 0);
         fs::remove_dir_all(folder.path()).unwrap();
-        assert_eq!(seen(folder.path(), &all), Look::default());
+        assert_eq!(seen(folder.path(), &all), FilesLook::default());
     }
 
     #[test]
     fn many_changes_are_counted() {
-        let many = Changes {
+        let many = FileDifferences {
             changed: (0..150)
                 .map(|number| PathBuf::from(number.to_string()))
                 .collect(),

@@ -7,7 +7,7 @@ use super::{
     config::TriggerSource,
     error::TriggerError,
     record::{HeldBack, MAX_REMEMBERED, TriggerFact, TriggerMark, day_of},
-    shared::{LiveTrigger, Shared},
+    shared::{LiveTrigger, TriggersInner},
     signature::{self, HookHead},
     when,
 };
@@ -18,7 +18,7 @@ const FROM: &str = "trigger";
 
 /// The fate of a delivery to a webhook.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Delivered {
+pub enum DeliveryFate {
     /// The trigger fired.
     Fired,
     /// It was delivered before.
@@ -36,7 +36,7 @@ pub(super) struct SetOff<'k> {
     pub(super) mark: TriggerMark,
 }
 
-impl Shared {
+impl TriggersInner {
     /// Fires a trigger unless something holds it back; returns what does.
     pub(super) async fn set_off(
         &self,
@@ -174,7 +174,7 @@ impl Shared {
         live: &LiveTrigger,
         head: HookHead<'_>,
         body: &[u8],
-    ) -> Result<Delivered, TriggerError> {
+    ) -> Result<DeliveryFate, TriggerError> {
         let TriggerSource::Webhook { secret } = &live.config.source else {
             return Err(TriggerError::NotFound {
                 agent: live.name.agent.clone(),
@@ -191,7 +191,7 @@ impl Shared {
             (record.has_delivery(&delivery), record.deliveries(now))
         });
         if is_known {
-            return Ok(Delivered::Repeated);
+            return Ok(DeliveryFate::Repeated);
         }
         if !rate.admits(now) || remembered >= MAX_REMEMBERED {
             return Err(TriggerError::TooMany);
@@ -207,7 +207,7 @@ impl Shared {
             },
         };
         let held = self.set_off_alone(live, what).await?;
-        Ok(held.map_or(Delivered::Fired, Delivered::Held))
+        Ok(held.map_or(DeliveryFate::Fired, DeliveryFate::Held))
     }
 }
 

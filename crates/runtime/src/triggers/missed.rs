@@ -4,7 +4,7 @@ use std::collections::VecDeque;
 
 use jiff::{Timestamp, tz::TimeZone};
 
-use super::{config::Missed, cron::CronSchedule};
+use super::{config::MissedPolicy, cron::CronSchedule};
 
 /// Time for which an instant that has come is not missed, in milliseconds: a server that starts
 /// again, or a machine under load, is that late.
@@ -26,15 +26,15 @@ const SPANS_MS: [i64; 6] = [
 
 /// Returns the instants in UTC milliseconds, behind `after` and up to `now`, that count now.
 pub(super) fn due(
-    (schedule, zone, missed): (&CronSchedule, &TimeZone, Missed),
+    (schedule, zone, missed): (&CronSchedule, &TimeZone, MissedPolicy),
     after_ms: i64,
     now_ms: i64,
 ) -> Vec<i64> {
     let fresh = now_ms - GRACE_MS;
     let (after_ms, count) = match missed {
-        Missed::Skip => (after_ms.max(fresh), 1),
-        Missed::Once => (after_ms, 1),
-        Missed::All => (after_ms, MAX_MISSED),
+        MissedPolicy::Skip => (after_ms.max(fresh), 1),
+        MissedPolicy::Once => (after_ms, 1),
+        MissedPolicy::All => (after_ms, MAX_MISSED),
     };
     let mut last = VecDeque::new();
     for span in SPANS_MS {
@@ -77,16 +77,16 @@ mod tests {
             assert_eq!(found, expected, "{text} {missed:?} {ago}");
         };
         // Nothing was missed.
-        for missed in [Missed::Skip, Missed::Once, Missed::All] {
+        for missed in [MissedPolicy::Skip, MissedPolicy::Once, MissedPolicy::All] {
             check("0 * * * *", missed, minute, &[0]);
             check("0 * * * *", missed, 10_000, &[]);
         }
-        check("0 * * * *", Missed::Skip, 5 * hour, &[0]);
-        check("30 * * * *", Missed::Skip, 5 * hour, &[]);
-        check("30 * * * *", Missed::Once, 5 * hour, &[30 * minute]);
-        check("0 * * * *", Missed::All, 2 * hour, &[hour, 0]);
+        check("0 * * * *", MissedPolicy::Skip, 5 * hour, &[0]);
+        check("30 * * * *", MissedPolicy::Skip, 5 * hour, &[]);
+        check("30 * * * *", MissedPolicy::Once, 5 * hour, &[30 * minute]);
+        check("0 * * * *", MissedPolicy::All, 2 * hour, &[hour, 0]);
         let last: Vec<i64> = (0..100).rev().map(|ago| ago * minute).collect();
-        check("* * * * *", Missed::All, 3_000 * 24 * hour, &last);
-        check("* * * * *", Missed::Once, 3_000 * 24 * hour, &[0]);
+        check("* * * * *", MissedPolicy::All, 3_000 * 24 * hour, &last);
+        check("* * * * *", MissedPolicy::Once, 3_000 * 24 * hour, &[0]);
     }
 }

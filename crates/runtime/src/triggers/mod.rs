@@ -38,19 +38,21 @@ use gyrus_contract::Principal;
 use gyrus_journal::Store;
 use tokio::sync::Semaphore;
 
-use self::shared::{LiveTrigger, Shared, lock};
+use self::shared::{LiveTrigger, TriggersInner, lock};
 pub use self::{
-    clock::{Clock, SystemClock},
+    clock::{SystemClock, TriggerClock},
     config::{
-        DayBudget, FileGlobs, MAX_GLOBS, MAX_TRIGGERS, Missed, PAUSE_AFTER, SETTLE, TriggerConfig,
-        TriggerSource,
+        DayBudget, FileGlobs, MAX_GLOBS, MAX_TRIGGERS, MissedPolicy, PAUSE_AFTER, SETTLE,
+        TriggerConfig, TriggerSource,
     },
     cron::{CronError, CronSchedule},
     error::TriggerError,
     files::{MAX_FILES, MAX_FOLDERS},
-    firing::Delivered,
+    firing::DeliveryFate,
     reader::ClipboardReader,
-    record::{Firing, HeldBack, TriggerBook, TriggerFact, TriggerMark, TriggerName, TriggerRecord},
+    record::{
+        HeldBack, TriggerBook, TriggerFact, TriggerFiring, TriggerMark, TriggerName, TriggerRecord,
+    },
     signature::{HookHead, HookRefusal, HookSecret, HookSecretError},
     when::{Comparison, Condition, ConditionError, MAX_CONDITIONS},
 };
@@ -66,7 +68,7 @@ const LOOKS_AT_ONCE: usize = 2;
 /// dropped.
 #[derive(Clone)]
 pub struct Triggers {
-    shared: Arc<Shared>,
+    shared: Arc<TriggersInner>,
 }
 
 /// A trigger as it stands.
@@ -92,12 +94,12 @@ impl Triggers {
     pub fn open(
         agents: &Agents,
         gateway: &Gateway,
-        clock: Arc<dyn Clock>,
+        clock: Arc<dyn TriggerClock>,
         clipboard: Arc<dyn ClipboardReader>,
     ) -> Result<Self, TriggerError> {
         let book = Ledger::open(gateway.store(), ID)?;
         Ok(Self {
-            shared: Arc::new(Shared {
+            shared: Arc::new(TriggersInner {
                 agents: agents.clone(),
                 gateway: gateway.clone(),
                 clock,
@@ -224,7 +226,7 @@ impl Triggers {
         trigger: &str,
         head: HookHead<'_>,
         body: &[u8],
-    ) -> Result<Delivered, TriggerError> {
+    ) -> Result<DeliveryFate, TriggerError> {
         let live = self.shared.trigger(agent, trigger)?;
         self.shared.deliver(&live, head, body).await
     }

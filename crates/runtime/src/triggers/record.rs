@@ -52,7 +52,7 @@ pub struct TriggerMark {
 
 /// A trigger's firing.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-pub struct Firing {
+pub struct TriggerFiring {
     pub event: EventId,
     /// The time, in UTC milliseconds.
     pub at_ms: i64,
@@ -83,7 +83,7 @@ pub struct TriggerRecord {
     pub useless: u32,
     /// The reason why it is paused.
     pub paused: Option<String>,
-    pub last: Option<Firing>,
+    pub last: Option<TriggerFiring>,
     /// Firings whose runs have not ended.
     #[serde(default)]
     awaited: VecDeque<EventId>,
@@ -264,7 +264,7 @@ impl Fold for TriggerBook {
                 record.take_mark(at_ms, mark);
                 record.fired += 1;
                 record.wakes = (day_of(at_ms), record.wakes_today(at_ms) + 1);
-                record.last = Some(Firing {
+                record.last = Some(TriggerFiring {
                     event,
                     at_ms,
                     result: None,

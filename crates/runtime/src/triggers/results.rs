@@ -10,7 +10,7 @@ use tokio::task::AbortHandle;
 use super::{
     error::TriggerError,
     record::{TriggerFact, TriggerName},
-    shared::Shared,
+    shared::TriggersInner,
 };
 use crate::{BusError, DurableItem, Event, EventId, StartAt, TopicPattern};
 
@@ -24,7 +24,7 @@ const BETWEEN_TRIES: Duration = Duration::from_secs(10);
 const WORDS: usize = 200;
 
 /// Follows the ends of runs in a task, until it is aborted or the triggers are dropped.
-pub(super) async fn follow(shared: &Arc<Shared>) -> Result<AbortHandle, BusError> {
+pub(super) async fn follow(shared: &Arc<TriggersInner>) -> Result<AbortHandle, BusError> {
     let topics = ["agent.*.reached", "agent.*.failed"];
     let patterns = topics.map(|topic| topic.parse::<TopicPattern>().expect("it is a pattern"));
     let bus = shared.agents.bus().clone();
@@ -61,7 +61,7 @@ pub(super) async fn follow(shared: &Arc<Shared>) -> Result<AbortHandle, BusError
     Ok(task.abort_handle())
 }
 
-impl Shared {
+impl TriggersInner {
     /// Takes the end of a run, if a trigger woke it.
     async fn take_end(&self, end: &Event) -> Result<(), TriggerError> {
         let event = end

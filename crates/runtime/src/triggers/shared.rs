@@ -11,7 +11,7 @@ use tokio::{
 };
 
 use super::{
-    clock::Clock,
+    clock::TriggerClock,
     config::{DayBudget, TriggerConfig, TriggerSource},
     error::TriggerError,
     rate::Rate,
@@ -21,14 +21,14 @@ use super::{
 use crate::{
     agents::Agents,
     ledger::Ledger,
-    queue::{Gateway, Stage},
+    queue::{CommandStage, Gateway},
 };
 
 /// Triggers of a store.
-pub(super) struct Shared {
+pub(super) struct TriggersInner {
     pub(super) agents: Agents,
     pub(super) gateway: Gateway,
-    pub(super) clock: Arc<dyn Clock>,
+    pub(super) clock: Arc<dyn TriggerClock>,
     pub(super) clipboard: Arc<dyn ClipboardReader>,
     pub(super) book: Mutex<Ledger<TriggerBook>>,
     pub(super) live: Mutex<BTreeMap<TriggerName, Arc<LiveTrigger>>>,
@@ -61,7 +61,7 @@ impl Drop for LiveTrigger {
     }
 }
 
-impl Drop for Shared {
+impl Drop for TriggersInner {
     fn drop(&mut self) {
         for task in &*lock(&self.tasks) {
             task.abort();
@@ -89,7 +89,7 @@ impl LiveTrigger {
     }
 }
 
-impl Shared {
+impl TriggersInner {
     pub(super) fn book(&self) -> MutexGuard<'_, Ledger<TriggerBook>> {
         let mut book = lock(&self.book);
         // A disk that still refuses says so to whoever writes.
@@ -136,7 +136,7 @@ impl Shared {
         };
         self.gateway.with(|queue| {
             let command = queue.of_run(run);
-            command.is_some_and(|command| matches!(command.stage, Stage::Running { .. }))
+            command.is_some_and(|command| matches!(command.stage, CommandStage::Running { .. }))
         })
     }
 

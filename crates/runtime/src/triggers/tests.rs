@@ -36,7 +36,7 @@ const SECRET: &str = "the secret of these tests";
 #[derive(Debug)]
 struct HandClock(watch::Sender<i64>);
 
-impl Clock for HandClock {
+impl TriggerClock for HandClock {
     fn now_ms(&self) -> i64 {
         *self.0.borrow()
     }
@@ -200,7 +200,7 @@ impl World {
         .await;
     }
 
-    async fn deliver(&self, id: &str, body: &Value) -> Result<Delivered, TriggerError> {
+    async fn deliver(&self, id: &str, body: &Value) -> Result<DeliveryFate, TriggerError> {
         let timestamp = (self.clock.now_ms() / 1000).to_string();
         let body = body.to_string();
         let secret = HookSecret::new(SECRET).unwrap();
@@ -216,7 +216,7 @@ impl World {
     }
 }
 
-fn cron(text: &str, missed: Missed) -> TriggerConfig {
+fn cron(text: &str, missed: MissedPolicy) -> TriggerConfig {
     let source = TriggerSource::Cron {
         schedule: text.parse().unwrap(),
         zone: TimeZone::UTC,
@@ -233,7 +233,7 @@ fn hook() -> TriggerConfig {
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn instants_fire_once_over_restarts_and_crashes() {
     let folder = tempfile::tempdir().unwrap();
-    let own = [cron("0 * * * *", Missed::All)];
+    let own = [cron("0 * * * *", MissedPolicy::All)];
     let world = World::open(folder.path(), BEGIN_MS + MINUTE, &own).await;
     world
         .until("cron", |status| status.next_ms == Some(BEGIN_MS + HOUR))
@@ -277,7 +277,7 @@ async fn instants_fire_once_over_restarts_and_crashes() {
     assert_eq!(world.woken().await.len(), 4);
     drop(world);
     // A schedule that was changed meanwhile has missed nothing.
-    let other = [cron("*/10 * * * *", Missed::All)];
+    let other = [cron("*/10 * * * *", MissedPolicy::All)];
     let world = World::open(folder.path(), past + 2 * HOUR + MINUTE, &other).await;
     world
         .until("cron", |status| {
@@ -292,7 +292,7 @@ async fn a_budget_of_wakes_is_counted_and_told_once_a_day() {
     let folder = tempfile::tempdir().unwrap();
     let own = [TriggerConfig {
         wakes: Some(2),
-        ..cron("* * * * *", Missed::Skip)
+        ..cron("* * * * *", MissedPolicy::Skip)
     }];
     let world = World::open(folder.path(), BEGIN_MS, &own).await;
     world.until("cron", |status| status.next_ms.is_some()).await;
@@ -357,10 +357,10 @@ async fn wakes_of_no_use_pause_a_trigger_until_it_is_resumed() {
     let told = world.events("agent.worker.trigger.paused").await;
     assert_eq!(told, [json!({"trigger": "hook", "why": why})]);
     let held = world.deliver("d6", &json!({})).await.unwrap();
-    assert_eq!(held, Delivered::Held(HeldBack::Paused));
+    assert_eq!(held, DeliveryFate::Held(HeldBack::Paused));
     world.triggers.resume("worker").await.unwrap();
     // It was not taken, so it may come again.
-    assert_eq!(wake(6).await, Delivered::Fired);
+    assert_eq!(wake(6).await, DeliveryFate::Fired);
     assert_eq!(world.woken().await.len(), 6);
 }
 
@@ -373,7 +373,7 @@ async fn a_delivery_counts_once_and_conditions_are_checked_before() {
     ];
     let own = [TriggerConfig { when, ..hook() }];
     let world = World::open(folder.path(), BEGIN_MS, &own).await;
-    let held = Ok(Delivered::Held(HeldBack::Condition));
+    let held = Ok(DeliveryFate::Held(HeldBack::Condition));
     for (id, body, expected) in [
         ("a", json!({"state": "passed", "build": 1}), &held),
         // The build is that of the one before.
@@ -381,17 +381,17 @@ async fn a_delivery_counts_once_and_conditions_are_checked_before() {
         (
             "c",
             json!({"state": "failed", "build": 2}),
-            &Ok(Delivered::Fired),
+            &Ok(DeliveryFate::Fired),
         ),
         (
             "c",
             json!({"state": "failed", "build": 3}),
-            &Ok(Delivered::Repeated),
+            &Ok(DeliveryFate::Repeated),
         ),
         (
             "a",
             json!({"state": "failed", "build": 4}),
-            &Ok(Delivered::Repeated),
+            &Ok(DeliveryFate::Repeated),
         ),
     ] {
         let delivered = world
@@ -406,9 +406,12 @@ async fn a_delivery_counts_once_and_conditions_are_checked_before() {
     let body = json!({"state": "failed", "build": 5});
     assert_eq!(
         world.deliver("c", &body).await.unwrap(),
-        Delivered::Repeated
+        DeliveryFate::Repeated
     );
-    assert_eq!(world.deliver("d", &body).await.unwrap(), Delivered::Fired);
+    assert_eq!(
+        world.deliver("d", &body).await.unwrap(),
+        DeliveryFate::Fired
+    );
     assert_eq!(world.woken().await.len(), 2);
     // More than a hook may keep up.
     let mut refused = 0;

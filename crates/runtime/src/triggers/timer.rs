@@ -14,7 +14,7 @@ use super::{
     firing::SetOff,
     missed::{self, GRACE_MS},
     record::{TriggerFact, TriggerMark, settings_hash},
-    shared::{LiveTrigger, Shared, lock},
+    shared::{LiveTrigger, TriggersInner, lock},
 };
 
 /// Number of triggers that fire at once: they wait for the disk together.
@@ -28,7 +28,7 @@ const SET_BACK_MS: i64 = 60 * 60 * 1000;
 const AGAIN_MS: i64 = 10_000;
 
 /// Follows the clock in a task, until it is aborted or the triggers are dropped.
-pub(super) fn follow(shared: &Arc<Shared>) -> AbortHandle {
+pub(super) fn follow(shared: &Arc<TriggersInner>) -> AbortHandle {
     let weak = Arc::downgrade(shared);
     let (clock, rescheduled) = (Arc::clone(&shared.clock), Arc::clone(&shared.rescheduled));
     tokio::spawn(async move {
@@ -50,7 +50,7 @@ pub(super) fn follow(shared: &Arc<Shared>) -> AbortHandle {
     .abort_handle()
 }
 
-impl Shared {
+impl TriggersInner {
     /// Fires every schedule that is due, and returns the time of the next instant of all.
     async fn fire_due(self: &Arc<Self>) -> Option<i64> {
         let now = self.clock.now_ms();

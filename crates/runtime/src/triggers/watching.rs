@@ -13,10 +13,10 @@ use tokio::time::{sleep, sleep_until};
 use super::{
     config::{FileGlobs, TriggerSource},
     error::TriggerError,
-    files::{self, Look, Watches},
+    files::{self, FilesLook, Watches},
     firing::SetOff,
     record::{HeldBack, TriggerFact, TriggerMark, settings_hash},
-    shared::{LiveTrigger, Shared, lock},
+    shared::{LiveTrigger, TriggersInner, lock},
 };
 use crate::blocking;
 
@@ -27,7 +27,7 @@ const IMPATIENCE: u32 = 10;
 const SHARE: u32 = 10;
 
 /// Begins to watch the files of a trigger, if it is one for files.
-pub(super) fn begin(shared: &Arc<Shared>, live: &Arc<LiveTrigger>) {
+pub(super) fn begin(shared: &Arc<TriggersInner>, live: &Arc<LiveTrigger>) {
     let TriggerSource::Files {
         folder,
         globs,
@@ -37,7 +37,7 @@ pub(super) fn begin(shared: &Arc<Shared>, live: &Arc<LiveTrigger>) {
     else {
         return;
     };
-    let watching = Watching {
+    let watching = FilesWatch {
         shared: Arc::downgrade(shared),
         live: Arc::downgrade(live),
         folder: folder.clone(),
@@ -50,18 +50,18 @@ pub(super) fn begin(shared: &Arc<Shared>, live: &Arc<LiveTrigger>) {
     *lock(&live.watching) = Some(task.abort_handle());
 }
 
-struct Watching {
-    shared: Weak<Shared>,
+struct FilesWatch {
+    shared: Weak<TriggersInner>,
     live: Weak<LiveTrigger>,
     folder: PathBuf,
     globs: FileGlobs,
     settle: Duration,
     missed: bool,
     /// The last look.
-    before: Option<Look>,
+    before: Option<FilesLook>,
 }
 
-impl Watching {
+impl FilesWatch {
     async fn follow(mut self) {
         // The first look tells what changed while nobody served; no run of the agent did that.
         let mut by_others = true;
@@ -119,9 +119,9 @@ impl Watching {
 
     async fn compare(
         &self,
-        shared: &Shared,
+        shared: &TriggersInner,
         live: &LiveTrigger,
-        look: &Look,
+        look: &FilesLook,
         by_others: bool,
     ) -> Result<(), TriggerError> {
         let settings = settings_hash(&(&self.folder, self.globs.patterns()));

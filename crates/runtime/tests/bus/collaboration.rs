@@ -4,7 +4,7 @@ use std::{future::Future, time::Duration};
 
 use gyrus_contract::Origin;
 use gyrus_runtime::{
-    Award, AwardAnswer, BusError, ContractOptions, ContractStep, EventBus, Received, Subscription,
+    Award, AwardAnswer, BusError, ContractOptions, ContractStep, EventBus, LiveItem, Subscription,
 };
 use serde_json::{Value, json};
 use tokio::task::JoinHandle;
@@ -15,7 +15,7 @@ const SECOND: Duration = Duration::from_secs(1);
 
 async fn next(subscription: &mut Subscription) -> std::sync::Arc<gyrus_runtime::Event> {
     match subscription.recv().await {
-        Some(Received::Event(event)) => event,
+        Some(LiveItem::Event(event)) => event,
         other => panic!("{other:?}"),
     }
 }

@@ -6,7 +6,7 @@ use gyrus_contract::{Origin, Principal, Text};
 use gyrus_journal::Store;
 use gyrus_runtime::{
     BusError, DurableItem, Event, EventBus, EventPosition, HistoryLimits, StartAt,
-    queue::{Command, Gateway, QueueError, RunRequest, Stage, Work},
+    queue::{CommandStage, Gateway, QueueCommand, QueueError, QueueWork, RunRequest},
 };
 
 use gyrus_simulation::journal::{Fault, SimDisk};
@@ -224,10 +224,10 @@ async fn a_queue_goes_on_after_a_failure_of_the_disk() {
     };
     let command = |number: u32| {
         let request = RunRequest::new(Text::new("go", Origin::Person), "/work".into());
-        let work = Work::Start(Box::new(request));
-        Command {
+        let work = QueueWork::Start(Box::new(request));
+        QueueCommand {
             key: Some(number.to_string()),
-            ..Command::new(work, None, person.clone(), "default".to_owned())
+            ..QueueCommand::new(work, None, person.clone(), "default".to_owned())
         }
     };
     let mut recovered = 0;
@@ -257,7 +257,10 @@ async fn a_queue_goes_on_after_a_failure_of_the_disk() {
         let all = queue.all();
         assert_eq!(all.len(), 4, "{fault:?} {call}");
         for one in all {
-            assert!(matches!(one.stage, Stage::Cancelled { .. }), "{one:?}");
+            assert!(
+                matches!(one.stage, CommandStage::Cancelled { .. }),
+                "{one:?}"
+            );
         }
     }
     assert!(recovered > 20, "{recovered}");

@@ -2,7 +2,7 @@
 
 use std::{collections::VecDeque, sync::Arc};
 
-use gyrus_runtime::{BUS_SUBSCRIPTIONS, BusError, EventBus, Overflow, Received, TopicPattern};
+use gyrus_runtime::{BUS_SUBSCRIPTIONS, BusError, EventBus, LiveItem, Overflow, TopicPattern};
 use serde_json::json;
 use tokio::task::JoinSet;
 
@@ -43,7 +43,7 @@ async fn a_publisher_that_never_waits_lets_its_subscribers_run() {
     let receiving = tokio::spawn(async move {
         let mut received = 0;
         while let Some(one) = subscription.recv().await {
-            assert!(matches!(one, Received::Event(_)), "{one:?}");
+            assert!(matches!(one, LiveItem::Event(_)), "{one:?}");
             received += 1;
         }
         received
@@ -166,8 +166,8 @@ async fn racing_publishers_and_subscribers_lose_and_double_nothing_untold() {
                 let (mut received, mut lagged) = (0, 0);
                 while let Some(one) = subscription.recv().await {
                     match one {
-                        Received::Lagged(dropped) => lagged += i64::try_from(dropped).unwrap(),
-                        Received::Event(event) => {
+                        LiveItem::Lagged(dropped) => lagged += i64::try_from(dropped).unwrap(),
+                        LiveItem::Event(event) => {
                             let number = event.payload.as_i64().unwrap();
                             let publisher: usize = event.from.parse().unwrap();
                             assert!(number > last[publisher], "out of order");

@@ -10,7 +10,7 @@ mod kills;
 mod live;
 
 use gyrus_contract::Origin;
-use gyrus_runtime::{Event, EventBus, Overflow, Received, Subscription, TopicPattern};
+use gyrus_runtime::{Event, EventBus, LiveItem, Overflow, Subscription, TopicPattern};
 use serde_json::{Value, json};
 
 /// Creates an event.
@@ -30,10 +30,10 @@ fn subscribe(bus: &EventBus, pattern: &str) -> Subscription {
 }
 
 /// Returns the number that an event carries, or the number of dropped ones below zero.
-fn number(received: Received) -> i64 {
+fn number(received: LiveItem) -> i64 {
     match received {
-        Received::Event(event) => event.payload.as_i64().unwrap(),
-        Received::Lagged(dropped) => -i64::try_from(dropped).unwrap(),
+        LiveItem::Event(event) => event.payload.as_i64().unwrap(),
+        LiveItem::Lagged(dropped) => -i64::try_from(dropped).unwrap(),
     }
 }
 

@@ -7,8 +7,9 @@ use std::{
 };
 
 use gyrus_contract::{
-    BlobId, Boxed, Cleared, CommandOutcome, CommandSpec, EffectId, KeeperError, Look, ResolvedCall,
-    ResolvedPath, Screen as _, Seen, Site, Tool, ToolCall, ToolOutput, UnknownSecret,
+    BlobId, BoxedFuture, Cleared, CommandOutcome, CommandSpec, EffectId, KeeperError, LookOptions,
+    ResolvedCall, ResolvedPath, Screen as _, Site, Tool, ToolCall, ToolOutput, UnknownSecret,
+    ViewWithPicture,
 };
 use gyrus_process::keeper::Keeper;
 use gyrus_screen::{Desktop, DesktopPlace, Enclosure, RunCommand, desktop_tools};
@@ -49,7 +50,7 @@ impl Site for Folder {
         Ok(BlobId::of(bytes))
     }
 
-    fn run_command(&self, _: CommandSpec) -> Boxed<'_, Result<CommandOutcome, KeeperError>> {
+    fn run_command(&self, _: CommandSpec) -> BoxedFuture<'_, Result<CommandOutcome, KeeperError>> {
         unreachable!("no tool of a desktop runs a command")
     }
 }
@@ -118,8 +119,8 @@ impl Desk {
         Ok(done)
     }
 
-    pub(crate) async fn look(&self, frame: bool) -> Result<Seen, Failed> {
-        let wanted = Look {
+    pub(crate) async fn look(&self, frame: bool) -> Result<ViewWithPicture, Failed> {
+        let wanted = LookOptions {
             frame,
             documents: 0,
         };

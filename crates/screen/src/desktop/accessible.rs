@@ -22,10 +22,10 @@ use zbus::{
 
 use super::{
     enclosure::Enclosure,
-    nested::Nested,
+    nested::NestedDesktop,
     open_menus::OpenMenus,
-    questions::Questions,
-    roles::{self, States},
+    questions::ProgramQuestions,
+    roles::{self, ElementStates},
 };
 
 /// Number of questions to programs at a time.
@@ -75,7 +75,7 @@ const EMBEDDED: char = '\u{fffc}';
 const NO_ANSWER: &str = "it does not answer";
 
 /// Error of the bus, in words.
-type BusError = String;
+type AccessibilityError = String;
 
 /// A connection to the accessibility bus.
 pub(super) struct Accessible {
@@ -94,13 +94,13 @@ pub(super) struct Silent {
 
 /// An element as a program hands it out.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) struct Item {
+pub(super) struct AccessibleItem {
     pub(super) path: String,
     pub(super) parent: String,
     pub(super) index: i32,
     pub(super) name: String,
     pub(super) role: u32,
-    pub(super) states: States,
+    pub(super) states: ElementStates,
     /// Number of elements that it says are in it.
     pub(super) children: i32,
     /// Whether it has a place on the screen.
@@ -111,12 +111,12 @@ pub(super) struct Item {
 
 /// A program on the bus.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) struct Program {
+pub(super) struct BusProgram {
     pub(super) bus_name: String,
     pub(super) process: u32,
     /// Whether it hands out its elements; else they were asked for one by one.
     pub(super) has_cache: bool,
-    pub(super) items: Vec<Item>,
+    pub(super) items: Vec<AccessibleItem>,
 }
 
 /// The place and the value of an element.
@@ -135,7 +135,7 @@ pub(super) struct ChoiceOption {
 }
 
 /// The name on the bus and the path of an element.
-pub(super) type Reference = (String, OwnedObjectPath);
+pub(super) type ObjectReference = (String, OwnedObjectPath);
 
 /// Tells programs that somebody reads their elements, by the properties that screen readers set: some
 /// (Chromium, Firefox) make none before. Where nobody keeps these properties, nothing needs them.
@@ -151,9 +151,9 @@ async fn ask_for_everything(session: &Connection) {
 
 /// An entry of a program's cache.
 type CacheItem = (
-    Reference,
-    Reference,
-    Reference,
+    ObjectReference,
+    ObjectReference,
+    ObjectReference,
     i32,
     i32,
     Vec<String>,
@@ -165,7 +165,9 @@ type CacheItem = (
 
 impl Accessible {
     /// Connects to the accessibility bus of a nested desktop, or of the person.
-    pub(super) async fn connect(nested: Option<&Nested>) -> Result<Self, BusError> {
+    pub(super) async fn connect(
+        nested: Option<&NestedDesktop>,
+    ) -> Result<Self, AccessibilityError> {
         let connected = timeout(CONNECT, Self::connect_patiently(nested)).await;
         connected.unwrap_or_else(|_| {
             let seconds = CONNECT.as_secs();
@@ -175,8 +177,8 @@ impl Accessible {
         })
     }
 
-    async fn connect_patiently(nested: Option<&Nested>) -> Result<Self, BusError> {
-        let own = nested.map(Nested::bus_address).unwrap_or_default();
+    async fn connect_patiently(nested: Option<&NestedDesktop>) -> Result<Self, AccessibilityError> {
+        let own = nested.map(NestedDesktop::bus_address).unwrap_or_default();
         let missing = |error: zbus::Error| format!("there is no session bus: {error}");
         let session = match nested {
             None => Builder::session(),
@@ -225,8 +227,10 @@ impl Accessible {
     }
 
     /// Returns the programs with their elements, and those that do not tell them.
-    pub(super) async fn programs(&self) -> Result<(Vec<Program>, Vec<Silent>), BusError> {
-        let children: Vec<Reference> = self
+    pub(super) async fn programs(
+        &self,
+    ) -> Result<(Vec<BusProgram>, Vec<Silent>), AccessibilityError> {
+        let children: Vec<ObjectReference> = self
             .ask(REGISTRY, ROOT, ACCESSIBLE, "GetChildren", &())
             .await
             .map_err(|why| format!("the accessibility bus does not answer: {why}"))?;
@@ -246,7 +250,7 @@ impl Accessible {
     }
 
     /// Returns a program; `None` if it has ended.
-    async fn program(&self, name: &str) -> Option<Result<Program, Silent>> {
+    async fn program(&self, name: &str) -> Option<Result<BusProgram, Silent>> {
         let bus = "org.freedesktop.DBus";
         let asked = "GetConnectionUnixProcessID";
         let process = self.ask(bus, "/org/freedesktop/DBus", bus, asked, &name);
@@ -270,7 +274,7 @@ impl Accessible {
             Ok(told) => told,
             Err(why) => return Some(Err(Silent { process, why })),
         };
-        let mut program = Program {
+        let mut program = BusProgram {
             bus_name: name.to_owned(),
             process,
             has_cache: !items.is_empty(),
@@ -288,14 +292,14 @@ impl Accessible {
     }
 
     /// Returns the name of a program's toolkit.
-    async fn toolkit(&self, name: &str) -> Result<String, BusError> {
+    async fn toolkit(&self, name: &str) -> Result<String, AccessibilityError> {
         let asked = ("org.a11y.atspi.Application", "ToolkitName");
         let said: Value = self.ask(name, ROOT, PROPERTIES, "Get", &asked).await?;
         Ok(String::try_from(said).unwrap_or_default())
     }
 
     /// Returns the elements that a program keeps for everybody who reads them.
-    async fn cache(&self, name: &str) -> Result<Vec<Item>, BusError> {
+    async fn cache(&self, name: &str) -> Result<Vec<AccessibleItem>, AccessibilityError> {
         let cache = "org.a11y.atspi.Cache";
         let items = self.ask(name, "/org/a11y/atspi/cache", cache, "GetItems", &());
         let items: Vec<CacheItem> = items.await?;
@@ -304,8 +308,8 @@ impl Accessible {
 
     /// Returns places and values of elements of a program, in their order. Those that it does not
     /// tell in time are missing at the end.
-    pub(super) async fn details(&self, name: &str, of: &[&Item]) -> Vec<Details> {
-        let mut questions = Questions::to(name);
+    pub(super) async fn details(&self, name: &str, of: &[&AccessibleItem]) -> Vec<Details> {
+        let mut questions = ProgramQuestions::to(name);
         for item in of {
             if item.has_place {
                 questions.add(&item.path, COMPONENT, "GetExtents", &0_u32);
@@ -338,12 +342,12 @@ impl Accessible {
 
     /// Adds texts to those that came back empty: for an end beyond that of the text, editors of Qt
     /// and paragraphs of LibreOffice tell nothing.
-    async fn add_short_texts(&self, name: &str, of: &[&Item], details: &mut [Details]) {
-        let is_empty = |(item, one): &(&&Item, &mut Details)| {
+    async fn add_short_texts(&self, name: &str, of: &[&AccessibleItem], details: &mut [Details]) {
+        let is_empty = |(item, one): &(&&AccessibleItem, &mut Details)| {
             one.value.as_deref() == Some("") && !roles::is_cell(item.role)
         };
         let mut empty: Vec<_> = of.iter().zip(details).filter(is_empty).collect();
-        let mut questions = Questions::to(name);
+        let mut questions = ProgramQuestions::to(name);
         for (item, _) in &empty {
             questions.add(&item.path, PROPERTIES, "Get", &(TEXT, "CharacterCount"));
         }
@@ -429,7 +433,7 @@ impl Accessible {
         chosen.await == Ok(true)
     }
 
-    pub(super) async fn children(&self, name: &str, path: &str) -> Vec<Reference> {
+    pub(super) async fn children(&self, name: &str, path: &str) -> Vec<ObjectReference> {
         let asked = self.ask(name, path, ACCESSIBLE, "GetChildren", &());
         asked.await.unwrap_or_default()
     }
@@ -456,7 +460,7 @@ impl Accessible {
         interface: &str,
         method: &str,
         body: &(impl Serialize + DynamicType),
-    ) -> Result<T, BusError> {
+    ) -> Result<T, AccessibilityError> {
         let reply = self
             .connection
             .call_method(Some(name), path, Some(interface), method, body)
@@ -486,11 +490,11 @@ fn place((x, y, width, height): (i32, i32, i32, i32)) -> Option<Bounds> {
     })
 }
 
-fn cached(entry: CacheItem) -> Item {
+fn cached(entry: CacheItem) -> AccessibleItem {
     let (object, _, parent, index, children, interfaces, name, role, description, states) = entry;
     let has = |interface: &str| interfaces.iter().any(|one| one == interface);
     let is_told = !name.is_empty() && !roles::takes_text(role);
-    let mut item = Item {
+    let mut item = AccessibleItem {
         path: object.1.to_string(),
         parent: parent.1.to_string(),
         index,
@@ -508,7 +512,7 @@ fn cached(entry: CacheItem) -> Item {
 }
 
 /// Whether an element that a person uses has no name.
-pub(super) fn lacks_name(item: &Item) -> bool {
+pub(super) fn lacks_name(item: &AccessibleItem) -> bool {
     let is_used = matches!(
         roles::role(item.role),
         Some("button" | "checkbox" | "radio" | "combobox" | "spinbutton" | "slider" | "textbox")
@@ -517,9 +521,9 @@ pub(super) fn lacks_name(item: &Item) -> bool {
 }
 
 /// Joins the two words of an element's states.
-pub(super) fn states(words: &[u32]) -> States {
+pub(super) fn states(words: &[u32]) -> ElementStates {
     let words = words.iter().take(2).enumerate();
-    States(words.fold(0, |all, (at, word)| all | u64::from(*word) << (32 * at)))
+    ElementStates(words.fold(0, |all, (at, word)| all | u64::from(*word) << (32 * at)))
 }
 
 /// Begins a connection to the bus that programs in an enclosure have at this address. A confined one

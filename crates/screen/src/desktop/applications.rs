@@ -39,7 +39,7 @@ impl Application {
 }
 
 /// Application as its desktop file describes it.
-struct Entry {
+struct DesktopEntry {
     id: String,
     name: String,
     generic: String,
@@ -87,7 +87,7 @@ pub(super) fn find(wanted: &str) -> Result<Application, String> {
     }
 }
 
-fn named(entries: &[&Entry]) -> String {
+fn named(entries: &[&DesktopEntry]) -> String {
     let names = entries
         .iter()
         .take(MAX_NAMED)
@@ -104,7 +104,7 @@ fn named(entries: &[&Entry]) -> String {
 const EXACT: u8 = 1;
 
 /// Returns how well an application fits what was asked for, 0 for the best; `None` if not at all.
-fn rank(entry: &Entry, wanted: &str) -> Option<u8> {
+fn rank(entry: &DesktopEntry, wanted: &str) -> Option<u8> {
     let wanted = wanted.to_lowercase();
     let wanted = wanted.trim_end_matches(".desktop");
     let name = entry.name.to_lowercase();
@@ -152,7 +152,7 @@ const STEM: usize = 5;
 
 /// Whether each word is in some text of an application, or has the stem of a word there: a calculator
 /// is what performs calculations.
-fn is_described(entry: &Entry, wanted: &str) -> bool {
+fn is_described(entry: &DesktopEntry, wanted: &str) -> bool {
     let texts = [&entry.name, &entry.generic, &entry.keywords, &entry.id];
     let texts = texts.map(|text| text.to_lowercase());
     let is_end = |letter: char| !letter.is_alphanumeric();
@@ -171,7 +171,7 @@ fn is_described(entry: &Entry, wanted: &str) -> bool {
     words.all(fits)
 }
 
-impl Entry {
+impl DesktopEntry {
     fn application(&self) -> Result<Application, String> {
         let name = &self.name;
         if self.needs_terminal {
@@ -255,7 +255,7 @@ fn words(line: &str) -> Vec<String> {
 }
 
 /// Returns the applications of this machine and of this person, by name.
-fn entries() -> Vec<Entry> {
+fn entries() -> Vec<DesktopEntry> {
     let home = env::var("HOME").map(|home| format!("{home}/.local/share"));
     let own = env::var("XDG_DATA_HOME").or(home);
     let shared = env::var("XDG_DATA_DIRS").unwrap_or_default();
@@ -265,7 +265,7 @@ fn entries() -> Vec<Entry> {
         &shared
     };
     let folders = own.iter().map(String::as_str).chain(shared.split(':'));
-    let mut found: BTreeMap<String, Option<Entry>> = BTreeMap::new();
+    let mut found: BTreeMap<String, Option<DesktopEntry>> = BTreeMap::new();
     for folder in folders.filter(|folder| folder.starts_with('/')) {
         let Ok(files) = fs::read_dir(Path::new(folder).join("applications")) else {
             continue;
@@ -278,7 +278,7 @@ fn entries() -> Vec<Entry> {
                 && !found.contains_key(id)
             {
                 let text = fs::read_to_string(file.path()).unwrap_or_default();
-                found.insert(id.to_owned(), Entry::read(id, &text));
+                found.insert(id.to_owned(), DesktopEntry::read(id, &text));
             }
         }
     }
@@ -297,7 +297,7 @@ mod tests {
 
     #[test]
     fn applications_are_found_by_what_people_call_them() {
-        let entry = Entry::read("org.xfce.mousepad", EDITOR).unwrap();
+        let entry = DesktopEntry::read("org.xfce.mousepad", EDITOR).unwrap();
         for (wanted, expected) in [
             ("Mouse Pad", Some(0)),
             ("org.xfce.mousepad.desktop", Some(0)),
@@ -314,7 +314,7 @@ mod tests {
         ] {
             assert_eq!(rank(&entry, wanted), expected, "{wanted}");
         }
-        let calculator = Entry::read("galculator", CALCULATOR).unwrap();
+        let calculator = DesktopEntry::read("galculator", CALCULATOR).unwrap();
         for (wanted, expected) in [
             ("calculator", Some(6)),
             ("a calculator", Some(7)),
@@ -337,7 +337,7 @@ mod tests {
             "[Desktop Entry]\nType=Link\n",
             "[Desktop Entry]\nType=Application\nNoDisplay=true\n",
         ] {
-            assert!(Entry::read("a", text).is_none(), "{text}");
+            assert!(DesktopEntry::read("a", text).is_none(), "{text}");
         }
     }
 

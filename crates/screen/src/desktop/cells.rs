@@ -8,9 +8,10 @@ use zbus::OwnedVariant;
 
 use super::{
     accessible::{
-        ACCESSIBLE, AT_ONCE, Accessible, COMPONENT, DETAILS, Item, PROPERTIES, Reference, states,
+        ACCESSIBLE, AT_ONCE, Accessible, AccessibleItem, COMPONENT, DETAILS, ObjectReference,
+        PROPERTIES, states,
     },
-    questions::Questions,
+    questions::ProgramQuestions,
     roles,
 };
 
@@ -33,7 +34,7 @@ const POINTS: i32 = 12;
 
 impl Accessible {
     /// Returns the cells of a table that are drawn; of a small one all.
-    pub(super) async fn cells(&self, name: &str, table: &Item) -> Vec<Item> {
+    pub(super) async fn cells(&self, name: &str, table: &AccessibleItem) -> Vec<AccessibleItem> {
         let path = table.path.as_str();
         let count: Option<OwnedVariant> = self.property(name, path, "ChildCount").await;
         let count = count.and_then(|count| i32::try_from(count).ok());
@@ -78,7 +79,7 @@ impl Accessible {
     /// Returns the number of cells from one to that below it.
     async fn row_length(&self, name: &str, table: &str, cell: i32) -> Option<i32> {
         let asked = self.ask(name, table, ACCESSIBLE, "GetChildAtIndex", &cell);
-        let (_, child): Reference = asked.await.ok()?;
+        let (_, child): ObjectReference = asked.await.ok()?;
         let place = self.extents(name, child.as_str()).await?;
         let below = (place.x + place.width / 2, place.y + place.height + 3);
         let below = self.cell_at_point(name, table, below).await?;
@@ -111,10 +112,10 @@ impl Accessible {
     async fn cell_at_point(&self, name: &str, table: &str, (x, y): (i32, i32)) -> Option<i32> {
         let at = (x, y, 0_u32);
         let there = self.ask(name, table, COMPONENT, "GetAccessibleAtPoint", &at);
-        let (_, there): Reference = there.await.ok()?;
+        let (_, there): ObjectReference = there.await.ok()?;
         let index = self.ask(name, there.as_str(), ACCESSIBLE, "GetIndexInParent", &());
         let parent = self.property(name, there.as_str(), "Parent").await?;
-        let (_, parent) = Reference::try_from(parent).ok()?;
+        let (_, parent) = ObjectReference::try_from(parent).ok()?;
         let index: i32 = index.await.ok()?;
         (index >= 0 && parent.as_str() == table).then_some(index)
     }
@@ -134,22 +135,22 @@ impl Accessible {
     async fn cells_at(
         &self,
         name: &str,
-        table: &Item,
+        table: &AccessibleItem,
         wanted: &[i32],
         is_sheet: bool,
-    ) -> Vec<Item> {
+    ) -> Vec<AccessibleItem> {
         let until = Instant::now() + DETAILS;
-        let mut questions = Questions::to(name);
+        let mut questions = ProgramQuestions::to(name);
         for index in wanted {
             questions.add(&table.path, ACCESSIBLE, "GetChildAtIndex", index);
         }
         let answers = questions.ask(self.connection(), until).await;
         let found = wanted.iter().zip(answers).filter_map(|(index, answer)| {
-            let (_, path): Reference = answer.read()?;
+            let (_, path): ObjectReference = answer.read()?;
             Some((*index, path))
         });
         let found: Vec<_> = found.collect();
-        let mut questions = Questions::to(name);
+        let mut questions = ProgramQuestions::to(name);
         for (_, path) in &found {
             questions.add(path.as_str(), ACCESSIBLE, "GetState", &());
             questions.add(path.as_str(), ACCESSIBLE, "GetRole", &());
@@ -159,7 +160,7 @@ impl Accessible {
         let told = answers.chunks_exact(3).zip(found);
         let cells = told.filter_map(|(answers, (index, path))| {
             let said: OwnedVariant = answers[2].read()?;
-            let cell = Item {
+            let cell = AccessibleItem {
                 path: path.to_string(),
                 parent: table.path.clone(),
                 index,

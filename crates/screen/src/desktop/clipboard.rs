@@ -47,21 +47,21 @@ const UTF8_MEDIA: &str = "text/plain;charset=utf-8";
 
 /// A text on the clipboard.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) struct ClipboardText {
+pub(super) struct SelectionText {
     pub(super) text: String,
     /// Whether there was more than [`MAX_TEXT`].
     pub(super) is_cut: bool,
 }
 
 /// A connection with a window that owns or asks.
-struct Client {
+struct ClipboardClient {
     display: Display,
     window: Window,
     clipboard: Atom,
     incremental: Atom,
 }
 
-impl Client {
+impl ClipboardClient {
     /// Makes a window of a connection.
     fn on(display: Display) -> Result<Self, DisplayError> {
         let (connection, root) = (&display.connection, display.screen.root);
@@ -132,16 +132,16 @@ impl Client {
 ///
 /// # Errors
 /// In words: what is there is no text, or the program that holds it does not answer.
-pub(super) async fn read(display: Display) -> Result<ClipboardText, DisplayError> {
-    let client = Client::on(display)?;
+pub(super) async fn read(display: Display) -> Result<SelectionText, DisplayError> {
+    let client = ClipboardClient::on(display)?;
     let read = timeout(WHOLE, client.read()).await;
     read.unwrap_or_else(|_| Err("the program that holds it takes too long".to_owned()))
 }
 
-impl Client {
-    async fn read(&self) -> Result<ClipboardText, DisplayError> {
+impl ClipboardClient {
+    async fn read(&self) -> Result<SelectionText, DisplayError> {
         if self.owner()? == x11rb::NONE {
-            return Ok(ClipboardText {
+            return Ok(SelectionText {
                 text: String::new(),
                 is_cut: false,
             });
@@ -165,7 +165,7 @@ impl Client {
                 }
                 text
             };
-            return Ok(ClipboardText { text, is_cut });
+            return Ok(SelectionText { text, is_cut });
         }
         Err("it holds something else than text".to_owned())
     }
@@ -232,7 +232,7 @@ impl Drop for Offer {
 /// # Errors
 /// In words: the server does not give us the clipboard.
 pub(super) async fn offer(display: Display, text: String) -> Result<Offer, DisplayError> {
-    let client = Client::on(display)?;
+    let client = ClipboardClient::on(display)?;
     let since = client.time().await?;
     client
         .display
@@ -242,8 +242,8 @@ pub(super) async fn offer(display: Display, text: String) -> Result<Offer, Displ
     if client.owner()? != client.window {
         return Err("another program holds it and does not let it go".to_owned());
     }
-    let mut offering = Offering {
-        forms: Forms::of(&client.display)?,
+    let mut offering = ClipboardOffer {
+        forms: ClipboardForms::of(&client.display)?,
         client,
         text,
         since,
@@ -256,14 +256,14 @@ pub(super) async fn offer(display: Display, text: String) -> Result<Offer, Displ
 }
 
 /// The forms in which a text is offered.
-struct Forms {
+struct ClipboardForms {
     targets: Atom,
     timestamp: Atom,
     utf8: Atom,
     utf8_media: Atom,
 }
 
-impl Forms {
+impl ClipboardForms {
     fn of(display: &Display) -> Result<Self, DisplayError> {
         Ok(Self {
             targets: display.atom("TARGETS")?,
@@ -275,9 +275,9 @@ impl Forms {
 }
 
 /// A text on the clipboard, for those who ask.
-struct Offering {
-    client: Client,
-    forms: Forms,
+struct ClipboardOffer {
+    client: ClipboardClient,
+    forms: ClipboardForms,
     text: String,
     since: Timestamp,
     /// The rest of the text for those who get it in parts: by their window and property, the form
@@ -285,7 +285,7 @@ struct Offering {
     transfers: BTreeMap<(Window, Atom), (Atom, Vec<u8>)>,
 }
 
-impl Offering {
+impl ClipboardOffer {
     async fn serve(&mut self) -> Result<(), DisplayError> {
         loop {
             while let Some(event) = self.client.display.next_event()? {

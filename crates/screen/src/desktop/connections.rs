@@ -6,7 +6,7 @@ use std::{
     sync::{Arc, Mutex, PoisonError},
 };
 
-use gyrus_contract::{Boxed, ConnectionPolicy, Destination};
+use gyrus_contract::{BoxedFuture, ConnectionPolicy, Destination};
 
 /// Maximum number of refused destinations that are remembered.
 const MAX_REFUSED: usize = 100;
@@ -52,7 +52,7 @@ impl DesktopConnections {
 }
 
 impl ConnectionPolicy for DesktopConnections {
-    fn decide<'a>(&'a self, to: &'a Destination) -> Boxed<'a, Result<(), String>> {
+    fn decide<'a>(&'a self, to: &'a Destination) -> BoxedFuture<'a, Result<(), String>> {
         Box::pin(async move {
             let policy = self.policy();
             let decided = match policy {

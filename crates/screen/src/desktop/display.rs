@@ -36,7 +36,7 @@ const SETTLE_LIMIT: Duration = Duration::from_secs(3);
 pub(super) type DisplayError = String;
 
 /// Reason in words why an input was not sent: it would not have reached what was judged.
-pub(super) type Elsewhere = String;
+pub(super) type NotSentReason = String;
 
 /// A connection to an X server.
 pub(super) struct Display {
@@ -56,7 +56,7 @@ pub(super) struct Display {
 
 /// The reason why waiting ended.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Settled {
+pub(super) enum WaitResult {
     /// Nothing changed any more.
     Quiet,
     /// Something still changed when the time was over.
@@ -240,7 +240,7 @@ impl Display {
     }
 
     /// Waits until nothing has changed for a moment.
-    pub(super) async fn settle(&self) -> Result<Settled, DisplayError> {
+    pub(super) async fn settle(&self) -> Result<WaitResult, DisplayError> {
         let until = Instant::now() + SETTLE_LIMIT;
         let since = *self
             .read_until
@@ -248,15 +248,15 @@ impl Display {
             .unwrap_or_else(PoisonError::into_inner);
         // Whatever changed since the last reading would be waiting here.
         if !self.drain()? && since.elapsed() >= QUIET {
-            return Ok(Settled::Quiet);
+            return Ok(WaitResult::Quiet);
         }
         while Instant::now() < until {
             self.readable(QUIET).await?;
             if !self.drain()? {
-                return Ok(Settled::Quiet);
+                return Ok(WaitResult::Quiet);
             }
         }
-        Ok(Settled::Restless)
+        Ok(WaitResult::Restless)
     }
 
     /// Reads all events that are there, and returns whether one is a change.

@@ -9,12 +9,12 @@ use gyrus_text::shorten;
 use super::{
     look,
     measure::words,
-    reading::Reading,
+    reading::DesktopReading,
     saved_files::saved_files,
-    session::{Session, lost},
+    session::{DesktopSession, lost},
     windows::DesktopWindow,
 };
-use crate::{tools::action::Failure, verdict::Effects, view::Pixels};
+use crate::{tools::action::ActionFailure, verdict::InputEffects, view::Pixels};
 
 /// Number of pixels that may differ without something else being drawn: a caret blinks.
 const BLINK: usize = 200;
@@ -26,19 +26,19 @@ const NEW_WINDOW: std::time::Duration = std::time::Duration::from_secs(2);
 const MAX_TOLD: usize = 4;
 
 /// The desktop before an input.
-pub(super) struct Standing {
-    reading: Reading,
+pub(super) struct DesktopBefore {
+    reading: DesktopReading,
     pixels: Pixels,
     target: Option<ElementId>,
 }
 
-impl Standing {
+impl DesktopBefore {
     /// Records the desktop, before an input to this element.
     pub(super) fn of(
-        session: &Session,
-        reading: Reading,
+        session: &DesktopSession,
+        reading: DesktopReading,
         target: Option<ElementId>,
-    ) -> Result<Self, Failure> {
+    ) -> Result<Self, ActionFailure> {
         Ok(Self {
             reading,
             pixels: session.display.capture().map_err(lost)?,
@@ -47,7 +47,7 @@ impl Standing {
     }
 }
 
-impl Session {
+impl DesktopSession {
     /// Returns what was saved where it ends with the desktop, in words, once for each file.
     fn newly_saved(&mut self) -> Option<String> {
         let enclosure = self.nested.as_ref()?.enclosure();
@@ -71,7 +71,10 @@ impl Session {
     }
 
     /// Waits until the desktop is still and returns the differences.
-    pub(super) async fn effects(&mut self, before: &Standing) -> Result<Effects, Failure> {
+    pub(super) async fn effects(
+        &mut self,
+        before: &DesktopBefore,
+    ) -> Result<InputEffects, ActionFailure> {
         let mut settled = self.display.settle().await.map_err(lost)?;
         let old = before.reading.listed();
         let now = self.display.windows().map_err(lost)?;
@@ -95,7 +98,7 @@ impl Session {
         );
         let is_partial = !after.unread.is_empty() || !before.reading.unread.is_empty();
         words.extend(changed_elements(before.target, (&was, &is), is_partial));
-        let focus = |reading: &Reading| {
+        let focus = |reading: &DesktopReading| {
             let mut all = reading.elements.iter();
             all.rfind(|one| one.states.contains(&ElementState::Focused))
                 .cloned()
@@ -125,7 +128,7 @@ impl Session {
             }
             (true, _) => ActionVerdict::NoEffect,
         };
-        Ok(Effects {
+        Ok(InputEffects {
             verdict,
             words,
             focused,
@@ -137,7 +140,7 @@ impl Session {
     }
 
     /// Returns the number of pixels of the target's window that are different.
-    fn drawn_in_window(&self, before: &Standing, after: &Reading) -> usize {
+    fn drawn_in_window(&self, before: &DesktopBefore, after: &DesktopReading) -> usize {
         let target = before.target;
         let target = target.and_then(|id| self.numbers.window(id.document));
         let mut windows = after.windows.iter();
@@ -214,7 +217,7 @@ fn is_alike(one: &Element, other: &Element) -> bool {
         && lasting(one) == lasting(other)
 }
 
-fn by_id(reading: &Reading) -> Elements<'_> {
+fn by_id(reading: &DesktopReading) -> Elements<'_> {
     let elements = reading.elements.iter();
     elements.map(|element| (element.id, element)).collect()
 }

@@ -33,7 +33,7 @@ pub struct Enclosure {
 pub type MakeEnclosure = Arc<dyn Fn() -> Result<Enclosure, String> + Send + Sync>;
 
 /// A socket in an enclosure, for as long as this is kept.
-pub(super) struct Socket {
+pub(super) struct EnclosureSocket {
     /// The path by which this process connects to it.
     pub(super) path: PathBuf,
     _opened: Option<OwnedFd>,
@@ -109,9 +109,9 @@ impl Enclosure {
     }
 
     /// Finds the socket that programs see at `inner`, an absolute path.
-    pub(super) fn socket(&self, inner: &Path) -> io::Result<Socket> {
+    pub(super) fn socket(&self, inner: &Path) -> io::Result<EnclosureSocket> {
         if !self.is_confined() {
-            return Ok(Socket {
+            return Ok(EnclosureSocket {
                 path: inner.to_owned(),
                 _opened: None,
             });
@@ -131,7 +131,7 @@ impl Enclosure {
             Mode::empty(),
             ResolveFlags::BENEATH | ResolveFlags::NO_SYMLINKS,
         )?;
-        Ok(Socket {
+        Ok(EnclosureSocket {
             path: PathBuf::from(format!("/proc/self/fd/{}", opened.as_raw_fd())),
             _opened: Some(opened),
         })

@@ -7,8 +7,8 @@ use x11rb::{
 };
 
 use super::{
-    display::{Display, DisplayError, Elsewhere},
-    pointer::Point,
+    display::{Display, DisplayError, NotSentReason},
+    pointer::ScreenPoint,
 };
 
 /// Maximum number of windows inside of each other.
@@ -30,7 +30,7 @@ impl Display {
         &self,
         window: Window,
         input: impl FnOnce() -> Result<(), DisplayError>,
-    ) -> Result<Result<(), Elsewhere>, DisplayError> {
+    ) -> Result<Result<(), NotSentReason>, DisplayError> {
         let _exclusive = self.exclusive()?;
         if !self.has_keyboard(window)? {
             return Ok(Err("the keyboard is in another window now".to_owned()));
@@ -44,10 +44,10 @@ impl Display {
     /// uppermost there is this window.
     pub(super) fn with_pointer_at(
         &self,
-        point: Point,
+        point: ScreenPoint,
         window: Window,
         input: impl FnOnce() -> Result<(), DisplayError>,
-    ) -> Result<Result<(), Elsewhere>, DisplayError> {
+    ) -> Result<Result<(), NotSentReason>, DisplayError> {
         let _exclusive = self.exclusive()?;
         let asked = self.connection.query_pointer(self.screen.root);
         let pointer = asked.map_err(|error| error.to_string())?.reply();

@@ -2,17 +2,17 @@
 //! name by their class, and one with a label by the label twice.
 
 use super::{
-    accessible::{Item, Program},
+    accessible::{AccessibleItem, BusProgram},
     roles,
 };
 
 /// The name of the toolkit; GTK 3 has small letters.
 const TOOLKIT: &str = "GTK";
 
-impl Program {
+impl BusProgram {
     /// Whether a program with this toolkit and these elements is one of GTK 4.8.
     pub(super) fn is_gtk4(&self, toolkit: &str) -> bool {
-        let is_window = |item: &Item| matches!(item.role, 16 | 23 | roles::WINDOW);
+        let is_window = |item: &AccessibleItem| matches!(item.role, 16 | 23 | roles::WINDOW);
         let mut inside = self.items.iter().filter(|item| !is_window(item));
         toolkit == TOOLKIT && inside.all(|item| !roles::is_shown(item.states))
     }

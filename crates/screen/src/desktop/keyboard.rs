@@ -12,7 +12,7 @@ use x11rb::protocol::xproto::{
 };
 
 use super::{
-    display::{Display, DisplayError, Elsewhere},
+    display::{Display, DisplayError, NotSentReason},
     lent_keys::{LentKeys, PressedKey},
     status_dot::ESCAPE,
 };
@@ -97,7 +97,7 @@ fn keysym_of(chord: &Chord) -> Option<u32> {
 }
 
 /// Meanings of the keys.
-struct Layout {
+struct KeyboardLayout {
     first: u8,
     /// The number of keysyms of each key.
     width: usize,
@@ -107,7 +107,7 @@ struct Layout {
     has_caps_lock: bool,
 }
 
-impl Layout {
+impl KeyboardLayout {
     fn codes(&self) -> impl Iterator<Item = (u8, &[u32])> {
         (self.first..=u8::MAX).zip(self.symbols.chunks_exact(self.width))
     }
@@ -144,13 +144,13 @@ impl Layout {
 }
 
 /// Keys that have been given a meaning; they lose it again when this is dropped.
-struct Borrowed<'a> {
+struct BorrowedKeys<'a> {
     display: &'a Display,
     width: u8,
     codes: Vec<u8>,
 }
 
-impl Borrowed<'_> {
+impl BorrowedKeys<'_> {
     /// Gives keys their meanings, without and with Shift, one request for neighbours.
     fn lend(&mut self, meanings: &BTreeMap<u8, [u32; 2]>) -> Result<(), DisplayError> {
         let codes: Vec<u8> = meanings.keys().copied().collect();
@@ -182,7 +182,7 @@ impl Borrowed<'_> {
     }
 }
 
-impl Drop for Borrowed<'_> {
+impl Drop for BorrowedKeys<'_> {
     fn drop(&mut self) {
         for code in &self.codes {
             let _ = self.change(&[*code], &vec![0; usize::from(self.width)]);
@@ -192,9 +192,9 @@ impl Drop for Borrowed<'_> {
 }
 
 /// A text that is being typed. Once this is dropped, the keyboard is as it was.
-pub(super) struct Typing<'a> {
-    borrowed: Borrowed<'a>,
-    layout: Layout,
+pub(super) struct TextTyping<'a> {
+    borrowed: BorrowedKeys<'a>,
+    layout: KeyboardLayout,
     lent: LentKeys,
     /// The key of Shift.
     shift: Option<u8>,
@@ -204,7 +204,7 @@ pub(super) struct Typing<'a> {
     caps_lock: Option<u8>,
 }
 
-impl Typing<'_> {
+impl TextTyping<'_> {
     /// Whether all of the text was typed.
     pub(super) fn is_done(&mut self) -> bool {
         self.letters.peek().is_none()
@@ -214,7 +214,7 @@ impl Typing<'_> {
     /// in the window, and waits until the program has read it. Returns the number of characters.
     pub(super) async fn next_part(
         &mut self,
-    ) -> Result<Result<(usize, Arrival), Elsewhere>, DisplayError> {
+    ) -> Result<Result<(usize, Arrival), NotSentReason>, DisplayError> {
         self.lent.begin_part();
         let mut keys: Vec<PressedKey> = Vec::new();
         while keys.len() < AT_ONCE
@@ -249,7 +249,7 @@ impl Typing<'_> {
     }
 }
 
-impl Drop for Typing<'_> {
+impl Drop for TextTyping<'_> {
     fn drop(&mut self) {
         if let Some(code) = self.caps_lock {
             let _ = self.borrowed.display.tap(code, &[]);
@@ -258,7 +258,7 @@ impl Drop for Typing<'_> {
 }
 
 impl Display {
-    fn layout(&self) -> Result<Layout, DisplayError> {
+    fn layout(&self) -> Result<KeyboardLayout, DisplayError> {
         let setup = {
             use x11rb::connection::Connection as _;
             self.connection.setup()
@@ -272,7 +272,7 @@ impl Display {
         let asked = self.connection.query_pointer(self.screen.root);
         let state = asked.map_err(|error| error.to_string())?.reply();
         let state = u16::from(state.map_err(|error| error.to_string())?.mask);
-        Ok(Layout {
+        Ok(KeyboardLayout {
             first,
             width: usize::from(mapping.keysyms_per_keycode).max(1),
             symbols: mapping.keysyms,
@@ -300,7 +300,7 @@ impl Display {
         &'a self,
         text: &'a str,
         window: Window,
-    ) -> Result<Typing<'a>, DisplayError> {
+    ) -> Result<TextTyping<'a>, DisplayError> {
         let layout = self.layout()?;
         let caps_lock = layout.key(CAPS_LOCK).filter(|_| layout.has_caps_lock);
         let caps_lock = caps_lock.map(|(code, _)| code);
@@ -308,8 +308,8 @@ impl Display {
             self.tap(code, &[])?;
         }
         let shift = layout.key(SHIFT).map(|(code, _)| code);
-        Ok(Typing {
-            borrowed: Borrowed {
+        Ok(TextTyping {
+            borrowed: BorrowedKeys {
                 display: self,
                 width: u8::try_from(layout.width).unwrap_or(u8::MAX),
                 codes: Vec::new(),
@@ -328,13 +328,13 @@ impl Display {
         &self,
         chord: &Chord,
         window: Window,
-    ) -> Result<Result<Arrival, Elsewhere>, DisplayError> {
+    ) -> Result<Result<Arrival, NotSentReason>, DisplayError> {
         let layout = self.layout()?;
         let symbol = keysym_of(chord).ok_or_else(|| format!("no key is {}", chord.name()))?;
         let lower = char::from_u32(symbol).map(|letter| u32::from(letter.to_ascii_lowercase()));
         let known = layout.key(symbol).or_else(|| layout.key(lower?));
         let mut held = self.held(&layout, chord.held());
-        let mut borrowed = Borrowed {
+        let mut borrowed = BorrowedKeys {
             display: self,
             width: u8::try_from(layout.width).unwrap_or(u8::MAX),
             codes: Vec::new(),
@@ -360,7 +360,7 @@ impl Display {
         self.until_read(window).await.map(Ok)
     }
 
-    fn held(&self, layout: &Layout, bits: u32) -> Vec<u8> {
+    fn held(&self, layout: &KeyboardLayout, bits: u32) -> Vec<u8> {
         MODIFIERS
             .iter()
             .filter(|(bit, _)| bits & bit != 0)

@@ -54,7 +54,7 @@ pub(super) struct ProgramEnd {
 }
 
 /// Program to be started.
-pub(super) struct Request<'a> {
+pub(super) struct StartRequest<'a> {
     /// The kind of program, for messages.
     pub(super) what: &'static str,
     /// Its absolute path and its arguments.
@@ -66,10 +66,10 @@ pub(super) struct Request<'a> {
 }
 
 /// Programs that run, by their numbers.
-type Running = Arc<Mutex<BTreeMap<u32, Started>>>;
+type RunningPrograms = Arc<Mutex<BTreeMap<u32, ProgramStart>>>;
 
 /// A program that was started.
-struct Started {
+struct ProgramStart {
     what: &'static str,
     said: File,
     end: oneshot::Sender<ProgramEnd>,
@@ -78,7 +78,7 @@ struct Started {
 /// The shell that starts programs.
 pub(super) struct Launcher {
     requests: File,
-    running: Running,
+    running: RunningPrograms,
     last: u32,
     tasks: Vec<JoinHandle<()>>,
 }
@@ -113,7 +113,7 @@ impl Launcher {
             head_bytes: OUTPUT_BYTES,
             tail_bytes: OUTPUT_BYTES,
         };
-        let running = Running::default();
+        let running = RunningPrograms::default();
         let (whole, of_shell) = ((enclosure.run())(spec), Arc::clone(&running));
         let shell = tokio::spawn(async move {
             let why = match whole.await {
@@ -141,7 +141,7 @@ impl Launcher {
     pub(super) fn launch(
         &mut self,
         enclosure: &Enclosure,
-        request: &Request<'_>,
+        request: &StartRequest<'_>,
     ) -> io::Result<oneshot::Receiver<ProgramEnd>> {
         self.last += 1;
         let number = self.last;
@@ -164,7 +164,7 @@ impl Launcher {
             .create_new(true)
             .open(enclosure.path(&format!("said-{number}")))?;
         let (end, told) = oneshot::channel();
-        let started = Started {
+        let started = ProgramStart {
             what: request.what,
             said,
             end,
@@ -194,7 +194,7 @@ impl Drop for Launcher {
 }
 
 /// Passes on the ends of programs. What is no line of a number and a code is skipped.
-async fn hear(mut ends: pipe::Receiver, running: Running) {
+async fn hear(mut ends: pipe::Receiver, running: RunningPrograms) {
     let (mut read, mut pending) = ([0; 512], Vec::new());
     while let Ok(count @ 1..) = ends.read(&mut read).await {
         for byte in &read[..count] {
@@ -207,7 +207,7 @@ async fn hear(mut ends: pipe::Receiver, running: Running) {
     }
 }
 
-fn pass_on(line: &[u8], running: &Running) {
+fn pass_on(line: &[u8], running: &RunningPrograms) {
     let line = String::from_utf8_lossy(line);
     let told = line.split_once(' ');
     let told = told.and_then(|(number, code)| Some((number.parse().ok()?, code.parse().ok()?)));

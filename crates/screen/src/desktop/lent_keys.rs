@@ -10,14 +10,14 @@ pub(super) type PressedKey = (u8, bool);
 
 /// Keys that are lent to characters.
 pub(super) struct LentKeys {
-    places: Vec<Place>,
+    places: Vec<KeyPosition>,
     /// The number of the part of the text that is being typed.
     part: u32,
     changed: BTreeSet<u8>,
 }
 
 /// A key, with Shift or without, and the character that it stands for.
-struct Place {
+struct KeyPosition {
     key: PressedKey,
     /// The keysym; 0 for none.
     symbol: u32,
@@ -32,7 +32,7 @@ impl LentKeys {
         let keys = codes
             .iter()
             .flat_map(|code| levels.into_iter().flatten().map(|shifted| (*code, shifted)));
-        let places = keys.map(|key| Place {
+        let places = keys.map(|key| KeyPosition {
             key,
             symbol: 0,
             used_in: 0,

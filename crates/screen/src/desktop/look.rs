@@ -6,17 +6,18 @@ use std::{
 };
 
 use gyrus_contract::{
-    Bounds, Element, ElementState, Look, Picture, Rest, ScreenError, Scroll, Seen, Tab, View,
+    Bounds, Element, ElementState, LookOptions, Picture, Rest, ScreenError, Scroll, Tab, View,
+    ViewWithPicture,
 };
 use tokio::task::{JoinHandle, spawn_blocking};
 
 use super::{
-    accessible::Program,
-    display::Settled,
+    accessible::BusProgram,
+    display::WaitResult,
     numbers::ElementNumbers,
-    reading::Reading,
-    session::{Session, lost},
-    trees::Tree,
+    reading::DesktopReading,
+    session::{DesktopSession, lost},
+    trees::WindowTree,
     window_tree::{self, shorten},
     windows::{DesktopWindow, other_user},
 };
@@ -29,7 +30,10 @@ const MAX_TITLE: usize = 100;
 const WITHOUT_ELEMENTS: Duration = Duration::from_secs(3);
 
 /// Looks at the desktop once it has settled.
-pub(super) async fn look(session: &mut Session, wanted: Look) -> Result<Seen, ScreenError> {
+pub(super) async fn look(
+    session: &mut DesktopSession,
+    wanted: LookOptions,
+) -> Result<ViewWithPicture, ScreenError> {
     let settled = session.display.settle().await.map_err(lost)?;
     session.numbers.begin_after(wanted.documents);
     let picture = wanted
@@ -79,21 +83,21 @@ pub(super) async fn look(session: &mut Session, wanted: Look) -> Result<Seen, Sc
         documents: session.numbers.documents(),
         unread: reading.unread,
     };
-    Ok(Seen { view, frame })
+    Ok(ViewWithPicture { view, frame })
 }
 
 /// Returns the reason why waiting ended, as views have it.
-pub(super) fn rest(settled: Settled) -> Rest {
+pub(super) fn rest(settled: WaitResult) -> Rest {
     match settled {
-        Settled::Quiet => Rest::Quiet,
-        Settled::Restless => Rest::GaveUp {
+        WaitResult::Quiet => Rest::Quiet,
+        WaitResult::Restless => Rest::GaveUp {
             waiting_for: "something on the desktop keeps changing".to_owned(),
         },
     }
 }
 
 /// Reads the desktop as it is now.
-pub(super) async fn read(session: &mut Session) -> Result<Reading, ScreenError> {
+pub(super) async fn read(session: &mut DesktopSession) -> Result<DesktopReading, ScreenError> {
     let mut windows = session.display.windows_and_popups().map_err(lost)?;
     let (width, height) = session.display.size().map_err(lost)?;
     // The uppermost first, as a person reads them.
@@ -105,7 +109,7 @@ pub(super) async fn read(session: &mut Session) -> Result<Reading, ScreenError> 
             window.other_user = other_user(window.process);
         }
     }
-    let mut reading = Reading {
+    let mut reading = DesktopReading {
         windows,
         elements: Vec::new(),
         limits: BTreeMap::new(),
@@ -117,9 +121,9 @@ pub(super) async fn read(session: &mut Session) -> Result<Reading, ScreenError> 
     Ok(reading)
 }
 
-impl Reading {
+impl DesktopReading {
     /// Adds the windows as elements, with what is shown in them.
-    async fn add_elements(&mut self, session: &mut Session) {
+    async fn add_elements(&mut self, session: &mut DesktopSession) {
         let (programs, unread) = programs(session, &self.windows).await;
         self.unread = unread;
         // The menus of a program are told with its uppermost window.
@@ -133,7 +137,7 @@ impl Reading {
             self.elements.push(window_element(numbers, window));
             let (Ok(accessible), Some(tree), true) = (
                 &session.accessible,
-                Tree::of(window, &self.windows, &programs),
+                WindowTree::of(window, &self.windows, &programs),
                 window.is_shown,
             ) else {
                 continue;
@@ -158,7 +162,10 @@ impl Reading {
 }
 
 /// Returns the programs on the accessibility bus, and in words what is missing.
-async fn programs(session: &mut Session, windows: &[DesktopWindow]) -> (Vec<Program>, Vec<String>) {
+async fn programs(
+    session: &mut DesktopSession,
+    windows: &[DesktopWindow],
+) -> (Vec<BusProgram>, Vec<String>) {
     let asked = match &session.accessible {
         Ok(accessible) => accessible.programs().await,
         Err(why) => Err(why.clone()),
@@ -199,7 +206,7 @@ async fn programs(session: &mut Session, windows: &[DesktopWindow]) -> (Vec<Prog
 
 /// Waits until the uppermost window tells its elements: programs do so a moment after they have
 /// drawn it.
-pub(super) async fn wait_for_elements(session: &mut Session, most: Duration) {
+pub(super) async fn wait_for_elements(session: &mut DesktopSession, most: Duration) {
     let Ok(accessible) = &session.accessible else {
         return;
     };
@@ -209,8 +216,8 @@ pub(super) async fn wait_for_elements(session: &mut Session, most: Duration) {
             && let Some(window) = windows.last()
             && let Ok((programs, _)) = accessible.programs().await
         {
-            let tree = Tree::of(window, &windows, &programs);
-            let has_told = tree.as_ref().is_some_and(Tree::has_elements);
+            let tree = WindowTree::of(window, &windows, &programs);
+            let has_told = tree.as_ref().is_some_and(WindowTree::has_elements);
             let is_loading = tree.is_some_and(|tree| tree.has_page());
             if has_told || (!is_loading && began.elapsed() > WITHOUT_ELEMENTS) {
                 return;
@@ -225,14 +232,14 @@ pub(super) async fn wait_for_elements(session: &mut Session, most: Duration) {
 }
 
 /// A picture of the desktop as it was captured, which is encoded while its elements are read.
-pub(super) struct BegunPicture(JoinHandle<Encoded>);
+pub(super) struct BegunPicture(JoinHandle<EncodedPixels>);
 
 /// Pixels, and what encoding them gave.
-type Encoded = (Pixels, Result<Vec<u8>, String>);
+type EncodedPixels = (Pixels, Result<Vec<u8>, String>);
 
 impl BegunPicture {
     /// Captures the desktop without gyrus's own windows.
-    pub(super) fn of(session: &Session) -> Result<Self, ScreenError> {
+    pub(super) fn of(session: &DesktopSession) -> Result<Self, ScreenError> {
         let mut pixels = session.display.capture().map_err(lost)?;
         for bounds in session.display.own_windows().map_err(lost)? {
             pixels.cover(bounds);

@@ -1,14 +1,16 @@
 //! Finds the target of an input on a desktop, with its present properties, and what lies at a point.
 
-use gyrus_contract::{Aim, Aimed, Bounds, Element, ElementId, ElementState, ScreenError, Starts};
+use gyrus_contract::{
+    Aim, AimedElement, Bounds, Element, ElementId, ElementState, ScreenError, Starts,
+};
 
 use x11rb::protocol::xproto::Window;
 
 use super::{
-    look, places::is_within, pointer::Point, reading::Reading, session::Session,
-    windows::DesktopWindow,
+    look, places::is_within, pointer::ScreenPoint, reading::DesktopReading,
+    session::DesktopSession, windows::DesktopWindow,
 };
-use crate::input::{Missed, Target};
+use crate::input::{InputTarget, UnusableTarget};
 
 /// Maximum number of characters of a name in a message.
 const MAX_NAME: usize = 80;
@@ -21,7 +23,7 @@ pub(super) struct DesktopSpot {
     /// The address of the window.
     address: String,
     /// The point where the mouse reaches it; `None` if it is not painted.
-    pub(super) point: Option<Point>,
+    pub(super) point: Option<ScreenPoint>,
     /// The uppermost window at that point: the element's own, or a menu.
     pub(super) top: Window,
     /// Words for another element at that point.
@@ -62,7 +64,7 @@ impl DesktopSpot {
         Aim {
             address: self.address.clone(),
             origin: self.address.to_lowercase(),
-            element: Some(Aimed {
+            element: Some(AimedElement {
                 id: self.id(),
                 role: self.element.role.clone(),
                 name: self.element.name.clone(),
@@ -75,17 +77,17 @@ impl DesktopSpot {
     }
 
     /// Returns the point, unless something else lies there.
-    pub(super) fn reached(&self) -> Result<Point, Missed> {
+    pub(super) fn reached(&self) -> Result<ScreenPoint, UnusableTarget> {
         if self.is(ElementState::OutOfView) && !self.is_window() {
             let why = format!("{} is out of view; scroll_to it first", self.words());
-            return Err(Missed::Barred { why });
+            return Err(UnusableTarget::Barred { why });
         }
         match (&self.covered, self.point) {
-            (Some(by), _) => Err(Missed::Covered {
+            (Some(by), _) => Err(UnusableTarget::Covered {
                 element: self.words(),
                 by: by.clone(),
             }),
-            (None, None) => Err(Missed::Gone { id: self.id() }),
+            (None, None) => Err(UnusableTarget::Gone { id: self.id() }),
             (None, Some(point)) => Ok(point),
         }
     }
@@ -105,14 +107,17 @@ impl DesktopSpot {
     }
 }
 
-impl Session {
+impl DesktopSession {
     /// Finds the target of an input.
-    pub(super) async fn locate(&mut self, target: Target) -> Result<DesktopSpot, Missed> {
+    pub(super) async fn locate(
+        &mut self,
+        target: InputTarget,
+    ) -> Result<DesktopSpot, UnusableTarget> {
         let reading = look::read(self).await.map_err(|error| match error {
             ScreenError::Unavailable { reason }
             | ScreenError::Unreached { reason }
-            | ScreenError::Lost { reason } => Missed::Unreadable { reason },
-            other => Missed::Unreadable {
+            | ScreenError::Lost { reason } => UnusableTarget::Unreadable { reason },
+            other => UnusableTarget::Unreadable {
                 reason: other.to_string(),
             },
         })?;
@@ -120,22 +125,26 @@ impl Session {
     }
 
     /// Finds the target of an input in what was read.
-    pub(super) fn find(&self, reading: &Reading, target: Target) -> Result<DesktopSpot, Missed> {
+    pub(super) fn find(
+        &self,
+        reading: &DesktopReading,
+        target: InputTarget,
+    ) -> Result<DesktopSpot, UnusableTarget> {
         if let Some(why) = reading.locked() {
-            return Err(Missed::Barred { why });
+            return Err(UnusableTarget::Barred { why });
         }
         let element = match target {
-            Target::Element(id) => {
+            InputTarget::Element(id) => {
                 let found = reading.elements.iter().find(|element| element.id == id);
-                found.ok_or(Missed::Gone { id })?
+                found.ok_or(UnusableTarget::Gone { id })?
             }
-            Target::Point(x, y) => {
+            InputTarget::Point(x, y) => {
                 let at = (x.round() as i32, y.round() as i32);
-                self.hit(reading, at).ok_or(Missed::Nothing)?
+                self.hit(reading, at).ok_or(UnusableTarget::Nothing)?
             }
-            Target::Keyboard => focused(reading).ok_or(Missed::Nothing)?,
+            InputTarget::Keyboard => focused(reading).ok_or(UnusableTarget::Nothing)?,
         };
-        let gone = || Missed::Gone { id: element.id };
+        let gone = || UnusableTarget::Gone { id: element.id };
         let window = self.numbers.window(element.id.document).ok_or_else(gone)?;
         let window = reading.windows.iter().find(|one| one.id == window);
         let window = window.ok_or_else(gone)?.clone();
@@ -145,11 +154,11 @@ impl Session {
                  those of its own only",
                 gyrus_text::shorten(&window.title, MAX_NAME)
             );
-            return Err(Missed::Barred { why });
+            return Err(UnusableTarget::Barred { why });
         }
         let point = match target {
-            Target::Point(x, y) => Some((x.round() as i32, y.round() as i32)),
-            Target::Element(_) | Target::Keyboard => element
+            InputTarget::Point(x, y) => Some((x.round() as i32, y.round() as i32)),
+            InputTarget::Element(_) | InputTarget::Keyboard => element
                 .bounds
                 .and_then(|bounds| Self::middle(element.id, bounds, reading, &window)),
         };
@@ -171,9 +180,9 @@ impl Session {
     fn middle(
         id: ElementId,
         bounds: Bounds,
-        reading: &Reading,
+        reading: &DesktopReading,
         window: &DesktopWindow,
-    ) -> Option<Point> {
+    ) -> Option<ScreenPoint> {
         let menu = |one: &&DesktopWindow| one.is_popup && is_within(bounds, one.bounds);
         let around = reading.windows.iter().find(menu).unwrap_or(window).bounds;
         let screen = Bounds {
@@ -197,7 +206,7 @@ impl Session {
 
     /// Returns the element that an input at a point reaches: in the uppermost window there, the
     /// last in reading order, which is drawn over those around it.
-    fn hit<'r>(&self, reading: &'r Reading, (x, y): Point) -> Option<&'r Element> {
+    fn hit<'r>(&self, reading: &'r DesktopReading, (x, y): ScreenPoint) -> Option<&'r Element> {
         let top = reading.top((x, y))?;
         let client = |element: &Element| {
             let id = self.numbers.window(element.id.document)?;
@@ -227,7 +236,12 @@ impl Session {
     }
 
     /// Returns what lies over an element at a point of it, in words.
-    fn covered(&self, reading: &Reading, element: &Element, at: Point) -> Option<String> {
+    fn covered(
+        &self,
+        reading: &DesktopReading,
+        element: &Element,
+        at: ScreenPoint,
+    ) -> Option<String> {
         let Some(hit) = self.hit(reading, at) else {
             return Some(reading.top(at).map_or_else(
                 || "no window".to_owned(),
@@ -245,7 +259,7 @@ impl Session {
 }
 
 /// Whether an element is one of those inside of another.
-fn is_below(reading: &Reading, element: &Element, of: &Element) -> bool {
+fn is_below(reading: &DesktopReading, element: &Element, of: &Element) -> bool {
     let all = reading.elements.iter().skip_while(|one| one.id != of.id);
     let mut below = all.skip(1).take_while(|one| one.depth > of.depth);
     below.any(|one| one.id == element.id)
@@ -253,7 +267,7 @@ fn is_below(reading: &Reading, element: &Element, of: &Element) -> bool {
 
 /// Returns the element with the keyboard: in the active window the innermost that says so, or the
 /// window.
-fn focused(reading: &Reading) -> Option<&Element> {
+fn focused(reading: &DesktopReading) -> Option<&Element> {
     let is_active = |element: &&Element| {
         element.role == "window"
             && element.depth == 0

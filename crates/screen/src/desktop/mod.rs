@@ -55,16 +55,18 @@ mod tools;
 
 use std::{collections::BTreeSet, path::Path, sync::Arc, time::Duration};
 
-use gyrus_contract::{Boxed, ConnectionPolicy, Look, Screen, ScreenError, Seen};
+use gyrus_contract::{
+    BoxedFuture, ConnectionPolicy, LookOptions, Screen, ScreenError, ViewWithPicture,
+};
 use tokio::sync::Mutex;
 
 pub use connections::DesktopConnections;
 pub use enclosure::{Enclosure, MakeEnclosure};
-use nested::Nested;
+use nested::NestedDesktop;
 pub use nested::{MISSING_PROGRAMS_HINT, NestedError, nested_parts};
-pub use notifications::{ChosenNotification, NotificationChoice, Notifications};
+pub use notifications::{ChosenNotification, NotificationChoice, NotificationService};
 use numbers::ElementNumbers;
-use session::{Session, unavailable};
+use session::{DesktopSession, unavailable};
 pub use status_dot::{DotEvent, DotState, StatusDot};
 pub use tools::desktop_tools;
 
@@ -94,7 +96,7 @@ pub enum DesktopPlace {
 pub struct Desktop {
     place: DesktopPlace,
     connections: Arc<DesktopConnections>,
-    open: Mutex<Option<Session>>,
+    open: Mutex<Option<DesktopSession>>,
 }
 
 impl Desktop {
@@ -150,15 +152,15 @@ impl Desktop {
 
     async fn session<'a>(
         &self,
-        open: &'a mut Option<Session>,
-    ) -> Result<&'a mut Session, ScreenError> {
+        open: &'a mut Option<DesktopSession>,
+    ) -> Result<&'a mut DesktopSession, ScreenError> {
         if open.is_none() {
             *open = Some(self.open().await?);
         }
         Ok(open.as_mut().expect("it was opened above"))
     }
 
-    async fn open(&self) -> Result<Session, ScreenError> {
+    async fn open(&self) -> Result<DesktopSession, ScreenError> {
         let (nested, display) = match &self.place {
             DesktopPlace::Own { display } => {
                 let shown = display::Display::connect(display).map_err(unavailable)?;
@@ -170,14 +172,14 @@ impl Desktop {
                 enclosure,
             } => {
                 let enclosure = enclosure().map_err(unavailable)?;
-                let nested = Nested::start_desktop(*width, *height, enclosure).await;
+                let nested = NestedDesktop::start_desktop(*width, *height, enclosure).await;
                 let nested = nested.map_err(unavailable)?;
                 let display = nested.connect().map_err(unavailable)?;
                 (Some(nested), display)
             }
         };
         let accessible = accessible::Accessible::connect(nested.as_ref()).await;
-        Ok(Session {
+        Ok(DesktopSession {
             id: uuid::Uuid::new_v4().to_string(),
             place: match (&self.place, &nested) {
                 (DesktopPlace::Own { display }, _) => display.trim_start_matches(':').to_owned(),
@@ -201,7 +203,7 @@ impl Desktop {
 }
 
 impl Screen for Desktop {
-    fn look(&self, wanted: Look) -> Boxed<'_, Result<Seen, ScreenError>> {
+    fn look(&self, wanted: LookOptions) -> BoxedFuture<'_, Result<ViewWithPicture, ScreenError>> {
         Box::pin(async move {
             let mut open = self.open.lock().await;
             let session = self.session(&mut open).await?;

@@ -22,7 +22,7 @@ use super::{
     browsers,
     display::Display,
     enclosure::Enclosure,
-    launcher::{Launcher, ProgramEnd, Request},
+    launcher::{Launcher, ProgramEnd, StartRequest},
     saved_files,
 };
 
@@ -78,7 +78,7 @@ pub enum NestedError {
 }
 
 /// A running nested desktop.
-pub(super) struct Nested {
+pub(super) struct NestedDesktop {
     /// Dropped before the folder that its programs use.
     launcher: Launcher,
     enclosure: Enclosure,
@@ -87,7 +87,7 @@ pub(super) struct Nested {
     has_bus: bool,
 }
 
-impl Nested {
+impl NestedDesktop {
     /// Starts a desktop of this size.
     pub(super) async fn start_desktop(
         width: u16,
@@ -278,7 +278,7 @@ impl Nested {
         if self.has_bus {
             variables.push(("DBUS_SESSION_BUS_ADDRESS", self.bus_address()));
         }
-        let request = Request {
+        let request = StartRequest {
             what,
             words,
             variables: &variables,

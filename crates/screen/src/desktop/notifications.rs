@@ -28,14 +28,14 @@ pub struct ChosenNotification {
 }
 
 /// The service that shows notifications.
-pub struct Notifications {
+pub struct NotificationService {
     connection: Connection,
     signals: Fuse<MessageStream>,
     /// The abilities of the service, in its own words.
     abilities: BTreeSet<String>,
 }
 
-impl Notifications {
+impl NotificationService {
     /// Connects to the service of the person's session.
     ///
     /// # Errors

@@ -14,11 +14,11 @@ use zbus::{Connection, MatchRule, Message, MessageStream, message};
 const MAX_SHOWN: usize = 64;
 
 /// Elements that came up and have not gone, each as the name of its program and its path.
-type Shown = Arc<Mutex<VecDeque<(String, String)>>>;
+type MenuElements = Arc<Mutex<VecDeque<(String, String)>>>;
 
 /// A listener to what comes up on the accessibility bus; it ends when this is dropped.
 pub(super) struct OpenMenus {
-    shown: Shown,
+    shown: MenuElements,
     listening: JoinHandle<()>,
 }
 
@@ -32,7 +32,7 @@ impl OpenMenus {
             .arg(0, "showing")
             .build()?;
         let mut events = MessageStream::for_match_rule(rule, bus, None).await?;
-        let shown = Shown::default();
+        let shown = MenuElements::default();
         let heard = shown.clone();
         let listening = tokio::spawn(async move {
             while let Some(Ok(event)) = events.next().await {
@@ -56,7 +56,7 @@ impl Drop for OpenMenus {
     }
 }
 
-fn hear(shown: &Shown, event: &Message) {
+fn hear(shown: &MenuElements, event: &Message) {
     let header = event.header();
     let (Some(sender), Some(path)) = (header.sender(), header.path()) else {
         return;

@@ -4,18 +4,18 @@ use std::collections::BTreeMap;
 
 use gyrus_contract::Bounds;
 
-use super::{accessible::Item, roles, windows::DesktopWindow};
+use super::{accessible::AccessibleItem, roles, windows::DesktopWindow};
 
 /// The place of an element, or that it is in a part that is not drawn.
-pub(super) enum Drawn {
+pub(super) enum ElementPlace {
     /// It is drawn there, if its place is known.
     At(Option<Bounds>),
     Not,
 }
 
 /// The places of the elements of a window, which are gone through parents first.
-pub(super) struct Places<'a> {
-    placing: Placing,
+pub(super) struct ElementPlaces<'a> {
+    placing: CoordinateMap,
     /// The way of each pane.
     panes: Vec<Shift>,
     /// The elements around the next one with their depth, outermost first.
@@ -28,11 +28,11 @@ pub(super) struct Places<'a> {
     above: &'a [DesktopWindow],
 }
 
-impl<'a> Places<'a> {
+impl<'a> ElementPlaces<'a> {
     /// Begins with a window, the windows above it, and for each pane the place of what is around it,
     /// and its own.
     pub(super) fn new(
-        placing: Placing,
+        placing: CoordinateMap,
         panes: &[Option<Bounds>],
         window: &'a DesktopWindow,
         above: &'a [DesktopWindow],
@@ -52,9 +52,9 @@ impl<'a> Places<'a> {
     pub(super) fn next(
         &mut self,
         (depth, pane): (u16, Option<usize>),
-        item: &Item,
+        item: &AccessibleItem,
         said: Option<Bounds>,
-    ) -> Drawn {
+    ) -> ElementPlace {
         self.around.retain(|(around, _)| *around < depth);
         let outer = self.around.last().and_then(|(_, bounds)| *bounds);
         let shift = pane.map(|number| self.panes[number]).unwrap_or_default();
@@ -69,26 +69,26 @@ impl<'a> Places<'a> {
         let is_undrawn = place.is_none() && roles::role(item.role) == Some("menubar");
         if self.undrawn.is_some_and(|bar| depth > bar) || is_undrawn {
             self.undrawn = self.undrawn.or(Some(depth));
-            return Drawn::Not;
+            return ElementPlace::Not;
         }
         self.undrawn = None;
-        Drawn::At(place)
+        ElementPlace::At(place)
     }
 }
 
 /// The places of tables, without their heads.
 #[derive(Default)]
-pub(super) struct Tables(BTreeMap<String, Bounds>);
+pub(super) struct TablePlaces(BTreeMap<String, Bounds>);
 
-impl Tables {
+impl TablePlaces {
     /// Returns the place of the table around a cell.
-    pub(super) fn around(&self, item: &Item) -> Option<Bounds> {
+    pub(super) fn around(&self, item: &AccessibleItem) -> Option<Bounds> {
         let table = self.0.get(&item.parent);
         table.filter(|_| roles::is_cell(item.role)).copied()
     }
 
     /// Notes an element that is a table, or the head of one.
-    pub(super) fn add(&mut self, item: &Item, bounds: Option<Bounds>) {
+    pub(super) fn add(&mut self, item: &AccessibleItem, bounds: Option<Bounds>) {
         let Some(bounds) = bounds else { return };
         if roles::has_cells(item.role) {
             self.0.insert(item.path.clone(), bounds);
@@ -101,7 +101,7 @@ impl Tables {
 
 /// The way from places as a program says them to those on the screen.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) struct Placing {
+pub(super) struct CoordinateMap {
     /// The number of pixels of each of the program's.
     scale: i32,
     /// The corner of the window, if the program counts from there.
@@ -173,7 +173,7 @@ impl Shift {
 /// Maximum pixel ratio of a program.
 const MAX_SCALE: i32 = 4;
 
-impl Placing {
+impl CoordinateMap {
     /// Finds the way by the place of a window as its program says it, and as it is.
     pub(super) fn of(said: Option<Bounds>, window: Bounds) -> Self {
         let as_it_is = Self {
@@ -274,11 +274,11 @@ mod tests {
             (Some((7, 7, 20, 1_000)), (10, 10, 20, 20)),
             (None, (10, 10, 20, 20)),
         ] {
-            let placing = Placing::of(said.map(bounds), window);
+            let placing = CoordinateMap::of(said.map(bounds), window);
             let placed = placing.on_screen(bounds((10, 10, 20, 20)));
             assert_eq!(placed, bounds(expected), "{said:?}");
         }
-        let framed = Placing::of(Some(bounds((0, 0, 1280, 800))), bounds((0, 19, 1280, 781)));
+        let framed = CoordinateMap::of(Some(bounds((0, 0, 1280, 800))), bounds((0, 19, 1280, 781)));
         assert_eq!(framed.on_screen(window), window);
         let pane = [
             Some(bounds((0, 44, 1280, 756))),

@@ -6,13 +6,13 @@ use x11rb::protocol::{
     xtest::ConnectionExt as _,
 };
 
-use super::display::{Display, DisplayError, Elsewhere};
+use super::display::{Display, DisplayError, NotSentReason};
 
 /// Number of positions of the pointer between two points of a drag.
 const STEPS: i32 = 10;
 
 /// A point of the screen in pixels.
-pub(super) type Point = (i32, i32);
+pub(super) type ScreenPoint = (i32, i32);
 
 /// A button of the mouse, as the server numbers them.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -28,7 +28,12 @@ pub(super) enum Button {
 
 impl Display {
     /// Sends an event of a device.
-    pub(super) fn fake(&self, kind: u8, detail: u8, (x, y): Point) -> Result<(), DisplayError> {
+    pub(super) fn fake(
+        &self,
+        kind: u8,
+        detail: u8,
+        (x, y): ScreenPoint,
+    ) -> Result<(), DisplayError> {
         self.mark_in_use()?;
         let within = |at: i32| i16::try_from(at.clamp(0, i32::from(i16::MAX))).unwrap_or(i16::MAX);
         self.connection
@@ -46,7 +51,7 @@ impl Display {
     }
 
     /// Moves the pointer.
-    pub(super) fn point_at(&self, at: Point) -> Result<(), DisplayError> {
+    pub(super) fn point_at(&self, at: ScreenPoint) -> Result<(), DisplayError> {
         self.fake(xproto::MOTION_NOTIFY_EVENT, 0, at)?;
         self.sync()
     }
@@ -56,9 +61,9 @@ impl Display {
     pub(super) fn press(
         &self,
         (button, count): (Button, u32),
-        at: Point,
+        at: ScreenPoint,
         window: Window,
-    ) -> Result<Result<(), Elsewhere>, DisplayError> {
+    ) -> Result<Result<(), NotSentReason>, DisplayError> {
         self.with_pointer_at(at, window, || {
             for _ in 0..count {
                 self.fake(xproto::BUTTON_PRESS_EVENT, button as u8, (0, 0))?;
@@ -72,16 +77,16 @@ impl Display {
     /// releases it at the last point, once what lies there has reacted to the pointer.
     pub(super) async fn drag(
         &self,
-        start: Point,
+        start: ScreenPoint,
         window: Window,
-        path: &[Point],
-    ) -> Result<Result<(), Elsewhere>, DisplayError> {
+        path: &[ScreenPoint],
+    ) -> Result<Result<(), NotSentReason>, DisplayError> {
         self.point_at(start)?;
         let press = || self.fake(xproto::BUTTON_PRESS_EVENT, Button::Left as u8, (0, 0));
         if let Err(why) = self.with_pointer_at(start, window, press)? {
             return Ok(Err(why));
         }
-        let held = Held(self);
+        let held = ButtonHold(self);
         let mut from = start;
         for to in path {
             for step in 1..=STEPS {
@@ -97,9 +102,9 @@ impl Display {
 }
 
 /// The left button while it is down. It is released also if the drag is given up.
-struct Held<'a>(&'a Display);
+struct ButtonHold<'a>(&'a Display);
 
-impl Drop for Held<'_> {
+impl Drop for ButtonHold<'_> {
     fn drop(&mut self) {
         let button = Button::Left as u8;
         let _ = self.0.fake(xproto::BUTTON_RELEASE_EVENT, button, (0, 0));

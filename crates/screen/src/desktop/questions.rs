@@ -13,15 +13,15 @@ const WAITING: usize = 128;
 const TOGETHER: usize = 64;
 
 /// Questions to one program, and their answers in the same order.
-pub(super) struct Questions<'a> {
+pub(super) struct ProgramQuestions<'a> {
     name: &'a str,
     asked: Vec<Option<Message>>,
 }
 
 /// The answer to a question; `None` if the program refused it.
-pub(super) struct Answer(Option<Message>);
+pub(super) struct ProgramAnswer(Option<Message>);
 
-impl Answer {
+impl ProgramAnswer {
     /// Returns what the program said, if it is of this type.
     pub(super) fn read<T: DeserializeOwned + Type>(&self) -> Option<T> {
         let body = self.0.as_ref()?.body();
@@ -30,7 +30,7 @@ impl Answer {
     }
 }
 
-impl<'a> Questions<'a> {
+impl<'a> ProgramQuestions<'a> {
     /// Begins questions to the program of this name on the bus.
     pub(super) fn to(name: &'a str) -> Self {
         let asked = Vec::new();
@@ -51,13 +51,13 @@ impl<'a> Questions<'a> {
     }
 
     /// Asks everything. What is not answered by then is missing at the end.
-    pub(super) async fn ask(self, bus: &Connection, until: Instant) -> Vec<Answer> {
-        let mut answers: Vec<Option<Answer>> = Vec::new();
+    pub(super) async fn ask(self, bus: &Connection, until: Instant) -> Vec<ProgramAnswer> {
+        let mut answers: Vec<Option<ProgramAnswer>> = Vec::new();
         let mut waiting: BTreeMap<NonZeroU32, usize> = BTreeMap::new();
         let mut replies = MessageStream::from(bus);
         let mut unsent = Vec::new();
         for (at, question) in self.asked.into_iter().enumerate() {
-            answers.push(question.is_none().then_some(Answer(None)));
+            answers.push(question.is_none().then_some(ProgramAnswer(None)));
             unsent.extend(question.map(|question| (at, question)));
         }
         let mut unsent = unsent.into_iter().peekable();
@@ -80,7 +80,7 @@ impl<'a> Questions<'a> {
             let serial = reply.header().reply_serial();
             if let Some(at) = serial.and_then(|serial| waiting.remove(&serial)) {
                 let is_answer = reply.message_type() == message::Type::MethodReturn;
-                answers[at] = Some(Answer(is_answer.then_some(reply)));
+                answers[at] = Some(ProgramAnswer(is_answer.then_some(reply)));
             }
         }
         answers.into_iter().map_while(|answer| answer).collect()

@@ -4,10 +4,10 @@ use std::collections::BTreeMap;
 
 use gyrus_contract::{Bounds, Element, ElementId};
 
-use super::{pointer::Point, windows::DesktopWindow};
+use super::{pointer::ScreenPoint, windows::DesktopWindow};
 
 /// Contents of a desktop at one moment.
-pub(super) struct Reading {
+pub(super) struct DesktopReading {
     /// The windows with menus and hints, the uppermost first.
     pub(super) windows: Vec<DesktopWindow>,
     pub(super) elements: Vec<Element>,
@@ -18,9 +18,9 @@ pub(super) struct Reading {
     pub(super) size: (i32, i32),
 }
 
-impl Reading {
+impl DesktopReading {
     /// Returns the uppermost window at a point.
-    pub(super) fn top(&self, (x, y): Point) -> Option<&DesktopWindow> {
+    pub(super) fn top(&self, (x, y): ScreenPoint) -> Option<&DesktopWindow> {
         let is_there = |window: &&DesktopWindow| window.is_shown && window.bounds.contains(x, y);
         self.windows.iter().find(is_there)
     }

@@ -7,9 +7,9 @@ use gyrus_contract::ElementState;
 
 /// The states of an element, as bits in the order of `AtspiStateType`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) struct States(pub(super) u64);
+pub(super) struct ElementStates(pub(super) u64);
 
-impl States {
+impl ElementStates {
     /// Whether the state of this number is set.
     pub(super) fn has(self, number: u32) -> bool {
         self.0 & (1 << number) != 0
@@ -138,26 +138,26 @@ pub(super) fn is_combo_box(number: u32) -> bool {
 }
 
 /// Whether an element with these states is about to change.
-pub(super) fn is_busy(states: States) -> bool {
+pub(super) fn is_busy(states: ElementStates) -> bool {
     states.has(BUSY)
 }
 
 /// Whether an element with these states is chosen among others.
-pub(super) fn is_chosen(states: States) -> bool {
+pub(super) fn is_chosen(states: ElementStates) -> bool {
     states.has(SELECTED)
 }
 
 /// Whether an element with these states is drawn once it is scrolled to.
-pub(super) fn is_visible(states: States) -> bool {
+pub(super) fn is_visible(states: ElementStates) -> bool {
     states.has(VISIBLE)
 }
 
 /// Whether an element with these states is drawn.
-pub(super) fn is_shown(states: States) -> bool {
+pub(super) fn is_shown(states: ElementStates) -> bool {
     states.has(SHOWING) && states.has(VISIBLE)
 }
 
-impl States {
+impl ElementStates {
     /// Says that an element is drawn.
     pub(super) fn show(&mut self) {
         self.0 |= 1 << SHOWING;
@@ -165,7 +165,7 @@ impl States {
 }
 
 /// Returns the states of an element.
-pub(super) fn states(role: u32, states: States) -> BTreeSet<ElementState> {
+pub(super) fn states(role: u32, states: ElementStates) -> BTreeSet<ElementState> {
     let named = [
         (FOCUSED, ElementState::Focused),
         (4, ElementState::Checked),

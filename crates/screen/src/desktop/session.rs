@@ -13,9 +13,9 @@ use super::{
     clipboard::Offer,
     connections::DesktopConnections,
     display::{Display, DisplayError},
-    nested::Nested,
+    nested::NestedDesktop,
     numbers::ElementNumbers,
-    pointer::Point,
+    pointer::ScreenPoint,
     windows::DesktopWindow,
 };
 
@@ -26,7 +26,7 @@ const FIRST_WINDOW: Duration = Duration::from_secs(20);
 const CALLED: Duration = Duration::from_secs(2);
 
 /// An open desktop.
-pub(super) struct Session {
+pub(super) struct DesktopSession {
     /// The id that is in every view.
     pub(super) id: String,
     /// The place in addresses: `sandbox` for a nested one that is confined, `nested` for another one,
@@ -41,9 +41,9 @@ pub(super) struct Session {
     pub(super) has_new_bus: bool,
     pub(super) numbers: ElementNumbers,
     /// Kept for as long as the desktop is used.
-    pub(super) nested: Option<Nested>,
+    pub(super) nested: Option<NestedDesktop>,
     /// The last press of a button, with its place: two in a short time are a double click.
-    pub(super) pressed: Option<(Instant, Point)>,
+    pub(super) pressed: Option<(Instant, ScreenPoint)>,
     /// The files in the desktop's own folder that were told of.
     pub(super) saved: BTreeSet<String>,
     pub(super) connections: Arc<DesktopConnections>,
@@ -54,7 +54,7 @@ pub(super) struct Session {
 /// Time between two attempts to connect to the accessibility bus again.
 const RECONNECT: Duration = Duration::from_secs(30);
 
-impl Session {
+impl DesktopSession {
     /// Connects to the accessibility bus again, which gave this reason for not answering. A bus that
     /// ended is started anew by the session bus.
     pub(super) async fn reconnect(&mut self, why: String) {

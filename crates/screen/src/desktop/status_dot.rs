@@ -132,7 +132,7 @@ pub struct StatusDot {
 }
 
 /// Reads what the server tells, in a thread of its own: the stop key waits for nothing else.
-struct Listener {
+struct ServerReader {
     display: Arc<Display>,
     window: Window,
     escapes_sent: Atom,
@@ -180,7 +180,7 @@ impl StatusDot {
         let (escapes_sent, in_use) = (display.atom(ESCAPES_SENT)?, display.atom(IN_USE)?);
         connection.map_window(window)?.check()?;
         let (display, (told, events)) = (Arc::new(display), mpsc::unbounded_channel());
-        let mut listener = Listener {
+        let mut listener = ServerReader {
             display: Arc::clone(&display),
             window,
             escapes_sent,
@@ -285,7 +285,7 @@ impl StatusDot {
     }
 }
 
-impl Listener {
+impl ServerReader {
     /// Listens until the display or the dot is gone.
     fn listen(mut self) {
         loop {

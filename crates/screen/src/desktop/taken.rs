@@ -6,7 +6,7 @@
 use std::sync::Arc;
 
 use axum::body::Bytes;
-use gyrus_contract::{Boxed, Picture, ScreenError};
+use gyrus_contract::{BoxedFuture, Picture, ScreenError};
 use serde_json::{Value, json};
 use tokio::sync::mpsc;
 use x11rb::protocol::xproto::{BUTTON_PRESS_EVENT, BUTTON_RELEASE_EVENT, Window};
@@ -18,13 +18,13 @@ use super::{
     look::{self, BegunPicture},
     numbers::ElementNumbers,
     pointer::Button,
-    session::{Session, lost},
+    session::{DesktopSession, lost},
 };
 use crate::{
     input::Chord,
     takeover::{
-        Desk, Did, GivenBack, InputWatcher, Mouse, MouseKind, PICTURE, TakenScreen, TakeoverPage,
-        WORDS, chunk, no_page,
+        Did, GivenBack, InputWatcher, Mouse, MouseKind, PICTURE, TakenScreen, TakeoverDesk,
+        TakeoverPage, WORDS, chunk, no_page,
     },
 };
 
@@ -65,7 +65,7 @@ impl Desktop {
             let mut open = self.open.lock().await;
             Arc::new(TakenDesktop::of(self.session(&mut open).await?).map_err(lost)?)
         };
-        let _renumbered = Renumbered(self);
+        let _renumbered = RenumberOnDrop(self);
         let (page, given_back) = TakeoverPage::open(taken.clone(), reason, watcher).await?;
         told(&page.address);
         tokio::select! {
@@ -87,9 +87,9 @@ impl Desktop {
 }
 
 /// Makes the ids of elements that a person may have changed invalid, once this is dropped.
-struct Renumbered<'a>(&'a Desktop);
+struct RenumberOnDrop<'a>(&'a Desktop);
 
-impl Drop for Renumbered<'_> {
+impl Drop for RenumberOnDrop<'_> {
     fn drop(&mut self) {
         // Nothing but a look holds it, and the run looks at nothing meanwhile.
         if let Ok(mut open) = self.0.open.try_lock()
@@ -104,7 +104,7 @@ impl Drop for Renumbered<'_> {
 }
 
 impl TakenDesktop {
-    fn of(session: &Session) -> Result<Self, DisplayError> {
+    fn of(session: &DesktopSession) -> Result<Self, DisplayError> {
         let (width, height) = session.display.size()?;
         let (eyes, hands) = match &session.nested {
             Some(nested) => (Some(nested.connect()?), nested.connect()?),
@@ -128,7 +128,11 @@ impl TakenDesktop {
     }
 
     /// Shows it until the receiver or the desktop is gone.
-    async fn watch(&self, desk: &Desk, out: &mpsc::Sender<Bytes>) -> Result<(), DisplayError> {
+    async fn watch(
+        &self,
+        desk: &TakeoverDesk,
+        out: &mpsc::Sender<Bytes>,
+    ) -> Result<(), DisplayError> {
         let mut told = Value::Null;
         let mut shown = None;
         loop {
@@ -161,7 +165,7 @@ impl TakenDesktop {
     }
 
     /// Returns what is told beside the picture.
-    fn surroundings(&self, desk: &Desk) -> Result<Value, DisplayError> {
+    fn surroundings(&self, desk: &TakeoverDesk) -> Result<Value, DisplayError> {
         let windows = match self.eyes {
             Some(_) => self.hands.windows()?,
             None => Vec::new(),
@@ -192,7 +196,7 @@ impl TakenDesktop {
         Ok(active.id)
     }
 
-    async fn act(&self, desk: &Desk, did: Did) -> Result<(), String> {
+    async fn act(&self, desk: &TakeoverDesk, did: Did) -> Result<(), String> {
         if self.eyes.is_none() {
             return Ok(());
         }
@@ -233,13 +237,13 @@ impl TakenDesktop {
         }
     }
 
-    fn point(&self, desk: &Desk, (x, y): (f64, f64)) -> Result<(), DisplayError> {
+    fn point(&self, desk: &TakeoverDesk, (x, y): (f64, f64)) -> Result<(), DisplayError> {
         let (x, y) = desk.place(x, y);
         // Places lie within the screen.
         self.hands.point_at((x as i32, y as i32))
     }
 
-    fn mouse(&self, desk: &Desk, mouse: &Mouse) -> Result<(), DisplayError> {
+    fn mouse(&self, desk: &TakeoverDesk, mouse: &Mouse) -> Result<(), DisplayError> {
         self.point(desk, (mouse.x, mouse.y))?;
         let kind = match mouse.kind {
             MouseKind::Moved => return Ok(()),
@@ -276,14 +280,22 @@ impl TakenScreen for TakenDesktop {
         self.size
     }
 
-    fn show(self: Arc<Self>, desk: Arc<Desk>, out: mpsc::Sender<Bytes>) -> Boxed<'static, ()> {
+    fn show(
+        self: Arc<Self>,
+        desk: Arc<TakeoverDesk>,
+        out: mpsc::Sender<Bytes>,
+    ) -> BoxedFuture<'static, ()> {
         Box::pin(async move {
             // A desktop that is lost shows nothing more; the next look tells the run.
             let _ = self.watch(&desk, &out).await;
         })
     }
 
-    fn forward<'a>(&'a self, desk: &'a Desk, did: Did) -> Boxed<'a, Result<(), String>> {
+    fn forward<'a>(
+        &'a self,
+        desk: &'a TakeoverDesk,
+        did: Did,
+    ) -> BoxedFuture<'a, Result<(), String>> {
         Box::pin(self.act(desk, did))
     }
 }

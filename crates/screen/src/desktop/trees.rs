@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use super::{
-    accessible::{Item, Program, ROOT},
+    accessible::{AccessibleItem, BusProgram, ROOT},
     roles,
     windows::DesktopWindow,
 };
@@ -12,14 +12,14 @@ use super::{
 pub(super) const MAX_DEPTH: u16 = 60;
 
 /// Elements of one window, found on the accessibility bus.
-pub(super) struct Tree<'a> {
-    pub(super) program: &'a Program,
+pub(super) struct WindowTree<'a> {
+    pub(super) program: &'a BusProgram,
     /// The items by the path of their parent, in their order.
-    pub(super) children: BTreeMap<&'a str, Vec<&'a Item>>,
-    pub(super) root: &'a Item,
+    pub(super) children: BTreeMap<&'a str, Vec<&'a AccessibleItem>>,
+    pub(super) root: &'a AccessibleItem,
 }
 
-impl<'a> Tree<'a> {
+impl<'a> WindowTree<'a> {
     /// Whether the program tells the elements of the window, with those of a page that is shown.
     pub(super) fn has_elements(&self) -> bool {
         !self.below(self.root).is_empty() && !self.is_loading(self.root, 0)
@@ -31,7 +31,7 @@ impl<'a> Tree<'a> {
     }
 
     /// Whether a page is shown below an element without its elements, or is about to change.
-    fn is_loading(&self, item: &Item, depth: u16) -> bool {
+    fn is_loading(&self, item: &AccessibleItem, depth: u16) -> bool {
         if !roles::is_shown(item.states) || depth > MAX_DEPTH {
             return false;
         }
@@ -43,7 +43,7 @@ impl<'a> Tree<'a> {
     }
 
     /// Returns what lies directly below an element, in its order.
-    pub(super) fn below(&self, item: &Item) -> &[&'a Item] {
+    pub(super) fn below(&self, item: &AccessibleItem) -> &[&'a AccessibleItem] {
         let found = self.children.get(item.path.as_str());
         found.map_or(&[], Vec::as_slice)
     }
@@ -56,7 +56,7 @@ impl<'a> Tree<'a> {
     pub(super) fn of(
         window: &DesktopWindow,
         windows: &[DesktopWindow],
-        programs: &'a [Program],
+        programs: &'a [BusProgram],
     ) -> Option<Self> {
         let tops = programs.iter().flat_map(|program| {
             let tops = program.items.iter().filter(|item| is_top(item));
@@ -64,8 +64,8 @@ impl<'a> Tree<'a> {
                 .map(move |item| (program, item))
         });
         let others = || windows.iter().filter(|other| other.id != window.id);
-        let is_named = |item: &Item| item.name == window.title;
-        let is_of_program = |program: &Program| {
+        let is_named = |item: &AccessibleItem| item.name == window.title;
+        let is_of_program = |program: &BusProgram| {
             let mut own = others().filter(|other| other.client == window.client);
             let has = |title: &str| {
                 let mut items = program.items.iter();
@@ -73,10 +73,14 @@ impl<'a> Tree<'a> {
             };
             program.process == window.process || own.any(|other| has(&other.title))
         };
-        let fits = |(program, item): &(&Program, &Item)| (is_named(item), is_of_program(program));
-        let is_of_another = |item: &Item| others().any(|other| other.title == item.name);
-        let is_alike = |item: &Item| item.states.has(roles::ACTIVE) == window.is_active;
-        let rank = |top: &(&Program, &Item)| (fits(top), !is_of_another(top.1), is_alike(top.1));
+        let fits = |(program, item): &(&BusProgram, &AccessibleItem)| {
+            (is_named(item), is_of_program(program))
+        };
+        let is_of_another = |item: &AccessibleItem| others().any(|other| other.title == item.name);
+        let is_alike = |item: &AccessibleItem| item.states.has(roles::ACTIVE) == window.is_active;
+        let rank = |top: &(&BusProgram, &AccessibleItem)| {
+            (fits(top), !is_of_another(top.1), is_alike(top.1))
+        };
         let (program, root) = tops
             .filter(|top| fits(top) != (false, false))
             .max_by_key(rank)?;
@@ -88,7 +92,7 @@ impl<'a> Tree<'a> {
     }
 
     /// Returns the name of what is chosen in a list that opens, as far as the program hands it out.
-    pub(super) fn chosen(&self, list: &Item) -> Option<&str> {
+    pub(super) fn chosen(&self, list: &AccessibleItem) -> Option<&str> {
         let mut options = self.below(list).iter().flat_map(|menu| self.below(menu));
         let chosen = options.find(|option| roles::is_chosen(option.states))?;
         Some(&chosen.name)
@@ -96,7 +100,7 @@ impl<'a> Tree<'a> {
 
     /// Returns the menus of the program that hang at no other element: they are windows without a
     /// name, or stand beside the windows.
-    pub(super) fn menus(&self) -> impl Iterator<Item = &'a Item> {
+    pub(super) fn menus(&self) -> impl Iterator<Item = &'a AccessibleItem> {
         let root = &self.root.path;
         let items = self.program.items.iter();
         items.filter(move |item| {
@@ -109,8 +113,8 @@ impl<'a> Tree<'a> {
 }
 
 /// Returns the items of a program by the path of their parent, in their order.
-fn children(program: &Program) -> BTreeMap<&str, Vec<&Item>> {
-    let mut children: BTreeMap<&str, Vec<&Item>> = BTreeMap::new();
+fn children(program: &BusProgram) -> BTreeMap<&str, Vec<&AccessibleItem>> {
+    let mut children: BTreeMap<&str, Vec<&AccessibleItem>> = BTreeMap::new();
     for item in &program.items {
         children.entry(&item.parent).or_default().push(item);
     }
@@ -129,12 +133,12 @@ fn children(program: &Program) -> BTreeMap<&str, Vec<&Item>> {
 }
 
 /// Whether an element is one that a window is.
-fn is_top(item: &Item) -> bool {
+fn is_top(item: &AccessibleItem) -> bool {
     matches!(item.role, 2 | 16 | 19 | 23 | roles::WINDOW)
 }
 
 /// Returns the number that a program gave an element when it made it, which ends its path.
-fn made_as(item: &Item) -> i64 {
+fn made_as(item: &AccessibleItem) -> i64 {
     let number = item.path.rsplit('/').next();
     number
         .and_then(|number| number.parse().ok())
@@ -146,18 +150,18 @@ mod tests {
     use gyrus_contract::Bounds;
 
     use super::*;
-    use crate::desktop::roles::States;
+    use crate::desktop::roles::ElementStates;
 
     const SHOWN: u64 = 1 << 25 | 1 << 30;
 
-    fn item(number: u32, parent: &str, index: i32, role: u32, name: &str) -> Item {
-        Item {
+    fn item(number: u32, parent: &str, index: i32, role: u32, name: &str) -> AccessibleItem {
+        AccessibleItem {
             path: format!("/a/{number}"),
             parent: parent.to_owned(),
             index,
             name: name.to_owned(),
             role,
-            states: States(SHOWN),
+            states: ElementStates(SHOWN),
             children: 0,
             has_place: true,
             has_text: false,
@@ -186,14 +190,14 @@ mod tests {
 
     #[test]
     fn a_message_has_another_name_than_its_window() {
-        let editor = |items: Vec<Item>| Program {
+        let editor = |items: Vec<AccessibleItem>| BusProgram {
             bus_name: ":1.2".to_owned(),
             // As it is outside of the sandbox.
             process: 4711,
             has_cache: true,
             items,
         };
-        let other = Program {
+        let other = BusProgram {
             bus_name: ":1.3".to_owned(),
             process: 4712,
             has_cache: true,
@@ -211,19 +215,19 @@ mod tests {
             window(0x201, "Calculator"),
         ];
         let root = |at: usize| {
-            let tree = Tree::of(&windows[at], &windows, &programs);
+            let tree = WindowTree::of(&windows[at], &windows, &programs);
             tree.map(|tree| tree.root.name.clone())
         };
         assert_eq!(root(0).as_deref(), Some("Question"));
         assert_eq!(root(1).as_deref(), Some("notes"));
         assert_eq!(root(2).as_deref(), Some("Calculator"));
         let alone = [window(0x301, "unknown"), window(0x102, "notes")];
-        assert!(Tree::of(&alone[0], &alone, &programs).is_none());
+        assert!(WindowTree::of(&alone[0], &alone, &programs).is_none());
     }
 
     #[test]
     fn entries_of_menus_come_in_the_order_in_which_they_were_made() {
-        let program = Program {
+        let program = BusProgram {
             bus_name: ":1.2".to_owned(),
             process: 7,
             has_cache: true,
@@ -237,7 +241,7 @@ mod tests {
         };
         let windows = [window(0x101, "notes")];
         let programs = [program];
-        let tree = Tree::of(&windows[0], &windows, &programs).unwrap();
+        let tree = WindowTree::of(&windows[0], &windows, &programs).unwrap();
         let names: Vec<_> = tree.children["/a/1"]
             .iter()
             .map(|item| &*item.name)

@@ -12,10 +12,10 @@ use zbus::OwnedVariant;
 
 use super::{
     accessible::{
-        self, ACCESSIBLE, Accessible, DETAILS, Item, MAX_ITEMS, PROPERTIES, Program, ROOT,
-        Reference, lacks_name,
+        self, ACCESSIBLE, Accessible, AccessibleItem, BusProgram, DETAILS, MAX_ITEMS,
+        ObjectReference, PROPERTIES, ROOT, lacks_name,
     },
-    questions::{Answer, Questions},
+    questions::{ProgramAnswer, ProgramQuestions},
     roles,
 };
 
@@ -30,16 +30,16 @@ const BROWSERS: [&str; 2] = ["Chromium", "Gecko"];
 
 /// The way to the cells of tables, lists and trees.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Tables {
+enum CellAccess {
     /// As to all other elements: a page has those that it shows.
     Walked,
     /// Cells are asked for by themselves: there may be millions.
     Left,
 }
 
-impl Tables {
+impl CellAccess {
     /// Whether what lies below an element is asked for level by level.
-    fn are_walked(self, item: &Item) -> bool {
+    fn are_walked(self, item: &AccessibleItem) -> bool {
         self == Self::Walked || !roles::has_cells(item.role)
     }
 }
@@ -51,7 +51,7 @@ struct TreePlace {
     path: String,
 }
 
-impl Program {
+impl BusProgram {
     /// Puts an element that the program handed out below the one that has it: LibreOffice may name
     /// another there.
     fn put(&mut self, place: &TreePlace, known: &BTreeSet<String>) {
@@ -67,18 +67,18 @@ impl Program {
 
 impl Accessible {
     /// Adds the elements of a program with this toolkit that it did not hand out.
-    pub(super) async fn add_rest(&self, program: &mut Program, toolkit: &str) {
+    pub(super) async fn add_rest(&self, program: &mut BusProgram, toolkit: &str) {
         let name = program.bus_name.clone();
         let tables = if BROWSERS.contains(&toolkit) {
-            Tables::Walked
+            CellAccess::Walked
         } else {
-            Tables::Left
+            CellAccess::Left
         };
         let mut told: BTreeMap<&str, i32> = BTreeMap::new();
         for item in &program.items {
             *told.entry(&item.parent).or_default() += 1;
         }
-        let lacks_some = |item: &&Item| {
+        let lacks_some = |item: &&AccessibleItem| {
             let told = told.get(&*item.path).copied().unwrap_or(0);
             item.children > told && roles::is_shown(item.states) && tables.are_walked(item)
         };
@@ -112,8 +112,8 @@ impl Accessible {
     /// Adds what lies below these elements of a program, level by level.
     async fn walk(
         &self,
-        program: &mut Program,
-        tables: Tables,
+        program: &mut BusProgram,
+        tables: CellAccess,
         mut level: Vec<String>,
         known: &mut BTreeSet<String>,
         until: Instant,
@@ -134,10 +134,10 @@ impl Accessible {
             let below = self.items(&name, found, until).await;
             let boxes = below.iter().filter(|item| roles::is_combo_box(item.role));
             combo_boxes.extend(boxes.map(|item| item.path.clone()));
-            let goes_on = |item: &&Item| {
+            let goes_on = |item: &&AccessibleItem| {
                 // What is chosen in a closed list is told all the same.
                 let is_list = combo_boxes.contains(&item.parent) && item.children <= MAX_OPTIONS;
-                let is_menu = tables == Tables::Walked && item.role == roles::MENU;
+                let is_menu = tables == CellAccess::Walked && item.role == roles::MENU;
                 let is_told = roles::is_visible(item.states) || is_menu;
                 item.children > 0 && (is_list || is_told && tables.are_walked(item))
             };
@@ -149,14 +149,14 @@ impl Accessible {
 
     /// Returns the places of the children of elements.
     async fn places_below(&self, name: &str, parents: &[String], until: Instant) -> Vec<TreePlace> {
-        let mut questions = Questions::to(name);
+        let mut questions = ProgramQuestions::to(name);
         for parent in parents {
             questions.add(parent, ACCESSIBLE, "GetChildren", &());
         }
         let lists = questions.ask(self.connection(), until).await;
         let mut found = Vec::new();
         for (parent, children) in parents.iter().zip(lists) {
-            let children: Vec<Reference> = children.read().unwrap_or_default();
+            let children: Vec<ObjectReference> = children.read().unwrap_or_default();
             for (index, (bus_name, child)) in (0..).zip(children) {
                 // What another program shows there is not this one's to tell.
                 if bus_name == name {
@@ -172,8 +172,13 @@ impl Accessible {
     }
 
     /// Returns the elements of a program that have these places.
-    async fn items(&self, name: &str, found: Vec<TreePlace>, until: Instant) -> Vec<Item> {
-        let mut questions = Questions::to(name);
+    async fn items(
+        &self,
+        name: &str,
+        found: Vec<TreePlace>,
+        until: Instant,
+    ) -> Vec<AccessibleItem> {
+        let mut questions = ProgramQuestions::to(name);
         for TreePlace { path, .. } in &found {
             questions.add(path, ACCESSIBLE, "GetState", &());
             questions.add(path, ACCESSIBLE, "GetRole", &());
@@ -183,14 +188,14 @@ impl Accessible {
         }
         let answers = questions.ask(self.connection(), until).await;
         let told = answers.chunks_exact(4).zip(found);
-        let mut items: Vec<Item> = told
+        let mut items: Vec<AccessibleItem> = told
             .filter_map(|(answers, place)| {
                 let [states, role, name, children] = answers else {
                     return None;
                 };
                 let (states, role) = (states.read::<Vec<u32>>()?, role.read()?);
                 let name = String::try_from(property(name)?).ok()?;
-                Some(Item {
+                Some(AccessibleItem {
                     path: place.path,
                     parent: place.parent,
                     index: place.index,
@@ -210,9 +215,9 @@ impl Accessible {
     }
 
     /// Names what a person uses and has no name by its description, which is that of its hint.
-    async fn add_descriptions(&self, name: &str, items: &mut [Item], until: Instant) {
+    async fn add_descriptions(&self, name: &str, items: &mut [AccessibleItem], until: Instant) {
         let mut nameless: Vec<_> = items.iter_mut().filter(|item| lacks_name(item)).collect();
-        let mut questions = Questions::to(name);
+        let mut questions = ProgramQuestions::to(name);
         for item in &nameless {
             questions.add(&item.path, PROPERTIES, "Get", &(ACCESSIBLE, "Description"));
         }
@@ -224,6 +229,6 @@ impl Accessible {
     }
 }
 
-fn property(answer: &Answer) -> Option<OwnedVariant> {
+fn property(answer: &ProgramAnswer) -> Option<OwnedVariant> {
     answer.read()
 }

@@ -8,11 +8,11 @@ use std::{
 use gyrus_contract::{Bounds, Element, ElementId, ElementState};
 
 use super::{
-    accessible::{Accessible, Details, Item},
+    accessible::{Accessible, AccessibleItem, Details},
     numbers::ElementNumbers,
-    places::{Drawn, Places, Placing, Tables, common, is_within},
+    places::{CoordinateMap, ElementPlace, ElementPlaces, TablePlaces, common, is_within},
     roles,
-    trees::{MAX_DEPTH, Tree},
+    trees::{MAX_DEPTH, WindowTree},
     windows::DesktopWindow,
 };
 
@@ -42,11 +42,11 @@ pub(super) async fn inside(
     numbers: &mut ElementNumbers,
     (window, document): (&DesktopWindow, u32),
     above: &[DesktopWindow],
-    (tree, tops): (&Tree<'_>, &[&Item]),
+    (tree, tops): (&WindowTree<'_>, &[&AccessibleItem]),
 ) -> Inside {
-    let listing = Listing::below(tree, tops);
+    let listing = TreeItems::below(tree, tops);
     let listed = with_cells(accessible, tree, listing.listed).await;
-    let asked: Vec<&Item> = std::iter::once(tree.root)
+    let asked: Vec<&AccessibleItem> = std::iter::once(tree.root)
         .chain(listing.boxes.iter().copied())
         .chain(listing.panes.iter().flatten().copied())
         .chain(listed.iter().map(|one| &*one.item))
@@ -55,7 +55,7 @@ pub(super) async fn inside(
     let is_whole = details.len() == asked.len();
     let mut details = details.into_iter();
     let of_root = details.next().and_then(|details| details.bounds);
-    let placing = Placing::of(of_root, window.bounds);
+    let placing = CoordinateMap::of(of_root, window.bounds);
     let mut details = details.chain(std::iter::repeat_with(Details::default));
     let boxes: Vec<Option<Bounds>> = details
         .by_ref()
@@ -64,12 +64,12 @@ pub(super) async fn inside(
         .collect();
     let panes = details.by_ref().take(2 * listing.panes.len());
     let panes: Vec<Option<Bounds>> = panes.map(|details| details.bounds).collect();
-    let mut places = Places::new(placing, &panes, window, above);
+    let mut places = ElementPlaces::new(placing, &panes, window, above);
     let mut inside = Inside {
         is_whole,
         ..Inside::default()
     };
-    let mut tables = Tables::default();
+    let mut tables = TablePlaces::default();
     for (one, mut details) in listed.into_iter().zip(details) {
         let item = &*one.item;
         add_choice(&mut details, tree, item);
@@ -80,7 +80,8 @@ pub(super) async fn inside(
             Cow::Borrowed(_) => path.clone(),
         };
         let id = numbers.id_by(document, key, path);
-        let Drawn::At(place) = places.next((one.depth, one.pane), item, details.bounds) else {
+        let ElementPlace::At(place) = places.next((one.depth, one.pane), item, details.bounds)
+        else {
             continue;
         };
         let list = tables.around(item);
@@ -106,7 +107,7 @@ pub(super) async fn inside(
 
 impl Inside {
     /// Adds an element of which this part of the screen shows something.
-    fn add(&mut self, mut element: Element, item: &Item, limit: Option<Bounds>) {
+    fn add(&mut self, mut element: Element, item: &AccessibleItem, limit: Option<Bounds>) {
         if let Some(limit) = limit {
             let bounds = element.bounds;
             if bounds.is_some_and(|bounds| common(bounds, limit).is_none()) {
@@ -160,7 +161,7 @@ impl Inside {
 }
 
 /// Adds what is chosen in a closed list that does not tell it as its text.
-fn add_choice(details: &mut Details, tree: &Tree<'_>, item: &Item) {
+fn add_choice(details: &mut Details, tree: &WindowTree<'_>, item: &AccessibleItem) {
     let value = details.value.as_deref().unwrap_or_default();
     if roles::is_combo_box(item.role) && value.trim().is_empty() {
         details.value = tree.chosen(item).map(str::to_owned);
@@ -168,8 +169,8 @@ fn add_choice(details: &mut Details, tree: &Tree<'_>, item: &Item) {
 }
 
 /// An item of a tree with its place in it.
-struct Listed<'a> {
-    item: Cow<'a, Item>,
+struct TreeItem<'a> {
+    item: Cow<'a, AccessibleItem>,
     depth: u16,
     /// The number of the box in which it scrolls.
     scrolled_in: Option<usize>,
@@ -179,17 +180,17 @@ struct Listed<'a> {
 
 /// The items of a tree that are shown, or would be after scrolling.
 #[derive(Default)]
-struct Listing<'a> {
-    listed: Vec<Listed<'a>>,
+struct TreeItems<'a> {
+    listed: Vec<TreeItem<'a>>,
     /// The boxes that scroll.
-    boxes: Vec<&'a Item>,
+    boxes: Vec<&'a AccessibleItem>,
     /// Each pane, after the item around it.
-    panes: Vec<[&'a Item; 2]>,
+    panes: Vec<[&'a AccessibleItem; 2]>,
 }
 
 /// The place of items in their tree.
 #[derive(Clone, Copy)]
-struct Place {
+struct ItemPosition {
     depth: u16,
     /// The number of the innermost box around them that scrolls.
     scrolled_in: Option<usize>,
@@ -197,11 +198,11 @@ struct Place {
     pane: Option<usize>,
 }
 
-impl<'a> Listing<'a> {
+impl<'a> TreeItems<'a> {
     /// Lists what lies below these tops.
-    fn below(tree: &Tree<'a>, tops: &[&'a Item]) -> Self {
+    fn below(tree: &WindowTree<'a>, tops: &[&'a AccessibleItem]) -> Self {
         let mut listing = Self::default();
-        let top = Place {
+        let top = ItemPosition {
             depth: 1,
             scrolled_in: None,
             pane: None,
@@ -213,7 +214,7 @@ impl<'a> Listing<'a> {
     }
 
     /// Adds what lies below an item, parents first.
-    fn add_below(&mut self, tree: &Tree<'a>, below: &'a Item, at: Place) {
+    fn add_below(&mut self, tree: &WindowTree<'a>, below: &'a AccessibleItem, at: ItemPosition) {
         if at.depth > MAX_DEPTH || self.listed.len() > 4_000 {
             return;
         }
@@ -232,14 +233,14 @@ impl<'a> Listing<'a> {
             let has_role = roles::role(item.role).is_some() && !is_around;
             let says_something = has_role || !name.is_empty();
             if says_something {
-                self.listed.push(Listed {
+                self.listed.push(TreeItem {
                     item: Cow::Borrowed(item),
                     depth: at.depth,
                     scrolled_in: at.scrolled_in,
                     pane: at.pane,
                 });
             }
-            let mut inside = Place {
+            let mut inside = ItemPosition {
                 depth: at.depth + u16::from(says_something),
                 ..at
             };
@@ -263,9 +264,9 @@ impl<'a> Listing<'a> {
 /// Adds the cells of tables that were not handed out with the other elements.
 async fn with_cells<'a>(
     accessible: &Accessible,
-    tree: &Tree<'a>,
-    listed: Vec<Listed<'a>>,
-) -> Vec<Listed<'a>> {
+    tree: &WindowTree<'a>,
+    listed: Vec<TreeItem<'a>>,
+) -> Vec<TreeItem<'a>> {
     let mut all = Vec::new();
     for table in listed {
         let item = table.item.clone();
@@ -274,7 +275,7 @@ async fn with_cells<'a>(
         let is_empty = tree.below(&item).is_empty();
         if roles::has_cells(item.role) && is_empty && roles::is_shown(item.states) {
             let cells = accessible.cells(&tree.program.bus_name, &item).await;
-            all.extend(cells.into_iter().map(|cell| Listed {
+            all.extend(cells.into_iter().map(|cell| TreeItem {
                 item: Cow::Owned(cell),
                 depth,
                 scrolled_in,
@@ -286,7 +287,7 @@ async fn with_cells<'a>(
 }
 
 fn element(
-    item: &Item,
+    item: &AccessibleItem,
     id: ElementId,
     depth: u16,
     details: Details,

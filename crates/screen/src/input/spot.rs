@@ -3,15 +3,15 @@
 
 use std::collections::BTreeSet;
 
-use gyrus_contract::{Aim, Aimed, DragEnd, ElementId, ElementState, Form, SentForm, Starts};
+use gyrus_contract::{Aim, AimedElement, DragEnd, ElementId, ElementState, Form, SentForm, Starts};
 use serde::Deserialize;
 
-use super::{Held, Point};
+use super::{NoPageAnswer, PagePoint};
 use crate::{
-    browser::Session,
+    browser::BrowserSession,
     cdp::CdpError,
     sent::{ExpectedForm, sends_the_same, with_state},
-    state::{Frame, TabState},
+    state::{PageFrame, TabState},
     view::MAX_WIDTH,
 };
 
@@ -20,7 +20,7 @@ const MAX_DEPTH: usize = 32;
 
 /// Target of an input.
 #[derive(Debug, Clone, Copy, PartialEq)]
-pub(crate) enum Target {
+pub(crate) enum InputTarget {
     Element(ElementId),
     /// A point in pixels of the picture.
     Point(f64, f64),
@@ -28,7 +28,7 @@ pub(crate) enum Target {
     Keyboard,
 }
 
-impl Target {
+impl InputTarget {
     /// Returns the target of arguments: the element, else the point, else the keyboard's.
     pub(crate) fn of(on: Option<ElementId>, at: Option<[f64; 2]>) -> Self {
         match (on, at) {
@@ -39,7 +39,7 @@ impl Target {
     }
 }
 
-impl From<DragEnd> for Target {
+impl From<DragEnd> for InputTarget {
     fn from(end: DragEnd) -> Self {
         match end {
             DragEnd::Element(id) => Self::Element(id),
@@ -50,7 +50,7 @@ impl From<DragEnd> for Target {
 
 /// Reason why a target cannot be used.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) enum Missed {
+pub(crate) enum UnusableTarget {
     /// The element is no longer on a page.
     Gone {
         id: ElementId,
@@ -66,7 +66,7 @@ pub(crate) enum Missed {
     OtherTab {
         number: u32,
     },
-    Held(Held),
+    Held(NoPageAnswer),
     /// Nothing there may be used now.
     #[cfg(feature = "desktop")]
     Barred {
@@ -78,42 +78,42 @@ pub(crate) enum Missed {
     },
 }
 
-impl std::fmt::Display for Missed {
+impl std::fmt::Display for UnusableTarget {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         match self {
-            Missed::Gone { id } => write!(
+            UnusableTarget::Gone { id } => write!(
                 f,
                 "refused: gone: {id} is no longer on the page; look again"
             ),
-            Missed::Covered { element, by } => write!(
+            UnusableTarget::Covered { element, by } => write!(
                 f,
                 "refused: {element} cannot be reached: {by} is in the way; use that, close it, or scroll"
             ),
-            Missed::Nothing => {
+            UnusableTarget::Nothing => {
                 f.write_str("refused: nothing is there; look again and point inside the picture")
             }
-            Missed::OtherTab { number } => {
+            UnusableTarget::OtherTab { number } => {
                 write!(f, "refused: it stands in tab {number}; switch_tab first")
             }
-            Missed::Held(held) => held.fmt(f),
+            UnusableTarget::Held(held) => held.fmt(f),
             #[cfg(feature = "desktop")]
-            Missed::Barred { why } => write!(f, "refused: {why}"),
-            Missed::Unreadable { reason } => {
+            UnusableTarget::Barred { why } => write!(f, "refused: {why}"),
+            UnusableTarget::Unreadable { reason } => {
                 write!(f, "the page cannot be read: {reason}; look again")
             }
         }
     }
 }
 
-impl From<Held> for Missed {
-    fn from(held: Held) -> Self {
-        Missed::Held(held)
+impl From<NoPageAnswer> for UnusableTarget {
+    fn from(held: NoPageAnswer) -> Self {
+        UnusableTarget::Held(held)
     }
 }
 
 /// Properties of an element as its frame reports them.
 #[derive(Debug, Clone, Deserialize)]
-pub(crate) struct Told {
+pub(crate) struct ElementProperties {
     number: u32,
     x: f64,
     y: f64,
@@ -138,7 +138,7 @@ pub(crate) struct Told {
 
 #[derive(Deserialize)]
 #[serde(untagged)]
-enum Answer {
+enum SpotAnswer {
     Gone {
         #[expect(dead_code, reason = "only its presence tells")]
         gone: bool,
@@ -152,12 +152,12 @@ enum Answer {
         x: f64,
         y: f64,
     },
-    Told(Box<Told>),
+    Told(Box<ElementProperties>),
 }
 
 #[derive(Deserialize)]
 #[serde(untagged)]
-enum Around {
+enum BoxAnswer {
     Gone {
         #[expect(dead_code, reason = "only its presence tells")]
         gone: bool,
@@ -175,10 +175,10 @@ enum Around {
 #[derive(Debug, Clone)]
 pub(crate) struct Spot {
     pub(crate) frame_id: String,
-    pub(crate) frame: Frame,
-    pub(crate) told: Told,
+    pub(crate) frame: PageFrame,
+    pub(crate) told: ElementProperties,
     /// The point where the mouse reaches it.
-    pub(crate) point: Point,
+    pub(crate) point: PagePoint,
 }
 
 impl Spot {
@@ -195,7 +195,7 @@ impl Spot {
 
     /// Returns where the mouse reaches a point of the element's document. Frames that are scaled are
     /// taken for unscaled.
-    pub(crate) fn seen_at(&self, x: f64, y: f64) -> Point {
+    pub(crate) fn seen_at(&self, x: f64, y: f64) -> PagePoint {
         (
             self.point.0 + x - self.told.x,
             self.point.1 + y - self.told.y,
@@ -222,7 +222,7 @@ impl Spot {
         Aim {
             address: told.address.clone(),
             origin: told.origin.clone(),
-            element: Some(Aimed {
+            element: Some(AimedElement {
                 id: self.id(),
                 role: told.role.clone(),
                 name: told.name.clone(),
@@ -286,22 +286,22 @@ pub(crate) fn quoted(text: &str) -> String {
     serde_json::Value::from(text).to_string()
 }
 
-impl Session {
+impl BrowserSession {
     /// Finds the target of an input, and scrolls it into view. `purpose` is its purpose, in the
     /// words of `page/aim.js`.
     pub(crate) async fn locate(
         &self,
         tab: &TabState,
-        target: Target,
+        target: InputTarget,
         purpose: &str,
         key: &str,
-    ) -> Result<Spot, Missed> {
+    ) -> Result<Spot, UnusableTarget> {
         let located = self.unless_held(tab, async {
             let frames = self.state().frames_of(tab);
             self.own_frames(&frames).await;
             let (purposed, keyed) = (quoted(purpose), quoted(key));
             match target {
-                Target::Element(id) => {
+                InputTarget::Element(id) => {
                     let spot = self.locate_element(tab, id, purpose, key).await?;
                     // Without a point the element need not be visible.
                     if ["key", "set", "glance"].contains(&purpose) {
@@ -310,13 +310,13 @@ impl Session {
                         self.in_window(spot).await
                     }
                 }
-                Target::Point(x, y) => {
+                InputTarget::Point(x, y) => {
                     let start =
                         format!("gyrus.aimAtPicture({x}, {y}, {MAX_WIDTH}, {purposed}, {keyed})");
                     let next = |x, y| format!("gyrus.aimAt({x}, {y}, {purposed}, {keyed})");
                     self.in_window(self.descend(tab, start, next).await?).await
                 }
-                Target::Keyboard => {
+                InputTarget::Keyboard => {
                     let ask = format!("gyrus.aimAtFocus({purposed}, {keyed})");
                     self.descend(tab, ask.clone(), |_, _| ask.clone()).await
                 }
@@ -340,14 +340,14 @@ impl Session {
         id: ElementId,
         purpose: &str,
         key: &str,
-    ) -> Result<Spot, Missed> {
-        let gone = || Missed::Gone { id };
+    ) -> Result<Spot, UnusableTarget> {
+        let gone = || UnusableTarget::Gone { id };
         let (frame_id, frame) = {
             let state = self.state();
             let (frame_id, frame) = state.frame_of_document(id.document).ok_or_else(gone)?;
             let own = state.tab_of_frame(frame_id).ok_or_else(gone)?;
             if own.number != tab.number {
-                return Err(Missed::OtherTab { number: own.number });
+                return Err(UnusableTarget::OtherTab { number: own.number });
             }
             (frame_id.clone(), frame.clone())
         };
@@ -357,15 +357,15 @@ impl Session {
             quoted(purpose),
             quoted(key)
         );
-        let told = match self.ask::<Answer>(&frame, &ask).await {
-            Ok(Answer::Told(told)) => *told,
-            Ok(Answer::Gone { .. } | Answer::Nothing { .. } | Answer::Frame { .. }) => {
+        let told = match self.ask::<SpotAnswer>(&frame, &ask).await {
+            Ok(SpotAnswer::Told(told)) => *told,
+            Ok(SpotAnswer::Gone { .. } | SpotAnswer::Nothing { .. } | SpotAnswer::Frame { .. }) => {
                 return Err(gone());
             }
             Err(error) => return Err(self.unreadable(&error, Some(id))),
         };
         if let Some(by) = told.covered.clone() {
-            return Err(Missed::Covered {
+            return Err(UnusableTarget::Covered {
                 element: told.words,
                 by,
             });
@@ -384,7 +384,7 @@ impl Session {
         tab: &TabState,
         start: String,
         next: impl Fn(f64, f64) -> String,
-    ) -> Result<Spot, Missed> {
+    ) -> Result<Spot, UnusableTarget> {
         let mut frame_id = tab.target.clone();
         let mut ask = start;
         for _ in 0..MAX_DEPTH {
@@ -393,9 +393,9 @@ impl Session {
                 .frames
                 .get(&frame_id)
                 .cloned()
-                .ok_or(Missed::Nothing)?;
-            match self.ask::<Answer>(&frame, &ask).await {
-                Ok(Answer::Told(told)) => {
+                .ok_or(UnusableTarget::Nothing)?;
+            match self.ask::<SpotAnswer>(&frame, &ask).await {
+                Ok(SpotAnswer::Told(told)) => {
                     let spot = Spot {
                         frame_id,
                         frame,
@@ -404,20 +404,22 @@ impl Session {
                     };
                     return Ok(spot);
                 }
-                Ok(Answer::Frame { frame, x, y }) => {
+                Ok(SpotAnswer::Frame { frame, x, y }) => {
                     ask = next(x, y);
                     frame_id = frame;
                 }
-                Ok(Answer::Gone { .. } | Answer::Nothing { .. }) => return Err(Missed::Nothing),
+                Ok(SpotAnswer::Gone { .. } | SpotAnswer::Nothing { .. }) => {
+                    return Err(UnusableTarget::Nothing);
+                }
                 Err(error) => return Err(self.unreadable(&error, None)),
             }
         }
-        Err(Missed::Nothing)
+        Err(UnusableTarget::Nothing)
     }
 
     /// Converts the point of a spot from its own frame to the window, through the frames around it,
     /// which are scrolled where they hide it.
-    async fn in_window(&self, mut spot: Spot) -> Result<Spot, Missed> {
+    async fn in_window(&self, mut spot: Spot) -> Result<Spot, UnusableTarget> {
         let id = spot.id();
         let mut window = (spot.told.left, spot.told.top);
         let mut at = (spot.frame_id.clone(), spot.frame.clone());
@@ -426,26 +428,26 @@ impl Session {
                 break;
             };
             let parent = self.state().frames.get(&parent_id).cloned();
-            let parent = parent.ok_or(Missed::Gone { id })?;
+            let parent = parent.ok_or(UnusableTarget::Gone { id })?;
             let (x, y) = spot.point;
             let ask = format!("gyrus.through({}, {x}, {y})", quoted(&at.0));
-            let around = self.ask::<Around>(&parent, &ask).await;
+            let around = self.ask::<BoxAnswer>(&parent, &ask).await;
             match around.map_err(|error| self.unreadable(&error, Some(id)))? {
-                Around::At {
+                BoxAnswer::At {
                     covered: Some(by), ..
                 } => {
-                    return Err(Missed::Covered {
+                    return Err(UnusableTarget::Covered {
                         element: spot.told.words,
                         by,
                     });
                 }
-                Around::At {
+                BoxAnswer::At {
                     x, y, left, top, ..
                 } => {
                     spot.point = (x, y);
                     window = (left, top);
                 }
-                Around::Gone { .. } => return Err(Missed::Gone { id }),
+                BoxAnswer::Gone { .. } => return Err(UnusableTarget::Gone { id }),
             }
             at = (parent_id, parent);
         }
@@ -453,14 +455,16 @@ impl Session {
         Ok(spot)
     }
 
-    fn unreadable(&self, error: &CdpError, id: Option<ElementId>) -> Missed {
+    fn unreadable(&self, error: &CdpError, id: Option<ElementId>) -> UnusableTarget {
         if let Some(reason) = self.lost() {
-            return Missed::Held(Held::Lost { reason });
+            return UnusableTarget::Held(NoPageAnswer::Lost { reason });
         }
         match (id, error) {
             // The document went away during the question.
-            (Some(id), CdpError::Refused { .. } | CdpError::Gone { .. }) => Missed::Gone { id },
-            _ => Missed::Unreadable {
+            (Some(id), CdpError::Refused { .. } | CdpError::Gone { .. }) => {
+                UnusableTarget::Gone { id }
+            }
+            _ => UnusableTarget::Unreadable {
                 reason: error.to_string(),
             },
         }

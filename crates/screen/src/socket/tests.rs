@@ -7,7 +7,7 @@ use crate::cdp::Cdp;
 
 /// Starts a server that sends these bytes, each to one connection, and then waits for its end; `{}`
 /// in them is its own address.
-async fn server(says: &[&[u8]]) -> Endpoint {
+async fn server(says: &[&[u8]]) -> DebuggingPort {
     let listener = TcpListener::bind(("127.0.0.1", 0)).await.unwrap();
     let at = format!("http://{}", listener.local_addr().unwrap());
     let says: Vec<Vec<u8>> = says.iter().map(|one| one.to_vec()).collect();
@@ -61,10 +61,10 @@ fn only_addresses_of_this_machine_are_taken() {
         "http://[::1]:9222",
         "ws://127.0.0.1:9222/devtools/browser/0d-1",
     ] {
-        let at: Endpoint = given.parse().unwrap();
+        let at: DebuggingPort = given.parse().unwrap();
         assert_eq!(at.to_string(), given);
         let text = serde_json::to_string(&at).unwrap();
-        assert_eq!(serde_json::from_str::<Endpoint>(&text).unwrap(), at);
+        assert_eq!(serde_json::from_str::<DebuggingPort>(&text).unwrap(), at);
     }
     for (given, why) in [
         ("http://192.0.2.1:9222", "not on this machine"),
@@ -78,7 +78,7 @@ fn only_addresses_of_this_machine_are_taken() {
         ("ws://127.0.0.1:9222/devtools/page/1", "/devtools/browser"),
         ("ws://127.0.0.1:1/devtools/browser\r\nX: y", "blanks"),
     ] {
-        let error = given.parse::<Endpoint>().unwrap_err().to_string();
+        let error = given.parse::<DebuggingPort>().unwrap_err().to_string();
         assert!(error.contains(why), "{given}: {error}");
     }
 }
@@ -130,7 +130,7 @@ async fn who_is_no_browser_is_told_in_words() {
 #[tokio::test]
 async fn a_port_at_which_nobody_listens_is_told() {
     let listener = TcpListener::bind(("127.0.0.1", 0)).await.unwrap();
-    let at: Endpoint = format!("http://{}", listener.local_addr().unwrap())
+    let at: DebuggingPort = format!("http://{}", listener.local_addr().unwrap())
         .parse()
         .unwrap();
     drop(listener);
@@ -171,7 +171,7 @@ fn frame(first: u8, payload: &[u8]) -> Vec<u8> {
 async fn connected() -> (ToSocket, FromSocket, TcpStream) {
     let listener = TcpListener::bind(("127.0.0.1", 0)).await.unwrap();
     let at = format!("ws://{}/devtools/browser/x", listener.local_addr().unwrap());
-    let at: Endpoint = at.parse().unwrap();
+    let at: DebuggingPort = at.parse().unwrap();
     let accepts = async {
         let (mut stream, _) = listener.accept().await.unwrap();
         let mut asked = Vec::new();

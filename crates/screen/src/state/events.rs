@@ -5,8 +5,11 @@ use std::time::Instant;
 use gyrus_contract::{Dialog, DownloadState};
 use serde::Deserialize;
 
-use super::{Chooser, Frame, Request, State, Stopped, Target, Whose, logins::LoginAnswer};
-use crate::{WORLD, cdp::Event};
+use super::{
+    BrowserState, Chooser, InterceptedRequest, PageFrame, PendingRequest, SessionTarget, Whose,
+    logins::LoginAnswer,
+};
+use crate::{WORLD, cdp::CdpEvent};
 
 /// Maximum characters of a text from a page.
 const MAX_WORDS: usize = 2_000;
@@ -28,7 +31,7 @@ const MAX_DOWNLOADED: u64 = 4 << 30;
 
 /// An action that an event requires.
 #[derive(Debug, PartialEq, Eq)]
-pub(crate) enum Order {
+pub(crate) enum EventReaction {
     /// Set up a session that has begun and waits.
     SetUp { session: String, is_page: bool },
     /// Release a waiting session that is not needed.
@@ -38,23 +41,26 @@ pub(crate) enum Order {
     /// Attach to a tab that a page of the run has opened in a person's browser.
     Attach { target: String },
     /// Allow a request.
-    LetPass { request: Stopped },
+    LetPass { request: InterceptedRequest },
     /// Block requests.
-    Block { requests: Vec<Stopped> },
+    Block { requests: Vec<InterceptedRequest> },
     /// Answer a site that asks for a login.
     LogIn {
-        request: Stopped,
+        request: InterceptedRequest,
         answer: LoginAnswer,
     },
     /// Test whether the page still answers while this request of it is held.
-    Probe { session: String, request: Stopped },
+    Probe {
+        session: String,
+        request: InterceptedRequest,
+    },
     /// Abort a download that is too large.
     CutOff { guid: String },
 }
 
 #[derive(Deserialize)]
 #[serde(rename_all = "camelCase")]
-struct Attached {
+struct TargetAttached {
     session_id: String,
     target_info: TargetInfo,
 }
@@ -81,13 +87,13 @@ struct Info {
 
 #[derive(Deserialize)]
 #[serde(rename_all = "camelCase")]
-struct Destroyed {
+struct TargetDestroyed {
     target_id: String,
 }
 
 #[derive(Deserialize)]
 #[serde(rename_all = "camelCase")]
-struct Detached {
+struct TargetDetached {
     session_id: String,
 }
 
@@ -107,7 +113,7 @@ struct FrameDetached {
 }
 
 #[derive(Deserialize)]
-struct Navigated {
+struct FrameNavigation {
     frame: FrameInfo,
 }
 
@@ -161,12 +167,12 @@ struct StartsNavigating {
 
 #[derive(Deserialize)]
 struct WorldMade {
-    context: World,
+    context: ContextCreated,
 }
 
 #[derive(Deserialize)]
 #[serde(rename_all = "camelCase")]
-struct World {
+struct ContextCreated {
     id: i64,
     #[serde(default)]
     name: String,
@@ -198,7 +204,7 @@ struct ChooserOpened {
 #[serde(rename_all = "camelCase")]
 struct WillRequest {
     request_id: String,
-    request: Asked,
+    request: RequestWillBeSent,
     #[serde(rename = "type", default)]
     kind: String,
     #[serde(default)]
@@ -206,7 +212,7 @@ struct WillRequest {
 }
 
 #[derive(Deserialize)]
-struct Asked {
+struct RequestWillBeSent {
     url: String,
 }
 
@@ -237,15 +243,15 @@ struct DownloadGoesOn {
     received_bytes: f64,
 }
 
-impl State {
+impl BrowserState {
     /// Folds an event into the state.
-    pub(crate) fn take(&mut self, event: Event<'_>) -> Option<Order> {
+    pub(crate) fn take(&mut self, event: CdpEvent<'_>) -> Option<EventReaction> {
         self.changes += 1;
         let order = self.take_in(event);
         order.or_else(|| self.blocking_order())
     }
 
-    fn take_in(&mut self, event: Event<'_>) -> Option<Order> {
+    fn take_in(&mut self, event: CdpEvent<'_>) -> Option<EventReaction> {
         match event.method.split_once('.') {
             Some(("Target", _)) => self.take_target(event),
             Some(("Page" | "Inspector", _)) => {
@@ -276,11 +282,11 @@ impl State {
         }
     }
 
-    fn take_target(&mut self, event: Event<'_>) -> Option<Order> {
+    fn take_target(&mut self, event: CdpEvent<'_>) -> Option<EventReaction> {
         match event.method {
             "Target.attachedToTarget" => self.attached(&event),
             "Target.detachedFromTarget" => {
-                let Detached { session_id } = event.params()?;
+                let TargetDetached { session_id } = event.params()?;
                 self.targets.remove(&session_id);
                 self.requests
                     .retain(|(session, _), _| *session != session_id);
@@ -299,12 +305,12 @@ impl State {
                 // Tabs that are the person's are examined only this far.
                 self.own.get(info.opener_id.as_deref()?)?;
                 self.own.insert(info.target_id.clone());
-                Some(Order::Attach {
+                Some(EventReaction::Attach {
                     target: info.target_id,
                 })
             }
             "Target.targetDestroyed" => {
-                let Destroyed { target_id } = event.params()?;
+                let TargetDestroyed { target_id } = event.params()?;
                 self.own.remove(&target_id);
                 None
             }
@@ -323,8 +329,8 @@ impl State {
     }
 
     /// Handles a new session: a page, a frame in a process of its own, or a worker.
-    fn attached(&mut self, event: &Event<'_>) -> Option<Order> {
-        let Attached {
+    fn attached(&mut self, event: &CdpEvent<'_>) -> Option<EventReaction> {
+        let TargetAttached {
             session_id,
             target_info: info,
         } = event.params()?;
@@ -334,13 +340,13 @@ impl State {
             // loaded.
             self.requests
                 .retain(|_, one| one.kind != "Script" || one.address != info.url);
-            return Some(Order::LetGo {
+            return Some(EventReaction::LetGo {
                 session: session_id,
             });
         }
         if is_page && self.tabs.len() >= MAX_TABS {
             self.refused_tabs += 1;
-            return Some(Order::Close {
+            return Some(EventReaction::Close {
                 session: session_id,
                 target: info.target_id,
             });
@@ -355,9 +361,9 @@ impl State {
         if info.parent_frame_id.is_some() {
             frame.parent = info.parent_frame_id;
         }
-        let target = Target { crashed: false };
+        let target = SessionTarget { crashed: false };
         self.targets.insert(session_id.clone(), target);
-        Some(Order::SetUp {
+        Some(EventReaction::SetUp {
             session: session_id,
             is_page,
         })
@@ -387,7 +393,7 @@ impl State {
         self.changes += 1;
     }
 
-    fn take_page(&mut self, event: Event<'_>) -> Option<()> {
+    fn take_page(&mut self, event: CdpEvent<'_>) -> Option<()> {
         match event.method {
             "Page.frameAttached" => {
                 let attached: FrameAttached = event.params()?;
@@ -408,7 +414,7 @@ impl State {
                 }
             }
             "Page.frameNavigated" => {
-                let Navigated { frame: info } = event.params()?;
+                let FrameNavigation { frame: info } = event.params()?;
                 self.doom(&info.id);
                 if info.parent_id.is_none() {
                     self.sockets.left(event.session);
@@ -453,7 +459,7 @@ impl State {
     }
 
     /// Handles events that block a page or end it.
-    fn take_interruption(&mut self, event: Event<'_>) -> Option<()> {
+    fn take_interruption(&mut self, event: CdpEvent<'_>) -> Option<()> {
         match event.method {
             "Page.javascriptDialogOpening" => {
                 let opening: DialogOpening = event.params()?;
@@ -497,7 +503,7 @@ impl State {
         Some(())
     }
 
-    fn take_world(&mut self, event: Event<'_>) -> Option<()> {
+    fn take_world(&mut self, event: CdpEvent<'_>) -> Option<()> {
         match event.method {
             "Runtime.executionContextCreated" => {
                 let WorldMade { context } = event.params()?;
@@ -510,7 +516,7 @@ impl State {
                 if let Some(target) = self.targets.get_mut(event.session) {
                     target.crashed = false;
                 }
-                let frame: &mut Frame = self.frames.entry(frame_id).or_default();
+                let frame: &mut PageFrame = self.frames.entry(frame_id).or_default();
                 frame.session = event.session.to_owned();
                 frame.world = Some(context.id);
                 frame.document = documents;
@@ -537,14 +543,14 @@ impl State {
         Some(())
     }
 
-    fn take_request(&mut self, event: Event<'_>) -> Option<()> {
+    fn take_request(&mut self, event: CdpEvent<'_>) -> Option<()> {
         let key = |id: String| (event.session.to_owned(), id);
         match event.method {
             "Network.requestWillBeSent" => {
                 let will: WillRequest = event.params()?;
                 self.requested += 1;
                 if self.requests.len() < MAX_REQUESTS {
-                    let request = Request {
+                    let request = PendingRequest {
                         kind: will.kind,
                         address: will.request.url,
                         since: Instant::now(),
@@ -582,13 +588,13 @@ impl State {
         Some(())
     }
 
-    fn take_download(&mut self, event: Event<'_>) -> Option<Order> {
+    fn take_download(&mut self, event: CdpEvent<'_>) -> Option<EventReaction> {
         match event.method {
             "Browser.downloadWillBegin" => {
                 let begins: DownloadBegins = event.params()?;
                 if self.downloads_begun >= MAX_DOWNLOADS {
                     self.refused_downloads += 1;
-                    return Some(Order::CutOff { guid: begins.guid });
+                    return Some(EventReaction::CutOff { guid: begins.guid });
                 }
                 self.began_download(begins.guid, &begins.suggested_filename);
                 None
@@ -607,7 +613,8 @@ impl State {
                     _ => DownloadState::Running,
                 };
                 let is_too_much = received > MAX_DOWNLOAD || self.downloaded > MAX_DOWNLOADED;
-                (is_too_much && on.state == "inProgress").then_some(Order::CutOff { guid: on.guid })
+                (is_too_much && on.state == "inProgress")
+                    .then_some(EventReaction::CutOff { guid: on.guid })
             }
             _ => None,
         }

@@ -2,13 +2,13 @@
 
 use std::time::{Duration, Instant};
 
-use gyrus_contract::{Aimed, HeldRequest};
+use gyrus_contract::{AimedElement, HeldRequest};
 
 use crate::sent::ExpectedForm;
 
 /// A request that the browser paused for us.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) struct Stopped {
+pub(crate) struct InterceptedRequest {
     /// The session that reported it, which gets the answer.
     pub(crate) session: String,
     /// Id in the Fetch domain.
@@ -28,7 +28,7 @@ pub(crate) struct Wake {
     pub(crate) by: String,
     /// The link, if the input was judged as one that only goes somewhere: then every request that
     /// does more than fetch is held, wherever it goes.
-    pub(crate) link: Option<Aimed>,
+    pub(crate) link: Option<AimedElement>,
     /// The address of that link.
     pub(crate) link_to: Option<String>,
     /// When it ends, once the page was looked at.
@@ -55,14 +55,14 @@ pub(crate) enum MaySend {
 
 /// A request that is held.
 #[derive(Debug, Clone)]
-pub(crate) struct Holding {
+pub(crate) struct RequestHold {
     pub(crate) shown: HeldRequest,
-    pub(crate) id: Stopped,
+    pub(crate) id: InterceptedRequest,
     /// Its id in the Network domain.
     pub(super) network: Option<String>,
     pub(crate) frame: String,
     /// The link that was followed, and did this.
-    pub(crate) link: Option<Aimed>,
+    pub(crate) link: Option<AimedElement>,
     pub(super) turns: u32,
     /// Whether it was blocked because no answer came in time.
     pub(super) is_over: bool,
@@ -72,7 +72,7 @@ pub(crate) struct Holding {
 #[derive(Debug, Default)]
 pub(crate) struct Holdings {
     pub(crate) wake: Option<Wake>,
-    pub(super) all: Vec<Holding>,
+    pub(super) all: Vec<RequestHold>,
     /// Number of requests held so far.
     pub(crate) counted: u32,
     /// Number of requests blocked since the last look: noise, and those beyond the maximum.
@@ -81,7 +81,7 @@ pub(crate) struct Holdings {
     /// may be sent.
     pub(super) not_the_form: u32,
     /// Requests to block with the browser's next event.
-    pub(super) to_block: Vec<Stopped>,
+    pub(super) to_block: Vec<InterceptedRequest>,
 }
 
 impl Holdings {
@@ -105,7 +105,7 @@ impl Holdings {
         }
     }
 
-    pub(super) fn end(&mut self, of: impl Fn(&Holding) -> bool) {
+    pub(super) fn end(&mut self, of: impl Fn(&RequestHold) -> bool) {
         for one in &mut self.all {
             if !one.is_over && of(one) {
                 one.is_over = true;

@@ -11,11 +11,11 @@ use gyrus_contract::HeldRequest;
 use serde::Deserialize;
 
 use super::{
-    Order, State, TabState,
-    held::{Holding, MaySend, Stopped},
+    BrowserState, EventReaction, TabState,
+    held::{InterceptedRequest, MaySend, RequestHold},
 };
 use crate::{
-    cdp::Event,
+    cdp::CdpEvent,
     sent::{ExpectedForm, SentRequest, body_of},
 };
 
@@ -43,7 +43,7 @@ const NOISE: [&str; 2] = ["Ping", "CSPViolationReport"];
 
 #[derive(Deserialize)]
 #[serde(rename_all = "camelCase")]
-struct Paused {
+struct RequestPaused {
     request_id: String,
     request: PausedRequest,
     #[serde(default)]
@@ -63,16 +63,16 @@ struct PausedRequest {
     #[serde(default)]
     headers: HashMap<String, String>,
     #[serde(default)]
-    post_data_entries: Vec<Posted>,
+    post_data_entries: Vec<PostData>,
 }
 
 #[derive(Deserialize)]
-struct Posted {
+struct PostData {
     /// Base64 data; missing for a file.
     bytes: Option<String>,
 }
 
-impl Paused {
+impl RequestPaused {
     fn is_form(&self, form: &ExpectedForm) -> bool {
         let body = self.body();
         form.is(&self.request.url, self.content_type(), body.as_deref())
@@ -115,11 +115,11 @@ impl Paused {
     /// Whether it is a question in GraphQL, which pages send as they send orders.
     fn only_reads(&self) -> bool {
         #[derive(Deserialize)]
-        struct Question {
+        struct GraphQuery {
             query: String,
         }
         let body = self.body().unwrap_or_default();
-        let asked: Result<Question, _> = serde_json::from_slice(&body);
+        let asked: Result<GraphQuery, _> = serde_json::from_slice(&body);
         asked.is_ok_and(|asked| {
             let query = asked.query.trim_start();
             let is_question = query.starts_with("query") || query.starts_with('{');
@@ -129,7 +129,7 @@ impl Paused {
 
     /// Returns the size; `None` if the browser does not report all of it.
     fn bytes(&self) -> Option<u64> {
-        let of = |posted: &Posted| {
+        let of = |posted: &PostData| {
             let text = posted.bytes.as_ref()?.trim_end_matches('=');
             Some(text.len() * 3 / 4)
         };
@@ -139,44 +139,46 @@ impl Paused {
     }
 }
 
-impl State {
+impl BrowserState {
     /// Handles a request that is about to be sent.
-    pub(super) fn take_paused(&mut self, event: Event<'_>) -> Option<Order> {
-        let paused: Paused = event.params()?;
+    pub(super) fn take_paused(&mut self, event: CdpEvent<'_>) -> Option<EventReaction> {
+        let paused: RequestPaused = event.params()?;
         self.holdings.forget_old();
-        let stopped = Stopped {
+        let stopped = InterceptedRequest {
             session: event.session.to_owned(),
             id: paused.request_id.clone(),
         };
         let origin = origin_of(&paused.request.url);
         if self.is_closed_to_pages(origin.as_deref()) {
-            return Some(Order::Block {
+            return Some(EventReaction::Block {
                 requests: vec![stopped],
             });
         }
         if self.is_not_the_form(&paused) {
             self.holdings.not_the_form += 1;
-            return Some(Order::Block {
+            return Some(EventReaction::Block {
                 requests: vec![stopped],
             });
         }
         if self.may_go(&paused, origin.as_deref()) {
-            return Some(Order::LetPass { request: stopped });
+            return Some(EventReaction::LetPass { request: stopped });
         }
         let held = self.holdings.all.iter().filter(|one| !one.is_over).count();
         if NOISE.contains(&paused.resource_type.as_str()) || held >= MAX_HELD {
             self.holdings.blocked += 1;
-            return Some(Order::Block {
+            return Some(EventReaction::Block {
                 requests: vec![stopped],
             });
         }
         let is_document = paused.resource_type == "Document";
         // A script may wait for it synchronously and block the page.
         let frame = self.frames.get(&paused.frame_id);
-        let probe = frame.filter(|_| !is_document).map(|frame| Order::Probe {
-            session: frame.session.clone(),
-            request: stopped.clone(),
-        });
+        let probe = frame
+            .filter(|_| !is_document)
+            .map(|frame| EventReaction::Probe {
+                session: frame.session.clone(),
+                request: stopped.clone(),
+            });
         self.hold(paused, stopped, origin.unwrap_or_default(), is_document);
         probe
     }
@@ -187,12 +189,18 @@ impl State {
         port.is_some() && (port == self.own_page || port == self.debugging)
     }
 
-    fn hold(&mut self, paused: Paused, id: Stopped, origin: String, is_document: bool) {
+    fn hold(
+        &mut self,
+        paused: RequestPaused,
+        id: InterceptedRequest,
+        origin: String,
+        is_document: bool,
+    ) {
         let holdings = &mut self.holdings;
         holdings.counted += 1;
         let by = holdings.wake.as_ref().map_or("", |wake| wake.by.as_str());
         let what = if is_document { "a form" } else { "a script" };
-        holdings.all.push(Holding {
+        holdings.all.push(RequestHold {
             shown: HeldRequest {
                 number: holdings.counted,
                 bytes: paused.bytes(),
@@ -212,7 +220,7 @@ impl State {
         });
     }
 
-    fn may_go(&self, paused: &Paused, origin: Option<&str>) -> bool {
+    fn may_go(&self, paused: &RequestPaused, origin: Option<&str>) -> bool {
         let Some(wake) = &self.holdings.wake else {
             return true;
         };
@@ -227,7 +235,7 @@ impl State {
     }
 
     /// Whether a request comes from a document that was opened after the action began.
-    fn is_later(&self, paused: &Paused) -> bool {
+    fn is_later(&self, paused: &RequestPaused) -> bool {
         let wake = self.holdings.wake.as_ref();
         let frame = self.frames.get(&paused.frame_id);
         let last = wake.and_then(|wake| wake.up_to);
@@ -237,7 +245,7 @@ impl State {
 
     /// Whether a request carries something else than the form that was judged; if only that may be
     /// sent and this is it, nothing more may be.
-    fn is_not_the_form(&mut self, paused: &Paused) -> bool {
+    fn is_not_the_form(&mut self, paused: &RequestPaused) -> bool {
         if self.is_later(paused) {
             return false;
         }
@@ -270,7 +278,7 @@ impl State {
     }
 
     /// Returns the requests that wait for an answer.
-    pub(crate) fn held_requests(&self) -> impl Iterator<Item = &Holding> {
+    pub(crate) fn held_requests(&self) -> impl Iterator<Item = &RequestHold> {
         self.holdings.all.iter().filter(|one| !one.is_over)
     }
 
@@ -291,7 +299,7 @@ impl State {
     }
 
     /// Marks a request that blocks its page while it waits.
-    pub(crate) fn blocks(&mut self, id: &Stopped) {
+    pub(crate) fn blocks(&mut self, id: &InterceptedRequest) {
         let mut all = self.holdings.all.iter_mut();
         if let Some(one) = all.find(|one| one.id == *id) {
             one.shown.blocks = true;
@@ -300,7 +308,7 @@ impl State {
     }
 
     /// Removes a request that was answered. It counts as sent now.
-    pub(crate) fn answered(&mut self, number: u32) -> Option<Holding> {
+    pub(crate) fn answered(&mut self, number: u32) -> Option<RequestHold> {
         let all = &mut self.holdings.all;
         let at = all
             .iter()
@@ -327,25 +335,25 @@ impl State {
 
     /// Marks the held requests of this frame to be blocked.
     pub(crate) fn doom(&mut self, frame: &str) {
-        let of_frame = |one: &Holding| one.frame == frame;
+        let of_frame = |one: &RequestHold| one.frame == frame;
         self.holdings.end(of_frame);
     }
 
     /// Hands the screen to a person: their requests are not held, and waiting ones are blocked.
-    pub(crate) fn lets_a_person(&mut self) -> Option<Order> {
+    pub(crate) fn lets_a_person(&mut self) -> Option<EventReaction> {
         self.holdings.wake = None;
         self.holdings.end(|_| true);
         self.blocking_order()
     }
 
     /// Returns the order to block the marked requests, if there are any.
-    pub(crate) fn blocking_order(&mut self) -> Option<Order> {
+    pub(crate) fn blocking_order(&mut self) -> Option<EventReaction> {
         let requests = mem::take(&mut self.holdings.to_block);
-        (!requests.is_empty()).then_some(Order::Block { requests })
+        (!requests.is_empty()).then_some(EventReaction::Block { requests })
     }
 
     /// Counts a turn, and ends requests that have been held for too long.
-    pub(crate) fn turn(&mut self) -> Option<Order> {
+    pub(crate) fn turn(&mut self) -> Option<EventReaction> {
         for one in &mut self.holdings.all {
             one.turns += 1;
         }
@@ -373,7 +381,7 @@ impl State {
     /// Returns the notes for a look, each once.
     pub(crate) fn notes_of_held(&mut self) -> Vec<String> {
         let holdings = &mut self.holdings;
-        let over = |one: &Holding| one.is_over;
+        let over = |one: &RequestHold| one.is_over;
         let mut notes: Vec<String> = holdings
             .all
             .iter()

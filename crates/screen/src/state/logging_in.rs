@@ -4,11 +4,11 @@ use gyrus_contract::Dialog;
 use serde::Deserialize;
 
 use super::{
-    Order, State,
-    held::Stopped,
-    logins::{KIND, LoginAnswer, Wanted},
+    BrowserState, EventReaction,
+    held::InterceptedRequest,
+    logins::{KIND, LoginAnswer, LoginRequest},
 };
-use crate::cdp::Event;
+use crate::cdp::CdpEvent;
 
 /// Maximum characters of a site's own words about a login.
 const MAX_REALM: usize = 100;
@@ -31,12 +31,12 @@ struct Challenge {
     realm: String,
 }
 
-impl State {
+impl BrowserState {
     /// Handles a site's question for a login: it gets the one that is known, once, and then a person
     /// is asked.
-    pub(crate) fn take_login(&mut self, event: &Event<'_>) -> Option<Order> {
+    pub(crate) fn take_login(&mut self, event: &CdpEvent<'_>) -> Option<EventReaction> {
         let asked: AuthRequired = event.params()?;
-        let request = Stopped {
+        let request = InterceptedRequest {
             session: event.session.to_owned(),
             id: asked.request_id,
         };
@@ -44,7 +44,7 @@ impl State {
         let tab = self.tab_of_frame(&asked.frame_id).map(|tab| tab.number);
         if challenge.source == "Proxy" {
             let answer = LoginAnswer::Default;
-            return Some(Order::LogIn { request, answer });
+            return Some(EventReaction::LogIn { request, answer });
         }
         if let Some(login) = self.logins.next(&challenge.origin, &challenge.realm) {
             login.is_given = true;
@@ -52,17 +52,17 @@ impl State {
                 user: login.user.clone(),
                 password: login.password.clone(),
             };
-            return Some(Order::LogIn { request, answer });
+            return Some(EventReaction::LogIn { request, answer });
         }
         self.logins.forget(&challenge.origin, &challenge.realm);
         if self.logins.has_window {
             let answer = LoginAnswer::Default;
-            return Some(Order::LogIn { request, answer });
+            return Some(EventReaction::LogIn { request, answer });
         }
         let tab = self.tabs.iter_mut().find(|one| Some(one.number) == tab);
         let Some(tab) = tab.filter(|tab| tab.dialog.is_none()) else {
             let answer = LoginAnswer::Cancel;
-            return Some(Order::LogIn { request, answer });
+            return Some(EventReaction::LogIn { request, answer });
         };
         let realm = gyrus_text::shorten(&challenge.realm, MAX_REALM);
         tab.dialog = Some(Dialog {
@@ -76,7 +76,7 @@ impl State {
         self.dialogs += 1;
         let tab = tab.number;
         self.logins.wanted.retain(|one| one.tab != tab);
-        self.logins.wanted.push(Wanted {
+        self.logins.wanted.push(LoginRequest {
             request,
             tab,
             origin: challenge.origin,
@@ -86,7 +86,11 @@ impl State {
     }
 
     /// Takes the request of a tab that waits for a login out, with the tab's dialog, and keeps a login.
-    pub(crate) fn answer_login(&mut self, tab: u32, answer: &LoginAnswer) -> Option<Stopped> {
+    pub(crate) fn answer_login(
+        &mut self,
+        tab: u32,
+        answer: &LoginAnswer,
+    ) -> Option<InterceptedRequest> {
         let at = self.logins.wanted.iter().position(|one| one.tab == tab)?;
         let wanted = self.logins.wanted.remove(at);
         if let Some(tab) = self.tabs.iter_mut().find(|one| one.number == tab) {

@@ -15,7 +15,7 @@ use std::{
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 
-use super::held::Stopped;
+use super::held::InterceptedRequest;
 
 /// Kind of the dialog; pages cannot open one of it.
 pub(crate) const KIND: &str = "login";
@@ -25,7 +25,7 @@ const MAX_LOGINS: usize = 100;
 
 /// A user name and a password for a part of a site.
 #[derive(Clone, Serialize, Deserialize)]
-pub(super) struct Login {
+pub(super) struct SiteLogin {
     origin: String,
     realm: String,
     pub(super) user: String,
@@ -35,7 +35,7 @@ pub(super) struct Login {
     pub(super) is_given: bool,
 }
 
-impl fmt::Debug for Login {
+impl fmt::Debug for SiteLogin {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "Login for {}", self.origin)
     }
@@ -43,8 +43,8 @@ impl fmt::Debug for Login {
 
 /// A request that waits for a login.
 #[derive(Debug, Clone)]
-pub(super) struct Wanted {
-    pub(super) request: Stopped,
+pub(super) struct LoginRequest {
+    pub(super) request: InterceptedRequest,
     /// Number of the tab.
     pub(super) tab: u32,
     pub(super) origin: String,
@@ -54,8 +54,8 @@ pub(super) struct Wanted {
 /// The logins of a browser, and the requests that wait for one.
 #[derive(Debug, Default)]
 pub(crate) struct Logins {
-    known: Vec<Login>,
-    pub(super) wanted: Vec<Wanted>,
+    known: Vec<SiteLogin>,
+    pub(super) wanted: Vec<LoginRequest>,
     /// File in which they are kept; `None`: in memory alone.
     file: Option<PathBuf>,
     /// Whether a person at the browser's window is asked by the browser itself.
@@ -111,7 +111,7 @@ impl Logins {
     }
 
     /// Returns a login that was not given yet.
-    pub(super) fn next(&mut self, origin: &str, realm: &str) -> Option<&mut Login> {
+    pub(super) fn next(&mut self, origin: &str, realm: &str) -> Option<&mut SiteLogin> {
         let mut known = self.known.iter_mut();
         known.find(|one| one.origin == origin && one.realm == realm && !one.is_given)
     }
@@ -122,9 +122,14 @@ impl Logins {
     }
 
     /// Keeps a login that was given to a site.
-    pub(super) fn learn(&mut self, wanted: &Wanted, user: &str, password: &str) -> io::Result<()> {
+    pub(super) fn learn(
+        &mut self,
+        wanted: &LoginRequest,
+        user: &str,
+        password: &str,
+    ) -> io::Result<()> {
         self.forget(&wanted.origin, &wanted.realm);
-        self.known.push(Login {
+        self.known.push(SiteLogin {
             origin: wanted.origin.clone(),
             realm: wanted.realm.clone(),
             user: user.to_owned(),

@@ -17,7 +17,7 @@ pub(crate) struct PermissionQuestion {
     #[serde(skip)]
     pub(super) tab: u32,
     /// The permission, as browsers name it.
-    pub(crate) asks: Permission,
+    pub(crate) asks: PagePermission,
     /// The origin of the document that asks.
     pub(crate) origin: String,
 }
@@ -25,13 +25,13 @@ pub(crate) struct PermissionQuestion {
 /// A permission that a page may ask for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "kebab-case")]
-pub(crate) enum Permission {
+pub(crate) enum PagePermission {
     Geolocation,
     Notifications,
     ClipboardRead,
 }
 
-impl Permission {
+impl PagePermission {
     pub(crate) fn name(self) -> &'static str {
         match self {
             Self::Geolocation => "geolocation",
@@ -44,9 +44,9 @@ impl Permission {
 impl PermissionQuestion {
     pub(super) fn dialog(&self) -> Dialog {
         let wants = match self.asks {
-            Permission::Geolocation => "know your position",
-            Permission::Notifications => "show notifications",
-            Permission::ClipboardRead => "read what was copied",
+            PagePermission::Geolocation => "know your position",
+            PagePermission::Notifications => "show notifications",
+            PagePermission::ClipboardRead => "read what was copied",
         };
         Dialog {
             kind: KIND.to_owned(),

@@ -3,23 +3,23 @@
 use gyrus_contract::Dialog;
 use serde::Deserialize;
 
-use super::{BINDING, PermissionQuestion, State, TabState};
-use crate::cdp::Event;
+use super::{BINDING, BrowserState, PermissionQuestion, TabState};
+use crate::cdp::CdpEvent;
 
 /// Maximum number of questions that wait, and characters of the origin of one.
 const MAX_ASKED: usize = 10;
 const MAX_ORIGIN: usize = 300;
 
 #[derive(Deserialize)]
-struct Called {
+struct BindingCalled {
     name: String,
     payload: String,
 }
 
-impl State {
+impl BrowserState {
     /// Handles a question of a page.
-    pub(super) fn take_question(&mut self, event: &Event<'_>) -> Option<()> {
-        let called: Called = event.params()?;
+    pub(super) fn take_question(&mut self, event: &CdpEvent<'_>) -> Option<()> {
+        let called: BindingCalled = event.params()?;
         let question: PermissionQuestion = serde_json::from_str(&called.payload).ok()?;
         let frames = self.frames.iter();
         let mut own = frames.filter(|(_, frame)| frame.session == event.session);

@@ -17,7 +17,7 @@ const PAUSE: Duration = Duration::from_millis(150);
 
 /// The sockets of a browser's pages.
 #[derive(Debug, Default)]
-pub(crate) struct Sockets {
+pub(crate) struct PageSockets {
     /// The end of the last input; `None` while it is being sent, and before the first.
     input_ended: Option<Instant>,
     /// The last message sent because of an input, with the last one received after it, by session.
@@ -29,7 +29,7 @@ pub(crate) struct Sockets {
 /// Maximum number of open sockets that are remembered.
 const MAX_OPEN: usize = 1_000;
 
-impl Sockets {
+impl PageSockets {
     pub(crate) fn input_begins(&mut self) {
         self.input_ended = None;
         self.asked.clear();

@@ -12,13 +12,13 @@ use serde_json::{Value, json};
 use tokio::{sync::mpsc, time::MissedTickBehavior};
 
 use super::{
-    cast_frame::{CastFrame, Shot},
-    desk::Desk,
+    cast_frame::{CastFrame, CastFrameEvent},
+    desk::TakeoverDesk,
     wire::{PICTURE, WORDS, chunk},
 };
 use crate::{
-    browser::Session,
-    state::{State, TabState},
+    browser::BrowserSession,
+    state::{BrowserState, TabState},
 };
 
 /// Grades of picture quality, best first: JPEG's quality and the longest side in pixels.
@@ -38,14 +38,18 @@ const TITLES_AGE: Duration = Duration::from_secs(1);
 const MAX_TITLE: usize = 200;
 
 /// Sends pictures and data until the receiver is gone.
-pub(super) async fn show(session: Arc<Session>, desk: Arc<Desk>, out: mpsc::Sender<Bytes>) {
+pub(super) async fn show(
+    session: Arc<BrowserSession>,
+    desk: Arc<TakeoverDesk>,
+    out: mpsc::Sender<Bytes>,
+) {
     let session = &*session;
     let (cast, mut frames) = mpsc::unbounded_channel();
     let own = cast.downgrade();
     // An earlier receiver gets no more pictures.
     session.state().cast = Some(cast);
     let mut changes = session.changes();
-    let mut showing = Showing::default();
+    let mut showing = CastPage::default();
     let mut told = Value::Null;
     let mut titles = tokio::time::interval(TITLES_AGE);
     titles.set_missed_tick_behavior(MissedTickBehavior::Delay);
@@ -105,15 +109,15 @@ pub(super) async fn show(session: Arc<Session>, desk: Arc<Desk>, out: mpsc::Send
 
 /// Requests titles: the browser reports the title of a page before it has one, and later only on
 /// request.
-async fn ask_titles(session: &Session) {
+async fn ask_titles(session: &BrowserSession) {
     #[derive(Deserialize)]
     #[serde(rename_all = "camelCase")]
-    struct Answer {
-        target_info: Target,
+    struct TargetAnswer {
+        target_info: TargetInfoAnswer,
     }
     #[derive(Deserialize)]
     #[serde(rename_all = "camelCase")]
-    struct Target {
+    struct TargetInfoAnswer {
         target_id: String,
         title: String,
     }
@@ -123,7 +127,7 @@ async fn ask_titles(session: &Session) {
         let order = json!({"targetId": tab.target});
         session.cdp.call("", "Target.getTargetInfo", order)
     });
-    let asked: Vec<Result<Answer, _>> = futures_util::future::join_all(asking).await;
+    let asked: Vec<Result<TargetAnswer, _>> = futures_util::future::join_all(asking).await;
     let mut state = session.state();
     for target in asked.into_iter().flatten().map(|one| one.target_info) {
         let mut tabs = state.tabs.iter_mut();
@@ -134,21 +138,21 @@ async fn ask_titles(session: &Session) {
 }
 
 /// Captures a picture of a page that stands still and so sends none by itself.
-async fn still(session: &Session, tab: &TabState) -> Option<Vec<u8>> {
+async fn still(session: &BrowserSession, tab: &TabState) -> Option<Vec<u8>> {
     #[derive(Deserialize)]
-    struct Captured {
+    struct Screenshot {
         data: String,
     }
     let order = json!({"format": "jpeg", "quality": GRADES[0].0});
     let asking = session
         .cdp
         .call(&tab.session, "Page.captureScreenshot", order);
-    let captured: Captured = session.unless_held(tab, asking).await.ok()?.ok()?;
+    let captured: Screenshot = session.unless_held(tab, asking).await.ok()?.ok()?;
     BASE64_STANDARD.decode(captured.data).ok()
 }
 
 /// Stops the pictures of a page.
-pub(super) fn stop(session: &Session, of: &str) {
+pub(super) fn stop(session: &BrowserSession, of: &str) {
     session.cdp.send(of, "Page.stopScreencast", json!({}));
     session
         .cdp
@@ -157,7 +161,7 @@ pub(super) fn stop(session: &Session, of: &str) {
 
 /// The page that is shown, and its quality.
 #[derive(Default)]
-struct Showing {
+struct CastPage {
     session: Option<String>,
     /// Whether no picture of the page was shown yet.
     owes: bool,
@@ -165,9 +169,9 @@ struct Showing {
     quick: u32,
 }
 
-impl Showing {
+impl CastPage {
     /// Shows this page from here on.
-    fn turn_to(&mut self, page: &Session, tab: Option<&TabState>) {
+    fn turn_to(&mut self, page: &BrowserSession, tab: Option<&TabState>) {
         let wanted = tab.map(|tab| tab.session.clone());
         if wanted == self.session {
             if self.owes {
@@ -188,7 +192,7 @@ impl Showing {
         self.start(page);
     }
 
-    fn start(&self, page: &Session) {
+    fn start(&self, page: &BrowserSession) {
         if let Some(shown) = &self.session {
             let (quality, side) = GRADES[self.grade];
             let order = json!({
@@ -203,11 +207,11 @@ impl Showing {
     /// Returns `false` if the receiver is gone.
     async fn send(
         &mut self,
-        (page, desk): (&Session, &Desk),
+        (page, desk): (&BrowserSession, &TakeoverDesk),
         frame: CastFrame,
         out: &mpsc::Sender<Bytes>,
     ) -> bool {
-        let Shot {
+        let CastFrameEvent {
             data,
             metadata,
             number,
@@ -229,7 +233,7 @@ impl Showing {
         true
     }
 
-    fn adapt(&mut self, page: &Session, took: Duration) {
+    fn adapt(&mut self, page: &BrowserSession, took: Duration) {
         let before = self.grade;
         self.quick = if took > SLOW { 0 } else { self.quick + 1 };
         if took > SLOW {
@@ -245,7 +249,7 @@ impl Showing {
 }
 
 /// Returns the data around the picture.
-fn words(state: &State, desk: &Desk) -> Value {
+fn words(state: &BrowserState, desk: &TakeoverDesk) -> Value {
     let tabs = state.tabs.iter().map(|tab| {
         json!({
             "number": tab.number,

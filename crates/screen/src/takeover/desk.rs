@@ -34,7 +34,7 @@ pub struct GivenBack {
 }
 
 /// State of one page.
-pub(crate) struct Desk {
+pub(crate) struct TakeoverDesk {
     /// The reason for which the run asked for a person, in the model's words.
     pub(crate) reason: Option<String>,
     /// Hears of every input.
@@ -52,7 +52,7 @@ pub(crate) struct Desk {
     closed: AtomicBool,
 }
 
-impl Desk {
+impl TakeoverDesk {
     /// Creates a desk at a screen of this size for the holder of `token`, and the receiver of their giving back.
     pub(super) fn new(
         (width, height): (u32, u32),

@@ -13,9 +13,9 @@ use serde_json::Value;
 const MAX_WORDS: usize = 4 * 1024;
 
 /// Asks a person to take the screen over.
-pub(crate) struct HandOver;
+pub(crate) struct HandOverTool;
 
-impl TypedTool for HandOver {
+impl TypedTool for HandOverTool {
     type Arguments = HandOverCall;
     type Failure = ToolOutput;
     const REPEAT: Repeat = Repeat::Freely;

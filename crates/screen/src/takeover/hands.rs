@@ -4,19 +4,23 @@ use serde::de::IgnoredAny;
 use serde_json::{Value, json};
 
 use super::{
-    desk::Desk,
+    desk::TakeoverDesk,
     did::{Did, Mouse, MouseKind},
 };
 use crate::{
-    browser::Session,
+    browser::BrowserSession,
     cdp::CdpError,
     input::Chord,
     navigate,
-    state::{LOGIN, LoginAnswer, State, TabState},
+    state::{BrowserState, LOGIN, LoginAnswer, TabState},
 };
 
 /// Carries the input out on the current page; the error says why it could not.
-pub(super) async fn forward(session: &Session, desk: &Desk, did: Did) -> Result<(), String> {
+pub(super) async fn forward(
+    session: &BrowserSession,
+    desk: &TakeoverDesk,
+    did: Did,
+) -> Result<(), String> {
     let words = |error: CdpError| error.to_string();
     let tab = session.tab().map_err(|error| error.to_string())?;
     match did {
@@ -66,7 +70,12 @@ fn is_login(tab: &TabState) -> bool {
         .is_some_and(|dialog| dialog.kind == LOGIN)
 }
 
-async fn input(session: &Session, desk: &Desk, tab: &TabState, did: Did) -> Result<(), String> {
+async fn input(
+    session: &BrowserSession,
+    desk: &TakeoverDesk,
+    tab: &TabState,
+    did: Did,
+) -> Result<(), String> {
     let words = |error: CdpError| error.to_string();
     match did {
         Did::Mouse(mouse) => self::mouse(session, desk, tab, mouse).await.map_err(words),
@@ -110,7 +119,7 @@ async fn input(session: &Session, desk: &Desk, tab: &TabState, did: Did) -> Resu
 }
 
 async fn order_it(
-    session: &Session,
+    session: &BrowserSession,
     tab: &TabState,
     method: &str,
     order: Value,
@@ -122,8 +131,8 @@ async fn order_it(
 
 /// Handles mouse input, including drags.
 async fn mouse(
-    session: &Session,
-    desk: &Desk,
+    session: &BrowserSession,
+    desk: &TakeoverDesk,
     tab: &TabState,
     mouse: Mouse,
 ) -> Result<(), CdpError> {
@@ -158,7 +167,7 @@ async fn mouse(
     order_it(session, tab, "Input.dispatchMouseEvent", order).await
 }
 
-fn dropped(desk: &Desk, state: &mut State) {
+fn dropped(desk: &TakeoverDesk, state: &mut BrowserState) {
     desk.is_dragging(false);
     state.dragged = None;
 }

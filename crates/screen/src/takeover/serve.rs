@@ -22,7 +22,7 @@ use tokio::{net::TcpListener, sync::mpsc};
 
 use super::{
     PersonInput,
-    desk::{Desk, GivenBack},
+    desk::{GivenBack, TakeoverDesk},
     did::Did,
     taken_screen::TakenScreen,
 };
@@ -48,13 +48,13 @@ const POLICY: &str = "default-src 'none'; script-src 'self'; style-src 'self'; i
 
 /// A desk and the screen that is had there.
 #[derive(Clone)]
-pub(super) struct Served {
-    pub(super) desk: Arc<Desk>,
+pub(super) struct ServedDesk {
+    pub(super) desk: Arc<TakeoverDesk>,
     pub(super) screen: Arc<dyn TakenScreen>,
 }
 
 /// Serves the page until it is aborted.
-pub(super) async fn serve(served: Served, listener: TcpListener) {
+pub(super) async fn serve(served: ServedDesk, listener: TcpListener) {
     let desk = served.desk.clone();
     let kept = Router::new()
         .route("/live", get(live))
@@ -87,7 +87,11 @@ async fn file(kind: &'static str, text: &'static str) -> impl IntoResponse {
     ([(CONTENT_TYPE, kind)], text)
 }
 
-async fn ours_only(State(desk): State<Arc<Desk>>, request: Request, next: Next) -> Response {
+async fn ours_only(
+    State(desk): State<Arc<TakeoverDesk>>,
+    request: Request,
+    next: Next,
+) -> Response {
     let mut response = if desk.is_closed() {
         StatusCode::GONE.into_response()
     } else if desk.is_ours(&request) {
@@ -104,7 +108,7 @@ async fn ours_only(State(desk): State<Arc<Desk>>, request: Request, next: Next) 
     response
 }
 
-async fn with_key(State(desk): State<Arc<Desk>>, request: Request, next: Next) -> Response {
+async fn with_key(State(desk): State<Arc<TakeoverDesk>>, request: Request, next: Next) -> Response {
     if desk.has_key(request.headers()) {
         next.run(request).await
     } else {
@@ -112,14 +116,14 @@ async fn with_key(State(desk): State<Arc<Desk>>, request: Request, next: Next) -
     }
 }
 
-async fn open(State(served): State<Served>, token: Bytes) -> Response {
+async fn open(State(served): State<ServedDesk>, token: Bytes) -> Response {
     match served.desk.exchange(&token) {
         Some(key) => key.into_response(),
         None => StatusCode::FORBIDDEN.into_response(),
     }
 }
 
-async fn live(State(Served { desk, screen }): State<Served>) -> Response {
+async fn live(State(ServedDesk { desk, screen }): State<ServedDesk>) -> Response {
     let (out, chunks) = mpsc::channel(1);
     tokio::spawn(screen.show(desk, out));
     let chunks = futures_util::stream::unfold(chunks, |mut chunks| async {
@@ -130,7 +134,7 @@ async fn live(State(Served { desk, screen }): State<Served>) -> Response {
     (kind, Body::from_stream(chunks)).into_response()
 }
 
-async fn did(State(Served { desk, screen }): State<Served>, body: Bytes) -> Response {
+async fn did(State(ServedDesk { desk, screen }): State<ServedDesk>, body: Bytes) -> Response {
     let Ok(all) = serde_json::from_slice::<Vec<Did>>(&body) else {
         return StatusCode::BAD_REQUEST.into_response();
     };
@@ -147,7 +151,7 @@ async fn did(State(Served { desk, screen }): State<Served>, body: Bytes) -> Resp
     said.join("; ").into_response()
 }
 
-async fn back(State(Served { desk, .. }): State<Served>, words: String) -> StatusCode {
+async fn back(State(ServedDesk { desk, .. }): State<ServedDesk>, words: String) -> StatusCode {
     let words = gyrus_text::first_chars(words.trim(), MAX_WORDS).to_owned();
     let given = GivenBack {
         words: (!words.is_empty()).then_some(words),

@@ -3,10 +3,10 @@
 use std::sync::Arc;
 
 use axum::body::Bytes;
-use gyrus_contract::Boxed;
+use gyrus_contract::BoxedFuture;
 use tokio::sync::mpsc;
 
-use super::{desk::Desk, did::Did};
+use super::{desk::TakeoverDesk, did::Did};
 
 /// A screen that a person has.
 pub(crate) trait TakenScreen: Send + Sync {
@@ -14,8 +14,16 @@ pub(crate) trait TakenScreen: Send + Sync {
     fn size(&self) -> (u32, u32);
 
     /// Sends pictures and what is around them until the receiver is gone.
-    fn show(self: Arc<Self>, desk: Arc<Desk>, out: mpsc::Sender<Bytes>) -> Boxed<'static, ()>;
+    fn show(
+        self: Arc<Self>,
+        desk: Arc<TakeoverDesk>,
+        out: mpsc::Sender<Bytes>,
+    ) -> BoxedFuture<'static, ()>;
 
     /// Carries an input of the person out; the error says why it could not.
-    fn forward<'a>(&'a self, desk: &'a Desk, did: Did) -> Boxed<'a, Result<(), String>>;
+    fn forward<'a>(
+        &'a self,
+        desk: &'a TakeoverDesk,
+        did: Did,
+    ) -> BoxedFuture<'a, Result<(), String>>;
 }

@@ -1,7 +1,7 @@
 //! Whoever hears of a person's inputs before they are carried out, to learn from them. That text is
 //! typed is told, but not which: what it did can be looked at, as far as it is no secret.
 
-use gyrus_contract::Boxed;
+use gyrus_contract::BoxedFuture;
 
 /// An input of a person.
 #[derive(Debug, Clone, PartialEq)]
@@ -52,5 +52,5 @@ pub enum PersonInput {
 /// Hears of a person's inputs.
 pub trait InputWatcher: Send + Sync {
     /// Takes the next input, which is carried out when this has ended.
-    fn before(&self, input: PersonInput) -> Boxed<'_, ()>;
+    fn before(&self, input: PersonInput) -> BoxedFuture<'_, ()>;
 }

@@ -1,18 +1,18 @@
 //! An action on the screen: how it is measured and done, and how it fails.
 
 use gyrus_contract::{
-    ActionVerdict, Aim, Aimed, Arguments, ElementId, ResolvedCall, ScreenError, Site, Starts,
-    ToolOutput, Unresolvable, WrongArguments,
+    ActionVerdict, Aim, AimedElement, Arguments, ElementId, ResolvedCall, ScreenError, Site,
+    Starts, ToolOutput, Unresolvable, WrongArguments,
 };
 
 use crate::{
-    browser::{Browser, Session},
-    input::{Held, Missed, Spot, Target},
+    browser::{Browser, BrowserSession},
+    input::{InputTarget, NoPageAnswer, Spot, UnusableTarget},
     state::TabState,
 };
 
 /// An action on the screen, by the arguments of its tool.
-pub(crate) trait Action: Arguments + Sync + 'static {
+pub(crate) trait ScreenToolAction: Arguments + Sync + 'static {
     /// Whether it only reads the page. Such an action is not measured.
     const ONLY_READS: bool = false;
 
@@ -21,16 +21,16 @@ pub(crate) trait Action: Arguments + Sync + 'static {
 
     /// Returns the target of the input with its purpose, in the words of `page/aim.js`; `None` if
     /// it acts on the page as a whole.
-    fn target(&self) -> Option<(Target, &'static str)> {
+    fn target(&self) -> Option<(InputTarget, &'static str)> {
         None
     }
 
     /// Measures what it would touch.
     fn aim(
         &self,
-        session: &Session,
+        session: &BrowserSession,
         tab: &TabState,
-    ) -> impl Future<Output = Result<Aim, Failure>> + Send {
+    ) -> impl Future<Output = Result<Aim, ActionFailure>> + Send {
         async {
             match self.target() {
                 Some((target, purpose)) => {
@@ -42,50 +42,53 @@ pub(crate) trait Action: Arguments + Sync + 'static {
     }
 
     /// Does it.
-    fn act(&self, doing: &Doing<'_>) -> impl Future<Output = Result<ToolOutput, Failure>> + Send;
+    fn act(
+        &self,
+        doing: &ActionCall<'_>,
+    ) -> impl Future<Output = Result<ToolOutput, ActionFailure>> + Send;
 }
 
 /// Reason why a call failed; the message is for the model.
 #[derive(Debug)]
-pub(crate) enum Failure {
+pub(crate) enum ActionFailure {
     /// The action was not carried out.
     Refused(String),
     /// The action was begun and failed.
     Broke(String),
 }
 
-impl From<WrongArguments> for Failure {
+impl From<WrongArguments> for ActionFailure {
     fn from(wrong: WrongArguments) -> Self {
-        Failure::Refused(wrong.to_string())
+        ActionFailure::Refused(wrong.to_string())
     }
 }
 
-impl From<Missed> for Failure {
-    fn from(missed: Missed) -> Self {
-        Failure::Refused(missed.to_string())
+impl From<UnusableTarget> for ActionFailure {
+    fn from(missed: UnusableTarget) -> Self {
+        ActionFailure::Refused(missed.to_string())
     }
 }
 
-impl From<Held> for Failure {
-    fn from(held: Held) -> Self {
+impl From<NoPageAnswer> for ActionFailure {
+    fn from(held: NoPageAnswer) -> Self {
         match held {
-            Held::Lost { .. } => Failure::Broke(held.to_string()),
-            held => Failure::Refused(held.to_string()),
+            NoPageAnswer::Lost { .. } => ActionFailure::Broke(held.to_string()),
+            held => ActionFailure::Refused(held.to_string()),
         }
     }
 }
 
-impl From<ScreenError> for Failure {
+impl From<ScreenError> for ActionFailure {
     fn from(error: ScreenError) -> Self {
-        Failure::Broke(error.to_string())
+        ActionFailure::Broke(error.to_string())
     }
 }
 
-impl From<Failure> for ToolOutput {
-    fn from(failure: Failure) -> Self {
+impl From<ActionFailure> for ToolOutput {
+    fn from(failure: ActionFailure) -> Self {
         let (text, verdict) = match failure {
-            Failure::Refused(text) => (text, ActionVerdict::Refused),
-            Failure::Broke(text) => (text, ActionVerdict::CannotTell),
+            ActionFailure::Refused(text) => (text, ActionVerdict::Refused),
+            ActionFailure::Broke(text) => (text, ActionVerdict::CannotTell),
         };
         ToolOutput {
             verdict,
@@ -94,24 +97,24 @@ impl From<Failure> for ToolOutput {
     }
 }
 
-impl From<Failure> for Unresolvable {
-    fn from(failure: Failure) -> Self {
-        let (Failure::Refused(reason) | Failure::Broke(reason)) = failure;
+impl From<ActionFailure> for Unresolvable {
+    fn from(failure: ActionFailure) -> Self {
+        let (ActionFailure::Refused(reason) | ActionFailure::Broke(reason)) = failure;
         Unresolvable { reason }
     }
 }
 
 /// A call in progress.
-pub(crate) struct Doing<'a> {
+pub(crate) struct ActionCall<'a> {
     pub(super) browser: &'a Browser,
-    pub(super) session: &'a Session,
+    pub(super) session: &'a BrowserSession,
     pub(super) tab: TabState,
     pub(super) call: &'a ResolvedCall,
     pub(super) site: &'a dyn Site,
 }
 
 /// Returns the aim of a page as if it were an element.
-pub(super) fn document_of(session: &Session, tab: &TabState) -> ElementId {
+pub(super) fn document_of(session: &BrowserSession, tab: &TabState) -> ElementId {
     let state = session.state();
     let frame = state.frames.get(&tab.target);
     ElementId {
@@ -122,10 +125,10 @@ pub(super) fn document_of(session: &Session, tab: &TabState) -> ElementId {
 
 /// Returns the aim of an action on a page and not on an element of it.
 pub(super) fn whole_page(
-    session: &Session,
+    session: &BrowserSession,
     tab: &TabState,
     starts: Starts,
-) -> Result<Aim, Failure> {
+) -> Result<Aim, ActionFailure> {
     let id = document_of(session, tab);
     let state = session.state();
     let frame = state.frames.get(&tab.target);
@@ -138,13 +141,17 @@ pub(super) fn whole_page(
     };
     let element = match (dialog, state.dialog_of(tab)) {
         (false, _) => None,
-        (true, Some(dialog)) => Some(Aimed {
+        (true, Some(dialog)) => Some(AimedElement {
             id,
             role: dialog.kind,
             name: dialog.message,
             states: std::collections::BTreeSet::new(),
         }),
-        (true, None) => return Err(Failure::Refused("there is no dialog to answer".to_owned())),
+        (true, None) => {
+            return Err(ActionFailure::Refused(
+                "there is no dialog to answer".to_owned(),
+            ));
+        }
     };
     Ok(Aim {
         address: address.clone(),
@@ -156,21 +163,21 @@ pub(super) fn whole_page(
     })
 }
 
-impl Doing<'_> {
+impl ActionCall<'_> {
     /// Finds the judged element again; another one is refused.
     pub(super) async fn judged(
         &self,
-        target: Target,
+        target: InputTarget,
         purpose: &str,
         key: &str,
-    ) -> Result<Spot, Failure> {
+    ) -> Result<Spot, ActionFailure> {
         let spot = self.session.locate(&self.tab, target, purpose, key).await?;
         let judged = self.call.aim.as_ref().ok_or_else(|| {
-            Failure::Refused(
+            ActionFailure::Refused(
                 "refused: what this would touch was not measured and judged".to_owned(),
             )
         })?;
-        spot.is_as_judged(judged).map_err(Failure::Refused)?;
+        spot.is_as_judged(judged).map_err(ActionFailure::Refused)?;
         let preparing = self.session.ask::<bool>(&spot.frame, "gyrus.prepare()");
         // A document that went away meanwhile is noticed by what comes next.
         let _ = self.session.unless_held(&self.tab, preparing).await?;

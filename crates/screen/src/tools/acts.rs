@@ -10,16 +10,16 @@ use gyrus_text::counted;
 use serde::Deserialize;
 
 use super::{
-    action::{Action, Doing, Failure},
+    action::{ActionCall, ActionFailure, ScreenToolAction},
     fill,
 };
 use crate::{
-    browser::Session,
+    browser::BrowserSession,
     cdp::CdpError,
-    input::{Chord, Held, Missed, Point, Press, Spot, Target, held_bits},
+    input::{Chord, InputTarget, NoPageAnswer, PagePoint, Press, Spot, UnusableTarget, held_bits},
     settle::SETTLE_LIMIT,
     state::{MaySend, TabState},
-    verdict::{Effects, Standing},
+    verdict::{InputEffects, StateBefore},
 };
 
 /// Maximum number of times that an element may move before the pointer has reached it.
@@ -35,22 +35,22 @@ const SCROLL_MS: u32 = 3_000;
 pub(super) const MAX_PRESSES: usize = 3;
 
 /// Returns the failure for a target with another element over it.
-fn elsewhere(there: &str) -> Failure {
-    Failure::Refused(format!(
+fn elsewhere(there: &str) -> ActionFailure {
+    ActionFailure::Refused(format!(
         "refused: moved (now there: {there}); it was kept from the page; look again"
     ))
 }
 
 /// Returns the failure for a target that went away during the action.
-fn unknown(why: &str) -> Failure {
-    Failure::Broke(format!(
+fn unknown(why: &str) -> ActionFailure {
+    ActionFailure::Broke(format!(
         "{why} (nobody knows whether the input took effect: look for that before you repeat it)"
     ))
 }
 
 /// Scroll position and size of a box.
 #[derive(Debug, Deserialize)]
-struct Scrolled {
+struct ScrollState {
     x: f64,
     y: f64,
     across: f64,
@@ -59,17 +59,17 @@ struct Scrolled {
     height: f64,
 }
 
-impl Action for ClickCall {
-    async fn aim(&self, session: &Session, tab: &TabState) -> Result<Aim, Failure> {
+impl ScreenToolAction for ClickCall {
+    async fn aim(&self, session: &BrowserSession, tab: &TabState) -> Result<Aim, ActionFailure> {
         let fills = fill::aims(self, session, tab).await?;
-        let target = Target::of(self.on, self.at);
+        let target = InputTarget::of(self.on, self.at);
         let meant = fill::meant(self);
         let spot = session.locate(tab, target, purpose_of(self.kind), &meant);
         let aim = spot.await?.aim();
         Ok(Aim { fills, ..aim })
     }
 
-    async fn act(&self, doing: &Doing<'_>) -> Result<ToolOutput, Failure> {
+    async fn act(&self, doing: &ActionCall<'_>) -> Result<ToolOutput, ActionFailure> {
         let (button, count, verb) = match self.kind {
             Some(ClickKind::Double) => ("left", 2, "Double-clicked"),
             Some(ClickKind::Triple) => ("left", 3, "Triple-clicked"),
@@ -77,7 +77,7 @@ impl Action for ClickCall {
             Some(ClickKind::Middle) => ("middle", 1, "Middle-clicked"),
             None => ("left", 1, "Clicked"),
         };
-        let target = Target::of(self.on, self.at);
+        let target = InputTarget::of(self.on, self.at);
         if let Some(stopped) = doing.fill_in(self).await? {
             return Ok(stopped);
         }
@@ -133,14 +133,14 @@ impl Action for ClickCall {
     }
 }
 
-impl Action for HoverCall {
-    fn target(&self) -> Option<(Target, &'static str)> {
-        Some((Target::of(self.on, self.at), "look"))
+impl ScreenToolAction for HoverCall {
+    fn target(&self) -> Option<(InputTarget, &'static str)> {
+        Some((InputTarget::of(self.on, self.at), "look"))
     }
 
-    async fn act(&self, doing: &Doing<'_>) -> Result<ToolOutput, Failure> {
+    async fn act(&self, doing: &ActionCall<'_>) -> Result<ToolOutput, ActionFailure> {
         let spot = doing
-            .judged(Target::of(self.on, self.at), "look", "")
+            .judged(InputTarget::of(self.on, self.at), "look", "")
             .await?;
         let standing = doing.session.watch(&doing.tab, Some(&spot), "").await;
         let input = doing.session.point_at(&doing.tab, spot.point);
@@ -152,19 +152,19 @@ impl Action for HoverCall {
     }
 }
 
-impl Action for PressKeyCall {
-    async fn aim(&self, session: &Session, tab: &TabState) -> Result<Aim, Failure> {
-        let chord = Chord::parse(&self.key).map_err(Failure::Refused)?;
-        let target = Target::of(self.on, None);
+impl ScreenToolAction for PressKeyCall {
+    async fn aim(&self, session: &BrowserSession, tab: &TabState) -> Result<Aim, ActionFailure> {
+        let chord = Chord::parse(&self.key).map_err(ActionFailure::Refused)?;
+        let target = InputTarget::of(self.on, None);
         Ok(session
             .locate(tab, target, "key", &chord.name())
             .await?
             .aim())
     }
 
-    async fn act(&self, doing: &Doing<'_>) -> Result<ToolOutput, Failure> {
-        let chord = Chord::parse(&self.key).map_err(Failure::Refused)?;
-        let target = Target::of(self.on, None);
+    async fn act(&self, doing: &ActionCall<'_>) -> Result<ToolOutput, ActionFailure> {
+        let chord = Chord::parse(&self.key).map_err(ActionFailure::Refused)?;
+        let target = InputTarget::of(self.on, None);
         let spot = doing.judged(target, "key", &chord.name()).await?;
         if self.on.is_some() {
             doing.give_keyboard(&spot).await?;
@@ -184,36 +184,36 @@ impl Action for PressKeyCall {
     }
 }
 
-impl Action for DragCall {
+impl ScreenToolAction for DragCall {
     /// Measures both ends: the one that takes it is judged, too.
-    async fn aim(&self, session: &Session, tab: &TabState) -> Result<Aim, Failure> {
+    async fn aim(&self, session: &BrowserSession, tab: &TabState) -> Result<Aim, ActionFailure> {
         let end = session.locate(tab, self.to.into(), "drop", "").await?;
         let start = session.locate(tab, self.from.into(), "drag", end.name());
         Ok(start.await?.aim())
     }
 
-    async fn act(&self, doing: &Doing<'_>) -> Result<ToolOutput, Failure> {
-        let (from, to) = (Target::from(self.from), Target::from(self.to));
+    async fn act(&self, doing: &ActionCall<'_>) -> Result<ToolOutput, ActionFailure> {
+        let (from, to) = (InputTarget::from(self.from), InputTarget::from(self.to));
         // Both at once must be in view: the end first, which may scroll, and then the start.
         let end = doing.session.locate(&doing.tab, to, "drop", "").await?;
         let (spot, standing) = doing.approach(from, ("drag", end.name()), "loose").await?;
         let end_now = doing.session.locate(&doing.tab, to, "drop", "").await?;
         let start_now = doing.judged(from, "drag", end_now.name()).await?;
         if end_now.id() != end.id() {
-            return Err(Failure::Refused(
+            return Err(ActionFailure::Refused(
                 "refused: moved: where it would be dropped is something else now; look again"
                     .to_owned(),
             ));
         }
         if start_now.point != spot.point {
-            return Err(Failure::Refused(
+            return Err(ActionFailure::Refused(
                 "refused: start and end do not fit into the window at once; scroll first"
                     .to_owned(),
             ));
         }
         let mut path = vec![spot.point];
         for [x, y] in &self.via {
-            let point = Target::Point(*x, *y);
+            let point = InputTarget::Point(*x, *y);
             let through = doing.session.locate(&doing.tab, point, "look", "").await?;
             path.push(through.point);
         }
@@ -233,13 +233,13 @@ impl Action for DragCall {
     }
 }
 
-impl Action for ScrollToCall {
-    fn target(&self) -> Option<(Target, &'static str)> {
-        Some((Target::Element(self.on), "glance"))
+impl ScreenToolAction for ScrollToCall {
+    fn target(&self) -> Option<(InputTarget, &'static str)> {
+        Some((InputTarget::Element(self.on), "glance"))
     }
 
-    async fn act(&self, doing: &Doing<'_>) -> Result<ToolOutput, Failure> {
-        let target = Target::Element(self.on);
+    async fn act(&self, doing: &ActionCall<'_>) -> Result<ToolOutput, ActionFailure> {
+        let target = InputTarget::Element(self.on);
         let spot = doing.judged(target, "glance", "").await?;
         let standing = doing.session.watch(&doing.tab, Some(&spot), "").await;
         let spot = doing.session.locate(&doing.tab, target, "look", "").await?;
@@ -253,12 +253,12 @@ impl Action for ScrollToCall {
     }
 }
 
-impl Action for ScrollCall {
-    fn target(&self) -> Option<(Target, &'static str)> {
-        self.on.map(|id| (Target::Element(id), "look"))
+impl ScreenToolAction for ScrollCall {
+    fn target(&self) -> Option<(InputTarget, &'static str)> {
+        self.on.map(|id| (InputTarget::Element(id), "look"))
     }
 
-    async fn act(&self, doing: &Doing<'_>) -> Result<ToolOutput, Failure> {
+    async fn act(&self, doing: &ActionCall<'_>) -> Result<ToolOutput, ActionFailure> {
         let (direction, across, down) = match self.direction {
             ScrollDirection::Up => ("up", 0.0, -1.0),
             ScrollDirection::Down => ("down", 0.0, 1.0),
@@ -268,15 +268,15 @@ impl Action for ScrollCall {
         let frame_of_page = doing.session.state().frames.get(&doing.tab.target).cloned();
         let (frame, number, point) = match self.on {
             Some(id) => {
-                let spot = doing.judged(Target::Element(id), "look", "").await?;
+                let spot = doing.judged(InputTarget::Element(id), "look", "").await?;
                 (spot.frame.clone(), spot.number(), Some(spot.point))
             }
             None => (frame_of_page.unwrap_or_default(), 0, None),
         };
-        let broke = |error: CdpError| Failure::Broke(error.to_string());
+        let broke = |error: CdpError| ActionFailure::Broke(error.to_string());
         let place = quoted_place(number, direction);
         let ask = format!("gyrus.scrollState({place})");
-        let asking = doing.session.ask::<Scrolled>(&frame, &ask);
+        let asking = doing.session.ask::<ScrollState>(&frame, &ask);
         let was = doing
             .session
             .unless_held(&doing.tab, asking)
@@ -292,10 +292,14 @@ impl Action for ScrollCall {
         let input = async {
             doing.session.wheel(&doing.tab, point, turn).await?;
             let over = format!("gyrus.scrolled({place}, {}, {}, {SCROLL_MS})", was.x, was.y);
-            doing.session.ask::<Scrolled>(&frame, &over).await.map(drop)
+            doing
+                .session
+                .ask::<ScrollState>(&frame, &over)
+                .await
+                .map(drop)
         };
         let mut effects = doing.finish(None, &standing, input).await?;
-        let asking = doing.session.ask::<Scrolled>(&frame, &ask);
+        let asking = doing.session.ask::<ScrollState>(&frame, &ask);
         let now = doing
             .session
             .unless_held(&doing.tab, asking)
@@ -322,9 +326,9 @@ impl Action for ScrollCall {
     }
 }
 
-impl Doing<'_> {
+impl ActionCall<'_> {
     /// Returns the output that describes an input and its effects.
-    pub(super) fn told(&self, done: &str, effects: &Effects) -> ToolOutput {
+    pub(super) fn told(&self, done: &str, effects: &InputEffects) -> ToolOutput {
         ToolOutput {
             verdict: effects.verdict,
             ..ToolOutput::read(format!("{done}. {}", effects.say()))
@@ -335,9 +339,9 @@ impl Doing<'_> {
     pub(super) async fn finish(
         &self,
         spot: Option<&Spot>,
-        standing: &Standing,
+        standing: &StateBefore,
         input: impl Future<Output = Result<(), CdpError>>,
-    ) -> Result<Effects, Failure> {
+    ) -> Result<InputEffects, ActionFailure> {
         let effects = self.send(spot, standing, input).await?;
         match &effects.blocked {
             Some(there) => Err(elsewhere(there)),
@@ -349,9 +353,9 @@ impl Doing<'_> {
     async fn send(
         &self,
         spot: Option<&Spot>,
-        standing: &Standing,
+        standing: &StateBefore,
         input: impl Future<Output = Result<(), CdpError>>,
-    ) -> Result<Effects, Failure> {
+    ) -> Result<InputEffects, ActionFailure> {
         {
             let mut state = self.session.state();
             state.acted = Some(Instant::now());
@@ -371,10 +375,15 @@ impl Doing<'_> {
         match sent {
             // A page that is held up now was held up by the input.
             Ok(Ok(()))
-            | Err(Held::Dialog { .. } | Held::Request { .. } | Held::Closed | Held::Crashed) => {}
+            | Err(
+                NoPageAnswer::Dialog { .. }
+                | NoPageAnswer::Request { .. }
+                | NoPageAnswer::Closed
+                | NoPageAnswer::Crashed,
+            ) => {}
             Ok(Err(error)) if self.session.lost().is_none() => {
                 // A tab that closes or crashes takes its answers with it.
-                let held = Held::of(&self.session.state(), self.tab.number);
+                let held = NoPageAnswer::of(&self.session.state(), self.tab.number);
                 if held.is_none() {
                     return Err(unknown(&error.to_string()));
                 }
@@ -383,11 +392,13 @@ impl Doing<'_> {
             Err(lost) => return Err(unknown(&lost.to_string())),
         }
         let rest = self.session.settle(SETTLE_LIMIT).await;
-        if let Some(held @ Held::Crashed) = Held::of(&self.session.state(), self.tab.number) {
+        if let Some(held @ NoPageAnswer::Crashed) =
+            NoPageAnswer::of(&self.session.state(), self.tab.number)
+        {
             return Err(unknown(&held.to_string()));
         }
         if let Some(reason) = self.session.lost() {
-            return Err(unknown(&Held::Lost { reason }.to_string()));
+            return Err(unknown(&NoPageAnswer::Lost { reason }.to_string()));
         }
         Ok(self.session.effects(&self.tab, spot, standing, rest).await)
     }
@@ -395,10 +406,10 @@ impl Doing<'_> {
     /// Moves the pointer to the judged target, however it moves, and arms the guard.
     pub(super) async fn approach(
         &self,
-        target: Target,
+        target: InputTarget,
         (purpose, key): (&str, &str),
         guard: &str,
-    ) -> Result<(Spot, Standing), Failure> {
+    ) -> Result<(Spot, StateBefore), ActionFailure> {
         let mut spot = self.judged(target, purpose, key).await?;
         for _ in 0..MAX_CHASES {
             let moved = self
@@ -406,7 +417,7 @@ impl Doing<'_> {
                 .unless_held(&self.tab, self.session.point_at(&self.tab, spot.point));
             moved
                 .await?
-                .map_err(|error| Failure::Broke(error.to_string()))?;
+                .map_err(|error| ActionFailure::Broke(error.to_string()))?;
             // Pointing at it may have opened or moved something, or what it shows then is on its way.
             let again = match self.judged(target, purpose, key).await {
                 Ok(again) => again,
@@ -415,7 +426,7 @@ impl Doing<'_> {
                     self.judged(target, purpose, key).await?
                 }
             };
-            let near = |one: Point, other: Point| {
+            let near = |one: PagePoint, other: PagePoint| {
                 (one.0 - other.0).abs() < 1.0 && (one.1 - other.1).abs() < 1.0
             };
             let stayed = near(spot.point, again.point);
@@ -425,31 +436,31 @@ impl Doing<'_> {
                 return Ok((spot, standing));
             }
         }
-        Err(Failure::Refused(format!(
+        Err(ActionFailure::Refused(format!(
             "refused: moved: {} does not stand still; wait, or look again",
             spot.told.words
         )))
     }
 
     /// Gives the keyboard focus to an element.
-    pub(super) async fn give_keyboard(&self, spot: &Spot) -> Result<Focus, Failure> {
+    pub(super) async fn give_keyboard(&self, spot: &Spot) -> Result<KeyboardFocus, ActionFailure> {
         let ask = format!("gyrus.focus({}, true)", spot.number());
-        let focus = self.session.ask::<Focus>(&spot.frame, &ask);
+        let focus = self.session.ask::<KeyboardFocus>(&spot.frame, &ask);
         let focus = self.session.unless_held(&self.tab, focus).await?;
         match focus {
             Ok(focus) if focus.has => Ok(focus),
-            Ok(focus) => Err(Failure::Refused(format!(
+            Ok(focus) => Err(ActionFailure::Refused(format!(
                 "refused: {} does not take the keyboard; it is at {}",
                 spot.told.words, focus.words
             ))),
-            Err(_) => Err(Missed::Gone { id: spot.id() }.into()),
+            Err(_) => Err(UnusableTarget::Gone { id: spot.id() }.into()),
         }
     }
 }
 
 /// Keyboard focus.
 #[derive(Debug, Deserialize)]
-pub(super) struct Focus {
+pub(super) struct KeyboardFocus {
     pub(super) has: bool,
     pub(super) exactly: bool,
     pub(super) number: u32,

@@ -11,7 +11,7 @@ use serde::Deserialize;
 use serde_json::{Value, json};
 use tokio::time::timeout;
 
-use super::action::Failure;
+use super::action::ActionFailure;
 use crate::browser::Browser;
 
 /// Time limit of an expression, promises included.
@@ -24,7 +24,7 @@ const SHOWN: usize = 400;
 pub(super) struct Evaluate(pub(super) Arc<Browser>);
 
 impl Evaluate {
-    async fn evaluate(&self, expression: &str) -> Result<ToolOutput, Failure> {
+    async fn evaluate(&self, expression: &str) -> Result<ToolOutput, ActionFailure> {
         let session = self.0.session(0).await?;
         let tab = session.tab()?;
         // Evaluated in the page's own world: a check may use the page's variables.
@@ -35,10 +35,10 @@ impl Evaluate {
             "timeout": u64::try_from(LIMIT.as_millis()).unwrap_or(u64::MAX),
         });
         let asked = session.cdp.call(&tab.session, "Runtime.evaluate", wanted);
-        let answer: Evaluated = timeout(LIMIT, session.unless_held(&tab, asked))
+        let answer: ScriptResult = timeout(LIMIT, session.unless_held(&tab, asked))
             .await
-            .map_err(|_| Failure::Broke(format!("it took more than {} s", LIMIT.as_secs())))??
-            .map_err(|error| Failure::Broke(error.to_string()))?;
+            .map_err(|_| ActionFailure::Broke(format!("it took more than {} s", LIMIT.as_secs())))??
+            .map_err(|error| ActionFailure::Broke(error.to_string()))?;
         if let Some(thrown) = answer.exception {
             let why = thrown.exception.and_then(|object| object.description);
             let why = why.unwrap_or(thrown.text);
@@ -59,14 +59,14 @@ impl Evaluate {
 }
 
 #[derive(Deserialize)]
-struct Evaluated {
-    result: Remote,
+struct ScriptResult {
+    result: RemoteValue,
     #[serde(rename = "exceptionDetails")]
     exception: Option<Thrown>,
 }
 
 #[derive(Deserialize)]
-struct Remote {
+struct RemoteValue {
     value: Option<Value>,
     description: Option<String>,
 }
@@ -74,7 +74,7 @@ struct Remote {
 #[derive(Deserialize)]
 struct Thrown {
     text: String,
-    exception: Option<Remote>,
+    exception: Option<RemoteValue>,
 }
 
 /// Whether a value is truthy in JavaScript.
@@ -90,7 +90,7 @@ fn is_truthy(value: &Value) -> bool {
 
 impl TypedTool for Evaluate {
     type Arguments = EvaluateCall;
-    type Failure = Failure;
+    type Failure = ActionFailure;
     const REPEAT: Repeat = Repeat::Freely;
 
     fn touches(&self) -> Vec<Touch> {
@@ -102,7 +102,7 @@ impl TypedTool for Evaluate {
         arguments: EvaluateCall,
         _: &ResolvedCall,
         _: &dyn Site,
-    ) -> Result<ToolOutput, Failure> {
+    ) -> Result<ToolOutput, ActionFailure> {
         let evaluated = self.evaluate(&arguments.expression).await;
         let mut output = evaluated.unwrap_or_else(ToolOutput::from);
         // The effect of the person's expression on the page is unknown.

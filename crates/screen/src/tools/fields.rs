@@ -6,22 +6,22 @@ use gyrus_contract::{
 use serde::Deserialize;
 
 use super::{
-    action::{Action, Doing, Failure},
-    acts::{Focus, MAX_PRESSES},
+    action::{ActionCall, ActionFailure, ScreenToolAction},
+    acts::{KeyboardFocus, MAX_PRESSES},
 };
 use crate::{
-    browser::Session,
+    browser::BrowserSession,
     cdp::CdpError,
-    input::{Chord, Press, Spot, Target, quoted},
+    input::{Chord, InputTarget, Press, Spot, quoted},
     state::TabState,
-    verdict::Effects,
+    verdict::InputEffects,
 };
 
 /// Maximum characters of a field's value that are shown.
 const MAX_VALUE: usize = 200;
 
 #[derive(Debug, Deserialize)]
-struct Held {
+struct FieldReading {
     holds: bool,
     /// The value; missing for a secret.
     value: Option<String>,
@@ -43,7 +43,7 @@ const MAX_MOVES: usize = 12;
 
 #[derive(Debug, Deserialize)]
 #[serde(untagged)]
-enum Chosen {
+enum OptionResult {
     Now {
         chosen: Vec<String>,
     },
@@ -64,25 +64,25 @@ enum Chosen {
 }
 
 #[derive(Debug, Deserialize)]
-struct Selected {
+struct SelectedAnswer {
     is: bool,
 }
 
-impl Action for TypeTextCall {
-    fn target(&self) -> Option<(Target, &'static str)> {
-        Some((Target::of(self.on, self.at), purpose_of(self)))
+impl ScreenToolAction for TypeTextCall {
+    fn target(&self) -> Option<(InputTarget, &'static str)> {
+        Some((InputTarget::of(self.on, self.at), purpose_of(self)))
     }
 
-    async fn act(&self, doing: &Doing<'_>) -> Result<ToolOutput, Failure> {
+    async fn act(&self, doing: &ActionCall<'_>) -> Result<ToolOutput, ActionFailure> {
         let given = self.text.as_str();
         let text = doing
             .site
             .reveal(given)
-            .map_err(|error| Failure::Refused(error.to_string()))?;
-        let (target, purpose) = (Target::of(self.on, self.at), purpose_of(self));
+            .map_err(|error| ActionFailure::Refused(error.to_string()))?;
+        let (target, purpose) = (InputTarget::of(self.on, self.at), purpose_of(self));
         let spot = doing.judged(target, purpose, "").await?;
         let refuse = |why: &str| {
-            Err(Failure::Refused(format!(
+            Err(ActionFailure::Refused(format!(
                 "refused: {} {why}",
                 spot.told.words
             )))
@@ -123,7 +123,7 @@ impl Action for TypeTextCall {
             quoted(&text),
             self.replace
         );
-        let asking = doing.session.ask::<Held>(&spot.frame, &ask);
+        let asking = doing.session.ask::<FieldReading>(&spot.frame, &ask);
         if let Ok(Ok(held)) = doing.session.unless_held(&doing.tab, asking).await
             && !held.holds
         {
@@ -141,17 +141,17 @@ impl Action for TypeTextCall {
 }
 
 /// Selects text by the document's own selection, which notifies the page's listeners.
-impl Action for SelectTextCall {
-    fn target(&self) -> Option<(Target, &'static str)> {
-        self.on.map(|id| (Target::Element(id), "glance"))
+impl ScreenToolAction for SelectTextCall {
+    fn target(&self) -> Option<(InputTarget, &'static str)> {
+        self.on.map(|id| (InputTarget::Element(id), "glance"))
     }
 
-    async fn act(&self, doing: &Doing<'_>) -> Result<ToolOutput, Failure> {
+    async fn act(&self, doing: &ActionCall<'_>) -> Result<ToolOutput, ActionFailure> {
         let text = self.text.as_deref().unwrap_or_default();
         let main = doing.session.state().frames.get(&doing.tab.target).cloned();
         let (spot, frame, number) = match self.on {
             Some(id) => {
-                let spot = doing.judged(Target::Element(id), "glance", "").await?;
+                let spot = doing.judged(InputTarget::Element(id), "glance", "").await?;
                 let (frame, number) = (spot.frame.clone(), spot.number());
                 (Some(spot), frame, number)
             }
@@ -161,12 +161,12 @@ impl Action for SelectTextCall {
         let ask = format!("gyrus.select({number}, {})", quoted(text));
         let mut selected = None;
         let input = async {
-            selected = Some(doing.session.ask::<Selected>(&frame, &ask).await?);
+            selected = Some(doing.session.ask::<SelectedAnswer>(&frame, &ask).await?);
             Ok(())
         };
         let effects = doing.finish(spot.as_ref(), &standing, input).await?;
         match selected {
-            Some(Selected { is: false }) => Err(Failure::Refused(format!(
+            Some(SelectedAnswer { is: false }) => Err(ActionFailure::Refused(format!(
                 "refused: “{}” does not stand there as one text; `extract` tells the words",
                 cut(text)
             ))),
@@ -176,26 +176,26 @@ impl Action for SelectTextCall {
     }
 }
 
-impl Action for SelectOptionCall {
-    async fn aim(&self, session: &Session, tab: &TabState) -> Result<Aim, Failure> {
-        let target = Target::Element(self.on);
+impl ScreenToolAction for SelectOptionCall {
+    async fn aim(&self, session: &BrowserSession, tab: &TabState) -> Result<Aim, ActionFailure> {
+        let target = InputTarget::Element(self.on);
         let spot = session.locate(tab, target, "set", &self.option).await?;
         let ask = choosing(&spot, &self.option, "true");
-        let asking = session.ask::<Chosen>(&spot.frame, &ask);
+        let asking = session.ask::<OptionResult>(&spot.frame, &ask);
         if let Ok(chosen) = session.unless_held(tab, asking).await? {
             chosen.check(&spot, &self.option)?;
         }
         Ok(spot.aim())
     }
 
-    async fn act(&self, doing: &Doing<'_>) -> Result<ToolOutput, Failure> {
-        let target = Target::Element(self.on);
+    async fn act(&self, doing: &ActionCall<'_>) -> Result<ToolOutput, ActionFailure> {
+        let target = InputTarget::Element(self.on);
         let spot = doing.judged(target, "set", &self.option).await?;
         let standing = doing.session.watch(&doing.tab, Some(&spot), "").await;
         let ask = choosing(&spot, &self.option, "false");
         let mut chosen = None;
         let input = async {
-            chosen = Some(doing.session.ask::<Chosen>(&spot.frame, &ask).await?);
+            chosen = Some(doing.session.ask::<OptionResult>(&spot.frame, &ask).await?);
             Ok(())
         };
         let effects = doing.finish(Some(&spot), &standing, input).await?;
@@ -220,12 +220,12 @@ fn choosing(spot: &Spot, option: &str, only: &str) -> String {
     )
 }
 
-impl Chosen {
+impl OptionResult {
     /// Returns what is chosen now.
     ///
     /// # Errors
     /// Nothing was chosen.
-    fn check(self, spot: &Spot, wanted: &str) -> Result<Vec<String>, Failure> {
+    fn check(self, spot: &Spot, wanted: &str) -> Result<Vec<String>, ActionFailure> {
         let words = &spot.told.words;
         let why = match self {
             Self::Now { chosen } => return Ok(chosen),
@@ -247,25 +247,25 @@ impl Chosen {
             }
             Self::Disabled { .. } => format!("{words}, or that option, is disabled"),
         };
-        Err(Failure::Refused(format!("refused: {why}")))
+        Err(ActionFailure::Refused(format!("refused: {why}")))
     }
 }
 
-impl Doing<'_> {
+impl ActionCall<'_> {
     /// Types at the keyboard focus.
     async fn type_at(
         &self,
         call: &TypeTextCall,
         spot: &Spot,
-        focus: &Focus,
+        focus: &KeyboardFocus,
         text: &str,
-    ) -> Result<Effects, Failure> {
+    ) -> Result<InputEffects, ActionFailure> {
         let takes_keys = focus.kind == "keys";
         let prepared = match (takes_keys, call.replace) {
             // There is no text to select: what takes keys decides where they go.
             (true, _) => format!("gyrus.beforeKeys({})", spot.number()),
             (false, true) => "gyrus.selectAll()".to_owned(),
-            (false, false) if Target::of(call.on, call.at) == Target::Keyboard => {
+            (false, false) if InputTarget::of(call.on, call.at) == InputTarget::Keyboard => {
                 "gyrus.toEndUnlessSelected()".to_owned()
             }
             (false, false) => "gyrus.toEnd()".to_owned(),
@@ -326,18 +326,20 @@ impl Doing<'_> {
     async fn focus_for_typing(
         &self,
         spot: &Spot,
-        target: Target,
+        target: InputTarget,
         purpose: &str,
-    ) -> Result<Focus, Failure> {
+    ) -> Result<KeyboardFocus, ActionFailure> {
         let [now, soon] = ["focus", "focusSoon"]
             .map(|method| format!("gyrus.{method}({}, false)", spot.number()));
         let asking = |ask| {
-            self.session
-                .unless_held(&self.tab, self.session.ask::<Focus>(&spot.frame, ask))
+            self.session.unless_held(
+                &self.tab,
+                self.session.ask::<KeyboardFocus>(&spot.frame, ask),
+            )
         };
-        let broke = |error: CdpError| Failure::Broke(error.to_string());
+        let broke = |error: CdpError| ActionFailure::Broke(error.to_string());
         let mut focus = asking(&now).await?.map_err(broke)?;
-        if target != Target::Keyboard && !(focus.has && focus.exactly) {
+        if target != InputTarget::Keyboard && !(focus.has && focus.exactly) {
             let press = Press::default();
             // A page that is not painted yet does not receive the first press.
             for _ in 0..MAX_PRESSES {
@@ -357,7 +359,7 @@ impl Doing<'_> {
         }
         let takes_text = matches!(focus.kind.as_str(), "line" | "text" | "rich" | "keys");
         if !focus.has || !takes_text {
-            return Err(Failure::Refused(format!(
+            return Err(ActionFailure::Refused(format!(
                 "refused: {} takes no text: the keyboard is at {}",
                 spot.told.words, focus.words
             )));
@@ -366,10 +368,10 @@ impl Doing<'_> {
     }
 
     /// Moves a slider of the page's making to a number, by keys or by the mouse.
-    async fn slide(&self, spot: &Spot, text: &str) -> Result<ToolOutput, Failure> {
+    async fn slide(&self, spot: &Spot, text: &str) -> Result<ToolOutput, ActionFailure> {
         let (number, words) = (spot.number(), &spot.told.words);
         let wanted: f64 = text.trim().parse().map_err(|_| {
-            Failure::Refused(format!("refused: {words} is a slider: type a number"))
+            ActionFailure::Refused(format!("refused: {words} is a slider: type a number"))
         })?;
         let standing = self.session.watch(&self.tab, Some(spot), "").await;
         let mut last = None;
@@ -400,7 +402,7 @@ impl Doing<'_> {
                 let done = format!("Set {} {words} to “{}”", spot.id(), cut(text));
                 Ok(self.told(&done, &effects))
             }
-            way => Err(Failure::Broke(format!(
+            way => Err(ActionFailure::Broke(format!(
                 "{words} does not take “{}”: it holds “{}” now; another number may fit its steps, \
                  or drag it",
                 cut(text),
@@ -410,7 +412,7 @@ impl Doing<'_> {
     }
 
     /// Sets the value of a field with a picker, whose parts cannot all be reached by keys.
-    async fn set(&self, spot: &Spot, text: &str, given: &str) -> Result<ToolOutput, Failure> {
+    async fn set(&self, spot: &Spot, text: &str, given: &str) -> Result<ToolOutput, ActionFailure> {
         let standing = self.session.watch(&self.tab, Some(spot), "").await;
         let (number, quoted) = (spot.number(), quoted(text));
         let ask = format!("gyrus.setValue({number}, {quoted})");
@@ -421,7 +423,7 @@ impl Doing<'_> {
             if let Ok(key) = Chord::parse(&key) {
                 self.session.strike(&self.tab, &key).await?;
             }
-            held = Some(self.session.ask::<Held>(&spot.frame, &ask).await?);
+            held = Some(self.session.ask::<FieldReading>(&spot.frame, &ask).await?);
             Ok(())
         };
         let effects = self.finish(Some(spot), &standing, input).await?;
@@ -434,7 +436,7 @@ impl Doing<'_> {
                     cut(given),
                     cut(&value)
                 );
-                Err(Failure::Broke(why))
+                Err(ActionFailure::Broke(why))
             }
             _ => Ok(self.told(
                 &format!("Set {} {} to “{}”", spot.id(), spot.told.words, cut(given)),

@@ -12,13 +12,13 @@ use gyrus_contract::{
     Aim, Artifact, Digest, DownloadState, Site, Starts, ToolOutput, UploadFileCall,
 };
 
-use super::action::{Action, Doing, Failure};
+use super::action::{ActionCall, ActionFailure, ScreenToolAction};
 use crate::{
-    browser::Session,
-    input::{Missed, Press, Spot, Target},
+    browser::BrowserSession,
+    input::{InputTarget, Press, Spot, UnusableTarget},
     launch::hand_over,
     state::TabState,
-    verdict::Standing,
+    verdict::StateBefore,
 };
 
 /// Maximum bytes of a file that is given to a page, because it is copied.
@@ -33,11 +33,11 @@ const DOWNLOADS: &str = "downloads";
 /// Maximum number of files of one name.
 const MAX_SAME_NAME: u32 = 1_000;
 
-impl Action for UploadFileCall {
+impl ScreenToolAction for UploadFileCall {
     const READS: Option<&'static str> = Some("path");
 
-    async fn aim(&self, session: &Session, tab: &TabState) -> Result<Aim, Failure> {
-        let spot = locate_upload(session, tab, Target::Element(self.on)).await?;
+    async fn aim(&self, session: &BrowserSession, tab: &TabState) -> Result<Aim, ActionFailure> {
+        let spot = locate_upload(session, tab, InputTarget::Element(self.on)).await?;
         let name = self.path.rsplit('/').next().unwrap_or_default().to_owned();
         Ok(Aim {
             starts: vec![Starts::Uploads { names: vec![name] }],
@@ -45,8 +45,8 @@ impl Action for UploadFileCall {
         })
     }
 
-    async fn act(&self, doing: &Doing<'_>) -> Result<ToolOutput, Failure> {
-        let refused = |why: String| Failure::Refused(format!("refused: {why}"));
+    async fn act(&self, doing: &ActionCall<'_>) -> Result<ToolOutput, ActionFailure> {
+        let refused = |why: String| ActionFailure::Refused(format!("refused: {why}"));
         let path = doing.call.paths.get("path").map(|path| path.real.clone());
         let path = path.ok_or_else(|| refused("the path was not looked up".to_owned()))?;
         let copy = lend(doing.session, &path)
@@ -55,14 +55,14 @@ impl Action for UploadFileCall {
             .file_name()
             .map(|name| name.to_string_lossy().into_owned())
             .unwrap_or_default();
-        let target = Target::Element(self.on);
+        let target = InputTarget::Element(self.on);
         let spot = locate_upload(doing.session, &doing.tab, target).await?;
         let judged = doing
             .call
             .aim
             .as_ref()
             .ok_or_else(|| refused("what this would touch was not judged".to_owned()))?;
-        spot.is_as_judged(judged).map_err(Failure::Refused)?;
+        spot.is_as_judged(judged).map_err(ActionFailure::Refused)?;
         let standing = doing.session.watch(&doing.tab, Some(&spot), "").await;
         let effects = match spot.told.kind.as_str() {
             "file" => {
@@ -90,15 +90,15 @@ impl Action for UploadFileCall {
     }
 }
 
-impl Doing<'_> {
+impl ActionCall<'_> {
     /// Uploads by a button that asks for a file when it is clicked.
     async fn upload_by_button(
         &self,
         spot: &Spot,
         copy: &Path,
-    ) -> Result<crate::verdict::Effects, Failure> {
+    ) -> Result<crate::verdict::InputEffects, ActionFailure> {
         self.session.state().chooser = None;
-        let standing: Standing = self.session.watch(&self.tab, Some(spot), "pointer").await;
+        let standing: StateBefore = self.session.watch(&self.tab, Some(spot), "pointer").await;
         let press = Press::default();
         let mut asked = false;
         let input = async {
@@ -121,7 +121,7 @@ impl Doing<'_> {
         if asked {
             Ok(effects)
         } else {
-            Err(Failure::Broke(format!(
+            Err(ActionFailure::Broke(format!(
                 "{} was clicked and asked for no file. {}",
                 spot.told.words,
                 effects.say()
@@ -132,7 +132,11 @@ impl Doing<'_> {
 
 /// Finds the target of an upload. A file field need not be visible, because a person may click
 /// another element for it. A button must be.
-async fn locate_upload(session: &Session, tab: &TabState, target: Target) -> Result<Spot, Missed> {
+async fn locate_upload(
+    session: &BrowserSession,
+    tab: &TabState,
+    target: InputTarget,
+) -> Result<Spot, UnusableTarget> {
     let spot = session.locate(tab, target, "set", "").await?;
     if spot.told.kind == "file" {
         Ok(spot)
@@ -143,7 +147,7 @@ async fn locate_upload(session: &Session, tab: &TabState, target: Target) -> Res
 
 /// Copies a file to the browser's own folder, under its name: the browser may run as another user,
 /// and what it reads later is what was judged.
-fn lend(session: &Session, path: &Path) -> io::Result<PathBuf> {
+fn lend(session: &BrowserSession, path: &Path) -> io::Result<PathBuf> {
     let mut source = OpenOptions::new().read(true).open(path)?;
     let data = source.metadata()?;
     if !data.is_file() {
@@ -181,7 +185,11 @@ fn lend(session: &Session, path: &Path) -> io::Result<PathBuf> {
 }
 
 /// Moves complete downloads into the workspace, and lists them in the output.
-pub(super) async fn bring_downloads(session: &Session, site: &dyn Site, output: &mut ToolOutput) {
+pub(super) async fn bring_downloads(
+    session: &BrowserSession,
+    site: &dyn Site,
+    output: &mut ToolOutput,
+) {
     let ready: Vec<(String, String)> = {
         let state = session.state();
         let ready = state.downloads.iter();

@@ -7,16 +7,16 @@ use gyrus_contract::{
 use serde::Deserialize;
 use serde_json::json;
 
-use super::action::{Action, Doing, Failure};
+use super::action::{ActionCall, ActionFailure, ScreenToolAction};
 use crate::{
-    browser::Session,
-    input::{Missed, Target, quoted},
+    browser::BrowserSession,
+    input::{InputTarget, UnusableTarget, quoted},
     state::TabState,
 };
 
 /// Value of a field, which is missing for a secret.
 #[derive(Deserialize)]
-struct Content {
+struct FieldContent {
     /// Whether it has the letters and digits of what was typed.
     is_like: bool,
     value: Option<String>,
@@ -25,18 +25,18 @@ struct Content {
 /// Returns what filling in each field touches.
 pub(super) async fn aims(
     call: &ClickCall,
-    session: &Session,
+    session: &BrowserSession,
     tab: &TabState,
-) -> Result<Vec<Aim>, Failure> {
+) -> Result<Vec<Aim>, ActionFailure> {
     let mut aims = Vec::new();
     for field in &call.fill {
-        let target = Target::Element(field.0);
+        let target = InputTarget::Element(field.0);
         let spot = session.locate(tab, target, "set", "").await?;
         aims.push(match spot.told.kind.as_str() {
             "select" => choice(field).aim(session, tab).await?,
             "control" | "file" => {
                 let why = format!("refused: {} cannot be filled in", spot.told.words);
-                return Err(Failure::Refused(why));
+                return Err(ActionFailure::Refused(why));
             }
             _ => typing(field).aim(session, tab).await?,
         });
@@ -76,15 +76,18 @@ fn typing(field: &FieldText) -> TypeTextCall {
     }
 }
 
-impl Doing<'_> {
+impl ActionCall<'_> {
     /// Fills in the fields of a click as they were judged. An output is that of a failure after the
     /// first of them.
-    pub(super) async fn fill_in(&self, click: &ClickCall) -> Result<Option<ToolOutput>, Failure> {
+    pub(super) async fn fill_in(
+        &self,
+        click: &ClickCall,
+    ) -> Result<Option<ToolOutput>, ActionFailure> {
         let judged = self.call.aim.iter().flat_map(|aim| &aim.fills);
         let judged: Vec<_> = click.fill.iter().zip(judged).collect();
         if judged.len() < click.fill.len() {
             let why = "refused: what this would fill in was not measured and judged";
-            return Err(Failure::Refused(why.to_owned()));
+            return Err(ActionFailure::Refused(why.to_owned()));
         }
         let mut done = 0_usize;
         for (field, aim) in &judged {
@@ -105,12 +108,12 @@ impl Doing<'_> {
         Ok(None)
     }
 
-    async fn fill_one(&self, field: &FieldText, aim: &Aim) -> Result<ToolOutput, Failure> {
+    async fn fill_one(&self, field: &FieldText, aim: &Aim) -> Result<ToolOutput, ActionFailure> {
         let call = ResolvedCall {
             aim: Some(aim.clone()),
             ..self.call.clone()
         };
-        let doing = Doing {
+        let doing = ActionCall {
             browser: self.browser,
             session: self.session,
             tab: self.tab.clone(),
@@ -125,12 +128,15 @@ impl Doing<'_> {
     }
 
     /// Describes how what a field holds differs from what was typed, if more than its signs do.
-    async fn differs(&self, FieldText(on, text): &FieldText) -> Result<Option<String>, Failure> {
+    async fn differs(
+        &self,
+        FieldText(on, text): &FieldText,
+    ) -> Result<Option<String>, ActionFailure> {
         let text = self.site.reveal(text);
-        let text = text.map_err(|error| Failure::Refused(error.to_string()))?;
+        let text = text.map_err(|error| ActionFailure::Refused(error.to_string()))?;
         let frame = self.frame_of(*on)?;
         let ask = format!("gyrus.holds({}, {}, true)", on.number, quoted(&text));
-        let asking = self.session.ask::<Content>(&frame, &ask);
+        let asking = self.session.ask::<FieldContent>(&frame, &ask);
         let held = self.session.unless_held(&self.tab, asking).await?;
         Ok(match held {
             Ok(held) if held.is_like => None,
@@ -142,12 +148,15 @@ impl Doing<'_> {
         })
     }
 
-    pub(super) fn frame_of(&self, id: ElementId) -> Result<crate::state::Frame, Missed> {
+    pub(super) fn frame_of(
+        &self,
+        id: ElementId,
+    ) -> Result<crate::state::PageFrame, UnusableTarget> {
         let state = self.session.state();
         let found = state.frame_of_document(id.document);
         found
             .map(|(_, frame)| frame.clone())
-            .ok_or(Missed::Gone { id })
+            .ok_or(UnusableTarget::Gone { id })
     }
 }
 

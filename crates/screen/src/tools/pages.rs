@@ -6,63 +6,63 @@ use std::{
 };
 
 use gyrus_contract::{
-    ActionVerdict, Aim, Aimed, AnswerDialogCall, AnswerRequestCall, CloseTabCall, GoBackCall,
-    OpenUrlCall, ReloadCall, Rest, Starts, SwitchTabCall, ToolOutput,
+    ActionVerdict, Aim, AimedElement, AnswerDialogCall, AnswerRequestCall, CloseTabCall,
+    GoBackCall, OpenUrlCall, ReloadCall, Rest, Starts, SwitchTabCall, ToolOutput,
 };
 use serde::de::IgnoredAny;
 use serde_json::json;
 
-use super::action::{Action, Doing, Failure, document_of, whole_page};
+use super::action::{ActionCall, ActionFailure, ScreenToolAction, document_of, whole_page};
 use crate::{
-    browser::Session,
+    browser::BrowserSession,
     cdp::CdpError,
-    input::Held,
-    navigate::{self, Unreached},
+    input::NoPageAnswer,
+    navigate::{self, NavigationError},
     settle::{ARRIVAL_LIMIT, SETTLE_LIMIT},
-    state::{Holding, LOGIN, LoginAnswer, PERMISSION, TabState},
-    verdict::Standing,
+    state::{LOGIN, LoginAnswer, PERMISSION, RequestHold, TabState},
+    verdict::StateBefore,
 };
 
 /// Maximum time until an answered dialog has gone.
 const DIALOG_LIMIT: Duration = Duration::from_secs(5);
 
-impl From<Unreached> for Failure {
-    fn from(unreached: Unreached) -> Self {
+impl From<NavigationError> for ActionFailure {
+    fn from(unreached: NavigationError) -> Self {
         match unreached {
-            Unreached::Held(held) => held.into(),
-            Unreached::Browser(error) => Failure::Broke(error.to_string()),
-            Unreached::Failed { .. } => Failure::Broke(unreached.to_string()),
-            Unreached::Forbidden { .. } | Unreached::NoHistory => {
-                Failure::Refused(format!("refused: {unreached}"))
+            NavigationError::Held(held) => held.into(),
+            NavigationError::Browser(error) => ActionFailure::Broke(error.to_string()),
+            NavigationError::Failed { .. } => ActionFailure::Broke(unreached.to_string()),
+            NavigationError::Forbidden { .. } | NavigationError::NoHistory => {
+                ActionFailure::Refused(format!("refused: {unreached}"))
             }
         }
     }
 }
 
-impl Action for OpenUrlCall {
-    async fn aim(&self, session: &Session, tab: &TabState) -> Result<Aim, Failure> {
-        navigate::allowed(&self.url).map_err(|error| Failure::Refused(error.to_string()))?;
+impl ScreenToolAction for OpenUrlCall {
+    async fn aim(&self, session: &BrowserSession, tab: &TabState) -> Result<Aim, ActionFailure> {
+        navigate::allowed(&self.url).map_err(|error| ActionFailure::Refused(error.to_string()))?;
         let address = self.url.clone();
         whole_page(session, tab, Starts::Opens { address })
     }
 
-    async fn act(&self, doing: &Doing<'_>) -> Result<ToolOutput, Failure> {
-        let standing = Standing::of(&doing.session.state(), &doing.tab);
+    async fn act(&self, doing: &ActionCall<'_>) -> Result<ToolOutput, ActionFailure> {
+        let standing = StateBefore::of(&doing.session.state(), &doing.tab);
         navigate::allowed(&self.url)?;
         let rest = doing.session.go_to(&doing.tab, &self.url).await;
         doing.arrived(&standing, rest).await
     }
 }
 
-impl Action for GoBackCall {
-    async fn aim(&self, session: &Session, tab: &TabState) -> Result<Aim, Failure> {
+impl ScreenToolAction for GoBackCall {
+    async fn aim(&self, session: &BrowserSession, tab: &TabState) -> Result<Aim, ActionFailure> {
         let earlier = session.earlier(tab).await;
-        let (_, address) = earlier.map_err(|error| Failure::Refused(error.to_string()))?;
+        let (_, address) = earlier.map_err(|error| ActionFailure::Refused(error.to_string()))?;
         whole_page(session, tab, Starts::Follows { address })
     }
 
-    async fn act(&self, doing: &Doing<'_>) -> Result<ToolOutput, Failure> {
-        let standing = Standing::of(&doing.session.state(), &doing.tab);
+    async fn act(&self, doing: &ActionCall<'_>) -> Result<ToolOutput, ActionFailure> {
+        let standing = StateBefore::of(&doing.session.state(), &doing.tab);
         let (_, earlier) = doing.session.earlier(&doing.tab).await?;
         doing.check_starts(
             |starts| matches!(starts, Starts::Follows { address } if *address == earlier),
@@ -72,21 +72,21 @@ impl Action for GoBackCall {
     }
 }
 
-impl Action for ReloadCall {
-    async fn aim(&self, session: &Session, tab: &TabState) -> Result<Aim, Failure> {
+impl ScreenToolAction for ReloadCall {
+    async fn aim(&self, session: &BrowserSession, tab: &TabState) -> Result<Aim, ActionFailure> {
         let address = tab.address.clone();
         whole_page(session, tab, Starts::Follows { address })
     }
 
-    async fn act(&self, doing: &Doing<'_>) -> Result<ToolOutput, Failure> {
-        let standing = Standing::of(&doing.session.state(), &doing.tab);
+    async fn act(&self, doing: &ActionCall<'_>) -> Result<ToolOutput, ActionFailure> {
+        let standing = StateBefore::of(&doing.session.state(), &doing.tab);
         let rest = doing.session.load_again(&doing.tab).await;
         doing.arrived(&standing, rest).await
     }
 }
 
-impl Action for SwitchTabCall {
-    async fn act(&self, doing: &Doing<'_>) -> Result<ToolOutput, Failure> {
+impl ScreenToolAction for SwitchTabCall {
+    async fn act(&self, doing: &ActionCall<'_>) -> Result<ToolOutput, ActionFailure> {
         let done = doing.session.switch_to(self.tab).await;
         doing
             .tab_changed(done, format!("Now at tab {}", self.tab))
@@ -94,12 +94,16 @@ impl Action for SwitchTabCall {
     }
 }
 
-impl Action for CloseTabCall {
+impl ScreenToolAction for CloseTabCall {
     /// Text that was typed there is lost with the tab.
-    async fn aim(&self, session: &Session, looked_at: &TabState) -> Result<Aim, Failure> {
+    async fn aim(
+        &self,
+        session: &BrowserSession,
+        looked_at: &TabState,
+    ) -> Result<Aim, ActionFailure> {
         let number = self.tab.unwrap_or(looked_at.number);
         let tab = session.numbered_tab(number);
-        let tab = tab.map_err(|why| Failure::Refused(format!("refused: {why}")))?;
+        let tab = tab.map_err(|why| ActionFailure::Refused(format!("refused: {why}")))?;
         let frames = session.state().frames_of(&tab);
         let asking = frames
             .iter()
@@ -110,13 +114,17 @@ impl Action for CloseTabCall {
             Ok(all) => all
                 .into_iter()
                 .any(|count| count.is_ok_and(|count| count > 0)),
-            Err(Held::Crashed | Held::Closed) => false,
-            Err(Held::Dialog { .. } | Held::Request { .. } | Held::Lost { .. }) => true,
+            Err(NoPageAnswer::Crashed | NoPageAnswer::Closed) => false,
+            Err(
+                NoPageAnswer::Dialog { .. }
+                | NoPageAnswer::Request { .. }
+                | NoPageAnswer::Lost { .. },
+            ) => true,
         };
         let mut aim = whole_page(session, &tab, Starts::Looking)?;
         if is_typed {
             aim.starts = vec![Starts::Answers { accepts: true }];
-            aim.element = Some(Aimed {
+            aim.element = Some(AimedElement {
                 id: document_of(session, &tab),
                 role: "beforeunload".to_owned(),
                 name: format!("tab {number}"),
@@ -126,7 +134,7 @@ impl Action for CloseTabCall {
         Ok(aim)
     }
 
-    async fn act(&self, doing: &Doing<'_>) -> Result<ToolOutput, Failure> {
+    async fn act(&self, doing: &ActionCall<'_>) -> Result<ToolOutput, ActionFailure> {
         let number = self.tab.unwrap_or(doing.tab.number);
         let done = doing.session.close(number).await;
         doing
@@ -135,8 +143,8 @@ impl Action for CloseTabCall {
     }
 }
 
-impl Action for AnswerDialogCall {
-    async fn aim(&self, session: &Session, tab: &TabState) -> Result<Aim, Failure> {
+impl ScreenToolAction for AnswerDialogCall {
+    async fn aim(&self, session: &BrowserSession, tab: &TabState) -> Result<Aim, ActionFailure> {
         whole_page(
             session,
             tab,
@@ -146,15 +154,15 @@ impl Action for AnswerDialogCall {
         )
     }
 
-    async fn act(&self, doing: &Doing<'_>) -> Result<ToolOutput, Failure> {
+    async fn act(&self, doing: &ActionCall<'_>) -> Result<ToolOutput, ActionFailure> {
         let Some(dialog) = doing.session.state().dialog_of(&doing.tab) else {
-            return Err(Failure::Refused(
+            return Err(ActionFailure::Refused(
                 "refused: there is no dialog to answer".to_owned(),
             ));
         };
         let judged = doing.call.aim.as_ref().and_then(|aim| aim.element.as_ref());
         if judged.is_none_or(|judged| judged.role != dialog.kind || judged.name != dialog.message) {
-            return Err(Failure::Refused(format!(
+            return Err(ActionFailure::Refused(format!(
                 "refused: moved: the dialog is another one now: “{}”",
                 dialog.message
             )));
@@ -170,7 +178,7 @@ impl Action for AnswerDialogCall {
             let text = doing
                 .site
                 .reveal(text)
-                .map_err(|error| Failure::Refused(error.to_string()))?;
+                .map_err(|error| ActionFailure::Refused(error.to_string()))?;
             order["promptText"] = json!(text);
         }
         let count = doing.session.state().dialogs;
@@ -180,7 +188,7 @@ impl Action for AnswerDialogCall {
             .cdp
             .call(&doing.tab.session, "Page.handleJavaScriptDialog", order)
             .await;
-        answered.map_err(|error| Failure::Broke(error.to_string()))?;
+        answered.map_err(|error| ActionFailure::Broke(error.to_string()))?;
         let number = doing.tab.number;
         doing
             .session
@@ -219,13 +227,16 @@ impl Action for AnswerDialogCall {
 }
 
 /// Answers a site that asks for a login: with a secret, never with a password in the model's words.
-async fn log_in(call: &AnswerDialogCall, doing: &Doing<'_>) -> Result<ToolOutput, Failure> {
+async fn log_in(
+    call: &AnswerDialogCall,
+    doing: &ActionCall<'_>,
+) -> Result<ToolOutput, ActionFailure> {
     let answer = if call.accept {
         let given = call.text.as_deref().and_then(|text| text.split_once(':'));
         let (user, secret) = given
             .filter(|(_, secret)| secret.starts_with("⟦secret:") && secret.ends_with('⟧'))
             .ok_or_else(|| {
-                Failure::Refused(
+                ActionFailure::Refused(
                     "refused: the page wants a user name and a password; ask a person with \
                      hand_over, or give `text` as NAME:⟦secret:KEY⟧ with a secret that you know of"
                         .to_owned(),
@@ -233,7 +244,7 @@ async fn log_in(call: &AnswerDialogCall, doing: &Doing<'_>) -> Result<ToolOutput
             })?;
         let reveal = |text: &str| {
             let revealed = doing.site.reveal(text);
-            revealed.map_err(|error| Failure::Refused(error.to_string()))
+            revealed.map_err(|error| ActionFailure::Refused(error.to_string()))
         };
         LoginAnswer::Give {
             user: reveal(user)?,
@@ -242,18 +253,18 @@ async fn log_in(call: &AnswerDialogCall, doing: &Doing<'_>) -> Result<ToolOutput
     } else {
         LoginAnswer::Cancel
     };
-    let standing = Standing::of(&doing.session.state(), &doing.tab);
+    let standing = StateBefore::of(&doing.session.state(), &doing.tab);
     doing.session.state().acted = Some(Instant::now());
     let answered = doing.session.answer_login(doing.tab.number, answer).await;
-    answered.map_err(|error| Failure::Broke(error.to_string()))?;
+    answered.map_err(|error| ActionFailure::Broke(error.to_string()))?;
     let rest = doing.session.settle(ARRIVAL_LIMIT).await;
     doing.arrived(&standing, Ok(rest)).await
 }
 
 /// Sends a held request, or blocks it.
-impl Action for AnswerRequestCall {
+impl ScreenToolAction for AnswerRequestCall {
     /// Measures the page that sends the request, and the destination.
-    async fn aim(&self, session: &Session, tab: &TabState) -> Result<Aim, Failure> {
+    async fn aim(&self, session: &BrowserSession, tab: &TabState) -> Result<Aim, ActionFailure> {
         let held = held(session, self.request)?;
         let starts = if self.accept {
             sends(&held)
@@ -269,7 +280,7 @@ impl Action for AnswerRequestCall {
         Ok(aim)
     }
 
-    async fn act(&self, doing: &Doing<'_>) -> Result<ToolOutput, Failure> {
+    async fn act(&self, doing: &ActionCall<'_>) -> Result<ToolOutput, ActionFailure> {
         let number = self.request;
         let accept = self.accept;
         let held = held(doing.session, number)?;
@@ -291,7 +302,7 @@ impl Action for AnswerRequestCall {
             crate::browser::block_requests(&doing.session.cdp, vec![taken.id]);
             Ok(IgnoredAny)
         };
-        answered.map_err(|error| Failure::Broke(format!("{}: {error}", taken.shown)))?;
+        answered.map_err(|error| ActionFailure::Broke(format!("{}: {error}", taken.shown)))?;
         let rest = doing.session.settle(SETTLE_LIMIT).await;
         let effects = doing
             .session
@@ -309,8 +320,8 @@ impl Action for AnswerRequestCall {
     }
 }
 
-impl Doing<'_> {
-    fn check_starts(&self, wanted: impl Fn(&Starts) -> bool) -> Result<(), Failure> {
+impl ActionCall<'_> {
+    fn check_starts(&self, wanted: impl Fn(&Starts) -> bool) -> Result<(), ActionFailure> {
         let judged = self
             .call
             .aim
@@ -319,7 +330,7 @@ impl Doing<'_> {
         if judged {
             Ok(())
         } else {
-            Err(Failure::Refused(
+            Err(ActionFailure::Refused(
                 "refused: moved: this is no longer what was judged; look again".to_owned(),
             ))
         }
@@ -328,13 +339,13 @@ impl Doing<'_> {
     /// Returns the output of going to a page.
     async fn arrived(
         &self,
-        standing: &Standing,
-        rest: Result<Rest, Unreached>,
-    ) -> Result<ToolOutput, Failure> {
+        standing: &StateBefore,
+        rest: Result<Rest, NavigationError>,
+    ) -> Result<ToolOutput, ActionFailure> {
         let rest = match rest {
             Ok(rest) => rest,
             // The page asks for confirmation before it is left.
-            Err(Unreached::Held(Held::Dialog { .. })) => Rest::Dialog,
+            Err(NavigationError::Held(NoPageAnswer::Dialog { .. })) => Rest::Dialog,
             Err(error) => return Err(error.into()),
         };
         let effects = self.session.effects(&self.tab, None, standing, rest).await;
@@ -348,8 +359,8 @@ impl Doing<'_> {
         &self,
         done: Result<(), String>,
         text: String,
-    ) -> Result<ToolOutput, Failure> {
-        done.map_err(|why| Failure::Refused(format!("refused: {why}")))?;
+    ) -> Result<ToolOutput, ActionFailure> {
+        done.map_err(|why| ActionFailure::Refused(format!("refused: {why}")))?;
         let rest = self.session.settle(SETTLE_LIMIT).await;
         let now = self.session.tab()?;
         let mut text = format!("{text}. Looked at is tab {}: {}.", now.number, now.address);
@@ -364,7 +375,7 @@ impl Doing<'_> {
 }
 
 /// Returns a request that waits for an answer.
-fn held(session: &Session, number: u32) -> Result<Holding, Failure> {
+fn held(session: &BrowserSession, number: u32) -> Result<RequestHold, ActionFailure> {
     let state = session.state();
     let mut held = state.held_requests();
     let found = held.find(|one| one.shown.number == number).cloned();
@@ -372,7 +383,7 @@ fn held(session: &Session, number: u32) -> Result<Holding, Failure> {
 }
 
 /// Returns the effect of sending a held request.
-fn sends(held: &Holding) -> Starts {
+fn sends(held: &RequestHold) -> Starts {
     Starts::Sends {
         method: held.shown.method.clone(),
         address: held.shown.address.clone(),
@@ -380,8 +391,8 @@ fn sends(held: &Holding) -> Starts {
     }
 }
 
-fn gone(number: u32) -> Failure {
-    Failure::Refused(format!(
+fn gone(number: u32) -> ActionFailure {
+    ActionFailure::Refused(format!(
         "refused: gone: no request {number} waits for an answer; look again"
     ))
 }

@@ -6,20 +6,23 @@ use gyrus_contract::{ActionVerdict, AnswerDialogCall, ToolOutput};
 use serde::de::IgnoredAny;
 use serde_json::json;
 
-use super::action::{Doing, Failure};
-use crate::{cdp::CdpError, settle::SETTLE_LIMIT, state::Permission};
+use super::action::{ActionCall, ActionFailure};
+use crate::{cdp::CdpError, settle::SETTLE_LIMIT, state::PagePermission};
 
-impl Doing<'_> {
-    pub(super) async fn permit(&self, call: &AnswerDialogCall) -> Result<ToolOutput, Failure> {
+impl ActionCall<'_> {
+    pub(super) async fn permit(
+        &self,
+        call: &AnswerDialogCall,
+    ) -> Result<ToolOutput, ActionFailure> {
         let question = self.session.state().question_of(&self.tab).cloned();
         let question = question.ok_or_else(|| {
-            Failure::Refused("refused: the page does not ask any more".to_owned())
+            ActionFailure::Refused("refused: the page does not ask any more".to_owned())
         })?;
-        let grants_position = call.accept && question.asks == Permission::Geolocation;
+        let grants_position = call.accept && question.asks == PagePermission::Geolocation;
         let position = call.text.as_deref().and_then(position);
         if grants_position && position.is_none() {
             let why = "refused: give the position as `text`: LATITUDE,LONGITUDE";
-            return Err(Failure::Refused(why.to_owned()));
+            return Err(ActionFailure::Refused(why.to_owned()));
         }
         let standing = self.session.watch(&self.tab, None, "").await;
         self.session.state().acted = Some(Instant::now());
@@ -38,7 +41,7 @@ impl Doing<'_> {
             setting.await.map(|_: IgnoredAny| ())
         };
         let done: Result<(), CdpError> = input.await;
-        done.map_err(|error| Failure::Broke(error.to_string()))?;
+        done.map_err(|error| ActionFailure::Broke(error.to_string()))?;
         self.session
             .state()
             .questions

@@ -3,12 +3,12 @@
 use std::time::Duration;
 
 use gyrus_contract::{
-    ActionVerdict, Element, ElementState, FindCall, Image, Look, Rest, Screen, Seen, Site,
-    TakeScreenshotCall, ToolOutput, WaitCall,
+    ActionVerdict, Element, ElementState, FindCall, Image, LookOptions, Rest, Screen, Site,
+    TakeScreenshotCall, ToolOutput, ViewWithPicture, WaitCall,
 };
 
-use super::action::{Action, Doing, Failure};
-use crate::{settle::SETTLE_LIMIT, verdict::Effects, view::AT_ONCE};
+use super::action::{ActionCall, ActionFailure, ScreenToolAction};
+use crate::{settle::SETTLE_LIMIT, verdict::InputEffects, view::AT_ONCE};
 
 /// Maximum number of elements that `find` lists.
 const MAX_FOUND: usize = 30;
@@ -16,16 +16,16 @@ const MAX_FOUND: usize = 30;
 /// Maximum time to wait for a change of the page.
 const CHANGE_LIMIT: Duration = Duration::from_secs(10);
 
-impl Action for FindCall {
+impl ScreenToolAction for FindCall {
     const ONLY_READS: bool = true;
 
-    async fn act(&self, doing: &Doing<'_>) -> Result<ToolOutput, Failure> {
+    async fn act(&self, doing: &ActionCall<'_>) -> Result<ToolOutput, ActionFailure> {
         let wanted = self.text.trim().to_lowercase();
         let reading = doing
             .session
             .unless_held(&doing.tab, doing.session.read(&doing.tab, AT_ONCE))
             .await?;
-        let reading = reading.map_err(|error| Failure::Broke(error.to_string()))?;
+        let reading = reading.map_err(|error| ActionFailure::Broke(error.to_string()))?;
         let found = saying(&reading.elements, &wanted);
         Ok(listed(&found, || {
             format!("Nothing on the page says “{wanted}”.")
@@ -56,10 +56,10 @@ pub(crate) fn listed(found: &[&Element], nothing: impl FnOnce() -> String) -> To
 }
 
 /// Waits for a time, or for a change: for timers and for jobs elsewhere, which cause no event.
-impl Action for WaitCall {
+impl ScreenToolAction for WaitCall {
     const ONLY_READS: bool = true;
 
-    async fn act(&self, doing: &Doing<'_>) -> Result<ToolOutput, Failure> {
+    async fn act(&self, doing: &ActionCall<'_>) -> Result<ToolOutput, ActionFailure> {
         let standing = doing.session.watch(&doing.tab, None, "").await;
         if let Some(seconds) = self.seconds {
             let time = tokio::time::sleep(Duration::from_secs_f64(seconds));
@@ -91,7 +91,7 @@ impl Action for WaitCall {
             }
             std::future::pending().await
         };
-        let downloads = |state: &crate::state::State| {
+        let downloads = |state: &crate::state::BrowserState| {
             let ended = |one: &&crate::state::DownloadOf| {
                 one.shown.state != gyrus_contract::DownloadState::Running
             };
@@ -103,7 +103,7 @@ impl Action for WaitCall {
                 .frames
                 .get(&doing.tab.target)
                 .map(|frame| frame.document);
-            let held = crate::input::Held::of(state, doing.tab.number).is_some();
+            let held = crate::input::NoPageAnswer::of(state, doing.tab.number).is_some();
             let changed = document != standing.document() || downloads(state) > ended;
             (held || changed || state.active != Some(doing.tab.number)).then_some(())
         });
@@ -128,7 +128,7 @@ impl Action for WaitCall {
 
 /// Returns the result of waiting, with what changed meanwhile. What cannot be told is not called a
 /// change: nothing was done.
-pub(crate) fn waited(waited: &str, effects: &Effects) -> ToolOutput {
+pub(crate) fn waited(waited: &str, effects: &InputEffects) -> ToolOutput {
     let mut output = ToolOutput::read(format!("{waited} {}", effects.say()));
     if effects.verdict == ActionVerdict::Changed {
         output.verdict = ActionVerdict::Changed;
@@ -136,11 +136,11 @@ pub(crate) fn waited(waited: &str, effects: &Effects) -> ToolOutput {
     output
 }
 
-impl Action for TakeScreenshotCall {
+impl ScreenToolAction for TakeScreenshotCall {
     const ONLY_READS: bool = true;
 
-    async fn act(&self, doing: &Doing<'_>) -> Result<ToolOutput, Failure> {
-        let look = Look {
+    async fn act(&self, doing: &ActionCall<'_>) -> Result<ToolOutput, ActionFailure> {
+        let look = LookOptions {
             frame: true,
             documents: 0,
         };
@@ -150,14 +150,17 @@ impl Action for TakeScreenshotCall {
 }
 
 /// Returns the picture of a look.
-pub(crate) fn pictured(seen: Seen, site: &dyn Site) -> Result<ToolOutput, Failure> {
+pub(crate) fn pictured(
+    seen: ViewWithPicture,
+    site: &dyn Site,
+) -> Result<ToolOutput, ActionFailure> {
     let Some(frame) = seen.frame else {
-        return Err(Failure::Broke(format!(
+        return Err(ActionFailure::Broke(format!(
             "there is no picture: {}",
             seen.view.unread.join("; ")
         )));
     };
-    let blob = site.keep(&frame.bytes).map_err(Failure::Broke)?;
+    let blob = site.keep(&frame.bytes).map_err(ActionFailure::Broke)?;
     let mut output = ToolOutput::read(format!(
         "{} × {} pixels of {}",
         frame.width, frame.height, seen.view.address

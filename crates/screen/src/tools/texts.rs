@@ -5,8 +5,8 @@ use gyrus_contract::{ExtractCall, ToolOutput};
 use gyrus_text::first_bytes;
 use serde::Deserialize;
 
-use super::action::{Action, Doing, Failure};
-use crate::{input::Missed, state::Frame};
+use super::action::{ActionCall, ActionFailure, ScreenToolAction};
+use crate::{input::UnusableTarget, state::PageFrame};
 
 /// Maximum bytes and lines of a piece: all of it fits into one turn of a model.
 const MAX_PIECE: usize = 6_000;
@@ -16,22 +16,22 @@ const MAX_LINES: usize = 200;
 const MAX_LINE: usize = 1_000;
 
 #[derive(Deserialize)]
-struct Text {
+struct ExtractedText {
     text: String,
     pdf: bool,
 }
 
-impl Action for ExtractCall {
+impl ScreenToolAction for ExtractCall {
     const ONLY_READS: bool = true;
 
-    async fn act(&self, doing: &Doing<'_>) -> Result<ToolOutput, Failure> {
+    async fn act(&self, doing: &ActionCall<'_>) -> Result<ToolOutput, ActionFailure> {
         let text = match self.on {
             Some(id) => {
                 let frame = doing.frame_of(id)?;
                 let ask = format!("gyrus.read({})", id.number);
-                let asking = doing.session.ask::<Text>(&frame, &ask);
+                let asking = doing.session.ask::<ExtractedText>(&frame, &ask);
                 let read = doing.session.unless_held(&doing.tab, asking).await?;
-                read.map_err(|_| Missed::Gone { id })?.text
+                read.map_err(|_| UnusableTarget::Gone { id })?.text
             }
             None => doing.text_of_page().await?,
         };
@@ -39,14 +39,14 @@ impl Action for ExtractCall {
     }
 }
 
-impl Doing<'_> {
+impl ActionCall<'_> {
     /// Returns the text of the main document, and then of its frames; one that does not answer is
     /// left out.
-    async fn text_of_page(&self) -> Result<String, Failure> {
+    async fn text_of_page(&self) -> Result<String, ActionFailure> {
         let frames = self.session.state().frames_of(&self.tab);
         let asking = frames
             .iter()
-            .map(|(_, frame)| self.session.ask::<Text>(frame, "gyrus.read(0)"));
+            .map(|(_, frame)| self.session.ask::<ExtractedText>(frame, "gyrus.read(0)"));
         let asking = futures_util::future::join_all(asking);
         let read = self.session.unless_held(&self.tab, asking).await?;
         let mut texts = Vec::new();
@@ -60,7 +60,7 @@ impl Doing<'_> {
                 Ok(read) if !read.text.trim().is_empty() => {
                     texts.push(format!("[a frame of {}]\n{}", frame.origin, read.text));
                 }
-                Err(error) if is_main => return Err(Failure::Broke(error.to_string())),
+                Err(error) if is_main => return Err(ActionFailure::Broke(error.to_string())),
                 Ok(_) | Err(_) => {}
             }
         }
@@ -69,11 +69,11 @@ impl Doing<'_> {
 
     /// Returns the text of a PDF, which the browser's own viewer only paints: it is fetched again
     /// as the page it is, mostly from the browser's cache.
-    async fn text_of_pdf(&self, frame: &Frame) -> Result<String, Failure> {
+    async fn text_of_pdf(&self, frame: &PageFrame) -> Result<String, ActionFailure> {
         let ask = format!("gyrus.bytes({})", gyrus_pdf::MAX_BYTES);
         let asking = self.session.ask::<String>(frame, &ask);
         let fetched = self.session.unless_held(&self.tab, asking).await?;
-        let broke = |why: String| Failure::Broke(format!("the PDF: {why}"));
+        let broke = |why: String| ActionFailure::Broke(format!("the PDF: {why}"));
         let fetched = fetched.map_err(|error| broke(error.to_string()))?;
         let bytes = STANDARD.decode(fetched);
         let bytes = bytes.map_err(|error| broke(error.to_string()))?;

@@ -5,11 +5,11 @@ use std::collections::{BTreeMap, BTreeSet};
 use gyrus_contract::{Bounds, Element, ElementId, ElementState};
 use serde::Deserialize;
 
-use crate::{cdp::CdpError, state::Frame};
+use crate::{cdp::CdpError, state::PageFrame};
 
 /// Result of the script that reads a frame.
 #[derive(Debug, Deserialize)]
-pub(super) struct Walked {
+pub(super) struct FrameContent {
     pub(super) title: String,
     /// Size of the frame's own viewport.
     pub(super) width: f64,
@@ -21,7 +21,7 @@ pub(super) struct Walked {
     /// Device pixels per pixel of the frame.
     pub(super) density: f64,
     pub(super) scroll: [f64; 4],
-    pub(super) nodes: Vec<Node>,
+    pub(super) nodes: Vec<RawNode>,
     pub(super) frames: Vec<Child>,
     pub(super) unread: Vec<String>,
     /// Number of elements that may have a closed shadow root.
@@ -35,7 +35,7 @@ pub(super) struct Walked {
 /// A node: number, role, name, value, states, x, y, width, height, depth, link target. A negative
 /// width means no box.
 #[derive(Debug, Deserialize)]
-pub(super) struct Node(
+pub(super) struct RawNode(
     u32,
     String,
     String,
@@ -82,14 +82,14 @@ const STATES: [ElementState; 21] = [
 
 /// Position of a frame's content: a point of it is at `x + across * its x`.
 #[derive(Debug, Clone, Copy)]
-pub(crate) struct Place {
+pub(crate) struct FramePlace {
     pub(crate) x: f64,
     pub(crate) y: f64,
     pub(crate) across: f64,
     pub(crate) down: f64,
 }
 
-impl Place {
+impl FramePlace {
     fn of(self, x: f64, y: f64) -> (f64, f64) {
         (self.x + x * self.across, self.y + y * self.down)
     }
@@ -167,13 +167,13 @@ pub(super) fn distance(value: f64) -> u32 {
 
 /// The part of a frame that the frames around it leave visible.
 #[derive(Debug, Clone)]
-struct Window {
+struct VisiblePart {
     seen: Area,
     /// Grids of covered cells, each over its area.
     covers: Vec<(Area, Vec<u8>)>,
 }
 
-impl Window {
+impl VisiblePart {
     fn is_covered(&self, area: Area) -> bool {
         let (x, y) = (
             f64::midpoint(area.left, area.right),
@@ -193,10 +193,10 @@ impl Window {
 /// Joins the trees of frames.
 #[derive(Default)]
 pub(super) struct Join {
-    pub(super) frames: BTreeMap<String, Frame>,
-    pub(super) walked: BTreeMap<String, Result<Walked, CdpError>>,
+    pub(super) frames: BTreeMap<String, PageFrame>,
+    pub(super) walked: BTreeMap<String, Result<FrameContent, CdpError>>,
     pub(super) elements: Vec<Element>,
-    pub(super) places: BTreeMap<String, Place>,
+    pub(super) places: BTreeMap<String, FramePlace>,
     /// Ids of frames with fields for secrets.
     pub(super) secret: Vec<String>,
     pub(super) unread: Vec<String>,
@@ -204,15 +204,28 @@ pub(super) struct Join {
 
 impl Join {
     /// Adds the main frame and all frames in it.
-    pub(super) fn add_main(&mut self, id: &str, walked: Walked, place: Place, seen: Area) {
-        let window = Window {
+    pub(super) fn add_main(
+        &mut self,
+        id: &str,
+        walked: FrameContent,
+        place: FramePlace,
+        seen: Area,
+    ) {
+        let window = VisiblePart {
             seen,
             covers: Vec::new(),
         };
         self.add(id, walked, place, &window, 0);
     }
 
-    fn add(&mut self, id: &str, walked: Walked, place: Place, window: &Window, depth: u16) {
+    fn add(
+        &mut self,
+        id: &str,
+        walked: FrameContent,
+        place: FramePlace,
+        window: &VisiblePart,
+        depth: u16,
+    ) {
         self.places.insert(id.to_owned(), place);
         self.unread.extend(walked.unread);
         if walked.secrets > 0 {
@@ -232,7 +245,7 @@ impl Join {
         }
     }
 
-    fn add_child(&mut self, child: Child, place: Place, window: &Window, depth: u16) {
+    fn add_child(&mut self, child: Child, place: FramePlace, window: &VisiblePart, depth: u16) {
         let Child(id, content, seen, covered, _, inner) = child;
         let (x, y) = place.of(content[0], content[1]);
         match self.walked.remove(&id) {
@@ -245,14 +258,14 @@ impl Join {
                         shown / own
                     }
                 };
-                let inside = Place {
+                let inside = FramePlace {
                     x,
                     y,
                     across: place.across * scale(content[2], walked.width),
                     down: place.down * scale(content[3], walked.height),
                 };
                 let seen = place.area(seen);
-                let mut window = Window {
+                let mut window = VisiblePart {
                     seen: window.seen.overlap(seen),
                     covers: window.covers.clone(),
                 };
@@ -271,8 +284,14 @@ impl Join {
     }
 }
 
-fn element(document: u32, node: Node, place: Place, window: &Window, depth: u16) -> Element {
-    let Node(number, role, name, value, bits, x, y, width, height, inner, address) = node;
+fn element(
+    document: u32,
+    node: RawNode,
+    place: FramePlace,
+    window: &VisiblePart,
+    depth: u16,
+) -> Element {
+    let RawNode(number, role, name, value, bits, x, y, width, height, inner, address) = node;
     let mut states: BTreeSet<ElementState> = STATES
         .into_iter()
         .enumerate()
@@ -306,7 +325,7 @@ fn element(document: u32, node: Node, place: Place, window: &Window, depth: u16)
 mod tests {
     use super::*;
 
-    const HERE: Place = Place {
+    const HERE: FramePlace = FramePlace {
         x: 10.0,
         y: 0.0,
         across: 0.5,
@@ -328,7 +347,7 @@ mod tests {
 
     #[test]
     fn a_cover_hides_its_cells_only() {
-        let window = Window {
+        let window = VisiblePart {
             seen: Area::sized(80.0, 80.0),
             covers: vec![(
                 Area::sized(80.0, 80.0),

@@ -11,10 +11,10 @@ use serde::Deserialize;
 use serde_json::json;
 
 use super::{
-    memory::Heard,
-    remote::{Evaluated, Resolved},
+    memory::KnownListeners,
+    remote::{RemoteResult, ResolveResult},
 };
-use crate::{browser::Session, cdp::CdpError, state::Frame};
+use crate::{browser::BrowserSession, cdp::CdpError, state::PageFrame};
 
 /// Maximum number of new elements per look; the others follow with the next one.
 const MAX_NEW: usize = 1_000;
@@ -43,7 +43,7 @@ fn use_of(kind: &str) -> u8 {
 }
 
 /// Returns the uses of elements that listeners tell, by the browser's numbers.
-fn uses(listeners: Vec<Listener>) -> BTreeMap<i64, u8> {
+fn uses(listeners: Vec<DomListener>) -> BTreeMap<i64, u8> {
     let mut kinds: BTreeMap<i64, (BTreeSet<String>, u8)> = BTreeMap::new();
     for one in listeners.into_iter().filter(|one| one.backend_node_id != 0) {
         let (kinds, uses) = kinds.entry(one.backend_node_id).or_default();
@@ -57,13 +57,13 @@ fn uses(listeners: Vec<Listener>) -> BTreeMap<i64, u8> {
 }
 
 #[derive(Default, Deserialize)]
-struct Listening {
-    listeners: Vec<Listener>,
+struct NodeListeners {
+    listeners: Vec<DomListener>,
 }
 
 #[derive(Deserialize)]
 #[serde(rename_all = "camelCase")]
-struct Listener {
+struct DomListener {
     #[serde(rename = "type")]
     kind: String,
     /// Number of the element; missing for the window.
@@ -72,25 +72,25 @@ struct Listener {
 }
 
 #[derive(Deserialize)]
-struct Described {
-    node: Node,
+struct NodeDescription {
+    node: NodeNumber,
 }
 
 #[derive(Deserialize)]
 #[serde(rename_all = "camelCase")]
-struct Node {
+struct NodeNumber {
     backend_node_id: i64,
 }
 
 /// Returns the group of our handles on elements of a document, released together.
-fn group(frame: &Frame) -> String {
+fn group(frame: &PageFrame) -> String {
     format!("gyrus-listeners-{}", frame.document)
 }
 
-impl Session {
+impl BrowserSession {
     /// Tells our world of a frame which elements listen, each element once. Pages add listeners
     /// without any event, so the browser is asked each time.
-    pub(super) async fn hear(&self, frame: &Frame) -> Result<(), CdpError> {
+    pub(super) async fn hear(&self, frame: &PageFrame) -> Result<(), CdpError> {
         let session = &frame.session;
         let document = self.document_of_page(frame).await?;
         let mut roots = vec![document.clone()];
@@ -101,10 +101,10 @@ impl Session {
             // corrupts them: hit tests go wrong, and then it crashes.
             let order = json!({"objectId": root, "depth": -1});
             let method = "DOMDebugger.getEventListeners";
-            self.cdp.call::<Listening>(session, method, order)
+            self.cdp.call::<NodeListeners>(session, method, order)
         });
         let mut answers = join_all(asking).await.into_iter();
-        let own = answers.next().unwrap_or(Ok(Listening::default()));
+        let own = answers.next().unwrap_or(Ok(NodeListeners::default()));
         if own.is_err() {
             self.memory().heard.remove(&frame.document);
         }
@@ -135,7 +135,7 @@ impl Session {
 
     /// Returns the listening elements that our world does not know yet, with their uses, and marks
     /// them as known.
-    fn not_heard_of(&self, frame: &Frame, uses: BTreeMap<i64, u8>) -> Vec<(i64, u8)> {
+    fn not_heard_of(&self, frame: &PageFrame, uses: BTreeMap<i64, u8>) -> Vec<(i64, u8)> {
         let mut memory = self.memory();
         let Some(heard) = memory.heard.get_mut(&frame.document) else {
             return Vec::new();
@@ -151,7 +151,7 @@ impl Session {
 
     /// Returns the shadow roots that are known in a document as the page's own objects, each created
     /// once.
-    async fn roots_of_page(&self, frame: &Frame) -> Result<Vec<String>, CdpError> {
+    async fn roots_of_page(&self, frame: &PageFrame) -> Result<Vec<String>, CdpError> {
         let group = group(frame);
         let new = self.objects(frame, "gyrus.newRoots()", &group).await?;
         let creating = new.into_iter().map(|root| self.as_of_page(frame, root));
@@ -166,17 +166,17 @@ impl Session {
     }
 
     /// Returns the page's own object for a node of our world.
-    async fn as_of_page(&self, frame: &Frame, ours: String) -> Result<String, CdpError> {
+    async fn as_of_page(&self, frame: &PageFrame, ours: String) -> Result<String, CdpError> {
         let session = &frame.session;
         let order = json!({"objectId": ours});
-        let described: Described = self.cdp.call(session, "DOM.describeNode", order).await?;
+        let described: NodeDescription = self.cdp.call(session, "DOM.describeNode", order).await?;
         let order = json!({"backendNodeId": described.node.backend_node_id});
-        let resolved: Resolved = self.cdp.call(session, "DOM.resolveNode", order).await?;
+        let resolved: ResolveResult = self.cdp.call(session, "DOM.resolveNode", order).await?;
         Ok(resolved.object.object_id)
     }
 
     /// Returns the document of a frame as the page's own object, created once.
-    async fn document_of_page(&self, frame: &Frame) -> Result<String, CdpError> {
+    async fn document_of_page(&self, frame: &PageFrame) -> Result<String, CdpError> {
         let heard = self
             .memory()
             .heard
@@ -191,7 +191,7 @@ impl Session {
             "contextId": frame.world.unwrap_or_default(),
             "objectGroup": group(frame),
         });
-        let ours: Evaluated = self.cdp.call(session, "Runtime.evaluate", order).await?;
+        let ours: RemoteResult = self.cdp.call(session, "Runtime.evaluate", order).await?;
         let document = self.as_of_page(frame, ours.result.object_id).await;
         self.release(session, &group(frame));
         let document = document?;
@@ -201,7 +201,7 @@ impl Session {
         };
         let mut memory = self.memory();
         memory.heard.retain(|known, _| documents.contains(known));
-        let heard = Heard {
+        let heard = KnownListeners {
             document: document.clone(),
             roots: Vec::new(),
             known: BTreeMap::new(),

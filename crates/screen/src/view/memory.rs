@@ -9,22 +9,22 @@ pub(crate) const MAX_WIDTH: u32 = 1280;
 
 /// Data that one look keeps for the next.
 #[derive(Default)]
-pub(crate) struct Memory {
+pub(crate) struct LookMemory {
     /// Frames whose elements are known to the document around them, each with that document.
     pub(super) owned: BTreeSet<(u32, String)>,
     /// Known listeners, by document.
-    pub(super) heard: BTreeMap<u32, Heard>,
+    pub(super) heard: BTreeMap<u32, KnownListeners>,
     /// Ids of the frames that could be seen when the page last came to rest.
     pub(crate) shown: BTreeSet<String>,
     /// Scaling of the last page.
-    pub(super) scaling: Option<Scaling>,
-    pub(super) picture: Option<Last>,
+    pub(super) scaling: Option<PageScale>,
+    pub(super) picture: Option<LastPicture>,
     /// Whether the last look found secrets, or fields for them.
     pub(super) had_secrets: bool,
 }
 
 /// Known listeners of a document.
-pub(crate) struct Heard {
+pub(crate) struct KnownListeners {
     /// The document as an object of the page's own. It belongs to no group: then the browser
     /// reports listeners without creating an object for each of their functions.
     pub(super) document: String,
@@ -36,21 +36,21 @@ pub(crate) struct Heard {
 
 /// A picture with its hash.
 #[derive(Clone)]
-pub(crate) struct Shot {
+pub(crate) struct HashedPicture {
     pub(super) picture: Picture,
     pub(super) hash: u64,
 }
 
 /// The last picture: the browser's data, the covered areas, and the result.
-pub(crate) struct Last {
+pub(crate) struct LastPicture {
     pub(super) data: String,
     pub(super) covered: Vec<Bounds>,
-    pub(super) frame: Shot,
+    pub(super) frame: HashedPicture,
 }
 
 /// Scaling of a page in the picture.
 #[derive(Debug, Clone, Copy, PartialEq)]
-pub(crate) struct Scaling {
+pub(crate) struct PageScale {
     /// Size of the viewport, in CSS pixels.
     pub(super) width: f64,
     /// Device pixels per CSS pixel.

@@ -9,20 +9,20 @@ use serde::Deserialize;
 use serde_json::json;
 
 use super::{
-    memory::{Last, MAX_WIDTH, Scaling, Shot},
+    memory::{HashedPicture, LastPicture, MAX_WIDTH, PageScale},
     pixels::Pixels,
 };
-use crate::{browser::Session, cdp::CdpError, state::TabState};
+use crate::{browser::BrowserSession, cdp::CdpError, state::TabState};
 
 /// Picture as the browser sent it.
 #[derive(Deserialize)]
-pub(super) struct Captured {
+pub(super) struct BrowserPicture {
     data: String,
 }
 
 #[derive(Deserialize)]
 #[serde(rename_all = "camelCase")]
-struct Metrics {
+struct LayoutMetrics {
     css_visual_viewport: Viewport,
 }
 
@@ -33,14 +33,14 @@ struct Viewport {
     page_y: f64,
 }
 
-impl Session {
+impl BrowserSession {
     /// Captures the visible part of a tab with this scaling.
     pub(super) async fn capture(
         &self,
         tab: &TabState,
-        scaling: Scaling,
+        scaling: PageScale,
         height: f64,
-    ) -> Result<Captured, CdpError> {
+    ) -> Result<BrowserPicture, CdpError> {
         let session = &tab.session;
         let mut order = json!({
             "format": "png",
@@ -51,7 +51,7 @@ impl Session {
         let is_plain =
             (scaling.density - 1.0).abs() < 1e-6 && scaling.width <= f64::from(MAX_WIDTH);
         if !is_plain {
-            let metrics: Metrics = self
+            let metrics: LayoutMetrics = self
                 .cdp
                 .call(session, "Page.getLayoutMetrics", json!({}))
                 .await?;
@@ -71,7 +71,11 @@ impl Session {
     }
 
     /// Returns the picture with secrets covered. An unchanged picture is not made again.
-    pub(super) fn develop(&self, captured: Captured, covered: Vec<Bounds>) -> Result<Shot, String> {
+    pub(super) fn develop(
+        &self,
+        captured: BrowserPicture,
+        covered: Vec<Bounds>,
+    ) -> Result<HashedPicture, String> {
         if let Some(last) = &self.memory().picture
             && last.data == captured.data
             && last.covered == covered
@@ -88,7 +92,7 @@ impl Session {
             }
             bytes = pixels.encode()?;
         }
-        let frame = Shot {
+        let frame = HashedPicture {
             hash: pixels.average_hash(),
             picture: Picture {
                 bytes,
@@ -97,7 +101,7 @@ impl Session {
                 height: pixels.height,
             },
         };
-        self.memory().picture = Some(Last {
+        self.memory().picture = Some(LastPicture {
             data: captured.data,
             covered,
             frame: frame.clone(),

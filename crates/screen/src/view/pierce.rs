@@ -6,17 +6,17 @@ use std::collections::BTreeMap;
 use serde::{Deserialize, de::IgnoredAny};
 use serde_json::json;
 
-use super::remote::{Evaluated, Object, Resolved};
-use crate::{browser::Session, cdp::CdpError, state::Frame};
+use super::remote::{Object, RemoteResult, ResolveResult};
+use crate::{browser::BrowserSession, cdp::CdpError, state::PageFrame};
 
 /// Returns the group of our handles on elements of a document, released together: frames may be
 /// read at once.
-fn group(frame: &Frame) -> String {
+fn group(frame: &PageFrame) -> String {
     format!("gyrus-suspects-{}", frame.document)
 }
 
 #[derive(Deserialize)]
-struct Properties {
+struct PropertyList {
     result: Vec<Property>,
 }
 
@@ -27,29 +27,29 @@ struct Property {
 }
 
 #[derive(Deserialize)]
-struct Described {
-    node: Hosting,
+struct HostDescription {
+    node: ShadowHost,
 }
 
 #[derive(Deserialize)]
 #[serde(rename_all = "camelCase")]
-struct Hosting {
+struct ShadowHost {
     #[serde(default)]
-    shadow_roots: Vec<Root>,
+    shadow_roots: Vec<ShadowRoot>,
 }
 
 #[derive(Deserialize)]
 #[serde(rename_all = "camelCase")]
-struct Root {
+struct ShadowRoot {
     backend_node_id: i64,
     #[serde(default)]
     shadow_root_type: String,
 }
 
-impl Session {
+impl BrowserSession {
     /// Tells the world around each frame which element holds it, once per document.
-    pub(crate) async fn own_frames(&self, frames: &[(String, Frame)]) {
-        let by_id: BTreeMap<&String, &Frame> =
+    pub(crate) async fn own_frames(&self, frames: &[(String, PageFrame)]) {
+        let by_id: BTreeMap<&String, &PageFrame> =
             frames.iter().map(|(id, frame)| (id, frame)).collect();
         let owning = frames.iter().filter_map(|(id, frame)| {
             let parent = by_id.get(frame.parent.as_ref()?)?;
@@ -64,7 +64,7 @@ impl Session {
         futures_util::future::join_all(owning).await;
     }
 
-    async fn own_frame(&self, parent: &Frame, id: &str) -> Result<(), CdpError> {
+    async fn own_frame(&self, parent: &PageFrame, id: &str) -> Result<(), CdpError> {
         #[derive(Deserialize)]
         #[serde(rename_all = "camelCase")]
         struct Owner {
@@ -96,7 +96,7 @@ impl Session {
     /// Returns a node of the browser as an object of our world.
     pub(super) async fn resolve(
         &self,
-        frame: &Frame,
+        frame: &PageFrame,
         node: i64,
         group: &str,
     ) -> Result<String, CdpError> {
@@ -106,7 +106,7 @@ impl Session {
             "executionContextId": world,
             "objectGroup": group,
         });
-        let resolved: Resolved = self
+        let resolved: ResolveResult = self
             .cdp
             .call(&frame.session, "DOM.resolveNode", order)
             .await?;
@@ -122,7 +122,7 @@ impl Session {
     /// Returns the objects in a list of our world, by an expression.
     pub(super) async fn objects(
         &self,
-        frame: &Frame,
+        frame: &PageFrame,
         expression: &str,
         group: &str,
     ) -> Result<Vec<String>, CdpError> {
@@ -132,13 +132,13 @@ impl Session {
             "contextId": frame.world.unwrap_or_default(),
             "objectGroup": group,
         });
-        let list: Evaluated = self.cdp.call(session, "Runtime.evaluate", order).await?;
+        let list: RemoteResult = self.cdp.call(session, "Runtime.evaluate", order).await?;
         // Most often it is empty.
         if list.result.description == "Array(0)" {
             return Ok(Vec::new());
         }
         let order = json!({"objectId": list.result.object_id, "ownProperties": true});
-        let listed: Properties = self
+        let listed: PropertyList = self
             .cdp
             .call(session, "Runtime.getProperties", order)
             .await?;
@@ -150,7 +150,7 @@ impl Session {
     }
 
     /// Opens closed shadow roots in the elements that a walk suspects, and returns their number.
-    pub(super) async fn open_roots(&self, frame: &Frame) -> Result<usize, CdpError> {
+    pub(super) async fn open_roots(&self, frame: &PageFrame) -> Result<usize, CdpError> {
         let group = group(frame);
         let suspects = self.objects(frame, "gyrus.suspects()", &group).await?;
         let opening = suspects.into_iter().map(|host| self.open_root(frame, host));
@@ -163,9 +163,9 @@ impl Session {
             .count())
     }
 
-    async fn open_root(&self, frame: &Frame, host: String) -> Result<bool, CdpError> {
+    async fn open_root(&self, frame: &PageFrame, host: String) -> Result<bool, CdpError> {
         let session = &frame.session;
-        let described: Described = self
+        let described: HostDescription = self
             .cdp
             .call(session, "DOM.describeNode", json!({"objectId": host}))
             .await?;

@@ -4,13 +4,13 @@ use serde::Deserialize;
 
 /// Answer to `DOM.resolveNode`.
 #[derive(Deserialize)]
-pub(super) struct Resolved {
+pub(super) struct ResolveResult {
     pub(super) object: Object,
 }
 
 /// Answer to `Runtime.evaluate` and `Runtime.callFunctionOn`.
 #[derive(Deserialize)]
-pub(super) struct Evaluated {
+pub(super) struct RemoteResult {
     pub(super) result: Object,
 }
 

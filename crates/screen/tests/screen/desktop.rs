@@ -1,6 +1,6 @@
 //! Looking at a nested desktop with real programs.
 
-use gyrus_contract::{ElementState, Look, Screen as _, View};
+use gyrus_contract::{ElementState, LookOptions, Screen as _, View};
 use gyrus_process::Programs;
 use gyrus_screen::{Desktop, DesktopPlace, Enclosure};
 
@@ -22,7 +22,7 @@ pub(crate) fn nested() -> Desktop {
 }
 
 async fn look(desktop: &Desktop) -> View {
-    let wanted = Look {
+    let wanted = LookOptions {
         frame: true,
         documents: 0,
     };

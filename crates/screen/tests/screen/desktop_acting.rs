@@ -4,7 +4,7 @@
 use std::{fs, sync::Arc};
 
 use gyrus_contract::{
-    ActionVerdict, Element, ElementState, Look, Screen as _, Starts, ToolOutput, View,
+    ActionVerdict, Element, ElementState, LookOptions, Screen as _, Starts, ToolOutput, View,
 };
 use gyrus_screen::{Desktop, desktop_tools};
 use serde_json::{Value, json};
@@ -52,7 +52,7 @@ impl Desk {
     }
 
     pub(crate) async fn look(&self) -> View {
-        let look = Look {
+        let look = LookOptions {
             frame: false,
             documents: 0,
         };

@@ -7,7 +7,7 @@ use std::{
     time::{Duration, Instant},
 };
 
-use gyrus_contract::{ActionVerdict, Look, Screen as _, ScreenError};
+use gyrus_contract::{ActionVerdict, LookOptions, Screen as _, ScreenError};
 use rustix::process::{Pid, Signal, kill_process};
 use serde_json::json;
 
@@ -61,7 +61,7 @@ fn signal(part: &str, signal: Signal) {
     }
 }
 
-const LOOK: Look = Look {
+const LOOK: LookOptions = LookOptions {
     frame: true,
     documents: 0,
 };

@@ -15,9 +15,9 @@ use axum::{
 };
 use futures_util::{SinkExt as _, StreamExt as _};
 use gyrus_contract::{
-    ActionVerdict, Aim, BlobId, Boxed, Cleared, CommandOutcome, CommandSpec, EffectId, KeeperError,
-    Look, ResolvedCall, ResolvedPath, Screen, Site, Tool, ToolCall, ToolOutput, UnknownSecret,
-    View,
+    ActionVerdict, Aim, BlobId, BoxedFuture, Cleared, CommandOutcome, CommandSpec, EffectId,
+    KeeperError, LookOptions, ResolvedCall, ResolvedPath, Screen, Site, Tool, ToolCall, ToolOutput,
+    UnknownSecret, View,
 };
 use gyrus_screen::{Browser, Launch, tools};
 use serde_json::{Value, json};
@@ -77,7 +77,7 @@ impl Site for Workspace {
         Ok(BlobId::of(bytes))
     }
 
-    fn run_command(&self, _: CommandSpec) -> Boxed<'_, Result<CommandOutcome, KeeperError>> {
+    fn run_command(&self, _: CommandSpec) -> BoxedFuture<'_, Result<CommandOutcome, KeeperError>> {
         unreachable!("hands run nothing")
     }
 }
@@ -196,7 +196,7 @@ impl World {
     }
 
     pub(crate) async fn look(&self) -> View {
-        let look = Look {
+        let look = LookOptions {
             frame: false,
             documents: 0,
         };

@@ -369,7 +369,7 @@ async fn a_name_lasts_as_long_as_its_document_and_is_never_used_again() {
     let browser = browser(Launch::default());
     let address = pages.at("plain.html");
     let first = view(&browser, &address).await;
-    let look = gyrus_contract::Look {
+    let look = gyrus_contract::LookOptions {
         frame: false,
         documents: 0,
     };

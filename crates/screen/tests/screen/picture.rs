@@ -4,7 +4,7 @@
 
 use std::sync::Arc;
 
-use gyrus_contract::{Bounds, ElementState, Look, Picture, Screen, Seen};
+use gyrus_contract::{Bounds, ElementState, LookOptions, Picture, Screen, ViewWithPicture};
 use gyrus_screen::{Browser, Launch};
 use serde_json::json;
 
@@ -13,7 +13,7 @@ use crate::{
     support::{Pages, browser, has_browser},
 };
 
-const LOOK: Look = Look {
+const LOOK: LookOptions = LookOptions {
     frame: true,
     documents: 0,
 };
@@ -79,7 +79,7 @@ fn is_within_two(one: Bounds, other: Bounds) -> bool {
 
 /// Checks that coloured boxes are where the tree says.
 async fn check(what: &str, browser: &Browser) {
-    let Seen { view, frame } = browser.look(LOOK).await.unwrap();
+    let ViewWithPicture { view, frame } = browser.look(LOOK).await.unwrap();
     let picture = frame.unwrap_or_else(|| panic!("{what}: no picture: {:?}", view.unread));
     assert_eq!(
         (picture.width, picture.height),
@@ -188,7 +188,7 @@ async fn secrets_are_in_neither_tree_nor_picture() {
         };
         let browser = browser(launch);
         browser.open(&pages.at("look-secrets.html")).await.unwrap();
-        let Seen { view, frame } = browser.look(LOOK).await.unwrap();
+        let ViewWithPicture { view, frame } = browser.look(LOOK).await.unwrap();
         let whole = serde_json::to_string(&view).unwrap();
         let secrets = [
             "hunter2",
@@ -241,7 +241,7 @@ async fn secrets_are_in_neither_tree_nor_picture() {
         name == "Login" && value == Some("ada")
     }));
     browser.open(&pages.at("look-secrets.html")).await.unwrap();
-    let Seen { view, frame } = browser.look(LOOK).await.unwrap();
+    let ViewWithPicture { view, frame } = browser.look(LOOK).await.unwrap();
     let login = named(&view, "Login").bounds.unwrap();
     let [x, y] = [login.x + 5, login.y + 3].map(|at| usize::try_from(at).unwrap());
     assert_eq!(Pixels::of(&frame.unwrap()).at(x, y), [0x40; 3]);

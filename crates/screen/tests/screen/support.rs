@@ -18,7 +18,7 @@ use axum::{
     response::IntoResponse,
     routing::get,
 };
-use gyrus_contract::{CommandOutcome, CommandSpec, Exit, KeeperError, Look, Screen, View};
+use gyrus_contract::{CommandOutcome, CommandSpec, Exit, KeeperError, LookOptions, Screen, View};
 use gyrus_screen::{Browser, Launch, ProfileChoice, RunCommand, find_program};
 use tokio::{net::TcpListener, process::Command};
 
@@ -70,7 +70,7 @@ pub(crate) fn run() -> RunCommand {
             let output = child.wait_with_output().await.map_err(failed)?;
             let mut outcome = CommandOutcome {
                 exit: Exit::Code(output.status.code().unwrap_or(-1)),
-                output: gyrus_contract::Captured::default(),
+                output: gyrus_contract::CapturedOutput::default(),
             };
             outcome.output.tail = String::from_utf8_lossy(&output.stderr).into_owned();
             Ok(outcome)
@@ -142,7 +142,7 @@ pub(crate) async fn page(
 /// Returns the view of a page.
 pub(crate) async fn view(browser: &Browser, address: &str) -> View {
     browser.open(address).await.unwrap();
-    let look = Look {
+    let look = LookOptions {
         frame: false,
         documents: 0,
     };

@@ -25,11 +25,11 @@ use super::{
 };
 use crate::{
     app::App,
-    endpoint::{Endpoint, Form, acts, reads},
+    endpoint::{BodyForm, Endpoint, acts, reads},
     error::ApiError,
     extract::{ApiJson, ApiPath},
     surroundings::AgentFileView,
-    tokens::Identity,
+    tokens::Requester,
 };
 use gyrus_kernel::now_ms;
 
@@ -57,16 +57,16 @@ pub(super) fn endpoints() -> Vec<Endpoint> {
         acts("/api/agents/{agent}/pause", post(pause))
             .named("pauseAgent", "Let the events of an agent wait")
             .body::<PauseAgent>()
-            .answer(204, "It is paused.", Form::Empty),
+            .answer(204, "It is paused.", BodyForm::Empty),
         acts("/api/agents/{agent}/resume", post(resume))
             .named("resumeAgent", "Go on with an agent and its triggers")
-            .answer(204, "It handles events again.", Form::Empty),
+            .answer(204, "It handles events again.", BodyForm::Empty),
         acts("/api/agents/{agent}/skip", post(skip))
             .named(
                 "skipEvent",
                 "Give up the first event that waits for an agent",
             )
-            .answer(204, "The event is given up.", Form::Empty),
+            .answer(204, "The event is given up.", BodyForm::Empty),
         acts("/api/agents/{agent}/inbox", post(send))
             .named("sendToAgent", "Publish an event to an agent's inbox")
             .body::<SendToAgent>()
@@ -280,7 +280,7 @@ pub(crate) struct PauseAgent {
 
 pub(crate) async fn pause(
     State(app): State<Arc<App>>,
-    Extension(identity): Extension<Identity>,
+    Extension(identity): Extension<Requester>,
     ApiPath(name): ApiPath<String>,
     ApiJson(given): ApiJson<PauseAgent>,
 ) -> Result<StatusCode, ApiError> {
@@ -300,7 +300,7 @@ pub(crate) async fn resume(
 
 pub(crate) async fn skip(
     State(app): State<Arc<App>>,
-    Extension(identity): Extension<Identity>,
+    Extension(identity): Extension<Requester>,
     ApiPath(name): ApiPath<String>,
 ) -> Result<StatusCode, ApiError> {
     app.agents.skip(&name, identity.principal).await?;
@@ -318,7 +318,7 @@ pub(crate) struct SendToAgent {
 
 pub(crate) async fn send(
     State(app): State<Arc<App>>,
-    Extension(identity): Extension<Identity>,
+    Extension(identity): Extension<Requester>,
     ApiPath(name): ApiPath<String>,
     ApiJson(given): ApiJson<SendToAgent>,
 ) -> Result<(StatusCode, Json<Published>), ApiError> {

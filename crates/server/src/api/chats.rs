@@ -13,7 +13,7 @@ use serde::Serialize;
 
 use crate::{
     app::App,
-    endpoint::{Endpoint, Form, decides, reads},
+    endpoint::{BodyForm, Endpoint, decides, reads},
     error::ApiError,
     extract::ApiPath,
     surroundings::ChatView,
@@ -34,7 +34,7 @@ pub(super) fn endpoints() -> Vec<Endpoint> {
         decides("/api/chats/{chat}/people/{person}", delete(remove))
             .deleting()
             .named("removePerson", "Take a person's right to use a chat")
-            .answer(204, "They have it no more.", Form::Empty),
+            .answer(204, "They have it no more.", BodyForm::Empty),
     ]
 }
 

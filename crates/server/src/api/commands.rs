@@ -15,17 +15,18 @@ use axum::{
 use gyrus_contract::{Origin, Principal, Text};
 use gyrus_kernel::{RunState, StandingRun, check_not_record};
 use gyrus_runtime::queue::{
-    Command, ContextText, OptionValue, QueuedCommand, RunRequest, Stage, Work, in_time, is_label,
+    CommandStage, ContextText, OptionValue, QueueCommand, QueueWork, QueuedCommand, RunRequest,
+    in_time, is_label,
 };
 use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
 use serde::{Deserialize, Serialize};
 
 use crate::{
     app::App,
-    endpoint::{Endpoint, Form, acts, reads},
+    endpoint::{BodyForm, Endpoint, acts, reads},
     error::ApiError,
-    extract::{ApiJson, ApiPath, ApiQuery, ListLimit, RunPath},
-    tokens::Identity,
+    extract::{ApiJson, ApiPath, ApiQuery, ListLimit, RunInPath},
+    tokens::Requester,
 };
 use gyrus_kernel::now_ms;
 
@@ -59,7 +60,7 @@ pub(super) fn endpoints() -> Vec<Endpoint> {
         acts("/api/commands/{command}", delete(cancel))
             .deleting()
             .named("cancelCommand", "Take a command back that has not begun")
-            .answer(204, "It is taken back.", Form::Empty),
+            .answer(204, "It is taken back.", BodyForm::Empty),
     ]
 }
 
@@ -131,7 +132,7 @@ pub(crate) struct CommandView {
     submitted_ms: i64,
     /// The stage: `queued`, `running`, `parked`, `ended` or `cancelled`, with what belongs to it.
     #[schemars(with = "serde_json::Value")]
-    stage: Stage,
+    stage: CommandStage,
 }
 
 impl From<&QueuedCommand> for CommandView {
@@ -142,8 +143,8 @@ impl From<&QueuedCommand> for CommandView {
             id: command.id.clone(),
             run: command.run.to_string(),
             goal: match &command.work {
-                Work::Start(request) => Some(gyrus_text::clip(&request.goal.text, 400)),
-                Work::Resume => None,
+                QueueWork::Start(request) => Some(gyrus_text::clip(&request.goal.text, 400)),
+                QueueWork::Resume => None,
             },
             agent: command.agent.clone(),
             from: format!("{id} ({surface})"),
@@ -160,15 +161,15 @@ type Accepted = (StatusCode, Json<CommandView>);
 
 pub(crate) async fn start(
     State(app): State<Arc<App>>,
-    Extension(identity): Extension<Identity>,
+    Extension(identity): Extension<Requester>,
     ApiJson(given): ApiJson<StartRun>,
 ) -> Result<Accepted, ApiError> {
     let (new, request) = given.command(identity.principal)?;
     let checking = Arc::clone(&app);
     let request = super::runs::blocking(move || Ok(checking.program.check(request)?)).await?;
-    let new = Command {
+    let new = QueueCommand {
         agent: request.agent(),
-        work: Work::Start(Box::new(request)),
+        work: QueueWork::Start(Box::new(request)),
         ..new
     };
     let standing = in_time(app.gateway.submit(new)).await?;
@@ -176,7 +177,7 @@ pub(crate) async fn start(
 }
 
 impl StartRun {
-    fn command(self, from: Principal) -> Result<(Command, RunRequest), ApiError> {
+    fn command(self, from: Principal) -> Result<(QueueCommand, RunRequest), ApiError> {
         if self.goal.trim().is_empty() {
             return Err(
                 ApiError::bad_request("the goal is empty").hint("say what is to be reached")
@@ -217,12 +218,12 @@ impl StartRun {
             context: self.context.into_iter().map(text).collect(),
             ..RunRequest::new(Text::new(self.goal, Origin::Person), self.workdir)
         };
-        let new = Command {
+        let new = QueueCommand {
             priority: self.priority,
             not_before_ms: (delay > 0).then(|| now_ms().saturating_add(delay)),
             key: self.key,
             correlation: self.correlation,
-            ..Command::new(Work::Resume, None, from, String::new())
+            ..QueueCommand::new(QueueWork::Resume, None, from, String::new())
         };
         Ok((new, request))
     }
@@ -230,8 +231,8 @@ impl StartRun {
 
 pub(crate) async fn resume(
     State(app): State<Arc<App>>,
-    Extension(identity): Extension<Identity>,
-    RunPath(run): RunPath,
+    Extension(identity): Extension<Requester>,
+    RunInPath(run): RunInPath,
 ) -> Result<Accepted, ApiError> {
     let name = run.short();
     match RunState::of(&app.store, run)? {
@@ -257,7 +258,12 @@ pub(crate) async fn resume(
             "run {name} is part of another run, which goes on with it"
         )));
     }
-    let new = Command::new(Work::Resume, Some(run), identity.principal, started.agent);
+    let new = QueueCommand::new(
+        QueueWork::Resume,
+        Some(run),
+        identity.principal,
+        started.agent,
+    );
     let standing = in_time(app.gateway.submit(new)).await?;
     Ok((StatusCode::ACCEPTED, Json((&standing).into())))
 }
@@ -300,7 +306,7 @@ pub(crate) async fn show(
 
 pub(crate) async fn cancel(
     State(app): State<Arc<App>>,
-    Extension(identity): Extension<Identity>,
+    Extension(identity): Extension<Requester>,
     ApiPath(id): ApiPath<String>,
 ) -> Result<StatusCode, ApiError> {
     in_time(app.gateway.cancel(&id, identity.principal)).await?;

@@ -17,10 +17,10 @@ use serde::{Deserialize, Serialize};
 use super::runs::blocking;
 use crate::{
     app::{App, CommandOutput},
-    endpoint::{Endpoint, Form, acts, decides, reads},
+    endpoint::{BodyForm, Endpoint, acts, decides, reads},
     error::ApiError,
-    extract::{ApiJson, RunPath},
-    tokens::Identity,
+    extract::{ApiJson, RunInPath},
+    tokens::Requester,
 };
 
 /// The longest text of a person in bytes.
@@ -33,19 +33,19 @@ pub(super) fn endpoints() -> Vec<Endpoint> {
         acts("/api/runs/{run}/steer", post(steer))
             .named("steerRun", "Add to the goal of a run, for good")
             .body::<Steer>()
-            .answer(202, message, Form::Empty),
+            .answer(202, message, BodyForm::Empty),
         acts("/api/runs/{run}/pause", post(pause))
             .named(
                 "pauseRun",
                 "Finish the effect in progress, then park the run",
             )
-            .answer(202, message, Form::Empty),
+            .answer(202, message, BodyForm::Empty),
         acts("/api/runs/{run}/stop", post(stop))
             .named(
                 "stopRun",
                 "Cut off the effect in progress, and park the run",
             )
-            .answer(202, message, Form::Empty),
+            .answer(202, message, BodyForm::Empty),
         acts("/api/runs/{run}/replay", post(replay))
             .named(
                 "replayRun",
@@ -61,7 +61,7 @@ pub(super) fn endpoints() -> Vec<Endpoint> {
             .json::<Done>(200, "The files that were put back, or would be."),
         reads("/api/runs/{run}/diff", get(diff))
             .named("diffRun", "Return a run's changes as a patch")
-            .answer(200, "A unified diff.", Form::Other("text/x-diff")),
+            .answer(200, "A unified diff.", BodyForm::Other("text/x-diff")),
         acts("/api/stop", post(stop_all))
             .named(
                 "stopAll",
@@ -94,8 +94,8 @@ pub(crate) struct Steer {
 
 pub(crate) async fn steer(
     State(app): State<Arc<App>>,
-    Extension(identity): Extension<Identity>,
-    RunPath(run): RunPath,
+    Extension(identity): Extension<Requester>,
+    RunInPath(run): RunInPath,
     ApiJson(Steer { text }): ApiJson<Steer>,
 ) -> Result<StatusCode, ApiError> {
     if text.trim().is_empty() {
@@ -110,16 +110,16 @@ pub(crate) async fn steer(
 
 pub(crate) async fn pause(
     State(app): State<Arc<App>>,
-    Extension(identity): Extension<Identity>,
-    RunPath(run): RunPath,
+    Extension(identity): Extension<Requester>,
+    RunInPath(run): RunInPath,
 ) -> Result<StatusCode, ApiError> {
     send(app, identity, run, MessageBody::Pause).await
 }
 
 pub(crate) async fn stop(
     State(app): State<Arc<App>>,
-    Extension(identity): Extension<Identity>,
-    RunPath(run): RunPath,
+    Extension(identity): Extension<Requester>,
+    RunInPath(run): RunInPath,
 ) -> Result<StatusCode, ApiError> {
     send(app, identity, run, MessageBody::Stop).await
 }
@@ -127,7 +127,7 @@ pub(crate) async fn stop(
 /// Puts a message into the inbox of a run that can still read it.
 async fn send(
     app: Arc<App>,
-    identity: Identity,
+    identity: Requester,
     run: RunId,
     body: MessageBody,
 ) -> Result<StatusCode, ApiError> {
@@ -145,7 +145,7 @@ async fn send(
 
 pub(crate) async fn replay(
     State(app): State<Arc<App>>,
-    RunPath(run): RunPath,
+    RunInPath(run): RunInPath,
 ) -> Result<Json<Done>, ApiError> {
     let output = app
         .command(vec!["replay".to_owned(), run.to_string()])
@@ -173,7 +173,7 @@ pub(crate) struct Undo {
 
 pub(crate) async fn undo(
     State(app): State<Arc<App>>,
-    RunPath(run): RunPath,
+    RunInPath(run): RunInPath,
     ApiJson(undo): ApiJson<Undo>,
 ) -> Result<Json<Done>, ApiError> {
     let to = format!("--to={}", undo.to);
@@ -187,7 +187,7 @@ pub(crate) async fn undo(
 
 pub(crate) async fn diff(
     State(app): State<Arc<App>>,
-    RunPath(run): RunPath,
+    RunInPath(run): RunInPath,
 ) -> Result<Response, ApiError> {
     let arguments = vec!["diff".to_owned(), run.to_string()];
     let output = app.command(arguments).await?;
@@ -206,7 +206,7 @@ pub(crate) struct StopAll {
 
 pub(crate) async fn stop_all(
     State(app): State<Arc<App>>,
-    Extension(identity): Extension<Identity>,
+    Extension(identity): Extension<Requester>,
     ApiJson(given): ApiJson<StopAll>,
 ) -> Result<Json<Done>, ApiError> {
     let who = &identity.principal;

@@ -11,7 +11,7 @@ use serde::{Deserialize, Serialize};
 use super::runs::blocking;
 use crate::{
     app::App,
-    costs::{Calls, DAY_MS, RunCosts, Sums},
+    costs::{CallGroup, DAY_MS, RunCosts, Sums},
     endpoint::{Endpoint, reads},
     error::ApiError,
     extract::ApiQuery,
@@ -261,7 +261,7 @@ pub(crate) fn report(
     Ok(reports.collect())
 }
 
-fn key(by: CostsBy, calls: &Calls, run: &RunCosts) -> String {
+fn key(by: CostsBy, calls: &CallGroup, run: &RunCosts) -> String {
     match by {
         CostsBy::Day => date(calls.day),
         CostsBy::Agent => run.agent.to_string(),

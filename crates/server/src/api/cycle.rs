@@ -21,7 +21,7 @@ use crate::{
     app::App,
     endpoint::{Endpoint, reads},
     error::ApiError,
-    extract::RunPath,
+    extract::RunInPath,
     heads::RunWord,
 };
 
@@ -194,7 +194,7 @@ fn card(open: &OpenQuestion, has_items: bool) -> CardView {
 
 async fn show(
     State(app): State<Arc<App>>,
-    RunPath(run): RunPath,
+    RunInPath(run): RunInPath,
 ) -> Result<Json<CycleView>, ApiError> {
     blocking(move || view(&app, run).map(Json)).await
 }

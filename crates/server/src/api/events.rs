@@ -18,11 +18,11 @@ use serde_json::{Value, json};
 use super::{cycle, questions, runs::blocking};
 use crate::{
     app::App,
-    endpoint::{Endpoint, Form, acts, reads},
+    endpoint::{BodyForm, Endpoint, acts, reads},
     error::ApiError,
     extract::{ApiJson, ApiQuery, ListLimit},
     sse::{self, PlacedEvent},
-    tokens::{Identity, TokenScope},
+    tokens::{Requester, TokenScope},
 };
 
 /// Number of events in a list if nothing else is asked for, and at most. An event has at most
@@ -56,7 +56,7 @@ pub(super) fn endpoints() -> Vec<Endpoint> {
             .answer(
                 200,
                 "The events, each with its position as its id.",
-                Form::Events,
+                BodyForm::Events,
             ),
     ]
 }
@@ -92,7 +92,7 @@ pub(crate) struct Published {
 
 /// Returns the origin of a payload: a person's, if it is a text from someone who may answer in a
 /// person's name.
-pub(super) fn origin_of(identity: &Identity, topic: &Topic, payload: &Value) -> Origin {
+pub(super) fn origin_of(identity: &Requester, topic: &Topic, payload: &Value) -> Origin {
     if payload.is_string() && identity.may(TokenScope::Approve) {
         Origin::Person
     } else {
@@ -111,7 +111,7 @@ pub(super) async fn publish_on(app: &App, event: Event) -> Result<Published, Api
 
 pub(crate) async fn publish(
     State(app): State<Arc<App>>,
-    Extension(identity): Extension<Identity>,
+    Extension(identity): Extension<Requester>,
     ApiJson(given): ApiJson<PublishEvent>,
 ) -> Result<(StatusCode, Json<Published>), ApiError> {
     let invalid = |error: &dyn std::error::Error| ApiError::bad_request(error.to_string());
@@ -145,7 +145,7 @@ struct DecisionBody {
 /// Answers the question that a decision on the bus is about, in the name of whoever publishes it.
 async fn decide(
     app: &Arc<App>,
-    identity: &Identity,
+    identity: &Requester,
     decision: ChangeEvent,
     payload: Value,
 ) -> Result<(), ApiError> {

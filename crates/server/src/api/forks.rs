@@ -13,8 +13,8 @@ use crate::{
     app::{App, CommandOutput, CommandPiece, CommandPieces},
     endpoint::{Endpoint, acts},
     error::ApiError,
-    extract::{ApiJson, RunPath},
-    tokens::Identity,
+    extract::{ApiJson, RunInPath},
+    tokens::Requester,
 };
 
 /// The longest words that amend the goal, in bytes.
@@ -59,8 +59,8 @@ pub(crate) struct ForkedRun {
 
 pub(crate) async fn fork(
     State(app): State<Arc<App>>,
-    Extension(identity): Extension<Identity>,
-    RunPath(run): RunPath,
+    Extension(identity): Extension<Requester>,
+    RunInPath(run): RunInPath,
     ApiJson(fork): ApiJson<Fork>,
 ) -> Result<(StatusCode, Json<ForkedRun>), ApiError> {
     let run = begin(app, identity, run, fork).await?.to_string();
@@ -70,7 +70,7 @@ pub(crate) async fn fork(
 /// Forks a run and returns the new one as soon as it has begun.
 pub(crate) async fn begin(
     app: Arc<App>,
-    identity: Identity,
+    identity: Requester,
     run: RunId,
     fork: Fork,
 ) -> Result<RunId, ApiError> {
@@ -138,12 +138,12 @@ async fn begun(pieces: &mut CommandPieces) -> Result<RunId, ApiError> {
 
 /// Reads what the command prints to its end, without which it would be interrupted. A run that
 /// waits for a person then goes to the queue, which goes on with it when the answer is there.
-async fn follow(app: Arc<App>, identity: Identity, run: RunId, mut pieces: CommandPieces) {
+async fn follow(app: Arc<App>, identity: Requester, run: RunId, mut pieces: CommandPieces) {
     while pieces.recv().await.is_some() {}
     let store = app.store.clone();
     let state = blocking(move || Ok(RunState::of(&store, run)?)).await;
     if let Ok(RunState::Parked(Ending::Waiting { .. })) = state {
         // Whoever looks at the run sees that it is parked, and can resume it.
-        let _ = commands::resume(State(app), Extension(identity), RunPath(run)).await;
+        let _ = commands::resume(State(app), Extension(identity), RunInPath(run)).await;
     }
 }

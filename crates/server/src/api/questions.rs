@@ -23,13 +23,13 @@ use serde_json::Value;
 use super::runs::blocking;
 use crate::{
     app::App,
-    endpoint::{Endpoint, Form, decides, reads},
+    endpoint::{BodyForm, Endpoint, decides, reads},
     error::ApiError,
-    extract::{ApiJson, ApiPath, RunPath},
-    tokens::Identity,
+    extract::{ApiJson, ApiPath, RunInPath},
+    tokens::Requester,
 };
 use gyrus_kernel::now_ms;
-use gyrus_runtime::queue::Stage;
+use gyrus_runtime::queue::CommandStage;
 
 /// Returns the endpoints of this module.
 pub(super) fn endpoints() -> Vec<Endpoint> {
@@ -46,7 +46,7 @@ pub(super) fn endpoints() -> Vec<Endpoint> {
             .answer(
                 202,
                 "The answer is on disk; no other one counts.",
-                Form::Empty,
+                BodyForm::Empty,
             )
             .for_named_origins(),
     ]
@@ -96,7 +96,12 @@ pub(crate) fn all_open(app: &App) -> Vec<OpenQuestion> {
     // The queue knows of a run before its folder is seen: who reads there that it waits must find
     // its question here.
     app.gateway.with(|queue| {
-        let at_work = |stage: &Stage| matches!(stage, Stage::Running { .. } | Stage::Parked { .. });
+        let at_work = |stage: &CommandStage| {
+            matches!(
+                stage,
+                CommandStage::Running { .. } | CommandStage::Parked { .. }
+            )
+        };
         let at_work = queue.all().into_iter().filter(|one| at_work(&one.stage));
         runs.extend(at_work.map(|one| one.command.run));
     });
@@ -111,7 +116,7 @@ pub(crate) fn all_open(app: &App) -> Vec<OpenQuestion> {
 
 pub(crate) async fn of_run(
     State(app): State<Arc<App>>,
-    RunPath(run): RunPath,
+    RunInPath(run): RunInPath,
 ) -> Result<Json<Vec<Question>>, ApiError> {
     blocking(move || {
         let open = approvals::open(&app.store, run)?;
@@ -138,8 +143,8 @@ pub(crate) struct AnswerBody {
 
 pub(crate) async fn answer(
     State(app): State<Arc<App>>,
-    Extension(identity): Extension<Identity>,
-    RunPath(run): RunPath,
+    Extension(identity): Extension<Requester>,
+    RunInPath(run): RunInPath,
     ApiPath(path): ApiPath<HashMap<String, String>>,
     ApiJson(body): ApiJson<AnswerBody>,
 ) -> Result<StatusCode, ApiError> {
@@ -173,7 +178,7 @@ pub(crate) fn find(app: &App, run: RunId, question: &str) -> Result<OpenQuestion
 /// Gives an answer to exactly this card.
 pub(crate) fn give(
     app: &App,
-    identity: &Identity,
+    identity: &Requester,
     open: &OpenQuestion,
     answer: Answer,
 ) -> Result<(), ApiError> {

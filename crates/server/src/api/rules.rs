@@ -12,7 +12,7 @@ use axum::{
     routing::{delete, get, post},
 };
 use gyrus_contract::{DEFAULT_AGENT, Mode, Risk};
-use gyrus_kernel::grants::{self, Standing};
+use gyrus_kernel::grants::{self, StandingGrant};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
@@ -20,11 +20,11 @@ use serde_json::Value;
 use super::{control::succeeded, runs::blocking};
 use crate::{
     app::App,
-    endpoint::{Endpoint, Form, acts, decides, reads},
+    endpoint::{BodyForm, Endpoint, acts, decides, reads},
     error::ApiError,
     extract::{ApiJson, ApiPath, ApiQuery},
-    surroundings::Configured,
-    tokens::Identity,
+    surroundings::ServerSettings,
+    tokens::Requester,
 };
 
 /// Maximum length of a command line in bytes.
@@ -42,7 +42,7 @@ pub(super) fn endpoints() -> Vec<Endpoint> {
             .answer(
                 204,
                 "It is asked about again, by runs that begin.",
-                Form::Empty,
+                BodyForm::Empty,
             ),
         acts("/api/gate", post(ask))
             .named(
@@ -57,7 +57,7 @@ pub(super) fn endpoints() -> Vec<Endpoint> {
                 "Show the settings and the policy in force",
             )
             .query::<ConfigurationQuery>()
-            .json::<Configured>(200, "The settings."),
+            .json::<ServerSettings>(200, "The settings."),
     ]
 }
 
@@ -79,7 +79,7 @@ pub(crate) struct GrantView {
 }
 
 impl GrantView {
-    fn new(standing: &Standing) -> Self {
+    fn new(standing: &StandingGrant) -> Self {
         Self {
             id: id(standing),
             grant: standing.grant.to_string(),
@@ -92,7 +92,7 @@ impl GrantView {
 }
 
 /// Returns a name for a grant that stays, whatever is given and revoked beside it.
-fn id(standing: &Standing) -> String {
+fn id(standing: &StandingGrant) -> String {
     let mut hasher = blake3::Hasher::new();
     hasher.update(standing.workspace.as_os_str().as_encoded_bytes());
     hasher.update(&[0]);
@@ -106,7 +106,7 @@ pub(crate) fn all(app: &App) -> Result<Vec<GrantView>, ApiError> {
     Ok(standing(app)?.iter().map(GrantView::new).collect())
 }
 
-fn standing(app: &App) -> Result<Vec<Standing>, ApiError> {
+fn standing(app: &App) -> Result<Vec<StandingGrant>, ApiError> {
     grants::all(&app.store).map_err(|error| ApiError::internal(error.to_string()))
 }
 
@@ -116,7 +116,7 @@ async fn list(State(app): State<Arc<App>>) -> Result<Json<Vec<GrantView>>, ApiEr
 
 pub(crate) async fn revoke(
     State(app): State<Arc<App>>,
-    Extension(identity): Extension<Identity>,
+    Extension(identity): Extension<Requester>,
     ApiPath(given): ApiPath<String>,
 ) -> Result<StatusCode, ApiError> {
     blocking(move || {
@@ -228,12 +228,12 @@ pub(crate) struct ConfigurationQuery {
 async fn configuration(
     State(app): State<Arc<App>>,
     ApiQuery(query): ApiQuery<ConfigurationQuery>,
-) -> Result<Json<Configured>, ApiError> {
+) -> Result<Json<ServerSettings>, ApiError> {
     blocking(move || configured(&app, query.workdir.as_deref()).map(Json)).await
 }
 
 /// Returns the settings in force, and the policy for runs in a folder.
-pub(crate) fn configured(app: &App, workdir: Option<&Path>) -> Result<Configured, ApiError> {
+pub(crate) fn configured(app: &App, workdir: Option<&Path>) -> Result<ServerSettings, ApiError> {
     if workdir.is_some_and(|folder| !folder.is_absolute()) {
         let error = "invalid `workdir`: it is not absolute";
         return Err(ApiError::bad_request(error).hint("begin with /"));

@@ -21,9 +21,9 @@ use serde_json::Value;
 
 use crate::{
     app::App,
-    endpoint::{Endpoint, Form, reads},
+    endpoint::{BodyForm, Endpoint, reads},
     error::ApiError,
-    extract::{ApiPath, ApiQuery, CommandRunPath, ListLimit, RunPath},
+    extract::{ApiPath, ApiQuery, CommandRunPath, ListLimit, RunInPath},
     heads::RunWord,
     overview::RunOverview,
     sse,
@@ -67,25 +67,33 @@ pub(super) fn endpoints() -> Vec<Endpoint> {
             .answer(
                 200,
                 "The entries, each with its number as its id.",
-                Form::Events,
+                BodyForm::Events,
             ),
         reads("/api/runs/{run}/blobs/{blob}", get(blob))
             .named("getBlob", "Return a blob of a run")
-            .answer(200, "The bytes.", Form::Other("application/octet-stream")),
+            .answer(
+                200,
+                "The bytes.",
+                BodyForm::Other("application/octet-stream"),
+            ),
         reads("/api/runs/{run}/files", get(files))
             .named("listFiles", "List the files that a run left")
             .json::<LeftFileList>(200, "Their paths in its folder, the newest last."),
         reads("/api/runs/{run}/file", get(file))
             .named("getFile", "Return a file that a run left, as it is now")
             .query::<FileQuery>()
-            .answer(200, "The bytes.", Form::Other("application/octet-stream")),
+            .answer(
+                200,
+                "The bytes.",
+                BodyForm::Other("application/octet-stream"),
+            ),
         reads("/api/runs/{run}/page", get(page))
             .named("getPage", "Return a run as one page")
-            .answer(200, "The page.", Form::Other("text/html")),
+            .answer(200, "The page.", BodyForm::Other("text/html")),
         reads("/api/stream", get(stream))
             .named("followPositions", "Follow the positions of all runs")
             .query::<StreamQuery>()
-            .answer(200, "A list of positions in each event.", Form::Events),
+            .answer(200, "A list of positions in each event.", BodyForm::Events),
     ]
 }
 
@@ -226,7 +234,7 @@ pub(crate) struct RunDetail {
 
 pub(crate) async fn show(
     State(app): State<Arc<App>>,
-    RunPath(run): RunPath,
+    RunInPath(run): RunInPath,
 ) -> Result<Json<RunDetail>, ApiError> {
     blocking(move || {
         let reader = app.store.reader(&log_name(run))?;
@@ -279,7 +287,7 @@ pub(crate) struct Entries {
 
 pub(crate) async fn entries(
     State(app): State<Arc<App>>,
-    RunPath(run): RunPath,
+    RunInPath(run): RunInPath,
     ApiQuery(query): ApiQuery<EntriesQuery>,
 ) -> Result<Json<Entries>, ApiError> {
     blocking(move || {
@@ -351,7 +359,7 @@ pub(crate) async fn stream(
 
 pub(crate) async fn blob(
     State(app): State<Arc<App>>,
-    RunPath(run): RunPath,
+    RunInPath(run): RunInPath,
     ApiPath(path): ApiPath<std::collections::HashMap<String, String>>,
 ) -> Result<Response, ApiError> {
     let given = path.get("blob").map(String::as_str).unwrap_or_default();
@@ -375,7 +383,7 @@ pub(crate) struct LeftFileList {
 
 pub(crate) async fn files(
     State(app): State<Arc<App>>,
-    RunPath(run): RunPath,
+    RunInPath(run): RunInPath,
 ) -> Result<Json<LeftFileList>, ApiError> {
     blocking(move || {
         let files = LeftFiles::of_run(&app.store, run)?
@@ -396,7 +404,7 @@ pub(crate) struct FileQuery {
 
 pub(crate) async fn file(
     State(app): State<Arc<App>>,
-    RunPath(run): RunPath,
+    RunInPath(run): RunInPath,
     ApiQuery(FileQuery { path }): ApiQuery<FileQuery>,
 ) -> Result<Response, ApiError> {
     blocking(move || {
@@ -420,7 +428,7 @@ pub(crate) async fn file(
 
 pub(crate) async fn page(
     State(app): State<Arc<App>>,
-    RunPath(run): RunPath,
+    RunInPath(run): RunInPath,
 ) -> Result<Response, ApiError> {
     blocking(move || {
         let mut html = Vec::new();

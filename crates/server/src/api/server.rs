@@ -19,7 +19,7 @@ use axum::{
     routing::{delete, get, post},
 };
 use futures_util::stream;
-use gyrus_runtime::queue::Stage;
+use gyrus_runtime::queue::CommandStage;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
@@ -27,11 +27,11 @@ use serde_json::Value;
 use super::runs::blocking;
 use crate::{
     app::App,
-    endpoint::{Endpoint, Form, acts, decides, reads},
+    endpoint::{BodyForm, Endpoint, acts, decides, reads},
     error::ApiError,
     extract::{ApiJson, ApiPath},
-    health::Status,
-    tokens::{AccessTokens, Identity, Token, TokenScope},
+    health::ServerStatus,
+    tokens::{AccessTokens, Requester, TokenRecord, TokenScope},
 };
 
 /// Maximum number of words of a command line, and of bytes in all of them.
@@ -51,13 +51,13 @@ pub(super) fn endpoints() -> Vec<Endpoint> {
             .for_everybody(),
         reads("/metrics", get(metrics))
             .named("metrics", "Return figures for Prometheus")
-            .answer(200, "The figures.", Form::Other("text/plain")),
+            .answer(200, "The figures.", BodyForm::Other("text/plain")),
         reads("/api/status", get(status))
             .named(
                 "showStatus",
                 "Show the server, its folder, its processes and its queue",
             )
-            .json::<Status>(200, "The server as it is now."),
+            .json::<ServerStatus>(200, "The server as it is now."),
         reads("/openapi.json", get(openapi))
             .named("openapi", "Return this document")
             .json::<Value>(200, "The document.")
@@ -69,7 +69,7 @@ pub(super) fn endpoints() -> Vec<Endpoint> {
                 200,
                 "Its output and its end, in lines of JSON: `{\"stdout\": TEXT}`, \
                  `{\"stderr\": TEXT}`, at last `{\"ended\": CODE}`.",
-                Form::Other("application/jsonl"),
+                BodyForm::Other("application/jsonl"),
             ),
         decides("/api/invitations", post(invite))
             .named("invite", "Make a code that lets a browser in")
@@ -77,7 +77,7 @@ pub(super) fn endpoints() -> Vec<Endpoint> {
         decides("/api/tokens", get(tokens))
             .reading()
             .named("listTokens", "List tokens, without their secrets")
-            .json::<Vec<Token>>(200, "The tokens."),
+            .json::<Vec<TokenRecord>>(200, "The tokens."),
         decides("/api/tokens", post(make_token))
             .named("makeToken", "Make a token")
             .body::<NewToken>()
@@ -85,14 +85,14 @@ pub(super) fn endpoints() -> Vec<Endpoint> {
         decides("/api/tokens/{name}", delete(revoke_token))
             .deleting()
             .named("revokeToken", "Revoke a token")
-            .answer(204, "It does not count any more.", Form::Empty),
+            .answer(204, "It does not count any more.", BodyForm::Empty),
         acts("/login", post(login))
             .named(
                 "login",
                 "Exchange the code of the printed address for a cookie",
             )
             .body::<Login>()
-            .answer(204, "The browser is let in.", Form::Empty)
+            .answer(204, "The browser is let in.", BodyForm::Empty)
             .for_everybody(),
     ]
 }
@@ -118,8 +118,8 @@ pub(crate) async fn health(State(app): State<Arc<App>>) -> (StatusCode, Json<Hea
     (status, Json(health))
 }
 
-async fn status(State(app): State<Arc<App>>) -> Result<Json<Status>, ApiError> {
-    blocking(move || Status::now(&app).map(Json)).await
+async fn status(State(app): State<Arc<App>>) -> Result<Json<ServerStatus>, ApiError> {
+    blocking(move || ServerStatus::now(&app).map(Json)).await
 }
 
 pub(crate) async fn openapi(State(app): State<Arc<App>>) -> Json<Value> {
@@ -133,11 +133,11 @@ pub(crate) async fn metrics(State(app): State<Arc<App>>) -> PlainText {
     app.gateway.with(|queue| {
         for standing in queue.all() {
             let stage = match standing.stage {
-                Stage::Queued => "queued",
-                Stage::Running { .. } => "running",
-                Stage::Parked { .. } => "parked",
-                Stage::Ended { .. } => "ended",
-                Stage::Cancelled { .. } => "cancelled",
+                CommandStage::Queued => "queued",
+                CommandStage::Running { .. } => "running",
+                CommandStage::Parked { .. } => "parked",
+                CommandStage::Ended { .. } => "ended",
+                CommandStage::Cancelled { .. } => "cancelled",
             };
             *stages.entry(stage).or_default() += 1;
         }
@@ -236,7 +236,9 @@ pub(crate) async fn command(
     Ok((headers, Body::from_stream(lines)).into_response())
 }
 
-pub(crate) async fn tokens(State(app): State<Arc<App>>) -> Result<Json<Vec<Token>>, ApiError> {
+pub(crate) async fn tokens(
+    State(app): State<Arc<App>>,
+) -> Result<Json<Vec<TokenRecord>>, ApiError> {
     blocking(move || Ok(Json(AccessTokens::list(&app.store)?))).await
 }
 
@@ -261,7 +263,7 @@ pub(crate) struct MadeToken {
 
 pub(crate) async fn make_token(
     State(app): State<Arc<App>>,
-    Extension(identity): Extension<Identity>,
+    Extension(identity): Extension<Requester>,
     ApiJson(new): ApiJson<NewToken>,
 ) -> Result<(StatusCode, Json<MadeToken>), ApiError> {
     if new.scopes.is_empty() {

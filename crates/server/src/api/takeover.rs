@@ -18,11 +18,11 @@ use tokio::{sync::watch, time::timeout};
 
 use crate::{
     app::{App, CommandPiece, CommandPieces},
-    endpoint::{Endpoint, Form, decides, reads},
+    endpoint::{BodyForm, Endpoint, decides, reads},
     error::ApiError,
-    extract::RunPath,
-    leases::Lease,
-    tokens::Identity,
+    extract::RunInPath,
+    leases::TakeoverLease,
+    tokens::Requester,
 };
 
 /// Time for which whoever asks waits for the browser. The run may have to finish a long command
@@ -41,22 +41,25 @@ pub(super) fn endpoints() -> Vec<Endpoint> {
             .answer(
                 200,
                 "The picture, with secrets covered.",
-                Form::Other("image/png"),
+                BodyForm::Other("image/png"),
             ),
         decides("/api/runs/{run}/takeover", post(take_over))
             .named("takeOver", "Take a run's browser over")
-            .json::<Lease>(200, lease),
+            .json::<TakeoverLease>(200, lease),
         reads("/api/runs/{run}/takeover", get(taken_over))
             .named("showTakeover", "Show who has a run's browser")
-            .json::<Option<Lease>>(200, "The lease, if a dashboard or a program has one."),
+            .json::<Option<TakeoverLease>>(200, "The lease, if a dashboard or a program has one."),
         decides("/api/runs/{run}/takeover", delete(give_back))
             .deleting()
             .named("giveBack", "Give a run its browser back")
-            .answer(204, "The run goes on.", Form::Empty),
+            .answer(204, "The run goes on.", BodyForm::Empty),
     ]
 }
 
-async fn screen(State(app): State<Arc<App>>, RunPath(run): RunPath) -> Result<Response, ApiError> {
+async fn screen(
+    State(app): State<Arc<App>>,
+    RunInPath(run): RunInPath,
+) -> Result<Response, ApiError> {
     let picture = app.program.picture(run).await?;
     let headers = [(CONTENT_TYPE, "image/png"), (CACHE_CONTROL, "no-store")];
     Ok((headers, picture).into_response())
@@ -64,16 +67,16 @@ async fn screen(State(app): State<Arc<App>>, RunPath(run): RunPath) -> Result<Re
 
 pub(crate) async fn take_over(
     State(app): State<Arc<App>>,
-    Extension(identity): Extension<Identity>,
-    RunPath(run): RunPath,
-) -> Result<Json<Lease>, ApiError> {
-    let lease = Lease {
+    Extension(identity): Extension<Requester>,
+    RunInPath(run): RunInPath,
+) -> Result<Json<TakeoverLease>, ApiError> {
+    let lease = TakeoverLease {
         by: identity.principal,
         since_ms: now_ms(),
         address: None,
     };
     let begun = app.leases.begin(run, &lease);
-    let held = begun.map_err(|Lease { by, .. }| {
+    let held = begun.map_err(|TakeoverLease { by, .. }| {
         let error = format!("{by} has the browser already");
         ApiError::conflict(error)
     })?;
@@ -94,7 +97,7 @@ pub(crate) async fn take_over(
         return Ok(Json(lease));
     };
     match decided.ok().and_then(|decided| decided.clone()) {
-        Some(Ok(address)) => Ok(Json(Lease {
+        Some(Ok(address)) => Ok(Json(TakeoverLease {
             address: Some(address),
             ..lease
         })),
@@ -110,7 +113,7 @@ type Decided = Option<Result<String, String>>;
 async fn hold(
     app: Arc<App>,
     run: RunId,
-    lease: Lease,
+    lease: TakeoverLease,
     mut pieces: CommandPieces,
     mut held: watch::Receiver<()>,
     told: watch::Sender<Decided>,
@@ -146,15 +149,15 @@ async fn hold(
 
 async fn taken_over(
     State(app): State<Arc<App>>,
-    Extension(identity): Extension<Identity>,
-    RunPath(run): RunPath,
-) -> Json<Option<Lease>> {
+    Extension(identity): Extension<Requester>,
+    RunInPath(run): RunInPath,
+) -> Json<Option<TakeoverLease>> {
     Json(app.leases.of(run).map(|lease| lease.seen_by(&identity)))
 }
 
 pub(crate) async fn give_back(
     State(app): State<Arc<App>>,
-    RunPath(run): RunPath,
+    RunInPath(run): RunInPath,
 ) -> Result<StatusCode, ApiError> {
     if app.leases.end(run) {
         return Ok(StatusCode::NO_CONTENT);

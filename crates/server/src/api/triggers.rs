@@ -8,16 +8,16 @@ use axum::{
     http::{HeaderMap, StatusCode},
     routing::post,
 };
-use gyrus_runtime::triggers::{Delivered, HeldBack, HookHead, TriggerStatus};
+use gyrus_runtime::triggers::{DeliveryFate, HeldBack, HookHead, TriggerStatus};
 use schemars::JsonSchema;
 use serde::Serialize;
 
 use crate::{
     app::App,
-    endpoint::{Endpoint, Form, acts},
+    endpoint::{BodyForm, Endpoint, acts},
     error::{ApiError, ErrorBody},
     extract::{ApiPath, RawBody},
-    tokens::Identity,
+    tokens::Requester,
 };
 
 /// Maximum size of a delivery to a webhook in bytes.
@@ -28,7 +28,7 @@ pub(super) fn endpoints() -> Vec<Endpoint> {
     vec![
         acts("/api/agents/{agent}/triggers/{trigger}/fire", post(fire))
             .named("fireTrigger", "Fire a trigger by hand")
-            .answer(204, "It fired; the event is on disk.", Form::Empty),
+            .answer(204, "It fired; the event is on disk.", BodyForm::Empty),
         acts(
             "/hooks/{agent}/{trigger}",
             post(deliver).layer(DefaultBodyLimit::max(MAX_DELIVERY)),
@@ -111,7 +111,7 @@ impl TriggerView {
 
 pub(crate) async fn fire(
     State(app): State<Arc<App>>,
-    Extension(identity): Extension<Identity>,
+    Extension(identity): Extension<Requester>,
     ApiPath((agent, trigger)): ApiPath<(String, String)>,
 ) -> Result<StatusCode, ApiError> {
     app.triggers
@@ -156,20 +156,20 @@ async fn deliver(
         )
     };
     match delivered {
-        Delivered::Fired => {
+        DeliveryFate::Fired => {
             let delivery = Delivery {
                 fired: true,
                 why: None,
             };
             Ok((StatusCode::ACCEPTED, Json(delivery)))
         }
-        Delivered::Repeated => Ok(not_fired("it was delivered before")),
-        Delivered::Held(HeldBack::Condition) => Ok(not_fired("a condition does not hold")),
-        Delivered::Held(HeldBack::Budget) => {
+        DeliveryFate::Repeated => Ok(not_fired("it was delivered before")),
+        DeliveryFate::Held(HeldBack::Condition) => Ok(not_fired("a condition does not hold")),
+        DeliveryFate::Held(HeldBack::Budget) => {
             let error = "the budget of the day is used up";
             Err(ApiError::new(StatusCode::TOO_MANY_REQUESTS, error).hint("deliver it tomorrow"))
         }
-        Delivered::Held(HeldBack::Paused | HeldBack::OwnRun) => {
+        DeliveryFate::Held(HeldBack::Paused | HeldBack::OwnRun) => {
             let error = "the trigger is paused";
             Err(ApiError::new(StatusCode::SERVICE_UNAVAILABLE, error))
         }

@@ -17,7 +17,7 @@ use super::{
     agents::{doing, mistakes, pausing, stage, used, waiting},
     events::table,
     forms::{see, typed},
-    frame::{Place, age},
+    frame::{NavigationPlace, age},
     recipients::Recipients,
     runs::line,
 };
@@ -32,7 +32,7 @@ use crate::{
     extract::{ApiForm, ApiJson, ApiPath},
     sse::PlacedEvent,
     surroundings::AgentFileView,
-    tokens::Identity,
+    tokens::Requester,
 };
 
 /// Number of runs and of events that are shown.
@@ -82,7 +82,7 @@ pub(super) async fn show(
             }
             @if let Some(file) = valid { (described(file)) }
         };
-        Ok(Place::Agents.page(&app, &title, &main))
+        Ok(NavigationPlace::Agents.page(&app, &title, &main))
     })
     .await
 }
@@ -209,7 +209,7 @@ fn described(file: &AgentFileView) -> Markup {
 
 pub(super) async fn pause(
     state: State<Arc<App>>,
-    identity: Extension<Identity>,
+    identity: Extension<Requester>,
     ApiPath(name): ApiPath<String>,
 ) -> Result<Response, ApiError> {
     let back = back_to(&name);
@@ -229,7 +229,7 @@ pub(super) async fn resume(
 
 pub(super) async fn skip(
     state: State<Arc<App>>,
-    identity: Extension<Identity>,
+    identity: Extension<Requester>,
     ApiPath(name): ApiPath<String>,
 ) -> Result<Response, ApiError> {
     let back = back_to(&name);
@@ -245,7 +245,7 @@ pub(super) struct SendForm {
 
 pub(super) async fn send(
     state: State<Arc<App>>,
-    identity: Extension<Identity>,
+    identity: Extension<Requester>,
     ApiPath(name): ApiPath<String>,
     ApiForm(form): ApiForm<SendForm>,
 ) -> Result<Response, ApiError> {
@@ -258,7 +258,7 @@ pub(super) async fn send(
 
 pub(super) async fn fire(
     state: State<Arc<App>>,
-    identity: Extension<Identity>,
+    identity: Extension<Requester>,
     ApiPath(path): ApiPath<HashMap<String, String>>,
 ) -> Result<Response, ApiError> {
     let part = |name: &str| path.get(name).cloned().unwrap_or_default();

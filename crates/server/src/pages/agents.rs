@@ -8,7 +8,7 @@ use gyrus_text::{counted, grouped, percent_encoded};
 use maud::{Markup, html};
 use serde::Deserialize;
 
-use super::frame::{Place, age};
+use super::frame::{NavigationPlace, age};
 use crate::{
     api::{
         agents::{self, AgentView},
@@ -27,14 +27,14 @@ const SHOWN: usize = 100;
 /// The part of the agents to show.
 #[derive(Debug, Default, Deserialize)]
 #[serde(default)]
-pub(super) struct Part {
+pub(super) struct AgentsPart {
     text: String,
     after: String,
 }
 
 pub(super) async fn list(
     State(app): State<Arc<App>>,
-    ApiQuery(part): ApiQuery<Part>,
+    ApiQuery(part): ApiQuery<AgentsPart>,
 ) -> Result<Html<String>, ApiError> {
     blocking(move || {
         let mut names = Agents::known(&app.store)?;
@@ -70,12 +70,12 @@ pub(super) async fn list(
                 }
             }
         };
-        Ok(Place::Agents.page(&app, "Agents", &main))
+        Ok(NavigationPlace::Agents.page(&app, "Agents", &main))
     })
     .await
 }
 
-fn filter(part: &Part) -> Markup {
+fn filter(part: &AgentsPart) -> Markup {
     html! {
         form.filters method="get" action="/agents" role="search" aria-label="Filter agents" {
             label.wide { "Name" input type="search" name="text" value=(part.text) autocomplete="off"; }

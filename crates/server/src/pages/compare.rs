@@ -7,7 +7,7 @@ use axum::{extract::State, response::Html};
 use gyrus_contract::{Microdollars, RunId};
 use gyrus_kernel::find_run;
 use gyrus_surfaces::{
-    compare::{AlignedCalls, ComparedCall, RunPath as Calls, align},
+    compare::{AlignedCalls, CallsWithFork as Calls, ComparedCall, align},
     page::{duration, step_address},
 };
 use gyrus_text::{counted, grouped};
@@ -15,7 +15,7 @@ use maud::{Markup, html};
 use serde::Deserialize;
 
 use super::{
-    frame::Place,
+    frame::NavigationPlace,
     run::changes,
     runs::{outcome, state},
 };
@@ -42,7 +42,7 @@ const NAMES: [&str; MAX_RUNS] = ["A", "B", "C"];
 
 /// The runs to compare, with commas between them.
 #[derive(Debug, Deserialize)]
-pub(super) struct Runs {
+pub(super) struct ComparedRuns {
     #[serde(default)]
     runs: String,
 }
@@ -56,7 +56,7 @@ struct Column {
 
 pub(super) async fn show(
     State(app): State<Arc<App>>,
-    ApiQuery(Runs { runs }): ApiQuery<Runs>,
+    ApiQuery(ComparedRuns { runs }): ApiQuery<ComparedRuns>,
 ) -> Result<Html<String>, ApiError> {
     blocking(move || {
         let given: Vec<&str> = runs
@@ -64,7 +64,7 @@ pub(super) async fn show(
             .filter(|one| !one.is_empty())
             .collect();
         if given.len() < 2 {
-            return Ok(Place::Other.page(&app, "Compare", &choose(&given)));
+            return Ok(NavigationPlace::Other.page(&app, "Compare", &choose(&given)));
         }
         if given.len() > MAX_RUNS {
             let error = format!("at most {MAX_RUNS} runs stand side by side");
@@ -92,7 +92,7 @@ pub(super) async fn show(
             }
             (files(&app, &columns))
         };
-        Ok(Place::Other.page(&app, "Compare", &main))
+        Ok(NavigationPlace::Other.page(&app, "Compare", &main))
     })
     .await
 }
@@ -251,15 +251,15 @@ fn first_difference(rows: &[AlignedCalls], calls: &[Calls]) -> Markup {
 }
 
 /// Rows that are all equal, or all different.
-struct Group<'a> {
+struct RowGroup<'a> {
     is_equal: bool,
     rows: &'a [AlignedCalls],
 }
 
-fn groups<'a>(rows: &'a [AlignedCalls], calls: &[Calls]) -> Vec<Group<'a>> {
+fn groups<'a>(rows: &'a [AlignedCalls], calls: &[Calls]) -> Vec<RowGroup<'a>> {
     let chunks = rows.chunk_by(|one, next| is_equal(one, calls) == is_equal(next, calls));
     chunks
-        .map(|rows| Group {
+        .map(|rows| RowGroup {
             is_equal: is_equal(&rows[0], calls),
             rows,
         })

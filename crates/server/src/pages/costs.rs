@@ -13,7 +13,7 @@ use gyrus_text::{counted, grouped};
 use maud::{Markup, html};
 use serde::Deserialize;
 
-use super::{frame::Place, runs::outcome};
+use super::{frame::NavigationPlace, runs::outcome};
 use crate::{
     api::{
         costs::{CostGroup, CostReport, CostsBy, CostsQuery, report},
@@ -33,7 +33,7 @@ const ROWS: usize = 30;
 
 /// The part of the costs to show.
 #[derive(Debug, Deserialize)]
-pub(super) struct Part {
+pub(super) struct CostsPart {
     #[serde(default = "month")]
     days: u32,
 }
@@ -44,7 +44,7 @@ fn month() -> u32 {
 
 pub(super) async fn show(
     State(app): State<Arc<App>>,
-    ApiQuery(part): ApiQuery<Part>,
+    ApiQuery(part): ApiQuery<CostsPart>,
 ) -> Result<Html<String>, ApiError> {
     blocking(move || {
         let days = (part.days > 0).then_some(part.days);
@@ -61,7 +61,7 @@ pub(super) async fn show(
                 (dearest(&app, first))
             }
         };
-        Ok(Place::Costs.page(&app, "Costs", &main))
+        Ok(NavigationPlace::Costs.page(&app, "Costs", &main))
     })
     .await
 }

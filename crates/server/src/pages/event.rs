@@ -9,7 +9,7 @@ use maud::html;
 use super::{
     conversation::runs,
     events::{correlated, trust},
-    frame::{Place, age},
+    frame::{NavigationPlace, age},
     recipients::Recipients,
 };
 use crate::{
@@ -70,7 +70,7 @@ pub(super) async fn show(
                 a href={ "/events?after=" (position) } { "Events after it" }
             }
         };
-        Ok(Place::Events.page(&app, &title, &main))
+        Ok(NavigationPlace::Events.page(&app, &title, &main))
     })
     .await
 }

@@ -16,7 +16,7 @@ use serde_json::Value;
 use super::{
     conversation,
     forms::{see, typed},
-    frame::{Place, clock},
+    frame::{NavigationPlace, clock},
     queues,
     recipients::Recipients,
 };
@@ -29,7 +29,7 @@ use crate::{
     error::ApiError,
     extract::{ApiForm, ApiJson, ApiQuery},
     sse::PlacedEvent,
-    tokens::Identity,
+    tokens::Requester,
 };
 
 /// Number of characters of a payload that a row shows.
@@ -41,14 +41,14 @@ const UUID: usize = 36;
 /// The part of the bus to show.
 #[derive(Debug, Default, Deserialize)]
 #[serde(default)]
-pub(super) struct Part {
+pub(super) struct EventsPart {
     topic: String,
     correlation: String,
     before: Option<u64>,
     after: Option<u64>,
 }
 
-impl Part {
+impl EventsPart {
     fn query(&self) -> EventsQuery {
         EventsQuery {
             topic: typed(self.topic.trim().to_owned()),
@@ -80,7 +80,7 @@ impl Part {
 
 pub(super) async fn list(
     State(app): State<Arc<App>>,
-    ApiQuery(part): ApiQuery<Part>,
+    ApiQuery(part): ApiQuery<EventsPart>,
 ) -> Result<Html<String>, ApiError> {
     let mut list = events::selected(&app, part.query()).await?;
     if part.after.is_some() {
@@ -108,12 +108,12 @@ pub(super) async fn list(
             section #topics data-live data-bus { (queues::topics(&counts)) }
             section #queues data-live data-bus { (queues::queues(&app)) }
         };
-        Ok(Place::Events.page(&app, "Events", &main))
+        Ok(NavigationPlace::Events.page(&app, "Events", &main))
     })
     .await
 }
 
-fn pages(part: &Part, list: &EventList, last: u64) -> Markup {
+fn pages(part: &EventsPart, list: &EventList, last: u64) -> Markup {
     let first = list.events.first().map(|one| one.position);
     let oldest = list.events.last().map(|one| one.position);
     let (newer, older) = match part.after {
@@ -198,7 +198,7 @@ fn gist(payload: &Value) -> String {
     gyrus_text::clip(&payload.to_string(), GIST)
 }
 
-fn filter(part: &Part) -> Markup {
+fn filter(part: &EventsPart) -> Markup {
     html! {
         form.filters method="get" action="/events" role="search" aria-label="Filter events" {
             label.wide { "Topic, or a pattern such as build.**"
@@ -241,7 +241,7 @@ pub(super) struct NewEvent {
 
 pub(super) async fn send(
     state: State<Arc<App>>,
-    identity: Extension<Identity>,
+    identity: Extension<Requester>,
     ApiForm(new): ApiForm<NewEvent>,
 ) -> Result<Response, ApiError> {
     let text = new.payload.replace("\r\n", "\n");

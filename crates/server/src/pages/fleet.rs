@@ -7,7 +7,7 @@ use gyrus_kernel::now_ms;
 use gyrus_text::{counted, grouped, span};
 use maud::{Markup, html};
 
-use super::frame::{Place, age};
+use super::frame::{NavigationPlace, age};
 use crate::{app::App, error::ApiError, fleet::FleetView};
 
 pub(super) async fn show(State(app): State<Arc<App>>) -> Result<Html<String>, ApiError> {
@@ -20,7 +20,7 @@ pub(super) async fn show(State(app): State<Arc<App>>) -> Result<Html<String>, Ap
         section #figures data-live { (figures(&fleet)) }
         section #fleet data-live { (workers(&fleet)) (runs(&fleet)) }
     };
-    Ok(Place::Fleet.page(&app, "Fleet", &main))
+    Ok(NavigationPlace::Fleet.page(&app, "Fleet", &main))
 }
 
 fn figures(fleet: &FleetView) -> Markup {

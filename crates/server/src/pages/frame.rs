@@ -10,7 +10,7 @@ use gyrus_kernel::now_ms;
 
 /// The place of a page in the navigation.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Place {
+pub(super) enum NavigationPlace {
     Runs,
     Waiting,
     Agents,
@@ -22,7 +22,7 @@ pub(super) enum Place {
     Other,
 }
 
-impl Place {
+impl NavigationPlace {
     /// Returns a whole page with the title of its window.
     pub(super) fn page(self, app: &App, title: &str, main: &Markup) -> Html<String> {
         let questions = app.heads.questions();
@@ -46,14 +46,14 @@ impl Place {
                 header.bar {
                     a.brand href="/" { b { "gyrus" } }
                     nav.places aria-label="Pages" {
-                        (link(Place::Runs, "/", "Runs", None))
-                        (link(Place::Waiting, "/waiting", "Waiting", Some(questions)))
-                        (link(Place::Agents, "/agents", "Agents", None))
-                        (link(Place::Events, "/events", "Events", None))
-                        (link(Place::Costs, "/costs", "Costs", None))
-                        (link(Place::Rules, "/rules", "Rules", None))
-                        @if app.program.fleet().is_some() { (link(Place::Fleet, "/fleet", "Fleet", None)) }
-                        (link(Place::Health, "/health", "Health", None))
+                        (link(NavigationPlace::Runs, "/", "Runs", None))
+                        (link(NavigationPlace::Waiting, "/waiting", "Waiting", Some(questions)))
+                        (link(NavigationPlace::Agents, "/agents", "Agents", None))
+                        (link(NavigationPlace::Events, "/events", "Events", None))
+                        (link(NavigationPlace::Costs, "/costs", "Costs", None))
+                        (link(NavigationPlace::Rules, "/rules", "Rules", None))
+                        @if app.program.fleet().is_some() { (link(NavigationPlace::Fleet, "/fleet", "Fleet", None)) }
+                        (link(NavigationPlace::Health, "/health", "Health", None))
                     }
                     form.search role="search" aria-label="Everything" method="get" action="/search" {
                         input type="search" name="text" placeholder="Search" required

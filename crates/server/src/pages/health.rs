@@ -9,14 +9,14 @@ use gyrus_text::{counted, grouped};
 use maud::{Markup, html};
 
 use super::{
-    frame::{Place, age},
+    frame::{NavigationPlace, age},
     runs::word_of,
 };
 use crate::{
     api::runs::blocking,
     app::{App, CommandOutput},
     error::ApiError,
-    health::Status,
+    health::ServerStatus,
     surroundings::HookView,
 };
 
@@ -51,7 +51,7 @@ async fn page(
     told: Option<(&'static str, CommandOutput)>,
 ) -> Result<Html<String>, ApiError> {
     blocking(move || {
-        let status = Status::now(&app)?;
+        let status = ServerStatus::now(&app)?;
         let set = app.program.configured(None);
         let hooks = set.map(|set| set.hooks).unwrap_or_default();
         let damaged: Vec<_> = app.costs.damaged();
@@ -81,7 +81,7 @@ async fn page(
                 (journals(&status))
             }
         };
-        Ok(Place::Health.page(&app, "Health", &main))
+        Ok(NavigationPlace::Health.page(&app, "Health", &main))
     })
     .await
 }
@@ -90,7 +90,7 @@ fn megabytes(bytes: u64) -> String {
     format!("{}.{} MB", grouped(bytes / 1_000_000), bytes / 100_000 % 10)
 }
 
-fn figures(status: &Status) -> Markup {
+fn figures(status: &ServerStatus) -> Markup {
     let queue = &status.queue;
     let state = &status.state;
     let more = if state.more { "more than " } else { "" };
@@ -166,7 +166,7 @@ fn advice(text: &str) -> Markup {
     }
 }
 
-fn processes(status: &Status) -> Markup {
+fn processes(status: &ServerStatus) -> Markup {
     html! {
         h2 { "Processes of runs" }
         @if status.processes.is_empty() { p.aside { "No run is at work." } }
@@ -188,7 +188,7 @@ fn processes(status: &Status) -> Markup {
     }
 }
 
-fn failures(status: &Status) -> Markup {
+fn failures(status: &ServerStatus) -> Markup {
     html! {
         h2 { "Last errors" }
         @if status.failures.is_empty() { p.aside { "No command that is remembered failed." } }
@@ -241,7 +241,7 @@ fn hooked(app: &App, hooks: &[HookView]) -> Markup {
     }
 }
 
-fn journals(status: &Status) -> Markup {
+fn journals(status: &ServerStatus) -> Markup {
     html! {
         h2 { "Journals" }
         table.grid.tree {

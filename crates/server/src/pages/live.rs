@@ -9,12 +9,12 @@ use axum::{
 };
 use gyrus_contract::{Image, RunId};
 use gyrus_kernel::log_name;
-use gyrus_surfaces::page::{self, Present, ScreenHolder};
+use gyrus_surfaces::page::{self, RunNow, ScreenHolder};
 use maud::{Markup, html};
 
 use super::{
     forms::see,
-    frame::{Place, age},
+    frame::{NavigationPlace, age},
     run,
     runs::state,
 };
@@ -25,17 +25,17 @@ use crate::{
     },
     app::App,
     error::ApiError,
-    extract::RunPath,
+    extract::RunInPath,
     heads::RunWord,
-    leases::Lease,
+    leases::TakeoverLease,
     overview::RunOverview,
-    tokens::{Identity, TokenScope},
+    tokens::{Requester, TokenScope},
 };
 
 pub(super) async fn show(
     State(app): State<Arc<App>>,
-    Extension(identity): Extension<Identity>,
-    RunPath(run): RunPath,
+    Extension(identity): Extension<Requester>,
+    RunInPath(run): RunInPath,
 ) -> Result<Html<String>, ApiError> {
     blocking(move || {
         let overview = overview(&app, run)?;
@@ -63,13 +63,13 @@ pub(super) async fn show(
                 }
             }
         };
-        Ok(Place::Other.page(&app, &title, &main))
+        Ok(NavigationPlace::Other.page(&app, &title, &main))
     })
     .await
 }
 
 /// Returns the picture of now, over the last one that the run kept.
-fn screen(run: &RunOverview, now: &Present) -> Markup {
+fn screen(run: &RunOverview, now: &RunNow) -> Markup {
     let is_live = matches!(run.state, RunWord::Running | RunWord::Waiting) && now.holder.is_none();
     html! {
         figure.seen {
@@ -100,7 +100,7 @@ fn kept(run: RunId, image: &Image) -> Markup {
 }
 
 /// Outlines the element that the call in progress touches.
-fn target(now: &Present) -> Markup {
+fn target(now: &RunNow) -> Markup {
     html! {
         div.target #target data-live {
             @if let Some(target) = &now.target {
@@ -114,7 +114,7 @@ fn target(now: &Present) -> Markup {
 }
 
 /// Says who has the browser, with the ways to take it over and to give it back.
-fn holding(run: &RunOverview, now: &Present, lease: Option<Lease>, may: bool) -> Markup {
+fn holding(run: &RunOverview, now: &RunNow, lease: Option<TakeoverLease>, may: bool) -> Markup {
     let button = |what: &str, class: &str, words: &str| {
         html! {
             @if may {
@@ -128,7 +128,7 @@ fn holding(run: &RunOverview, now: &Present, lease: Option<Lease>, may: bool) ->
     html! {
         div.holding #holding data-live {
             @match (&now.holder, lease) {
-                (_, Some(Lease { address: Some(address), .. })) if is_own_page(&address) => {
+                (_, Some(TakeoverLease { address: Some(address), .. })) if is_own_page(&address) => {
                     p { b { "You have the browser." } " The run does nothing until you give it back." }
                     p.choices {
                         a.button href=(address) target="_blank" rel="noopener noreferrer" { "Open it" }
@@ -158,7 +158,7 @@ fn is_own_page(address: &str) -> bool {
     address.starts_with("http://127.0.0.1:")
 }
 
-fn present(now: &Present) -> Markup {
+fn present(now: &RunNow) -> Markup {
     let part = |name: &str, drawn: &Option<Markup>| {
         html! {
             @if let Some(drawn) = drawn { section { h2 { (name) } div.row { (drawn) } } }
@@ -179,17 +179,17 @@ fn present(now: &Present) -> Markup {
 
 pub(super) async fn take(
     app: State<Arc<App>>,
-    identity: Extension<Identity>,
-    RunPath(run): RunPath,
+    identity: Extension<Requester>,
+    RunInPath(run): RunInPath,
 ) -> Result<Response, ApiError> {
-    let _ = takeover::take_over(app, identity, RunPath(run)).await?;
+    let _ = takeover::take_over(app, identity, RunInPath(run)).await?;
     Ok(see(&format!("/runs/{run}/live")))
 }
 
 pub(super) async fn give_back(
     app: State<Arc<App>>,
-    RunPath(run): RunPath,
+    RunInPath(run): RunInPath,
 ) -> Result<Response, ApiError> {
-    let _ = takeover::give_back(app, RunPath(run)).await?;
+    let _ = takeover::give_back(app, RunInPath(run)).await?;
     Ok(see(&format!("/runs/{run}/live")))
 }

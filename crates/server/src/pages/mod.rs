@@ -40,7 +40,7 @@ use axum::{
 
 use self::{
     forms::{see, typed},
-    frame::Place,
+    frame::NavigationPlace,
 };
 use crate::{
     app::App,
@@ -106,7 +106,7 @@ struct StopForm {
 
 async fn stop_all(
     state: State<Arc<App>>,
-    identity: axum::Extension<crate::tokens::Identity>,
+    identity: axum::Extension<crate::tokens::Requester>,
     ApiForm(form): ApiForm<StopForm>,
 ) -> Result<Response, crate::error::ApiError> {
     use crate::{api::control, extract::ApiJson};
@@ -132,7 +132,7 @@ pub(crate) fn with_errors_as_pages(app: &App, response: Response) -> Response {
     let page = if status == StatusCode::UNAUTHORIZED {
         frame::letting_in()
     } else {
-        Place::Other.page(app, "Not done", &frame::error(error))
+        NavigationPlace::Other.page(app, "Not done", &frame::error(error))
     };
     (status, page).into_response()
 }

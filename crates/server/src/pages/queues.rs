@@ -69,7 +69,7 @@ fn group(first: &str, topics: &[(&String, &TopicCount)]) -> Markup {
 }
 
 /// A queue of events.
-struct Line {
+struct QueueLine {
     name: Markup,
     patterns: String,
     waiting: u64,
@@ -107,7 +107,7 @@ pub(super) fn queues(app: &App) -> Markup {
     }
 }
 
-fn drawn(line: &Line) -> Markup {
+fn drawn(line: &QueueLine) -> Markup {
     html! {
         tr {
             td { (line.name) }
@@ -125,14 +125,14 @@ fn drawn(line: &Line) -> Markup {
     }
 }
 
-fn mailboxes(app: &App) -> Vec<Line> {
+fn mailboxes(app: &App) -> Vec<QueueLine> {
     use gyrus_runtime::agents::MailboxOverflow;
     let line = |name: String| {
         let looked = app.agents.look(&name, |record| {
             let config = record.config.as_ref()?;
             let own = config.subscriptions.iter().map(ToString::to_string);
             let patterns = std::iter::once(format!("agent.{name}.inbox")).chain(own);
-            Some(Line {
+            Some(QueueLine {
                 name: html! { a href={ "/agents/" (name) } { (name) } " (agent)" },
                 patterns: patterns.collect::<Vec<_>>().join(", "),
                 waiting: record.mailbox.len() as u64,
@@ -149,9 +149,9 @@ fn mailboxes(app: &App) -> Vec<Line> {
     app.agents.names().into_iter().filter_map(line).collect()
 }
 
-fn live(app: &App) -> Vec<Line> {
+fn live(app: &App) -> Vec<QueueLine> {
     let all = app.agents.bus().subscriptions().into_iter();
-    all.map(|one| Line {
+    all.map(|one| QueueLine {
         name: html! { (one.name) " (live)" },
         patterns: one
             .patterns
@@ -172,7 +172,7 @@ fn live(app: &App) -> Vec<Line> {
 }
 
 /// Durable subscribers read the history, so nothing is dropped while it is kept.
-fn durable(app: &App) -> Vec<Line> {
+fn durable(app: &App) -> Vec<QueueLine> {
     let bus = app.agents.bus();
     let last = bus.last_position().map_or(0, |last| last.0);
     let all = bus.durable_subscribers().into_iter();
@@ -182,7 +182,7 @@ fn durable(app: &App) -> Vec<Line> {
         } else {
             "durable, away"
         };
-        Line {
+        QueueLine {
             name: html! { (one.name) " (" (state) ")" },
             patterns: format!("acknowledged up to {}", one.acknowledged),
             waiting: last.saturating_sub(one.acknowledged.0),

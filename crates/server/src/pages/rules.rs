@@ -16,7 +16,7 @@ use serde_json::Value;
 
 use super::{
     forms::{see, typed},
-    frame::{Place, age},
+    frame::{NavigationPlace, age},
 };
 use crate::{
     api::{
@@ -26,8 +26,8 @@ use crate::{
     app::App,
     error::{ApiError, ErrorBody},
     extract::{ApiForm, ApiPath, ApiQuery},
-    surroundings::{Configured, PolicyFileView},
-    tokens::Identity,
+    surroundings::{PolicyFileView, ServerSettings},
+    tokens::Requester,
 };
 
 /// Number of characters of a policy that are shown.
@@ -36,17 +36,17 @@ const POLICY: usize = 20_000;
 /// The runs whose rules are shown.
 #[derive(Debug, Default, Deserialize)]
 #[serde(default)]
-pub(super) struct Part {
+pub(super) struct RulesPart {
     workdir: String,
 }
 
 pub(super) async fn show(
     State(app): State<Arc<App>>,
-    ApiQuery(part): ApiQuery<Part>,
+    ApiQuery(part): ApiQuery<RulesPart>,
 ) -> Result<Html<String>, ApiError> {
-    let question = Question {
+    let question = RuleQuestion {
         workdir: part.workdir,
-        ..Question::default()
+        ..RuleQuestion::default()
     };
     page(app, question, None).await
 }
@@ -54,7 +54,7 @@ pub(super) async fn show(
 /// A question to the gate, as typed.
 #[derive(Debug, Default, Deserialize)]
 #[serde(default)]
-pub(super) struct Question {
+pub(super) struct RuleQuestion {
     command: String,
     workdir: String,
     mode: String,
@@ -62,7 +62,7 @@ pub(super) struct Question {
 
 pub(super) async fn ask(
     State(app): State<Arc<App>>,
-    ApiForm(question): ApiForm<Question>,
+    ApiForm(question): ApiForm<RuleQuestion>,
 ) -> Result<Html<String>, ApiError> {
     let asked = GateQuestion {
         command: question.command.replace("\r\n", "\n"),
@@ -76,7 +76,7 @@ pub(super) async fn ask(
 
 async fn page(
     app: Arc<App>,
-    question: Question,
+    question: RuleQuestion,
     answer: Option<Result<GateAnswer, ErrorBody>>,
 ) -> Result<Html<String>, ApiError> {
     blocking(move || {
@@ -97,12 +97,16 @@ async fn page(
             (policies(&set, &question.workdir, wrong.as_ref().filter(|_| answer.is_none())))
             (models(&set))
         };
-        Ok(Place::Rules.page(&app, "Rules", &main))
+        Ok(NavigationPlace::Rules.page(&app, "Rules", &main))
     })
     .await
 }
 
-fn gate(app: &App, question: &Question, answer: Option<&Result<GateAnswer, ErrorBody>>) -> Markup {
+fn gate(
+    app: &App,
+    question: &RuleQuestion,
+    answer: Option<&Result<GateAnswer, ErrorBody>>,
+) -> Markup {
     let mode = if question.mode.is_empty() {
         Mode::default().to_string()
     } else {
@@ -220,7 +224,7 @@ fn grants(grants: &[GrantView]) -> Markup {
     }
 }
 
-fn policies(set: &Configured, workdir: &str, wrong: Option<&ErrorBody>) -> Markup {
+fn policies(set: &ServerSettings, workdir: &str, wrong: Option<&ErrorBody>) -> Markup {
     html! {
         section #policy {
             h2 { "Policy in force" }
@@ -258,7 +262,7 @@ fn policy(file: &PolicyFileView) -> Markup {
     }
 }
 
-fn models(set: &Configured) -> Markup {
+fn models(set: &ServerSettings) -> Markup {
     html! {
         section #models {
             h2 { "Models" }
@@ -286,7 +290,7 @@ fn models(set: &Configured) -> Markup {
 
 pub(super) async fn revoke(
     state: State<Arc<App>>,
-    identity: Extension<Identity>,
+    identity: Extension<Requester>,
     ApiPath(grant): ApiPath<String>,
 ) -> Result<Response, ApiError> {
     rules::revoke(state, identity, ApiPath(grant)).await?;

@@ -7,7 +7,7 @@ use axum::{
     extract::State,
     response::{Html, Response},
 };
-use gyrus_runtime::queue::{OptionValue, Stage};
+use gyrus_runtime::queue::{CommandStage, OptionValue};
 use gyrus_text::{counted, grouped, percent_encoded};
 use maud::{Markup, html};
 use serde::Deserialize;
@@ -15,7 +15,7 @@ use serde::Deserialize;
 use super::{
     filter,
     forms::{see, typed},
-    frame::{Place, age},
+    frame::{NavigationPlace, age},
     several,
 };
 use crate::{
@@ -28,7 +28,7 @@ use crate::{
     extract::{ApiForm, ApiJson, ApiQuery},
     heads::RunWord,
     overview::RunOverview,
-    tokens::Identity,
+    tokens::Requester,
 };
 
 /// Number of runs that have not begun that the page names.
@@ -111,7 +111,7 @@ pub(super) async fn list(
                 }
             }
         };
-        Ok(Place::Runs.page(&app, "Runs", &main))
+        Ok(NavigationPlace::Runs.page(&app, "Runs", &main))
     })
     .await
 }
@@ -192,7 +192,7 @@ pub(super) fn line(run: &RunOverview) -> Markup {
 fn queued(app: &App) -> Markup {
     let waiting = app.gateway.with(|queue| {
         let all = queue.all().into_iter();
-        let waiting = all.filter(|one| matches!(one.stage, Stage::Queued));
+        let waiting = all.filter(|one| matches!(one.stage, CommandStage::Queued));
         let goals = waiting.map(|one| commands::CommandView::from(one).goal);
         goals.take(QUEUED).collect::<Vec<_>>()
     });
@@ -256,7 +256,7 @@ fn new_run(list: &RunList) -> Markup {
 
 /// A new run, as typed.
 #[derive(Debug, Deserialize)]
-pub(super) struct NewRun {
+pub(super) struct NewRunForm {
     goal: String,
     workdir: String,
     #[serde(default)]
@@ -269,8 +269,8 @@ pub(super) struct NewRun {
 
 pub(super) async fn start(
     state: State<Arc<App>>,
-    identity: Extension<Identity>,
-    ApiForm(new): ApiForm<NewRun>,
+    identity: Extension<Requester>,
+    ApiForm(new): ApiForm<NewRunForm>,
 ) -> Result<Response, ApiError> {
     let mut options = BTreeMap::new();
     for (name, value) in [("model", new.model), ("loop", new.cognitive_loop)] {

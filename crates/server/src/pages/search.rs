@@ -9,7 +9,7 @@ use maud::html;
 use serde::Deserialize;
 
 use super::{
-    frame::{Place, age},
+    frame::{NavigationPlace, age},
     runs::line,
 };
 use crate::{
@@ -29,13 +29,13 @@ const LONGEST: usize = 200;
 /// A text to search for.
 #[derive(Debug, Default, Deserialize)]
 #[serde(default)]
-pub(super) struct Wanted {
+pub(super) struct SearchQuery {
     text: String,
 }
 
 pub(super) async fn find(
     State(app): State<Arc<App>>,
-    ApiQuery(wanted): ApiQuery<Wanted>,
+    ApiQuery(wanted): ApiQuery<SearchQuery>,
 ) -> Result<Html<String>, ApiError> {
     let text = gyrus_text::first_chars(wanted.text.trim(), LONGEST).to_owned();
     let counts = app.topics.of(app.agents.bus()).await?;
@@ -74,7 +74,7 @@ pub(super) async fn find(
                 } }
             }
         };
-        Ok(Place::Other.page(&app, "Search", &main))
+        Ok(NavigationPlace::Other.page(&app, "Search", &main))
     })
     .await
 }

@@ -12,15 +12,15 @@ use gyrus_text::counted;
 use maud::{Markup, html};
 use serde::Deserialize;
 
-use super::frame::Place;
+use super::frame::NavigationPlace;
 use crate::{
     api::{commands, control},
     app::App,
     error::{ApiError, ErrorBody},
-    extract::{ApiForm, RunPath},
+    extract::{ApiForm, RunInPath},
     heads::RunWord,
     overview::RunOverview,
-    tokens::Identity,
+    tokens::Requester,
 };
 
 /// Maximum number of runs of one form.
@@ -64,14 +64,14 @@ fn form(action: &str, word: &str, class: &str, runs: &[RunId]) -> Markup {
 /// Runs, and what to do to them.
 #[derive(Debug, Deserialize)]
 pub(super) struct Several {
-    action: Action,
+    action: BulkAction,
     runs: String,
 }
 
 /// Something that can be done to a run.
 #[derive(Debug, Clone, Copy, Deserialize)]
 #[serde(rename_all = "snake_case")]
-enum Action {
+enum BulkAction {
     Pause,
     Resume,
     Stop,
@@ -79,7 +79,7 @@ enum Action {
 
 pub(super) async fn act(
     State(app): State<Arc<App>>,
-    Extension(identity): Extension<Identity>,
+    Extension(identity): Extension<Requester>,
     ApiForm(several): ApiForm<Several>,
 ) -> Result<Html<String>, ApiError> {
     let runs: Result<Vec<RunId>, _> = several.runs.split_whitespace().map(str::parse).collect();
@@ -94,13 +94,13 @@ pub(super) async fn act(
         let done = act_on(&app, &identity, several.action, run).await;
         results.push((run, done.map_err(|error| error.body)));
     }
-    Ok(Place::Runs.page(&app, "Several runs", &told(several.action, &results)))
+    Ok(NavigationPlace::Runs.page(&app, "Several runs", &told(several.action, &results)))
 }
 
 async fn act_on(
     app: &Arc<App>,
-    identity: &Identity,
-    action: Action,
+    identity: &Requester,
+    action: BulkAction,
     run: RunId,
 ) -> Result<(), ApiError> {
     if !app.store.exists(&gyrus_kernel::log_name(run)) {
@@ -108,23 +108,25 @@ async fn act_on(
     }
     let (state, identity) = (State(Arc::clone(app)), Extension(identity.clone()));
     match action {
-        Action::Pause => control::pause(state, identity, RunPath(run))
+        BulkAction::Pause => control::pause(state, identity, RunInPath(run))
             .await
             .map(drop),
-        Action::Stop => control::stop(state, identity, RunPath(run)).await.map(drop),
-        Action::Resume => {
-            let accepted = commands::resume(state, identity, RunPath(run)).await?;
+        BulkAction::Stop => control::stop(state, identity, RunInPath(run))
+            .await
+            .map(drop),
+        BulkAction::Resume => {
+            let accepted = commands::resume(state, identity, RunInPath(run)).await?;
             drop(accepted.into_response());
             Ok(())
         }
     }
 }
 
-fn told(action: Action, results: &[(RunId, Result<(), ErrorBody>)]) -> Markup {
+fn told(action: BulkAction, results: &[(RunId, Result<(), ErrorBody>)]) -> Markup {
     let word = match action {
-        Action::Pause => "asked to pause",
-        Action::Resume => "queued to go on",
-        Action::Stop => "asked to stop",
+        BulkAction::Pause => "asked to pause",
+        BulkAction::Resume => "queued to go on",
+        BulkAction::Stop => "asked to stop",
     };
     let done = results.iter().filter(|(_, done)| done.is_ok()).count();
     html! {

@@ -19,7 +19,7 @@ use serde::Deserialize;
 
 use super::{
     forms::{see, typed},
-    frame::{Place, age},
+    frame::{NavigationPlace, age},
     hunks::Hunks,
 };
 use crate::{
@@ -29,8 +29,8 @@ use crate::{
     },
     app::App,
     error::ApiError,
-    extract::{ApiForm, ApiPath, RunPath},
-    tokens::Identity,
+    extract::{ApiForm, ApiPath, RunInPath},
+    tokens::Requester,
 };
 use gyrus_kernel::now_ms;
 
@@ -44,7 +44,7 @@ pub(super) async fn all(State(app): State<Arc<App>>) -> Result<Html<String>, Api
                 @for question in &open { (card(&app, question, question.run, "/waiting")) }
             }
         };
-        Ok(Place::Waiting.page(&app, "Waiting", &main))
+        Ok(NavigationPlace::Waiting.page(&app, "Waiting", &main))
     })
     .await
 }
@@ -136,7 +136,7 @@ fn answers(open: &OpenQuestion, card: &ApprovalCard, hunks: Option<&Hunks>, back
 
 /// An answer, as typed.
 #[derive(Debug, Deserialize)]
-pub(super) struct AnswerForm {
+pub(super) struct TypedAnswer {
     answer: String,
     #[serde(default)]
     words: String,
@@ -153,10 +153,10 @@ pub(super) struct AnswerForm {
 
 pub(super) async fn answer(
     State(app): State<Arc<App>>,
-    Extension(identity): Extension<Identity>,
-    RunPath(run): RunPath,
+    Extension(identity): Extension<Requester>,
+    RunInPath(run): RunInPath,
     ApiPath(path): ApiPath<HashMap<String, String>>,
-    ApiForm(form): ApiForm<AnswerForm>,
+    ApiForm(form): ApiForm<TypedAnswer>,
 ) -> Result<Response, ApiError> {
     let question = path.get("question").cloned().unwrap_or_default();
     let back = match form.back.strip_prefix("/runs/") {
@@ -172,7 +172,7 @@ pub(super) async fn answer(
     Ok(see(&back))
 }
 
-fn given(form: AnswerForm, card: &ApprovalCard) -> Result<Answer, ApiError> {
+fn given(form: TypedAnswer, card: &ApprovalCard) -> Result<Answer, ApiError> {
     let reason = typed(form.words);
     let scope = match form.answer.as_str() {
         "no" => return Ok(Answer::Deny { reason }),

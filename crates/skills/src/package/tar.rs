@@ -4,13 +4,13 @@ use std::io::{self, Read};
 
 use tar::{Archive, EntryType};
 
-use crate::files::{FilesError, SkillFile, SkillFiles, check_size};
+use crate::files::{SkillFile, SkillFiles, SkillFilesError, check_size};
 
 /// Maximum number of entries, folders included.
 const MAX_ENTRIES: usize = 4_000;
 
 /// Reads an archive.
-pub(super) fn read(from: impl Read) -> Result<SkillFiles, FilesError> {
+pub(super) fn read(from: impl Read) -> Result<SkillFiles, SkillFilesError> {
     let unreadable = |error: io::Error| damaged(error.to_string());
     let mut files = SkillFiles::default();
     let mut archive = Archive::new(from);
@@ -43,13 +43,13 @@ pub(super) fn read(from: impl Read) -> Result<SkillFiles, FilesError> {
             // The other is about all entries; nothing in it is needed.
             EntryType::Directory | EntryType::XGlobalHeader => {}
             EntryType::Link | EntryType::Symlink => {
-                return Err(FilesError::Path {
+                return Err(SkillFilesError::Path {
                     path: name,
                     reason: "it is a link, which may lead anywhere; put the file itself there",
                 });
             }
             EntryType::Char | EntryType::Block | EntryType::Fifo => {
-                return Err(FilesError::Path {
+                return Err(SkillFilesError::Path {
                     path: name,
                     reason: "it is a pipe or a device",
                 });
@@ -65,6 +65,6 @@ pub(super) fn read(from: impl Read) -> Result<SkillFiles, FilesError> {
     Ok(files)
 }
 
-fn damaged(what: impl Into<String>) -> FilesError {
-    FilesError::Archive(what.into())
+fn damaged(what: impl Into<String>) -> SkillFilesError {
+    SkillFilesError::Archive(what.into())
 }

@@ -3,7 +3,7 @@
 
 use std::io::Read as _;
 
-use crate::files::{FilesError, SkillFile, SkillFiles, check_size};
+use crate::files::{SkillFile, SkillFiles, SkillFilesError, check_size};
 
 /// Signature and length of the record at the very end.
 const END: (&[u8], usize) = (b"PK\x05\x06", 22);
@@ -26,7 +26,7 @@ const UNIX: u8 = 3;
 /// Kinds of files in a Unix mode: all, regular files, folders.
 const KINDS: (u32, u32, u32) = (0o170_000, 0o100_000, 0o040_000);
 
-pub(super) fn read(archive: &[u8]) -> Result<SkillFiles, FilesError> {
+pub(super) fn read(archive: &[u8]) -> Result<SkillFiles, SkillFilesError> {
     let end = find_end(archive)?;
     let count = usize::from(u16_at(archive, end + 10)?);
     if count > MAX_ENTRIES {
@@ -53,7 +53,7 @@ pub(super) fn read(archive: &[u8]) -> Result<SkillFiles, FilesError> {
 }
 
 /// Reads the file of an entry; `None` if it is a folder.
-fn read_entry(archive: &[u8], at: usize, name: &str) -> Result<Option<SkillFile>, FilesError> {
+fn read_entry(archive: &[u8], at: usize, name: &str) -> Result<Option<SkillFile>, SkillFilesError> {
     let is_unix = bytes(archive, at + 5, 1)?[0] == UNIX;
     let mode = u32_at(archive, at + 38)? >> 16;
     let kind = if is_unix { mode & KINDS.0 } else { 0 };
@@ -61,7 +61,7 @@ fn read_entry(archive: &[u8], at: usize, name: &str) -> Result<Option<SkillFile>
         return Ok(None);
     }
     if kind != 0 && kind != KINDS.1 {
-        return Err(FilesError::Path {
+        return Err(SkillFilesError::Path {
             path: name.to_owned(),
             reason: "it is a link or a device; put the file itself there",
         });
@@ -112,7 +112,7 @@ fn read_entry(archive: &[u8], at: usize, name: &str) -> Result<Option<SkillFile>
     }))
 }
 
-fn find_end(archive: &[u8]) -> Result<usize, FilesError> {
+fn find_end(archive: &[u8]) -> Result<usize, SkillFilesError> {
     let last = archive.len().checked_sub(END.1);
     let last = last.ok_or_else(|| damaged("it is too short"))?;
     let first = last.saturating_sub(MAX_COMMENT);
@@ -122,22 +122,22 @@ fn find_end(archive: &[u8]) -> Result<usize, FilesError> {
         .ok_or_else(|| damaged("its directory is missing"))
 }
 
-fn damaged(what: &str) -> FilesError {
-    FilesError::Archive(what.to_owned())
+fn damaged(what: &str) -> SkillFilesError {
+    SkillFilesError::Archive(what.to_owned())
 }
 
-fn bytes(archive: &[u8], at: usize, length: usize) -> Result<&[u8], FilesError> {
+fn bytes(archive: &[u8], at: usize, length: usize) -> Result<&[u8], SkillFilesError> {
     let end = at.checked_add(length);
     end.and_then(|end| archive.get(at..end))
         .ok_or_else(|| damaged("it ends too early"))
 }
 
-fn u16_at(archive: &[u8], at: usize) -> Result<u16, FilesError> {
+fn u16_at(archive: &[u8], at: usize) -> Result<u16, SkillFilesError> {
     let two = bytes(archive, at, 2)?;
     Ok(u16::from_le_bytes([two[0], two[1]]))
 }
 
-fn u32_at(archive: &[u8], at: usize) -> Result<u32, FilesError> {
+fn u32_at(archive: &[u8], at: usize) -> Result<u32, SkillFilesError> {
     let four = bytes(archive, at, 4)?;
     Ok(u32::from_le_bytes([four[0], four[1], four[2], four[3]]))
 }

@@ -15,12 +15,12 @@ const MOST_LINES: usize = 1_000;
 
 /// Lines that were typed, the newest last.
 #[derive(Debug, Default)]
-pub(super) struct History {
+pub(super) struct TypedHistory {
     file: PathBuf,
     lines: Vec<String>,
 }
 
-impl History {
+impl TypedHistory {
     /// Reads the file; one that cannot be read is an empty history.
     pub(super) fn open(file: &Path) -> Self {
         let kept = fs::read(file).unwrap_or_default();
@@ -99,15 +99,18 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         let file = folder.path().join("history");
         fs::write(&file, "#V2\nolder \\\\n\\nline\n").unwrap();
-        let mut history = History::open(&file);
+        let mut history = TypedHistory::open(&file);
         for line in ["a\\b\nc", " hidden", "", "a\\b\nc", "last \\"] {
             history.add(line);
         }
         let all = ["last \\", "a\\b\nc", "older \\n\nline"];
         assert_eq!(history.newest_first().collect::<Vec<_>>(), all);
-        assert_eq!(History::open(&file).newest_first().collect::<Vec<_>>(), all);
+        assert_eq!(
+            TypedHistory::open(&file).newest_first().collect::<Vec<_>>(),
+            all
+        );
         fs::write(&file, "line\n".repeat(2 * MOST_LINES + 1)).unwrap();
-        assert_eq!(History::open(&file).newest_first().count(), MOST_LINES);
+        assert_eq!(TypedHistory::open(&file).newest_first().count(), MOST_LINES);
         let kept = fs::read_to_string(&file).unwrap();
         assert_eq!(kept.lines().count(), MOST_LINES);
     }

@@ -34,7 +34,7 @@ pub(super) struct InputLine {
 
 /// Rows of the terminal, and the place of the cursor in them: row and column.
 #[derive(Debug, PartialEq, Eq)]
-pub(super) struct Rows {
+pub(super) struct TerminalRows {
     pub(super) lines: Vec<String>,
     pub(super) cursor: (usize, usize),
 }
@@ -159,12 +159,12 @@ impl InputLine {
     }
 
     /// Returns the rows for a terminal. Of a long text those around the cursor are shown, of none the hint.
-    pub(super) fn rows(&self, painter: &Painter, hint: &str) -> Rows {
+    pub(super) fn rows(&self, painter: &Painter, hint: &str) -> TerminalRows {
         let prompt = painter.paint(Tone::Strong, PROMPT);
         let columns = painter.columns.saturating_sub(width(PROMPT) + 1).max(2);
         if self.text.is_empty() {
             let hint = painter.paint(Tone::Aside, &gyrus_text::clip(hint, columns));
-            return Rows {
+            return TerminalRows {
                 lines: vec![format!("{prompt}{hint}")],
                 cursor: (0, width(PROMPT)),
             };
@@ -201,7 +201,7 @@ impl InputLine {
             0 => format!("{prompt}{row}"),
             _ => format!("{GOES_ON}{row}"),
         });
-        Rows {
+        TerminalRows {
             lines: lines.collect(),
             cursor: (cursor.0 - first, width(PROMPT) + cursor.1),
         }

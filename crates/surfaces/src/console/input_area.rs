@@ -2,12 +2,12 @@
 
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use gyrus_kernel::Steered;
+use gyrus_kernel::GoalAmendment;
 use gyrus_text::{clip, one_line};
 
 use super::{
     bottom::put,
-    input::{InputLine, Rows},
+    input::{InputLine, TerminalRows},
     paint::Painter,
 };
 use crate::{
@@ -135,7 +135,7 @@ impl InputArea {
         self.unread.push((id, text));
     }
 
-    pub(super) fn was_read(&mut self, steered: &Steered) {
+    pub(super) fn was_read(&mut self, steered: &GoalAmendment) {
         let is_read = |id: &String| steered.messages.iter().any(|message| message.id == *id);
         self.unread.retain(|(id, _)| !is_read(id));
     }
@@ -181,7 +181,7 @@ impl InputArea {
     }
 
     /// Returns the rows of the line.
-    pub(super) fn rows(&self, painter: &Painter, is_asked: bool) -> Rows {
+    pub(super) fn rows(&self, painter: &Painter, is_asked: bool) -> TerminalRows {
         let hint = if is_asked { ANSWER_HINT } else { STEER_HINT };
         self.line.rows(painter, hint)
     }

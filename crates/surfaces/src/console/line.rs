@@ -4,7 +4,7 @@ use gyrus_text::{counted, one_line, visible, width, wrap};
 use serde_json::Value;
 
 use super::{markdown::Markdown, paint::Painter};
-use crate::projection::{Happening, HappeningPart, Subject, TextForm, Tone, patch_lines};
+use crate::projection::{Happening, HappeningPart, HappeningSubject, TextForm, Tone, patch_lines};
 
 /// Most lines of one happening that are shown; the journal has the rest.
 const SHOWN_LINES: usize = 10;
@@ -27,7 +27,7 @@ const SHOWN_AS_PATCH: [(&str, &str); 5] = [
 
 /// A text for a terminal with its colour and mark. Unseen characters are not made visible yet.
 #[derive(Debug, Clone, PartialEq)]
-pub struct Line {
+pub struct ConsoleLine {
     pub tone: Tone,
     /// One character that says what kind of thing it is.
     pub mark: char,
@@ -37,7 +37,7 @@ pub struct Line {
     pub patch: Option<String>,
 }
 
-impl From<&Happening> for Line {
+impl From<&Happening> for ConsoleLine {
     fn from(happening: &Happening) -> Self {
         Self {
             tone: happening.tone,
@@ -48,7 +48,7 @@ impl From<&Happening> for Line {
     }
 }
 
-impl Line {
+impl ConsoleLine {
     /// Returns the line wrapped at words to the painter's columns, every further line indented, and
     /// bounded.
     pub fn rendered(&self, indent: &str, painter: &Painter) -> String {
@@ -147,7 +147,7 @@ fn text(happening: &Happening) -> String {
     // What a tool says of itself and what a model thinks stands without remarks.
     let is_bare = matches!(
         happening.subject,
-        Subject::Result { .. } | Subject::Thought | Subject::Person
+        HappeningSubject::Result { .. } | HappeningSubject::Thought | HappeningSubject::Person
     );
     if is_bare && text.is_empty() && happening.text(TextForm::Diff).is_some() {
         return "a patch:".to_owned();
@@ -202,7 +202,7 @@ mod tests {
 
     #[test]
     fn lines_are_wrapped_bounded_and_visible() {
-        let line = |tone, text: &str| Line {
+        let line = |tone, text: &str| ConsoleLine {
             tone,
             mark: '←',
             text: text.to_owned(),

@@ -12,14 +12,14 @@ use gyrus_text::{clip, width};
 
 use super::{
     bottom::{put, put_below},
-    history::History,
+    history::TypedHistory,
     input::InputLine,
     paint::Painter,
 };
 use crate::{
     card_editor,
     error::SurfaceError,
-    keys::{self, Key, KeyReader, LineEdit, Signals},
+    keys::{self, Key, KeyReader, KeySignals, LineEdit},
     output,
     projection::Tone,
 };
@@ -74,7 +74,7 @@ pub struct LineView<'a> {
 
 /// A line that a person types, with a history.
 pub struct LineEditor {
-    history: History,
+    history: TypedHistory,
     line: InputLine,
     /// Keys that were typed; those behind the return key are of the next line.
     keys: (Sender<Key>, Receiver<Key>),
@@ -95,7 +95,7 @@ impl LineEditor {
     /// With the history in this file, which nobody else may read.
     pub fn open(history: &Path, editor: Option<String>, plain: bool) -> Self {
         Self {
-            history: History::open(history),
+            history: TypedHistory::open(history),
             line: InputLine::default(),
             keys: mpsc::channel(),
             candidates: LineCandidates::default(),
@@ -126,7 +126,7 @@ impl LineEditor {
             // If nobody listens any more, nobody needs to know.
             let _ = sender.send(key);
         };
-        let mut keys = Some(keys::read_keys(Signals::Keys, take.clone())?);
+        let mut keys = Some(keys::read_keys(KeySignals::Keys, take.clone())?);
         let mut last = None;
         loop {
             self.show(view)?;
@@ -147,7 +147,7 @@ impl LineEditor {
                     let me = rustix::process::getpid();
                     let _ = rustix::process::kill_process(me, rustix::process::Signal::TSTP);
                 }
-                keys = Some(keys::read_keys(Signals::Keys, take.clone())?);
+                keys = Some(keys::read_keys(KeySignals::Keys, take.clone())?);
             }
             let wish = self.key(&key, last.as_ref(), view);
             last = Some(key);

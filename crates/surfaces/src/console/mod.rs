@@ -24,7 +24,7 @@ use gyrus_contract::{
     Answer, ApprovalScope, EffectId, FINISH, MessageBody, OnAsk, Principal, RunId, Spent,
     time_ordered_uuid,
 };
-use gyrus_journal::{Reader, Store};
+use gyrus_journal::{LogReader, Store};
 use gyrus_kernel::{
     ApprovalCard, Entry, LivePiece,
     approvals::{self, ApprovalError, OpenQuestion, VoidAnswer},
@@ -35,7 +35,7 @@ pub use self::{
     bottom::{clear_status, put, put_status},
     card::lines as card_lines,
     input_area::LineQueue,
-    line::Line,
+    line::ConsoleLine,
     line_editor::{LineCandidate, LineCandidates, LineEditor, LineView, LineWish, plain_line},
     paint::Painter,
 };
@@ -43,7 +43,7 @@ use self::{
     bottom::{has_open_row, put_below, put_more},
     input_area::{InputArea, PersonLine},
     markdown::Markdown,
-    status::Status,
+    status::StatusRow,
 };
 use gyrus_text::{clip, one_line};
 
@@ -52,8 +52,11 @@ use crate::{
     keys::Key,
     live_replies::ReplyPiece,
     output,
-    projection::{Happening, HappeningPart, Projection, Subject, TextForm, Tone, Weight, is_patch},
-    speech::{Speech, Spoken, SpokenKind},
+    projection::{
+        Happening, HappeningPart, HappeningSubject, Projection, Prominence, TextForm, Tone,
+        is_patch,
+    },
+    speech::{LiveSpeech, Speech, SpokenKind},
     terminal,
 };
 
@@ -80,7 +83,7 @@ pub struct Console {
     /// The cursor stands behind a question.
     asking: bool,
     /// Status of the run, for the line at the bottom; only at a terminal.
-    status: Option<Status>,
+    status: Option<StatusRow>,
     /// The line in which the person types below everything, if they can while the run works.
     input_area: Option<InputArea>,
     /// Text that its models are streaming.
@@ -93,7 +96,7 @@ pub struct Console {
     /// The run reads files for itself, and says in one line which.
     gathering: bool,
     /// A patch that a run proposed: a card shows it, if one comes next.
-    proposed: Option<(RunId, Line)>,
+    proposed: Option<(RunId, ConsoleLine)>,
     /// The call by which the run's model ends it.
     claim: Option<EffectId>,
     /// Calls whose change a card has shown.
@@ -138,7 +141,7 @@ impl Console {
 
     /// With a line at the bottom that says what the run is at.
     pub fn with_status(mut self, spent: Spent) -> Self {
-        self.status = Some(Status::new(spent));
+        self.status = Some(StatusRow::new(spent));
         self
     }
 
@@ -171,8 +174,8 @@ impl Console {
     pub fn entry(
         &mut self,
         run: RunId,
-        entry: &gyrus_journal::Entry,
-        reader: &Reader,
+        entry: &gyrus_journal::LogEntry,
+        reader: &LogReader,
     ) -> Result<(), SurfaceError> {
         let parsed = gyrus_kernel::parse(entry).ok();
         let is_gathered = run == self.run && parsed.as_ref().is_some_and(|one| self.gathers(one));
@@ -222,29 +225,30 @@ impl Console {
         if let Some(status) = self.status.as_mut().filter(|_| run == self.run) {
             status.happened(happening);
         }
-        if happening.subject == Subject::Request {
+        if happening.subject == HappeningSubject::Request {
             for spoken in self.speech.was_asked(run) {
                 self.speaks(run, &spoken)?;
             }
         }
         let is_own = run == self.run;
-        let is_claim = is_own && happening.subject == Subject::Call && happening.headline == FINISH;
+        let is_claim =
+            is_own && happening.subject == HappeningSubject::Call && happening.headline == FINISH;
         if is_claim {
             self.claim.clone_from(&happening.effect);
         }
         let is_recorded = is_own
-            && matches!(happening.subject, Subject::Result { .. })
+            && matches!(happening.subject, HappeningSubject::Result { .. })
             && happening.tone != Tone::Bad
             && self.claim.is_some()
             && happening.effect == self.claim;
         let is_hidden = is_gathered
             || is_recorded
-            || happening.weight == Weight::Detail
+            || happening.weight == Prominence::Detail
             || self.speech.was_shown(run, happening.subject);
         if is_hidden {
             return Ok(());
         }
-        let mut line = Line::from(happening);
+        let mut line = ConsoleLine::from(happening);
         if is_claim {
             // Its answer is shown at the end, if it becomes one.
             let gives_up = |part: &HappeningPart| matches!(part, HappeningPart::Arguments(all) if all["reached"] == false);
@@ -260,7 +264,8 @@ impl Console {
             self.proposed = Some((run, line));
             return Ok(());
         }
-        if let (Some(effect), Subject::Result { .. }) = (&happening.effect, happening.subject)
+        if let (Some(effect), HappeningSubject::Result { .. }) =
+            (&happening.effect, happening.subject)
             && self.shown_changes.remove(&(run, effect.clone()))
         {
             line.patch = None;
@@ -373,7 +378,7 @@ impl Console {
     }
 
     /// Shows what a model says as it arrives, in lines like those of the entries that follow.
-    fn speaks(&mut self, run: RunId, spoken: &Spoken) -> Result<(), SurfaceError> {
+    fn speaks(&mut self, run: RunId, spoken: &LiveSpeech) -> Result<(), SurfaceError> {
         let (tone, mark) = match spoken.kind {
             SpokenKind::Words => (Tone::Thought, '•'),
             SpokenKind::Thinking if spoken.lines_before >= THINKING_LINES => return Ok(()),
@@ -559,7 +564,7 @@ impl Console {
         self.ask()
     }
 
-    fn show(&mut self, run: RunId, line: &Line) -> Result<(), SurfaceError> {
+    fn show(&mut self, run: RunId, line: &ConsoleLine) -> Result<(), SurfaceError> {
         self.end_question()?;
         self.end_line()?;
         let indent = self.indent(run);

@@ -7,11 +7,11 @@ use gyrus_kernel::LivePiece;
 use gyrus_text::{clip, plural, span};
 
 use super::paint::Painter;
-use crate::projection::{Happening, Subject, Tone};
+use crate::projection::{Happening, HappeningSubject, Tone};
 
 /// The current activity of a run and what it has used.
 #[derive(Debug)]
-pub(crate) struct Status {
+pub(crate) struct StatusRow {
     since: Instant,
     /// Time used before this process, in milliseconds.
     before_ms: u64,
@@ -21,7 +21,7 @@ pub(crate) struct Status {
     doing: String,
 }
 
-impl Status {
+impl StatusRow {
     /// Creates the status of a run that had used this much.
     pub(crate) fn new(spent: Spent) -> Self {
         Self {
@@ -42,34 +42,36 @@ impl Status {
             self.step = u64::from(step) + 1;
         }
         let doing = match happening.subject {
-            Subject::Request => happening.headline.replacen("asks ", "asking ", 1),
-            Subject::Reply | Subject::ReplyFailed | Subject::Result { .. } => "thinking".to_owned(),
-            Subject::Call => format!("about to {}", happening.headline),
-            Subject::Started => self.doing.replacen("about to", "running", 1),
-            Subject::Wait => "waiting".to_owned(),
-            Subject::Child => "a child run works".to_owned(),
-            Subject::Goal
-            | Subject::Resumed
-            | Subject::Parked { .. }
-            | Subject::Ended
-            | Subject::HandedOver
-            | Subject::StepEnded
-            | Subject::StepDropped
-            | Subject::Warning
-            | Subject::Person
-            | Subject::Told
-            | Subject::Thought
-            | Subject::Reflection
-            | Subject::Note
-            | Subject::Value
-            | Subject::Verdict
-            | Subject::View
-            | Subject::Question
-            | Subject::Answer { .. }
-            | Subject::WaitEnded
-            | Subject::Branches
-            | Subject::ChildEnded
-            | Subject::Unreadable => return,
+            HappeningSubject::Request => happening.headline.replacen("asks ", "asking ", 1),
+            HappeningSubject::Reply
+            | HappeningSubject::ReplyFailed
+            | HappeningSubject::Result { .. } => "thinking".to_owned(),
+            HappeningSubject::Call => format!("about to {}", happening.headline),
+            HappeningSubject::Started => self.doing.replacen("about to", "running", 1),
+            HappeningSubject::Wait => "waiting".to_owned(),
+            HappeningSubject::Child => "a child run works".to_owned(),
+            HappeningSubject::Goal
+            | HappeningSubject::Resumed
+            | HappeningSubject::Parked { .. }
+            | HappeningSubject::Ended
+            | HappeningSubject::HandedOver
+            | HappeningSubject::StepEnded
+            | HappeningSubject::StepDropped
+            | HappeningSubject::Warning
+            | HappeningSubject::Person
+            | HappeningSubject::Told
+            | HappeningSubject::Thought
+            | HappeningSubject::Reflection
+            | HappeningSubject::Note
+            | HappeningSubject::Value
+            | HappeningSubject::Verdict
+            | HappeningSubject::View
+            | HappeningSubject::Question
+            | HappeningSubject::Answer { .. }
+            | HappeningSubject::WaitEnded
+            | HappeningSubject::Branches
+            | HappeningSubject::ChildEnded
+            | HappeningSubject::Unreadable => return,
         };
         self.doing = doing;
     }
@@ -126,7 +128,7 @@ mod tests {
 
     #[test]
     fn one_line_of_any_width() {
-        let mut status = Status::new(Spent {
+        let mut status = StatusRow::new(Spent {
             steps: 2,
             tokens: 12_345,
             cost: Microdollars(21_500),

@@ -32,7 +32,7 @@ pub(super) struct Excerpt {
 
 /// Kind of a text, which decides how its bytes are read.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Kind {
+pub(super) enum ExcerptKind {
     /// Sentences.
     Prose,
     /// Letters of one width, with line breaks as they are.
@@ -90,14 +90,14 @@ impl Excerpt {
     }
 
     /// Returns the text for reading. `rest` says where the whole text is.
-    pub(super) fn render(&self, kind: Kind, rest: &str) -> Markup {
+    pub(super) fn render(&self, kind: ExcerptKind, rest: &str) -> Markup {
         let mut ansi = Ansi::default();
         let mut block = |text: &str| match kind {
-            Kind::Prose => html! { div.prose { (text) } },
+            ExcerptKind::Prose => html! { div.prose { (text) } },
             // A newline at the start of a `pre` does not count; one of the text must.
-            Kind::Code => html! { pre { "\n" (text) } },
-            Kind::Output => html! { pre { "\n" (ansi.render(text)) } },
-            Kind::Diff => html! {
+            ExcerptKind::Code => html! { pre { "\n" (text) } },
+            ExcerptKind::Output => html! { pre { "\n" (ansi.render(text)) } },
+            ExcerptKind::Diff => html! {
                 pre {
                     "\n"
                     @for (tone, line) in patch_lines(text) {
@@ -170,14 +170,14 @@ mod tests {
 
     #[test]
     fn long_texts_are_cut_and_folded() {
-        let short = Excerpt::of("one\ntwo\n").render(Kind::Code, "");
+        let short = Excerpt::of("one\ntwo\n").render(ExcerptKind::Code, "");
         assert_eq!(short.0, "<pre>\none\ntwo</pre>");
 
-        let folded = Excerpt::of(&"line\n".repeat(100)).render(Kind::Code, "");
+        let folded = Excerpt::of(&"line\n".repeat(100)).render(ExcerptKind::Code, "");
         assert!(folded.0.contains("<summary>86 more lines</summary>"));
 
         let long = format!("a{}z", "é".repeat(500_000));
-        let cut = Excerpt::of(&long).render(Kind::Output, "it is elsewhere");
+        let cut = Excerpt::of(&long).render(ExcerptKind::Output, "it is elsewhere");
         assert!(
             cut.0
                 .contains("983,620 more bytes left out here; it is elsewhere")

@@ -6,9 +6,9 @@ use maud::{Markup, html};
 
 use super::{
     markup::step_address,
-    step::{Item, Section},
+    step::{Section, StepItem},
 };
-use crate::projection::{HappeningPart, Subject};
+use crate::projection::{HappeningPart, HappeningSubject};
 
 /// Height of a picture in the strip, in pixels.
 const HEIGHT: u32 = 84;
@@ -37,7 +37,7 @@ pub(super) fn strip<'a>(run: RunId, sections: impl Iterator<Item = &'a Section>)
     html! { @if has_picture { @for frame in &frames { (frame) } } }
 }
 
-fn pictures(item: &Item) -> impl Iterator<Item = (u64, &Image)> {
+fn pictures(item: &StepItem) -> impl Iterator<Item = (u64, &Image)> {
     item.happenings.iter().flat_map(|one| {
         let parts = one.parts.iter();
         parts.filter_map(|part| match part {
@@ -67,11 +67,11 @@ fn frame(run: RunId, seq: u64, image: &Image, begins: Option<u32>) -> Markup {
 }
 
 /// The places where a process ended and another one took the run up.
-fn seams(item: &Item) -> Vec<Markup> {
+fn seams(item: &StepItem) -> Vec<Markup> {
     let resumed = item
         .happenings
         .iter()
-        .filter(|one| one.subject == Subject::Resumed);
+        .filter(|one| one.subject == HappeningSubject::Resumed);
     let seam = |one: &crate::projection::Happening| {
         html! { li.seam id={ "f" (one.seq) } title=(one.headline) { span { "resumed" } } }
     };

@@ -6,11 +6,11 @@ use gyrus_text::{counted, grouped};
 use maud::{Markup, html};
 
 use super::{
-    excerpt::{Excerpt, Kind, brief, briefs},
-    markup::Anchor,
-    moment::{Start, date_and_time, duration},
+    excerpt::{Excerpt, ExcerptKind, brief, briefs},
+    markup::PageAnchor,
+    moment::{TimeOrigin, date_and_time, duration},
     plot,
-    survey::{Fork, Standing, Survey},
+    survey::{ForkLink, Survey, SurveyState},
 };
 use crate::projection::limits;
 
@@ -27,14 +27,14 @@ const SHOWN_FACTS: usize = 4;
 pub(super) fn head(survey: &Survey) -> Markup {
     let name = survey.run.short();
     let rest = format!("the whole text is in `gyrus runs show {name}`");
-    let start = Start {
+    let start = TimeOrigin {
         at_ms: survey.began_ms,
     };
     let title = survey.goal.gist(TITLE);
     html! {
         h1 { (title) }
         @if title.ends_with('…') {
-            div.goal { (survey.goal.render(Kind::Prose, &rest)) }
+            div.goal { (survey.goal.render(ExcerptKind::Prose, &rest)) }
         }
         @for (at_ms, who, words) in &survey.amendments {
             div.amendment {
@@ -45,7 +45,7 @@ pub(super) fn head(survey: &Survey) -> Markup {
                     " (" (who.surface) ")"
                     (start.moment_and_hour(*at_ms))
                 }
-                (words.render(Kind::Prose, &rest))
+                (words.render(ExcerptKind::Prose, &rest))
             }
         }
         (outcome(&survey.standing, &name, &rest))
@@ -59,7 +59,7 @@ pub(super) fn head(survey: &Survey) -> Markup {
 }
 
 /// Look and wording of an ending.
-struct Verdict<'a> {
+struct EndingStyle<'a> {
     class: &'static str,
     badge: &'static str,
     sentence: String,
@@ -68,17 +68,17 @@ struct Verdict<'a> {
 }
 
 /// Renders the standing of the run, with the evidence for it.
-pub(super) fn outcome(standing: &Standing, name: &str, rest: &str) -> Markup {
+pub(super) fn outcome(standing: &SurveyState, name: &str, rest: &str) -> Markup {
     let verdict = match standing {
-        Standing::Over(ending) | Standing::Parked(ending) => of_ending(ending, name),
-        Standing::Running => Verdict {
+        SurveyState::Over(ending) | SurveyState::Parked(ending) => of_ending(ending, name),
+        SurveyState::Running => EndingStyle {
             class: "pending",
             badge: "running",
             sentence: "It was still running when this page was written.".to_owned(),
             words: None,
             next: String::new(),
         },
-        Standing::CutOff => Verdict {
+        SurveyState::CutOff => EndingStyle {
             class: "stopped",
             badge: "cut off",
             sentence: "Its process is gone and left it unfinished.".to_owned(),
@@ -87,19 +87,19 @@ pub(super) fn outcome(standing: &Standing, name: &str, rest: &str) -> Markup {
         },
     };
     let ending = match standing {
-        Standing::Over(ending) | Standing::Parked(ending) => Some(ending),
-        Standing::Running | Standing::CutOff => None,
+        SurveyState::Over(ending) | SurveyState::Parked(ending) => Some(ending),
+        SurveyState::Running | SurveyState::CutOff => None,
     };
     html! {
         section class={ "outcome " (verdict.class) } {
             p.verdict { span.badge { (verdict.badge) } span { (verdict.sentence) } }
             @if let Some(words) = verdict.words {
-                (Excerpt::of(words).render(Kind::Prose, rest))
+                (Excerpt::of(words).render(ExcerptKind::Prose, rest))
             }
             @if let Some(Ending::Reached { claim, .. }) = ending { (evidence(claim)) }
             @if let Some(Ending::Failed { denied, .. }) = ending && !denied.is_empty() {
                 p.aside { "denied, because nobody could be asked:" }
-                (Excerpt::of(&denied.join("\n")).render(Kind::Code, rest))
+                (Excerpt::of(&denied.join("\n")).render(ExcerptKind::Code, rest))
             }
             @if !verdict.next.is_empty() {
                 p.aside { "to go on: " code { (verdict.next) } }
@@ -108,8 +108,8 @@ pub(super) fn outcome(standing: &Standing, name: &str, rest: &str) -> Markup {
     }
 }
 
-fn of_ending<'a>(ending: &'a Ending, name: &str) -> Verdict<'a> {
-    let stopped = |badge, sentence: String, words| Verdict {
+fn of_ending<'a>(ending: &'a Ending, name: &str) -> EndingStyle<'a> {
+    let stopped = |badge, sentence: String, words| EndingStyle {
         class: "stopped",
         badge,
         sentence,
@@ -118,7 +118,7 @@ fn of_ending<'a>(ending: &'a Ending, name: &str) -> Verdict<'a> {
     };
     match ending {
         Ending::Reached { claim, strength } => reached(claim, *strength),
-        Ending::Failed { reason, .. } => Verdict {
+        Ending::Failed { reason, .. } => EndingStyle {
             class: "bad",
             badge: "failed",
             sentence: "The goal was not reached.".to_owned(),
@@ -130,7 +130,7 @@ fn of_ending<'a>(ending: &'a Ending, name: &str) -> Verdict<'a> {
             format!("A limit was reached: {}.", brief(what)),
             None,
         ),
-        Ending::Waiting { question, .. } => Verdict {
+        Ending::Waiting { question, .. } => EndingStyle {
             class: "pending",
             badge: "asks",
             sentence: "It waits for a person's answer.".to_owned(),
@@ -162,7 +162,7 @@ fn of_ending<'a>(ending: &'a Ending, name: &str) -> Verdict<'a> {
     }
 }
 
-fn reached(claim: &Claim, strength: Strength) -> Verdict<'_> {
+fn reached(claim: &Claim, strength: Strength) -> EndingStyle<'_> {
     let (badge, sentence) = match strength {
         Strength::Answered => (
             "answered",
@@ -186,7 +186,7 @@ fn reached(claim: &Claim, strength: Strength) -> Verdict<'_> {
         Strength::Answered | Strength::Claimed => "claimed",
         Strength::Checked | Strength::Verified => "good",
     };
-    Verdict {
+    EndingStyle {
         class,
         badge,
         sentence: sentence.to_owned(),
@@ -215,7 +215,7 @@ fn evidence(claim: &Claim) -> Markup {
 }
 
 /// Returns figures, drawings and what the run was started with.
-pub(super) fn side(survey: &Survey, forks: &[Fork]) -> Markup {
+pub(super) fn side(survey: &Survey, forks: &[ForkLink]) -> Markup {
     let cost = if survey.cost().0 == 0 {
         "unknown".to_owned()
     } else {
@@ -235,7 +235,7 @@ pub(super) fn side(survey: &Survey, forks: &[Fork]) -> Markup {
             @for (name, value) in &tiles { div { dd { (value) } dt { (name) } } }
         }
         (plot::strip(&survey.shares))
-        (plot::by_step(&survey.steps, &|step, _| format!("#{}", Anchor::Step { run: 0, step })))
+        (plot::by_step(&survey.steps, &|step, _| format!("#{}", PageAnchor::Step { run: 0, step })))
         div.about {
             (list(&rows))
             details.more { summary { "more about this run" } (list(&more)) }
@@ -251,7 +251,7 @@ fn list(facts: &[(&'static str, String)]) -> Markup {
     }
 }
 
-fn facts(survey: &Survey, forks: &[Fork]) -> Vec<(&'static str, String)> {
+fn facts(survey: &Survey, forks: &[ForkLink]) -> Vec<(&'static str, String)> {
     let mut facts = Vec::new();
     if let Some(started) = &survey.started {
         facts.extend(given(survey, started));

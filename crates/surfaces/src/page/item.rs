@@ -4,21 +4,21 @@
 use std::collections::BTreeMap;
 
 use gyrus_contract::RunId;
-use gyrus_journal::Reader;
+use gyrus_journal::LogReader;
 use gyrus_kernel::ApprovalCard;
 use gyrus_text::{grouped, shorten};
 use maud::{Markup, html};
 use serde_json::Value;
 
 use super::{
-    excerpt::{Excerpt, Kind, brief, briefs},
-    markup::Anchor,
-    moment::{Start, duration},
-    picture::Pictures,
-    step::{Item, layout},
+    excerpt::{Excerpt, ExcerptKind, brief, briefs},
+    markup::PageAnchor,
+    moment::{TimeOrigin, duration},
+    picture::PagePictures,
+    step::{StepItem, layout},
 };
 use crate::console::card::whose;
-use crate::projection::{Happening, HappeningPart, Subject, TextForm, Tone, is_patch};
+use crate::projection::{Happening, HappeningPart, HappeningSubject, TextForm, Tone, is_patch};
 
 /// Arguments of a call, and texts of a card, that the page has.
 const LISTED: usize = 40;
@@ -27,29 +27,29 @@ const LISTED: usize = 40;
 const HEADLINE: usize = 2_000;
 
 /// The context that the steps of a run share.
-pub(super) struct Context<'a> {
+pub(super) struct StepContext<'a> {
     /// The run's number on the page.
     pub(super) number: u32,
     pub(super) run: RunId,
     /// The time that others are told from.
-    pub(super) start: Start,
+    pub(super) start: TimeOrigin,
     /// Runs whose steps stand on the page, by their number there.
     pub(super) children: &'a BTreeMap<RunId, u32>,
 }
 
 /// Draws the items of a step.
-pub(super) struct Drawing<'a> {
+pub(super) struct ItemDrawer<'a> {
     /// The context that the steps of the run share.
-    pub(super) context: &'a Context<'a>,
+    pub(super) context: &'a StepContext<'a>,
     /// The journal that pictures are read from.
-    pub(super) reader: &'a Reader,
+    pub(super) reader: &'a LogReader,
     /// The words that say where the whole of a text is that was cut.
     pub(super) rest: &'a str,
 }
 
-impl Drawing<'_> {
+impl ItemDrawer<'_> {
     /// Returns what belongs together.
-    pub(super) fn item(&self, item: &Item, pictures: &mut Pictures) -> Markup {
+    pub(super) fn item(&self, item: &StepItem, pictures: &mut PagePictures) -> Markup {
         let Some((first, others)) = item.happenings.split_first() else {
             return html! {};
         };
@@ -74,7 +74,7 @@ impl Drawing<'_> {
     }
 
     /// Something that followed.
-    fn follower(&self, happening: &Happening, pictures: &mut Pictures) -> Markup {
+    fn follower(&self, happening: &Happening, pictures: &mut PagePictures) -> Markup {
         html! {
             div class={ "part " (class(happening)) } {
                 p.label {
@@ -86,12 +86,12 @@ impl Drawing<'_> {
         }
     }
 
-    fn parts(&self, happening: &Happening, pictures: &mut Pictures) -> Markup {
+    fn parts(&self, happening: &Happening, pictures: &mut PagePictures) -> Markup {
         html! {
             @for part in &happening.parts {
                 @match part {
                     HappeningPart::Badge(..) => {},
-                    HappeningPart::Text(TextForm::Code, text) if happening.subject == Subject::Reply => {
+                    HappeningPart::Text(TextForm::Code, text) if happening.subject == HappeningSubject::Reply => {
                         details.more {
                             summary { "the reply, as the loop reads it" }
                             (self.text(TextForm::Code, text))
@@ -109,7 +109,7 @@ impl Drawing<'_> {
                     },
                     HappeningPart::Run(run) => {
                         @if let Some(number) = self.context.children.get(run) {
-                            p.aside { a href={ "#" (Anchor::Run(*number)) } { "its steps" } }
+                            p.aside { a href={ "#" (PageAnchor::Run(*number)) } { "its steps" } }
                         } @else if pictures.are_served() {
                             p.aside { a href={ "/runs/" (run) } { "its steps" } }
                         }
@@ -121,10 +121,10 @@ impl Drawing<'_> {
 
     fn text(&self, form: TextForm, text: &str) -> Markup {
         let kind = match form {
-            TextForm::Prose => Kind::Prose,
-            TextForm::Code => Kind::Code,
-            TextForm::Output => Kind::Output,
-            TextForm::Diff => Kind::Diff,
+            TextForm::Prose => ExcerptKind::Prose,
+            TextForm::Code => ExcerptKind::Code,
+            TextForm::Output => ExcerptKind::Output,
+            TextForm::Diff => ExcerptKind::Diff,
             TextForm::Aside => return html! { p.aside { (shorten(text, HEADLINE)) } },
             TextForm::Wrong => return html! { p.error { "! " (shorten(text, HEADLINE)) } },
         };
@@ -155,7 +155,7 @@ impl Drawing<'_> {
         html! {
             div class={ "argument " (form) (long) } {
                 @if !name.is_empty() { span.name { (brief(name)) } }
-                div.value { (excerpt.render(Kind::Code, self.rest)) }
+                div.value { (excerpt.render(ExcerptKind::Code, self.rest)) }
             }
         }
     }
@@ -172,7 +172,7 @@ impl Drawing<'_> {
                     summary { (whose(card)) }
                     div.untrusted {
                         @for detail in card.details.iter().take(LISTED) {
-                            @let kind = if is_patch(&detail.text) { Kind::Diff } else { Kind::Code };
+                            @let kind = if is_patch(&detail.text) { ExcerptKind::Diff } else { ExcerptKind::Code };
                             (Excerpt::of(&detail.text).render(kind, self.rest))
                         }
                     }
@@ -196,9 +196,9 @@ fn head(happening: &Happening) -> Markup {
     } else {
         &happening.headline
     };
-    let prefix = if happening.subject == Subject::Verdict {
+    let prefix = if happening.subject == HappeningSubject::Verdict {
         "gate: "
-    } else if happening.subject == Subject::Question {
+    } else if happening.subject == HappeningSubject::Question {
         "asks: "
     } else {
         ""
@@ -217,33 +217,36 @@ fn head(happening: &Happening) -> Markup {
 
 fn class(happening: &Happening) -> &'static str {
     match happening.subject {
-        Subject::Request | Subject::Reply => "model",
-        Subject::Result { failed: true } => "result bad",
-        Subject::Result { failed: false } => "result",
-        Subject::Question => "approval",
-        Subject::Answer { approved: true } => "answer yes",
-        Subject::Answer { approved: false } => "answer no",
-        Subject::Child | Subject::ChildEnded => "child",
-        Subject::Resumed | Subject::Parked { .. } | Subject::Ended | Subject::HandedOver => "life",
-        Subject::Goal
-        | Subject::StepEnded
-        | Subject::StepDropped
-        | Subject::Warning
-        | Subject::Person
-        | Subject::ReplyFailed
-        | Subject::Told
-        | Subject::Thought
-        | Subject::Reflection
-        | Subject::Note
-        | Subject::Value
-        | Subject::Call
-        | Subject::Verdict
-        | Subject::Started
-        | Subject::View
-        | Subject::Wait
-        | Subject::WaitEnded
-        | Subject::Branches
-        | Subject::Unreadable => of_tone(happening.tone),
+        HappeningSubject::Request | HappeningSubject::Reply => "model",
+        HappeningSubject::Result { failed: true } => "result bad",
+        HappeningSubject::Result { failed: false } => "result",
+        HappeningSubject::Question => "approval",
+        HappeningSubject::Answer { approved: true } => "answer yes",
+        HappeningSubject::Answer { approved: false } => "answer no",
+        HappeningSubject::Child | HappeningSubject::ChildEnded => "child",
+        HappeningSubject::Resumed
+        | HappeningSubject::Parked { .. }
+        | HappeningSubject::Ended
+        | HappeningSubject::HandedOver => "life",
+        HappeningSubject::Goal
+        | HappeningSubject::StepEnded
+        | HappeningSubject::StepDropped
+        | HappeningSubject::Warning
+        | HappeningSubject::Person
+        | HappeningSubject::ReplyFailed
+        | HappeningSubject::Told
+        | HappeningSubject::Thought
+        | HappeningSubject::Reflection
+        | HappeningSubject::Note
+        | HappeningSubject::Value
+        | HappeningSubject::Call
+        | HappeningSubject::Verdict
+        | HappeningSubject::Started
+        | HappeningSubject::View
+        | HappeningSubject::Wait
+        | HappeningSubject::WaitEnded
+        | HappeningSubject::Branches
+        | HappeningSubject::Unreadable => of_tone(happening.tone),
     }
 }
 

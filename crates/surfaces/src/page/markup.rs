@@ -9,7 +9,7 @@ use gyrus_text::{unseen_when_reading, visible};
 /// A place of the page that something points to. The number of a run is its order on the page; 0
 /// is the run that the page is about.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Anchor {
+pub(super) enum PageAnchor {
     Run(u32),
     /// A step of a run.
     Step {
@@ -20,13 +20,13 @@ pub(super) enum Anchor {
     Picture(u32),
 }
 
-impl fmt::Display for Anchor {
+impl fmt::Display for PageAnchor {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Anchor::Run(run) => write!(f, "run{run}"),
-            Anchor::Step { run: 0, step } => write!(f, "step{step}"),
-            Anchor::Step { run, step } => write!(f, "run{run}-step{step}"),
-            Anchor::Picture(number) => write!(f, "picture{number}"),
+            PageAnchor::Run(run) => write!(f, "run{run}"),
+            PageAnchor::Step { run: 0, step } => write!(f, "step{step}"),
+            PageAnchor::Step { run, step } => write!(f, "run{run}-step{step}"),
+            PageAnchor::Picture(number) => write!(f, "picture{number}"),
         }
     }
 }

@@ -33,7 +33,7 @@ use std::{collections::BTreeMap, io::Write};
 
 use base64::{Engine, engine::general_purpose::STANDARD};
 use gyrus_contract::RunId;
-use gyrus_journal::{Reader, Store};
+use gyrus_journal::{LogReader, Store};
 use gyrus_kernel::{log_name, summary};
 use gyrus_text::counted;
 use maud::{Markup, PreEscaped, html};
@@ -41,21 +41,21 @@ use sha2::{Digest, Sha256};
 
 use self::{
     excerpt::brief,
-    item::{Context, Drawing},
-    markup::{Anchor, shown},
-    moment::Start,
-    step::{Section, Step, Steps},
-    survey::{Standing, Survey},
+    item::{ItemDrawer, StepContext},
+    markup::{PageAnchor, shown},
+    moment::TimeOrigin,
+    step::{PageStep, Section, Steps},
+    survey::{Survey, SurveyState},
 };
 pub use self::{
     markup::step_address,
     moment::{date_and_time, duration},
     one_step::{OneStep, one_step},
-    picture::Pictures,
+    picture::PagePictures,
     plot::{Bar, plot},
-    present::{Present, ScreenHolder, Target, present},
+    present::{RunNow, ScreenHolder, ShownElement, present},
     prompt::{AskedModel, asked_model, prompt},
-    rows::{Rows, Stretch, Zoom, rows, visible_html, whole_patch, whole_text},
+    rows::{RunRows, Stretch, Zoom, rows, visible_html, whole_patch, whole_text},
     whole_run::WholeRun,
 };
 pub use crate::console::card::whose;
@@ -94,13 +94,13 @@ pub fn write(
 ) -> Result<Option<gyrus_journal::Error>, SurfaceError> {
     let reader = store.reader(&log_name(run))?;
     let survey = Survey::read(store, run, &reader)?;
-    let mut page = Page {
+    let mut page = HtmlPage {
         store,
         out,
-        start: Start {
+        start: TimeOrigin {
             at_ms: survey.began_ms,
         },
-        pictures: Pictures::default(),
+        pictures: PagePictures::default(),
         numbers: BTreeMap::from([(run, 0)]),
     };
     page.begin(&survey)?;
@@ -126,16 +126,16 @@ pub fn first_words(text: &str, characters: usize) -> String {
 }
 
 /// A page that is being written.
-struct Page<'a> {
+struct HtmlPage<'a> {
     store: &'a Store,
     out: &'a mut dyn Write,
-    start: Start,
-    pictures: Pictures,
+    start: TimeOrigin,
+    pictures: PagePictures,
     /// The runs on the page, in order.
     numbers: BTreeMap<RunId, u32>,
 }
 
-impl Page<'_> {
+impl HtmlPage<'_> {
     fn put(&mut self, html: &Markup) -> Result<(), SurfaceError> {
         self.tag(&html.0)
     }
@@ -155,7 +155,7 @@ impl Page<'_> {
         self.put(&document_head(&title, STYLE))?;
         self.tag("<body>")?;
         self.put(&html! {
-            header id=(Anchor::Run(0)) {
+            header id=(PageAnchor::Run(0)) {
                 p.brand { b { "gyrus" } span { "run " (name) } }
                 (head::head(survey))
             }
@@ -182,7 +182,7 @@ impl Page<'_> {
     fn timeline(
         &mut self,
         survey: &Survey,
-        reader: &Reader,
+        reader: &LogReader,
         depth: usize,
     ) -> Result<(), SurfaceError> {
         let mut steps = Steps::new(reader);
@@ -207,14 +207,14 @@ impl Page<'_> {
         &mut self,
         section: &Section,
         survey: &Survey,
-        reader: &Reader,
+        reader: &LogReader,
         depth: usize,
     ) -> Result<(), SurfaceError> {
         let new = match section {
             Section::Step(step) if depth < DEPTH => self.new_children(step),
             Section::Step(_) | Section::Between(_) => Vec::new(),
         };
-        let context = Context {
+        let context = StepContext {
             number: self.numbers.get(&survey.run).copied().unwrap_or(0),
             run: survey.run,
             start: self.start,
@@ -226,7 +226,7 @@ impl Page<'_> {
                 timeline::step(step, &context, reader, &mut self.pictures, is_open)
             }
             Section::Between(item) => {
-                let drawing = Drawing {
+                let drawing = ItemDrawer {
                     context: &context,
                     reader,
                     rest: "",
@@ -242,7 +242,7 @@ impl Page<'_> {
     }
 
     /// Gives the child runs of a step that are kept and not on the page yet their numbers.
-    fn new_children(&mut self, step: &Step) -> Vec<RunId> {
+    fn new_children(&mut self, step: &PageStep) -> Vec<RunId> {
         let mut new = Vec::new();
         for part in step.happenings().flat_map(|one| &one.parts) {
             if let HappeningPart::Run(run) = part
@@ -261,7 +261,7 @@ impl Page<'_> {
     fn child(&mut self, run: RunId, depth: usize) -> Result<(), SurfaceError> {
         let name = run.short();
         let number = self.numbers.get(&run).copied().unwrap_or(0);
-        let id = Anchor::Run(number);
+        let id = PageAnchor::Run(number);
         self.tag(&format!("<details class=\"run\" id=\"{id}\">"))?;
         let read = self.store.reader(&log_name(run)).and_then(|reader| {
             let survey = Survey::read(self.store, run, &reader)?;
@@ -349,10 +349,10 @@ fn is_open(survey: &Survey, step: u32) -> bool {
             .is_some_and(|first| step >= first.step)
 }
 
-fn stands(standing: &Standing) -> String {
+fn stands(standing: &SurveyState) -> String {
     match standing {
-        Standing::Over(ending) | Standing::Parked(ending) => brief(&summary(ending)),
-        Standing::Running => "running".to_owned(),
-        Standing::CutOff => "cut off".to_owned(),
+        SurveyState::Over(ending) | SurveyState::Parked(ending) => brief(&summary(ending)),
+        SurveyState::Running => "running".to_owned(),
+        SurveyState::CutOff => "cut off".to_owned(),
     }
 }

@@ -4,12 +4,12 @@ use maud::{Markup, html};
 
 /// The time relative to which times are shown.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct Start {
+pub(super) struct TimeOrigin {
     /// Time at which the run of the page began, in UTC milliseconds.
     pub(super) at_ms: i64,
 }
 
-impl Start {
+impl TimeOrigin {
     /// Returns a moment as the time since the start.
     pub(super) fn moment(self, at_ms: i64) -> Markup {
         html! {

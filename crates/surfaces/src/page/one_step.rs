@@ -4,19 +4,19 @@
 use std::collections::BTreeMap;
 
 use gyrus_contract::{Image, RunId};
-use gyrus_journal::Reader;
+use gyrus_journal::LogReader;
 use maud::{Markup, html};
 
 use super::{
-    item::{Context, Drawing},
+    item::{ItemDrawer, StepContext},
     markup::shown,
-    moment::Start,
-    picture::Pictures,
+    moment::TimeOrigin,
+    picture::PagePictures,
     prompt,
-    step::{Section, Step, Steps},
+    step::{PageStep, Section, Steps},
     timeline,
 };
-use crate::projection::{Happening, HappeningPart, Projection, Subject};
+use crate::projection::{Happening, HappeningPart, HappeningSubject, Projection};
 
 /// Number of entries before the wanted one that are read first; if they hold no end of a step,
 /// more are read.
@@ -44,8 +44,8 @@ pub struct OneStep {
 const AFTER: u64 = 200;
 
 /// A step with the pictures around it.
-struct Found {
-    step: Step,
+struct StepView {
+    step: PageStep,
     before: Option<Image>,
     after: Option<Image>,
 }
@@ -54,7 +54,7 @@ struct Found {
 /// little more than the step, wherever it is in the run. Returns `None` for an entry after the last
 /// step.
 pub fn one_step(
-    reader: &Reader,
+    reader: &LogReader,
     run: RunId,
     seq: u64,
     end: u64,
@@ -63,9 +63,9 @@ pub fn one_step(
     let found = loop {
         let from = seq.saturating_sub(back).max(1);
         match find(reader, seq, from, end)? {
-            Search::TooLate if from > 1 => back = back.saturating_mul(4),
-            Search::TooLate | Search::Nothing => return Ok(None),
-            Search::Found(found) => break *found,
+            StepSearch::TooLate if from > 1 => back = back.saturating_mul(4),
+            StepSearch::TooLate | StepSearch::Nothing => return Ok(None),
+            StepSearch::Found(found) => break *found,
         }
     };
     let began_ms = reader.entry(1)?.map_or(0, |first| first.at_ms);
@@ -80,15 +80,20 @@ pub fn one_step(
     }))
 }
 
-enum Search {
-    Found(Box<Found>),
+enum StepSearch {
+    Found(Box<StepView>),
     /// No step contains the entry.
     Nothing,
     /// The step began before the first entry that was read.
     TooLate,
 }
 
-fn find(reader: &Reader, seq: u64, from: u64, end: u64) -> Result<Search, gyrus_journal::Error> {
+fn find(
+    reader: &LogReader,
+    seq: u64,
+    from: u64,
+    end: u64,
+) -> Result<StepSearch, gyrus_journal::Error> {
     let mut steps = Steps::new(reader);
     let (mut is_aligned, mut before) = (from == 1, None);
     let mut entries = reader.entries(from)?;
@@ -107,27 +112,27 @@ fn find(reader: &Reader, seq: u64, from: u64, end: u64) -> Result<Search, gyrus_
                     let next = entries.take(usize::try_from(AFTER).unwrap_or(0));
                     let next = next.map_while(Result::ok).filter(|entry| entry.seq <= end);
                     let after = || next_picture(next, reader);
-                    return Ok(Search::Found(Box::new(Found {
+                    return Ok(StepSearch::Found(Box::new(StepView {
                         before: seen_before(&step).or(before),
                         after: seen_after(&step).or_else(after),
                         step,
                     })));
                 }
-                Section::Step(step) if contains(&step, seq) => return Ok(Search::TooLate),
+                Section::Step(step) if contains(&step, seq) => return Ok(StepSearch::TooLate),
                 Section::Step(step) => {
                     is_aligned = true;
-                    let of_item = |item: &super::step::Item| last_picture(&item.happenings);
+                    let of_item = |item: &super::step::StepItem| last_picture(&item.happenings);
                     before = step.items.iter().rev().find_map(of_item).or(before);
                 }
             }
         }
         if is_last {
-            return Ok(Search::Nothing);
+            return Ok(StepSearch::Nothing);
         }
     }
 }
 
-fn contains(step: &Step, seq: u64) -> bool {
+fn contains(step: &PageStep, seq: u64) -> bool {
     step.entries.iter().any(|entry| entry.seq == seq)
 }
 
@@ -136,17 +141,19 @@ fn last_picture(happenings: &[Happening]) -> Option<Image> {
 }
 
 /// Returns what was seen in a step before its first call.
-fn seen_before(step: &Step) -> Option<Image> {
+fn seen_before(step: &PageStep) -> Option<Image> {
     let until_call = step
         .happenings()
-        .take_while(|one| one.subject != Subject::Call);
+        .take_while(|one| one.subject != HappeningSubject::Call);
     until_call.filter_map(picture).last()
 }
 
 /// Returns what was seen in a step after its last call.
-fn seen_after(step: &Step) -> Option<Image> {
+fn seen_after(step: &PageStep) -> Option<Image> {
     let all: Vec<&Happening> = step.happenings().collect();
-    let after_call = all.rsplit(|one| one.subject == Subject::Call).next()?;
+    let after_call = all
+        .rsplit(|one| one.subject == HappeningSubject::Call)
+        .next()?;
     let has_call = after_call.len() < all.len();
     let mut last = after_call.iter().rev().filter(|_| has_call);
     last.find_map(|one| picture(one))
@@ -154,8 +161,8 @@ fn seen_after(step: &Step) -> Option<Image> {
 
 /// Returns the first picture of the entries behind a step.
 fn next_picture(
-    mut entries: impl Iterator<Item = gyrus_journal::Entry>,
-    reader: &Reader,
+    mut entries: impl Iterator<Item = gyrus_journal::LogEntry>,
+    reader: &LogReader,
 ) -> Option<Image> {
     let mut projection = Projection::new();
     entries.find_map(|entry| projection.take(&entry, reader).iter().find_map(picture))
@@ -174,24 +181,24 @@ fn picture(happening: &Happening) -> Option<Image> {
     pictures.next()
 }
 
-fn draw(found: &Found, reader: &Reader, run: RunId, began_ms: i64) -> Markup {
+fn draw(found: &StepView, reader: &LogReader, run: RunId, began_ms: i64) -> Markup {
     let step = &found.step;
-    let start = Start { at_ms: began_ms };
-    let context = Context {
+    let start = TimeOrigin { at_ms: began_ms };
+    let context = StepContext {
         number: 0,
         run,
         start,
         children: &BTreeMap::new(),
     };
-    let drawing = Drawing {
+    let drawing = ItemDrawer {
         context: &context,
         reader,
         rest: "the whole text is in the journal",
     };
-    let mut pictures = Pictures::served(run);
+    let mut pictures = PagePictures::served(run);
     let requests = step
         .happenings()
-        .filter(|one| one.subject == Subject::Request);
+        .filter(|one| one.subject == HappeningSubject::Request);
     let requests: Vec<&Happening> = requests.collect();
     html! {
         p.step-figures { (timeline::figures(step)) (start.moment_and_hour(step.began_ms)) }
@@ -220,7 +227,12 @@ fn draw(found: &Found, reader: &Reader, run: RunId, began_ms: i64) -> Markup {
     }
 }
 
-fn seen(when: &str, image: Option<&Image>, reader: &Reader, pictures: &mut Pictures) -> Markup {
+fn seen(
+    when: &str,
+    image: Option<&Image>,
+    reader: &LogReader,
+    pictures: &mut PagePictures,
+) -> Markup {
     html! {
         section {
             h2 { (when) }

@@ -5,10 +5,10 @@ use std::collections::BTreeMap;
 
 use base64::{Engine, engine::general_purpose::STANDARD};
 use gyrus_contract::{BlobId, Image, RunId};
-use gyrus_journal::Reader;
+use gyrus_journal::LogReader;
 use maud::{Markup, html};
 
-use super::markup::Anchor;
+use super::markup::PageAnchor;
 
 /// Larger pictures are left out, in bytes.
 const PICTURE_LIMIT: usize = 4 << 20;
@@ -18,7 +18,7 @@ const PAGE_LIMIT: usize = 24 << 20;
 
 /// A picture of a kind that browsers show and that cannot carry a program.
 #[derive(Debug, Clone, PartialEq, Eq)]
-struct Picture {
+struct SafePicture {
     media_type: &'static str,
     bytes: Vec<u8>,
 }
@@ -36,7 +36,7 @@ pub fn picture_media_type(bytes: &[u8]) -> Option<&'static str> {
     }
 }
 
-impl Picture {
+impl SafePicture {
     /// The picture that these bytes are, if they begin like a PNG, JPEG or WebP file.
     fn of(bytes: Vec<u8>) -> Option<Self> {
         let media_type = picture_media_type(&bytes)?;
@@ -55,25 +55,25 @@ impl Picture {
 
 /// Availability of a picture on the page.
 #[derive(Debug, Clone, PartialEq, Eq)]
-enum Shown {
+enum PictureState {
     /// The picture itself, with a place of its own, so that it is sent once.
-    Here(Picture, Anchor),
+    Here(SafePicture, PageAnchor),
     /// It stands there already.
-    Before(Anchor),
+    Before(PageAnchor),
     /// The reason why it is not shown.
     Not(String),
 }
 
 /// The pictures of a page, each taken in once.
 #[derive(Debug, Default)]
-pub struct Pictures {
-    taken: BTreeMap<BlobId, Anchor>,
+pub struct PagePictures {
+    taken: BTreeMap<BlobId, PageAnchor>,
     bytes: usize,
     /// The run whose pictures a server gives out; without it they are part of the page.
     served: Option<RunId>,
 }
 
-impl Pictures {
+impl PagePictures {
     /// Returns the pictures of a page beside which a server gives out the run's blobs.
     pub(super) fn served(run: RunId) -> Self {
         Self {
@@ -89,7 +89,7 @@ impl Pictures {
 
     /// Returns a picture of the run that `reader` reads, a link to where it stands already, or the
     /// reason why it is not shown.
-    pub fn figure(&mut self, image: &Image, reader: &Reader) -> Markup {
+    pub fn figure(&mut self, image: &Image, reader: &LogReader) -> Markup {
         let caption = format!("{} × {}", image.width, image.height);
         if let Some(run) = self.served {
             let blob = image.blob;
@@ -102,45 +102,45 @@ impl Pictures {
             };
         }
         match self.take(image, reader) {
-            Shown::Here(picture, anchor) => html! {
+            PictureState::Here(picture, anchor) => html! {
                 figure id=(anchor) {
                     img src=(picture.data_uri()) alt="a picture of the run" loading="lazy";
                     figcaption { (caption) }
                 }
             },
-            Shown::Before(anchor) => html! {
+            PictureState::Before(anchor) => html! {
                 p.aside { a href={ "#" (anchor) } { "the same picture as before" } }
             },
-            Shown::Not(why) => html! {
+            PictureState::Not(why) => html! {
                 p.aside { "a picture (" (caption) ") is not shown: " (why) }
             },
         }
     }
 
-    fn take(&mut self, image: &Image, reader: &Reader) -> Shown {
+    fn take(&mut self, image: &Image, reader: &LogReader) -> PictureState {
         if let Some(anchor) = self.taken.get(&image.blob) {
-            return Shown::Before(*anchor);
+            return PictureState::Before(*anchor);
         }
         let bytes = match reader.blob(&image.blob) {
             Ok(bytes) => bytes,
-            Err(error) => return Shown::Not(format!("it cannot be read: {error}")),
+            Err(error) => return PictureState::Not(format!("it cannot be read: {error}")),
         };
         let length = bytes.len();
         if length > PICTURE_LIMIT || self.bytes + length > PAGE_LIMIT {
-            return Shown::Not(format!(
+            return PictureState::Not(format!(
                 "it has {} kB, more than this page takes; it is the blob {} of the run",
                 length / 1024,
                 image.blob
             ));
         }
-        let Some(picture) = Picture::of(bytes) else {
-            return Shown::Not("its content is neither PNG, JPEG nor WebP".to_owned());
+        let Some(picture) = SafePicture::of(bytes) else {
+            return PictureState::Not("its content is neither PNG, JPEG nor WebP".to_owned());
         };
         let number = u32::try_from(self.taken.len() + 1).unwrap_or(u32::MAX);
-        let anchor = Anchor::Picture(number);
+        let anchor = PageAnchor::Picture(number);
         self.taken.insert(image.blob, anchor);
         self.bytes += length;
-        Shown::Here(picture, anchor)
+        PictureState::Here(picture, anchor)
     }
 }
 
@@ -160,10 +160,10 @@ mod tests {
             (b"GIF89a", None),
             (b"", None),
         ] {
-            let picture = Picture::of(bytes.to_vec());
+            let picture = SafePicture::of(bytes.to_vec());
             assert_eq!(picture.map(|picture| picture.media_type), media_type);
         }
-        let picture = Picture::of(b"\xff\xd8\xff\xe0".to_vec()).unwrap();
+        let picture = SafePicture::of(b"\xff\xd8\xff\xe0".to_vec()).unwrap();
         assert_eq!(picture.data_uri(), "data:image/jpeg;base64,/9j/4A==");
     }
 }

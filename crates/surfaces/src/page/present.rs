@@ -3,17 +3,17 @@
 use std::collections::BTreeMap;
 
 use gyrus_contract::{Bounds, EffectId, ElementId, Image, Principal, RunId, View};
-use gyrus_journal::Reader;
+use gyrus_journal::LogReader;
 use gyrus_kernel::{Entry, Inline};
 use maud::Markup;
 
 use super::{
-    item::{Context, Drawing},
-    moment::Start,
-    picture::Pictures,
-    step::Item,
+    item::{ItemDrawer, StepContext},
+    moment::TimeOrigin,
+    picture::PagePictures,
+    step::StepItem,
 };
-use crate::projection::{Happening, HappeningPart, Projection, Subject, TextForm, stored};
+use crate::projection::{Happening, HappeningPart, HappeningSubject, Projection, TextForm, stored};
 
 /// Number of last entries that are read.
 const ENTRIES: u64 = 400;
@@ -31,7 +31,7 @@ pub struct ScreenHolder {
 
 /// The present of a run.
 #[derive(Debug, Default)]
-pub struct Present {
+pub struct RunNow {
     /// The call that is in progress, or waits.
     pub doing: Option<Markup>,
     /// The last thought of the model.
@@ -45,14 +45,14 @@ pub struct Present {
     /// The last picture that it kept.
     pub picture: Option<Image>,
     /// The element that the call in progress touches.
-    pub target: Option<Target>,
+    pub target: Option<ShownElement>,
     /// The person who has its browser.
     pub holder: Option<ScreenHolder>,
 }
 
 /// An element of the screen.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Target {
+pub struct ShownElement {
     /// Its place, in pixels of the view.
     pub bounds: Bounds,
     /// The width of the view.
@@ -62,9 +62,9 @@ pub struct Target {
 }
 
 /// Reads the present of a run from its last entries, up to the entry `end`.
-pub fn present(reader: &Reader, run: RunId, end: u64) -> Result<Present, gyrus_journal::Error> {
+pub fn present(reader: &LogReader, run: RunId, end: u64) -> Result<RunNow, gyrus_journal::Error> {
     let began_ms = reader.entry(1)?.map_or(0, |first| first.at_ms);
-    let mut seen = Seen::default();
+    let mut seen = PresentBuilder::default();
     let mut projection = Projection::new();
     for entry in reader.entries(end.saturating_sub(ENTRIES).saturating_add(1))? {
         let Ok(entry) = entry else { break };
@@ -80,7 +80,7 @@ pub fn present(reader: &Reader, run: RunId, end: u64) -> Result<Present, gyrus_j
 }
 
 #[derive(Default)]
-struct Seen {
+struct PresentBuilder {
     calls: BTreeMap<EffectId, Vec<Happening>>,
     thought: Option<Happening>,
     plan: Option<Happening>,
@@ -92,8 +92,8 @@ struct Seen {
     holder: Option<ScreenHolder>,
 }
 
-impl Seen {
-    fn remember(&mut self, entry: &gyrus_journal::Entry) {
+impl PresentBuilder {
+    fn remember(&mut self, entry: &gyrus_journal::LogEntry) {
         match gyrus_kernel::parse(entry) {
             Ok(Entry::ScreenViewed(viewed)) => self.view = Some(viewed.view),
             Ok(Entry::ToolCalled(called)) => {
@@ -118,29 +118,35 @@ impl Seen {
     fn take(&mut self, happening: Happening) {
         match happening.subject {
             // A question has a card of its own, and a call that was started is in progress.
-            Subject::Call | Subject::Verdict => {
+            HappeningSubject::Call | HappeningSubject::Verdict => {
                 if let Some(effect) = &happening.effect {
                     let of_effect = self.calls.entry(effect.clone()).or_default();
                     of_effect.push(happening);
                 }
             }
-            Subject::Result { .. } => {
+            HappeningSubject::Result { .. } => {
                 if let Some(effect) = &happening.effect {
                     self.calls.remove(effect);
                 }
             }
             // What is still open belongs to a step that does not go on.
-            Subject::StepEnded | Subject::StepDropped | Subject::Resumed => self.calls.clear(),
-            Subject::Thought if happening.headline == "the plan" => self.plan = Some(happening),
-            Subject::Thought | Subject::Reflection => self.thought = Some(happening),
-            Subject::Reply if has_words(&happening) => self.thought = Some(happening),
-            Subject::Person => {
+            HappeningSubject::StepEnded
+            | HappeningSubject::StepDropped
+            | HappeningSubject::Resumed => self.calls.clear(),
+            HappeningSubject::Thought if happening.headline == "the plan" => {
+                self.plan = Some(happening)
+            }
+            HappeningSubject::Thought | HappeningSubject::Reflection => {
+                self.thought = Some(happening)
+            }
+            HappeningSubject::Reply if has_words(&happening) => self.thought = Some(happening),
+            HappeningSubject::Person => {
                 self.received.push(happening);
                 if self.received.len() > MESSAGES {
                     self.received.remove(0);
                 }
             }
-            Subject::View => {
+            HappeningSubject::View => {
                 for part in &happening.parts {
                     if let HappeningPart::Picture(image) = part {
                         self.picture = Some(image.clone());
@@ -148,61 +154,61 @@ impl Seen {
                 }
                 self.place = Some(happening.headline);
             }
-            Subject::Goal
-            | Subject::Parked { .. }
-            | Subject::Ended
-            | Subject::HandedOver
-            | Subject::Warning
-            | Subject::Request
-            | Subject::Reply
-            | Subject::ReplyFailed
-            | Subject::Told
-            | Subject::Note
-            | Subject::Started
-            | Subject::Question
-            | Subject::Answer { .. }
-            | Subject::Value
-            | Subject::Wait
-            | Subject::WaitEnded
-            | Subject::Branches
-            | Subject::Child
-            | Subject::ChildEnded
-            | Subject::Unreadable => {}
+            HappeningSubject::Goal
+            | HappeningSubject::Parked { .. }
+            | HappeningSubject::Ended
+            | HappeningSubject::HandedOver
+            | HappeningSubject::Warning
+            | HappeningSubject::Request
+            | HappeningSubject::Reply
+            | HappeningSubject::ReplyFailed
+            | HappeningSubject::Told
+            | HappeningSubject::Note
+            | HappeningSubject::Started
+            | HappeningSubject::Question
+            | HappeningSubject::Answer { .. }
+            | HappeningSubject::Value
+            | HappeningSubject::Wait
+            | HappeningSubject::WaitEnded
+            | HappeningSubject::Branches
+            | HappeningSubject::Child
+            | HappeningSubject::ChildEnded
+            | HappeningSubject::Unreadable => {}
         }
     }
 
-    fn target(&self, reader: &Reader) -> Option<Target> {
+    fn target(&self, reader: &LogReader) -> Option<ShownElement> {
         let (effect, _) = self.calls.last_key_value()?;
         let on = self.touched.get(effect)?;
         let text = stored(self.view.as_ref()?, reader).ok()?;
         let view: View = serde_json::from_str(&text).ok()?;
         let element = view.elements.iter().find(|element| element.id == *on)?;
-        Some(Target {
+        Some(ShownElement {
             bounds: element.bounds?,
             width: view.width,
             height: view.height,
         })
     }
 
-    fn draw(self, began_ms: i64, run: RunId, reader: &Reader) -> Present {
-        let context = Context {
+    fn draw(self, began_ms: i64, run: RunId, reader: &LogReader) -> RunNow {
+        let context = StepContext {
             number: 0,
             run,
-            start: Start { at_ms: began_ms },
+            start: TimeOrigin { at_ms: began_ms },
             children: &BTreeMap::new(),
         };
-        let drawing = Drawing {
+        let drawing = ItemDrawer {
             context: &context,
             reader,
             rest: "",
         };
-        let mut pictures = Pictures::served(run);
+        let mut pictures = PagePictures::served(run);
         let mut drawn = |effect: Option<EffectId>, happenings: Vec<Happening>| {
-            drawing.item(&Item { effect, happenings }, &mut pictures)
+            drawing.item(&StepItem { effect, happenings }, &mut pictures)
         };
         let target = self.target(reader);
         let doing = self.calls.into_iter().next_back();
-        Present {
+        RunNow {
             target,
             doing: doing.map(|(effect, happenings)| drawn(Some(effect), happenings)),
             thought: self.thought.map(|one| drawn(None, vec![one])),

@@ -1,12 +1,12 @@
 //! The prompt of one request to a model as it was really sent, and its place among the others.
 
 use gyrus_contract::{Message, Origin, Part, Prompt, Purpose, Role, RunId, ToolSpec};
-use gyrus_journal::Reader;
+use gyrus_journal::LogReader;
 use gyrus_kernel::{Entry, ModelCall};
 use gyrus_text::{counted, grouped};
 use maud::{Markup, html};
 
-use super::{picture::Pictures, rows::whole_text, step::layout};
+use super::{picture::PagePictures, rows::whole_text, step::layout};
 
 /// Number of entries that are searched for the request before and after, in each direction.
 const SEARCHED: u64 = 2_000;
@@ -25,7 +25,7 @@ pub struct AskedModel {
 
 /// Returns the request of the entry `seq`, or the newest one; `None` if there is no such request.
 pub fn asked_model(
-    reader: &Reader,
+    reader: &LogReader,
     seq: Option<u64>,
     end: u64,
 ) -> Result<Option<AskedModel>, gyrus_journal::Error> {
@@ -40,7 +40,7 @@ pub fn asked_model(
         return Ok(None);
     };
     let seq = entry.seq;
-    let is_call = |entry: &gyrus_journal::Entry| entry.kind == "model.call";
+    let is_call = |entry: &gyrus_journal::LogEntry| entry.kind == "model.call";
     let from = seq.saturating_sub(SEARCHED).max(1);
     let near = |from: u64, to: u64| -> Result<Vec<u64>, gyrus_journal::Error> {
         let mut found = Vec::new();
@@ -67,8 +67,8 @@ pub fn asked_model(
 }
 
 /// Draws a prompt whole, in the order in which the model reads it.
-pub fn prompt(prompt: &Prompt, reader: &Reader, run: RunId) -> Markup {
-    let mut pictures = Pictures::served(run);
+pub fn prompt(prompt: &Prompt, reader: &LogReader, run: RunId) -> Markup {
+    let mut pictures = PagePictures::served(run);
     html! {
         div.sent {
             @for part in &prompt.system {
@@ -105,7 +105,7 @@ fn tool_sent(tool: &ToolSpec) -> Markup {
     }
 }
 
-fn message_sent(message: &Message, reader: &Reader, pictures: &mut Pictures) -> Markup {
+fn message_sent(message: &Message, reader: &LogReader, pictures: &mut PagePictures) -> Markup {
     let role = match message.role {
         Role::User => "to the model",
         Role::Assistant => "from the model",
@@ -118,7 +118,7 @@ fn message_sent(message: &Message, reader: &Reader, pictures: &mut Pictures) -> 
     }
 }
 
-fn part_sent(part: &Part, reader: &Reader, pictures: &mut Pictures) -> Markup {
+fn part_sent(part: &Part, reader: &LogReader, pictures: &mut PagePictures) -> Markup {
     match part {
         Part::Text(text) => html! {
             p.label { span { (author(&text.origin)) } }

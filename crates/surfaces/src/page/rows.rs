@@ -4,16 +4,16 @@
 use std::collections::BTreeMap;
 
 use gyrus_contract::RunId;
-use gyrus_journal::Reader;
+use gyrus_journal::LogReader;
 use maud::{Markup, PreEscaped, html};
 
 use super::{
     film,
-    item::{Context, Drawing},
+    item::{ItemDrawer, StepContext},
     markup::shown,
-    moment::Start,
-    picture::Pictures,
-    step::{Fate, RawEntry, Section, Steps},
+    moment::TimeOrigin,
+    picture::PagePictures,
+    step::{RawEntry, Section, StepFate, Steps},
     timeline,
 };
 use crate::projection::patch_lines;
@@ -63,7 +63,7 @@ pub enum Zoom {
 
 /// Rows of a run.
 #[derive(Debug)]
-pub struct Rows {
+pub struct RunRows {
     /// The rows, in which every unseen character is visible.
     pub html: String,
     /// The pictures of the stretch as items of a list, with the cycles and the ends of processes
@@ -81,12 +81,12 @@ pub struct Rows {
 /// Draws a stretch of a run's journal, up to the entry `end`. Reads no more than the stretch, however
 /// long the run is. A damaged entry ends the stretch.
 pub fn rows(
-    reader: &Reader,
+    reader: &LogReader,
     run: RunId,
     stretch: Stretch,
     zoom: Zoom,
     end: u64,
-) -> Result<Rows, gyrus_journal::Error> {
+) -> Result<RunRows, gyrus_journal::Error> {
     if zoom == Zoom::Entries {
         return entries(reader, run, stretch, end);
     }
@@ -104,7 +104,7 @@ pub fn rows(
         }
         last = entry.seq;
         for section in steps.take(&entry) {
-            let ended = matches!(&section, Section::Step(step) if step.fate != Fate::Open);
+            let ended = matches!(&section, Section::Step(step) if step.fate != StepFate::Open);
             if !is_aligned && ended {
                 is_aligned = true;
                 drawn.clear();
@@ -127,10 +127,10 @@ pub fn rows(
         Stretch::Newest | Stretch::After(_) => drawn.len().saturating_sub(OPEN_LAST),
         Stretch::Before(_) => usize::MAX,
     };
-    let look = Look { zoom, open_from };
+    let look = RowStyle { zoom, open_from };
     let html = draw_all(&drawn, &steps.rest(), began_ms, run, reader, look);
     let film = film::strip(run, drawn.iter().map(|(_, _, section)| section));
-    Ok(Rows {
+    Ok(RunRows {
         html: shown(&html.0).into_owned(),
         film: shown(&film.0).into_owned(),
         first,
@@ -141,12 +141,12 @@ pub fn rows(
 
 /// Draws the entries of a stretch as they stand in the journal.
 fn entries(
-    reader: &Reader,
+    reader: &LogReader,
     run: RunId,
     stretch: Stretch,
     end: u64,
-) -> Result<Rows, gyrus_journal::Error> {
-    let start = Start {
+) -> Result<RunRows, gyrus_journal::Error> {
+    let start = TimeOrigin {
         at_ms: reader.entry(1)?.map_or(0, |first| first.at_ms),
     };
     let (from, to) = stretch.bounds(end);
@@ -163,7 +163,7 @@ fn entries(
         };
         html.push_str(&shown(&row.0));
     }
-    Ok(Rows {
+    Ok(RunRows {
         html,
         film: String::new(),
         first: from,
@@ -174,7 +174,7 @@ fn entries(
 
 /// Form in which the sections of a stretch are drawn.
 #[derive(Debug, Clone, Copy)]
-struct Look {
+struct RowStyle {
     zoom: Zoom,
     /// The first row that is open.
     open_from: usize,
@@ -185,17 +185,17 @@ fn draw_all(
     rest: &[RawEntry],
     began_ms: i64,
     run: RunId,
-    reader: &Reader,
-    look: Look,
+    reader: &LogReader,
+    look: RowStyle,
 ) -> Markup {
-    let start = Start { at_ms: began_ms };
-    let context = Context {
+    let start = TimeOrigin { at_ms: began_ms };
+    let context = StepContext {
         number: 0,
         run,
         start,
         children: &BTreeMap::new(),
     };
-    let mut pictures = Pictures::served(run);
+    let mut pictures = PagePictures::served(run);
     html! {
         @for (number, (id, seq, section)) in drawn.iter().enumerate() {
             div.row id=(id) data-seq=(seq) {
@@ -223,10 +223,10 @@ fn row(section: Section, seq: u64) -> (String, u64, Section) {
 
 fn draw(
     section: &Section,
-    context: &Context<'_>,
-    reader: &Reader,
-    pictures: &mut Pictures,
-    look: Look,
+    context: &StepContext<'_>,
+    reader: &LogReader,
+    pictures: &mut PagePictures,
+    look: RowStyle,
     number: usize,
 ) -> Markup {
     match (section, look.zoom) {
@@ -237,7 +237,7 @@ fn draw(
             timeline::step(step, context, reader, pictures, is_open)
         }
         (Section::Between(item), _) => {
-            let drawing = Drawing {
+            let drawing = ItemDrawer {
                 context,
                 reader,
                 rest: "",

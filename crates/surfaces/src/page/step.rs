@@ -2,12 +2,14 @@
 //! memory for a million steps than for the largest of them.
 
 use gyrus_contract::{BlobId, EffectId};
-use gyrus_journal::{Payload, Reader};
+use gyrus_journal::{LogReader, Payload};
 use gyrus_kernel::{Charge, Entry};
 use serde_json::Value;
 
 use super::excerpt::Excerpt;
-use crate::projection::{Happening, HappeningPart, Projection, Subject, TextForm, Weight, step_of};
+use crate::projection::{
+    Happening, HappeningPart, HappeningSubject, Projection, Prominence, TextForm, step_of,
+};
 
 /// JSON that is longer than this, in bytes, is not laid out: indenting what is deeply nested
 /// would make it many times longer.
@@ -21,25 +23,25 @@ const BLOBS: usize = 20;
 
 /// A step, or what there is of it.
 #[derive(Debug)]
-pub(super) struct Step {
+pub(super) struct PageStep {
     /// Its number, counted from 1.
     pub(super) number: u32,
     /// The time of its first entry, in UTC milliseconds.
     pub(super) began_ms: i64,
     /// The time of its last entry, in UTC milliseconds.
     pub(super) ended_ms: i64,
-    pub(super) fate: Fate,
+    pub(super) fate: StepFate,
     /// Whether it is the end of what the run shares with the one that it was forked from.
     pub(super) is_shared: bool,
     /// The things that happened in it; those of one effect stand together, in order of the first.
-    pub(super) items: Vec<Item>,
+    pub(super) items: Vec<StepItem>,
     /// Its entries as they stand in the journal, and those since the step before.
     pub(super) entries: Vec<RawEntry>,
 }
 
 /// The outcome of a step.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Fate {
+pub(super) enum StepFate {
     /// Its state is kept.
     Done,
     /// Its state is never used.
@@ -50,7 +52,7 @@ pub(super) enum Fate {
 
 /// The things that happened in one effect, or one thing that belongs to none. Never empty.
 #[derive(Debug)]
-pub(super) struct Item {
+pub(super) struct StepItem {
     pub(super) effect: Option<EffectId>,
     /// The things that happened, in order.
     pub(super) happenings: Vec<Happening>,
@@ -72,23 +74,23 @@ pub(super) struct RawEntry {
 /// A part of the page that is complete.
 #[derive(Debug)]
 pub(super) enum Section {
-    Step(Step),
+    Step(PageStep),
     /// Something between two steps.
-    Between(Item),
+    Between(StepItem),
 }
 
 /// Puts steps together.
 pub(super) struct Steps<'a> {
-    reader: &'a Reader,
+    reader: &'a LogReader,
     projection: Projection,
-    step: Option<Step>,
+    step: Option<PageStep>,
     entries: Vec<RawEntry>,
     is_fork: bool,
 }
 
 impl<'a> Steps<'a> {
     /// Starts with the first entry of the run that `reader` reads.
-    pub(super) fn new(reader: &'a Reader) -> Self {
+    pub(super) fn new(reader: &'a LogReader) -> Self {
         Self {
             reader,
             projection: Projection::new(),
@@ -99,7 +101,7 @@ impl<'a> Steps<'a> {
     }
 
     /// Takes the next entry and returns the sections that are complete now.
-    pub(super) fn take(&mut self, entry: &gyrus_journal::Entry) -> Vec<Section> {
+    pub(super) fn take(&mut self, entry: &gyrus_journal::LogEntry) -> Vec<Section> {
         let mut sections = Vec::new();
         let happenings = self.projection.take(entry, self.reader);
         let number = happenings
@@ -111,7 +113,7 @@ impl<'a> Steps<'a> {
             }
             let step = self
                 .step
-                .get_or_insert_with(|| Step::new(number, entry.at_ms));
+                .get_or_insert_with(|| PageStep::new(number, entry.at_ms));
             step.ended_ms = entry.at_ms;
         }
         if entry.kind == "run.started"
@@ -121,25 +123,30 @@ impl<'a> Steps<'a> {
         }
         self.entries.push(RawEntry::of(entry));
         for happening in happenings {
-            if matches!(happening.subject, Subject::Goal | Subject::Value) {
+            if matches!(
+                happening.subject,
+                HappeningSubject::Goal | HappeningSubject::Value
+            ) {
                 // The page's head says it; a value means nothing to a reader.
                 continue;
             }
             // The line of the step says that it is complete, a result that the call was started.
-            let is_said = matches!(happening.subject, Subject::StepEnded | Subject::Started)
-                && happening.weight == Weight::Detail;
+            let is_said = matches!(
+                happening.subject,
+                HappeningSubject::StepEnded | HappeningSubject::Started
+            ) && happening.weight == Prominence::Detail;
             let is_end = happening.step.is_some();
-            let is_dropped = happening.subject == Subject::StepDropped;
+            let is_dropped = happening.subject == HappeningSubject::StepDropped;
             match &mut self.step {
                 Some(_) if is_said => {}
                 Some(step) => step.add(happening),
-                None => sections.push(Section::Between(Item::of(happening))),
+                None => sections.push(Section::Between(StepItem::of(happening))),
             }
             if is_end && let Some(step) = &mut self.step {
                 step.fate = if is_dropped {
-                    Fate::Dropped
+                    StepFate::Dropped
                 } else {
-                    Fate::Done
+                    StepFate::Done
                 };
                 sections.extend(self.finish());
             }
@@ -167,13 +174,13 @@ impl<'a> Steps<'a> {
     }
 }
 
-impl Step {
+impl PageStep {
     fn new(number: u32, at_ms: i64) -> Self {
         Self {
             number,
             began_ms: at_ms,
             ended_ms: at_ms,
-            fate: Fate::Open,
+            fate: StepFate::Open,
             is_shared: false,
             items: Vec::new(),
             entries: Vec::new(),
@@ -182,10 +189,10 @@ impl Step {
 
     fn add(&mut self, happening: Happening) {
         let effect = happening.effect.as_ref();
-        let same = |item: &&mut Item| effect.is_some() && item.effect.as_ref() == effect;
+        let same = |item: &&mut StepItem| effect.is_some() && item.effect.as_ref() == effect;
         match self.items.iter_mut().rev().find(same) {
             Some(item) => item.happenings.push(happening),
-            None => self.items.push(Item::of(happening)),
+            None => self.items.push(StepItem::of(happening)),
         }
     }
 
@@ -213,10 +220,12 @@ impl Step {
             let text = one
                 .text(TextForm::Prose)
                 .filter(|text| !text.trim().is_empty());
-            text.filter(|_| one.subject == Subject::Thought)
+            text.filter(|_| one.subject == HappeningSubject::Thought)
         });
         let argument = || {
-            let calls = self.happenings().filter(|one| one.subject == Subject::Call);
+            let calls = self
+                .happenings()
+                .filter(|one| one.subject == HappeningSubject::Call);
             calls.flat_map(|call| &call.parts).find_map(first_argument)
         };
         let text = thought.map(str::to_owned).or_else(argument);
@@ -225,14 +234,17 @@ impl Step {
 
     /// A loop records what the model said as a thought: then the reply need not say it again.
     fn drop_repeated_words(&mut self) {
-        let thoughts = self
-            .happenings()
-            .filter(|one| matches!(one.subject, Subject::Thought | Subject::Reflection));
+        let thoughts = self.happenings().filter(|one| {
+            matches!(
+                one.subject,
+                HappeningSubject::Thought | HappeningSubject::Reflection
+            )
+        });
         let thoughts: Vec<String> = thoughts
             .filter_map(|one| Some(one.text(TextForm::Prose)?.trim().to_owned()))
             .collect();
         for happening in self.items.iter_mut().flat_map(|item| &mut item.happenings) {
-            if happening.subject == Subject::Reply {
+            if happening.subject == HappeningSubject::Reply {
                 let is_thought = |text: &str| thoughts.iter().any(|one| one == text.trim());
                 happening.parts.retain(
                     |part| !matches!(part, HappeningPart::Text(TextForm::Prose, text) if is_thought(text)),
@@ -242,7 +254,7 @@ impl Step {
     }
 }
 
-impl Item {
+impl StepItem {
     pub(super) fn of(happening: Happening) -> Self {
         Self {
             effect: happening.effect.clone(),
@@ -264,7 +276,7 @@ fn first_argument(part: &HappeningPart) -> Option<String> {
 }
 
 impl RawEntry {
-    pub(super) fn of(entry: &gyrus_journal::Entry) -> Self {
+    pub(super) fn of(entry: &gyrus_journal::LogEntry) -> Self {
         let mut blobs = Vec::new();
         let text = match &entry.payload {
             Payload::Json(json) => match serde_json::from_str::<Value>(json.get()) {

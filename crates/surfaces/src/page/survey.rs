@@ -4,14 +4,14 @@
 use std::collections::BTreeSet;
 
 use gyrus_contract::{MessageBody, Microdollars, Principal, RunId, Spent};
-use gyrus_journal::{Error, Reader, Store};
-use gyrus_kernel::{Ending, Entry, Register, RunStarted, Settings, log_name};
+use gyrus_journal::{Error, LogReader, Store};
+use gyrus_kernel::{Ending, Entry, Register, RunSettings, RunStarted, log_name};
 
 use super::{
     excerpt::{Excerpt, brief},
-    time_shares::{Clock, Shares},
+    time_shares::{Shares, TimeShares},
 };
-use crate::projection::{Happening, Projection, Subject, goal, step_of};
+use crate::projection::{Happening, HappeningSubject, Projection, goal, step_of};
 
 /// Amendments of the goal and names of models that a page's head takes.
 const AMENDMENTS: usize = 50;
@@ -26,9 +26,9 @@ pub(super) struct Survey {
     /// Additions of people, with time and author.
     pub(super) amendments: Vec<(i64, Principal, Excerpt)>,
     /// The settings in force, if it was resumed with different ones.
-    pub(super) settings: Option<Settings>,
+    pub(super) settings: Option<RunSettings>,
     /// Standing of the run.
-    pub(super) standing: Standing,
+    pub(super) standing: SurveyState,
     /// Times at which the first and the last entry were appended, in UTC milliseconds.
     pub(super) began_ms: i64,
     pub(super) ended_ms: i64,
@@ -52,7 +52,7 @@ pub(super) struct Survey {
 
 /// Standing of a run.
 #[derive(Debug, Clone, PartialEq)]
-pub(super) enum Standing {
+pub(super) enum SurveyState {
     Over(Ending),
     /// It can be resumed.
     Parked(Ending),
@@ -79,7 +79,7 @@ impl Survey {
     ///
     /// # Errors
     /// When there is no such run. Damage further on is not an error but part of what was found.
-    pub(super) fn read(store: &Store, run: RunId, reader: &Reader) -> Result<Self, Error> {
+    pub(super) fn read(store: &Store, run: RunId, reader: &LogReader) -> Result<Self, Error> {
         let mut survey = Self {
             run,
             started: None,
@@ -87,8 +87,8 @@ impl Survey {
             amendments: Vec::new(),
             settings: None,
             standing: match store.holder(&log_name(run))? {
-                Some(_) => Standing::Running,
-                None => Standing::CutOff,
+                Some(_) => SurveyState::Running,
+                None => SurveyState::CutOff,
             },
             began_ms: 0,
             ended_ms: 0,
@@ -103,7 +103,7 @@ impl Survey {
             damage: None,
         };
         let unless_stopped = survey.standing.clone();
-        let mut clock = Clock::default();
+        let mut clock = TimeShares::default();
         let mut projection = Projection::new();
         for entry in reader.entries(1)? {
             let entry = match entry {
@@ -131,9 +131,9 @@ impl Survey {
 
     fn count(&mut self, happening: &Happening) {
         let counts = |subject| u64::from(happening.subject == subject);
-        self.calls += counts(Subject::Call);
-        self.questions += counts(Subject::Question);
-        self.failed_attempts += counts(Subject::ReplyFailed);
+        self.calls += counts(HappeningSubject::Call);
+        self.questions += counts(HappeningSubject::Question);
+        self.failed_attempts += counts(HappeningSubject::ReplyFailed);
         if let Some(step) = step_of(happening.effect.as_ref()) {
             let figures = self.figures(step, happening.seq);
             figures.tokens = figures.tokens.saturating_add(happening.charged.tokens);
@@ -142,7 +142,7 @@ impl Survey {
     }
 
     /// Takes what the head of the page says of an entry.
-    fn take(&mut self, at_ms: i64, entry: Entry, reader: &Reader, unless_stopped: &Standing) {
+    fn take(&mut self, at_ms: i64, entry: Entry, reader: &LogReader, unless_stopped: &SurveyState) {
         if let Entry::RunStarted(started) = entry {
             self.goal = Excerpt::of(&goal(&started.goal, reader));
             self.started = Some(started);
@@ -150,10 +150,10 @@ impl Survey {
             self.settings = Some(resumed.settings);
             self.standing = unless_stopped.clone();
         } else if let Entry::RunParked(parked) = entry {
-            self.standing = Standing::Parked(parked.ending);
+            self.standing = SurveyState::Parked(parked.ending);
             self.spent = parked.spent;
         } else if let Entry::RunEnded(ended) = entry {
-            self.standing = Standing::Over(ended.ending);
+            self.standing = SurveyState::Over(ended.ending);
             self.spent = ended.spent;
         } else if let Entry::CycleEnded(ended) = entry {
             self.spent = ended.kernel.spent;
@@ -210,14 +210,14 @@ impl Survey {
 }
 
 /// A run that goes another way from a step of the one that was looked for.
-pub(super) struct Fork {
+pub(super) struct ForkLink {
     pub(super) run: RunId,
     /// The last step that both share.
     pub(super) step: u32,
 }
 
 /// The runs that were forked from `run`, in order of id. A run that cannot be read is none.
-pub(super) fn forks(store: &Store, run: RunId) -> Result<Vec<Fork>, Error> {
+pub(super) fn forks(store: &Store, run: RunId) -> Result<Vec<ForkLink>, Error> {
     let step = |id: RunId| {
         let reader = store.reader(&log_name(id)).ok()?;
         let entry = reader.entry(1).ok()??;
@@ -231,10 +231,10 @@ pub(super) fn forks(store: &Store, run: RunId) -> Result<Vec<Fork>, Error> {
     let forks = register
         .roots()
         .filter(|line| line.forked_from == Some(run));
-    let mut forks: Vec<Fork> = forks
+    let mut forks: Vec<ForkLink> = forks
         .filter_map(|line| {
             let run = line.run;
-            Some(Fork {
+            Some(ForkLink {
                 run,
                 step: step(run)?,
             })

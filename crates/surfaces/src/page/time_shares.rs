@@ -3,7 +3,7 @@
 
 use std::collections::BTreeSet;
 
-use crate::projection::{Happening, Subject};
+use crate::projection::{Happening, HappeningSubject};
 use gyrus_contract::EffectId;
 
 /// Uses of time.
@@ -57,7 +57,7 @@ impl Shares {
 
 /// Follows a run's entries and shares out its time.
 #[derive(Debug, Default)]
-pub(super) struct Clock {
+pub(super) struct TimeShares {
     shares: Shares,
     last_ms: Option<i64>,
     asking: BTreeSet<EffectId>,
@@ -69,7 +69,7 @@ pub(super) struct Clock {
     stopped: Option<Use>,
 }
 
-impl Clock {
+impl TimeShares {
     /// Time by use, so far.
     pub(super) fn shares(&self) -> Shares {
         self.shares
@@ -82,7 +82,7 @@ impl Clock {
         let gap = self
             .last_ms
             .map_or(0, |last| at_ms.saturating_sub(last).max(0));
-        let was = if happening.subject == Subject::Resumed {
+        let was = if happening.subject == HappeningSubject::Resumed {
             // Whatever was going on when the process died did not go on until this one came.
             self.stopped.unwrap_or(Use::Rest)
         } else {
@@ -112,7 +112,7 @@ impl Clock {
     }
 
     fn follow(&mut self, happening: &Happening) {
-        use Subject as S;
+        use HappeningSubject as S;
         let effect = happening.effect.as_ref();
         let begins = |open: &mut BTreeSet<EffectId>| open.extend(effect.cloned());
         let ends = |open: &mut BTreeSet<EffectId>| open.retain(|one| Some(one) != effect);
@@ -169,18 +169,18 @@ mod tests {
     #[test]
     fn every_moment_is_counted_once() {
         let happened = [
-            (0, "1.1", Subject::Note),
-            (5, "1.2", Subject::Started),
-            (25, "1.3", Subject::Question),
-            (35, "1.2", Subject::Result { failed: false }),
-            (135, "", Subject::Parked { for_person: true }),
-            (1_135, "", Subject::Resumed),
+            (0, "1.1", HappeningSubject::Note),
+            (5, "1.2", HappeningSubject::Started),
+            (25, "1.3", HappeningSubject::Question),
+            (35, "1.2", HappeningSubject::Result { failed: false }),
+            (135, "", HappeningSubject::Parked { for_person: true }),
+            (1_135, "", HappeningSubject::Resumed),
             // The clock was set back.
-            (1_000, "1.4", Subject::Wait),
-            (1_007, "1.4", Subject::WaitEnded),
-            (1_009, "", Subject::Ended),
+            (1_000, "1.4", HappeningSubject::Wait),
+            (1_007, "1.4", HappeningSubject::WaitEnded),
+            (1_009, "", HappeningSubject::Ended),
         ];
-        let mut clock = Clock::default();
+        let mut clock = TimeShares::default();
         for (at_ms, effect, subject) in happened {
             let mut happening = Happening::detail(subject, "");
             happening.at_ms = at_ms;

@@ -1,19 +1,19 @@
 //! A step on the page: one line when it is folded, everything when it is open.
 
 use gyrus_contract::RunId;
-use gyrus_journal::Reader;
+use gyrus_journal::LogReader;
 use gyrus_text::counted;
 use maud::{Markup, html};
 
 use super::{
-    excerpt::Kind,
-    item::{Context, Drawing},
-    markup::{Anchor, step_address},
-    moment::{Start, duration},
-    picture::Pictures,
-    step::{Fate, RawEntry, Step},
+    excerpt::ExcerptKind,
+    item::{ItemDrawer, StepContext},
+    markup::{PageAnchor, step_address},
+    moment::{TimeOrigin, duration},
+    picture::PagePictures,
+    step::{PageStep, RawEntry, StepFate},
 };
-use crate::projection::{Subject, Weight};
+use crate::projection::{HappeningSubject, Prominence};
 
 /// Characters of a step's one line.
 const GIST: usize = 140;
@@ -23,10 +23,10 @@ const NAMED_TOOLS: usize = 2;
 
 /// Returns a step, folded or open.
 pub(super) fn step(
-    step: &Step,
-    context: &Context<'_>,
-    reader: &Reader,
-    pictures: &mut Pictures,
+    step: &PageStep,
+    context: &StepContext<'_>,
+    reader: &LogReader,
+    pictures: &mut PagePictures,
     is_open: bool,
 ) -> Markup {
     let name = context.run.short();
@@ -34,16 +34,16 @@ pub(super) fn step(
         "the whole text is in `gyrus trace {name}`, step {}",
         step.number
     );
-    let drawing = Drawing {
+    let drawing = ItemDrawer {
         context,
         reader,
         rest: &rest,
     };
-    let anchor = Anchor::Step {
+    let anchor = PageAnchor::Step {
         run: context.number,
         step: step.number,
     };
-    let class = if step.fate == Fate::Done {
+    let class = if step.fate == StepFate::Done {
         "step"
     } else {
         "step unkept"
@@ -65,14 +65,14 @@ pub(super) fn step(
 }
 
 /// Returns the address of the page of a step.
-fn address(context: &Context<'_>, step: &Step) -> String {
+fn address(context: &StepContext<'_>, step: &PageStep) -> String {
     let seq = step.entries.first().map_or(0, |entry| entry.seq);
     step_address(context.run, seq)
 }
 
 /// Returns a step as one sentence that leads to its page.
-pub(super) fn sentence(step: &Step, context: &Context<'_>) -> Markup {
-    let class = if step.fate == Fate::Done {
+pub(super) fn sentence(step: &PageStep, context: &StepContext<'_>) -> Markup {
+    let class = if step.fate == StepFate::Done {
         "step sentence"
     } else {
         "step sentence unkept"
@@ -82,19 +82,19 @@ pub(super) fn sentence(step: &Step, context: &Context<'_>) -> Markup {
 
 /// Returns a step for reading: what a person who watches the run would see, with nothing folded.
 pub(super) fn reading(
-    step: &Step,
-    context: &Context<'_>,
-    reader: &Reader,
-    pictures: &mut Pictures,
+    step: &PageStep,
+    context: &StepContext<'_>,
+    reader: &LogReader,
+    pictures: &mut PagePictures,
 ) -> Markup {
-    let drawing = Drawing {
+    let drawing = ItemDrawer {
         context,
         reader,
         rest: "the whole text is in the journal",
     };
-    let is_seen = |item: &&super::step::Item| {
+    let is_seen = |item: &&super::step::StepItem| {
         let mut happenings = item.happenings.iter();
-        happenings.any(|one| one.weight == Weight::Main)
+        happenings.any(|one| one.weight == Prominence::Main)
     };
     html! {
         section.reading {
@@ -106,7 +106,7 @@ pub(super) fn reading(
     }
 }
 
-fn head(step: &Step, start: Start) -> Markup {
+fn head(step: &PageStep, start: TimeOrigin) -> Markup {
     html! {
         span.number { (step.number) }
         (tools(step))
@@ -120,7 +120,7 @@ fn head(step: &Step, start: Start) -> Markup {
 }
 
 /// Returns tokens, cost and duration of a step.
-pub(super) fn figures(step: &Step) -> Markup {
+pub(super) fn figures(step: &PageStep) -> Markup {
     let charged = step.charged();
     let lasted = step.ended_ms.saturating_sub(step.began_ms).max(0);
     html! {
@@ -133,9 +133,12 @@ pub(super) fn figures(step: &Step) -> Markup {
 }
 
 /// The tools of a step, each named once.
-fn tools(step: &Step) -> Markup {
+fn tools(step: &PageStep) -> Markup {
     let mut names: Vec<(&str, usize)> = Vec::new();
-    for call in step.happenings().filter(|one| one.subject == Subject::Call) {
+    for call in step
+        .happenings()
+        .filter(|one| one.subject == HappeningSubject::Call)
+    {
         match names.iter_mut().find(|(name, _)| *name == call.headline) {
             Some((_, times)) => *times += 1,
             None => names.push((&call.headline, 1)),
@@ -155,23 +158,27 @@ fn tools(step: &Step) -> Markup {
 }
 
 /// Returns the flags of a step, each with its class: events that a reader looks for.
-fn flags(step: &Step) -> impl Iterator<Item = (&'static str, &'static str)> {
-    let has = |wanted: Subject| step.happenings().any(|one| one.subject == wanted);
+fn flags(step: &PageStep) -> impl Iterator<Item = (&'static str, &'static str)> {
+    let has = |wanted: HappeningSubject| step.happenings().any(|one| one.subject == wanted);
     let flags = [
-        (has(Subject::Question), "ask", "asked"),
-        (has(Subject::Person), "ask", "steered"),
-        (has(Subject::Child), "child", "child run"),
-        (has(Subject::ReplyFailed), "bad", "retried"),
-        (has(Subject::Result { failed: true }), "bad", "error"),
-        (step.fate == Fate::Dropped, "bad", "abandoned"),
-        (step.fate == Fate::Open, "bad", "unfinished"),
+        (has(HappeningSubject::Question), "ask", "asked"),
+        (has(HappeningSubject::Person), "ask", "steered"),
+        (has(HappeningSubject::Child), "child", "child run"),
+        (has(HappeningSubject::ReplyFailed), "bad", "retried"),
+        (
+            has(HappeningSubject::Result { failed: true }),
+            "bad",
+            "error",
+        ),
+        (step.fate == StepFate::Dropped, "bad", "abandoned"),
+        (step.fate == StepFate::Open, "bad", "unfinished"),
     ];
     let set = flags.into_iter().filter(|(is_set, _, _)| *is_set);
     set.map(|(_, class, word)| (class, word))
 }
 
 /// Returns entries as they stand in the journal, folded.
-pub(super) fn entries(entries: &[RawEntry], start: Start) -> Markup {
+pub(super) fn entries(entries: &[RawEntry], start: TimeOrigin) -> Markup {
     if entries.is_empty() {
         return html! {};
     }
@@ -185,7 +192,7 @@ pub(super) fn entries(entries: &[RawEntry], start: Start) -> Markup {
 
 /// Returns an entry as it stands in the journal. A server, which gives out the blobs of `served`,
 /// has links to those that the entry names.
-pub(super) fn entry(entry: &RawEntry, served: Option<RunId>, start: Start) -> Markup {
+pub(super) fn entry(entry: &RawEntry, served: Option<RunId>, start: TimeOrigin) -> Markup {
     let rest = format!("the whole payload is in entry {} of the journal", entry.seq);
     html! {
         p.label {
@@ -198,6 +205,6 @@ pub(super) fn entry(entry: &RawEntry, served: Option<RunId>, start: Start) -> Ma
             }
             (start.moment(entry.at_ms))
         }
-        (entry.payload.render(Kind::Code, &rest))
+        (entry.payload.render(ExcerptKind::Code, &rest))
     }
 }

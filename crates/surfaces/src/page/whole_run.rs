@@ -4,24 +4,24 @@
 use std::collections::BTreeMap;
 
 use gyrus_contract::{Microdollars, RunId};
-use gyrus_journal::{Reader, Store};
+use gyrus_journal::{LogReader, Store};
 use gyrus_kernel::log_name;
 use gyrus_text::{counted, grouped};
 use maud::{Markup, html};
 
 use super::{
     head,
-    item::{Context, Drawing},
+    item::{ItemDrawer, StepContext},
     markup::step_address,
-    moment::{Start, duration},
-    picture::Pictures,
+    moment::{TimeOrigin, duration},
+    picture::PagePictures,
     plot, prompt,
-    step::Item,
+    step::StepItem,
     survey::{self, Survey},
 };
 use crate::{
     phases::Phases,
-    projection::{Happening, Projection, Subject},
+    projection::{Happening, HappeningSubject, Projection},
     usage::RunUsage,
 };
 
@@ -37,12 +37,12 @@ const MAX_CHILDREN: usize = 500;
 /// A run that was read to its end.
 pub struct WholeRun {
     survey: Survey,
-    reader: Reader,
+    reader: LogReader,
     usage: RunUsage,
     phases: Phases,
     proofs: Vec<Happening>,
     children: Vec<Happening>,
-    forks: Vec<survey::Fork>,
+    forks: Vec<survey::ForkLink>,
 }
 
 impl WholeRun {
@@ -68,8 +68,10 @@ impl WholeRun {
             for happening in projection.take(&entry, &whole.reader) {
                 if is_proof && whole.proofs.len() < MAX_PROOFS {
                     whole.proofs.push(happening);
-                } else if matches!(happening.subject, Subject::Child | Subject::ChildEnded)
-                    && whole.children.len() < MAX_CHILDREN
+                } else if matches!(
+                    happening.subject,
+                    HappeningSubject::Child | HappeningSubject::ChildEnded
+                ) && whole.children.len() < MAX_CHILDREN
                 {
                     whole.children.push(happening);
                 }
@@ -126,24 +128,24 @@ impl WholeRun {
 
     fn items(&self, happenings: &[Happening]) -> Markup {
         let run = self.survey.run;
-        let context = Context {
+        let context = StepContext {
             number: 0,
             run,
-            start: Start {
+            start: TimeOrigin {
                 at_ms: self.survey.began_ms,
             },
             children: &BTreeMap::new(),
         };
-        let drawing = Drawing {
+        let drawing = ItemDrawer {
             context: &context,
             reader: &self.reader,
             rest: "the whole text is in the journal",
         };
-        let mut pictures = Pictures::served(run);
+        let mut pictures = PagePictures::served(run);
         html! {
             @for happening in happenings {
                 div.found {
-                    (drawing.item(&Item::of(happening.clone()), &mut pictures))
+                    (drawing.item(&StepItem::of(happening.clone()), &mut pictures))
                     a href=(step_address(run, happening.seq)) { "its step" }
                 }
             }

@@ -1,15 +1,15 @@
 //! Tool calls: requested, judged, approved, started, settled.
 
 use gyrus_contract::{ActionVerdict, Decision, Risk};
-use gyrus_journal::Reader;
+use gyrus_journal::LogReader;
 use gyrus_kernel::{
-    ApprovalAnswered, ApprovalAsked, GateVerdict, Settled, ToolCalled, ToolResulted, ToolStarted,
+    ApprovalAnswered, ApprovalAsked, CallEnd, GateVerdict, ToolCalled, ToolResulted, ToolStarted,
 };
 
-use super::{Happening, HappeningPart, Subject, TextForm, Tone, is_patch, stored};
+use super::{Happening, HappeningPart, HappeningSubject, TextForm, Tone, is_patch, stored};
 
 pub(super) fn called(called: ToolCalled) -> Happening {
-    Happening::main(Subject::Call, Tone::Call, called.call.tool)
+    Happening::main(HappeningSubject::Call, Tone::Call, called.call.tool)
         .with(HappeningPart::Arguments(called.call.arguments))
 }
 
@@ -36,7 +36,7 @@ pub(super) fn judged(judged: GateVerdict) -> Happening {
         headline.push_str(&format!(" ({})", places.join(", ")));
     }
     // What was denied is told again by the result.
-    let happening = Happening::detail(Subject::Verdict, headline)
+    let happening = Happening::detail(HappeningSubject::Verdict, headline)
         .with(HappeningPart::Badge(tone, risk.to_owned()))
         .with(HappeningPart::Badge(tone, decision.to_owned()));
     match judged.arguments {
@@ -49,7 +49,7 @@ pub(super) fn judged(judged: GateVerdict) -> Happening {
 }
 
 pub(super) fn asked(asked: ApprovalAsked) -> Happening {
-    Happening::detail(Subject::Question, asked.card.sentence.clone())
+    Happening::detail(HappeningSubject::Question, asked.card.sentence.clone())
         .toned(Tone::Ask)
         .with(HappeningPart::Card(Box::new(asked.card)))
 }
@@ -61,7 +61,7 @@ pub(super) fn answered(answered: ApprovalAnswered) -> Happening {
         Some(by) => format!("{said} by {by}"),
         None => format!("{said}: nobody could be asked"),
     };
-    let happening = Happening::main(Subject::Answer { approved }, Tone::Ask, headline);
+    let happening = Happening::main(HappeningSubject::Answer { approved }, Tone::Ask, headline);
     match answered.reason {
         Some(words) => happening.with(HappeningPart::prose(words)),
         None => happening,
@@ -70,36 +70,36 @@ pub(super) fn answered(answered: ApprovalAnswered) -> Happening {
 
 pub(super) fn started(started: &ToolStarted) -> Happening {
     match started.attempt {
-        0 | 1 => Happening::detail(Subject::Started, "started"),
+        0 | 1 => Happening::detail(HappeningSubject::Started, "started"),
         attempt => {
             let headline = format!("it was cut off and started again: attempt {attempt}");
-            Happening::main(Subject::Started, Tone::Aside, headline)
+            Happening::main(HappeningSubject::Started, Tone::Aside, headline)
         }
     }
 }
 
-pub(super) fn resulted(result: ToolResulted, reader: &Reader) -> Happening {
+pub(super) fn resulted(result: ToolResulted, reader: &LogReader) -> Happening {
     let text = stored(&result.text, reader).unwrap_or_else(|gone| gone);
     let settled = match result.settled {
-        Settled::Done if result.is_error => Some("failed"),
-        Settled::Done => None,
-        Settled::Refused => Some("refused"),
-        Settled::Interrupted => Some("interrupted"),
-        Settled::Cancelled => Some("cut off"),
+        CallEnd::Done if result.is_error => Some("failed"),
+        CallEnd::Done => None,
+        CallEnd::Refused => Some("refused"),
+        CallEnd::Interrupted => Some("interrupted"),
+        CallEnd::Cancelled => Some("cut off"),
     };
     let failed = settled.is_some();
     let tone = if failed { Tone::Bad } else { Tone::Observation };
-    let mut happening = Happening::main(Subject::Result { failed }, tone, "");
+    let mut happening = Happening::main(HappeningSubject::Result { failed }, tone, "");
     // Some tools begin with the word themselves: models read it too.
     if let Some(settled) = settled.filter(|word| !text.starts_with(&format!("{word}: "))) {
         happening = happening.with(HappeningPart::Badge(Tone::Bad, settled.to_owned()));
     }
     let changed = match (result.settled, result.verdict) {
-        (Settled::Done, ActionVerdict::Changed) => Some("changed something"),
-        (Settled::Done, ActionVerdict::NoEffect) => Some("changed nothing"),
+        (CallEnd::Done, ActionVerdict::Changed) => Some("changed something"),
+        (CallEnd::Done, ActionVerdict::NoEffect) => Some("changed nothing"),
         (_, ActionVerdict::CannotTell) => Some("may have changed something"),
         (
-            Settled::Done | Settled::Refused | Settled::Interrupted | Settled::Cancelled,
+            CallEnd::Done | CallEnd::Refused | CallEnd::Interrupted | CallEnd::Cancelled,
             ActionVerdict::Changed | ActionVerdict::NoEffect | ActionVerdict::Refused,
         ) => None,
     };
@@ -126,7 +126,7 @@ pub(super) fn resulted(result: ToolResulted, reader: &Reader) -> Happening {
         let paths = result.artifacts.into_iter().map(|file| file.path);
         happening = happening.with(HappeningPart::Files(paths.collect()));
     }
-    if result.settled == Settled::Done {
+    if result.settled == CallEnd::Done {
         happening.took_ms = Some(result.took_ms);
     }
     happening

@@ -4,11 +4,11 @@
 //! leaves the files consistent and no changeset in progress, so the state is `IDLE` then, without an
 //! entry of its own; a resumed run goes on in the state that was recorded last.
 
-use gyrus_journal::{Entry, Reader};
+use gyrus_journal::{LogEntry, LogReader};
 use gyrus_kernel::Ending;
 use serde_json::Value;
 
-use super::{Happening, Subject, Tone};
+use super::{Happening, HappeningSubject, Tone};
 
 const IDLE: &str = "IDLE";
 const APPLYING: &str = "APPLYING_CHANGESET";
@@ -27,7 +27,7 @@ pub(super) struct ChangesetFold {
 impl ChangesetFold {
     /// Prepares for an entry. A projection may begin where a process took
     /// the run up: the state until then is in the journal.
-    pub(super) fn prepare(&mut self, entry: &Entry, reader: &Reader) {
+    pub(super) fn prepare(&mut self, entry: &LogEntry, reader: &LogReader) {
         if std::mem::replace(&mut self.has_begun, true) || entry.kind != "run.resumed" {
             return;
         }
@@ -86,5 +86,5 @@ impl ChangesetFold {
 }
 
 fn state(headline: String) -> Happening {
-    Happening::main(Subject::Note, Tone::Aside, headline)
+    Happening::main(HappeningSubject::Note, Tone::Aside, headline)
 }

@@ -1,24 +1,24 @@
 //! The remaining effects: looks, values, waits, branches, child runs.
 
 use gyrus_contract::View;
-use gyrus_journal::Reader;
+use gyrus_journal::LogReader;
 use gyrus_kernel::{
     BranchesStarted, Charge, ChildEnded, ChildStarted, ConcurrencyForm as BranchForm, RaceWon,
     ReadValue, ScreenViewed, ValueTaken, WaitEnded, WaitStarted, summary,
 };
 use gyrus_text::{counted, utc};
 
-use super::{Happening, HappeningPart, Subject, Tone, stored};
+use super::{Happening, HappeningPart, HappeningSubject, Tone, stored};
 
-pub(super) fn viewed(viewed: ScreenViewed, reader: &Reader) -> Happening {
+pub(super) fn viewed(viewed: ScreenViewed, reader: &LogReader) -> Happening {
     let text = stored(&viewed.view, reader).unwrap_or_else(|gone| gone);
     let happening = match serde_json::from_str::<View>(&text) {
         Ok(view) => {
             let elements = counted(view.elements.len(), "element");
             let headline = format!("{} · {} · {elements}", view.title, view.address);
-            Happening::main(Subject::View, Tone::Observation, headline)
+            Happening::main(HappeningSubject::View, Tone::Observation, headline)
         }
-        Err(_) => Happening::main(Subject::View, Tone::Bad, text),
+        Err(_) => Happening::main(HappeningSubject::View, Tone::Bad, text),
     };
     match viewed.frame {
         Some(frame) => happening.with(HappeningPart::Picture(frame)),
@@ -31,7 +31,7 @@ pub(super) fn value(taken: &ValueTaken) -> Happening {
         ReadValue::Clock { at_ms } => format!("read the clock: {}", utc(at_ms)),
         ReadValue::Random { number } => format!("drew a random number: {number}"),
     };
-    Happening::detail(Subject::Value, headline)
+    Happening::detail(HappeningSubject::Value, headline)
 }
 
 pub(super) fn wait_started(wait: &WaitStarted) -> Happening {
@@ -42,16 +42,18 @@ pub(super) fn wait_started(wait: &WaitStarted) -> Happening {
     if let Some(until_ms) = wait.until_ms {
         headline.push_str(&format!(" until {}", utc(until_ms)));
     }
-    Happening::main(Subject::Wait, Tone::Aside, headline)
+    Happening::main(HappeningSubject::Wait, Tone::Aside, headline)
 }
 
 pub(super) fn wait_ended(wait: WaitEnded) -> Happening {
     match wait.payload {
-        Some(payload) => {
-            Happening::main(Subject::WaitEnded, Tone::Observation, "the signal arrived")
-                .with(HappeningPart::Text(super::TextForm::Output, payload.text))
-        }
-        None => Happening::detail(Subject::WaitEnded, "the time is over"),
+        Some(payload) => Happening::main(
+            HappeningSubject::WaitEnded,
+            Tone::Observation,
+            "the signal arrived",
+        )
+        .with(HappeningPart::Text(super::TextForm::Output, payload.text)),
+        None => Happening::detail(HappeningSubject::WaitEnded, "the time is over"),
     }
 }
 
@@ -62,7 +64,7 @@ pub(super) fn branches(started: &BranchesStarted) -> Happening {
         BranchForm::Timeout => "against a deadline",
     };
     let branches = counted(started.branches, "branch");
-    Happening::detail(Subject::Branches, format!("{branches} {form}"))
+    Happening::detail(HappeningSubject::Branches, format!("{branches} {form}"))
 }
 
 pub(super) fn race_won(race: &RaceWon) -> Happening {
@@ -70,12 +72,12 @@ pub(super) fn race_won(race: &RaceWon) -> Happening {
         Some(branch) => format!("branch {branch} won"),
         None => "the deadline won".to_owned(),
     };
-    Happening::detail(Subject::Branches, headline)
+    Happening::detail(HappeningSubject::Branches, headline)
 }
 
 pub(super) fn child_started(child: ChildStarted) -> Happening {
     let headline = format!("child run {}", child.child.short());
-    let mut happening = Happening::main(Subject::Child, Tone::Call, headline)
+    let mut happening = Happening::main(HappeningSubject::Child, Tone::Call, headline)
         .with(HappeningPart::prose(child.goal))
         .with(HappeningPart::Run(child.child));
     let limits = limits(&child.limits);
@@ -94,7 +96,7 @@ pub(super) fn child_ended(child: &ChildEnded) -> Happening {
         counted(spent.tokens, "token"),
         spent.cost.after(", ")
     );
-    let mut happening = Happening::main(Subject::ChildEnded, Tone::Observation, headline)
+    let mut happening = Happening::main(HappeningSubject::ChildEnded, Tone::Observation, headline)
         .with(HappeningPart::Badge(Tone::Aside, used));
     happening.charged = Charge {
         tokens: spent.tokens,

@@ -5,7 +5,7 @@ use gyrus_kernel::APPROVAL_REFUSED;
 use gyrus_text::counted;
 use serde_json::Value;
 
-use super::{Happening, HappeningPart, Subject, Tone};
+use super::{Happening, HappeningPart, HappeningSubject, Tone};
 
 /// Returns what a fact tells.
 pub(super) fn fact(kind: &str, fact: &Value) -> Happening {
@@ -13,15 +13,15 @@ pub(super) fn fact(kind: &str, fact: &Value) -> Happening {
     let text = text.unwrap_or_default();
     let known = match kind {
         "thought" => thought(fact, text),
-        "reflection" => said(Subject::Reflection, "", text),
-        "engineer.plan" => said(Subject::Thought, "the plan", word(fact, "plan")),
-        "engineer.went_right" => said(Subject::Reflection, "what went right", text),
+        "reflection" => said(HappeningSubject::Reflection, "", text),
+        "engineer.plan" => said(HappeningSubject::Thought, "the plan", word(fact, "plan")),
+        "engineer.went_right" => said(HappeningSubject::Reflection, "what went right", text),
         "changeset.reflection" | "run.lesson" => learned(fact),
-        "task.plan" => said(Subject::Thought, "the plan", text),
+        "task.plan" => said(HappeningSubject::Thought, "the plan", text),
         "task.step" => plan_step(fact, text),
         "plan.invalid" => refused("the plan was sent back", text),
         "mandate.refused" => refused("the mandate was sent back", text),
-        "plan.edited" => said(Subject::Person, "a person changed the plan", text),
+        "plan.edited" => said(HappeningSubject::Person, "a person changed the plan", text),
         "reply.unusable" => refused("the model's reply could not be used", word(fact, "why")),
         "batch.stopped" => batch_stopped(fact),
         "phase" => aside(format!("phase: {text}")),
@@ -44,8 +44,8 @@ fn word<'a>(fact: &'a Value, name: &str) -> &'a str {
 }
 
 /// A text, as said by the model or a person; `None` without one.
-fn said(subject: Subject, headline: &str, text: &str) -> Option<Happening> {
-    let tone = if subject == Subject::Person {
+fn said(subject: HappeningSubject, headline: &str, text: &str) -> Option<Happening> {
+    let tone = if subject == HappeningSubject::Person {
         Tone::Ask
     } else {
         Tone::Thought
@@ -55,18 +55,22 @@ fn said(subject: Subject, headline: &str, text: &str) -> Option<Happening> {
 }
 
 fn aside(headline: String) -> Option<Happening> {
-    Some(Happening::main(Subject::Note, Tone::Aside, headline))
+    Some(Happening::main(
+        HappeningSubject::Note,
+        Tone::Aside,
+        headline,
+    ))
 }
 
 /// A sentence; `None` if it is empty.
 fn note(tone: Tone, text: &str) -> Option<Happening> {
-    (!text.is_empty()).then(|| Happening::main(Subject::Note, tone, text))
+    (!text.is_empty()).then(|| Happening::main(HappeningSubject::Note, tone, text))
 }
 
 /// Something that a loop sent back, with the reason.
 fn refused(what: &str, why: &str) -> Option<Happening> {
     let headline = format!("{what}: {why}");
-    (!why.is_empty()).then(|| Happening::main(Subject::Note, Tone::Bad, headline))
+    (!why.is_empty()).then(|| Happening::main(HappeningSubject::Note, Tone::Bad, headline))
 }
 
 fn thought(fact: &Value, text: &str) -> Option<Happening> {
@@ -74,7 +78,7 @@ fn thought(fact: &Value, text: &str) -> Option<Happening> {
     if text.is_empty() && expects.is_empty() {
         return None;
     }
-    let mut happening = Happening::main(Subject::Thought, Tone::Thought, "");
+    let mut happening = Happening::main(HappeningSubject::Thought, Tone::Thought, "");
     if !text.is_empty() {
         happening = happening.with(HappeningPart::prose(text));
     }
@@ -91,7 +95,7 @@ fn learned(fact: &Value) -> Option<Happening> {
         (!words.is_empty()).then(|| format!("{what}: {words}"))
     });
     let said: Vec<_> = said.collect();
-    self::said(Subject::Reflection, "", &said.join("\n"))
+    self::said(HappeningSubject::Reflection, "", &said.join("\n"))
 }
 
 fn plan_step(fact: &Value, text: &str) -> Option<Happening> {
@@ -99,7 +103,7 @@ fn plan_step(fact: &Value, text: &str) -> Option<Happening> {
         Some(false) => Tone::Bad,
         Some(true) | None => Tone::Aside,
     };
-    (!text.is_empty()).then(|| Happening::main(Subject::Note, tone, text))
+    (!text.is_empty()).then(|| Happening::main(HappeningSubject::Note, tone, text))
 }
 
 fn batch_stopped(fact: &Value) -> Option<Happening> {
@@ -124,23 +128,25 @@ fn judged(fact: &Value, text: &str) -> Option<Happening> {
         Some(true) => Tone::Strong,
         Some(false) | None => Tone::Bad,
     };
-    (!text.is_empty()).then(|| Happening::main(Subject::Note, tone, text))
+    (!text.is_empty()).then(|| Happening::main(HappeningSubject::Note, tone, text))
 }
 
 fn checked(fact: &Value) -> Option<Happening> {
     let (check, says) = (word(fact, "check"), word(fact, "says"));
     Some(match fact["passed"].as_bool()? {
         true => Happening::main(
-            Subject::Note,
+            HappeningSubject::Note,
             Tone::Strong,
             format!("check passed: {check}"),
         ),
-        false if says.is_empty() => {
-            Happening::main(Subject::Note, Tone::Bad, format!("check failed: {check}"))
-        }
+        false if says.is_empty() => Happening::main(
+            HappeningSubject::Note,
+            Tone::Bad,
+            format!("check failed: {check}"),
+        ),
         false => {
             let headline = format!("check failed: {check}: {says}");
-            Happening::main(Subject::Note, Tone::Bad, headline)
+            Happening::main(HappeningSubject::Note, Tone::Bad, headline)
         }
     })
 }
@@ -150,7 +156,8 @@ fn looked(fact: &Value) -> Option<Happening> {
     let (Some(score), Some(passes)) = (opinion["score"].as_u64(), fact["passes"].as_u64()) else {
         let why = word(fact, "because");
         let headline = format!("no model could look independently: {why}");
-        return (!why.is_empty()).then(|| Happening::main(Subject::Note, Tone::Aside, headline));
+        return (!why.is_empty())
+            .then(|| Happening::main(HappeningSubject::Note, Tone::Aside, headline));
     };
     let reasons = opinion["reasons"].as_array().into_iter().flatten();
     let reasons: Vec<_> = reasons.filter_map(Value::as_str).collect();
@@ -163,7 +170,7 @@ fn looked(fact: &Value) -> Option<Happening> {
         "an independent look gives {score} of 100 ({passes} pass): {}",
         reasons.join("; ")
     );
-    Some(Happening::main(Subject::Note, tone, headline))
+    Some(Happening::main(HappeningSubject::Note, tone, headline))
 }
 
 fn changeset(fact: &Value, text: &str) -> Option<Happening> {
@@ -174,8 +181,12 @@ fn changeset(fact: &Value, text: &str) -> Option<Happening> {
         headline.push_str(&format!(" ({by})"));
     }
     Some(match word(fact, "last_error") {
-        "" => Happening::main(Subject::Note, Tone::Aside, headline),
-        why => Happening::main(Subject::Note, Tone::Bad, format!("{headline}: {why}")),
+        "" => Happening::main(HappeningSubject::Note, Tone::Aside, headline),
+        why => Happening::main(
+            HappeningSubject::Note,
+            Tone::Bad,
+            format!("{headline}: {why}"),
+        ),
     })
 }
 
@@ -187,11 +198,11 @@ fn approval_refused(fact: &Value, why: &str) -> Option<Happening> {
     };
     let who = fact["by"]["id"].as_str().unwrap_or("somebody");
     let headline = format!("a {said} of {who} does not count: {why}");
-    (!why.is_empty()).then(|| Happening::main(Subject::Person, Tone::Ask, headline))
+    (!why.is_empty()).then(|| Happening::main(HappeningSubject::Person, Tone::Ask, headline))
 }
 
 fn other(kind: &str, fact: &Value, text: &str) -> Happening {
-    let happening = Happening::detail(Subject::Note, kind);
+    let happening = Happening::detail(HappeningSubject::Note, kind);
     if text.is_empty() {
         happening.with(HappeningPart::code(fact.to_string()))
     } else {

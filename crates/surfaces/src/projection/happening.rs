@@ -18,9 +18,9 @@ pub struct Happening {
     /// The step that it ends, if it ends one.
     pub step: Option<u32>,
     /// The kind of thing that happened.
-    pub subject: Subject,
+    pub subject: HappeningSubject,
     /// Whether a person who watches the run sees it.
-    pub weight: Weight,
+    pub weight: Prominence,
     /// The colour, by meaning.
     pub tone: Tone,
     /// The event in one sentence; empty if the parts say it.
@@ -35,7 +35,7 @@ pub struct Happening {
 
 /// Kinds of things that happen.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Subject {
+pub enum HappeningSubject {
     /// The run began.
     Goal,
     /// A process took the run up again.
@@ -107,74 +107,76 @@ pub enum Subject {
     Unreadable,
 }
 
-impl Subject {
+impl HappeningSubject {
     /// One character that stands before it.
     pub fn mark(self) -> char {
         match self {
-            Subject::Goal
-            | Subject::Resumed
-            | Subject::Parked { .. }
-            | Subject::Ended
-            | Subject::HandedOver => '■',
-            Subject::StepEnded | Subject::StepDropped => '─',
-            Subject::Warning | Subject::ReplyFailed | Subject::Unreadable => '!',
-            Subject::Person | Subject::Answer { .. } => '»',
-            Subject::Request | Subject::Reply => '◦',
-            Subject::Told
-            | Subject::Note
-            | Subject::Value
-            | Subject::Verdict
-            | Subject::Started => '·',
-            Subject::Thought | Subject::Reflection => '•',
-            Subject::Call => '→',
-            Subject::Result { .. } => '←',
-            Subject::View => '◉',
-            Subject::Question => '?',
-            Subject::Wait | Subject::WaitEnded => '…',
-            Subject::Branches => '∥',
-            Subject::Child => '⇒',
-            Subject::ChildEnded => '⇐',
+            HappeningSubject::Goal
+            | HappeningSubject::Resumed
+            | HappeningSubject::Parked { .. }
+            | HappeningSubject::Ended
+            | HappeningSubject::HandedOver => '■',
+            HappeningSubject::StepEnded | HappeningSubject::StepDropped => '─',
+            HappeningSubject::Warning
+            | HappeningSubject::ReplyFailed
+            | HappeningSubject::Unreadable => '!',
+            HappeningSubject::Person | HappeningSubject::Answer { .. } => '»',
+            HappeningSubject::Request | HappeningSubject::Reply => '◦',
+            HappeningSubject::Told
+            | HappeningSubject::Note
+            | HappeningSubject::Value
+            | HappeningSubject::Verdict
+            | HappeningSubject::Started => '·',
+            HappeningSubject::Thought | HappeningSubject::Reflection => '•',
+            HappeningSubject::Call => '→',
+            HappeningSubject::Result { .. } => '←',
+            HappeningSubject::View => '◉',
+            HappeningSubject::Question => '?',
+            HappeningSubject::Wait | HappeningSubject::WaitEnded => '…',
+            HappeningSubject::Branches => '∥',
+            HappeningSubject::Child => '⇒',
+            HappeningSubject::ChildEnded => '⇐',
         }
     }
 
     /// The name of the kind, for a label.
     pub fn name(self) -> &'static str {
         match self {
-            Subject::Goal => "goal",
-            Subject::Resumed => "resumed",
-            Subject::Parked { .. } => "parked",
-            Subject::Ended => "ended",
-            Subject::HandedOver => "handed over",
-            Subject::StepEnded => "step ended",
-            Subject::StepDropped => "step abandoned",
-            Subject::Warning => "warning",
-            Subject::Person => "person",
-            Subject::Request => "request",
-            Subject::Reply => "reply",
-            Subject::ReplyFailed => "no reply",
-            Subject::Told => "gyrus tells the model",
-            Subject::Thought => "thought",
-            Subject::Reflection => "reflection",
-            Subject::Note => "note",
-            Subject::Value => "value",
-            Subject::Call => "call",
-            Subject::Verdict => "gate",
-            Subject::Started => "started",
-            Subject::Result { .. } => "result",
-            Subject::View => "screen",
-            Subject::Question => "question",
-            Subject::Answer { .. } => "answer",
-            Subject::Wait | Subject::WaitEnded => "wait",
-            Subject::Branches => "branches",
-            Subject::Child | Subject::ChildEnded => "child run",
-            Subject::Unreadable => "unreadable",
+            HappeningSubject::Goal => "goal",
+            HappeningSubject::Resumed => "resumed",
+            HappeningSubject::Parked { .. } => "parked",
+            HappeningSubject::Ended => "ended",
+            HappeningSubject::HandedOver => "handed over",
+            HappeningSubject::StepEnded => "step ended",
+            HappeningSubject::StepDropped => "step abandoned",
+            HappeningSubject::Warning => "warning",
+            HappeningSubject::Person => "person",
+            HappeningSubject::Request => "request",
+            HappeningSubject::Reply => "reply",
+            HappeningSubject::ReplyFailed => "no reply",
+            HappeningSubject::Told => "gyrus tells the model",
+            HappeningSubject::Thought => "thought",
+            HappeningSubject::Reflection => "reflection",
+            HappeningSubject::Note => "note",
+            HappeningSubject::Value => "value",
+            HappeningSubject::Call => "call",
+            HappeningSubject::Verdict => "gate",
+            HappeningSubject::Started => "started",
+            HappeningSubject::Result { .. } => "result",
+            HappeningSubject::View => "screen",
+            HappeningSubject::Question => "question",
+            HappeningSubject::Answer { .. } => "answer",
+            HappeningSubject::Wait | HappeningSubject::WaitEnded => "wait",
+            HappeningSubject::Branches => "branches",
+            HappeningSubject::Child | HappeningSubject::ChildEnded => "child run",
+            HappeningSubject::Unreadable => "unreadable",
         }
     }
 }
 
 /// Whether a person who watches a run sees something.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Weight {
+pub enum Prominence {
     /// It is shown while the run goes on.
     Main,
     /// It is shown to a person who asks for the whole timeline.
@@ -262,7 +264,7 @@ impl HappeningPart {
 }
 
 impl Happening {
-    fn new(subject: Subject, weight: Weight, tone: Tone, headline: String) -> Self {
+    fn new(subject: HappeningSubject, weight: Prominence, tone: Tone, headline: String) -> Self {
         Self {
             seq: 0,
             at_ms: 0,
@@ -289,19 +291,19 @@ impl Happening {
             (headline, _) => headline.to_owned(),
         };
         let words = words.trim();
-        if words.is_empty() || self.subject == Subject::Question {
+        if words.is_empty() || self.subject == HappeningSubject::Question {
             return None;
         }
         let mark = self.subject.mark();
         Some(clip(&one_line(&format!("{mark} {words}")), columns))
     }
 
-    pub(super) fn main(subject: Subject, tone: Tone, headline: impl Into<String>) -> Self {
-        Self::new(subject, Weight::Main, tone, headline.into())
+    pub(super) fn main(subject: HappeningSubject, tone: Tone, headline: impl Into<String>) -> Self {
+        Self::new(subject, Prominence::Main, tone, headline.into())
     }
 
-    pub(crate) fn detail(subject: Subject, headline: impl Into<String>) -> Self {
-        Self::new(subject, Weight::Detail, Tone::Aside, headline.into())
+    pub(crate) fn detail(subject: HappeningSubject, headline: impl Into<String>) -> Self {
+        Self::new(subject, Prominence::Detail, Tone::Aside, headline.into())
     }
 
     pub(super) fn with(mut self, part: HappeningPart) -> Self {
@@ -314,7 +316,7 @@ impl Happening {
         self
     }
 
-    pub(super) fn at(mut self, entry: &gyrus_journal::Entry) -> Self {
+    pub(super) fn at(mut self, entry: &gyrus_journal::LogEntry) -> Self {
         self.seq = entry.seq;
         self.at_ms = entry.at_ms;
         self

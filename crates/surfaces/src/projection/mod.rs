@@ -17,12 +17,12 @@ mod changeset;
 use std::collections::BTreeSet;
 
 use gyrus_contract::EffectId;
-use gyrus_journal::{Payload, Reader};
+use gyrus_journal::{LogReader, Payload};
 use gyrus_kernel::Entry;
 
 use self::changeset::ChangesetFold;
 pub use self::effects::limits;
-pub use self::happening::{Happening, HappeningPart, Subject, TextForm, Tone, Weight};
+pub use self::happening::{Happening, HappeningPart, HappeningSubject, Prominence, TextForm, Tone};
 pub use self::patch::{is_patch, patch_lines};
 pub use self::stored::{given_lessons, goal, loaded_skills, notes_given, stored};
 
@@ -46,7 +46,7 @@ impl Projection {
     /// Takes the next entry and returns what it tells, in order. Large values are read from the
     /// blobs of `reader`; one that cannot be read is replaced by words that say so. An entry that
     /// this version does not understand is shown as it stands.
-    pub fn take(&mut self, entry: &gyrus_journal::Entry, reader: &Reader) -> Vec<Happening> {
+    pub fn take(&mut self, entry: &gyrus_journal::LogEntry, reader: &LogReader) -> Vec<Happening> {
         let parsed = match gyrus_kernel::parse(entry) {
             Ok(parsed) => parsed,
             Err(error) => return vec![unreadable(entry, &error.to_string()).at(entry)],
@@ -59,7 +59,7 @@ impl Projection {
             happening.seq = entry.seq;
             happening.at_ms = entry.at_ms;
             // What a step appends to the memory belongs to no effect.
-            if happening.subject != Subject::Told && happening.effect.is_none() {
+            if happening.subject != HappeningSubject::Told && happening.effect.is_none() {
                 happening.effect.clone_from(&effect);
             }
         }
@@ -69,7 +69,7 @@ impl Projection {
         happenings
     }
 
-    fn known(&mut self, entry: Entry, at_ms: i64, reader: &Reader) -> Vec<Happening> {
+    fn known(&mut self, entry: Entry, at_ms: i64, reader: &LogReader) -> Vec<Happening> {
         match entry {
             Entry::RunStarted(started) => vec![run::started(&started, reader)],
             // It serves undoing and forking, and tells a reader nothing.
@@ -129,7 +129,7 @@ impl Projection {
                 } else if kind == "plan.edited" {
                     self.is_edited = true;
                 } else if kind == "task.plan" && std::mem::take(&mut self.is_edited) {
-                    happening.subject = Subject::Person;
+                    happening.subject = HappeningSubject::Person;
                     happening.tone = Tone::Ask;
                 }
                 vec![happening]
@@ -138,14 +138,15 @@ impl Projection {
     }
 }
 
-fn unreadable(entry: &gyrus_journal::Entry, why: &str) -> Happening {
+fn unreadable(entry: &gyrus_journal::LogEntry, why: &str) -> Happening {
     match &entry.payload {
-        Payload::Json(payload) => {
-            Happening::detail(Subject::Unreadable, format!("{}: {why}", entry.kind))
-                .with(HappeningPart::code(payload.get()))
-        }
+        Payload::Json(payload) => Happening::detail(
+            HappeningSubject::Unreadable,
+            format!("{}: {why}", entry.kind),
+        )
+        .with(HappeningPart::code(payload.get())),
         Payload::Erased(hash) => Happening::detail(
-            Subject::Unreadable,
+            HappeningSubject::Unreadable,
             format!("{}: erased; its hash was {hash}", entry.kind),
         ),
     }

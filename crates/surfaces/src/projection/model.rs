@@ -5,11 +5,13 @@ use std::collections::BTreeSet;
 use gyrus_contract::{
     Message, ModelError, Origin, Part as MessagePart, Purpose, StopReason, Usage,
 };
-use gyrus_journal::Reader;
-use gyrus_kernel::{Appended, AttemptResult, Inline, LONGEST_DELAY_MS, ModelCall, ModelReply};
+use gyrus_journal::LogReader;
+use gyrus_kernel::{
+    AttemptResult, Inline, LONGEST_DELAY_MS, MessagesAppended, ModelCall, ModelReply,
+};
 use gyrus_text::{counted, grouped, on_the_clock};
 
-use super::{Happening, HappeningPart, Subject, TextForm, Tone, stored};
+use super::{Happening, HappeningPart, HappeningSubject, TextForm, Tone, stored};
 
 pub(super) fn request(asked: ModelCall) -> Happening {
     let purpose = match asked.purpose {
@@ -28,9 +30,9 @@ pub(super) fn request(asked: ModelCall) -> Happening {
     let left_out = asked.plainer.words();
     let mut happening = if is_first && !left_out.is_empty() {
         let headline = format!("{headline} with {left_out}");
-        Happening::main(Subject::Request, Tone::Aside, headline)
+        Happening::main(HappeningSubject::Request, Tone::Aside, headline)
     } else {
-        Happening::detail(Subject::Request, headline)
+        Happening::detail(HappeningSubject::Request, headline)
     };
     let mut remark = |text| {
         happening
@@ -71,7 +73,7 @@ fn asked_again(error: &ModelError, at_ms: i64) -> String {
     format!("; it is asked again at {time}")
 }
 
-pub(super) fn reply(reply: ModelReply, at_ms: i64, reader: &Reader) -> Happening {
+pub(super) fn reply(reply: ModelReply, at_ms: i64, reader: &LogReader) -> Happening {
     let mut remarks = Vec::new();
     let mut texts = Vec::new();
     let (subject, headline, mut tokens) = match &reply.came {
@@ -91,19 +93,19 @@ pub(super) fn reply(reply: ModelReply, at_ms: i64, reader: &Reader) -> Happening
                     texts.push(HappeningPart::Text(form, text));
                 }
                 let headline = format!("answered by {}", reply.model);
-                (Subject::Reply, headline, reply.usage.map(counts))
+                (HappeningSubject::Reply, headline, reply.usage.map(counts))
             }
-            Err(gone) => (Subject::Reply, gone, None),
+            Err(gone) => (HappeningSubject::Reply, gone, None),
         },
         AttemptResult::Error { error } => {
             let attempt = reply.attempt;
             let again = asked_again(error, at_ms);
             let headline = format!("attempt {attempt} of asking the model failed: {error}{again}");
-            (Subject::ReplyFailed, headline, None)
+            (HappeningSubject::ReplyFailed, headline, None)
         }
         AttemptResult::CutOff => {
             let headline = "the request was cut off; it may have been answered and charged";
-            (Subject::ReplyFailed, headline.to_owned(), None)
+            (HappeningSubject::ReplyFailed, headline.to_owned(), None)
         }
     };
     if tokens.is_none() && reply.charged.tokens > 0 {
@@ -118,7 +120,7 @@ pub(super) fn reply(reply: ModelReply, at_ms: i64, reader: &Reader) -> Happening
     }
     let mut happening = match (subject, &reply.came) {
         // Whether it was cut off by the person or by a crash, the next entry says it.
-        (Subject::ReplyFailed, AttemptResult::Error { .. }) => {
+        (HappeningSubject::ReplyFailed, AttemptResult::Error { .. }) => {
             Happening::main(subject, Tone::Bad, headline)
         }
         _ => Happening::detail(subject, headline),
@@ -134,7 +136,7 @@ pub(super) fn reply(reply: ModelReply, at_ms: i64, reader: &Reader) -> Happening
 
 /// Returns what gyrus itself told the model: texts of its own, and results of calls that the loop did not
 /// execute. Such words are short; what stands in a blob came from somewhere that is shown already.
-pub(super) fn told(appended: &Appended, called: &BTreeSet<String>) -> Vec<Happening> {
+pub(super) fn told(appended: &MessagesAppended, called: &BTreeSet<String>) -> Vec<Happening> {
     let items = appended.items.iter().filter_map(|item| match item {
         Inline::Is(item) => Some(&item.message),
         Inline::Blob(_) => None,
@@ -154,9 +156,9 @@ fn told_by<'a>(
             && text.origin == Origin::Kernel
         {
             let happening = if is_lead {
-                Happening::detail(Subject::Told, "")
+                Happening::detail(HappeningSubject::Told, "")
             } else {
-                Happening::main(Subject::Told, Tone::Aside, "")
+                Happening::main(HappeningSubject::Told, Tone::Aside, "")
             };
             Some(happening.with(HappeningPart::prose(text.text.as_str())))
         } else if let MessagePart::ToolResult(result) = part
@@ -164,7 +166,7 @@ fn told_by<'a>(
             && !called.contains(&result.call_id)
         {
             let headline = format!("a call was not made: {}", result.text.text);
-            Some(Happening::main(Subject::Told, Tone::Bad, headline))
+            Some(Happening::main(HappeningSubject::Told, Tone::Bad, headline))
         } else {
             None
         }

@@ -1,22 +1,23 @@
 //! The run as a whole, its steps, and what people do to it.
 
 use gyrus_contract::MessageBody;
-use gyrus_journal::Reader;
+use gyrus_journal::LogReader;
 use gyrus_kernel::{
-    BudgetWarning, CycleDropped, CycleEnded, Ending, MandateSet, RunEnded, RunHandedOver,
-    RunParked, RunResumed, RunStarted, Steered, TakeoverEnded, TakeoverStarted, ToolsAdded,
+    BudgetWarning, CycleDropped, CycleEnded, Ending, GoalAmendment, MandateSet, RunEnded,
+    RunHandedOver, RunParked, RunResumed, RunStarted, TakeoverEnded, TakeoverStarted, ToolsAdded,
     summary,
 };
 use gyrus_text::{counted, grouped, span};
 
 use super::{
-    Happening, HappeningPart, Subject, Tone, given_lessons, goal, loaded_skills, notes_given,
+    Happening, HappeningPart, HappeningSubject, Tone, given_lessons, goal, loaded_skills,
+    notes_given,
 };
 
-pub(super) fn started(started: &RunStarted, reader: &Reader) -> Happening {
+pub(super) fn started(started: &RunStarted, reader: &LogReader) -> Happening {
     let goal = goal(&started.goal, reader);
     let mut happening =
-        Happening::detail(Subject::Goal, format!("goal: {goal}")).toned(Tone::Strong);
+        Happening::detail(HappeningSubject::Goal, format!("goal: {goal}")).toned(Tone::Strong);
     for (name, why) in loaded_skills(started, reader) {
         happening = happening.with(HappeningPart::aside(format!("skill `{name}`, {why}")));
     }
@@ -40,20 +41,23 @@ pub(super) fn resumed(resumed: &RunResumed) -> Happening {
         format!("; {bytes} unfinished bytes at the journal's end were set aside")
     });
     let pid = resumed.process.pid;
-    Happening::detail(Subject::Resumed, format!("resumed by process {pid}{torn}"))
+    Happening::detail(
+        HappeningSubject::Resumed,
+        format!("resumed by process {pid}{torn}"),
+    )
 }
 
 pub(super) fn handed_over(handed: RunHandedOver) -> Happening {
     let done = counted(handed.done.len(), "effect");
     let headline = format!("a fresh step continues the run; {done} before it");
-    Happening::main(Subject::HandedOver, Tone::Plain, headline)
+    Happening::main(HappeningSubject::HandedOver, Tone::Plain, headline)
         .with(HappeningPart::aside(handed.reason))
 }
 
 pub(super) fn parked(parked: &RunParked) -> Happening {
     let for_person = matches!(parked.ending, Ending::Waiting { .. });
     let headline = format!("parked: {}", summary(&parked.ending));
-    Happening::detail(Subject::Parked { for_person }, headline)
+    Happening::detail(HappeningSubject::Parked { for_person }, headline)
 }
 
 pub(super) fn ended(ended: &RunEnded) -> Happening {
@@ -62,7 +66,7 @@ pub(super) fn ended(ended: &RunEnded) -> Happening {
     } else {
         Tone::Bad
     };
-    Happening::detail(Subject::Ended, summary(&ended.ending)).toned(tone)
+    Happening::detail(HappeningSubject::Ended, summary(&ended.ending)).toned(tone)
 }
 
 pub(super) fn step_ended(ended: &CycleEnded) -> Happening {
@@ -73,14 +77,14 @@ pub(super) fn step_ended(ended: &CycleEnded) -> Happening {
         "step {} is complete; used so far: {used}{cost}",
         ended.cycle
     );
-    let mut happening = Happening::detail(Subject::StepEnded, headline);
+    let mut happening = Happening::detail(HappeningSubject::StepEnded, headline);
     happening.step = Some(ended.cycle);
     happening
 }
 
 pub(super) fn step_dropped(dropped: CycleDropped) -> Happening {
     let headline = format!("step {} was abandoned", dropped.cycle);
-    let mut happening = Happening::main(Subject::StepDropped, Tone::Aside, headline)
+    let mut happening = Happening::main(HappeningSubject::StepDropped, Tone::Aside, headline)
         .with(HappeningPart::aside(dropped.why));
     happening.step = Some(dropped.cycle);
     happening
@@ -88,11 +92,11 @@ pub(super) fn step_dropped(dropped: CycleDropped) -> Happening {
 
 pub(super) fn warning(warning: &BudgetWarning) -> Happening {
     let headline = format!("a limit is near: {}", warning.what);
-    Happening::main(Subject::Warning, Tone::Bad, headline)
+    Happening::main(HappeningSubject::Warning, Tone::Bad, headline)
 }
 
-pub(super) fn steered(steered: Steered) -> Happening {
-    let mut happening = Happening::main(Subject::Person, Tone::Ask, "the person adds");
+pub(super) fn steered(steered: GoalAmendment) -> Happening {
+    let mut happening = Happening::main(HappeningSubject::Person, Tone::Ask, "the person adds");
     for message in steered.messages {
         if let MessageBody::Steer { text, origin } = message.body {
             if !origin.is_trusted() {
@@ -116,30 +120,34 @@ pub(super) fn tools_added(added: &ToolsAdded) -> Happening {
     };
     let headline = format!("{count} of servers {verb} the run");
     let names = added.names.join(", ");
-    Happening::detail(Subject::Note, headline).with(HappeningPart::aside(names))
+    Happening::detail(HappeningSubject::Note, headline).with(HappeningPart::aside(names))
 }
 
 pub(super) fn mandate_set(set: MandateSet) -> Happening {
     if set.mandate.calls.is_empty() {
-        return Happening::detail(Subject::Note, "the goal has no mandate");
+        return Happening::detail(HappeningSubject::Note, "the goal has no mandate");
     }
     let count = counted(set.mandate.calls.len(), "call");
     if set.extends {
-        return Happening::detail(Subject::Note, format!("{count} may be made as approved"));
+        return Happening::detail(
+            HappeningSubject::Note,
+            format!("{count} may be made as approved"),
+        );
     }
     let headline = format!("the mandate: {count} that may be made unasked");
-    Happening::main(Subject::Note, Tone::Aside, headline).with(HappeningPart::aside(set.text))
+    Happening::main(HappeningSubject::Note, Tone::Aside, headline)
+        .with(HappeningPart::aside(set.text))
 }
 
 pub(super) fn takeover_started(takeover: &TakeoverStarted) -> Happening {
     let headline = format!("{} has the browser; the run waits", takeover.by.id);
-    Happening::main(Subject::Person, Tone::Ask, headline)
+    Happening::main(HappeningSubject::Person, Tone::Ask, headline)
 }
 
 pub(super) fn takeover_ended(takeover: TakeoverEnded) -> Happening {
     let took = span(takeover.took_ms);
     let headline = format!("{} gave the browser back after {took}", takeover.by.id);
-    let happening = Happening::main(Subject::Person, Tone::Ask, headline);
+    let happening = Happening::main(HappeningSubject::Person, Tone::Ask, headline);
     match takeover.words {
         Some(words) => happening.with(HappeningPart::prose(words)),
         None => happening,

@@ -1,11 +1,11 @@
 //! Values of entries, wherever they are stored.
 
 use gyrus_contract::{Origin, Part, Text};
-use gyrus_journal::Reader;
+use gyrus_journal::LogReader;
 use gyrus_kernel::{Inline, RunStarted, Stop};
 
 /// Reads a value, wherever it is stored, or returns words that say why it cannot be shown.
-pub fn stored<T>(value: &Inline<T>, reader: &Reader) -> Result<T, String>
+pub fn stored<T>(value: &Inline<T>, reader: &LogReader) -> Result<T, String>
 where
     T: serde::Serialize + serde::de::DeserializeOwned + Clone,
 {
@@ -14,12 +14,12 @@ where
 }
 
 /// Returns the goal of a run, wherever it is stored.
-pub fn goal(goal: &Inline<Text>, reader: &Reader) -> String {
+pub fn goal(goal: &Inline<Text>, reader: &LogReader) -> String {
     stored(goal, reader).map_or_else(|gone| gone, |text: Text| text.text)
 }
 
 /// Returns the numbers of the lessons that a run was given, and the lines that it was given.
-pub fn given_lessons(started: &RunStarted, reader: &Reader) -> Option<(Vec<u64>, String)> {
+pub fn given_lessons(started: &RunStarted, reader: &LogReader) -> Option<(Vec<u64>, String)> {
     let mut parts = started
         .context
         .iter()
@@ -38,7 +38,7 @@ pub fn given_lessons(started: &RunStarted, reader: &Reader) -> Option<(Vec<u64>,
 }
 
 /// Returns the names of the skills that a run follows, each with the reason why it was loaded.
-pub fn loaded_skills(started: &RunStarted, reader: &Reader) -> Vec<(String, String)> {
+pub fn loaded_skills(started: &RunStarted, reader: &LogReader) -> Vec<(String, String)> {
     let parts = started
         .context
         .iter()
@@ -58,7 +58,7 @@ pub fn loaded_skills(started: &RunStarted, reader: &Reader) -> Vec<(String, Stri
 }
 
 /// Returns the number of notes of the memory that a run was given.
-pub fn notes_given(started: &RunStarted, reader: &Reader) -> u32 {
+pub fn notes_given(started: &RunStarted, reader: &LogReader) -> u32 {
     let mut parts = started
         .context
         .iter()

@@ -34,7 +34,7 @@ pub(super) enum DiffError {
 
 /// The side of a diff that a line belongs to.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Side {
+enum HunkSide {
     Both,
     Old,
     New,
@@ -46,7 +46,7 @@ struct Hunk<'a> {
     /// Number of lines of the old file before the hunk.
     at: usize,
     /// The lines with their line breaks.
-    lines: Vec<(Side, Vec<u8>)>,
+    lines: Vec<(HunkSide, Vec<u8>)>,
 }
 
 /// Returns `old` with the diff applied.
@@ -62,14 +62,14 @@ pub(super) fn unpatch(new: &[u8], diff: &str) -> Option<Vec<u8>> {
         hunk.at = (hunk.at + longer).checked_sub(shorter)?;
         for (side, _) in &mut hunk.lines {
             *side = match side {
-                Side::Both => Side::Both,
-                Side::Old => {
+                HunkSide::Both => HunkSide::Both,
+                HunkSide::Old => {
                     shorter += 1;
-                    Side::New
+                    HunkSide::New
                 }
-                Side::New => {
+                HunkSide::New => {
                     longer += 1;
-                    Side::Old
+                    HunkSide::Old
                 }
             };
         }
@@ -94,13 +94,13 @@ fn applied(old: &[u8], hunks: &[Hunk<'_>]) -> Result<Vec<u8>, DiffError> {
         new.extend(before);
         next = hunk.at;
         for (side, line) in &hunk.lines {
-            if *side != Side::New {
+            if *side != HunkSide::New {
                 if old.get(next) != Some(&line.as_slice()) {
                     return Err(mismatch(next));
                 }
                 next += 1;
             }
-            if *side != Side::Old {
+            if *side != HunkSide::Old {
                 new.push(line);
             }
         }
@@ -134,9 +134,9 @@ fn read(diff: &str) -> Result<Vec<Hunk<'_>>, DiffError> {
         };
         let side = match line.as_bytes().first() {
             // An empty line, as an editor that trims lines leaves it.
-            None | Some(b' ') => Side::Both,
-            Some(b'-') => Side::Old,
-            Some(b'+') => Side::New,
+            None | Some(b' ') => HunkSide::Both,
+            Some(b'-') => HunkSide::Old,
+            Some(b'+') => HunkSide::New,
             Some(b'\\') => {
                 let above = hunk.lines.last_mut();
                 above.and_then(|(_, above)| above.pop_if(|byte| *byte == b'\n'));
@@ -156,7 +156,7 @@ fn read(diff: &str) -> Result<Vec<Hunk<'_>>, DiffError> {
 
 /// Checks the head's count of old lines, so that a person who deleted one by hand gets an error.
 fn complete(hunk: &Hunk<'_>, said: usize) -> Result<(), DiffError> {
-    let old = |line: &&(Side, Vec<u8>)| line.0 != Side::New;
+    let old = |line: &&(HunkSide, Vec<u8>)| line.0 != HunkSide::New;
     let found = hunk.lines.iter().filter(old).count();
     if found == said {
         Ok(())

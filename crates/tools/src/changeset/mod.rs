@@ -20,8 +20,8 @@ use gyrus_contract::{
     Repeat, ResolvedCall, Site, ToolOutput, Touch, TypedTool,
 };
 use gyrus_workspace::{
-    Root,
-    changeset::{Applied, ApplyError, FileChange, HOME, already, apply, recover},
+    RootFolder,
+    changeset::{ApplyError, FileChange, HOME, UndoableChangeset, already, apply, recover},
 };
 
 use self::wanted::wanted;
@@ -71,7 +71,7 @@ impl TypedTool for ApplyChangeset {
             Some(line) => Some(self.shell.line(line, VERIFY_SECONDS, site)?),
             None => None,
         };
-        let root = Root::open(site.workspace())?;
+        let root = RootFolder::open(site.workspace())?;
         // Else a file that was half applied would be taken for the one that a diff is made for.
         if let Err(error) = recover(&root) {
             return told(error);
@@ -108,7 +108,7 @@ impl TypedTool for ApplyChangeset {
 
     async fn probe(&self, call: &ResolvedCall, site: &dyn Site) -> Probe {
         // Done before the call is judged again: the tree is restored even if it is denied.
-        let Ok(root) = Root::open(site.workspace()) else {
+        let Ok(root) = RootFolder::open(site.workspace()) else {
             return Probe::Unknown;
         };
         if recover(&root).is_err() {
@@ -132,7 +132,7 @@ impl TypedTool for ApplyChangeset {
 }
 
 fn settle(
-    applied: Option<Applied<'_>>,
+    applied: Option<UndoableChangeset<'_>>,
     changes: &[FileChange],
     words: &str,
 ) -> Result<ToolOutput, ToolFailure> {
@@ -147,10 +147,10 @@ fn settle(
 
 /// Restores the files after the verify command failed or could not be run. `beside` tells of the
 /// command's other files.
-fn given_back(applied: Option<Applied<'_>>, beside: &str, words: &str) -> ToolOutput {
+fn given_back(applied: Option<UndoableChangeset<'_>>, beside: &str, words: &str) -> ToolOutput {
     // The effects of the command itself are unknown.
     let mut verdict = ActionVerdict::CannotTell;
-    let outcome = match applied.map(Applied::give_back) {
+    let outcome = match applied.map(UndoableChangeset::give_back) {
         None => "the files were like this before, and nothing was changed".to_owned(),
         Some(Ok(None)) => format!("all files of the changeset are as they were before{beside}"),
         Some(Ok(Some(kept))) => format!(

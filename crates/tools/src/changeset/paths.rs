@@ -12,12 +12,12 @@ use gyrus_workspace::changeset::HOME;
 use super::CHANGES;
 
 /// Takes the paths of a call in order.
-pub(super) struct Paths<'a> {
+pub(super) struct CallPaths<'a> {
     call: &'a ResolvedCall,
     taken: BTreeSet<PathBuf>,
 }
 
-impl<'a> Paths<'a> {
+impl<'a> CallPaths<'a> {
     pub(super) fn of(call: &'a ResolvedCall) -> Self {
         Self {
             call,

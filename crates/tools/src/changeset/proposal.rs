@@ -8,7 +8,7 @@ use std::{
 
 use gyrus_contract::{Digest, FileDiff, Proposal};
 use gyrus_workspace::{
-    Root,
+    RootFolder,
     changeset::{EXECUTE, ancestors, parents},
     patch,
 };
@@ -39,7 +39,7 @@ pub(super) enum Becomes {
 }
 
 /// A file of the proposal.
-pub(super) struct File {
+pub(super) struct ProposedFile {
     pub(super) path: PathBuf,
     pub(super) reason: String,
     /// Digest of the file that the change was made for, if known.
@@ -51,9 +51,9 @@ pub(super) struct File {
 /// Compares the files with the changes. The error lists everything that is wrong, including the
 /// errors in `wrong`. When time is up, the rest is still compared, but coarsely.
 pub(super) fn compare(
-    root: &Root<'_>,
+    root: &RootFolder<'_>,
     summary: &str,
-    files: &[File],
+    files: &[ProposedFile],
     mut wrong: Vec<String>,
     until: Instant,
 ) -> Result<Proposal, String> {
@@ -62,7 +62,7 @@ pub(super) fn compare(
         changes: Vec::new(),
     };
     let mut bytes = proposal.to_string().len();
-    let places = Places::of(files);
+    let places = FilesAfter::of(files);
     let mut deleted = MAX_ALL_DELETED_BYTES;
     for file in files {
         let change = places
@@ -94,17 +94,17 @@ pub(super) fn compare(
 }
 
 /// The files that exist and those that do not exist after the changes.
-struct Places<'a> {
+struct FilesAfter<'a> {
     gone: BTreeSet<&'a Path>,
     there: BTreeSet<&'a Path>,
 }
 
-impl<'a> Places<'a> {
-    fn of(files: &'a [File]) -> Self {
+impl<'a> FilesAfter<'a> {
+    fn of(files: &'a [ProposedFile]) -> Self {
         let (gone, there): (Vec<_>, Vec<_>) = files
             .iter()
             .partition(|file| matches!(file.becomes, Becomes::Deleted));
-        let paths = |files: Vec<&'a File>| files.iter().map(|file| &*file.path).collect();
+        let paths = |files: Vec<&'a ProposedFile>| files.iter().map(|file| &*file.path).collect();
         Self {
             gone: paths(gone),
             there: paths(there),
@@ -112,7 +112,7 @@ impl<'a> Places<'a> {
     }
 
     /// Checks that the file can be created at its path.
-    fn check(&self, root: &Root<'_>, file: &File) -> Result<(), String> {
+    fn check(&self, root: &RootFolder<'_>, file: &ProposedFile) -> Result<(), String> {
         if self.gone.contains(&*file.path) {
             return Ok(());
         }
@@ -130,8 +130,8 @@ impl<'a> Places<'a> {
 /// Compares one file; `None` if nothing would change. `deleted` is the number of bytes of deleted
 /// files that may still be shown.
 fn change(
-    root: &Root<'_>,
-    file: &File,
+    root: &RootFolder<'_>,
+    file: &ProposedFile,
     deleted: &mut usize,
     until: Instant,
 ) -> Result<Option<FileDiff>, String> {
@@ -216,9 +216,9 @@ fn ordinary(stat: &Stat) -> Result<(), String> {
 }
 
 /// Returns the hunks for a file with new content.
-fn hunks(file: &File, old: Vec<u8>, until: Instant) -> Result<String, String> {
+fn hunks(file: &ProposedFile, old: Vec<u8>, until: Instant) -> Result<String, String> {
     let no_text = || "is not UTF-8 text, so it can only be deleted".to_owned();
-    let File { path, becomes, .. } = file;
+    let ProposedFile { path, becomes, .. } = file;
     if matches!(becomes, Becomes::Patched(diff) if diff.is_empty()) {
         return Ok(String::new());
     }

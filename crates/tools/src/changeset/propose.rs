@@ -12,12 +12,12 @@ use gyrus_contract::{
     MAX_CHANGES, ProposeChangesetCall, ProposedChange, Repeat, ResolvedCall, Site, ToolOutput,
     Touch, TypedTool,
 };
-use gyrus_workspace::Root;
+use gyrus_workspace::RootFolder;
 
 use super::{
     CHANGES,
-    paths::Paths,
-    proposal::{self, Becomes, File},
+    paths::CallPaths,
+    proposal::{self, Becomes, ProposedFile},
     secrets::Secrets,
 };
 use crate::{background, failure::ToolFailure};
@@ -33,7 +33,7 @@ fn read(
     path: PathBuf,
     secrets: &mut Secrets,
     site: &dyn Site,
-) -> Result<File, String> {
+) -> Result<ProposedFile, String> {
     let wrong = |what: &str| format!("`{}` {what}", path.display());
     let mut reveal = |text: &str| {
         let revealed = secrets.reveal(text, site);
@@ -60,7 +60,7 @@ fn read(
             return Err(wrong(what));
         }
     };
-    Ok(File {
+    Ok(ProposedFile {
         reason: change.reason,
         before: change.before,
         executable: change.executable,
@@ -91,7 +91,7 @@ impl TypedTool for ProposeChangeset {
             return Err(ToolFailure::new(words));
         }
         let (mut files, mut wrong) = (Vec::with_capacity(changes.len()), Vec::new());
-        let mut paths = Paths::of(call);
+        let mut paths = CallPaths::of(call);
         let mut secrets = Secrets::default();
         for (index, change) in changes.into_iter().enumerate() {
             let file = paths
@@ -102,7 +102,7 @@ impl TypedTool for ProposeChangeset {
                 Err(why) => wrong.push(why),
             }
         }
-        let root = Root::open(site.workspace())?;
+        let root = RootFolder::open(site.workspace())?;
         let until = Instant::now() + TIME_LIMIT;
         let compared = background::work(TIME_LIMIT, move |_| {
             proposal::compare(&root, &summary, &files, wrong, until)

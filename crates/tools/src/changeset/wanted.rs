@@ -4,14 +4,14 @@ use std::path::Path;
 
 use gyrus_contract::{Digest, MAX_CHANGES, ResolvedCall, Site, WantedChange};
 use gyrus_workspace::{
-    Root,
+    RootFolder,
     changeset::{After, FileChange, look},
 };
 
 use super::{
     diff::{self, DiffError},
     named,
-    paths::Paths,
+    paths::CallPaths,
 };
 use crate::failure::ToolFailure;
 
@@ -23,7 +23,7 @@ use crate::failure::ToolFailure;
 pub(super) fn wanted(
     call: &ResolvedCall,
     changes: Vec<WantedChange>,
-    root: &Root<'_>,
+    root: &RootFolder<'_>,
     site: &dyn Site,
 ) -> Result<Vec<FileChange>, ToolFailure> {
     if changes.is_empty() || changes.len() > MAX_CHANGES {
@@ -32,7 +32,7 @@ pub(super) fn wanted(
             "a changeset has 1 to {MAX_CHANGES} files, not {count}"
         )));
     }
-    let mut paths = Paths::of(call);
+    let mut paths = CallPaths::of(call);
     let mut read = Vec::with_capacity(changes.len());
     let mut is_stale = false;
     for (index, change) in changes.into_iter().enumerate() {
@@ -82,7 +82,7 @@ fn refused(what: &str) -> ToolFailure {
 /// Returns the file with the diff applied, also if it was applied already; `None` if it was made
 /// for another version.
 fn patched(
-    root: &Root<'_>,
+    root: &RootFolder<'_>,
     path: &Path,
     before: Option<Digest>,
     diff: &str,

@@ -17,7 +17,7 @@ const SNIFFED_BYTES: usize = 8 * 1024;
 
 /// The kind of an answer, which determines how it is shown.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Kind {
+pub(super) enum BodyKind {
     Html,
     /// Text that is shown as it is.
     Text,
@@ -26,14 +26,14 @@ pub(super) enum Kind {
 }
 
 /// Returns the kind by the content type, or by the content if the type is missing or generic.
-pub(super) fn kind(content_type: &str, body: &[u8]) -> Kind {
+pub(super) fn kind(content_type: &str, body: &[u8]) -> BodyKind {
     let essence = content_type.split(';').next().unwrap_or_default();
     let essence = essence.trim().to_ascii_lowercase();
     let has_bom = Encoding::for_bom(body).is_some();
     let is_binary = !has_bom && body[..body.len().min(SNIFFED_BYTES)].contains(&0);
     match essence.as_str() {
-        _ if is_binary => Kind::Other,
-        "text/html" | "application/xhtml+xml" => Kind::Html,
+        _ if is_binary => BodyKind::Other,
+        "text/html" | "application/xhtml+xml" => BodyKind::Html,
         "" | "application/octet-stream" => sniffed(body),
         "application/json"
         | "application/xml"
@@ -45,24 +45,24 @@ pub(super) fn kind(content_type: &str, body: &[u8]) -> Kind {
         | "application/x-sh"
         | "application/sql"
         | "application/x-ndjson"
-        | "image/svg+xml" => Kind::Text,
-        text if text.starts_with("text/") => Kind::Text,
-        text if text.ends_with("+json") || text.ends_with("+xml") => Kind::Text,
-        _ => Kind::Other,
+        | "image/svg+xml" => BodyKind::Text,
+        text if text.starts_with("text/") => BodyKind::Text,
+        text if text.ends_with("+json") || text.ends_with("+xml") => BodyKind::Text,
+        _ => BodyKind::Other,
     }
 }
 
-fn sniffed(body: &[u8]) -> Kind {
+fn sniffed(body: &[u8]) -> BodyKind {
     let start = &body[..body.len().min(PRESCANNED_BYTES)];
     let start = String::from_utf8_lossy(start)
         .trim_start()
         .to_ascii_lowercase();
     if start.starts_with("<!doctype html") || start.starts_with("<html") {
-        Kind::Html
+        BodyKind::Html
     } else if std::str::from_utf8(body).is_ok() || Encoding::for_bom(body).is_some() {
-        Kind::Text
+        BodyKind::Text
     } else {
-        Kind::Other
+        BodyKind::Other
     }
 }
 
@@ -90,8 +90,8 @@ pub(super) fn unpack(body: Vec<u8>, encoding: &str) -> Result<(Vec<u8>, bool), S
 /// Returns the body as text, and the name of its character encoding: the one that a byte order
 /// mark, the content type or the page itself names, else UTF-8, else windows-1252, which any bytes
 /// are.
-pub(super) fn decode(body: &[u8], content_type: &str, kind: Kind) -> (String, &'static str) {
-    let of_page = || (kind == Kind::Html).then(|| in_page(body)).flatten();
+pub(super) fn decode(body: &[u8], content_type: &str, kind: BodyKind) -> (String, &'static str) {
+    let of_page = || (kind == BodyKind::Html).then(|| in_page(body)).flatten();
     let named = charset(content_type).or_else(of_page);
     let encoding = named.unwrap_or(match std::str::from_utf8(body) {
         Ok(_) => UTF_8,
@@ -130,48 +130,54 @@ mod tests {
     #[test]
     fn characters() {
         for (body, content_type, kind, text, name) in [
-            (&b"caf\xc3\xa9"[..], "", Kind::Text, "café", "UTF-8"),
-            (b"caf\xe9 ole", "", Kind::Text, "café ole", "windows-1252"),
-            (b"caf\xc3", "", Kind::Text, "caf\u{fffd}", "UTF-8"),
+            (&b"caf\xc3\xa9"[..], "", BodyKind::Text, "café", "UTF-8"),
+            (
+                b"caf\xe9 ole",
+                "",
+                BodyKind::Text,
+                "café ole",
+                "windows-1252",
+            ),
+            (b"caf\xc3", "", BodyKind::Text, "caf\u{fffd}", "UTF-8"),
             (
                 b"\xc0\xee",
                 "text/plain; charset=\"Windows-1251\"",
-                Kind::Text,
+                BodyKind::Text,
                 "Ао",
                 "windows-1251",
             ),
             (
                 b"\x83e\x83X",
                 "text/plain;charset=shift_jis",
-                Kind::Text,
+                BodyKind::Text,
                 "テス",
                 "Shift_JIS",
             ),
             (
                 b"\xff\xfea\0",
                 "text/plain; charset=utf-8",
-                Kind::Text,
+                BodyKind::Text,
                 "a",
                 "UTF-16LE",
             ),
             (
                 b"<META http-equiv=a content='text/html; charset=koi8-r'>\xc1",
                 "text/html",
-                Kind::Html,
+                BodyKind::Html,
                 "<META http-equiv=a content='text/html; charset=koi8-r'>а",
                 "KOI8-R",
             ),
             (
                 b"<meta charset=utf-16>\xc3\xa9",
                 "text/html",
-                Kind::Html,
+                BodyKind::Html,
                 "<meta charset=utf-16>é",
                 "UTF-8",
             ),
             (
                 b"<meta charset=nonsense>",
                 "text/html; charset=",
-                Kind::Html,
+                BodyKind::Html,
                 "<meta charset=nonsense>",
                 "UTF-8",
             ),
@@ -184,16 +190,16 @@ mod tests {
     #[test]
     fn kinds() {
         for (content_type, body, expected) in [
-            ("Text/HTML; charset=utf-8", &b"x"[..], Kind::Html),
-            ("text/plain", b"<html>", Kind::Text),
-            ("application/ld+json", b"{}", Kind::Text),
-            ("", b" \n<!DOCTYPE html>", Kind::Html),
-            ("", b"plain", Kind::Text),
-            ("", b"\xff\xff", Kind::Other),
-            ("text/plain", b"a\0b", Kind::Other),
-            ("text/plain", b"\xff\xfea\0", Kind::Text),
-            ("application/pdf", b"%PDF-1.7", Kind::Other),
-            ("text/html", b"", Kind::Html),
+            ("Text/HTML; charset=utf-8", &b"x"[..], BodyKind::Html),
+            ("text/plain", b"<html>", BodyKind::Text),
+            ("application/ld+json", b"{}", BodyKind::Text),
+            ("", b" \n<!DOCTYPE html>", BodyKind::Html),
+            ("", b"plain", BodyKind::Text),
+            ("", b"\xff\xff", BodyKind::Other),
+            ("text/plain", b"a\0b", BodyKind::Other),
+            ("text/plain", b"\xff\xfea\0", BodyKind::Text),
+            ("application/pdf", b"%PDF-1.7", BodyKind::Other),
+            ("text/html", b"", BodyKind::Html),
         ] {
             assert_eq!(
                 kind(content_type, body),

@@ -30,10 +30,10 @@ const MAX_LINK_BYTES: usize = 2_000;
 
 /// Returns the page's text, cut soon after `limit` bytes or when the time is up; `base` is the
 /// page's address.
-pub(super) fn text(html: &str, base: &Url, limit: usize, deadline: &Deadline) -> Rendered {
+pub(super) fn text(html: &str, base: &Url, limit: usize, deadline: &Deadline) -> RenderedText {
     let mut emitter = DefaultEmitter::default();
     emitter.naively_switch_states(true);
-    let mut page = Page::new(base.clone());
+    let mut page = PageText::new(base.clone());
     for token in Tokenizer::new_with_emitter(html, emitter) {
         let Ok(token) = token;
         match token {
@@ -52,7 +52,7 @@ pub(super) fn text(html: &str, base: &Url, limit: usize, deadline: &Deadline) ->
 }
 
 /// The text of a page.
-pub(super) struct Rendered {
+pub(super) struct RenderedText {
     /// The text; it begins with the title, if there is one.
     pub(super) text: String,
     /// Whether there was more.
@@ -60,7 +60,7 @@ pub(super) struct Rendered {
 }
 
 /// The text so far, and the position in the page.
-struct Page {
+struct PageText {
     base: Url,
     title: String,
     in_title: bool,
@@ -84,7 +84,7 @@ struct Link {
     start: Option<usize>,
 }
 
-impl Page {
+impl PageText {
     fn new(base: Url) -> Self {
         Self {
             base,
@@ -101,14 +101,14 @@ impl Page {
         }
     }
 
-    fn rendered(self, is_cut: bool) -> Rendered {
+    fn rendered(self, is_cut: bool) -> RenderedText {
         let title = self.title.split_whitespace().collect::<Vec<_>>().join(" ");
         let text = if title.is_empty() {
             self.out
         } else {
             format!("Title: {title}\n\n{}", self.out)
         };
-        Rendered { text, is_cut }
+        RenderedText { text, is_cut }
     }
 
     fn start(&mut self, tag: &StartTag<()>) {

@@ -29,7 +29,7 @@ pub(crate) const MAX_BODY_BYTES: usize = 5 * 1024 * 1024;
 const CONNECT_WITHIN: Duration = Duration::from_secs(10);
 
 /// The answer from an address.
-pub(crate) struct Page {
+pub(crate) struct FetchAnswer {
     /// Final address, after redirects.
     pub(crate) url: Url,
     /// Addresses that redirected, in their order.
@@ -91,7 +91,10 @@ pub(crate) fn parse(given: &str) -> Result<Url, VisitError> {
 }
 
 /// Gets the content of `url`. The hosts in `allowed` may have any address.
-pub(crate) async fn visit(mut url: Url, allowed: &BTreeSet<String>) -> Result<Page, VisitError> {
+pub(crate) async fn visit(
+    mut url: Url,
+    allowed: &BTreeSet<String>,
+) -> Result<FetchAnswer, VisitError> {
     let mut redirected_from = Vec::new();
     loop {
         let response = get(&url, allowed).await?;
@@ -99,7 +102,7 @@ pub(crate) async fn visit(mut url: Url, allowed: &BTreeSet<String>) -> Result<Pa
         let Some(next) = next.filter(|next| same_site(&url, next)) else {
             let leads_to = redirect(&url, &response)?;
             let page = take(url, redirected_from, response).await?;
-            return Ok(Page { leads_to, ..page });
+            return Ok(FetchAnswer { leads_to, ..page });
         };
         if redirected_from.len() == MAX_REDIRECTS {
             let url = redirected_from.swap_remove(0).into();
@@ -141,7 +144,7 @@ pub(crate) async fn post(
     url: &Url,
     body: String,
     allowed: &BTreeSet<String>,
-) -> Result<Page, VisitError> {
+) -> Result<FetchAnswer, VisitError> {
     let request = client(url, allowed)
         .await?
         .post(url.clone())
@@ -171,7 +174,7 @@ fn failed(url: &Url, error: reqwest::Error) -> VisitError {
 
 /// Returns a client that connects only to the checked addresses of the host of `url`.
 async fn client(url: &Url, allowed: &BTreeSet<String>) -> Result<Client, VisitError> {
-    let checked = Checked(look_up(url, allowed).await?);
+    let checked = CheckedAddresses(look_up(url, allowed).await?);
     let builder = client_builder(url, CONNECT_WITHIN).map_err(|error| VisitError::Network {
         url: url.to_string(),
         reason: error.to_string(),
@@ -220,9 +223,9 @@ async fn look_up(url: &Url, allowed: &BTreeSet<String>) -> Result<Vec<SocketAddr
 
 /// Resolves every name to the checked addresses: a second lookup of the same name could have
 /// another result.
-struct Checked(Vec<SocketAddr>);
+struct CheckedAddresses(Vec<SocketAddr>);
 
-impl Resolve for Checked {
+impl Resolve for CheckedAddresses {
     fn resolve(&self, _name: Name) -> Resolving {
         let addresses: Addrs = Box::new(self.0.clone().into_iter());
         Box::pin(async { Ok(addresses) })
@@ -233,7 +236,7 @@ async fn take(
     url: Url,
     redirected_from: Vec<Url>,
     mut response: Response,
-) -> Result<Page, VisitError> {
+) -> Result<FetchAnswer, VisitError> {
     let header = |name: HeaderName| {
         let value = response.headers().get(name);
         value.map(|value| String::from_utf8_lossy(value.as_bytes()).trim().to_owned())
@@ -261,7 +264,7 @@ async fn take(
             break;
         }
     }
-    Ok(Page {
+    Ok(FetchAnswer {
         url,
         redirected_from,
         leads_to: None,

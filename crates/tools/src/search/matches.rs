@@ -10,7 +10,7 @@ use grep_searcher::{
 use gyrus_contract::{SearchMode, SearchResult};
 use gyrus_text::counted;
 
-use super::Bounded;
+use super::TimedFile;
 use crate::background::Deadline;
 
 /// Maximum bytes of text in an answer; the search ends with the file that exceeds it.
@@ -104,7 +104,7 @@ impl Matches {
             lines: 0,
             is_binary: false,
         };
-        let file = Bounded::new(file, deadline);
+        let file = TimedFile::new(file, deadline);
         let searched = self
             .searcher
             .search_reader(&self.pattern, file, &mut in_file);

@@ -9,7 +9,7 @@ use std::{
     process::{Child, Command, Stdio},
 };
 
-use gyrus_contract::{ActionVerdict, BuiltIn, Captured, CommandOutcome, Exit};
+use gyrus_contract::{ActionVerdict, BuiltIn, CapturedOutput, CommandOutcome, Exit};
 use gyrus_tools::Clipboard;
 use serde_json::json;
 
@@ -40,9 +40,9 @@ fn world_with(programs: &[&str]) -> (World, String) {
 fn prints(world: &World, code: i32, head: &str) {
     *world.outcome.lock().unwrap() = Ok(CommandOutcome {
         exit: Exit::Code(code),
-        output: Captured {
+        output: CapturedOutput {
             head: head.to_owned(),
-            ..Captured::default()
+            ..CapturedOutput::default()
         },
     });
 }

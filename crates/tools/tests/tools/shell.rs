@@ -1,6 +1,6 @@
 //! `shell`: what it orders from the keeper, and what it makes of the outcome.
 
-use gyrus_contract::{ActionVerdict, BuiltIn, Captured, CommandOutcome, Exit, KeeperError};
+use gyrus_contract::{ActionVerdict, BuiltIn, CapturedOutput, CommandOutcome, Exit, KeeperError};
 use gyrus_tools::Shell;
 use serde_json::{Value, json};
 
@@ -105,7 +105,7 @@ fn refuses_before_anything_starts() {
 #[test]
 fn says_how_it_ended() {
     let world = World::new();
-    let check = |exit, output: Captured, text: &str| {
+    let check = |exit, output: CapturedOutput, text: &str| {
         *world.outcome.lock().unwrap() = Ok(CommandOutcome { exit, output });
         let output = world.call(&shell(), json!({"command": "x"}));
         assert_eq!(
@@ -114,7 +114,7 @@ fn says_how_it_ended() {
         );
         assert_eq!(output.verdict, ActionVerdict::CannotTell);
     };
-    let printed = |head: &str, omitted_bytes, tail: &str| Captured {
+    let printed = |head: &str, omitted_bytes, tail: &str| CapturedOutput {
         head: head.to_owned(),
         tail: tail.to_owned(),
         omitted_bytes,
@@ -149,7 +149,7 @@ fn says_how_it_ended() {
     );
     // What lies across the cut between the two parts is one line.
     check(Exit::Code(0), printed("1%", 0, "\r2%"), "2%\n[exit code 0]");
-    let latin = Captured {
+    let latin = CapturedOutput {
         invalid_bytes: 1,
         ..printed(r"a caf\xE9", 0, "")
     };
@@ -164,7 +164,7 @@ fn says_how_it_ended() {
         printed("a\0b", 5, "c"),
         &summed_up("9 bytes"),
     );
-    let noise = Captured {
+    let noise = CapturedOutput {
         invalid_bytes: 2,
         ..printed(r"ab\xE9\xFF", 0, "")
     };

@@ -9,8 +9,9 @@ use std::{
 };
 
 use gyrus_contract::{
-    BlobId, Boxed, Captured, Cleared, CommandOutcome, CommandSpec, EffectId, Exit, KeeperError,
-    Probe, ResolvedCall, ResolvedPath, Site, Tool, ToolOutput, UnknownSecret, path_in_list,
+    BlobId, BoxedFuture, CapturedOutput, Cleared, CommandOutcome, CommandSpec, EffectId, Exit,
+    KeeperError, Probe, ResolvedCall, ResolvedPath, Site, Tool, ToolOutput, UnknownSecret,
+    path_in_list,
 };
 use serde_json::Value;
 
@@ -38,7 +39,7 @@ impl World {
         std::fs::create_dir(&workspace).unwrap();
         let outcome = CommandOutcome {
             exit: Exit::Code(0),
-            output: Captured::default(),
+            output: CapturedOutput::default(),
         };
         Self {
             folder,
@@ -167,7 +168,7 @@ impl World {
     }
 }
 
-fn block_on<T>(future: Boxed<'_, T>) -> T {
+fn block_on<T>(future: BoxedFuture<'_, T>) -> T {
     tokio::runtime::Builder::new_current_thread()
         .enable_all()
         .build()
@@ -215,7 +216,10 @@ impl Site for World {
         }
     }
 
-    fn run_command(&self, command: CommandSpec) -> Boxed<'_, Result<CommandOutcome, KeeperError>> {
+    fn run_command(
+        &self,
+        command: CommandSpec,
+    ) -> BoxedFuture<'_, Result<CommandOutcome, KeeperError>> {
         if self.runs_commands {
             let outcome = really_run(&command);
             return Box::pin(async { Ok(outcome) });
@@ -256,9 +260,9 @@ fn really_run(spec: &CommandSpec) -> CommandOutcome {
     CommandOutcome {
         // No test waits for a time limit: a command that kills itself counts as one that timed out.
         exit: status.code().map_or(Exit::TimedOut, Exit::Code),
-        output: Captured {
+        output: CapturedOutput {
             head: String::from_utf8_lossy(&printed).into_owned(),
-            ..Captured::default()
+            ..CapturedOutput::default()
         },
     }
 }

@@ -18,19 +18,19 @@ use rustix::{
 
 use super::{
     change::{ApplyError, EXECUTE, FileChange, conflict},
-    intent::{HOME, Intent, Step, What, record, slot, take_back, unfinished},
+    intent::{HOME, IntentStep, UndoIntent, What, record, slot, take_back, unfinished},
     prepare::prepare,
 };
-use crate::root::{Failed, Root, failed};
+use crate::root::{RootError, RootFolder, failed};
 
 /// Maximum number of attempts to open the folder of slots, which another process may remove
 /// meanwhile.
 const MAX_ATTEMPTS: u32 = 8;
 
 /// A changeset that was applied and can still be undone; dropping it does that.
-pub struct Applied<'a> {
-    root: Root<'a>,
-    intent: Intent,
+pub struct UndoableChangeset<'a> {
+    root: RootFolder<'a>,
+    intent: UndoIntent,
     /// Lock held to the end.
     _lock: OwnedFd,
     settled: bool,
@@ -40,7 +40,10 @@ pub struct Applied<'a> {
 ///
 /// # Errors
 /// All is as it was then, but for [`ApplyError::Stranded`].
-pub fn apply<'a>(root: Root<'a>, changes: &[FileChange]) -> Result<Applied<'a>, ApplyError> {
+pub fn apply<'a>(
+    root: RootFolder<'a>,
+    changes: &[FileChange],
+) -> Result<UndoableChangeset<'a>, ApplyError> {
     let lock = enter(&root)?;
     let outcome = prepare(&root, changes);
     let intent = match outcome {
@@ -51,7 +54,7 @@ pub fn apply<'a>(root: Root<'a>, changes: &[FileChange]) -> Result<Applied<'a>, 
             return Err(error);
         }
     };
-    let mut applied = Applied {
+    let mut applied = UndoableChangeset {
         root,
         intent,
         _lock: lock,
@@ -74,7 +77,7 @@ pub fn apply<'a>(root: Root<'a>, changes: &[FileChange]) -> Result<Applied<'a>, 
 }
 
 /// Whether every file is already in its new state.
-pub fn already(root: &Root<'_>, changes: &[FileChange]) -> Result<bool, Failed> {
+pub fn already(root: &RootFolder<'_>, changes: &[FileChange]) -> Result<bool, RootError> {
     for change in changes {
         let Some(after) = &change.after else {
             // A folder of that name may belong to the changeset as well.
@@ -101,10 +104,10 @@ pub fn already(root: &Root<'_>, changes: &[FileChange]) -> Result<bool, Failed> 
     Ok(true)
 }
 
-impl Applied<'_> {
+impl UndoableChangeset<'_> {
     fn carry_out(&mut self) -> Result<(), ApplyError> {
         let numbered = || self.intent.steps.iter().enumerate();
-        let deletes = |step: &Step| matches!(step.what, What::Delete { .. });
+        let deletes = |step: &IntentStep| matches!(step.what, What::Delete { .. });
         for (number, step) in numbered().filter(|(_, step)| deletes(step)) {
             self.root.rename(&step.path, &slot(number))?;
             self.expect_old(number, step)?;
@@ -113,7 +116,7 @@ impl Applied<'_> {
             match self.root.remove_folder(folder) {
                 Ok(()) => {}
                 // Something else is in it, so it stays.
-                Err(Failed {
+                Err(RootError {
                     error: Errno::NOTEMPTY | Errno::EXIST,
                     ..
                 }) => {}
@@ -126,7 +129,7 @@ impl Applied<'_> {
         for (number, step) in numbered().filter(|(_, step)| !deletes(step)) {
             match step.what {
                 What::Create { .. } => match self.root.rename(&slot(number), &step.path) {
-                    Err(Failed {
+                    Err(RootError {
                         error: Errno::EXIST,
                         ..
                     }) => return Err(conflict(&step.path, "was made just now")),
@@ -143,7 +146,7 @@ impl Applied<'_> {
 
     /// Checks the file that was moved out: between the check and the move another one may have been
     /// put there.
-    fn expect_old(&self, number: usize, step: &Step) -> Result<(), ApplyError> {
+    fn expect_old(&self, number: usize, step: &IntentStep) -> Result<(), ApplyError> {
         let (What::Replace { old, .. } | What::Delete { old }) = step.what else {
             return Ok(());
         };
@@ -177,7 +180,7 @@ impl Applied<'_> {
     ///
     /// # Errors
     /// When a file cannot be moved; the next changeset undoes the rest.
-    pub fn give_back(mut self) -> Result<Option<PathBuf>, Failed> {
+    pub fn give_back(mut self) -> Result<Option<PathBuf>, RootError> {
         self.settled = true;
         let kept = take_back(&self.root, &self.intent)?;
         let _ = leave(&self.root);
@@ -185,7 +188,7 @@ impl Applied<'_> {
     }
 }
 
-impl Drop for Applied<'_> {
+impl Drop for UndoableChangeset<'_> {
     fn drop(&mut self) {
         if !self.settled && take_back(&self.root, &self.intent).is_ok() {
             let _ = leave(&self.root);
@@ -194,12 +197,12 @@ impl Drop for Applied<'_> {
 }
 
 /// Opens the folder of slots, empty and locked.
-fn enter(root: &Root<'_>) -> Result<OwnedFd, ApplyError> {
+fn enter(root: &RootFolder<'_>) -> Result<OwnedFd, ApplyError> {
     let home = Path::new(HOME);
     for _ in 0..MAX_ATTEMPTS {
         match root.make_folder(home, Mode::RWXU) {
             Ok(()) => {}
-            Err(Failed {
+            Err(RootError {
                 error: Errno::EXIST,
                 ..
             }) => {}
@@ -207,7 +210,7 @@ fn enter(root: &Root<'_>) -> Result<OwnedFd, ApplyError> {
         }
         let folder = match root.folder(home) {
             // The previous owner has just removed it.
-            Err(Failed {
+            Err(RootError {
                 error: Errno::NOENT,
                 ..
             }) => continue,
@@ -235,7 +238,7 @@ fn enter(root: &Root<'_>) -> Result<OwnedFd, ApplyError> {
 ///
 /// # Errors
 /// When another changeset is being applied here, or a file cannot be moved.
-pub fn recover(root: &Root<'_>) -> Result<(), ApplyError> {
+pub fn recover(root: &RootFolder<'_>) -> Result<(), ApplyError> {
     if root.stat(Path::new(HOME))?.is_none() {
         return Ok(());
     }
@@ -243,14 +246,14 @@ pub fn recover(root: &Root<'_>) -> Result<(), ApplyError> {
     Ok(leave(root)?)
 }
 
-fn clear(root: &Root<'_>) -> Result<(), Failed> {
+fn clear(root: &RootFolder<'_>) -> Result<(), RootError> {
     for name in root.names(Path::new(HOME))? {
         root.remove_file(&Path::new(HOME).join(name))?;
     }
     Ok(())
 }
 
-fn leave(root: &Root<'_>) -> Result<(), Failed> {
+fn leave(root: &RootFolder<'_>) -> Result<(), RootError> {
     clear(root)?;
     root.remove_folder(Path::new(HOME))
 }

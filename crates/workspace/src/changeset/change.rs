@@ -6,7 +6,7 @@ use gyrus_contract::Digest;
 use rustix::io::Errno;
 
 use super::intent::HOME;
-use crate::root::Failed;
+use crate::root::RootError;
 
 /// Mode bits of executable files.
 pub const EXECUTE: u32 = 0o111;
@@ -40,7 +40,7 @@ pub enum ApplyError {
     Busy,
     /// A system call failed; all files are as before.
     #[error("{}; nothing was changed{}", .0, room(.0))]
-    Failed(#[from] Failed),
+    Failed(#[from] RootError),
     /// Applying failed half way, and so did undoing it.
     #[error(
         "{why}, and then what was done so far could not be taken back: {then}. The old files are \
@@ -50,13 +50,13 @@ pub enum ApplyError {
         /// Reason why it was not applied.
         why: String,
         /// Reason why it was not undone.
-        then: Failed,
+        then: RootError,
     },
 }
 
 impl ApplyError {
     /// Combines this error with the one that stopped the undo.
-    pub(super) fn stranded(self, then: Failed) -> Self {
+    pub(super) fn stranded(self, then: RootError) -> Self {
         let why = match self {
             Self::Conflicts(files) => files.join("; "),
             Self::Failed(failed) => failed.to_string(),
@@ -66,7 +66,7 @@ impl ApplyError {
     }
 }
 
-fn room(failed: &Failed) -> &'static str {
+fn room(failed: &RootError) -> &'static str {
     match failed.error {
         Errno::NOSPC | Errno::DQUOT => ", make room first",
         _ => "",

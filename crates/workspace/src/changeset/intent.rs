@@ -14,7 +14,7 @@ use rustix::{
 };
 use serde::{Deserialize, Serialize};
 
-use crate::root::{Failed, Root};
+use crate::root::{RootError, RootFolder};
 
 /// Folder of the slots, in the workspace because a rename cannot leave its file system.
 pub const HOME: &str = ".gyrus-changeset";
@@ -24,10 +24,10 @@ const MAX_NAMES: u32 = 10_000;
 
 /// The data that a later process needs to undo a changeset.
 #[derive(Debug, Default, PartialEq, Serialize, Deserialize)]
-pub(super) struct Intent {
+pub(super) struct UndoIntent {
     pub(super) version: u32,
     /// Steps in the order in which they are done.
-    pub(super) steps: Vec<Step>,
+    pub(super) steps: Vec<IntentStep>,
     /// Folders that deletions leave empty, the deepest first, with their modes.
     pub(super) emptied: Vec<(PathBuf, u32)>,
     /// Folders to create, the highest first.
@@ -36,7 +36,7 @@ pub(super) struct Intent {
 
 /// Step of one file, by its place in [`Intent::steps`].
 #[derive(Debug, PartialEq, Serialize, Deserialize)]
-pub(super) struct Step {
+pub(super) struct IntentStep {
     pub(super) path: PathBuf,
     pub(super) what: What,
 }
@@ -62,7 +62,7 @@ pub(super) fn record() -> PathBuf {
 }
 
 /// Returns the unfinished changeset in the workspace, if there is one.
-pub(super) fn unfinished(root: &Root<'_>) -> Result<Option<Intent>, Failed> {
+pub(super) fn unfinished(root: &RootFolder<'_>) -> Result<Option<UndoIntent>, RootError> {
     let record = record();
     if root.stat(&record)?.is_none() {
         return Ok(None);
@@ -70,7 +70,7 @@ pub(super) fn unfinished(root: &Root<'_>) -> Result<Option<Intent>, Failed> {
     let (bytes, _) = root.read(&record)?;
     match serde_json::from_slice(&bytes) {
         Ok(intent) => Ok(Some(intent)),
-        Err(_) => Err(Failed {
+        Err(_) => Err(RootError {
             path: record,
             error: Errno::BADMSG,
         }),
@@ -79,8 +79,11 @@ pub(super) fn unfinished(root: &Root<'_>) -> Result<Option<Intent>, Failed> {
 
 /// Restores the tree as it was before. A foreign file that replaced one of the changeset is kept:
 /// the folder with it is named.
-pub(super) fn take_back(root: &Root<'_>, intent: &Intent) -> Result<Option<PathBuf>, Failed> {
-    let deletes = |step: &&(usize, &Step)| matches!(step.1.what, What::Delete { .. });
+pub(super) fn take_back(
+    root: &RootFolder<'_>,
+    intent: &UndoIntent,
+) -> Result<Option<PathBuf>, RootError> {
+    let deletes = |step: &&(usize, &IntentStep)| matches!(step.1.what, What::Delete { .. });
     let numbered: Vec<_> = intent.steps.iter().enumerate().collect();
     for (number, step) in numbered.iter().rev().filter(|step| !deletes(step)) {
         take_back_step(root, &slot(*number), step)?;
@@ -89,7 +92,7 @@ pub(super) fn take_back(root: &Root<'_>, intent: &Intent) -> Result<Option<PathB
         match root.remove_folder(folder) {
             // Never made, or in use by another process now: then it stays.
             Ok(()) => {}
-            Err(Failed {
+            Err(RootError {
                 error: Errno::NOENT | Errno::NOTDIR | Errno::NOTEMPTY | Errno::EXIST,
                 ..
             }) => {}
@@ -116,7 +119,7 @@ pub(super) fn take_back(root: &Root<'_>, intent: &Intent) -> Result<Option<PathB
     Ok(kept)
 }
 
-fn take_back_step(root: &Root<'_>, slot: &Path, step: &Step) -> Result<(), Failed> {
+fn take_back_step(root: &RootFolder<'_>, slot: &Path, step: &IntentStep) -> Result<(), RootError> {
     let (in_slot, there) = (inode(root, slot)?, inode(root, &step.path)?);
     match step.what {
         What::Replace { old, new, .. } => {
@@ -140,7 +143,7 @@ fn take_back_step(root: &Root<'_>, slot: &Path, step: &Step) -> Result<(), Faile
 }
 
 /// Keeps files in slots that are not the changeset's, because another process wrote them.
-fn keep_foreign(root: &Root<'_>, intent: &Intent) -> Result<Option<PathBuf>, Failed> {
+fn keep_foreign(root: &RootFolder<'_>, intent: &UndoIntent) -> Result<Option<PathBuf>, RootError> {
     let mut kept = None;
     for (number, step) in intent.steps.iter().enumerate() {
         let slot = slot(number);
@@ -162,28 +165,28 @@ fn keep_foreign(root: &Root<'_>, intent: &Intent) -> Result<Option<PathBuf>, Fai
     Ok(kept)
 }
 
-fn new_folder(root: &Root<'_>) -> Result<PathBuf, Failed> {
+fn new_folder(root: &RootFolder<'_>) -> Result<PathBuf, RootError> {
     let mut last = Errno::EXIST;
     for number in 1..=MAX_NAMES {
         let folder = PathBuf::from(format!(".gyrus-kept-{number}"));
         match root.make_folder(&folder, Mode::RWXU) {
             Ok(()) => return Ok(folder),
-            Err(Failed {
+            Err(RootError {
                 error: Errno::EXIST,
                 ..
             }) => {}
-            Err(Failed { error, .. }) => {
+            Err(RootError { error, .. }) => {
                 last = error;
                 break;
             }
         }
     }
-    Err(Failed {
+    Err(RootError {
         path: ".gyrus-kept".into(),
         error: last,
     })
 }
 
-fn inode(root: &Root<'_>, path: &Path) -> Result<Option<u64>, Failed> {
+fn inode(root: &RootFolder<'_>, path: &Path) -> Result<Option<u64>, RootError> {
     Ok(root.stat(path)?.as_ref().map(|stat: &Stat| stat.st_ino))
 }

@@ -11,16 +11,19 @@ use rustix::{
 
 use super::{
     change::{After, ApplyError, EXECUTE, FileChange, conflict},
-    intent::{HOME, Intent, Step, What, record, slot},
+    intent::{HOME, IntentStep, UndoIntent, What, record, slot},
 };
-use crate::root::{Failed, Root, failed};
+use crate::root::{RootError, RootFolder, failed};
 
 /// Checks the files, writes new ones to their slots, and records the intent.
-pub(super) fn prepare(root: &Root<'_>, changes: &[FileChange]) -> Result<Intent, ApplyError> {
+pub(super) fn prepare(
+    root: &RootFolder<'_>,
+    changes: &[FileChange],
+) -> Result<UndoIntent, ApplyError> {
     let seen = look(root, changes)?;
-    let mut intent = Intent {
+    let mut intent = UndoIntent {
         version: 1,
-        ..Intent::default()
+        ..UndoIntent::default()
     };
     for (number, (change, old)) in changes.iter().zip(&seen).enumerate() {
         let staged = match &change.after {
@@ -41,7 +44,7 @@ pub(super) fn prepare(root: &Root<'_>, changes: &[FileChange]) -> Result<Intent,
             (None, None) => return Err(conflict(&change.path, "is missing already")),
         };
         let path = change.path.clone();
-        intent.steps.push(Step { path, what });
+        intent.steps.push(IntentStep { path, what });
     }
     folders(root, &mut intent)?;
     root.sync()?;
@@ -53,7 +56,10 @@ pub(super) fn prepare(root: &Root<'_>, changes: &[FileChange]) -> Result<Intent,
 ///
 /// # Errors
 /// The conflicts, or a path that cannot be examined.
-pub fn look(root: &Root<'_>, changes: &[FileChange]) -> Result<Vec<Option<Stat>>, ApplyError> {
+pub fn look(
+    root: &RootFolder<'_>,
+    changes: &[FileChange],
+) -> Result<Vec<Option<Stat>>, ApplyError> {
     let (mut seen, mut wrong) = (Vec::new(), Vec::new());
     let gone: BTreeSet<&Path> = changes
         .iter()
@@ -96,10 +102,10 @@ pub fn look(root: &Root<'_>, changes: &[FileChange]) -> Result<Vec<Option<Stat>>
 /// # Errors
 /// When they cannot be examined.
 pub fn parents(
-    root: &Root<'_>,
+    root: &RootFolder<'_>,
     path: &Path,
     gone: &BTreeSet<&Path>,
-) -> Result<Option<&'static str>, Failed> {
+) -> Result<Option<&'static str>, RootError> {
     for above in ancestors(path) {
         let Some(stat) = root.stat(above)? else {
             continue;
@@ -119,7 +125,7 @@ pub fn ancestors(path: &Path) -> impl Iterator<Item = &Path> {
 
 /// Writes the new file to its slot and returns its inode.
 fn stage(
-    root: &Root<'_>,
+    root: &RootFolder<'_>,
     number: usize,
     after: &After,
     old: Option<&Stat>,
@@ -150,7 +156,7 @@ fn stage(
 }
 
 /// Determines the folders to create, and those that will be left empty.
-fn folders(root: &Root<'_>, intent: &mut Intent) -> Result<(), Failed> {
+fn folders(root: &RootFolder<'_>, intent: &mut UndoIntent) -> Result<(), RootError> {
     let above = |wanted: fn(&What) -> bool| -> BTreeSet<&Path> {
         let steps = intent.steps.iter().filter(|step| wanted(&step.what));
         steps.flat_map(|step| ancestors(&step.path)).collect()
@@ -177,7 +183,7 @@ fn folders(root: &Root<'_>, intent: &mut Intent) -> Result<(), Failed> {
 }
 
 /// Writes the intent to disk atomically.
-fn write_down(root: &Root<'_>, intent: &Intent) -> Result<(), Failed> {
+fn write_down(root: &RootFolder<'_>, intent: &UndoIntent) -> Result<(), RootError> {
     let draft = Path::new(HOME).join("draft");
     let bytes = serde_json::to_vec(intent).map_err(|_| failed(&draft, Errno::ILSEQ))?;
     let mut file = root.create(&draft, Mode::RUSR | Mode::WUSR)?;

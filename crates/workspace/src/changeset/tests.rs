@@ -20,7 +20,7 @@ use super::{
     change::{After, ApplyError, FileChange},
     intent::{self, HOME},
 };
-use crate::root::{AT_ONCE, Failed, Pace, Root};
+use crate::root::{AT_ONCE, Pace, RootError, RootFolder};
 
 /// Content and mode of all files below a folder, without unused slots.
 type Tree = BTreeMap<PathBuf, (u32, Vec<u8>)>;
@@ -70,8 +70,8 @@ impl World {
         fs::set_permissions(self.path(below), fs::Permissions::from_mode(mode)).unwrap();
     }
 
-    fn root<'a>(&self, pace: Pace<'a>) -> Root<'a> {
-        Root::with_pace(self.folder.path(), pace).unwrap()
+    fn root<'a>(&self, pace: Pace<'a>) -> RootFolder<'a> {
+        RootFolder::with_pace(self.folder.path(), pace).unwrap()
     }
 
     fn tree(&self) -> Tree {
@@ -171,7 +171,7 @@ fn straight(world: fn() -> World) -> (Tree, Tree, usize) {
 }
 
 /// Whether an attempt was interrupted before it was settled.
-fn unfinished(root: &Root<'_>) -> Result<bool, Failed> {
+fn unfinished(root: &RootFolder<'_>) -> Result<bool, RootError> {
     Ok(intent::unfinished(root)?.is_some())
 }
 

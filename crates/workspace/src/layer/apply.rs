@@ -15,14 +15,14 @@ use rustix::{
 use serde::{Deserialize, Serialize};
 
 use super::{
-    AppliedLayer, CallLayer, LayerError, Listed, MovedPaths, PLAN, Step,
-    kept::{Kept, KeptFiles, Was},
+    AppliedLayer, CallLayer, LayerChanges, LayerError, LayerStep, MovedPaths, PLAN,
+    kept::{KeptFiles, LayerChange, Was},
     list::by_number,
     stamp::stamp,
 };
 use crate::{
-    root::{Failed, Root, failed},
-    undo::Refused,
+    root::{RootError, RootFolder, failed},
+    undo::UndoRefusal,
 };
 
 const CHANGED_SINCE: &str = "somebody else changed it while the command ran";
@@ -32,13 +32,13 @@ const MAX_SYNCED: usize = 16;
 
 /// The planned steps, stored on disk.
 #[derive(Debug, Serialize, Deserialize)]
-struct Plan {
-    steps: Vec<Step>,
+struct LayerPlan {
+    steps: Vec<LayerStep>,
 }
 
 /// Result of one step.
-enum Outcome {
-    Done(Kept),
+enum StepResult {
+    Done(LayerChange),
     /// The entry is gone, for an unknown reason.
     Gone,
     Refused(String),
@@ -53,11 +53,11 @@ impl CallLayer {
     /// When the plan cannot be written. What fails for one path is among the refused.
     pub fn apply(
         &self,
-        listed: Listed,
+        listed: LayerChanges,
         others: &MovedPaths,
         stepped: &mut dyn FnMut(),
     ) -> Result<AppliedLayer, LayerError> {
-        let plan = Plan {
+        let plan = LayerPlan {
             steps: listed.steps,
         };
         if plan.steps.is_empty() {
@@ -86,7 +86,7 @@ impl CallLayer {
         self.execute(plan, &MovedPaths::new(), stepped).map(Some)
     }
 
-    fn write(&self, plan: &Plan) -> Result<(), LayerError> {
+    fn write(&self, plan: &LayerPlan) -> Result<(), LayerError> {
         let (path, new) = (self.folder.join(PLAN), self.folder.join("plan.new"));
         let written = || {
             fs::write(&new, serde_json::to_vec(plan)?)?;
@@ -104,13 +104,13 @@ impl CallLayer {
 
     /// Syncs the new files one by one if they are few: syncing the file system also writes what
     /// every other program has changed. Returns whether it did.
-    fn sync_few(&self, plan: &Plan) -> io::Result<bool> {
+    fn sync_few(&self, plan: &LayerPlan) -> io::Result<bool> {
         if plan.steps.len() > MAX_SYNCED {
             return Ok(false);
         }
-        let upper = Root::open(&self.upper())?;
+        let upper = RootFolder::open(&self.upper())?;
         for step in &plan.steps {
-            let (Step::Put { path, .. } | Step::Swap { path, .. }) = step else {
+            let (LayerStep::Put { path, .. } | LayerStep::Swap { path, .. }) = step else {
                 continue;
             };
             let kind = upper
@@ -132,12 +132,12 @@ impl CallLayer {
 
     fn execute(
         &self,
-        plan: Plan,
+        plan: LayerPlan,
         others: &MovedPaths,
         stepped: &mut dyn FnMut(),
     ) -> Result<AppliedLayer, LayerError> {
         let (upper, lower) = self.roots()?;
-        let mut moving = Moving {
+        let mut moving = LayerMove {
             began: self.began()?,
             upper,
             lower,
@@ -155,13 +155,13 @@ impl CallLayer {
         for step in plan.steps {
             let path = step.path().to_owned();
             match moving.step(step) {
-                Ok(Outcome::Done(kept)) => applied.kept.files.push(kept),
-                Ok(Outcome::Gone) => {}
-                Ok(Outcome::Refused(why)) => applied.refused.push(Refused {
+                Ok(StepResult::Done(kept)) => applied.kept.files.push(kept),
+                Ok(StepResult::Gone) => {}
+                Ok(StepResult::Refused(why)) => applied.refused.push(UndoRefusal {
                     path: path.display().to_string(),
                     why,
                 }),
-                Err(error) => applied.refused.push(Refused {
+                Err(error) => applied.refused.push(UndoRefusal {
                     path: path.display().to_string(),
                     why: error.error.to_string(),
                 }),
@@ -173,7 +173,7 @@ impl CallLayer {
         // Whoever had a file open has had some time to write to it.
         let late = moving.return_late();
         applied.kept.files.retain(|kept| !late.contains(&kept.path));
-        applied.refused.extend(late.iter().map(|path| Refused {
+        applied.refused.extend(late.iter().map(|path| UndoRefusal {
             path: path.display().to_string(),
             why: CHANGED_SINCE.to_owned(),
         }));
@@ -189,11 +189,11 @@ impl CallLayer {
     }
 }
 
-struct Moving<'a> {
+struct LayerMove<'a> {
     /// Start of the command; later changes in the folder were made by others.
     began: i64,
-    upper: Root<'static>,
-    lower: Root<'static>,
+    upper: RootFolder<'static>,
+    lower: RootFolder<'static>,
     /// Entries that this process has moved into the layer.
     old: Vec<MovedEntry>,
     /// Paths that other layers were moved to.
@@ -208,21 +208,21 @@ struct MovedEntry {
     after: Option<Stat>,
 }
 
-impl Moving<'_> {
-    fn step(&mut self, step: Step) -> Result<Outcome, Failed> {
+impl LayerMove<'_> {
+    fn step(&mut self, step: LayerStep) -> Result<StepResult, RootError> {
         match step {
-            Step::Put { path, inode } => self.put(path, inode),
-            Step::Swap {
+            LayerStep::Put { path, inode } => self.put(path, inode),
+            LayerStep::Swap {
                 path,
                 inode,
                 before,
             } => self.swap(path, inode, before),
-            Step::Take {
+            LayerStep::Take {
                 path,
                 inode,
                 before,
             } => self.take(path, inode, before),
-            Step::Mode {
+            LayerStep::Mode {
                 path,
                 before,
                 after,
@@ -230,7 +230,7 @@ impl Moving<'_> {
         }
     }
 
-    fn put(&self, path: PathBuf, inode: u64) -> Result<Outcome, Failed> {
+    fn put(&self, path: PathBuf, inode: u64) -> Result<StepResult, RootError> {
         let (new, now) = (self.upper.stat(&path)?, self.lower.stat(&path)?);
         let is_ours = |stat: &Stat| stat.st_ino == inode;
         match (new, now) {
@@ -239,32 +239,32 @@ impl Moving<'_> {
                 strip(&self.upper, &path)?;
                 self.rename(&self.upper, &self.lower, &path, RenameFlags::NOREPLACE)?;
             }
-            (Some(_), Some(_)) => return Ok(Outcome::Refused(CHANGED_SINCE.to_owned())),
-            _ => return Ok(Outcome::Gone),
+            (Some(_), Some(_)) => return Ok(StepResult::Refused(CHANGED_SINCE.to_owned())),
+            _ => return Ok(StepResult::Gone),
         }
         self.done(path, Was::Nothing)
     }
 
-    fn swap(&mut self, path: PathBuf, inode: u64, before: Digest) -> Result<Outcome, Failed> {
+    fn swap(&mut self, path: PathBuf, inode: u64, before: Digest) -> Result<StepResult, RootError> {
         let (new, now) = (self.upper.stat(&path)?, self.lower.stat(&path)?);
         let Some(now) = now else {
-            return Ok(Outcome::Refused(CHANGED_SINCE.to_owned()));
+            return Ok(StepResult::Refused(CHANGED_SINCE.to_owned()));
         };
         if now.st_ino != inode {
             if new.is_none_or(|new| new.st_ino != inode) {
-                return Ok(Outcome::Gone);
+                return Ok(StepResult::Gone);
             }
             if self.is_of_somebody_else(&path, &now)? {
-                return Ok(Outcome::Refused(CHANGED_SINCE.to_owned()));
+                return Ok(StepResult::Refused(CHANGED_SINCE.to_owned()));
             }
             strip(&self.upper, &path)?;
             self.rename(&self.upper, &self.lower, &path, RenameFlags::EXCHANGE)?;
             if self.is_moved_alone(path.clone(), now, new)? {
-                return Ok(Outcome::Refused(CHANGED_SINCE.to_owned()));
+                return Ok(StepResult::Refused(CHANGED_SINCE.to_owned()));
             }
         } else if self.was_written_late(&path)? {
             self.put_back(&path, Some(&now))?;
-            return Ok(Outcome::Refused(CHANGED_SINCE.to_owned()));
+            return Ok(StepResult::Refused(CHANGED_SINCE.to_owned()));
         }
         let old = self.upper.stat(&path)?;
         let was = Was::Kept {
@@ -275,31 +275,31 @@ impl Moving<'_> {
         self.done(path, was)
     }
 
-    fn take(&mut self, path: PathBuf, inode: u64, before: Digest) -> Result<Outcome, Failed> {
+    fn take(&mut self, path: PathBuf, inode: u64, before: Digest) -> Result<StepResult, RootError> {
         let (mark, now) = (self.upper.stat(&path)?, self.lower.stat(&path)?);
         let is_ours = |stat: &Stat| stat.st_ino == inode;
         match (mark, now) {
             (Some(mark), None) if is_ours(&mark) => {
                 if self.was_written_late(&path)? {
                     self.put_back(&path, None)?;
-                    return Ok(Outcome::Refused(CHANGED_SINCE.to_owned()));
+                    return Ok(StepResult::Refused(CHANGED_SINCE.to_owned()));
                 }
             }
             (Some(mark), Some(_)) if is_ours(&mark) => {}
             (mark, Some(now)) if is_ours(&now) => {
                 if self.is_of_somebody_else(&path, &now)? {
-                    return Ok(Outcome::Refused(CHANGED_SINCE.to_owned()));
+                    return Ok(StepResult::Refused(CHANGED_SINCE.to_owned()));
                 }
                 if mark.is_some() {
                     self.upper.remove_file(&path)?;
                 }
                 self.rename(&self.lower, &self.upper, &path, RenameFlags::NOREPLACE)?;
                 if self.is_moved_alone(path.clone(), now, None)? {
-                    return Ok(Outcome::Refused(CHANGED_SINCE.to_owned()));
+                    return Ok(StepResult::Refused(CHANGED_SINCE.to_owned()));
                 }
             }
-            (_, Some(_)) => return Ok(Outcome::Refused(CHANGED_SINCE.to_owned())),
-            _ => return Ok(Outcome::Gone),
+            (_, Some(_)) => return Ok(StepResult::Refused(CHANGED_SINCE.to_owned())),
+            _ => return Ok(StepResult::Gone),
         }
         let old = self.upper.stat(&path)?;
         let was = Was::Kept {
@@ -310,9 +310,9 @@ impl Moving<'_> {
         self.done(path, was)
     }
 
-    fn mode(&self, path: PathBuf, before: u32, after: u32) -> Result<Outcome, Failed> {
+    fn mode(&self, path: PathBuf, before: u32, after: u32) -> Result<StepResult, RootError> {
         let Some(now) = self.lower.stat(&path)? else {
-            return Ok(Outcome::Gone);
+            return Ok(StepResult::Gone);
         };
         let is_folder = FileType::from_raw_mode(now.st_mode) == FileType::Directory;
         match now.st_mode & 0o7777 {
@@ -320,22 +320,22 @@ impl Moving<'_> {
             mode if mode == before && is_folder => {
                 self.lower.set_mode(&path, Mode::from_raw_mode(after))?;
             }
-            _ => return Ok(Outcome::Refused(CHANGED_SINCE.to_owned())),
+            _ => return Ok(StepResult::Refused(CHANGED_SINCE.to_owned())),
         }
-        Ok(Outcome::Done(Kept {
+        Ok(StepResult::Done(LayerChange {
             path,
             was: Was::Mode { before, after },
             now: None,
         }))
     }
 
-    fn done(&self, path: PathBuf, was: Was) -> Result<Outcome, Failed> {
+    fn done(&self, path: PathBuf, was: Was) -> Result<StepResult, RootError> {
         let now = stamp(&self.lower, &path)?;
-        Ok(Outcome::Done(Kept { path, was, now }))
+        Ok(StepResult::Done(LayerChange { path, was, now }))
     }
 
     /// Whether the folder's entry, or one in it, was changed since the command began.
-    fn is_of_somebody_else(&self, path: &Path, now: &Stat) -> Result<bool, Failed> {
+    fn is_of_somebody_else(&self, path: &Path, now: &Stat) -> Result<bool, RootError> {
         Ok(self.is_change(path, now) || self.holds_change(&self.lower, path, now)?)
     }
 
@@ -347,7 +347,12 @@ impl Moving<'_> {
     }
 
     /// Whether an entry in a folder was changed since the command began.
-    fn holds_change(&self, root: &Root<'_>, path: &Path, now: &Stat) -> Result<bool, Failed> {
+    fn holds_change(
+        &self,
+        root: &RootFolder<'_>,
+        path: &Path,
+        now: &Stat,
+    ) -> Result<bool, RootError> {
         let mut folders = vec![(path.to_owned(), *now)];
         while let Some((path, stat)) = folders.pop() {
             if FileType::from_raw_mode(stat.st_mode) != FileType::Directory {
@@ -368,14 +373,14 @@ impl Moving<'_> {
 
     /// Whether what was just moved into the layer is what stood in the folder when it was examined:
     /// somebody may have changed or replaced it in between.
-    fn is_as_before(&self, path: &Path, before: &Stat) -> Result<bool, Failed> {
+    fn is_as_before(&self, path: &Path, before: &Stat) -> Result<bool, RootError> {
         let moved = self.upper.stat(path)?;
         let same = moved.is_some_and(|moved| is_same(&moved, before));
         Ok(same && !self.holds_change(&self.upper, path, before)?)
     }
 
     /// Whether somebody has written to a file that a process which was killed moved into the layer.
-    fn was_written_late(&self, path: &Path) -> Result<bool, Failed> {
+    fn was_written_late(&self, path: &Path) -> Result<bool, RootError> {
         let old = self.upper.stat(path)?;
         Ok(old.is_some_and(|old| {
             let seconds = old.st_mtime.saturating_mul(1_000_000_000);
@@ -403,7 +408,7 @@ impl Moving<'_> {
         path: PathBuf,
         before: Stat,
         after: Option<Stat>,
-    ) -> Result<bool, Failed> {
+    ) -> Result<bool, RootError> {
         if self.is_as_before(&path, &before)? {
             self.old.push(MovedEntry {
                 path,
@@ -418,7 +423,7 @@ impl Moving<'_> {
 
     /// Moves an entry from the layer back to its place in the folder, unless somebody has changed
     /// what stands there instead: that is newer.
-    fn put_back(&self, path: &Path, after: Option<&Stat>) -> Result<(), Failed> {
+    fn put_back(&self, path: &Path, after: Option<&Stat>) -> Result<(), RootError> {
         let stands = self.lower.stat(path)?;
         let flags = match (stands, after) {
             (None, _) => RenameFlags::NOREPLACE,
@@ -432,11 +437,11 @@ impl Moving<'_> {
     /// deleted path.
     fn rename(
         &self,
-        from: &Root<'_>,
-        to: &Root<'_>,
+        from: &RootFolder<'_>,
+        to: &RootFolder<'_>,
         path: &Path,
         flags: RenameFlags,
-    ) -> Result<(), Failed> {
+    ) -> Result<(), RootError> {
         let renamed = || {
             let (source, name) = from.parent(path)?;
             let target = match to.parent(path) {
@@ -467,7 +472,7 @@ fn changed_at(stat: &Stat) -> i64 {
 }
 
 /// Removes the marks that an overlay leaves on its files.
-fn strip(root: &Root<'_>, path: &Path) -> Result<(), Failed> {
+fn strip(root: &RootFolder<'_>, path: &Path) -> Result<(), RootError> {
     let mut things = vec![path.to_owned()];
     while let Some(path) = things.pop() {
         let Some(stat) = root.stat(&path)? else {

@@ -2,7 +2,7 @@
 
 use std::{io, path::PathBuf};
 
-use crate::root::Failed;
+use crate::root::RootError;
 
 /// Maximum number of entries that a layer may hold or hide.
 pub const MAX_LISTED: usize = 2_000_000;
@@ -17,7 +17,7 @@ pub(super) const MAX_PATH_BYTES: usize = 8_192;
 pub enum LayerError {
     /// A system call failed.
     #[error(transparent)]
-    System(#[from] Failed),
+    System(#[from] RootError),
     /// One of the layer's own files cannot be read or written.
     #[error("`{}`: {source}", path.display())]
     File {

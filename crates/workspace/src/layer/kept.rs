@@ -17,11 +17,11 @@ use serde::{Deserialize, Serialize};
 
 use super::{
     LayerError,
-    stamp::{States, stamp, stamp_after},
+    stamp::{StampOverrides, stamp, stamp_after},
 };
 use crate::{
-    root::{Failed, Root, failed},
-    undo::{Kind, Refused, UndoAction, UndoChange},
+    root::{RootError, RootFolder, failed},
+    undo::{EntryKind, UndoAction, UndoChange, UndoRefusal},
 };
 
 /// Changes of one call in a folder, in their order, with the entries from before.
@@ -29,12 +29,12 @@ use crate::{
 pub struct KeptFiles {
     /// Folder with the entries from before, on the file system of the workspace.
     pub folder: PathBuf,
-    pub files: Vec<Kept>,
+    pub files: Vec<LayerChange>,
 }
 
 /// One changed path.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Kept {
+pub struct LayerChange {
     /// Path below the workspace.
     #[serde(with = "super::encoded")]
     pub(super) path: PathBuf,
@@ -70,7 +70,7 @@ pub struct TakenBack {
     /// The changes that were undone.
     pub done: Vec<UndoChange>,
     /// Paths that are no longer as the call left them; they stay.
-    pub refused: Vec<Refused>,
+    pub refused: Vec<UndoRefusal>,
     /// Number of paths that were undone already.
     pub already: u64,
 }
@@ -95,7 +95,7 @@ impl Copies {
             path: folder.to_owned(),
             source,
         })?;
-        let root = Root::open(workspace)?;
+        let root = RootFolder::open(workspace)?;
         let mut files = Vec::new();
         for (number, path) in paths.iter().enumerate() {
             let stat = root.stat(path)?;
@@ -119,7 +119,7 @@ impl Copies {
                     }
                 }
             };
-            files.push(Kept {
+            files.push(LayerChange {
                 path: path.clone(),
                 was,
                 now,
@@ -154,7 +154,7 @@ impl Copies {
     /// # Errors
     /// When a path cannot be examined.
     pub fn changed(self) -> Result<KeptFiles, LayerError> {
-        let root = Root::open(&self.workspace)?;
+        let root = RootFolder::open(&self.workspace)?;
         let mut kept = self.kept;
         let mut changed = Vec::new();
         for mut one in kept.files {
@@ -170,7 +170,7 @@ impl Copies {
 }
 
 /// Copies a file. Returns the copy's inode.
-fn copy(root: &Root<'_>, path: &Path, to: &Path) -> Result<u64, LayerError> {
+fn copy(root: &RootFolder<'_>, path: &Path, to: &Path) -> Result<u64, LayerError> {
     let flags = rustix::fs::OFlags::RDONLY | rustix::fs::OFlags::NONBLOCK;
     let opened = root
         .open_at(path, flags)
@@ -202,13 +202,13 @@ pub fn take_back(
     stepped: &mut dyn FnMut(),
 ) -> Result<TakenBack, LayerError> {
     let mut taken = TakenBack::default();
-    let root = Root::open(workspace)?;
+    let root = RootFolder::open(workspace)?;
     // States of paths once the later calls are undone: their renames change times.
-    let mut states = States::new();
+    let mut states = StampOverrides::new();
     let mut done: BTreeMap<PathBuf, UndoChange> = BTreeMap::new();
     for call in calls.iter().rev() {
-        let kept = match Root::open(&call.folder) {
-            Err(Failed {
+        let kept = match RootFolder::open(&call.folder) {
+            Err(RootError {
                 error: Errno::NOENT,
                 ..
             }) => {
@@ -225,11 +225,11 @@ pub fn take_back(
         };
         for (number, one) in call.files.iter().enumerate().rev() {
             match back.look(one, &states) {
-                Ok(Stands::Before) => {
+                Ok(PathState::Before) => {
                     taken.already += 1;
                     one.before_into(&mut states);
                 }
-                Ok(Stands::After) => {
+                Ok(PathState::After) => {
                     let took = if is_done {
                         back.take(one, number)
                     } else {
@@ -244,7 +244,7 @@ pub fn take_back(
                     }
                     stepped();
                 }
-                Ok(Stands::Otherwise) => {
+                Ok(PathState::Otherwise) => {
                     taken.refused.push(refused(one, "it was changed since"));
                 }
                 Err(error) => taken.refused.push(refused(one, &error.error.to_string())),
@@ -258,9 +258,9 @@ pub fn take_back(
     Ok(taken)
 }
 
-impl Kept {
+impl LayerChange {
     /// Records the state of the path before the call.
-    fn before_into(&self, states: &mut States) {
+    fn before_into(&self, states: &mut StampOverrides) {
         let state = match &self.was {
             Was::Nothing => None,
             Was::Kept { before, .. } => Some(*before),
@@ -278,14 +278,14 @@ impl Kept {
     }
 }
 
-fn refused(one: &Kept, why: &str) -> Refused {
-    Refused {
+fn refused(one: &LayerChange, why: &str) -> UndoRefusal {
+    UndoRefusal {
         path: one.path.display().to_string(),
         why: why.to_owned(),
     }
 }
 
-fn change(root: &Root<'_>, one: &Kept) -> UndoChange {
+fn change(root: &RootFolder<'_>, one: &LayerChange) -> UndoChange {
     let action = match (&one.was, &one.now) {
         (Was::Nothing, _) => UndoAction::Delete,
         (Was::Mode { .. }, _) => UndoAction::Mode,
@@ -298,37 +298,37 @@ fn change(root: &Root<'_>, one: &Kept) -> UndoChange {
         path: one.path.display().to_string(),
         action,
         kind: match kind {
-            Some(FileType::Directory) => Kind::Folder,
-            Some(FileType::Symlink) => Kind::Link,
-            _ => Kind::File,
+            Some(FileType::Directory) => EntryKind::Folder,
+            Some(FileType::Symlink) => EntryKind::Link,
+            _ => EntryKind::File,
         },
         bytes: stat.map_or(0, |stat| u64::try_from(stat.st_size).unwrap_or(0)),
     }
 }
 
-enum Stands {
+enum PathState {
     Before,
     After,
     Otherwise,
 }
 
 struct Back<'a> {
-    root: &'a Root<'static>,
-    kept: &'a Root<'static>,
+    root: &'a RootFolder<'static>,
+    kept: &'a RootFolder<'static>,
 }
 
 impl Back<'_> {
-    fn look(&self, one: &Kept, states: &States) -> Result<Stands, Failed> {
+    fn look(&self, one: &LayerChange, states: &StampOverrides) -> Result<PathState, RootError> {
         if let Was::Mode { before, after } = one.was {
             let stat = self.root.stat(&one.path)?;
             return Ok(match stat.map(|stat| stat.st_mode & 0o7777) {
-                Some(mode) if mode == after => Stands::After,
-                Some(mode) if mode == before => Stands::Before,
-                _ => Stands::Otherwise,
+                Some(mode) if mode == after => PathState::After,
+                Some(mode) if mode == before => PathState::Before,
+                _ => PathState::Otherwise,
             });
         }
         if stamp_after(self.root, &one.path, states)? == one.now {
-            return Ok(Stands::After);
+            return Ok(PathState::After);
         }
         // A rename moves times, and not the inode.
         let now = self.root.stat(&one.path)?;
@@ -338,14 +338,14 @@ impl Back<'_> {
             Was::Mode { .. } => false,
         };
         Ok(if is_back {
-            Stands::Before
+            PathState::Before
         } else {
-            Stands::Otherwise
+            PathState::Otherwise
         })
     }
 
     /// Undoes one change, which belongs to the call of this number.
-    fn take(&self, one: &Kept, number: usize) -> Result<(), Failed> {
+    fn take(&self, one: &LayerChange, number: usize) -> Result<(), RootError> {
         match (&one.was, &one.now) {
             (Was::Mode { before, .. }, _) => {
                 self.root.set_mode(&one.path, Mode::from_raw_mode(*before))
@@ -376,12 +376,12 @@ impl Back<'_> {
 
     fn swing(
         &self,
-        from: &Root<'_>,
+        from: &RootFolder<'_>,
         old: &Path,
-        to: &Root<'_>,
+        to: &RootFolder<'_>,
         new: &Path,
         flags: RenameFlags,
-    ) -> Result<(), Failed> {
+    ) -> Result<(), RootError> {
         let moved = || {
             let (source, old) = from.parent(old)?;
             let (target, new) = to.parent(new)?;

@@ -17,11 +17,11 @@ use rustix::{
 };
 
 use super::{
-    CallLayer, LayerError, Step,
+    CallLayer, LayerError, LayerStep,
     error::{MAX_LISTED, MAX_PATH_BYTES},
     stamp::stamp,
 };
-use crate::root::{Failed, Root, failed};
+use crate::root::{RootError, RootFolder, failed};
 
 /// Attributes that mark a folder as hiding the lower one, as set by root and by ordinary users.
 const OPAQUE: [&str; 2] = ["trusted.overlay.opaque", "user.overlay.opaque"];
@@ -31,13 +31,13 @@ const PIECE: usize = 64 << 10;
 
 /// Changes of a command, from its layer.
 #[derive(Debug, Default)]
-pub struct Listed {
+pub struct LayerChanges {
     /// Every changed path, sorted, including all paths in new and deleted folders.
     pub changed: Vec<ChangedPath>,
-    pub(super) steps: Vec<Step>,
+    pub(super) steps: Vec<LayerStep>,
 }
 
-impl Listed {
+impl LayerChanges {
     /// Whether nothing changed.
     #[must_use]
     pub fn is_empty(&self) -> bool {
@@ -50,12 +50,12 @@ impl CallLayer {
     ///
     /// # Errors
     /// When something cannot be read, or there is too much.
-    pub fn list(&self) -> Result<Listed, LayerError> {
+    pub fn list(&self) -> Result<LayerChanges, LayerError> {
         let (upper, lower) = self.roots()?;
-        let mut walk = Walk {
+        let mut walk = LayerWalk {
             upper,
             lower,
-            listed: Listed::default(),
+            listed: LayerChanges::default(),
         };
         let mut folders = vec![(PathBuf::new(), false)];
         while let Some((folder, hides)) = folders.pop() {
@@ -73,8 +73,8 @@ impl CallLayer {
     ///
     /// # Errors
     /// When something cannot be removed.
-    pub fn leave_out(&self, listed: &mut Listed, paths: &[&Path]) -> Result<(), LayerError> {
-        let upper = Root::open(&self.upper())?;
+    pub fn leave_out(&self, listed: &mut LayerChanges, paths: &[&Path]) -> Result<(), LayerError> {
+        let upper = RootFolder::open(&self.upper())?;
         let paths: BTreeSet<&Path> = paths.iter().copied().collect();
         let is_left = |path: &Path| path.ancestors().any(|above| paths.contains(above));
         let holds_one = |path: &Path| {
@@ -82,15 +82,17 @@ impl CallLayer {
             after.next().is_some_and(|one| one.starts_with(path))
         };
         listed.steps.retain(|step| match step {
-            Step::Take { path, .. } | Step::Swap { path, .. } => !is_left(path) && !holds_one(path),
-            Step::Put { path, .. } | Step::Mode { path, .. } => !is_left(path),
+            LayerStep::Take { path, .. } | LayerStep::Swap { path, .. } => {
+                !is_left(path) && !holds_one(path)
+            }
+            LayerStep::Put { path, .. } | LayerStep::Mode { path, .. } => !is_left(path),
         });
         let mut inner: Vec<&Path> = paths
             .iter()
             .copied()
             .filter(|path| {
                 listed.steps.iter().any(|step| match step {
-                    Step::Put { path: whole, .. } => path.starts_with(whole),
+                    LayerStep::Put { path: whole, .. } => path.starts_with(whole),
                     _ => false,
                 })
             })
@@ -111,13 +113,13 @@ impl CallLayer {
     }
 }
 
-struct Walk {
-    upper: Root<'static>,
-    lower: Root<'static>,
-    listed: Listed,
+struct LayerWalk {
+    upper: RootFolder<'static>,
+    lower: RootFolder<'static>,
+    listed: LayerChanges,
 }
 
-impl Walk {
+impl LayerWalk {
     /// Compares one folder that is in both. With `hides`, entries that only the lower one has are
     /// deleted.
     fn folder(
@@ -171,7 +173,7 @@ impl Walk {
                 let (before, after) = (old.st_mode & 0o7777, new.st_mode & 0o7777);
                 if before != after {
                     self.say(path, PathChange::Changed)?;
-                    self.listed.steps.push(Step::Mode {
+                    self.listed.steps.push(LayerStep::Mode {
                         path: own.clone(),
                         before,
                         after,
@@ -192,12 +194,12 @@ impl Walk {
                 self.say_inner(true, path, new, PathChange::Created)?;
                 let before = stamp(&self.lower, path)?;
                 self.listed.steps.push(match before {
-                    Some(before) => Step::Swap {
+                    Some(before) => LayerStep::Swap {
                         path: own,
                         inode,
                         before,
                     },
-                    None => Step::Put { path: own, inode },
+                    None => LayerStep::Put { path: own, inode },
                 });
             }
             // A pipe, a socket, a device: it stays in the layer.
@@ -211,7 +213,7 @@ impl Walk {
         self.say_inner(false, &path, old, PathChange::Deleted)?;
         if let Some(before) = stamp(&self.lower, &path)? {
             let inode = old.st_ino;
-            self.listed.steps.push(Step::Take {
+            self.listed.steps.push(LayerStep::Take {
                 path,
                 inode,
                 before,
@@ -251,7 +253,7 @@ impl Walk {
         while let Some(folder) = folders.pop() {
             let root = if in_upper { &self.upper } else { &self.lower };
             let names = match readable_names(root, &folder) {
-                Err(Failed {
+                Err(RootError {
                     error: Errno::ACCESS,
                     ..
                 }) if !in_upper => continue,
@@ -284,7 +286,7 @@ impl Walk {
         Ok(())
     }
 
-    fn is_opaque(&self, path: &Path) -> Result<bool, Failed> {
+    fn is_opaque(&self, path: &Path) -> Result<bool, RootError> {
         let folder = self
             .upper
             .open_at(path, OFlags::PATH)
@@ -300,7 +302,7 @@ impl Walk {
 
     /// Whether a file that was opened for writing is still unchanged. Times can be set, so contents
     /// are compared.
-    fn is_same(&self, path: &Path, new: &Stat, old: &Stat) -> Result<bool, Failed> {
+    fn is_same(&self, path: &Path, new: &Stat, old: &Stat) -> Result<bool, RootError> {
         if new.st_mode != old.st_mode || new.st_size != old.st_size {
             return Ok(false);
         }
@@ -315,7 +317,7 @@ impl Walk {
                 Ok(same().unwrap_or(false))
             }
             FileType::Symlink => {
-                let target = |root: &Root<'_>| {
+                let target = |root: &RootFolder<'_>| {
                     let (folder, name) = root.parent(path)?;
                     rustix::fs::readlinkat(folder, name, Vec::new())
                 };
@@ -330,9 +332,9 @@ impl Walk {
 }
 
 /// Returns the names in one of our own folders, also where its mode forbids it.
-fn readable_names(root: &Root<'_>, folder: &Path) -> Result<Vec<OsString>, Failed> {
+fn readable_names(root: &RootFolder<'_>, folder: &Path) -> Result<Vec<OsString>, RootError> {
     match root.names(folder) {
-        Err(Failed {
+        Err(RootError {
             error: Errno::ACCESS,
             ..
         }) => {
@@ -349,7 +351,7 @@ fn readable_names(root: &Root<'_>, folder: &Path) -> Result<Vec<OsString>, Faile
     }
 }
 
-fn open(root: &Root<'_>, path: &Path) -> Result<File, Errno> {
+fn open(root: &RootFolder<'_>, path: &Path) -> Result<File, Errno> {
     let flags = OFlags::RDONLY | OFlags::NONBLOCK | OFlags::NOCTTY;
     root.open_at(path, flags).map(File::from)
 }

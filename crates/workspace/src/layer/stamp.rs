@@ -11,35 +11,35 @@ use std::{
 use gyrus_contract::Digest;
 use rustix::{fs::FileType, io::Errno};
 
-use crate::root::{Failed, Root, failed};
+use crate::root::{RootError, RootFolder, failed};
 
 /// Maximum depth of folders that are examined.
 const MAX_DEPTH: usize = 2_000;
 
 /// Stamps that override the present state of paths; `None` for a path that does not exist.
-pub(super) type States = BTreeMap<PathBuf, Option<Digest>>;
+pub(super) type StampOverrides = BTreeMap<PathBuf, Option<Digest>>;
 
 /// Returns a digest of a file's inode, size, mode and times, or of the contents of a folder; `None`
 /// if the path does not exist.
-pub(super) fn stamp(root: &Root<'_>, path: &Path) -> Result<Option<Digest>, Failed> {
-    stamp_after(root, path, &States::new())
+pub(super) fn stamp(root: &RootFolder<'_>, path: &Path) -> Result<Option<Digest>, RootError> {
+    stamp_after(root, path, &StampOverrides::new())
 }
 
 /// Like [`stamp`], but `states` overrides the present state of paths.
 pub(super) fn stamp_after(
-    root: &Root<'_>,
+    root: &RootFolder<'_>,
     path: &Path,
-    states: &States,
-) -> Result<Option<Digest>, Failed> {
+    states: &StampOverrides,
+) -> Result<Option<Digest>, RootError> {
     of(root, path, states, 0)
 }
 
 fn of(
-    root: &Root<'_>,
+    root: &RootFolder<'_>,
     path: &Path,
-    states: &States,
+    states: &StampOverrides,
     depth: usize,
-) -> Result<Option<Digest>, Failed> {
+) -> Result<Option<Digest>, RootError> {
     if let Some(state) = states.get(path) {
         return Ok(*state);
     }

@@ -27,10 +27,10 @@ fn git(folder: &Path, arguments: &[&str], input: &str) {
     assert!(said.status.success(), "{arguments:?}: {error}\n{input}");
 }
 
-fn put(folder: &Path, name: &str, side: Option<Version<'_>>) {
+fn put(folder: &Path, name: &str, side: Option<FileVersion<'_>>) {
     let path = folder.join(name);
     let _ = fs::remove_file(&path);
-    let Some(Version { mode, content }) = side else {
+    let Some(FileVersion { mode, content }) = side else {
         return;
     };
     fs::create_dir_all(path.parent().unwrap()).unwrap();
@@ -42,7 +42,7 @@ fn put(folder: &Path, name: &str, side: Option<Version<'_>>) {
     fs::set_permissions(&path, fs::Permissions::from_mode(mode & 0o777)).unwrap();
 }
 
-fn is(folder: &Path, name: &str, side: Option<Version<'_>>) {
+fn is(folder: &Path, name: &str, side: Option<FileVersion<'_>>) {
     let path = folder.join(name);
     let found = fs::symlink_metadata(&path).ok().map(|found| {
         if found.is_symlink() {
@@ -62,9 +62,9 @@ fn git_applies_every_kind_of_change() {
     const PROGRAM: u32 = 0o100_755;
     let bytes: Vec<u8> = (0..=255).cycle().take(3_000).collect();
     let other: Vec<u8> = bytes.iter().rev().copied().collect();
-    let side = |mode, content| Some(Version { mode, content });
+    let side = |mode, content| Some(FileVersion { mode, content });
     let text = |content: &'static str| side(FILE, content.as_bytes());
-    let sides: Vec<(&str, Option<Version<'_>>, Option<Version<'_>>)> = vec![
+    let sides: Vec<(&str, Option<FileVersion<'_>>, Option<FileVersion<'_>>)> = vec![
         ("changed", text("a\nb\nc\n"), text("a\nB\nc\n")),
         ("no newline", text("a\nb"), text("a\nc")),
         ("gains a newline", text("a"), text("a\n")),

@@ -11,7 +11,7 @@ use serde::{Deserialize, Serialize};
 
 use super::{
     RepositoryError, copying,
-    folder::{GitFolder, Kind},
+    folder::{GitFolder, PathKind},
     stamps::REAL_OBJECTS,
 };
 
@@ -72,7 +72,7 @@ pub(super) fn restore(
     list: &[u8],
 ) -> Result<(), RepositoryError> {
     for folder in ["objects/info", "objects/pack", REAL_OBJECTS] {
-        if private.kind(&store.join(folder))? != Kind::Folder {
+        if private.kind(&store.join(folder))? != PathKind::Folder {
             copying::make_folder(private, &store.join(folder))?;
         }
     }
@@ -89,21 +89,21 @@ pub(super) fn restore(
 /// own, and were copied with it, become its own.
 pub(super) fn make_whole(git: &GitFolder, store: &Path) -> Result<(), RepositoryError> {
     let real = store.join(REAL_OBJECTS);
-    if git.kind(&real)? != Kind::Folder {
+    if git.kind(&real)? != PathKind::Folder {
         return Ok(());
     }
     let modes = git.modes()?;
     for folder in names(git, &real)? {
         let from = real.join(&folder);
         // Lists of alternates are not objects.
-        if folder == "info" || git.kind(&from)? != Kind::Folder {
+        if folder == "info" || git.kind(&from)? != PathKind::Folder {
             continue;
         }
         let to = store.join("objects").join(&folder);
         git.make_folder(&to, modes)?;
         for name in names(git, &from)? {
             let (from, to) = (from.join(&name), to.join(&name));
-            if git.kind(&from)? == Kind::File && git.kind(&to)? == Kind::Missing {
+            if git.kind(&from)? == PathKind::File && git.kind(&to)? == PathKind::Missing {
                 git.replace(&from, &to)?;
             }
         }

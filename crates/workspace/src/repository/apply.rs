@@ -12,21 +12,21 @@ use rustix::io::Errno;
 use super::{
     carried::CarryError,
     changes::StoreChanges,
-    folder::{GitFolder, Kind, Modes},
-    locks::{Locks, Taken},
-    stage::Step,
+    folder::{GitFolder, Modes, PathKind},
+    locks::{LockResult, Locks},
+    stage::StageStep,
 };
-use crate::root::Failed;
+use crate::root::RootError;
 
 pub(super) fn apply(
     live: &GitFolder,
-    todo: Vec<Step>,
+    todo: Vec<StageStep>,
     locks: &mut Locks<'_>,
     steps: &mut dyn FnMut(&'static str),
 ) -> Result<(), CarryError> {
     for step in todo {
         match step {
-            Step::Rename { from, to, what } => {
+            StageStep::Rename { from, to, what } => {
                 locks.release_below(&to)?;
                 match put(live, &from, &to, locks.modes) {
                     // Put aside by a process that was killed.
@@ -35,7 +35,7 @@ pub(super) fn apply(
                 }
                 steps(what);
             }
-            Step::Log { from, to } => {
+            StageStep::Log { from, to } => {
                 let in_the_way = [Errno::ISDIR, Errno::NOTDIR, Errno::NOTEMPTY, Errno::EXIST];
                 match put(live, &from, &to, locks.modes) {
                     Err(failed) if in_the_way.contains(&failed.error) => {}
@@ -43,16 +43,16 @@ pub(super) fn apply(
                 }
                 steps("log written");
             }
-            Step::Remove { path, what } => {
+            StageStep::Remove { path, what } => {
                 // If the reference was packed, a folder may have its name now.
-                if live.kind(&path)? == Kind::File {
+                if live.kind(&path)? == PathKind::File {
                     live.remove_file(&path)?;
                     steps(what);
                 }
             }
-            Step::RemoveEmpty { path, top } => live.remove_empty(&path, &top),
-            Step::Lock(path) => {
-                if locks.take(&path)? == Taken::NoFolder {
+            StageStep::RemoveEmpty { path, top } => live.remove_empty(&path, &top),
+            StageStep::Lock(path) => {
+                if locks.take(&path)? == LockResult::NoFolder {
                     return Err(CarryError::Locked { path });
                 }
             }
@@ -62,7 +62,7 @@ pub(super) fn apply(
 }
 
 /// Moves a file to its place, creating missing folders.
-fn put(live: &GitFolder, from: &Path, to: &Path, modes: Modes) -> Result<(), Failed> {
+fn put(live: &GitFolder, from: &Path, to: &Path, modes: Modes) -> Result<(), RootError> {
     clear(live, to);
     live.make_folder(to.parent().unwrap_or(Path::new("")), modes)?;
     live.replace(from, to)
@@ -70,7 +70,7 @@ fn put(live: &GitFolder, from: &Path, to: &Path, modes: Modes) -> Result<(), Fai
 
 /// Removes empty folders that are in the place of a file.
 fn clear(live: &GitFolder, path: &Path) {
-    if !live.kind(path).is_ok_and(|kind| kind == Kind::Folder) {
+    if !live.kind(path).is_ok_and(|kind| kind == PathKind::Folder) {
         return;
     }
     for name in live.names(path).unwrap_or_default() {

@@ -5,10 +5,10 @@ use std::{io, path::PathBuf};
 use serde::{Deserialize, Serialize};
 
 use super::{
-    RepositoryError, changes::StoreChanges, names::RefName, withheld::Withheld,
+    RepositoryError, changes::StoreChanges, names::RefName, withheld::WithheldPath,
     withheld_history::WithheldHistory,
 };
-use crate::root::Failed;
+use crate::root::RootError;
 
 /// Reason why nothing, or not everything, was carried over.
 #[derive(Debug, thiserror::Error)]
@@ -49,15 +49,15 @@ pub enum CarryError {
     Repository(#[from] RepositoryError),
 }
 
-impl From<Failed> for CarryError {
-    fn from(failed: Failed) -> Self {
+impl From<RootError> for CarryError {
+    fn from(failed: RootError) -> Self {
         RepositoryError::from(failed).into()
     }
 }
 
 /// The changes that were carried over, with the data needed to undo them.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Carried {
+pub struct CarryRecord {
     /// The real git directory.
     pub repository: PathBuf,
     /// Changes that were carried over: every reference, `HEAD`, path of an index, file of state and
@@ -66,7 +66,7 @@ pub struct Carried {
     /// Changes in conflict with those of others, which stayed.
     pub kept: Vec<UncarriedChange>,
     /// Changes that wait for a person's approval.
-    pub withheld: Vec<Withheld>,
+    pub withheld: Vec<WithheldPath>,
     /// Changes of references, `HEAD` and indexes that wait because of files in their commits.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub history: Vec<WithheldHistory>,
@@ -74,7 +74,7 @@ pub struct Carried {
     pub notes: Vec<String>,
 }
 
-impl Carried {
+impl CarryRecord {
     /// Returns the part that can be undone; `None` if nothing was carried over, or only lines of
     /// logs.
     #[must_use]

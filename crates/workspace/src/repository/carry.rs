@@ -11,19 +11,19 @@ use std::{collections::BTreeSet, path::Path};
 
 use super::{
     RepositoryError, apply,
-    carried::{Carried, CarryError, UncarriedChange},
+    carried::{CarryError, CarryRecord, UncarriedChange},
     changes::{RepositoryChanges, StoreChanges},
-    decide::{self, Decision, Fate},
+    decide::{self, ChangeFate, StoreDecision},
     folder::GitFolder,
     git::Git,
     history::Examination,
     history_rule::HistoryRule,
     keep,
-    locks::{Locks, Taken},
-    log::Log,
+    locks::{LockResult, Locks},
+    log::CommitLog,
     names::ObjectId,
     objects::{self, Objects},
-    plan::{Plan, Purpose},
+    plan::{CarryPlan, PlanPurpose},
     private_copy::{COPY, PrivateCopy},
     refs, stage,
     withheld_history::WithheldHistory,
@@ -47,13 +47,13 @@ impl PrivateCopy {
         git: &Path,
         rule: HistoryRule<'_>,
         steps: &mut dyn FnMut(&'static str),
-    ) -> Result<Carried, CarryError> {
-        if Plan::read(&self.folder)?.is_some() {
+    ) -> Result<CarryRecord, CarryError> {
+        if CarryPlan::read(&self.folder)?.is_some() {
             return Err(CarryError::Unfinished);
         }
         if changes.stores.is_empty() {
             self.settle()?;
-            return Ok(Carried {
+            return Ok(CarryRecord {
                 repository: self.directory.path.clone(),
                 stores: Vec::new(),
                 kept: Vec::new(),
@@ -62,7 +62,7 @@ impl PrivateCopy {
                 notes: changes.notes,
             });
         }
-        let plan = Plan::new(Purpose::Carry, &self.directory.path, &self.run, changes);
+        let plan = CarryPlan::new(PlanPurpose::Carry, &self.directory.path, &self.run, changes);
         plan.write(&self.folder)?;
         steps("plan written");
         execute(&self.folder, plan, git, Some(rule), steps)
@@ -81,8 +81,8 @@ pub fn recover(
     git: &Path,
     rule: Option<HistoryRule<'_>>,
     steps: &mut dyn FnMut(&'static str),
-) -> Result<Option<Carried>, CarryError> {
-    match Plan::read(folder)? {
+) -> Result<Option<CarryRecord>, CarryError> {
+    match CarryPlan::read(folder)? {
         None => Ok(None),
         Some(plan) => execute(folder, plan, git, rule, steps).map(Some),
     }
@@ -91,17 +91,17 @@ pub fn recover(
 /// Carries out a plan that is on disk, and removes it.
 pub(super) fn execute(
     folder: &Path,
-    mut plan: Plan,
+    mut plan: CarryPlan,
     git: &Path,
     rule: Option<HistoryRule<'_>>,
     steps: &mut dyn FnMut(&'static str),
-) -> Result<Carried, CarryError> {
-    if plan.purpose == Purpose::Carry && rule.is_none() {
+) -> Result<CarryRecord, CarryError> {
+    if plan.purpose == PlanPurpose::Carry && rule.is_none() {
         return Err(CarryError::Unfinished);
     }
     let live = GitFolder::open(&plan.repository)?;
     let stores = std::mem::take(&mut plan.changes.stores);
-    let mut carried = Carried {
+    let mut carried = CarryRecord {
         repository: plan.repository.clone(),
         stores: Vec::new(),
         kept: Vec::new(),
@@ -114,7 +114,7 @@ pub(super) fn execute(
             folder,
             plan: &plan,
             live: &live,
-            rule: rule.filter(|_| plan.purpose == Purpose::Carry),
+            rule: rule.filter(|_| plan.purpose == PlanPurpose::Carry),
         };
         let outcome = store.run(&mut changes, git, steps);
         match outcome {
@@ -124,19 +124,19 @@ pub(super) fn execute(
                 carried.history.extend(outcome.history);
             }
             Err(Halt::Before(error)) => {
-                Plan::remove(folder)?;
+                CarryPlan::remove(folder)?;
                 return Err(error);
             }
             // The locks stay held; the next process finishes it.
             Err(Halt::Within(error)) => return Err(error),
         }
     }
-    if plan.purpose == Purpose::Carry {
+    if plan.purpose == PlanPurpose::Carry {
         let marked = std::fs::write(folder.join(super::private_copy::CARRIED), "1\n");
         marked.map_err(|error| RepositoryError::io(folder, &error))?;
         steps("copy marked");
     }
-    Plan::remove(folder)?;
+    CarryPlan::remove(folder)?;
     steps("plan removed");
     Ok(carried)
 }
@@ -157,7 +157,7 @@ impl From<CarryError> for Halt {
 
 struct StoreCarry<'a> {
     folder: &'a Path,
-    plan: &'a Plan,
+    plan: &'a CarryPlan,
     live: &'a GitFolder,
     /// Decides about new commits; `None` if a person has approved them.
     rule: Option<HistoryRule<'a>>,
@@ -223,12 +223,12 @@ impl StoreCarry<'_> {
         locks.prepare()?;
         steps("locks prepared");
         for file in decide::files_to_lock(changes) {
-            if locks.take(&file)? == Taken::Held {
+            if locks.take(&file)? == LockResult::Held {
                 steps("lock taken");
             }
         }
         let decision = decide::decide(self.live, changes, self.plan.purpose)?;
-        if self.plan.purpose != Purpose::Carry && !decision.is_whole() {
+        if self.plan.purpose != PlanPurpose::Carry && !decision.is_whole() {
             return Err(moved(changes, &decision).into());
         }
         let kept = keep::keep(self.live, changes, &decision, locks, &self.plan.run)?;
@@ -264,19 +264,19 @@ impl StoreCarry<'_> {
         let copy = self.folder.join(COPY);
         let real = self.live.path().join(&changes.store).join("objects");
         let objects = match self.plan.purpose {
-            Purpose::Carry | Purpose::Approved => Objects {
+            PlanPurpose::Carry | PlanPurpose::Approved => Objects {
                 git: &git,
                 private: copy.join(&changes.store).join("objects"),
                 real,
             },
             // All objects are in the real store already.
-            Purpose::Restore => Objects {
+            PlanPurpose::Restore => Objects {
                 git: &git,
                 private: real.clone(),
                 real,
             },
         };
-        if self.plan.purpose != Purpose::Restore {
+        if self.plan.purpose != PlanPurpose::Restore {
             objects::sweep(&GitFolder::open(&copy)?, &changes.store)?;
         }
         if !logged.is_empty() {
@@ -287,7 +287,7 @@ impl StoreCarry<'_> {
             }
             tips.extend(logged.difference(&missing));
         }
-        if self.plan.purpose != Purpose::Restore {
+        if self.plan.purpose != PlanPurpose::Restore {
             // A process that was killed may have brought them over already.
             if let Err(error) = objects.import(&tips, &known)
                 && objects.check(&tips, &known).is_err()
@@ -305,7 +305,7 @@ impl StoreCarry<'_> {
         });
         // Two processes at once cost hardly more time than one.
         let log = self.rule.filter(|_| !commits.is_empty());
-        let log = log.map(|_| Log::start(&objects, &commits, &known));
+        let log = log.map(|_| CommitLog::start(&objects, &commits, &known));
         objects.check(&tips, &known)?;
         steps("objects checked");
         let log = log.transpose()?;
@@ -314,8 +314,8 @@ impl StoreCarry<'_> {
 }
 
 /// Returns the changes that are in the real repository now.
-fn done(changes: &StoreChanges, decision: &Decision) -> StoreChanges {
-    let is_done = |fate: &Fate| !matches!(fate, Fate::Kept(_));
+fn done(changes: &StoreChanges, decision: &StoreDecision) -> StoreChanges {
+    let is_done = |fate: &ChangeFate| !matches!(fate, ChangeFate::Kept(_));
     let refs = changes
         .refs
         .iter()
@@ -345,7 +345,7 @@ fn done(changes: &StoreChanges, decision: &Decision) -> StoreChanges {
 }
 
 /// Returns the first of the changes that cannot be undone.
-pub(super) fn moved(changes: &StoreChanges, decision: &Decision) -> CarryError {
+pub(super) fn moved(changes: &StoreChanges, decision: &StoreDecision) -> CarryError {
     let refs = changes
         .refs
         .iter()
@@ -365,8 +365,8 @@ pub(super) fn moved(changes: &StoreChanges, decision: &Decision) -> CarryError {
         .chain(settings)
         .chain(files)
         .find_map(|(what, fate)| match fate {
-            Fate::Kept(reason) => Some((what, *reason)),
-            Fate::Done | Fate::Carried => None,
+            ChangeFate::Kept(reason) => Some((what, *reason)),
+            ChangeFate::Done | ChangeFate::Carried => None,
         });
     let worktrees = changes.worktrees.iter().zip(&decision.worktrees);
     let mut heads = worktrees.filter_map(|(change, fate)| {

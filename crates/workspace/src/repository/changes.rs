@@ -14,7 +14,7 @@ use super::{
     reflog::LogChange,
     settings::SettingChange,
     state,
-    withheld::{FileContent, Withheld},
+    withheld::{FileContent, WithheldPath},
 };
 
 /// All changes that commands made in the private copy of one repository since it was last brought
@@ -24,7 +24,7 @@ pub struct RepositoryChanges {
     /// Changes that are carried over, those of submodules first.
     pub stores: Vec<StoreChanges>,
     /// Changes that are carried over only after a person's approval.
-    pub withheld: Vec<Withheld>,
+    pub withheld: Vec<WithheldPath>,
     /// Changes that are not carried over, in sentences for the model.
     pub notes: Vec<String>,
 }

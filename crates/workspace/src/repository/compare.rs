@@ -17,7 +17,7 @@ use super::{
         FinishedOperation, RefChange, RepositoryChanges, StateChange, StoreChanges, WorktreeChange,
         display, plain,
     },
-    folder::{GitFolder, Kind},
+    folder::{GitFolder, PathKind},
     index,
     names::{RefName, RefValue},
     protected::{self, Sides},
@@ -25,7 +25,7 @@ use super::{
     refs::{self, Refs},
     stamps::Stamps,
     state,
-    withheld::{FileContent, Withheld},
+    withheld::{FileContent, WithheldPath},
     worktree,
 };
 
@@ -59,7 +59,7 @@ pub(super) fn compare(
             store: store.clone(),
             ..StoreChanges::default()
         };
-        let mut comparison = Comparison {
+        let mut comparison = StoreComparison {
             sides,
             store,
             name: display(&name, store),
@@ -101,7 +101,7 @@ fn nothing_kept(name: &str, error: &RepositoryError) -> RepositoryChanges {
     }
 }
 
-struct Comparison<'a> {
+struct StoreComparison<'a> {
     sides: &'a Sides<'a>,
     store: &'a Path,
     /// Name of the store for the model.
@@ -109,7 +109,7 @@ struct Comparison<'a> {
     notes: Vec<String>,
 }
 
-impl Comparison<'_> {
+impl StoreComparison<'_> {
     fn note(&mut self, what: &str, why: &str) {
         let what = plain(&format!("{}/{what}", self.name));
         if self.notes.len() < MAX_NOTES {
@@ -122,14 +122,14 @@ impl Comparison<'_> {
         }
     }
 
-    fn alternates(&self, list: &[u8]) -> Result<Option<Withheld>, RepositoryError> {
+    fn alternates(&self, list: &[u8]) -> Result<Option<WithheldPath>, RepositoryError> {
         if alternates::is_intact(self.sides.private, self.store, list) {
             return Ok(None);
         }
         let path = alternates::path(self.store);
         let new = FileContent::read(self.sides.private, &path)?;
         // Every command finds its own list there, which is not the real one's.
-        Ok(new.map(|new| Withheld {
+        Ok(new.map(|new| WithheldPath {
             repository: self.sides.directory.path.clone(),
             reason: protected::reason(Path::new("objects/info/alternates")).to_owned(),
             path,
@@ -258,8 +258,8 @@ impl Comparison<'_> {
         // A folder in its place is of references below one of that name.
         let read = |git: &GitFolder| -> Result<_, RepositoryError> {
             match git.kind(&whole)? {
-                Kind::Folder => Ok(Vec::new()),
-                Kind::Missing | Kind::File | Kind::Link | Kind::Other => {
+                PathKind::Folder => Ok(Vec::new()),
+                PathKind::Missing | PathKind::File | PathKind::Link | PathKind::Other => {
                     Ok(git.read(&whole, MAX_LOG)?.unwrap_or_default())
                 }
             }

@@ -42,15 +42,15 @@ pub(super) struct ConfigError {
 
 /// A configuration file, with the positions of its parts.
 #[derive(Debug, Default)]
-pub(super) struct Config {
+pub(super) struct GitConfig {
     pub(super) text: String,
-    pub(super) headers: Vec<Header>,
-    pub(super) settings: Vec<Setting>,
+    pub(super) headers: Vec<SectionHeader>,
+    pub(super) settings: Vec<ConfigSetting>,
 }
 
 /// Header of a section.
 #[derive(Debug)]
-pub(super) struct Header {
+pub(super) struct SectionHeader {
     pub(super) section: String,
     pub(super) subsection: Option<String>,
     /// Span from `[` to `]`.
@@ -59,7 +59,7 @@ pub(super) struct Header {
 
 /// One setting, with its continuation lines.
 #[derive(Debug)]
-pub(super) struct Setting {
+pub(super) struct ConfigSetting {
     pub(super) name: SettingName,
     pub(super) value: Option<String>,
     /// Index of its header.
@@ -68,7 +68,7 @@ pub(super) struct Setting {
     pub(super) span: Range<usize>,
 }
 
-impl Config {
+impl GitConfig {
     pub(super) fn parse(content: &[u8]) -> Result<Self, ConfigError> {
         let text = std::str::from_utf8(content).map_err(|_| ConfigError { line: 1 })?;
         let mut parser = Parser {
@@ -124,7 +124,7 @@ impl Config {
 struct Parser<'a> {
     text: &'a str,
     at: usize,
-    config: Config,
+    config: GitConfig,
 }
 
 impl Parser<'_> {
@@ -202,7 +202,7 @@ impl Parser<'_> {
         if section.is_empty() {
             return None;
         }
-        self.config.headers.push(Header {
+        self.config.headers.push(SectionHeader {
             section,
             subsection,
             span: start..self.at,
@@ -253,7 +253,7 @@ impl Parser<'_> {
             Some(_) => return None,
         };
         let header = self.config.headers.len().checked_sub(1)?;
-        let Header {
+        let SectionHeader {
             section,
             subsection,
             ..
@@ -263,7 +263,7 @@ impl Parser<'_> {
             subsection: subsection.clone(),
             name,
         };
-        self.config.settings.push(Setting {
+        self.config.settings.push(ConfigSetting {
             name,
             value,
             header,

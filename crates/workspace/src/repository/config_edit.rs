@@ -1,7 +1,7 @@
 //! Changes single settings in a configuration file, and leaves the rest as it is.
 
 use super::{
-    config::{Config, ConfigError, Header, SettingName, Values},
+    config::{ConfigError, GitConfig, SectionHeader, SettingName, Values},
     settings::SettingChange,
 };
 
@@ -10,24 +10,24 @@ use super::{
 /// # Errors
 /// When the result would not read as intended.
 pub(super) fn edit(text: &str, changes: &[&SettingChange]) -> Result<String, ConfigError> {
-    let mut expected = Config::parse(text.as_bytes())?.values();
+    let mut expected = GitConfig::parse(text.as_bytes())?.values();
     let mut text = text.to_owned();
     for change in changes {
-        let config = Config::parse(text.as_bytes())?;
+        let config = GitConfig::parse(text.as_bytes())?;
         text = set(&config, &change.name, &change.after);
         expected.remove(&change.name);
         if !change.after.is_empty() {
             expected.insert(change.name.clone(), change.after.clone());
         }
     }
-    if Config::parse(text.as_bytes())?.values() == expected {
+    if GitConfig::parse(text.as_bytes())?.values() == expected {
         Ok(text)
     } else {
         Err(ConfigError { line: 1 })
     }
 }
 
-fn set(config: &Config, name: &SettingName, values: &Values) -> String {
+fn set(config: &GitConfig, name: &SettingName, values: &Values) -> String {
     let text = &config.text;
     let old = config
         .settings
@@ -41,8 +41,9 @@ fn set(config: &Config, name: &SettingName, values: &Values) -> String {
         (start..setting.span.end, setting.header)
     });
     let cuts: Vec<_> = cuts.collect();
-    let is_its =
-        |header: &Header| header.section == name.section && header.subsection == name.subsection;
+    let is_its = |header: &SectionHeader| {
+        header.section == name.section && header.subsection == name.subsection
+    };
     let (at, header) = match cuts.first() {
         Some((cut, header)) => (cut.start, Some(*header)),
         None => match config.headers.iter().rposition(is_its) {
@@ -73,7 +74,7 @@ fn set(config: &Config, name: &SettingName, values: &Values) -> String {
 }
 
 /// Returns the end of the last setting under a header, or of the header itself.
-fn end_of(config: &Config, header: usize) -> usize {
+fn end_of(config: &GitConfig, header: usize) -> usize {
     let last = config
         .settings
         .iter()
@@ -84,7 +85,7 @@ fn end_of(config: &Config, header: usize) -> usize {
 
 /// Returns the text without the header of an empty section.
 fn without_empty_section(text: &str, header: usize) -> String {
-    let Ok(config) = Config::parse(text.as_bytes()) else {
+    let Ok(config) = GitConfig::parse(text.as_bytes()) else {
         return text.to_owned();
     };
     let start = config.headers[header].span.start;
@@ -141,7 +142,7 @@ mod tests {
 
     #[test]
     fn configuration_is_read_as_git_reads_it() {
-        let values = Config::parse(TEXT.as_bytes()).unwrap().values();
+        let values = GitConfig::parse(TEXT.as_bytes()).unwrap().values();
         let found: Vec<_> = values
             .iter()
             .map(|(name, values)| format!("{name}={:?}", values[0].as_deref().unwrap()))
@@ -164,7 +165,7 @@ mod tests {
             ("[a]x=a\r\n", "a"),
             ("[a]x=\"a ; b\" ; c", "a ; b"),
         ] {
-            let config = Config::parse(text.as_bytes()).unwrap();
+            let config = GitConfig::parse(text.as_bytes()).unwrap();
             assert_eq!(config.last("a", "x"), Some(expected), "{text:?}");
         }
         for bad in [
@@ -178,7 +179,7 @@ mod tests {
             "[a] x=\0",
             "[a]\n\u{c}x=1",
         ] {
-            assert!(Config::parse(bad.as_bytes()).is_err(), "{bad:?}");
+            assert!(GitConfig::parse(bad.as_bytes()).is_err(), "{bad:?}");
         }
     }
 

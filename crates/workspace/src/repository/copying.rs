@@ -15,8 +15,8 @@ use rustix::{
 
 use super::{
     RepositoryError,
-    folder::{GitFolder, Kind},
-    stamps::Stamp,
+    folder::{GitFolder, PathKind},
+    stamps::PathStamp,
 };
 use crate::root;
 
@@ -29,7 +29,7 @@ pub(super) fn copy(
     from: &GitFolder,
     to: &GitFolder,
     path: &Path,
-    stamp: &Stamp,
+    stamp: &PathStamp,
 ) -> Result<(), RepositoryError> {
     if stamp.size() > MAX_COPY {
         let path = from.path().join(path);
@@ -39,10 +39,10 @@ pub(super) fn copy(
         });
     }
     match stamp.kind {
-        Kind::Folder => make_folder(to, path),
-        Kind::File => copy_file(from, to, path),
-        Kind::Link => copy_link(from, to, path),
-        Kind::Missing | Kind::Other => Ok(()),
+        PathKind::Folder => make_folder(to, path),
+        PathKind::File => copy_file(from, to, path),
+        PathKind::Link => copy_link(from, to, path),
+        PathKind::Missing | PathKind::Other => Ok(()),
     }
 }
 

@@ -15,10 +15,10 @@ use super::{
     changes::{StoreChanges, WorktreeChange},
     config_edit,
     find::read_config,
-    folder::{GitFolder, Kind},
-    index::{self, Entries, Entry},
+    folder::{GitFolder, PathKind},
+    index::{self, IndexEntries, IndexEntry},
     names::{ObjectId, RefName, RefValue},
-    plan::Purpose,
+    plan::PlanPurpose,
     refs,
     settings::{self, SettingChange},
     state,
@@ -28,7 +28,7 @@ use super::{
 
 /// Decision about one change.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) enum Fate {
+pub(super) enum ChangeFate {
     /// The change was carried over already.
     Done,
     Carried,
@@ -46,15 +46,15 @@ const NOT_EDITED: &str = "the configuration cannot be changed without changing m
 const BRANCH_KEPT: &str = "its branch was not carried over";
 
 /// Decisions about the changes of a store, in the order of the changes.
-pub(super) struct Decision {
-    pub(super) refs: Vec<Fate>,
+pub(super) struct StoreDecision {
+    pub(super) refs: Vec<ChangeFate>,
     pub(super) worktrees: Vec<WorktreeFate>,
     /// The new text of the configuration, if it changes.
     pub(super) config: Option<String>,
     /// Decisions about the settings.
-    pub(super) settings: Vec<Fate>,
+    pub(super) settings: Vec<ChangeFate>,
     /// Decisions about the other files.
-    pub(super) files: Vec<Fate>,
+    pub(super) files: Vec<ChangeFate>,
     pub(super) packed: BTreeMap<RefName, ObjectId>,
 }
 
@@ -66,15 +66,15 @@ pub(super) struct Carry {
     /// Whether `HEAD` still has to be moved.
     pub(super) moves_head: bool,
     /// The new index, if it changes.
-    pub(super) index: Option<Entries>,
+    pub(super) index: Option<IndexEntries>,
 }
 
-impl Decision {
+impl StoreDecision {
     /// Whether everything was carried over already.
     pub(super) fn is_done(&self) -> bool {
         let mut fates = self.refs.iter().chain(&self.settings).chain(&self.files);
         let mut worktrees = self.worktrees.iter();
-        fates.all(|fate| *fate == Fate::Done)
+        fates.all(|fate| *fate == ChangeFate::Done)
             && worktrees.all(
                 |carry| matches!(carry, Ok(carry) if !carry.moves_head && carry.index.is_none()),
             )
@@ -83,7 +83,9 @@ impl Decision {
     /// Whether everything is carried over, or was.
     pub(super) fn is_whole(&self) -> bool {
         let fates = self.refs.iter().chain(&self.settings).chain(&self.files);
-        fates.into_iter().all(|fate| !matches!(fate, Fate::Kept(_)))
+        fates
+            .into_iter()
+            .all(|fate| !matches!(fate, ChangeFate::Kept(_)))
             && self.worktrees.iter().all(Result::is_ok)
     }
 }
@@ -93,8 +95,8 @@ impl Decision {
 pub(super) fn decide(
     live: &GitFolder,
     changes: &StoreChanges,
-    purpose: Purpose,
-) -> Result<Decision, CarryError> {
+    purpose: PlanPurpose,
+) -> Result<StoreDecision, CarryError> {
     let store = &changes.store;
     let packed = refs::read_packed(live, store)?;
     let read = |name: &RefName| refs::read_one(live, store, name, &packed);
@@ -107,7 +109,7 @@ pub(super) fn decide(
     for change in &changes.worktrees {
         worktrees.push(judge_worktree(live, change, &|name| Ok(read(name)?))?);
     }
-    let judge = Judge {
+    let judge = ChangeJudge {
         live,
         changes,
         packed: &packed,
@@ -119,7 +121,7 @@ pub(super) fn decide(
         Ok(fate(&now, &change.before, &change.after))
     });
     let files = files.collect::<Result<_, CarryError>>()?;
-    Ok(Decision {
+    Ok(StoreDecision {
         refs: fates,
         worktrees,
         config,
@@ -129,32 +131,36 @@ pub(super) fn decide(
     })
 }
 
-fn fate<T: PartialEq>(now: &T, before: &T, after: &T) -> Fate {
+fn fate<T: PartialEq>(now: &T, before: &T, after: &T) -> ChangeFate {
     if now == after {
-        Fate::Done
+        ChangeFate::Done
     } else if now == before {
-        Fate::Carried
+        ChangeFate::Carried
     } else {
-        Fate::Kept(MOVED)
+        ChangeFate::Kept(MOVED)
     }
 }
 
 /// Names of references to be removed and to be written.
 #[derive(Default)]
-struct Names {
+struct ReferenceNames {
     leaving: BTreeSet<String>,
     arriving: BTreeSet<String>,
 }
 
-struct Judge<'a> {
+struct ChangeJudge<'a> {
     live: &'a GitFolder,
     changes: &'a StoreChanges,
     packed: &'a BTreeMap<RefName, ObjectId>,
 }
 
-impl Judge<'_> {
+impl ChangeJudge<'_> {
     /// Drops changes that depend on others which cannot be carried over, until all are consistent.
-    fn settle(&self, fates: &mut [Fate], worktrees: &mut [WorktreeFate]) -> Result<(), CarryError> {
+    fn settle(
+        &self,
+        fates: &mut [ChangeFate],
+        worktrees: &mut [WorktreeFate],
+    ) -> Result<(), CarryError> {
         loop {
             let carried = self.changes.worktrees.iter().zip(worktrees.iter());
             let carried = carried.filter(|(_, fate)| fate.is_ok());
@@ -166,15 +172,15 @@ impl Judge<'_> {
             let mut changed = false;
             let names = self.names(fates);
             for (change, fate) in self.changes.refs.iter().zip(fates.iter_mut()) {
-                if *fate != Fate::Carried {
+                if *fate != ChangeFate::Carried {
                     continue;
                 }
                 let is_new = change.before.is_none() && change.after.is_some();
                 if elsewhere.iter().any(|name| name == change.name.as_str()) {
-                    *fate = Fate::Kept(ELSEWHERE);
+                    *fate = ChangeFate::Kept(ELSEWHERE);
                     changed = true;
                 } else if is_new && self.clashes(&change.name, &names)? {
-                    *fate = Fate::Kept(CLASH);
+                    *fate = ChangeFate::Kept(CLASH);
                     changed = true;
                 }
             }
@@ -191,7 +197,11 @@ impl Judge<'_> {
     }
 
     /// Whether the branch that `HEAD` will name has the value that the index was made from.
-    fn branch_arrives(&self, change: &WorktreeChange, fates: &[Fate]) -> Result<bool, CarryError> {
+    fn branch_arrives(
+        &self,
+        change: &WorktreeChange,
+        fates: &[ChangeFate],
+    ) -> Result<bool, CarryError> {
         let RefValue::Symbolic(name) = &change.head.1 else {
             return Ok(true);
         };
@@ -202,17 +212,17 @@ impl Judge<'_> {
             .refs
             .iter()
             .position(|change| change.name == *name);
-        if at.is_some_and(|at| fates[at] == Fate::Carried) {
+        if at.is_some_and(|at| fates[at] == ChangeFate::Carried) {
             return Ok(true);
         }
         let now = refs::read_one(self.live, &self.changes.store, name, self.packed)?;
         Ok(now.and_then(|now| now.object()) == expected)
     }
 
-    fn names(&self, fates: &[Fate]) -> Names {
-        let mut names = Names::default();
+    fn names(&self, fates: &[ChangeFate]) -> ReferenceNames {
+        let mut names = ReferenceNames::default();
         for (change, fate) in self.changes.refs.iter().zip(fates) {
-            if *fate == Fate::Carried {
+            if *fate == ChangeFate::Carried {
                 let set = match change.after {
                     Some(_) => &mut names.arriving,
                     None => &mut names.leaving,
@@ -224,13 +234,14 @@ impl Judge<'_> {
     }
 
     /// Whether a new reference would need a folder where there is a file, or the other way round.
-    fn clashes(&self, name: &RefName, names: &Names) -> Result<bool, CarryError> {
+    fn clashes(&self, name: &RefName, names: &ReferenceNames) -> Result<bool, CarryError> {
         for above in Path::new(name.as_str()).ancestors().skip(1) {
             let Some(above) = above.to_str().and_then(|above| RefName::parse(above).ok()) else {
                 continue;
             };
             let path = self.changes.store.join(above.as_str());
-            let is_there = self.packed.contains_key(&above) || self.live.kind(&path)? == Kind::File;
+            let is_there =
+                self.packed.contains_key(&above) || self.live.kind(&path)? == PathKind::File;
             let stays = is_there && !names.leaving.contains(above.as_str());
             if stays || names.arriving.contains(above.as_str()) {
                 return Ok(true);
@@ -249,16 +260,17 @@ impl Judge<'_> {
     }
 
     /// Whether the folder `name` contains a reference that is not about to be removed.
-    fn holds_other(&self, name: &str, names: &Names) -> Result<bool, CarryError> {
+    fn holds_other(&self, name: &str, names: &ReferenceNames) -> Result<bool, CarryError> {
         let path = self.changes.store.join(name);
-        if self.live.kind(&path)? != Kind::Folder {
+        if self.live.kind(&path)? != PathKind::Folder {
             return Ok(false);
         }
         for entry in self.live.names(&path)? {
             let below = format!("{name}/{}", String::from_utf8_lossy(&entry));
             let kind = self.live.kind(&self.changes.store.join(&below))?;
             let is_lock = below.ends_with(".lock");
-            let stays = kind == Kind::File && !is_lock && !names.leaving.contains(below.as_str());
+            let stays =
+                kind == PathKind::File && !is_lock && !names.leaving.contains(below.as_str());
             if stays || self.holds_other(&below, names)? {
                 return Ok(true);
             }
@@ -274,7 +286,7 @@ fn judge_worktree(
     read: &dyn Fn(&RefName) -> Result<Option<RefValue>, CarryError>,
 ) -> Result<WorktreeFate, CarryError> {
     let own = &change.worktree;
-    if live.kind(&own.join("HEAD"))? != Kind::File {
+    if live.kind(&own.join("HEAD"))? != PathKind::File {
         return Ok(Err(HEAD_MOVED));
     }
     let head = refs::read_head(live, own)?;
@@ -307,7 +319,10 @@ fn judge_worktree(
 }
 
 /// Returns the real index with the command's changes; `None` if it has them already.
-fn merge(mut entries: Entries, change: &WorktreeChange) -> Result<Option<Entries>, &'static str> {
+fn merge(
+    mut entries: IndexEntries,
+    change: &WorktreeChange,
+) -> Result<Option<IndexEntries>, &'static str> {
     let mut changed = false;
     for path in &change.index {
         let now = index::contents(entries.get(&path.path));
@@ -323,8 +338,11 @@ fn merge(mut entries: Entries, change: &WorktreeChange) -> Result<Option<Entries
             continue;
         }
         // A person's own marks stay.
-        let marks = old.first().map_or((false, false), Entry::marks);
-        let sides = path.after.iter().map(|content| Entry::new(*content, marks));
+        let marks = old.first().map_or((false, false), IndexEntry::marks);
+        let sides = path
+            .after
+            .iter()
+            .map(|content| IndexEntry::new(*content, marks));
         entries.insert(path.path.clone(), sides.collect());
     }
     if change
@@ -340,8 +358,8 @@ fn merge(mut entries: Entries, change: &WorktreeChange) -> Result<Option<Entries
 fn judge_settings(
     live: &GitFolder,
     changes: &StoreChanges,
-    purpose: Purpose,
-) -> Result<(Option<String>, Vec<Fate>), CarryError> {
+    purpose: PlanPurpose,
+) -> Result<(Option<String>, Vec<ChangeFate>), CarryError> {
     if changes.settings.is_empty() {
         return Ok((None, Vec::new()));
     }
@@ -349,20 +367,20 @@ fn judge_settings(
     let values = config.values();
     let remotes = settings::remotes(&config);
     let is_allowed = |change: &SettingChange| match purpose {
-        Purpose::Carry => settings::is_allowed(change, &remotes),
-        Purpose::Approved | Purpose::Restore => true,
+        PlanPurpose::Carry => settings::is_allowed(change, &remotes),
+        PlanPurpose::Approved | PlanPurpose::Restore => true,
     };
     let fates = changes.settings.iter().map(|change| {
         let now = values.get(&change.name).cloned().unwrap_or_default();
         match fate(&now, &change.before, &change.after) {
-            Fate::Carried if !is_allowed(change) => Fate::Kept(MOVED),
+            ChangeFate::Carried if !is_allowed(change) => ChangeFate::Kept(MOVED),
             fate => fate,
         }
     });
     let fates: Vec<_> = fates.collect();
     let carried = changes.settings.iter().zip(&fates);
     let carried = carried
-        .filter(|(_, fate)| **fate == Fate::Carried)
+        .filter(|(_, fate)| **fate == ChangeFate::Carried)
         .map(|(change, _)| change);
     let carried: Vec<_> = carried.collect();
     if carried.is_empty() {
@@ -371,7 +389,10 @@ fn judge_settings(
     match config_edit::edit(&config.text, &carried) {
         Ok(text) => Ok((Some(text), fates)),
         Err(_) => {
-            let kept = changes.settings.iter().map(|_| Fate::Kept(NOT_EDITED));
+            let kept = changes
+                .settings
+                .iter()
+                .map(|_| ChangeFate::Kept(NOT_EDITED));
             Ok((None, kept.collect()))
         }
     }

@@ -7,12 +7,12 @@ use rustix::fs::Mode;
 use super::{
     RepositoryError, alternates, config_edit,
     find::read_config,
-    folder::{GitFolder, Kind},
+    folder::{GitFolder, PathKind},
     protected::{self, MAX_SETTINGS, split},
     settings::{self, SettingChange},
     stamps::Stamps,
     state,
-    withheld::{FileContent, Withheld},
+    withheld::{FileContent, WithheldPath},
 };
 
 /// Examines a git directory that is new: a folder called `.git`, a bare repository, or a file or
@@ -23,7 +23,7 @@ use super::{
 ///
 /// # Errors
 /// When it cannot be read. Then all of it must be removed.
-pub fn examine_new(git_directory: &Path) -> Result<Vec<Withheld>, RepositoryError> {
+pub fn examine_new(git_directory: &Path) -> Result<Vec<WithheldPath>, RepositoryError> {
     let is_folder = std::fs::symlink_metadata(git_directory)
         .map_err(|error| RepositoryError::io(git_directory, &error))?
         .is_dir();
@@ -32,7 +32,7 @@ pub fn examine_new(git_directory: &Path) -> Result<Vec<Withheld>, RepositoryErro
             return Err(RepositoryError::NotRegular(git_directory.to_owned()));
         };
         let above = GitFolder::open(above)?;
-        return Ok(vec![Withheld {
+        return Ok(vec![WithheldPath {
             repository: above.path().to_owned(),
             path: name.into(),
             reason: "it leads to a repository in another place".to_owned(),
@@ -46,13 +46,13 @@ pub fn examine_new(git_directory: &Path) -> Result<Vec<Withheld>, RepositoryErro
     let mut withheld = Vec::new();
     for (path, stamp) in &stamps.entries {
         let (_, below) = split(path, &stamps.stores);
-        if stamp.kind == Kind::Folder {
+        if stamp.kind == PathKind::Folder {
             continue;
         }
         if below == Path::new("config") || below.ends_with("config.worktree") {
             withheld.extend(examine_config(&git, path)?);
-        } else if stamp.kind != Kind::File || !may_stay(&git, path, below)? {
-            withheld.push(Withheld {
+        } else if stamp.kind != PathKind::File || !may_stay(&git, path, below)? {
+            withheld.push(WithheldPath {
                 repository: git_directory.to_owned(),
                 path: path.clone(),
                 reason: reason(stamp.kind, below).to_owned(),
@@ -65,8 +65,8 @@ pub fn examine_new(git_directory: &Path) -> Result<Vec<Withheld>, RepositoryErro
     for store in &stamps.stores {
         for name in ["alternates", "http-alternates"] {
             let path = store.join("objects/info").join(name);
-            if git.kind(&path)? != Kind::Missing {
-                withheld.push(Withheld {
+            if git.kind(&path)? != PathKind::Missing {
+                withheld.push(WithheldPath {
                     repository: git_directory.to_owned(),
                     reason: protected::reason(Path::new("objects/info/alternates")).to_owned(),
                     old: None,
@@ -85,7 +85,7 @@ pub fn examine_new(git_directory: &Path) -> Result<Vec<Withheld>, RepositoryErro
 ///
 /// # Errors
 /// When it is not a folder, or cannot be read or changed. Then all of it must be removed.
-pub fn take_back_new(git_directory: &Path) -> Result<Vec<Withheld>, RepositoryError> {
+pub fn take_back_new(git_directory: &Path) -> Result<Vec<WithheldPath>, RepositoryError> {
     let git = GitFolder::open(git_directory)?;
     for store in &Stamps::take(&git)?.stores {
         alternates::make_whole(&git, store)?;
@@ -100,8 +100,8 @@ pub fn take_back_new(git_directory: &Path) -> Result<Vec<Withheld>, RepositoryEr
     Ok(withheld)
 }
 
-fn reason(kind: Kind, below: &Path) -> &'static str {
-    if kind != Kind::File {
+fn reason(kind: PathKind, below: &Path) -> &'static str {
+    if kind != PathKind::File {
         return "it is not a regular file";
     }
     if below.starts_with("refs/replace") {
@@ -138,7 +138,7 @@ fn is_list_of_steps(below: &Path) -> bool {
         .any(|list| below.starts_with(list))
 }
 
-fn examine_config(git: &GitFolder, path: &Path) -> Result<Option<Withheld>, RepositoryError> {
+fn examine_config(git: &GitFolder, path: &Path) -> Result<Option<WithheldPath>, RepositoryError> {
     let text = |text: &str| {
         Some(FileContent::Text {
             text: text.to_owned(),
@@ -146,7 +146,7 @@ fn examine_config(git: &GitFolder, path: &Path) -> Result<Option<Withheld>, Repo
         })
     };
     let withheld = |old, settings| -> Result<_, RepositoryError> {
-        Ok(Some(Withheld {
+        Ok(Some(WithheldPath {
             repository: git.path().to_owned(),
             path: path.to_owned(),
             reason: "a setting may name a program, or a place".to_owned(),

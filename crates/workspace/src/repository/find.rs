@@ -11,8 +11,8 @@ use serde::{Deserialize, Serialize};
 
 use super::{
     RepositoryError,
-    config::{Config, MAX_CONFIG},
-    folder::{GitFolder, Kind},
+    config::{GitConfig, MAX_CONFIG},
+    folder::{GitFolder, PathKind},
     pointer, refs,
 };
 
@@ -89,7 +89,7 @@ impl GitDirectory {
 pub fn find(workspace: &Path) -> Result<Discovery, RepositoryError> {
     let real =
         fs::canonicalize(workspace).map_err(|error| RepositoryError::io(workspace, &error))?;
-    let mut search = Search {
+    let mut search = RepositorySearch {
         counted: counting(&real),
         workspace: real.clone(),
         found: BTreeMap::new(),
@@ -118,7 +118,7 @@ pub fn find(workspace: &Path) -> Result<Discovery, RepositoryError> {
     Ok(search.finish())
 }
 
-struct Search {
+struct RepositorySearch {
     workspace: PathBuf,
     /// Device whose file system counts folders by links: a folder without folders has two.
     counted: Option<u64>,
@@ -141,7 +141,7 @@ fn counting(folder: &Path) -> Option<u64> {
     COUNTING.contains(&kind).then(|| data.dev())
 }
 
-impl Search {
+impl RepositorySearch {
     /// Looks for a repository in a folder, and returns the folders below it.
     fn look(&mut self, folder: &Path) -> Result<Vec<PathBuf>, RepositoryError> {
         if self.has_no_folders(folder) {
@@ -338,11 +338,11 @@ pub(super) fn check(path: &Path) -> Result<(), RepositoryError> {
         return not("its path is not plain text".to_owned());
     }
     for folder in ["objects", "refs"] {
-        if git.kind(Path::new(folder))? != Kind::Folder {
+        if git.kind(Path::new(folder))? != PathKind::Folder {
             return not(format!("its `{folder}` is not a folder"));
         }
     }
-    if git.kind(Path::new("commondir"))? != Kind::Missing {
+    if git.kind(Path::new("commondir"))? != PathKind::Missing {
         return not("it shares the files of another repository".to_owned());
     }
     let config = read_config(&git, Path::new("config"))?;
@@ -379,9 +379,9 @@ pub(super) fn check(path: &Path) -> Result<(), RepositoryError> {
 }
 
 /// Reads a configuration file; an empty one if it is missing.
-pub(super) fn read_config(git: &GitFolder, path: &Path) -> Result<Config, RepositoryError> {
+pub(super) fn read_config(git: &GitFolder, path: &Path) -> Result<GitConfig, RepositoryError> {
     let content = git.read(path, MAX_CONFIG)?.unwrap_or_default();
-    Config::parse(&content).map_err(|error| RepositoryError::Damaged {
+    GitConfig::parse(&content).map_err(|error| RepositoryError::Damaged {
         path: git.path().join(path),
         reason: error.to_string(),
     })

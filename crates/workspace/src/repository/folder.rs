@@ -14,7 +14,7 @@ use rustix::{
 };
 
 use super::RepositoryError;
-use crate::root::{self, Failed, Root, failed};
+use crate::root::{self, RootError, RootFolder, failed};
 
 /// Maximum number of entries of one folder that are read.
 const MAX_ENTRIES: usize = 300_000;
@@ -23,7 +23,7 @@ const MAX_DEPTH: usize = 64;
 
 /// Kind of the entry at a path.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Kind {
+pub(super) enum PathKind {
     Missing,
     File,
     Folder,
@@ -32,7 +32,7 @@ pub(super) enum Kind {
     Other,
 }
 
-impl Kind {
+impl PathKind {
     pub(super) fn of(mode: u32) -> Self {
         match FileType::from_raw_mode(mode) {
             FileType::RegularFile => Self::File,
@@ -53,13 +53,13 @@ pub(super) struct Modes {
 
 /// A folder of a repository. All paths are below it.
 pub(super) struct GitFolder {
-    root: Root<'static>,
+    root: RootFolder<'static>,
     path: PathBuf,
 }
 
 impl GitFolder {
     pub(super) fn open(path: &Path) -> Result<Self, RepositoryError> {
-        let root = Root::open(path)?;
+        let root = RootFolder::open(path)?;
         Ok(Self {
             root,
             path: path.to_owned(),
@@ -71,17 +71,17 @@ impl GitFolder {
         &self.path
     }
 
-    fn failed(&self, path: &Path, error: Errno) -> Failed {
+    fn failed(&self, path: &Path, error: Errno) -> RootError {
         failed(&self.path.join(path), error)
     }
 
-    pub(super) fn kind(&self, path: &Path) -> Result<Kind, RepositoryError> {
+    pub(super) fn kind(&self, path: &Path) -> Result<PathKind, RepositoryError> {
         let stat = self.root.stat(path);
-        let stat = stat.map_err(|Failed { error, .. }| error);
+        let stat = stat.map_err(|RootError { error, .. }| error);
         match stat {
-            Ok(stat) => Ok(stat.map_or(Kind::Missing, |stat| Kind::of(stat.st_mode))),
+            Ok(stat) => Ok(stat.map_or(PathKind::Missing, |stat| PathKind::of(stat.st_mode))),
             // A link on the way.
-            Err(Errno::LOOP | Errno::XDEV) => Ok(Kind::Missing),
+            Err(Errno::LOOP | Errno::XDEV) => Ok(PathKind::Missing),
             Err(error) => Err(self.failed(path, error).into()),
         }
     }
@@ -107,7 +107,7 @@ impl GitFolder {
                 Err(error) => return Err(error),
             };
             // Other kinds of files are not even opened.
-            if Kind::of(mode) != Kind::File {
+            if PathKind::of(mode) != PathKind::File {
                 return Ok(Some((None, mode)));
             }
             Ok(Some((root::open_file(&folder, name)?, mode)))
@@ -170,7 +170,7 @@ impl GitFolder {
     ///
     /// # Errors
     /// The system's; [`Errno::NOTDIR`] where something else is in the way.
-    pub(super) fn make_folder(&self, path: &Path, modes: Modes) -> Result<(), Failed> {
+    pub(super) fn make_folder(&self, path: &Path, modes: Modes) -> Result<(), RootError> {
         let mut made = PathBuf::new();
         for part in path {
             made.push(part);
@@ -190,7 +190,12 @@ impl GitFolder {
     }
 
     /// Writes a file that does not exist yet. Its folder exists.
-    pub(super) fn write_new(&self, path: &Path, content: &[u8], mode: Mode) -> Result<(), Failed> {
+    pub(super) fn write_new(
+        &self,
+        path: &Path,
+        content: &[u8],
+        mode: Mode,
+    ) -> Result<(), RootError> {
         let write = || {
             let (folder, name) = self.root.parent(path)?;
             let flags = OFlags::WRONLY | OFlags::CREATE | OFlags::EXCL | OFlags::CLOEXEC;
@@ -204,7 +209,7 @@ impl GitFolder {
     }
 
     /// Makes a file executable for all who may read it.
-    pub(super) fn make_executable(&self, path: &Path) -> Result<(), Failed> {
+    pub(super) fn make_executable(&self, path: &Path) -> Result<(), RootError> {
         let set = || {
             let file = self.root.open_at(path, OFlags::RDONLY)?;
             let mode = fstat(&file)?.st_mode;
@@ -217,18 +222,18 @@ impl GitFolder {
     }
 
     /// Makes sure that a file's content survives a loss of power.
-    pub(super) fn sync_file(&self, path: &Path) -> Result<(), Failed> {
+    pub(super) fn sync_file(&self, path: &Path) -> Result<(), RootError> {
         let sync = || rustix::fs::fsync(self.root.open_at(path, OFlags::RDONLY)?);
         sync().map_err(|error| self.failed(path, error))
     }
 
     /// Makes sure that everything below survives a loss of power.
-    pub(super) fn sync_all(&self) -> Result<(), Failed> {
+    pub(super) fn sync_all(&self) -> Result<(), RootError> {
         self.root.sync()
     }
 
     /// Sets the time of last change of a file.
-    pub(super) fn set_modified(&self, path: &Path, time: (i64, u64)) -> Result<(), Failed> {
+    pub(super) fn set_modified(&self, path: &Path, time: (i64, u64)) -> Result<(), RootError> {
         let (tv_sec, tv_nsec) = (time.0, time.1.try_into().unwrap_or(0));
         let time = rustix::fs::Timespec { tv_sec, tv_nsec };
         let times = rustix::fs::Timestamps {
@@ -250,7 +255,7 @@ impl GitFolder {
     }
 
     /// Moves the file at `from` over the one at `to`, in one step.
-    pub(super) fn replace(&self, from: &Path, to: &Path) -> Result<(), Failed> {
+    pub(super) fn replace(&self, from: &Path, to: &Path) -> Result<(), RootError> {
         let replace = || {
             let (source, old) = self.root.parent(from)?;
             let (target, new) = self.root.parent(to)?;
@@ -263,7 +268,7 @@ impl GitFolder {
     ///
     /// # Errors
     /// The system's; [`Errno::EXIST`] if the name is taken.
-    pub(super) fn link(&self, from: &Path, to: &Path) -> Result<(), Failed> {
+    pub(super) fn link(&self, from: &Path, to: &Path) -> Result<(), RootError> {
         let link = || {
             let (source, old) = self.root.parent(from)?;
             let (target, new) = self.root.parent(to)?;
@@ -273,7 +278,7 @@ impl GitFolder {
     }
 
     /// Removes a file or link; it may be gone already.
-    pub(super) fn remove_file(&self, path: &Path) -> Result<(), Failed> {
+    pub(super) fn remove_file(&self, path: &Path) -> Result<(), RootError> {
         let remove = || {
             let (folder, name) = self.root.parent(path)?;
             unlinkat(&folder, name, AtFlags::empty())
@@ -316,7 +321,7 @@ impl GitFolder {
     pub(super) fn parent<'p>(
         &self,
         path: &'p Path,
-    ) -> Result<(rustix::fd::OwnedFd, &'p std::ffi::OsStr), Failed> {
+    ) -> Result<(rustix::fd::OwnedFd, &'p std::ffi::OsStr), RootError> {
         let parent = self.root.parent(path);
         parent.map_err(|error| self.failed(path, error))
     }
@@ -326,7 +331,7 @@ impl GitFolder {
         &self,
         path: &Path,
         flags: OFlags,
-    ) -> Result<rustix::fd::OwnedFd, Failed> {
+    ) -> Result<rustix::fd::OwnedFd, RootError> {
         let opened = self.root.open_at(path, flags);
         opened.map_err(|error| self.failed(path, error))
     }

@@ -159,7 +159,7 @@ impl<'a> Git<'a> {
     }
 
     /// Starts a command; its messages go to one of this module's own files.
-    pub(super) fn start(&self, mut command: Command, name: &str) -> Result<Running, CarryError> {
+    pub(super) fn start(&self, mut command: Command, name: &str) -> Result<GitProcess, CarryError> {
         let messages = self.folder.join(format!("{name}.messages"));
         let mut start = || {
             let file = File::create(&messages)?;
@@ -174,7 +174,7 @@ impl<'a> Git<'a> {
             Ok(child)
         };
         let child = start().map_err(|error| self.failed(error))?;
-        Ok(Running {
+        Ok(GitProcess {
             child,
             messages,
             name: name.to_owned(),
@@ -197,13 +197,13 @@ fn quoted(path: &Path) -> OsString {
 }
 
 /// A running process of git. It is killed if it is dropped before its end.
-pub(super) struct Running {
+pub(super) struct GitProcess {
     pub(super) child: Child,
     messages: PathBuf,
     name: String,
 }
 
-impl Running {
+impl GitProcess {
     /// Waits for its end, at most until `deadline`.
     ///
     /// # Errors
@@ -255,7 +255,7 @@ impl Running {
     }
 }
 
-impl Drop for Running {
+impl Drop for GitProcess {
     fn drop(&mut self) {
         if let Ok(None) = self.child.try_wait() {
             let _ = self.child.kill();

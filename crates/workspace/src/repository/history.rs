@@ -20,10 +20,10 @@ use super::{
     carried::CarryError,
     changes::{StoreChanges, WorktreeChange},
     folder::GitFolder,
-    history_rule::{Found, HistoryRule, Paths},
+    history_rule::{HistoryRule, NewHistoryFile, PathJudge},
     hold::hold,
     index::EntryContent,
-    log::{Commit, FileChange, GITLINK, Log},
+    log::{Commit, CommitLog, GITLINK, RawChange},
     names::{ObjectId, RefValue},
     objects::Objects,
     reflog::{self, MAX_LOG},
@@ -32,7 +32,7 @@ use super::{
     withheld::MAX_CONTENT,
     withheld_history::{HistoryFile, WithheldHistory},
 };
-use crate::change_set::{Side, diff_of};
+use crate::change_set::{DiffSide, diff_of};
 
 /// Maximum number of files of which a card shows the difference.
 const MAX_SHOWN: usize = 50;
@@ -55,10 +55,10 @@ impl Examination<'_> {
     pub(super) fn examine(
         &self,
         changes: &mut StoreChanges,
-        log: Option<Log>,
+        log: Option<CommitLog>,
     ) -> Result<Option<WithheldHistory>, CarryError> {
-        let commits = log.map_or(Ok(Vec::new()), Log::read)?;
-        let mut paths = Paths::new(self.rule, self.live.path(), &changes.store);
+        let commits = log.map_or(Ok(Vec::new()), CommitLog::read)?;
+        let mut paths = PathJudge::new(self.rule, self.live.path(), &changes.store);
         let mut found = Vec::new();
         for commit in &commits {
             found.extend(paths.judge(Some(commit.id), &commit.changes));
@@ -75,7 +75,7 @@ impl Examination<'_> {
         }
         let tags = self.tags(changes, &commits)?;
         let unread = tags.iter().filter(|(_, commit)| commit.is_none());
-        found.extend(unread.map(|(tip, _)| Found::unread(*tip)));
+        found.extend(unread.map(|(tip, _)| NewHistoryFile::unread(*tip)));
         if found.is_empty() {
             return Ok(None);
         }
@@ -99,7 +99,7 @@ impl Examination<'_> {
     }
 
     /// Whether the workspace holds the file so, without the command.
-    fn stands(&self, files: Option<&Path>, found: &Found) -> bool {
+    fn stands(&self, files: Option<&Path>, found: &NewHistoryFile) -> bool {
         let (path, mode, object) = found.content();
         let Some(files) = files else {
             return false;
@@ -109,8 +109,8 @@ impl Examination<'_> {
     }
 
     /// Whether a reference of the submodule names its new commit: then that does not wait.
-    fn is_of_submodule(&self, files: Option<&Path>, found: &Found) -> bool {
-        let FileChange { path, old, new } = &found.change;
+    fn is_of_submodule(&self, files: Option<&Path>, found: &NewHistoryFile) -> bool {
+        let RawChange { path, old, new } = &found.change;
         if old.0 != GITLINK || new.0 != GITLINK {
             return false;
         }
@@ -127,7 +127,7 @@ impl Examination<'_> {
     }
 
     /// Drops the files that the history of before has at the same path.
-    fn drop_old(&self, store: &Path, found: &mut Vec<Found>) -> Result<(), CarryError> {
+    fn drop_old(&self, store: &Path, found: &mut Vec<NewHistoryFile>) -> Result<(), CarryError> {
         let paths: BTreeSet<_> = found.iter().map(|one| one.change.path.clone()).collect();
         let mut known = self.known.clone();
         // A person can go back to what only these name: stashes below the first.
@@ -138,7 +138,7 @@ impl Examination<'_> {
         if paths.is_empty() || paths.len() > MAX_LOOKED_UP || known.is_empty() {
             return Ok(());
         }
-        let log = Log::of_paths(self.objects, &known, &paths)?;
+        let log = CommitLog::of_paths(self.objects, &known, &paths)?;
         let mut old = BTreeSet::new();
         // What cannot be found in time counts as new.
         for commit in log.read().unwrap_or_default() {
@@ -169,10 +169,10 @@ impl Examination<'_> {
     fn shown(
         &self,
         files: Option<&Path>,
-        found: Vec<Found>,
+        found: Vec<NewHistoryFile>,
     ) -> Result<Vec<HistoryFile>, CarryError> {
         let mut seen = BTreeSet::new();
-        let first = |one: &Found| seen.insert((one.change.path.clone(), one.change.new));
+        let first = |one: &NewHistoryFile| seen.insert((one.change.path.clone(), one.change.new));
         let found: Vec<_> = found.into_iter().filter(first).collect();
         let shown = found.iter().take(MAX_SHOWN);
         let sides = shown.flat_map(|one| [one.change.old, one.change.new]);
@@ -198,23 +198,23 @@ impl Examination<'_> {
     }
 }
 
-fn side(mode: u32, id: ObjectId, contents: &BTreeMap<ObjectId, Vec<u8>>) -> Side {
+fn side(mode: u32, id: ObjectId, contents: &BTreeMap<ObjectId, Vec<u8>>) -> DiffSide {
     match (mode, contents.get(&id)) {
-        (0, _) => Side::Nothing,
-        (GITLINK, _) => Side::Other(format!("the commit {id} of a repository in this folder")),
+        (0, _) => DiffSide::Nothing,
+        (GITLINK, _) => DiffSide::Other(format!("the commit {id} of a repository in this folder")),
         (0o120_000, Some(target)) => {
-            Side::Other(format!("a link to {}", String::from_utf8_lossy(target)))
+            DiffSide::Other(format!("a link to {}", String::from_utf8_lossy(target)))
         }
         (_, Some(bytes)) => match String::from_utf8(bytes.clone()) {
-            Ok(text) => Side::Text(text),
-            Err(_) => Side::Other(format!("a file of {} bytes", bytes.len())),
+            Ok(text) => DiffSide::Text(text),
+            Err(_) => DiffSide::Other(format!("a file of {} bytes", bytes.len())),
         },
-        (_, None) => Side::Other(format!("a file of more than {MAX_CONTENT} bytes, {id}")),
+        (_, None) => DiffSide::Other(format!("a file of more than {MAX_CONTENT} bytes, {id}")),
     }
 }
 
 /// Returns the changed entries of an index as changes of files.
-fn staged(worktree: &WorktreeChange) -> Vec<FileChange> {
+fn staged(worktree: &WorktreeChange) -> Vec<RawChange> {
     let nothing = (0, ObjectId::NULL);
     let entries = worktree.index.iter().flat_map(|change| {
         let old = change.before.first();
@@ -228,7 +228,7 @@ fn staged(worktree: &WorktreeChange) -> Vec<FileChange> {
         if change.after.is_empty() {
             new.push(nothing);
         }
-        new.into_iter().map(move |new| FileChange {
+        new.into_iter().map(move |new| RawChange {
             path: change.path.clone(),
             old,
             new,
@@ -240,7 +240,7 @@ fn staged(worktree: &WorktreeChange) -> Vec<FileChange> {
 /// Returns the objects that lead to such a file.
 fn tainted(
     commits: &[Commit],
-    found: &[Found],
+    found: &[NewHistoryFile],
     tags: &[(ObjectId, Option<ObjectId>)],
 ) -> BTreeSet<ObjectId> {
     let mut tainted: BTreeSet<_> = found.iter().filter_map(|one| one.commit).collect();

@@ -13,7 +13,7 @@ use sha1::{Digest as _, Sha1};
 
 use super::{
     folder::GitFolder,
-    log::{FileChange, GITLINK},
+    log::{GITLINK, RawChange},
     names::ObjectId,
     withheld::FileContent,
 };
@@ -62,18 +62,18 @@ impl HistoryRule<'_> {
 
 /// A file that is new in a commit or an index.
 #[derive(Debug, Clone)]
-pub(super) struct Found {
+pub(super) struct NewHistoryFile {
     pub(super) commit: Option<ObjectId>,
-    pub(super) change: FileChange,
+    pub(super) change: RawChange,
     pub(super) reason: String,
 }
 
-impl Found {
+impl NewHistoryFile {
     /// A tree or a file that a reference names without a commit.
     pub(super) fn unread(id: ObjectId) -> Self {
         Self {
             commit: Some(id),
-            change: FileChange {
+            change: RawChange {
                 path: b"something".to_vec(),
                 old: (0, ObjectId::NULL),
                 new: (0, ObjectId::NULL),
@@ -83,20 +83,20 @@ impl Found {
     }
 
     pub(super) fn content(&self) -> (&[u8], u32, ObjectId) {
-        let FileChange { path, new, .. } = &self.change;
+        let RawChange { path, new, .. } = &self.change;
         (path, new.0, new.1)
     }
 }
 
 /// Judges paths, each once.
-pub(super) struct Paths<'a> {
+pub(super) struct PathJudge<'a> {
     rule: HistoryRule<'a>,
     /// The work tree below the workspace; `None` if it is elsewhere or not known.
     pub(super) files: Option<PathBuf>,
     judged: BTreeMap<(Vec<u8>, u8), Option<String>>,
 }
 
-impl<'a> Paths<'a> {
+impl<'a> PathJudge<'a> {
     /// `repository` is the real git directory.
     pub(super) fn new(rule: HistoryRule<'a>, repository: &Path, store: &Path) -> Self {
         let is_main = store.as_os_str().is_empty() && repository.ends_with(".git");
@@ -110,12 +110,16 @@ impl<'a> Paths<'a> {
     }
 
     /// Returns the changes that need an approval.
-    pub(super) fn judge(&mut self, commit: Option<ObjectId>, changes: &[FileChange]) -> Vec<Found> {
-        let key = |change: &FileChange| (change.path.clone(), change.kind() as u8);
+    pub(super) fn judge(
+        &mut self,
+        commit: Option<ObjectId>,
+        changes: &[RawChange],
+    ) -> Vec<NewHistoryFile> {
+        let key = |change: &RawChange| (change.path.clone(), change.kind() as u8);
         let new = changes
             .iter()
             .filter(|change| !self.judged.contains_key(&key(change)));
-        let new: Vec<&FileChange> = new.collect();
+        let new: Vec<&RawChange> = new.collect();
         // A clone, or a checkout elsewhere, has the file at the top.
         let below = [
             Path::new(""),
@@ -140,7 +144,7 @@ impl<'a> Paths<'a> {
         }
         let reasons = changes.iter().filter_map(|change| {
             let by_name = self.judged.get(&key(change)).cloned().flatten();
-            Some(Found {
+            Some(NewHistoryFile {
                 commit,
                 reason: by_name.or_else(|| by_form(change))?,
                 change: change.clone(),
@@ -151,7 +155,7 @@ impl<'a> Paths<'a> {
 }
 
 /// Returns the reason why a change matters to git itself, if it does.
-fn by_form(change: &FileChange) -> Option<String> {
+fn by_form(change: &RawChange) -> Option<String> {
     if change.new.0 == GITLINK && change.new != change.old {
         // The commit may be one that waits in the repository of the submodule.
         let why = "git starts in that folder, and a person's git checks that commit out there";
@@ -162,7 +166,7 @@ fn by_form(change: &FileChange) -> Option<String> {
     is_head.then(|| "git takes a folder with it for a repository, and obeys it there".to_owned())
 }
 
-impl FileChange {
+impl RawChange {
     pub(super) fn kind(&self) -> PathChange {
         match (self.old.0, self.new.0) {
             (_, 0) => PathChange::Deleted,

@@ -31,11 +31,11 @@ const STAT: usize = 40;
 const FIXED: usize = STAT + 20;
 
 /// Entries by path: a file, or up to three sides of a conflict.
-pub(super) type Entries = BTreeMap<Vec<u8>, Vec<Entry>>;
+pub(super) type IndexEntries = BTreeMap<Vec<u8>, Vec<IndexEntry>>;
 
 /// One entry without its path.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) struct Entry {
+pub(super) struct IndexEntry {
     pub(super) content: EntryContent,
     /// Times, device, inode, owner and size of the file; its mode is in the content.
     stat: [u8; STAT],
@@ -57,7 +57,7 @@ pub struct EntryContent {
     pub intent_to_add: bool,
 }
 
-impl Entry {
+impl IndexEntry {
     /// Returns an entry that git has to compare with the file before it uses it.
     pub(super) fn new(content: EntryContent, marks: (bool, bool)) -> Self {
         Self {
@@ -90,7 +90,7 @@ pub(super) enum IndexError {
 }
 
 /// Reads the entries of an index.
-pub(super) fn parse(bytes: &[u8]) -> Result<Entries, IndexError> {
+pub(super) fn parse(bytes: &[u8]) -> Result<IndexEntries, IndexError> {
     let number = |at: usize| {
         let four = bytes.get(at..at + 4)?.try_into().ok()?;
         Some(u32::from_be_bytes(four))
@@ -101,13 +101,13 @@ pub(super) fn parse(bytes: &[u8]) -> Result<Entries, IndexError> {
     };
     // The entries are followed by extensions and a hash of the file.
     let end = bytes.len().checked_sub(20).ok_or(IndexError::Damaged)?;
-    let mut reader = Reader {
+    let mut reader = IndexReader {
         bytes: &bytes[..end],
         at: 12,
         version,
         path: Vec::new(),
     };
-    let mut entries = Entries::new();
+    let mut entries = IndexEntries::new();
     let mut length = 0;
     for _ in 0..count {
         let (path, entry) = reader.entry().ok_or(IndexError::Damaged)??;
@@ -129,7 +129,7 @@ pub(super) fn parse(bytes: &[u8]) -> Result<Entries, IndexError> {
     Ok(entries)
 }
 
-struct Reader<'a> {
+struct IndexReader<'a> {
     bytes: &'a [u8],
     at: usize,
     version: u32,
@@ -137,7 +137,7 @@ struct Reader<'a> {
     path: Vec<u8>,
 }
 
-impl<'a> Reader<'a> {
+impl<'a> IndexReader<'a> {
     fn take(&mut self, length: usize) -> Option<&'a [u8]> {
         let taken = self.bytes.get(self.at..self.at.checked_add(length)?)?;
         self.at += length;
@@ -148,7 +148,7 @@ impl<'a> Reader<'a> {
         Some(u16::from_be_bytes(self.take(2)?.try_into().ok()?))
     }
 
-    fn entry(&mut self) -> Option<Result<(Vec<u8>, Entry), IndexError>> {
+    fn entry(&mut self) -> Option<Result<(Vec<u8>, IndexEntry), IndexError>> {
         let start = self.at;
         let fixed = self.take(FIXED)?;
         let mut stat: [u8; STAT] = fixed[..STAT].try_into().ok()?;
@@ -187,7 +187,7 @@ impl<'a> Reader<'a> {
         let marks = (flags & ASSUME_UNCHANGED != 0, extended & SKIP_WORKTREE != 0);
         Some(Ok((
             path,
-            Entry {
+            IndexEntry {
                 content,
                 stat,
                 marks,
@@ -243,13 +243,13 @@ impl<'a> Reader<'a> {
 }
 
 /// Writes an index: version 3 if an entry needs it, otherwise 2.
-pub(super) fn serialise(entries: &Entries) -> Vec<u8> {
+pub(super) fn serialise(entries: &IndexEntries) -> Vec<u8> {
     let sides = || {
         entries
             .iter()
             .flat_map(|(path, sides)| sides.iter().map(move |e| (path, e)))
     };
-    let extended = |entry: &Entry| entry.marks.1 || entry.content.intent_to_add;
+    let extended = |entry: &IndexEntry| entry.marks.1 || entry.content.intent_to_add;
     let version: u32 = if sides().any(|(_, entry)| extended(entry)) {
         3
     } else {
@@ -305,7 +305,10 @@ pub struct IndexChange {
 
 /// Returns the changes from `before` to `after`. The paths of new entries are checked as git does
 /// on a checkout.
-pub(super) fn compare(before: &Entries, after: &Entries) -> Result<Vec<IndexChange>, IndexError> {
+pub(super) fn compare(
+    before: &IndexEntries,
+    after: &IndexEntries,
+) -> Result<Vec<IndexChange>, IndexError> {
     let mut changes = Vec::new();
     let gone = before.keys().filter(|path| !after.contains_key(*path));
     for path in gone.chain(after.keys()) {
@@ -338,8 +341,8 @@ pub(super) fn compare(before: &Entries, after: &Entries) -> Result<Vec<IndexChan
 }
 
 /// Whether a path is a file and a folder at once, which is possible only in a conflict.
-pub(super) fn clashes(path: &[u8], entries: &Entries) -> bool {
-    let whole = |sides: &Vec<Entry>| sides.iter().any(|entry| entry.content.stage == 0);
+pub(super) fn clashes(path: &[u8], entries: &IndexEntries) -> bool {
+    let whole = |sides: &Vec<IndexEntry>| sides.iter().any(|entry| entry.content.stage == 0);
     if !entries.get(path).is_some_and(whole) {
         return false;
     }
@@ -356,24 +359,24 @@ pub(super) fn clashes(path: &[u8], entries: &Entries) -> bool {
 }
 
 /// Returns the contents of the entries of one path.
-pub(super) fn contents(sides: Option<&Vec<Entry>>) -> Vec<EntryContent> {
+pub(super) fn contents(sides: Option<&Vec<IndexEntry>>) -> Vec<EntryContent> {
     let sides = sides.map(Vec::as_slice).unwrap_or_default();
     sides.iter().map(|entry| entry.content).collect()
 }
 
 /// Returns an index with the same entries, with checked paths, and nothing else.
-pub(super) fn cleaned(mut entries: Entries) -> Result<Vec<u8>, IndexError> {
-    compare(&Entries::new(), &entries)?;
+pub(super) fn cleaned(mut entries: IndexEntries) -> Result<Vec<u8>, IndexError> {
+    compare(&IndexEntries::new(), &entries)?;
     for entry in entries.values_mut().flatten() {
-        *entry = Entry::new(entry.content, (false, false));
+        *entry = IndexEntry::new(entry.content, (false, false));
     }
     Ok(serialise(&entries))
 }
 
 /// Paths whose `assume-unchanged` or `skip-worktree` was set: marks that hide changes from a
 /// person, and so are not carried over.
-pub(super) fn newly_marked(before: &Entries, after: &Entries) -> usize {
-    let marked = |sides: &Vec<Entry>| sides.iter().any(|entry| entry.marks != (false, false));
+pub(super) fn newly_marked(before: &IndexEntries, after: &IndexEntries) -> usize {
+    let marked = |sides: &Vec<IndexEntry>| sides.iter().any(|entry| entry.marks != (false, false));
     let new = after
         .iter()
         .filter(|(path, sides)| marked(sides) && !before.get(*path).is_some_and(marked));

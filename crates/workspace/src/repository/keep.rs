@@ -8,7 +8,7 @@ use rustix::io::Errno;
 use super::{
     carried::{CarryError, UncarriedChange},
     changes::StoreChanges,
-    decide::{Decision, Fate},
+    decide::{ChangeFate, StoreDecision},
     folder::GitFolder,
     locks::Locks,
     names::{ObjectId, RefName, RefValue},
@@ -24,11 +24,11 @@ const MAX_NAMES: usize = 1_000;
 pub(super) fn keep(
     live: &GitFolder,
     changes: &StoreChanges,
-    decision: &Decision,
+    decision: &StoreDecision,
     locks: &Locks<'_>,
     run: &str,
 ) -> Result<Vec<UncarriedChange>, CarryError> {
-    let keeper = Keeper {
+    let keeper = ChangeKeeper {
         live,
         changes,
         decision,
@@ -39,29 +39,29 @@ pub(super) fn keep(
     kept.extend(keeper.heads()?);
     let settings = changes.settings.iter().zip(&decision.settings);
     kept.extend(settings.filter_map(|(change, fate)| match fate {
-        Fate::Kept(reason) => Some(UncarriedChange {
+        ChangeFate::Kept(reason) => Some(UncarriedChange {
             what: change.name.to_string(),
             under: Vec::new(),
             reason: (*reason).to_owned(),
         }),
-        Fate::Done | Fate::Carried => None,
+        ChangeFate::Done | ChangeFate::Carried => None,
     }));
     Ok(kept)
 }
 
-struct Keeper<'a> {
+struct ChangeKeeper<'a> {
     live: &'a GitFolder,
     changes: &'a StoreChanges,
-    decision: &'a Decision,
+    decision: &'a StoreDecision,
     locks: &'a Locks<'a>,
     run: &'a str,
 }
 
-impl Keeper<'_> {
+impl ChangeKeeper<'_> {
     fn refs(&self) -> Result<Vec<UncarriedChange>, CarryError> {
         let mut kept = Vec::new();
         for (change, fate) in self.changes.refs.iter().zip(&self.decision.refs) {
-            let Fate::Kept(reason) = fate else {
+            let ChangeFate::Kept(reason) = fate else {
                 continue;
             };
             let mut objects: Vec<_> = change.after.iter().filter_map(RefValue::object).collect();

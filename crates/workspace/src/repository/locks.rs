@@ -15,8 +15,8 @@ use rustix::io::Errno;
 
 use super::{
     carried::CarryError,
-    folder::{GitFolder, Kind, Modes},
-    plan::Plan,
+    folder::{GitFolder, Modes, PathKind},
+    plan::CarryPlan,
 };
 
 /// Total time to wait for locks that other processes hold.
@@ -36,7 +36,7 @@ pub(super) struct Locks<'a> {
 
 /// Result of taking a lock.
 #[derive(Debug, PartialEq, Eq)]
-pub(super) enum Taken {
+pub(super) enum LockResult {
     Held,
     /// A file is in the place of its folder.
     NoFolder,
@@ -44,7 +44,11 @@ pub(super) enum Taken {
 
 impl<'a> Locks<'a> {
     /// No lock, and nothing written yet: what can be released is what a killed process left.
-    pub(super) fn new(live: &'a GitFolder, store: &Path, plan: &Plan) -> Result<Self, CarryError> {
+    pub(super) fn new(
+        live: &'a GitFolder,
+        store: &Path,
+        plan: &CarryPlan,
+    ) -> Result<Self, CarryError> {
         Ok(Self {
             live,
             modes: live.modes()?,
@@ -82,14 +86,14 @@ impl<'a> Locks<'a> {
     ///
     /// # Errors
     /// [`CarryError::Locked`] if another process holds it for longer than this waits.
-    pub(super) fn take(&mut self, path: &Path) -> Result<Taken, CarryError> {
+    pub(super) fn take(&mut self, path: &Path) -> Result<LockResult, CarryError> {
         let lock = lock_of(path);
         let above = lock.parent().unwrap_or(Path::new(""));
         let mut pause = Duration::from_millis(1);
         loop {
             match self.live.make_folder(above, self.modes) {
                 Ok(()) => {}
-                Err(failed) if failed.error == Errno::NOTDIR => return Ok(Taken::NoFolder),
+                Err(failed) if failed.error == Errno::NOTDIR => return Ok(LockResult::NoFolder),
                 Err(failed) => return Err(failed.into()),
             }
             match self.live.link(&self.file(), &lock) {
@@ -107,7 +111,7 @@ impl<'a> Locks<'a> {
                 }
                 // Git removes empty folders.
                 Err(failed) if failed.error == Errno::NOENT && Instant::now() < self.deadline => {}
-                Err(failed) if failed.error == Errno::NOTDIR => return Ok(Taken::NoFolder),
+                Err(failed) if failed.error == Errno::NOTDIR => return Ok(LockResult::NoFolder),
                 Err(failed) if failed.error == Errno::PERM || failed.error == Errno::OPNOTSUPP => {
                     let reason = "its file system has no hard links".to_owned();
                     return Err(CarryError::Refused { reason });
@@ -116,7 +120,7 @@ impl<'a> Locks<'a> {
             }
         }
         self.held.push(lock);
-        Ok(Taken::Held)
+        Ok(LockResult::Held)
     }
 
     /// Releases the locks of references that were in the folder `path`, which becomes a file.
@@ -160,7 +164,7 @@ impl<'a> Locks<'a> {
     pub(super) fn release(self, others: &[PathBuf]) -> Result<(), CarryError> {
         let others: Vec<_> = others.iter().map(|path| lock_of(path)).collect();
         for lock in self.held.iter().chain(&others) {
-            if self.live.kind(lock)? == Kind::File && self.is_own(lock)? {
+            if self.live.kind(lock)? == PathKind::File && self.is_own(lock)? {
                 self.live.remove_file(lock)?;
             }
         }

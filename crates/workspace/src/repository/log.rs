@@ -10,9 +10,9 @@ use std::{
 
 use super::{
     carried::CarryError,
-    git::{Running, TIME_LIMIT},
+    git::{GitProcess, TIME_LIMIT},
     names::ObjectId,
-    objects::{Objects, Output, revisions},
+    objects::{GitOutput, Objects, revisions},
 };
 
 /// Maximum time of the search for a file in the history of before.
@@ -27,24 +27,24 @@ pub(super) const GITLINK: u32 = 0o160_000;
 pub(super) struct Commit {
     pub(super) id: ObjectId,
     pub(super) parents: Vec<ObjectId>,
-    pub(super) changes: Vec<FileChange>,
+    pub(super) changes: Vec<RawChange>,
 }
 
 /// A change of a file: mode and object before and after; 0 and the null object if there is none.
 #[derive(Debug, Clone)]
-pub(super) struct FileChange {
+pub(super) struct RawChange {
     pub(super) path: Vec<u8>,
     pub(super) old: (u32, ObjectId),
     pub(super) new: (u32, ObjectId),
 }
 
 /// A git that lists commits.
-pub(super) struct Log {
-    running: Running,
+pub(super) struct CommitLog {
+    running: GitProcess,
     deadline: Instant,
 }
 
-impl Log {
+impl CommitLog {
     /// Starts listing the commits that are reachable from `tips` and not from `known`, children
     /// before parents. Only the real objects are read.
     pub(super) fn start(
@@ -106,7 +106,7 @@ impl Log {
         let refused = |reason: &str| CarryError::Refused {
             reason: format!("the commits cannot be looked at: {reason}"),
         };
-        let mut output = Output::of(&mut self.running, self.deadline);
+        let mut output = GitOutput::of(&mut self.running, self.deadline);
         let mut commits: Vec<Commit> = Vec::new();
         let mut count = 0;
         while let Some(token) = output.until(0)? {
@@ -147,14 +147,14 @@ fn commit(line: &[u8]) -> Option<Commit> {
 
 /// Reads `:MODE MODE OBJECT OBJECT STATUS`; of a merge, one colon, mode and object for each parent
 /// come first.
-fn file_change(line: &[u8], path: Vec<u8>) -> Option<FileChange> {
+fn file_change(line: &[u8], path: Vec<u8>) -> Option<RawChange> {
     let line = std::str::from_utf8(line).ok()?;
     let words = line.trim_start_matches(':');
     let parents = line.len() - words.len();
     let words: Vec<&str> = words.split(' ').collect();
     let mode = |at: usize| u32::from_str_radix(words.get(at)?, 8).ok();
     let object = |at: usize| ObjectId::parse(words.get(at)?);
-    Some(FileChange {
+    Some(RawChange {
         path,
         old: (mode(0)?, object(parents + 1)?),
         new: (mode(parents)?, object(2 * parents + 1)?),

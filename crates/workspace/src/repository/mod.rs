@@ -73,7 +73,7 @@ mod restore;
 mod examine;
 
 pub use alternates::RealObjects;
-pub use carried::{Carried, CarryError, UncarriedChange};
+pub use carried::{CarryError, CarryRecord, UncarriedChange};
 pub use carry::recover;
 pub use changes::{
     FinishedOperation, RefChange, RepositoryChanges, RepositoryFileChange, StateChange,
@@ -85,11 +85,11 @@ pub use find::{Discovery, GitDirectory, MAX_DEPTH, MAX_FOLDERS, MAX_REPOSITORIES
 pub use history_rule::HistoryRule;
 pub use index::{EntryContent, IndexChange};
 pub use names::{ObjectId, RefName, RefValue};
-pub use private_copy::{PrivateCopy, Refreshed};
+pub use private_copy::{PrivateCopy, RefreshResult};
 pub use reflog::LogChange;
 pub use restore::{Restorable, apply_history, apply_withheld, look_at_restoring, restore};
 pub use settings::SettingChange;
-pub use withheld::{FileContent, Withheld};
+pub use withheld::{FileContent, WithheldPath};
 pub use withheld_history::{HistoryFile, WithheldHistory};
 
 use std::{
@@ -99,7 +99,7 @@ use std::{
 
 use rustix::io::Errno;
 
-use crate::root::{Failed, failed};
+use crate::root::{RootError, failed};
 
 /// Reason why a repository, or its private copy, cannot be used.
 #[derive(Debug, thiserror::Error)]
@@ -107,7 +107,7 @@ use crate::root::{Failed, failed};
 pub enum RepositoryError {
     /// A system call failed.
     #[error(transparent)]
-    System(#[from] Failed),
+    System(#[from] RootError),
     /// A link, a folder or a device where git has a file.
     #[error("`{}` is not a regular file", .0.display())]
     NotRegular(PathBuf),

@@ -17,8 +17,8 @@ use rustix::{event::PollFlags, fs::OFlags};
 use super::{
     RepositoryError,
     carried::CarryError,
-    folder::{GitFolder, Kind},
-    git::{Git, Running, TIME_LIMIT, is_ready, too_slow},
+    folder::{GitFolder, PathKind},
+    git::{Git, GitProcess, TIME_LIMIT, is_ready, too_slow},
     names::ObjectId,
     withheld::MAX_CONTENT,
 };
@@ -62,7 +62,7 @@ pub(super) fn sweep(private: &GitFolder, store: &Path) -> Result<(), RepositoryE
             _ if is_hex(&name, 2) => &|file| is_hex(file, 38),
             _ => &|_| false,
         };
-        if private.kind(&folder)? != Kind::Folder {
+        if private.kind(&folder)? != PathKind::Folder {
             private.remove_tree(&folder)?;
             continue;
         }
@@ -79,7 +79,7 @@ pub(super) fn sweep(private: &GitFolder, store: &Path) -> Result<(), RepositoryE
                 return Err(odd(private, &folder));
             };
             let path = folder.join(&file);
-            if !keeps(&file) || private.kind(&path)? != Kind::File {
+            if !keeps(&file) || private.kind(&path)? != PathKind::File {
                 private.remove_tree(&path)?;
             }
         }
@@ -133,7 +133,7 @@ impl Objects<'_> {
         }
         let deadline = Instant::now() + TIME_LIMIT;
         let mut running = self.cat("--batch", small.keys().map(ToString::to_string))?;
-        let mut output = Output::of(&mut running, deadline);
+        let mut output = GitOutput::of(&mut running, deadline);
         for (id, size) in small {
             output.until(b'\n')?;
             contents.insert(id, output.exactly(size)?);
@@ -151,7 +151,7 @@ impl Objects<'_> {
     ) -> Result<Vec<String>, CarryError> {
         let deadline = Instant::now() + TIME_LIMIT;
         let mut running = self.cat(&format!("--batch-check={format}"), names)?;
-        let mut output = Output::of(&mut running, deadline);
+        let mut output = GitOutput::of(&mut running, deadline);
         let mut lines = Vec::new();
         while let Some(line) = output.until(b'\n')? {
             lines.push(String::from_utf8_lossy(&line).into_owned());
@@ -164,7 +164,7 @@ impl Objects<'_> {
         &self,
         option: &str,
         names: impl Iterator<Item = String>,
-    ) -> Result<Running, CarryError> {
+    ) -> Result<GitProcess, CarryError> {
         let mut command = self
             .git
             .command(&self.private, Some(&self.real), &["cat-file", option]);
@@ -249,13 +249,13 @@ impl Objects<'_> {
 }
 
 /// The output of a git, read in pieces and never beyond a deadline.
-pub(super) struct Output {
+pub(super) struct GitOutput {
     reader: BufReader<ChildStdout>,
     deadline: Instant,
 }
 
-impl Output {
-    pub(super) fn of(running: &mut Running, deadline: Instant) -> Self {
+impl GitOutput {
+    pub(super) fn of(running: &mut GitProcess, deadline: Instant) -> Self {
         let output = running.child.stdout.take().expect("it is piped");
         Self {
             reader: BufReader::with_capacity(64 << 10, output),

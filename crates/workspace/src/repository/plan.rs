@@ -21,7 +21,7 @@ const VERSION: u32 = 1;
 /// Purpose of a plan, which determines the handling of conflicts.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub(super) enum Purpose {
+pub(super) enum PlanPurpose {
     /// Carry over a command's changes; those in conflict with others' are kept apart.
     Carry,
     /// Apply changes that a person has approved; a conflict prevents all of them.
@@ -31,9 +31,9 @@ pub(super) enum Purpose {
 }
 
 #[derive(Debug, Serialize, Deserialize)]
-pub(super) struct Plan {
+pub(super) struct CarryPlan {
     version: u32,
-    pub(super) purpose: Purpose,
+    pub(super) purpose: PlanPurpose,
     pub(super) repository: PathBuf,
     pub(super) run: String,
     /// Content of every lock of this carry-over, and part of the names of its files.
@@ -41,9 +41,9 @@ pub(super) struct Plan {
     pub(super) changes: RepositoryChanges,
 }
 
-impl Plan {
+impl CarryPlan {
     pub(super) fn new(
-        purpose: Purpose,
+        purpose: PlanPurpose,
         repository: &Path,
         run: &str,
         changes: RepositoryChanges,

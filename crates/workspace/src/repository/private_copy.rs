@@ -17,7 +17,7 @@ use super::{
     plan,
     protected::Sides,
     stamps::{BOUND, REAL_OBJECTS, Stamps},
-    sync::{Sync, Synced},
+    sync::{Sync, SyncResult},
     worktree,
 };
 
@@ -54,7 +54,7 @@ pub struct PrivateCopy {
 
 /// Result of [`PrivateCopy::refresh`].
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Refreshed {
+pub enum RefreshResult {
     /// Nothing had changed.
     Unchanged,
     /// The copy is up to date with the real git directory again.
@@ -175,7 +175,7 @@ impl PrivateCopy {
     ///
     /// # Errors
     /// When a folder cannot be read or written, or the real git directory has changed its form.
-    pub fn refresh(&mut self) -> Result<Refreshed, RepositoryError> {
+    pub fn refresh(&mut self) -> Result<RefreshResult, RepositoryError> {
         let (live, base, private) = self.open()?;
         if self.at(plan::FILE).exists() {
             return self.pending(&private);
@@ -198,7 +198,7 @@ impl PrivateCopy {
             for (store, list) in &self.stores {
                 alternates::restore(&private, store, list)?;
             }
-            return Ok(Refreshed::Unchanged);
+            return Ok(RefreshResult::Unchanged);
         }
         let sync = Sync {
             directory: &self.directory,
@@ -220,7 +220,7 @@ impl PrivateCopy {
                 self.live_stamps = None;
                 self.private_stamps = None;
                 let mut refreshed = self.refresh()?;
-                if let Refreshed::Updated { dropped, .. } = &mut refreshed {
+                if let RefreshResult::Updated { dropped, .. } = &mut refreshed {
                     let name = self.directory.name();
                     dropped.push(format!("the private copy of `{name}` had to be made anew"));
                 }
@@ -232,19 +232,19 @@ impl PrivateCopy {
     }
 
     /// Leaves the copy as commands left it, except for its list of alternates.
-    fn pending(&self, private: &GitFolder) -> Result<Refreshed, RepositoryError> {
+    fn pending(&self, private: &GitFolder) -> Result<RefreshResult, RepositoryError> {
         for (store, list) in &self.stores {
             alternates::restore(private, store, list)?;
         }
-        Ok(Refreshed::Pending)
+        Ok(RefreshResult::Pending)
     }
 
     fn finish(
         &mut self,
         live: &GitFolder,
         private: &GitFolder,
-        synced: Synced,
-    ) -> Result<Refreshed, RepositoryError> {
+        synced: SyncResult,
+    ) -> Result<RefreshResult, RepositoryError> {
         self.stores = self.lists(live, &synced.live.stores)?;
         for (store, list) in &self.stores {
             alternates::restore(private, store, list)?;
@@ -262,7 +262,7 @@ impl PrivateCopy {
         let failed = |error: io::Error| RepositoryError::io(&self.folder, &error);
         fs::write(self.at(READY), "1\n").map_err(failed)?;
         remove(&self.at(CARRIED)).map_err(failed)?;
-        Ok(Refreshed::Updated {
+        Ok(RefreshResult::Updated {
             copied: synced.copied,
             dropped: synced.dropped,
         })
@@ -318,9 +318,9 @@ impl PrivateCopy {
 
     /// Drops everything that commands changed in the copy. [`Refreshed::Pending`] if a carry-over
     /// of it was interrupted, which [`super::recover`] has to finish first.
-    pub fn discard(&mut self) -> Result<Refreshed, RepositoryError> {
+    pub fn discard(&mut self) -> Result<RefreshResult, RepositoryError> {
         if self.at(plan::FILE).exists() {
-            return Ok(Refreshed::Pending);
+            return Ok(RefreshResult::Pending);
         }
         self.settle()?;
         // No stamp is valid for a copy that is made again.

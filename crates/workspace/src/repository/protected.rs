@@ -9,15 +9,15 @@ use std::{
 use super::{
     RepositoryError,
     changes::{display, plain},
-    config::Config,
+    config::GitConfig,
     config_edit,
     find::{GitDirectory, read_config},
-    folder::{GitFolder, Kind},
+    folder::{GitFolder, PathKind},
     index, pointer, refs,
     settings::{self, SettingChange},
     stamps::Stamps,
     state,
-    withheld::{FileContent, MAX_CONTENT, Withheld},
+    withheld::{FileContent, MAX_CONTENT, WithheldPath},
     worktree,
 };
 
@@ -35,16 +35,16 @@ pub(super) struct Sides<'a> {
 
 /// Results for the protected files of a repository.
 #[derive(Debug, Default)]
-pub(super) struct Found {
-    pub(super) withheld: Vec<Withheld>,
+pub(super) struct ProtectedFindings {
+    pub(super) withheld: Vec<WithheldPath>,
     pub(super) notes: Vec<String>,
     /// Changes of settings, by store.
     pub(super) settings: Vec<(PathBuf, Vec<SettingChange>)>,
 }
 
 /// Compares everything that is not carried over as references, index, logs or state.
-pub(super) fn compare(sides: &Sides<'_>, base: &Stamps, private: &Stamps) -> Found {
-    let mut found = Found::default();
+pub(super) fn compare(sides: &Sides<'_>, base: &Stamps, private: &Stamps) -> ProtectedFindings {
+    let mut found = ProtectedFindings::default();
     let paths: BTreeSet<_> = base.entries.keys().chain(private.entries.keys()).collect();
     let mut new_below: Option<&Path> = None;
     for path in paths {
@@ -55,7 +55,7 @@ pub(super) fn compare(sides: &Sides<'_>, base: &Stamps, private: &Stamps) -> Fou
             stamps
                 .entries
                 .get(path)
-                .is_some_and(|stamp| stamp.kind == Kind::Folder)
+                .is_some_and(|stamp| stamp.kind == PathKind::Folder)
         };
         if let Some(reason) = whole_folder(path, base, private) {
             new_below = Some(path);
@@ -169,7 +169,7 @@ pub(super) fn is_data(below: &Path) -> bool {
         || beside == Path::new("info/refs")
 }
 
-impl Found {
+impl ProtectedFindings {
     fn not_kept(&mut self, sides: &Sides<'_>, path: &Path, reason: &str) {
         let path = plain(&display(&sides.directory.name(), path));
         self.notes.push(format!("`{path}` was not kept: {reason}"));
@@ -188,13 +188,13 @@ impl Found {
             return Ok(());
         }
         let is_config = below == Path::new("config") || below.ends_with("config.worktree");
-        let both_files = |kind| kind == Kind::File || kind == Kind::Missing;
+        let both_files = |kind| kind == PathKind::File || kind == PathKind::Missing;
         if is_config && both_files(sides.private.kind(path)?) && new.is_some() {
             let is_main = below == Path::new("config");
             let store = is_main.then_some(store);
             return self.compare_config(sides, path, store);
         }
-        self.withheld.push(Withheld {
+        self.withheld.push(WithheldPath {
             repository: sides.directory.path.clone(),
             path: path.to_owned(),
             reason: reason(below).to_owned(),
@@ -234,7 +234,7 @@ impl Found {
             }
             Some(_) | None => return Ok(()),
         };
-        self.withheld.push(Withheld {
+        self.withheld.push(WithheldPath {
             repository: sides.directory.path.clone(),
             path: path.to_owned(),
             reason: reason(path).to_owned(),
@@ -275,7 +275,7 @@ impl Found {
             text,
             executable: false,
         };
-        self.withheld.push(Withheld {
+        self.withheld.push(WithheldPath {
             repository: sides.directory.path.clone(),
             path: path.to_owned(),
             reason: "a setting may name a program, or a place".to_owned(),
@@ -289,7 +289,7 @@ impl Found {
 
 /// Returns the text that a person is shown: the present one with these settings changed, without
 /// other changes by a command.
-fn after(old: &Config, changes: &[SettingChange]) -> Option<String> {
+fn after(old: &GitConfig, changes: &[SettingChange]) -> Option<String> {
     let changes: Vec<_> = changes.iter().collect();
     config_edit::edit(&old.text, &changes).ok()
 }

@@ -7,7 +7,7 @@ use std::{
 
 use super::{
     RepositoryError,
-    folder::{GitFolder, Kind},
+    folder::{GitFolder, PathKind},
     names::{ObjectId, RefName, RefValue},
 };
 
@@ -55,7 +55,7 @@ impl Refs {
 pub(super) fn read_all(git: &GitFolder, store: &Path) -> Result<Refs, RepositoryError> {
     let mut refs = Refs::default();
     let folder = store.join("refs");
-    if git.kind(&folder)? != Kind::Folder {
+    if git.kind(&folder)? != PathKind::Folder {
         // An error, because a missing folder would mean that there are no references.
         return Err(RepositoryError::Damaged {
             path: git.path().join(folder),
@@ -108,12 +108,12 @@ fn walk(
         let name = format!("{name}/{entry}");
         let path = store.join(&name);
         match git.kind(&path)? {
-            Kind::Folder if depth < MAX_DEPTH => walk(git, store, &name, depth + 1, refs)?,
-            Kind::Folder => refs.find_odd(name, "it lies too deep"),
-            Kind::Link => refs.find_odd(name, "it is a symbolic link"),
-            Kind::Missing => {}
-            Kind::Other => refs.find_odd(name, "it is not a regular file"),
-            Kind::File => match (RefName::parse(&name), read_loose(git, &path)?) {
+            PathKind::Folder if depth < MAX_DEPTH => walk(git, store, &name, depth + 1, refs)?,
+            PathKind::Folder => refs.find_odd(name, "it lies too deep"),
+            PathKind::Link => refs.find_odd(name, "it is a symbolic link"),
+            PathKind::Missing => {}
+            PathKind::Other => refs.find_odd(name, "it is not a regular file"),
+            PathKind::File => match (RefName::parse(&name), read_loose(git, &path)?) {
                 (Ok(name), Some(Ok(value))) => {
                     refs.all.insert(name, value);
                 }
@@ -165,8 +165,8 @@ pub(super) fn read_one(
     let path = store.join(name.as_str());
     let packed = || packed.get(name).copied().map(RefValue::Object);
     match git.kind(&path)? {
-        Kind::Missing | Kind::Folder => Ok(packed()),
-        Kind::File | Kind::Link | Kind::Other => match read_loose(git, &path)? {
+        PathKind::Missing | PathKind::Folder => Ok(packed()),
+        PathKind::File | PathKind::Link | PathKind::Other => match read_loose(git, &path)? {
             None => Ok(packed()),
             Some(Ok(value)) => Ok(Some(value)),
             Some(Err(reason)) => Err(RepositoryError::Damaged {
@@ -273,7 +273,7 @@ pub(super) fn linked_worktrees(
             continue;
         };
         let path = folder.join(name);
-        if git.kind(&path)? == Kind::Folder {
+        if git.kind(&path)? == PathKind::Folder {
             found.push(path);
         }
     }

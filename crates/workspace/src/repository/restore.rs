@@ -8,7 +8,7 @@ use std::{
 };
 
 use super::{
-    carried::{Carried, CarryError},
+    carried::{CarryError, CarryRecord},
     carry,
     changes::{
         RefChange, RepositoryChanges, RepositoryFileChange, StateChange, StoreChanges,
@@ -18,10 +18,10 @@ use super::{
     folder::GitFolder,
     index::IndexChange,
     names::{ObjectId, RefValue},
-    plan::{Plan, Purpose},
+    plan::{CarryPlan, PlanPurpose},
     reflog::LogChange,
     settings::SettingChange,
-    withheld::Withheld,
+    withheld::WithheldPath,
     withheld_history::WithheldHistory,
 };
 
@@ -37,12 +37,12 @@ pub enum Restorable {
 }
 
 /// Checks whether [`restore`] would undo `carried`. Nothing is changed.
-pub fn look_at_restoring(carried: &Carried) -> Result<Restorable, CarryError> {
+pub fn look_at_restoring(carried: &CarryRecord) -> Result<Restorable, CarryError> {
     let live = GitFolder::open(&carried.repository)?;
     let mut is_done = true;
     for changes in &carried.stores {
         let changes = inverse(changes, 0);
-        let decision = decide::decide(&live, &changes, Purpose::Restore)?;
+        let decision = decide::decide(&live, &changes, PlanPurpose::Restore)?;
         if !decision.is_whole() {
             return Ok(Restorable::No(
                 carry::moved(&changes, &decision).to_string(),
@@ -67,7 +67,7 @@ pub fn look_at_restoring(carried: &Carried) -> Result<Restorable, CarryError> {
 /// # Errors
 /// [`CarryError::Moved`] if another process changed the same since.
 pub fn restore(
-    carried: &Carried,
+    carried: &CarryRecord,
     folder: &Path,
     git: &Path,
     steps: &mut dyn FnMut(&'static str),
@@ -84,7 +84,7 @@ pub fn restore(
     execute(
         &carried.repository,
         stores.collect(),
-        Purpose::Restore,
+        PlanPurpose::Restore,
         folder,
         git,
         steps,
@@ -99,11 +99,11 @@ pub fn restore(
 /// [`CarryError::Moved`] if one of the files was changed since the person saw it, or if one of the
 /// changes is of a kind that cannot be applied.
 pub fn apply_withheld(
-    withheld: &[Withheld],
+    withheld: &[WithheldPath],
     folder: &Path,
     git: &Path,
     steps: &mut dyn FnMut(&'static str),
-) -> Result<Option<Carried>, CarryError> {
+) -> Result<Option<CarryRecord>, CarryError> {
     let Some(first) = withheld.first() else {
         return Ok(None);
     };
@@ -135,7 +135,7 @@ pub fn apply_withheld(
     execute(
         &first.repository,
         stores,
-        Purpose::Approved,
+        PlanPurpose::Approved,
         folder,
         git,
         steps,
@@ -153,9 +153,9 @@ pub fn apply_history(
     folder: &Path,
     git: &Path,
     steps: &mut dyn FnMut(&'static str),
-) -> Result<Carried, CarryError> {
+) -> Result<CarryRecord, CarryError> {
     let stores = vec![history.changes.clone()];
-    let purpose = Purpose::Approved;
+    let purpose = PlanPurpose::Approved;
     execute(&history.repository, stores, purpose, folder, git, steps)
 }
 
@@ -173,12 +173,12 @@ fn store_of(path: &Path, is_config: bool) -> PathBuf {
 fn execute(
     repository: &Path,
     stores: Vec<StoreChanges>,
-    purpose: Purpose,
+    purpose: PlanPurpose,
     folder: &Path,
     git: &Path,
     steps: &mut dyn FnMut(&'static str),
-) -> Result<Carried, CarryError> {
-    if Plan::read(folder)?.is_some() {
+) -> Result<CarryRecord, CarryError> {
+    if CarryPlan::read(folder)?.is_some() {
         return Err(CarryError::Unfinished);
     }
     let live = GitFolder::open(repository)?;
@@ -193,7 +193,7 @@ fn execute(
         stores,
         ..RepositoryChanges::default()
     };
-    let plan = Plan::new(purpose, repository, "undo", changes);
+    let plan = CarryPlan::new(purpose, repository, "undo", changes);
     plan.write(folder)?;
     steps("plan written");
     carry::execute(folder, plan, git, None, steps)

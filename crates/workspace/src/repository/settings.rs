@@ -6,7 +6,7 @@ use std::collections::BTreeSet;
 use serde::{Deserialize, Serialize};
 
 use super::{
-    config::{Config, SettingName, Values},
+    config::{GitConfig, SettingName, Values},
     names::RefName,
 };
 
@@ -21,7 +21,7 @@ pub struct SettingChange {
 
 /// Required form of a setting's value.
 #[derive(Clone, Copy)]
-enum Form {
+enum SettingForm {
     /// Text that ends up in commits.
     Text,
     Boolean,
@@ -41,57 +41,66 @@ enum Form {
 /// `alias`, `filter`, `diff.*.command` and `textconv`, `credential`, `gpg`, `user.signingKey`,
 /// `include`, `url`, `remote` and `submodule.*.url` (programs and places), `push` (contents of a
 /// person's next push), `extensions` and `gc` (storage of objects).
-const ALLOWED: [(&str, bool, &str, Form); 21] = [
-    ("user", false, "name", Form::Text),
-    ("user", false, "email", Form::Text),
-    ("author", false, "name", Form::Text),
-    ("author", false, "email", Form::Text),
-    ("committer", false, "name", Form::Text),
-    ("committer", false, "email", Form::Text),
-    ("branch", true, "remote", Form::Remote),
-    ("branch", true, "merge", Form::Branch),
-    ("branch", true, "rebase", Form::BooleanOr(&["merges"])),
-    ("branch", true, "description", Form::Text),
-    ("pull", false, "rebase", Form::BooleanOr(&["merges"])),
-    ("pull", false, "ff", Form::BooleanOr(&["only"])),
-    ("merge", false, "ff", Form::BooleanOr(&["only"])),
+const ALLOWED: [(&str, bool, &str, SettingForm); 21] = [
+    ("user", false, "name", SettingForm::Text),
+    ("user", false, "email", SettingForm::Text),
+    ("author", false, "name", SettingForm::Text),
+    ("author", false, "email", SettingForm::Text),
+    ("committer", false, "name", SettingForm::Text),
+    ("committer", false, "email", SettingForm::Text),
+    ("branch", true, "remote", SettingForm::Remote),
+    ("branch", true, "merge", SettingForm::Branch),
+    (
+        "branch",
+        true,
+        "rebase",
+        SettingForm::BooleanOr(&["merges"]),
+    ),
+    ("branch", true, "description", SettingForm::Text),
+    ("pull", false, "rebase", SettingForm::BooleanOr(&["merges"])),
+    ("pull", false, "ff", SettingForm::BooleanOr(&["only"])),
+    ("merge", false, "ff", SettingForm::BooleanOr(&["only"])),
     (
         "merge",
         false,
         "conflictstyle",
-        Form::OneOf(&["merge", "diff3", "zdiff3"]),
+        SettingForm::OneOf(&["merge", "diff3", "zdiff3"]),
     ),
     (
         "diff",
         false,
         "algorithm",
-        Form::OneOf(&["default", "myers", "minimal", "patience", "histogram"]),
+        SettingForm::OneOf(&["default", "myers", "minimal", "patience", "histogram"]),
     ),
-    ("rebase", false, "autostash", Form::Boolean),
-    ("init", false, "defaultbranch", Form::BranchName),
-    ("core", false, "quotepath", Form::Boolean),
-    ("advice", false, "*", Form::Boolean),
-    ("color", false, "*", Form::Color),
-    ("color", true, "*", Form::Color),
+    ("rebase", false, "autostash", SettingForm::Boolean),
+    ("init", false, "defaultbranch", SettingForm::BranchName),
+    ("core", false, "quotepath", SettingForm::Boolean),
+    ("advice", false, "*", SettingForm::Boolean),
+    ("color", false, "*", SettingForm::Color),
+    ("color", true, "*", SettingForm::Color),
 ];
 
 /// Settings that git itself writes into the configuration of a new repository.
-const OF_NEW_REPOSITORIES: [(&str, &str, Form); 8] = [
-    ("core", "repositoryformatversion", Form::OneOf(&["0", "1"])),
-    ("core", "filemode", Form::Boolean),
-    ("core", "bare", Form::OneOf(&["false"])),
-    ("core", "logallrefupdates", Form::Boolean),
-    ("core", "ignorecase", Form::Boolean),
-    ("core", "precomposeunicode", Form::Boolean),
-    ("core", "symlinks", Form::Boolean),
-    ("submodule", "active", Form::OneOf(&["."])),
+const OF_NEW_REPOSITORIES: [(&str, &str, SettingForm); 8] = [
+    (
+        "core",
+        "repositoryformatversion",
+        SettingForm::OneOf(&["0", "1"]),
+    ),
+    ("core", "filemode", SettingForm::Boolean),
+    ("core", "bare", SettingForm::OneOf(&["false"])),
+    ("core", "logallrefupdates", SettingForm::Boolean),
+    ("core", "ignorecase", SettingForm::Boolean),
+    ("core", "precomposeunicode", SettingForm::Boolean),
+    ("core", "symlinks", SettingForm::Boolean),
+    ("submodule", "active", SettingForm::OneOf(&["."])),
 ];
 
 /// Maximum bytes of a value that is carried over.
 const MAX_VALUE: usize = 1_000;
 
 /// Returns the settings that differ in `after`.
-pub(super) fn compare(before: &Config, after: &Config) -> Vec<SettingChange> {
+pub(super) fn compare(before: &GitConfig, after: &GitConfig) -> Vec<SettingChange> {
     let (mut old, new) = (before.values(), after.values());
     let mut changes = Vec::new();
     for (name, after) in new {
@@ -168,7 +177,7 @@ fn is_plain_clone(remote: &str, name: &str, value: Option<&str>) -> bool {
     }
 }
 
-fn fits(form: Form, values: &Values, remotes: &BTreeSet<String>) -> bool {
+fn fits(form: SettingForm, values: &Values, remotes: &BTreeSet<String>) -> bool {
     let is_boolean = |value: Option<&str>| {
         let words = ["true", "false", "yes", "no", "on", "off", "1", "0", ""];
         value.is_none_or(|value| words.contains(&value.to_ascii_lowercase().as_str()))
@@ -178,16 +187,20 @@ fn fits(form: Form, values: &Values, remotes: &BTreeSet<String>) -> bool {
         let is_text = !word.chars().any(char::is_control) && word.len() <= MAX_VALUE;
         is_text
             && match form {
-                Form::Text => value.is_some(),
-                Form::Boolean => is_boolean(value.as_deref()),
-                Form::BooleanOr(words) => is_boolean(value.as_deref()) || words.contains(&word),
-                Form::OneOf(words) => words.contains(&word),
-                Form::Color => word
+                SettingForm::Text => value.is_some(),
+                SettingForm::Boolean => is_boolean(value.as_deref()),
+                SettingForm::BooleanOr(words) => {
+                    is_boolean(value.as_deref()) || words.contains(&word)
+                }
+                SettingForm::OneOf(words) => words.contains(&word),
+                SettingForm::Color => word
                     .chars()
                     .all(|c| c.is_ascii_alphanumeric() || " #-".contains(c)),
-                Form::Remote => word == "." || remotes.contains(word),
-                Form::Branch => word.starts_with("refs/heads/") && RefName::parse(word).is_ok(),
-                Form::BranchName => {
+                SettingForm::Remote => word == "." || remotes.contains(word),
+                SettingForm::Branch => {
+                    word.starts_with("refs/heads/") && RefName::parse(word).is_ok()
+                }
+                SettingForm::BranchName => {
                     !word.starts_with('-') && RefName::parse(&format!("refs/heads/{word}")).is_ok()
                 }
             }
@@ -195,7 +208,7 @@ fn fits(form: Form, values: &Values, remotes: &BTreeSet<String>) -> bool {
 }
 
 /// Returns the remotes that a configuration names by an address.
-pub(super) fn remotes(config: &Config) -> BTreeSet<String> {
+pub(super) fn remotes(config: &GitConfig) -> BTreeSet<String> {
     let named = config
         .settings
         .iter()
@@ -214,7 +227,7 @@ mod tests {
     #[test]
     fn settings_that_name_a_program_or_a_place_are_not_allowed() {
         let real = "[remote \"origin\"]\n\turl = x\n[remote \"a/b\"]\n\turl = y\n";
-        let remotes = remotes(&Config::parse(real.as_bytes()).unwrap());
+        let remotes = remotes(&GitConfig::parse(real.as_bytes()).unwrap());
         for (text, allowed) in [
             ("[user]\nname = A B", true),
             ("[user]\nsigningKey = k", false),
@@ -242,8 +255,8 @@ mod tests {
             ("[remote \"origin\"]\nurl = z", false),
             ("[user]\nname = \"a\\nb\"", false),
         ] {
-            let after = Config::parse(text.as_bytes()).unwrap();
-            let changes = compare(&Config::default(), &after);
+            let after = GitConfig::parse(text.as_bytes()).unwrap();
+            let changes = compare(&GitConfig::default(), &after);
             assert_eq!(is_allowed(&changes[0], &remotes), allowed, "{text}");
         }
     }

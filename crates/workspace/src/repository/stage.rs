@@ -6,8 +6,8 @@ use std::path::{Path, PathBuf};
 use super::{
     carried::CarryError,
     changes::{RefChange, StoreChanges, WorktreeChange},
-    decide::{Carry, Decision, Fate},
-    folder::{GitFolder, Kind},
+    decide::{Carry, ChangeFate, StoreDecision},
+    folder::{GitFolder, PathKind},
     index,
     locks::Locks,
     names::RefValue,
@@ -21,7 +21,7 @@ const FEW: usize = 32;
 
 /// One change of a file of the repository. Each can be repeated.
 #[derive(Debug)]
-pub(super) enum Step {
+pub(super) enum StageStep {
     /// Move a staged file, or a file that is put aside, to its place.
     Rename {
         from: PathBuf,
@@ -43,10 +43,10 @@ pub(super) enum Step {
 pub(super) fn stage(
     live: &GitFolder,
     changes: &StoreChanges,
-    decision: &Decision,
+    decision: &StoreDecision,
     locks: &Locks<'_>,
-) -> Result<Vec<Step>, CarryError> {
-    let mut stage = Stage {
+) -> Result<Vec<StageStep>, CarryError> {
+    let mut stage = CarryStage {
         live,
         changes,
         decision,
@@ -83,15 +83,15 @@ pub(super) fn stage(
     Ok(stage.steps)
 }
 
-struct Stage<'a> {
+struct CarryStage<'a> {
     live: &'a GitFolder,
     changes: &'a StoreChanges,
-    decision: &'a Decision,
+    decision: &'a StoreDecision,
     locks: &'a Locks<'a>,
-    steps: Vec<Step>,
+    steps: Vec<StageStep>,
 }
 
-impl Stage<'_> {
+impl CarryStage<'_> {
     fn write(
         &mut self,
         content: &[u8],
@@ -101,17 +101,17 @@ impl Stage<'_> {
     ) -> Result<(), CarryError> {
         let from = self.locks.stage(content, durable)?;
         let to = to.to_owned();
-        self.steps.push(Step::Rename { from, to, what });
+        self.steps.push(StageStep::Rename { from, to, what });
         Ok(())
     }
 
     fn remove(&mut self, path: PathBuf, what: &'static str) {
-        self.steps.push(Step::Remove { path, what });
+        self.steps.push(StageStep::Remove { path, what });
     }
 
     fn carried_refs(&self) -> impl Iterator<Item = &RefChange> {
         let refs = self.changes.refs.iter().zip(&self.decision.refs);
-        refs.filter(|(_, fate)| **fate == Fate::Carried)
+        refs.filter(|(_, fate)| **fate == ChangeFate::Carried)
             .map(|(change, _)| change)
     }
 
@@ -144,7 +144,7 @@ impl Stage<'_> {
         let new: Vec<_> = new.collect();
         let is_few = new.len() < FEW;
         for (path, content) in new {
-            self.steps.push(Step::Lock(path.clone()));
+            self.steps.push(StageStep::Lock(path.clone()));
             self.write(&content, &path, "reference written", is_few)?;
         }
         if !is_few {
@@ -167,7 +167,7 @@ impl Stage<'_> {
                 .any(|operation| operation.digest == finished.digest)
         });
         for file in finished.flat_map(|finished| &finished.files) {
-            self.steps.push(Step::Rename {
+            self.steps.push(StageStep::Rename {
                 from: change.worktree.join(file),
                 to: self.locks.stage_name(),
                 what: "operation ended",
@@ -179,7 +179,7 @@ impl Stage<'_> {
     fn logs(&mut self, worktrees: &[(&WorktreeChange, &Carry)]) -> Result<(), CarryError> {
         let logs = self.changes.store.join("logs");
         let refs = self.changes.refs.iter().zip(&self.decision.refs);
-        let refs = refs.filter(|(_, fate)| !matches!(fate, Fate::Kept(_)));
+        let refs = refs.filter(|(_, fate)| !matches!(fate, ChangeFate::Kept(_)));
         let (gone, there): (Vec<_>, Vec<_>) = refs
             .map(|(change, _)| change)
             .partition(|change| change.after.is_none());
@@ -188,7 +188,7 @@ impl Stage<'_> {
             let path = logs.join(change.name.as_str());
             let above = path.parent().unwrap_or(Path::new("")).to_owned();
             self.remove(path, "log removed");
-            self.steps.push(Step::RemoveEmpty {
+            self.steps.push(StageStep::RemoveEmpty {
                 path: above,
                 top: logs.join("refs"),
             });
@@ -209,21 +209,21 @@ impl Stage<'_> {
     fn log(&mut self, path: &Path, change: &LogChange) -> Result<(), CarryError> {
         let now = match self.live.kind(path)? {
             // The folder contains logs of references below one of that name.
-            Kind::Folder => Vec::new(),
-            Kind::Missing | Kind::File | Kind::Link | Kind::Other => {
+            PathKind::Folder => Vec::new(),
+            PathKind::Missing | PathKind::File | PathKind::Link | PathKind::Other => {
                 self.live.read(path, MAX_LOG)?.unwrap_or_default()
             }
         };
         if let Some(log) = reflog::apply(&now, change) {
             let (from, to) = (self.locks.stage(&log, false)?, path.to_owned());
-            self.steps.push(Step::Log { from, to });
+            self.steps.push(StageStep::Log { from, to });
         }
         Ok(())
     }
 
     fn files(&mut self) -> Result<(), CarryError> {
         let files = self.changes.files.iter().zip(&self.decision.files);
-        for (change, _) in files.filter(|(_, fate)| **fate == Fate::Carried) {
+        for (change, _) in files.filter(|(_, fate)| **fate == ChangeFate::Carried) {
             let Some((bytes, executable)) = change.after.as_ref().and_then(FileContent::bytes)
             else {
                 self.remove(change.path.clone(), "file removed");
@@ -233,7 +233,7 @@ impl Stage<'_> {
             if executable {
                 self.live.make_executable(&from)?;
             }
-            self.steps.push(Step::Rename {
+            self.steps.push(StageStep::Rename {
                 from,
                 to: change.path.clone(),
                 what: "file written",
@@ -245,7 +245,7 @@ impl Stage<'_> {
     fn index(
         &mut self,
         change: &WorktreeChange,
-        entries: &index::Entries,
+        entries: &index::IndexEntries,
     ) -> Result<(), CarryError> {
         let path = change.file("index");
         let from = self.locks.stage(&index::serialise(entries), true)?;
@@ -254,7 +254,7 @@ impl Stage<'_> {
         if let Some(time) = self.live.modified(&path)? {
             self.live.set_modified(&from, time)?;
         }
-        self.steps.push(Step::Rename {
+        self.steps.push(StageStep::Rename {
             from,
             to: path,
             what: "index written",

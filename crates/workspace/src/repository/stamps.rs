@@ -17,7 +17,7 @@ use rustix::{
 
 use super::{
     RepositoryError,
-    folder::{GitFolder, Kind},
+    folder::{GitFolder, PathKind},
     index::MAX_INDEX,
 };
 use crate::root;
@@ -39,8 +39,8 @@ pub(super) const BOUND: [&str; 2] = ["lfs", "annex"];
 
 /// Metadata of one file or folder.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) struct Stamp {
-    pub(super) kind: Kind,
+pub(super) struct PathStamp {
+    pub(super) kind: PathKind,
     mode: u32,
     size: i64,
     inode: u64,
@@ -48,14 +48,14 @@ pub(super) struct Stamp {
     changed: (i64, u64),
 }
 
-impl Stamp {
+impl PathStamp {
     fn of(stat: &Stat) -> Self {
-        let kind = Kind::of(stat.st_mode);
+        let kind = PathKind::of(stat.st_mode);
         Self {
             kind,
             mode: stat.st_mode,
             // The size of a folder has no meaning.
-            size: if kind == Kind::Folder {
+            size: if kind == PathKind::Folder {
                 0
             } else {
                 stat.st_size
@@ -75,7 +75,7 @@ impl Stamp {
 /// effect, and this module's own files.
 #[derive(Debug, Default)]
 pub(super) struct Stamps {
-    pub(super) entries: BTreeMap<PathBuf, Stamp>,
+    pub(super) entries: BTreeMap<PathBuf, PathStamp>,
     /// The folders that hold objects and references of their own: the git directory itself (the
     /// empty path) and those of submodules.
     pub(super) stores: Vec<PathBuf>,
@@ -116,7 +116,7 @@ impl Stamps {
     ) -> Result<(), RepositoryError> {
         let failed = |error| root::failed(&git.path().join(path), error);
         let stat = rustix::fs::fstat(folder).map_err(failed)?;
-        self.entries.insert(path.to_owned(), Stamp::of(&stat));
+        self.entries.insert(path.to_owned(), PathStamp::of(&stat));
         let names = root::names(folder).and_then(Iterator::collect::<Result<Vec<_>, _>>);
         let names = names.map_err(failed)?;
         let has = |own: &[u8]| names.iter().any(|name| name == own);
@@ -149,7 +149,7 @@ impl Stamps {
     ) -> Result<(), RepositoryError> {
         let path = above.join(name);
         let stamp = match root::stat(folder, name) {
-            Ok(stat) => Stamp::of(&stat),
+            Ok(stat) => PathStamp::of(&stat),
             // Removed just now.
             Err(Errno::NOENT) => return Ok(()),
             Err(error) => return Err(root::failed(&git.path().join(path), error).into()),
@@ -159,7 +159,7 @@ impl Stamps {
             let limit = MAX_FILES;
             return Err(RepositoryError::TooMany { path, limit });
         }
-        if stamp.kind != Kind::Folder {
+        if stamp.kind != PathKind::Folder {
             self.entries.insert(path, stamp);
             return Ok(());
         }
@@ -175,7 +175,7 @@ impl Stamps {
     pub(super) fn remember(&mut self, git: &GitFolder) -> Result<(), RepositoryError> {
         for (path, digest) in &mut self.racy {
             let stamp = self.entries.get(path);
-            if stamp.is_some_and(|stamp| stamp.kind == Kind::File) {
+            if stamp.is_some_and(|stamp| stamp.kind == PathKind::File) {
                 *digest = digest_of(git, path)?;
             }
         }
@@ -193,7 +193,7 @@ impl Stamps {
         let same = self.entries.iter().all(|(path, stamp)| {
             let is_top = path.as_os_str().is_empty();
             let path = if is_top { Path::new(".") } else { path };
-            root::stat(&folder, path).is_ok_and(|stat| Stamp::of(&stat) == *stamp)
+            root::stat(&folder, path).is_ok_and(|stat| PathStamp::of(&stat) == *stamp)
         });
         if !same || self.racy.is_empty() {
             return Ok(same);
@@ -205,7 +205,7 @@ impl Stamps {
         let mut same = now.entries == self.entries && now.locks == self.locks;
         for (path, remembered) in &self.racy {
             let stamp = self.entries.get(path);
-            if same && stamp.is_some_and(|stamp| stamp.kind == Kind::File) {
+            if same && stamp.is_some_and(|stamp| stamp.kind == PathKind::File) {
                 let expected = match remembered {
                     Some(digest) => Some(*digest),
                     None => digest_of(reference, path)?,

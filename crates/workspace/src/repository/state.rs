@@ -11,7 +11,7 @@ use gyrus_contract::Digest;
 
 use super::{
     RepositoryError,
-    folder::{GitFolder, Kind},
+    folder::{GitFolder, PathKind},
     names::ObjectId,
 };
 
@@ -23,7 +23,7 @@ const MAX_DEPTH: usize = 8;
 
 /// Form of a file of state.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Form {
+enum StateForm {
     Objects,
     Message,
     Mode,
@@ -37,14 +37,14 @@ enum Form {
 /// | `MERGE_HEAD`, `CHERRY_PICK_HEAD`, `REVERT_HEAD` | names of objects; without them a conflict in the index could be committed as if there had been no merge |
 /// | `MERGE_MODE` | `no-ff` or nothing |
 /// | `MERGE_MSG`, `SQUASH_MSG` | text, which a person sees before committing it |
-const CARRIED: [(&str, Form); 7] = [
-    ("ORIG_HEAD", Form::Objects),
-    ("MERGE_HEAD", Form::Objects),
-    ("CHERRY_PICK_HEAD", Form::Objects),
-    ("REVERT_HEAD", Form::Objects),
-    ("MERGE_MODE", Form::Mode),
-    ("MERGE_MSG", Form::Message),
-    ("SQUASH_MSG", Form::Message),
+const CARRIED: [(&str, StateForm); 7] = [
+    ("ORIG_HEAD", StateForm::Objects),
+    ("MERGE_HEAD", StateForm::Objects),
+    ("CHERRY_PICK_HEAD", StateForm::Objects),
+    ("REVERT_HEAD", StateForm::Objects),
+    ("MERGE_MODE", StateForm::Mode),
+    ("MERGE_MSG", StateForm::Message),
+    ("SQUASH_MSG", StateForm::Message),
 ];
 
 /// Files that need not be kept: git writes them again when it needs them (`FETCH_HEAD` also names
@@ -132,9 +132,9 @@ pub(super) fn read(
         .find(|(carried, _)| *carried == name)
         .map(|(_, form)| *form);
     let fits = match form {
-        Some(Form::Objects) => objects(&content).is_some(),
-        Some(Form::Message) => is_plain(&content),
-        Some(Form::Mode) => matches!(content.trim_ascii(), b"" | b"no-ff"),
+        Some(StateForm::Objects) => objects(&content).is_some(),
+        Some(StateForm::Message) => is_plain(&content),
+        Some(StateForm::Mode) => matches!(content.trim_ascii(), b"" | b"no-ff"),
         None => false,
     };
     if fits {
@@ -154,7 +154,7 @@ fn is_plain(content: &[u8]) -> bool {
 
 /// Returns the objects that a file of state names.
 pub(super) fn objects_in(name: &str, content: &[u8]) -> Vec<ObjectId> {
-    let names_objects = CARRIED.contains(&(name, Form::Objects));
+    let names_objects = CARRIED.contains(&(name, StateForm::Objects));
     objects(content)
         .filter(|_| names_objects)
         .unwrap_or_default()
@@ -168,7 +168,7 @@ fn objects(content: &[u8]) -> Option<Vec<ObjectId>> {
 
 /// An operation of several steps that has begun.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) struct Operation {
+pub(super) struct GitOperation {
     /// Common name of the operation.
     pub(super) name: &'static str,
     /// Its existing files and folders.
@@ -181,14 +181,14 @@ pub(super) struct Operation {
 pub(super) fn operations(
     git: &GitFolder,
     worktree: &Path,
-) -> Result<Vec<Operation>, RepositoryError> {
+) -> Result<Vec<GitOperation>, RepositoryError> {
     let mut found = Vec::new();
     for (name, files) in OPERATIONS {
         let mut parts = Vec::new();
         let mut there = Vec::new();
         for file in files {
             let path = worktree.join(file);
-            if git.kind(&path)? != Kind::Missing {
+            if git.kind(&path)? != PathKind::Missing {
                 describe(git, &path, 0, &mut parts)?;
                 there.push(PathBuf::from(file));
             }
@@ -197,7 +197,7 @@ pub(super) fn operations(
         let is_only_refs = there == [Path::new("refs/bisect")];
         if !(there.is_empty() || is_only_refs && parts.len() <= 1) {
             let digest = Digest::of_json(&parts);
-            found.push(Operation {
+            found.push(GitOperation {
                 name,
                 files: there,
                 digest,
@@ -223,18 +223,18 @@ fn describe(
     }
     let name = path.to_string_lossy().into_owned();
     match git.kind(path)? {
-        Kind::Missing => {}
-        Kind::Folder => {
+        PathKind::Missing => {}
+        PathKind::Folder => {
             parts.push((name, None));
             for entry in git.names(path)? {
                 describe(git, &path.join(OsStr::from_bytes(&entry)), depth + 1, parts)?;
             }
         }
-        Kind::File => {
+        PathKind::File => {
             let content = git.read(path, MAX_STATE)?.unwrap_or_default();
             parts.push((name, Some(Digest::of(&content))));
         }
-        Kind::Link | Kind::Other => parts.push((name, None)),
+        PathKind::Link | PathKind::Other => parts.push((name, None)),
     }
     Ok(())
 }

@@ -9,7 +9,7 @@ use std::{
 use super::{
     RepositoryError, copying,
     find::GitDirectory,
-    folder::{GitFolder, Kind},
+    folder::{GitFolder, PathKind},
     refs,
     stamps::Stamps,
     state, worktree,
@@ -33,7 +33,7 @@ pub(super) struct Sync<'a> {
 }
 
 /// Result of a synchronisation.
-pub(super) struct Synced {
+pub(super) struct SyncResult {
     /// Stamps of the real git directory, as it was copied.
     pub(super) live: Stamps,
     pub(super) copied: usize,
@@ -42,7 +42,7 @@ pub(super) struct Synced {
 }
 
 impl Sync<'_> {
-    pub(super) fn run(&self) -> Result<Synced, RepositoryError> {
+    pub(super) fn run(&self) -> Result<SyncResult, RepositoryError> {
         let mut dropped = Vec::new();
         let mut now = Stamps::take(self.live)?;
         let private = Stamps::take(self.private)?;
@@ -58,7 +58,7 @@ impl Sync<'_> {
             copied += self.copy(&again, Some(&now), &private, &retained)?;
             now = again;
         }
-        Ok(Synced {
+        Ok(SyncResult {
             live: now,
             copied,
             dropped,
@@ -122,7 +122,7 @@ impl Sync<'_> {
             let same = before.is_some_and(|before| now.is_as_in(before, path));
             if !same {
                 copying::copy(self.live, self.base, path, stamp)?;
-                copied += usize::from(stamp.kind == Kind::File);
+                copied += usize::from(stamp.kind == PathKind::File);
             }
             let untouched = self
                 .private_stamps
@@ -187,7 +187,7 @@ impl Sync<'_> {
         let is_file = private
             .entries
             .get(path)
-            .is_some_and(|stamp| stamp.kind == Kind::File);
+            .is_some_and(|stamp| stamp.kind == PathKind::File);
         let own = path.parent().filter(|_| path.ends_with("index") && is_file);
         let Some(own) = own.filter(|_| !path.starts_with("refs") && !path.starts_with("logs"))
         else {

@@ -12,17 +12,17 @@ use serde::{Deserialize, Serialize};
 
 use super::{
     RepositoryError,
-    folder::{GitFolder, Kind},
+    folder::{GitFolder, PathKind},
     settings::SettingChange,
 };
-use crate::change_set::{Side, diff_of};
+use crate::change_set::{DiffSide, diff_of};
 
 /// Maximum bytes of content that can be shown and applied.
 pub(super) const MAX_CONTENT: u64 = 256 << 10;
 
 /// A change that is not carried over without a person's approval.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Withheld {
+pub struct WithheldPath {
     /// The real git directory.
     pub repository: PathBuf,
     /// Path below it, such as `hooks/pre-commit`.
@@ -59,7 +59,7 @@ pub enum FileContent {
     Other(String),
 }
 
-impl Withheld {
+impl WithheldPath {
     /// Whether the change can be applied after approval: the person has to make links, devices and
     /// large files.
     #[must_use]
@@ -86,13 +86,13 @@ impl Withheld {
     #[must_use]
     pub fn diff(&self, folder: &Path) -> String {
         let side = |content: &Option<FileContent>| match content {
-            None => Side::Nothing,
-            Some(FileContent::Text { text, .. }) => Side::Text(text.clone()),
+            None => DiffSide::Nothing,
+            Some(FileContent::Text { text, .. }) => DiffSide::Text(text.clone()),
             Some(FileContent::Binary { bytes, .. }) => {
-                Side::Other(format!("a file of {}", counted(bytes.len() / 2, "byte")))
+                DiffSide::Other(format!("a file of {}", counted(bytes.len() / 2, "byte")))
             }
-            Some(FileContent::Link(target)) => Side::Other(format!("a link to {target}")),
-            Some(FileContent::Other(what)) => Side::Other(what.clone()),
+            Some(FileContent::Link(target)) => DiffSide::Other(format!("a link to {target}")),
+            Some(FileContent::Other(what)) => DiffSide::Other(what.clone()),
         };
         diff_of(&self.name(folder), &side(&self.old), &side(&self.new))
     }
@@ -110,17 +110,17 @@ impl FileContent {
     /// Reads the content at a path, without following links.
     pub(super) fn read(git: &GitFolder, path: &Path) -> Result<Option<Self>, RepositoryError> {
         match git.kind(path)? {
-            Kind::Missing => Ok(None),
-            Kind::File => match git.read_with_mode(path, MAX_CONTENT) {
+            PathKind::Missing => Ok(None),
+            PathKind::File => match git.read_with_mode(path, MAX_CONTENT) {
                 Ok(content) => Ok(content.map(|(bytes, mode)| Self::of(bytes, mode))),
                 Err(RepositoryError::TooLarge { .. }) => {
                     Ok(Some(Self::Other(format!("more than {MAX_CONTENT} bytes"))))
                 }
                 Err(error) => Err(error),
             },
-            Kind::Folder => Ok(Some(Self::Other("a folder".to_owned()))),
-            Kind::Other => Ok(Some(Self::Other("a device, pipe or socket".to_owned()))),
-            Kind::Link => {
+            PathKind::Folder => Ok(Some(Self::Other("a folder".to_owned()))),
+            PathKind::Other => Ok(Some(Self::Other("a device, pipe or socket".to_owned()))),
+            PathKind::Link => {
                 let (folder, name) = git.parent(path)?;
                 let target = readlinkat(&folder, name, Vec::new());
                 let target = target.map_err(|error| crate::root::failed(path, error))?;

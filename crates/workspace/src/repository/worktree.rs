@@ -4,33 +4,33 @@ use std::path::{Path, PathBuf};
 
 use super::{
     RepositoryError,
-    config::Config,
+    config::GitConfig,
     find::{GitDirectory, read_config},
-    folder::{GitFolder, Kind},
-    index::{self, Entries, EntryContent, MAX_INDEX},
+    folder::{GitFolder, PathKind},
+    index::{self, EntryContent, IndexEntries, MAX_INDEX},
     names::{ObjectId, RefValue},
     pointer, refs,
     refs::Refs,
 };
 
 /// Content of an index by path, without times and sizes of files, which git updates at will.
-pub(super) type Contents = Vec<(Vec<u8>, Vec<EntryContent>)>;
+pub(super) type IndexContents = Vec<(Vec<u8>, Vec<EntryContent>)>;
 
 /// `HEAD` and index of a work tree.
 #[derive(Debug, PartialEq, Eq)]
-pub(super) struct Standing {
+pub(super) struct HeadAndIndex {
     pub(super) head: RefValue,
     pub(super) commit: Option<ObjectId>,
-    index: Contents,
+    index: IndexContents,
 }
 
 pub(super) fn standing(
     git: &GitFolder,
     worktree: &Path,
     refs: &Refs,
-) -> Result<Standing, RepositoryError> {
+) -> Result<HeadAndIndex, RepositoryError> {
     let head = refs::read_head(git, worktree)?;
-    Ok(Standing {
+    Ok(HeadAndIndex {
         commit: refs.resolve(&head),
         head,
         index: entries(git, worktree)?,
@@ -38,7 +38,7 @@ pub(super) fn standing(
 }
 
 /// Returns the content of a work tree's index by path.
-pub(super) fn entries(git: &GitFolder, worktree: &Path) -> Result<Contents, RepositoryError> {
+pub(super) fn entries(git: &GitFolder, worktree: &Path) -> Result<IndexContents, RepositoryError> {
     let entries = read_index(git, worktree)?;
     let contents = entries.into_iter().map(|(path, sides)| {
         let contents = index::contents(Some(&sides));
@@ -48,10 +48,13 @@ pub(super) fn entries(git: &GitFolder, worktree: &Path) -> Result<Contents, Repo
 }
 
 /// Returns the entries of a work tree's index; none if there is no index yet.
-pub(super) fn read_index(git: &GitFolder, worktree: &Path) -> Result<Entries, RepositoryError> {
+pub(super) fn read_index(
+    git: &GitFolder,
+    worktree: &Path,
+) -> Result<IndexEntries, RepositoryError> {
     let path = worktree.join("index");
     match git.read(&path, MAX_INDEX)? {
-        None => Ok(Entries::new()),
+        None => Ok(IndexEntries::new()),
         Some(bytes) => index::parse(&bytes).map_err(|error| RepositoryError::Damaged {
             path: git.path().join(path),
             reason: error.to_string(),
@@ -96,7 +99,7 @@ fn main_is_inside(
         let has_extra = config
             .last("extensions", "worktreeconfig")
             .is_some_and(is_true);
-        let extra: Option<&Config> = has_extra.then_some(&extra);
+        let extra: Option<&GitConfig> = has_extra.then_some(&extra);
         extra
             .and_then(|extra| extra.last("core", name))
             .or_else(|| config.last("core", name))
@@ -138,7 +141,7 @@ pub(super) fn checked_out_elsewhere(
         .iter()
         .filter(|own| !carried.contains(&own.as_path()))
     {
-        if live.kind(&own.join("HEAD"))? == Kind::File {
+        if live.kind(&own.join("HEAD"))? == PathKind::File {
             let head = refs::read_head(live, own).ok();
             branches.extend(head.map(|head| head.to_string()));
         }

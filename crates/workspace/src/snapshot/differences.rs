@@ -7,12 +7,12 @@ use serde::{Deserialize, Serialize};
 
 use super::{
     MAX_FILE_BYTES, SnapshotError,
-    manifest::{Entries, Entry, load_contents},
+    manifest::{SnapshotEntries, SnapshotEntry, load_contents},
     name,
-    rebuildable::{Decided, Rule},
-    take::{Listed, Listing, Scope, list},
+    rebuildable::{FolderDecisions, RebuildableRule},
+    take::{FolderListing, Scope, UnreadEntry, list},
 };
-use crate::root::{self, Root};
+use crate::root::{self, RootFolder};
 
 /// One path at which a folder differs from a snapshot. Ordered by path.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
@@ -21,13 +21,13 @@ pub struct Difference {
     /// two digits.
     pub path: String,
     /// The change since the snapshot.
-    pub change: Change,
+    pub change: ChangeSinceSnapshot,
 }
 
 /// Change of a path since a snapshot.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub enum Change {
+pub enum ChangeSinceSnapshot {
     /// Only the folder has it.
     Added,
     /// Content, kind, target or mode differ, or it cannot be read.
@@ -51,11 +51,11 @@ pub fn differences<E>(
         path: workspace.to_owned(),
         source,
     };
-    let root = Root::open(workspace).map_err(|error| failed(error.into()))?;
-    let mut rule = Rule::new(workspace.to_owned(), Decided::by(&before));
+    let root = RootFolder::open(workspace).map_err(|error| failed(error.into()))?;
+    let mut rule = RebuildableRule::new(workspace.to_owned(), FolderDecisions::by(&before));
     let listed = match list(&root, &mut rule, Scope::Snapshot).map_err(failed)? {
-        Listing::Within(listed) => listed,
-        Listing::TooLarge {
+        FolderListing::Within(listed) => listed,
+        FolderListing::TooLarge {
             files: entries,
             bytes,
         } => {
@@ -70,8 +70,10 @@ pub fn differences<E>(
     for (path, now) in listed {
         let encoded = name::encode(&path);
         let change = match before.remove(&encoded) {
-            None => Some(Change::Added),
-            Some(entry) => (!is_same(&root, &path, &entry, &now)).then_some(Change::Changed),
+            None => Some(ChangeSinceSnapshot::Added),
+            Some(entry) => {
+                (!is_same(&root, &path, &entry, &now)).then_some(ChangeSinceSnapshot::Changed)
+            }
         };
         found.extend(change.map(|change| Difference {
             path: encoded,
@@ -83,21 +85,21 @@ pub fn differences<E>(
     Ok(found)
 }
 
-fn removed(left: Entries) -> impl Iterator<Item = Difference> {
+fn removed(left: SnapshotEntries) -> impl Iterator<Item = Difference> {
     left.into_keys().map(|path| Difference {
         path,
-        change: Change::Removed,
+        change: ChangeSinceSnapshot::Removed,
     })
 }
 
 /// Whether the entry at `path` is the one in the snapshot. Contents are compared, because times may
 /// be wrong.
-fn is_same(root: &Root<'_>, path: &[u8], before: &Entry, now: &Listed) -> bool {
+fn is_same(root: &RootFolder<'_>, path: &[u8], before: &SnapshotEntry, now: &UnreadEntry) -> bool {
     let stamp = match now {
-        Listed::Other(entry) => return entry.agrees(before),
-        Listed::File(stamp) => stamp,
+        UnreadEntry::Other(entry) => return entry.agrees(before),
+        UnreadEntry::File(stamp) => stamp,
     };
-    let Entry::File {
+    let SnapshotEntry::File {
         blob,
         bytes,
         executable,

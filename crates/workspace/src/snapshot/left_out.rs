@@ -4,7 +4,7 @@ use gyrus_contract::BlobId;
 
 use super::{
     SnapshotError,
-    manifest::{Contents, Entry, Manifest, Skip, drop_unused, load_contents},
+    manifest::{Manifest, Skip, SnapshotContents, SnapshotEntry, drop_unused, load_contents},
 };
 
 /// An entry that is not laid out, or only where its content was kept.
@@ -41,14 +41,16 @@ pub fn left_out<E>(
     let entries = load_contents(id, &load)?.entries;
     let left_out = entries.into_iter().filter_map(|(path, entry)| {
         let why = match entry {
-            Entry::File { apart: true, .. } => WhyLeftOut::Secret,
-            Entry::Skipped { why } => match why {
+            SnapshotEntry::File { apart: true, .. } => WhyLeftOut::Secret,
+            SnapshotEntry::Skipped { why } => match why {
                 Skip::Special => WhyLeftOut::Special,
                 Skip::Unreadable => WhyLeftOut::Unreadable,
                 Skip::Changing => WhyLeftOut::Changing,
                 Skip::Rebuildable => WhyLeftOut::Rebuildable,
             },
-            Entry::File { .. } | Entry::Link { .. } | Entry::Folder { .. } => return None,
+            SnapshotEntry::File { .. }
+            | SnapshotEntry::Link { .. }
+            | SnapshotEntry::Folder { .. } => return None,
         };
         Some(LeftOutEntry { path, why })
     });
@@ -64,12 +66,12 @@ pub fn without_secrets<E>(
     id: &BlobId,
     load: impl Fn(&BlobId) -> Result<Vec<u8>, E>,
 ) -> Result<Vec<u8>, SnapshotError<E>> {
-    let Contents {
+    let SnapshotContents {
         mut entries,
         mut packs,
         ..
     } = load_contents(id, &load)?;
-    entries.retain(|_, entry| !matches!(entry, Entry::File { apart: true, .. }));
+    entries.retain(|_, entry| !matches!(entry, SnapshotEntry::File { apart: true, .. }));
     drop_unused(&mut packs, &mut entries);
     Ok(Manifest::full(&packs, &entries).to_bytes())
 }

@@ -12,20 +12,20 @@ use super::{MAX_BYTES, MAX_DELTAS, MAX_ENTRIES, MAX_FILE_BYTES, SnapshotError, n
 const VERSION: u32 = 4;
 
 /// Entries of a workspace by their encoded paths, relative and with `/` between parts.
-pub(crate) type Entries = BTreeMap<String, Entry>;
+pub(crate) type SnapshotEntries = BTreeMap<String, SnapshotEntry>;
 
 /// A snapshot that was read or is about to be written.
 #[derive(Debug)]
-pub(crate) struct Contents {
+pub(crate) struct SnapshotContents {
     pub(super) id: BlobId,
-    pub(crate) entries: Entries,
+    pub(crate) entries: SnapshotEntries,
     /// Blobs with the contents of many files, by number.
     pub(super) packs: Vec<BlobId>,
 }
 
-impl Contents {
+impl SnapshotContents {
     /// Files whose contents lie in a blob each.
-    pub(crate) fn of_single_blobs(id: BlobId, entries: Entries) -> Self {
+    pub(crate) fn of_single_blobs(id: BlobId, entries: SnapshotEntries) -> Self {
         Self {
             id,
             entries,
@@ -41,18 +41,18 @@ impl Contents {
 
 /// Position of a file's content: the number of the pack, and the first byte in it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-pub(crate) struct Place(pub(super) u32, pub(super) u32);
+pub(crate) struct ContentPlace(pub(super) u32, pub(super) u32);
 
 /// One entry of a workspace.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(tag = "kind", rename_all = "snake_case", deny_unknown_fields)]
-pub(crate) enum Entry {
+pub(crate) enum SnapshotEntry {
     File {
         /// Hash of its content, which without a place is also the id of its blob.
         blob: BlobId,
         bytes: u64,
         #[serde(default, rename = "in", skip_serializing_if = "Option::is_none")]
-        place: Option<Place>,
+        place: Option<ContentPlace>,
         /// Whether it is or holds a secret; its content is then kept apart and may be missing.
         #[serde(default, skip_serializing_if = "std::ops::Not::not")]
         apart: bool,
@@ -75,7 +75,7 @@ pub(crate) enum Entry {
     },
 }
 
-impl Entry {
+impl SnapshotEntry {
     /// Whether both are the same, as far as both are known.
     pub(crate) fn agrees(&self, other: &Self) -> bool {
         let modes = |one: &Option<u32>, two: &Option<u32>| match (one, two) {
@@ -120,12 +120,12 @@ pub(crate) enum Skip {
 /// A snapshot as it is stored: full without a parent, otherwise the differences from it.
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
-struct Stored {
+struct StoredSnapshot {
     version: u32,
     parent: Option<BlobId>,
     #[serde(default)]
     packs: Vec<BlobId>,
-    entries: Entries,
+    entries: SnapshotEntries,
     #[serde(default)]
     removed: BTreeSet<String>,
 }
@@ -139,7 +139,7 @@ pub(super) struct Manifest<'a> {
     /// New packs; their numbers continue those of the parent.
     #[serde(skip_serializing_if = "<[_]>::is_empty")]
     packs: &'a [BlobId],
-    entries: BTreeMap<&'a str, &'a Entry>,
+    entries: BTreeMap<&'a str, &'a SnapshotEntry>,
     #[serde(skip_serializing_if = "Vec::is_empty")]
     removed: Vec<&'a str>,
 }
@@ -148,7 +148,7 @@ pub(super) struct Manifest<'a> {
 const ENTRY_BYTES: usize = 200;
 
 impl<'a> Manifest<'a> {
-    pub(super) fn full(packs: &'a [BlobId], entries: &'a Entries) -> Self {
+    pub(super) fn full(packs: &'a [BlobId], entries: &'a SnapshotEntries) -> Self {
         Self {
             version: VERSION,
             parent: None,
@@ -162,7 +162,11 @@ impl<'a> Manifest<'a> {
     }
 
     /// Returns the differences that turn `before` into `packs` and `now`.
-    pub(super) fn delta(before: &'a Contents, packs: &'a [BlobId], now: &'a Entries) -> Self {
+    pub(super) fn delta(
+        before: &'a SnapshotContents,
+        packs: &'a [BlobId],
+        now: &'a SnapshotEntries,
+    ) -> Self {
         let entries = now
             .iter()
             .filter(|(path, entry)| before.entries.get(*path) != Some(entry))
@@ -197,14 +201,16 @@ impl<'a> Manifest<'a> {
 }
 
 /// Forgets packs that no entry needs any more.
-pub(super) fn drop_unused(packs: &mut Vec<BlobId>, entries: &mut Entries) {
+pub(super) fn drop_unused(packs: &mut Vec<BlobId>, entries: &mut SnapshotEntries) {
     let places = entries.values_mut().filter_map(|entry| match entry {
-        Entry::File { place, .. } => place.as_mut(),
-        Entry::Link { .. } | Entry::Folder { .. } | Entry::Skipped { .. } => None,
+        SnapshotEntry::File { place, .. } => place.as_mut(),
+        SnapshotEntry::Link { .. }
+        | SnapshotEntry::Folder { .. }
+        | SnapshotEntry::Skipped { .. } => None,
     });
     let mut kept = Vec::new();
     let mut numbers = BTreeMap::new();
-    for Place(number, _) in places {
+    for ContentPlace(number, _) in places {
         *number = *numbers.entry(*number).or_insert_with_key(|number| {
             kept.extend(usize::try_from(*number).ok().and_then(|at| packs.get(at)));
             u32::try_from(kept.len() - 1).expect("there are no more than before")
@@ -217,7 +223,7 @@ pub(super) fn drop_unused(packs: &mut Vec<BlobId>, entries: &mut Entries) {
 pub(crate) fn load_contents<E>(
     id: &BlobId,
     load: &impl Fn(&BlobId) -> Result<Vec<u8>, E>,
-) -> Result<Contents, SnapshotError<E>> {
+) -> Result<SnapshotContents, SnapshotError<E>> {
     let malformed = |reason: String| SnapshotError::Malformed { id: *id, reason };
     let mut chain = Vec::new();
     let mut next = Some(*id);
@@ -228,7 +234,7 @@ pub(crate) fn load_contents<E>(
             )));
         }
         let bytes = load(&blob).map_err(SnapshotError::Store)?;
-        let manifest: Stored = serde_json::from_slice(&bytes)
+        let manifest: StoredSnapshot = serde_json::from_slice(&bytes)
             .map_err(|e| malformed(format!("{blob} is not a snapshot: {e}")))?;
         if !(1..=VERSION).contains(&manifest.version) {
             let version = manifest.version;
@@ -239,7 +245,7 @@ pub(crate) fn load_contents<E>(
         next = manifest.parent;
         chain.push(manifest);
     }
-    let mut entries = Entries::new();
+    let mut entries = SnapshotEntries::new();
     let mut packs = Vec::new();
     for manifest in chain.into_iter().rev() {
         for path in &manifest.removed {
@@ -249,14 +255,14 @@ pub(crate) fn load_contents<E>(
         packs.extend(manifest.packs);
     }
     check(&entries).map_err(malformed)?;
-    Ok(Contents {
+    Ok(SnapshotContents {
         id: *id,
         entries,
         packs,
     })
 }
 
-fn check(entries: &Entries) -> Result<(), String> {
+fn check(entries: &SnapshotEntries) -> Result<(), String> {
     let mut total = 0_u64;
     for (path, entry) in entries {
         let Some(bytes) = name::decode(path) else {
@@ -268,28 +274,28 @@ fn check(entries: &Entries) -> Result<(), String> {
             ));
         }
         if let Some((parent, _)) = path.rsplit_once('/')
-            && !matches!(entries.get(parent), Some(Entry::Folder { .. }))
+            && !matches!(entries.get(parent), Some(SnapshotEntry::Folder { .. }))
         {
             return Err(format!("`{path}` does not lie in a folder of the snapshot"));
         }
         match entry {
-            Entry::File { bytes, .. } if *bytes > MAX_FILE_BYTES => {
+            SnapshotEntry::File { bytes, .. } if *bytes > MAX_FILE_BYTES => {
                 return Err(format!("`{path}` is larger than {MAX_FILE_BYTES} bytes"));
             }
-            Entry::File {
+            SnapshotEntry::File {
                 mode: Some(mode), ..
             }
-            | Entry::Folder { mode: Some(mode) }
+            | SnapshotEntry::Folder { mode: Some(mode) }
                 if *mode > 0o777 =>
             {
                 return Err(format!("`{path}` has a mode that is none"));
             }
-            Entry::File { bytes, .. } => total = total.saturating_add(*bytes),
-            Entry::Link { target } => match name::decode(target) {
+            SnapshotEntry::File { bytes, .. } => total = total.saturating_add(*bytes),
+            SnapshotEntry::Link { target } => match name::decode(target) {
                 Some(target) if !target.is_empty() && !target.contains(&0) => {}
                 _ => return Err(format!("the link `{path}` has no possible target")),
             },
-            Entry::Folder { .. } | Entry::Skipped { .. } => {}
+            SnapshotEntry::Folder { .. } | SnapshotEntry::Skipped { .. } => {}
         }
     }
     if entries.len() as u64 > MAX_ENTRIES || total > MAX_BYTES {

@@ -11,11 +11,11 @@ use rustix::fs::{Mode, OFlags};
 
 use super::{
     SnapshotError,
-    manifest::{Contents, Entry, load_contents},
+    manifest::{SnapshotContents, SnapshotEntry, load_contents},
     name,
-    pack::Opened,
+    pack::OpenPack,
 };
-use crate::root::Root;
+use crate::root::RootFolder;
 
 /// Lays a snapshot out in `into`, which must be new (its parent must exist) or an empty folder.
 /// What the snapshot skipped is not there, nor are files whose contents were kept apart and cannot
@@ -47,7 +47,7 @@ pub fn materialise<E>(
         }
         Err(e) => return Err(failed(e)),
     };
-    let done = Root::open(into)
+    let done = RootFolder::open(into)
         .map_err(|error| failed(error.into()))
         .and_then(|root| lay_out(&root, &contents, &load, into));
     if done.is_err() {
@@ -60,15 +60,15 @@ pub fn materialise<E>(
 /// Writes all entries. Parents sort before their contents, so one pass makes every folder in time.
 /// Links come last: nothing is written while one exists.
 fn lay_out<E>(
-    root: &Root<'_>,
-    contents: &Contents,
+    root: &RootFolder<'_>,
+    contents: &SnapshotContents,
     load: &impl Fn(&BlobId) -> Result<Vec<u8>, E>,
     into: &Path,
 ) -> Result<Vec<String>, SnapshotError<E>> {
     let mut left_out = Vec::new();
     let mut links = Vec::new();
     let mut folders = Vec::new();
-    let opened = Opened::default();
+    let opened = OpenPack::default();
     for (path, entry) in &contents.entries {
         let decoded = name::decode(path).expect("the entries were checked when they were loaded");
         let at = |source| SnapshotError::Folder {
@@ -76,11 +76,11 @@ fn lay_out<E>(
             source,
         };
         match entry {
-            Entry::Folder { mode } => {
+            SnapshotEntry::Folder { mode } => {
                 make_folder(root, &decoded).map_err(at)?;
                 folders.push((decoded, *mode));
             }
-            Entry::File {
+            SnapshotEntry::File {
                 executable,
                 mode,
                 apart,
@@ -95,8 +95,8 @@ fn lay_out<E>(
                 };
                 make_file(root, &decoded, &content, *executable, *mode).map_err(at)?;
             }
-            Entry::Link { target } => links.push((decoded, target)),
-            Entry::Skipped { .. } => {}
+            SnapshotEntry::Link { target } => links.push((decoded, target)),
+            SnapshotEntry::Skipped { .. } => {}
         }
     }
     for (path, target) in links {
@@ -127,7 +127,7 @@ fn lay_out<E>(
     Ok(left_out)
 }
 
-fn make_folder(root: &Root<'_>, path: &[u8]) -> io::Result<()> {
+fn make_folder(root: &RootFolder<'_>, path: &[u8]) -> io::Result<()> {
     let (folder, name) = root.parent(name::path(path))?;
     Ok(rustix::fs::mkdirat(
         folder,
@@ -137,7 +137,7 @@ fn make_folder(root: &Root<'_>, path: &[u8]) -> io::Result<()> {
 }
 
 fn make_file(
-    root: &Root<'_>,
+    root: &RootFolder<'_>,
     path: &[u8],
     content: &[u8],
     executable: bool,

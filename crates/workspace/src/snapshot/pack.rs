@@ -15,9 +15,9 @@ use gyrus_contract::BlobId;
 
 use super::{
     SnapshotError,
-    manifest::{Contents, Entries, Entry, Place},
+    manifest::{ContentPlace, SnapshotContents, SnapshotEntries, SnapshotEntry},
 };
-use crate::contents::{ContentStore, Judged};
+use crate::contents::{ContentStore, ContentToKeep};
 
 /// Maximum bytes of a file in a pack; a longer one has a blob of its own.
 pub(super) const MAX_PACKED: usize = 1 << 20;
@@ -35,45 +35,51 @@ pub(super) struct Packer<'a, S> {
     /// filled.
     packs: Vec<Option<BlobId>>,
     /// The next pack.
-    open: Filling,
+    open: PackWriter,
     /// The next pack of contents that are kept apart.
-    apart: Filling,
-    stored: HashMap<BlobId, Kept>,
+    apart: PackWriter,
+    stored: HashMap<BlobId, PackPlace>,
 }
 
 /// A pack that is being filled. It has a number once it is begun, even if only by an empty file.
 #[derive(Default)]
-struct Filling {
+struct PackWriter {
     number: Option<usize>,
     bytes: Vec<u8>,
 }
 
 /// Place of a stored content.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct Kept {
+pub(super) struct PackPlace {
     /// Position in a pack; `None` for a blob of its own.
-    pub(super) place: Option<Place>,
+    pub(super) place: Option<ContentPlace>,
     pub(super) apart: bool,
 }
 
 impl<'a, S: ContentStore> Packer<'a, S> {
     /// Starts from the `packs` and `entries` of the snapshot before.
-    pub(super) fn new(store: &'a mut S, packs: Vec<BlobId>, entries: Option<&Entries>) -> Self {
-        let stored = entries.into_iter().flat_map(Entries::values);
+    pub(super) fn new(
+        store: &'a mut S,
+        packs: Vec<BlobId>,
+        entries: Option<&SnapshotEntries>,
+    ) -> Self {
+        let stored = entries.into_iter().flat_map(SnapshotEntries::values);
         let stored = stored.filter_map(|entry| match entry {
-            Entry::File {
+            SnapshotEntry::File {
                 blob, place, apart, ..
             } => {
                 let (place, apart) = (*place, *apart);
-                Some((*blob, Kept { place, apart }))
+                Some((*blob, PackPlace { place, apart }))
             }
-            Entry::Link { .. } | Entry::Folder { .. } | Entry::Skipped { .. } => None,
+            SnapshotEntry::Link { .. }
+            | SnapshotEntry::Folder { .. }
+            | SnapshotEntry::Skipped { .. } => None,
         });
         Self {
             store,
             packs: packs.into_iter().map(Some).collect(),
-            open: Filling::default(),
-            apart: Filling::default(),
+            open: PackWriter::default(),
+            apart: PackWriter::default(),
             stored: stored.collect(),
         }
     }
@@ -83,7 +89,7 @@ impl<'a, S: ContentStore> Packer<'a, S> {
     pub(super) fn add(
         &mut self,
         files: &[(&Path, &[u8])],
-    ) -> Result<Vec<(BlobId, Kept)>, S::Error> {
+    ) -> Result<Vec<(BlobId, PackPlace)>, S::Error> {
         let ids: Vec<BlobId> = files
             .iter()
             .map(|(_, content)| BlobId::of(content))
@@ -92,7 +98,7 @@ impl<'a, S: ContentStore> Packer<'a, S> {
         let mut is_new = |id: &BlobId| !self.stored.contains_key(id) && seen.insert(*id);
         let new: Vec<usize> = (0..files.len()).filter(|at| is_new(&ids[*at])).collect();
         let judged: Vec<_> = new.iter().map(|at| files[*at]).collect();
-        let judged = Judged::all(self.store.secrecy(), &judged);
+        let judged = ContentToKeep::all(self.store.secrecy(), &judged);
         for (at, judged) in new.into_iter().zip(judged) {
             let place = if judged.content().len() > MAX_PACKED {
                 judged.put(self.store)?;
@@ -101,12 +107,16 @@ impl<'a, S: ContentStore> Packer<'a, S> {
                 Some(self.pack(&judged, &ids[at])?)
             };
             let apart = judged.is_apart();
-            self.stored.insert(ids[at], Kept { place, apart });
+            self.stored.insert(ids[at], PackPlace { place, apart });
         }
         Ok(ids.iter().map(|id| (*id, self.stored[id])).collect())
     }
 
-    fn pack(&mut self, judged: &Judged<'_>, blob: &BlobId) -> Result<Place, S::Error> {
+    fn pack(
+        &mut self,
+        judged: &ContentToKeep<'_>,
+        blob: &BlobId,
+    ) -> Result<ContentPlace, S::Error> {
         let content = judged.content();
         if self.filling(judged.is_apart()).bytes.len() + content.len() > MAX_PACK {
             self.end_pack(judged.is_apart())?;
@@ -115,7 +125,7 @@ impl<'a, S: ContentStore> Packer<'a, S> {
         let filling = self.filling(judged.is_apart());
         let index = *filling.number.get_or_insert(next);
         let number = |number: usize| u32::try_from(number).expect("limits keep numbers small");
-        let place = Place(number(index), number(filling.bytes.len()));
+        let place = ContentPlace(number(index), number(filling.bytes.len()));
         filling.bytes.extend_from_slice(content);
         let length = filling.bytes.len();
         if index == next {
@@ -132,7 +142,7 @@ impl<'a, S: ContentStore> Packer<'a, S> {
         Ok(place)
     }
 
-    fn filling(&mut self, apart: bool) -> &mut Filling {
+    fn filling(&mut self, apart: bool) -> &mut PackWriter {
         if apart {
             &mut self.apart
         } else {
@@ -142,7 +152,7 @@ impl<'a, S: ContentStore> Packer<'a, S> {
 
     /// Stores one of the two packs, if it is begun.
     fn end_pack(&mut self, apart: bool) -> Result<(), S::Error> {
-        let Filling { number, bytes } = std::mem::take(self.filling(apart));
+        let PackWriter { number, bytes } = std::mem::take(self.filling(apart));
         let Some(number) = number else {
             return Ok(());
         };
@@ -164,28 +174,28 @@ impl<'a, S: ContentStore> Packer<'a, S> {
 
 /// The last pack that was read: files read one after the other are mostly in the same.
 #[derive(Debug, Default)]
-pub(crate) struct Opened(RefCell<Option<(u32, Vec<u8>)>>);
+pub(crate) struct OpenPack(RefCell<Option<(u32, Vec<u8>)>>);
 
-impl Contents {
+impl SnapshotContents {
     /// Returns the content of a file of this snapshot, checked.
     pub(crate) fn read<E>(
         &self,
-        file: &Entry,
-        opened: &Opened,
+        file: &SnapshotEntry,
+        opened: &OpenPack,
         load: impl Fn(&BlobId) -> Result<Vec<u8>, E>,
     ) -> Result<Vec<u8>, SnapshotError<E>> {
         let malformed = |reason: String| SnapshotError::Malformed {
             id: self.id,
             reason,
         };
-        let Entry::File {
+        let SnapshotEntry::File {
             blob, bytes, place, ..
         } = file
         else {
             return Err(malformed("only files have content".to_owned()));
         };
         let length = usize::try_from(*bytes).unwrap_or(usize::MAX);
-        let Some(Place(number, at)) = *place else {
+        let Some(ContentPlace(number, at)) = *place else {
             let content = load(blob).map_err(SnapshotError::Store)?;
             if content.len() != length {
                 let reason = format!("the content {blob} is not as long as it says");

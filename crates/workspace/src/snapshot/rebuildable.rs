@@ -21,16 +21,16 @@ use ignore::{
 };
 
 use super::{
-    manifest::{Entries, Entry, Skip},
+    manifest::{Skip, SnapshotEntries, SnapshotEntry},
     name,
-    tracked::Tracked,
+    tracked::GitTrackedFiles,
 };
 
 /// Maximum bytes of a `.gitignore` that is read.
 const MAX_IGNORE_BYTES: u64 = 1 << 20;
 
 /// A kind of build output, and the files that distinguish it from a folder that only has the name.
-struct Output {
+struct BuildOutput {
     name: &'static str,
     /// Files of which one beside the folder identifies it.
     beside: &'static [&'static str],
@@ -42,8 +42,8 @@ const fn output(
     name: &'static str,
     beside: &'static [&'static str],
     inside: &'static [&'static str],
-) -> Output {
-    Output {
+) -> BuildOutput {
+    BuildOutput {
         name,
         beside,
         inside,
@@ -74,7 +74,7 @@ const BUILDERS: &[&str] = &[
 ];
 const TAG: &[&str] = &["CACHEDIR.TAG"];
 
-const OUTPUTS: &[Output] = &[
+const OUTPUTS: &[BuildOutput] = &[
     output("target", &["Cargo.toml", "pom.xml", "build.sbt"], TAG),
     output("node_modules", NODE, &[".package-lock.json"]),
     output(".next", NODE, &[]),
@@ -97,18 +97,20 @@ const OUTPUTS: &[Output] = &[
 
 /// Earlier decisions: whether the folder of a path is left out.
 #[derive(Debug, Clone, Default)]
-pub(super) struct Decided(BTreeMap<Vec<u8>, bool>);
+pub(super) struct FolderDecisions(BTreeMap<Vec<u8>, bool>);
 
-impl Decided {
+impl FolderDecisions {
     /// Returns the decisions in these entries.
-    pub(super) fn by(entries: &Entries) -> Self {
+    pub(super) fn by(entries: &SnapshotEntries) -> Self {
         let decided = entries.iter().filter_map(|(path, entry)| {
             let left_out = match entry {
-                Entry::Folder { .. } => false,
-                Entry::Skipped {
+                SnapshotEntry::Folder { .. } => false,
+                SnapshotEntry::Skipped {
                     why: Skip::Rebuildable,
                 } => true,
-                Entry::File { .. } | Entry::Link { .. } | Entry::Skipped { .. } => return None,
+                SnapshotEntry::File { .. }
+                | SnapshotEntry::Link { .. }
+                | SnapshotEntry::Skipped { .. } => return None,
             };
             let path = name::decode(path)?;
             named(&path).map(|_| (path, left_out))
@@ -120,7 +122,7 @@ impl Decided {
 /// Whether snapshots of a workspace leave out this path below it, because it is in a folder of
 /// build output now.
 pub fn is_left_out(workspace: &Path, below: &Path) -> bool {
-    let mut rule = Rule::new(workspace.to_owned(), Decided::default());
+    let mut rule = RebuildableRule::new(workspace.to_owned(), FolderDecisions::default());
     below
         .ancestors()
         .filter(|part| !part.as_os_str().is_empty())
@@ -134,22 +136,22 @@ pub fn build_output(below: &Path) -> Option<&Path> {
     parts.find(|part| named(part.as_os_str().as_bytes()).is_some())
 }
 
-fn named(path: &[u8]) -> Option<&'static Output> {
+fn named(path: &[u8]) -> Option<&'static BuildOutput> {
     let last = path.rsplit(|byte| *byte == b'/').next()?;
     OUTPUTS.iter().find(|output| output.name.as_bytes() == last)
 }
 
 /// Makes decisions, and caches the files that it has read for them.
-pub(super) struct Rule {
+pub(super) struct RebuildableRule {
     workspace: PathBuf,
-    decided: Decided,
+    decided: FolderDecisions,
     ignores: HashMap<PathBuf, Gitignore>,
-    tracked: HashMap<PathBuf, Tracked>,
+    tracked: HashMap<PathBuf, GitTrackedFiles>,
 }
 
-impl Rule {
+impl RebuildableRule {
     /// Creates the rule for one listing of a workspace.
-    pub(super) fn new(workspace: PathBuf, decided: Decided) -> Self {
+    pub(super) fn new(workspace: PathBuf, decided: FolderDecisions) -> Self {
         Self {
             workspace,
             decided,
@@ -187,7 +189,7 @@ impl Rule {
         let below = folder.strip_prefix(&repository).unwrap_or(folder);
         self.tracked
             .entry(repository.clone())
-            .or_insert_with(|| Tracked::read(&repository))
+            .or_insert_with(|| GitTrackedFiles::read(&repository))
             .has_nothing_in(below.as_os_str().as_bytes())
     }
 
@@ -219,7 +221,7 @@ impl Rule {
     }
 }
 
-fn shows_its_maker(output: &Output, folder: &Path) -> bool {
+fn shows_its_maker(output: &BuildOutput, folder: &Path) -> bool {
     let is_there = |path: PathBuf| fs::symlink_metadata(path).is_ok();
     let beside = folder.parent().unwrap_or(folder);
     output.beside.iter().any(|name| is_there(beside.join(name)))

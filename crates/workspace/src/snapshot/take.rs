@@ -16,14 +16,17 @@ use rustix::{
 
 use super::{
     MAX_BYTES, MAX_DELTAS, MAX_ENTRIES, MAX_FILE_BYTES, SnapshotError,
-    manifest::{Contents, Entries, Entry, Manifest, Skip, drop_unused, load_contents},
+    manifest::{
+        Manifest, Skip, SnapshotContents, SnapshotEntries, SnapshotEntry, drop_unused,
+        load_contents,
+    },
     name,
     pack::Packer,
-    rebuildable::{Decided, Rule},
+    rebuildable::{FolderDecisions, RebuildableRule},
 };
 use crate::{
     contents::ContentStore,
-    root::{self, Root},
+    root::{self, RootFolder},
 };
 
 /// Age of a file at its reading below which it may change again without its times moving, because
@@ -41,7 +44,7 @@ const READ_FILES_AT_ONCE: usize = 1_000;
 
 /// Result of taking a snapshot.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Taken {
+pub enum SnapshotResult {
     /// Nothing changed since this one.
     Same(BlobId),
     /// A new snapshot.
@@ -60,26 +63,26 @@ pub enum Taken {
 pub struct Snapshots {
     workspace: PathBuf,
     previous: Option<BlobId>,
-    last: Option<Last>,
+    last: Option<LastSnapshot>,
     /// Files of the last snapshot that need not be read again while their stamps are the same: path
     /// and stamp in one, because there may be many. Their times were so old when they were read
     /// that any later change must move them.
     settled: HashSet<Digest>,
-    decided: Decided,
+    decided: FolderDecisions,
     files_read: usize,
 }
 
 /// The last snapshot that this process took.
 #[derive(Debug)]
-struct Last {
-    contents: Contents,
+struct LastSnapshot {
+    contents: SnapshotContents,
     deltas: u32,
 }
 
 /// Metadata that changes with a file's content, except within the resolution of its times. It
 /// includes the time of the inode, because the other one can be set by hand.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) struct Stamp {
+pub(super) struct ContentStamp {
     inode: u64,
     device: u64,
     pub(super) bytes: u64,
@@ -88,7 +91,7 @@ pub(super) struct Stamp {
     changed_ns: i64,
 }
 
-impl Stamp {
+impl ContentStamp {
     fn of(stat: &Stat) -> Self {
         // Where it overflows, in 2262, files are read more often.
         let nanoseconds = |seconds: i64, rest: u64| {
@@ -124,15 +127,15 @@ impl Stamp {
 }
 
 /// An entry that is listed but not read yet.
-pub(super) enum Listed {
-    File(Stamp),
-    Other(Entry),
+pub(super) enum UnreadEntry {
+    File(ContentStamp),
+    Other(SnapshotEntry),
 }
 
 /// All entries of a folder without the contents of files, or the counts at which a limit was
 /// reached.
-pub(super) enum Listing {
-    Within(Vec<(Vec<u8>, Listed)>),
+pub(super) enum FolderListing {
+    Within(Vec<(Vec<u8>, UnreadEntry)>),
     TooLarge { files: u64, bytes: u64 },
 }
 
@@ -145,7 +148,7 @@ impl Snapshots {
             previous,
             last: None,
             settled: HashSet::new(),
-            decided: Decided::default(),
+            decided: FolderDecisions::default(),
             files_read: 0,
         }
     }
@@ -160,7 +163,7 @@ impl Snapshots {
         first: &BlobId,
         load: impl Fn(&BlobId) -> Result<Vec<u8>, E>,
     ) -> Result<(), SnapshotError<E>> {
-        self.decided = Decided::by(&load_contents(first, &load)?.entries);
+        self.decided = FolderDecisions::by(&load_contents(first, &load)?.entries);
         Ok(())
     }
 
@@ -172,32 +175,34 @@ impl Snapshots {
     pub fn take<S: ContentStore>(
         &mut self,
         store: &mut S,
-    ) -> Result<Taken, SnapshotError<S::Error>> {
+    ) -> Result<SnapshotResult, SnapshotError<S::Error>> {
         let failed = |source| SnapshotError::Folder {
             path: self.workspace.clone(),
             source,
         };
-        let root = Root::open(&self.workspace).map_err(|error| failed(error.into()))?;
-        let mut rule = Rule::new(self.workspace.clone(), self.decided.clone());
+        let root = RootFolder::open(&self.workspace).map_err(|error| failed(error.into()))?;
+        let mut rule = RebuildableRule::new(self.workspace.clone(), self.decided.clone());
         let mut listed = match list(&root, &mut rule, Scope::Snapshot).map_err(failed)? {
-            Listing::Within(listed) => listed,
-            Listing::TooLarge { files, bytes } => return Ok(Taken::TooLarge { files, bytes }),
+            FolderListing::Within(listed) => listed,
+            FolderListing::TooLarge { files, bytes } => {
+                return Ok(SnapshotResult::TooLarge { files, bytes });
+            }
         };
         // Packs are the same wherever files come in the same order.
         listed.sort_unstable_by(|(one, _), (other, _)| one.cmp(other));
         let last = self.last.as_ref().map(|last| &last.contents);
         let packs = last.map_or_else(Vec::new, |last| last.packs.clone());
         let packer = Packer::new(store, packs, last.map(|last| &last.entries));
-        let mut taking = Taking::new(self, root, packer);
+        let mut taking = SnapshotInProgress::new(self, root, packer);
         for (path, listed) in listed {
             taking.add(&path, listed).map_err(SnapshotError::Store)?;
             if taking.bytes > MAX_BYTES {
                 let (files, bytes) = (taking.entries.len() as u64, taking.bytes);
-                return Ok(Taken::TooLarge { files, bytes });
+                return Ok(SnapshotResult::TooLarge { files, bytes });
             }
         }
         taking.store_read().map_err(SnapshotError::Store)?;
-        let Taking {
+        let SnapshotInProgress {
             packer,
             entries,
             settled,
@@ -223,7 +228,7 @@ impl Snapshots {
     ) -> Result<(), SnapshotError<E>> {
         let contents = load_contents(id, &load)?;
         self.settled.clear();
-        self.last = Some(Last {
+        self.last = Some(LastSnapshot {
             contents,
             deltas: MAX_DELTAS,
         });
@@ -240,9 +245,9 @@ impl Snapshots {
         let Some(last) = &self.last else {
             return Ok(None);
         };
-        let root = Root::open(&self.workspace)?;
-        let mut rule = Rule::new(self.workspace.clone(), self.decided.clone());
-        let Listing::Within(listed) = list(&root, &mut rule, Scope::Everything)? else {
+        let root = RootFolder::open(&self.workspace)?;
+        let mut rule = RebuildableRule::new(self.workspace.clone(), self.decided.clone());
+        let FolderListing::Within(listed) = list(&root, &mut rule, Scope::Everything)? else {
             return Err(io::Error::other("there are too many files to look at"));
         };
         let before = &last.contents.entries;
@@ -251,13 +256,13 @@ impl Snapshots {
         for (path, listed) in listed {
             let encoded = name::encode(&path);
             let same = match (&listed, before.get(&encoded)) {
-                (Listed::File(stamp), Some(_)) => self.settled.contains(&stamp.of_path(&path)),
-                (Listed::Other(entry), Some(before)) => entry == before,
+                (UnreadEntry::File(stamp), Some(_)) => self.settled.contains(&stamp.of_path(&path)),
+                (UnreadEntry::Other(entry), Some(before)) => entry == before,
                 (_, None) => false,
             };
             let known = before.contains_key(&encoded);
-            let is_special = Entry::Skipped { why: Skip::Special };
-            let special = matches!(&listed, Listed::Other(entry) if *entry == is_special);
+            let is_special = SnapshotEntry::Skipped { why: Skip::Special };
+            let special = matches!(&listed, UnreadEntry::Other(entry) if *entry == is_special);
             seen.insert(encoded);
             if !same {
                 changed.push(ChangedPath {
@@ -283,7 +288,7 @@ impl Snapshots {
     }
 
     /// Returns the contents of the last snapshot.
-    pub(crate) fn last_contents(&self) -> Option<&Contents> {
+    pub(crate) fn last_contents(&self) -> Option<&SnapshotContents> {
         self.last.as_ref().map(|last| &last.contents)
     }
 
@@ -297,7 +302,7 @@ impl Snapshots {
         self.files_read
     }
 
-    fn reuse(&self, path: &str, file: &Digest) -> Option<Entry> {
+    fn reuse(&self, path: &str, file: &Digest) -> Option<SnapshotEntry> {
         let last = self.last.as_ref()?;
         let entry = self.settled.contains(file).then_some(path);
         entry.and_then(|path| last.contents.entries.get(path).cloned())
@@ -306,12 +311,12 @@ impl Snapshots {
     fn store<S: ContentStore>(
         &mut self,
         mut packs: Vec<BlobId>,
-        mut entries: Entries,
+        mut entries: SnapshotEntries,
         store: &mut S,
-    ) -> Result<Taken, SnapshotError<S::Error>> {
-        let same = |last: &&Last| last.contents.entries == entries;
+    ) -> Result<SnapshotResult, SnapshotError<S::Error>> {
+        let same = |last: &&LastSnapshot| last.contents.entries == entries;
         if let Some(last) = self.last.as_ref().filter(same) {
-            return Ok(Taken::Same(last.contents.id));
+            return Ok(SnapshotResult::Same(last.contents.id));
         }
         let delta = self
             .last
@@ -329,24 +334,24 @@ impl Snapshots {
         });
         let same = self.previous.take_if(|_| self.last.is_none());
         let taken = match same {
-            Some(id) if id == BlobId::of(&bytes) => Taken::Same(id),
-            _ => Taken::New(store.put(&bytes).map_err(SnapshotError::Store)?),
+            Some(id) if id == BlobId::of(&bytes) => SnapshotResult::Same(id),
+            _ => SnapshotResult::New(store.put(&bytes).map_err(SnapshotError::Store)?),
         };
-        if let Taken::Same(id) | Taken::New(id) = taken {
-            let contents = Contents { id, entries, packs };
-            self.last = Some(Last { contents, deltas });
+        if let SnapshotResult::Same(id) | SnapshotResult::New(id) = taken {
+            let contents = SnapshotContents { id, entries, packs };
+            self.last = Some(LastSnapshot { contents, deltas });
         }
         Ok(taken)
     }
 }
 
 /// A snapshot in progress.
-struct Taking<'a, 's, S> {
+struct SnapshotInProgress<'a, 's, S> {
     before: &'a Snapshots,
-    files: Files,
+    files: FileReader,
     packer: Packer<'s, S>,
     /// Entries as a list, because a map that grows one by one would need nearly twice the memory.
-    entries: Vec<(String, Entry)>,
+    entries: Vec<(String, SnapshotEntry)>,
     settled: HashSet<Digest>,
     bytes: u64,
     /// Files that were read and are not stored yet.
@@ -358,14 +363,14 @@ struct Taking<'a, 's, S> {
 struct ReadFile {
     path: Vec<u8>,
     content: Vec<u8>,
-    stamp: Stamp,
+    stamp: ContentStamp,
 }
 
-impl<'a, 's, S: ContentStore> Taking<'a, 's, S> {
-    fn new(before: &'a Snapshots, root: Root<'static>, packer: Packer<'s, S>) -> Self {
+impl<'a, 's, S: ContentStore> SnapshotInProgress<'a, 's, S> {
+    fn new(before: &'a Snapshots, root: RootFolder<'static>, packer: Packer<'s, S>) -> Self {
         Self {
             before,
-            files: Files {
+            files: FileReader {
                 root,
                 folder: None,
                 read: 0,
@@ -379,19 +384,19 @@ impl<'a, 's, S: ContentStore> Taking<'a, 's, S> {
         }
     }
 
-    fn add(&mut self, path: &[u8], listed: Listed) -> Result<(), S::Error> {
+    fn add(&mut self, path: &[u8], listed: UnreadEntry) -> Result<(), S::Error> {
         let encoded = name::encode(path);
         let stamp = match listed {
-            Listed::Other(entry) => {
+            UnreadEntry::Other(entry) => {
                 self.entries.push((encoded, entry));
                 return Ok(());
             }
-            Listed::File(stamp) => stamp,
+            UnreadEntry::File(stamp) => stamp,
         };
         let known = stamp.of_path(path);
         if let Some(entry) = self.before.reuse(&encoded, &known) {
             self.settled.insert(known);
-            if let Entry::File { bytes, .. } = &entry {
+            if let SnapshotEntry::File { bytes, .. } = &entry {
                 self.bytes += bytes;
             }
             self.entries.push((encoded, entry));
@@ -403,19 +408,19 @@ impl<'a, 's, S: ContentStore> Taking<'a, 's, S> {
     /// Reads a file, if it still exists. Stores the contents read so far when there are enough.
     fn read_file(&mut self, path: &[u8], encoded: String) -> Result<(), S::Error> {
         let (content, stamp) = match self.files.read(path) {
-            Read::Gone => return Ok(()),
-            Read::Skipped(why) => {
-                self.entries.push((encoded, Entry::Skipped { why }));
+            FileRead::Gone => return Ok(()),
+            FileRead::Skipped(why) => {
+                self.entries.push((encoded, SnapshotEntry::Skipped { why }));
                 return Ok(());
             }
-            Read::File(content, stamp) => (content, stamp),
+            FileRead::File(content, stamp) => (content, stamp),
         };
         let bytes = content.len() as u64;
         if bytes > MAX_FILE_BYTES {
             // The file has grown since it was listed.
             self.bytes += bytes.max(MAX_BYTES + 1);
             let why = Skip::Changing;
-            self.entries.push((encoded, Entry::Skipped { why }));
+            self.entries.push((encoded, SnapshotEntry::Skipped { why }));
             return Ok(());
         }
         self.bytes += bytes;
@@ -443,7 +448,7 @@ impl<'a, 's, S: ContentStore> Taking<'a, 's, S> {
             .collect();
         let stored = self.packer.add(&contents)?;
         for (file, (blob, kept)) in read.iter().zip(stored) {
-            let entry = Entry::File {
+            let entry = SnapshotEntry::File {
                 blob,
                 bytes: file.content.len() as u64,
                 place: kept.place,
@@ -469,7 +474,12 @@ pub(super) enum Scope {
 
 /// Lists everything below a folder, except the contents of folders of build output. Entries that
 /// vanish meanwhile are left out.
-pub(super) fn list(root: &Root<'_>, rule: &mut Rule, scope: Scope) -> io::Result<Listing> {
+pub(super) fn list(
+    root: &RootFolder<'_>,
+    rule: &mut RebuildableRule,
+    scope: Scope,
+) -> io::Result<FolderListing> {
+    let skipped = |why| UnreadEntry::Other(SnapshotEntry::Skipped { why });
     let mut listed = Vec::new();
     let mut bytes = 0;
     let mut folders = vec![Vec::new()];
@@ -479,20 +489,14 @@ pub(super) fn list(root: &Root<'_>, rule: &mut Rule, scope: Scope) -> io::Result
             Err(e) if path.is_empty() => return Err(e),
             Err(e) if e.kind() == io::ErrorKind::NotFound => continue,
             Err(_) => {
-                listed.push((
-                    path,
-                    Listed::Other(Entry::Skipped {
-                        why: Skip::Unreadable,
-                    }),
-                ));
+                listed.push((path, skipped(Skip::Unreadable)));
                 continue;
             }
         };
         if !path.is_empty() {
-            let mode = rustix::fs::fstat(&folder)
-                .map(|stat| stat.st_mode & 0o777)
-                .ok();
-            listed.push((path.clone(), Listed::Other(Entry::Folder { mode })));
+            let mode = rustix::fs::fstat(&folder).map(|stat| stat.st_mode & 0o777);
+            let entry = SnapshotEntry::Folder { mode: mode.ok() };
+            listed.push((path.clone(), UnreadEntry::Other(entry)));
         }
         for name in names {
             let below = if path.is_empty() {
@@ -505,26 +509,25 @@ pub(super) fn list(root: &Root<'_>, rule: &mut Rule, scope: Scope) -> io::Result
             };
             match FileType::from_raw_mode(stat.st_mode) {
                 FileType::Directory if rule.leaves_out(&below) => {
-                    let why = Skip::Rebuildable;
-                    listed.push((below, Listed::Other(Entry::Skipped { why })));
+                    listed.push((below, skipped(Skip::Rebuildable)));
                 }
                 FileType::Directory => folders.push(below),
                 FileType::RegularFile => {
-                    let stamp = Stamp::of(&stat);
+                    let stamp = ContentStamp::of(&stat);
                     bytes += stamp.bytes;
                     if stamp.bytes > MAX_FILE_BYTES {
                         bytes = bytes.max(MAX_BYTES + 1);
                     }
-                    listed.push((below, Listed::File(stamp)));
+                    listed.push((below, UnreadEntry::File(stamp)));
                 }
                 FileType::Symlink => {
                     let Ok(target) = rustix::fs::readlinkat(&folder, &name[..], Vec::new()) else {
                         continue;
                     };
                     let target = name::encode(target.as_bytes());
-                    listed.push((below, Listed::Other(Entry::Link { target })));
+                    listed.push((below, UnreadEntry::Other(SnapshotEntry::Link { target })));
                 }
-                _ => listed.push((below, Listed::Other(Entry::Skipped { why: Skip::Special }))),
+                _ => listed.push((below, skipped(Skip::Special))),
             }
             let files = (listed.len() + folders.len()) as u64;
             let too_large = match scope {
@@ -532,15 +535,19 @@ pub(super) fn list(root: &Root<'_>, rule: &mut Rule, scope: Scope) -> io::Result
                 Scope::Everything => files > MAX_LISTED,
             };
             if too_large {
-                return Ok(Listing::TooLarge { files, bytes });
+                return Ok(FolderListing::TooLarge { files, bytes });
             }
         }
     }
-    Ok(Listing::Within(listed))
+    Ok(FolderListing::Within(listed))
 }
 
 /// Opens a folder and reads its names.
-fn open_folder(root: &Root<'_>, path: &[u8], scope: Scope) -> io::Result<(OwnedFd, Vec<Vec<u8>>)> {
+fn open_folder(
+    root: &RootFolder<'_>,
+    path: &[u8],
+    scope: Scope,
+) -> io::Result<(OwnedFd, Vec<Vec<u8>>)> {
     let open = || {
         let folder = root.folder(name::path(path))?;
         let names = root::names(&folder)?.collect::<Result<_, _>>()?;
@@ -559,7 +566,7 @@ fn open_folder(root: &Root<'_>, path: &[u8], scope: Scope) -> io::Result<(OwnedF
 }
 
 /// Gives the owner of a folder the right to list it.
-fn make_readable(root: &Root<'_>, path: &[u8]) -> io::Result<()> {
+fn make_readable(root: &RootFolder<'_>, path: &[u8]) -> io::Result<()> {
     let (folder, name) = root.parent(name::path(path))?;
     let mode = root::stat(&folder, name)?.st_mode & 0o7777;
     let mode = Mode::from_raw_mode(mode | 0o700);
@@ -567,39 +574,39 @@ fn make_readable(root: &Root<'_>, path: &[u8]) -> io::Result<()> {
     Ok(rustix::fs::chmodat(folder, name, mode, AtFlags::empty())?)
 }
 
-enum Read {
+enum FileRead {
     Gone,
     Skipped(Skip),
     /// Content, or more than the limit, and stamps before and after reading.
-    File(Vec<u8>, Stamp),
+    File(Vec<u8>, ContentStamp),
 }
 
 /// Reads files; consecutive files of one folder without opening the folder again.
-struct Files {
-    root: Root<'static>,
+struct FileReader {
+    root: RootFolder<'static>,
     folder: Option<(Vec<u8>, OwnedFd)>,
     /// Number of files that were read.
     read: usize,
 }
 
-impl Files {
+impl FileReader {
     /// Reads one file as it was at one moment.
-    fn read(&mut self, path: &[u8]) -> Read {
+    fn read(&mut self, path: &[u8]) -> FileRead {
         self.read += 1;
         for _ in 0..READ_ATTEMPTS {
             let (content, stamp) = match self.read_once(path) {
                 Ok(Some(read)) => read,
                 Ok(None) => continue,
-                Err(e) if e.kind() == io::ErrorKind::NotFound => return Read::Gone,
-                Err(_) => return Read::Skipped(Skip::Unreadable),
+                Err(e) if e.kind() == io::ErrorKind::NotFound => return FileRead::Gone,
+                Err(_) => return FileRead::Skipped(Skip::Unreadable),
             };
-            return Read::File(content, stamp);
+            return FileRead::File(content, stamp);
         }
-        Read::Skipped(Skip::Changing)
+        FileRead::Skipped(Skip::Changing)
     }
 
     /// Returns the content, if the file stayed the same while it was read.
-    fn read_once(&mut self, path: &[u8]) -> io::Result<Option<(Vec<u8>, Stamp)>> {
+    fn read_once(&mut self, path: &[u8]) -> io::Result<Option<(Vec<u8>, ContentStamp)>> {
         let (above, name) = match path.iter().rposition(|byte| *byte == b'/') {
             Some(slash) => (&path[..slash], &path[slash + 1..]),
             None => (&[][..], path),
@@ -612,7 +619,7 @@ impl Files {
         let Some(file) = root::open_file(folder, name)? else {
             return Ok(None);
         };
-        let stamp = |file: &File| rustix::fs::fstat(file).map(|stat| Stamp::of(&stat));
+        let stamp = |file: &File| rustix::fs::fstat(file).map(|stat| ContentStamp::of(&stat));
         let before = stamp(&file)?;
         let content = root::read(&file, MAX_FILE_BYTES)?;
         let over = content.len() as u64 > MAX_FILE_BYTES;

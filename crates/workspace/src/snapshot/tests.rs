@@ -15,8 +15,8 @@ use serde_json::{Value, json};
 use crate::{ContentStore, Secrecy};
 
 use super::{
-    Change, Difference, MAX_DELTAS, MAX_ENTRIES, MAX_FILE_BYTES, SnapshotError, Snapshots, Taken,
-    differences, materialise,
+    ChangeSinceSnapshot, Difference, MAX_DELTAS, MAX_ENTRIES, MAX_FILE_BYTES, SnapshotError,
+    SnapshotResult, Snapshots, differences, materialise,
 };
 
 /// A blob store in memory that counts its blobs.
@@ -43,7 +43,7 @@ impl Store {
         serde_json::from_slice(&self.load(id).unwrap()).unwrap()
     }
 
-    fn take(&self, snapshots: &mut Snapshots) -> Taken {
+    fn take(&self, snapshots: &mut Snapshots) -> SnapshotResult {
         snapshots
             .take(&mut Puts(|bytes: &[u8]| self.put(bytes)))
             .unwrap()
@@ -51,7 +51,7 @@ impl Store {
 
     fn new_one(&self, snapshots: &mut Snapshots) -> BlobId {
         match self.take(snapshots) {
-            Taken::New(id) => id,
+            SnapshotResult::New(id) => id,
             other => panic!("not new: {other:?}"),
         }
     }
@@ -60,7 +60,7 @@ impl Store {
         materialise(id, |id| self.load(id), into).map(|left_out| assert_eq!(left_out, [""; 0]))
     }
 
-    fn differences(&self, id: &BlobId, folder: &Path) -> Vec<(String, Change)> {
+    fn differences(&self, id: &BlobId, folder: &Path) -> Vec<(String, ChangeSinceSnapshot)> {
         differences(id, |id| self.load(id), folder)
             .unwrap()
             .into_iter()
@@ -220,7 +220,7 @@ fn a_delta_is_as_large_as_the_change_and_reads_nothing_else() {
     // Files are read again until they are old enough for their stamps to be reliable.
     loop {
         *store.puts.borrow_mut() = 0;
-        assert_eq!(store.take(&mut snapshots), Taken::Same(full));
+        assert_eq!(store.take(&mut snapshots), SnapshotResult::Same(full));
         assert_eq!(
             *store.puts.borrow(),
             0,
@@ -245,9 +245,9 @@ fn a_delta_is_as_large_as_the_change_and_reads_nothing_else() {
     assert_eq!(store.json(&delta)["parent"], json!(full));
     assert_eq!(store.differences(&delta, tree.path()), []);
     let since = [
-        ("many/7".to_owned(), Change::Changed),
-        ("many/8".to_owned(), Change::Removed),
-        ("many/9000".to_owned(), Change::Added),
+        ("many/7".to_owned(), ChangeSinceSnapshot::Changed),
+        ("many/8".to_owned(), ChangeSinceSnapshot::Removed),
+        ("many/9000".to_owned(), ChangeSinceSnapshot::Added),
     ];
     assert_eq!(store.differences(&full, tree.path()), since);
 }
@@ -279,7 +279,7 @@ fn a_file_that_is_not_older_than_its_reading_is_read_again() {
         .unwrap();
     let mut snapshots = Snapshots::new(tree.path().into(), None);
     let id = store.new_one(&mut snapshots);
-    assert_eq!(store.take(&mut snapshots), Taken::Same(id));
+    assert_eq!(store.take(&mut snapshots), SnapshotResult::Same(id));
     assert_eq!(snapshots.files_read(), 1);
 }
 
@@ -337,7 +337,7 @@ fn a_new_process_recognises_an_unchanged_workspace() {
     let (tree, store) = (varied_tree(), Store::default());
     let id = store.new_one(&mut Snapshots::new(tree.path().into(), None));
     let mut later = Snapshots::new(tree.path().into(), Some(id));
-    assert_eq!(store.take(&mut later), Taken::Same(id));
+    assert_eq!(store.take(&mut later), SnapshotResult::Same(id));
     fs::write(tree.path().join("more"), "").unwrap();
     let delta = store.new_one(&mut later);
     assert_eq!(store.json(&delta)["parent"], json!(id));
@@ -352,17 +352,20 @@ fn a_workspace_over_the_limits_has_no_snapshot() {
     let huge = tree.path().join("huge");
     for bytes in [MAX_FILE_BYTES + 1, 1 << 40] {
         fs::File::create(&huge).unwrap().set_len(bytes).unwrap();
-        assert!(matches!(store.take(&mut snapshots), Taken::TooLarge { .. }));
+        assert!(matches!(
+            store.take(&mut snapshots),
+            SnapshotResult::TooLarge { .. }
+        ));
         let error = differences(&id, |id| store.load(id), tree.path()).unwrap_err();
         assert!(matches!(error, SnapshotError::TooLarge { .. }), "{error}");
     }
     // Back within the limits, nothing has been forgotten.
     fs::remove_file(&huge).unwrap();
-    assert_eq!(store.take(&mut snapshots), Taken::Same(id));
+    assert_eq!(store.take(&mut snapshots), SnapshotResult::Same(id));
     for number in 0..=MAX_ENTRIES {
         symlink("x", tree.path().join(format!("link{number}"))).unwrap();
     }
-    let Taken::TooLarge { files, .. } = store.take(&mut snapshots) else {
+    let SnapshotResult::TooLarge { files, .. } = store.take(&mut snapshots) else {
         panic!("not too large")
     };
     assert_eq!(files, MAX_ENTRIES + 1);
@@ -391,7 +394,7 @@ fn a_store_that_fails_loses_nothing() {
     assert_eq!(store.differences(&second, tree.path()), []);
     assert_eq!(
         store.differences(&first, tree.path()),
-        [("b".to_owned(), Change::Added)]
+        [("b".to_owned(), ChangeSinceSnapshot::Added)]
     );
     // A blob that is gone leaves no half of a folder.
     store.blobs.borrow_mut().remove(&BlobId::of(b"b"));
@@ -656,7 +659,7 @@ fn snapshots_of_the_first_version_are_still_read() {
     fs::set_permissions(new.join("a/run"), fs::Permissions::from_mode(0o600)).unwrap();
     assert_eq!(
         store.differences(&id, &new),
-        [("a/run".to_owned(), Change::Changed)]
+        [("a/run".to_owned(), ChangeSinceSnapshot::Changed)]
     );
 }
 
@@ -717,7 +720,7 @@ fn secret_contents_lie_apart_and_are_laid_out_while_they_are_there() {
         apart: &apart,
         hunters: Hunters::default(),
     };
-    let Taken::New(first) = snapshots.take(&mut store).unwrap() else {
+    let SnapshotResult::New(first) = snapshots.take(&mut store).unwrap() else {
         panic!("not new")
     };
     assert_eq!(
@@ -738,7 +741,7 @@ fn secret_contents_lie_apart_and_are_laid_out_while_they_are_there() {
     // Contents of the last snapshot are not judged again, wherever they are now.
     fs::rename(tree.path().join("b"), tree.path().join("moved")).unwrap();
     fs::write(tree.path().join("a"), "plainly").unwrap();
-    let Taken::New(second) = snapshots.take(&mut store).unwrap() else {
+    let SnapshotResult::New(second) = snapshots.take(&mut store).unwrap() else {
         panic!("not new")
     };
     assert_eq!(store.hunters.asked.load(Ordering::Relaxed), 6);
@@ -757,7 +760,7 @@ fn secret_contents_lie_apart_and_are_laid_out_while_they_are_there() {
     // Undoing leaves alone what it does not have, and does the rest.
     fs::remove_file(tree.path().join("moved")).unwrap();
     fs::remove_file(tree.path().join("c")).unwrap();
-    let Taken::New(third) = snapshots.take(&mut store).unwrap() else {
+    let SnapshotResult::New(third) = snapshots.take(&mut store).unwrap() else {
         panic!("not new")
     };
     let plan = |load: &dyn Fn(&BlobId) -> Result<Vec<u8>, io::Error>| {

@@ -15,14 +15,14 @@ const MAX_INDEX_BYTES: u64 = 64 << 20;
 const HASH: usize = 20;
 
 /// The files that git tracks.
-pub(super) enum Tracked {
+pub(super) enum GitTrackedFiles {
     /// Their paths, sorted.
     These(Vec<Vec<u8>>),
     /// The files are not known.
     Unknown,
 }
 
-impl Tracked {
+impl GitTrackedFiles {
     /// Reads the index of the repository whose `.git` is in this folder.
     pub(super) fn read(repository: &Path) -> Self {
         let Some(index) = git_folder(repository).map(|folder| folder.join("index")) else {

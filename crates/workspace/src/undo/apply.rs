@@ -20,12 +20,12 @@ use rustix::{
 };
 
 use super::{
-    Refused, UndoAction, UndoChange, UndoError, UndoPlan, look,
+    UndoAction, UndoChange, UndoError, UndoPlan, UndoRefusal, look,
     plan::{NEW_FOLDER, is_as},
 };
 use crate::{
-    root::{self, Root},
-    snapshot::{manifest::Entry, name, pack::Opened},
+    root::{self, RootFolder},
+    snapshot::{manifest::SnapshotEntry, name, pack::OpenPack},
 };
 
 /// Function that reads a blob.
@@ -33,11 +33,11 @@ type Load<'a, E> = &'a dyn Fn(&BlobId) -> Result<Vec<u8>, E>;
 
 /// Result of an undo.
 #[derive(Debug, Default)]
-pub struct Done {
+pub struct UndoResult {
     /// The undone changes, by path.
     pub undone: Vec<UndoChange>,
     /// The paths that were not undone: as planned, and those that changed or failed since.
-    pub refused: Vec<Refused>,
+    pub refused: Vec<UndoRefusal>,
 }
 
 impl UndoPlan {
@@ -53,14 +53,14 @@ impl UndoPlan {
         load: &dyn Fn(&BlobId) -> Result<Vec<u8>, E>,
         trash: &Path,
         step: &mut dyn FnMut(),
-    ) -> Result<Done, UndoError<E>> {
+    ) -> Result<UndoResult, UndoError<E>> {
         let root = self.root()?;
         self.check_contents(load)?;
         self.sweep(&root);
         let mut at_work = AtWork {
             plan: self,
             load,
-            opened: Opened::default(),
+            opened: OpenPack::default(),
             root,
             refused: self.refused.clone(),
             step,
@@ -71,7 +71,7 @@ impl UndoPlan {
         let _ = at_work.root.sync();
         let mut refused = at_work.refused;
         refused.sort_by(|one, two| one.path.cmp(&two.path));
-        Ok(Done { undone, refused })
+        Ok(UndoResult { undone, refused })
     }
 
     /// Removes temporary files of an interrupted undo.
@@ -80,17 +80,18 @@ impl UndoPlan {
         Ok(())
     }
 
-    fn root<E>(&self) -> Result<Root<'static>, UndoError<E>> {
-        Root::open(&self.workspace).map_err(|error| UndoError::Folder {
+    fn root<E>(&self) -> Result<RootFolder<'static>, UndoError<E>> {
+        RootFolder::open(&self.workspace).map_err(|error| UndoError::Folder {
             path: self.workspace.clone(),
             source: error.into(),
         })
     }
 
     fn check_contents<E>(&self, load: Load<'_, E>) -> Result<(), UndoError<E>> {
-        let opened = Opened::default();
+        let opened = OpenPack::default();
         for change in &self.changes {
-            if let Some(file @ Entry::File { blob, .. }) = self.before.entries.get(&change.path)
+            if let Some(file @ SnapshotEntry::File { blob, .. }) =
+                self.before.entries.get(&change.path)
                 && change.action != UndoAction::Mode
                 && let Err(source) = self.before.read(file, &opened, load)
             {
@@ -104,7 +105,7 @@ impl UndoPlan {
         Ok(())
     }
 
-    fn sweep(&self, root: &Root<'_>) {
+    fn sweep(&self, root: &RootFolder<'_>) {
         let differ = |path: &&String| self.before.entries.get(*path) != self.after.get(*path);
         for path in self.before.entries.keys().filter(differ) {
             let path = decoded(path);
@@ -119,9 +120,9 @@ impl UndoPlan {
 struct AtWork<'a, E> {
     plan: &'a UndoPlan,
     load: Load<'a, E>,
-    opened: Opened,
-    root: Root<'static>,
-    refused: Vec<Refused>,
+    opened: OpenPack,
+    root: RootFolder<'static>,
+    refused: Vec<UndoRefusal>,
     step: &'a mut dyn FnMut(),
 }
 
@@ -165,7 +166,7 @@ impl<E: fmt::Display> AtWork<'_, E> {
         for change in opened.into_iter().chain(gone).chain(come).chain(shut) {
             match self.one(change) {
                 Ok(()) => undone.push(change.clone()),
-                Err(why) => self.refused.push(Refused {
+                Err(why) => self.refused.push(UndoRefusal {
                     path: change.path.clone(),
                     why: why.to_string(),
                 }),
@@ -181,14 +182,14 @@ impl<E: fmt::Display> AtWork<'_, E> {
     fn finish_folders(&mut self, undone: &mut Vec<UndoChange>) {
         for change in undone.clone().iter().rev() {
             let made = matches!(change.action, UndoAction::Create | UndoAction::Restore);
-            let (true, Some(Entry::Folder { mode: Some(mode) })) =
+            let (true, Some(SnapshotEntry::Folder { mode: Some(mode) })) =
                 (made, self.plan.before.entries.get(&change.path))
             else {
                 continue;
             };
             if let Err(error) = self.set_folder_mode(&decoded(&change.path), *mode) {
                 undone.retain(|undone| undone.path != change.path);
-                self.refused.push(Refused {
+                self.refused.push(UndoRefusal {
                     path: change.path.clone(),
                     why: format!("it is back, but not who may enter it: {error}"),
                 });
@@ -200,7 +201,7 @@ impl<E: fmt::Display> AtWork<'_, E> {
     /// Creates a folder that can be filled before it gets its mode.
     fn is_open_folder(&self, change: &UndoChange) -> bool {
         match self.plan.before.entries.get(&change.path) {
-            Some(Entry::Folder { mode: Some(mode) }) => mode & 0o300 == 0o300,
+            Some(SnapshotEntry::Folder { mode: Some(mode) }) => mode & 0o300 == 0o300,
             _ => false,
         }
     }
@@ -212,7 +213,7 @@ impl<E: fmt::Display> AtWork<'_, E> {
             self.plan.after.get(&change.path),
         );
         match (change.action, before) {
-            (UndoAction::Mode, Some(Entry::Folder { mode: Some(mode) })) => {
+            (UndoAction::Mode, Some(SnapshotEntry::Folder { mode: Some(mode) })) => {
                 self.set_folder_mode(&path, *mode)
             }
             (UndoAction::Mode, Some(wanted)) => self.set_file_mode(&path, wanted, after),
@@ -227,15 +228,19 @@ impl<E: fmt::Display> AtWork<'_, E> {
         }
     }
 
-    fn must_be_still(&self, path: &[u8], after: Option<&Entry>) -> io::Result<look::Now> {
+    fn must_be_still(
+        &self,
+        path: &[u8],
+        after: Option<&SnapshotEntry>,
+    ) -> io::Result<look::PresentEntry> {
         is_as(&self.root, path, after)
             .filter(|now| now.is_still(&self.root, path))
             .ok_or_else(|| io::Error::other("it was changed just now"))
     }
 
-    fn create(&mut self, path: &[u8], wanted: &Entry) -> io::Result<()> {
+    fn create(&mut self, path: &[u8], wanted: &SnapshotEntry) -> io::Result<()> {
         let (folder, name) = self.root.parent(name::path(path))?;
-        if let Entry::Folder { .. } = wanted {
+        if let SnapshotEntry::Folder { .. } = wanted {
             return Ok(rustix::fs::mkdirat(folder, name, new_folder())?);
         }
         let beside = self.make_beside(path, wanted, None)?;
@@ -256,12 +261,17 @@ impl<E: fmt::Display> AtWork<'_, E> {
 
     /// Replaces the entry that the run left. An entry that is not replaced in one call, a folder,
     /// is exchanged with it.
-    fn replace(&mut self, path: &[u8], wanted: &Entry, after: Option<&Entry>) -> io::Result<()> {
+    fn replace(
+        &mut self,
+        path: &[u8],
+        wanted: &SnapshotEntry,
+        after: Option<&SnapshotEntry>,
+    ) -> io::Result<()> {
         let (folder, name) = self.root.parent(name::path(path))?;
         let now = self.must_be_still(path, after)?;
         let beside = self.make_beside(path, wanted, Some(&now.entry))?;
         (self.step)();
-        let is_folder = |entry: &Entry| matches!(entry, Entry::Folder { .. });
+        let is_folder = |entry: &SnapshotEntry| matches!(entry, SnapshotEntry::Folder { .. });
         let changed = if !now.is_still(&self.root, path) {
             Err(io::Error::other("it was changed just now"))
         } else if is_folder(wanted) || is_folder(&now.entry) {
@@ -279,16 +289,23 @@ impl<E: fmt::Display> AtWork<'_, E> {
     }
 
     /// Creates the wanted entry under a temporary name in the same folder.
-    fn make_beside(&self, path: &[u8], wanted: &Entry, now: Option<&Entry>) -> io::Result<Vec<u8>> {
+    fn make_beside(
+        &self,
+        path: &[u8],
+        wanted: &SnapshotEntry,
+        now: Option<&SnapshotEntry>,
+    ) -> io::Result<Vec<u8>> {
         let (folder, _) = self.root.parent(name::path(path))?;
         let beside = beside(path);
         let _ = remove(&folder, &beside);
         match wanted {
-            Entry::Folder { .. } => rustix::fs::mkdirat(&folder, &beside[..], new_folder())?,
-            Entry::Link { target } => {
+            SnapshotEntry::Folder { .. } => {
+                rustix::fs::mkdirat(&folder, &beside[..], new_folder())?
+            }
+            SnapshotEntry::Link { target } => {
                 rustix::fs::symlinkat(&decoded(target)[..], &folder, &beside[..])?;
             }
-            Entry::File { .. } => {
+            SnapshotEntry::File { .. } => {
                 let content = self
                     .plan
                     .before
@@ -305,7 +322,9 @@ impl<E: fmt::Display> AtWork<'_, E> {
                 rustix::fs::fchmod(&file, Mode::from_raw_mode(mode_of(wanted, now)))?;
                 file.sync_all()?;
             }
-            Entry::Skipped { .. } => return Err(io::Error::other("its content was not kept")),
+            SnapshotEntry::Skipped { .. } => {
+                return Err(io::Error::other("its content was not kept"));
+            }
         }
         Ok(beside)
     }
@@ -321,7 +340,12 @@ impl<E: fmt::Display> AtWork<'_, E> {
         Ok(rustix::fs::chmodat(folder, name, mode, AtFlags::empty())?)
     }
 
-    fn set_file_mode(&self, path: &[u8], wanted: &Entry, after: Option<&Entry>) -> io::Result<()> {
+    fn set_file_mode(
+        &self,
+        path: &[u8],
+        wanted: &SnapshotEntry,
+        after: Option<&SnapshotEntry>,
+    ) -> io::Result<()> {
         let now = self.must_be_still(path, after)?;
         let (folder, name) = self.root.parent(name::path(path))?;
         let file = root::open_file(folder, name)?
@@ -342,8 +366,8 @@ fn goes(change: &UndoChange) -> bool {
 
 /// Returns the mode of a restored file. Version 1 of snapshots only records whether it is
 /// executable.
-fn mode_of(wanted: &Entry, now: Option<&Entry>) -> u32 {
-    let Entry::File {
+fn mode_of(wanted: &SnapshotEntry, now: Option<&SnapshotEntry>) -> u32 {
+    let SnapshotEntry::File {
         executable, mode, ..
     } = wanted
     else {
@@ -351,7 +375,7 @@ fn mode_of(wanted: &Entry, now: Option<&Entry>) -> u32 {
     };
     let usual = if *executable { 0o700 } else { 0o600 };
     mode.unwrap_or(match now {
-        Some(Entry::File {
+        Some(SnapshotEntry::File {
             executable: runs,
             mode: Some(now),
             ..
@@ -391,18 +415,18 @@ fn private_folder(path: &Path) -> io::Result<()> {
 }
 
 /// Copies the entry in the workspace to the trash.
-fn keep(to: &PathBuf, now: &look::Now) -> io::Result<()> {
+fn keep(to: &PathBuf, now: &look::PresentEntry) -> io::Result<()> {
     let folder = to.parent().unwrap_or(to);
     private_folder(folder)?;
     match &now.entry {
-        Entry::Folder { .. } => private_folder(to),
-        Entry::Link { target } => symlink(OsStr::from_bytes(&decoded(target)), to),
-        Entry::File { .. } => {
+        SnapshotEntry::Folder { .. } => private_folder(to),
+        SnapshotEntry::Link { target } => symlink(OsStr::from_bytes(&decoded(target)), to),
+        SnapshotEntry::File { .. } => {
             let mut options = fs::OpenOptions::new();
             options.write(true).create_new(true);
             let mode = now.stat.st_mode & 0o700 | 0o600;
             options.mode(mode).open(to)?.write_all(&now.content)
         }
-        Entry::Skipped { .. } => Ok(()),
+        SnapshotEntry::Skipped { .. } => Ok(()),
     }
 }

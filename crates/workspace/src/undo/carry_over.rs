@@ -5,8 +5,8 @@ use std::path::Path;
 
 use gyrus_contract::BlobId;
 
-use super::{Refused, UndoAction, UndoError, UndoPlan};
-use crate::snapshot::manifest::{Entries, Entry, load_contents};
+use super::{UndoAction, UndoError, UndoPlan, UndoRefusal};
+use crate::snapshot::manifest::{SnapshotEntries, SnapshotEntry, load_contents};
 
 impl UndoPlan {
     /// Plans to make the changes from the snapshot `from` to the snapshot `to` in `folder`: only paths
@@ -28,8 +28,12 @@ impl UndoPlan {
         to.entries.retain(|path, _| repository_of(path).is_none());
         let mut plan = Self::between(folder, to, from, load)?;
         plan.apart = git.into_iter().map(Into::into).collect();
-        let is_secret =
-            |path: &str| matches!(plan.after.get(path), Some(Entry::File { apart: true, .. }));
+        let is_secret = |path: &str| {
+            matches!(
+                plan.after.get(path),
+                Some(SnapshotEntry::File { apart: true, .. })
+            )
+        };
         let goes = |change: &&super::UndoChange| {
             change.action == UndoAction::Delete && is_secret(&change.path)
         };
@@ -51,7 +55,7 @@ impl UndoPlan {
     /// Leaves a path as it is, for this reason.
     pub fn leave_alone(&mut self, path: &str, why: &str) {
         self.changes.retain(|change| change.path != path);
-        self.refused.push(Refused {
+        self.refused.push(UndoRefusal {
             path: path.to_owned(),
             why: why.to_owned(),
         });
@@ -70,7 +74,7 @@ fn repository_of(path: &str) -> Option<&str> {
 }
 
 /// Returns the repositories whose own files differ.
-fn differing_repositories(from: &Entries, to: &Entries) -> Vec<String> {
+fn differing_repositories(from: &SnapshotEntries, to: &SnapshotEntries) -> Vec<String> {
     let paths = from.keys().chain(to.keys());
     let differ = paths.filter(|path| from.get(*path) != to.get(*path));
     let mut found: Vec<String> = differ

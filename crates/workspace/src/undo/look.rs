@@ -9,21 +9,21 @@ use rustix::{
 };
 
 use crate::{
-    root::{self, Root},
-    snapshot::{MAX_FILE_BYTES, manifest::Entry, name},
+    root::{self, RootFolder},
+    snapshot::{MAX_FILE_BYTES, manifest::SnapshotEntry, name},
 };
 
 /// Present entry of a path, with the metadata to detect later changes.
-pub(crate) struct Now {
-    pub(crate) entry: Entry,
+pub(crate) struct PresentEntry {
+    pub(crate) entry: SnapshotEntry,
     pub(crate) stat: Stat,
     /// Content of a file.
     pub(crate) content: Vec<u8>,
 }
 
-impl Now {
+impl PresentEntry {
     /// Whether the path still has the same entry, unchanged as far as its times tell.
-    pub(super) fn is_still(&self, root: &Root<'_>, path: &[u8]) -> bool {
+    pub(super) fn is_still(&self, root: &RootFolder<'_>, path: &[u8]) -> bool {
         let stamp = |stat: &Stat| {
             (
                 stat.st_ino,
@@ -39,7 +39,7 @@ impl Now {
 }
 
 /// Returns `None` if the path does not exist, or only behind a link.
-pub(super) fn stat(root: &Root<'_>, path: &[u8]) -> io::Result<Option<Stat>> {
+pub(super) fn stat(root: &RootFolder<'_>, path: &[u8]) -> io::Result<Option<Stat>> {
     let found = root
         .parent(name::path(path))
         .and_then(|(folder, name)| root::stat(folder, name));
@@ -51,26 +51,26 @@ pub(super) fn stat(root: &Root<'_>, path: &[u8]) -> io::Result<Option<Stat>> {
 }
 
 /// Examines a path without following links; a file is read. The error means that this failed.
-pub(crate) fn look(root: &Root<'_>, path: &[u8]) -> io::Result<Option<Now>> {
+pub(crate) fn look(root: &RootFolder<'_>, path: &[u8]) -> io::Result<Option<PresentEntry>> {
     let Some(stat) = stat(root, path)? else {
         return Ok(None);
     };
     let mode = Some(stat.st_mode & 0o777);
     let mut content = Vec::new();
     let entry = match FileType::from_raw_mode(stat.st_mode) {
-        FileType::Directory => Entry::Folder { mode },
+        FileType::Directory => SnapshotEntry::Folder { mode },
         FileType::Symlink => {
             let (folder, name) = root.parent(name::path(path))?;
             let target = rustix::fs::readlinkat(folder, name, Vec::new())?;
             let target = name::encode(target.as_bytes());
-            Entry::Link { target }
+            SnapshotEntry::Link { target }
         }
         FileType::RegularFile => {
             let (folder, name) = root.parent(name::path(path))?;
             let file = root::open_file(folder, name)?
                 .ok_or_else(|| io::Error::other("it changes just now"))?;
             content = root::read(&file, MAX_FILE_BYTES)?;
-            Entry::File {
+            SnapshotEntry::File {
                 blob: BlobId::of(&content),
                 bytes: content.len() as u64,
                 place: None,
@@ -81,7 +81,7 @@ pub(crate) fn look(root: &Root<'_>, path: &[u8]) -> io::Result<Option<Now>> {
         }
         _ => return Err(io::Error::other("it is not a file, folder or link")),
     };
-    Ok(Some(Now {
+    Ok(Some(PresentEntry {
         entry,
         stat,
         content,

@@ -9,13 +9,13 @@ use super::{
     look::{self, look},
 };
 use crate::{
-    patch::{self, Version},
-    root::Root,
+    patch::{self, FileVersion},
+    root::RootFolder,
     snapshot::{
         SnapshotError,
-        manifest::{Contents, Entry, load_contents},
+        manifest::{SnapshotContents, SnapshotEntry, load_contents},
         name,
-        pack::Opened,
+        pack::OpenPack,
     },
 };
 
@@ -24,37 +24,37 @@ const LINK: u32 = 0o120_000;
 
 /// One side of a path.
 #[derive(PartialEq, Eq)]
-struct Side {
+struct PatchSide {
     mode: u32,
     content: Vec<u8>,
 }
 
-impl Side {
-    fn version(&self) -> Version<'_> {
-        Version {
+impl PatchSide {
+    fn version(&self) -> FileVersion<'_> {
+        FileVersion {
             mode: self.mode,
             content: &self.content,
         }
     }
 
     /// Returns an entry with its content; `None` for what git does not keep.
-    fn of(entry: &Entry, content: Vec<u8>) -> Option<Self> {
+    fn of(entry: &SnapshotEntry, content: Vec<u8>) -> Option<Self> {
         match entry {
-            Entry::File { executable, .. } => Some(Self {
+            SnapshotEntry::File { executable, .. } => Some(Self {
                 mode: git_mode(*executable),
                 content,
             }),
-            Entry::Link { target } => Some(Self {
+            SnapshotEntry::Link { target } => Some(Self {
                 mode: LINK,
                 content: name::decode(target)?,
             }),
-            Entry::Folder { .. } | Entry::Skipped { .. } => None,
+            SnapshotEntry::Folder { .. } | SnapshotEntry::Skipped { .. } => None,
         }
     }
 }
 
 /// Both sides of the changed paths.
-type Changed = BTreeMap<Vec<u8>, (Option<Side>, Option<Side>)>;
+type PathSides = BTreeMap<Vec<u8>, (Option<PatchSide>, Option<PatchSide>)>;
 
 impl UndoPlan {
     /// Returns the changes that would be undone, as a patch that makes them again: `git apply`
@@ -70,9 +70,9 @@ impl UndoPlan {
             path: self.workspace.clone(),
             source,
         };
-        let root = Root::open(&self.workspace).map_err(|error| failed(error.into()))?;
-        let opened = Opened::default();
-        let mut changed = Changed::new();
+        let root = RootFolder::open(&self.workspace).map_err(|error| failed(error.into()))?;
+        let opened = OpenPack::default();
+        let mut changed = PathSides::new();
         for change in &self.changes {
             let path = name::decode(&change.path).unwrap_or_default();
             let mut parts = name::path(&path).components();
@@ -81,13 +81,15 @@ impl UndoPlan {
             }
             let old = match self.before.entries.get(&change.path) {
                 None => None,
-                Some(file @ Entry::File { .. }) => {
-                    Side::of(file, self.before.read(file, &opened, load)?)
+                Some(file @ SnapshotEntry::File { .. }) => {
+                    PatchSide::of(file, self.before.read(file, &opened, load)?)
                 }
-                Some(other) => Side::of(other, Vec::new()),
+                Some(other) => PatchSide::of(other, Vec::new()),
             };
             let new = look(&root, &path).map_err(failed)?;
-            let new = new.and_then(|look::Now { entry, content, .. }| Side::of(&entry, content));
+            let new = new.and_then(|look::PresentEntry { entry, content, .. }| {
+                PatchSide::of(&entry, content)
+            });
             changed.insert(path, (old, new));
         }
         Ok(text(changed))
@@ -106,16 +108,17 @@ pub fn patch_between<E>(
     load: &dyn Fn(&BlobId) -> Result<Vec<u8>, E>,
 ) -> Result<(String, Vec<String>), UndoError<E>> {
     let (before, after) = (load_contents(before, &load)?, load_contents(after, &load)?);
-    let (mut changed, mut left_out) = (Changed::new(), Vec::new());
+    let (mut changed, mut left_out) = (PathSides::new(), Vec::new());
     let paths: BTreeSet<&String> = before.entries.keys().chain(after.entries.keys()).collect();
-    let (opened_before, opened_after) = (Opened::default(), Opened::default());
+    let (opened_before, opened_after) = (OpenPack::default(), OpenPack::default());
     for path in paths {
         let (old, new) = (before.entries.get(path), after.entries.get(path));
         if old == new || path.split('/').any(|part| part == ".git") {
             continue;
         }
-        let is_apart =
-            |entry: Option<&Entry>| matches!(entry, Some(Entry::File { apart: true, .. }));
+        let is_apart = |entry: Option<&SnapshotEntry>| {
+            matches!(entry, Some(SnapshotEntry::File { apart: true, .. }))
+        };
         let sides = side(&before, old, &opened_before, load)
             .and_then(|old| Ok((old, side(&after, new, &opened_after, load)?)));
         match sides {
@@ -131,19 +134,21 @@ pub fn patch_between<E>(
 }
 
 fn side<E>(
-    contents: &Contents,
-    entry: Option<&Entry>,
-    opened: &Opened,
+    contents: &SnapshotContents,
+    entry: Option<&SnapshotEntry>,
+    opened: &OpenPack,
     load: &dyn Fn(&BlobId) -> Result<Vec<u8>, E>,
-) -> Result<Option<Side>, SnapshotError<E>> {
+) -> Result<Option<PatchSide>, SnapshotError<E>> {
     Ok(match entry {
         None => None,
-        Some(file @ Entry::File { .. }) => Side::of(file, contents.read(file, opened, load)?),
-        Some(other) => Side::of(other, Vec::new()),
+        Some(file @ SnapshotEntry::File { .. }) => {
+            PatchSide::of(file, contents.read(file, opened, load)?)
+        }
+        Some(other) => PatchSide::of(other, Vec::new()),
     })
 }
 
-fn text(mut changed: Changed) -> String {
+fn text(mut changed: PathSides) -> String {
     let mut text = String::new();
     for (from, to) in renamed(&changed) {
         changed.remove(&from);
@@ -155,15 +160,15 @@ fn text(mut changed: Changed) -> String {
         let (old, new) = (old.as_ref(), new.as_ref());
         text.push_str(&patch::of_file(
             path,
-            old.map(Side::version),
-            new.map(Side::version),
+            old.map(PatchSide::version),
+            new.map(PatchSide::version),
         ));
     }
     text
 }
 
 /// Returns files that are gone and the new ones that are the same, each once.
-fn renamed(changed: &Changed) -> Vec<(Vec<u8>, Vec<u8>)> {
+fn renamed(changed: &PathSides) -> Vec<(Vec<u8>, Vec<u8>)> {
     let mut gone: Vec<_> = changed
         .iter()
         .filter_map(|(path, sides)| match sides {

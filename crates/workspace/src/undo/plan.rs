@@ -10,15 +10,15 @@ use std::{
 use gyrus_contract::BlobId;
 
 use super::{
-    Kind, Refused, UndoAction, UndoChange, UndoError,
+    EntryKind, UndoAction, UndoChange, UndoError, UndoRefusal,
     look::{self, look},
 };
 use crate::{
-    root::{self, Root},
+    root::{self, RootFolder},
     snapshot::{
-        manifest::{Contents, Entries, Entry, Skip, load_contents},
+        manifest::{Skip, SnapshotContents, SnapshotEntries, SnapshotEntry, load_contents},
         name,
-        pack::Opened,
+        pack::OpenPack,
     },
 };
 
@@ -32,15 +32,15 @@ pub struct UndoPlan {
     /// Changes that are undone, by path.
     pub changes: Vec<UndoChange>,
     /// Changed paths that are not undone, by path.
-    pub refused: Vec<Refused>,
+    pub refused: Vec<UndoRefusal>,
     /// Number of paths that are already as before.
     pub already: u64,
     /// Folders of build output that no snapshot holds; they stay as they are.
     pub not_kept: Vec<String>,
     /// Repositories whose files are left out.
     pub apart: Vec<PathBuf>,
-    pub(super) before: Contents,
-    pub(super) after: Entries,
+    pub(super) before: SnapshotContents,
+    pub(super) after: SnapshotEntries,
 }
 
 impl UndoPlan {
@@ -93,8 +93,8 @@ impl UndoPlan {
             already: 0,
             not_kept: Vec::new(),
             apart: apart.to_vec(),
-            before: Contents::of_single_blobs(BlobId::of(b""), Entries::new()),
-            after: Entries::new(),
+            before: SnapshotContents::of_single_blobs(BlobId::of(b""), SnapshotEntries::new()),
+            after: SnapshotEntries::new(),
         }
     }
 
@@ -102,21 +102,21 @@ impl UndoPlan {
     /// paths only. `load` reads a blob.
     pub(crate) fn between<E>(
         workspace: &Path,
-        before: Contents,
-        after: Entries,
+        before: SnapshotContents,
+        after: SnapshotEntries,
         load: &dyn Fn(&BlobId) -> Result<Vec<u8>, E>,
     ) -> Result<Self, UndoError<E>> {
         let workspace = workspace.to_owned();
         let root = open(&workspace)?;
-        let mut looking = Looking::new(&root, &before.entries, &after);
+        let mut looking = UndoPlanner::new(&root, &before.entries, &after);
         let paths: BTreeSet<&String> = before.entries.keys().chain(after.keys()).collect();
         for path in paths {
             looking.path(path);
         }
-        let opened = Opened::default();
+        let opened = OpenPack::default();
         looking.without_contents(|file| before.read(file, &opened, load).is_ok());
         looking.settle();
-        let Looking {
+        let UndoPlanner {
             changes,
             refused,
             already,
@@ -128,7 +128,7 @@ impl UndoPlan {
             changes: changes.into_values().collect(),
             refused: refused
                 .into_iter()
-                .map(|(path, why)| Refused { path, why })
+                .map(|(path, why)| UndoRefusal { path, why })
                 .collect(),
             already,
             not_kept: not_kept.into_iter().collect(),
@@ -142,14 +142,15 @@ impl UndoPlan {
 /// Sets each entry of `after` that an undo restored and that nobody changed since.
 fn as_restored<E>(
     workspace: &Path,
-    after: &mut Entries,
-    mut restored: Entries,
+    after: &mut SnapshotEntries,
+    mut restored: SnapshotEntries,
 ) -> Result<(), UndoError<E>> {
     let root = open(workspace)?;
     let paths: BTreeSet<String> = after.keys().chain(restored.keys()).cloned().collect();
     for path in paths {
         let (was, to) = (after.get(&path), restored.remove(&path));
-        let is_kept = |entry: Option<&Entry>| !matches!(entry, Some(Entry::Skipped { .. }));
+        let is_kept =
+            |entry: Option<&SnapshotEntry>| !matches!(entry, Some(SnapshotEntry::Skipped { .. }));
         if was == to.as_ref() || !is_kept(was) || !is_kept(to.as_ref()) {
             continue;
         }
@@ -171,26 +172,30 @@ fn as_restored<E>(
     Ok(())
 }
 
-fn open<E>(workspace: &Path) -> Result<Root<'_>, UndoError<E>> {
-    Root::open(workspace).map_err(|error| UndoError::Folder {
+fn open<E>(workspace: &Path) -> Result<RootFolder<'_>, UndoError<E>> {
+    RootFolder::open(workspace).map_err(|error| UndoError::Folder {
         path: workspace.to_owned(),
         source: error.into(),
     })
 }
 
-struct Looking<'a> {
-    root: &'a Root<'a>,
-    before: &'a Entries,
-    after: &'a Entries,
+struct UndoPlanner<'a> {
+    root: &'a RootFolder<'a>,
+    before: &'a SnapshotEntries,
+    after: &'a SnapshotEntries,
     changes: BTreeMap<String, UndoChange>,
     refused: BTreeMap<String, String>,
     already: u64,
     not_kept: BTreeSet<String>,
 }
 
-impl<'a> Looking<'a> {
-    fn new(root: &'a Root<'a>, before: &'a Entries, after: &'a Entries) -> Self {
-        let rebuildable = Entry::Skipped {
+impl<'a> UndoPlanner<'a> {
+    fn new(
+        root: &'a RootFolder<'a>,
+        before: &'a SnapshotEntries,
+        after: &'a SnapshotEntries,
+    ) -> Self {
+        let rebuildable = SnapshotEntry::Skipped {
             why: Skip::Rebuildable,
         };
         let not_kept = before
@@ -219,7 +224,8 @@ impl<'a> Looking<'a> {
         if same || above(path).any(|part| self.not_kept.contains(part)) {
             return;
         }
-        let skipped = |entry: Option<&Entry>| matches!(entry, Some(Entry::Skipped { .. }));
+        let skipped =
+            |entry: Option<&SnapshotEntry>| matches!(entry, Some(SnapshotEntry::Skipped { .. }));
         if skipped(before) || skipped(after) {
             self.refuse(path, "its content could not be read while the run went on");
             return;
@@ -232,7 +238,7 @@ impl<'a> Looking<'a> {
                 return;
             }
         };
-        let is = |wanted: Option<&Entry>| match (wanted, &now) {
+        let is = |wanted: Option<&SnapshotEntry>| match (wanted, &now) {
             (Some(wanted), Some(now)) => wanted.agrees(now),
             (None, None) => true,
             (None, Some(_)) | (Some(_), None) => false,
@@ -256,11 +262,12 @@ impl<'a> Looking<'a> {
     }
 
     /// Refuses changes that need a content that was kept apart and is gone.
-    fn without_contents(&mut self, is_here: impl Fn(&Entry) -> bool) {
+    fn without_contents(&mut self, is_here: impl Fn(&SnapshotEntry) -> bool) {
         let gone = self.changes.values().filter(|change| {
             let before = self.before.get(&change.path);
             let comes = matches!(change.action, UndoAction::Restore | UndoAction::Create);
-            let file = before.filter(|file| matches!(file, Entry::File { apart: true, .. }));
+            let file =
+                before.filter(|file| matches!(file, SnapshotEntry::File { apart: true, .. }));
             comes && file.is_some_and(|file| !is_here(file))
         });
         let gone: Vec<String> = gone.map(|change| change.path.clone()).collect();
@@ -293,8 +300,14 @@ impl<'a> Looking<'a> {
     /// Returns folders to be removed that contain entries which stay.
     fn full_folders(&self) -> Vec<(String, String)> {
         let goes = |change: &&UndoChange| {
-            let was_folder = matches!(self.after.get(&change.path), Some(Entry::Folder { .. }));
-            let stays = matches!(self.before.get(&change.path), Some(Entry::Folder { .. }));
+            let was_folder = matches!(
+                self.after.get(&change.path),
+                Some(SnapshotEntry::Folder { .. })
+            );
+            let stays = matches!(
+                self.before.get(&change.path),
+                Some(SnapshotEntry::Folder { .. })
+            );
             was_folder && !stays
         };
         let keeps = |change: &UndoChange| {
@@ -324,7 +337,7 @@ impl<'a> Looking<'a> {
     fn without_a_folder(&self) -> Vec<(String, String)> {
         let is_there = |folder: &str| {
             if self.changes.contains_key(folder) {
-                return matches!(self.before.get(folder), Some(Entry::Folder { .. }));
+                return matches!(self.before.get(folder), Some(SnapshotEntry::Folder { .. }));
             }
             let decoded = name::decode(folder).expect("checked when it was loaded");
             self.root.folder(name::path(&decoded)).is_ok()
@@ -364,11 +377,16 @@ impl<'a> Looking<'a> {
 
 /// Whether a folder that an earlier undo made has not got its mode back: only the owner has access
 /// until everything is in it.
-fn was_cut_off(before: Option<&Entry>, after: Option<&Entry>, now: Option<&Entry>) -> bool {
-    let is_folder = |entry: Option<&Entry>| matches!(entry, Some(Entry::Folder { .. }));
+fn was_cut_off(
+    before: Option<&SnapshotEntry>,
+    after: Option<&SnapshotEntry>,
+    now: Option<&SnapshotEntry>,
+) -> bool {
+    let is_folder =
+        |entry: Option<&SnapshotEntry>| matches!(entry, Some(SnapshotEntry::Folder { .. }));
     let is_new = matches!(
         now,
-        Some(Entry::Folder {
+        Some(SnapshotEntry::Folder {
             mode: Some(NEW_FOLDER)
         })
     );
@@ -390,22 +408,26 @@ fn repository(path: &str) -> Option<&str> {
     })
 }
 
-fn change(path: &str, before: Option<&Entry>, after: Option<&Entry>) -> UndoChange {
+fn change(path: &str, before: Option<&SnapshotEntry>, after: Option<&SnapshotEntry>) -> UndoChange {
     let action = match (before, after) {
         (None, _) => UndoAction::Delete,
         (Some(_), None) => UndoAction::Create,
-        (Some(Entry::File { blob, .. }), Some(Entry::File { blob: other, .. }))
+        (Some(SnapshotEntry::File { blob, .. }), Some(SnapshotEntry::File { blob: other, .. }))
             if blob == other =>
         {
             UndoAction::Mode
         }
-        (Some(Entry::Folder { .. }), Some(Entry::Folder { .. })) => UndoAction::Mode,
+        (Some(SnapshotEntry::Folder { .. }), Some(SnapshotEntry::Folder { .. })) => {
+            UndoAction::Mode
+        }
         (Some(_), Some(_)) => UndoAction::Restore,
     };
     let (kind, bytes) = match before.or(after) {
-        Some(Entry::File { bytes, .. }) => (Kind::File, *bytes),
-        Some(Entry::Link { .. }) => (Kind::Link, 0),
-        Some(Entry::Folder { .. } | Entry::Skipped { .. }) | None => (Kind::Folder, 0),
+        Some(SnapshotEntry::File { bytes, .. }) => (EntryKind::File, *bytes),
+        Some(SnapshotEntry::Link { .. }) => (EntryKind::Link, 0),
+        Some(SnapshotEntry::Folder { .. } | SnapshotEntry::Skipped { .. }) | None => {
+            (EntryKind::Folder, 0)
+        }
     };
     UndoChange {
         path: path.to_owned(),
@@ -416,7 +438,11 @@ fn change(path: &str, before: Option<&Entry>, after: Option<&Entry>) -> UndoChan
 }
 
 /// Whether the path has an entry of the expected kind now, for a second examination.
-pub(super) fn is_as(root: &Root<'_>, path: &[u8], wanted: Option<&Entry>) -> Option<look::Now> {
+pub(super) fn is_as(
+    root: &RootFolder<'_>,
+    path: &[u8],
+    wanted: Option<&SnapshotEntry>,
+) -> Option<look::PresentEntry> {
     let now = look(root, path).ok().flatten()?;
     wanted
         .is_some_and(|wanted| wanted.agrees(&now.entry))

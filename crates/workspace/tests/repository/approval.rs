@@ -7,12 +7,12 @@ use std::{
 };
 
 use gyrus_workspace::repository::{
-    CarryError, FileContent, Withheld, apply_withheld, examine_new, restore,
+    CarryError, FileContent, WithheldPath, apply_withheld, examine_new, restore,
 };
 
 use super::world::{World, carry, git_program, refresh};
 
-fn apply(world: &World, withheld: &[Withheld]) -> Result<(), CarryError> {
+fn apply(world: &World, withheld: &[WithheldPath]) -> Result<(), CarryError> {
     // They are stored in a journal meanwhile.
     let text = serde_json::to_string(withheld).unwrap();
     let withheld: Vec<_> = serde_json::from_str(&text).unwrap();
@@ -76,7 +76,7 @@ fn what_is_not_as_it_was_shown_is_not_applied() {
     world.inside(&copy, "config core.editor vi");
     let mut withheld = carry(&mut copy).withheld;
     world.git(&world.work(), "config core.editor emacs");
-    let moved = |withheld: &[Withheld]| {
+    let moved = |withheld: &[WithheldPath]| {
         assert!(matches!(
             apply(&world, withheld),
             Err(CarryError::Moved { .. })

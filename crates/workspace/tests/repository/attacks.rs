@@ -8,7 +8,7 @@ use std::{
     process::Command,
 };
 
-use gyrus_workspace::repository::{Carried, CarryError, PrivateCopy, Refreshed};
+use gyrus_workspace::repository::{CarryError, CarryRecord, PrivateCopy, RefreshResult};
 
 use super::world::{World, carry, carry_those, files, refresh, try_carry};
 
@@ -38,7 +38,7 @@ fn changed(world: &World, before: &[(String, u64)]) -> Vec<String> {
 }
 
 /// Runs an attack on the copy, carries over, and checks that nothing arrived.
-fn harmless(attack: impl Fn(&World, &PrivateCopy)) -> Carried {
+fn harmless(attack: impl Fn(&World, &PrivateCopy)) -> CarryRecord {
     let world = World::with_repository();
     let mut copy = world.prepare();
     let before = state(&world);
@@ -299,7 +299,7 @@ fn refused(attack: impl Fn(&World, &PrivateCopy)) -> String {
     };
     assert_eq!(changed(&world, &before), [""; 0]);
     world.check_whole(&world.work().join(".git"));
-    let Refreshed::Updated { .. } = copy.discard().unwrap() else {
+    let RefreshResult::Updated { .. } = copy.discard().unwrap() else {
         panic!("it stayed");
     };
     world.inside(&copy, "fsck");

@@ -3,12 +3,12 @@
 use std::fs;
 
 use gyrus_workspace::repository::{
-    Carried, CarryError, WithheldHistory, apply_history, recover, restore,
+    CarryError, CarryRecord, WithheldHistory, apply_history, recover, restore,
 };
 
 use super::world::{World, carry, git_program, refresh, rule_in, try_carry};
 
-fn apply(world: &World, history: &[WithheldHistory]) -> Result<Carried, CarryError> {
+fn apply(world: &World, history: &[WithheldHistory]) -> Result<CarryRecord, CarryError> {
     // They are stored in a journal meanwhile.
     let text = serde_json::to_string(history).unwrap();
     let history: Vec<WithheldHistory> = serde_json::from_str(&text).unwrap();

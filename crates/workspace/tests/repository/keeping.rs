@@ -2,12 +2,12 @@
 
 use std::fs;
 
-use gyrus_workspace::repository::{PrivateCopy, RealObjects, Refreshed, find};
+use gyrus_workspace::repository::{PrivateCopy, RealObjects, RefreshResult, find};
 
 use super::world::{World, carry, refresh};
 
 fn unchanged(copy: &mut PrivateCopy) -> bool {
-    copy.refresh().unwrap() == Refreshed::Unchanged
+    copy.refresh().unwrap() == RefreshResult::Unchanged
 }
 
 #[test]
@@ -169,7 +169,7 @@ fn another_process_takes_the_copy_up() {
     let expected = world.view_inside(&copy);
     drop(copy);
     let mut copy = world.prepare();
-    assert_eq!(copy.refresh().unwrap(), Refreshed::Pending);
+    assert_eq!(copy.refresh().unwrap(), RefreshResult::Pending);
     carry(&mut copy);
     drop(copy);
     let mut copy = world.prepare();
@@ -219,7 +219,7 @@ fn what_is_discarded_is_gone() {
     // Refused while locks in the real repository wait for the plan that names them.
     let plan = world.path("copy/plan.json");
     fs::write(&plan, "{}").unwrap();
-    assert_eq!(copy.discard().unwrap(), Refreshed::Pending);
+    assert_eq!(copy.discard().unwrap(), RefreshResult::Pending);
     assert!(plan.exists());
 }
 

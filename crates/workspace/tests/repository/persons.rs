@@ -3,7 +3,7 @@
 
 use std::{fs, thread};
 
-use gyrus_workspace::repository::{Carried, CarryError, PrivateCopy};
+use gyrus_workspace::repository::{CarryError, CarryRecord, PrivateCopy};
 
 use super::world::{World, carry, git_program, refresh, rule, try_carry};
 
@@ -16,7 +16,7 @@ fn with_commit() -> (World, PrivateCopy) {
     (world, copy)
 }
 
-fn kept(carried: &Carried) -> Vec<String> {
+fn kept(carried: &CarryRecord) -> Vec<String> {
     let kept = carried.kept.iter().map(|kept| {
         let under: Vec<_> = kept.under.iter().map(ToString::to_string).collect();
         format!("{} > {}", kept.what, under.join(" "))
@@ -214,7 +214,7 @@ fn a_lock_is_respected() {
         // The copy still has it, and works on.
         assert_eq!(
             copy.refresh().unwrap(),
-            gyrus_workspace::repository::Refreshed::Pending
+            gyrus_workspace::repository::RefreshResult::Pending
         );
         assert_eq!(world.view_inside(&copy), expected);
         carry(&mut copy);

@@ -9,7 +9,8 @@ use std::{
 
 use gyrus_contract::{ChangedPath, WithheldChange};
 use gyrus_workspace::repository::{
-    Carried, CarryError, HistoryRule, PrivateCopy, RealObjects, Refreshed, RepositoryChanges, find,
+    CarryError, CarryRecord, HistoryRule, PrivateCopy, RealObjects, RefreshResult,
+    RepositoryChanges, find,
 };
 
 /// Returns the git of this machine, by its absolute path. `GYRUS_TEST_GIT` names another one.
@@ -228,11 +229,11 @@ pub(crate) fn files(folder: &Path) -> Vec<String> {
 }
 
 /// Carries the changes over.
-pub(crate) fn carry(copy: &mut PrivateCopy) -> Carried {
+pub(crate) fn carry(copy: &mut PrivateCopy) -> CarryRecord {
     try_carry(copy).unwrap()
 }
 
-pub(crate) fn try_carry(copy: &mut PrivateCopy) -> Result<Carried, CarryError> {
+pub(crate) fn try_carry(copy: &mut PrivateCopy) -> Result<CarryRecord, CarryError> {
     let changes = copy.changes().unwrap().expect("something changed");
     carry_those(copy, changes)
 }
@@ -240,7 +241,7 @@ pub(crate) fn try_carry(copy: &mut PrivateCopy) -> Result<Carried, CarryError> {
 pub(crate) fn carry_those(
     copy: &PrivateCopy,
     changes: RepositoryChanges,
-) -> Result<Carried, CarryError> {
+) -> Result<CarryRecord, CarryError> {
     copy.carry(changes, git_program(), rule(copy), &mut |_| ())
 }
 
@@ -277,7 +278,7 @@ pub(crate) fn rule_in(workspace: &Path) -> HistoryRule<'_> {
 /// Brings a copy up to date.
 pub(crate) fn refresh(copy: &mut PrivateCopy) -> Vec<String> {
     match copy.refresh().unwrap() {
-        Refreshed::Updated { dropped, .. } => dropped,
+        RefreshResult::Updated { dropped, .. } => dropped,
         other => panic!("{other:?}"),
     }
 }

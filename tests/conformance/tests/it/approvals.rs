@@ -12,8 +12,8 @@ use gyrus_contract::{
     Answer, ApprovalScope, Digest, EffectId, Grant, MessageBody, Mode, OnAsk, Principal,
 };
 use gyrus_kernel::{
-    APPROVAL_REFUSED, ApprovalAsked, ApprovalCard, Ending, Entry, QUESTIONS_LAST, ResumeChanges,
-    Settled,
+    APPROVAL_REFUSED, ApprovalAsked, ApprovalCard, CallEnd, Ending, Entry, QUESTIONS_LAST,
+    ResumeChanges,
     approvals::{self, AnswerMismatch},
     log_name,
 };
@@ -220,7 +220,7 @@ async fn a_recorded_verdict_allows_nothing_later() {
         );
         let recording = next.recording();
         let refused = recording.entries().any(|entry| {
-            matches!(entry, Entry::ToolResulted(result) if result.settled == Settled::Refused)
+            matches!(entry, Entry::ToolResulted(result) if result.settled == CallEnd::Refused)
         });
         assert!(refused, "after `{kind}`");
     }

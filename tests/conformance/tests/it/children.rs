@@ -8,15 +8,15 @@ use gyrus_conformance::{
     world::{FINISH, HOLD, LOOK, claim, line},
 };
 use gyrus_contract::{
-    Boxed, Limits, Message, MessageBody, OnAsk, Origin, Purpose, RunId, Text, ToolCall,
+    BoxedFuture, Limits, Message, MessageBody, OnAsk, Origin, Purpose, RunId, Text, ToolCall,
 };
 use gyrus_kernel::{
-    Ask, Branch, ChildOptions, Delegation, Ending, Entry, MAX_CHILDREN, MAX_DEPTH, ResumeChanges,
-    Run, Stop, Tools, summary,
+    Branch, ChildOptions, Delegation, Ending, Entry, MAX_CHILDREN, MAX_DEPTH, ModelQuestion,
+    ResumeChanges, Run, Stop, ToolOffer, summary,
 };
 use serde_json::{json, value::to_raw_value};
 
-type Cycle<'r> = Boxed<'r, Result<Option<&'static str>, Stop>>;
+type Cycle<'r> = BoxedFuture<'r, Result<Option<&'static str>, Stop>>;
 
 fn work(goal: &str, cognitive_loop: &str) -> Delegation {
     let strategy = if cognitive_loop == SKETCH {
@@ -248,7 +248,11 @@ async fn a_request_that_lost_a_race_is_recorded_and_paid_for() {
 
 /// A child that waits for its model for ever, against `rival`.
 fn racing(
-    rival: impl for<'r> Fn(&'r mut Run) -> Boxed<'r, Result<(), Stop>> + Send + Sync + Copy + 'static,
+    rival: impl for<'r> Fn(&'r mut Run) -> BoxedFuture<'r, Result<(), Stop>>
+    + Send
+    + Sync
+    + Copy
+    + 'static,
 ) -> Scenario {
     let script = Script::agent([
         Turn::call(LOOK, json!({})),
@@ -419,15 +423,15 @@ async fn a_deadline_is_not_given_again() {
     assert_eq!(claim.answer, "in time", "the cut-off call is its outcome");
 }
 
-fn question() -> Ask<'static> {
-    Ask {
+fn question() -> ModelQuestion<'static> {
+    ModelQuestion {
         purpose: Purpose::Plan,
         system: Vec::new(),
         lead: vec![Message::user(Text::new("what now?", Origin::Kernel))],
         lead_at: 0,
         memory: None,
         tail: Vec::new(),
-        tools: Tools::Withheld,
+        tools: ToolOffer::Withheld,
         output_schema: None,
         max_output_tokens: 100,
     }

@@ -12,7 +12,7 @@ use gyrus_conformance::{
     world::{APPEND, FINISH, HOLD, LOOK, claim, line},
 };
 use gyrus_contract::{MessageBody, Prompt};
-use gyrus_kernel::{AttemptResult, Controls, Ending, Entry, Finished, KernelError, Settled};
+use gyrus_kernel::{AttemptResult, CallEnd, Controls, DriveResult, Ending, Entry, KernelError};
 use serde_json::json;
 
 fn finish() -> Turn {
@@ -26,7 +26,10 @@ fn holding() -> Scenario {
 }
 
 /// Drives a new run, and does something to it once its first call is in progress.
-async fn disturbed(bench: &Bench, disturb: impl FnOnce(Controls)) -> Result<Finished, KernelError> {
+async fn disturbed(
+    bench: &Bench,
+    disturb: impl FnOnce(Controls),
+) -> Result<DriveResult, KernelError> {
     let ready = bench.create();
     let controls = ready.controls();
     let disturbing = async {
@@ -36,7 +39,7 @@ async fn disturbed(bench: &Bench, disturb: impl FnOnce(Controls)) -> Result<Fini
     tokio::join!(ready.drive(), disturbing).0
 }
 
-fn outcome(bench: &Bench, tool: &str) -> Option<Settled> {
+fn outcome(bench: &Bench, tool: &str) -> Option<CallEnd> {
     let recording = bench.recording();
     let effect = recording.entries().find_map(|entry| match entry {
         Entry::ToolCalled(called) if called.call.tool == tool => Some(called.effect.clone()),
@@ -67,7 +70,7 @@ async fn an_interrupt_finishes_what_is_in_hand() {
     .await
     .unwrap();
     assert_eq!(parked.ending, Ending::Interrupted);
-    assert_eq!(outcome(&bench, HOLD), Some(Settled::Done));
+    assert_eq!(outcome(&bench, HOLD), Some(CallEnd::Done));
     assert_eq!(outcome(&bench, APPEND), None, "it began something new");
     goes_on(&bench, &["held", "next"]).await;
 }
@@ -79,7 +82,7 @@ async fn an_urgent_interrupt_cuts_off_and_says_so() {
         .await
         .unwrap();
     assert_eq!(parked.ending, Ending::Interrupted);
-    assert_eq!(outcome(&bench, HOLD), Some(Settled::Cancelled));
+    assert_eq!(outcome(&bench, HOLD), Some(CallEnd::Cancelled));
     goes_on(&bench, &["next"]).await;
 }
 
@@ -110,10 +113,10 @@ async fn a_cut_off_request_is_made_again_and_paid_for_twice() {
 #[tokio::test]
 async fn orders_come_by_the_inbox_too() {
     for (order, settled, lines) in [
-        (MessageBody::Stop, Settled::Cancelled, ["next"].as_slice()),
+        (MessageBody::Stop, CallEnd::Cancelled, ["next"].as_slice()),
         (
             MessageBody::Pause,
-            Settled::Done,
+            CallEnd::Done,
             ["held", "next"].as_slice(),
         ),
     ] {

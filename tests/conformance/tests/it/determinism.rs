@@ -18,13 +18,13 @@ use gyrus_conformance::{
     sketch::{self, SKETCH},
     world::{APPEND, HOLD, PUT, line, value},
 };
-use gyrus_contract::{Boxed, ToolCall};
+use gyrus_contract::{BoxedFuture, ToolCall};
 use gyrus_kernel::{
-    Branch, Divergence, Ending, Entry, KernelError, ResumeChanges, Run, Settled, Stop,
+    Branch, CallEnd, Divergence, Ending, Entry, KernelError, ResumeChanges, Run, Stop,
 };
 use serde_json::json;
 
-type Cycle<'r> = Boxed<'r, Result<Option<&'static str>, Stop>>;
+type Cycle<'r> = BoxedFuture<'r, Result<Option<&'static str>, Stop>>;
 
 type Swallowing = fn(&mut Run) -> Cycle<'_>;
 
@@ -314,7 +314,7 @@ async fn dropping_an_effect_half_way() {
         .map(|deed| deed.tool)
         .collect();
     assert_eq!(tools, [APPEND]);
-    let interrupted = |entry: &Entry| matches!(entry, Entry::ToolResulted(result) if result.settled == Settled::Interrupted);
+    let interrupted = |entry: &Entry| matches!(entry, Entry::ToolResulted(result) if result.settled == CallEnd::Interrupted);
     assert_eq!(
         bench
             .recording()

@@ -19,8 +19,8 @@ use gyrus_conformance::{
 };
 use gyrus_contract::RunId;
 use gyrus_fleet::{
-    AppendAnswer, Claimed, Driven, Driving, FleetCopy, FleetMessage, LogSubject, LogUnreachable,
-    Machine, MachineTime, MessageId, OsMachine, SharedLog, StoredMessage, Wait,
+    AppendAnswer, ClaimWords, DriveOrder, Driven, FleetCopy, FleetMessage, LogSubject,
+    LogUnreachable, Machine, MachineTime, MessageId, OsMachine, SharedLog, StoredMessage, Wait,
     nats::{FleetAddress, FleetConnection, LocalServer, NatsLog, ServerOptions, prepare_streams},
     send_message,
 };
@@ -187,13 +187,13 @@ impl FleetRun {
         self.scenario.run()
     }
 
-    fn driving(&self, store: &Store, wait: Wait) -> Driving {
-        Driving {
+    fn driving(&self, store: &Store, wait: Wait) -> DriveOrder {
+        DriveOrder {
             log: Arc::clone(&self.log),
             machine: Arc::new(OsMachine),
             store: store.clone(),
             root: self.id(),
-            claimed: Claimed {
+            claimed: ClaimWords {
                 worker: "one".to_owned(),
                 lease_ms: u64::try_from(LEASE.as_millis()).unwrap(),
                 build: "test".to_owned(),

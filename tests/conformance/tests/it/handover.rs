@@ -15,7 +15,7 @@ use gyrus_conformance::{
 };
 use gyrus_contract::{MessageBody, Prompt, RunId};
 use gyrus_journal::{Store, os::disk::OsDisk};
-use gyrus_kernel::{Ending, Entry, Settled, log_name};
+use gyrus_kernel::{CallEnd, Ending, Entry, log_name};
 use serde_json::json;
 
 use crate::ledger::{Today, loops};
@@ -173,7 +173,7 @@ fn check_told(recording: &Recording) {
     assert_eq!(done, ["2.2", "2.3"]);
     let unknown = recording.entries().any(|entry| {
         matches!(entry, Entry::ToolResulted(result)
-            if result.settled == Settled::Interrupted && result.effect.to_string() == "2.3")
+            if result.settled == CallEnd::Interrupted && result.effect.to_string() == "2.3")
     });
     assert!(unknown, "the interrupted call has no outcome");
 }

@@ -7,7 +7,7 @@ use gyrus_contract::{
     Claim, ExecutionResult, MemoryBuffer, Message, Observation, Origin, Perception, Plan, Purpose,
     SystemPart, Text, ToolCall,
 };
-use gyrus_kernel::{Ask, CognitiveLoop, ErasedLoop, LoopFactory, Run, Stop, Tools};
+use gyrus_kernel::{CognitiveLoop, ErasedLoop, LoopFactory, ModelQuestion, Run, Stop, ToolOffer};
 use gyrus_loops::{CognitiveConfig, React, ReactState};
 use serde_json::{Value, json};
 
@@ -60,14 +60,14 @@ impl First {
         // Prompts may be edited while a run is parked: version 2 asks in other words.
         let words = format!("Which line? (version {})", CognitiveLoop::version(self));
         let reply = run
-            .ask(Ask {
+            .ask(ModelQuestion {
                 purpose: Purpose::Agent,
                 system: vec![SystemPart::cacheable(words)],
                 lead: vec![Message::user(Text::new("Say it.", Origin::Kernel))],
                 lead_at: 0,
                 memory: Some(&self.memory),
                 tail: Vec::new(),
-                tools: Tools::Withheld,
+                tools: ToolOffer::Withheld,
                 output_schema: None,
                 max_output_tokens: 100,
             })

@@ -9,7 +9,7 @@ use gyrus_conformance::{
     world::{APPEND, FINISH, LOOK, PUT, claim, line, value},
 };
 use gyrus_contract::Purpose;
-use gyrus_kernel::{Entry, ForkInto, ResumeChanges, Settled};
+use gyrus_kernel::{CallEnd, Entry, ForkInto, ResumeChanges};
 use serde_json::{Value, json};
 
 fn finish() -> Turn {
@@ -163,7 +163,7 @@ async fn what_a_race_cuts_off_has_an_outcome() {
     bench.start().await.unwrap();
     let recording = bench.recording();
     let cut_off = recording.entries().filter(|entry| {
-        matches!(entry, Entry::ToolResulted(result) if result.settled == Settled::Cancelled)
+        matches!(entry, Entry::ToolResulted(result) if result.settled == CallEnd::Cancelled)
     });
     assert_eq!(
         cut_off.count(),

@@ -10,7 +10,7 @@ use gyrus_conformance::{
 use gyrus_contract::{
     Limits, Message, MessageBody, Origin, Prompt, Purpose, RunId, Text, ToolCall,
 };
-use gyrus_kernel::{Ask, Entry, ForkInto, ResumeChanges, Tools, log_name, prompt_of};
+use gyrus_kernel::{Entry, ForkInto, ModelQuestion, ResumeChanges, ToolOffer, log_name, prompt_of};
 use serde_json::json;
 
 /// Every prompt that a run's journal says was sent.
@@ -135,15 +135,15 @@ async fn what_a_person_says_between_two_questions_of_a_cycle() {
     check_same(&rebuilt(&bench, bench.run()), &heard);
 }
 
-fn question() -> Ask<'static> {
-    Ask {
+fn question() -> ModelQuestion<'static> {
+    ModelQuestion {
         purpose: Purpose::Plan,
         system: Vec::new(),
         lead: vec![Message::user(Text::new("what now?", Origin::Kernel))],
         lead_at: 0,
         memory: None,
         tail: Vec::new(),
-        tools: Tools::Withheld,
+        tools: ToolOffer::Withheld,
         output_schema: None,
         max_output_tokens: 100,
     }

@@ -18,7 +18,7 @@ use gyrus_acp::{
     AcpHost, SessionSettings, SettingChoice, SettingChoices, TurnAtWork, TurnControls, TurnRequest,
     TurnWork,
 };
-use gyrus_contract::{Boxed, Principal, RunId};
+use gyrus_contract::{BoxedFuture, Principal, RunId};
 use gyrus_journal::Store;
 use gyrus_kernel::{Attachment, Ending};
 use gyrus_surfaces::watching::live_replies;
@@ -352,7 +352,7 @@ impl AcpHost for WaitingHost {
         None
     }
 
-    fn command(&self, _: Vec<String>) -> Boxed<'_, Result<String, String>> {
+    fn command(&self, _: Vec<String>) -> BoxedFuture<'_, Result<String, String>> {
         Box::pin(async { Ok(String::new()) })
     }
 }

@@ -4,8 +4,8 @@ use std::sync::Arc;
 
 use gyrus_contract::Digest;
 use gyrus_fleet::{
-    Claimant, Claimed, EntryLines, Hold, HoldError, LeaseTimes, LogSubject, Machine, MachineTime,
-    RunMessage, RunMessageKind, RunReading, SharedLog, Wait, WriterId, claim,
+    ClaimWords, Claimant, EntryLines, Hold, HoldError, LeaseTimes, LogSubject, Machine,
+    MachineTime, RunMessage, RunMessageKind, RunReading, SharedLog, Wait, WriterId, claim,
 };
 
 use super::machine::Surroundings;
@@ -129,7 +129,7 @@ impl Driving {
             log: &log,
             machine: &machine,
             writer,
-            claimed: Claimed {
+            claimed: ClaimWords {
                 worker: self.around.process.to_string(),
                 lease_ms: u64::try_from(self.times.lease().as_millis()).unwrap_or(u64::MAX),
                 build: "simulated".to_owned(),

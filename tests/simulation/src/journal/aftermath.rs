@@ -4,7 +4,7 @@
 use std::{io, path::Path, sync::Arc};
 
 use fastrand::Rng;
-use gyrus_journal::{Disk, Error, LogName, NewEntry, Store, Take};
+use gyrus_journal::{Disk, Error, LockWait, LogName, NewEntry, Store};
 use serde_json::{Value, value::RawValue};
 
 use super::{SimDisk, disk::read_whole, oracle::Oracle};
@@ -26,7 +26,7 @@ pub(super) fn check(disk: &SimDisk, oracle: &mut Oracle, random: &mut Rng) -> Re
     };
     let name = oracle.name.clone();
     let tail = store.verify(&name).map_err(on("verifying"))?.tail;
-    let (writer, recovery) = store.take(&name, Take::IfFree).map_err(on("taking"))?;
+    let (writer, recovery) = store.take(&name, LockWait::IfFree).map_err(on("taking"))?;
     if writer.next_seq() != end + 1 || recovery.set_aside != tail {
         return Err(format!(
             "{end} entries and {tail:?} became {recovery:?} and {writer:?}"
@@ -60,7 +60,7 @@ pub(super) fn check(disk: &SimDisk, oracle: &mut Oracle, random: &mut Rng) -> Re
 fn damage(disk: &SimDisk, store: &Store, name: &LogName, random: &mut Rng) -> Result<(), String> {
     let on = |what: &'static str| move |error: Error| format!("{what} for damage: {error}");
     // Taking the log once more proves all entries before.
-    drop(store.take(name, Take::IfFree).map_err(on("taking"))?);
+    drop(store.take(name, LockWait::IfFree).map_err(on("taking"))?);
     let text = |error: io::Error| error.to_string();
     let folder = store.folder(name);
     let is_segment = |name: &String| name.ends_with(".jsonl");

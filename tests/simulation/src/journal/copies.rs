@@ -12,8 +12,8 @@ use std::{
 use fastrand::Rng;
 use gyrus_contract::{BlobId, Digest};
 use gyrus_journal::{
-    Error, LogName, Mirror, NewEntry, Replica, ReplicaBatch, ReplicaDone, Replicas, Store, Take,
-    Writer,
+    Error, LockWait, LogName, Mirror, NewEntry, Replica, ReplicaBatch, ReplicaDone, Replicas,
+    Store, Writer,
 };
 use serde_json::value::RawValue;
 
@@ -201,7 +201,7 @@ fn finish(disk: &SimDisk, source: &Source, cut: Option<u64>, random: &mut Rng, w
         let bytes = store.reader(&name()).unwrap().blob(&BlobId::of(&blob(seq)));
         assert_eq!(bytes.unwrap(), blob(seq), "{what}");
     }
-    let (writer, _) = store.take(&name(), Take::IfFree).unwrap();
+    let (writer, _) = store.take(&name(), LockWait::IfFree).unwrap();
     append(&writer, random).unwrap();
     assert_eq!(writer.barrier_blocking().unwrap(), source.count() + 1);
 }
@@ -260,7 +260,7 @@ fn a_copy_is_a_part_of_its_source_whenever_it_ends() {
 /// Writes entries on top of a part of the source that the source does not have, in several takings.
 fn diverge(store: &Store, random: &mut Rng) {
     for _ in 0..random.u64(1..4) {
-        let (writer, _) = store.take(&name(), Take::IfFree).unwrap();
+        let (writer, _) = store.take(&name(), LockWait::IfFree).unwrap();
         for _ in 0..random.u64(1..4) {
             append(&writer, random).unwrap();
             if random.bool() {
@@ -463,7 +463,7 @@ fn write(store: &Store, random: &mut Rng, durable: &mut u64) -> Result<(), Error
             0 => {}
             1 => {
                 drop(writer);
-                writer = store.take(&name(), Take::IfFree)?.0;
+                writer = store.take(&name(), LockWait::IfFree)?.0;
                 *durable = writer.next_seq() - 1;
             }
             _ => *durable = writer.barrier_blocking()?,
@@ -505,7 +505,7 @@ fn a_replica_never_has_what_the_local_disk_lost() {
                     continue;
                 };
                 assert!(had <= end, "{what}: the replica has {had}, the disk {end}");
-                let (writer, _) = store.take(&name(), Take::IfFree).unwrap();
+                let (writer, _) = store.take(&name(), LockWait::IfFree).unwrap();
                 sent += memory.copy().seq - had;
                 append(&writer, &mut random).unwrap();
                 writer.put_blob(&blob(7)).unwrap();

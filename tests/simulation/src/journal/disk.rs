@@ -7,7 +7,7 @@ use std::{
 };
 
 use fastrand::Rng;
-use gyrus_journal::{Disk, DiskFile, Holder, Metadata, Now, Watch};
+use gyrus_journal::{Disk, DiskFile, FileMetadata, FolderWatch, Holder, TimeReading};
 use tokio::sync::watch;
 
 use super::{
@@ -139,7 +139,7 @@ impl Disk for SimDisk {
         self.machine().reading()?.names(folder)
     }
 
-    fn metadata(&self, path: &Path) -> io::Result<Metadata> {
+    fn metadata(&self, path: &Path) -> io::Result<FileMetadata> {
         let mut machine = self.machine();
         let node = machine.reading()?.find(path)?;
         Ok(machine.metadata(node))
@@ -168,21 +168,21 @@ impl Disk for SimDisk {
         machine.naming(path)?.remove(path)
     }
 
-    fn watch(&self, folder: &Path) -> io::Result<Watch> {
+    fn watch(&self, folder: &Path) -> io::Result<FolderWatch> {
         let mut machine = self.machine();
         let id = machine.reading()?.folder(folder)?;
         let changes = machine
             .watches
             .entry(id)
             .or_insert_with(|| watch::Sender::new(0));
-        Ok(Watch::new(changes.subscribe(), ()))
+        Ok(FolderWatch::new(changes.subscribe(), ()))
     }
 
-    fn now(&self) -> Now {
+    fn now(&self) -> TimeReading {
         let mut machine = self.machine();
         machine.clock_us += 100;
         let passed_ms = i64::try_from(machine.clock_us / 1000).unwrap_or(i64::MAX);
-        Now {
+        TimeReading {
             unix_ms: 1_700_000_000_000 + passed_ms,
             mono_us: machine.clock_us,
         }

@@ -6,7 +6,7 @@ use std::{
     sync::{Arc, Mutex},
 };
 
-use gyrus_journal::{DiskFile, LockMode, Metadata};
+use gyrus_journal::{DiskFile, FileMetadata, LockMode};
 
 use super::{
     machine::{self, Fault, Machine, io_error},
@@ -79,7 +79,7 @@ impl DiskFile for SimFile {
         }
     }
 
-    fn metadata(&self) -> io::Result<Metadata> {
+    fn metadata(&self) -> io::Result<FileMetadata> {
         let mut machine = machine::lock(&self.machine);
         machine.reading()?;
         Ok(machine.metadata(Node::File(self.id)))

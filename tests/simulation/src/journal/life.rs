@@ -7,7 +7,7 @@ use std::{
 };
 
 use fastrand::Rng;
-use gyrus_journal::{Disk, Error, LogName, NewEntry, Store, Take, Writer};
+use gyrus_journal::{Disk, Error, LockWait, LogName, NewEntry, Store, Writer};
 use serde_json::value::RawValue;
 
 use super::{
@@ -242,7 +242,7 @@ impl Life {
         }
         let store = self.store()?;
         // The result of an interrupted creation or removal shows here.
-        let writer = match store.take(&self.oracle.name, Take::IfFree) {
+        let writer = match store.take(&self.oracle.name, LockWait::IfFree) {
             Ok((writer, _)) => writer,
             Err(Error::NotFound { .. }) if self.oracle.exists != Presence::Yes => {
                 self.oracle = Oracle::new(self.oracle.name.clone());
@@ -401,7 +401,8 @@ impl Life {
         let mut oracle = self.oracle.clone();
         if random.bool() {
             disk.fail_at(1 + random.u64(..RECOVERY_CALLS), fault(random));
-            let recovered = open(&disk).and_then(|store| store.take(&oracle.name, Take::IfFree));
+            let recovered =
+                open(&disk).and_then(|store| store.take(&oracle.name, LockWait::IfFree));
             match &recovered {
                 Ok((writer, _)) => oracle.recovered(writer.next_seq() - 1)?,
                 Err(Error::NotFound { .. }) if oracle.exists != Presence::Yes => {}

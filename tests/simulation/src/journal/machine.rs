@@ -7,7 +7,7 @@ use std::{
     sync::{Mutex, MutexGuard, PoisonError},
 };
 
-use gyrus_journal::{LockMode, Metadata};
+use gyrus_journal::{FileMetadata, LockMode};
 use gyrus_process::ProcessIdentity;
 use tokio::sync::watch;
 
@@ -107,12 +107,12 @@ impl Machine {
         }
     }
 
-    pub(super) fn metadata(&mut self, node: Node) -> Metadata {
+    pub(super) fn metadata(&mut self, node: Node) -> FileMetadata {
         match node {
             Node::File(inode) => {
                 let contents = self.tree.contents(inode);
                 let (len, links) = (contents.bytes.len() as u64, contents.links);
-                Metadata {
+                FileMetadata {
                     inode,
                     len,
                     links,
@@ -120,7 +120,7 @@ impl Machine {
                     created_ns: None,
                 }
             }
-            Node::Folder(inode) => Metadata {
+            Node::Folder(inode) => FileMetadata {
                 inode,
                 len: 0,
                 links: 1,

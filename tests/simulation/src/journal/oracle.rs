@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use gyrus_contract::BlobId;
-use gyrus_journal::{Entry, Error, LogName, Payload, Store};
+use gyrus_journal::{Error, LogEntry, LogName, Payload, Store};
 
 /// Whether something must exist.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -181,7 +181,7 @@ impl Oracle {
             format!("{end} entries are left of {most}, of which {least} were acknowledged")
         })?;
         let reader = store.reader(&self.name).map_err(on("opening"))?;
-        let entries: Result<Vec<Entry>, Error> =
+        let entries: Result<Vec<LogEntry>, Error> =
             reader.entries(1).map_err(on("reading"))?.collect();
         let entries = entries.map_err(on("reading"))?;
         ensure(entries.len() as u64 == end, || {
@@ -201,7 +201,7 @@ impl Oracle {
                 format!("entry {seq} is {entry:?}, should be {written:?}")
             })?;
         }
-        let back: Result<Vec<Entry>, Error> =
+        let back: Result<Vec<LogEntry>, Error> =
             reader.entries_back().map_err(on("reading back"))?.collect();
         let back = back.map_err(on("reading back"))?;
         ensure(

@@ -3,7 +3,7 @@
 use std::{path::Path, sync::Arc};
 
 use gyrus_contract::BlobId;
-use gyrus_journal::{Error, LogName, NewEntry, Store, Take, Writer};
+use gyrus_journal::{Error, LockWait, LogName, NewEntry, Store, Writer};
 use serde_json::value::RawValue;
 
 use super::{Fault, SimDisk, explore, shrink};
@@ -75,11 +75,11 @@ fn a_writer_that_failed_says_the_same_for_good_and_the_truth() {
         }
         assert!(writer.put_blob(b"x").is_err());
         assert!(matches!(
-            store.take(&name, Take::IfFree),
+            store.take(&name, LockWait::IfFree),
             Err(Error::Held { .. })
         ));
         drop(writer);
-        let (writer, _) = store.take(&name, Take::IfFree).unwrap();
+        let (writer, _) = store.take(&name, LockWait::IfFree).unwrap();
         let kept = writer.next_seq();
         drop(writer);
         // The retry wrote again what the failed sync dropped, so a power cut does no harm now.
@@ -126,7 +126,7 @@ fn blobs_that_share_a_sync_are_whole_wherever_an_entry_names_them() {
                     assert_eq!(blob, bytes, "{fault:?} at call {call}, seed {seed}");
                 }
                 // The blobs that were left incomplete are put again.
-                let (writer, _) = store.take(&name, Take::IfFree).unwrap();
+                let (writer, _) = store.take(&name, LockWait::IfFree).unwrap();
                 put(&writer, 5).unwrap();
                 for bytes in contents() {
                     assert_eq!(writer.blob(&BlobId::of(&bytes)).unwrap(), bytes);
@@ -210,7 +210,7 @@ fn a_log_appears_with_its_first_entries_and_their_blobs() {
             let over = disk.fired() == 0;
             for seed in 0..6 {
                 let store = Store::open_on(Arc::new(disk.crash(seed)), Path::new("/home")).unwrap();
-                let Ok((writer, _)) = store.take(&name, Take::IfFree) else {
+                let Ok((writer, _)) = store.take(&name, LockWait::IfFree) else {
                     assert!(created.is_err(), "{fault:?} at call {call}, seed {seed}");
                     assert_eq!(store.names("runs").unwrap(), []);
                     absent += 1;
@@ -272,7 +272,7 @@ fn a_log_is_sealed_or_not_yet_sealed_and_never_damaged() {
                 );
                 met[usize::from(found.is_sealed)] += 1;
                 // It can be sealed again, whatever the failed attempt left behind.
-                let (writer, _) = store.take(&name, Take::IfFree).unwrap();
+                let (writer, _) = store.take(&name, LockWait::IfFree).unwrap();
                 runtime.block_on(writer.seal()).unwrap();
                 drop(writer);
                 assert!(store.verify(&name).unwrap().is_sealed);

@@ -4,7 +4,7 @@
 use std::{collections::BTreeMap, fs};
 
 use gyrus_contract::EffectId;
-use gyrus_kernel::{Ending, Entry, Settled};
+use gyrus_kernel::{CallEnd, Ending, Entry};
 
 use super::run::Placed;
 use crate::runs::Submitted;
@@ -59,7 +59,7 @@ pub(crate) fn ledger(run: &Submitted) -> Result<Vec<LedgerLine>, String> {
 struct Call {
     step: usize,
     started: Vec<(i64, u64)>,
-    settled: Option<Settled>,
+    settled: Option<CallEnd>,
 }
 
 fn calls(entries: &[Placed]) -> (BTreeMap<EffectId, Call>, Vec<String>) {
@@ -143,17 +143,17 @@ pub(crate) fn check(
     for call in calls.values() {
         let is_there = ledger.iter().any(|line| line.step == call.step);
         match call.settled {
-            Some(Settled::Done) => {
+            Some(CallEnd::Done) => {
                 numbers.done += 1;
                 if !is_there {
                     wrong.push(format!("step {} is called done and never was", call.step));
                 }
             }
-            Some(Settled::Interrupted) => {
+            Some(CallEnd::Interrupted) => {
                 numbers.interrupted += 1;
                 numbers.interrupted_with_line += usize::from(is_there);
             }
-            Some(Settled::Refused | Settled::Cancelled) | None => numbers.other += 1,
+            Some(CallEnd::Refused | CallEnd::Cancelled) | None => numbers.other += 1,
         }
     }
     let claimed = |placed: &Placed| match &placed.entry {

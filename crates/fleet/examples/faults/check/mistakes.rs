@@ -2,7 +2,7 @@
 
 use gyrus_fleet::{RunMessage, RunMessageKind};
 use gyrus_journal::Store;
-use gyrus_runtime::queue::{QueueFact, Stage};
+use gyrus_runtime::queue::{CommandStage, QueueFact};
 use serde_json::Value;
 
 use super::{
@@ -83,7 +83,7 @@ fn in_queue(evidence: &Evidence) -> Mistake {
             matches!(
                 fact,
                 QueueFact::Reached {
-                    stage: Stage::Running { .. },
+                    stage: CommandStage::Running { .. },
                     ..
                 }
             )

@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use gyrus_runtime::queue::{QueueFact, Stage};
+use gyrus_runtime::queue::{CommandStage, QueueFact};
 use serde_json::Value;
 
 use crate::{reader::Message, runs::Submitted};
@@ -24,22 +24,22 @@ pub(crate) struct Commands {
 pub(crate) fn check(runs: &[Submitted], messages: &[Message]) -> (Vec<String>, Commands) {
     let mut wrong = Vec::new();
     let mut commands = Commands::default();
-    let mut stages: BTreeMap<String, Stage> = BTreeMap::new();
+    let mut stages: BTreeMap<String, CommandStage> = BTreeMap::new();
     let (facts, unreadable) = facts(messages);
     wrong.extend(unreadable);
     for fact in facts {
         let (id, stage) = match fact {
-            QueueFact::Submitted(command) => (command.id.clone(), Stage::Queued),
+            QueueFact::Submitted(command) => (command.id.clone(), CommandStage::Queued),
             QueueFact::Reached { id, stage } => (id, stage),
             QueueFact::Stopped(_) | QueueFact::Rearmed { .. } => continue,
         };
         let before = stages.get(&id).cloned();
-        if before.as_ref().is_some_and(Stage::is_over) {
+        if before.as_ref().is_some_and(CommandStage::is_over) {
             wrong.push(format!("command {id} went on after its end"));
             continue;
         }
         stages.insert(id.clone(), stage.clone());
-        let is_running = |stage: &Stage| matches!(stage, Stage::Running { .. });
+        let is_running = |stage: &CommandStage| matches!(stage, CommandStage::Running { .. });
         if is_running(&stage) {
             commands.begun += 1;
             if before.as_ref().is_some_and(is_running) {
@@ -48,7 +48,7 @@ pub(crate) fn check(runs: &[Submitted], messages: &[Message]) -> (Vec<String>, C
         }
         if matches!(
             stage,
-            Stage::Parked {
+            CommandStage::Parked {
                 deaths: Some(_),
                 ..
             }
@@ -58,12 +58,12 @@ pub(crate) fn check(runs: &[Submitted], messages: &[Message]) -> (Vec<String>, C
     }
     for run in runs {
         let end = match stages.get(&run.id) {
-            Some(Stage::Ended { code, summary, .. }) => match code {
+            Some(CommandStage::Ended { code, summary, .. }) => match code {
                 Some(0) => "reached".to_owned(),
                 _ if summary.starts_with("claimed") => "reached, as its log says".to_owned(),
                 _ => format!("{code:?}: {summary}"),
             },
-            Some(Stage::Cancelled { .. }) => "taken back when the time was over".to_owned(),
+            Some(CommandStage::Cancelled { .. }) => "taken back when the time was over".to_owned(),
             stage => {
                 wrong.push(format!("run {} did not end: {stage:?}", run.run));
                 "did not end".to_owned()

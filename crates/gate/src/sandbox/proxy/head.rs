@@ -23,7 +23,7 @@ const NOT_PASSED_ON: &[&str] = &[
 
 /// Kind of request.
 #[derive(Debug, PartialEq, Eq)]
-pub(super) enum Wanted {
+pub(super) enum ProxyRequest {
     /// A way for bytes.
     Tunnel,
     /// This to be sent, and what follows.
@@ -32,15 +32,15 @@ pub(super) enum Wanted {
 
 /// A request's start.
 #[derive(Debug, PartialEq, Eq)]
-pub(super) struct Head {
+pub(super) struct RequestHead {
     pub(super) to: Destination,
-    pub(super) wanted: Wanted,
+    pub(super) wanted: ProxyRequest,
     /// Bytes that came after it already.
     pub(super) rest: Vec<u8>,
 }
 
 /// Reads the start of a request. The error is for whoever sent it.
-pub(super) async fn read(from: &mut (impl AsyncRead + Unpin)) -> Result<Head, &'static str> {
+pub(super) async fn read(from: &mut (impl AsyncRead + Unpin)) -> Result<RequestHead, &'static str> {
     let mut head = Vec::new();
     loop {
         if let Some(end) = find(&head, b"\r\n\r\n") {
@@ -64,7 +64,7 @@ fn find(text: &[u8], what: &[u8]) -> Option<usize> {
     text.windows(what.len()).position(|window| window == what)
 }
 
-fn parse(head: &[u8]) -> Result<Head, &'static str> {
+fn parse(head: &[u8]) -> Result<RequestHead, &'static str> {
     let text = std::str::from_utf8(head).map_err(|_| "the request is not text")?;
     let mut lines = text.trim_end_matches("\r\n").split("\r\n");
     let clean =
@@ -79,9 +79,9 @@ fn parse(head: &[u8]) -> Result<Head, &'static str> {
         return Err("this proxy speaks HTTP/1 only");
     };
     if method == "CONNECT" {
-        return Ok(Head {
+        return Ok(RequestHead {
             to: authority(target, None)?,
-            wanted: Wanted::Tunnel,
+            wanted: ProxyRequest::Tunnel,
             rest: Vec::new(),
         });
     }
@@ -95,9 +95,9 @@ fn parse(head: &[u8]) -> Result<Head, &'static str> {
     let mut request = format!("{method} {slash}{path} {version}\r\nHost: {place}\r\n");
     pass_on(lines, &to, &mut request)?;
     request.push_str("Connection: close\r\n\r\n");
-    Ok(Head {
+    Ok(RequestHead {
         to,
-        wanted: Wanted::Request(request.into_bytes()),
+        wanted: ProxyRequest::Request(request.into_bytes()),
         rest: Vec::new(),
     })
 }
@@ -170,8 +170,8 @@ mod tests {
         let parsed = parse(head.as_bytes());
         let seen = parsed.as_ref().map(|head| {
             let request = match &head.wanted {
-                Wanted::Tunnel => None,
-                Wanted::Request(text) => Some(std::str::from_utf8(text).unwrap()),
+                ProxyRequest::Tunnel => None,
+                ProxyRequest::Request(text) => Some(std::str::from_utf8(text).unwrap()),
             };
             (head.to.host.as_str(), head.to.port, request)
         });

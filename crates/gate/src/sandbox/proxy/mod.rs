@@ -33,8 +33,8 @@ use tokio::{
     time::{sleep, timeout},
 };
 
-use head::{Head, Wanted};
-use reach::Refusal;
+use head::{ProxyRequest, RequestHead};
+use reach::ProxyRefusal;
 
 /// Connections at once; more have to wait.
 const CONNECTIONS: usize = 64;
@@ -52,7 +52,7 @@ const CHUNK_BYTES: usize = 16 * 1024;
 
 /// Socket at which a connection came in.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Door {
+enum ProxyEntrance {
     Proxy,
     /// Leads to this address.
     Forwarded(SocketAddr),
@@ -66,10 +66,10 @@ pub async fn serve(listeners: Listeners, policy: &dyn ConnectionPolicy) -> io::R
         listener.set_nonblocking(true)?;
         TcpListener::from_std(listener)
     };
-    let mut doors = vec![(Door::Proxy, listen(listeners.proxy)?)];
+    let mut doors = vec![(ProxyEntrance::Proxy, listen(listeners.proxy)?)];
     for fd in listeners.forwarded {
         let listener = listen(fd)?;
-        doors.push((Door::Forwarded(listener.local_addr()?), listener));
+        doors.push((ProxyEntrance::Forwarded(listener.local_addr()?), listener));
     }
     let held = Semaphore::new(HELD);
     let mut connections = FuturesUnordered::new();
@@ -78,12 +78,12 @@ pub async fn serve(listeners: Listeners, policy: &dyn ConnectionPolicy) -> io::R
             Some(_) = connections.next() => {}
             accepted = accept(&doors), if connections.len() < CONNECTIONS => {
                 let (door, client) = accepted;
-                let desk = Desk { policy, held: &held };
+                let desk = ProxyState { policy, held: &held };
                 // How a connection fails is the client's to see.
                 connections.push(async move {
                     match door {
-                        Door::Proxy => attend(client, desk).await,
-                        Door::Forwarded(to) => forward(client, to, desk).await,
+                        ProxyEntrance::Proxy => attend(client, desk).await,
+                        ProxyEntrance::Forwarded(to) => forward(client, to, desk).await,
                     }
                 });
             }
@@ -92,7 +92,7 @@ pub async fn serve(listeners: Listeners, policy: &dyn ConnectionPolicy) -> io::R
 }
 
 /// The next connection, by whatever door.
-async fn accept(doors: &[(Door, TcpListener)]) -> (Door, TcpStream) {
+async fn accept(doors: &[(ProxyEntrance, TcpListener)]) -> (ProxyEntrance, TcpStream) {
     loop {
         let accepted = poll_fn(|context| {
             for (door, listener) in doors {
@@ -112,16 +112,16 @@ async fn accept(doors: &[(Door, TcpListener)]) -> (Door, TcpStream) {
 
 /// State that all connections share.
 #[derive(Clone, Copy)]
-struct Desk<'a> {
+struct ProxyState<'a> {
     policy: &'a dyn ConnectionPolicy,
     /// Places for those that wait for an answer.
     held: &'a Semaphore,
 }
 
-impl Desk<'_> {
+impl ProxyState<'_> {
     /// Returns when the connection that `client` wants may be made.
-    async fn decide(&self, client: &TcpStream, to: &Destination) -> Result<(), Refusal> {
-        let denied = |reason| Refusal::Denied {
+    async fn decide(&self, client: &TcpStream, to: &Destination) -> Result<(), ProxyRefusal> {
+        let denied = |reason| ProxyRefusal::Denied {
             to: to.clone(),
             reason,
         };
@@ -137,7 +137,7 @@ impl Desk<'_> {
         };
         tokio::select! {
             decided = deciding => decided.map_err(denied),
-            () = hung_up(client) => Err(Refusal::Gone),
+            () = hung_up(client) => Err(ProxyRefusal::Gone),
             () = sleep(HOLD_LIMIT) => Err(denied("nobody answered in time".to_owned())),
         }
     }
@@ -152,7 +152,7 @@ async fn hung_up(client: &TcpStream) {
     }
 }
 
-async fn attend(mut client: TcpStream, desk: Desk<'_>) -> io::Result<()> {
+async fn attend(mut client: TcpStream, desk: ProxyState<'_>) -> io::Result<()> {
     let head = match timeout(HEAD_LIMIT, head::read(&mut client)).await {
         Ok(Ok(head)) => head,
         Ok(Err(reason)) => return answer(&mut client, "400 Bad Request", reason).await,
@@ -168,12 +168,12 @@ async fn attend(mut client: TcpStream, desk: Desk<'_>) -> io::Result<()> {
     };
     match server {
         Ok(server) => exchange(client, server, head).await,
-        Err(Refusal::Denied { to, reason }) => {
+        Err(ProxyRefusal::Denied { to, reason }) => {
             let line = format!("the sandbox refuses to connect to {to}: {reason}");
             answer(&mut client, "403 Forbidden", &line).await
         }
-        Err(Refusal::Failed(line)) => answer(&mut client, "502 Bad Gateway", &line).await,
-        Err(Refusal::Gone) => Ok(()),
+        Err(ProxyRefusal::Failed(line)) => answer(&mut client, "502 Bad Gateway", &line).await,
+        Err(ProxyRefusal::Gone) => Ok(()),
     }
 }
 
@@ -188,7 +188,7 @@ async fn answer(client: &mut TcpStream, status: &str, line: &str) -> io::Result<
 }
 
 /// Passes on what was sent to a forwarded address.
-async fn forward(client: TcpStream, at: SocketAddr, desk: Desk<'_>) -> io::Result<()> {
+async fn forward(client: TcpStream, at: SocketAddr, desk: ProxyState<'_>) -> io::Result<()> {
     let to = Destination {
         host: at.ip().to_string(),
         port: at.port(),
@@ -212,14 +212,18 @@ async fn forward(client: TcpStream, at: SocketAddr, desk: Desk<'_>) -> io::Resul
 }
 
 /// Says what comes before what both sides say, and lets them talk.
-async fn exchange(mut client: TcpStream, mut server: TcpStream, head: Head) -> io::Result<()> {
+async fn exchange(
+    mut client: TcpStream,
+    mut server: TcpStream,
+    head: RequestHead,
+) -> io::Result<()> {
     match &head.wanted {
-        Wanted::Tunnel => {
+        ProxyRequest::Tunnel => {
             client
                 .write_all(b"HTTP/1.1 200 Connection established\r\n\r\n")
                 .await?;
         }
-        Wanted::Request(text) => server.write_all(text).await?,
+        ProxyRequest::Request(text) => server.write_all(text).await?,
     }
     server.write_all(&head.rest).await?;
     pass_on(client, server).await

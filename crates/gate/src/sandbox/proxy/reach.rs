@@ -21,7 +21,7 @@ const ADDRESSES: usize = 4;
 
 /// The reason why a request goes nowhere.
 #[derive(Debug, PartialEq, Eq)]
-pub(super) enum Refusal {
+pub(super) enum ProxyRefusal {
     /// The policy does not let it.
     Denied { to: Destination, reason: String },
     /// The world does not let it; a line for whoever asked.
@@ -37,9 +37,9 @@ pub(super) async fn addresses<D, L>(
     to: &Destination,
     decide: impl Fn(Destination) -> D,
     look_up: impl FnOnce(String) -> L,
-) -> Result<Vec<SocketAddr>, Refusal>
+) -> Result<Vec<SocketAddr>, ProxyRefusal>
 where
-    D: Future<Output = Result<(), Refusal>>,
+    D: Future<Output = Result<(), ProxyRefusal>>,
     L: Future<Output = Result<Vec<IpAddr>, String>>,
 {
     decide(to.clone()).await?;
@@ -54,7 +54,8 @@ where
             at(&Ipv6Addr::LOCALHOST.into()),
         ]);
     }
-    let failed = |reason| Refusal::Failed(format!("{} cannot be looked up: {reason}", to.host));
+    let failed =
+        |reason| ProxyRefusal::Failed(format!("{} cannot be looked up: {reason}", to.host));
     let found = look_up(to.host.clone()).await.map_err(failed)?;
     let found: Vec<IpAddr> = found.iter().map(IpAddr::to_canonical).collect();
     let public = found
@@ -90,7 +91,7 @@ pub(super) async fn look_up(host: String) -> Result<Vec<IpAddr>, String> {
 pub(super) async fn connect(
     to: &Destination,
     addresses: &[SocketAddr],
-) -> Result<TcpStream, Refusal> {
+) -> Result<TcpStream, ProxyRefusal> {
     let mut reason = "no answer in time".to_owned();
     for address in addresses {
         match timeout(CONNECT_LIMIT, TcpStream::connect(address)).await {
@@ -99,7 +100,9 @@ pub(super) async fn connect(
             Err(_late) => {}
         }
     }
-    Err(Refusal::Failed(format!("{to} cannot be reached: {reason}")))
+    Err(ProxyRefusal::Failed(format!(
+        "{to} cannot be reached: {reason}"
+    )))
 }
 
 #[cfg(test)]
@@ -123,7 +126,7 @@ mod tests {
             asked.borrow_mut().push(text);
             let reason = "no".to_owned();
             ready(if denies {
-                Err(Refusal::Denied { to, reason })
+                Err(ProxyRefusal::Denied { to, reason })
             } else {
                 Ok(())
             })
@@ -140,9 +143,9 @@ mod tests {
         drop(reaching);
         let reached = reached.map(|all| all.iter().map(ToString::to_string).collect::<Vec<_>>());
         let reached = reached.map_err(|refusal| match refusal {
-            Refusal::Denied { to, .. } => format!("denied {to}"),
-            Refusal::Failed(line) => line,
-            Refusal::Gone => "gone".to_owned(),
+            ProxyRefusal::Denied { to, .. } => format!("denied {to}"),
+            ProxyRefusal::Failed(line) => line,
+            ProxyRefusal::Gone => "gone".to_owned(),
         });
         let (asks, leads) = expected;
         assert_eq!(asked.into_inner(), asks, "{host} {found:?}");

@@ -15,9 +15,9 @@ use rustix::{
 };
 
 use super::{
-    Desk, Made,
-    caller::{self, Base},
-    linux::Call,
+    CallOutcome, SupervisorState,
+    caller::{self, PathBase},
+    linux::SupervisedCall,
 };
 use crate::sandbox::calls::SYS_FCHMODAT2;
 
@@ -30,13 +30,13 @@ const FREE: &[u8] = b"user.";
 
 /// Whether a link at the end of a path is followed.
 #[derive(Clone, Copy, PartialEq, Eq)]
-enum Links {
+enum LastLink {
     Followed,
     Themselves,
 }
 
 /// Change of a file's attributes.
-enum Change {
+enum AttributeChange {
     Mode(Mode),
     Owner(Option<Uid>, Option<Gid>),
     Times(Timestamps),
@@ -50,9 +50,9 @@ enum Change {
     },
 }
 
-impl Desk {
+impl SupervisorState {
     /// Makes one of the calls of [`crate::sandbox::calls::ATTRIBUTES`].
-    pub(super) fn change(&self, call: &Call) -> Result<Made, Errno> {
+    pub(super) fn change(&self, call: &SupervisedCall) -> Result<CallOutcome, Errno> {
         let handle = subject(call)?;
         let change = change(call)?;
         self.check_waiting(call)?;
@@ -60,13 +60,13 @@ impl Desk {
         if !places.may_change(&caller::location(&handle)?) {
             return Err(Errno::PERM);
         }
-        change.make(&handle).map(|()| Made::Done)
+        change.make(&handle).map(|()| CallOutcome::Done)
     }
 }
 
 /// Opens the file that a call is about.
-fn subject(call: &Call) -> Result<OwnedFd, Errno> {
-    use Links::{Followed, Themselves};
+fn subject(call: &SupervisedCall) -> Result<OwnedFd, Errno> {
+    use LastLink::{Followed, Themselves};
     let named = |base, path: Vec<u8>, links| {
         let flags = match links {
             Followed => OFlags::empty(),
@@ -79,14 +79,14 @@ fn subject(call: &Call) -> Result<OwnedFd, Errno> {
         if path.is_empty() {
             return Err(Errno::NOENT);
         }
-        named(Base::Current, path, links)
+        named(PathBase::Current, path, links)
     };
-    let by_descriptor = || match Base::of(call, 0) {
-        Base::Current => Err(Errno::BADF),
-        base @ Base::Descriptor(_) => named(base, Vec::new(), Followed),
+    let by_descriptor = || match PathBase::of(call, 0) {
+        PathBase::Current => Err(Errno::BADF),
+        base @ PathBase::Descriptor(_) => named(base, Vec::new(), Followed),
     };
     let at = |flags: i32| {
-        let base = Base::of(call, 0);
+        let base = PathBase::of(call, 0);
         if call.number == libc::SYS_utimensat && call.arguments[1] == 0 {
             return by_descriptor();
         }
@@ -123,14 +123,18 @@ fn subject(call: &Call) -> Result<OwnedFd, Errno> {
 }
 
 /// Returns the change that a call asks for.
-fn change(call: &Call) -> Result<Change, Errno> {
+fn change(call: &SupervisedCall) -> Result<AttributeChange, Errno> {
     let word = |argument: usize| caller::int(call.arguments[argument]).cast_unsigned();
-    let mode = |argument| Ok(Change::Mode(Mode::from_raw_mode(word(argument) & 0o7777)));
+    let mode = |argument| {
+        Ok(AttributeChange::Mode(Mode::from_raw_mode(
+            word(argument) & 0o7777,
+        )))
+    };
     let owner = |user, group| {
         // All bits set: as it was.
         let user = Some(word(user)).filter(|user| *user != u32::MAX);
         let group = Some(word(group)).filter(|group| *group != u32::MAX);
-        Ok(Change::Owner(
+        Ok(AttributeChange::Owner(
             user.map(Uid::from_raw),
             group.map(Gid::from_raw),
         ))
@@ -145,7 +149,7 @@ fn change(call: &Call) -> Result<Change, Errno> {
             if length > VALUE_BYTES {
                 return Err(Errno::TOOBIG);
             }
-            Ok(Change::Set {
+            Ok(AttributeChange::Set {
                 name: attribute(call)?,
                 value: match length {
                     0 => Vec::new(),
@@ -156,24 +160,24 @@ fn change(call: &Call) -> Result<Change, Errno> {
         }
         libc::SYS_removexattr | libc::SYS_lremovexattr | libc::SYS_fremovexattr => {
             let name = attribute(call)?;
-            Ok(Change::Remove { name })
+            Ok(AttributeChange::Remove { name })
         }
-        libc::SYS_utimensat => times(call, 2, 1).map(Change::Times),
+        libc::SYS_utimensat => times(call, 2, 1).map(AttributeChange::Times),
         #[cfg(target_arch = "x86_64")]
         libc::SYS_chmod => mode(1),
         #[cfg(target_arch = "x86_64")]
         libc::SYS_chown | libc::SYS_lchown => owner(1, 2),
         #[cfg(target_arch = "x86_64")]
-        libc::SYS_utimes => times(call, 1, 1_000).map(Change::Times),
+        libc::SYS_utimes => times(call, 1, 1_000).map(AttributeChange::Times),
         #[cfg(target_arch = "x86_64")]
-        libc::SYS_futimesat => times(call, 2, 1_000).map(Change::Times),
+        libc::SYS_futimesat => times(call, 2, 1_000).map(AttributeChange::Times),
         #[cfg(target_arch = "x86_64")]
-        libc::SYS_utime => seconds(call).map(Change::Times),
+        libc::SYS_utime => seconds(call).map(AttributeChange::Times),
         _ => Err(Errno::NOSYS),
     }
 }
 
-fn attribute(call: &Call) -> Result<Vec<u8>, Errno> {
+fn attribute(call: &SupervisedCall) -> Result<Vec<u8>, Errno> {
     let name = caller::text(call, 1, NAME_BYTES).map_err(|error| match error {
         Errno::NAMETOOLONG => Errno::RANGE,
         other => other,
@@ -186,7 +190,7 @@ fn attribute(call: &Call) -> Result<Vec<u8>, Errno> {
 }
 
 /// Two times of two words each, of which the second counts units of so many nanoseconds.
-fn times(call: &Call, argument: usize, unit: i64) -> Result<Timestamps, Errno> {
+fn times(call: &SupervisedCall, argument: usize, unit: i64) -> Result<Timestamps, Errno> {
     if call.arguments[argument] == 0 {
         return Ok(now());
     }
@@ -210,7 +214,7 @@ fn times(call: &Call, argument: usize, unit: i64) -> Result<Timestamps, Errno> {
 
 /// Two times in seconds.
 #[cfg(target_arch = "x86_64")]
-fn seconds(call: &Call) -> Result<Timestamps, Errno> {
+fn seconds(call: &SupervisedCall) -> Result<Timestamps, Errno> {
     if call.arguments[1] == 0 {
         return Ok(now());
     }
@@ -233,7 +237,10 @@ fn now() -> Timestamps {
     }
 }
 
-fn words<const COUNT: usize>(call: &Call, argument: usize) -> Result<[i64; COUNT], Errno> {
+fn words<const COUNT: usize>(
+    call: &SupervisedCall,
+    argument: usize,
+) -> Result<[i64; COUNT], Errno> {
     let bytes = caller::memory(call, argument, COUNT * size_of::<i64>())?;
     let mut words = [0; COUNT];
     for (word, bytes) in words.iter_mut().zip(bytes.chunks_exact(size_of::<i64>())) {
@@ -242,7 +249,7 @@ fn words<const COUNT: usize>(call: &Call, argument: usize) -> Result<[i64; COUNT
     Ok(words)
 }
 
-impl Change {
+impl AttributeChange {
     fn make(self, handle: &OwnedFd) -> Result<(), Errno> {
         // Through this the kernel finds the very file, whatever its name is by now.
         let path = caller::own_path(handle);

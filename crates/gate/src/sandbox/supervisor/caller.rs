@@ -19,7 +19,7 @@ use rustix::{
     process::{Pid, PidfdFlags, PidfdGetfdFlags, pidfd_getfd, pidfd_open},
 };
 
-use super::linux::{Call, read_memory};
+use super::linux::{SupervisedCall, read_memory};
 
 /// Length of the longest path, as in `linux/limits.h`.
 const PATH_BYTES: usize = 4_096;
@@ -31,7 +31,7 @@ const PAGE_BYTES: usize = 4_096;
 const PIDFD_THREAD: PidfdFlags = PidfdFlags::from_bits_retain(OFlags::EXCL.bits());
 
 /// Duplicates a descriptor of the caller: both stand for the same open file then.
-pub(super) fn descriptor(call: &Call, argument: usize) -> Result<OwnedFd, Errno> {
+pub(super) fn descriptor(call: &SupervisedCall, argument: usize) -> Result<OwnedFd, Errno> {
     let number = int(call.arguments[argument]);
     if number < 0 {
         return Err(Errno::BADF);
@@ -44,14 +44,18 @@ pub(super) fn descriptor(call: &Call, argument: usize) -> Result<OwnedFd, Errno>
 }
 
 /// Copies memory of the caller once.
-pub(super) fn memory(call: &Call, argument: usize, length: usize) -> Result<Vec<u8>, Errno> {
+pub(super) fn memory(
+    call: &SupervisedCall,
+    argument: usize,
+    length: usize,
+) -> Result<Vec<u8>, Errno> {
     let mut copy = vec![0; length];
     read_memory(call.thread, call.arguments[argument], &mut copy)?;
     Ok(copy)
 }
 
 /// Flags of a descriptor of the caller and of what it has open.
-pub(super) fn flags(call: &Call, argument: usize) -> Result<OFlags, Errno> {
+pub(super) fn flags(call: &SupervisedCall, argument: usize) -> Result<OFlags, Errno> {
     let number = int(call.arguments[argument]);
     let text = read_proc(call, &format!("fdinfo/{number}")).map_err(|_| Errno::BADF)?;
     let flags = text.lines().find_map(|line| line.strip_prefix("flags:"));
@@ -60,7 +64,7 @@ pub(super) fn flags(call: &Call, argument: usize) -> Result<OFlags, Errno> {
 }
 
 /// Number of the file behind a socket of the caller's, where the socket itself cannot be had.
-pub(super) fn socket_number(call: &Call, argument: usize) -> Option<u64> {
+pub(super) fn socket_number(call: &SupervisedCall, argument: usize) -> Option<u64> {
     let number = int(call.arguments[argument]);
     let link = fs::read_link(format!("/proc/{}/fd/{number}", call.thread)).ok()?;
     let number = link.to_str()?.strip_prefix("socket:[")?.strip_suffix(']')?;
@@ -68,19 +72,19 @@ pub(super) fn socket_number(call: &Call, argument: usize) -> Option<u64> {
 }
 
 /// The rights that files are made without.
-pub(super) fn mask(call: &Call) -> Result<Mode, Errno> {
+pub(super) fn mask(call: &SupervisedCall) -> Result<Mode, Errno> {
     let text = read_proc(call, "status")?;
     let mask = text.lines().find_map(|line| line.strip_prefix("Umask:"));
     let mask = mask.and_then(|mask| u32::from_str_radix(mask.trim(), 8).ok());
     Ok(Mode::from_raw_mode(mask.ok_or(Errno::SRCH)?))
 }
 
-fn read_proc(call: &Call, name: &str) -> Result<String, Errno> {
+fn read_proc(call: &SupervisedCall, name: &str) -> Result<String, Errno> {
     fs::read_to_string(format!("/proc/{}/{name}", call.thread)).map_err(|_| Errno::SRCH)
 }
 
 /// Copies text of the caller once, up to the zero that ends it.
-pub(super) fn text(call: &Call, argument: usize, limit: usize) -> Result<Vec<u8>, Errno> {
+pub(super) fn text(call: &SupervisedCall, argument: usize, limit: usize) -> Result<Vec<u8>, Errno> {
     let mut text = Vec::new();
     let mut address = call.arguments[argument];
     while text.len() <= limit {
@@ -103,22 +107,22 @@ pub(super) fn text(call: &Call, argument: usize, limit: usize) -> Result<Vec<u8>
 }
 
 /// Copies a path of the caller.
-pub(super) fn path(call: &Call, argument: usize) -> Result<Vec<u8>, Errno> {
+pub(super) fn path(call: &SupervisedCall, argument: usize) -> Result<Vec<u8>, Errno> {
     text(call, argument, PATH_BYTES)
 }
 
 /// Folder at which a relative path of the caller begins.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Base {
+pub(super) enum PathBase {
     /// Its current folder.
     Current,
     /// The folder that one of its descriptors stands for.
     Descriptor(i32),
 }
 
-impl Base {
+impl PathBase {
     /// Reads the base from an argument.
-    pub(super) fn of(call: &Call, argument: usize) -> Self {
+    pub(super) fn of(call: &SupervisedCall, argument: usize) -> Self {
         match int(call.arguments[argument]) {
             libc::AT_FDCWD => Self::Current,
             number => Self::Descriptor(number),
@@ -136,7 +140,7 @@ impl Base {
 
 /// An entry of a folder, which need not be there.
 #[derive(Debug)]
-pub(super) struct Entry {
+pub(super) struct FolderEntry {
     pub(super) folder: OwnedFd,
     pub(super) name: OsString,
     /// The file's place, without links.
@@ -144,7 +148,11 @@ pub(super) struct Entry {
 }
 
 /// Finds the folder in which the last part of a path is an entry. Links on the way are followed.
-pub(super) fn entry(call: &Call, base: Base, path: &[u8]) -> Result<Entry, Errno> {
+pub(super) fn entry(
+    call: &SupervisedCall,
+    base: PathBase,
+    path: &[u8],
+) -> Result<FolderEntry, Errno> {
     let end = path.iter().rposition(|byte| *byte != b'/');
     let path = &path[..end.ok_or(Errno::INVAL)? + 1];
     let start = path.iter().rposition(|byte| *byte == b'/');
@@ -155,7 +163,7 @@ pub(super) fn entry(call: &Call, base: Base, path: &[u8]) -> Result<Entry, Errno
     let folder = pin_at(call, base, folder, OFlags::DIRECTORY)?;
     let name = OsString::from_vec(name.to_owned());
     let path = location(&folder)?.join(&name);
-    Ok(Entry { folder, name, path })
+    Ok(FolderEntry { folder, name, path })
 }
 
 /// Returns the place of a file, without links.
@@ -171,14 +179,14 @@ pub(super) fn own_path(handle: &OwnedFd) -> PathBuf {
 
 /// Opens what a path of the caller leads to, as a handle that can neither be read nor written. The
 /// caller's root folder is ours: it lacks the right to change it.
-pub(super) fn pin(call: &Call, path: &[u8]) -> Result<OwnedFd, Errno> {
-    pin_at(call, Base::Current, path, OFlags::empty())
+pub(super) fn pin(call: &SupervisedCall, path: &[u8]) -> Result<OwnedFd, Errno> {
+    pin_at(call, PathBase::Current, path, OFlags::empty())
 }
 
 /// Like [`pin`], from a base, with more flags. An empty path is the base itself.
 pub(super) fn pin_at(
-    call: &Call,
-    base: Base,
+    call: &SupervisedCall,
+    base: PathBase,
     path: &[u8],
     flags: OFlags,
 ) -> Result<OwnedFd, Errno> {
@@ -233,7 +241,7 @@ fn own_link(path: &[u8]) -> Option<(String, &[u8])> {
 }
 
 /// The number of the process of a thread, for kernels that cannot open threads.
-fn process(call: &Call) -> Result<u32, Errno> {
+fn process(call: &SupervisedCall) -> Result<u32, Errno> {
     let path = PathBuf::from(format!("/proc/{}/status", call.thread));
     let text = fs::read_to_string(path).map_err(|_| Errno::SRCH)?;
     let number = text.lines().find_map(|line| line.strip_prefix("Tgid:"));

@@ -20,9 +20,9 @@ use rustix::{
 };
 
 use super::{
-    Desk, caller,
-    linux::{self, Call},
-    origin::Origin,
+    SupervisorState, caller,
+    linux::{self, SupervisedCall},
+    origin::SocketOrigin,
 };
 
 /// Length of the longest address of any family, `struct sockaddr_storage`.
@@ -38,20 +38,24 @@ pub(super) const FAMILY_BYTES: usize = 2;
 const NOBODY: [u8; 16] = [0; 16];
 
 /// Destination of a Unix socket.
-enum Target {
+enum SocketTarget {
     /// Copied, as a network names sockets.
     Name(Vec<u8>),
     /// The file, whatever its name is by now.
     File(OwnedFd),
 }
 
-impl Desk {
+impl SupervisorState {
     /// Makes the call `connect(socket, address, length)`.
-    pub(super) fn connect(self: &Arc<Self>, call: &Call) -> Result<(), Errno> {
+    pub(super) fn connect(self: &Arc<Self>, call: &SupervisedCall) -> Result<(), Errno> {
         self.with_socket(call, |socket| self.connect_socket(call, socket))
     }
 
-    fn connect_socket(self: &Arc<Self>, call: &Call, socket: &OwnedFd) -> Result<(), Errno> {
+    fn connect_socket(
+        self: &Arc<Self>,
+        call: &SupervisedCall,
+        socket: &OwnedFd,
+    ) -> Result<(), Errno> {
         // What the number stands for may change, but not what it stood for: this very socket is
         // the one that will be connected.
         let family = sockopt::socket_domain(socket)?;
@@ -71,23 +75,23 @@ impl Desk {
         let target = target(call, &address)?;
         self.check_waiting(call)?;
         let origin = match &target {
-            Target::Name(name) => self.boundary.of_name(name),
-            Target::File(file) => self.boundary.of_file(file)?,
+            SocketTarget::Name(name) => self.boundary.of_name(name),
+            SocketTarget::File(file) => self.boundary.of_file(file)?,
         };
         match origin {
-            Origin::Inside => {
+            SocketOrigin::Inside => {
                 self.expect_waiting(socket)?;
                 target.connect(socket)
             }
-            Origin::Unknown => self.connect_another(call, socket, &target),
+            SocketOrigin::Unknown => self.connect_another(call, socket, &target),
             // As if nobody listened.
-            Origin::Outside => Err(Errno::CONNREFUSED),
+            SocketOrigin::Outside => Err(Errno::CONNREFUSED),
         }
     }
 
     fn connect_internet(
         self: &Arc<Self>,
-        call: &Call,
+        call: &SupervisedCall,
         socket: &OwnedFd,
         address: &[u8],
     ) -> Result<(), Errno> {
@@ -118,7 +122,7 @@ impl Desk {
     }
 
     /// Puts a socket in the place of the caller's.
-    fn put(&self, call: &Call, socket: &OwnedFd, flags: OFlags) -> Result<(), Errno> {
+    fn put(&self, call: &SupervisedCall, socket: &OwnedFd, flags: OFlags) -> Result<(), Errno> {
         let number = caller::int(call.arguments[0]).unsigned_abs();
         let flags = (flags & OFlags::CLOEXEC).bits();
         linux::replace(self.listener.as_fd(), call, socket.as_fd(), number, flags)
@@ -129,9 +133,9 @@ impl Desk {
     /// usual settings are kept.
     fn connect_another(
         self: &Arc<Self>,
-        call: &Call,
+        call: &SupervisedCall,
         socket: &OwnedFd,
-        target: &Target,
+        target: &SocketTarget,
     ) -> Result<(), Errno> {
         let mut flags = SocketFlags::CLOEXEC;
         if fcntl_getfl(socket)?.contains(OFlags::NONBLOCK) {
@@ -158,7 +162,7 @@ impl Desk {
     }
 
     /// Only then is what was found by the thread's number the caller's.
-    pub(super) fn check_waiting(&self, call: &Call) -> Result<(), Errno> {
+    pub(super) fn check_waiting(&self, call: &SupervisedCall) -> Result<(), Errno> {
         if linux::is_waiting(self.listener.as_fd(), call) {
             Ok(())
         } else {
@@ -176,7 +180,7 @@ impl Desk {
 }
 
 /// Returns the destination that a copied address leads to.
-fn target(call: &Call, address: &[u8]) -> Result<Target, Errno> {
+fn target(call: &SupervisedCall, address: &[u8]) -> Result<SocketTarget, Errno> {
     let (family, path) = address.split_at(FAMILY_BYTES);
     if family != AddressFamily::UNIX.as_raw().to_ne_bytes()
         || path.is_empty()
@@ -185,13 +189,13 @@ fn target(call: &Call, address: &[u8]) -> Result<Target, Errno> {
         return Err(Errno::INVAL);
     }
     if path[0] == 0 {
-        return Ok(Target::Name(path.to_vec()));
+        return Ok(SocketTarget::Name(path.to_vec()));
     }
     let path = path.split(|byte| *byte == 0).next().unwrap_or_default();
-    caller::pin(call, path).map(Target::File)
+    caller::pin(call, path).map(SocketTarget::File)
 }
 
-impl Target {
+impl SocketTarget {
     fn connect(&self, socket: &OwnedFd) -> Result<(), Errno> {
         let address = match self {
             Self::Name(name) => {

@@ -43,12 +43,12 @@ const CHUNK_BYTES: usize = 16 * 1024;
 const LIMIT: usize = 65_536;
 
 /// Names a socket for as long as the machine runs.
-pub(in super::super) type Identity = [u8; 12];
+pub(in super::super) type SocketIdentity = [u8; 12];
 
 /// A socket that somebody listens on.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) struct Listening {
-    pub(super) identity: Identity,
+pub(super) struct ListeningSocket {
+    pub(super) identity: SocketIdentity,
     /// Device and number of its file, if it has one.
     pub(super) file: Option<(u32, u32)>,
     /// Its name as it was bound.
@@ -69,7 +69,7 @@ impl Diagnosis {
 
     /// Lists the sockets. After an error, answers to this question may be left over, so nothing
     /// more can be asked.
-    pub(super) fn listening(&self) -> io::Result<Vec<Listening>> {
+    pub(super) fn listening(&self) -> io::Result<Vec<ListeningSocket>> {
         let kernel = SocketAddrNetlink::new(0, 0);
         sendto(&self.0, &request(), SendFlags::empty(), &kernel)?;
         let mut listed = Vec::new();
@@ -88,12 +88,12 @@ impl Diagnosis {
 }
 
 /// The identity of a Unix socket.
-pub(super) fn identity(socket: &OwnedFd) -> Result<Identity, Errno> {
+pub(super) fn identity(socket: &OwnedFd) -> Result<SocketIdentity, Errno> {
     let number = fstat(socket)?.st_ino;
     let cookie = sockopt::socket_cookie(socket)?;
     // The kernel lists 32 bits of the number, and the cookie in halves.
     let words = [number as u32, cookie as u32, (cookie >> 32) as u32];
-    let mut identity = Identity::default();
+    let mut identity = SocketIdentity::default();
     for (bytes, word) in identity.chunks_exact_mut(4).zip(words) {
         bytes.copy_from_slice(&word.to_ne_bytes());
     }
@@ -115,7 +115,7 @@ fn request() -> Vec<u8> {
 }
 
 /// Reads some messages; returns whether they are the last ones.
-fn read(mut chunk: &[u8], listed: &mut Vec<Listening>) -> io::Result<bool> {
+fn read(mut chunk: &[u8], listed: &mut Vec<ListeningSocket>) -> io::Result<bool> {
     let invalid = || io::Error::from(io::ErrorKind::InvalidData);
     while !chunk.is_empty() {
         let length = number(chunk, 0).ok_or_else(invalid)?;
@@ -137,8 +137,8 @@ fn read(mut chunk: &[u8], listed: &mut Vec<Listening>) -> io::Result<bool> {
 }
 
 /// Reads `struct unix_diag_msg` and its attributes.
-fn socket(message: &[u8]) -> Option<Listening> {
-    let mut listening = Listening {
+fn socket(message: &[u8]) -> Option<ListeningSocket> {
+    let mut listening = ListeningSocket {
         identity: message.get(4..SOCKET_BYTES)?.try_into().ok()?,
         file: None,
         name: None,
@@ -192,7 +192,7 @@ mod tests {
         let _abstract = UnixListener::bind_addr(&address).unwrap();
         let listed = Diagnosis::open().unwrap().listening().unwrap();
         let number = std::fs::metadata(&renamed).unwrap().ino() as u32;
-        let has_file = |socket: &&Listening| socket.file.is_some_and(|file| file.1 == number);
+        let has_file = |socket: &&ListeningSocket| socket.file.is_some_and(|file| file.1 == number);
         let identity = identity(&OwnedFd::from(named)).unwrap();
         let named = listed.iter().find(has_file).unwrap();
         assert_eq!(named.identity, identity);
@@ -203,7 +203,7 @@ mod tests {
                 .is_some_and(|name| name.starts_with(b"/"))
         );
         let name = [b"\0", name.as_bytes()].concat();
-        let called = |socket: &&Listening| socket.name.as_ref() == Some(&name);
+        let called = |socket: &&ListeningSocket| socket.name.as_ref() == Some(&name);
         assert_eq!(listed.iter().find(called).unwrap().file, None);
     }
 

@@ -16,22 +16,25 @@ use rustix::{
 };
 
 use super::{
-    Desk, Made,
-    caller::{self, Base, Entry},
-    linux::Call,
+    CallOutcome, SupervisorState,
+    caller::{self, FolderEntry, PathBase},
+    linux::SupervisedCall,
 };
 
 /// Number of times that a file may come or go while it is being opened.
 const TRIES: usize = 4;
 
 /// Arguments by which a call names an entry: its base and its path, as numbers of arguments.
-type Named = (Base, usize);
+type EntryArguments = (PathBase, usize);
 
-impl Desk {
+impl SupervisorState {
     /// Makes one of the calls by which files come, go or are written.
-    pub(super) fn change_entry(self: &Arc<Self>, call: &Call) -> Result<Made, Errno> {
-        let current = Base::Current;
-        let at = |base| Base::of(call, base);
+    pub(super) fn change_entry(
+        self: &Arc<Self>,
+        call: &SupervisedCall,
+    ) -> Result<CallOutcome, Errno> {
+        let current = PathBase::Current;
+        let at = |base| PathBase::of(call, base);
         let flags = |argument: usize| caller::int(call.arguments[argument]).cast_unsigned();
         // Others leave devices behind.
         let known = RenameFlags::NOREPLACE | RenameFlags::EXCHANGE;
@@ -76,17 +79,22 @@ impl Desk {
             libc::SYS_link => self.link(call, (current, 0), (current, 1)),
             #[cfg(target_arch = "x86_64")]
             libc::SYS_symlink => self.link_by_name(call, 0, (current, 1)),
-            _ => Ok(Made::Passed),
+            _ => Ok(CallOutcome::Passed),
         }
     }
 
     /// An entry that may come and go.
-    fn entry(&self, call: &Call, (base, path): Named) -> Option<Entry> {
+    fn entry(&self, call: &SupervisedCall, (base, path): EntryArguments) -> Option<FolderEntry> {
         self.entry_of(call, base, &caller::path(call, path).ok()?)
     }
 
     /// Like [`Self::entry`], for a path that was copied.
-    pub(super) fn entry_of(&self, call: &Call, base: Base, path: &[u8]) -> Option<Entry> {
+    pub(super) fn entry_of(
+        &self,
+        call: &SupervisedCall,
+        base: PathBase,
+        path: &[u8],
+    ) -> Option<FolderEntry> {
         let entry = caller::entry(call, base, path).ok()?;
         self.check_waiting(call).ok()?;
         let places = self.places.as_ref()?;
@@ -103,17 +111,17 @@ impl Desk {
 
     fn open(
         self: &Arc<Self>,
-        call: &Call,
-        (base, path): Named,
+        call: &SupervisedCall,
+        (base, path): EntryArguments,
         flags: u32,
         mode: usize,
-    ) -> Result<Made, Errno> {
+    ) -> Result<CallOutcome, Errno> {
         let flags = OFlags::from_bits_retain(flags);
         if flags.intersects(OFlags::PATH | OFlags::TMPFILE | OFlags::DIRECTORY) {
-            return Ok(Made::Passed);
+            return Ok(CallOutcome::Passed);
         }
         let Ok(path) = caller::path(call, path) else {
-            return Ok(Made::Passed);
+            return Ok(CallOutcome::Passed);
         };
         let may_make = flags.contains(OFlags::CREATE) && !path.ends_with(b"/");
         for _ in 0..TRIES {
@@ -125,37 +133,37 @@ impl Desk {
                 }
                 Ok(found) => return self.open_found(call, &found, flags),
                 Err(Errno::NOENT) if may_make => {}
-                Err(_) => return Ok(Made::Passed),
+                Err(_) => return Ok(CallOutcome::Passed),
             }
             let Ok(entry) = caller::entry(call, base, &path) else {
-                return Ok(Made::Passed);
+                return Ok(CallOutcome::Passed);
             };
             self.check_waiting(call)?;
             let places = self.places.as_ref().ok_or(Errno::PERM)?;
             if !places.may_replace(&entry.path) {
-                return Ok(Made::Passed);
+                return Ok(CallOutcome::Passed);
             }
             let create = flags | OFlags::EXCL | OFlags::NOFOLLOW | OFlags::CLOEXEC;
             let mode = new_mode(call, call.arguments[mode])?;
             match openat(&entry.folder, &entry.name, create, mode) {
                 // Somebody was faster, or a link leads to what is not there.
                 Err(Errno::EXIST) => {}
-                opened => return Ok(Made::Opened(opened?, flags & OFlags::CLOEXEC)),
+                opened => return Ok(CallOutcome::Opened(opened?, flags & OFlags::CLOEXEC)),
             }
         }
-        Ok(Made::Passed)
+        Ok(CallOutcome::Passed)
     }
 
     fn open_found(
         self: &Arc<Self>,
-        call: &Call,
+        call: &SupervisedCall,
         found: &OwnedFd,
         flags: OFlags,
-    ) -> Result<Made, Errno> {
+    ) -> Result<CallOutcome, Errno> {
         self.check_waiting(call)?;
         let kind = FileType::from_raw_mode(fstat(found)?.st_mode);
         if !matches!(kind, FileType::RegularFile | FileType::Fifo) || !self.is_writable(found) {
-            return Ok(Made::Passed);
+            return Ok(CallOutcome::Passed);
         }
         if kind == FileType::Fifo && !flags.contains(OFlags::NONBLOCK) {
             // For somebody at its other end.
@@ -164,18 +172,28 @@ impl Desk {
         let made = OFlags::CREATE | OFlags::EXCL | OFlags::NOFOLLOW;
         let again = (flags & !made) | OFlags::CLOEXEC;
         let opened = open(caller::own_path(found), again, Mode::empty())?;
-        Ok(Made::Opened(opened, flags & OFlags::CLOEXEC))
+        Ok(CallOutcome::Opened(opened, flags & OFlags::CLOEXEC))
     }
 
-    fn make_folder(&self, call: &Call, named: Named, mode: usize) -> Result<Made, Errno> {
+    fn make_folder(
+        &self,
+        call: &SupervisedCall,
+        named: EntryArguments,
+        mode: usize,
+    ) -> Result<CallOutcome, Errno> {
         let Some(entry) = self.entry(call, named) else {
-            return Ok(Made::Passed);
+            return Ok(CallOutcome::Passed);
         };
         let mode = new_mode(call, call.arguments[mode])?;
-        mkdirat(&entry.folder, &entry.name, mode).map(|()| Made::Done)
+        mkdirat(&entry.folder, &entry.name, mode).map(|()| CallOutcome::Done)
     }
 
-    fn make_node(&self, call: &Call, named: Named, mode: usize) -> Result<Made, Errno> {
+    fn make_node(
+        &self,
+        call: &SupervisedCall,
+        named: EntryArguments,
+        mode: usize,
+    ) -> Result<CallOutcome, Errno> {
         let kind = caller::int(call.arguments[mode]).cast_unsigned();
         let kind = match kind & libc::S_IFMT {
             0 => FileType::RegularFile,
@@ -185,74 +203,90 @@ impl Desk {
         match self.entry(call, named) {
             Some(entry) if known.contains(&kind) => {
                 let mode = new_mode(call, call.arguments[mode])?;
-                mknodat(&entry.folder, &entry.name, kind, mode, 0).map(|()| Made::Done)
+                mknodat(&entry.folder, &entry.name, kind, mode, 0).map(|()| CallOutcome::Done)
             }
-            _ => Ok(Made::Passed),
+            _ => Ok(CallOutcome::Passed),
         }
     }
 
-    fn remove(&self, call: &Call, named: Named, flags: u32) -> Result<Made, Errno> {
+    fn remove(
+        &self,
+        call: &SupervisedCall,
+        named: EntryArguments,
+        flags: u32,
+    ) -> Result<CallOutcome, Errno> {
         let Some(entry) = self.entry(call, named) else {
-            return Ok(Made::Passed);
+            return Ok(CallOutcome::Passed);
         };
         let flags = AtFlags::from_bits(flags).ok_or(Errno::INVAL)?;
-        unlinkat(&entry.folder, &entry.name, flags).map(|()| Made::Done)
+        unlinkat(&entry.folder, &entry.name, flags).map(|()| CallOutcome::Done)
     }
 
     fn rename(
         &self,
-        call: &Call,
-        from: Named,
-        to: Named,
+        call: &SupervisedCall,
+        from: EntryArguments,
+        to: EntryArguments,
         flags: Option<RenameFlags>,
-    ) -> Result<Made, Errno> {
+    ) -> Result<CallOutcome, Errno> {
         match (self.entry(call, from), self.entry(call, to), flags) {
             (Some(from), Some(to), Some(flags)) => {
                 renameat_with(&from.folder, &from.name, &to.folder, &to.name, flags)
-                    .map(|()| Made::Done)
+                    .map(|()| CallOutcome::Done)
             }
-            _ => Ok(Made::Passed),
+            _ => Ok(CallOutcome::Passed),
         }
     }
 
-    fn link(&self, call: &Call, from: Named, to: Named) -> Result<Made, Errno> {
+    fn link(
+        &self,
+        call: &SupervisedCall,
+        from: EntryArguments,
+        to: EntryArguments,
+    ) -> Result<CallOutcome, Errno> {
         match (self.entry(call, from), self.entry(call, to)) {
             (Some(from), Some(to)) => {
                 let flags = AtFlags::empty();
-                linkat(&from.folder, &from.name, &to.folder, &to.name, flags).map(|()| Made::Done)
+                linkat(&from.folder, &from.name, &to.folder, &to.name, flags)
+                    .map(|()| CallOutcome::Done)
             }
-            _ => Ok(Made::Passed),
+            _ => Ok(CallOutcome::Passed),
         }
     }
 
-    fn link_by_name(&self, call: &Call, target: usize, named: Named) -> Result<Made, Errno> {
+    fn link_by_name(
+        &self,
+        call: &SupervisedCall,
+        target: usize,
+        named: EntryArguments,
+    ) -> Result<CallOutcome, Errno> {
         let Some(entry) = self.entry(call, named) else {
-            return Ok(Made::Passed);
+            return Ok(CallOutcome::Passed);
         };
         let target = CString::new(caller::path(call, target)?).map_err(|_| Errno::INVAL)?;
-        symlinkat(target, &entry.folder, &entry.name).map(|()| Made::Done)
+        symlinkat(target, &entry.folder, &entry.name).map(|()| CallOutcome::Done)
     }
 
-    fn truncate(&self, call: &Call) -> Result<Made, Errno> {
+    fn truncate(&self, call: &SupervisedCall) -> Result<CallOutcome, Errno> {
         let path = caller::path(call, 0)?;
         let found = caller::pin(call, &path);
         let Some(found) = found.ok().filter(|found| self.is_writable(found)) else {
-            return Ok(Made::Passed);
+            return Ok(CallOutcome::Passed);
         };
         self.check_waiting(call)?;
         if FileType::from_raw_mode(fstat(&found)?.st_mode) != FileType::RegularFile {
-            return Ok(Made::Passed);
+            return Ok(CallOutcome::Passed);
         }
         let flags = OFlags::WRONLY | OFlags::CLOEXEC;
         let opened = File::from(open(caller::own_path(&found), flags, Mode::empty())?);
         let failed = |error: std::io::Error| Errno::from_io_error(&error).unwrap_or(Errno::IO);
         opened.set_len(call.arguments[1]).map_err(failed)?;
-        Ok(Made::Done)
+        Ok(CallOutcome::Done)
     }
 }
 
 /// The rights of a new file.
-fn new_mode(call: &Call, mode: u64) -> Result<Mode, Errno> {
+fn new_mode(call: &SupervisedCall, mode: u64) -> Result<Mode, Errno> {
     let asked = Mode::from_raw_mode(caller::int(mode).cast_unsigned() & 0o7777);
     Ok(asked & !caller::mask(call)?)
 }

@@ -15,7 +15,7 @@ const SECCOMP_ADDFD_FLAG_SEND: u32 = 2;
 
 /// A supervised call that its thread waits in.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct Call {
+pub(super) struct SupervisedCall {
     /// Names it to the listener.
     pub(super) id: u64,
     /// The thread that makes it.
@@ -57,7 +57,7 @@ pub(super) fn wake_in_turn(listener: BorrowedFd<'_>) -> io::Result<()> {
 }
 
 /// Waits for the next call. Fails with `ENOENT` if its thread was killed meanwhile.
-pub(super) fn receive(listener: BorrowedFd<'_>) -> io::Result<Call> {
+pub(super) fn receive(listener: BorrowedFd<'_>) -> io::Result<SupervisedCall> {
     // SAFETY: the structure consists of integers, and the kernel demands zeros.
     let mut received: libc::seccomp_notif = unsafe { std::mem::zeroed() };
     // SAFETY: the request is made for this structure.
@@ -68,7 +68,7 @@ pub(super) fn receive(listener: BorrowedFd<'_>) -> io::Result<Call> {
             &raw mut received,
         )
     })?;
-    Ok(Call {
+    Ok(SupervisedCall {
         id: received.id,
         thread: received.pid,
         number: received.data.nr.into(),
@@ -77,7 +77,7 @@ pub(super) fn receive(listener: BorrowedFd<'_>) -> io::Result<Call> {
 }
 
 /// Whether the thread still waits in the call. If so, its number is not another's.
-pub(super) fn is_waiting(listener: BorrowedFd<'_>, call: &Call) -> bool {
+pub(super) fn is_waiting(listener: BorrowedFd<'_>, call: &SupervisedCall) -> bool {
     // SAFETY: the request is made for a number of this size.
     let checked = unsafe {
         libc::ioctl(
@@ -90,7 +90,7 @@ pub(super) fn is_waiting(listener: BorrowedFd<'_>, call: &Call) -> bool {
 }
 
 /// Lets the kernel carry a call out, as if nobody had looked at it.
-pub(super) fn pass(listener: BorrowedFd<'_>, call: &Call) -> io::Result<()> {
+pub(super) fn pass(listener: BorrowedFd<'_>, call: &SupervisedCall) -> io::Result<()> {
     respond(
         listener,
         libc::seccomp_notif_resp {
@@ -105,7 +105,7 @@ pub(super) fn pass(listener: BorrowedFd<'_>, call: &Call) -> io::Result<()> {
 /// Ends a call with a new descriptor of the caller's that stands for what `descriptor` does.
 pub(super) fn answer_with(
     listener: BorrowedFd<'_>,
-    call: &Call,
+    call: &SupervisedCall,
     descriptor: BorrowedFd<'_>,
     flags: u32,
 ) -> Result<(), Errno> {
@@ -122,7 +122,7 @@ pub(super) fn answer_with(
 /// Ends a call with zero or an error. The kernel itself never carries it out.
 pub(super) fn answer(
     listener: BorrowedFd<'_>,
-    call: &Call,
+    call: &SupervisedCall,
     result: Result<(), Errno>,
 ) -> io::Result<()> {
     respond(
@@ -151,7 +151,7 @@ fn respond(listener: BorrowedFd<'_>, mut response: libc::seccomp_notif_resp) -> 
 /// Puts a descriptor under a number of the process that makes a call, in the place of another.
 pub(super) fn replace(
     listener: BorrowedFd<'_>,
-    call: &Call,
+    call: &SupervisedCall,
     descriptor: BorrowedFd<'_>,
     number: u32,
     flags: u32,

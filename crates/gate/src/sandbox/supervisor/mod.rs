@@ -53,8 +53,8 @@ use rustix::{
     },
 };
 
-use super::{calls, places::Places, privileges};
-use linux::Call;
+use super::{calls, places::WritablePlaces, privileges};
+use linux::SupervisedCall;
 use twins::Twins;
 
 pub(super) use origin::Boundary;
@@ -92,7 +92,7 @@ pub(super) fn start(boundary: Boundary) -> io::Result<Supervisor> {
     let supervise = move || {
         privileges::keep_for_supervising()?;
         if let Some(listener) = receive(theirs)? {
-            serve(&Desk::new(listener, rules));
+            serve(&SupervisorState::new(listener, rules));
         }
         io::Result::Ok(())
     };
@@ -117,7 +117,7 @@ pub(super) struct Rules {
     /// Ports that may be bound and connected to, if the network is the machine's and not open.
     pub(super) ports: Option<Ports>,
     /// Files that may be changed, if no mounts decide it.
-    pub(super) places: Option<Places>,
+    pub(super) places: Option<WritablePlaces>,
 }
 
 impl Supervisor {
@@ -151,11 +151,11 @@ fn receive(channel: impl AsFd) -> io::Result<Option<OwnedFd>> {
 }
 
 /// State that the supervisor's threads share.
-struct Desk {
+struct SupervisorState {
     listener: OwnedFd,
     boundary: Boundary,
     ports: Option<Ports>,
-    places: Option<Places>,
+    places: Option<WritablePlaces>,
     twins: Twins,
     /// Threads that wait for a call.
     waiting: AtomicUsize,
@@ -163,7 +163,7 @@ struct Desk {
 }
 
 /// Outcome of a call that was not refused.
-enum Made {
+enum CallOutcome {
     Done,
     /// The kernel makes it, and judges it by itself.
     Passed,
@@ -171,7 +171,7 @@ enum Made {
     Opened(OwnedFd, OFlags),
 }
 
-impl Desk {
+impl SupervisorState {
     fn new(listener: OwnedFd, rules: Rules) -> Arc<Self> {
         // Only makes it faster.
         let _ = linux::wake_in_turn(listener.as_fd());
@@ -209,7 +209,7 @@ impl Desk {
 }
 
 /// Serves calls until there is nobody left to make one.
-fn serve(desk: &Arc<Desk>) {
+fn serve(desk: &Arc<SupervisorState>) {
     loop {
         desk.waiting.fetch_add(1, Ordering::SeqCst);
         let received = linux::receive(desk.listener.as_fd());
@@ -226,27 +226,27 @@ fn serve(desk: &Arc<Desk>) {
     }
 }
 
-impl Desk {
-    fn answer(self: &Arc<Self>, call: &Call) -> io::Result<()> {
+impl SupervisorState {
+    fn answer(self: &Arc<Self>, call: &SupervisedCall) -> io::Result<()> {
         let listener = self.listener.as_fd();
         let result = match self.make(call) {
-            Ok(Made::Passed) => return linux::pass(listener, call),
-            Ok(Made::Opened(file, flags)) => {
+            Ok(CallOutcome::Passed) => return linux::pass(listener, call),
+            Ok(CallOutcome::Opened(file, flags)) => {
                 match linux::answer_with(listener, call, file.as_fd(), flags.bits()) {
                     Ok(()) => return Ok(()),
                     // The caller has too many open.
                     Err(error) => Err(error),
                 }
             }
-            Ok(Made::Done) => Ok(()),
+            Ok(CallOutcome::Done) => Ok(()),
             Err(error) => Err(error),
         };
         linux::answer(listener, call, result)
     }
 
-    fn make(self: &Arc<Self>, call: &Call) -> Result<Made, Errno> {
+    fn make(self: &Arc<Self>, call: &SupervisedCall) -> Result<CallOutcome, Errno> {
         match call.number {
-            libc::SYS_connect => self.connect(call).map(|()| Made::Done),
+            libc::SYS_connect => self.connect(call).map(|()| CallOutcome::Done),
             libc::SYS_socket => self.socket(call),
             libc::SYS_bind => self.bind(call),
             libc::SYS_listen => self.listen(call),

@@ -21,9 +21,9 @@ use rustix::{
 };
 
 use super::{
-    Desk, Made,
-    caller::{self, Base, Entry},
-    linux::Call,
+    CallOutcome, SupervisorState,
+    caller::{self, FolderEntry, PathBase},
+    linux::SupervisedCall,
 };
 
 /// Maximum number of folders that are moved by making them anew.
@@ -35,31 +35,34 @@ const MAX_DEPTH: usize = 200;
 /// Memory for the stack of a thread that moves folders.
 const STACK_BYTES: usize = 4 << 20;
 
-impl Desk {
+impl SupervisorState {
     /// Renames a folder; leaves everything else to the kernel.
-    pub(super) fn move_folder(self: &Arc<Self>, call: &Call) -> Result<Made, Errno> {
-        let at = |base| Base::of(call, base);
+    pub(super) fn move_folder(
+        self: &Arc<Self>,
+        call: &SupervisedCall,
+    ) -> Result<CallOutcome, Errno> {
+        let at = |base| PathBase::of(call, base);
         let (from, to, flags) = match call.number {
             #[cfg(target_arch = "x86_64")]
-            libc::SYS_rename => ((Base::Current, 0), (Base::Current, 1), 0),
+            libc::SYS_rename => ((PathBase::Current, 0), (PathBase::Current, 1), 0),
             #[cfg(target_arch = "x86_64")]
             libc::SYS_renameat => ((at(0), 1), (at(2), 3), 0),
             libc::SYS_renameat2 => {
                 let flags = caller::int(call.arguments[4]).cast_unsigned();
                 ((at(0), 1), (at(2), 3), flags)
             }
-            _ => return Ok(Made::Passed),
+            _ => return Ok(CallOutcome::Passed),
         };
         let entry = |(base, path)| caller::entry(call, base, &caller::path(call, path)?);
         let (Ok(from), Ok(to)) = (entry(from), entry(to)) else {
-            return Ok(Made::Passed);
+            return Ok(CallOutcome::Passed);
         };
         self.check_waiting(call)?;
         let is_folder = look(&from).is_ok_and(|stat| is_folder(&stat));
         let flags = RenameFlags::from_bits(flags);
         let known = flags.filter(|flags| RenameFlags::NOREPLACE.contains(*flags));
         let (true, Some(flags)) = (is_folder, known) else {
-            return Ok(Made::Passed);
+            return Ok(CallOutcome::Passed);
         };
         match renameat_with(&from.folder, &from.name, &to.folder, &to.name, flags) {
             Err(Errno::XDEV) => {
@@ -67,14 +70,16 @@ impl Desk {
                 let thread = thread::Builder::new().stack_size(STACK_BYTES);
                 let moving = thread.spawn(move || remake(&from, &to));
                 let moved = moving.map_err(|_| Errno::XDEV)?.join();
-                moved.unwrap_or(Err(Errno::XDEV)).map(|()| Made::Done)
+                moved
+                    .unwrap_or(Err(Errno::XDEV))
+                    .map(|()| CallOutcome::Done)
             }
-            renamed => renamed.map(|()| Made::Done),
+            renamed => renamed.map(|()| CallOutcome::Done),
         }
     }
 }
 
-fn look(entry: &Entry) -> Result<Stat, Errno> {
+fn look(entry: &FolderEntry) -> Result<Stat, Errno> {
     statat(&entry.folder, &entry.name, AtFlags::SYMLINK_NOFOLLOW)
 }
 
@@ -83,7 +88,7 @@ fn is_folder(stat: &Stat) -> bool {
 }
 
 /// Moves a folder by making it anew, if nothing is mounted in it.
-fn remake(from: &Entry, to: &Entry) -> Result<(), Errno> {
+fn remake(from: &FolderEntry, to: &FolderEntry) -> Result<(), Errno> {
     if to.path.starts_with(&from.path) {
         return Err(Errno::INVAL);
     }

@@ -12,7 +12,7 @@ use rustix::{
     io::Errno,
 };
 
-use super::diagnosis::{self, Diagnosis, Listening};
+use super::diagnosis::{self, Diagnosis, ListeningSocket};
 
 /// File systems whose numbers of files are those that the kernel lists sockets with, and mean a
 /// single file each: ext2 to ext4, tmpfs, XFS, F2FS. Others number files by subvolume or by layer.
@@ -38,14 +38,14 @@ enum Sign {
     /// A network that no other process is in.
     Network,
     /// These are those that others listened on before it started.
-    Others(BTreeSet<diagnosis::Identity>),
+    Others(BTreeSet<diagnosis::SocketIdentity>),
     /// These are those that the supervisor listened on for it.
-    Noted(Mutex<BTreeSet<diagnosis::Identity>>),
+    Noted(Mutex<BTreeSet<diagnosis::SocketIdentity>>),
 }
 
 /// Knowledge of who made a socket.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Origin {
+pub(super) enum SocketOrigin {
     /// The command made it.
     Inside,
     /// Only a connection tells: who listens has a number in the command's PID namespace, or has
@@ -99,10 +99,10 @@ impl Boundary {
     }
 
     /// The origin of a socket in a file system.
-    pub(super) fn of_file(&self, file: &OwnedFd) -> Result<Origin, Errno> {
+    pub(super) fn of_file(&self, file: &OwnedFd) -> Result<SocketOrigin, Errno> {
         let data = fstat(file)?;
         if FileType::from_raw_mode(data.st_mode) != FileType::Socket {
-            return Ok(Origin::Outside);
+            return Ok(SocketOrigin::Outside);
         }
         let kind = fstatfs(file)?.f_type;
         let is_numbered = NUMBERED.contains(&kind) && u32::try_from(data.st_ino).is_ok();
@@ -110,7 +110,7 @@ impl Boundary {
         let number = data.st_ino as u32;
         // As the kernel has it, see `MKDEV` there.
         let device = major(data.st_dev) << 20 | minor(data.st_dev);
-        let is_same = |socket: &Listening| {
+        let is_same = |socket: &ListeningSocket| {
             let file = socket.file;
             file.is_some_and(|(at, its)| its == number && (!is_numbered || at == device))
         };
@@ -118,17 +118,17 @@ impl Boundary {
     }
 
     /// The origin of a socket with a name that belongs to a network.
-    pub(super) fn of_name(&self, name: &[u8]) -> Origin {
+    pub(super) fn of_name(&self, name: &[u8]) -> SocketOrigin {
         match &self.sign {
             // There are no other names.
-            Sign::Network => Origin::Inside,
+            Sign::Network => SocketOrigin::Inside,
             Sign::Others(_) | Sign::Noted(_) => {
                 self.judge(|socket| socket.name.as_deref() == Some(name), false)
             }
         }
     }
 
-    fn listening(&self) -> io::Result<Vec<Listening>> {
+    fn listening(&self) -> io::Result<Vec<ListeningSocket>> {
         let kept = || {
             self.diagnosis
                 .lock()
@@ -141,38 +141,38 @@ impl Boundary {
         Ok(listed)
     }
 
-    fn judge(&self, is_same: impl Fn(&Listening) -> bool, is_exact: bool) -> Origin {
+    fn judge(&self, is_same: impl Fn(&ListeningSocket) -> bool, is_exact: bool) -> SocketOrigin {
         // Nothing is lost if the kernel cannot list sockets.
         let Ok(listed) = self.listening() else {
             return self.unknown();
         };
         let mut found = listed.iter().filter(|socket| is_same(socket)).peekable();
         if found.peek().is_none() {
-            return Origin::Outside;
+            return SocketOrigin::Outside;
         }
         match &self.sign {
-            Sign::Network if is_exact => Origin::Inside,
+            Sign::Network if is_exact => SocketOrigin::Inside,
             Sign::Network => self.unknown(),
             Sign::Others(others) if found.all(|socket| others.contains(&socket.identity)) => {
-                Origin::Outside
+                SocketOrigin::Outside
             }
             Sign::Others(_) => self.unknown(),
             Sign::Noted(noted) => {
                 let noted = noted.lock().unwrap_or_else(PoisonError::into_inner);
                 if found.all(|socket| noted.contains(&socket.identity)) {
-                    Origin::Inside
+                    SocketOrigin::Inside
                 } else {
-                    Origin::Outside
+                    SocketOrigin::Outside
                 }
             }
         }
     }
 
-    fn unknown(&self) -> Origin {
+    fn unknown(&self) -> SocketOrigin {
         if self.own_processes {
-            Origin::Unknown
+            SocketOrigin::Unknown
         } else {
-            Origin::Outside
+            SocketOrigin::Outside
         }
     }
 }

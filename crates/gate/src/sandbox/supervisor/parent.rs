@@ -22,7 +22,7 @@ use rustix::{
     },
 };
 
-use super::{Desk, Rules, STACK_BYTES, Supervisor, linux, receive, serve};
+use super::{Rules, STACK_BYTES, Supervisor, SupervisorState, linux, receive, serve};
 use crate::sandbox::privileges;
 
 /// Whether signals of this process are kept within its Landlock domain: seen by what happened to
@@ -112,7 +112,7 @@ fn supervise(channel: UnixStream, rules: Rules) -> io::Result<()> {
     privileges::keep_for_supervising()?;
     privileges::keep_memory();
     if let Some(listener) = receive(io::stdin().as_fd())? {
-        let desk = Desk::new(listener, rules);
+        let desk = SupervisorState::new(listener, rules);
         let thread = thread::Builder::new().stack_size(STACK_BYTES);
         thread.spawn(move || serve(&desk))?;
     }

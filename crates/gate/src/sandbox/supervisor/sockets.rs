@@ -8,19 +8,19 @@ use rustix::{
     net::{AddressFamily, Protocol, SocketFlags, SocketType, socket_with},
 };
 
-use super::{Desk, Made, caller, linux::Call};
+use super::{CallOutcome, SupervisorState, caller, linux::SupervisedCall};
 
 /// The bits of a socket's type that are not flags.
 const TYPE: u32 = 0xf;
 
-impl Desk {
+impl SupervisorState {
     /// Makes the call `socket(family, type, protocol)`. What may be made at all is for the filter.
-    pub(super) fn socket(&self, call: &Call) -> Result<Made, Errno> {
+    pub(super) fn socket(&self, call: &SupervisedCall) -> Result<CallOutcome, Errno> {
         let word = |argument: usize| caller::int(call.arguments[argument]).cast_unsigned();
         let family = u16::try_from(word(0)).map_err(|_| Errno::AFNOSUPPORT)?;
         let family = AddressFamily::from_raw(family);
         if family == AddressFamily::NETLINK {
-            return Ok(Made::Passed);
+            return Ok(CallOutcome::Passed);
         }
         let kind = SocketType::from_raw(word(1) & TYPE);
         let flags = SocketFlags::from_bits_retain(word(1) & !TYPE);
@@ -33,13 +33,13 @@ impl Desk {
         } else {
             OFlags::empty()
         };
-        Ok(Made::Opened(socket, closed_on_exec))
+        Ok(CallOutcome::Opened(socket, closed_on_exec))
     }
 
     /// A socket of the caller's, for one call on it.
     pub(super) fn with_socket<T>(
         &self,
-        call: &Call,
+        call: &SupervisedCall,
         act: impl FnOnce(&OwnedFd) -> Result<T, Errno>,
     ) -> Result<T, Errno> {
         let socket = match caller::descriptor(call, 0) {

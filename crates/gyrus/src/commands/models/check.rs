@@ -5,14 +5,14 @@ use std::sync::Arc;
 use clap::Args;
 use gyrus_contract::Model;
 use gyrus_models::{
-    Blobs, ContextProbe, Effort, Measured, MeasuredModels, ProbeFinding, ProbePictures,
+    ContextProbe, Effort, MeasuredModels, Measurements, PictureSource, ProbeFinding, ProbePictures,
 };
 
 use crate::{
     Gyrus, drive,
     exit::Code,
     failure::Failure,
-    keys::Keys,
+    keys::KeyLookup,
     measuring::measure,
     model_choice::{self},
     model_flags::ModelFlags,
@@ -32,7 +32,7 @@ const CONTEXT: ContextProbe = ContextProbe {
 /// screen and to choose from a tree: about seven short questions, however long the answers take.
 /// What comes of it outweighs what is believed of the model.
 #[derive(Args)]
-pub(crate) struct Check {
+pub(crate) struct ModelCheck {
     /// Models, as in `gyrus run --model` (default: those that a run would ask)
     names: Vec<String>,
     /// Also search for the longest prompt that it takes: some long and dear questions
@@ -40,7 +40,7 @@ pub(crate) struct Check {
     context: bool,
 }
 
-impl Check {
+impl ModelCheck {
     pub(crate) fn execute(self, gyrus: &Gyrus) -> Result<Code, Failure> {
         let config = gyrus.config()?;
         let runtime = drive::runtime()?;
@@ -53,8 +53,8 @@ impl Check {
         let config = gyrus.config()?;
         let code = runtime.block_on(async {
             let catalogue = model_choice::catalogue(gyrus)?;
-            let keys = Keys::new(&config.keys);
-            let pictures: Arc<dyn Blobs> = Arc::new(ProbePictures::new());
+            let keys = KeyLookup::new(&config.keys);
+            let pictures: Arc<dyn PictureSource> = Arc::new(ProbePictures::new());
             let mut code = Code::Reached;
             let mut done: Vec<String> = Vec::new();
             for name in choice.names() {
@@ -86,7 +86,7 @@ impl Check {
         code
     }
 
-    async fn measure(&self, gyrus: &Gyrus, model: &dyn Model) -> Result<Measured, Failure> {
+    async fn measure(&self, gyrus: &Gyrus, model: &dyn Model) -> Result<Measurements, Failure> {
         let plain = gyrus.environment.plain;
         let painter = Painter::new(&output::standard(), plain);
         writeln!(

@@ -7,7 +7,7 @@ use std::{collections::BTreeSet, sync::Arc};
 
 use clap::{Args, Subcommand};
 use gyrus_contract::Price;
-use gyrus_models::{Blobs, Candidate, LearnedModels, MeasuredModels, NoBlobs};
+use gyrus_models::{Candidate, LearnedModels, MeasuredModels, NoBlobs, PictureSource};
 use gyrus_text::visible;
 use serde_json::json;
 
@@ -16,7 +16,7 @@ use crate::{
     Gyrus, discover, drive,
     exit::Code,
     failure::Failure,
-    keys::Keys,
+    keys::KeyLookup,
     model_choice::{self, ModelChoice},
     model_flags::ModelFlags,
 };
@@ -27,22 +27,22 @@ use gyrus_surfaces::{console::Painter, output, projection::Tone};
 #[command(args_conflicts_with_subcommands = true)]
 pub(crate) struct Models {
     #[command(subcommand)]
-    command: Option<Command>,
+    command: Option<ModelsVerb>,
     #[command(flatten)]
     list: ListFlags,
 }
 
 #[derive(Subcommand)]
-enum Command {
-    Check(check::Check),
-    Pin(pin::Pin),
+enum ModelsVerb {
+    Check(check::ModelCheck),
+    Pin(pin::PinModel),
 }
 
 impl Models {
     pub(crate) fn execute(self, gyrus: &Gyrus) -> Result<Code, Failure> {
         match self.command {
-            Some(Command::Check(check)) => check.execute(gyrus),
-            Some(Command::Pin(pin)) => pin.execute(gyrus),
+            Some(ModelsVerb::Check(check)) => check.execute(gyrus),
+            Some(ModelsVerb::Pin(pin)) => pin.execute(gyrus),
             None => list(gyrus, &self.list),
         }
     }
@@ -54,7 +54,7 @@ fn list(gyrus: &Gyrus, flags: &ListFlags) -> Result<Code, Failure> {
     let config = gyrus.config()?;
     let runtime = drive::runtime()?;
     let catalogue = model_choice::catalogue(gyrus)?;
-    let keys = Keys::new(&config.keys);
+    let keys = KeyLookup::new(&config.keys);
     let state = &gyrus.home()?.state;
     let (measured, learned) = (MeasuredModels::read(state)?, LearnedModels::read(state)?);
     let found = runtime.block_on(async {
@@ -81,7 +81,7 @@ fn list(gyrus: &Gyrus, flags: &ListFlags) -> Result<Code, Failure> {
             ),
         );
     }
-    let blobs: Arc<dyn Blobs> = Arc::new(NoBlobs);
+    let blobs: Arc<dyn PictureSource> = Arc::new(NoBlobs);
     // Several names can stand for one model, and one model for several strengths.
     let mut shown = BTreeSet::new();
     for (name, how) in found {

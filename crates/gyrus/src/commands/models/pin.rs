@@ -3,9 +3,9 @@
 use std::time::Duration;
 
 use clap::Args;
-use gyrus_net::{Pin as ServerPin, SeenKeys, causes, remembering_client_builder};
+use gyrus_net::{KeyPin as ServerPin, SeenKeys, causes, remembering_client_builder};
 
-use crate::{Gyrus, drive, exit::Code, failure::Failure, keys::Keys, model_choice};
+use crate::{Gyrus, drive, exit::Code, failure::Failure, keys::KeyLookup, model_choice};
 use gyrus_surfaces::output;
 
 /// Maximum time for a connection, and for the answer to it.
@@ -16,15 +16,15 @@ const LIMIT: Duration = Duration::from_secs(30);
 /// Connects to the server as it is now, sends no key and asks nothing, and prints the lines for
 /// `models.toml` by which gyrus speaks to no server of other keys.
 #[derive(Args)]
-pub(crate) struct Pin {
+pub(crate) struct PinModel {
     /// The provider, as before the slash of a model's name
     provider: String,
 }
 
-impl Pin {
+impl PinModel {
     pub(crate) fn execute(self, gyrus: &Gyrus) -> Result<Code, Failure> {
         let config = gyrus.config()?;
-        let keys = Keys::new(&config.keys);
+        let keys = KeyLookup::new(&config.keys);
         let catalogue = model_choice::catalogue(gyrus)?;
         let (address, pinned) = catalogue
             .server(&self.provider, |name| keys.get(name))

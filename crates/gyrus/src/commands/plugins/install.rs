@@ -18,8 +18,8 @@ use super::shown::whole;
 use crate::{
     Gyrus,
     commands::skills::{
-        here::Here,
-        install::{Installed, alone, check, described, is_refused, pins},
+        here::SkillPlaces,
+        install::{PackageInPlace, alone, check, described, is_refused, pins},
     },
     exit::Code,
     failure::Failure,
@@ -28,9 +28,9 @@ use crate::{
 
 pub(super) fn install(gyrus: &Gyrus, package: &str, yes: bool) -> Result<Code, Failure> {
     inside_run::refuse("install plugins")?;
-    let here = Here::of(gyrus)?;
+    let here = SkillPlaces::of(gyrus)?;
     let plugin = read(package)?;
-    let installed = Installed::at(&here.home, &plugin.name);
+    let installed = PackageInPlace::at(&here.home, &plugin.name);
     let before = InstalledPlugin::read(&installed.folder).ok();
     check_names(gyrus, &here, &plugin)?;
     check_texts(&plugin)?;
@@ -68,8 +68,8 @@ pub(super) fn install(gyrus: &Gyrus, package: &str, yes: bool) -> Result<Code, F
 /// Writes the plugin into its place, and the person's word about it before.
 pub(in crate::commands) fn keep(
     gyrus: &Gyrus,
-    here: &Here,
-    installed: &Installed,
+    here: &SkillPlaces,
+    installed: &PackageInPlace,
     (plugin, dependencies): (&Plugin, Option<&Dependencies>),
 ) -> Result<(), Failure> {
     let (home, name) = (&here.home, plugin.name.as_str());
@@ -117,7 +117,7 @@ pub(super) fn remove(gyrus: &Gyrus, name: &str, yes: bool) -> Result<Code, Failu
         yes,
     )?;
     let person = terminal::person(gyrus.environment.user.as_deref(), "command line");
-    let installed = Installed::at(&home, name);
+    let installed = PackageInPlace::at(&home, name);
     let store = home.store()?;
     let _alone = alone(&home)?;
     for standing in grants::in_folder(&store, &plugins::scope(&home, name))? {
@@ -177,7 +177,7 @@ fn of_npm(error: &NpmError) -> Failure {
 }
 
 /// Refuses names that are taken, or easily taken for others.
-fn check_names(gyrus: &Gyrus, here: &Here, plugin: &Plugin) -> Result<(), Failure> {
+fn check_names(gyrus: &Gyrus, here: &SkillPlaces, plugin: &Plugin) -> Result<(), Failure> {
     let name = plugin.name.as_str();
     let refuse = |what: String| Err(Failure::failed(what).hint("nothing was installed"));
     let others = plugins::all(&here.home)?;

@@ -14,7 +14,7 @@ use serde_json::json;
 
 use self::shown::{parts, whole};
 use super::listing::ListFlags;
-use crate::{Gyrus, exit::Code, failure::Failure, plugins, plugins::Standing};
+use crate::{Gyrus, exit::Code, failure::Failure, plugins, plugins::PluginInPlace};
 
 /// Install, see and remove plugins: packages with skills, agents and servers of tools
 ///
@@ -23,11 +23,11 @@ use crate::{Gyrus, exit::Code, failure::Failure, plugins, plugins::Standing};
 #[derive(Args)]
 pub(crate) struct Plugins {
     #[command(subcommand)]
-    verb: Verb,
+    verb: PluginsVerb,
 }
 
 #[derive(Subcommand)]
-enum Verb {
+enum PluginsVerb {
     /// Look through a plugin, show what it brings, and install it once you say yes
     ///
     /// A folder, a .tgz, .tar.gz or .zip, or the name of an npm package, which your own npm fetches.
@@ -59,10 +59,10 @@ enum Verb {
 impl Plugins {
     pub(crate) fn execute(self, gyrus: &Gyrus) -> Result<Code, Failure> {
         match self.verb {
-            Verb::Install { package, yes } => install::install(gyrus, &package, yes),
-            Verb::List(flags) => list(gyrus, &flags),
-            Verb::Show { name } => show(gyrus, &name),
-            Verb::Remove { name, yes } => install::remove(gyrus, &name, yes),
+            PluginsVerb::Install { package, yes } => install::install(gyrus, &package, yes),
+            PluginsVerb::List(flags) => list(gyrus, &flags),
+            PluginsVerb::Show { name } => show(gyrus, &name),
+            PluginsVerb::Remove { name, yes } => install::remove(gyrus, &name, yes),
         }
     }
 }
@@ -121,7 +121,7 @@ fn show(gyrus: &Gyrus, name: &str) -> Result<Code, Failure> {
     Ok(Code::Reached)
 }
 
-fn find(all: Vec<Standing>, name: &str) -> Result<Standing, Failure> {
+fn find(all: Vec<PluginInPlace>, name: &str) -> Result<PluginInPlace, Failure> {
     let near = gyrus_text::closest(name, all.iter().map(|standing| standing.name.as_str()));
     let hint = match near {
         Some(near) => format!("did you mean `{near}`?"),

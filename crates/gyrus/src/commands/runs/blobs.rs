@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 
 use gyrus_contract::BlobId;
-use gyrus_journal::{Error, Payload, Reader};
+use gyrus_journal::{Error, LogReader, Payload};
 use gyrus_kernel::{Entry, Snapshot};
 use serde_json::Value;
 
@@ -11,14 +11,17 @@ use crate::failure::Failure;
 
 /// Whether pictures count.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Pictures {
+pub(super) enum CountPictures {
     With,
     Without,
 }
 
 /// The blobs without which a run cannot be replayed: parts of its entries that were too large to
 /// stand in them, and the frames of its prompts. Nothing that only snapshots name is among them.
-pub(super) fn needed(reader: &Reader, pictures: Pictures) -> Result<BTreeSet<BlobId>, Failure> {
+pub(super) fn needed(
+    reader: &LogReader,
+    pictures: CountPictures,
+) -> Result<BTreeSet<BlobId>, Failure> {
     let mut needed = BTreeSet::new();
     for entry in reader.entries(1)? {
         if let Payload::Json(payload) = entry?.payload {
@@ -40,7 +43,7 @@ pub(super) fn needed(reader: &Reader, pictures: Pictures) -> Result<BTreeSet<Blo
 }
 
 /// The blobs that a value names, each with whether its own content names more.
-fn collect(value: &Value, pictures: Pictures, named: &mut Vec<(BlobId, bool)>) {
+fn collect(value: &Value, pictures: CountPictures, named: &mut Vec<(BlobId, bool)>) {
     match value {
         Value::Object(fields) => {
             // A picture names its kind beside its blob.
@@ -49,7 +52,7 @@ fn collect(value: &Value, pictures: Pictures, named: &mut Vec<(BlobId, bool)>) {
                 let id = value.as_str().and_then(|text| text.parse().ok());
                 match (name.as_str(), id) {
                     ("blob", Some(id)) if is_picture => {
-                        named.extend((pictures == Pictures::With).then_some((id, false)));
+                        named.extend((pictures == CountPictures::With).then_some((id, false)));
                     }
                     ("blob" | "frame" | "containment", Some(id)) => named.push((id, true)),
                     // The files that it names are those of the folder.
@@ -65,7 +68,7 @@ fn collect(value: &Value, pictures: Pictures, named: &mut Vec<(BlobId, bool)>) {
 }
 
 /// Whether a run has a snapshot of its folder that is not here.
-pub(super) fn lacks_files(reader: &Reader) -> Result<bool, Failure> {
+pub(super) fn lacks_files(reader: &LogReader) -> Result<bool, Failure> {
     for entry in reader.entries(1)? {
         let snapshot = match gyrus_kernel::parse(&entry?) {
             Ok(Entry::RunStarted(started)) => started.snapshot,
@@ -114,8 +117,8 @@ mod tests {
             (id(7), false),
             (id(8), true),
         ]);
-        assert_eq!(named(Pictures::Without), expected);
+        assert_eq!(named(CountPictures::Without), expected);
         expected.insert((id(4), false));
-        assert_eq!(named(Pictures::With), expected);
+        assert_eq!(named(CountPictures::With), expected);
     }
 }

@@ -7,13 +7,13 @@ use std::{
 
 use clap::Args;
 use gyrus_contract::BlobId;
-use gyrus_journal::{Exported, LogName, Store};
+use gyrus_journal::{ExportContents, LogName, Store};
 use gyrus_kernel::log_name;
 use gyrus_text::counted;
 
 use super::super::run_argument::RunArgument;
 use super::{
-    blobs::{Pictures, needed},
+    blobs::{CountPictures, needed},
     verify::verify,
 };
 use crate::{Gyrus, exit::Code, failure::Failure};
@@ -48,7 +48,7 @@ impl Export {
         let needed = if self.with_files {
             None
         } else {
-            Some(needed(&store.reader(&name)?, Pictures::With)?)
+            Some(needed(&store.reader(&name)?, CountPictures::With)?)
         };
         let wanted = |id: &BlobId| needed.as_ref().is_none_or(|needed| needed.contains(id));
         let file = self.file.as_deref().filter(|file| *file != Path::new("-"));
@@ -90,7 +90,7 @@ fn to_file(
     name: &LogName,
     wanted: &dyn Fn(&BlobId) -> bool,
     path: &Path,
-) -> Result<Exported, Failure> {
+) -> Result<ExportContents, Failure> {
     let failed = |error: &io::Error| {
         let failure =
             Failure::failed(format!("{} cannot be written", path.display())).because(error);

@@ -21,12 +21,12 @@ use gyrus_surfaces::{console::put, output};
 /// resume RUN --workdir FOLDER` begins a new run of yours, which knows what it remembers as text that
 /// nobody vouches for.
 #[derive(Args)]
-pub(crate) struct Import {
+pub(crate) struct ImportRun {
     /// The file; `-` is standard input
     file: PathBuf,
 }
 
-impl Import {
+impl ImportRun {
     pub(crate) fn execute(self, gyrus: &Gyrus) -> Result<Code, Failure> {
         inside_run::refuse("import a run")?;
         let store = gyrus.store()?;

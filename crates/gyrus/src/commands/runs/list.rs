@@ -13,12 +13,12 @@ use serde_json::{Value, json};
 
 use super::{
     super::listing::ListFlags,
-    standing::{Standing, State},
+    standing::{ListedStanding, StateFilter},
 };
 use crate::{Gyrus, exit::Code, failure::Failure, time, workdir::here};
 use gyrus_surfaces::{
     console::{Painter, put},
-    output::{self, Output},
+    output::{self, StandardOutput},
     projection::{Tone, goal},
 };
 
@@ -30,13 +30,13 @@ const SHOWN: usize = 50;
 
 /// List this folder's runs, newest first
 #[derive(Default, Args)]
-pub(crate) struct List {
+pub(crate) struct ListRuns {
     #[command(flatten)]
     flags: ListFlags,
     /// List only runs that stand like this: running, parked or over, or are records
     /// from elsewhere
     #[arg(long, value_name = "HOW")]
-    state: Option<State>,
+    state: Option<StateFilter>,
     /// List runs that worked in this folder (default: the one that you are in)
     #[arg(long, value_name = "FOLDER")]
     workdir: Option<PathBuf>,
@@ -54,7 +54,7 @@ pub(crate) struct List {
     limit: Option<usize>,
 }
 
-impl List {
+impl ListRuns {
     pub(crate) fn execute(self, gyrus: &Gyrus) -> Result<Code, Failure> {
         let store = gyrus.store()?;
         let mut out = output::standard();
@@ -78,10 +78,10 @@ impl List {
                 self.tell_more(limit)?;
                 break;
             }
-            let Some(listed) = Listed::read(&store, run) else {
+            let Some(listed) = ListRow::read(&store, run) else {
                 continue;
             };
-            let states = [self.state, Some(State::Unreadable)];
+            let states = [self.state, Some(StateFilter::Unreadable)];
             if self.state.is_some() && !states.contains(&Some(listed.standing.state)) {
                 continue;
             }
@@ -90,7 +90,7 @@ impl List {
             if shows {
                 listed.line(&mut out, &painter, "")?;
             }
-            if self.sub_runs || shows && listed.standing.state == State::Running {
+            if self.sub_runs || shows && listed.standing.state == StateFilter::Running {
                 self.below(&store, run, (&mut out, &painter))?;
             }
         }
@@ -105,15 +105,15 @@ impl List {
         &self,
         store: &Store,
         run: RunId,
-        (out, painter): (&mut Output, &Painter),
+        (out, painter): (&mut StandardOutput, &Painter),
     ) -> Result<(), Failure> {
         // One that cannot be read has none to show.
         let below = family(store, run).unwrap_or_default().into_iter();
         for listed in below
             .filter(|one| *one != run)
-            .filter_map(|one| Listed::read(store, one))
+            .filter_map(|one| ListRow::read(store, one))
         {
-            let is_at_work = listed.standing.state == State::Running;
+            let is_at_work = listed.standing.state == StateFilter::Running;
             if (self.sub_runs || is_at_work) && self.flags.shows(out, &listed.item())? {
                 listed.line(out, painter, "↳ ")?;
             }
@@ -154,15 +154,15 @@ impl List {
 }
 
 /// A run of the list.
-struct Listed {
+struct ListRow {
     run: RunId,
     at_ms: Option<i64>,
     started: Option<RunStarted>,
-    standing: Standing,
+    standing: ListedStanding,
     goal: Option<String>,
 }
 
-impl Listed {
+impl ListRow {
     /// Reads a run; `None` if it is gone.
     fn read(store: &Store, run: RunId) -> Option<Self> {
         let reader = store.reader(&log_name(run)).ok()?;
@@ -177,7 +177,7 @@ impl Listed {
             run,
             at_ms,
             started,
-            standing: Standing::of(store, run),
+            standing: ListedStanding::of(store, run),
             goal,
         })
     }
@@ -203,7 +203,7 @@ impl Listed {
     }
 
     /// Writes it for a person.
-    fn line(&self, out: &mut Output, painter: &Painter, mark: &str) -> Result<(), Failure> {
+    fn line(&self, out: &mut StandardOutput, painter: &Painter, mark: &str) -> Result<(), Failure> {
         let at = self.at_ms.map_or_else(String::new, time::ago);
         let goal = self.goal.as_deref().unwrap_or("(it cannot be read)");
         let goal = format!("{mark}{goal}");
@@ -223,7 +223,7 @@ impl Listed {
 }
 
 /// Says that there is nothing to list, and where there is more.
-fn none(out: &mut Output, all: usize, folder: Option<&Path>) -> Result<(), Failure> {
+fn none(out: &mut StandardOutput, all: usize, folder: Option<&Path>) -> Result<(), Failure> {
     match (all, folder) {
         (0, _) => writeln!(out, "there is no run yet; start one with `gyrus run GOAL`")?,
         (all, Some(folder)) => writeln!(

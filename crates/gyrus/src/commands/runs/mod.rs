@@ -18,26 +18,26 @@ use crate::{Gyrus, exit::Code, failure::Failure};
 /// List, look at, copy and remove runs; alone it lists them
 #[derive(Args)]
 #[command(args_conflicts_with_subcommands = true)]
-pub(crate) struct Runs {
+pub(crate) struct RunsFlags {
     #[command(subcommand)]
     command: Option<RunsCommand>,
     #[command(flatten)]
-    list: list::List,
+    list: list::ListRuns,
 }
 
 #[derive(Subcommand)]
 enum RunsCommand {
-    List(list::List),
-    Show(show::Show),
+    List(list::ListRuns),
+    Show(show::ShowRun),
     Rm(rm::Rm),
     Export(export::Export),
-    Import(import::Import),
+    Import(import::ImportRun),
     Adopt(adopt::Adopt),
     Prune(prune::Prune),
     Verify(verify::Verify),
 }
 
-impl Runs {
+impl RunsFlags {
     pub(crate) fn execute(self, gyrus: &Gyrus) -> Result<Code, Failure> {
         match self.command.unwrap_or(RunsCommand::List(self.list)) {
             RunsCommand::List(list) => list.execute(gyrus),

@@ -10,8 +10,8 @@ use gyrus_kernel::{log_name, undo};
 use gyrus_text::counted;
 
 use super::{
-    blobs::{Pictures, needed},
-    standing::{Standing, State},
+    blobs::{CountPictures, needed},
+    standing::{ListedStanding, StateFilter},
 };
 use gyrus_text::parse_duration;
 
@@ -59,7 +59,10 @@ impl Prune {
 
 /// Drops what a run that was over before `before_ms` does not need; `None` if it is not.
 fn prune(store: &Store, run: RunId, before_ms: i64) -> Result<Option<u64>, Failure> {
-    if !matches!(Standing::of(store, run).state, State::Over | State::Record) {
+    if !matches!(
+        ListedStanding::of(store, run).state,
+        StateFilter::Over | StateFilter::Record
+    ) {
         return Ok(None);
     }
     let name = log_name(run);
@@ -68,7 +71,7 @@ fn prune(store: &Store, run: RunId, before_ms: i64) -> Result<Option<u64>, Failu
     if last.is_none_or(|entry| entry.at_ms > before_ms) {
         return Ok(None);
     }
-    let needed = needed(&reader, Pictures::Without)?;
+    let needed = needed(&reader, CountPictures::Without)?;
     let dropped = store.drop_blobs(&name, &|blob| !needed.contains(blob))?;
     let kept = undo::drop_kept(store, run)?;
     Ok(Some(dropped + store.drop_private(&name)? + kept))

@@ -7,18 +7,18 @@ use gyrus_kernel::{Entry, StandingRun, approvals, family, log_name};
 use gyrus_text::{clip, counted};
 
 use super::super::run_argument::RunArgument;
-use super::standing::Standing;
+use super::standing::ListedStanding;
 use crate::{Gyrus, exit::Code, failure::Failure, time};
 use gyrus_surfaces::{output, projection::goal};
 
 /// Show what a run is and how it stands
 #[derive(Args)]
-pub(crate) struct Show {
+pub(crate) struct ShowRun {
     #[command(flatten)]
     run: RunArgument,
 }
 
-impl Show {
+impl ShowRun {
     pub(crate) fn execute(self, gyrus: &Gyrus) -> Result<Code, Failure> {
         let store = gyrus.store()?;
         let run = self.run.find(gyrus, &store)?;
@@ -40,7 +40,7 @@ impl Show {
         let mut rows = vec![
             ("run", run.to_string()),
             ("goal", goal(&started.goal, &reader)),
-            ("stands", Standing::of(&store, run).words),
+            ("stands", ListedStanding::of(&store, run).words),
             (
                 "started",
                 format!("{} ({})", gyrus_text::utc(at), time::ago(at)),
@@ -93,6 +93,6 @@ impl Show {
 
 /// Returns the row of a sub-run.
 fn sub_run(store: &Store, child: RunId) -> (&'static str, String) {
-    let words = Standing::of(store, child).words;
+    let words = ListedStanding::of(store, child).words;
     ("sub-run", format!("{}: {words}", child.short()))
 }

@@ -9,9 +9,9 @@ use gyrus_surfaces::projection::Tone;
 use crate::failure::Failure;
 
 /// Standing of a run.
-pub(super) struct Standing {
+pub(super) struct ListedStanding {
     /// The standing in one word, for programs.
-    pub(super) state: State,
+    pub(super) state: StateFilter,
     /// The standing in a few words.
     pub(super) words: String,
     /// The colour of these words.
@@ -20,7 +20,7 @@ pub(super) struct Standing {
 
 /// Values of `--state`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
-pub(super) enum State {
+pub(super) enum StateFilter {
     /// A process has it.
     Running,
     /// No process holds it, and it can be resumed.
@@ -33,29 +33,29 @@ pub(super) enum State {
     Unreadable,
 }
 
-impl State {
+impl StateFilter {
     /// Returns the word for it.
     pub(super) fn word(self) -> &'static str {
         match self {
-            State::Running => "running",
-            State::Parked => "parked",
-            State::Over => "over",
-            State::Record => "record",
-            State::Unreadable => "unreadable",
+            StateFilter::Running => "running",
+            StateFilter::Parked => "parked",
+            StateFilter::Over => "over",
+            StateFilter::Record => "record",
+            StateFilter::Unreadable => "unreadable",
         }
     }
 }
 
-impl Standing {
+impl ListedStanding {
     pub(super) fn of(store: &Store, run: RunId) -> Self {
         let (state, tone, words) = Self::read(store, run).unwrap_or_else(|failure| {
             let words = format!("cannot be read: {}", failure.message);
-            (State::Unreadable, Tone::Bad, words)
+            (StateFilter::Unreadable, Tone::Bad, words)
         });
         Self { state, words, tone }
     }
 
-    fn read(store: &Store, run: RunId) -> Result<(State, Tone, String), Failure> {
+    fn read(store: &Store, run: RunId) -> Result<(StateFilter, Tone, String), Failure> {
         Ok(match RunState::of(store, run)? {
             RunState::Running(holder) => {
                 let (tone, what) = if approvals::open(store, run)?.is_empty() {
@@ -64,25 +64,25 @@ impl Standing {
                     (Tone::Ask, "asks a person,")
                 };
                 let words = format!("{what} in process {}", holder.process.pid);
-                (State::Running, tone, words)
+                (StateFilter::Running, tone, words)
             }
             RunState::Parked(ending) => {
                 let why = match &ending {
                     Ending::Waiting { question, .. } => format!("waits for an answer: {question}"),
                     other => summary(other),
                 };
-                (State::Parked, tone(&ending), format!("parked: {why}"))
+                (StateFilter::Parked, tone(&ending), format!("parked: {why}"))
             }
             RunState::CutOff => {
                 let words = "parked: its process died".to_owned();
-                (State::Parked, Tone::Bad, words)
+                (StateFilter::Parked, Tone::Bad, words)
             }
-            RunState::Over(ending) => (State::Over, tone(&ending), summary(&ending)),
+            RunState::Over(ending) => (StateFilter::Over, tone(&ending), summary(&ending)),
             RunState::Record(ending) => {
                 let words = record_summary(ending.as_ref());
-                (State::Record, Tone::Aside, words)
+                (StateFilter::Record, Tone::Aside, words)
             }
-            RunState::NeverBegan => (State::Over, Tone::Bad, "never began".to_owned()),
+            RunState::NeverBegan => (StateFilter::Over, Tone::Bad, "never began".to_owned()),
         })
     }
 }

@@ -2,12 +2,12 @@
 
 use clap::Args;
 use gyrus_contract::RunId;
-use gyrus_journal::{Error, Store, Verified};
+use gyrus_journal::{ChainVerification, Error, Store};
 use gyrus_kernel::{Register, log_name};
 use gyrus_text::counted;
 
 use super::super::run_argument::find;
-use super::blobs::{Pictures, needed};
+use super::blobs::{CountPictures, needed};
 use crate::{Gyrus, exit::Code, failure::Failure};
 use gyrus_surfaces::output;
 
@@ -52,12 +52,12 @@ impl Verify {
 
 /// Checks the journal of a run, and that no blob is missing. Of a run without a seal, only those are
 /// expected without which it cannot be replayed; its end is where the list of runs has noted one.
-pub(super) fn verify(store: &Store, run: RunId) -> Result<Verified, Failure> {
+pub(super) fn verify(store: &Store, run: RunId) -> Result<ChainVerification, Failure> {
     let name = log_name(run);
     let found = store.verify(&name).map_err(damaged)?;
     if !found.is_sealed {
         let reader = store.reader(&name)?;
-        for id in needed(&reader, Pictures::Without)? {
+        for id in needed(&reader, CountPictures::Without)? {
             reader.blob(&id).map_err(damaged)?;
         }
         let last = reader.entries_back()?.next().transpose()?;
@@ -86,7 +86,7 @@ fn damaged(error: Error) -> Failure {
     Failure::from(error).hint(entries)
 }
 
-fn words(found: &Verified) -> String {
+fn words(found: &ChainVerification) -> String {
     let erased = match found.erased {
         0 => String::new(),
         n => format!(", {n} of them erased"),

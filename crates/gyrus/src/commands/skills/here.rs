@@ -6,21 +6,21 @@ use gyrus::runtime::Home;
 use gyrus_skills::{Library, Skill};
 use gyrus_text::closest;
 
-use crate::{Gyrus, failure::Failure, skill_places, skill_trust::Pins, workdir};
+use crate::{Gyrus, failure::Failure, skill_places, skill_trust::SkillPins, workdir};
 
 /// Places where this command looks.
-pub(in crate::commands) struct Here {
+pub(in crate::commands) struct SkillPlaces {
     pub(in crate::commands) home: Home,
     pub(in crate::commands) workspace: PathBuf,
     pub(in crate::commands) library: Library,
-    pub(in crate::commands) pins: Pins,
+    pub(in crate::commands) pins: SkillPins,
 }
 
-impl Here {
+impl SkillPlaces {
     pub(in crate::commands) fn of(gyrus: &Gyrus) -> Result<Self, Failure> {
         let home = gyrus.home()?;
         let workspace = workdir::here()?;
-        let pins = Pins::read(&home, &workspace)?;
+        let pins = SkillPins::read(&home, &workspace)?;
         let places = skill_places::all(&home, &workspace);
         let library = Library::read(&places, &|skill| pins.knows(skill));
         Ok(Self {

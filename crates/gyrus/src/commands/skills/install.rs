@@ -19,10 +19,10 @@ use gyrus_skills::{
 };
 use gyrus_surfaces::{console::put, output, terminal};
 use gyrus_text::{counted, visible};
-use gyrus_workspace::patch::{self, Version};
+use gyrus_workspace::patch::{self, FileVersion};
 use rustix::fs::{CWD, RenameFlags, renameat_with};
 
-use super::here::Here;
+use super::here::SkillPlaces;
 use crate::{Gyrus, exit::Code, failure::Failure, inside_run, question, skill_places, skill_trust};
 
 /// Maximum length of a change that is shown, in characters.
@@ -36,11 +36,11 @@ const INCOMING: &str = ".incoming-";
 
 pub(super) fn install(gyrus: &Gyrus, path: &Path, yes: bool) -> Result<Code, Failure> {
     inside_run::refuse("install skills")?;
-    let here = Here::of(gyrus)?;
+    let here = SkillPlaces::of(gyrus)?;
     let package = Package::read(path).map_err(|error| unusable(path, &error))?;
     let name = name_of(&package).to_owned();
     check(&package, &name)?;
-    let installed = Installed::at(&here.home, &name);
+    let installed = PackageInPlace::at(&here.home, &name);
     if InstalledPlugin::is_in(&installed.folder) {
         return Err(Failure::usage(format!("`{name}` is installed as a plugin"))
             .hint("install it so, too: gyrus plugins install PATH"));
@@ -88,9 +88,9 @@ pub(in crate::commands) fn pins(home: &Home, name: &str, skills: &[PackagedSkill
 
 pub(super) fn remove(gyrus: &Gyrus, name: &str, yes: bool) -> Result<Code, Failure> {
     inside_run::refuse("remove skills")?;
-    let here = Here::of(gyrus)?;
+    let here = SkillPlaces::of(gyrus)?;
     let is_plain = Path::new(name).components().count() == 1 && !name.starts_with('.');
-    let installed = Installed::at(&here.home, name);
+    let installed = PackageInPlace::at(&here.home, name);
     if !is_plain || fs::symlink_metadata(&installed.folder).is_err() {
         let skill = here.skill(name)?;
         let failure = Failure::usage(format!("`{name}` is not an installed package"));
@@ -171,7 +171,7 @@ pub(in crate::commands) fn is_refused(name: &str, files: &SkillFiles) -> Result<
 /// changes.
 pub(in crate::commands) fn described(
     one: &PackagedSkill,
-    installed: &Installed,
+    installed: &PackageInPlace,
     library: &Library,
 ) -> String {
     let skill = &one.skill;
@@ -239,11 +239,11 @@ fn difference(before: &SkillFiles, after: &SkillFiles) -> String {
             continue;
         }
         said.push_str(&format!("  changes {path}\n"));
-        let old = old.as_ref().map(|file| Version {
+        let old = old.as_ref().map(|file| FileVersion {
             mode: side(file),
             content: &file.bytes,
         });
-        let new = new.as_ref().map(|file| Version {
+        let new = new.as_ref().map(|file| FileVersion {
             mode: side(file),
             content: &file.bytes,
         });
@@ -258,12 +258,12 @@ fn difference(before: &SkillFiles, after: &SkillFiles) -> String {
 }
 
 /// A package in its place.
-pub(in crate::commands) struct Installed {
+pub(in crate::commands) struct PackageInPlace {
     name: String,
     pub(in crate::commands) folder: PathBuf,
 }
 
-impl Installed {
+impl PackageInPlace {
     pub(in crate::commands) fn at(home: &Home, name: &str) -> Self {
         Self {
             name: name.to_owned(),

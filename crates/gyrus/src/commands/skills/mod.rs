@@ -17,11 +17,11 @@ use gyrus_surfaces::{
 use gyrus_text::{counted, visible, wrap};
 use serde_json::json;
 
-use self::here::Here;
+use self::here::SkillPlaces;
 use super::listing::ListFlags;
 use crate::{
-    Gyrus, exit::Code, failure::Failure, inside_run, skill_places, skill_trust, skills::Chosen,
-    workdir::here,
+    Gyrus, exit::Code, failure::Failure, inside_run, skill_places, skill_trust,
+    skills::NominatedSkills, workdir::here,
 };
 
 /// Columns of a description in a wide terminal.
@@ -35,11 +35,11 @@ const WIDEST: usize = 100;
 #[derive(Args)]
 pub(crate) struct Skills {
     #[command(subcommand)]
-    verb: Verb,
+    verb: SkillsVerb,
 }
 
 #[derive(Subcommand)]
-enum Verb {
+enum SkillsVerb {
     /// List all skills, and files that are none
     List(ListFlags),
     /// Show a skill whole
@@ -91,20 +91,20 @@ enum Verb {
 impl Skills {
     pub(crate) fn execute(self, gyrus: &Gyrus) -> Result<Code, Failure> {
         match self.verb {
-            Verb::List(flags) => list(gyrus, &flags),
-            Verb::Show { name } => show(gyrus, &name),
-            Verb::Why { goal } => why(gyrus, &goal),
-            Verb::Check { path } => check(gyrus, path),
-            Verb::New { name } => new(gyrus, &name),
-            Verb::Trust { name } => trust(gyrus, &name),
-            Verb::Install { path, yes } => install::install(gyrus, &path, yes),
-            Verb::Remove { name, yes } => install::remove(gyrus, &name, yes),
+            SkillsVerb::List(flags) => list(gyrus, &flags),
+            SkillsVerb::Show { name } => show(gyrus, &name),
+            SkillsVerb::Why { goal } => why(gyrus, &goal),
+            SkillsVerb::Check { path } => check(gyrus, path),
+            SkillsVerb::New { name } => new(gyrus, &name),
+            SkillsVerb::Trust { name } => trust(gyrus, &name),
+            SkillsVerb::Install { path, yes } => install::install(gyrus, &path, yes),
+            SkillsVerb::Remove { name, yes } => install::remove(gyrus, &name, yes),
         }
     }
 }
 
 fn list(gyrus: &Gyrus, flags: &ListFlags) -> Result<Code, Failure> {
-    let here = Here::of(gyrus)?;
+    let here = SkillPlaces::of(gyrus)?;
     let mut out = output::standard();
     let painter = Painter::new(&out, gyrus.environment.plain);
     for skill in here.library.skills.iter().chain(&here.library.unknown) {
@@ -166,7 +166,7 @@ fn problems(library: &Library) -> String {
 }
 
 fn show(gyrus: &Gyrus, name: &str) -> Result<Code, Failure> {
-    let here = Here::of(gyrus)?;
+    let here = SkillPlaces::of(gyrus)?;
     let skill = here.skill(name)?;
     let mut out = output::standard();
     writeln!(
@@ -215,7 +215,7 @@ fn show(gyrus: &Gyrus, name: &str) -> Result<Code, Failure> {
 fn why(gyrus: &Gyrus, goal: &str) -> Result<Code, Failure> {
     let home = gyrus.home()?;
     let workspace = here()?;
-    let chosen = Chosen::by(&home, &workspace, goal, &[])?;
+    let chosen = NominatedSkills::by(&home, &workspace, goal, &[])?;
     let mut out = output::standard();
     for (choice, followed) in &chosen.loaded {
         writeln!(out, "{} is loaded: {}", choice.skill.name, choice.why())?;
@@ -254,7 +254,7 @@ fn why(gyrus: &Gyrus, goal: &str) -> Result<Code, Failure> {
 
 fn check(gyrus: &Gyrus, path: Option<PathBuf>) -> Result<Code, Failure> {
     let library = match path {
-        None => Here::of(gyrus)?.library,
+        None => SkillPlaces::of(gyrus)?.library,
         Some(path) => {
             let path = path.canonicalize().map_err(|error| {
                 Failure::usage(format!("{} cannot be read", path.display())).because(&error)
@@ -323,7 +323,7 @@ metadata:
 
 fn trust(gyrus: &Gyrus, name: &str) -> Result<Code, Failure> {
     inside_run::refuse("trust skills")?;
-    let here = Here::of(gyrus)?;
+    let here = SkillPlaces::of(gyrus)?;
     // Another of its name may count as long as this one is not followed.
     let mut unknown = here.library.unknown.iter();
     let skill = match unknown.find(|skill| skill.name == name) {

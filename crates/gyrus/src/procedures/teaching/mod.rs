@@ -14,13 +14,13 @@ mod on_page;
 mod on_desktop;
 
 use gyrus::runtime::RunScreen;
-use gyrus_contract::Boxed;
+use gyrus_contract::BoxedFuture;
 use gyrus_screen::{InputWatcher, PersonInput};
 
-pub(crate) use self::showing::{Teaching, TeachingParts};
+pub(crate) use self::showing::{TeachingParts, TeachingSession};
 
-impl InputWatcher for Teaching {
-    fn before(&self, input: PersonInput) -> Boxed<'_, ()> {
+impl InputWatcher for TeachingSession {
+    fn before(&self, input: PersonInput) -> BoxedFuture<'_, ()> {
         Box::pin(async move {
             match self.screen() {
                 RunScreen::Browser(_) => on_page::before(self, input).await,

@@ -14,8 +14,8 @@ use gyrus_text::shorten;
 use serde_json::json;
 
 use super::{
-    seen::{Binding, TOGGLES, USED},
-    showing::Teaching,
+    seen::{StepBinding, TOGGLES, USED},
+    showing::TeachingSession,
 };
 use crate::procedures::recording::commits;
 
@@ -39,7 +39,7 @@ const LONG: usize = 300;
 const MAX_NAME: usize = 60;
 
 /// Takes an input before it is carried out.
-pub(super) async fn before(teaching: &Teaching, input: PersonInput) {
+pub(super) async fn before(teaching: &TeachingSession, input: PersonInput) {
     match input {
         PersonInput::Presses { x, y } => pressed(teaching, x, y).await,
         PersonInput::PressesAgain { count } => teaching.pressed_again(count).await,
@@ -61,7 +61,7 @@ pub(super) async fn before(teaching: &Teaching, input: PersonInput) {
 }
 
 /// Looks, and keeps what the person has changed in fields since the last look.
-async fn catch_up(teaching: &Teaching) -> Option<View> {
+async fn catch_up(teaching: &TeachingSession) -> Option<View> {
     let now = teaching.look_for_secrets(SECRET).await?;
     let mut seen = teaching.seen();
     let touched = std::mem::take(&mut seen.touched);
@@ -100,7 +100,7 @@ fn refusal(verdict: &Verdict, most: Risk) -> Option<&str> {
 }
 
 /// Keeps a press of the mouse, or a key, as a step.
-async fn add(teaching: &Teaching, view: View, call: ToolCall) {
+async fn add(teaching: &TeachingSession, view: View, call: ToolCall) {
     match teaching.judged(&call).await {
         Err(why) => teaching.refuse(&format!("it cannot be told what you used: {why}")),
         Ok((verdict, aim)) => {
@@ -108,16 +108,16 @@ async fn add(teaching: &Teaching, view: View, call: ToolCall) {
                 teaching.refuse(&format!("no run may do that: {why}"));
             }
             let binding = if commits(&verdict, Some(&aim)) {
-                Binding::Somebody(None)
+                StepBinding::Somebody(None)
             } else {
-                Binding::Nobody
+                StepBinding::Nobody
             };
             teaching.seen().add(Some(view), call, binding);
         }
     }
 }
 
-async fn pressed(teaching: &Teaching, x: f64, y: f64) {
+async fn pressed(teaching: &TeachingSession, x: f64, y: f64) {
     let place = (x, y);
     teaching.seen().pressed = None;
     let Some(view) = catch_up(teaching).await else {
@@ -188,7 +188,7 @@ fn is_text(element: &Element) -> bool {
 }
 
 /// Text is typed. It counts once it stands in a field.
-async fn typed(teaching: &Teaching) {
+async fn typed(teaching: &TeachingSession) {
     if teaching.seen().typing.is_some() {
         return;
     }
@@ -229,7 +229,7 @@ async fn typed(teaching: &Teaching) {
 
 /// A key, as far as it is told what it does.
 #[derive(Debug, PartialEq, Eq)]
-enum Key {
+enum TaughtKey {
     /// Text.
     Types,
     /// Moves the keyboard to another element.
@@ -242,7 +242,7 @@ enum Key {
     Command,
 }
 
-fn kind(key: &str) -> Key {
+fn kind(key: &str) -> TaughtKey {
     let has = |name: &str| key.contains(&format!("{name}+"));
     let commands = has("Control") || has("Alt") || has("Meta");
     let plain = ["Control+", "Alt+", "Meta+", "Shift+"]
@@ -263,27 +263,29 @@ fn kind(key: &str) -> Key {
     ];
     let in_text = ["a", "c", "x", "z", "y", "Z", "Y"];
     match plain.as_str() {
-        "v" | "V" if key.starts_with("Control+") => Key::Types,
-        "Insert" if key == "Shift+Insert" => Key::Types,
-        "Tab" if !commands => Key::Moves,
-        "Enter" if key == "Enter" => Key::Enter,
-        "Space" if !commands => Key::Types,
-        name if edits.contains(&name) && !has("Alt") && !has("Meta") => Key::Edits,
-        name if key.starts_with("Control+") && !has("Alt") && in_text.contains(&name) => Key::Edits,
-        name if name.chars().count() == 1 && !commands => Key::Types,
-        _ => Key::Command,
+        "v" | "V" if key.starts_with("Control+") => TaughtKey::Types,
+        "Insert" if key == "Shift+Insert" => TaughtKey::Types,
+        "Tab" if !commands => TaughtKey::Moves,
+        "Enter" if key == "Enter" => TaughtKey::Enter,
+        "Space" if !commands => TaughtKey::Types,
+        name if edits.contains(&name) && !has("Alt") && !has("Meta") => TaughtKey::Edits,
+        name if key.starts_with("Control+") && !has("Alt") && in_text.contains(&name) => {
+            TaughtKey::Edits
+        }
+        name if name.chars().count() == 1 && !commands => TaughtKey::Types,
+        _ => TaughtKey::Command,
     }
 }
 
-async fn struck(teaching: &Teaching, key: &str) {
+async fn struck(teaching: &TeachingSession, key: &str) {
     match kind(key) {
-        Key::Types => typed(teaching).await,
-        Key::Moves => {
+        TaughtKey::Types => typed(teaching).await,
+        TaughtKey::Moves => {
             catch_up(teaching).await;
         }
-        Key::Edits => edited(teaching).await,
-        Key::Enter => entered(teaching).await,
-        Key::Command => {
+        TaughtKey::Edits => edited(teaching).await,
+        TaughtKey::Enter => entered(teaching).await,
+        TaughtKey::Command => {
             if let Some(view) = catch_up(teaching).await {
                 // A click elsewhere than into text could do something.
                 let on = with_keyboard(&view).filter(|element| is_text(element));
@@ -298,7 +300,7 @@ async fn struck(teaching: &Teaching, key: &str) {
 }
 
 /// A key that edits text. In a menu it only finds an entry; elsewhere it may choose or delete.
-async fn edited(teaching: &Teaching) {
+async fn edited(teaching: &TeachingSession) {
     if teaching.seen().typing.is_some() {
         return;
     }
@@ -314,7 +316,7 @@ async fn edited(teaching: &Teaching) {
     }
 }
 
-async fn entered(teaching: &Teaching) {
+async fn entered(teaching: &TeachingSession) {
     let Some(view) = catch_up(teaching).await else {
         return;
     };
@@ -348,26 +350,26 @@ mod tests {
     #[test]
     fn keys_are_told_apart() {
         for (key, expected) in [
-            ("a", Key::Types),
-            ("Control+v", Key::Types),
-            ("Shift+Insert", Key::Types),
-            ("Space", Key::Types),
-            ("Tab", Key::Moves),
-            ("Shift+Tab", Key::Moves),
-            ("Backspace", Key::Edits),
-            ("Control+Shift+ArrowLeft", Key::Edits),
-            ("Control+a", Key::Edits),
-            ("Control+Z", Key::Edits),
-            ("Enter", Key::Enter),
-            ("Escape", Key::Command),
-            ("Control+s", Key::Command),
-            ("Control+S", Key::Command),
-            ("Control+Enter", Key::Command),
-            ("Control+Tab", Key::Command),
-            ("Alt+ArrowLeft", Key::Command),
-            ("Alt+F4", Key::Command),
-            ("F2", Key::Command),
-            ("Control++", Key::Command),
+            ("a", TaughtKey::Types),
+            ("Control+v", TaughtKey::Types),
+            ("Shift+Insert", TaughtKey::Types),
+            ("Space", TaughtKey::Types),
+            ("Tab", TaughtKey::Moves),
+            ("Shift+Tab", TaughtKey::Moves),
+            ("Backspace", TaughtKey::Edits),
+            ("Control+Shift+ArrowLeft", TaughtKey::Edits),
+            ("Control+a", TaughtKey::Edits),
+            ("Control+Z", TaughtKey::Edits),
+            ("Enter", TaughtKey::Enter),
+            ("Escape", TaughtKey::Command),
+            ("Control+s", TaughtKey::Command),
+            ("Control+S", TaughtKey::Command),
+            ("Control+Enter", TaughtKey::Command),
+            ("Control+Tab", TaughtKey::Command),
+            ("Alt+ArrowLeft", TaughtKey::Command),
+            ("Alt+F4", TaughtKey::Command),
+            ("F2", TaughtKey::Command),
+            ("Control++", TaughtKey::Command),
         ] {
             assert_eq!(kind(key), expected, "{key}");
         }

@@ -11,14 +11,14 @@ use serde_json::json;
 
 use super::{
     seen::{FIELDS, TOGGLES, USED},
-    showing::Teaching,
+    showing::TeachingSession,
 };
 
 /// The reason for which a page with a secret is not learned.
 const SECRET: &str = "a secret was typed, which is never kept: log in first, with a --profile";
 
 /// Takes an input before it is carried out.
-pub(super) async fn before(teaching: &Teaching, input: PersonInput) {
+pub(super) async fn before(teaching: &TeachingSession, input: PersonInput) {
     match input {
         PersonInput::Presses { x, y } => pressed(teaching, x, y).await,
         PersonInput::PressesAgain { count } => teaching.pressed_again(count).await,
@@ -38,13 +38,13 @@ pub(super) async fn before(teaching: &Teaching, input: PersonInput) {
 }
 
 /// Looks, and keeps what has changed in the fields since the last look.
-async fn catch_up(teaching: &Teaching) -> Option<View> {
+async fn catch_up(teaching: &TeachingSession) -> Option<View> {
     let now = teaching.look_for_secrets(SECRET).await?;
     teaching.seen().add_changes(&now, |_| true);
     Some(now)
 }
 
-async fn pressed(teaching: &Teaching, x: f64, y: f64) {
+async fn pressed(teaching: &TeachingSession, x: f64, y: f64) {
     let place = (x, y);
     teaching.seen().pressed = None;
     let Some(view) = catch_up(teaching).await else {
@@ -71,7 +71,7 @@ async fn pressed(teaching: &Teaching, x: f64, y: f64) {
 
 /// Takes a key. Enter and the space bar use what has the keyboard; the others only type, or move
 /// on to another field.
-async fn struck(teaching: &Teaching, key: &str) {
+async fn struck(teaching: &TeachingSession, key: &str) {
     let uses = matches!(key, "Enter" | "Space" | " ");
     if !uses && key != "Tab" && key != "Shift+Tab" {
         return;

@@ -49,7 +49,7 @@ const STILL: f64 = 0.02;
 
 /// Whether a step binds somebody.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) enum Binding {
+pub(super) enum StepBinding {
     Nobody,
     /// With the form that it sends, if it sends one.
     Somebody(Option<Box<Form>>),
@@ -57,7 +57,7 @@ pub(super) enum Binding {
 
 /// The steps so far.
 #[derive(Default)]
-pub(super) struct Seen {
+pub(super) struct TaughtSteps {
     steps: Vec<RecordedStep>,
     pub(super) view: Option<View>,
     /// The element that the last press used, if the press is a step, and the place.
@@ -72,7 +72,7 @@ pub(super) struct Seen {
     refused: Option<String>,
 }
 
-impl Seen {
+impl TaughtSteps {
     pub(super) fn refuse(&mut self, reason: &str) {
         self.refused.get_or_insert_with(|| reason.to_owned());
     }
@@ -106,14 +106,14 @@ impl Seen {
     }
 
     /// Puts a call in the place of the last step.
-    pub(super) fn doubled(&mut self, call: ToolCall, binding: Binding) {
+    pub(super) fn doubled(&mut self, call: ToolCall, binding: StepBinding) {
         if let Some(last) = self.steps.last_mut() {
             last.call = call;
-            last.commits |= binding != Binding::Nobody;
+            last.commits |= binding != StepBinding::Nobody;
         }
     }
 
-    pub(super) fn add(&mut self, view: Option<View>, call: ToolCall, binding: Binding) {
+    pub(super) fn add(&mut self, view: Option<View>, call: ToolCall, binding: StepBinding) {
         let number = u32::try_from(self.steps.len()).unwrap_or(u32::MAX);
         let origin = Origin::Tool {
             name: call.tool.clone(),
@@ -134,10 +134,10 @@ impl Seen {
             view,
             call,
             observation,
-            commits: binding != Binding::Nobody,
+            commits: binding != StepBinding::Nobody,
             form: match binding {
-                Binding::Somebody(form) => form.map(|form| *form),
-                Binding::Nobody => None,
+                StepBinding::Somebody(form) => form.map(|form| *form),
+                StepBinding::Nobody => None,
             },
             waited_ms: 0,
         });
@@ -174,7 +174,7 @@ impl Seen {
                 continue;
             };
             if !self.go_on_typing(&call) {
-                self.add(Some(before.clone()), call, Binding::Nobody);
+                self.add(Some(before.clone()), call, StepBinding::Nobody);
             }
             before.elements[index].value.clone_from(&new.value);
             before.elements[index].states.clone_from(&new.states);

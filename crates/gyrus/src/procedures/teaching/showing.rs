@@ -8,7 +8,7 @@ use std::{
 
 use gyrus::runtime::RunScreen;
 use gyrus_contract::{
-    Aim, Arguments as _, ClickCall, Element, ElementState, Gate, Judgement, Look, Mode,
+    Aim, Arguments as _, ClickCall, Element, ElementState, Gate, Judgement, LookOptions, Mode,
     ResolvedCall, ToolCall, Verdict, View,
 };
 use gyrus_gate::PolicyGate;
@@ -16,7 +16,7 @@ use gyrus_kernel::redact::Redactor;
 use gyrus_procedures::{LearnedPlace, NotLearned, RecordedRun};
 use serde_json::json;
 
-use super::seen::{Binding, Seen};
+use super::seen::{StepBinding, TaughtSteps};
 use crate::procedures::recording::{SECRET_MARK, commits, sent_form};
 
 /// The parts that judge whether a press binds somebody.
@@ -29,13 +29,13 @@ pub(crate) struct TeachingParts {
 }
 
 /// Watches a person and keeps what they did.
-pub(crate) struct Teaching {
+pub(crate) struct TeachingSession {
     parts: TeachingParts,
     place: LearnedPlace,
-    seen: Mutex<Seen>,
+    seen: Mutex<TaughtSteps>,
 }
 
-impl Teaching {
+impl TeachingSession {
     /// Creates one that has seen nothing yet.
     pub(crate) fn new(parts: TeachingParts, place: LearnedPlace) -> Self {
         Self {
@@ -55,7 +55,7 @@ impl Teaching {
     pub(crate) fn opened(&self, call: ToolCall) {
         let mut seen = self.seen();
         let view = seen.view.clone();
-        seen.add(view, call, Binding::Nobody);
+        seen.add(view, call, StepBinding::Nobody);
     }
 
     /// Returns what the person did as a run with this command.
@@ -88,7 +88,7 @@ impl Teaching {
         &self.parts.screen
     }
 
-    pub(super) fn seen(&self) -> MutexGuard<'_, Seen> {
+    pub(super) fn seen(&self) -> MutexGuard<'_, TaughtSteps> {
         self.seen.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
@@ -97,7 +97,7 @@ impl Teaching {
     }
 
     async fn look(&self) -> Option<View> {
-        let look = Look {
+        let look = LookOptions {
             frame: false,
             documents: 0,
         };
@@ -151,11 +151,11 @@ impl Teaching {
     }
 
     /// Whether a call binds somebody. What cannot be told may bind.
-    pub(super) async fn binding(&self, call: &ToolCall) -> Binding {
+    pub(super) async fn binding(&self, call: &ToolCall) -> StepBinding {
         match self.judged(call).await {
-            Ok((verdict, aim)) if !commits(&verdict, Some(&aim)) => Binding::Nobody,
-            Ok((_, aim)) => Binding::Somebody(sent_form(&aim).map(Box::new)),
-            Err(_) => Binding::Somebody(None),
+            Ok((verdict, aim)) if !commits(&verdict, Some(&aim)) => StepBinding::Nobody,
+            Ok((_, aim)) => StepBinding::Somebody(sent_form(&aim).map(Box::new)),
+            Err(_) => StepBinding::Somebody(None),
         }
     }
 

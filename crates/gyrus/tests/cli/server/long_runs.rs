@@ -23,7 +23,7 @@ fn run_of(world: &World, steps: u32) -> RunId {
     let like = world.runs()[0];
     let reader = store.reader(&log_name(like)).unwrap();
     let entries: Vec<_> = reader.entries(1).unwrap().map(Result::unwrap).collect();
-    let payload = |entry: &gyrus_journal::Entry| -> Value {
+    let payload = |entry: &gyrus_journal::LogEntry| -> Value {
         let Payload::Json(json) = &entry.payload else {
             panic!("nothing is erased")
         };

@@ -8,13 +8,13 @@ use std::{
 
 use gyrus_contract::{EffectId, RunId};
 use gyrus_journal::Store;
-use gyrus_kernel::{Entry, Settled, log_name};
+use gyrus_kernel::{CallEnd, Entry, log_name};
 
 use super::{
-    Next, Stage,
+    DemoStage, NextCommands,
     actor::{self, Actor},
     entries,
-    report::Report,
+    report::DemoReport,
 };
 use crate::LabError;
 
@@ -40,11 +40,14 @@ const KILLED_IN: u32 = 5;
 const FORKED_AT: u32 = 3;
 
 /// Plays it; says what to try next.
-pub(super) async fn play(stage: &Stage, report: &mut Report<'_>) -> Result<Next, LabError> {
+pub(super) async fn play(
+    stage: &DemoStage,
+    report: &mut DemoReport<'_>,
+) -> Result<NextCommands, LabError> {
     for (name, text) in FILES {
         stage.files.write(PathBuf::from("work").join(name), text)?;
     }
-    let mut demo = Demo {
+    let mut demo = FolderDemo {
         stage,
         report,
         script: stage
@@ -60,7 +63,7 @@ pub(super) async fn play(stage: &Stage, report: &mut Report<'_>) -> Result<Next,
     demo.verify(&[run, fork])?;
     let name = run.short();
     let another = stage.files.path("another");
-    Ok(Next {
+    Ok(NextCommands {
         here: vec![
             format!("gyrus show {name}"),
             format!("gyrus trace {name}"),
@@ -71,9 +74,9 @@ pub(super) async fn play(stage: &Stage, report: &mut Report<'_>) -> Result<Next,
     })
 }
 
-struct Demo<'a, 'c> {
-    stage: &'a Stage,
-    report: &'a mut Report<'c>,
+struct FolderDemo<'a, 'c> {
+    stage: &'a DemoStage,
+    report: &'a mut DemoReport<'c>,
     /// The model of the run.
     script: PathBuf,
     /// The model of the fork.
@@ -82,7 +85,7 @@ struct Demo<'a, 'c> {
     fork: PathBuf,
 }
 
-impl Demo<'_, '_> {
+impl FolderDemo<'_, '_> {
     /// Returns the ledger that the run wrote.
     fn ledger(&self) -> String {
         ledger_in(&self.stage.files.work)
@@ -147,7 +150,7 @@ impl Demo<'_, '_> {
         let settled = settled(self.stage.gyrus.store(), run, effect)?;
         self.report.found(
             "the_interrupted_effect_is_not_repeated",
-            settled == Some(Settled::Interrupted),
+            settled == Some(CallEnd::Interrupted),
             &format!(
                 "effect {effect} was not repeated: a command is never run again by itself; the \
                  model was told that it was interrupted, and looked first"
@@ -239,7 +242,7 @@ impl Demo<'_, '_> {
 }
 
 /// Returns how an effect was settled in the end.
-fn settled(store: &Store, run: RunId, effect: &EffectId) -> Result<Option<Settled>, LabError> {
+fn settled(store: &Store, run: RunId, effect: &EffectId) -> Result<Option<CallEnd>, LabError> {
     let entries = entries(store, run)?.into_iter();
     Ok(entries.rev().find_map(|entry| match entry {
         Entry::ToolResulted(result) if result.effect == *effect => Some(result.settled),

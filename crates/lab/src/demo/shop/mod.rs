@@ -8,14 +8,14 @@ use std::{
 };
 
 use gyrus_contract::{RunId, Strength};
-use gyrus_kernel::{Ending, Entry, Settled};
+use gyrus_kernel::{CallEnd, Ending, Entry};
 use gyrus_surfaces::page;
 
 use super::{
-    Next, Stage,
+    DemoStage, NextCommands,
     actor::{self, Actor},
     entries, person,
-    report::Report,
+    report::DemoReport,
 };
 use crate::{
     LabConsole, LabError,
@@ -49,15 +49,15 @@ pub(super) fn on_sale(name: &str) -> Result<String, LabError> {
 
 /// Plays it; says what to try next.
 pub(super) async fn play(
-    stage: &Stage,
-    report: &mut Report<'_>,
+    stage: &DemoStage,
+    report: &mut DemoReport<'_>,
     item: String,
-) -> Result<Next, LabError> {
+) -> Result<NextCommands, LabError> {
     let began = Instant::now();
     let site = SiteServer::start(None)
         .await
         .map_err(|error| LabError::failed("the shop cannot be served").because(error))?;
-    let mut demo = Demo {
+    let mut demo = ShopDemo {
         stage,
         report,
         shop: format!("{}/w/{WORLD}/shop/", site.address()),
@@ -100,16 +100,16 @@ pub(super) fn ask(console: &LabConsole) -> Result<String, LabError> {
     }
 }
 
-struct Demo<'a, 'c> {
-    stage: &'a Stage,
-    report: &'a mut Report<'c>,
+struct ShopDemo<'a, 'c> {
+    stage: &'a DemoStage,
+    report: &'a mut DemoReport<'c>,
     site: SiteServer,
     /// Address of the shop.
     shop: String,
     item: String,
 }
 
-impl Demo<'_, '_> {
+impl ShopDemo<'_, '_> {
     /// A run orders, and is killed between its click and the answer.
     async fn order(&mut self) -> Result<RunId, LabError> {
         let item = self.item.clone();
@@ -234,7 +234,7 @@ impl Demo<'_, '_> {
                 }
                 Entry::ToolResulted(result)
                     if asked.as_ref() == Some(&result.effect)
-                        && result.settled != Settled::Refused =>
+                        && result.settled != CallEnd::Refused =>
                 {
                     why = None;
                 }
@@ -315,7 +315,7 @@ impl Demo<'_, '_> {
         Ok(path)
     }
 
-    fn next(&self, run: RunId, film: &Path) -> Next {
+    fn next(&self, run: RunId, film: &Path) -> NextCommands {
         let name = run.short();
         let shop = "http://127.0.0.1:4321/w/mine/shop/";
         let goal = format!(
@@ -330,7 +330,7 @@ impl Demo<'_, '_> {
         ];
         let run = format!("gyrus run \"{goal}\" --url {shop}");
         own.extend(self.stage.gyrus.with_a_model(&run));
-        Next {
+        NextCommands {
             here: vec![format!("gyrus show {name}"), format!("gyrus replay {name}")],
             own,
         }

@@ -10,7 +10,7 @@ use crate::stream::Stream;
 /// Feeds the stream in pieces of `size` bytes and ends it.
 fn read(stream: &[u8], size: usize) -> (Result<Reply, ModelError>, Vec<Delta>) {
     let mut deltas = Vec::new();
-    let mut reader = Stream::new(Reader::default());
+    let mut reader = Stream::new(AnthropicReader::default());
     let mut on_delta = |delta| deltas.push(delta);
     for bytes in stream.chunks(size) {
         match reader.push(bytes, &mut on_delta) {
@@ -342,7 +342,7 @@ fn bad_streams_say_what_is_wrong() {
 #[test]
 fn endless_replies_are_cut_off() {
     let check = |block: Value, delta: Value, expected: &str| {
-        let mut reader = Stream::new(Reader::default());
+        let mut reader = Stream::new(AnthropicReader::default());
         let mut ignore = |_| {};
         reader
             .push(events(&[begin(), start(0, block)]).as_bytes(), &mut ignore)

@@ -7,26 +7,26 @@ use gyrus_contract::{
 };
 
 use super::*;
-use crate::{Facts, NoBlobs};
+use crate::{ModelFacts, NoBlobs};
 
 struct Pixel;
 
-impl Blobs for Pixel {
+impl PictureSource for Pixel {
     fn load(&self, _id: &BlobId) -> Result<Vec<u8>, String> {
         Ok(b"pixel".to_vec())
     }
 }
 
-fn connection(blobs: Arc<dyn Blobs>) -> Connection {
-    Connection {
+fn connection(blobs: Arc<dyn PictureSource>) -> ModelConnection {
+    ModelConnection {
         base_url: "http://127.0.0.1".into(),
         key: None,
         pins: Vec::new(),
         provider: "p".into(),
         model: "m".into(),
-        facts: Facts {
+        facts: ModelFacts {
             max_output_tokens: Some(50),
-            ..Facts::default()
+            ..ModelFacts::default()
         },
         blobs,
     }
@@ -96,10 +96,10 @@ fn a_conversation_fits_the_protocol() {
             Role::Assistant,
             vec![
                 Part::Thinking(json!({"type": "thinking", "signature": "of another"})),
-                Signature::part("s0".into(), Place::Thought("hm".into())),
-                Signature::part("s1".into(), Place::Text { start: 2, end: 4 }),
+                Signature::part("s0".into(), SignaturePart::Thought("hm".into())),
+                Signature::part("s1".into(), SignaturePart::Text { start: 2, end: 4 }),
                 text("I do"),
-                Signature::part("s2".into(), Place::Call),
+                Signature::part("s2".into(), SignaturePart::Call),
                 call("1", "screenshot", json!({})),
                 call("2", "read it", json!("{\"path\": ")),
             ],
@@ -125,7 +125,10 @@ fn every_call_is_answered_and_signed() {
         (
             Role::Assistant,
             vec![
-                Signature::part("of no text".into(), Place::Text { start: 0, end: 0 }),
+                Signature::part(
+                    "of no text".into(),
+                    SignaturePart::Text { start: 0, end: 0 },
+                ),
                 call("1", "a", json!({})),
                 call("1", "b", json!({})),
             ],
@@ -135,7 +138,7 @@ fn every_call_is_answered_and_signed() {
             Role::Assistant,
             vec![
                 call("1", "a", json!({})),
-                Signature::part("left over".into(), Place::Call),
+                Signature::part("left over".into(), SignaturePart::Call),
             ],
         ),
     ]);

@@ -10,7 +10,7 @@ use crate::stream::Stream;
 /// Feeds the stream in pieces of `size` bytes and ends it.
 fn read(stream: &str, size: usize) -> (Result<Reply, ModelError>, Vec<Delta>) {
     let mut deltas = Vec::new();
-    let mut reader = Stream::new(Reader::new("asked", None));
+    let mut reader = Stream::new(GeminiReader::new("asked", None));
     for bytes in stream.as_bytes().chunks(size) {
         if let Err(error) = reader.push(bytes, &mut |delta| deltas.push(delta)) {
             return (Err(error), deltas);
@@ -88,11 +88,11 @@ fn a_whole_reply_arrives_however_it_is_cut() {
     let signed = |signature: &str, on| Signature::part(signature.into(), on);
     let expected = Reply {
         parts: vec![
-            signed("c2lnMA==", Place::Thought("grün".into())),
-            signed("c2lnMQ==", Place::Text { start: 7, end: 16 }),
-            signed("c2lnMg==", Place::Text { start: 17, end: 17 }),
+            signed("c2lnMA==", SignaturePart::Thought("grün".into())),
+            signed("c2lnMQ==", SignaturePart::Text { start: 7, end: 16 }),
+            signed("c2lnMg==", SignaturePart::Text { start: 17, end: 17 }),
             text("I will look 🦀."),
-            signed("c2lnMw==", Place::Call),
+            signed("c2lnMw==", SignaturePart::Call),
             call("c1", "read", json!({"path": "a"})),
             call("c2", "list", json!({})),
         ],
@@ -236,8 +236,8 @@ fn bad_streams_say_what_is_wrong() {
 #[test]
 fn endless_replies_are_cut_off() {
     let failed = |most: usize, event: Value| {
-        let mut reply = Reader::default();
-        let event = stream::Event {
+        let mut reply = GeminiReader::default();
+        let event = stream::StreamEvent {
             name: String::new(),
             data: event.to_string(),
         };

@@ -11,23 +11,23 @@ use crate::ImageTokens;
 
 struct Pixel;
 
-impl Blobs for Pixel {
+impl PictureSource for Pixel {
     fn load(&self, _id: &BlobId) -> Result<Vec<u8>, String> {
         Ok(b"pixel".to_vec())
     }
 }
 
-fn connection(window: Option<u64>) -> Connection {
-    Connection {
+fn connection(window: Option<u64>) -> ModelConnection {
+    ModelConnection {
         base_url: "http://127.0.0.1".into(),
         key: None,
         pins: Vec::new(),
         provider: "p".into(),
         model: "m:1b".into(),
-        facts: Facts {
+        facts: ModelFacts {
             window,
             image_tokens: Some(ImageTokens::Each(1_000)),
-            ..Facts::default()
+            ..ModelFacts::default()
         },
         blobs: Arc::new(Pixel),
     }

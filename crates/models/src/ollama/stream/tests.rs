@@ -10,7 +10,7 @@ use crate::stream::Stream;
 /// Feeds the stream in pieces of `size` bytes and ends it.
 fn read(stream: &str, size: usize) -> (Result<Reply, ModelError>, Vec<Delta>) {
     let mut deltas = Vec::new();
-    let mut reader = Stream::new(Reader::new("asked", None));
+    let mut reader = Stream::new(OllamaReader::new("asked", None));
     for bytes in stream.as_bytes().chunks(size) {
         match reader.push(bytes, &mut |delta| deltas.push(delta)) {
             Ok(None) => {}
@@ -174,8 +174,8 @@ fn bad_streams_say_what_is_wrong() {
 #[test]
 fn endless_replies_are_cut_off() {
     let failed = |most: usize, line: Value| {
-        let mut reply = Reader::default();
-        let event = Event {
+        let mut reply = OllamaReader::default();
+        let event = StreamEvent {
             name: "line".to_owned(),
             data: line.to_string(),
         };

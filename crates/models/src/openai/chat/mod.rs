@@ -5,40 +5,40 @@
 mod request;
 mod stream;
 
-use gyrus_contract::{ModelError, Prompt, Shown};
+use gyrus_contract::{ModelError, Prompt, ScreenSize};
 use reqwest::Url;
 use serde_json::Value;
 
 use super::errors;
 use crate::{
-    Connection,
-    client::{Client, Protocol},
+    ModelConnection,
+    client::{ModelProtocol, ProtocolClient},
     http::Wire,
 };
-use stream::Reader;
+use stream::ChatReader;
 
 /// A model that is reached by Chat Completions. Its base URL has no `/chat/completions`.
-pub type ChatModel = Client<Chat>;
+pub type ChatModel = ProtocolClient<ChatCompletions>;
 
 /// Chat Completions.
 #[derive(Debug, Default)]
-pub struct Chat;
+pub struct ChatCompletions;
 
-impl Protocol for Chat {
-    type Reader = Reader;
+impl ModelProtocol for ChatCompletions {
+    type Reader = ChatReader;
 
     const OPTIONAL: &'static [&'static str] =
         &["stream_options", "max_tokens", "max_completion_tokens"];
 
-    fn wire(_connection: &Connection) -> Wire {
+    fn wire(_connection: &ModelConnection) -> Wire {
         Wire::new("/chat/completions", errors::from_refusal)
     }
 
     fn body(
         &self,
         prompt: &Prompt,
-        connection: &Connection,
-        _shown: Option<Shown>,
+        connection: &ModelConnection,
+        _shown: Option<ScreenSize>,
     ) -> Result<Value, ModelError> {
         // The provider refuses the old name for its newer models; compatible servers know only
         // the old one, and some ignore the new one in silence.
@@ -66,7 +66,7 @@ pub(crate) const SPECIMEN: crate::Specimen = crate::Specimen {
     name: "chat",
     stream: include_str!("canonical.sse"),
     closing: &["\"finish_reason\":\""],
-    read: crate::specimen::read::<Reader>,
+    read: crate::specimen::read::<ChatReader>,
 };
 
 #[cfg(test)]

@@ -8,13 +8,13 @@ use gyrus_contract::{Image, ModelError, Part, Prompt, Role, ToolSpec};
 use serde_json::{Value, json};
 
 use super::super::{ORPHAN, answer_text, argument_text, data_url, effort_word, schema, system};
-use crate::{Blobs, Connection, calls::Calls, conversation::turns};
+use crate::{ModelConnection, PictureSource, calls::CallConversion, conversation::turns};
 
 /// Returns the body, or the reason why the prompt cannot be sent. `limit_field` is the server's
 /// name for the limit of the reply.
 pub(super) fn body(
     prompt: &Prompt,
-    connection: &Connection,
+    connection: &ModelConnection,
     limit_field: &str,
 ) -> Result<Value, ModelError> {
     let most = connection.facts.max_output_tokens.unwrap_or(u64::MAX);
@@ -51,13 +51,13 @@ pub(super) fn body(
     Ok(body)
 }
 
-fn messages(prompt: &Prompt, blobs: &dyn Blobs) -> Result<Vec<Value>, ModelError> {
+fn messages(prompt: &Prompt, blobs: &dyn PictureSource) -> Result<Vec<Value>, ModelError> {
     let mut messages = Vec::with_capacity(prompt.messages.len() + 1);
     let system = system(prompt);
     if !system.is_empty() {
         messages.push(json!({"role": "system", "content": system}));
     }
-    let mut calls = Calls::new();
+    let mut calls = CallConversion::new();
     for turn in turns(prompt, |_| false)? {
         match turn.role {
             Role::User => user_messages(&turn.parts, &mut calls, blobs, &mut messages)?,
@@ -73,8 +73,8 @@ fn messages(prompt: &Prompt, blobs: &dyn Blobs) -> Result<Vec<Value>, ModelError
 /// everything else.
 fn user_messages(
     parts: &[&Part],
-    calls: &mut Calls,
-    blobs: &dyn Blobs,
+    calls: &mut CallConversion,
+    blobs: &dyn PictureSource,
     messages: &mut Vec<Value>,
 ) -> Result<(), ModelError> {
     let (answered, rest) = calls.answer(parts);
@@ -107,7 +107,7 @@ fn user_messages(
     Ok(())
 }
 
-fn assistant_message(parts: &[&Part], calls: &mut Calls) -> Value {
+fn assistant_message(parts: &[&Part], calls: &mut CallConversion) -> Value {
     let (mut texts, mut called) = (Vec::new(), Vec::new());
     for part in parts {
         match part {
@@ -139,7 +139,7 @@ fn said(text: &str) -> Value {
 
 fn add_pictures(
     images: &[Image],
-    blobs: &dyn Blobs,
+    blobs: &dyn PictureSource,
     content: &mut Vec<Value>,
 ) -> Result<(), ModelError> {
     for image in images {

@@ -11,16 +11,16 @@
 //! or "" for none; content as a list; numbers and texts in each other's place; the usage in any
 //! chunk (the last one counts); reasoning in fields of its own (shown, never sent back).
 
-use gyrus_contract::{Delta, ModelError, Origin, Part, Reply, Shown, StopReason, Text};
+use gyrus_contract::{Delta, ModelError, Origin, Part, Reply, ScreenSize, StopReason, Text};
 use serde::Deserialize;
 use serde_json::Value;
 
 use super::super::{errors, usage};
 use crate::{
     arguments,
-    errors::{Meaning, bad, bounded_line},
-    reading::{self, Content, MAX_PARTS, grow_arguments, lenient, parse_event},
-    stream::{Event, ReplyReader},
+    errors::{ErrorKind, bad, bounded_line},
+    reading::{self, ContentAmount, MAX_PARTS, grow_arguments, lenient, parse_event},
+    stream::{ReplyReader, StreamEvent},
 };
 
 /// One chunk, parsed leniently for compatible servers.
@@ -28,16 +28,16 @@ use crate::{
 struct Chunk {
     #[serde(default, deserialize_with = "lenient")]
     model: Option<String>,
-    choices: Option<Vec<Choice>>,
+    choices: Option<Vec<ChatChoice>>,
     usage: Option<Value>,
     x_groq: Option<Value>,
 }
 
 #[derive(Deserialize)]
-struct Choice {
-    delta: Option<Piece>,
+struct ChatChoice {
+    delta: Option<ChatDelta>,
     /// The whole message, from servers that do not stream, and from some that do.
-    message: Option<Piece>,
+    message: Option<ChatDelta>,
     /// The text, in the protocol before this one.
     #[serde(default, deserialize_with = "lenient")]
     text: Option<String>,
@@ -49,7 +49,7 @@ struct Choice {
 
 /// An increment of the message.
 #[derive(Default, Deserialize)]
-struct Piece {
+struct ChatDelta {
     #[serde(default)]
     content: Value,
     #[serde(default, deserialize_with = "lenient")]
@@ -83,7 +83,7 @@ struct FunctionPiece {
 }
 
 /// A call so far.
-struct Call {
+struct ChatCall {
     index: Option<u64>,
     id: String,
     tool: String,
@@ -92,25 +92,25 @@ struct Call {
 
 /// Reads one reply.
 #[derive(Default)]
-pub(crate) struct Reader {
+pub(crate) struct ChatReader {
     has_begun: bool,
     model: String,
     text: String,
     refusal: String,
-    calls: Vec<Call>,
-    content: Content,
+    calls: Vec<ChatCall>,
+    content: ContentAmount,
     stop: Option<StopReason>,
     usage: Value,
 }
 
-impl ReplyReader for Reader {
-    fn new(_model: &str, _shown: Option<Shown>) -> Self {
+impl ReplyReader for ChatReader {
+    fn new(_model: &str, _shown: Option<ScreenSize>) -> Self {
         Self::default()
     }
 
     fn event(
         &mut self,
-        event: &Event,
+        event: &StreamEvent,
         deltas: &mut (dyn FnMut(Delta) + Send),
     ) -> Result<Option<Reply>, ModelError> {
         let chunk: Chunk = parse_event(&event.name, &event.data)?;
@@ -134,9 +134,9 @@ impl ReplyReader for Reader {
         }
         // Some repeat the whole message at the end.
         let whole = choice.message.filter(|_| !self.has_content());
-        let text = choice.text.map(|text| Piece {
+        let text = choice.text.map(|text| ChatDelta {
             content: text.into(),
-            ..Piece::default()
+            ..ChatDelta::default()
         });
         for piece in [choice.delta, whole, text].into_iter().flatten() {
             self.grow(piece, deltas)?;
@@ -156,13 +156,13 @@ impl ReplyReader for Reader {
     }
 
     fn end(&mut self) -> Result<Option<Reply>, ModelError> {
-        let is_cut = |call: &Call| !reading::is_whole(&call.raw);
+        let is_cut = |call: &ChatCall| !reading::is_whole(&call.raw);
         self.finish(self.calls.iter().any(is_cut))
     }
 
     /// A call may have no arguments if the server marked the end.
     fn done(&mut self) -> Result<Option<Reply>, ModelError> {
-        let is_cut = |call: &Call| !call.raw.is_empty() && !reading::is_whole(&call.raw);
+        let is_cut = |call: &ChatCall| !call.raw.is_empty() && !reading::is_whole(&call.raw);
         self.finish(self.calls.iter().any(is_cut))
     }
 
@@ -179,10 +179,10 @@ impl ReplyReader for Reader {
     }
 }
 
-impl Reader {
+impl ChatReader {
     fn grow(
         &mut self,
-        piece: Piece,
+        piece: ChatDelta,
         deltas: &mut (dyn FnMut(Delta) + Send),
     ) -> Result<(), ModelError> {
         let reasoning = piece
@@ -246,14 +246,14 @@ impl Reader {
             if self.calls.len() == MAX_PARTS {
                 return Err(bad(format!("the reply has more than {MAX_PARTS} calls")));
             }
-            self.calls.push(Call {
+            self.calls.push(ChatCall {
                 index: piece.index,
                 id: String::new(),
                 tool: String::new(),
                 raw: String::new(),
             });
         }
-        let is_it = |call: &&mut Call| piece.index.is_none() || call.index == piece.index;
+        let is_it = |call: &&mut ChatCall| piece.index.is_none() || call.index == piece.index;
         let Some(call) = self.calls.iter_mut().rfind(is_it) else {
             return Err(bad("a tool call goes on without having begun"));
         };
@@ -282,7 +282,7 @@ impl Reader {
             None => StopReason::EndOfTurn,
         };
         if !self.refusal.trim().is_empty() {
-            return Err(Meaning::Declined.error(&self.refusal));
+            return Err(ErrorKind::Declined.error(&self.refusal));
         }
         let mut parts = Vec::with_capacity(self.calls.len() + 1);
         if !self.text.is_empty() {
@@ -327,11 +327,11 @@ fn stop_reason(word: &str) -> Result<StopReason, ModelError> {
         "length" | "max_tokens" | "model_length" => Ok(StopReason::MaxTokens),
         "content_filter" => {
             let words = "the provider's content filter stopped the reply";
-            Err(Meaning::Declined.error(words))
+            Err(ErrorKind::Declined.error(words))
         }
         "error" | "insufficient_system_resource" => {
             let words = "the provider failed in the middle of the reply";
-            Err(Meaning::Overloaded.error(words))
+            Err(ErrorKind::Overloaded.error(words))
         }
         _ => Err(bad(format!(
             "the reply stopped for the reason `{}`",

@@ -9,19 +9,19 @@ mod stream;
 
 use std::sync::atomic::{AtomicBool, Ordering};
 
-use gyrus_contract::{ModelError, Prompt, Shown};
+use gyrus_contract::{ModelError, Prompt, ScreenSize};
 use serde_json::Value;
 
 use super::errors;
 use crate::{
-    Connection,
-    client::{Client, Protocol},
+    ModelConnection,
+    client::{ModelProtocol, ProtocolClient},
     http::Wire,
 };
-use stream::Reader;
+use stream::ResponsesReader;
 
 /// A model that is reached by the Responses protocol. Its base URL has no `/responses`.
-pub type ResponsesModel = Client<Responses>;
+pub type ResponsesModel = ProtocolClient<Responses>;
 
 /// The Responses protocol.
 #[derive(Debug, Default)]
@@ -30,12 +30,12 @@ pub struct Responses {
     is_plain: AtomicBool,
 }
 
-impl Protocol for Responses {
-    type Reader = Reader;
+impl ModelProtocol for Responses {
+    type Reader = ResponsesReader;
 
     const OPTIONAL: &'static [&'static str] = &["include", "max_output_tokens"];
 
-    fn wire(_connection: &Connection) -> Wire {
+    fn wire(_connection: &ModelConnection) -> Wire {
         Wire::new("/responses", errors::from_refusal)
     }
 
@@ -46,8 +46,8 @@ impl Protocol for Responses {
     fn body(
         &self,
         prompt: &Prompt,
-        connection: &Connection,
-        shown: Option<Shown>,
+        connection: &ModelConnection,
+        shown: Option<ScreenSize>,
     ) -> Result<Value, ModelError> {
         let mut body = request::body(prompt, connection)?;
         if shown.is_some() {
@@ -76,5 +76,5 @@ pub(crate) const SPECIMEN: crate::Specimen = crate::Specimen {
     name: "responses",
     stream: include_str!("canonical.sse"),
     closing: &["response.completed", "response.incomplete", "response.done"],
-    read: crate::specimen::read::<Reader>,
+    read: crate::specimen::read::<ResponsesReader>,
 };

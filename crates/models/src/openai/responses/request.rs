@@ -9,8 +9,8 @@ use serde_json::{Value, json};
 
 use super::super::{ORPHAN, answer_text, argument_text, data_url, effort_word, schema, system};
 use crate::{
-    Blobs, Connection,
-    calls::{Answered, Calls},
+    ModelConnection, PictureSource,
+    calls::{CallConversion, CallWithResult},
     conversation::turns,
 };
 
@@ -18,7 +18,7 @@ use crate::{
 const MIN_OUTPUT_TOKENS: u64 = 16;
 
 /// Returns the body, or the reason why the prompt cannot be sent.
-pub(super) fn body(prompt: &Prompt, connection: &Connection) -> Result<Value, ModelError> {
+pub(super) fn body(prompt: &Prompt, connection: &ModelConnection) -> Result<Value, ModelError> {
     let most = connection.facts.max_output_tokens.unwrap_or(u64::MAX);
     let mut body = json!({
         "model": connection.model,
@@ -75,9 +75,9 @@ fn tool(spec: &ToolSpec) -> Value {
     })
 }
 
-fn input(prompt: &Prompt, blobs: &dyn Blobs) -> Result<Vec<Value>, ModelError> {
+fn input(prompt: &Prompt, blobs: &dyn PictureSource) -> Result<Vec<Value>, ModelError> {
     let mut items = Vec::with_capacity(prompt.messages.len());
-    let mut calls = Calls::new();
+    let mut calls = CallConversion::new();
     for turn in turns(prompt, is_own)? {
         match turn.role {
             Role::User => user_items(&turn.parts, &mut calls, blobs, &mut items)?,
@@ -99,8 +99,8 @@ fn is_own(block: &Value) -> bool {
 
 fn user_items(
     parts: &[&Part],
-    calls: &mut Calls,
-    blobs: &dyn Blobs,
+    calls: &mut CallConversion,
+    blobs: &dyn PictureSource,
     items: &mut Vec<Value>,
 ) -> Result<(), ModelError> {
     let (answered, rest) = calls.answer(parts);
@@ -128,7 +128,7 @@ fn user_items(
 }
 
 /// Returns a text, or a list where there are pictures.
-fn output(call: &Answered<'_>, blobs: &dyn Blobs) -> Result<Value, ModelError> {
+fn output(call: &CallWithResult<'_>, blobs: &dyn PictureSource) -> Result<Value, ModelError> {
     let text = answer_text(call);
     let images = call.result.map_or(&[][..], |result| &result.images);
     if images.is_empty() {
@@ -142,7 +142,7 @@ fn output(call: &Answered<'_>, blobs: &dyn Blobs) -> Result<Value, ModelError> {
     Ok(content.into())
 }
 
-fn assistant_items(parts: &[&Part], calls: &mut Calls, items: &mut Vec<Value>) {
+fn assistant_items(parts: &[&Part], calls: &mut CallConversion, items: &mut Vec<Value>) {
     for part in parts {
         items.push(match part {
             Part::Text(text) => json!({
@@ -172,7 +172,7 @@ fn said(text: &str) -> Value {
 
 fn add_pictures(
     images: &[Image],
-    blobs: &dyn Blobs,
+    blobs: &dyn PictureSource,
     content: &mut Vec<Value>,
 ) -> Result<(), ModelError> {
     for image in images {
@@ -181,7 +181,7 @@ fn add_pictures(
     Ok(())
 }
 
-fn picture(image: &Image, blobs: &dyn Blobs) -> Result<Value, ModelError> {
+fn picture(image: &Image, blobs: &dyn PictureSource) -> Result<Value, ModelError> {
     let url = data_url(image, blobs)?;
     Ok(json!({"type": "input_image", "image_url": url, "detail": "auto"}))
 }

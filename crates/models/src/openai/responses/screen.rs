@@ -3,7 +3,7 @@
 //! sent, which is why it is sent with all its pixels. Shapes: the provider's own TypeScript
 //! library, version 6.49 of November 2026; the one action of older models is read as a list of one.
 
-use gyrus_contract::Shown;
+use gyrus_contract::ScreenSize;
 use serde_json::{Value, json};
 
 use crate::screen::{Act, held, pages, presses};
@@ -23,7 +23,7 @@ pub(super) fn keep_pixels(body: &mut Value) {
 }
 
 /// Translates a call into the screen's tools: first what a person must confirm, then the actions.
-pub(super) fn acts(item: &Value, shown: Shown) -> Vec<Act> {
+pub(super) fn acts(item: &Value, shown: ScreenSize) -> Vec<Act> {
     let checks = item["pending_safety_checks"]
         .as_array()
         .into_iter()
@@ -40,7 +40,7 @@ pub(super) fn acts(item: &Value, shown: Shown) -> Vec<Act> {
     acts
 }
 
-fn act(action: &Value, shown: Shown) -> Vec<Act> {
+fn act(action: &Value, shown: ScreenSize) -> Vec<Act> {
     let at = json!([action["x"], action["y"]]);
     let keys = || {
         action["keys"]

@@ -9,7 +9,7 @@
 
 use std::collections::BTreeMap;
 
-use gyrus_contract::{Delta, ModelError, Origin, Part, Reply, Shown, StopReason, Text};
+use gyrus_contract::{Delta, ModelError, Origin, Part, Reply, ScreenSize, StopReason, Text};
 use serde::Deserialize;
 use serde_json::{Value, json};
 
@@ -19,15 +19,15 @@ use super::{
 };
 use crate::{
     arguments,
-    errors::{Meaning, bad, bounded_line},
-    reading::{self, Content, MAX_ARGUMENT_BYTES, MAX_PARTS, lenient, parse_event},
+    errors::{ErrorKind, bad, bounded_line},
+    reading::{self, ContentAmount, MAX_ARGUMENT_BYTES, MAX_PARTS, lenient, parse_event},
     stream::{self, ReplyReader},
 };
 
 /// One event. An unknown type, or one of which only the end matters, is `Other`.
 #[derive(Deserialize)]
 #[serde(tag = "type")]
-enum Event {
+enum ResponsesEvent {
     #[serde(rename = "response.output_item.added")]
     Added {
         output_index: Option<usize>,
@@ -56,14 +56,14 @@ enum Event {
         item: Value,
     },
     #[serde(rename = "response.completed", alias = "response.done")]
-    Completed { response: Closing },
+    Completed { response: ClosingEvent },
     #[serde(rename = "response.incomplete")]
-    Incomplete { response: Closing },
+    Incomplete { response: ClosingEvent },
     #[serde(rename = "response.failed")]
-    Failed { response: Closing },
+    Failed { response: ClosingEvent },
     /// A whole response, from a server that does not stream.
     #[serde(rename = "response")]
-    Whole(Closing),
+    Whole(ClosingEvent),
     #[serde(other)]
     Other,
 }
@@ -71,7 +71,7 @@ enum Event {
 /// Content of the closing event.
 #[derive(Default, Deserialize)]
 #[serde(default)]
-struct Closing {
+struct ClosingEvent {
     #[serde(default, deserialize_with = "lenient")]
     model: Option<String>,
     status: Option<String>,
@@ -83,18 +83,18 @@ struct Closing {
 
 /// Reads one reply.
 #[derive(Default)]
-pub(crate) struct Reader {
-    acts_on: Option<Shown>,
+pub(crate) struct ResponsesReader {
+    acts_on: Option<ScreenSize>,
     has_begun: bool,
     /// The items that were added and are not done, with the text that they have so far.
     open: BTreeMap<usize, (Value, String)>,
     done: BTreeMap<usize, Value>,
-    shown: Content,
-    content: Content,
+    shown: ContentAmount,
+    content: ContentAmount,
 }
 
-impl ReplyReader for Reader {
-    fn new(_model: &str, shown: Option<Shown>) -> Self {
+impl ReplyReader for ResponsesReader {
+    fn new(_model: &str, shown: Option<ScreenSize>) -> Self {
         Self {
             acts_on: shown,
             ..Self::default()
@@ -103,43 +103,45 @@ impl ReplyReader for Reader {
 
     fn event(
         &mut self,
-        event: &stream::Event,
+        event: &stream::StreamEvent,
         deltas: &mut (dyn FnMut(Delta) + Send),
     ) -> Result<Option<Reply>, ModelError> {
         let size = event.data.len();
-        let event: Event = parse_event(&event.name, &event.data)?;
+        let event: ResponsesEvent = parse_event(&event.name, &event.data)?;
         self.has_begun = true;
         match event {
-            Event::Added { output_index, item } => self.add(output_index, &item, deltas)?,
-            Event::Thinking { delta } => {
+            ResponsesEvent::Added { output_index, item } => {
+                self.add(output_index, &item, deltas)?
+            }
+            ResponsesEvent::Thinking { delta } => {
                 self.shown.grow(delta.len())?;
                 deltas(Delta::Thinking(delta));
             }
-            Event::Text {
+            ResponsesEvent::Text {
                 output_index,
                 delta,
             } => {
                 self.grow(output_index, "message", &delta)?;
                 deltas(Delta::Text(delta));
             }
-            Event::Arguments {
+            ResponsesEvent::Arguments {
                 output_index,
                 delta,
             } => self.grow(output_index, "function_call", &delta)?,
-            Event::Unseen { delta } => self.shown.grow(delta.len())?,
-            Event::Done { output_index, item } => {
+            ResponsesEvent::Unseen { delta } => self.shown.grow(delta.len())?,
+            ResponsesEvent::Done { output_index, item } => {
                 self.content.grow(size)?;
                 self.settle(output_index, item)?;
             }
-            Event::Completed { response } => {
+            ResponsesEvent::Completed { response } => {
                 return self.finish(response, StopReason::EndOfTurn).map(Some);
             }
-            Event::Incomplete { response } => {
+            ResponsesEvent::Incomplete { response } => {
                 let stop = incomplete(&response.incomplete_details)?;
                 return self.finish(response, stop).map(Some);
             }
-            Event::Failed { response } => return Err(errors::from_event(&response.error)),
-            Event::Whole(response) => {
+            ResponsesEvent::Failed { response } => return Err(errors::from_event(&response.error)),
+            ResponsesEvent::Whole(response) => {
                 self.content.grow(size)?;
                 let stop = match response.status.as_deref() {
                     Some("failed") => return Err(errors::from_event(&response.error)),
@@ -148,7 +150,7 @@ impl ReplyReader for Reader {
                 };
                 return self.finish(response, stop).map(Some);
             }
-            Event::Other => {}
+            ResponsesEvent::Other => {}
         }
         Ok(None)
     }
@@ -167,7 +169,7 @@ impl ReplyReader for Reader {
         } else {
             StopReason::EndOfTurn
         };
-        let reply = self.finish(Closing::default(), stop)?;
+        let reply = self.finish(ClosingEvent::default(), stop)?;
         Ok(Some(reply).filter(|reply| reading::has_content(&reply.parts)))
     }
 
@@ -180,7 +182,7 @@ impl ReplyReader for Reader {
     }
 }
 
-impl Reader {
+impl ResponsesReader {
     fn add(
         &mut self,
         index: Option<usize>,
@@ -237,7 +239,7 @@ impl Reader {
         }
     }
 
-    fn finish(&mut self, response: Closing, stop: StopReason) -> Result<Reply, ModelError> {
+    fn finish(&mut self, response: ClosingEvent, stop: StopReason) -> Result<Reply, ModelError> {
         let mut items = std::mem::take(&mut self.done);
         for (index, item) in response.output.into_iter().flatten().enumerate() {
             items.entry(index).or_insert(item);
@@ -281,7 +283,7 @@ impl Reader {
 fn message(item: &Value, parts: &mut Vec<Part>) -> Result<(), ModelError> {
     for content in item["content"].as_array().into_iter().flatten() {
         if let Some(words) = content["refusal"].as_str() {
-            return Err(Meaning::Declined.error(words));
+            return Err(ErrorKind::Declined.error(words));
         }
         if let Some(text) = content["text"].as_str().filter(|text| !text.is_empty()) {
             parts.push(Part::Text(Text::new(text, Origin::Model)));
@@ -313,7 +315,7 @@ fn incomplete(details: &Value) -> Result<StopReason, ModelError> {
         Some("max_output_tokens") => Ok(StopReason::MaxTokens),
         Some("content_filter") => {
             let words = "the provider's content filter stopped the reply";
-            Err(Meaning::Declined.error(words))
+            Err(ErrorKind::Declined.error(words))
         }
         other => Err(bad(format!(
             "the reply is incomplete for the reason `{}`",

@@ -8,7 +8,7 @@ use std::{
     sync::{Arc, Mutex, MutexGuard, PoisonError},
 };
 
-use gyrus_journal::{Error, LogName, NewEntry, Store, Take, Writer};
+use gyrus_journal::{Error, LockWait, LogName, NewEntry, Store, Writer};
 use serde::{Deserialize, Serialize};
 use serde_json::value::to_raw_value;
 use tokio::sync::OwnedMutexGuard;
@@ -48,12 +48,12 @@ pub(in crate::bus) struct SubscriberState {
     pub(in crate::bus) seen_ms: i64,
     /// The progress of its subscription, while it is connected.
     #[serde(skip)]
-    pub(in crate::bus) connected: Option<Progress>,
+    pub(in crate::bus) connected: Option<SubscriberProgress>,
 }
 
 /// The progress of a connected subscriber.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub(in crate::bus) struct Progress {
+pub(in crate::bus) struct SubscriberProgress {
     /// The position of the last event that it got.
     pub(in crate::bus) delivered: u64,
     /// The position up to which it got every event that matches.
@@ -76,7 +76,7 @@ impl SubscriberState {
 /// A change of the state.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub(in crate::bus) enum Record {
+pub(in crate::bus) enum ControlRecord {
     /// Everything so far.
     Snapshot(ControlState),
     /// A subscriber starts behind the position `acknowledged`.
@@ -98,10 +98,10 @@ pub(in crate::bus) enum Record {
 }
 
 impl ControlState {
-    fn apply(&mut self, record: Record) {
+    fn apply(&mut self, record: ControlRecord) {
         match record {
-            Record::Snapshot(state) => *self = state,
-            Record::Subscribed {
+            ControlRecord::Snapshot(state) => *self = state,
+            ControlRecord::Subscribed {
                 name,
                 acknowledged,
                 at_ms,
@@ -114,7 +114,7 @@ impl ControlState {
                 };
                 self.subscribers.insert(name, subscriber);
             }
-            Record::Acknowledged {
+            ControlRecord::Acknowledged {
                 name,
                 position,
                 at_ms,
@@ -124,10 +124,10 @@ impl ControlState {
                     subscriber.seen_ms = subscriber.seen_ms.max(at_ms);
                 }
             }
-            Record::Unsubscribed { name } => {
+            ControlRecord::Unsubscribed { name } => {
                 self.subscribers.remove(&name);
             }
-            Record::Closed(span) => {
+            ControlRecord::Closed(span) => {
                 self.closed.retain(|known| known.first != span.first);
                 self.closed.push(span);
                 self.next = self.next.max(span.last + 1);
@@ -165,7 +165,7 @@ impl ControlLog {
                     created => return Ok(Self::new(store, created?, 1, ControlState::default())),
                 }
             };
-            let (writer, _) = match store.take(&name(number), Take::IfFree) {
+            let (writer, _) = match store.take(&name(number), LockWait::IfFree) {
                 Err(Error::NotFound { .. }) => continue,
                 taken => taken?,
             };
@@ -199,7 +199,7 @@ impl ControlLog {
 
     /// Puts a record on disk and applies it. Dropping the future may leave it applied but not on
     /// disk yet.
-    pub(in crate::bus) async fn write(&self, record: Record) -> Result<(), BusError> {
+    pub(in crate::bus) async fn write(&self, record: ControlRecord) -> Result<(), BusError> {
         let mut writing = Arc::clone(&self.writing).lock_owned().await;
         if writing.records >= CONTROL_RECORDS || writing.writer.check().is_err() {
             let state = Arc::clone(&self.state);
@@ -217,7 +217,7 @@ impl ControlLog {
     }
 
     /// Puts a record on disk and applies it, on a thread that may block.
-    pub(super) fn write_blocking(&self, record: Record) -> Result<(), BusError> {
+    pub(super) fn write_blocking(&self, record: ControlRecord) -> Result<(), BusError> {
         let mut writing = self.writing.blocking_lock();
         if writing.writer.check().is_err() {
             writing.replace(&self.state)?;
@@ -244,7 +244,11 @@ fn lock(state: &Mutex<ControlState>) -> MutexGuard<'_, ControlState> {
 
 impl ControlWriting {
     /// Appends a record and applies it, in one order for all. Returns the writer to wait on.
-    fn append(&mut self, record: Record, state: &Mutex<ControlState>) -> Result<Writer, BusError> {
+    fn append(
+        &mut self,
+        record: ControlRecord,
+        state: &Mutex<ControlState>,
+    ) -> Result<Writer, BusError> {
         self.writer.append(&[entry(&record)])?;
         self.records += 1;
         lock(state).apply(record);
@@ -269,7 +273,7 @@ impl ControlWriting {
     }
 }
 
-fn entry(record: &Record) -> NewEntry<'static> {
+fn entry(record: &ControlRecord) -> NewEntry<'static> {
     NewEntry {
         kind: "bus.control",
         version: 1,
@@ -278,7 +282,7 @@ fn entry(record: &Record) -> NewEntry<'static> {
 }
 
 fn create(store: &Store, number: u64, state: &ControlState) -> Result<Writer, Error> {
-    let snapshot = entry(&Record::Snapshot(state.clone()));
+    let snapshot = entry(&ControlRecord::Snapshot(state.clone()));
     store.prepare(&name(number))?.publish(&[snapshot])
 }
 

@@ -1,6 +1,6 @@
 //! The logs that a history consists of.
 
-use gyrus_journal::{Entry, LogName, Payload, Store};
+use gyrus_journal::{LogEntry, LogName, Payload, Store};
 use serde::{Deserialize, Serialize, de::DeserializeOwned};
 
 use crate::bus::error::BusError;
@@ -85,7 +85,7 @@ pub(super) fn measure(store: &Store, first: u64) -> Result<LogSpan, BusError> {
 /// Reads the payload of an entry; `None` if it was erased.
 pub(super) fn read_payload<T: DeserializeOwned>(
     log: &LogName,
-    entry: &Entry,
+    entry: &LogEntry,
 ) -> Result<Option<T>, BusError> {
     match &entry.payload {
         Payload::Json(json) => serde_json::from_str(json.get())

@@ -17,23 +17,23 @@ use std::{
     time::Duration,
 };
 
-use gyrus_journal::{Error, NewEntry, Store, Take, Writer};
+use gyrus_journal::{Error, LockWait, NewEntry, Store, Writer};
 use gyrus_kernel::now_ms;
 use serde_json::value::to_raw_value;
 use tokio::sync::{Mutex, watch};
 
 use self::{
-    control::{ControlLog, Record},
+    control::ControlLog,
     logs::{LogSpan, log_name, read_payload},
     recent::RecentIds,
-    tail::Tail,
+    tail::HistoryTail,
 };
 use crate::{
     bus::{error::BusError, position::EventPosition},
     event::Event,
 };
 
-pub(super) use control::{ControlState, Progress, Record as ControlRecord, SubscriberState};
+pub(super) use control::{ControlRecord, ControlState, SubscriberProgress, SubscriberState};
 pub use retention::HistoryLimits;
 pub(super) use tail::Durable;
 
@@ -48,27 +48,27 @@ const ENDING: Duration = Duration::from_secs(2);
 
 /// The durable events of a bus.
 #[derive(Debug)]
-pub(super) struct History {
+pub(super) struct EventHistory {
     store: Store,
     limits: HistoryLimits,
-    writing: Arc<Mutex<Writing>>,
+    writing: Arc<Mutex<LogWriting>>,
     /// The first positions of all logs, sorted.
     firsts: RwLock<Vec<u64>>,
-    tail: Tail,
+    tail: HistoryTail,
     /// Dropped last: whoever holds it may open the history.
     pub(super) control: ControlLog,
 }
 
 /// The last log.
 #[derive(Debug)]
-struct Writing {
+struct LogWriting {
     /// `None` after a failure, until the log is taken again.
     writer: Option<Writer>,
     span: LogSpan,
     recent: RecentIds,
 }
 
-impl Writing {
+impl LogWriting {
     /// Returns the writer, unless it failed.
     fn sound(&self) -> Option<Writer> {
         let is_sound = |writer: &Writer| writer.check().is_ok();
@@ -78,7 +78,7 @@ impl Writing {
 
 /// Consecutive events.
 #[derive(Debug, Default)]
-pub(super) struct Batch {
+pub(super) struct EventBatch {
     /// The events with their positions.
     pub(super) events: Vec<(u64, Arc<Event>)>,
     /// The positions up to this one are covered.
@@ -87,7 +87,7 @@ pub(super) struct Batch {
     pub(super) lost: Option<(u64, u64)>,
 }
 
-impl History {
+impl EventHistory {
     /// Stores an event, and returns its position once it is on disk and whether it is new: an event
     /// with the id of one in the window for duplicates has the position of that one.
     pub(super) async fn append(
@@ -137,7 +137,7 @@ impl History {
     }
 
     /// Makes the last log ready for an event, on a thread that may block.
-    fn prepare(&self, writing: &mut Writing) -> Result<(), BusError> {
+    fn prepare(&self, writing: &mut LogWriting) -> Result<(), BusError> {
         let writer = match writing.sound() {
             Some(writer) => writer,
             None => self.take_again(writing)?,
@@ -149,10 +149,11 @@ impl History {
     }
 
     /// Begins a new log and removes old ones.
-    fn begin_log(&self, writing: &mut Writing, full: Writer) -> Result<(), BusError> {
+    fn begin_log(&self, writing: &mut LogWriting, full: Writer) -> Result<(), BusError> {
         let entries = full.barrier_blocking()?;
         self.tail.advance(writing.span.first + entries - 1);
-        self.control.write_blocking(Record::Closed(writing.span))?;
+        self.control
+            .write_blocking(ControlRecord::Closed(writing.span))?;
         let next = writing.span.last + 1;
         writing.writer = Some(create(&self.store, next)?);
         drop(full);
@@ -193,19 +194,23 @@ impl History {
     }
 
     /// Returns events of the positions `from` to `last`, which are on disk.
-    pub(super) async fn read(self: &Arc<Self>, from: u64, last: u64) -> Result<Batch, BusError> {
+    pub(super) async fn read(
+        self: &Arc<Self>,
+        from: u64,
+        last: u64,
+    ) -> Result<EventBatch, BusError> {
         if let Some(events) = self.tail.get(from, last, READ_EVENTS)
             && let Some((last, _)) = events.last()
         {
             let (last, lost) = (*last, None);
-            return Ok(Batch { events, last, lost });
+            return Ok(EventBatch { events, last, lost });
         }
         let history = Arc::clone(self);
         let read = tokio::task::spawn_blocking(move || history.read_logs(from, last));
         read.await.map_err(|_| BusError::Cancelled)?
     }
 
-    fn read_logs(&self, from: u64, last: u64) -> Result<Batch, BusError> {
+    fn read_logs(&self, from: u64, last: u64) -> Result<EventBatch, BusError> {
         loop {
             let (log, next) = self.log_of(from);
             let Some(first) = log else {
@@ -233,11 +238,11 @@ impl History {
         (log, firsts.get(behind).copied())
     }
 
-    fn read_log(&self, first: u64, from: u64, last: u64) -> Result<Batch, BusError> {
+    fn read_log(&self, first: u64, from: u64, last: u64) -> Result<EventBatch, BusError> {
         let name = log_name(first);
-        let mut batch = Batch {
+        let mut batch = EventBatch {
             last: from - 1,
-            ..Batch::default()
+            ..EventBatch::default()
         };
         let mut bytes = 0;
         for entry in self.store.reader(&name)?.entries(from - first + 1)? {
@@ -276,8 +281,8 @@ impl History {
     }
 }
 
-fn lost(from: u64, to: u64) -> Batch {
-    Batch {
+fn lost(from: u64, to: u64) -> EventBatch {
+    EventBatch {
         events: Vec::new(),
         last: to,
         lost: Some((from, to)),
@@ -297,12 +302,12 @@ fn create(store: &Store, first: u64) -> Result<Writer, Error> {
 /// Takes the log whose first event has this position.
 fn take(store: &Store, first: u64) -> Result<Writer, Error> {
     let name = log_name(first);
-    match store.take(&name, Take::IfFree) {
+    match store.take(&name, LockWait::IfFree) {
         // The holder has released the control log, so it is ending. In this process, it is somebody
         // who waited for the disk in vain, and the next attempt succeeds.
         Err(Error::Held { holder, .. }) if holder.process.pid != std::process::id() => {
             let _ = holder.process.wait_gone(ENDING);
-            store.take(&name, Take::IfFree).map(|taken| taken.0)
+            store.take(&name, LockWait::IfFree).map(|taken| taken.0)
         }
         taken => taken.map(|taken| taken.0),
     }

@@ -2,17 +2,17 @@
 
 use std::sync::{Arc, RwLock};
 
-use gyrus_journal::{Entry, Store, Writer};
+use gyrus_journal::{LogEntry, Store, Writer};
 use serde::Deserialize;
 use tokio::sync::Mutex;
 
 use super::{
-    History, HistoryLimits, Writing,
+    EventHistory, HistoryLimits, LogWriting,
     control::ControlLog,
     create,
     logs::{LogSpan, firsts, log_name, measure, read_payload},
     recent::RecentIds,
-    tail::Tail,
+    tail::HistoryTail,
     take,
 };
 use crate::{bus::error::BusError, event::EventId};
@@ -26,7 +26,7 @@ struct StoredId {
     id: EventId,
 }
 
-impl History {
+impl EventHistory {
     /// Opens the history in a store, creating it if there is none. May block for the disk.
     ///
     /// # Errors
@@ -89,20 +89,20 @@ impl History {
         Ok(Self {
             store: store.clone(),
             limits,
-            writing: Arc::new(Mutex::new(Writing {
+            writing: Arc::new(Mutex::new(LogWriting {
                 writer: Some(writer),
                 span,
                 recent,
             })),
             firsts: RwLock::new(firsts),
-            tail: Tail::new(next - 1),
+            tail: HistoryTail::new(next - 1),
             control,
         })
     }
 
     /// Takes the last log again after a failure: it may hold events whose publishers were told of
     /// the failure.
-    pub(super) fn take_again(&self, writing: &mut Writing) -> Result<Writer, BusError> {
+    pub(super) fn take_again(&self, writing: &mut LogWriting) -> Result<Writer, BusError> {
         writing.writer = None;
         let first = writing.span.first;
         let writer = take(&self.store, first)?;
@@ -151,7 +151,7 @@ fn recent_ids(
     for (first, from) in starts.into_iter().rev() {
         let name = log_name(first);
         for entry in store.reader(&name)?.entries(from - first + 1)? {
-            let entry: Entry = entry?;
+            let entry: LogEntry = entry?;
             if let Some(StoredId { id }) = read_payload(&name, &entry)? {
                 recent.add(id, first + entry.seq - 1);
             }

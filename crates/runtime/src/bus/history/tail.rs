@@ -17,7 +17,7 @@ const TAIL_BYTES: usize = 8 << 20;
 
 /// The end of a history.
 #[derive(Debug)]
-pub(super) struct Tail {
+pub(super) struct HistoryTail {
     ring: Mutex<Ring>,
     durable: watch::Sender<Durable>,
 }
@@ -50,7 +50,7 @@ impl Ring {
     }
 }
 
-impl Tail {
+impl HistoryTail {
     /// Creates the tail of a history whose last event has the position `last`.
     pub(super) fn new(last: u64) -> Self {
         let is_closed = false;

@@ -7,17 +7,17 @@ use gyrus_contract::{
     Starts, ToolOutput,
 };
 
-use super::{DesktopAction, Doing, elsewhere, told, unconfirmed, unknown};
+use super::{DesktopAction, DesktopCall, elsewhere, told, unconfirmed, unknown};
 use crate::{
     desktop::{
-        effects::Standing,
+        effects::DesktopBefore,
         keyboard::Arrival,
         measure::DesktopSpot,
-        pointer::{Button, Point},
-        session::Session,
+        pointer::{Button, ScreenPoint},
+        session::DesktopSession,
     },
-    input::{Chord, Target, held_bits},
-    tools::action::Failure,
+    input::{Chord, InputTarget, held_bits},
+    tools::action::ActionFailure,
 };
 
 /// Maximum number of times that an element may move before the pointer has reached it.
@@ -40,17 +40,17 @@ fn looking(_: &DesktopSpot) -> Vec<Starts> {
 }
 
 impl DesktopAction for ClickCall {
-    async fn aim(&self, session: &mut Session) -> Result<Aim, Failure> {
+    async fn aim(&self, session: &mut DesktopSession) -> Result<Aim, ActionFailure> {
         if self.seconds.is_some() || !self.fill.is_empty() {
             let why = "refused: `seconds` and `fill` are for pages";
-            return Err(Failure::Refused(why.to_owned()));
+            return Err(ActionFailure::Refused(why.to_owned()));
         }
-        let spot = session.locate(Target::of(self.on, self.at)).await?;
+        let spot = session.locate(InputTarget::of(self.on, self.at)).await?;
         let starts = click_starts(self.kind)(&spot);
         Ok(spot.aim(starts))
     }
 
-    async fn act(&self, doing: &mut Doing<'_>) -> Result<ToolOutput, Failure> {
+    async fn act(&self, doing: &mut DesktopCall<'_>) -> Result<ToolOutput, ActionFailure> {
         let (button, count, verb) = match self.kind {
             Some(ClickKind::Double) => (Button::Left, 2, "Double-clicked"),
             Some(ClickKind::Triple) => (Button::Left, 3, "Triple-clicked"),
@@ -58,7 +58,7 @@ impl DesktopAction for ClickCall {
             Some(ClickKind::Middle) => (Button::Middle, 1, "Middle-clicked"),
             None => (Button::Left, 1, "Clicked"),
         };
-        let target = Target::of(self.on, self.at);
+        let target = InputTarget::of(self.on, self.at);
         let (spot, standing) = doing.approach(target, click_starts(self.kind)).await?;
         let held = held_bits(&self.with);
         doing.press(&spot, (button, count), held).await?;
@@ -81,13 +81,13 @@ fn click_starts(kind: Option<ClickKind>) -> impl Fn(&DesktopSpot) -> Vec<Starts>
 }
 
 impl DesktopAction for HoverCall {
-    async fn aim(&self, session: &mut Session) -> Result<Aim, Failure> {
-        let spot = session.locate(Target::of(self.on, self.at)).await?;
+    async fn aim(&self, session: &mut DesktopSession) -> Result<Aim, ActionFailure> {
+        let spot = session.locate(InputTarget::of(self.on, self.at)).await?;
         Ok(spot.aim(looking(&spot)))
     }
 
-    async fn act(&self, doing: &mut Doing<'_>) -> Result<ToolOutput, Failure> {
-        let target = Target::of(self.on, self.at);
+    async fn act(&self, doing: &mut DesktopCall<'_>) -> Result<ToolOutput, ActionFailure> {
+        let target = InputTarget::of(self.on, self.at);
         let (spot, standing) = doing.judged(target, looking).await?;
         let point = spot.reached()?;
         doing.session.display.point_at(point).map_err(unknown)?;
@@ -98,15 +98,15 @@ impl DesktopAction for HoverCall {
 }
 
 impl DesktopAction for PressKeyCall {
-    async fn aim(&self, session: &mut Session) -> Result<Aim, Failure> {
-        let chord = Chord::parse(&self.key).map_err(Failure::Refused)?;
-        let spot = session.locate(Target::of(self.on, None)).await?;
+    async fn aim(&self, session: &mut DesktopSession) -> Result<Aim, ActionFailure> {
+        let chord = Chord::parse(&self.key).map_err(ActionFailure::Refused)?;
+        let spot = session.locate(InputTarget::of(self.on, None)).await?;
         Ok(spot.aim(key_starts(&chord, &spot)))
     }
 
-    async fn act(&self, doing: &mut Doing<'_>) -> Result<ToolOutput, Failure> {
-        let chord = Chord::parse(&self.key).map_err(Failure::Refused)?;
-        let target = Target::of(self.on, None);
+    async fn act(&self, doing: &mut DesktopCall<'_>) -> Result<ToolOutput, ActionFailure> {
+        let chord = Chord::parse(&self.key).map_err(ActionFailure::Refused)?;
+        let target = InputTarget::of(self.on, None);
         let (spot, _) = doing
             .judged(target, |spot| key_starts(&chord, spot))
             .await?;
@@ -114,7 +114,7 @@ impl DesktopAction for PressKeyCall {
             doing.give_keyboard(&spot).await?;
         }
         let reading = crate::desktop::look::read(doing.session).await?;
-        let standing = Standing::of(doing.session, reading, Some(spot.id()))?;
+        let standing = DesktopBefore::of(doing.session, reading, Some(spot.id()))?;
         let display = &doing.session.display;
         let struck = display.strike(&chord, spot.window.id).await;
         let arrival = struck.map_err(unknown)?.map_err(elsewhere)?;
@@ -180,18 +180,18 @@ pub(super) fn closes(title: &str) -> Starts {
 }
 
 impl DesktopAction for DragCall {
-    async fn aim(&self, session: &mut Session) -> Result<Aim, Failure> {
+    async fn aim(&self, session: &mut DesktopSession) -> Result<Aim, ActionFailure> {
         let spot = session.locate(self.from.into()).await?;
         Ok(spot.aim(vec![Starts::Acts]))
     }
 
-    async fn act(&self, doing: &mut Doing<'_>) -> Result<ToolOutput, Failure> {
+    async fn act(&self, doing: &mut DesktopCall<'_>) -> Result<ToolOutput, ActionFailure> {
         let end = doing.session.locate(self.to.into()).await?;
         let acts = |_: &DesktopSpot| vec![Starts::Acts];
         let (spot, standing) = doing.approach(self.from.into(), acts).await?;
         let now = doing.session.locate(self.to.into()).await?;
         if now.id() != end.id() || now.point != end.point {
-            return Err(Failure::Refused(
+            return Err(ActionFailure::Refused(
                 "refused: moved: where it would be dropped is something else now; look again"
                     .to_owned(),
             ));
@@ -200,7 +200,7 @@ impl DesktopAction for DragCall {
             .via
             .iter()
             .map(|[x, y]| (x.round() as i32, y.round() as i32));
-        let path: Vec<Point> = via.chain([end.reached()?]).collect();
+        let path: Vec<ScreenPoint> = via.chain([end.reached()?]).collect();
         let display = &doing.session.display;
         let dragged = display.drag(spot.reached()?, spot.top, &path).await;
         dragged.map_err(unknown)?.map_err(elsewhere)?;
@@ -218,13 +218,13 @@ impl DesktopAction for DragCall {
 }
 
 impl DesktopAction for ScrollCall {
-    async fn aim(&self, session: &mut Session) -> Result<Aim, Failure> {
-        let spot = session.locate(Target::of(self.on, None)).await?;
+    async fn aim(&self, session: &mut DesktopSession) -> Result<Aim, ActionFailure> {
+        let spot = session.locate(InputTarget::of(self.on, None)).await?;
         Ok(spot.aim(looking(&spot)))
     }
 
-    async fn act(&self, doing: &mut Doing<'_>) -> Result<ToolOutput, Failure> {
-        let target = Target::of(self.on, None);
+    async fn act(&self, doing: &mut DesktopCall<'_>) -> Result<ToolOutput, ActionFailure> {
+        let target = InputTarget::of(self.on, None);
         let (spot, standing) = doing.approach(target, looking).await?;
         let (button, name) = match self.direction {
             ScrollDirection::Up => (Button::WheelUp, "up"),
@@ -248,13 +248,13 @@ impl DesktopAction for ScrollCall {
     }
 }
 
-impl Doing<'_> {
+impl DesktopCall<'_> {
     /// Moves the pointer to the judged target, however it moves, and records what is there then.
     pub(super) async fn approach(
         &mut self,
-        target: Target,
+        target: InputTarget,
         starts: impl Fn(&DesktopSpot) -> Vec<Starts>,
-    ) -> Result<(DesktopSpot, Standing), Failure> {
+    ) -> Result<(DesktopSpot, DesktopBefore), ActionFailure> {
         let (mut spot, _) = self.judged(target, &starts).await?;
         for _ in 0..MAX_CHASES {
             let point = match spot.point {
@@ -274,7 +274,7 @@ impl Doing<'_> {
             }
             spot = again;
         }
-        Err(Failure::Refused(format!(
+        Err(ActionFailure::Refused(format!(
             "refused: moved: {} does not stand still; wait, or look again",
             spot.words()
         )))
@@ -286,9 +286,9 @@ impl Doing<'_> {
         spot: &DesktopSpot,
         (button, count): (Button, u32),
         held: u32,
-    ) -> Result<(), Failure> {
+    ) -> Result<(), ActionFailure> {
         let at = spot.reached()?;
-        let is_near = |(x, y): Point| (x - at.0).abs() < NEAR && (y - at.1).abs() < NEAR;
+        let is_near = |(x, y): ScreenPoint| (x - at.0).abs() < NEAR && (y - at.1).abs() < NEAR;
         if let Some((when, before)) = self.session.pressed
             && is_near(before)
         {
@@ -306,18 +306,18 @@ impl Doing<'_> {
     }
 
     /// Gives the keyboard to an element by a click, unless it has it.
-    pub(super) async fn give_keyboard(&mut self, spot: &DesktopSpot) -> Result<(), Failure> {
+    pub(super) async fn give_keyboard(&mut self, spot: &DesktopSpot) -> Result<(), ActionFailure> {
         use gyrus_contract::ElementState::Focused;
         let has = |spot: &DesktopSpot| spot.is(Focused) && spot.window.is_active;
         if has(spot) {
             return Ok(());
         }
-        let target = Target::Element(spot.id());
+        let target = InputTarget::Element(spot.id());
         let point = spot.reached()?;
         self.session.display.point_at(point).map_err(unknown)?;
         let again = self.session.locate(target).await?;
         if again.point != spot.point {
-            return Err(Failure::Refused(format!(
+            return Err(ActionFailure::Refused(format!(
                 "refused: moved: {} does not stand still; wait, or look again",
                 spot.words()
             )));
@@ -328,9 +328,9 @@ impl Doing<'_> {
         if has(&now) || now.is_window() && now.window.is_active {
             return Ok(());
         }
-        let at = self.session.locate(Target::Keyboard).await;
+        let at = self.session.locate(InputTarget::Keyboard).await;
         let at = at.map_or_else(|_| "nothing".to_owned(), |at| at.words());
-        Err(Failure::Refused(format!(
+        Err(ActionFailure::Refused(format!(
             "refused: {} does not take the keyboard; it is at {at}",
             spot.words()
         )))

@@ -5,17 +5,17 @@ use gyrus_contract::{
     Starts, ToolOutput,
 };
 
-use super::{DesktopAction, Doing, elsewhere, told, unknown};
+use super::{DesktopAction, DesktopCall, elsewhere, told, unknown};
 use crate::{
     desktop::{
         accessible::ChoiceOption,
         look,
         measure::DesktopSpot,
-        pointer::{Button, Point},
-        session::Session,
+        pointer::{Button, ScreenPoint},
+        session::DesktopSession,
     },
-    input::{Chord, Target},
-    tools::{action::Failure, fields::cut},
+    input::{Chord, InputTarget},
+    tools::{action::ActionFailure, fields::cut},
 };
 
 /// Maximum number of options that a message lists.
@@ -41,20 +41,22 @@ fn looking(_: &DesktopSpot) -> Vec<Starts> {
 }
 
 impl DesktopAction for SelectOptionCall {
-    async fn aim(&self, session: &mut Session) -> Result<Aim, Failure> {
-        let spot = session.locate(Target::Element(self.on)).await?;
+    async fn aim(&self, session: &mut DesktopSession) -> Result<Aim, ActionFailure> {
+        let spot = session.locate(InputTarget::Element(self.on)).await?;
         Ok(spot.aim(chooses(&spot)))
     }
 
-    async fn act(&self, doing: &mut Doing<'_>) -> Result<ToolOutput, Failure> {
-        let target = Target::Element(self.on);
+    async fn act(&self, doing: &mut DesktopCall<'_>) -> Result<ToolOutput, ActionFailure> {
+        let target = InputTarget::Element(self.on);
         let (spot, standing) = doing.judged(target, chooses).await?;
         let what = spot.words();
         if spot.is(ElementState::Disabled) {
-            return Err(Failure::Refused(format!("refused: {what} is disabled")));
+            return Err(ActionFailure::Refused(format!(
+                "refused: {what} is disabled"
+            )));
         }
         let is_none = || {
-            Failure::Refused(format!(
+            ActionFailure::Refused(format!(
                 "refused: {what} tells no options that can be chosen: click it, look, and click the \
                  option"
             ))
@@ -67,7 +69,7 @@ impl DesktopAction for SelectOptionCall {
             return Err(is_none());
         }
         let option = meant(&options, &self.option)
-            .map_err(|why| Failure::Refused(format!("refused: {what} {why}")))?;
+            .map_err(|why| ActionFailure::Refused(format!("refused: {what} {why}")))?;
         let is_chosen = accessible.choose(name, path, option.index).await;
         if !is_chosen && !doing.choose_by_mouse(&spot, &option.name).await? {
             return Err(is_none());
@@ -120,13 +122,13 @@ fn meant<'o>(options: &'o [ChoiceOption], wanted: &str) -> Result<&'o ChoiceOpti
 }
 
 impl DesktopAction for ScrollToCall {
-    async fn aim(&self, session: &mut Session) -> Result<Aim, Failure> {
-        let spot = session.locate(Target::Element(self.on)).await?;
+    async fn aim(&self, session: &mut DesktopSession) -> Result<Aim, ActionFailure> {
+        let spot = session.locate(InputTarget::Element(self.on)).await?;
         Ok(spot.aim(looking(&spot)))
     }
 
-    async fn act(&self, doing: &mut Doing<'_>) -> Result<ToolOutput, Failure> {
-        let target = Target::Element(self.on);
+    async fn act(&self, doing: &mut DesktopCall<'_>) -> Result<ToolOutput, ActionFailure> {
+        let target = InputTarget::Element(self.on);
         let (spot, standing) = doing.judged(target, looking).await?;
         let is_in_view = spot.reached().is_ok() || doing.bring_into_view(&spot).await?;
         let effects = doing.session.effects(&standing).await?;
@@ -134,17 +136,21 @@ impl DesktopAction for ScrollToCall {
         if is_in_view {
             return Ok(told(&format!("{id} {what} is in view"), &effects));
         }
-        Err(Failure::Broke(format!(
+        Err(ActionFailure::Broke(format!(
             "{what} could not be brought into view; scroll, and look. {}",
             effects.say()
         )))
     }
 }
 
-impl Doing<'_> {
+impl DesktopCall<'_> {
     /// Opens a list and clicks the option of this name; whether there was exactly one to click.
     /// Else the list is closed again.
-    async fn choose_by_mouse(&mut self, spot: &DesktopSpot, name: &str) -> Result<bool, Failure> {
+    async fn choose_by_mouse(
+        &mut self,
+        spot: &DesktopSpot,
+        name: &str,
+    ) -> Result<bool, ActionFailure> {
         let opens = spot.element.role == "combobox";
         if opens {
             self.click(spot).await?;
@@ -156,7 +162,10 @@ impl Doing<'_> {
         };
         let mut meant = reading.elements.iter().filter(is_meant);
         let option = match (meant.next(), meant.next()) {
-            (Some(one), None) => self.session.find(&reading, Target::Element(one.id)).ok(),
+            (Some(one), None) => self
+                .session
+                .find(&reading, InputTarget::Element(one.id))
+                .ok(),
             _ => None,
         };
         let Some(option) = option.filter(|option| option.reached().is_ok()) else {
@@ -172,7 +181,7 @@ impl Doing<'_> {
         Ok(true)
     }
 
-    async fn click(&mut self, spot: &DesktopSpot) -> Result<(), Failure> {
+    async fn click(&mut self, spot: &DesktopSpot) -> Result<(), ActionFailure> {
         let point = spot.reached()?;
         self.session.display.point_at(point).map_err(unknown)?;
         self.press(spot, (Button::Left, 1), 0).await?;
@@ -182,8 +191,8 @@ impl Doing<'_> {
 
     /// Scrolls until an element is in view: by the program itself if it can, else by the wheel.
     /// Whether it is.
-    async fn bring_into_view(&mut self, spot: &DesktopSpot) -> Result<bool, Failure> {
-        let target = Target::Element(spot.id());
+    async fn bring_into_view(&mut self, spot: &DesktopSpot) -> Result<bool, ActionFailure> {
+        let target = InputTarget::Element(spot.id());
         let mut before = None;
         for turn in 0..MAX_TURNS {
             if turn > 0 || !self.program_scrolls_to(spot).await {
@@ -219,9 +228,11 @@ impl Doing<'_> {
     async fn way_to(
         &mut self,
         spot: &DesktopSpot,
-    ) -> Result<Option<(Bounds, (Button, u32), (ElementId, Option<Bounds>))>, Failure> {
+    ) -> Result<Option<(Bounds, (Button, u32), (ElementId, Option<Bounds>))>, ActionFailure> {
         let reading = look::read(self.session).await?;
-        let now = self.session.find(&reading, Target::Element(spot.id()))?;
+        let now = self
+            .session
+            .find(&reading, InputTarget::Element(spot.id()))?;
         let Some(around) = reading.limits.get(&spot.id()).copied() else {
             return Ok(None);
         };
@@ -255,9 +266,13 @@ impl Doing<'_> {
     }
 
     /// Turns the wheel in a box, where it changes nothing but what is in view.
-    async fn turn_wheel(&mut self, around: Bounds, turn: (Button, u32)) -> Result<(), Failure> {
+    async fn turn_wheel(
+        &mut self,
+        around: Bounds,
+        turn: (Button, u32),
+    ) -> Result<(), ActionFailure> {
         for point in points(around) {
-            let target = Target::Point(f64::from(point.0), f64::from(point.1));
+            let target = InputTarget::Point(f64::from(point.0), f64::from(point.1));
             let Ok(there) = self.session.locate(target).await else {
                 continue;
             };
@@ -271,12 +286,12 @@ impl Doing<'_> {
             return turned.map_err(unknown)?.map_err(elsewhere);
         }
         let why = "refused: what should be scrolled is covered; look again";
-        Err(Failure::Refused(why.to_owned()))
+        Err(ActionFailure::Refused(why.to_owned()))
     }
 }
 
 /// Returns points of a box: its middle, and others around it.
-fn points(around: Bounds) -> impl Iterator<Item = Point> {
+fn points(around: Bounds) -> impl Iterator<Item = ScreenPoint> {
     let parts = [
         (4, 4),
         (4, 2),

@@ -1,26 +1,26 @@
 //! Reads and sets the clipboard.
 
 use gyrus_contract::{
-    ActionVerdict, Aim, Aimed, DesktopClipboardCall, ElementId, Starts, ToolOutput,
+    ActionVerdict, Aim, AimedElement, DesktopClipboardCall, ElementId, Starts, ToolOutput,
 };
 
-use super::{DesktopAction, Doing, whole_desktop};
+use super::{DesktopAction, DesktopCall, whole_desktop};
 use crate::{
-    desktop::{clipboard, session::Session},
-    tools::{action::Failure, fields::cut},
+    desktop::{clipboard, session::DesktopSession},
+    tools::{action::ActionFailure, fields::cut},
 };
 
 /// Maximum characters of text that reading returns.
 const MAX_SHOWN: usize = 50_000;
 
 /// Returns what a call touches.
-fn touches(session: &Session, call: &DesktopClipboardCall) -> Aim {
+fn touches(session: &DesktopSession, call: &DesktopClipboardCall) -> Aim {
     let starts = match call.text {
         Some(_) => Starts::Types,
         None => Starts::Looking,
     };
     Aim {
-        element: Some(Aimed {
+        element: Some(AimedElement {
             id: ElementId {
                 document: 1,
                 number: 0,
@@ -34,16 +34,16 @@ fn touches(session: &Session, call: &DesktopClipboardCall) -> Aim {
 }
 
 impl DesktopAction for DesktopClipboardCall {
-    async fn aim(&self, session: &mut Session) -> Result<Aim, Failure> {
+    async fn aim(&self, session: &mut DesktopSession) -> Result<Aim, ActionFailure> {
         Ok(touches(session, self))
     }
 
-    async fn act(&self, doing: &mut Doing<'_>) -> Result<ToolOutput, Failure> {
+    async fn act(&self, doing: &mut DesktopCall<'_>) -> Result<ToolOutput, ActionFailure> {
         if *doing.judged_aim()? != touches(doing.session, self) {
             let why = "refused: what this would touch was not judged";
-            return Err(Failure::Refused(why.to_owned()));
+            return Err(ActionFailure::Refused(why.to_owned()));
         }
-        let failed = |why| Failure::Broke(format!("the clipboard cannot be used: {why}"));
+        let failed = |why| ActionFailure::Broke(format!("the clipboard cannot be used: {why}"));
         let display = doing.session.connect_again().map_err(failed)?;
         let Some(given) = &self.text else {
             let read = clipboard::read(display).await.map_err(failed)?;
@@ -59,10 +59,10 @@ impl DesktopAction for DesktopClipboardCall {
             return Ok(ToolOutput::read(format!("{kept}{more}")));
         };
         let revealed = doing.site.reveal(given);
-        let text = revealed.map_err(|error| Failure::Refused(error.to_string()))?;
+        let text = revealed.map_err(|error| ActionFailure::Refused(error.to_string()))?;
         if text.len() > clipboard::MAX_TEXT {
             let most = clipboard::MAX_TEXT >> 10;
-            return Err(Failure::Refused(format!(
+            return Err(ActionFailure::Refused(format!(
                 "refused: the text is longer than {most} KiB"
             )));
         }

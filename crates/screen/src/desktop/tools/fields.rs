@@ -4,17 +4,17 @@ use gyrus_contract::{
     ActionVerdict, Aim, ElementState, SelectTextCall, Starts, ToolOutput, TypeTextCall,
 };
 
-use super::{DesktopAction, Doing, elsewhere, told, unconfirmed, unknown};
+use super::{DesktopAction, DesktopCall, elsewhere, told, unconfirmed, unknown};
 use crate::{
     desktop::{
-        effects::Standing,
+        effects::DesktopBefore,
         keyboard::{self, Arrival},
         look,
         measure::DesktopSpot,
-        session::Session,
+        session::DesktopSession,
     },
-    input::{Chord, Target},
-    tools::{action::Failure, fields::cut},
+    input::{Chord, InputTarget},
+    tools::{action::ActionFailure, fields::cut},
 };
 
 /// Maximum number of characters of a text that is read to compare or to select in.
@@ -32,24 +32,27 @@ fn type_starts(submits: bool) -> impl Fn(&DesktopSpot) -> Vec<Starts> {
 }
 
 impl DesktopAction for TypeTextCall {
-    async fn aim(&self, session: &mut Session) -> Result<Aim, Failure> {
-        let spot = session.locate(Target::of(self.on, self.at)).await?;
+    async fn aim(&self, session: &mut DesktopSession) -> Result<Aim, ActionFailure> {
+        let spot = session.locate(InputTarget::of(self.on, self.at)).await?;
         Ok(spot.aim(type_starts(self.submit)(&spot)))
     }
 
-    async fn act(&self, doing: &mut Doing<'_>) -> Result<ToolOutput, Failure> {
+    async fn act(&self, doing: &mut DesktopCall<'_>) -> Result<ToolOutput, ActionFailure> {
         let revealed = doing.site.reveal(&self.text);
-        let text = revealed.map_err(|error| Failure::Refused(error.to_string()))?;
+        let text = revealed.map_err(|error| ActionFailure::Refused(error.to_string()))?;
         let text = text.replace("\r\n", "\n");
         let is_secret = !text.is_empty() && self.text.contains("⟦secret:");
-        let target = Target::of(self.on, self.at);
+        let target = InputTarget::of(self.on, self.at);
         let (spot, _) = doing.judged(target, type_starts(self.submit)).await?;
-        let refuse = |why: &str| Err(Failure::Refused(format!("refused: {} {why}", spot.words())));
+        let refuse = |why: &str| {
+            let words = format!("refused: {} {why}", spot.words());
+            Err(ActionFailure::Refused(words))
+        };
         if spot.is(ElementState::Disabled) || spot.is(ElementState::ReadOnly) {
             return refuse("takes no input now");
         }
         let is_cell = spot.element.role == "cell";
-        if !spot.takes_text() && !is_cell && !spot.is_window() && target != Target::Keyboard {
+        if !spot.takes_text() && !is_cell && !spot.is_window() && target != InputTarget::Keyboard {
             return refuse("takes no text");
         }
         if let Some(letter) = keyboard::untypable(&text) {
@@ -63,12 +66,12 @@ impl DesktopAction for TypeTextCall {
         if is_line && spot.element.role != "terminal" && text.contains('\n') {
             return refuse("takes one line only: leave the line breaks out");
         }
-        if target != Target::Keyboard {
+        if target != InputTarget::Keyboard {
             doing.give_keyboard(&spot).await?;
         }
         let before = doing.text_of(&spot).await;
         let reading = look::read(doing.session).await?;
-        let standing = Standing::of(doing.session, reading, Some(spot.id()))?;
+        let standing = DesktopBefore::of(doing.session, reading, Some(spot.id()))?;
         let typed = doing.enter(self, &spot, &text).await?;
         let mut effects = doing.session.effects(&standing).await?;
         if typed.arrival == Arrival::Unknown {
@@ -91,15 +94,11 @@ impl DesktopAction for TypeTextCall {
         }
         if let (Some(before), Some(now)) = (before, doing.text_of(&spot).await) {
             let grown = before.chars().count() + text.chars().count();
-            let holds = if self.replace {
-                now == text
-            } else {
-                now.contains(&text) && (now.chars().count() == grown || before.is_empty())
-            };
+            let kept = now.chars().count() == grown || before.is_empty();
+            let holds = now == text || (!self.replace && now.contains(&text) && kept);
             if !holds && !is_secret {
-                effects
-                    .words
-                    .insert(0, format!("the program made “{}” of it", cut(&now)));
+                let made = format!("the program made “{}” of it", cut(&now));
+                effects.words.insert(0, made);
                 effects.verdict = ActionVerdict::CannotTell;
             } else if holds && !text.is_empty() {
                 effects.verdict = ActionVerdict::Changed;
@@ -111,25 +110,25 @@ impl DesktopAction for TypeTextCall {
 
 /// Selects text by the program's own selection.
 impl DesktopAction for SelectTextCall {
-    async fn aim(&self, session: &mut Session) -> Result<Aim, Failure> {
-        let spot = session.locate(Target::of(self.on, None)).await?;
+    async fn aim(&self, session: &mut DesktopSession) -> Result<Aim, ActionFailure> {
+        let spot = session.locate(InputTarget::of(self.on, None)).await?;
         Ok(spot.aim(vec![Starts::Looking]))
     }
 
-    async fn act(&self, doing: &mut Doing<'_>) -> Result<ToolOutput, Failure> {
-        let target = Target::of(self.on, None);
+    async fn act(&self, doing: &mut DesktopCall<'_>) -> Result<ToolOutput, ActionFailure> {
+        let target = InputTarget::of(self.on, None);
         let looking = |_: &DesktopSpot| vec![Starts::Looking];
         let (spot, standing) = doing.judged(target, looking).await?;
         let none = || {
             let what = spot.words();
-            Failure::Refused(format!(
+            ActionFailure::Refused(format!(
                 "refused: {what} holds no text that can be selected"
             ))
         };
         let whole = doing.text_of(&spot).await.ok_or_else(none)?;
         let wanted = self.text.as_deref().unwrap_or(&whole);
         let start = whole.find(wanted).ok_or_else(|| {
-            Failure::Refused(format!(
+            ActionFailure::Refused(format!(
                 "refused: “{}” does not stand there as one text; `extract` tells the words",
                 cut(wanted)
             ))
@@ -161,7 +160,7 @@ impl DesktopAction for SelectTextCall {
     }
 }
 
-impl Doing<'_> {
+impl DesktopCall<'_> {
     /// Returns the text that an element holds; `None` if it tells none, as for a secret.
     pub(super) async fn text_of(&self, spot: &DesktopSpot) -> Option<String> {
         if spot.is(ElementState::Masked) {
@@ -178,18 +177,18 @@ impl Doing<'_> {
         call: &TypeTextCall,
         spot: &DesktopSpot,
         text: &str,
-    ) -> Result<Typed, Failure> {
+    ) -> Result<TypedPart, ActionFailure> {
         let (display, window) = (&self.session.display, spot.window.id);
         let strike = async |key: &str| {
             let chord = Chord::parse(key).expect("it is a key");
             display.strike(&chord, window).await.map_err(unknown)
         };
-        let mut typed = Typed::default();
+        let mut typed = TypedPart::default();
         let is_terminal = spot.element.role == "terminal" || !spot.takes_text();
         let first: &[&str] = if call.replace && !is_terminal {
             let deletes = text.is_empty().then_some("Delete");
             &["Control+a"].into_iter().chain(deletes).collect::<Vec<_>>()
-        } else if Target::of(call.on, call.at) != Target::Keyboard && !is_terminal {
+        } else if InputTarget::of(call.on, call.at) != InputTarget::Keyboard && !is_terminal {
             &["Control+End"]
         } else {
             &[]
@@ -252,7 +251,7 @@ impl Doing<'_> {
 
 /// The part of a text that was typed.
 #[derive(Debug)]
-struct Typed {
+struct TypedPart {
     /// The number of characters that the program has read.
     characters: usize,
     arrival: Arrival,
@@ -260,7 +259,7 @@ struct Typed {
     stopped: Option<String>,
 }
 
-impl Default for Typed {
+impl Default for TypedPart {
     fn default() -> Self {
         Self {
             characters: 0,
@@ -270,7 +269,7 @@ impl Default for Typed {
     }
 }
 
-impl Typed {
+impl TypedPart {
     /// Says how much of a text was typed, and why not all of it.
     fn stopped_at(&self, why: &str, spot: &DesktopSpot, text: &str) -> String {
         format!(

@@ -5,19 +5,19 @@ use std::time::Duration;
 use gyrus_contract::{Aim, Starts, ToolOutput, UploadFileCall};
 use x11rb::protocol::xproto::Window;
 
-use super::{DesktopAction, Doing, elsewhere, told, unknown};
+use super::{DesktopAction, DesktopCall, elsewhere, told, unknown};
 use crate::{
     desktop::{
         keyboard::{self, Arrival},
         look,
         measure::DesktopSpot,
         pointer::Button,
-        reading::Reading,
-        session::Session,
+        reading::DesktopReading,
+        session::DesktopSession,
         windows::DesktopWindow,
     },
-    input::{Chord, Target},
-    tools::action::Failure,
+    input::{Chord, InputTarget},
+    tools::action::ActionFailure,
 };
 
 /// Time that a program has to show its window for choosing a file.
@@ -31,13 +31,13 @@ fn starts(call: &UploadFileCall) -> Vec<Starts> {
 impl DesktopAction for UploadFileCall {
     const READS: Option<&'static str> = Some("path");
 
-    async fn aim(&self, session: &mut Session) -> Result<Aim, Failure> {
-        let spot = session.locate(Target::Element(self.on)).await?;
+    async fn aim(&self, session: &mut DesktopSession) -> Result<Aim, ActionFailure> {
+        let spot = session.locate(InputTarget::Element(self.on)).await?;
         Ok(spot.aim(starts(self)))
     }
 
-    async fn act(&self, doing: &mut Doing<'_>) -> Result<ToolOutput, Failure> {
-        let refused = |why: String| Failure::Refused(format!("refused: {why}"));
+    async fn act(&self, doing: &mut DesktopCall<'_>) -> Result<ToolOutput, ActionFailure> {
+        let refused = |why: String| ActionFailure::Refused(format!("refused: {why}"));
         let path = doing.call.paths.get("path").map(|path| path.real.clone());
         let path = path.ok_or_else(|| refused("the path was not looked up".to_owned()))?;
         if !path.is_file() {
@@ -53,7 +53,7 @@ impl DesktopAction for UploadFileCall {
             )));
         };
         let (spot, standing) = doing
-            .approach(Target::Element(self.on), |_| starts(self))
+            .approach(InputTarget::Element(self.on), |_| starts(self))
             .await?;
         let chooser = match chooser_around(doing.session, &spot).await? {
             Some(chooser) => chooser,
@@ -67,7 +67,7 @@ impl DesktopAction for UploadFileCall {
         let is_open = !is_closed(&display.windows().map_err(unknown)?);
         let effects = doing.session.effects(&standing).await?;
         if is_open {
-            return Err(Failure::Broke(format!(
+            return Err(ActionFailure::Broke(format!(
                 "the path was typed, but the window for choosing a file is still open. {}",
                 effects.say()
             )));
@@ -79,18 +79,18 @@ impl DesktopAction for UploadFileCall {
 
 /// Returns the window of an element if it is one for choosing a file.
 async fn chooser_around(
-    session: &mut Session,
+    session: &mut DesktopSession,
     spot: &DesktopSpot,
-) -> Result<Option<Window>, Failure> {
+) -> Result<Option<Window>, ActionFailure> {
     let reading = look::read(session).await?;
     let is_chooser = session.is_chooser(&reading, &spot.window);
     Ok(is_chooser.then_some(spot.window.id))
 }
 
-impl Session {
+impl DesktopSession {
     /// Whether a window is one for choosing a file: toolkits mark its content as such, which is a
     /// dialog inside of the window.
-    fn is_chooser(&mut self, reading: &Reading, window: &DesktopWindow) -> bool {
+    fn is_chooser(&mut self, reading: &DesktopReading, window: &DesktopWindow) -> bool {
         let document = self.numbers.document(window.id);
         let inside = |element: &&gyrus_contract::Element| {
             element.id.document == document && element.depth > 0
@@ -100,9 +100,9 @@ impl Session {
     }
 }
 
-impl Doing<'_> {
+impl DesktopCall<'_> {
     /// Clicks what asks for a file, and waits for the window that it opens.
-    async fn open_chooser(&mut self, spot: &DesktopSpot) -> Result<Window, Failure> {
+    async fn open_chooser(&mut self, spot: &DesktopSpot) -> Result<Window, ActionFailure> {
         let before = self.session.display.windows().map_err(unknown)?;
         self.press(spot, (Button::Left, 1), 0).await?;
         let opened = async {
@@ -115,7 +115,7 @@ impl Doing<'_> {
                 for window in new {
                     let is_same_program = window.process == spot.window.process;
                     if is_same_program && self.session.is_chooser(&reading, &window) {
-                        return Ok::<_, Failure>(window.id);
+                        return Ok::<_, ActionFailure>(window.id);
                     }
                 }
                 self.session
@@ -127,7 +127,7 @@ impl Doing<'_> {
         };
         let opened = tokio::time::timeout(CHOOSER, opened).await;
         opened.unwrap_or_else(|_| {
-            Err(Failure::Broke(format!(
+            Err(ActionFailure::Broke(format!(
                 "{} was clicked and showed no window for choosing a file; look",
                 spot.words()
             )))
@@ -136,7 +136,7 @@ impl Doing<'_> {
 
     /// Types a path into a window for choosing a file, in place of what its field for it holds, and
     /// presses Enter.
-    async fn enter_path(&mut self, chooser: Window, text: &str) -> Result<(), Failure> {
+    async fn enter_path(&mut self, chooser: Window, text: &str) -> Result<(), ActionFailure> {
         let display = &self.session.display;
         display.settle().await.map_err(unknown)?;
         let strike = async |key: &str| {
@@ -162,10 +162,10 @@ impl Doing<'_> {
 }
 
 /// Returns the failure for keys that a window for choosing a file has not read.
-fn has_arrived(arrival: Arrival) -> Result<(), Failure> {
+fn has_arrived(arrival: Arrival) -> Result<(), ActionFailure> {
     match arrival {
         Arrival::Read => Ok(()),
-        Arrival::Unknown => Err(Failure::Broke(
+        Arrival::Unknown => Err(ActionFailure::Broke(
             "the window for choosing a file has not said that it read the keys that were sent; look \
              before you repeat it"
                 .to_owned(),

@@ -22,17 +22,17 @@ use gyrus_contract::{
 
 use super::{
     Desktop,
-    display::Elsewhere,
-    effects::Standing,
+    display::NotSentReason,
+    effects::DesktopBefore,
     look,
     measure::DesktopSpot,
-    session::{Session, lost},
+    session::{DesktopSession, lost},
 };
 use crate::{
-    input::{Target, is_same_aim},
-    takeover::HandOver,
-    tools::action::Failure,
-    verdict::Effects,
+    input::{InputTarget, is_same_aim},
+    takeover::HandOverTool,
+    tools::action::ActionFailure,
+    verdict::InputEffects,
 };
 
 /// Returns the tools of a desktop.
@@ -56,7 +56,7 @@ pub fn desktop_tools(desktop: &Arc<Desktop>) -> Vec<Arc<dyn Tool>> {
         tool::<DesktopClipboardCall>(desktop),
         tool::<WaitCall>(desktop),
         tool::<TakeScreenshotCall>(desktop),
-        Arc::new(BuiltIn::new(HandOver)),
+        Arc::new(BuiltIn::new(HandOverTool)),
     ]
 }
 
@@ -76,7 +76,10 @@ trait DesktopAction: Arguments + Sync + 'static {
     const READS: Option<&'static str> = None;
 
     /// Measures what it would touch; by default the desktop as a whole, to look at it.
-    fn aim(&self, session: &mut Session) -> impl Future<Output = Result<Aim, Failure>> + Send {
+    fn aim(
+        &self,
+        session: &mut DesktopSession,
+    ) -> impl Future<Output = Result<Aim, ActionFailure>> + Send {
         let aim = whole_desktop(session, vec![Starts::Looking]);
         async { Ok(aim) }
     }
@@ -84,12 +87,12 @@ trait DesktopAction: Arguments + Sync + 'static {
     /// Does it.
     fn act(
         &self,
-        doing: &mut Doing<'_>,
-    ) -> impl Future<Output = Result<ToolOutput, Failure>> + Send;
+        doing: &mut DesktopCall<'_>,
+    ) -> impl Future<Output = Result<ToolOutput, ActionFailure>> + Send;
 }
 
 /// Returns the aim of an action on no window.
-fn whole_desktop(session: &Session, starts: Vec<Starts>) -> Aim {
+fn whole_desktop(session: &DesktopSession, starts: Vec<Starts>) -> Aim {
     Aim {
         address: session.address(None),
         origin: session.address(None),
@@ -108,7 +111,7 @@ struct DesktopHand<A> {
 
 impl<A: DesktopAction> TypedTool for DesktopHand<A> {
     type Arguments = A;
-    type Failure = Failure;
+    type Failure = ActionFailure;
     const REPEAT: Repeat = if A::ONLY_READS {
         Repeat::Freely
     } else {
@@ -126,10 +129,10 @@ impl<A: DesktopAction> TypedTool for DesktopHand<A> {
         action: A,
         call: &ResolvedCall,
         site: &dyn Site,
-    ) -> Result<ToolOutput, Failure> {
+    ) -> Result<ToolOutput, ActionFailure> {
         let mut open = self.desktop.open.lock().await;
         let session = self.desktop.session(&mut open).await?;
-        let mut doing = Doing {
+        let mut doing = DesktopCall {
             session,
             call,
             site,
@@ -160,24 +163,24 @@ impl<A: DesktopAction> TypedTool for DesktopHand<A> {
 }
 
 /// Leaves a desktop whose server is gone or hangs; the next look or call opens another.
-fn leave_lost(open: &mut Option<Session>) {
+fn leave_lost(open: &mut Option<DesktopSession>) {
     if open.as_ref().is_some_and(|one| one.display.sync().is_err()) {
         *open = None;
     }
 }
 
 /// A call in progress.
-struct Doing<'a> {
-    session: &'a mut Session,
+struct DesktopCall<'a> {
+    session: &'a mut DesktopSession,
     call: &'a ResolvedCall,
     site: &'a dyn Site,
 }
 
-impl Doing<'_> {
+impl DesktopCall<'_> {
     /// Returns the aim that was judged.
-    fn judged_aim(&self) -> Result<&Aim, Failure> {
+    fn judged_aim(&self) -> Result<&Aim, ActionFailure> {
         self.call.aim.as_ref().ok_or_else(|| {
-            Failure::Refused(
+            ActionFailure::Refused(
                 "refused: what this would touch was not measured and judged".to_owned(),
             )
         })
@@ -186,20 +189,20 @@ impl Doing<'_> {
     /// Finds the judged element again, with what was there then; another one is refused.
     async fn judged(
         &mut self,
-        target: Target,
+        target: InputTarget,
         starts: impl Fn(&DesktopSpot) -> Vec<Starts>,
-    ) -> Result<(DesktopSpot, Standing), Failure> {
+    ) -> Result<(DesktopSpot, DesktopBefore), ActionFailure> {
         let reading = look::read(self.session).await?;
         let spot = self.session.find(&reading, target)?;
         let now = spot.aim(starts(&spot));
-        is_same_aim(self.judged_aim()?, &now, &spot.words()).map_err(Failure::Refused)?;
-        let standing = Standing::of(self.session, reading, Some(spot.id()))?;
+        is_same_aim(self.judged_aim()?, &now, &spot.words()).map_err(ActionFailure::Refused)?;
+        let standing = DesktopBefore::of(self.session, reading, Some(spot.id()))?;
         Ok((spot, standing))
     }
 }
 
 /// Returns the output that describes an input and its effects.
-fn told(done: &str, effects: &Effects) -> ToolOutput {
+fn told(done: &str, effects: &InputEffects) -> ToolOutput {
     ToolOutput {
         verdict: effects.verdict,
         ..ToolOutput::read(format!("{done}. {}", effects.say()))
@@ -208,7 +211,7 @@ fn told(done: &str, effects: &Effects) -> ToolOutput {
 
 /// Notes that keys were sent which the program has not said that it read: whatever changed, they may
 /// have an effect yet.
-fn unconfirmed(effects: &mut Effects) {
+fn unconfirmed(effects: &mut InputEffects) {
     if effects.verdict != ActionVerdict::Changed {
         effects.verdict = ActionVerdict::CannotTell;
         effects
@@ -218,14 +221,14 @@ fn unconfirmed(effects: &mut Effects) {
 }
 
 /// Returns the failure for an input that was begun and broke off.
-fn unknown(why: impl std::fmt::Display) -> Failure {
-    Failure::Broke(format!(
+fn unknown(why: impl std::fmt::Display) -> ActionFailure {
+    ActionFailure::Broke(format!(
         "{} (nobody knows whether the input took effect: look for that before you repeat it)",
         lost(why)
     ))
 }
 
 /// Returns the failure for an input that was not sent.
-fn elsewhere(why: Elsewhere) -> Failure {
-    Failure::Refused(format!("refused: {why}, so nothing was sent; look again"))
+fn elsewhere(why: NotSentReason) -> ActionFailure {
+    ActionFailure::Refused(format!("refused: {why}, so nothing was sent; look again"))
 }

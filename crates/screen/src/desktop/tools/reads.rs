@@ -2,14 +2,16 @@
 
 use std::time::Duration;
 
-use gyrus_contract::{ExtractCall, FindCall, Look, TakeScreenshotCall, ToolOutput, WaitCall};
+use gyrus_contract::{
+    ExtractCall, FindCall, LookOptions, TakeScreenshotCall, ToolOutput, WaitCall,
+};
 
-use super::{DesktopAction, Doing};
+use super::{DesktopAction, DesktopCall};
 use crate::{
-    desktop::{effects::Standing, look, session::lost},
-    input::{Missed, Target},
+    desktop::{effects::DesktopBefore, look, session::lost},
+    input::{InputTarget, UnusableTarget},
     tools::{
-        action::Failure,
+        action::ActionFailure,
         reads::{listed, pictured, saying, waited},
         texts::piece,
     },
@@ -21,7 +23,7 @@ const CHANGE_LIMIT: Duration = Duration::from_secs(10);
 impl DesktopAction for FindCall {
     const ONLY_READS: bool = true;
 
-    async fn act(&self, doing: &mut Doing<'_>) -> Result<ToolOutput, Failure> {
+    async fn act(&self, doing: &mut DesktopCall<'_>) -> Result<ToolOutput, ActionFailure> {
         let wanted = self.text.trim().to_lowercase();
         let reading = look::read(doing.session).await?;
         Ok(listed(&saying(&reading.elements, &wanted), || {
@@ -33,7 +35,7 @@ impl DesktopAction for FindCall {
 impl DesktopAction for ExtractCall {
     const ONLY_READS: bool = true;
 
-    async fn act(&self, doing: &mut Doing<'_>) -> Result<ToolOutput, Failure> {
+    async fn act(&self, doing: &mut DesktopCall<'_>) -> Result<ToolOutput, ActionFailure> {
         let reading = look::read(doing.session).await?;
         let active = |depth: u16, states: &std::collections::BTreeSet<_>| {
             depth == 0 && states.contains(&gyrus_contract::ElementState::Focused)
@@ -42,15 +44,17 @@ impl DesktopAction for ExtractCall {
         let start = match self.on {
             Some(id) => elements
                 .find(|one| one.id == id)
-                .ok_or(Missed::Gone { id })?,
+                .ok_or(UnusableTarget::Gone { id })?,
             None => elements
                 .find(|one| active(one.depth, &one.states))
-                .ok_or(Missed::Nothing)?,
+                .ok_or(UnusableTarget::Nothing)?,
         };
         let below = elements.take_while(|one| one.depth > start.depth);
         let mut lines = Vec::new();
         for element in std::iter::once(start).chain(below) {
-            let spot = doing.session.find(&reading, Target::Element(element.id))?;
+            let spot = doing
+                .session
+                .find(&reading, InputTarget::Element(element.id))?;
             let text = if element.value.is_some() {
                 doing.text_of(&spot).await
             } else {
@@ -66,9 +70,9 @@ impl DesktopAction for ExtractCall {
 impl DesktopAction for WaitCall {
     const ONLY_READS: bool = true;
 
-    async fn act(&self, doing: &mut Doing<'_>) -> Result<ToolOutput, Failure> {
+    async fn act(&self, doing: &mut DesktopCall<'_>) -> Result<ToolOutput, ActionFailure> {
         let reading = look::read(doing.session).await?;
-        let standing = Standing::of(doing.session, reading, None)?;
+        let standing = DesktopBefore::of(doing.session, reading, None)?;
         let happened = match self.seconds {
             Some(seconds) => {
                 tokio::time::sleep(Duration::from_secs_f64(seconds)).await;
@@ -100,8 +104,8 @@ impl DesktopAction for WaitCall {
 impl DesktopAction for TakeScreenshotCall {
     const ONLY_READS: bool = true;
 
-    async fn act(&self, doing: &mut Doing<'_>) -> Result<ToolOutput, Failure> {
-        let wanted = Look {
+    async fn act(&self, doing: &mut DesktopCall<'_>) -> Result<ToolOutput, ActionFailure> {
+        let wanted = LookOptions {
             frame: true,
             documents: 0,
         };

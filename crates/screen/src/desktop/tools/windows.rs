@@ -3,37 +3,37 @@
 use std::path::Path;
 
 use gyrus_contract::{
-    ActionVerdict, Aim, Aimed, CloseTabCall, ElementId, OpenApplicationCall, Starts, SwitchTabCall,
-    ToolOutput,
+    ActionVerdict, Aim, AimedElement, CloseTabCall, ElementId, OpenApplicationCall, Starts,
+    SwitchTabCall, ToolOutput,
 };
 
-use super::{DesktopAction, Doing, acts::closes, told, unknown, whole_desktop};
+use super::{DesktopAction, DesktopCall, acts::closes, told, unknown, whole_desktop};
 use crate::{
     desktop::{
         applications::{self, Application},
-        effects::Standing,
+        effects::DesktopBefore,
         look,
         measure::DesktopSpot,
-        session::Session,
+        session::DesktopSession,
         windows::DesktopWindow,
     },
-    input::{Missed, Target},
-    tools::action::Failure,
+    input::{InputTarget, UnusableTarget},
+    tools::action::ActionFailure,
 };
 
 impl DesktopAction for OpenApplicationCall {
     const READS: Option<&'static str> = Some("file");
 
-    async fn aim(&self, session: &mut Session) -> Result<Aim, Failure> {
+    async fn aim(&self, session: &mut DesktopSession) -> Result<Aim, ActionFailure> {
         refuse_own_display(session)?;
-        let application = applications::find(&self.application).map_err(Failure::Refused)?;
+        let application = applications::find(&self.application).map_err(ActionFailure::Refused)?;
         Ok(starts(session, &application))
     }
 
-    async fn act(&self, doing: &mut Doing<'_>) -> Result<ToolOutput, Failure> {
-        let application = applications::find(&self.application).map_err(Failure::Refused)?;
+    async fn act(&self, doing: &mut DesktopCall<'_>) -> Result<ToolOutput, ActionFailure> {
+        let application = applications::find(&self.application).map_err(ActionFailure::Refused)?;
         if *doing.judged_aim()? != starts(doing.session, &application) {
-            return Err(Failure::Refused(format!(
+            return Err(ActionFailure::Refused(format!(
                 "refused: “{}” names another program now",
                 self.application
             )));
@@ -43,17 +43,17 @@ impl DesktopAction for OpenApplicationCall {
             (Some(_), Some(path)) => Some(path.real.as_path()),
             (Some(_), None) => {
                 let why = "refused: the file was not measured and judged";
-                return Err(Failure::Refused(why.to_owned()));
+                return Err(ActionFailure::Refused(why.to_owned()));
             }
         };
         if let Some(missing) = file.filter(|file| !file.exists()) {
-            return Err(Failure::Refused(format!(
+            return Err(ActionFailure::Refused(format!(
                 "refused: there is no file {}",
                 missing.display()
             )));
         }
         let reading = look::read(doing.session).await?;
-        let standing = Standing::of(doing.session, reading, None)?;
+        let standing = DesktopBefore::of(doing.session, reading, None)?;
         let words = application.words_with(file);
         doing.session.start(&words, &application.name).await?;
         let effects = doing.session.effects(&standing).await?;
@@ -61,9 +61,9 @@ impl DesktopAction for OpenApplicationCall {
     }
 }
 
-fn refuse_own_display(session: &Session) -> Result<(), Failure> {
+fn refuse_own_display(session: &DesktopSession) -> Result<(), ActionFailure> {
     if session.nested.is_none() {
-        return Err(Failure::Refused(
+        return Err(ActionFailure::Refused(
             "refused: programs are started on a desktop of gyrus's own only; use the desktop's own \
              menu"
                 .to_owned(),
@@ -73,13 +73,13 @@ fn refuse_own_display(session: &Session) -> Result<(), Failure> {
 }
 
 /// Returns what starting an application touches.
-fn starts(session: &Session, application: &Application) -> Aim {
+fn starts(session: &DesktopSession, application: &Application) -> Aim {
     let program = Path::new(&application.words[0]);
     let name = program.file_name().unwrap_or_default().to_string_lossy();
     let desktop = whole_desktop(session, Vec::new());
     Aim {
         origin: format!("{}/{name}", desktop.origin).to_lowercase(),
-        element: Some(Aimed {
+        element: Some(AimedElement {
             id: ElementId {
                 document: 1,
                 number: 0,
@@ -95,20 +95,23 @@ fn starts(session: &Session, application: &Application) -> Aim {
     }
 }
 
-impl Doing<'_> {
+impl DesktopCall<'_> {
     /// Finds the judged window again.
     async fn judged_window(
         &mut self,
         number: Option<u32>,
         starts: fn(&DesktopSpot) -> Vec<Starts>,
-    ) -> Result<(DesktopSpot, Standing), Failure> {
+    ) -> Result<(DesktopSpot, DesktopBefore), ActionFailure> {
         let target = window_of(self.session, number).await?;
         self.judged(target, starts).await
     }
 }
 
 /// Returns the window of a number; the active one without a number.
-async fn window_of(session: &mut Session, number: Option<u32>) -> Result<Target, Failure> {
+async fn window_of(
+    session: &mut DesktopSession,
+    number: Option<u32>,
+) -> Result<InputTarget, ActionFailure> {
     let reading = look::read(session).await?;
     let document = match number {
         Some(number) => session.numbers.window(number).map(|_| number),
@@ -119,11 +122,11 @@ async fn window_of(session: &mut Session, number: Option<u32>) -> Result<Target,
     };
     let document = document.ok_or_else(|| match number {
         Some(number) => {
-            Failure::Refused(format!("refused: there is no window {number}; look again"))
+            ActionFailure::Refused(format!("refused: there is no window {number}; look again"))
         }
-        None => Missed::Nothing.into(),
+        None => UnusableTarget::Nothing.into(),
     })?;
-    Ok(Target::Element(ElementId {
+    Ok(InputTarget::Element(ElementId {
         document,
         number: 1,
     }))
@@ -138,13 +141,13 @@ fn closing(spot: &DesktopSpot) -> Vec<Starts> {
 }
 
 impl DesktopAction for SwitchTabCall {
-    async fn aim(&self, session: &mut Session) -> Result<Aim, Failure> {
+    async fn aim(&self, session: &mut DesktopSession) -> Result<Aim, ActionFailure> {
         let target = window_of(session, Some(self.tab)).await?;
         let spot = session.locate(target).await?;
         Ok(spot.aim(looking(&spot)))
     }
 
-    async fn act(&self, doing: &mut Doing<'_>) -> Result<ToolOutput, Failure> {
+    async fn act(&self, doing: &mut DesktopCall<'_>) -> Result<ToolOutput, ActionFailure> {
         let (spot, standing) = doing.judged_window(Some(self.tab), looking).await?;
         doing
             .session
@@ -168,13 +171,13 @@ impl DesktopAction for SwitchTabCall {
 }
 
 impl DesktopAction for CloseTabCall {
-    async fn aim(&self, session: &mut Session) -> Result<Aim, Failure> {
+    async fn aim(&self, session: &mut DesktopSession) -> Result<Aim, ActionFailure> {
         let target = window_of(session, self.tab).await?;
         let spot = session.locate(target).await?;
         Ok(spot.aim(closing(&spot)))
     }
 
-    async fn act(&self, doing: &mut Doing<'_>) -> Result<ToolOutput, Failure> {
+    async fn act(&self, doing: &mut DesktopCall<'_>) -> Result<ToolOutput, ActionFailure> {
         let (spot, standing) = doing.judged_window(self.tab, closing).await?;
         let display = &doing.session.display;
         let before = display.windows().map_err(unknown)?;

@@ -11,8 +11,8 @@ use crate::{
     api::{commands, control},
     app::App,
     error::ApiError,
-    extract::{ApiForm, ApiJson, RunPath},
-    tokens::Identity,
+    extract::{ApiForm, ApiJson, RunInPath},
+    tokens::Requester,
 };
 
 /// Words for a run, as typed.
@@ -23,15 +23,15 @@ pub(in super::super) struct SteerForm {
 
 pub(in super::super) async fn steer(
     app: State<Arc<App>>,
-    identity: Extension<Identity>,
-    RunPath(run): RunPath,
+    identity: Extension<Requester>,
+    RunInPath(run): RunInPath,
     ApiForm(form): ApiForm<SteerForm>,
 ) -> Result<Response, ApiError> {
     let text = form.text.replace("\r\n", "\n");
     control::steer(
         app,
         identity,
-        RunPath(run),
+        RunInPath(run),
         ApiJson(control::Steer { text }),
     )
     .await?;
@@ -40,28 +40,28 @@ pub(in super::super) async fn steer(
 
 pub(in super::super) async fn pause(
     app: State<Arc<App>>,
-    identity: Extension<Identity>,
-    RunPath(run): RunPath,
+    identity: Extension<Requester>,
+    RunInPath(run): RunInPath,
 ) -> Result<Response, ApiError> {
-    control::pause(app, identity, RunPath(run)).await?;
+    control::pause(app, identity, RunInPath(run)).await?;
     Ok(back_to(run))
 }
 
 pub(in super::super) async fn stop(
     app: State<Arc<App>>,
-    identity: Extension<Identity>,
-    RunPath(run): RunPath,
+    identity: Extension<Requester>,
+    RunInPath(run): RunInPath,
 ) -> Result<Response, ApiError> {
-    control::stop(app, identity, RunPath(run)).await?;
+    control::stop(app, identity, RunInPath(run)).await?;
     Ok(back_to(run))
 }
 
 pub(in super::super) async fn resume(
     app: State<Arc<App>>,
-    identity: Extension<Identity>,
-    RunPath(run): RunPath,
+    identity: Extension<Requester>,
+    RunInPath(run): RunInPath,
 ) -> Result<Response, ApiError> {
-    let _ = commands::resume(app, identity, RunPath(run)).await?;
+    let _ = commands::resume(app, identity, RunInPath(run)).await?;
     Ok(back_to(run))
 }
 

@@ -4,18 +4,18 @@ use std::sync::Arc;
 
 use axum::{Json, extract::State, response::Html};
 use gyrus_contract::{Digest, RunId};
-use gyrus_kernel::undo::{self, Kind, RunUndo, UndoAction, UndoChange};
+use gyrus_kernel::undo::{self, EntryKind, RunUndo, UndoAction, UndoChange};
 use gyrus_surfaces::page::{whole_patch, whole_text};
 use gyrus_text::counted;
 use maud::{Markup, html};
 use serde::Deserialize;
 
-use super::head::{Tab, part_of};
+use super::head::{RunTab, part_of};
 use crate::{
     api::{control, runs::blocking},
     app::App,
     error::ApiError,
-    extract::{ApiForm, ApiJson, ApiQuery, RunPath},
+    extract::{ApiForm, ApiJson, ApiQuery, RunInPath},
 };
 
 /// Bytes of a patch that a page has of one file.
@@ -34,7 +34,7 @@ pub(in super::super) struct To {
 
 pub(in super::super) async fn show(
     State(app): State<Arc<App>>,
-    RunPath(run): RunPath,
+    RunInPath(run): RunInPath,
 ) -> Result<Html<String>, ApiError> {
     blocking(move || {
         let body = match planned(&app, run, 0) {
@@ -51,14 +51,14 @@ pub(in super::super) async fn show(
             },
             Err(why) => unknown(&why),
         };
-        part_of(&app, run, Tab::Changes, &body)
+        part_of(&app, run, RunTab::Changes, &body)
     })
     .await
 }
 
 pub(in super::super) async fn before_undo(
     State(app): State<Arc<App>>,
-    RunPath(run): RunPath,
+    RunInPath(run): RunInPath,
     ApiQuery(To { to }): ApiQuery<To>,
 ) -> Result<Html<String>, ApiError> {
     blocking(move || {
@@ -76,7 +76,7 @@ pub(in super::super) async fn before_undo(
                 }
             }
         };
-        part_of(&app, run, Tab::Other("Undo"), &body)
+        part_of(&app, run, RunTab::Other("Undo"), &body)
     })
     .await
 }
@@ -90,7 +90,7 @@ pub(in super::super) struct UndoForm {
 
 pub(in super::super) async fn undo(
     State(app): State<Arc<App>>,
-    RunPath(run): RunPath,
+    RunInPath(run): RunInPath,
     ApiForm(form): ApiForm<UndoForm>,
 ) -> Result<Html<String>, ApiError> {
     let planning = Arc::clone(&app);
@@ -101,13 +101,13 @@ pub(in super::super) async fn undo(
         return Err(ApiError::conflict(error).hint("go back, look at the page again, and decide"));
     }
     let undo = control::Undo { to, dry_run: false };
-    let done = control::undo(State(Arc::clone(&app)), RunPath(run), ApiJson(undo)).await;
+    let done = control::undo(State(Arc::clone(&app)), RunInPath(run), ApiJson(undo)).await;
     let Json(done) = done?;
     blocking(move || {
         let body = html! {
             div.undo role="status" { h2 { "Taken back" } (whole_text(&done.said)) }
         };
-        part_of(&app, run, Tab::Other("Undo"), &body)
+        part_of(&app, run, RunTab::Other("Undo"), &body)
     })
     .await
 }
@@ -206,13 +206,13 @@ fn files(
 
 fn file(change: &UndoChange, words: &str, patch: Option<&str>) -> Markup {
     let line = html! {
-        code { (change.path) @if change.kind == Kind::Folder { "/" } }
+        code { (change.path) @if change.kind == EntryKind::Folder { "/" } }
         " " span.done { (words) }
         @match change.kind {
-            Kind::File => span.size { (counted(change.bytes, "byte")) },
-            Kind::Link => span.size { "link" },
-            Kind::Folder => span.size { "folder" },
-            Kind::Repository => span.size { "branches, HEAD, index and settings" },
+            EntryKind::File => span.size { (counted(change.bytes, "byte")) },
+            EntryKind::Link => span.size { "link" },
+            EntryKind::Folder => span.size { "folder" },
+            EntryKind::Repository => span.size { "branches, HEAD, index and settings" },
         }
     };
     html! {

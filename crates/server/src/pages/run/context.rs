@@ -4,31 +4,31 @@ use std::sync::Arc;
 
 use axum::{extract::State, response::Html};
 use gyrus_contract::RunId;
-use gyrus_journal::Reader;
+use gyrus_journal::LogReader;
 use gyrus_kernel::{log_name, prompt_of};
 use gyrus_surfaces::page::{self, AskedModel, asked_model, step_address};
 use gyrus_text::{counted, grouped};
 use maud::{Markup, html};
 use serde::Deserialize;
 
-use super::head::{Tab, part_of};
+use super::head::{RunTab, part_of};
 use crate::{
     api::runs::blocking,
     app::App,
     error::ApiError,
-    extract::{ApiQuery, RunPath},
+    extract::{ApiQuery, RunInPath},
 };
 
 /// The request to show; without one, the newest.
 #[derive(Debug, Deserialize)]
-pub(in super::super) struct Asked {
+pub(in super::super) struct RequestQuery {
     call: Option<u64>,
 }
 
 pub(in super::super) async fn show(
     State(app): State<Arc<App>>,
-    RunPath(run): RunPath,
-    ApiQuery(asked): ApiQuery<Asked>,
+    RunInPath(run): RunInPath,
+    ApiQuery(asked): ApiQuery<RequestQuery>,
 ) -> Result<Html<String>, ApiError> {
     blocking(move || {
         let reader = app.store.reader(&log_name(run))?;
@@ -41,12 +41,12 @@ pub(in super::super) async fn show(
                 return Err(ApiError::not_found(error));
             }
         };
-        part_of(&app, run, Tab::Context, &body)
+        part_of(&app, run, RunTab::Context, &body)
     })
     .await
 }
 
-fn request(reader: &Reader, run: RunId, found: &AskedModel) -> Markup {
+fn request(reader: &LogReader, run: RunId, found: &AskedModel) -> Markup {
     let call = &found.call;
     let link = |seq: Option<u64>, words: &str| {
         html! {

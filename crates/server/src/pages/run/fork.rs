@@ -18,7 +18,7 @@ use serde::Deserialize;
 use super::{
     super::forms::{see, typed},
     changes,
-    head::{Tab, part_of},
+    head::{RunTab, part_of},
 };
 use crate::{
     api::{
@@ -27,9 +27,9 @@ use crate::{
     },
     app::App,
     error::ApiError,
-    extract::{ApiForm, ApiQuery, RunPath},
+    extract::{ApiForm, ApiQuery, RunInPath},
     overview::RunOverview,
-    tokens::Identity,
+    tokens::Requester,
 };
 
 /// The step to fork after; without one, the last complete one.
@@ -39,7 +39,7 @@ pub(in super::super) struct At {
 }
 
 /// A run at the end of a step.
-struct Moment {
+struct ForkPoint {
     at: u32,
     /// The last complete step.
     last: u32,
@@ -52,7 +52,7 @@ struct Moment {
 
 pub(in super::super) async fn form(
     State(app): State<Arc<App>>,
-    RunPath(run): RunPath,
+    RunInPath(run): RunInPath,
     ApiQuery(At { at }): ApiQuery<At>,
 ) -> Result<Html<String>, ApiError> {
     blocking(move || {
@@ -70,12 +70,12 @@ pub(in super::super) async fn form(
                 (start(&overview, &moment))
             }
         };
-        part_of(&app, run, Tab::Other("Fork"), &body)
+        part_of(&app, run, RunTab::Other("Fork"), &body)
     })
     .await
 }
 
-fn moment(app: &App, run: RunId, at: Option<u32>) -> Result<Moment, ApiError> {
+fn moment(app: &App, run: RunId, at: Option<u32>) -> Result<ForkPoint, ApiError> {
     let reader = app.store.reader(&log_name(run))?;
     let last = match reader
         .last("cycle.ended")?
@@ -89,7 +89,7 @@ fn moment(app: &App, run: RunId, at: Option<u32>) -> Result<Moment, ApiError> {
         let error = format!("run {} has no complete step {at}", run.short());
         return Err(ApiError::not_found(error).hint(format!("the last one is {last}")));
     }
-    let mut moment = Moment {
+    let mut moment = ForkPoint {
         at,
         last,
         spent: Spent::default(),
@@ -117,7 +117,7 @@ fn moment(app: &App, run: RunId, at: Option<u32>) -> Result<Moment, ApiError> {
 }
 
 /// Says which part comes from the journal, and which is live.
-fn said(app: &App, run: RunId, moment: &Moment) -> Markup {
+fn said(app: &App, run: RunId, moment: &ForkPoint) -> Markup {
     let at = moment.at;
     let most = limits(&moment.limits);
     let spent = &moment.spent;
@@ -164,7 +164,7 @@ fn differs(app: &App, run: RunId, at: u32) -> Markup {
     }
 }
 
-fn start(run: &RunOverview, moment: &Moment) -> Markup {
+fn start(run: &RunOverview, moment: &ForkPoint) -> Markup {
     let folder = format!("{}-after-{}", run.workdir.display(), moment.at);
     let is_kept = matches!(moment.snapshot, Snapshot::Blob(_));
     html! {
@@ -205,8 +205,8 @@ pub(in super::super) struct ForkForm {
 
 pub(in super::super) async fn fork(
     State(app): State<Arc<App>>,
-    Extension(identity): Extension<Identity>,
-    RunPath(run): RunPath,
+    Extension(identity): Extension<Requester>,
+    RunInPath(run): RunInPath,
     ApiForm(form): ApiForm<ForkForm>,
 ) -> Result<Response, ApiError> {
     let in_place = match form.place.as_str() {

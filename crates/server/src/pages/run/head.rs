@@ -7,7 +7,7 @@ use gyrus_surfaces::projection;
 use maud::{Markup, html};
 
 use super::super::{
-    frame::{Place, age},
+    frame::{NavigationPlace, age},
     runs::{figures, outcome, state},
 };
 use crate::{
@@ -16,7 +16,7 @@ use crate::{
 
 /// The pages of a run.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Tab {
+pub(super) enum RunTab {
     Steps,
     Reading,
     Changes,
@@ -29,42 +29,42 @@ pub(super) enum Tab {
     Other(&'static str),
 }
 
-impl Tab {
-    const ALL: [Tab; 8] = [
-        Tab::Steps,
-        Tab::Reading,
-        Tab::Changes,
-        Tab::Outcome,
-        Tab::Cost,
-        Tab::Context,
-        Tab::Children,
-        Tab::Raw,
+impl RunTab {
+    const ALL: [RunTab; 8] = [
+        RunTab::Steps,
+        RunTab::Reading,
+        RunTab::Changes,
+        RunTab::Outcome,
+        RunTab::Cost,
+        RunTab::Context,
+        RunTab::Children,
+        RunTab::Raw,
     ];
 
     pub(super) fn name(self) -> &'static str {
         match self {
-            Tab::Steps => "Steps",
-            Tab::Reading => "Reading",
-            Tab::Changes => "Changes",
-            Tab::Outcome => "Outcome",
-            Tab::Cost => "Cost",
-            Tab::Context => "Context",
-            Tab::Children => "Children",
-            Tab::Raw => "Raw",
-            Tab::Other(name) => name,
+            RunTab::Steps => "Steps",
+            RunTab::Reading => "Reading",
+            RunTab::Changes => "Changes",
+            RunTab::Outcome => "Outcome",
+            RunTab::Cost => "Cost",
+            RunTab::Context => "Context",
+            RunTab::Children => "Children",
+            RunTab::Raw => "Raw",
+            RunTab::Other(name) => name,
         }
     }
 
     fn address(self) -> &'static str {
         match self {
-            Tab::Steps | Tab::Other(_) => "",
-            Tab::Reading => "?zoom=reading",
-            Tab::Changes => "/changes",
-            Tab::Outcome => "/outcome",
-            Tab::Cost => "/cost",
-            Tab::Context => "/context",
-            Tab::Children => "/children",
-            Tab::Raw => "?zoom=entries",
+            RunTab::Steps | RunTab::Other(_) => "",
+            RunTab::Reading => "?zoom=reading",
+            RunTab::Changes => "/changes",
+            RunTab::Outcome => "/outcome",
+            RunTab::Cost => "/cost",
+            RunTab::Context => "/context",
+            RunTab::Children => "/children",
+            RunTab::Raw => "?zoom=entries",
         }
     }
 }
@@ -73,7 +73,7 @@ impl Tab {
 pub(super) fn part_of(
     app: &App,
     run: RunId,
-    tab: Tab,
+    tab: RunTab,
     body: &Markup,
 ) -> Result<Html<String>, ApiError> {
     let overview = overview(app, run)?;
@@ -86,14 +86,14 @@ pub(super) fn part_of(
         (tabs(run, tab))
         div.part-of-run data-run=(run) { (body) }
     };
-    Ok(Place::Other.page(app, &title, &main))
+    Ok(NavigationPlace::Other.page(app, &title, &main))
 }
 
 /// Returns the links to the parts of a run.
-pub(super) fn tabs(run: RunId, current: Tab) -> Markup {
+pub(super) fn tabs(run: RunId, current: RunTab) -> Markup {
     html! {
         nav.tabs aria-label="Parts of the run" {
-            @for tab in Tab::ALL {
+            @for tab in RunTab::ALL {
                 a href={ "/runs/" (run) (tab.address()) }
                     aria-current=[(tab == current).then_some("page")] { (tab.name()) }
             }

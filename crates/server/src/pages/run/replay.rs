@@ -11,19 +11,19 @@ use axum::{
 use gyrus_surfaces::page::whole_text;
 use maud::html;
 
-use super::head::{Tab, part_of};
+use super::head::{RunTab, part_of};
 use crate::{
     api::{control, runs::blocking},
     app::App,
     error::ApiError,
-    extract::RunPath,
+    extract::RunInPath,
 };
 
 pub(in super::super) async fn replay(
     State(app): State<Arc<App>>,
-    RunPath(run): RunPath,
+    RunInPath(run): RunInPath,
 ) -> Result<Response, ApiError> {
-    let replayed = control::replay(State(Arc::clone(&app)), RunPath(run)).await;
+    let replayed = control::replay(State(Arc::clone(&app)), RunInPath(run)).await;
     let (status, body) = match replayed {
         Ok(Json(done)) => {
             let body = html! {
@@ -47,6 +47,6 @@ pub(in super::super) async fn replay(
     };
     let body = html! { div.replayed role="status" { (body) } };
     let page: Html<String> =
-        blocking(move || part_of(&app, run, Tab::Other("Replay"), &body)).await?;
+        blocking(move || part_of(&app, run, RunTab::Other("Replay"), &body)).await?;
     Ok((status, page).into_response())
 }

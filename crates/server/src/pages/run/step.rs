@@ -7,17 +7,17 @@ use gyrus_kernel::log_name;
 use gyrus_surfaces::page::{one_step, step_address};
 use maud::{PreEscaped, html};
 
-use super::head::{Tab, part_of};
+use super::head::{RunTab, part_of};
 use crate::{
     api::runs::blocking,
     app::App,
     error::ApiError,
-    extract::{ApiPath, RunPath},
+    extract::{ApiPath, RunInPath},
 };
 
 pub(in super::super) async fn show(
     State(app): State<Arc<App>>,
-    RunPath(run): RunPath,
+    RunInPath(run): RunInPath,
     ApiPath(path): ApiPath<HashMap<String, String>>,
 ) -> Result<Html<String>, ApiError> {
     let given = path.get("seq").cloned().unwrap_or_default();
@@ -47,7 +47,7 @@ pub(in super::super) async fn show(
                 (PreEscaped(&step.html))
             }
         };
-        part_of(&app, run, Tab::Other("Step"), &body)
+        part_of(&app, run, RunTab::Other("Step"), &body)
     })
     .await
 }

@@ -5,20 +5,20 @@ use std::sync::Arc;
 use axum::{extract::State, response::Html};
 use gyrus_contract::RunId;
 use gyrus_kernel::log_name;
-use gyrus_surfaces::page::{self, Rows, Stretch, Zoom, visible_html};
+use gyrus_surfaces::page::{self, RunRows, Stretch, Zoom, visible_html};
 use maud::{Markup, PreEscaped, html};
 use serde::Deserialize;
 
 use super::{
-    super::frame::Place,
-    head::{Tab, head, tabs},
+    super::frame::NavigationPlace,
+    head::{RunTab, head, tabs},
     widget::{questions, widget},
 };
 use crate::{
     api::runs::{blocking, overview},
     app::App,
     error::ApiError,
-    extract::{ApiQuery, RunPath},
+    extract::{ApiQuery, RunInPath},
     heads::RunWord,
     overview::RunOverview,
 };
@@ -36,12 +36,12 @@ enum ZoomName {
 
 impl ZoomName {
     /// Returns the zoom, its name, and the tab that it belongs to.
-    fn meaning(self) -> (Zoom, &'static str, Tab) {
+    fn meaning(self) -> (Zoom, &'static str, RunTab) {
         match self {
-            ZoomName::Cycles => (Zoom::Cycles, "cycles", Tab::Steps),
-            ZoomName::Effects => (Zoom::Effects, "effects", Tab::Steps),
-            ZoomName::Entries => (Zoom::Entries, "entries", Tab::Raw),
-            ZoomName::Reading => (Zoom::Reading, "reading", Tab::Reading),
+            ZoomName::Cycles => (Zoom::Cycles, "cycles", RunTab::Steps),
+            ZoomName::Effects => (Zoom::Effects, "effects", RunTab::Steps),
+            ZoomName::Entries => (Zoom::Entries, "entries", RunTab::Raw),
+            ZoomName::Reading => (Zoom::Reading, "reading", RunTab::Reading),
         }
     }
 }
@@ -49,7 +49,7 @@ impl ZoomName {
 /// The part of a run to show.
 #[derive(Debug, Default, Deserialize)]
 #[serde(default)]
-pub(in super::super) struct Part {
+pub(in super::super) struct StepsPart {
     before: Option<u64>,
     after: Option<u64>,
     zoom: ZoomName,
@@ -57,8 +57,8 @@ pub(in super::super) struct Part {
 
 pub(in super::super) async fn show(
     State(app): State<Arc<App>>,
-    RunPath(run): RunPath,
-    ApiQuery(part): ApiQuery<Part>,
+    RunInPath(run): RunInPath,
+    ApiQuery(part): ApiQuery<StepsPart>,
 ) -> Result<Html<String>, ApiError> {
     blocking(move || {
         let overview = overview(&app, run)?;
@@ -82,7 +82,7 @@ pub(in super::super) async fn show(
             @if !live && rows.more { p.earlier { a href=(address) { "The newest steps" } } }
             (steering(&overview))
         };
-        Ok(Place::Other.page(&app, &title, &main))
+        Ok(NavigationPlace::Other.page(&app, &title, &main))
     })
     .await
 }
@@ -90,8 +90,8 @@ pub(in super::super) async fn show(
 /// Returns what changed on the page of a run, as a fragment.
 pub(in super::super) async fn rows(
     State(app): State<Arc<App>>,
-    RunPath(run): RunPath,
-    ApiQuery(part): ApiQuery<Part>,
+    RunInPath(run): RunInPath,
+    ApiQuery(part): ApiQuery<StepsPart>,
 ) -> Result<Html<String>, ApiError> {
     blocking(move || {
         let stretch = Stretch::After(part.after.unwrap_or(0));
@@ -110,7 +110,7 @@ pub(in super::super) async fn rows(
 }
 
 /// Nothing is shown that is not on disk.
-fn stretch_of(app: &App, run: RunId, stretch: Stretch, zoom: Zoom) -> Result<Rows, ApiError> {
+fn stretch_of(app: &App, run: RunId, stretch: Stretch, zoom: Zoom) -> Result<RunRows, ApiError> {
     let reader = app.store.reader(&log_name(run))?;
     let end = app.end_of(run, &reader)?;
     Ok(page::rows(&reader, run, stretch, zoom, end)?)
@@ -135,7 +135,7 @@ fn zooms(run: RunId, current: ZoomName) -> Markup {
 }
 
 /// The strip stays empty, and unseen, until there is a picture.
-fn film(rows: &Rows) -> Markup {
+fn film(rows: &RunRows) -> Markup {
     html! {
         ol #film aria-label="Pictures" tabindex=[(!rows.film.is_empty()).then_some("0")] {
             (PreEscaped(&rows.film))

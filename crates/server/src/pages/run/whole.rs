@@ -7,34 +7,34 @@ use gyrus_contract::RunId;
 use gyrus_surfaces::page::WholeRun;
 use maud::Markup;
 
-use super::head::{Tab, part_of};
-use crate::{api::runs::blocking, app::App, error::ApiError, extract::RunPath};
+use super::head::{RunTab, part_of};
+use crate::{api::runs::blocking, app::App, error::ApiError, extract::RunInPath};
 
 pub(in super::super) async fn outcome(
     State(app): State<Arc<App>>,
-    RunPath(run): RunPath,
+    RunInPath(run): RunInPath,
 ) -> Result<Html<String>, ApiError> {
-    whole(app, run, Tab::Outcome, WholeRun::outcome).await
+    whole(app, run, RunTab::Outcome, WholeRun::outcome).await
 }
 
 pub(in super::super) async fn cost(
     State(app): State<Arc<App>>,
-    RunPath(run): RunPath,
+    RunInPath(run): RunInPath,
 ) -> Result<Html<String>, ApiError> {
-    whole(app, run, Tab::Cost, WholeRun::cost).await
+    whole(app, run, RunTab::Cost, WholeRun::cost).await
 }
 
 pub(in super::super) async fn children(
     State(app): State<Arc<App>>,
-    RunPath(run): RunPath,
+    RunInPath(run): RunInPath,
 ) -> Result<Html<String>, ApiError> {
-    whole(app, run, Tab::Children, WholeRun::relatives).await
+    whole(app, run, RunTab::Children, WholeRun::relatives).await
 }
 
 async fn whole(
     app: Arc<App>,
     run: RunId,
-    tab: Tab,
+    tab: RunTab,
     draw: fn(&WholeRun) -> Markup,
 ) -> Result<Html<String>, ApiError> {
     blocking(move || {

@@ -15,17 +15,17 @@ use gyrus_conformance::{
     world::{Deed, FINISH, World, claim},
 };
 use gyrus_contract::{
-    BlobId, ChangedPath, Choice, Decision, Gate, Judgement, Model, ModelError, OnAsk, Part, Place,
-    Prompt, ResolvedCall, Risk, Router, RunId, Screen, Strength, ToolCall, ToolSpec, Unresolvable,
-    Verdict, Wanted, WithheldChange,
+    BlobId, CallPlace, ChangedPath, Choice, Decision, Gate, Judgement, Model, ModelError, OnAsk,
+    Part, Prompt, ResolvedCall, Risk, RouteQuery, Router, RunId, Screen, Strength, ToolCall,
+    ToolSpec, Unresolvable, Verdict, WithheldChange,
 };
-use gyrus_journal::{Store, Take};
+use gyrus_journal::{LockWait, Store};
 use gyrus_kernel::{
-    Ending, Entry, Finished, ForkInto, Kernel, KernelError, Organs, ResumeChanges, SingleModel,
+    DriveResult, Ending, Entry, ForkInto, Kernel, KernelError, Organs, ResumeChanges, SingleModel,
     redact::Redactor,
 };
 use gyrus_loops::{CognitiveConfig, PerceptionMode};
-use gyrus_models::{Blobs, ScriptedModel};
+use gyrus_models::{PictureSource, ScriptedModel};
 use serde_json::{Value, json};
 use tempfile::TempDir;
 use web::{FRONT, LAMPS, Web};
@@ -38,7 +38,7 @@ impl Gate for Porter {
         &self,
         call: &ToolCall,
         _spec: &ToolSpec,
-        _place: Place<'_>,
+        _place: CallPlace<'_>,
     ) -> Result<ResolvedCall, Unresolvable> {
         Ok(ResolvedCall {
             tool: call.tool.clone(),
@@ -142,15 +142,15 @@ impl Desk {
         }
     }
 
-    async fn start(&self) -> Finished {
+    async fn start(&self) -> DriveResult {
         let ready = self.kernel.create(self.scenario.new.clone()).unwrap();
         ready.drive().await.unwrap()
     }
 
-    async fn resume(&self) -> Result<Finished, KernelError> {
+    async fn resume(&self) -> Result<DriveResult, KernelError> {
         let run = self.scenario.run();
         self.kernel
-            .take(run, Take::IfFree, ResumeChanges::default())?
+            .take(run, LockWait::IfFree, ResumeChanges::default())?
             .drive()
             .await
     }
@@ -706,7 +706,7 @@ async fn the_next_run_of_a_session_knows_what_the_one_before_it_answered() {
 /// The pictures of a store's runs.
 struct Pictures(Store);
 
-impl Blobs for Pictures {
+impl PictureSource for Pictures {
     fn load(&self, id: &BlobId) -> Result<Vec<u8>, String> {
         let found = self.0.blob("runs", id).map_err(|error| error.to_string())?;
         found.ok_or_else(|| "there is no such picture".to_owned())
@@ -756,7 +756,7 @@ impl Router for Blind {
         self.0.name()
     }
 
-    fn choose(&self, wanted: &Wanted<'_>) -> Result<Choice, ModelError> {
+    fn choose(&self, wanted: &RouteQuery<'_>) -> Result<Choice, ModelError> {
         assert!(!wanted.images, "it would be refused");
         self.0.choose(wanted)
     }

@@ -5,9 +5,9 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use gyrus_conformance::world::Deed;
 use gyrus_contract::{
-    ActionVerdict, Bounds, Boxed, Cleared, Dialog, Element, ElementId, Look, Picture, Repeat,
-    ResolvedCall, Rest, Screen, ScreenError, Scroll, Seen, Site, Tab, Tool, ToolOutput, ToolSpec,
-    Touch, View,
+    ActionVerdict, Bounds, BoxedFuture, Cleared, Dialog, Element, ElementId, LookOptions, Picture,
+    Repeat, ResolvedCall, Rest, Screen, ScreenError, Scroll, Site, Tab, Tool, ToolOutput, ToolSpec,
+    Touch, View, ViewWithPicture,
 };
 use serde_json::{Value, json};
 
@@ -267,7 +267,7 @@ impl Inner {
 }
 
 impl Screen for Web {
-    fn look(&self, wanted: Look) -> Boxed<'_, Result<Seen, ScreenError>> {
+    fn look(&self, wanted: LookOptions) -> BoxedFuture<'_, Result<ViewWithPicture, ScreenError>> {
         Box::pin(async move {
             let mut inner = self.inner();
             inner.documents = inner.documents.max(wanted.documents).max(1);
@@ -279,7 +279,7 @@ impl Screen for Web {
             });
             let mut view = inner.view(&self.session);
             view.hash = wanted.frame.then_some(view.address.len() as u64);
-            Ok(Seen {
+            Ok(ViewWithPicture {
                 view,
                 frame: picture,
             })
@@ -301,7 +301,7 @@ impl Tool for Hand {
         &'a self,
         call: Cleared<ResolvedCall>,
         _site: &'a dyn Site,
-    ) -> Boxed<'a, ToolOutput> {
+    ) -> BoxedFuture<'a, ToolOutput> {
         Box::pin(async move {
             let mut inner = self.web.inner();
             inner.deeds.push(Deed {

@@ -11,7 +11,7 @@ const CANONICAL: &str = include_str!("../canonical.sse");
 /// Feeds the stream in pieces of `size` bytes and ends it cleanly.
 fn read(stream: &str, size: usize) -> (Result<Reply, ModelError>, Vec<Delta>) {
     let mut deltas = Vec::new();
-    let mut reader = Stream::new(Reader::default());
+    let mut reader = Stream::new(ResponsesReader::default());
     let mut on_delta = |delta| deltas.push(delta);
     for bytes in stream.as_bytes().chunks(size) {
         match reader.push(bytes, &mut on_delta) {
@@ -187,7 +187,7 @@ fn bad_streams_say_what_is_wrong() {
 #[test]
 fn endless_replies_are_cut_off() {
     let check = |event: &dyn Fn(usize) -> Value, expected: &str| {
-        let mut reader = Stream::new(Reader::default());
+        let mut reader = Stream::new(ResponsesReader::default());
         let error = (0..5000)
             .find_map(|n| {
                 reader
