@@ -12,9 +12,10 @@ use gyrus_fleet::{FleetQueue, LogSubject, Machine as _, OsMachine};
 use gyrus_journal::Store;
 use gyrus_runtime::ledger::Fold as _;
 use gyrus_runtime::queue::{
-    AtOnce, Command, Dispatcher, Gateway, Queue, QueueWorker, RunRequest, SharedQueue as _, Stage,
-    Work, Worker, WorkerEnd, Workers,
+    AtOnce, Command, Dispatcher, Gateway, Queue, QueueWorker, SharedQueue as _, Stage, Work,
+    Worker, WorkerEnd, Workers,
 };
+use gyrus_runtime::request::RunRequest;
 use tokio::sync::{mpsc, watch};
 
 use crate::servers::Servers;

@@ -10,11 +10,9 @@ use gyrus_lab::{
     LabConsole,
     eval::{self, EvalOptions},
 };
+use gyrus_runtime::request::ModelFlags;
 
-use crate::{
-    Gyrus, drive, exit::Code, failure::Failure, lab::Installed, model_flags::ModelFlags, setup,
-    stopped, time,
-};
+use crate::{Gyrus, drive, exit::Code, failure::Failure, lab::Installed, setup, stopped, time};
 
 /// The folder of the state with copies of reports, and the most of them.
 const KEPT_IN: &str = "evals";

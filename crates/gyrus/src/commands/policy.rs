@@ -9,6 +9,7 @@ use gyrus_contract::{
     Risk, RunId, ToolCall, ToolSpec,
 };
 use gyrus_kernel::grants;
+use gyrus_runtime::request::{Approve, confinement};
 use gyrus_text::one_line;
 use gyrus_tools::ToolRegistry;
 use serde_json::{Value, json};
@@ -17,7 +18,6 @@ use crate::{
     Gyrus, drive,
     exit::Code,
     failure::Failure,
-    flags::{Approve, confinement},
     mcp::{self, Around},
     new_run, workdir,
 };

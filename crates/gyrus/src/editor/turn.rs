@@ -15,16 +15,17 @@ use gyrus_surfaces::watching::live_replies;
 use tokio::{runtime::Runtime, sync::oneshot};
 
 use super::unsaved;
+use gyrus_runtime::request::{RunFlags, RunRequest};
+
 use crate::{
     Gyrus,
     config::Config,
     drive::{self, Beside, Teaches},
     failure::Failure,
-    flags::RunFlags,
     kernels::{self, RunContext},
     mcp::{self, Around, Connected, Found, ServedTools, ServerSource, Wanted},
     model_choice::Ready as ReadyModels,
-    new_run::RunOptions,
+    new_run::RunBuilder,
     screen::ScreenOptions,
     setup, stopped, telemetry,
 };
@@ -98,21 +99,19 @@ fn drive(
             context,
             continues,
         } => {
+            let mut request = RunRequest::with_flags(goal, beginning.flags.clone());
+            request.continues = continues;
             let Beginning {
                 gyrus,
                 home,
                 config,
-                flags,
                 ..
             } = &beginning;
-            let new = RunOptions {
-                goal,
+            let new = RunBuilder {
                 context,
-                continues,
-                ..RunOptions::new(gyrus, home, config, flags)
-            }
-            .new_run()?;
-            beginning.start(&runtime, new, (controls, live, begins))
+                ..RunBuilder::new(gyrus, home, config, &request)
+            };
+            beginning.start(&runtime, new.new_run()?, (controls, live, begins))
         }
         TurnWork::Resume => beginning.resume(&runtime, controls, live),
     };

@@ -3,8 +3,9 @@
 use std::path::PathBuf;
 
 use gyrus_contract::ThinkingEffort;
+use gyrus_runtime::request::Approve;
 
-use crate::{commands, failure::Failure, flags::Approve, mcp::PromptName, model_flags};
+use crate::{commands, failure::Failure, mcp::PromptName};
 
 /// A line, understood.
 #[derive(Debug, Clone, PartialEq)]
@@ -189,7 +190,7 @@ pub(super) fn understand(line: &str) -> Result<Option<Word>, Failure> {
         "/image" => Word::Image(path(rest)),
         "/model" => Word::Model(rest.to_owned()),
         "/mode" => Word::Mode(rest.parse().map_err(Failure::usage)?),
-        "/effort" => Word::Effort(model_flags::effort(rest).map_err(Failure::usage)?),
+        "/effort" => Word::Effort(rest.parse().map_err(Failure::usage)?),
         "/rewind" => Word::Rewind,
         "/resume" => Word::Resume((!rest.is_empty()).then(|| rest.to_owned())),
         "/loop" => Word::Loop(rest.to_owned()),

@@ -20,7 +20,8 @@ use gyrus_runtime::{
         AgentWork, Agents, BehaviorError,
     },
     blocking,
-    queue::{Command, ContextText, Gateway, QueueError, Stage, Work},
+    queue::{Command, Gateway, QueueError, Stage, Work},
+    request::ContextText,
     triggers::{SystemClock, Triggers},
 };
 use gyrus_server::AgentFileView;

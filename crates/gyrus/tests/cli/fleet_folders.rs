@@ -19,7 +19,10 @@ use gyrus_fleet::{
     store_blob,
 };
 use gyrus_journal::Store;
-use gyrus_runtime::queue::{Command, FolderBase, Gateway, QueueWorker, RunRequest, Stage, Work};
+use gyrus_runtime::{
+    queue::{Command, Gateway, QueueWorker, Stage, Work},
+    request::{FolderBase, RunRequest},
+};
 use rustix::{
     fs::{CWD, Mode, mkfifoat},
     process::{Signal, kill_process},

@@ -31,14 +31,11 @@ use tokio::sync::watch;
 
 use self::facts::Facts;
 pub use self::{
-    command::{
-        Command, ContextText, Deaths, FolderBase, MAX_COMMAND, MAX_PRIORITY, OptionValue,
-        RunRequest, Stage, TRAVELLING_FOLDERS, Work,
-    },
+    command::{Command, Deaths, MAX_COMMAND, MAX_PRIORITY, Stage, Work},
     dispatch::{Dispatcher, RUN_IS_ELSEWHERE, Worker, WorkerEnd, Workers},
     error::{QueueError, in_time},
     facts::{Decide, SharedQueue},
-    host::{RefusedRequest, RunHost},
+    host::RunHost,
     state::{AtOnce, Queue, QueueFact, QueuedCommand},
     worker::{HasLabel, QueueWorker, is_label, machine_label},
 };
