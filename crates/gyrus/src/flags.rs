@@ -114,10 +114,8 @@ pub(crate) fn settle(flags: &RunFlags) -> Result<(), Failure> {
 
 /// Checks that the flags go together.
 pub(crate) fn check(flags: &RunFlags) -> Result<(), Failure> {
-    let broken = |rule| Failure::usage(rule).hint("leave one of the two out");
-    flags
-        .contradiction()
-        .map_or(Ok(()), |rule| Err(broken(rule)))
+    let broken = flags.contradiction().map(Failure::usage);
+    broken.map_or(Ok(()), Err)
 }
 
 /// Says what a word of other tools does not mean here.

@@ -228,7 +228,6 @@ mod tests {
     use std::collections::BTreeSet;
 
     use clap::CommandFactory as _;
-    use gyrus_runtime::request::RunFlags;
     use gyrus_text::width;
 
     use super::*;
