@@ -25,7 +25,7 @@ use axum::{
     response::{IntoResponse, Response},
     routing::post,
 };
-use gyrus_contract::{DEFAULT_AGENT, Origin, Principal, Text};
+use gyrus_contract::{DEFAULT_AGENT, Mode, Origin, Principal, Text};
 use gyrus_fleet::{
     FleetQueue, OsMachine,
     nats::{FleetAddress, FleetConnection, LocalServer, NatsLog, ServerOptions, prepare_streams},
@@ -33,9 +33,10 @@ use gyrus_fleet::{
 use gyrus_journal::{Holder, Store};
 use gyrus_kernel::latch::Latch;
 use gyrus_runtime::queue::{
-    AtOnce, Dispatcher, DrivingProcess, Gateway, OptionValue, QueueCommand, QueueWork, QueueWorker,
-    RunRequest, WorkerEnd, Workers,
+    AtOnce, Dispatcher, DrivingProcess, Gateway, QueueCommand, QueueWork, QueueWorker, WorkerEnd,
+    Workers,
 };
+use gyrus_runtime::request::{Approve, RunRequest, ScreenWord};
 use serde::Deserialize;
 use serde_json::json;
 use tokio::{
@@ -204,18 +205,12 @@ impl Fleet {
     /// Submits a run; returns the name of its model.
     async fn submit(&self, thinks: Duration, steps: usize) -> anyhow::Result<String> {
         let (model, folder) = self.model(thinks, steps)?;
-        let text = |text: &str| OptionValue::Text(text.to_owned());
-        let options = [
-            ("model", text(&format!("{}#{model}", self.models))),
-            ("approve", text("auto")),
-            ("screen", text("none")),
-            ("max-steps", OptionValue::Number(1_000)),
-        ];
-        let options = options.map(|(name, value)| (name.to_owned(), value));
-        let request = RunRequest {
-            options: options.into_iter().collect(),
-            ..RunRequest::new(Text::new("write a note", Origin::Person), folder)
-        };
+        let mut request = RunRequest::new(Text::new("write a note", Origin::Person), folder);
+        let flags = &mut request.options.flags;
+        flags.model.names = vec![format!("{}#{model}", self.models)];
+        flags.approvals.approve = Some(Approve::Mode(Mode::Auto));
+        flags.screen.screen = Some(ScreenWord::None);
+        flags.limits.max_steps = Some(1_000);
         self.door
             .submit(new_command(request, DEFAULT_AGENT))
             .await?;

@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use gyrus_contract::{Origin, RunId, Text};
 use gyrus_kernel::now_ms;
-use gyrus_runtime::queue::RunRequest;
+use gyrus_runtime::request::RunRequest;
 use gyrus_text::{counted, one_line};
 
 use crate::{

@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
 use gyrus_contract::RunId;
 use gyrus_kernel::approvals::CardId;
-use gyrus_runtime::{ledger::Fold, queue::RunRequest};
+use gyrus_runtime::{ledger::Fold, request::RunRequest};
 use serde::{Deserialize, Serialize};
 
 use crate::messenger::{ChatEvent, ChatPlace, IncomingFile};

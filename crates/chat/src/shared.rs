@@ -1,7 +1,7 @@
 //! The parts of an account that everything else in it uses: its state, and the program around it.
 
 use std::{
-    collections::{BTreeMap, BTreeSet},
+    collections::BTreeSet,
     io,
     path::PathBuf,
     sync::{Arc, Mutex, MutexGuard, PoisonError, atomic::AtomicBool},
@@ -11,7 +11,8 @@ use gyrus_contract::{BoxedFuture, Principal, RunId};
 use gyrus_kernel::latch::Latch;
 use gyrus_runtime::{
     ledger::{Ledger, LedgerError, TRY_AGAIN},
-    queue::{Gateway, OptionValue, RunHost},
+    queue::{Gateway, RunHost},
+    request::RunOptions,
 };
 use tokio::sync::{
     mpsc::{UnboundedReceiver, UnboundedSender, unbounded_channel},
@@ -43,7 +44,7 @@ pub struct ChatSettings {
     /// The folder that its runs work in.
     pub workdir: PathBuf,
     /// Options of its runs.
-    pub options: BTreeMap<String, OptionValue>,
+    pub options: RunOptions,
     /// The groups that may be used, by their ids.
     pub groups: BTreeSet<String>,
     /// The emergency stop, which is shown where people wonder why nothing begins.

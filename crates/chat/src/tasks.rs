@@ -8,7 +8,8 @@ use gyrus_kernel::{Ending, RunState, StandingRun, log_name};
 use gyrus_runtime::{
     blocking,
     ledger::LedgerError,
-    queue::{OptionValue, QueueCommand, QueueError, QueueWork, RunRequest},
+    queue::{QueueCommand, QueueError, QueueWork},
+    request::RunRequest,
 };
 use gyrus_text::readable;
 
@@ -111,8 +112,8 @@ async fn prepare(
         let workdir = shared.settings.workdir.clone();
         let kept = blocking(move || spool.keep(run, index, &name, &bytes, &workdir)).await;
         match kept {
-            Ok(GivenFile::Text(path)) => texts.push(path.display().to_string()),
-            Ok(GivenFile::Picture(path)) => pictures.push(path.display().to_string()),
+            Ok(GivenFile::Text(path)) => texts.push(path),
+            Ok(GivenFile::Picture(path)) => pictures.push(path),
             Ok(GivenFile::InWorkdir(path)) => in_workdir.push(path),
             Err(error) => return Ok(Err(format!("a file cannot be kept: {error}"))),
         }
@@ -123,8 +124,8 @@ async fn prepare(
             .push_str(&format!("\n\nFiles that came with this: {paths}"));
     }
     let mut options = shared.settings.options.clone();
-    add_texts(&mut options, "file", texts);
-    add_texts(&mut options, "image", pictures);
+    options.context.file.extend(texts);
+    options.context.image.extend(pictures);
     let mut ready = task.clone();
     if let Some(heard) = &heard {
         ready.gist = progress::gist(heard);
@@ -145,25 +146,6 @@ async fn prepare(
         })
         .await?;
     Ok(Ok(ready))
-}
-
-fn add_texts(
-    options: &mut std::collections::BTreeMap<String, OptionValue>,
-    name: &str,
-    more: Vec<String>,
-) {
-    if more.is_empty() {
-        return;
-    }
-    let mut texts = match options.remove(name) {
-        Some(OptionValue::Texts(texts)) => texts,
-        Some(OptionValue::Text(text)) => vec![text],
-        Some(OptionValue::Switch(_) | OptionValue::Number(_) | OptionValue::Fraction(_)) | None => {
-            Vec::new()
-        }
-    };
-    texts.extend(more);
-    options.insert(name.to_owned(), OptionValue::Texts(texts));
 }
 
 async fn fetch(shared: &AccountInner, file: &IncomingFile) -> Result<Vec<u8>, String> {
@@ -213,7 +195,7 @@ async fn start(
     let (host, request) = (Arc::clone(&shared.host), request.clone());
     let request = blocking(move || host.check(request)).await;
     let request = request.map_err(|refused| refused.to_string())?;
-    let agent = request.agent();
+    let agent = request.agent().to_owned();
     let work = QueueWork::Start(Box::new(request));
     submit(shared, task, work, agent, run.to_string()).await
 }

@@ -1,6 +1,6 @@
 //! Models: the prompt, the reply, and the choice of a model for each question.
 
-use std::{collections::BTreeSet, sync::Arc, time::Duration};
+use std::{collections::BTreeSet, str::FromStr, sync::Arc, time::Duration};
 
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
@@ -93,6 +93,16 @@ impl ThinkingEffort {
             Self::High => "high",
             Self::Max => "max",
         }
+    }
+}
+
+impl FromStr for ThinkingEffort {
+    type Err = &'static str;
+
+    fn from_str(word: &str) -> Result<Self, Self::Err> {
+        let mut all = Self::ALL.into_iter();
+        all.find(|effort| effort.word() == word)
+            .ok_or("write none, low, medium, high or max")
     }
 }
 

@@ -5,7 +5,7 @@ use std::path::Path;
 use gyrus::runtime::Home;
 use gyrus_contract::Grant;
 use gyrus_kernel::grants;
-use gyrus_surfaces::terminal;
+use gyrus_surfaces::{console::put, terminal};
 
 use crate::{Gyrus, failure::Failure};
 
@@ -22,17 +22,38 @@ pub(crate) fn said(
 
 /// Records what the person says, in place of what they said before.
 pub(crate) fn say(
-    gyrus: &Gyrus,
-    home: &Home,
-    workspace: &Path,
-    (grant, other): (Grant, Grant),
+    (gyrus, home, workspace): (&Gyrus, &Home, &Path),
+    grant: impl Fn(bool) -> Grant,
+    agreed: bool,
 ) -> Result<(), Failure> {
     let (store, person) = (home.store()?, gyrus.environment.user.as_deref());
     let person = terminal::person(person, "command line");
+    let other = grant(!agreed);
     let standing = grants::in_folder(&store, workspace)?;
     for standing in standing.iter().filter(|standing| standing.grant == other) {
         grants::revoke(&store, standing, &person)?;
     }
-    grants::give(&store, workspace, &[grant], &person)?;
+    grants::give(&store, workspace, &[grant(agreed)], &person)?;
     Ok(())
+}
+
+/// Returns whether the person agreed. One who said nothing yet is asked at the terminal; elsewhere
+/// `notice` says how to agree.
+pub(crate) fn settle(
+    place: (&Gyrus, &Home, &Path),
+    at_terminal: bool,
+    grant: impl Fn(bool) -> Grant,
+    (notice, question): (&str, &str),
+) -> Result<bool, Failure> {
+    let (_, home, workspace) = place;
+    if let Some(said) = said(home, workspace, &grant)? {
+        return Ok(said);
+    }
+    if !at_terminal {
+        put(notice)?;
+        return Ok(false);
+    }
+    let agreed = terminal::says_yes(question)?;
+    say(place, grant, agreed)?;
+    Ok(agreed)
 }

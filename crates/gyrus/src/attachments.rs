@@ -12,7 +12,9 @@ use gyrus_process::{keeper::Keeper, open_regular};
 use gyrus_tools::Clipboard;
 use rustix::fs::FileType;
 
-use crate::{failure::Failure, flags::ContextFlags};
+use gyrus_runtime::request::ContextFlags;
+
+use crate::failure::Failure;
 use gyrus_surfaces::console::put;
 
 /// The longest text that comes with a goal, in bytes. A model would have to read all of it at

@@ -97,6 +97,12 @@ pub(crate) enum Consent {
     Wanted,
 }
 
+/// Reads the name of a profile.
+pub(crate) fn profile_name(word: &str) -> Result<String, String> {
+    gyrus_screen::check_profile_name(word).map_err(|error| error.to_string())?;
+    Ok(word.to_owned())
+}
+
 /// Returns the reason why there is no browser here, if there is none.
 pub(crate) fn missing() -> Option<LaunchError> {
     find_program(None).err()

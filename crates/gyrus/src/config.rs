@@ -10,11 +10,11 @@ use std::{
     time::Duration,
 };
 
-use gyrus_contract::{Limits, Microdollars, Mode, OnAsk, Purpose, ThinkingEffort};
+use gyrus_contract::{Mode, OnAsk, Purpose, ThinkingEffort};
 use gyrus_kernel::QUESTIONS_LAST;
 use gyrus_mcp::ServerSection;
 use gyrus_models::RoutingPolicy;
-use gyrus_runtime::queue::OptionValue;
+use gyrus_runtime::request::{LimitFlags, RunOptions, options};
 use gyrus_text::file_mistake;
 use serde::{
     Deserialize, Deserializer,
@@ -55,7 +55,7 @@ pub(crate) struct Config {
     /// As `--reflect`.
     pub(crate) reflect: bool,
     /// Limits for runs that set none.
-    pub(crate) limits: LimitsSection,
+    pub(crate) limits: LimitFlags,
     /// Settings of how a person is asked.
     pub(crate) approvals: ApprovalsSection,
     /// For runs that a judge decides about.
@@ -249,8 +249,8 @@ pub(crate) struct ChatSection {
     /// The folder that its runs work in, absolute or below `~/`.
     pub(crate) workdir: PathBuf,
     /// Options of `gyrus run`, without dashes.
-    #[serde(default)]
-    pub(crate) options: BTreeMap<String, OptionValue>,
+    #[serde(default, deserialize_with = "options::deserialize")]
+    pub(crate) options: RunOptions,
     /// The groups that may be used, by their ids.
     #[serde(default)]
     pub(crate) groups: Vec<GroupId>,
@@ -277,33 +277,6 @@ pub(crate) struct ModelServerSection {
 pub(crate) struct EngineerSection {
     /// As `--docs`.
     pub(crate) docs: Option<String>,
-}
-
-/// The section `[limits]`.
-#[derive(Debug, Default, PartialEq, Deserialize)]
-#[serde(deny_unknown_fields, default)]
-pub(crate) struct LimitsSection {
-    /// As `--max-steps`.
-    steps: Option<u64>,
-    /// As `--max-tokens`.
-    tokens: Option<u64>,
-    /// As `--max-cost`, as a text or a number.
-    #[serde(deserialize_with = "cost")]
-    cost: Option<Microdollars>,
-    /// As `--max-time`.
-    #[serde(deserialize_with = "milliseconds")]
-    time: Option<u64>,
-}
-
-impl LimitsSection {
-    pub(crate) fn limits(&self) -> Limits {
-        Limits {
-            steps: self.steps,
-            tokens: self.tokens,
-            cost: self.cost,
-            time_ms: self.time,
-        }
-    }
 }
 
 impl Config {
@@ -367,24 +340,11 @@ fn mode<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<Mode>, D::E
     Ok(Some(mode))
 }
 
-fn cost<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<Microdollars>, D::Error> {
-    let text = match toml::Value::deserialize(deserializer)? {
-        toml::Value::String(text) => text,
-        other => other.to_string(),
-    };
-    parse_cost(&text).map(Some).map_err(D::Error::custom)
-}
-
-/// Reads US dollars like `0.25` or `$3`, to the sixth decimal; nothing is no limit.
-pub(crate) fn parse_cost(text: &str) -> Result<Microdollars, String> {
-    match text.parse()? {
-        Microdollars(0) => Err(format!("`{text}` is not an amount above 0")),
-        cost => Ok(cost),
-    }
-}
-
 #[cfg(test)]
 mod tests {
+    use gyrus_contract::{Limits, Microdollars};
+    use gyrus_runtime::request::CostLimit;
+
     use super::*;
 
     fn parse(text: &str) -> Result<Config, String> {
@@ -459,7 +419,11 @@ mod tests {
             (".", None),
             ("99999999999999999999", None),
         ] {
-            assert_eq!(parse_cost(text).ok().map(|cost| cost.0), micro, "{text}");
+            assert_eq!(
+                text.parse::<CostLimit>().ok().map(|cost| cost.0.0),
+                micro,
+                "{text}"
+            );
         }
     }
 }

@@ -3,7 +3,7 @@
 //! A failure carries the exit code that it ends the process with. Nothing below the commands
 //! knows of exit codes; here errors of the other crates get theirs.
 
-use std::{error::Error, fmt};
+use std::{error::Error, fmt, str::FromStr};
 
 use gyrus_contract::RunId;
 use gyrus_gate::policy::PolicyFileError;
@@ -17,7 +17,7 @@ use gyrus_kernel::{
 use gyrus_mcp::ProjectFileError;
 use gyrus_models::MeasuredError;
 use gyrus_process::ProgramError;
-use gyrus_runtime::ledger::LedgerError;
+use gyrus_runtime::{ledger::LedgerError, request::RefusedRequest};
 use gyrus_surfaces::{SurfaceError, next_step};
 use gyrus_text::visible;
 
@@ -116,6 +116,12 @@ impl fmt::Display for Failure {
 }
 
 impl Error for Failure {}
+
+/// Reads the text of a flag.
+pub(crate) fn parsed<T: FromStr<Err: fmt::Display>>(flag: &str, text: &str) -> Result<T, Failure> {
+    let wrong = |error| Failure::usage(format!("invalid value for `{flag}`: {error}"));
+    text.parse().map_err(wrong)
+}
 
 impl From<gyrus_journal::Error> for Failure {
     fn from(error: gyrus_journal::Error) -> Self {
@@ -386,6 +392,7 @@ impl From<ApprovalError> for Failure {
             ApprovalError::Busy { .. } => failure.hint("see what became of it: gyrus approvals"),
             ApprovalError::Unlockable { source, .. } => failure.because(&source),
             ApprovalError::NoWorkspace(_) => failure,
+            ApprovalError::Over { .. } => Failure::usage(error),
             ApprovalError::Message(source) => failure.because(&source),
         }
     }
@@ -423,6 +430,15 @@ impl From<SurfaceError> for Failure {
         match hint {
             Some(hint) => failure.hint(hint),
             None => failure,
+        }
+    }
+}
+
+impl From<RefusedRequest> for Failure {
+    fn from(RefusedRequest { message, hint }: RefusedRequest) -> Self {
+        Self {
+            hint,
+            ..Self::usage(message)
         }
     }
 }

@@ -9,19 +9,6 @@ use gyrus_process::read_regular_text;
 use gyrus_text::{counted, visible};
 
 use crate::{Gyrus, agreement, failure::Failure};
-use gyrus_surfaces::terminal;
-
-/// Records what the person says about the guidelines.
-pub(crate) fn say(
-    gyrus: &Gyrus,
-    home: &Home,
-    workspace: &Path,
-    found: &Guidelines,
-    instruct: bool,
-) -> Result<(), Failure> {
-    let grants = (found.grant(instruct), found.grant(!instruct));
-    agreement::say(gyrus, home, workspace, grants)
-}
 
 /// The file with the guidelines of a person for all folders, beside the configuration.
 const OF_PERSON: &str = "AGENTS.md";
@@ -53,20 +40,18 @@ fn of_folder(
     let Some(found) = Guidelines::find(workspace) else {
         return Ok(None);
     };
-    let mut trust = found.trust(&home.store()?, workspace)?;
-    if trust == GuidelineTrust::Unasked && at_terminal {
-        let follow = terminal::says_yes(&format!(
-            "{} ({}) says how agents are to work here. Shall runs follow it, as it is now?\n  They \
-             never may do more because of it. Without your yes it is data. [y/N] ",
-            visible(&found.path.display().to_string()),
-            counted(found.text.lines().count(), "line"),
-        ))?;
-        say(gyrus, home, workspace, &found, follow)?;
-        trust = if follow {
-            GuidelineTrust::Trusted
-        } else {
-            GuidelineTrust::Data
-        };
-    }
+    let question = format!(
+        "{} ({}) says how agents are to work here. Shall runs follow it, as it is now?\n  They \
+         never may do more because of it. Without your yes it is data. [y/N] ",
+        visible(&found.path.display().to_string()),
+        counted(found.text.lines().count(), "line"),
+    );
+    let grant = |follow| found.grant(follow);
+    let place = (gyrus, home, workspace);
+    let trust = if agreement::settle(place, at_terminal, grant, ("", &question))? {
+        GuidelineTrust::Trusted
+    } else {
+        GuidelineTrust::Data
+    };
     Ok(Some(found.attachment(workspace, trust)))
 }

@@ -13,7 +13,6 @@ mod commands;
 mod drive;
 mod kernels;
 mod model_choice;
-mod model_flags;
 mod measuring;
 mod setup;
 mod answer_file;
@@ -38,7 +37,6 @@ mod past_runs;
 mod system_cause;
 mod private_file;
 mod procedures;
-mod answer_schema;
 mod attachments;
 mod browser;
 mod sandbox_section;
@@ -74,12 +72,10 @@ use std::{ffi::OsString, process::ExitCode};
 
 use clap::Parser;
 use gyrus::runtime;
+use gyrus_runtime::request::RunFlags;
 use gyrus_surfaces::{console, output, terminal};
 
-use crate::{
-    commands::Command, env::Environment, exit::Code, failure::Failure, flags::RunFlags,
-    program::Gyrus,
-};
+use crate::{commands::Command, env::Environment, exit::Code, failure::Failure, program::Gyrus};
 
 #[derive(Parser)]
 #[command(
@@ -180,12 +176,12 @@ fn on_copies(_: Command, _: &Gyrus, _: &str) -> Result<Code, Failure> {
 
 /// Lets a fleet reach the goal.
 #[cfg(feature = "fleet")]
-fn at_fleet(run: &commands::run::Run, gyrus: &Gyrus) -> Result<Code, Failure> {
+fn at_fleet(run: commands::run::Run, gyrus: &Gyrus) -> Result<Code, Failure> {
     fleet::submit_and_follow(gyrus, run)
 }
 
 #[cfg(not(feature = "fleet"))]
-fn at_fleet(_: &commands::run::Run, _: &Gyrus) -> Result<Code, Failure> {
+fn at_fleet(_: commands::run::Run, _: &Gyrus) -> Result<Code, Failure> {
     Err(commands::fleet_missing::missing())
 }
 
@@ -213,7 +209,7 @@ fn here(gyrus: &Gyrus) -> Result<ExitCode, Failure> {
         runtime::keep_out_of_workspaces(home);
     }
     let done = match line.command {
-        Some(Command::Run(run)) if run.fleet().is_some() => at_fleet(&run, gyrus),
+        Some(Command::Run(run)) if run.fleet().is_some() => at_fleet(run, gyrus),
         Some(command) if fleet.is_some() => on_copies(command, gyrus, &fleet.unwrap_or_default()),
         Some(command) => command.execute(gyrus),
         None if fleet.is_some() => Err(Failure::usage("after `--fleet ADDRESS` stands a command")

@@ -16,17 +16,11 @@ use gyrus_models::{
     Candidate, Catalogue, ConnectError, LearnedModels, MeasuredModels, ModelRouter, PictureSource,
     RoutingPolicy, ScriptError, ScriptedModel, Tier, connect_all,
 };
+use gyrus_runtime::request::{ModelFlags, OfferedTools};
 use serde::Deserialize;
 use serde_json::Value;
 
-use crate::{
-    Gyrus,
-    config::Config,
-    failure::Failure,
-    keys::KeyLookup,
-    model_flags::{ModelFlags, OfferedTools},
-    procedures,
-};
+use crate::{Gyrus, config::Config, failure::Failure, keys::KeyLookup, procedures};
 
 /// The pin that names the models as a person would, so that resuming finds them again.
 const MODEL_PIN: &str = "model";

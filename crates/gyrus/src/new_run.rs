@@ -3,7 +3,7 @@
 use std::path::{Path, PathBuf};
 
 use gyrus::runtime::{self, Home};
-use gyrus_contract::{DEFAULT_AGENT, Intent, Limits, OnAsk, Origin, RunId, Text};
+use gyrus_contract::{DEFAULT_AGENT, Intent, Limits, OnAsk, RunId};
 use gyrus_gate::is_throwaway;
 use gyrus_journal::Store;
 use gyrus_kernel::{
@@ -11,6 +11,7 @@ use gyrus_kernel::{
     newest_run_in,
 };
 use gyrus_loops::{CognitiveConfig, DelegationConfig, ThinkingStrategy};
+use gyrus_runtime::request::{RunFlags, RunRequest};
 use gyrus_surfaces::console::put;
 use serde_json::json;
 
@@ -18,8 +19,7 @@ use crate::{
     Gyrus, agent_files,
     config::Config,
     failure::Failure,
-    flags::RunFlags,
-    guidelines, hooks, lessons, memory,
+    flags, guidelines, hooks, lessons, memory,
     plugins::names_agent,
     procedures::{self, CommandPlace, ProcedureReplay},
     sandbox_settings::{self, RunSandbox},
@@ -37,17 +37,15 @@ pub(crate) enum SessionGoal {
     Continued,
 }
 
-/// A run for `goal`, as flags say, and where they say nothing, the configuration.
-pub(crate) struct RunOptions<'a> {
+/// Builds a run as its request says, and where that says nothing, the configuration.
+pub(crate) struct RunBuilder<'a> {
     pub(crate) gyrus: &'a Gyrus,
     pub(crate) home: &'a Home,
     pub(crate) config: &'a Config,
-    pub(crate) flags: &'a RunFlags,
-    pub(crate) goal: Text,
+    pub(crate) request: &'a RunRequest,
+    /// Attachments of its goal.
     pub(crate) context: Vec<Attachment>,
-    /// The run before it in its session.
-    pub(crate) continues: Option<RunId>,
-    /// The meaning of its goal beside that run.
+    /// The meaning of its goal beside the run that it continues.
     pub(crate) session: SessionGoal,
     /// The procedure that it must replay, if the person named one.
     pub(crate) procedure: Option<&'a str>,
@@ -71,37 +69,47 @@ fn asks_for_sub_runs(goal: &str) -> bool {
     WORDS.iter().any(|word| goal.contains(word))
 }
 
-impl<'a> RunOptions<'a> {
-    /// Returns the options of a run without a goal: whether one with these flags could be started is
-    /// known without it.
+impl<'a> RunBuilder<'a> {
+    /// Returns what builds a run of this request, without attachments, with nobody at a terminal.
     pub(crate) fn new(
         gyrus: &'a Gyrus,
         home: &'a Home,
         config: &'a Config,
-        flags: &'a RunFlags,
+        request: &'a RunRequest,
     ) -> Self {
         Self {
             gyrus,
             home,
             config,
-            flags,
-            goal: Text::new("", Origin::Kernel),
+            request,
             context: Vec::new(),
-            continues: None,
             session: SessionGoal::Fresh,
             procedure: None,
             at_terminal: false,
         }
     }
 
+    /// Checks that the options can be read, and go together.
+    fn check(&self) -> Result<(), Failure> {
+        match &self.request.options.refused {
+            Some(refused) => Err(refused.clone().into()),
+            None => flags::check(self.flags()),
+        }
+    }
+
+    fn flags(&self) -> &'a RunFlags {
+        &self.request.options.flags
+    }
+
     /// Returns the run, once everything about it but its models is known to be possible.
     pub(crate) fn new_run(self) -> Result<NewRun, Failure> {
-        let (flags, config) = (self.flags, self.config);
+        let (flags, config) = (self.flags(), self.config);
+        self.check()?;
         let before = self.before()?;
         // Flags that contradict each other are said before a browser is looked for.
         let chosen = which_loop::choose(flags, config, &self.subject(before.as_ref()))?;
         let url = flags.screen.url.as_deref().map(address).transpose()?;
-        let screen = flags.screen.of_session(before.as_ref())?;
+        let screen = ScreenOptions::of_session(&flags.screen, before.as_ref())?;
         let workspace = workspace(self.home, flags.workdir.as_deref())?;
         let replay = self.replay(url.as_deref(), &workspace, screen.as_ref())?;
         let start = replay.as_ref().and_then(ProcedureReplay::address);
@@ -118,12 +126,7 @@ impl<'a> RunOptions<'a> {
             guidelines::of_run(self.gyrus, self.home, &workspace, self.at_terminal)?
         };
         hooks::settle(self.gyrus, self.home, &workspace, self.at_terminal)?;
-        let skills = skills::of_run(
-            self.home,
-            &workspace,
-            &self.goal,
-            (&flags.skills, flags.agent.as_deref()),
-        )?;
+        let skills = skills::of_run(self.home, &workspace, &self.request.goal, flags)?;
         let known = self.known(replay.as_ref(), &workspace, url.as_deref())?;
         let docs = thinks.docs.as_deref();
         docs.map_or(Ok(()), |docs| is_there(&workspace, docs))?;
@@ -145,7 +148,7 @@ impl<'a> RunOptions<'a> {
                 .chain([surroundings::attachment(&workspace)])
                 .collect(),
             skills: skills.followed,
-            continues: self.continues,
+            continues: self.request.continues,
             mode,
             throwaway,
             on_ask,
@@ -153,21 +156,20 @@ impl<'a> RunOptions<'a> {
             screen: screen.map(|wish| json!(wish)),
             trusted: url
                 .into_iter()
-                .chain(flags.verification.scripts())
+                .chain(flags::trusted(flags))
                 .chain(replay.iter().flat_map(ProcedureReplay::scripts))
-                .chain(flags.judging.address())
                 .chain(sandbox.trusted)
                 // What the person named for the session.
                 .chain(before.into_iter().flat_map(|before| before.trusted))
                 .collect(),
             grants: sandbox.grants,
             sandbox: sandbox.options,
-            ..NewRun::new(self.goal, name, json!(thinks), workspace)
+            ..NewRun::new(self.request.goal.clone(), name, json!(thinks), workspace)
         })
     }
 }
 
-impl RunOptions<'_> {
+impl RunBuilder<'_> {
     /// Returns the configuration of the loop: the one that replays, or as flags and rules say.
     fn thinks(
         &self,
@@ -183,18 +185,18 @@ impl RunOptions<'_> {
                 (chosen, on_screen)
             }
         };
-        let flag = match (self.flags.compact, &self.flags.summary) {
+        let flag = match (self.flags().compact, &self.flags().summary) {
             (true, _) => Some("--compact"),
             (false, Some(_)) => Some("--summary"),
             (false, None) => None,
         };
-        if let (Some(flag), None) = (flag, self.continues) {
+        if let (Some(flag), None) = (flag, self.request.continues) {
             let failure = Failure::usage(format!("{flag} needs a session that goes on"));
             return Err(failure.hint(format!("go on with the last one: gyrus run -c {flag}")));
         }
-        config.compacts_first = self.flags.compact;
-        config.summary.clone_from(&self.flags.summary);
-        self.flags.verification.apply(config, on_screen, has_screen)
+        config.compacts_first = self.flags().compact;
+        config.summary.clone_from(&self.flags().summary);
+        flags::verify(&self.flags().verification, config, on_screen, has_screen)
     }
 
     /// Returns the terms under which the model may start sub-runs. A session offers what it did before,
@@ -218,7 +220,7 @@ impl RunOptions<'_> {
         let is_offered = section.enabled == Some(true)
             || offered.is_some_and(|terms| terms.is_object() && terms["is_unoffered"] != true)
             || thinks.intent == Some(Intent::Complex)
-            || asks_for_sub_runs(&self.goal.text);
+            || asks_for_sub_runs(&self.request.goal.text);
         let (roles, wrong) = agent_files::roles(self.home);
         for why in wrong {
             put(&format!("{why}\n"))?;
@@ -236,7 +238,7 @@ impl RunOptions<'_> {
     /// Returns the agent under whose trust the run works. A session goes on under the trust that it
     /// began with.
     fn agent(&self, before: Option<&RunStarted>) -> String {
-        let named = self.flags.agent.as_ref();
+        let named = self.flags().agent.as_ref();
         match (named.filter(|named| !names_agent(named)), before) {
             (Some(named), _) => named.clone(),
             (None, None) => DEFAULT_AGENT.to_owned(),
@@ -247,7 +249,8 @@ impl RunOptions<'_> {
     /// Returns what its sandbox lets through. A session goes on with what it began with.
     fn sandbox(&self, at: &Path, before: Option<&RunStarted>) -> Result<RunSandbox, Failure> {
         let of = (self.gyrus, self.home, self.config);
-        let mut sandbox = sandbox_settings::of_run(of, &self.flags.sandbox, at, self.at_terminal)?;
+        let mut sandbox =
+            sandbox_settings::of_run(of, &self.flags().sandbox, at, self.at_terminal)?;
         if let Some(before) = before {
             sandbox.options.extend(&before.sandbox);
         }
@@ -261,7 +264,7 @@ impl RunOptions<'_> {
             steps: of_loop,
             ..Limits::default()
         };
-        let said = self.flags.limits.limits();
+        let said = self.flags().limits.limits();
         let mut limits = either(said, either(self.config.limits.limits(), of_loop));
         if said.steps.is_none() {
             limits.steps = limits.steps.into_iter().chain(of_skill).min();
@@ -271,11 +274,11 @@ impl RunOptions<'_> {
 
     /// Returns what the run is given of the memory.
     fn memory(&self) -> Result<Vec<Attachment>, Failure> {
-        if self.flags.no_memory {
+        if self.flags().no_memory {
             return Ok(Vec::new());
         }
-        let said = either(self.flags.limits.limits(), self.config.limits.limits());
-        memory::of_run(self.home, &self.goal, said.tokens)
+        let said = either(self.flags().limits.limits(), self.config.limits.limits());
+        memory::of_run(self.home, &self.request.goal, said.tokens)
     }
 
     /// Returns what becomes of questions: as the person said, then as it is configured.
@@ -285,7 +288,7 @@ impl RunOptions<'_> {
         } else {
             OnAsk::Deny
         };
-        let said = self.flags.approvals.on_ask;
+        let said = self.flags().approvals.on_ask;
         said.or(self.config.on_ask).unwrap_or(by_place)
     }
 
@@ -303,13 +306,13 @@ impl RunOptions<'_> {
             screen,
         };
         let says_more = !self.context.is_empty() || self.session == SessionGoal::Continued;
-        let refusing = procedures::refusing_flag(self.flags);
+        let refusing = procedures::refusing_flag(self.flags());
         let found = if says_more || refusing.is_some() {
             None
         } else {
             or_none(procedures::for_command(
                 &self.home.store()?,
-                &self.goal,
+                &self.request.goal,
                 place,
             ))?
         };
@@ -352,24 +355,28 @@ impl RunOptions<'_> {
 
     /// Returns what is known of a goal like this one.
     fn hint(&self, url: Option<&str>) -> Result<Option<Attachment>, Failure> {
-        if self.flags.no_procedure {
+        if self.flags().no_procedure {
             return Ok(None);
         }
-        or_none(procedures::hint(&self.home.store()?, &self.goal, url))
+        or_none(procedures::hint(
+            &self.home.store()?,
+            &self.request.goal,
+            url,
+        ))
     }
 
     /// Returns the lessons of earlier runs, unless they are turned off.
     fn lessons(&self, workspace: &Path, url: Option<&str>) -> Result<Option<Attachment>, Failure> {
-        if self.flags.no_lessons || self.config.memory.lessons == Some(false) {
+        if self.flags().no_lessons || self.config.memory.lessons == Some(false) {
             return Ok(None);
         }
-        lessons::of_run(self.home, workspace, &self.goal, url)
+        lessons::of_run(self.home, workspace, &self.request.goal, url)
     }
 
     /// Returns the work that a loop is chosen for.
     fn subject<'a>(&'a self, before: Option<&'a RunStarted>) -> LoopSubject<'a> {
         LoopSubject {
-            goal: &self.goal.text,
+            goal: &self.request.goal.text,
             has_context: !self.context.is_empty(),
             before,
         }
@@ -379,7 +386,7 @@ impl RunOptions<'_> {
     /// for nothing.
     fn before(&self) -> Result<Option<RunStarted>, Failure> {
         let store = self.home.store()?;
-        match self.continues {
+        match self.request.continues {
             Some(run) if !is_record(&store, run) => {
                 Ok(Some(StandingRun::read(&store, run)?.started))
             }
@@ -390,7 +397,7 @@ impl RunOptions<'_> {
     /// Returns the page at which the run before it left the screen, if it has one.
     fn left_at(&self, screen: Option<&ScreenOptions>) -> Result<Option<String>, Failure> {
         let store = self.home.store()?;
-        match (self.continues, screen) {
+        match (self.request.continues, screen) {
             (Some(run), Some(_)) if !is_record(&store, run) => {
                 Ok(gyrus_kernel::last_page(&store, run)?)
             }

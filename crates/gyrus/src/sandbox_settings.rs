@@ -7,11 +7,11 @@ use std::{
     path::Path,
 };
 
-use clap::{Args, value_parser};
 use gyrus::runtime::{self, Home, sandbox};
 use gyrus_contract::{AddedFolder, Digest, Grant, SandboxOptions};
 use gyrus_kernel::{FolderTravels, redact::Secret};
-use gyrus_surfaces::{console::put, terminal};
+use gyrus_runtime::request::SandboxFlags;
+use gyrus_surfaces::console::put;
 use gyrus_text::visible;
 
 use crate::{
@@ -58,24 +58,6 @@ const LET_THROUGH: [&str; 6] = [
     "GIT_COMMITTER_EMAIL",
     "GIT_COMMITTER_DATE",
 ];
-
-/// Flags that let more into the sandbox.
-#[derive(Debug, Clone, Default, Args)]
-#[command(next_help_heading = "Sandbox")]
-pub(crate) struct SandboxFlags {
-    /// Let commands see this variable of yours, NAME or NAME=VALUE; `*` in it stands for anything
-    ///
-    /// The journal has its name, never its value, which is kept from models. NAME=VALUE can be read
-    /// in the list of this machine's processes: for a secret, set the variable and give its name.
-    #[arg(long, value_name = "NAME")]
-    pub(crate) env: Vec<String>,
-    /// Let commands connect to this port of this machine's loopback
-    #[arg(long, value_name = "N", value_parser = value_parser!(u16).range(1..))]
-    port: Vec<u16>,
-    /// Let the run work in this folder, too; PATH:ro to only read it
-    #[arg(long, value_name = "PATH")]
-    add_dir: Vec<String>,
-}
 
 /// The person's variables, among which names and patterns choose.
 struct VariableNames<'a> {
@@ -221,7 +203,7 @@ pub(crate) fn of_run(
     let mut run = RunSandbox::default();
     run.add(&config.sandbox, &names, (home, workspace))?;
     if let Some(project) = ProjectFile::read(workspace)?
-        && project.is_agreed(gyrus, home, workspace, at_terminal)?
+        && project.is_agreed((gyrus, home, workspace), at_terminal)?
     {
         run.add(&project.section, &names, (home, workspace))?;
     }
@@ -263,7 +245,8 @@ impl ProjectFile {
         }
     }
 
-    fn grant(&self, agreed: bool) -> Grant {
+    /// Returns the grant by which a person says whether runs have what it proposes.
+    pub(crate) fn grant(&self, agreed: bool) -> Grant {
         Grant::Sandbox {
             content: self.content,
             agreed,
@@ -271,42 +254,18 @@ impl ProjectFile {
     }
 
     /// Whether the person agreed to exactly this content.
-    fn is_agreed(
-        &self,
-        gyrus: &Gyrus,
-        home: &Home,
-        workspace: &Path,
-        at_terminal: bool,
-    ) -> Result<bool, Failure> {
-        if let Some(said) = agreement::said(home, workspace, |agreed| self.grant(agreed))? {
-            return Ok(said);
-        }
-        if !at_terminal {
-            put(&format!(
-                "{PROJECT_FILE} of this folder asks for more in the sandbox, and nobody agreed to it; \
-                 look at it: gyrus sandbox agree\n"
-            ))?;
-            return Ok(false);
-        }
-        let agreed = terminal::says_yes(&format!(
+    fn is_agreed(&self, place: (&Gyrus, &Home, &Path), at_terminal: bool) -> Result<bool, Failure> {
+        let notice = format!(
+            "{PROJECT_FILE} of this folder asks for more in the sandbox, and nobody agreed to it; \
+             look at it: gyrus sandbox agree\n"
+        );
+        let question = format!(
             "{PROJECT_FILE} of this folder asks that commands of runs here have, as it is now:\n{}\
              Shall they? [y/N] ",
             self.in_words()
-        ))?;
-        self.say(gyrus, home, workspace, agreed)?;
-        Ok(agreed)
-    }
-
-    /// Records what the person says about the file.
-    pub(crate) fn say(
-        &self,
-        gyrus: &Gyrus,
-        home: &Home,
-        workspace: &Path,
-        agreed: bool,
-    ) -> Result<(), Failure> {
-        let grants = (self.grant(agreed), self.grant(!agreed));
-        agreement::say(gyrus, home, workspace, grants)
+        );
+        let grant = |agreed| self.grant(agreed);
+        agreement::settle(place, at_terminal, grant, (&notice, &question))
     }
 
     /// Returns the proposals, one a line.

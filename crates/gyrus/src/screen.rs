@@ -3,10 +3,17 @@
 use std::path::Path;
 
 use gyrus::runtime::{Confinement, Home, RunScreen};
+use gyrus_kernel::RunStarted;
+use gyrus_runtime::request::{ScreenFlags, ScreenWord};
+use gyrus_screen::{DebuggingPort, LaunchError, has_display};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-use crate::{browser::BrowserOptions, failure::Failure, mcp::StartSurroundings};
+use crate::{
+    browser::{self, BrowserOptions, Consent},
+    failure::{Failure, parsed},
+    mcp::StartSurroundings,
+};
 
 /// Options of a run's screen; stored in the run's first entry.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -77,7 +84,109 @@ impl ScreenOptions {
     }
 }
 
+/// Has it confirmed, once, that a run may work in a person's own browser.
+pub(crate) fn confirm(flags: &ScreenFlags) -> Result<(), Failure> {
+    let Some(at) = endpoint(flags)? else {
+        return Ok(());
+    };
+    let consent = if flags.attach_anyway {
+        Consent::Given
+    } else {
+        Consent::Wanted
+    };
+    browser::confirm_attaching(&at, consent)
+}
+
+fn endpoint(flags: &ScreenFlags) -> Result<Option<DebuggingPort>, Failure> {
+    let attach = flags.attach.as_deref();
+    attach.map(|at| parsed("--attach", at)).transpose()
+}
+
+impl ScreenOptions {
+    /// Returns the screen of a run that goes on with the session of the run `before` it: the same,
+    /// unless a flag names one.
+    pub(crate) fn of_session(
+        flags: &ScreenFlags,
+        before: Option<&RunStarted>,
+    ) -> Result<Option<Self>, Failure> {
+        let is_given = flags.screen.is_some()
+            || flags.leads().is_some()
+            || flags.profile.is_some()
+            || flags.visible
+            || flags.browser_without_its_sandbox;
+        let before = before.filter(|_| !is_given);
+        match before.and_then(|before| Self::of(before.screen.as_ref())) {
+            Some(options) => {
+                options.warn()?;
+                Ok(Some(options))
+            }
+            None => Self::of_flags(flags),
+        }
+    }
+
+    /// Returns the screen that the flags ask for, if they do.
+    pub(crate) fn of_flags(flags: &ScreenFlags) -> Result<Option<Self>, Failure> {
+        if flags.screen == Some(ScreenWord::X11) {
+            let options = DesktopOptions::of_flags(flags)?;
+            options.check()?;
+            return Ok(Some(Self::Desktop(options)));
+        }
+        if flags.display.is_some() {
+            return Err(Failure::usage("--display goes with --screen x11 only"));
+        }
+        Ok(browser_options(flags)?.map(Self::Browser))
+    }
+}
+
+/// Returns the browser that the flags ask for, if they do.
+fn browser_options(flags: &ScreenFlags) -> Result<Option<BrowserOptions>, Failure> {
+    let wanted = flags.leads().is_some() || flags.profile.is_some() || flags.visible;
+    if let Some(profile) = &flags.profile {
+        browser::profile_name(profile)
+            .map_err(|error| Failure::usage(format!("invalid value for `--profile`: {error}")))?;
+    }
+    let no_display = || (flags.visible && !has_display()).then_some(LaunchError::NoDisplay);
+    match flags.screen {
+        Some(ScreenWord::None) if wanted => Err(Failure::usage(
+            "--screen none does not go with --url, --profile, --visible or --attach",
+        )),
+        Some(ScreenWord::None) => Ok(None),
+        _ if flags.attach.is_some() => Ok(Some(BrowserOptions {
+            attach: endpoint(flags)?,
+            ..BrowserOptions::default()
+        })),
+        None if !wanted && browser::missing().is_some() => Ok(None),
+        _ => match browser::missing().or_else(no_display) {
+            Some(why) => Err(Failure::usage(why)),
+            None => Ok(Some(BrowserOptions {
+                profile: flags.profile.clone(),
+                visible: flags.visible,
+                without_sandbox: flags.browser_without_its_sandbox,
+                attach: None,
+            })),
+        },
+    }
+}
+
 impl DesktopOptions {
+    fn of_flags(flags: &ScreenFlags) -> Result<Self, Failure> {
+        let is_browsers = flags.url.is_some()
+            || flags.attach.is_some()
+            || flags.profile.is_some()
+            || flags.visible
+            || flags.browser_without_its_sandbox;
+        if is_browsers {
+            return Err(Failure::usage(
+                "--screen x11 does not go with --url, --profile, --visible, --attach or \
+                 --browser-without-its-sandbox",
+            ));
+        }
+        Ok(Self {
+            desktop: DesktopKind::X11,
+            display: flags.display.clone(),
+        })
+    }
+
     #[cfg(feature = "desktop")]
     pub(crate) fn screen(
         &self,

@@ -16,6 +16,7 @@ use gyrus_models::{
     ProbePictures,
 };
 use gyrus_process::keeper::{self, KeeperLevel};
+use gyrus_runtime::request::ModelFlags;
 use gyrus_text::visible;
 use rustix::termios::{LocalModes, OptionalActions, tcgetattr, tcsetattr};
 use serde_json::Value;
@@ -33,7 +34,6 @@ use crate::{
     keys::{KeyLookup, KeySource},
     measuring::measure,
     model_choice::{self, ModelChoice},
-    model_flags::ModelFlags,
     private_file, procedures,
 };
 use gyrus_surfaces::{console::Painter, console::put, projection::Tone, terminal};
@@ -92,16 +92,16 @@ pub(crate) fn model_choice(
     config: &Config,
     flags: &ModelFlags,
 ) -> Result<ModelChoice, Failure> {
-    let mut found = ModelChoice::named(gyrus, config, flags)?;
-    if found.is_none()
-        && let Some(name) = runtime.block_on(discover::first(gyrus, config))?
-    {
-        found = Some(ModelChoice::parse([name.as_str()])?.with(flags.effort, flags.tools));
+    let found = model_if_any(runtime, gyrus, config, flags)?;
+    if !found.is_none() {
+        return Ok(found);
     }
-    if found.is_none() && offer(gyrus)? {
-        found = ModelChoice::named(gyrus, &gyrus.config()?, flags)?;
-    }
-    found.ok_or_else(|| {
+    let set_up = if offer(gyrus)? {
+        ModelChoice::named(gyrus, &gyrus.config()?, flags)?
+    } else {
+        None
+    };
+    set_up.ok_or_else(|| {
         Failure::usage("there is no model to ask").hint(format!(
             "`gyrus setup` finds or stores a key and proves it; or name one: --model PROVIDER, \
              --model http://HOST/v1#NAME, {}=…; `gyrus demo` needs none",

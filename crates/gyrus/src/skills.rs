@@ -6,13 +6,13 @@ use std::path::Path;
 use gyrus::runtime::Home;
 use gyrus_contract::{FollowedSkill, Origin, Text};
 use gyrus_kernel::Attachment;
+use gyrus_runtime::request::RunFlags;
 use gyrus_skills::{Library, SkillChoice};
 use gyrus_surfaces::console::put;
 use gyrus_text::visible;
 
 use crate::{
     failure::Failure,
-    flags::SkillFlags,
     plugins::{self, names_agent},
     skill_places,
     skill_trust::{SkillPins, SkillTrust},
@@ -37,10 +37,10 @@ pub(crate) fn of_run(
     home: &Home,
     workspace: &Path,
     goal: &Text,
-    (flags, agent): (&SkillFlags, Option<&str>),
+    flags: &RunFlags,
 ) -> Result<SkillsOfRun, Failure> {
     let mut skills = SkillsOfRun::default();
-    if let Some(agent) = agent.filter(|agent| names_agent(agent)) {
+    if let Some(agent) = flags.agent.as_deref().filter(|agent| names_agent(agent)) {
         let (text, followed) = plugins::agent(home, agent)?;
         skills.context.push(text);
         skills.followed.push(followed);

@@ -3,9 +3,12 @@
 use gyrus_contract::{Intent, Limits};
 use gyrus_kernel::RunStarted;
 use gyrus_loops::{CognitiveConfig, ThinkingStrategy};
-use gyrus_runtime::intent::{ClassifiedGoal, classify};
+use gyrus_runtime::{
+    intent::{ClassifiedGoal, classify},
+    request::RunFlags,
+};
 
-use crate::{config::Config, failure::Failure, flags::RunFlags};
+use crate::{config::Config, failure::Failure, flags};
 
 /// The name that leaves the choice to the rules, which is the default.
 pub(crate) const AUTO: &str = "auto";
@@ -65,8 +68,8 @@ fn asked(flags: &RunFlags) -> [LoopByFlags; 4] {
         },
         LoopByFlags {
             strategy: ThinkingStrategy::Engineer,
-            flag: flags.judging.asks_for_a_judge(),
-            chooses: flags.judging.judge.is_some(),
+            flag: flags.asks_for_a_judge(),
+            chooses: flags.judge.is_some(),
             does: "names a judge",
             refused: Some(("is for work that a judge decides about", "asks none")),
             remedy: "--loop engineer with --judge JUDGE",
@@ -89,7 +92,6 @@ pub(crate) fn choose(
     config: &Config,
     subject: &LoopSubject<'_>,
 ) -> Result<CognitiveConfig, Failure> {
-    flags.review.check()?;
     let named = flags.cognitive_loop.as_deref();
     let named = named.or(config.cognitive_loop.as_deref()).unwrap_or(AUTO);
     let asked = asked(flags);
@@ -124,21 +126,17 @@ pub(crate) fn choose(
         chosen.max_iterations = Some(steps);
     }
     if strategy == ThinkingStrategy::Engineer {
-        let judge = flags.judging.judge.clone().ok_or_else(|| {
+        let judge = flags::judge(flags)?.ok_or_else(|| {
             Failure::usage("the loop `engineer` needs a judge")
                 .hint("say who decides: --judge COMMAND, https://ADDRESS or mcp:SERVER__TOOL")
         })?;
         chosen.judge = Some(judge);
-        let docs = flags
-            .judging
-            .docs
-            .as_ref()
-            .or(config.engineer.docs.as_ref());
+        let docs = flags.docs.as_ref().or(config.engineer.docs.as_ref());
         chosen.docs = docs.cloned();
-        chosen.judge_images = flags.judging.judge_images.clone();
+        chosen.judge_images = flags.judge_images.clone();
     }
     chosen.reflection = flags.reflect || config.reflect;
-    flags.apply(&mut chosen);
+    flags::apply(flags, &mut chosen)?;
     Ok(chosen)
 }
 

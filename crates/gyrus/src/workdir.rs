@@ -10,13 +10,10 @@ use std::{
 use gyrus::runtime::{self, Home, RuntimeError};
 use gyrus_contract::Mode;
 use gyrus_gate::WorkspaceError;
+use gyrus_runtime::request::{Approve, RunFlags};
 use gyrus_surfaces::{console::put, terminal};
 
-use crate::{
-    failure::Failure,
-    flags::{ApproveValue, RunFlags},
-    question::confirm,
-};
+use crate::{failure::Failure, question::confirm};
 
 /// Returns the folder that a run works in. At a terminal, a person is asked for another one in place of
 /// their home folder, and for a yes to a folder of the system, which counts from then on.
@@ -75,7 +72,7 @@ fn instead_of(home: &Path, flags: &mut RunFlags) -> Result<PathBuf, Failure> {
         home.display()
     ))?;
     if named.is_empty() {
-        flags.approvals.approve = Some(ApproveValue::Mode(Mode::ReadOnly));
+        flags.approvals.approve = Some(Approve::Mode(Mode::ReadOnly));
         let folder = tempfile::Builder::new()
             .prefix("gyrus-read-only-")
             .tempdir()?;

@@ -24,7 +24,8 @@ use crate::{
     log::parse,
     log_name,
     names::QuestionId,
-    runs::{check_not_record, is_record},
+    runs::{check_not_record, is_record, summary},
+    standing::RunState,
 };
 
 /// Time for which an answer waits while another one is being given.
@@ -66,6 +67,9 @@ pub enum ApprovalError {
     /// A message cannot be written as JSON.
     #[error("the message is not JSON")]
     Message(#[source] serde_json::Error),
+    /// Nobody reads what the run is told any more.
+    #[error("run {} is over: {ending}", run.short())]
+    Over { run: RunId, ending: String },
     /// The answer does not count, and was not sent.
     #[error(transparent)]
     Void(#[from] VoidAnswer),
@@ -533,13 +537,17 @@ fn workspace(store: &Store, run: RunId) -> Result<PathBuf, ApprovalError> {
 /// Puts a message into a run's inbox. When this returns, it is on disk.
 ///
 /// # Errors
-/// The run is a record, or its inbox takes no more.
+/// The run is over or a record, or its inbox takes no more.
 pub fn send(
     store: &Store,
     run: RunId,
     from: Principal,
     body: MessageBody,
 ) -> Result<(), ApprovalError> {
+    if let Ok(RunState::Over(ending)) = RunState::of(store, run) {
+        let ending = summary(&ending);
+        return Err(ApprovalError::Over { run, ending });
+    }
     let id = gyrus_contract::time_ordered_uuid().to_string();
     send_as(store, run, &id, from, body)
 }

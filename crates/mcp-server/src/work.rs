@@ -3,13 +3,14 @@
 //! What a client says is the word of its model, so a goal and an amendment have the client as their
 //! source, not a person: they vouch for nothing.
 
-use std::{collections::BTreeMap, path::PathBuf, sync::Arc};
+use std::{path::PathBuf, sync::Arc};
 
 use gyrus_contract::{DEFAULT_AGENT, MessageBody, Origin, RunId, Text};
 use gyrus_kernel::{Register, RunState, StandingRun, approvals, check_not_record, log_name};
 use gyrus_runtime::{
     blocking,
-    queue::{OptionValue, QueueWork, RunRequest},
+    queue::QueueWork,
+    request::{RunOptions, RunRequest, ScreenWord},
 };
 use gyrus_server::{Requester, RunOverview};
 use gyrus_surfaces::projection;
@@ -55,13 +56,9 @@ pub(crate) async fn start(
 ) -> Result<RunId, String> {
     let goal = checked_text("goal", given.goal)?;
     let folder = folder(host, given.workdir)?;
-    let mut options = BTreeMap::new();
-    if given.browser {
-        options.insert("screen".to_owned(), OptionValue::Text("browser".to_owned()));
-    }
-    if let Some(name) = given.cognitive_loop {
-        options.insert("loop".to_owned(), OptionValue::Text(name));
-    }
+    let mut options = RunOptions::default();
+    options.flags.screen.screen = given.browser.then_some(ScreenWord::Browser);
+    options.flags.cognitive_loop = given.cognitive_loop;
     let continues = match given.continues {
         Some(run) => {
             let run = find(host, &run).await?;
@@ -189,11 +186,6 @@ async fn send(
 ) -> Result<(), String> {
     let (host, from) = (Arc::clone(host), caller.principal.clone());
     blocking(move || {
-        let state = RunState::of(host.store(), run).map_err(|error| error.to_string())?;
-        if let RunState::Over(ending) = state {
-            let (run, ending) = (run.short(), gyrus_kernel::summary(&ending));
-            return Err(format!("run {run} is over: {ending}"));
-        }
         approvals::send(host.store(), run, from, body).map_err(|error| error.to_string())
     })
     .await

@@ -12,6 +12,7 @@ pub mod ledger;
 pub mod lessons;
 pub mod procedures;
 pub mod queue;
+pub mod request;
 pub mod triggers;
 mod topic;
 mod event;

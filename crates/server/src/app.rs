@@ -60,9 +60,6 @@ pub(crate) struct CommandOutput {
 
 /// The program around a server.
 pub trait HostProgram: RunHost {
-    /// Returns the JSON Schema of the options of a run.
-    fn options(&self) -> Value;
-
     /// Checks an answer before it is given.
     fn check_answer(&self, open: &OpenQuestion, answer: &Answer) -> Result<(), ApiError>;
 

@@ -9,8 +9,10 @@ use gyrus_kernel::{
     FindRunError, StandingError,
     approvals::{AnswerMismatch, ApprovalError, VoidAnswer},
 };
-use gyrus_runtime::queue::RefusedRequest;
-use gyrus_runtime::{BusError, agents::AgentError, queue::QueueError, triggers::TriggerError};
+use gyrus_runtime::{
+    BusError, agents::AgentError, queue::QueueError, request::RefusedRequest,
+    triggers::TriggerError,
+};
 use schemars::JsonSchema;
 use serde::Serialize;
 
@@ -143,6 +145,7 @@ impl From<ApprovalError> for ApiError {
         match error {
             ApprovalError::Journal(error) => error.into(),
             ApprovalError::Void(void) => void.into(),
+            ApprovalError::Over { .. } => Self::conflict(error.to_string()),
             error => Self::internal(error.to_string()),
         }
     }

@@ -57,8 +57,7 @@ pub struct MountedService {
 /// Returns everything that the server answers.
 pub fn router(app: std::sync::Arc<App>, mounted: Vec<MountedService>) -> axum::Router {
     let mut endpoints = api::endpoints();
-    app.document
-        .get_or_init(|| openapi::document(&endpoints, &app.program.options()));
+    app.document.get_or_init(|| openapi::document(&endpoints));
     // Pages are for people, and part of no contract.
     endpoints.extend(pages::endpoints());
     let mounted = mounted.into_iter();

@@ -1,5 +1,6 @@
 //! The OpenAPI document, from the table of endpoints.
 
+use gyrus_runtime::request::options;
 use schemars::{
     Schema, SchemaGenerator,
     generate::SchemaSettings,
@@ -30,8 +31,8 @@ const ERRORS: [(u16, &str); 11] = [
     (500, "The server failed."),
 ];
 
-/// Returns the document of these endpoints. `options` is the schema of a run's options.
-pub(crate) fn document(endpoints: &[Endpoint], options: &Value) -> Value {
+/// Returns the document of these endpoints.
+pub(crate) fn document(endpoints: &[Endpoint]) -> Value {
     // Generators of clients expect an object where a schema may also be `true`.
     let mut objects = ReplaceBoolSchemas::default();
     objects.skip_additional_properties = true;
@@ -48,7 +49,7 @@ pub(crate) fn document(endpoints: &[Endpoint], options: &Value) -> Value {
         path[endpoint.method.as_str().to_lowercase()] = operation;
     }
     let mut schemas = generator.take_definitions(true);
-    schemas.insert("RunOptions".to_owned(), options.clone());
+    schemas.insert("RunOptions".to_owned(), options::schema());
     json!({
         "openapi": "3.1.0",
         "info": {

@@ -3,8 +3,11 @@
 use std::{fs, path::Path};
 
 use fastrand::Rng;
-use gyrus_contract::{Origin, Principal, RunId, Text};
-use gyrus_runtime::queue::{Gateway, OptionValue, QueueCommand, QueueWork, RunRequest};
+use gyrus_contract::{Mode, Origin, Principal, RunId, Text};
+use gyrus_runtime::{
+    queue::{Gateway, QueueCommand, QueueWork},
+    request::{Approve, RunRequest},
+};
 
 /// Number of agents for which the runs work.
 const AGENTS: usize = 7;
@@ -139,19 +142,14 @@ pub(crate) async fn submit(
     let mut request = RunRequest::new(goal, work.clone());
     // One who would ask must not be told to ask nobody.
     let mode = if manner == Manner::Asking {
-        "ask"
+        Mode::Ask
     } else {
-        "auto"
+        Mode::Auto
     };
-    for (name, value) in [
-        ("approve", mode.to_owned()),
-        ("model", format!("script:{}", script.display())),
-        ("loop", "react".to_owned()),
-    ] {
-        request
-            .options
-            .insert(name.to_owned(), OptionValue::Text(value));
-    }
+    let flags = &mut request.options.flags;
+    flags.approvals.approve = Some(Approve::Mode(mode));
+    flags.model.names = vec![format!("script:{}", script.display())];
+    flags.cognitive_loop = Some("react".to_owned());
     let start = QueueWork::Start(Box::new(request));
     let agent = format!("agent-{}", number % AGENTS);
     let new = QueueCommand::new(start, None, person(), agent);

@@ -13,8 +13,9 @@ use gyrus_journal::Store;
 use gyrus_runtime::ledger::Fold as _;
 use gyrus_runtime::queue::{
     AtOnce, CommandQueue, CommandStage, Dispatcher, DrivingProcess, Gateway, QueueCommand,
-    QueueWork, QueueWorker, RunRequest, SharedQueue as _, WorkerEnd, Workers,
+    QueueWork, QueueWorker, SharedQueue as _, WorkerEnd, Workers,
 };
+use gyrus_runtime::request::RunRequest;
 use tokio::sync::{mpsc, watch};
 
 use crate::servers::Servers;

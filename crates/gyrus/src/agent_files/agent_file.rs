@@ -1,14 +1,11 @@
 //! An agent as its file describes it.
 
-use std::{
-    collections::{BTreeMap, BTreeSet},
-    path::PathBuf,
-};
+use std::{collections::BTreeMap, path::PathBuf};
 
 use gyrus_contract::Text;
 use gyrus_runtime::{
     agents::AgentConfig,
-    queue::{OptionValue, RunRequest},
+    request::{RunOptions, RunRequest},
     triggers::{DayBudget, HookSecret, TriggerConfig, TriggerSource},
 };
 
@@ -32,9 +29,9 @@ pub(crate) struct AgentFile {
     /// The folder that it works in.
     pub(crate) workdir: PathBuf,
     /// Options of `gyrus run`.
-    pub(crate) options: BTreeMap<String, OptionValue>,
+    pub(crate) options: RunOptions,
     /// Labels that the machine must have which carries out its runs, in a fleet.
-    pub(crate) needs: BTreeSet<String>,
+    pub(crate) needs: Vec<String>,
     /// Limits of a day.
     pub(crate) budget: DayBudget,
     /// Triggers, which wake it beside events.

@@ -1,7 +1,6 @@
 //! The settings of an agent file, each with the mistakes that it may have.
 
 use std::{
-    collections::{BTreeMap, BTreeSet},
     fmt::Display,
     path::{Path, PathBuf},
 };
@@ -10,11 +9,13 @@ use gyrus_contract::Microdollars;
 use gyrus_runtime::{
     TopicPattern,
     agents::{AgentConfig, Agents, MailboxOverflow},
-    queue::{OptionValue, is_label},
+    queue::is_label,
+    request::{RefusedRequest, RunOptions, options},
     triggers::DayBudget,
 };
 
 use gyrus_text::{Yaml, YamlNode};
+use serde_json::{Map, Value};
 
 use super::{agent_file::AgentFile, mistake::Mistake};
 
@@ -40,7 +41,8 @@ const BUDGET_KEYS: [&str; 3] = ["runs", "tokens", "cost"];
 /// The lines of fields that are checked together with others.
 pub(super) struct FieldLines {
     pub(super) workdir: usize,
-    pub(super) options: BTreeMap<String, usize>,
+    /// The line of the first option.
+    pub(super) options: Option<usize>,
 }
 
 /// A mapping of a file, with the line on which it begins.
@@ -96,14 +98,14 @@ impl Fields {
             Err(_) => Err("it is not a whole number".to_owned()),
         });
         let budget = self.budget(root);
-        let (options, options_lines) = self.options(root);
+        let (options, first_option) = self.options(root);
         let needs = self.needs(root);
         let workdir = self.workdir(root, person);
         let triggers = self.triggers(root, workdir.as_ref().map(|(_, path)| &**path), person);
         let (line, workdir) = workdir?;
         let lines = FieldLines {
             workdir: line,
-            options: options_lines,
+            options: first_option,
         };
         let agent = AgentFile {
             instructions,
@@ -167,11 +169,11 @@ impl Fields {
     }
 
     /// Returns the labels that the machine must have which carries out a run.
-    fn needs(&mut self, root: &FieldMap) -> BTreeSet<String> {
-        let mut needs = BTreeSet::new();
+    fn needs(&mut self, root: &FieldMap) -> Vec<String> {
+        let mut needs = Vec::new();
         for (line, label) in self.texts(root, "needs", "labels") {
             if is_label(&label) {
-                needs.insert(label);
+                needs.push(label);
             } else {
                 self.mistake(line, "a label is one word, as `gpu`");
             }
@@ -231,39 +233,34 @@ impl Fields {
         budget
     }
 
-    fn options(
-        &mut self,
-        root: &FieldMap,
-    ) -> (BTreeMap<String, OptionValue>, BTreeMap<String, usize>) {
-        let (mut options, mut lines) = (BTreeMap::new(), BTreeMap::new());
+    /// Reads the options, and returns the line of the first with them.
+    fn options(&mut self, root: &FieldMap) -> (RunOptions, Option<usize>) {
+        let mut given = Map::new();
         let Some((_, node)) = root.get("options") else {
-            return (options, lines);
+            return (RunOptions::default(), None);
         };
-        for (line, key, node) in self.map(node, "`options`") {
-            let value = match node.value {
-                Yaml::Text(text, is_plain) => value(text, is_plain),
-                Yaml::List(items) => {
-                    let texts = items.into_iter().map(|item| match item.value {
-                        Yaml::Text(text, _) => Some(text),
-                        Yaml::List(_) | Yaml::Map(_) => None,
-                    });
-                    match texts.collect() {
-                        Some(texts) => OptionValue::Texts(texts),
-                        None => {
-                            self.mistake(line, format!("invalid `{key}`: a list of texts"));
-                            continue;
-                        }
-                    }
-                }
-                Yaml::Map(_) => {
-                    self.mistake(line, format!("invalid `{key}`: it has no fields"));
-                    continue;
-                }
+        let before = self.mistakes.len();
+        let fields = self.map(node, "`options`");
+        let first = fields.first().map(|(line, ..)| *line);
+        for (line, key, node) in fields {
+            let Some(value) = value(node.value) else {
+                self.mistake(line, format!("invalid `{key}`: it has no fields"));
+                continue;
             };
-            lines.insert(key.clone(), line);
-            options.insert(key, value);
+            let alone = Map::from_iter([(key.clone(), value.clone())]);
+            match options::read(alone) {
+                Ok(_) => drop(given.insert(key, value)),
+                Err(RefusedRequest { message, hint }) => self.mistakes.push(Mistake {
+                    line,
+                    message,
+                    hint,
+                }),
+            }
         }
-        (options, lines)
+        if self.mistakes.len() > before {
+            return (RunOptions::default(), first);
+        }
+        (options::read(given).unwrap_or_default(), first)
     }
 
     /// Returns a text with its line.
@@ -340,17 +337,13 @@ impl Fields {
     }
 }
 
-/// Returns the value of an option: a switch or a number only without quotes.
-fn value(text: String, is_plain: bool) -> OptionValue {
-    if is_plain {
-        match &*text {
-            "true" => return OptionValue::Switch(true),
-            "false" => return OptionValue::Switch(false),
-            _ => {}
-        }
-        if let Ok(number) = text.parse() {
-            return OptionValue::Number(number);
-        }
+/// Returns the value of an option: a switch only without quotes.
+fn value(node: Yaml) -> Option<Value> {
+    match node {
+        Yaml::Text(text, true) if text == "true" => Some(Value::Bool(true)),
+        Yaml::Text(text, true) if text == "false" => Some(Value::Bool(false)),
+        Yaml::Text(text, _) => Some(Value::String(text)),
+        Yaml::List(items) => items.into_iter().map(|item| value(item.value)).collect(),
+        Yaml::Map(_) => None,
     }
-    OptionValue::Text(text)
 }

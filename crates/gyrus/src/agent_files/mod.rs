@@ -20,10 +20,7 @@ use std::{
 
 use gyrus::runtime::{self, Home};
 use gyrus_contract::{Origin, Text};
-use gyrus_runtime::{
-    queue::RunRequest,
-    triggers::{HookSecret, TriggerSource},
-};
+use gyrus_runtime::triggers::{HookSecret, TriggerSource};
 
 use gyrus_text::{FileMistake, parse_yaml, split_front_matter};
 
@@ -38,7 +35,7 @@ use self::{
     fields::{FieldLines, Fields},
     places::{MAX_FILE, paths},
 };
-use crate::{Gyrus, keys::KeyLookup, serve::words};
+use crate::{Gyrus, commands::run::Run, keys::KeyLookup};
 
 /// The result of reading one file.
 #[derive(Debug)]
@@ -169,34 +166,14 @@ fn check_run(
     lines: &FieldLines,
     mistakes: &mut Vec<Mistake>,
 ) {
-    let mut whole = agent.request(Text::new("", Origin::Configuration));
-    if gyrus.is_of_a_fleet() {
-        whole = words::checkable(whole);
-    } else if let Err(error) = runtime::workspace(home, &agent.workdir) {
+    if !gyrus.is_of_a_fleet()
+        && let Err(error) = runtime::workspace(home, &agent.workdir)
+    {
         mistakes.push(Mistake::of(lines.workdir, error.into()));
         return;
     }
-    let before = mistakes.len();
-    for (name, line) in &lines.options {
-        let alone = RunRequest {
-            options: whole
-                .options
-                .iter()
-                .filter(|(known, _)| *known == name)
-                .map(|(name, value)| (name.clone(), value.clone()))
-                .collect(),
-            ..whole.clone()
-        };
-        if let Err(failure) = words::command(&alone) {
-            mistakes.push(Mistake::of(*line, failure));
-        }
-    }
-    if mistakes.len() > before {
-        return;
-    }
-    let checked = words::command(&whole).and_then(|command| command.check(gyrus));
-    if let Err(failure) = checked {
-        let line = lines.options.values().next().copied();
-        mistakes.push(Mistake::of(line.unwrap_or(1), failure));
+    let request = agent.request(Text::new("", Origin::Configuration));
+    if let Err(failure) = Run::ordered(request).check(gyrus) {
+        mistakes.push(Mistake::of(lines.options.unwrap_or(1), failure));
     }
 }

@@ -8,7 +8,6 @@ use gyrus_loops::SubRunRole;
 use gyrus_text::{Yaml, YamlNode, parse_yaml, split_front_matter};
 
 use super::places::{MAX_FILE, folder, paths};
-use crate::model_flags;
 
 /// Maximum number of roles that a run may give.
 const MAX_ROLES: usize = 20;
@@ -74,7 +73,7 @@ fn read(path: &Path) -> Result<(String, SubRunRole), String> {
     if body.len() > MAX_INSTRUCTIONS {
         return Err(format!("its text is longer than {MAX_INSTRUCTIONS} bytes"));
     }
-    let effort = text("effort").map(|word| model_flags::effort(&word));
+    let effort = text("effort").map(|word| word.parse());
     let steps = text("max-steps").or_else(|| text("maxTurns"));
     let steps = steps.map(|text| text.parse().map_err(|_| "`max-steps` is not a number"));
     let role = SubRunRole {

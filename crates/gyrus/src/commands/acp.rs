@@ -3,12 +3,12 @@
 use std::sync::Arc;
 
 use clap::Args;
+use gyrus_runtime::request::RunFlags;
 use gyrus_surfaces::output;
 use tokio::signal::unix::{SignalKind, signal};
 
 use crate::{
-    Gyrus, drive, editor::Editor, exit::Code, failure::Failure, flags::RunFlags, inside_run,
-    learning,
+    Gyrus, drive, editor::Editor, exit::Code, failure::Failure, flags, inside_run, learning,
 };
 
 /// Serve an editor: sessions, prompts and approvals over standard input and output
@@ -31,8 +31,7 @@ impl Acp {
                     .hint("leave --workdir out"),
             );
         }
-        self.flags.approvals.announce()?;
-        self.flags.screen.confirm()?;
+        flags::settle(&self.flags)?;
         let (home, config) = (gyrus.home()?, gyrus.config()?);
         learning::catch_up(&home, &config)?;
         let editor = Arc::new(Editor::new(gyrus, self.flags)?);

@@ -32,7 +32,7 @@ enum BrowserVerb {
         #[arg(value_name = "URL")]
         address: String,
         /// The profile that remembers it
-        #[arg(long, value_name = "NAME", default_value = "default", value_parser = crate::flags::profile_name)]
+        #[arg(long, value_name = "NAME", default_value = "default", value_parser = crate::browser::profile_name)]
         profile: String,
     },
     /// List the profiles that there are

@@ -8,12 +8,13 @@ use gyrus_contract::Limits;
 use gyrus_gate::{namespaces, sandbox::Wall};
 use gyrus_journal::os::watch;
 use gyrus_process::keeper::{self, KeeperLevel};
+use gyrus_runtime::request::ModelFlags;
 use gyrus_text::counted;
 
 use super::upgrade;
 use crate::{
     Gyrus, browser, discover, drive, exit::Code, failure::Failure, model_choice::ModelChoice,
-    model_flags::ModelFlags, plugins,
+    plugins,
 };
 use gyrus_surfaces::{console::Painter, output, projection::Tone};
 

@@ -10,10 +10,10 @@ use gyrus_lab::{
     LabConsole,
     eval::{self, EvalOptions},
 };
+use gyrus_runtime::request::ModelFlags;
 
 use crate::{
-    Gyrus, drive, exit::Code, failure::Failure, lab::DemoInstallation, model_flags::ModelFlags,
-    setup, stopped, time,
+    Gyrus, drive, exit::Code, failure::Failure, lab::DemoInstallation, setup, stopped, time,
 };
 
 /// The folder of the state with copies of reports, and the most of them.

@@ -19,7 +19,7 @@ use crate::{
     drive::{self, Drive},
     exit::Code,
     failure::Failure,
-    flags::{ChangeFlags, OutputFlags},
+    flags::{self, ChangeFlags, OutputFlags},
     hooks, inside_run,
     kernels::{self, RunContext},
     mcp::{ServerSet, StartSurroundings},
@@ -66,7 +66,7 @@ impl ForkCommand {
     pub(crate) fn execute(self, gyrus: &Gyrus) -> Result<Code, Failure> {
         inside_run::refuse("fork a run")?;
         stopped::check(gyrus)?;
-        self.changes.approvals.announce()?;
+        flags::announce(&self.changes.approvals)?;
         let (home, config, store) = (gyrus.home()?, gyrus.config()?, gyrus.store()?);
         let run = self.run.find_own(gyrus, &store)?;
         let before = StandingRun::read(&store, run)?;

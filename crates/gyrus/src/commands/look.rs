@@ -47,7 +47,7 @@ pub(crate) struct LookCommand {
     json: bool,
 
     /// The browser profile to use; one that is gone afterwards if none is named
-    #[arg(long, value_name = "NAME", value_parser = crate::flags::profile_name)]
+    #[arg(long, value_name = "NAME", value_parser = crate::browser::profile_name)]
     profile: Option<String>,
 
     /// Show the browser's window

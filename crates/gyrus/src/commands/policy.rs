@@ -9,6 +9,7 @@ use gyrus_contract::{
     Risk, RunId, ToolCall, ToolSpec,
 };
 use gyrus_kernel::grants;
+use gyrus_runtime::request::{Approve, confinement};
 use gyrus_text::one_line;
 use gyrus_tools::ToolRegistry;
 use serde_json::{Value, json};
@@ -17,7 +18,6 @@ use crate::{
     Gyrus, drive,
     exit::Code,
     failure::Failure,
-    flags::{ApproveValue, confinement},
     mcp::{self, StartSurroundings},
     new_run, workdir,
 };
@@ -103,7 +103,7 @@ struct PolicyExplain {
         value_name = "MODE",
         default_value = "ask"
     )]
-    approve: ApproveValue,
+    approve: Approve,
     /// Agent under whose trust a run would work
     #[arg(long, value_name = "NAME", default_value = DEFAULT_AGENT)]
     agent: String,

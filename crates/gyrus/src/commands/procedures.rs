@@ -20,12 +20,11 @@ use serde_json::json;
 
 use super::run::Run;
 use super::run_argument::RunArgument;
+use gyrus_runtime::request::RunFlags;
+
 use crate::{
-    Gyrus,
-    exit::Code,
-    failure::Failure,
-    flags::{OutputFlags, RunFlags},
-    inside_run, procedures, question, skill_places, time,
+    Gyrus, exit::Code, failure::Failure, flags::OutputFlags, inside_run, procedures, question,
+    skill_places, time,
 };
 
 /// Columns of a command in a wide terminal.

@@ -9,12 +9,14 @@ use gyrus_kernel::{StandingRun, Stop, is_record, log_name};
 
 use super::run::Run;
 use super::run_argument::RunArgument;
+use gyrus_runtime::request::RunFlags;
+
 use crate::{
     Gyrus,
     drive::{self, Drive},
     exit::Code,
     failure::Failure,
-    flags::{ChangeFlags, OutputFlags, RunFlags},
+    flags::{self, ChangeFlags, OutputFlags},
     hooks, inside_run,
     kernels::{self, RunContext},
     mcp::{ServerSet, StartSurroundings},
@@ -128,7 +130,7 @@ impl Resume {
     pub(crate) fn execute(self, gyrus: &Gyrus) -> Result<Code, Failure> {
         inside_run::refuse("resume a run")?;
         stopped::check(gyrus)?;
-        self.changes.approvals.announce()?;
+        flags::announce(&self.changes.approvals)?;
         let (home, config) = (gyrus.home()?, gyrus.config()?);
         let store = home.store()?;
         let run = self.run.find(gyrus, &store)?;

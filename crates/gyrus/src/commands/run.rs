@@ -1,8 +1,7 @@
 //! `gyrus run`
 
-#[cfg(feature = "fleet")]
-use std::collections::BTreeSet;
 use std::{
+    collections::BTreeMap,
     io::{self, Read},
     path::PathBuf,
 };
@@ -11,7 +10,7 @@ use clap::Args;
 use gyrus::runtime::{GitWorktrees, Home};
 use gyrus_contract::{Origin, RunId, RunWorktree, Text, Worktrees as _};
 use gyrus_kernel::{Attachment, NewRun, log_name};
-use gyrus_runtime::queue::{ContextText, RunRequest};
+use gyrus_runtime::request::{ContextFlags, ContextText, RunFlags, RunRequest};
 
 #[cfg(feature = "fleet")]
 use crate::fleet;
@@ -21,12 +20,12 @@ use crate::{
     drive::{self, Drive},
     exit::Code,
     failure::Failure,
-    flags::{ContextFlags, OutputFlags, RunFlags},
+    flags::{self, OutputFlags},
     kernels::{self, RunContext},
     learning,
-    mcp::{ServerSet, StartSurroundings},
+    mcp::{PromptName, ServerSet, StartSurroundings, prompt_argument},
     model_choice::ModelChoice,
-    new_run::{self, RunOptions, SessionGoal},
+    new_run::{self, RunBuilder, SessionGoal},
     screen::ScreenOptions,
     setup, state_folder, stopped, surroundings, templates, workdir,
 };
@@ -49,25 +48,16 @@ const GOAL_LIMIT: usize = 4 << 20;
 Exit codes: 0 the goal is reached; 1 it failed; 2 wrong usage or configuration; 3 a limit;
 4 denied, nobody to ask, or stopped; 5 waits for a person; 6 stuck; 7 the model is unreachable;
 130 interrupted. After 3, 5, 6, 7 and 130, and after a stop, the run can be resumed.")]
-#[derive(Default)]
 pub(crate) struct Run {
-    /// Goal to reach; `-` reads it from standard input
-    goal: String,
     /// Go on with what the last run in this folder knows: "now do the same for March"
     #[arg(short, long = "continue")]
     continues: bool,
     /// Leave nothing behind but the work: the journal goes when the run ends
     #[arg(long, conflicts_with = "continues")]
     ephemeral: bool,
-    /// Work apart, in a git work tree of the last commit; the changes come back as a branch
-    #[arg(long, conflicts_with_all = ["continues", "ephemeral", "fleet"])]
-    worktree: bool,
     /// Let a worker of this fleet reach it, and watch: nats://HOST:PORT?monitor=PORT, or `local`
     #[arg(long, value_name = "ADDRESS", conflicts_with_all = ["continues", "ephemeral"])]
     fleet: Option<String>,
-    /// With --fleet: label that the worker's machine must have, as `gpu`; may be repeated
-    #[arg(long, value_name = "LABEL")]
-    needs: Vec<String>,
     /// With --fleet: work in a copy of this folder, which goes from machine to machine with the run;
     /// without it, in the folder of the same path on the worker's machine
     #[arg(long)]
@@ -76,18 +66,24 @@ pub(crate) struct Run {
     #[arg(long, conflicts_with = "upload")]
     clone: bool,
     #[command(flatten)]
-    flags: RunFlags,
-    #[command(flatten)]
-    context: ContextFlags,
+    request: RunRequest,
     #[command(flatten)]
     output: OutputFlags,
-    /// The order of the queue, in place of the command line.
+    /// The id of a run that was not typed here.
     #[arg(skip)]
-    order: Option<Order>,
+    ordered: Option<RunId>,
+    /// The id that ties it to what caused it.
+    #[arg(skip)]
+    correlation: Option<String>,
     /// The procedure that must be replayed.
     #[arg(skip)]
     procedure: Option<String>,
 }
+
+type PromptWithArguments = (PromptName, BTreeMap<String, String>);
+
+/// A folder of every machine in which nobody keeps anything.
+const NOBODYS_FOLDER: &str = "/sys";
 
 /// The place where the folder of a run of a fleet comes from.
 #[cfg(feature = "fleet")]
@@ -99,16 +95,6 @@ pub(crate) enum FolderSource {
     Upload,
     /// The worker clones what is checked out here.
     Clone,
-}
-
-/// A run as the queue orders it.
-#[derive(Debug)]
-pub(crate) struct Order {
-    pub(crate) run: RunId,
-    /// Its request; the options are in the flags.
-    pub(crate) request: RunRequest,
-    /// The id that ties it to what caused it.
-    pub(crate) correlation: Option<String>,
 }
 
 /// Parts that a run is created with.
@@ -127,45 +113,64 @@ impl Run {
         flags: RunFlags,
         output: OutputFlags,
     ) -> Self {
+        let request = RunRequest::with_flags(command, flags);
         Self {
             procedure: Some(procedure),
-            ..Self::for_goal(command.text, flags, output)
+            ..Self::of(request, output)
+        }
+    }
+
+    /// Returns a run that was not typed here, in the folder of its request.
+    pub(crate) fn ordered(mut request: RunRequest) -> Self {
+        request.options.flags.workdir = Some(request.workdir.clone());
+        Self {
+            ordered: Some(RunId::new()),
+            ..Self::of(request, OutputFlags::as_json())
         }
     }
 
     /// Returns the run for a goal that remembers another one.
     pub(crate) fn after(before: RunId, goal: Text, flags: RunFlags, output: OutputFlags) -> Self {
+        let mut request = RunRequest::with_flags(goal, flags);
+        request.continues = Some(before);
         Self {
-            order: Some(Order {
-                run: RunId::new(),
-                request: RunRequest {
-                    continues: Some(before),
-                    ..RunRequest::new(goal, PathBuf::new())
-                },
-                correlation: None,
-            }),
-            ..Self::for_goal(String::new(), flags, output)
+            ordered: Some(RunId::new()),
+            ..Self::of(request, output)
         }
     }
 
-    fn for_goal(goal: String, flags: RunFlags, output: OutputFlags) -> Self {
+    /// Returns the run that the queue orders.
+    pub(crate) fn of_queue(
+        run: RunId,
+        mut request: RunRequest,
+        correlation: Option<String>,
+    ) -> Self {
+        request.options.flags.ask_in_queue();
         Self {
-            goal,
-            flags,
+            ordered: Some(run),
+            correlation,
+            ..Self::ordered(request)
+        }
+    }
+
+    fn of(request: RunRequest, output: OutputFlags) -> Self {
+        Self {
+            continues: false,
+            ephemeral: false,
+            fleet: None,
+            upload: false,
+            clone: false,
+            request,
             output,
-            ..Self::default()
+            ordered: None,
+            correlation: None,
+            procedure: None,
         }
-    }
-
-    /// Makes it the run that the queue orders.
-    pub(crate) fn take_order(&mut self, order: Order) {
-        self.flags.ask_in_queue();
-        self.order = Some(order);
     }
 
     /// Checks that nothing is said of a fleet where there is none.
     fn check_place(&self) -> Result<(), Failure> {
-        let failure = if !self.needs.is_empty() {
+        let failure = if !self.request.needs.is_empty() && self.ordered.is_none() {
             Failure::usage("`--needs` names what a machine of a fleet must have")
         } else if self.upload || self.clone {
             Failure::usage("`--upload` and `--clone` are for runs of a fleet")
@@ -178,33 +183,27 @@ impl Run {
     pub(crate) fn execute(mut self, gyrus: &Gyrus) -> Result<Code, Failure> {
         self.check_place()?;
         stopped::check(gyrus)?;
-        self.flags.no_memory |= self.ephemeral;
-        self.flags.approvals.announce()?;
-        self.flags.screen.confirm()?;
+        let flags = &mut self.request.options.flags;
         // It is to leave nothing behind, and learns from nothing.
-        self.flags.no_lessons |= self.ephemeral;
+        flags.no_memory |= self.ephemeral;
+        flags.no_lessons |= self.ephemeral;
+        flags::settle(flags)?;
         let (home, config) = (gyrus.home()?, gyrus.config()?);
         if !self.ephemeral {
             learning::catch_up(&home, &config)?;
         }
-        let goal = self.goal(&home)?;
         let mut context = self.context()?;
-        let workspace = workdir::settle(&home, &mut self.flags)?;
-        let continues = if self.continues {
-            Some(new_run::last_in(&home.store()?, &workspace)?)
-        } else {
-            self.order
-                .as_ref()
-                .and_then(|order| order.request.continues)
-        };
+        self.request.goal = self.goal(&home)?;
+        let workspace = workdir::settle(&home, &mut self.request.options.flags)?;
+        if self.continues {
+            self.request.continues = Some(new_run::last_in(&home.store()?, &workspace)?);
+        }
         let runtime = drive::runtime()?;
-        if self.context.clipboard {
+        if self.request.options.context.clipboard {
             context.push(runtime.block_on(attachments::clipboard(&workspace))?);
         }
-        let mut new = RunOptions {
-            goal,
+        let mut new = RunBuilder {
             context,
-            continues,
             session: if self.continues {
                 SessionGoal::Continued
             } else {
@@ -212,13 +211,13 @@ impl Run {
             },
             procedure: self.procedure.as_deref(),
             at_terminal: terminal::can_ask() && !self.output.json(),
-            ..RunOptions::new(gyrus, &home, &config, &self.flags)
+            ..RunBuilder::new(gyrus, &home, &config, &self.request)
         }
         .new_run()?;
-        if let Some(order) = &self.order {
-            new.id = order.run;
+        if let Some(run) = self.ordered {
+            new.id = run;
         }
-        let named = &self.flags.model;
+        let named = &self.request.options.flags.model;
         let choice = setup::models_for(&runtime, gyrus, &config, named, &new.loop_config)?;
         new.pins = choice.pins();
         // It may have been set up just now.
@@ -230,7 +229,7 @@ impl Run {
         } else {
             (home, None)
         };
-        if self.worktree {
+        if self.request.options.worktree {
             move_into_worktree(&mut new)?;
         }
         let parts = Parts {
@@ -256,22 +255,6 @@ impl Run {
         self.fleet.as_deref()
     }
 
-    /// Returns the labels that the worker's machine must have: those that are named, and this machine
-    /// where a flag means something of this machine.
-    #[cfg(feature = "fleet")]
-    pub(crate) fn needs(&self) -> Result<BTreeSet<String>, Failure> {
-        let named = self.needs.iter().map(|label| fleet::parse_label(label));
-        let mut needs: BTreeSet<String> =
-            named.collect::<Result<_, _>>().map_err(Failure::usage)?;
-        needs.extend(
-            self.flags
-                .screen
-                .is_of_this_machine()
-                .then(fleet::this_machine),
-        );
-        Ok(needs)
-    }
-
     /// Returns where the folder of the run comes from.
     #[cfg(feature = "fleet")]
     pub(crate) fn folder_source(&self) -> FolderSource {
@@ -282,10 +265,10 @@ impl Run {
         }
     }
 
-    /// Returns the goal and the folder, and whether entries are to be printed as JSON, of a run that
-    /// could be started.
+    /// Returns the request for a worker elsewhere, of a run that could be started, with the labels that
+    /// its machine must have: those that are named, and this machine where a flag means something of it.
     #[cfg(feature = "fleet")]
-    pub(crate) fn asked(&self, gyrus: &Gyrus) -> Result<(Text, PathBuf, bool), Failure> {
+    pub(crate) fn for_worker(mut self, gyrus: &Gyrus) -> Result<RunRequest, Failure> {
         self.check(gyrus)?;
         if self.output.answer_file.is_some() {
             return Err(Failure::usage(
@@ -294,15 +277,36 @@ impl Run {
             ));
         }
         let home = gyrus.home()?;
-        let workspace = new_run::workspace(&home, self.flags.workdir.as_deref())?;
-        Ok((self.goal(&home)?, workspace, self.output.json()))
+        self.request.goal = self.goal(&home)?;
+        let flags = &self.request.options.flags;
+        self.request.workdir = new_run::workspace(&home, flags.workdir.as_deref())?;
+        let needs = &mut self.request.needs;
+        for label in &mut *needs {
+            *label = fleet::parse_label(label).map_err(Failure::usage)?;
+        }
+        needs.extend(flags.screen.is_of_this_machine().then(fleet::this_machine));
+        Ok(self.request)
     }
 
-    /// Checks that such a run could be started, as far as that is known without its model.
+    /// Whether entries are to be printed as JSON.
+    #[cfg(feature = "fleet")]
+    pub(crate) fn is_json(&self) -> bool {
+        self.output.json()
+    }
+
+    /// Checks that such a run could be started, as far as that is known without its goal and its model.
     pub(crate) fn check(&self, gyrus: &Gyrus) -> Result<(), Failure> {
         let (home, config) = (gyrus.home()?, gyrus.config()?);
-        let options = RunOptions::new(gyrus, &home, &config, &self.flags);
-        options.new_run().map(drop)
+        let mut request = RunRequest::new(Text::new("", Origin::Kernel), PathBuf::new());
+        request.options = self.request.options.clone();
+        if self.ordered.is_some() && gyrus.is_of_a_fleet() {
+            // Whether its folder is there is seen on the machine that has it.
+            request.options.flags.workdir = Some(NOBODYS_FOLDER.into());
+        }
+        prompt_of(&request.options.context)?;
+        RunBuilder::new(gyrus, &home, &config, &request)
+            .new_run()
+            .map(drop)
     }
 
     /// Creates the run and drives it.
@@ -323,15 +327,14 @@ impl Run {
             home,
             config,
             workspace: &new.workspace,
-            confinement: self.flags.approvals.confinement(),
+            confinement: self.request.options.flags.approvals.confinement(),
             on_ask: new.on_ask,
         };
         let model = choice.start_for(gyrus, (config, &store, &new.loop_config));
         let (mut connected, ready, served) = ServerSet::beside(&around, model).await?;
-        if let Some(prompt) = &self.context.mcp_prompt {
-            let arguments = self.context.mcp_argument.iter().cloned().collect();
+        if let Some((prompt, arguments)) = prompt_of(&self.request.options.context)? {
             new.context
-                .push(connected.prompt(prompt, &arguments).await?);
+                .push(connected.prompt(&prompt, &arguments).await?);
         }
         let (live, replies) = live_replies();
         let screen = ScreenOptions::open(new.screen.as_ref(), &around)?;
@@ -341,7 +344,7 @@ impl Run {
             screen: screen.as_ref(),
             served: &served,
             sandbox: &new.sandbox,
-            typed: &self.flags.sandbox.env,
+            typed: &self.request.options.flags.sandbox.env,
         };
         let kernel = kernels::kernel(&around, store.clone(), ready, live, run_context)?;
         let on_ask = new.on_ask;
@@ -355,10 +358,7 @@ impl Run {
             ephemeral: self.ephemeral,
             replies,
             screen,
-            correlation: self
-                .order
-                .as_ref()
-                .and_then(|order| order.correlation.clone()),
+            correlation: self.correlation.clone(),
         };
         let code = drive.drive_and_leave(ready).await;
         connected.leave().await;
@@ -367,9 +367,11 @@ impl Run {
 
     /// Returns what came with the goal.
     fn context(&self) -> Result<Vec<Attachment>, Failure> {
-        let mut context = attachments::read(&self.context, self.goal == "-")?;
-        for ContextText { name, text } in self.order.iter().flat_map(|order| &order.request.context)
-        {
+        let options = &self.request.options;
+        prompt_of(&options.context)?;
+        let stdin_used = self.ordered.is_some() || self.request.goal.text == "-";
+        let mut context = attachments::read(&options.context, stdin_used)?;
+        for ContextText { name, text } in &self.request.context {
             let named = format!("{name}:\n{}", text.text);
             context.push(Attachment::Text(Text::new(named, text.origin.clone())));
         }
@@ -378,9 +380,10 @@ impl Run {
 
     /// Only a goal of `-` reads standard input: what is piped in for other reasons may never end.
     fn goal(&self, home: &Home) -> Result<Text, Failure> {
-        let goal = if let Some(order) = &self.order {
-            order.request.goal.clone()
-        } else if self.goal == "-" {
+        let typed = &self.request.goal;
+        let goal = if self.ordered.is_some() {
+            typed.clone()
+        } else if typed.text == "-" {
             let mut bytes = Vec::new();
             let limit = u64::try_from(GOAL_LIMIT)
                 .unwrap_or(u64::MAX)
@@ -397,17 +400,34 @@ impl Run {
                 .map_err(|error| Failure::usage("the goal is not valid UTF-8").because(&error))?;
             Text::new(text, Origin::Stdin)
         } else {
-            let template = templates::goal(home, &self.goal)?;
-            Text::new(
-                template.unwrap_or_else(|| self.goal.clone()),
-                Origin::Person,
-            )
+            let template = templates::goal(home, &typed.text)?;
+            template.map_or_else(|| typed.clone(), |goal| Text::new(goal, Origin::Person))
         };
         if goal.text.trim().is_empty() {
             return Err(Failure::usage("the goal is empty").hint("say what is to be reached"));
         }
         Ok(goal)
     }
+}
+
+/// Returns the prompt of a server that comes with the goal, and its arguments.
+fn prompt_of(flags: &ContextFlags) -> Result<Option<PromptWithArguments>, Failure> {
+    let wrong = |flag, error| Failure::usage(format!("invalid value for `{flag}`: {error}"));
+    let Some(prompt) = &flags.mcp_prompt else {
+        let failure = Failure::usage("--mcp-argument needs --mcp-prompt");
+        return if flags.mcp_argument.is_empty() {
+            Ok(None)
+        } else {
+            Err(failure)
+        };
+    };
+    let prompt = PromptName::parse(prompt).map_err(|error| wrong("--mcp-prompt", error))?;
+    let arguments = flags.mcp_argument.iter().map(|text| prompt_argument(text));
+    let arguments = arguments.collect::<Result<_, _>>();
+    Ok(Some((
+        prompt,
+        arguments.map_err(|error| wrong("--mcp-argument", error))?,
+    )))
 }
 
 /// Has a run work in a work tree of its own, made from the last commit of the folder's repository.

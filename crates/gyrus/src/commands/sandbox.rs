@@ -10,12 +10,14 @@ use gyrus_text::one_line;
 use gyrus_tools::Shell;
 
 use super::run_argument::RunArgument;
+use gyrus_runtime::request::SandboxFlags;
+
 use crate::{
-    Gyrus, drive,
+    Gyrus, agreement, drive,
     exit::Code,
     failure::Failure,
     inside_run, new_run,
-    sandbox_settings::{self, PROJECT_FILE, ProjectFile, SandboxFlags},
+    sandbox_settings::{self, PROJECT_FILE, ProjectFile},
     trial_sandbox::TrialSandbox,
 };
 
@@ -153,7 +155,8 @@ impl Agree {
             );
             return Err(Failure::usage(what));
         };
-        project.say(gyrus, &home, &workspace, !self.never)?;
+        let grant = |agreed| project.grant(agreed);
+        agreement::say((gyrus, &home, &workspace), grant, !self.never)?;
         let have = if self.never { "do not have" } else { "have" };
         put(&format!(
             "runs in {} {have} this, as long as the file stays as it is:\n{}",

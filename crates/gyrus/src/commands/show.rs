@@ -1,7 +1,7 @@
 //! `gyrus show`
 
 use std::{
-    io::{self, BufWriter, Read, Write},
+    io::{BufWriter, Read, Write},
     path::{Path, PathBuf},
 };
 
@@ -14,7 +14,12 @@ use gyrus_text::width;
 use tempfile::NamedTempFile;
 
 use super::run_argument::RunArgument;
-use crate::{Gyrus, exit::Code, failure::Failure};
+use crate::{
+    Gyrus,
+    exit::Code,
+    failure::Failure,
+    private_file::{self, Draft},
+};
 use gyrus_surfaces::{
     console::ConsoleLine,
     console::Painter,
@@ -134,9 +139,6 @@ fn to_file(
     run: RunId,
     path: &Path,
 ) -> Result<(Option<gyrus_journal::Error>, u64), Failure> {
-    let failed = |error: &io::Error| {
-        Failure::failed(format!("{} cannot be written", path.display())).because(error)
-    };
     if path.exists() && !is_page(path) {
         return Err(Failure::usage(format!(
             "{} exists and is not a page of gyrus",
@@ -144,22 +146,9 @@ fn to_file(
         ))
         .hint("name a new file"));
     }
-    let folder = match path.parent() {
-        Some(folder) if !folder.as_os_str().is_empty() => folder,
-        _ => Path::new("."),
-    };
-    let file = NamedTempFile::new_in(folder).map_err(|error| failed(&error))?;
-    let mut out = BufWriter::new(file);
-    let damage = page::write(store, run, &mut out)?;
-    let file = out.into_inner().map_err(|error| failed(error.error()))?;
-    file.as_file().sync_all().map_err(|error| failed(&error))?;
-    let bytes = file
-        .as_file()
-        .metadata()
-        .map_err(|error| failed(&error))?
-        .len();
-    file.persist(path).map_err(|error| failed(&error.error))?;
-    Ok((damage, bytes))
+    let keep = |file: NamedTempFile| Ok(file.persist(path).map(drop)?);
+    let write = |out: &mut Draft| Ok(page::write(store, run, out)?);
+    private_file::write_whole(path, write, keep)
 }
 
 fn is_page(path: &Path) -> bool {

@@ -1,9 +1,8 @@
 //! `gyrus steer`
 
 use clap::Args;
-use gyrus_contract::{MessageBody, RunId};
-use gyrus_journal::Store;
-use gyrus_kernel::{Entry, approvals, log_name, summary};
+use gyrus_contract::MessageBody;
+use gyrus_kernel::{approvals, log_name};
 
 use super::run_argument::RunArgument;
 use crate::{Gyrus, exit::Code, failure::Failure, inside_run};
@@ -29,7 +28,6 @@ impl SteerCommand {
         }
         let store = gyrus.store()?;
         let run = self.run.find_own(gyrus, &store)?;
-        must_not_be_over(&store, run)?;
         let person = terminal::person(gyrus.environment.user.as_deref(), "command line");
         approvals::send(&store, run, person, MessageBody::steer(self.text))?;
         let name = run.short();
@@ -40,22 +38,5 @@ impl SteerCommand {
         };
         put(&format!("run {name} was told; {when}\n"))?;
         Ok(Code::Reached)
-    }
-}
-
-/// A message to a run that is over would never be read.
-fn must_not_be_over(store: &Store, run: RunId) -> Result<(), Failure> {
-    let last = store
-        .reader(&log_name(run))?
-        .entries_back()?
-        .next()
-        .transpose()?;
-    match last.map(|entry| gyrus_kernel::parse(&entry)) {
-        Some(Ok(Entry::RunEnded(ended))) => Err(Failure::usage(format!(
-            "run {} is over: {}",
-            run.short(),
-            summary(&ended.ending)
-        ))),
-        _ => Ok(()),
     }
 }

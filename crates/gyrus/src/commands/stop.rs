@@ -5,7 +5,8 @@ use std::{fmt::Write, io, time::Duration};
 use clap::Args;
 use gyrus_contract::MessageBody;
 use gyrus_kernel::{
-    Entry, approvals,
+    Entry,
+    approvals::{self, ApprovalError},
     latch::{LatchContent, LatchResult, StopResult, stop_all},
     log_name,
 };
@@ -162,7 +163,10 @@ pub(super) fn order(gyrus: &Gyrus, run: &RunArgument, body: MessageBody) -> Resu
     let next = reader.end()? + 1;
     let person = terminal::person(gyrus.environment.user.as_deref(), "command line");
     let may_finish = matches!(body, MessageBody::Pause);
-    approvals::send(&store, run, person, body)?;
+    match approvals::send(&store, run, person, body) {
+        Ok(()) | Err(ApprovalError::Over { .. }) => {}
+        Err(error) => return Err(error.into()),
+    }
     let stopped = async {
         let mut follower = reader.follow(next)?;
         loop {

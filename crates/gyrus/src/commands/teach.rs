@@ -37,7 +37,7 @@ pub(crate) struct Teach {
     #[arg(long, value_name = "URL", required_unless_present = "screen")]
     url: Option<String>,
     /// The browser profile, with its logins (default: one that is gone afterwards)
-    #[arg(long, value_name = "NAME", value_parser = crate::flags::profile_name)]
+    #[arg(long, value_name = "NAME", value_parser = crate::browser::profile_name)]
     profile: Option<String>,
     /// Show it on a desktop that nobody else sees, with a program in the folder
     #[arg(long, value_name = "SCREEN", conflicts_with_all = ["url", "profile"], requires = "program")]

@@ -7,7 +7,7 @@ use gyrus::runtime::Guidelines;
 use gyrus_text::{counted, visible};
 
 use crate::{
-    Gyrus, exit::Code, failure::Failure, guidelines, hooks::ProjectHooks, inside_run, new_run,
+    Gyrus, agreement, exit::Code, failure::Failure, hooks::ProjectHooks, inside_run, new_run,
 };
 use gyrus_surfaces::console::put;
 
@@ -37,6 +37,7 @@ impl TrustCommand {
         })?;
         let shown = visible(&workspace.display().to_string()).into_owned();
         let found = Guidelines::find(&workspace);
+        let place = (gyrus, &home, &*workspace);
         let hooks = ProjectHooks::read(&workspace)
             .map_err(|why| Failure::usage("the hooks of this folder cannot be used").hint(why))?;
         if found.is_none() && hooks.is_none() {
@@ -45,7 +46,7 @@ impl TrustCommand {
             return Err(Failure::usage(what).hint(hint));
         }
         if let Some(found) = found {
-            guidelines::say(gyrus, &home, &workspace, &found, !self.as_data)?;
+            agreement::say(place, |follow| found.grant(follow), !self.as_data)?;
             let do_with = if self.as_data {
                 "read as data by runs"
             } else {
@@ -58,7 +59,7 @@ impl TrustCommand {
             ))?;
         }
         if let Some(hooks) = hooks {
-            hooks.say(gyrus, &home, &workspace, !self.no_hooks)?;
+            agreement::say(place, |agreed| hooks.grant(agreed), !self.no_hooks)?;
             let are = if self.no_hooks { "are not" } else { "are" };
             put(&format!(
                 "these hooks {are} run in {shown}, in the sandbox, as long as they stay as they are:\n{}",

@@ -8,7 +8,7 @@ use gyrus_runtime::queue::{self, QueueWork as QueuedWork};
 use serde::{Deserialize, Serialize};
 
 use super::resume::Resume;
-use crate::{Gyrus, commands::run::Order, exit::Code, failure::Failure, serve::words};
+use crate::{Gyrus, commands::run::Run, exit::Code, failure::Failure};
 
 /// Carry out a command of the queue
 #[derive(Args)]
@@ -83,11 +83,5 @@ fn carry_out(command: queue::QueueCommand, gyrus: &Gyrus) -> Result<Code, Failur
             "there is no run {name} to go on with"
         )));
     };
-    let mut run = words::command(&request)?;
-    run.take_order(Order {
-        run: command.run,
-        request: *request,
-        correlation: command.correlation,
-    });
-    run.execute(gyrus)
+    Run::of_queue(command.run, *request, command.correlation).execute(gyrus)
 }

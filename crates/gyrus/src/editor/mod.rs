@@ -11,20 +11,16 @@ use gyrus::runtime::{self, Home};
 use gyrus_acp::{
     AcpHost, SessionSettings, SettingChoice, SettingChoices, TurnAtWork, TurnControls, TurnRequest,
 };
-use gyrus_contract::{BoxedFuture, Mode, Principal, RunId};
+use gyrus_contract::{BoxedFuture, Mode, Origin, Principal, RunId, Text};
 use gyrus_journal::Store;
 use gyrus_kernel::{Attachment, Ending};
 use gyrus_loops::ThinkingStrategy;
+use gyrus_runtime::request::{Approve, RunFlags, RunRequest};
 use gyrus_surfaces::terminal;
 
 use crate::{
-    Gyrus, attachments, discover, exit,
-    failure::Failure,
-    flags::{ApproveValue, RunFlags},
-    keys::KeyLookup,
-    model_choice,
-    new_run::RunOptions,
-    serve, skills, which_loop,
+    Gyrus, attachments, discover, exit, failure::Failure, keys::KeyLookup, model_choice,
+    new_run::RunBuilder, serve, skills, which_loop,
 };
 
 /// Strengths that a provider has models of.
@@ -60,7 +56,7 @@ impl Editor {
             .map_err(|error: gyrus_contract::ModeError| Failure::usage(error.to_string()))?;
         // A word that means more than its mode holds as long as the mode is the same.
         if flags.approvals.mode() != Some(mode) {
-            flags.approvals.approve = Some(ApproveValue::Mode(mode));
+            flags.approvals.approve = Some(Approve::Mode(mode));
         }
         flags.cognitive_loop = Some(settings.cognitive_loop.clone());
         if !settings.model.is_empty() {
@@ -107,8 +103,9 @@ impl Editor {
             model_choice::ModelChoice::parse([settings.model.as_str()])?;
         }
         let config = self.gyrus.config()?;
-        let options = RunOptions::new(&self.gyrus, &self.home, &config, &flags);
-        options.new_run().map(drop)
+        let request = RunRequest::with_flags(Text::new("", Origin::Kernel), flags);
+        let builder = RunBuilder::new(&self.gyrus, &self.home, &config, &request);
+        builder.new_run().map(drop)
     }
 }
 

@@ -15,18 +15,19 @@ use gyrus_surfaces::watching::live_replies;
 use tokio::{runtime::Runtime, sync::oneshot};
 
 use super::unsaved;
+use gyrus_runtime::request::{RunFlags, RunRequest};
+
 use crate::{
     Gyrus,
     config::Config,
     drive::{self, RunServices, Teaches},
     failure::Failure,
-    flags::RunFlags,
     kernels::{self, RunContext},
     mcp::{
         self, ServedTools, ServerCandidates, ServerSet, ServerSource, ServerWish, StartSurroundings,
     },
     model_choice::ReadyModels,
-    new_run::RunOptions,
+    new_run::RunBuilder,
     screen::ScreenOptions,
     setup, stopped, telemetry,
 };
@@ -100,21 +101,19 @@ fn drive(
             context,
             continues,
         } => {
+            let mut request = RunRequest::with_flags(goal, beginning.flags.clone());
+            request.continues = continues;
             let TurnBeginning {
                 gyrus,
                 home,
                 config,
-                flags,
                 ..
             } = &beginning;
-            let new = RunOptions {
-                goal,
+            let new = RunBuilder {
                 context,
-                continues,
-                ..RunOptions::new(gyrus, home, config, flags)
-            }
-            .new_run()?;
-            beginning.start(&runtime, new, (controls, live, begins))
+                ..RunBuilder::new(gyrus, home, config, &request)
+            };
+            beginning.start(&runtime, new.new_run()?, (controls, live, begins))
         }
         TurnWork::Resume => beginning.resume(&runtime, controls, live),
     };

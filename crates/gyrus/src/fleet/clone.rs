@@ -12,7 +12,7 @@ use std::{
 };
 
 use gyrus_process::Programs;
-use gyrus_runtime::queue::FolderBase;
+use gyrus_runtime::request::FolderBase;
 
 use crate::failure::Failure;
 

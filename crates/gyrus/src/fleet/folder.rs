@@ -17,7 +17,10 @@ use gyrus::runtime::{self, Home};
 use gyrus_contract::{BlobId, RunId};
 use gyrus_fleet::{BlobError, Machine as _, OsMachine, SharedLog, fetch_blob};
 use gyrus_kernel::{FolderTravels, RecordedFolder, log_name, workspace};
-use gyrus_runtime::queue::{FolderBase, QueueCommand, QueueWork};
+use gyrus_runtime::{
+    queue::{QueueCommand, QueueWork},
+    request::FolderBase,
+};
 use gyrus_surfaces::console::put;
 use gyrus_text::{counted, one_line};
 use gyrus_workspace::snapshot::{SnapshotError, materialise};

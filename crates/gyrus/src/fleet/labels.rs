@@ -3,7 +3,10 @@
 use std::{collections::BTreeSet, path::Path, sync::Arc};
 
 use gyrus::runtime::Home;
-use gyrus_runtime::queue::{HasLabel, TRAVELLING_FOLDERS, is_label, machine_label};
+use gyrus_runtime::{
+    queue::{HasLabel, is_label, machine_label},
+    request::TRAVELLING_FOLDERS,
+};
 
 use super::folder;
 use crate::browser;

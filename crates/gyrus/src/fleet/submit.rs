@@ -6,8 +6,9 @@ use gyrus_contract::{DEFAULT_AGENT, RunId};
 use gyrus_fleet::{FleetCopy, IsOver};
 use gyrus_journal::Store;
 use gyrus_kernel::log_name;
-use gyrus_runtime::queue::{
-    CommandStage, Gateway, QueueCommand, QueueError, QueueWork, RunRequest,
+use gyrus_runtime::{
+    queue::{CommandStage, Gateway, QueueCommand, QueueError, QueueWork},
+    request::RunRequest,
 };
 use gyrus_surfaces::{console::put, terminal};
 
@@ -21,7 +22,6 @@ use crate::{
     drive,
     exit::Code,
     failure::Failure,
-    serve::words,
 };
 
 /// Time after which is said why a run does not begin.
@@ -29,14 +29,13 @@ const BEGINS_WITHIN: Duration = Duration::from_secs(2);
 
 /// Puts a run into the queue of a fleet, and watches it to its end, or to where it parks. The copy of
 /// its journal is kept apart from this machine's own runs.
-pub(crate) fn submit_and_follow(gyrus: &Gyrus, asked: &Run) -> Result<Code, Failure> {
-    let fleet = asked.fleet().unwrap_or(LOCAL);
-    let (goal, workspace, json) = asked.asked(gyrus)?;
-    let request = words::typed_request(goal, workspace, asked.needs()?)?;
+pub(crate) fn submit_and_follow(gyrus: &Gyrus, asked: Run) -> Result<Code, Failure> {
+    let fleet = asked.fleet().unwrap_or(LOCAL).to_owned();
+    let (source, json) = (asked.folder_source(), asked.is_json());
+    let request = asked.for_worker(gyrus)?;
     let (_, copies) = copies(gyrus)?;
     let runtime = drive::runtime()?;
-    let source = asked.folder_source();
-    let submitted = runtime.block_on(submit(gyrus, (fleet, source), request, &copies))?;
+    let submitted = runtime.block_on(submit(gyrus, (&fleet, source), request, &copies))?;
     let run = submitted.run;
     if let Some(code) = runtime.block_on(submitted.begun(&copies))? {
         return Ok(code);

@@ -12,7 +12,7 @@ use gyrus_contract::{BlobId, Gate as _};
 use gyrus_fleet::{BlobError, Machine, SharedLog, store_blob};
 use gyrus_gate::PolicyGate;
 use gyrus_kernel::redact::Redactor;
-use gyrus_runtime::queue::FolderBase;
+use gyrus_runtime::request::FolderBase;
 use gyrus_surfaces::console::put;
 use gyrus_text::counted;
 use gyrus_workspace::{

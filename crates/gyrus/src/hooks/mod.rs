@@ -92,7 +92,7 @@ pub(crate) fn settle(
 ) -> Result<(), Failure> {
     let workspace = &agreed_folder(workspace);
     match ProjectHooks::read(workspace) {
-        Ok(Some(project)) => project.settle(gyrus, home, workspace, at_terminal),
+        Ok(Some(project)) => project.settle((gyrus, home, workspace), at_terminal),
         Ok(None) => Ok(()),
         Err(why) => project::tell_unusable(&why),
     }

@@ -4,7 +4,7 @@ use std::{fs, io, path::Path};
 
 use gyrus::runtime::Home;
 use gyrus_contract::{Digest, Grant};
-use gyrus_surfaces::{console::put, terminal};
+use gyrus_surfaces::console::put;
 use gyrus_text::{one_line, visible};
 
 use super::file::{HookRule, read_rules};
@@ -70,41 +70,21 @@ impl ProjectHooks {
         }
     }
 
-    /// Records what the person says about them.
-    pub(crate) fn say(
-        &self,
-        gyrus: &Gyrus,
-        home: &Home,
-        workspace: &Path,
-        agreed: bool,
-    ) -> Result<(), Failure> {
-        let grants = (self.grant(agreed), self.grant(!agreed));
-        agreement::say(gyrus, home, workspace, grants)
-    }
-
     /// Asks the person at the terminal, if nobody has, or tells them how to agree.
     pub(super) fn settle(
         &self,
-        gyrus: &Gyrus,
-        home: &Home,
-        workspace: &Path,
+        place: (&Gyrus, &Home, &Path),
         at_terminal: bool,
     ) -> Result<(), Failure> {
-        if agreement::said(home, workspace, |yes| self.grant(yes))?.is_some() {
-            return Ok(());
-        }
-        if !at_terminal {
-            return Ok(put(
-                "the hooks of this folder are not run, because nobody agreed to them; look at them: \
-                 gyrus trust\n",
-            )?);
-        }
-        let agreed = terminal::says_yes(&format!(
+        let notice = "the hooks of this folder are not run, because nobody agreed to them; look at \
+                      them: gyrus trust\n";
+        let question = format!(
             "This folder has hooks, which may refuse what runs do here, and never allow more:\n{}\
              Shall they be run, in the sandbox, as they are now? [y/N] ",
             self.in_words()
-        ))?;
-        self.say(gyrus, home, workspace, agreed)
+        );
+        let grant = |agreed| self.grant(agreed);
+        agreement::settle(place, at_terminal, grant, (notice, &question)).map(drop)
     }
 
     /// Returns the hooks, one a line, and what is left out.

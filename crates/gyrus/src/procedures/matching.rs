@@ -8,9 +8,11 @@ use gyrus_loops::{Check, CognitiveConfig};
 use gyrus_procedures::{LearnedPlace, Procedure, SlotValues};
 
 use super::{ledger::kept, recording::origin};
+use gyrus_contract::Strength;
+use gyrus_runtime::request::RunFlags;
+
 use crate::{
     failure::Failure,
-    flags::RunFlags,
     screen::{DesktopOptions, ScreenOptions},
     which_loop::AUTO,
 };
@@ -93,12 +95,12 @@ pub(crate) fn refusing_flag(flags: &RunFlags) -> Option<&'static str> {
         Some("--loop")
     } else if flags.reflect {
         Some("--reflect")
-    } else if flags.verification.needs_a_look() {
+    } else if flags.verification.require == Some(Strength::Verified) {
         Some("--require verified")
-    } else if flags.verification.has_answer_schema() {
+    } else if flags.verification.answer_schema.is_some() {
         Some("--answer-schema")
     } else {
-        let judge = flags.judging.asks_for_a_judge();
+        let judge = flags.asks_for_a_judge();
         let plan = flags.asks_for_a_plan();
         judge.or(plan).or(flags.asks_for_a_changeset())
     }

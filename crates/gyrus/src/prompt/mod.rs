@@ -22,6 +22,8 @@ use gyrus_text::{counted, one_line};
 use tokio::runtime::Runtime;
 
 use self::{completion::Completion, words::PromptWord};
+use gyrus_runtime::request::{Approve, RunFlags, RunRequest};
+
 use crate::{
     Gyrus, attachments,
     commands::{context::LastRequest, diff, show, undo},
@@ -29,13 +31,15 @@ use crate::{
     drive::{self, Drive},
     exit::Code,
     failure::Failure,
-    flags::{ApproveValue, OutputFlags, RunFlags},
+    flags::{self, OutputFlags},
     kernels::{self, RunContext},
     learning,
     mcp::{PromptName, ServerSet, StartSurroundings, prompt_argument},
     model_choice::ModelChoice,
-    new_run::{self, RunOptions},
-    procedures, setup, skills, stopped, surroundings, templates,
+    new_run::{self, RunBuilder},
+    procedures,
+    screen::ScreenOptions,
+    setup, skills, stopped, surroundings, templates,
     which_loop::{self, LoopSubject},
     workdir,
 };
@@ -94,11 +98,9 @@ pub(crate) fn open(
     let (home, config) = (gyrus.home()?, gyrus.config()?);
     learning::catch_up(&home, &config)?;
     let store = home.store()?;
-    flags.screen.confirm()?;
+    flags::settle(&flags)?;
     let workspace = workdir::settle(&home, &mut flags)?;
-    let screen = flags
-        .screen
-        .options()?
+    let screen = ScreenOptions::of_flags(&flags.screen)?
         .map(|options| options.screen(&home, &workspace, flags.approvals.confinement()))
         .transpose()?;
     let mut prompt = TerminalConversation {
@@ -122,7 +124,6 @@ pub(crate) fn open(
         window: String::new(),
     };
     put(&prompt.greeting())?;
-    prompt.flags.approvals.announce()?;
     let history = prompt.home.state.join("history");
     let environment = &gyrus.environment;
     let mut editor = (!environment.dumb)
@@ -192,7 +193,7 @@ impl TerminalConversation<'_> {
                     Mode::Ask => Mode::Edits,
                     Mode::Edits | Mode::Auto | Mode::Never => Mode::ReadOnly,
                 };
-                self.flags.approvals.approve = Some(ApproveValue::Mode(next));
+                self.flags.approvals.approve = Some(Approve::Mode(next));
             }
             LineWish::Back => self.go_back()?,
             LineWish::Leave => return Ok(false),
@@ -319,7 +320,7 @@ impl TerminalConversation<'_> {
             PromptWord::Mode(word) => {
                 self.flags.approvals.approve = Some(word);
                 put(&format!("the next run works in mode `{}`\n", word.mode()))?;
-                self.flags.approvals.announce()?;
+                flags::announce(&self.flags.approvals)?;
             }
             PromptWord::Loop(name) => {
                 let before = self.flags.cognitive_loop.replace(name);
@@ -372,12 +373,13 @@ impl TerminalConversation<'_> {
                 self.context.push(attached);
             }
         }
-        let mut new = RunOptions {
-            goal: Text::new(goal, Origin::Person),
+        let goal = Text::new(goal, Origin::Person);
+        let mut request = RunRequest::with_flags(goal, self.flags.clone());
+        request.continues = self.last;
+        let mut new = RunBuilder {
             context: self.context.clone(),
-            continues: self.last,
             at_terminal: true,
-            ..RunOptions::new(self.gyrus, &self.home, &self.config, &self.flags)
+            ..RunBuilder::new(self.gyrus, &self.home, &self.config, &request)
         }
         .new_run()?;
         let choice = self.model_choice_for(&new)?;

@@ -3,8 +3,9 @@
 use std::path::PathBuf;
 
 use gyrus_contract::ThinkingEffort;
+use gyrus_runtime::request::Approve;
 
-use crate::{commands, failure::Failure, flags::ApproveValue, mcp::PromptName, model_flags};
+use crate::{commands, failure::Failure, mcp::PromptName};
 
 /// A line, understood.
 #[derive(Debug, Clone, PartialEq)]
@@ -22,7 +23,7 @@ pub(super) enum PromptWord {
     Loop(String),
     /// A prompt of a server, with what stands after it.
     Prompt(PromptName, String),
-    Mode(ApproveValue),
+    Mode(Approve),
     Effort(ThinkingEffort),
     /// With a run, if one is named.
     Resume(Option<String>),
@@ -189,7 +190,7 @@ pub(super) fn understand(line: &str) -> Result<Option<PromptWord>, Failure> {
         "/image" => PromptWord::Image(path(rest)),
         "/model" => PromptWord::Model(rest.to_owned()),
         "/mode" => PromptWord::Mode(rest.parse().map_err(Failure::usage)?),
-        "/effort" => PromptWord::Effort(model_flags::effort(rest).map_err(Failure::usage)?),
+        "/effort" => PromptWord::Effort(rest.parse().map_err(Failure::usage)?),
         "/rewind" => PromptWord::Rewind,
         "/resume" => PromptWord::Resume((!rest.is_empty()).then(|| rest.to_owned())),
         "/loop" => PromptWord::Loop(rest.to_owned()),
@@ -244,9 +245,7 @@ mod tests {
         );
         assert_eq!(
             word("/approve edits"),
-            Some(PromptWord::Mode(ApproveValue::Mode(
-                gyrus_contract::Mode::Edits
-            )))
+            Some(PromptWord::Mode(Approve::Mode(gyrus_contract::Mode::Edits)))
         );
         assert_eq!(word("/quit"), Some(PromptWord::Quit));
         let prompt = PromptName::parse("srv:plan").unwrap();

@@ -12,7 +12,7 @@ use gyrus_runtime::{
         AgentAction, AgentBehavior, AgentConfig, AgentRun, AgentRunEnd, AgentRuns, AgentState,
         AgentWork, Agents, BehaviorError,
     },
-    queue::ContextText,
+    request::ContextText,
 };
 use gyrus_tools::ToolRegistry;
 

@@ -13,19 +13,11 @@ use gyrus_kernel::{CodePins, Organs, grants, redact::Secret};
 use gyrus_loops::ThinkingStrategy;
 use gyrus_memory::Vault;
 use gyrus_process::Programs;
+pub use gyrus_runtime::request::Confinement;
 use gyrus_tools::ToolRegistry;
 use gyrus_workspace::repository::RealObjects;
 
 use super::{GitWorktrees, Home, RunScreen, RuntimeError, sandbox};
-
-/// Whether commands of runs are confined.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Confinement {
-    /// Commands run in a sandbox, or are asked about where it does not hold.
-    Sandboxed,
-    /// Commands run with the rights of this process, and are asked about.
-    Unsandboxed,
-}
 
 /// The parts that differ between kernels.
 pub struct KernelParts<'a> {

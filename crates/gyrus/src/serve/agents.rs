@@ -20,7 +20,8 @@ use gyrus_runtime::{
         AgentWork, Agents, BehaviorError,
     },
     blocking,
-    queue::{CommandStage, ContextText, Gateway, QueueCommand, QueueError, QueueWork},
+    queue::{CommandStage, Gateway, QueueCommand, QueueError, QueueWork},
+    request::ContextText,
     triggers::{SystemClock, Triggers},
 };
 use gyrus_server::AgentFileView;

@@ -13,12 +13,14 @@ use gyrus_chat::ChatAccount;
 use gyrus_contract::{Answer, BoxedFuture, RunId};
 use gyrus_kernel::approvals::OpenQuestion;
 use gyrus_process::ProcessIdentity;
-use gyrus_runtime::queue::{RefusedRequest, RunHost, RunRequest};
+use gyrus_runtime::{
+    queue::RunHost,
+    request::{RefusedRequest, RunRequest},
+};
 use gyrus_server::{
     AgentFileView, ApiError, ChatPersonView, ChatView, CommandPiece, CommandPieces, FleetView,
     HostProgram, ServerSettings,
 };
-use serde_json::Value;
 use tokio::{
     io::{AsyncRead, AsyncReadExt as _, AsyncWriteExt as _},
     process::Child,
@@ -26,10 +28,14 @@ use tokio::{
     time::timeout,
 };
 
-use super::{
-    agents::ReadFiles, configured::configured, hooks::HookFailures, words, workers::Processes,
+use super::{agents::ReadFiles, configured::configured, hooks::HookFailures, workers::Processes};
+use crate::{
+    Gyrus,
+    commands::{self, run::Run},
+    env::GYRUS_ANYWHERE,
+    failure::Failure,
+    takeover,
 };
-use crate::{Gyrus, commands, env::GYRUS_ANYWHERE, failure::Failure, takeover};
 
 /// Number of pieces of output that wait to be read.
 const PIECES: usize = 64;
@@ -69,10 +75,6 @@ impl RunHost for ServerProgram {
 }
 
 impl HostProgram for ServerProgram {
-    fn options(&self) -> Value {
-        words::schema()
-    }
-
     fn check_answer(&self, open: &OpenQuestion, answer: &Answer) -> Result<(), ApiError> {
         let store = self.gyrus.store();
         let checked =
@@ -154,12 +156,10 @@ fn complete(gyrus: &Gyrus, request: RunRequest) -> Result<RunRequest, Failure> {
         let failure = Failure::usage("invalid `workdir`: it is not absolute");
         return Err(failure.hint("begin with /"));
     }
+    Run::ordered(request.clone()).check(gyrus)?;
     if gyrus.is_of_a_fleet() {
-        words::command(&words::checkable(request.clone()))?.check(gyrus)?;
         return Ok(request);
     }
-    let command = words::command(&request)?;
-    command.check(gyrus)?;
     let workdir = runtime::workspace(&gyrus.home()?, &request.workdir)?;
     Ok(RunRequest { workdir, ..request })
 }

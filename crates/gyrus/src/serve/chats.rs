@@ -7,11 +7,11 @@ use gyrus_chat::{
 };
 use gyrus_contract::{BoxedFuture, RunId};
 use gyrus_kernel::latch::Latch;
-use gyrus_runtime::queue::{Gateway, RunRequest};
+use gyrus_runtime::queue::Gateway;
 use gyrus_server::HostProgram;
 use gyrus_surfaces::console::put;
 
-use super::{around::ServerProgram, words};
+use super::around::ServerProgram;
 use crate::{
     Gyrus,
     agent_files::is_variable,
@@ -100,15 +100,9 @@ fn settings(
     if !workdir.is_absolute() {
         return Err("invalid `workdir`: it begins neither with / nor with ~/".to_owned());
     }
-    let no_goal = gyrus_contract::Text::new(String::new(), gyrus_contract::Origin::Person);
-    let request = RunRequest {
-        options: section.options.clone(),
-        ..RunRequest::new(no_goal, workdir.clone())
-    };
-    words::command(&request).map_err(|failure| match failure.hint {
-        Some(hint) => format!("`options`: {}; {hint}", failure.message),
-        None => format!("`options`: {}", failure.message),
-    })?;
+    if let Some(refused) = &section.options.refused {
+        return Err(format!("`options`: {refused}"));
+    }
     let transcription = section.transcribe.as_ref();
     let transcription = transcription.map(|section| transcribing(keys, section));
     Ok(ChatSettings {

@@ -8,6 +8,7 @@ use std::{
 use gyrus::runtime::{Confinement, Home};
 use gyrus_contract::OnAsk;
 use gyrus_process::read_regular_text;
+use gyrus_runtime::request::ModelFlags;
 use gyrus_server::{HookFailure, HookView, PolicyFileView, ServerSettings, ToolServerView};
 use reqwest::Url;
 
@@ -17,7 +18,6 @@ use crate::{
     failure::Failure,
     mcp::{self, ServerSource, StartSurroundings},
     model_choice::ModelChoice,
-    model_flags::ModelFlags,
     new_run,
 };
 

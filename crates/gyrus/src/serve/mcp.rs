@@ -9,13 +9,13 @@ use std::{
 };
 
 use axum::routing::post_service;
-use gyrus_contract::{BoxedFuture, Principal, RunId};
+use gyrus_contract::{BoxedFuture, OnAsk, Principal, RunId};
 use gyrus_journal::{Holder, Store};
 use gyrus_kernel::log_name;
 use gyrus_mcp_server::{Identify, McpHost, McpServeError, http_service, serve_stdio};
-use gyrus_runtime::queue::{
-    Gateway, OptionValue, QueueCommand, QueueWork, RefusedRequest, RunHost, RunRequest,
-    Workers as _, in_time,
+use gyrus_runtime::{
+    queue::{Gateway, QueueCommand, QueueWork, RunHost, Workers as _, in_time},
+    request::{RefusedRequest, RunRequest},
 };
 use gyrus_server::{AccessTokens, MountedService, Requester, TokenScope};
 use tokio::sync::watch;
@@ -261,8 +261,8 @@ impl McpHost for OfProcess {
     ) -> BoxedFuture<'_, Result<(), String>> {
         if let QueueWork::Start(request) = &mut work {
             // There is no queue that would have it go on once it has its answer.
-            let wait = OptionValue::Text("wait".to_owned());
-            request.options.entry("on-ask".to_owned()).or_insert(wait);
+            let approvals = &mut request.options.flags.approvals;
+            approvals.on_ask.get_or_insert(OnAsk::Wait);
         }
         let done = self.begin(QueueCommand::new(work, Some(run), from, agent));
         Box::pin(async { done })

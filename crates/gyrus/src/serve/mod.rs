@@ -10,7 +10,6 @@ mod hooks;
 mod desktop_clipboard;
 pub(crate) mod listen;
 pub(crate) mod mcp;
-pub(crate) mod words;
 mod service;
 pub(crate) mod parking;
 mod place;

@@ -19,8 +19,9 @@ use gyrus_fleet::{
     store_blob,
 };
 use gyrus_journal::Store;
-use gyrus_runtime::queue::{
-    CommandStage, FolderBase, Gateway, QueueCommand, QueueWork, QueueWorker, RunRequest,
+use gyrus_runtime::{
+    queue::{CommandStage, Gateway, QueueCommand, QueueWork, QueueWorker},
+    request::{FolderBase, RunRequest},
 };
 use rustix::{
     fs::{CWD, Mode, mkfifoat},

@@ -7,7 +7,7 @@ use serde::{Deserialize, Serialize, de::DeserializeOwned};
 use serde_json::Value;
 
 use super::runs::AgentRuns;
-use crate::{Event, Topic, queue::ContextText};
+use crate::{Event, Topic, request::ContextText};
 
 /// Maximum size of an agent's state as JSON, in bytes.
 pub const MAX_STATE: usize = 1 << 20;

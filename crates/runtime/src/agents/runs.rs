@@ -4,7 +4,7 @@ use std::pin::Pin;
 
 use gyrus_contract::{RunId, Text, ToolCall};
 
-use crate::{EventId, queue::ContextText};
+use crate::{EventId, request::ContextText};
 
 /// The first line of an answer by which a run says that there was nothing to do.
 pub const NOTHING_TO_DO: &str = "Nothing to do";

@@ -1,157 +1,18 @@
 //! Commands: runs that somebody asked for, and the stage that each has reached.
 
-use std::{
-    collections::{BTreeMap, BTreeSet},
-    path::PathBuf,
-};
+use std::collections::BTreeSet;
 
-use gyrus_contract::{BlobId, DEFAULT_AGENT, Principal, RunId, Text};
+use gyrus_contract::{Principal, RunId};
 use gyrus_kernel::now_ms;
 use serde::{Deserialize, Serialize};
+
+use crate::request::{FOLDER, RunRequest};
 
 /// Maximum size of a command as JSON, in bytes.
 pub const MAX_COMMAND: usize = 1 << 20;
 
 /// The highest priority; the lowest is its negative.
 pub const MAX_PRIORITY: i8 = 100;
-
-/// The value of an option of `gyrus run`.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-#[serde(untagged)]
-pub enum OptionValue {
-    /// Whether an option without a value is given.
-    Switch(bool),
-    /// A whole number.
-    Number(u64),
-    Fraction(f64),
-    Text(String),
-    /// Several texts, for an option that may be repeated.
-    Texts(Vec<String>),
-}
-
-/// Text that a run starts with beside its goal. It is data, and never instructs.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-pub struct ContextText {
-    pub name: String,
-    /// The text, with its source.
-    pub text: Text,
-}
-
-/// The content with which a folder begins that goes with its run from machine to machine.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case")]
-pub enum FolderBase {
-    /// A snapshot of a folder, whose contents are where all machines of the queue find them.
-    Uploaded { snapshot: BlobId },
-    /// A commit of a git repository.
-    Commit {
-        /// The repository's address.
-        url: String,
-        /// The commit, in hexadecimal digits.
-        commit: String,
-        /// The branch, if one was checked out.
-        #[serde(default, skip_serializing_if = "Option::is_none")]
-        branch: Option<String>,
-    },
-}
-
-/// The label of a machine that makes folders for runs.
-pub const TRAVELLING_FOLDERS: &str = "folders";
-
-/// A run that is to be started.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-pub struct RunRequest {
-    pub goal: Text,
-    /// The folder to work in.
-    pub workdir: PathBuf,
-    /// Options of `gyrus run`, by their long names without dashes.
-    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
-    pub options: BTreeMap<String, OptionValue>,
-    /// Labels that the machine must have which carries it out, where several share the queue, beside
-    /// those that follow from the rest.
-    #[serde(default, skip_serializing_if = "BTreeSet::is_empty")]
-    pub needs: BTreeSet<String>,
-    /// Text that it starts with.
-    #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    pub context: Vec<ContextText>,
-    /// The run whose memory it goes on from.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub continues: Option<RunId>,
-    /// The content of the folder, if the run works in one that goes with it from machine to machine;
-    /// `workdir` only says then where it came from.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub base: Option<FolderBase>,
-}
-
-impl RunRequest {
-    /// Returns a request with a goal and a folder, and nothing else.
-    pub fn new(goal: Text, workdir: PathBuf) -> Self {
-        Self {
-            goal,
-            workdir,
-            options: BTreeMap::new(),
-            needs: BTreeSet::new(),
-            context: Vec::new(),
-            continues: None,
-            base: None,
-        }
-    }
-
-    /// Returns the options as words of a command line, each with its value: `--max-steps=10`.
-    pub fn arguments(&self) -> Vec<String> {
-        let mut words = Vec::new();
-        for (name, value) in &self.options {
-            match value {
-                OptionValue::Switch(true) => words.push(format!("--{name}")),
-                OptionValue::Switch(false) => {}
-                OptionValue::Number(number) => words.push(format!("--{name}={number}")),
-                OptionValue::Fraction(number) => words.push(format!("--{name}={number}")),
-                OptionValue::Text(text) => words.push(format!("--{name}={text}")),
-                OptionValue::Texts(texts) => {
-                    words.extend(texts.iter().map(|text| format!("--{name}={text}")));
-                }
-            }
-        }
-        words
-    }
-
-    /// Returns the labels that a machine must have which carries it out: those that are given, and those
-    /// that the folder and the options amount to.
-    pub(super) fn all_needs(&self) -> BTreeSet<String> {
-        let mut needs = self.needs.clone();
-        needs.insert(match &self.base {
-            None => format!("{FOLDER}{}", self.workdir.display()),
-            Some(_) => TRAVELLING_FOLDERS.to_owned(),
-        });
-        needs.extend(self.profile().map(|profile| format!("profile:{profile}")));
-        let screen = match self.options.get("screen") {
-            Some(OptionValue::Text(screen)) if screen != "none" => Some(screen.clone()),
-            _ if self.options.contains_key("url") => Some("browser".to_owned()),
-            _ => None,
-        };
-        needs.extend(screen);
-        needs
-    }
-
-    /// Returns the name of the agent under whose trust it works.
-    pub fn agent(&self) -> String {
-        match self.options.get("agent") {
-            Some(OptionValue::Text(agent)) => agent.clone(),
-            _ => DEFAULT_AGENT.to_owned(),
-        }
-    }
-
-    /// Returns the name of the browser profile that it uses, which no other run may use meanwhile.
-    pub fn profile(&self) -> Option<&str> {
-        match self.options.get("profile") {
-            Some(OptionValue::Text(profile)) => Some(profile),
-            _ => None,
-        }
-    }
-}
-
-/// The beginning of the label of a folder, before its path.
-const FOLDER: &str = "folder:";
 
 /// Whether a run that needs this works in a folder that only one machine has.
 pub(super) fn binds(needs: &BTreeSet<String>) -> bool {

@@ -2,7 +2,7 @@
 
 use gyrus_contract::BoxedFuture;
 
-use super::RunRequest;
+use crate::request::{RefusedRequest, RunRequest};
 
 /// The program around a surface.
 pub trait RunHost: Send + Sync + 'static {
@@ -17,14 +17,4 @@ pub trait RunHost: Send + Sync + 'static {
     /// # Errors
     /// It failed; in words.
     fn command(&self, arguments: Vec<String>) -> BoxedFuture<'_, Result<String, String>>;
-}
-
-/// The reason why no run can be started by a request.
-#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-#[error("{message}{}{}", if .hint.is_some() { "; " } else { "" }, .hint.as_deref().unwrap_or_default())]
-pub struct RefusedRequest {
-    /// The reason, in one sentence.
-    pub message: String,
-    /// The next step.
-    pub hint: Option<String>,
 }

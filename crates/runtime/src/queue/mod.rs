@@ -31,14 +31,11 @@ use tokio::sync::watch;
 
 use self::facts::QueueFacts;
 pub use self::{
-    command::{
-        CommandStage, ContextText, Deaths, FolderBase, MAX_COMMAND, MAX_PRIORITY, OptionValue,
-        QueueCommand, QueueWork, RunRequest, TRAVELLING_FOLDERS,
-    },
+    command::{CommandStage, Deaths, MAX_COMMAND, MAX_PRIORITY, QueueCommand, QueueWork},
     dispatch::{Dispatcher, DrivingProcess, RUN_IS_ELSEWHERE, WorkerEnd, Workers},
     error::{QueueError, in_time},
     facts::{DecideFacts, SharedQueue},
-    host::{RefusedRequest, RunHost},
+    host::RunHost,
     state::{AtOnce, CommandQueue, QueueFact, QueuedCommand},
     worker::{HasLabel, QueueWorker, is_label, machine_label},
 };

@@ -4,7 +4,7 @@ use gyrus_contract::{DEFAULT_AGENT, Origin, Principal, Text};
 use gyrus_kernel::latch::LatchContent;
 
 use super::*;
-use crate::ledger::Fold as _;
+use crate::{ledger::Fold as _, request::RunRequest};
 
 const LIMITS: AtOnce = AtOnce {
     in_all: 4,

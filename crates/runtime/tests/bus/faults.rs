@@ -6,7 +6,8 @@ use gyrus_contract::{Origin, Principal, Text};
 use gyrus_journal::Store;
 use gyrus_runtime::{
     BusError, DurableItem, Event, EventBus, EventPosition, HistoryLimits, StartAt,
-    queue::{CommandStage, Gateway, QueueCommand, QueueError, QueueWork, RunRequest},
+    queue::{CommandStage, Gateway, QueueCommand, QueueError, QueueWork},
+    request::RunRequest,
 };
 
 use gyrus_simulation::journal::{Fault, SimDisk};

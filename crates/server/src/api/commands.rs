@@ -14,9 +14,9 @@ use axum::{
 };
 use gyrus_contract::{Origin, Principal, Text};
 use gyrus_kernel::{RunState, StandingRun, check_not_record};
-use gyrus_runtime::queue::{
-    CommandStage, ContextText, OptionValue, QueueCommand, QueueWork, QueuedCommand, RunRequest,
-    in_time, is_label,
+use gyrus_runtime::{
+    queue::{CommandStage, QueueCommand, QueueWork, QueuedCommand, in_time, is_label},
+    request::{ContextText, RunOptions, RunRequest, options},
 };
 use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
 use serde::{Deserialize, Serialize};
@@ -75,9 +75,9 @@ pub(crate) struct StartRun {
     #[schemars(with = "String", regex(pattern = "^/"))]
     pub(crate) workdir: PathBuf,
     /// Options of `gyrus run`, by their long names without dashes.
-    #[serde(default)]
-    #[schemars(schema_with = "options")]
-    pub(crate) options: BTreeMap<String, OptionValue>,
+    #[serde(default, with = "options")]
+    #[schemars(schema_with = "schema_of_options")]
+    pub(crate) options: RunOptions,
     /// Text that the run starts with, by names. It is data: the run is exposed to it.
     #[serde(default)]
     pub(crate) context: BTreeMap<String, String>,
@@ -102,7 +102,7 @@ pub(crate) struct StartRun {
     pub(crate) correlation: Option<String>,
 }
 
-fn options(_: &mut SchemaGenerator) -> Schema {
+fn schema_of_options(_: &mut SchemaGenerator) -> Schema {
     json_schema!({"$ref": "#/components/schemas/RunOptions"})
 }
 
@@ -168,7 +168,7 @@ pub(crate) async fn start(
     let checking = Arc::clone(&app);
     let request = super::runs::blocking(move || Ok(checking.program.check(request)?)).await?;
     let new = QueueCommand {
-        agent: request.agent(),
+        agent: request.agent().to_owned(),
         work: QueueWork::Start(Box::new(request)),
         ..new
     };
@@ -214,7 +214,7 @@ impl StartRun {
         let delay = i64::try_from(self.delay_ms).unwrap_or(i64::MAX);
         let request = RunRequest {
             options: self.options,
-            needs: self.needs,
+            needs: self.needs.into_iter().collect(),
             context: self.context.into_iter().map(text).collect(),
             ..RunRequest::new(Text::new(self.goal, Origin::Person), self.workdir)
         };

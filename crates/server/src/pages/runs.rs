@@ -7,7 +7,7 @@ use axum::{
     extract::State,
     response::{Html, Response},
 };
-use gyrus_runtime::queue::{CommandStage, OptionValue};
+use gyrus_runtime::{queue::CommandStage, request::options};
 use gyrus_text::{counted, grouped, percent_encoded};
 use maud::{Markup, html};
 use serde::Deserialize;
@@ -254,42 +254,22 @@ fn new_run(list: &RunList) -> Markup {
     }
 }
 
-/// A new run, as typed.
-#[derive(Debug, Deserialize)]
-pub(super) struct NewRunForm {
-    goal: String,
-    workdir: String,
-    #[serde(default)]
-    model: String,
-    #[serde(default, rename = "loop")]
-    cognitive_loop: String,
-    #[serde(default, rename = "max-steps")]
-    max_steps: String,
-}
-
+/// Starts a run as it is typed: what the form has beside goal and folder are options.
 pub(super) async fn start(
     state: State<Arc<App>>,
     identity: Extension<Requester>,
-    ApiForm(new): ApiForm<NewRunForm>,
+    ApiForm(mut form): ApiForm<BTreeMap<String, String>>,
 ) -> Result<Response, ApiError> {
-    let mut options = BTreeMap::new();
-    for (name, value) in [("model", new.model), ("loop", new.cognitive_loop)] {
-        if let Some(value) = typed(value) {
-            options.insert(name.to_owned(), OptionValue::Text(value));
-        }
-    }
-    if let Some(steps) = typed(new.max_steps) {
-        let steps = steps.trim().parse().map_err(|_| {
-            ApiError::bad_request(format!(
-                "invalid number of steps: `{steps}` is not a number"
-            ))
-        })?;
-        options.insert("max-steps".to_owned(), OptionValue::Number(steps));
-    }
+    let mut take = |name| form.remove(name).unwrap_or_default();
+    let (goal, workdir) = (take("goal"), take("workdir"));
+    let given = form
+        .into_iter()
+        .filter(|(_, value)| !value.trim().is_empty());
+    let given = given.map(|(name, value)| (name, value.trim().into()));
     let run = StartRun {
-        goal: new.goal.replace("\r\n", "\n"),
-        workdir: new.workdir.trim().into(),
-        options,
+        goal: goal.replace("\r\n", "\n"),
+        workdir: workdir.trim().into(),
+        options: options::read(given.collect())?,
         ..StartRun::default()
     };
     let _ = commands::start(state, identity, ApiJson(run)).await?;

@@ -18,61 +18,44 @@ pub fn goal(goal: &Inline<Text>, reader: &LogReader) -> String {
     stored(goal, reader).map_or_else(|gone| gone, |text: Text| text.text)
 }
 
+/// Returns the texts that a run was started with.
+fn texts(started: &RunStarted, reader: &LogReader) -> impl Iterator<Item = Text> {
+    let parts = started.context.iter();
+    let parts = parts.filter_map(|part| stored(part, reader).ok());
+    parts.filter_map(|part| match part {
+        Part::Text(text) => Some(text),
+        Part::Image(_) | Part::Thinking(_) | Part::ToolCall(_) | Part::ToolResult(_) => None,
+    })
+}
+
 /// Returns the numbers of the lessons that a run was given, and the lines that it was given.
 pub fn given_lessons(started: &RunStarted, reader: &LogReader) -> Option<(Vec<u64>, String)> {
-    let mut parts = started
-        .context
-        .iter()
-        .filter_map(|part| stored(part, reader).ok());
-    parts.find_map(|part| match part {
-        Part::Text(Text {
-            origin: Origin::Lessons { numbers, .. },
-            text,
-        }) => Some((numbers, text)),
-        Part::Text(_)
-        | Part::Image(_)
-        | Part::Thinking(_)
-        | Part::ToolCall(_)
-        | Part::ToolResult(_) => None,
+    texts(started, reader).find_map(|Text { origin, text }| {
+        let Origin::Lessons { numbers, .. } = origin else {
+            return None;
+        };
+        Some((numbers, text))
     })
 }
 
 /// Returns the names of the skills that a run follows, each with the reason why it was loaded.
 pub fn loaded_skills(started: &RunStarted, reader: &LogReader) -> Vec<(String, String)> {
-    let parts = started
-        .context
-        .iter()
-        .filter_map(|part| stored(part, reader).ok());
-    let skills = parts.filter_map(|part| match part {
-        Part::Text(Text {
-            origin: Origin::Skill { name, why },
-            ..
-        }) => Some((name, why)),
-        Part::Text(_)
-        | Part::Image(_)
-        | Part::Thinking(_)
-        | Part::ToolCall(_)
-        | Part::ToolResult(_) => None,
+    let skills = texts(started, reader).filter_map(|text| {
+        let Origin::Skill { name, why } = text.origin else {
+            return None;
+        };
+        Some((name, why))
     });
     skills.collect()
 }
 
 /// Returns the number of notes of the memory that a run was given.
 pub fn notes_given(started: &RunStarted, reader: &LogReader) -> u32 {
-    let mut parts = started
-        .context
-        .iter()
-        .filter_map(|part| stored(part, reader).ok());
-    let given = parts.find_map(|part| match part {
-        Part::Text(Text {
-            origin: Origin::Memory { notes, .. },
-            ..
-        }) => Some(notes),
-        Part::Text(_)
-        | Part::Image(_)
-        | Part::Thinking(_)
-        | Part::ToolCall(_)
-        | Part::ToolResult(_) => None,
+    let given = texts(started, reader).find_map(|text| {
+        let Origin::Memory { notes, .. } = text.origin else {
+            return None;
+        };
+        Some(notes)
     });
     given.unwrap_or_default()
 }

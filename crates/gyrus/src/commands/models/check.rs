@@ -7,6 +7,7 @@ use gyrus_contract::Model;
 use gyrus_models::{
     ContextProbe, Effort, MeasuredModels, Measurements, PictureSource, ProbeFinding, ProbePictures,
 };
+use gyrus_runtime::request::ModelFlags;
 
 use crate::{
     Gyrus, drive,
@@ -15,7 +16,6 @@ use crate::{
     keys::KeyLookup,
     measuring::measure,
     model_choice::{self},
-    model_flags::ModelFlags,
     setup,
 };
 use gyrus_surfaces::{console::Painter, output, projection::Tone};

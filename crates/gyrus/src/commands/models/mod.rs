@@ -12,13 +12,14 @@ use gyrus_text::visible;
 use serde_json::json;
 
 use super::listing::ListFlags;
+use gyrus_runtime::request::ModelFlags;
+
 use crate::{
     Gyrus, discover, drive,
     exit::Code,
     failure::Failure,
     keys::KeyLookup,
     model_choice::{self, ModelChoice},
-    model_flags::ModelFlags,
 };
 use gyrus_surfaces::{console::Painter, output, projection::Tone};
 

@@ -1,22 +1,25 @@
 //! `gyrus runs export`
 
-use std::{
-    io::{self, BufWriter},
-    path::{Path, PathBuf},
-};
+use std::path::{Path, PathBuf};
 
 use clap::Args;
 use gyrus_contract::BlobId;
 use gyrus_journal::{ExportContents, LogName, Store};
 use gyrus_kernel::log_name;
 use gyrus_text::counted;
+use tempfile::NamedTempFile;
 
 use super::super::run_argument::RunArgument;
 use super::{
     blobs::{CountPictures, needed},
     verify::verify,
 };
-use crate::{Gyrus, exit::Code, failure::Failure};
+use crate::{
+    Gyrus,
+    exit::Code,
+    failure::Failure,
+    private_file::{self, Draft},
+};
 use gyrus_surfaces::{console::put, output};
 
 /// Copy a run into a file, with everything that it needs to be replayed elsewhere
@@ -91,24 +94,7 @@ fn to_file(
     wanted: &dyn Fn(&BlobId) -> bool,
     path: &Path,
 ) -> Result<ExportContents, Failure> {
-    let failed = |error: &io::Error| {
-        let failure =
-            Failure::failed(format!("{} cannot be written", path.display())).because(error);
-        match error.kind() {
-            io::ErrorKind::AlreadyExists => failure.hint("name a new file"),
-            _ => failure,
-        }
-    };
-    let folder = match path.parent() {
-        Some(folder) if !folder.as_os_str().is_empty() => folder,
-        _ => Path::new("."),
-    };
-    let file = tempfile::NamedTempFile::new_in(folder).map_err(|error| failed(&error))?;
-    let mut out = BufWriter::new(file);
-    let exported = store.export(name, wanted, &mut out)?;
-    let file = out.into_inner().map_err(|error| failed(error.error()))?;
-    file.as_file().sync_all().map_err(|error| failed(&error))?;
-    file.persist_noclobber(path)
-        .map_err(|error| failed(&error.error))?;
-    Ok(exported)
+    let keep = |file: NamedTempFile| Ok(file.persist_noclobber(path).map(drop)?);
+    let write = |out: &mut Draft| Ok(store.export(name, wanted, out)?);
+    Ok(private_file::write_whole(path, write, keep)?.0)
 }

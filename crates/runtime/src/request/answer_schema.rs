@@ -1,6 +1,6 @@
 //! The schema of `--answer-schema`.
 
-use std::{io::Read as _, path::Path, str::FromStr};
+use std::{fmt, io::Read as _, path::Path, str::FromStr};
 
 use gyrus_contract::{AnswerSchema, Origin, Text};
 use gyrus_kernel::Attachment;
@@ -8,19 +8,20 @@ use gyrus_process::open_regular;
 use serde_json::Value;
 
 /// A schema of answers, as it was given.
-#[derive(Debug, Clone)]
-pub(crate) struct GivenSchema(AnswerSchema);
+#[derive(Debug, Clone, PartialEq)]
+pub struct GivenSchema(AnswerSchema);
 
 /// The largest schema in bytes: it is part of the prompt.
 const SCHEMA_LIMIT: u64 = 64 << 10;
 
 impl GivenSchema {
-    pub(crate) fn schema(&self) -> &AnswerSchema {
+    /// Returns the schema itself.
+    pub fn schema(&self) -> &AnswerSchema {
         &self.0
     }
 
     /// Returns the words that tell the model of it.
-    pub(crate) fn in_words(&self) -> Attachment {
+    pub fn in_words(&self) -> Attachment {
         let schema = &self.0;
         let words = format!(
             "A program reads the answer. It must be JSON that fits this JSON Schema, and nothing \
@@ -51,3 +52,11 @@ impl FromStr for GivenSchema {
         Ok(Self(schema))
     }
 }
+
+impl fmt::Display for GivenSchema {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.0.fmt(f)
+    }
+}
+
+gyrus_contract::stored_as_text!(GivenSchema);
