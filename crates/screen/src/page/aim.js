@@ -61,14 +61,24 @@ function coreOf(element) {
 }
 
 // What takes the clicks of an element that takes none itself, as a caption in a drawing or in a
-// button: what lies below it in the box around it.
+// button, or the field of a list that opens: what lies below it in the box around it. A field that is
+// not painted lies below the rest of a box of which it is the only thing that is used.
 function bodyOf(element) {
+  const box = around(element);
+  if (box && matches(element, FIELD) && !element.checkVisibility(PAINTED)) {
+    const used = [...Element.prototype.querySelectorAll.call(box, USED)].filter((one) => one.tabIndex >= 0);
+    if (used.length === 1 && used[0] === element) return box;
+  }
   for (let at = element; at && at !== document.body; at = around(at)) {
     if (getComputedStyle(at).pointerEvents !== "none") return at === element || at instanceof SVGSVGElement ? null : at;
-    if (matches(at, USABLE)) return null;
+    const isPassedBy = isSameControl(at, element) && passesClicks(element);
+    if (matches(at, USABLE) && !isPassedBy) return null;
   }
   return null;
 }
+
+// Whether the box around takes the clicks for it, as for a field, or the control in a component.
+const passesClicks = (element) => !element.disabled && (matches(element, FIELD) || element.getRootNode() instanceof ShadowRoot);
 
 // Whether what lies at a point is the element, or a part of it that nothing else can be done with.
 function landsOn(hit, element, loosely) {
@@ -77,10 +87,13 @@ function landsOn(hit, element, loosely) {
   if (hit && matches(hit, USABLE) && coreOf(hit) === element) return true;
   for (let at = hit; at; at = around(at)) {
     if (others.includes(at) || isSameControl(at, element)) return true;
-    if (!loosely && matches(at, USABLE)) return false;
+    if (!loosely && matches(at, USABLE) && !isLabelWithin(at, element)) return false;
   }
   return false;
 }
+
+// A label of nothing, or of a field in the component itself, is a part of that.
+const isLabelWithin = (one, element) => one instanceof HTMLLabelElement && (!one.control || isWithin(one.control, element));
 
 // Of a rectangle: the middle first, then all over.
 const SPREAD = [[.5, .5], [.25, .5], [.75, .5], [.5, .25], [.5, .75], [.1, .5], [.9, .5], [.5, .1], [.5, .9],
@@ -138,16 +151,27 @@ function surfacesOf(element) {
   return ONE_OF_MANY.has(roleOf(element)) ? [...own, core] : [core, ...own];
 }
 
-// A point where the element, or a label of it, can be reached.
+// Whether nothing between what is hit and the element listens by itself, as a block within a block.
+function isOwn(hit, element) {
+  for (let at = hit; at && at !== element; at = around(at)) if (listening.has(at)) return false;
+  return true;
+}
+
+// A point where the element, or a label of it, can be reached; of a box rather one that is no other's.
 function pointOf(element, loosely) {
+  let shared = null;
   for (const surface of surfacesOf(element)) {
     for (const rect of rectangles(surface)) {
       for (const [across, down] of SPREAD) {
         const [x, y] = [rect.x + rect.width * across, rect.y + rect.height * down];
-        if (landsOn(hitAt(x, y), element, loosely)) return { x, y };
+        const hit = hitAt(x, y);
+        if (!landsOn(hit, element, loosely)) continue;
+        if (OPERABLE.has(roleOf(element)) || isOwn(hit, element)) return { x, y };
+        shared ??= { x, y };
       }
     }
   }
+  if (shared) return shared;
   return pointsOnLines(element).find(({ x, y }) => landsOn(hitAt(x, y), element, loosely)) || null;
 }
 
@@ -346,9 +370,10 @@ function isButtonLike(link) {
 // Whether a link, or something in it, listens for clicks.
 const listensForClicks = (link) => listening.has(link) || aroundListening.has(link);
 
-// The name of a control, with what its pictures say where it has no letters.
+// The name of a control, of a box its words, with what its pictures say where it has no letters.
 function nameOrIcon(element) {
-  const name = nameOf(element);
+  const role = roleOf(element);
+  const name = nameOf(element, role) || (TOLD.has(role) || OPERABLE.has(role) ? "" : labelOfBox(element, role));
   return /\p{L}/u.test(name) || matches(element, FIELD + ", " + EDITABLE) ? name : tidy(`${name} ${iconWords(element)}`);
 }
 
@@ -390,11 +415,13 @@ function submitsOnEnter(field) {
     fields.filter((one) => matches(one, LINES)).length < 2;
 }
 
+const CELLS = "[role=gridcell], [role=grid] td, [role=treegrid] td";
+
 // What Enter starts in a field that is `filled`. Without a form, the page alone decides what comes
 // of a line: a tag, a filter, the value of a cell; the buttons beside it tell (see `buttonsBeside`).
 function startsOnEnter(field, filled, key) {
   const isPlain = key === "Enter" && !field.form;
-  if (isPlain && nearest(field, "[role=gridcell], [role=grid] td, [role=treegrid] td")) return [{ what: "types" }];
+  if (isPlain && nearest(field, CELLS)) return [{ what: "types" }];
   if (!matches(field, "textarea, " + EDITABLE)) {
     return [{ what: key !== "Enter" || submitsOnEnter(field) ? "submits" : "acts" }];
   }
@@ -443,7 +470,7 @@ function startsOf(element, purpose, key) {
   switch (purpose) {
     case "click": return startsOnClick(element);
     case "type": return [{ what: "types" }];
-    case "submit": return [{ what: "types" }, ...(matches(element, WRITABLE) ? startsOnEnter(element, true, "Enter") : [{ what: "submits" }])];
+    case "submit": return [{ what: "types" }, ...(matches(element, WRITABLE + ", " + CELLS) ? startsOnEnter(element, true, "Enter") : [{ what: "submits" }])];
     case "choose": return [{ what: "chooses", option: optionMeant(controlOf(numberOf(element)), key) }];
     case "key": return startsOnKey(element, key);
     // What a thing is dropped on says what becomes of it.
