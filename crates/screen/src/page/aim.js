@@ -341,6 +341,19 @@ function withButtons(form, field, isEnter) {
   return form;
 }
 
+// What says yes and nothing else.
+const SAYS_YES = /^(ok|okay|continue|proceed|weiter|fortfahren|continuer|continuar|continua|doorgaan|fortsätt|продолжить|继续|確定|确定|続ける|확인|계속)$/i;
+
+// The form with what a plain yes is said to: the question of the dialog, as another button.
+function withQuestion(form, element) {
+  const dialog = SAYS_YES.test(nameOf(element)) && nearest(element, "dialog, [role=dialog], [role=alertdialog]");
+  if (!dialog) return form;
+  const [first = "", second = ""] = dialog.innerText.split("\n").filter((line) => line.trim());
+  const name = withoutSecrets(`${nameOf(dialog)} ${first} ${second}`).slice(0, 200);
+  const question = { name, kind: "submit", filled: false, secret: false };
+  return form ? { ...form, fields: [...form.fields, question] } : { action: document.URL, method: "", words: [], fields: [question] };
+}
+
 const SUBMITTERS = "button:not([type=button], [type=reset]), input[type=submit], input[type=image]";
 const submitterOf = (element) => nearest(element, SUBMITTERS);
 
@@ -415,7 +428,7 @@ function submitsOnEnter(field) {
     fields.filter((one) => matches(one, LINES)).length < 2;
 }
 
-const CELLS = "[role=gridcell], [role=grid] td, [role=treegrid] td";
+const CELLS = "[role=gridcell], [role=grid] td, [role=treegrid] td, td[tabindex]";
 
 // What Enter starts in a field that is `filled`. Without a form, the page alone decides what comes
 // of a line: a tag, a filter, the value of a cell; the buttons beside it tell (see `buttonsBeside`).
@@ -520,9 +533,10 @@ function startsOfBoth(element, purpose, key) {
 // States that matter for what an input of a purpose starts.
 function statesFor(element, role, purpose) {
   const states = new Set(statesAsWords(element, role));
-  // Only what is dragged is a thing and no control.
+  // Only what is dragged is a thing and no control: a card among others, not the knob that is slid to pay.
   states.delete("draggable");
-  if (purpose === "drag" && nearest(element, "[draggable=true], [aria-roledescription]")) states.add("draggable");
+  const isCard = () => !OPERABLE.has(role) && Array.prototype.some.call(around(element)?.children || [], (one) => isSimilar(one, element));
+  if (purpose === "drag" && (nearest(element, "[draggable=true], [aria-roledescription]") || isCard())) states.add("draggable");
   const link = purpose === "click" && nearest(element, LINK);
   if (link && listensForClicks(link)) states.add("clickable");
   return [...states];
@@ -556,7 +570,7 @@ function told(element, purpose, key, point) {
     address: document.URL, origin: self.origin,
     role, name: isCommand ? "" : (purpose === "drop" ? zoneOf(element) : nameOrIcon(element)).slice(0, 500),
     states: statesFor(element, role, purpose),
-    form: isCommand ? null : withButtons(formOf(element, submitter, purpose === "click" || isEnter, meant), target, isEnter),
+    form: isCommand ? null : withQuestion(withButtons(formOf(element, submitter, purpose === "click" || isEnter, meant), target, isEnter), element),
     sends: purpose === "click" ? sendsOf(submitter, meant) : null,
     starts: startsOfBoth(element, purpose, key),
     kind: kindOf(target),

@@ -199,7 +199,7 @@ const TIPS = ["data-tip", "data-tooltip", "data-title", "data-original-title", "
 const TEST_NAMES = ["data-testid", "data-test-id", "data-test", "data-cy", "data-qa"];
 
 // What says what a control is that has no words: its tips, the classes, titles and files of its
-// pictures, and last how the page's tests call it.
+// pictures, and last how the page's tests call it, or a form.
 function iconWords(element) {
   // A form's own fields can shadow its properties.
   const attribute = (one, name) => Element.prototype.getAttribute.call(one, name) || "";
@@ -215,7 +215,8 @@ function iconWords(element) {
   });
   const firstOf = (names) => names.map((name) => attribute(element, name)).find(Boolean) || "";
   const words = [...new Set(said.map((text) => tidy(text)).filter(Boolean))].slice(0, MOST_ICONS).join(" ");
-  const test = words ? "" : firstOf(TEST_NAMES);
+  const own = /^[\w.-]{2,40}$/.exec(attribute(element, "name"));
+  const test = words ? "" : firstOf(TEST_NAMES) || own && own[0];
   return bounded(tidy(`${firstOf(TIPS)} ${/^(icon\b|$)/i.test(words) ? words : `icon ${words}`} ${test && `id ${test}`}`), 120);
 }
 
