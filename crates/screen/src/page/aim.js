@@ -225,6 +225,10 @@ function isFilled(field) {
   return field.textContent.trim() !== "";
 }
 
+// The address of a form. A document without one of its own, as a window that a script filled, is of
+// the page that made it.
+const addressOfForm = (address) => /^about:/i.test(address) && self.origin !== "null" ? self.origin + "/" : address;
+
 function formOf(element, submitter, mayBeSent, meant) {
   const target = element instanceof HTMLLabelElement ? element.control || element : element;
   let form = target.form instanceof HTMLFormElement ? target.form : nearest(target, "form");
@@ -244,7 +248,7 @@ function formOf(element, submitter, mayBeSent, meant) {
     if (!fields?.length) return null;
   }
   return {
-    action, method, words: mayBeSent ? wordsOf(form) : [],
+    action: addressOfForm(action), method, words: mayBeSent ? wordsOf(form) : [],
     fields: fields.slice(0, MOST_FIELDS).map((field) => ({
       name: (nameOf(field) || attribute(field, "name") || attribute(field, "id") || "").slice(0, 200),
       kind: String(field.type || "text"),
@@ -351,7 +355,7 @@ function withQuestion(form, element) {
   const [first = "", second = ""] = dialog.innerText.split("\n").filter((line) => line.trim());
   const name = withoutSecrets(`${nameOf(dialog)} ${first} ${second}`).slice(0, 200);
   const question = { name, kind: "submit", filled: false, secret: false };
-  return form ? { ...form, fields: [...form.fields, question] } : { action: document.URL, method: "", words: [], fields: [question] };
+  return form ? { ...form, fields: [...form.fields, question] } : { action: addressOfForm(document.URL), method: "", words: [], fields: [question] };
 }
 
 const SUBMITTERS = "button:not([type=button], [type=reset]), input[type=submit], input[type=image]";

@@ -54,6 +54,18 @@ async fn a_component_is_pressed_where_it_takes_the_mouse() {
 }
 
 #[tokio::test]
+async fn a_page_that_does_not_scroll_itself_is_scrolled_by_its_pane() {
+    if !has_browser() {
+        return;
+    }
+    let world = World::at("act-shell.html", Launch::default()).await;
+    let done = world.act("scroll", json!({"direction": "down"})).await;
+    assert_eq!(done.verdict, ActionVerdict::Changed, "{}", done.text);
+    let at = world.eval("pane.scrollTop").await.as_f64().unwrap();
+    assert!((500.0..800.0).contains(&at), "{at}: {}", done.text);
+}
+
+#[tokio::test]
 async fn a_component_is_told_once_and_by_what_can_be_seen() {
     if !has_browser() {
         return;
