@@ -65,7 +65,7 @@ function coreOf(element) {
 // not painted lies below the rest of a box of which it is the only thing that is used.
 function bodyOf(element) {
   const box = around(element);
-  if (box && matches(element, FIELD) && !element.checkVisibility(PAINTED)) {
+  if (box && matches(element, FIELD) && !element.checkVisibility(PAINTED) && getComputedStyle(box).pointerEvents !== "none") {
     const used = [...Element.prototype.querySelectorAll.call(box, USED)].filter((one) => one.tabIndex >= 0);
     if (used.length === 1 && used[0] === element) return box;
   }

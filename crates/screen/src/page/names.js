@@ -215,7 +215,7 @@ function iconWords(element) {
   });
   const firstOf = (names) => names.map((name) => attribute(element, name)).find(Boolean) || "";
   const words = [...new Set(said.map((text) => tidy(text)).filter(Boolean))].slice(0, MOST_ICONS).join(" ");
-  const [own] = /^[\w.-]{2,40}$/.exec(attribute(element, "name")) || [""];
+  const [own] = /^[\w.@:-]{2,40}$/.exec(attribute(element, "name")) || [""];
   const test = words ? "" : firstOf(TEST_NAMES) || own;
   return bounded(tidy(`${firstOf(TIPS)} ${/^(icon\b|$)/i.test(words) ? words : `icon ${words}`} ${test && `id ${test}`}`), 120);
 }

@@ -32,6 +32,7 @@ async fn a_component_is_pressed_where_it_takes_the_mouse() {
         ("checkbox", "Meal", "toggle"),
         ("combobox", "Role", "outer"),
         ("combobox", "Courses", "picker"),
+        ("checkbox", "Wood", "item"),
         ("generic", "Rome", "sliding"),
         ("gridcell", "x", "grid"),
     ] {
