@@ -3,6 +3,8 @@
 //! Documents come from anywhere. What a small one may grow into is bounded, and a fault of its
 //! reader ends nothing but the reading.
 
+mod fonts;
+
 use icu_normalizer::ComposingNormalizerBorrowed;
 use lopdf::{Document, LoadOptions};
 
@@ -37,10 +39,11 @@ fn read(bytes: &[u8]) -> Result<String, String> {
         ..LoadOptions::default()
     };
     let document = Document::load_mem_with_options(bytes, options);
-    let document = document.map_err(|error| format!("it cannot be read: {error}"))?;
+    let mut document = document.map_err(|error| format!("it cannot be read: {error}"))?;
     if document.is_encrypted() {
         return Err("it needs a password".to_owned());
     }
+    fonts::make_readable(&mut document);
     let pages = document.get_pages();
     let normal = ComposingNormalizerBorrowed::new_nfkc();
     let mut text = String::new();
@@ -73,6 +76,26 @@ mod tests {
         endstream endobj\n\
         5 0 obj<</Type/Font/Subtype/Type1/BaseFont/Helvetica>>endobj\n\
         trailer<</Root 1 0 R/Size 6>>\n";
+
+    /// As printers write them: each font has the encoding of its country.
+    #[test]
+    fn fonts_of_east_asia_are_read() {
+        for (encoding, codes) in [
+            ("UniJIS-UCS2-H", "8ACB6C4266F80041"),
+            ("UniJIS-UTF16-H", "8ACB6C4266F80041"),
+            ("90ms-RKSJ-H", "90BF8B818F9141"),
+            ("EUC-H", "C0C1B5E1BDF141"),
+            ("GBK-EUC-H", "D588C7F395F841"),
+            ("ETen-B5-V", "BDD0A844AED141"),
+            ("H", "404135613D71"),
+        ] {
+            let font = format!("/Type0/BaseFont/Own/Encoding/{encoding}");
+            let paper = PAPER.replace("/Type1/BaseFont/Helvetica", &font);
+            let paper = paper.replace("(Total: 42 EUR)", &format!("<{codes}>"));
+            let text = text_of(paper.as_bytes()).unwrap();
+            assert!(text.contains("請求書"), "{encoding}: {text}");
+        }
+    }
 
     #[test]
     fn the_words_of_each_page_are_read_whatever_else_is_damaged() {

@@ -62,9 +62,12 @@ struct Noted {
     fact: Reason,
 }
 
+/// Why a replay was handed over, or a run is stuck.
 #[derive(Deserialize)]
-struct Reason {
-    reason: String,
+#[serde(untagged)]
+enum Reason {
+    Stuck(String),
+    HandedOver { reason: String },
 }
 
 /// An entry as `gyrus run --json` prints it.
@@ -224,7 +227,10 @@ impl Program {
         let payload = line.payload.map(RawValue::get);
         if ["procedure.handed_over", "stuck"].contains(&line.kind) {
             let noted = payload.and_then(|payload| serde_json::from_str::<Noted>(payload).ok());
-            ran.said = noted.map_or("it is stuck".to_owned(), |noted| noted.fact.reason);
+            ran.said = match noted.map(|noted| noted.fact) {
+                Some(Reason::Stuck(why) | Reason::HandedOver { reason: why }) => why,
+                None => format!("it cannot be read why: {}", payload.unwrap_or_default()),
+            };
         }
         let entry = payload.map(|payload| Entry::parse(line.kind, line.v, payload));
         if let Some(Ok(Entry::ApprovalAsked(asked))) = entry {

@@ -60,7 +60,7 @@ const ABOUT: [[&str; 2]; 8] = [
 ];
 
 /// Orders that are names of things before the number of one: `Order 4711`.
-const NUMBERED: [&str; 2] = ["order", "post"];
+const NUMBERED: [&str; 3] = ["order", "post", "book"];
 
 /// Signs and codes of currencies, folded.
 const CURRENCIES: [&str; 20] = [
@@ -194,9 +194,12 @@ impl Label {
     }
 
     fn read(&mut self, reading: &[&str]) {
-        let is_number = |word: &str| word.len() > 2 && word.bytes().all(|c| c.is_ascii_digit());
+        let is_number = |word: &str| word.bytes().all(|c| c.is_ascii_digit());
         let names_a_thing = match reading {
-            [first, number] => NUMBERED.contains(first) && is_number(number),
+            // Two of a thing can be ordered.
+            [first, number] if number.len() > 2 || *first != "order" => {
+                NUMBERED.contains(first) && is_number(number)
+            }
             _ => false,
         };
         if names_a_thing || ABOUT.iter().any(|about| reading.starts_with(about)) {
@@ -437,6 +440,7 @@ mod tests {
             ("Empty", Some(WordClass::Deletes)),
             ("Show empty rows", None),
             ("Order 4711", None),
+            ("Book 1", None),
             ("Order 2", Some(WordClass::Commits)),
             ("Order 4711 now", Some(WordClass::Commits)),
             ("How to pay", None),

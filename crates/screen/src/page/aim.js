@@ -61,14 +61,24 @@ function coreOf(element) {
 }
 
 // What takes the clicks of an element that takes none itself, as a caption in a drawing or in a
-// button: what lies below it in the box around it.
+// button, or the field of a list that opens: what lies below it in the box around it. A field that is
+// not painted lies below the rest of a box of which it is the only thing that is used.
 function bodyOf(element) {
+  const box = around(element);
+  if (box && matches(element, FIELD) && !element.checkVisibility(PAINTED) && getComputedStyle(box).pointerEvents !== "none") {
+    const used = [...Element.prototype.querySelectorAll.call(box, USED)].filter((one) => one.tabIndex >= 0);
+    if (used.length === 1 && used[0] === element) return box;
+  }
   for (let at = element; at && at !== document.body; at = around(at)) {
     if (getComputedStyle(at).pointerEvents !== "none") return at === element || at instanceof SVGSVGElement ? null : at;
-    if (matches(at, USABLE)) return null;
+    const isPassedBy = isSameControl(at, element) && passesClicks(element);
+    if (matches(at, USABLE) && !isPassedBy) return null;
   }
   return null;
 }
+
+// Whether the box around takes the clicks for it, as for a field, or the control in a component.
+const passesClicks = (element) => !element.disabled && (matches(element, FIELD) || element.getRootNode() instanceof ShadowRoot);
 
 // Whether what lies at a point is the element, or a part of it that nothing else can be done with.
 function landsOn(hit, element, loosely) {
@@ -77,10 +87,13 @@ function landsOn(hit, element, loosely) {
   if (hit && matches(hit, USABLE) && coreOf(hit) === element) return true;
   for (let at = hit; at; at = around(at)) {
     if (others.includes(at) || isSameControl(at, element)) return true;
-    if (!loosely && matches(at, USABLE)) return false;
+    if (!loosely && matches(at, USABLE) && !isLabelWithin(at, element)) return false;
   }
   return false;
 }
+
+// A label of nothing, or of a field in the component itself, is a part of that.
+const isLabelWithin = (one, element) => one instanceof HTMLLabelElement && (!one.control || isWithin(one.control, element));
 
 // Of a rectangle: the middle first, then all over.
 const SPREAD = [[.5, .5], [.25, .5], [.75, .5], [.5, .25], [.5, .75], [.1, .5], [.9, .5], [.5, .1], [.5, .9],
@@ -138,16 +151,27 @@ function surfacesOf(element) {
   return ONE_OF_MANY.has(roleOf(element)) ? [...own, core] : [core, ...own];
 }
 
-// A point where the element, or a label of it, can be reached.
+// Whether nothing between what is hit and the element listens by itself, as a block within a block.
+function isOwn(hit, element) {
+  for (let at = hit; at && at !== element; at = around(at)) if (listening.has(at)) return false;
+  return true;
+}
+
+// A point where the element, or a label of it, can be reached; of a box rather one that is no other's.
 function pointOf(element, loosely) {
+  let shared = null;
   for (const surface of surfacesOf(element)) {
     for (const rect of rectangles(surface)) {
       for (const [across, down] of SPREAD) {
         const [x, y] = [rect.x + rect.width * across, rect.y + rect.height * down];
-        if (landsOn(hitAt(x, y), element, loosely)) return { x, y };
+        const hit = hitAt(x, y);
+        if (!landsOn(hit, element, loosely)) continue;
+        if (OPERABLE.has(roleOf(element)) || isOwn(hit, element)) return { x, y };
+        shared ??= { x, y };
       }
     }
   }
+  if (shared) return shared;
   return pointsOnLines(element).find(({ x, y }) => landsOn(hitAt(x, y), element, loosely)) || null;
 }
 
@@ -201,6 +225,10 @@ function isFilled(field) {
   return field.textContent.trim() !== "";
 }
 
+// The address of a form. A document without one of its own, as a window that a script filled, is of
+// the page that made it.
+const addressOfForm = (address) => /^about:/i.test(address) && self.origin !== "null" ? self.origin + "/" : address;
+
 function formOf(element, submitter, mayBeSent, meant) {
   const target = element instanceof HTMLLabelElement ? element.control || element : element;
   let form = target.form instanceof HTMLFormElement ? target.form : nearest(target, "form");
@@ -220,7 +248,7 @@ function formOf(element, submitter, mayBeSent, meant) {
     if (!fields?.length) return null;
   }
   return {
-    action, method, words: mayBeSent ? wordsOf(form) : [],
+    action: addressOfForm(action), method, words: mayBeSent ? wordsOf(form) : [],
     fields: fields.slice(0, MOST_FIELDS).map((field) => ({
       name: (nameOf(field) || attribute(field, "name") || attribute(field, "id") || "").slice(0, 200),
       kind: String(field.type || "text"),
@@ -317,6 +345,19 @@ function withButtons(form, field, isEnter) {
   return form;
 }
 
+// What says yes and nothing else.
+const SAYS_YES = /^(ok|okay|continue|proceed|weiter|fortfahren|continuer|continuar|continua|doorgaan|fortsätt|продолжить|继续|確定|确定|続ける|확인|계속)$/i;
+
+// The form with what a plain yes is said to: the question of the dialog, as another button.
+function withQuestion(form, element) {
+  const dialog = SAYS_YES.test(nameOf(element)) && nearest(element, "dialog, [role=dialog], [role=alertdialog]");
+  if (!dialog) return form;
+  const [first = "", second = ""] = dialog.innerText.split("\n").filter((line) => line.trim());
+  const name = withoutSecrets(`${nameOf(dialog)} ${first} ${second}`).slice(0, 200);
+  const question = { name, kind: "submit", filled: false, secret: false };
+  return form ? { ...form, fields: [...form.fields, question] } : { action: addressOfForm(document.URL), method: "", words: [], fields: [question] };
+}
+
 const SUBMITTERS = "button:not([type=button], [type=reset]), input[type=submit], input[type=image]";
 const submitterOf = (element) => nearest(element, SUBMITTERS);
 
@@ -346,9 +387,10 @@ function isButtonLike(link) {
 // Whether a link, or something in it, listens for clicks.
 const listensForClicks = (link) => listening.has(link) || aroundListening.has(link);
 
-// The name of a control, with what its pictures say where it has no letters.
+// The name of a control, of a box its words, with what its pictures say where it has no letters.
 function nameOrIcon(element) {
-  const name = nameOf(element);
+  const role = roleOf(element);
+  const name = nameOf(element, role) || (TOLD.has(role) || OPERABLE.has(role) ? "" : labelOfBox(element, role));
   return /\p{L}/u.test(name) || matches(element, FIELD + ", " + EDITABLE) ? name : tidy(`${name} ${iconWords(element)}`);
 }
 
@@ -390,11 +432,13 @@ function submitsOnEnter(field) {
     fields.filter((one) => matches(one, LINES)).length < 2;
 }
 
+const CELLS = "[role=gridcell], [role=grid] td, [role=treegrid] td, td[tabindex]";
+
 // What Enter starts in a field that is `filled`. Without a form, the page alone decides what comes
 // of a line: a tag, a filter, the value of a cell; the buttons beside it tell (see `buttonsBeside`).
 function startsOnEnter(field, filled, key) {
   const isPlain = key === "Enter" && !field.form;
-  if (isPlain && nearest(field, "[role=gridcell], [role=grid] td, [role=treegrid] td")) return [{ what: "types" }];
+  if (isPlain && nearest(field, CELLS)) return [{ what: "types" }];
   if (!matches(field, "textarea, " + EDITABLE)) {
     return [{ what: key !== "Enter" || submitsOnEnter(field) ? "submits" : "acts" }];
   }
@@ -443,7 +487,7 @@ function startsOf(element, purpose, key) {
   switch (purpose) {
     case "click": return startsOnClick(element);
     case "type": return [{ what: "types" }];
-    case "submit": return [{ what: "types" }, ...(matches(element, WRITABLE) ? startsOnEnter(element, true, "Enter") : [{ what: "submits" }])];
+    case "submit": return [{ what: "types" }, ...(matches(element, WRITABLE + ", " + CELLS) ? startsOnEnter(element, true, "Enter") : [{ what: "submits" }])];
     case "choose": return [{ what: "chooses", option: optionMeant(controlOf(numberOf(element)), key) }];
     case "key": return startsOnKey(element, key);
     // What a thing is dropped on says what becomes of it.
@@ -493,9 +537,10 @@ function startsOfBoth(element, purpose, key) {
 // States that matter for what an input of a purpose starts.
 function statesFor(element, role, purpose) {
   const states = new Set(statesAsWords(element, role));
-  // Only what is dragged is a thing and no control.
+  // Only what is dragged is a thing and no control: a card among others, not the knob that is slid to pay.
   states.delete("draggable");
-  if (purpose === "drag" && nearest(element, "[draggable=true], [aria-roledescription]")) states.add("draggable");
+  const isCard = () => !OPERABLE.has(role) && Array.prototype.some.call(around(element)?.children || [], (one) => isSimilar(one, element));
+  if (purpose === "drag" && (nearest(element, "[draggable=true], [aria-roledescription]") || isCard())) states.add("draggable");
   const link = purpose === "click" && nearest(element, LINK);
   if (link && listensForClicks(link)) states.add("clickable");
   return [...states];
@@ -529,7 +574,7 @@ function told(element, purpose, key, point) {
     address: document.URL, origin: self.origin,
     role, name: isCommand ? "" : (purpose === "drop" ? zoneOf(element) : nameOrIcon(element)).slice(0, 500),
     states: statesFor(element, role, purpose),
-    form: isCommand ? null : withButtons(formOf(element, submitter, purpose === "click" || isEnter, meant), target, isEnter),
+    form: isCommand ? null : withQuestion(withButtons(formOf(element, submitter, purpose === "click" || isEnter, meant), target, isEnter), element),
     sends: purpose === "click" ? sendsOf(submitter, meant) : null,
     starts: startsOfBoth(element, purpose, key),
     kind: kindOf(target),

@@ -286,10 +286,19 @@ function scrollerOf(element, direction) {
 
 let lastScrolled = null;
 
+// What lies in the middle of a page that does not scroll itself, as one with a bar and a pane.
+function middle(direction) {
+  const root = document.scrollingElement || document.documentElement;
+  const across = direction === "left" || direction === "right";
+  const isFixed = [root, document.body].some((one) => one && /hidden|clip/.test(getComputedStyle(one)[across ? "overflowX" : "overflowY"]));
+  const room = across ? root.scrollWidth - root.clientWidth : root.scrollHeight - root.clientHeight;
+  return room > 0 && !isFixed ? null : hitAt(innerWidth / 2, innerHeight / 2);
+}
+
 // The same for the element of a number. A list that draws only what is in view takes away the very
 // element that it was scrolled on.
 function scrollerFor(number, direction) {
-  const element = number ? elementOf(number) : null;
+  const element = number ? elementOf(number) : middle(direction);
   if (number && !element) return lastScrolled?.number === number ? lastScrolled.box : null;
   const box = scrollerOf(element, direction);
   lastScrolled = { number, box };
@@ -301,7 +310,7 @@ function scrollState(number, direction) {
   if (!box) return JSON.stringify({ gone: true });
   return JSON.stringify({
     x: box.scrollLeft, y: box.scrollTop, across: box.scrollWidth, down: box.scrollHeight,
-    width: box.clientWidth, height: box.clientHeight,
+    width: box.clientWidth, height: box.clientHeight, middle: [innerWidth / 2, innerHeight / 2],
   });
 }
 

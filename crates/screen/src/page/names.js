@@ -18,7 +18,7 @@ const TIDY = /^(?:[!-~]+(?: [!-~]+)*)?$/;
 // Icons of fonts are no text.
 function tidy(text) {
   if (TIDY.test(text)) return text;
-  return text.replace(/[\uE000-\uF8FF\u200B\uFEFF\u00AD]/g, "").replace(/\s+/g, " ").trim();
+  return text.replace(/[\uE000-\uF8FF\u{F0000}-\u{10FFFF}\u200B\uFEFF\u00AD]/gu, "").replace(/\s+/g, " ").trim();
 }
 
 function bounded(text, limit) {
@@ -53,7 +53,7 @@ function contentOf(node, withHidden, budget) {
     case "br": return " ";
     case "img": return ` ${node.getAttribute("aria-label") || node.alt || node.title || ""} `;
     case "svg": return ` ${svgName(node)} `;
-    case "input": case "textarea": case "select": return isSecret(node) ? "" : ` ${valueOf(node, roleOf(node)) ?? ""} `;
+    case "input": case "textarea": case "select": return isSecret(node) || node.type === "hidden" ? "" : ` ${valueOf(node, roleOf(node)) ?? ""} `;
     case "iframe": case "object": case "embed": case "video": case "audio": return "";
     default:
   }
@@ -192,26 +192,31 @@ function nameOf(element, role = roleOf(element)) {
 
 const ICON = /(^|[-_ ])(icons?|ico|fa[bdlrs]?|bi|mdi|glyphicons?|material|svg|octicon|feather|lucide|ti|ri|uil?|la[bdlrs]?)([-_ ]|$)/i;
 const MOST_ICONS = 4;
+// Of the classes of icons those that say which they are, where there are any.
+const WHICH_ICON = /^(icon|ico|fa[bdlrs]?|bi|mdi|glyphicon|octicon|feather|lucide|ti|ri|uil?|la[bdlrs]?)-[a-z]/i;
 // Where pages keep words that they show only when a thing is pointed at, and those for their own tests.
 const TIPS = ["data-tip", "data-tooltip", "data-title", "data-original-title", "data-bs-title", "data-bs-original-title"];
 const TEST_NAMES = ["data-testid", "data-test-id", "data-test", "data-cy", "data-qa"];
 
 // What says what a control is that has no words: its tips, the classes, titles and files of its
-// pictures, and last how the page's tests call it.
+// pictures, and last how the page's tests call it, or a form.
 function iconWords(element) {
   // A form's own fields can shadow its properties.
   const attribute = (one, name) => Element.prototype.getAttribute.call(one, name) || "";
   const inner = [element, ...Element.prototype.querySelectorAll.call(element, "i, span, svg, use, img, [data-icon], [title]")];
-  const said = inner.slice(0, 12).flatMap((one) => {
-    const classes = attribute(one, "class");
-    const isIcon = /^(i|svg|use|img)$/.test(one.localName) || ICON.test(classes);
+  const all = inner.slice(0, 12);
+  const which = (one) => attribute(one, "class").split(/\s+/).filter((name) => WHICH_ICON.test(name)).join(" ");
+  const classesOf = all.some(which) ? which : (one) => attribute(one, "class");
+  const said = all.flatMap((one) => {
+    const isIcon = /^(i|svg|use|img)$/.test(one.localName) || ICON.test(attribute(one, "class"));
     const file = (attribute(one, "src") || attribute(one, "href") || attribute(one, "xlink:href")).split(/[?]/)[0];
-    return [attribute(one, "title"), attribute(one, "data-icon"), isIcon ? classes : "",
+    return [attribute(one, "title"), attribute(one, "data-icon"), isIcon ? classesOf(one) : "",
       one !== element && isIcon && !file.startsWith("data:") ? file.split(/[/#]/).pop().replace(/\.\w+$/, "") : ""];
   });
   const firstOf = (names) => names.map((name) => attribute(element, name)).find(Boolean) || "";
   const words = [...new Set(said.map((text) => tidy(text)).filter(Boolean))].slice(0, MOST_ICONS).join(" ");
-  const test = words ? "" : firstOf(TEST_NAMES);
+  const [own] = /^[\w.@:-]{2,40}$/.exec(attribute(element, "name")) || [""];
+  const test = words ? "" : firstOf(TEST_NAMES) || own;
   return bounded(tidy(`${firstOf(TIPS)} ${/^(icon\b|$)/i.test(words) ? words : `icon ${words}`} ${test && `id ${test}`}`), 120);
 }
 

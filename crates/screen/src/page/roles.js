@@ -86,6 +86,8 @@ function roleOf(element) {
         // What can be used stays what it is, whatever the page says.
         return OPERABLE.has(native) ? native : "";
       }
+      // The box around a field that is a list to choose from, too.
+      if (role === "combobox" && !native && element.querySelector("input[role=combobox]")) return "";
       return role === "image" ? "img" : role;
     }
   }

@@ -52,7 +52,8 @@ function statesOf(element, role) {
 function fieldStates(field) {
   let bits = 0;
   if (field.required) bits |= STATE.required;
-  if (field.readOnly && field.matches(":read-only")) bits |= STATE.readOnly;
+  // What is ticked can be ticked all the same.
+  if (field.readOnly && field.matches(":read-only") && !/^(checkbox|radio)$/.test(field.type)) bits |= STATE.readOnly;
   if (field.localName === "textarea" || field.multiple) bits |= STATE.multiple;
   if (field.localName === "select" && !field.multiple && field.size <= 1) bits |= STATE.opens;
   // A required field that nobody has touched yet is not wrong.

@@ -119,13 +119,16 @@ function nameOfShape(shape) {
 // Cursors that say that something can be clicked or dragged.
 const HANDS = new Set(["pointer", "grab"]);
 
-// Nothing tells which elements a page listens on; these are its ways to say so.
+// Nothing tells which elements a page listens on; these are its ways to say so. A component whose
+// control lies in its shadow has the hand for that.
 function isForClicks(element, style, outer) {
-  if (HANDS.has(style.cursor) && outer.style?.cursor !== style.cursor) return true;
+  if (HANDS.has(style.cursor) && outer.style?.cursor !== style.cursor) return !rootOf(element)?.querySelector(USED);
   if (!element.hasAttributes()) return false;
   if (element.hasAttribute("onclick")) return true;
   // Of the cells of a grid only one is reached by keys; all of them are made to be used.
-  const isReached = element.tabIndex >= 0 || element.getAttribute("role") === "gridcell";
+  const isCell = element.getAttribute("role") === "gridcell";
+  if (isCell && listening.has(element.closest("[role=grid], [role=treegrid]")) && !holdsUsed(element)) return true;
+  const isReached = element.tabIndex >= 0 || isCell;
   return element.hasAttribute("tabindex") && isReached && !isEditingHost(element);
 }
 

@@ -28,10 +28,11 @@ const USED = "a[href], button, input:not([type=hidden]), select, textarea, summa
 // What is one of many, and is clicked as a whole beside what is in it.
 const ONE_OF_MANY = new Set(["row", "listitem", "gridcell", "cell", "columnheader", "rowheader", "article"]);
 
-// Whether something in a box or a shadow root is used by itself.
+// Whether something that is shown in a box, a shadow root or a slot is used by itself.
 function holdsUsed(box) {
-  if (box.querySelector(USED)) return true;
-  return [box, ...box.querySelectorAll("*")].some((one) => rootOf(one) && holdsUsed(rootOf(one)));
+  if ([...box.querySelectorAll(USED)].some((one) => one.checkVisibility(VISIBLE))) return true;
+  const putIn = (one) => one.localName === "slot" ? one.assignedElements() : [rootOf(one) || []].flat();
+  return [box, ...box.querySelectorAll("*")].some((one) => putIn(one).some((inner) => inner.matches?.(USED) || holdsUsed(inner)));
 }
 
 // Whether it listens for itself, not for what is in it.
@@ -42,8 +43,12 @@ function listensForItself(element, role) {
   if (role === "list") return false;
   if (listening.has(element) && ONE_OF_MANY.has(role)) return true;
   if (showsMore(element, role)) return true;
-  return listening.has(element) && !aroundListening.has(element) && !holdsUsed(element);
+  return listening.has(element) && !holdsListening(element) && !holdsUsed(element);
 }
+
+// Whether something that is shown in a box listens by itself.
+const holdsListening = (box) => aroundListening.has(box) && (rootOf(box) !== null ||
+  [...box.querySelectorAll("*")].some((one) => (listening.has(one) || rootOf(one) && aroundListening.has(one)) && one.checkVisibility(VISIBLE)));
 
 // Whether something in it, or beside it, is shown when it is pointed at. What is shown by now is used
 // itself.
@@ -52,7 +57,7 @@ function showsMore(element, role) {
   if (!bySheet && (!pointedAt.has(element) || aroundListening.has(element))) return false;
   const inner = [...element.querySelectorAll(USED)];
   // To listen alone says little of a row or an item.
-  return (bySheet || !role || inner.length > 0) && !inner.some((one) => one.checkVisibility(PAINTED));
+  return (bySheet || !role || inner.length > 0) && !inner.some((one) => one.checkVisibility(PAINTED)) && (inner.length > 0 || !holdsUsed(element));
 }
 
 // The elements that a box shows, which could be items.

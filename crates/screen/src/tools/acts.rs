@@ -57,6 +57,8 @@ struct ScrollState {
     down: f64,
     width: f64,
     height: f64,
+    /// The middle of the page.
+    middle: (f64, f64),
 }
 
 impl ScreenToolAction for ClickCall {
@@ -287,7 +289,7 @@ impl ScreenToolAction for ScrollCall {
             across * was.width * PAGE * pages,
             down * was.height * PAGE * pages,
         );
-        let point = point.unwrap_or((was.width / 2.0, was.height / 2.0));
+        let point = point.unwrap_or(was.middle);
         let standing = doing.session.watch(&doing.tab, None, "").await;
         let input = async {
             doing.session.wheel(&doing.tab, point, turn).await?;

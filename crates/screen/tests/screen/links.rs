@@ -188,7 +188,7 @@ async fn pictures_are_read_and_what_is_no_command_is_told_as_such() {
     }
     assert_eq!(
         names,
-        ["icon fa fa-trash", "🗑 icon Delete", "icon bin-outline"]
+        ["icon fa-trash", "🗑 icon Delete", "icon bin-outline"]
     );
 
     let rope = world.id("Buy rope").await;

@@ -6,6 +6,7 @@ mod holding;
 mod player;
 mod looking;
 mod profiles;
+mod components;
 mod parts;
 mod picture;
 mod oracle;
