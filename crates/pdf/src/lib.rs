@@ -87,7 +87,6 @@ mod tests {
             ("EUC-H", "C0C1B5E1BDF141"),
             ("GBK-EUC-H", "D588C7F395F841"),
             ("ETen-B5-V", "BDD0A844AED141"),
-            ("H", "404135613D71"),
         ] {
             let font = format!("/Type0/BaseFont/Own/Encoding/{encoding}");
             let paper = PAPER.replace("/Type1/BaseFont/Helvetica", &font);

@@ -71,8 +71,7 @@ function bodyOf(element) {
   }
   for (let at = element; at && at !== document.body; at = around(at)) {
     if (getComputedStyle(at).pointerEvents !== "none") return at === element || at instanceof SVGSVGElement ? null : at;
-    const isPassedBy = isSameControl(at, element) && passesClicks(element);
-    if (matches(at, USABLE) && !isPassedBy) return null;
+    if (matches(at, USABLE) && !(isSameControl(at, element) && passesClicks(element))) return null;
   }
   return null;
 }
@@ -225,8 +224,7 @@ function isFilled(field) {
   return field.textContent.trim() !== "";
 }
 
-// The address of a form. A document without one of its own, as a window that a script filled, is of
-// the page that made it.
+// The address of a form; of a window that a script filled, that of the page that made it.
 const addressOfForm = (address) => /^about:/i.test(address) && self.origin !== "null" ? self.origin + "/" : address;
 
 function formOf(element, submitter, mayBeSent, meant) {
