@@ -81,7 +81,6 @@ pub(crate) enum QuestionManner {
     ByPrompt,
 }
 
-/// The result of an answer.
 #[derive(Debug)]
 pub(crate) enum AnswerResult {
     /// It was given, or it was too late.

@@ -138,7 +138,6 @@ pub(crate) enum OutgoingState {
     Unknown,
 }
 
-/// A card that is shown in a chat.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub(crate) struct ShownCard {
     pub(crate) number: u64,

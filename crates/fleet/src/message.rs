@@ -232,7 +232,6 @@ impl RunMessage {
     }
 }
 
-/// Contents of blobs.
 type BlobContents = Vec<Arc<[u8]>>;
 
 /// Splits bytes into blobs of these lengths, and what follows them.

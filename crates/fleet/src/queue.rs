@@ -71,7 +71,6 @@ const NEXT: &str = "queue.next";
 /// The version of the format that this program writes.
 const VERSION: u16 = 1;
 
-/// A message of the queue.
 #[derive(Default, Serialize, Deserialize)]
 struct QueueMessage {
     v: u16,

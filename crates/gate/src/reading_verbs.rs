@@ -6,7 +6,6 @@
 //! or an address, none that formats by a program of its own (`--jq` can print the environment),
 //! none that opens a page or waits for ever. What is not listed is asked about each time.
 
-/// A verb that reads.
 struct ReadingVerb {
     /// Names of the program; any of them.
     programs: &'static str,

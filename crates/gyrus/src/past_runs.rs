@@ -37,7 +37,6 @@ const LEARNED: [(&str, &str, &str); 5] = [
     (REFLECTION, "did_not", "what did not"),
 ];
 
-/// Reads the journals of past runs.
 pub(crate) struct ReadJournal {
     store: Store,
     /// The folder of the index over them, which can be deleted at any time.

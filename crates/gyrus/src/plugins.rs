@@ -17,7 +17,6 @@ use gyrus_text::closest;
 
 use crate::{failure::Failure, skill_places};
 
-/// A plugin in its place.
 pub(crate) struct PluginInPlace {
     /// Its folder's name.
     pub(crate) name: String,

@@ -42,7 +42,6 @@ const A_PERSON_HAS_IT: &str = "a person has it";
 /// No line is longer, in bytes.
 const LINE: u64 = 16 * 1024;
 
-/// The request of a visitor.
 #[derive(Debug, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub(crate) enum VisitorRequest {
@@ -52,7 +51,6 @@ pub(crate) enum VisitorRequest {
     Picture,
 }
 
-/// Message to the visitor.
 #[derive(Debug, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub(crate) enum VisitorMessage {

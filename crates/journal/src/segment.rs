@@ -118,7 +118,6 @@ pub(crate) struct Segment {
     pub(crate) body: u64,
 }
 
-/// The files of one log.
 #[derive(Clone)]
 pub(crate) struct LogFiles {
     pub(crate) disk: Arc<dyn Disk>,

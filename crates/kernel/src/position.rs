@@ -15,7 +15,6 @@ use crate::{
     RunStarted, Snapshot, Stop, log::parse,
 };
 
-/// The position of a run.
 #[derive(Debug, Clone)]
 pub(crate) struct RunPosition {
     pub(crate) started: Arc<RunStarted>,
@@ -35,7 +34,6 @@ pub(crate) struct RunPosition {
     recorded_under: Vec<Arc<CodePins>>,
 }
 
-/// A cycle that was abandoned.
 #[derive(Debug, Clone)]
 pub(crate) struct AbandonedCycle {
     pub(crate) why: String,

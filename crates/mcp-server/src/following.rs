@@ -43,7 +43,6 @@ pub(crate) struct RunWait<'a> {
     pub(crate) is_news: &'a (dyn Fn(&OpenQuestion) -> bool + Sync),
 }
 
-/// A run as it was found.
 pub(crate) struct FoundRun {
     pub(crate) report: RunReport,
     /// The questions of the report.

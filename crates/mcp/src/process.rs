@@ -24,7 +24,6 @@ const LIFE: Duration = Duration::from_hours(24 * 30);
 const OPEN_PIPES: &str =
     r#"exec <"$TMPDIR/in" >"$TMPDIR/out" && rm -f "$TMPDIR/in" "$TMPDIR/out" && exec "$@""#;
 
-/// A server that is starting.
 pub(crate) struct ServerStart {
     pub(crate) to: pipe::Sender,
     pub(crate) from: pipe::Receiver,

@@ -132,7 +132,6 @@ pub(crate) fn with_ids(
     SlotTemplate(parts)
 }
 
-/// A part of an address.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum AddressPart {
     /// The path and the query.

@@ -170,7 +170,6 @@ fn is_within(value: &Value, depth: usize) -> bool {
     }
 }
 
-/// Counts bytes.
 struct ByteCounter(usize);
 
 impl io::Write for ByteCounter {

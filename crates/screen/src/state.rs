@@ -32,7 +32,6 @@ use crate::takeover::CastFrame;
 /// Maximum number of downloads that are remembered.
 const MAX_REMEMBERED: usize = 20;
 
-/// State of a browser.
 #[derive(Debug, Default)]
 pub(crate) struct BrowserState {
     pub(crate) whose: Whose,
@@ -120,7 +119,6 @@ pub(crate) struct TabState {
     pub(crate) dialog: Option<Dialog>,
 }
 
-/// A frame of a page.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct PageFrame {
     /// Session of its process.

@@ -76,7 +76,6 @@ struct Guard {
     blocked: Option<String>,
 }
 
-/// Effects of an input.
 #[derive(Debug)]
 pub(crate) struct InputEffects {
     pub(crate) verdict: ActionVerdict,

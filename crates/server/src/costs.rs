@@ -116,7 +116,6 @@ struct CostRequest {
     reserved: Charge,
 }
 
-/// The end of a request.
 #[derive(Deserialize)]
 struct RequestEnd {
     effect: EffectId,

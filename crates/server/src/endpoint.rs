@@ -9,7 +9,6 @@ use crate::{app::App, tokens::TokenScope};
 
 pub(crate) type SchemaOf = fn(&mut SchemaGenerator) -> Schema;
 
-/// The form of a body.
 #[derive(Clone, Copy)]
 pub(crate) enum BodyForm {
     /// JSON of a type.

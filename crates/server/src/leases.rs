@@ -49,7 +49,6 @@ impl HeldLease {
     }
 }
 
-/// The leases of a server.
 #[derive(Default)]
 pub(crate) struct Leases(Mutex<BTreeMap<RunId, HeldLease>>);
 

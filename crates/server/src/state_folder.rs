@@ -18,7 +18,6 @@ const SIZED_FOR: Duration = Duration::from_secs(1);
 /// Time for which the state folder is not looked at again: a page that is open asks often.
 const SIZED_EVERY: Duration = Duration::from_secs(30);
 
-/// The state folder as it was looked at last.
 #[derive(Debug, Default)]
 pub(crate) struct LastLook(Mutex<Option<(Instant, StateFolder)>>);
 

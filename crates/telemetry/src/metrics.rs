@@ -28,7 +28,6 @@ pub enum Temporality {
 /// Maximum number of series of one metric; further ones are counted together.
 const MAX_SERIES: usize = 500;
 
-/// A metric.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum Instrument {
     /// Tokens of requests to models.
@@ -108,7 +107,6 @@ struct SeriesHistogram {
     buckets: Vec<u64>,
 }
 
-/// The metrics of one run.
 #[derive(Debug, Default)]
 pub(crate) struct RunMetrics {
     series: BTreeMap<Instrument, BTreeMap<Series, SeriesHistogram>>,

@@ -18,7 +18,6 @@ const MAX_FILE_BYTES: u64 = 2 << 20;
 /// Maximum bytes of all documents together.
 const MAX_BYTES: usize = 64 << 20;
 
-/// A text file.
 pub(crate) struct TextFile {
     /// Path below the folder.
     pub(crate) path: PathBuf,

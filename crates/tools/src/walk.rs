@@ -54,7 +54,6 @@ impl WalkEntry {
     }
 }
 
-/// The extent of a walk.
 pub(crate) struct WalkExtent {
     /// Whether it includes names with a leading dot and files that `.gitignore` excludes.
     pub(crate) hidden: bool,

@@ -45,7 +45,6 @@ impl Arguments for WriteArguments {
     const EXAMPLE: &'static str = r#"{"path": "notes/summary.md", "content": "the whole text\n"}"#;
 }
 
-/// Result of a write.
 enum WriteResult {
     /// With the change, if it can be shown.
     Created(Option<String>),

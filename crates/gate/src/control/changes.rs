@@ -7,7 +7,6 @@ use std::{
 
 use gyrus_contract::{ChangedPath, PathChange};
 
-/// All changes of one call.
 pub(super) struct CallChanges<'a> {
     pub(super) all: &'a [ChangedPath],
     by_path: HashMap<&'a Path, PathChange>,

@@ -110,7 +110,6 @@ pub enum PathUse {
     Changes,
 }
 
-/// Reading of a pattern.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum PatternReading {
     /// The pattern as it stands: for allow rules.

@@ -108,7 +108,6 @@ pub(super) fn start_of(process: u32) -> Option<String> {
     fields.split_ascii_whitespace().nth(19).map(str::to_owned)
 }
 
-/// The probe's answer.
 #[derive(Debug, Serialize, Deserialize)]
 pub(super) struct ProbeAnswer {
     pub(super) findings: Vec<SandboxFinding>,

@@ -32,7 +32,6 @@ const RACES: usize = 200;
 /// Connections that a service lets wait.
 const WAITING: i32 = 8;
 
-/// Services outside.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub(super) struct OutsideServices {
     /// Sockets in files, and what is special about each.

@@ -11,7 +11,6 @@ use super::{
     words::{ShellWord, WordKnowledge, host},
 };
 
-/// Purpose of a program.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum ProgramPurpose {
     /// It changes nothing and opens nothing that its words name.

@@ -6,7 +6,6 @@ use gyrus_text::FileMistake;
 
 use crate::failure::Failure;
 
-/// A mistake in a file.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) struct Mistake {
     /// The line, counted from 1.

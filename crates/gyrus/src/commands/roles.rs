@@ -27,7 +27,6 @@ pub(super) struct RoleRow {
     pub(super) about: Vec<String>,
 }
 
-/// The origin of a meaning.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum MeaningOrigin {
     Confirmed,

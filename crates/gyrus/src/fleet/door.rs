@@ -22,7 +22,6 @@ use crate::{Gyrus, failure::Failure};
 /// Time between two looks at the workers.
 const LOOK: Duration = Duration::from_secs(2);
 
-/// A door of a fleet.
 pub(crate) struct FleetDoor {
     /// The address as it was given.
     given: String,

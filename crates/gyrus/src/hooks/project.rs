@@ -24,7 +24,6 @@ const SCRIPTS: [&str; 2] = [".claude/hooks", ".gyrus/hooks"];
 const MAX_SCRIPTS: usize = 200;
 const MAX_BYTES: u64 = 4 << 20;
 
-/// The hooks of a project.
 pub(crate) struct ProjectHooks {
     pub(super) rules: Vec<HookRule>,
     left_out: Vec<String>,

@@ -76,7 +76,6 @@ impl ProcedureReplay {
     }
 }
 
-/// The place that a command is for.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct CommandPlace<'a> {
     /// The address that the person gave.

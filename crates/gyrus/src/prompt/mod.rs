@@ -54,7 +54,6 @@ use gyrus_surfaces::{
 /// Carries out a command of gyrus, given by its words.
 pub(crate) type CarryOut = fn(&Gyrus, Vec<String>) -> Result<(), Failure>;
 
-/// A conversation at this terminal.
 struct TerminalConversation<'a> {
     gyrus: &'a Gyrus,
     commands: CarryOut,

@@ -52,7 +52,6 @@ const MAX_PRINTED: usize = 256 << 10;
 /// Commands that only make sense where they are typed.
 const NOT_HERE: [&str; 3] = ["serve", "work", "demo"];
 
-/// This program around a server.
 pub(super) struct ServerProgram {
     pub(super) gyrus: Gyrus,
     pub(super) processes: Arc<Processes>,

@@ -45,7 +45,6 @@ pub(super) async fn park_these(holders: Vec<Holder>) {
     let _ = waiting.await;
 }
 
-/// The signals that end the server.
 pub(crate) struct EndSignals {
     interrupt: tokio::signal::unix::Signal,
     terminate: tokio::signal::unix::Signal,

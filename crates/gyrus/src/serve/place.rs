@@ -12,7 +12,6 @@ use gyrus_server::FleetView;
 use super::workers::Processes;
 use crate::{Gyrus, failure::Failure, learning};
 
-/// The runs that a server is for.
 pub(super) struct ServedRuns {
     /// The program, with their journals.
     pub(super) gyrus: Gyrus,

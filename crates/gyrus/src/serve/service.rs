@@ -45,7 +45,6 @@ pub(super) struct InstallService {
     port: u16,
 }
 
-/// The files of the service.
 struct ServiceFiles {
     unit: PathBuf,
     dot: PathBuf,

@@ -428,7 +428,6 @@ async fn settled(
     Box::pin(execute::settle(core, effect, cut_off)).await
 }
 
-/// The call to be judged.
 #[derive(Clone, Copy)]
 struct CallToJudge<'a> {
     call: &'a ToolCall,

@@ -188,7 +188,6 @@ impl<'a> WholeQuestion<'a> {
     }
 }
 
-/// The size of a prompt.
 struct PromptSize {
     bytes: u64,
     images: Vec<Image>,

@@ -12,7 +12,6 @@ const MAX_BYTES: usize = 256 * 1024;
 /// Maximum length in bytes of a leaf; a longer one is running text.
 const MAX_LEAF: usize = 2_000;
 
-/// A leaf of a result.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Leaf {
     /// The names of the fields that lead to it, joined by dots; positions in lists are left out.
@@ -146,7 +145,6 @@ impl Leaves {
     }
 }
 
-/// The place of a leaf.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum LeafPlace {
     Field,

@@ -63,7 +63,6 @@ struct Sum {
     runs: u32,
 }
 
-/// The state of a account.
 #[derive(Debug)]
 pub(super) struct AccountState {
     pub(super) spent: Spent,

@@ -25,7 +25,6 @@ pub(super) enum RunPhase {
     GivesUp,
 }
 
-/// A request that is in flight.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct RequestInFlight {
     pub(super) call: usize,
@@ -58,7 +57,6 @@ pub(super) enum ProviderAnswer {
     FailedFree,
 }
 
-/// The ending of a child.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum ChildEnding {
     /// Ends with a cycle.

@@ -44,7 +44,6 @@ const SAYS: u64 = 64 << 10;
 /// The longest line of an entry.
 const LINE: u64 = 64 << 20;
 
-/// Setting of an attempt.
 pub(super) struct AttemptSetting<'a> {
     pub(super) task: &'a EvalTask,
     /// Files of its folder, by name.
@@ -200,7 +199,6 @@ enum CutReason {
     ByTime,
 }
 
-/// A run that is watched.
 struct WatchedRun<'a> {
     setting: &'a AttemptSetting<'a>,
     fold: AttemptReader,

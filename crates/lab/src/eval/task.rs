@@ -73,7 +73,6 @@ pub(super) enum ScreenKind {
     NoScreen,
 }
 
-/// Budget of a task.
 #[derive(Debug, Clone, Copy, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub(super) struct TaskBudget {

@@ -74,7 +74,6 @@ pub struct ChangesetState {
     acting: ReactState,
 }
 
-/// The outcome of a proposal.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 enum ProposalOutcome {

@@ -56,7 +56,6 @@ impl AgentStep {
     }
 }
 
-/// A plan.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub(super) struct AgentPlan {
     /// The goal, in the person's words.

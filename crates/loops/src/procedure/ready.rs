@@ -6,7 +6,6 @@ use serde_json::Value;
 
 use crate::Replays;
 
-/// The position of a replay.
 pub(super) struct ReplayPosition<'a> {
     pub(super) replays: &'a Replays,
     /// The values of the command, and the ids that were found since.

@@ -50,7 +50,6 @@ pub(super) struct RenderBudget<'a> {
     pub(super) goal: &'a str,
 }
 
-/// The class of an element.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum ElementClass {
     /// A usable element.

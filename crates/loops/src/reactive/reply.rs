@@ -31,7 +31,6 @@ pub(super) struct ReplyChoices<'a> {
     pub(super) frame: Option<(u32, u32)>,
 }
 
-/// A usable reply.
 #[derive(Debug, Clone, PartialEq)]
 pub(super) struct UsableReply {
     /// The model's thought.

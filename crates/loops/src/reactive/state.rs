@@ -109,7 +109,6 @@ fn can_be_opened(address: &str) -> bool {
     address.starts_with("http") && !address.contains('⟦')
 }
 
-/// The output of an action.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub(super) struct ActionOutput {
     pub(super) tool: String,
@@ -171,7 +170,6 @@ impl Memo {
 #[serde(transparent)]
 pub(super) struct ActionLog(VecDeque<ActionLine>);
 
-/// One action.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub(super) struct ActionLine {
     pub(super) cycle: u32,

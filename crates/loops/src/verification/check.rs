@@ -115,7 +115,6 @@ impl Check {
     }
 }
 
-/// The result of a check.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub(super) struct CheckResult {
     pub(super) check: String,

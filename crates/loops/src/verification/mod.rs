@@ -52,7 +52,6 @@ pub(crate) struct VerifiedLoop {
     state: VerificationState,
 }
 
-/// The judgement of a claim.
 enum ClaimJudgement {
     /// The claim stands with this strength and evidence.
     Stands(Strength, Vec<Evidence>),
@@ -278,7 +277,6 @@ impl VerifiedLoop {
     }
 }
 
-/// The result of a look.
 enum LookResult {
     Agrees(Evidence),
     /// A model says that something is missing.

@@ -151,7 +151,6 @@ async fn send_to_page(caller: &Caller<'_>, message: &str, url: &str) -> Question
     }
 }
 
-/// The end of a question.
 enum QuestionEnd {
     /// The person answered; with the content of a form.
     Accepted(Option<Value>),

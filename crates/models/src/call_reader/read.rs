@@ -55,7 +55,6 @@ pub(super) enum ReplyPart {
     Call(WrittenCall),
 }
 
-/// A call as it was written.
 #[derive(Debug, PartialEq)]
 pub(super) struct WrittenCall {
     /// The name of the tool.

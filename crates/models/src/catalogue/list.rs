@@ -32,7 +32,6 @@ const WINDOWS: [&str; 7] = [
 /// Place of the longest window that a model was trained for, which the server may have made smaller.
 const LONGEST_WINDOW: &str = "/meta/n_ctx_train";
 
-/// A model of a provider's list.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct ProviderModel {
     /// The provider's id of the model.

@@ -7,7 +7,6 @@ use serde::Deserialize;
 
 use crate::{AnthropicModel, ChatModel, GeminiModel, ModelConnection, OllamaModel, ResponsesModel};
 
-/// Protocol of a provider.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub(super) enum ProviderProtocol {

@@ -62,7 +62,6 @@ pub(super) fn body(prompt: &Prompt, connection: &ModelConnection) -> Result<Valu
     Ok(body)
 }
 
-/// Size of a prompt.
 struct OllamaPromptSize {
     text_bytes: u64,
     image_tokens: u64,

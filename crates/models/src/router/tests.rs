@@ -440,7 +440,6 @@ fn sent(output_schema: Option<serde_json::Value>) -> Prompt {
     }
 }
 
-/// A model that keeps its prompt.
 struct KeepsPrompt(Mutex<Option<Prompt>>);
 
 impl Model for KeepsPrompt {

@@ -15,7 +15,6 @@ use toml::Spanned;
 
 use super::ScriptError;
 
-/// A script, checked.
 #[derive(Debug)]
 pub(super) struct CheckedScript {
     /// Name of the file in messages.

@@ -20,7 +20,6 @@ use tokio_rustls::TlsAcceptor;
 use super::*;
 use crate::causes;
 
-/// An authority of the tests.
 struct Authority {
     certificate: Certificate,
     issuer: Issuer<'static, KeyPair>,

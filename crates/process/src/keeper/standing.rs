@@ -5,7 +5,6 @@ use std::{io, net::TcpListener, os::fd::OwnedFd, path::Path};
 use gyrus_contract::{Containment, Layer, Listeners};
 use rustix::fs::{AtFlags, CWD, FileType, Statx, StatxFlags, statx};
 
-/// The sandbox of a keeper.
 #[derive(Debug)]
 pub(super) struct StandingSandbox {
     containment: Containment,

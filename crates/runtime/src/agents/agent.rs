@@ -341,7 +341,6 @@ impl Agent {
     }
 }
 
-/// An action in progress.
 struct ActionInProgress<'e> {
     event: &'e Event,
     /// The event's position and the action's number.

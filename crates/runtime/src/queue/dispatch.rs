@@ -228,7 +228,6 @@ impl Dispatcher {
     }
 }
 
-/// Watches one command.
 struct CommandWatch {
     gateway: Gateway,
     workers: Arc<dyn Workers>,

@@ -109,7 +109,6 @@ pub(super) struct AccessibleItem {
     pub(super) has_text: bool,
 }
 
-/// A program on the bus.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct BusProgram {
     pub(super) bus_name: String,

@@ -45,7 +45,6 @@ const UTF8: &str = "UTF8_STRING";
 /// The same, as toolkits name it that speak of media types.
 const UTF8_MEDIA: &str = "text/plain;charset=utf-8";
 
-/// A text on the clipboard.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct SelectionText {
     pub(super) text: String,

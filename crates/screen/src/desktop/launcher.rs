@@ -44,7 +44,6 @@ const SAID_BYTES: u64 = 2_000;
 /// Maximum length of a line that tells an end.
 const MAX_END_BYTES: usize = 64;
 
-/// The end of a program.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct ProgramEnd {
     /// The reason of the end, in words.
@@ -68,7 +67,6 @@ pub(super) struct StartRequest<'a> {
 /// Programs that run, by their numbers.
 type RunningPrograms = Arc<Mutex<BTreeMap<u32, ProgramStart>>>;
 
-/// A program that was started.
 struct ProgramStart {
     what: &'static str,
     said: File,

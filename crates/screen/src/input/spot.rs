@@ -18,7 +18,6 @@ use crate::{
 /// Maximum nesting of frames.
 const MAX_DEPTH: usize = 32;
 
-/// Target of an input.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(crate) enum InputTarget {
     Element(ElementId),

@@ -53,7 +53,6 @@ pub(crate) enum MaySend {
     NothingMore,
 }
 
-/// A request that is held.
 #[derive(Debug, Clone)]
 pub(crate) struct RequestHold {
     pub(crate) shown: HeldRequest,

@@ -460,7 +460,6 @@ impl ActionCall<'_> {
     }
 }
 
-/// Keyboard focus.
 #[derive(Debug, Deserialize)]
 pub(super) struct KeyboardFocus {
     pub(super) has: bool,

@@ -34,7 +34,6 @@ pub(crate) struct KnownListeners {
     pub(super) known: BTreeMap<i64, u8>,
 }
 
-/// A picture with its hash.
 #[derive(Clone)]
 pub(crate) struct HashedPicture {
     pub(super) picture: Picture,

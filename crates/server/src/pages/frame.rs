@@ -8,7 +8,6 @@ use super::assets;
 use crate::{app::App, error::ErrorBody};
 use gyrus_kernel::now_ms;
 
-/// The place of a page in the navigation.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum NavigationPlace {
     Runs,

@@ -134,7 +134,6 @@ fn answers(open: &OpenQuestion, card: &ApprovalCard, hunks: Option<&Hunks>, back
     }
 }
 
-/// An answer, as typed.
 #[derive(Debug, Deserialize)]
 pub(super) struct TypedAnswer {
     answer: String,

@@ -6,7 +6,6 @@ use std::collections::BTreeSet;
 use crate::projection::{Happening, HappeningSubject};
 use gyrus_contract::EffectId;
 
-/// Uses of time.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) enum Use {
     /// A model thinks.

@@ -38,7 +38,6 @@ pub(super) enum Becomes {
     Same,
 }
 
-/// A file of the proposal.
 pub(super) struct ProposedFile {
     pub(super) path: PathBuf,
     pub(super) reason: String,

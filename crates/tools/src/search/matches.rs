@@ -199,7 +199,6 @@ impl Matches {
     }
 }
 
-/// Matches in one file.
 struct InFile<'a> {
     pattern: &'a RegexMatcher,
     most_lines: u64,

@@ -36,7 +36,6 @@ struct LayerPlan {
     steps: Vec<LayerStep>,
 }
 
-/// Result of one step.
 enum StepResult {
     Done(LayerChange),
     /// The entry is gone, for an unknown reason.

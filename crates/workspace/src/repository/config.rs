@@ -48,7 +48,6 @@ pub(super) struct GitConfig {
     pub(super) settings: Vec<ConfigSetting>,
 }
 
-/// Header of a section.
 #[derive(Debug)]
 pub(super) struct SectionHeader {
     pub(super) section: String,

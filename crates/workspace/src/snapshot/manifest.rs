@@ -43,7 +43,6 @@ impl SnapshotContents {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct ContentPlace(pub(super) u32, pub(super) u32);
 
-/// One entry of a workspace.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(tag = "kind", rename_all = "snake_case", deny_unknown_fields)]
 pub(crate) enum SnapshotEntry {

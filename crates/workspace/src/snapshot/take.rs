@@ -345,7 +345,6 @@ impl Snapshots {
     }
 }
 
-/// A snapshot in progress.
 struct SnapshotInProgress<'a, 's, S> {
     before: &'a Snapshots,
     files: FileReader,

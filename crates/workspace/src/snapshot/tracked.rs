@@ -14,7 +14,6 @@ const MAX_INDEX_BYTES: u64 = 64 << 20;
 /// Bytes of a hash at the end of entries and of the file.
 const HASH: usize = 20;
 
-/// The files that git tracks.
 pub(super) enum GitTrackedFiles {
     /// Their paths, sorted.
     These(Vec<Vec<u8>>),

@@ -153,7 +153,6 @@ impl ListRuns {
     }
 }
 
-/// A run of the list.
 struct ListRow {
     run: RunId,
     at_ms: Option<i64>,

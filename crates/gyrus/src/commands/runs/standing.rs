@@ -8,7 +8,6 @@ use gyrus_surfaces::projection::Tone;
 
 use crate::failure::Failure;
 
-/// Standing of a run.
 pub(super) struct ListedStanding {
     /// The standing in one word, for programs.
     pub(super) state: StateFilter,

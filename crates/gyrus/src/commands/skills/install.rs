@@ -257,7 +257,6 @@ fn difference(before: &SkillFiles, after: &SkillFiles) -> String {
     said
 }
 
-/// A package in its place.
 pub(in crate::commands) struct PackageInPlace {
     name: String,
     pub(in crate::commands) folder: PathBuf,

@@ -55,7 +55,6 @@ pub(super) enum StepBinding {
     Somebody(Option<Box<Form>>),
 }
 
-/// The steps so far.
 #[derive(Default)]
 pub(super) struct TaughtSteps {
     steps: Vec<RecordedStep>,

@@ -82,7 +82,6 @@ struct FunctionPiece {
     arguments: Value,
 }
 
-/// A call so far.
 struct ChatCall {
     index: Option<u64>,
     id: String,

@@ -14,7 +14,6 @@ use crate::{
     api::runs::overview, app::App, error::ApiError, heads::RunWord, overview::RunOverview,
 };
 
-/// The pages of a run.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum RunTab {
     Steps,
