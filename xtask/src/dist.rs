@@ -11,7 +11,7 @@ use std::{
 use anyhow::{Context, bail, ensure};
 use serde_json::{Value, json};
 
-use crate::{error::CannotStart, programs::run_in, repository};
+use crate::{error::CannotStart, image, programs::run_in, repository};
 
 /// The shells whose completions are packed: its name, and where the file lies below `/usr`.
 const SHELLS: [(&str, &str); 3] = [
@@ -57,11 +57,11 @@ impl Options {
 }
 
 /// A release: what is built, from which commit.
-struct Release {
-    version: String,
+pub(crate) struct Release {
+    pub(crate) version: String,
     /// The time of the commit in seconds since 1970: the time of every file that is packed.
-    time: String,
-    architecture: &'static str,
+    pub(crate) time: String,
+    pub(crate) architecture: &'static str,
 }
 
 impl Release {
@@ -84,7 +84,7 @@ impl Release {
         })
     }
 
-    fn name(&self) -> String {
+    pub(crate) fn name(&self) -> String {
         format!("gyrus-{}-linux-{}", self.version, self.architecture)
     }
 }
@@ -109,6 +109,7 @@ pub(crate) fn run(arguments: &[String]) -> anyhow::Result<()> {
     let tree = parts.path().join(release.name());
     stage(&root, &program, &tree.join("usr"))?;
     archive(&release, &tree, &folder)?;
+    image::write(&release, &tree, &folder)?;
     debian_package(&release, &tree, &folder)?;
     let names = packed(&folder)?;
     let sums = said(Command::new("sha256sum").args(&names).current_dir(&folder))?;
@@ -223,13 +224,23 @@ fn bill_of_materials() -> anyhow::Result<Value> {
 /// Packs the tree so that it can be unpacked anywhere: `bin` and `share` in one folder.
 fn archive(release: &Release, tree: &Path, folder: &Path) -> anyhow::Result<()> {
     let name = release.name();
+    let renamed = format!("--transform=s,^usr,{name},");
+    let more = [&*renamed, "--use-compress-program=gzip -9n"];
+    pack_tree(release, tree, &folder.join(format!("{name}.tar.gz")), &more)
+}
+
+/// Packs what lies in a folder, by name, as nobody's in particular, at the time of the commit.
+pub(crate) fn pack_tree(
+    release: &Release,
+    tree: &Path,
+    to: &Path,
+    more: &[&str],
+) -> anyhow::Result<()> {
     let mut tar = Command::new("tar");
     tar.args(["--sort=name", "--owner=0", "--group=0", "--numeric-owner"]);
     tar.args(["--mode=u=rwX,go=rX", &format!("--mtime=@{}", release.time)]);
-    tar.arg(format!("--transform=s,^usr,{name},"));
-    tar.args(["--use-compress-program=gzip -9n", "--create", "--file"]);
-    tar.arg(folder.join(format!("{name}.tar.gz")));
-    run_in(tree, tar.arg("usr"))
+    tar.args(more).args(["--create", "--file"]).arg(to);
+    run_in(tree, tar.args(packed(tree)?))
 }
 
 fn debian_package(release: &Release, tree: &Path, folder: &Path) -> anyhow::Result<()> {
@@ -286,7 +297,7 @@ fn packed(folder: &Path) -> anyhow::Result<Vec<String>> {
 }
 
 /// Runs a command and returns what it printed.
-fn said(command: &mut Command) -> anyhow::Result<String> {
+pub(crate) fn said(command: &mut Command) -> anyhow::Result<String> {
     let program = command.get_program().to_string_lossy().into_owned();
     let output = command.output().map_err(|error| {
         CannotStart(format!("`{program}` is needed and cannot be run: {error}"))

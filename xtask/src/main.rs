@@ -21,6 +21,7 @@ mod apps;
 mod agentdojo;
 mod clients;
 mod dist;
+mod image;
 mod endure;
 mod pages;
 mod fuzz;

@@ -197,7 +197,7 @@ fn stranger(
         | ChatWords::Screenshot
         | ChatWords::Approve
         | ChatWords::Memory(_)
-        | ChatWords::Agents
+        | ChatWords::Agents(_)
         | ChatWords::Help
         | ChatWords::Plain(_)
         | ChatWords::Unknown(_) => Vec::new(),
@@ -325,7 +325,7 @@ fn typed(
         | ChatWords::Screenshot
         | ChatWords::Approve
         | ChatWords::Memory(_)
-        | ChatWords::Agents => return later(numbers),
+        | ChatWords::Agents(_) => return later(numbers),
     };
     WordsOutcome::Answer(answer)
 }

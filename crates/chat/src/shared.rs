@@ -10,6 +10,7 @@ use std::{
 use gyrus_contract::{BoxedFuture, Principal, RunId};
 use gyrus_kernel::latch::Latch;
 use gyrus_runtime::{
+    EventId,
     ledger::{Ledger, LedgerError, TRY_AGAIN},
     queue::{Gateway, RunHost},
     request::RunOptions,
@@ -35,6 +36,19 @@ pub trait ChatHost: RunHost {
     /// # Errors
     /// There is none; in words.
     fn picture(&self, run: RunId) -> BoxedFuture<'_, Result<Vec<u8>, String>>;
+
+    /// Puts words of a person into the inbox of an agent, durably. Under an id that came before, they
+    /// come once.
+    ///
+    /// # Errors
+    /// There is no such agent, or nothing can be stored; in words.
+    fn tell_agent<'a>(
+        &'a self,
+        agent: &'a str,
+        words: &'a str,
+        id: EventId,
+        by: &'a Principal,
+    ) -> BoxedFuture<'a, Result<(), String>>;
 
     /// Tells the person at the console something.
     fn say(&self, text: &str);

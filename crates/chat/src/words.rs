@@ -16,7 +16,8 @@ pub(crate) enum ChatWords {
     Screenshot,
     Approve,
     Memory(String),
-    Agents,
+    /// List the agents, or tell one of them something.
+    Agents(String),
     Help,
     Start,
     Pair(String),
@@ -59,8 +60,8 @@ const COMMANDS: [KnownCommand; 8] = [
     },
     KnownCommand {
         name: "agents",
-        meaning: "list the agents",
-        read: |_| ChatWords::Agents,
+        meaning: "list the agents; with a name and words, tell one",
+        read: ChatWords::Agents,
     },
     KnownCommand {
         name: "help",

@@ -43,6 +43,18 @@ pub(super) fn check_document(root: &Path, path: &str, text: &str) -> Vec<Finding
     findings
 }
 
+/// Checks that the contents of the book have every page.
+pub(super) fn check_contents(contents: &str, paths: &[String]) -> Vec<Finding> {
+    let pages = paths.iter().filter_map(|path| path.strip_prefix("docs/"));
+    let missing = pages.filter(|page| {
+        *page != "SUMMARY.md" && !page.contains('/') && !contents.contains(&format!("({page})"))
+    });
+    let message = |page| format!("`{page}` is missing: link it where a reader would look for it");
+    missing
+        .map(|page| Finding::new("docs/SUMMARY.md", 1, message(page)))
+        .collect()
+}
+
 /// Whether an absolute path starts with `folder`, and not a longer one or an address contains it.
 fn names(line: &str, folder: &str) -> bool {
     line.match_indices(folder).any(|(at, _)| {

@@ -45,9 +45,14 @@ pub(crate) fn run() -> anyhow::Result<()> {
     let lines = sizes::program(&sources, &scripts(&root)?);
     println!("{lines} lines beside tests");
     findings.extend(sizes::check_program(lines));
-    for path in documents(&root)? {
-        findings.extend(docs::check_document(&root, &path, &read(&root, &path)?));
+    let paths = documents(&root)?;
+    for path in &paths {
+        findings.extend(docs::check_document(&root, path, &read(&root, path)?));
     }
+    findings.extend(docs::check_contents(
+        &read(&root, "docs/SUMMARY.md")?,
+        &paths,
+    ));
     findings.sort();
     for finding in &findings {
         println!("{finding}");

@@ -13,7 +13,7 @@ mod runs;
 use std::{sync::Arc, time::Duration};
 
 use gyrus_contract::{Answer, ApprovalScope, BoxedFuture, RunId};
-use gyrus_runtime::{blocking, ledger::LedgerError};
+use gyrus_runtime::{EventId, blocking, ledger::LedgerError};
 
 pub(crate) use self::attempt::JobAttempt;
 use self::decision::{JobDecision, nothing, say};
@@ -84,7 +84,10 @@ async fn written(
             let arguments = ["memory", "search", "--", &words].map(str::to_owned);
             looks::printed(shared, message, arguments.to_vec()).await
         }
-        ChatWords::Agents => looks::printed(shared, message, vec!["agents".to_owned()]).await,
+        ChatWords::Agents(words) if words.is_empty() => {
+            looks::printed(shared, message, vec!["agents".to_owned()]).await
+        }
+        ChatWords::Agents(words) => tell_agent(shared, message, &words).await,
         ChatWords::Plain(words) => match replied {
             Some(MessageSubject::Card(card)) => {
                 answers::answer_in_words(shared, message, card, words).await
@@ -107,6 +110,29 @@ async fn written(
         | ChatWords::Pair(_)
         | ChatWords::Unknown(_) => nothing(),
     }
+}
+
+/// Tells an agent what stands behind its name. A message that is handled again after a crash tells it
+/// nothing new.
+async fn tell_agent(
+    shared: &Arc<AccountInner>,
+    message: &IncomingMessage,
+    words: &str,
+) -> JobDecision {
+    let (agent, words) = words.split_once(char::is_whitespace).unwrap_or((words, ""));
+    let by = shared.principal(&message.person);
+    let id = EventId::derived(&format!(
+        "{} {} {}",
+        by.surface, message.chat, message.message
+    ));
+    let told = match words.trim() {
+        "" => Err(format!(
+            "Write behind the name what it is to be told: /agents {agent} …"
+        )),
+        words => shared.host.tell_agent(agent, words, id, &by).await,
+    };
+    let text = told.map_or_else(|why| why, |()| format!("The agent {agent} was told."));
+    say(shared, message, text)
 }
 
 /// Returns the subject of the message that a message replies to.

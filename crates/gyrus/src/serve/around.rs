@@ -14,6 +14,7 @@ use gyrus_contract::{Answer, BoxedFuture, RunId};
 use gyrus_kernel::approvals::OpenQuestion;
 use gyrus_process::ProcessIdentity;
 use gyrus_runtime::{
+    agents::Agents,
     queue::RunHost,
     request::{RefusedRequest, RunRequest},
 };
@@ -55,6 +56,7 @@ const NOT_HERE: [&str; 3] = ["serve", "work", "demo"];
 pub(super) struct ServerProgram {
     pub(super) gyrus: Gyrus,
     pub(super) processes: Arc<Processes>,
+    pub(super) agents: Agents,
     pub(super) agent_files: ReadFiles,
     pub(super) failures: HookFailures,
     /// The fleet that the server is a door of, as it was seen last.

@@ -5,9 +5,9 @@ use std::sync::Arc;
 use gyrus_chat::{
     ChatAccount, ChatError, ChatHost, ChatSettings, ChatTasks, Messenger, Telegram, Transcription,
 };
-use gyrus_contract::{BoxedFuture, RunId};
+use gyrus_contract::{BoxedFuture, Origin, Principal, RunId};
 use gyrus_kernel::latch::Latch;
-use gyrus_runtime::queue::Gateway;
+use gyrus_runtime::{Event, EventId, queue::Gateway};
 use gyrus_server::HostProgram;
 use gyrus_surfaces::console::put;
 
@@ -161,6 +161,20 @@ impl ChatHost for ServerProgram {
             let picture = HostProgram::picture(self, run).await;
             picture.map_err(|error| error.message().to_owned())
         })
+    }
+
+    fn tell_agent<'a>(
+        &'a self,
+        agent: &'a str,
+        words: &'a str,
+        id: EventId,
+        by: &'a Principal,
+    ) -> BoxedFuture<'a, Result<(), String>> {
+        let told = self.agents.tell(agent, move |topic| Event {
+            id,
+            ..Event::new(topic, &*by.id, Origin::Person, words.into())
+        });
+        Box::pin(async move { told.await.map(|_| ()).map_err(|error| error.to_string()) })
     }
 
     fn say(&self, text: &str) {

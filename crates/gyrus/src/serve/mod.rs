@@ -152,6 +152,7 @@ impl Serve {
         let around = Arc::new(ServerProgram {
             gyrus: gyrus.clone(),
             processes,
+            agents: triggers.agents().clone(),
             agent_files,
             failures,
             fleet: place.fleet.clone(),

@@ -58,6 +58,42 @@ fn every_command_of_the_documents_is_known() {
     assert!(count > 40, "{count}");
 }
 
+/// Returns the contents of the blocks of one language in a text.
+fn blocks(text: &str, language: &str) -> String {
+    let fence = format!("```{language}\n");
+    let blocks = text.split(&fence).skip(1);
+    let contents = blocks.filter_map(|block| block.split("```").next());
+    contents.collect()
+}
+
+#[test]
+fn the_tutorials_do_what_they_say() {
+    let gyrus = Path::new(env!("CARGO_BIN_EXE_gyrus")).parent().unwrap();
+    let path = format!("{}:{}", gyrus.display(), std::env::var("PATH").unwrap());
+    let page = read(&repository().join("docs/tutorials.md"));
+    let sections: Vec<_> = page
+        .split("\n## ")
+        .filter(|it| it.contains("```sh"))
+        .collect();
+    assert!(sections.len() >= 5, "{}", sections.len());
+    for section in sections {
+        let world = World::new("");
+        let end = "trap 'kill $(jobs -p) 2>/dev/null || true' EXIT";
+        let script = format!("{end}\nexec 2>&1\n{}", blocks(section, "sh"));
+        let mut bash = std::process::Command::new("bash");
+        for (name, value) in world.command(&[]).get_envs() {
+            bash.env(name, value.unwrap_or_default());
+        }
+        let bash = bash
+            .args(["-euo", "pipefail", "-c", &script])
+            .env("PATH", &path);
+        let said = crate::support::said(bash.current_dir(world.work()).output().unwrap()).exits(0);
+        for line in blocks(section, "text").lines() {
+            assert!(said.out.contains(line), "`{line}` is not in {said:#?}");
+        }
+    }
+}
+
 #[test]
 fn the_example_and_what_the_readme_does_with_runs() {
     let world = World::new("");

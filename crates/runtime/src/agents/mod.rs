@@ -33,7 +33,7 @@ pub use self::{
     runs::{AgentRun, AgentRunEnd, AgentRuns, AgentWork, NOTHING_TO_DO},
 };
 use crate::{
-    DurableItem, Event, EventBus, EventPosition, StartAt, TopicPattern, blocking,
+    DurableItem, Event, EventBus, EventPosition, StartAt, Topic, TopicPattern, blocking,
     ledger::{Ledger, TRY_AGAIN},
 };
 
@@ -202,6 +202,22 @@ impl Agents {
         look: impl FnOnce(&AgentRecord) -> T,
     ) -> Result<T, AgentError> {
         Ok(self.agent(name)?.with(look))
+    }
+
+    /// Puts an event into the inbox of an agent, durably; `event` makes it for the inbox's topic.
+    ///
+    /// # Errors
+    /// There is no such agent, or the event cannot be stored.
+    pub async fn tell(
+        &self,
+        name: &str,
+        event: impl FnOnce(Topic) -> Event,
+    ) -> Result<EventPosition, AgentError> {
+        // An event for an agent that nobody has would be lost.
+        self.look(name, |_| ())?;
+        let topic = format!("agent.{name}.inbox").parse();
+        let topic = topic.expect("the name of an agent is a word of a topic");
+        Ok(self.bus().publish_durable(event(topic)).await?)
     }
 
     /// Lets events wait in the agent's mailbox. The event in progress is finished.

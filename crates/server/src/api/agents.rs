@@ -10,7 +10,7 @@ use axum::{
 };
 use gyrus_journal::Store;
 use gyrus_runtime::{
-    Event, EventPosition,
+    Event, EventId, EventPosition,
     agents::{AgentRecord, AgentStage, Agents},
     queue::{AgentUse, Gateway},
     triggers::{TriggerStatus, Triggers},
@@ -325,14 +325,16 @@ pub(crate) async fn send(
     if given.text.is_empty() {
         return Err(ApiError::bad_request("invalid `text`: it is empty"));
     }
-    // An event for an agent that nobody has would be lost.
-    app.agents.look(&name, |_| ())?;
-    let topic = format!("agent.{name}.inbox").parse();
-    let topic: gyrus_runtime::Topic = topic
-        .map_err(|error: gyrus_runtime::TopicError| ApiError::bad_request(error.to_string()))?;
-    let payload = Value::String(given.text);
-    let origin = origin_of(&identity, &topic, &payload);
-    let event = Event::new(topic, &*identity.principal.id, origin, payload);
-    let published = super::events::publish_on(&app, event).await?;
+    let id = EventId::new();
+    let told = app.agents.tell(&name, |topic| {
+        let payload = Value::String(given.text);
+        let origin = origin_of(&identity, &topic, &payload);
+        let event = Event::new(topic, &*identity.principal.id, origin, payload);
+        Event { id, ..event }
+    });
+    let published = Published {
+        position: told.await?.0,
+        id: id.to_string(),
+    };
     Ok((StatusCode::ACCEPTED, Json(published)))
 }

@@ -102,13 +102,6 @@ pub(super) fn origin_of(identity: &Requester, topic: &Topic, payload: &Value) ->
     }
 }
 
-/// Publishes an event durably.
-pub(super) async fn publish_on(app: &App, event: Event) -> Result<Published, ApiError> {
-    let id = event.id.to_string();
-    let position = app.agents.bus().publish_durable(event).await?.0;
-    Ok(Published { id, position })
-}
-
 pub(crate) async fn publish(
     State(app): State<Arc<App>>,
     Extension(identity): Extension<Requester>,
@@ -125,7 +118,9 @@ pub(crate) async fn publish(
         event.id = id.parse::<EventId>().map_err(|error| invalid(&error))?;
     }
     event.correlation = given.correlation;
-    let published = publish_on(&app, event).await?;
+    let id = event.id.to_string();
+    let position = app.agents.bus().publish_durable(event).await?.0;
+    let published = Published { id, position };
     Ok((StatusCode::ACCEPTED, Json(published)))
 }
 

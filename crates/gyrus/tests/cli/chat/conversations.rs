@@ -324,3 +324,25 @@ fn a_screenshot_is_a_picture_of_the_browser() {
     assert_eq!(name, "screen.png");
     assert!(bytes.starts_with(b"\x89PNG"));
 }
+
+#[test]
+fn an_agent_is_told_something_from_a_chat() {
+    let (world, bot) = paired("[[reply]]\ntext = \"It is watered.\"\n", AUTO);
+    std::fs::create_dir_all(world.path("home/agents")).unwrap();
+    std::fs::create_dir(world.path("person/garden")).unwrap();
+    let agent = "---\nworkdir: ~/garden\n---\nDo in the garden what you are told.\n";
+    std::fs::write(world.path("home/agents/gardener.md"), agent).unwrap();
+    let _server = start(&world);
+    bot.waits_until_read();
+    bot.says(OWNER, "/agents nobody water the lime tree");
+    bot.waits_for("there is no agent `nobody`");
+    bot.says(OWNER, "/agents gardener");
+    bot.waits_for("Write behind the name what it is to be told");
+    bot.says(OWNER, "/agents gardener water the lime tree");
+    bot.waits_for("The agent gardener was told.");
+    bot.waits("the agent's run", |_| {
+        (!world.runs().is_empty()).then_some(())
+    });
+    let shown = world.gyrus(&["show", "last", "--anywhere"]).out;
+    assert!(shown.contains("water the lime tree"), "{shown}");
+}
