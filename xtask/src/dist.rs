@@ -8,10 +8,16 @@ use std::{
     process::Command,
 };
 
-use anyhow::{Context, bail, ensure};
+use anyhow::{Context, bail};
 use serde_json::{Value, json};
 
-use crate::{error::CannotStart, image, programs::run_in, repository};
+use crate::{
+    error::CannotStart,
+    image,
+    programs::run_in,
+    release::{Release, pack_tree, packed, said},
+    repository,
+};
 
 /// The shells whose completions are packed: its name, and where the file lies below `/usr`.
 const SHELLS: [(&str, &str); 3] = [
@@ -53,39 +59,6 @@ impl Options {
             *option = Some(std::path::absolute(path)?);
         }
         Ok(options)
-    }
-}
-
-/// A release: what is built, from which commit.
-pub(crate) struct Release {
-    pub(crate) version: String,
-    /// The time of the commit in seconds since 1970: the time of every file that is packed.
-    pub(crate) time: String,
-    pub(crate) architecture: &'static str,
-}
-
-impl Release {
-    fn read() -> anyhow::Result<Self> {
-        let packages = repository::metadata(&["--no-deps"])?.packages;
-        let package = packages.into_iter().find(|package| package.name == "gyrus");
-        let version = package
-            .context("the workspace has no package gyrus")?
-            .version;
-        let time = said(Command::new("git").args(["show", "-s", "--format=%ct", "HEAD"]))?;
-        let architecture = match std::env::consts::ARCH {
-            "x86_64" => "amd64",
-            "aarch64" => "arm64",
-            other => bail!(CannotStart(format!("packages are not made for {other}"))),
-        };
-        Ok(Self {
-            version,
-            time: time.trim().to_owned(),
-            architecture,
-        })
-    }
-
-    pub(crate) fn name(&self) -> String {
-        format!("gyrus-{}-linux-{}", self.version, self.architecture)
     }
 }
 
@@ -229,20 +202,6 @@ fn archive(release: &Release, tree: &Path, folder: &Path) -> anyhow::Result<()> 
     pack_tree(release, tree, &folder.join(format!("{name}.tar.gz")), &more)
 }
 
-/// Packs what lies in a folder, by name, as nobody's in particular, at the time of the commit.
-pub(crate) fn pack_tree(
-    release: &Release,
-    tree: &Path,
-    to: &Path,
-    more: &[&str],
-) -> anyhow::Result<()> {
-    let mut tar = Command::new("tar");
-    tar.args(["--sort=name", "--owner=0", "--group=0", "--numeric-owner"]);
-    tar.args(["--mode=u=rwX,go=rX", &format!("--mtime=@{}", release.time)]);
-    tar.args(more).args(["--create", "--file"]).arg(to);
-    run_in(tree, tar.args(packed(tree)?))
-}
-
 fn debian_package(release: &Release, tree: &Path, folder: &Path) -> anyhow::Result<()> {
     let program = tree.join("usr/bin/gyrus");
     let control = format!(
@@ -284,29 +243,4 @@ fn libc_version(program: &Path) -> anyhow::Result<String> {
         .max()
         .context("the program names no version of glibc")?;
     Ok(format!("{major}.{minor}"))
-}
-
-/// Returns the names of what was packed so far, in order.
-fn packed(folder: &Path) -> anyhow::Result<Vec<String>> {
-    let entries = fs::read_dir(folder)?;
-    let mut names = entries
-        .map(|entry| Ok(entry?.file_name().to_string_lossy().into_owned()))
-        .collect::<anyhow::Result<Vec<String>>>()?;
-    names.sort();
-    Ok(names)
-}
-
-/// Runs a command and returns what it printed.
-pub(crate) fn said(command: &mut Command) -> anyhow::Result<String> {
-    let program = command.get_program().to_string_lossy().into_owned();
-    let output = command.output().map_err(|error| {
-        CannotStart(format!("`{program}` is needed and cannot be run: {error}"))
-    })?;
-    let wrong = String::from_utf8_lossy(&output.stderr);
-    ensure!(
-        output.status.success(),
-        "`{program}` failed: {}",
-        wrong.trim()
-    );
-    Ok(String::from_utf8(output.stdout)?)
 }

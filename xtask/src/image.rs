@@ -12,8 +12,10 @@ use std::{
 use anyhow::Context;
 use serde_json::{Value, json};
 
-use crate::dist::{Release, pack_tree, said};
-use crate::programs::run_in;
+use crate::{
+    programs::run_in,
+    release::{Release, pack_tree, said},
+};
 
 /// Programs of the machine that the image has beside gyrus: those that its commands start with.
 const PROGRAMS: &str = "awk bash basename cat chmod cmp cp cut date diff dirname du echo env false find git grep \

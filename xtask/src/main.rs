@@ -22,6 +22,7 @@ mod agentdojo;
 mod clients;
 mod dist;
 mod image;
+mod release;
 mod endure;
 mod pages;
 mod fuzz;

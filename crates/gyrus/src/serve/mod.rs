@@ -185,8 +185,7 @@ impl Serve {
             failed = &mut dispatching => failed.map_err(Failure::from),
         };
         following.abort();
-        // Who follows is let go, and nothing more is started.
-        let _ = stop.send(true);
+        let _ = stop.send(true); // Who follows is let go, and nothing more is started.
         if ended.is_ok() {
             // From here on a run that ends is one that the next start goes on with.
             dispatching.await?;

@@ -85,7 +85,7 @@ pub(crate) struct PublishEvent {
 #[derive(Debug, Serialize, JsonSchema)]
 pub(crate) struct Published {
     /// Its id.
-    id: String,
+    pub(super) id: String,
     /// Its position on the bus.
     pub(crate) position: u64,
 }
