@@ -47,6 +47,8 @@ fn every_command_of_the_documents_is_known() {
     let world = World::new("");
     let docs = fs::read_dir(repository().join("docs")).unwrap();
     let docs = docs.map(|entry| entry.unwrap().path());
+    // What the tutorials say is done, in a test of its own.
+    let docs = docs.filter(|path| !path.ends_with("tutorials.md"));
     let docs = docs.filter(|path| path.extension().is_some_and(|end| end == "md"));
     let mut count = 0;
     for path in docs.chain([repository().join("README.md")]) {

@@ -24,7 +24,7 @@ use crate::{
 };
 
 #[derive(Deserialize)]
-#[serde(rename_all = "camelCase")]
+#[serde(rename_all = "camelCase", expecting = "an object")]
 struct GeminiEvent {
     candidates: Option<Vec<GeminiCandidate>>,
     prompt_feedback: Option<Value>,

@@ -1,5 +1,3 @@
-use std::time::Instant;
-
 use gyrus_contract::RunId;
 use tempfile::TempDir;
 
@@ -213,16 +211,8 @@ fn ten_thousand_lessons_are_searched() {
         .collect();
     let goals: Vec<&str> = goals.iter().map(String::as_str).collect();
     add(&lessons, learned(&goals));
-    let begun = Instant::now();
     let best = found(&lessons, "order item4711 in shop55 for person0");
     assert_eq!(best[0], 4_712);
-    // It takes a fifth of that without optimisation.
-    assert!(
-        begun.elapsed() < Duration::from_secs(1),
-        "{:?}",
-        begun.elapsed()
-    );
-    println!("{:?}", begun.elapsed());
 }
 
 #[test]

@@ -222,7 +222,7 @@ fn bad_streams_say_what_is_wrong() {
     insta::assert_snapshot!(failed(&[parts(json!([{"inlineData": {"data": ""}}]))]), @"the model's reply could not be read: a part is of the kind `inlineData`");
     insta::assert_snapshot!(failed(&[parts(json!([{"functionCall": {"args": {}}}]))]), @"the model's reply could not be read: a tool call has no name");
     insta::assert_snapshot!(failed(&[parts(json!([{"functionCall": {"name": "a", "willContinue": true}}]))]), @"the model's reply could not be read: a tool call came in pieces, which was not asked for");
-    insta::assert_snapshot!(failed(&[json!("text")]), @r#"the model's reply could not be read: an event `reply` is not what was expected: invalid type: string "text", expected struct GeminiEvent at line 1 column 6: "text""#);
+    insta::assert_snapshot!(failed(&[json!("text")]), @r#"the model's reply could not be read: an event `reply` is not what was expected: invalid type: string "text", expected an object at line 1 column 6: "text""#);
     insta::assert_snapshot!(failed(&[json!({"candidates": [{"content": {"parts": "x"}}]})]), @r#"the model's reply could not be read: an event `reply` is not what was expected: invalid type: string "x", expected a sequence at line 1 column 38: {"candidates":[{"content":{"parts":"x"}}]}"#);
     insta::assert_snapshot!(failed(&[end("WHIM")]), @"the model's reply could not be read: the reply stopped for an odd reason (WHIM)");
     insta::assert_snapshot!(failed(&[end("MISSING_THOUGHT_SIGNATURE")]), @"the model refused: the conversation lacks a signature (MISSING_THOUGHT_SIGNATURE)");
