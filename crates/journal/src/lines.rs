@@ -23,8 +23,8 @@ pub(crate) enum LinePiece<'a> {
     End,
 }
 
-/// Reads lines forwards. A line that was returned by [`Lines::peek`] is returned again until
-/// [`Lines::advance`]; at the end, later calls see what was added to the file.
+/// Reads lines forwards. A line that was returned by [`LogLineReader::peek`] is returned again until
+/// [`LogLineReader::advance`]; at the end, later calls see what was added to the file.
 #[derive(Debug)]
 pub(crate) struct LogLineReader {
     file: Arc<dyn DiskFile>,

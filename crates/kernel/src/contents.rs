@@ -1,5 +1,5 @@
 //! The contents of a workspace in a run's journal. Snapshots and changes of commands are stored
-//! through [`Contents`], which keeps secrets out of the journal's blobs.
+//! through [`WorkspaceContents`], which keeps secrets out of the journal's blobs.
 //!
 //! Content that is or holds a secret is stored in the log's private folder: no other log shares it,
 //! no export contains it, and it is removed with the run.
@@ -63,7 +63,7 @@ impl ContentStore for WorkspaceContents<'_> {
     }
 }
 
-/// Loads content that [`Contents`] stored, from a blob or from the private folder.
+/// Loads content that [`WorkspaceContents`] stored, from a blob or from the private folder.
 pub(crate) fn load(reader: &LogReader, id: &BlobId) -> Result<Vec<u8>, Error> {
     match reader.blob(id) {
         Err(Error::BlobMissing { .. }) => reader.private(id),

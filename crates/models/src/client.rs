@@ -1,6 +1,6 @@
 //! The one client of all protocols: makes the body of a request, sends it, and has the stream read.
 //!
-//! A [`Protocol`] says what differs: the address and its headers, the form of the body, the meaning
+//! A [`ModelProtocol`] says what differs: the address and its headers, the form of the body, the meaning
 //! of the stream and of refusals. It reaches nothing by itself.
 
 use std::{

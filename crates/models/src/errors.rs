@@ -88,7 +88,7 @@ impl ErrorKind {
         self.told(bounded_line(words), after_ms)
     }
 
-    /// Like [`Meaning::error`], for an error inside a stream, whose fields may have the delay.
+    /// Like [`ErrorKind::error`], for an error inside a stream, whose fields may have the delay.
     pub(crate) fn event_error(self, words: &str, error: &Value) -> ModelError {
         let wanted = delay::in_body(error, Timestamp::now());
         let wanted = wanted.or_else(|| delay::in_words(words));

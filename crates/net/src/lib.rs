@@ -3,7 +3,7 @@
 //! - `address`: what an address is ([`AddressKind`]): this machine's, a private network's, where a
 //!   cloud keeps its keys, the internet's.
 //! - `roots`: which certificates are trusted, and what `SSL_CERT_FILE` and `SSL_CERT_DIR` mean.
-//! - `pins`: which keys must vouch for a server beside a root ([`Pin`]).
+//! - `pins`: which keys must vouch for a server beside a root ([`KeyPin`]).
 //! - `client`: the one builder of HTTP clients.
 //! - `causes`: errors with their causes as one sentence.
 //!

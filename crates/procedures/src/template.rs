@@ -14,7 +14,7 @@ use crate::{
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct SlotTemplate(pub Vec<TemplatePart>);
 
-/// A part of a [`Template`].
+/// A part of a [`SlotTemplate`].
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(untagged)]
 pub enum TemplatePart {

@@ -8,7 +8,7 @@
 //!
 //! Requests that never end by themselves do not count: streams of events, sockets, beacons, media,
 //! and fetches that go on for longer than [`LONG`], unless the input asked for them at once. What an
-//! input makes a page send over a socket is answered within a second, or never (see `Sockets`).
+//! input makes a page send over a socket is answered within a second, or never (see `PageSockets`).
 
 use std::{
     collections::{BTreeMap, BTreeSet},

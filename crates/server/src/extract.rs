@@ -151,7 +151,7 @@ impl FromRequestParts<Arc<App>> for RunInPath {
     }
 }
 
-/// As [`RunPath`], and also the run that an open command is to start, by its whole id.
+/// As [`RunInPath`], and also the run that an open command is to start, by its whole id.
 pub(crate) struct CommandRunPath {
     pub(crate) run: RunId,
     has_begun: bool,

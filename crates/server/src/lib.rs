@@ -48,7 +48,7 @@ pub use tokens::{
 };
 
 /// A service of another protocol behind the server's guard, with a description of its own. Whoever
-/// may read reaches it; the [`Identity`] is in the extensions of each request.
+/// may read reaches it; the [`Requester`] is in the extensions of each request.
 pub struct MountedService {
     pub path: &'static str,
     pub route: axum::routing::MethodRouter<std::sync::Arc<App>>,

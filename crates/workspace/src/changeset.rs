@@ -1,6 +1,6 @@
 //! Atomic changes of several files.
 //!
-//! [`apply()`] checks, prepares and moves; the [`Applied`] that it returns can still be undone, and
+//! [`apply()`] checks, prepares and moves; the [`UndoableChangeset`] that it returns can still be undone, and
 //! is when it is dropped. After an interruption, the next process finds the intent in [`HOME`] and
 //! undoes everything. See `docs/changeset.md` for the state after a crash.
 

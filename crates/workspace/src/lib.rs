@@ -2,7 +2,7 @@
 //! the undo of changes between two snapshots, the repositories in it, and layers over folders that
 //! are too large for snapshots.
 //!
-//! The one idea: everything goes through a [`Root`], a folder held open below which no symbolic
+//! The one idea: everything goes through a [`RootFolder`], a folder held open below which no symbolic
 //! link is ever followed, so that a path swapped meanwhile cannot lead elsewhere; and every change
 //! is one system call between two consistent states, so that after a crash the next process can
 //! finish or undo it.

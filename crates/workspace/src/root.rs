@@ -69,10 +69,10 @@ impl RootFolder<'static> {
 }
 
 impl<'a> RootFolder<'a> {
-    /// Like [`Root::open`]; `pace` is called before each change.
+    /// Like [`RootFolder::open`]; `pace` is called before each change.
     ///
     /// # Errors
-    /// Those of [`Root::open`].
+    /// Those of [`RootFolder::open`].
     pub fn with_pace(path: &Path, pace: Pace<'a>) -> Result<Self, RootError> {
         let flags = OFlags::PATH | OFlags::DIRECTORY | OFlags::CLOEXEC;
         match openat(CWD, path, flags, Mode::empty()) {
@@ -105,7 +105,7 @@ impl<'a> RootFolder<'a> {
     /// Returns the folder of a path, opened as a path only, and the path's last part.
     ///
     /// # Errors
-    /// Those of [`Root::open_at`]; [`Errno::INVAL`] for a path without a last part.
+    /// Those of [`RootFolder::open_at`]; [`Errno::INVAL`] for a path without a last part.
     pub fn parent<'p>(&self, path: &'p Path) -> Result<(OwnedFd, &'p OsStr), Errno> {
         let name = path.file_name().ok_or(Errno::INVAL)?;
         let above = path.parent().unwrap_or(Path::new(""));
@@ -113,10 +113,10 @@ impl<'a> RootFolder<'a> {
         Ok((folder, name))
     }
 
-    /// Like [`Root::parent`], but makes missing folders, all of them or none.
+    /// Like [`RootFolder::parent`], but makes missing folders, all of them or none.
     ///
     /// # Errors
-    /// Those of [`Root::parent`].
+    /// Those of [`RootFolder::parent`].
     pub fn make_parent<'p>(&self, path: &'p Path) -> Result<Parent<'p>, Errno> {
         let name = path.file_name().ok_or(Errno::INVAL)?;
         let mut parent = Parent {

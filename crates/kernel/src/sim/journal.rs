@@ -100,7 +100,7 @@ pub(super) struct SimPosition {
 }
 
 impl SimPosition {
-    /// Returns the number of runs that were started below this one, as `Position::children` counts
+    /// Returns the number of runs that were started below this one, as `SimPosition::children` counts
     /// them.
     pub(super) fn children(&self) -> u32 {
         let recorded = self.recorded.iter().map(|record| match record {

@@ -108,7 +108,7 @@ impl SimWorld {
         account.expect("only runs that are driven are asked for")
     }
 
-    /// Mirrors `ask.rs`, `Attempts::attempt` up to the sending of the request. Returns the granted
+    /// Mirrors `ask.rs`, `ReplyAttempts::attempt` up to the sending of the request. Returns the granted
     /// output.
     pub(super) fn ask(&mut self, run: usize, ask: AccountRequest) -> Result<Option<u64>, String> {
         let account = self.account(run);
@@ -131,7 +131,7 @@ impl SimWorld {
         Ok(Some(max_output))
     }
 
-    /// Mirrors `ask.rs`, `Attempts::attempt` from the answer on, with `settle`.
+    /// Mirrors `ask.rs`, `ReplyAttempts::attempt` from the answer on, with `settle`.
     pub(super) fn answer(&mut self, run: usize, index: usize, answer: ProviderAnswer) {
         let open = self.runs[run].calls.remove(index);
         let charged = match answer {
@@ -279,7 +279,7 @@ impl SimWorld {
         });
     }
 
-    /// Mirrors `driver.rs`, `Ready::drive`: the present code diverges from the record. Requests
+    /// Mirrors `driver.rs`, `DrivableRun::drive`: the present code diverges from the record. Requests
     /// whose futures the loop dropped are still in flight.
     pub(super) fn give_up(&mut self, run: usize) {
         self.account(run).leave_to_next();
@@ -292,7 +292,7 @@ impl SimWorld {
         run.phase = RunPhase::GivesUp;
     }
 
-    /// Mirrors `driver.rs`, `Ready::drive`: the next driver takes over.
+    /// Mirrors `driver.rs`, `DrivableRun::drive`: the next driver takes over.
     pub(super) fn hand_over(&mut self, run: usize) {
         self.take_up(run, true);
     }
@@ -363,7 +363,7 @@ impl SimWorld {
         let account = self.account(run);
         for record in &position.recorded {
             match record {
-                // Mirrors `ask.rs`, `Attempts::again`.
+                // Mirrors `ask.rs`, `ReplyAttempts::again`.
                 SimRecord::Reply {
                     charged, estimated, ..
                 } => account.charge(TreeUsage::charged(*charged, *estimated)),

@@ -2,7 +2,7 @@
 //!
 //! A call is a JSON object alone: in a fence or a tag that contains nothing else, or from the start
 //! of a line to the end of one; several may follow each other or stand in an array. Models write it
-//! in many spellings: see [`Written::read`]. An object in a sentence, in a string or among code is
+//! in many spellings: see [`WrittenCall::read`]. An object in a sentence, in a string or among code is
 //! not a call, nor is one that is incomplete or names no tool: it stays text. One that names a tool
 //! that is not offered is a call only where nothing else can be meant: in a tag, beside a call of a
 //! tool that is, or as all that the reply says.

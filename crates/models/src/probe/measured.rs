@@ -6,7 +6,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::{CallStyle, ModelFacts};
 
-/// Version of [`Measured`] that is written. Later ones may add fields, which readers skip.
+/// Version of [`Measurements`] that is written. Later ones may add fields, which readers skip.
 pub const MEASURED_VERSION: u32 = 1;
 
 /// Results of measuring one model.

@@ -5,7 +5,7 @@
 //! (which the death of the run's process does, however it dies), at the time limit, and once the
 //! command itself has ended, so that nothing daemonised stays behind. Two processes share the work
 //! and watch each other: the *guard*, which the nursery forks, and below it the *server*, which
-//! runs the command. Where the system allows it ([`Level::Namespace`]) the server is the init
+//! runs the command. Where the system allows it ([`KeeperLevel::Namespace`]) the server is the init
 //! process of a PID namespace, and its death is the death of the tree, by the operating system's
 //! own rule.
 //!

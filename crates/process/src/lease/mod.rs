@@ -8,7 +8,7 @@
 //! nursery of the keepers, each guard, each server, and with the server its PID namespace.
 //!
 //! A tree in a PID namespace ends so, whatever is stopped. At the level of a subreaper
-//! ([`Level::Subreaper`](crate::keeper::Level)) the kernel continues a stopped guard, which then
+//! ([`KeeperLevel::Subreaper`](crate::keeper::KeeperLevel)) the kernel continues a stopped guard, which then
 //! kills its tree. A tree survives there if its guard is killed, or stopped once more before it has
 //! killed the tree, while the server is stopped or killed too; a command with the rights of the
 //! same user can do that. Processes that a guard may not kill, such as setuid programs, survive as

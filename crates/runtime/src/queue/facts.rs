@@ -109,7 +109,7 @@ impl QueueFacts {
         }
     }
 
-    /// Appends like [`Facts::change`], and waits as long as this process's own disk refuses. For what
+    /// Appends like [`QueueFacts::change`], and waits as long as this process's own disk refuses. For what
     /// became of a command, which nobody else would write.
     pub(super) async fn change_at_last<T: Send>(
         &self,

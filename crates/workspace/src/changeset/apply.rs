@@ -2,7 +2,7 @@
 //!
 //! First all files are compared with the changeset's expectations, and each difference is a
 //! conflict. Then the new files are written to their slots, where a full disk is detected. Then the
-//! [`Intent`] is written, and from there on every file moves by one rename. Until [`Applied::keep`]
+//! [`Intent`] is written, and from there on every file moves by one rename. Until [`UndoableChangeset::keep`]
 //! has removed the intent, everything is undone: by the same call after an error, by the value when
 //! it is dropped, and by any later process after a crash.
 

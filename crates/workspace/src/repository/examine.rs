@@ -16,7 +16,7 @@ use super::{
 };
 
 /// Examines a git directory that is new: a folder called `.git`, a bare repository, or a file or
-/// link called `.git`. Each [`Withheld::old`] is its replacement until a person approves the
+/// link called `.git`. Each [`WithheldPath::old`] is its replacement until a person approves the
 /// change.
 ///
 /// Git's own data, ordinary settings and a remote at an `https` address are allowed.
@@ -81,7 +81,7 @@ pub fn examine_new(git_directory: &Path) -> Result<Vec<WithheldPath>, Repository
 }
 
 /// Examines a git directory that is new, and replaces each change that is not allowed by its
-/// [`Withheld::old`]. Returns them for [`super::apply_withheld`].
+/// [`WithheldPath::old`]. Returns them for [`super::apply_withheld`].
 ///
 /// # Errors
 /// When it is not a folder, or cannot be read or changed. Then all of it must be removed.

@@ -5,7 +5,7 @@
 //! the copy is compared with the state it was made from, and changes of git's own data (objects,
 //! references, `HEAD`, index, logs, the state of a merge, harmless settings) are carried over into
 //! the real one under git's own locks, in an order that leaves it intact when killed anywhere.
-//! Files that control programs (settings, hooks, attributes, lists of steps) are [`Withheld`] until
+//! Files that control programs (settings, hooks, attributes, lists of steps) are [`WithheldPath`] until
 //! a person approves them, and so are commits with such files ([`WithheldHistory`]). Changes that a person made meanwhile stay, and those in conflict with
 //! them are kept under `refs/gyrus/kept`.
 //!

@@ -316,7 +316,7 @@ impl PrivateCopy {
         Ok((!changes.is_empty()).then_some(changes))
     }
 
-    /// Drops everything that commands changed in the copy. [`Refreshed::Pending`] if a carry-over
+    /// Drops everything that commands changed in the copy. [`RefreshResult::Pending`] if a carry-over
     /// of it was interrupted, which [`super::recover`] has to finish first.
     pub fn discard(&mut self) -> Result<RefreshResult, RepositoryError> {
         if self.at(plan::FILE).exists() {
