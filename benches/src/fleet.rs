@@ -11,7 +11,7 @@ use std::{
     pin::Pin,
     process::{Child, Command, Stdio},
     sync::{
-        Arc, Mutex, PoisonError,
+        Arc,
         atomic::{AtomicUsize, Ordering},
     },
     time::{Duration, Instant},
@@ -37,6 +37,7 @@ use gyrus_runtime::queue::{
     Workers,
 };
 use gyrus_runtime::request::{Approve, RunRequest, ScreenWord};
+use parking_lot::Mutex;
 use serde::Deserialize;
 use serde_json::json;
 use tokio::{
@@ -82,8 +83,7 @@ async fn answer(State(models): State<Arc<Models>>, body: Bytes) -> Response {
         return axum::http::StatusCode::BAD_REQUEST.into_response();
     };
     let number = {
-        let answered = models.answered.lock();
-        let mut answered = answered.unwrap_or_else(PoisonError::into_inner);
+        let mut answered = models.answered.lock();
         let number = answered.entry(request.model.clone()).or_default();
         *number += 1;
         *number

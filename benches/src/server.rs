@@ -9,7 +9,7 @@ use std::{
     path::{Path, PathBuf},
     process::{Child, Command, Stdio},
     sync::{
-        Arc, Mutex,
+        Arc,
         atomic::{AtomicBool, AtomicUsize, Ordering},
     },
     thread,
@@ -19,6 +19,7 @@ use std::{
 use gyrus_contract::RunId;
 use gyrus_journal::Store;
 use gyrus_kernel::{Ending, RunState, log_name};
+use parking_lot::Mutex;
 use serde_json::{Value, json};
 
 use crate::{Row, row, start::gyrus};
@@ -90,10 +91,8 @@ impl Server {
         Ok(())
     }
 
-    fn lock(&self) -> std::sync::MutexGuard<'_, Option<Child>> {
-        self.child
-            .lock()
-            .unwrap_or_else(std::sync::PoisonError::into_inner)
+    fn lock(&self) -> parking_lot::MutexGuard<'_, Option<Child>> {
+        self.child.lock()
     }
 
     /// Sends a request, and returns the body of the answer.

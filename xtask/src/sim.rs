@@ -5,15 +5,13 @@
 //! comparison is a state. A failing life is made as short as it can be before it is told.
 
 use std::{
-    sync::{
-        Mutex, PoisonError,
-        atomic::{AtomicBool, AtomicU64, Ordering},
-    },
+    sync::atomic::{AtomicBool, AtomicU64, Ordering},
     thread,
     time::Instant,
 };
 
 use gyrus_simulation::journal::{JournalViolation, explore, shrink};
+use parking_lot::Mutex;
 
 /// Lives are independent, so they are lived on this many threads.
 const THREADS: usize = 2;
@@ -34,10 +32,7 @@ pub(crate) fn run(states: u64, first_seed: u64) -> anyhow::Result<()> {
                 }
                 Err(found) => {
                     failed.store(true, Ordering::Relaxed);
-                    failure
-                        .lock()
-                        .unwrap_or_else(PoisonError::into_inner)
-                        .get_or_insert(found);
+                    failure.lock().get_or_insert(found);
                 }
             }
         }
@@ -54,7 +49,7 @@ pub(crate) fn run(states: u64, first_seed: u64) -> anyhow::Result<()> {
         "{explored} states in {lives} lives, {:.0} states/s",
         explored as f64 / seconds
     );
-    match failure.into_inner().unwrap_or_else(PoisonError::into_inner) {
+    match failure.into_inner() {
         Some(failure) => anyhow::bail!("{}", shrink(failure)),
         None => Ok(()),
     }

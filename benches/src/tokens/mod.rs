@@ -14,7 +14,7 @@ mod player;
 
 use std::{
     path::{Path, PathBuf},
-    sync::{Arc, Mutex},
+    sync::Arc,
     time::Duration,
 };
 
@@ -25,6 +25,7 @@ use gyrus_kernel::{Kernel, NewRun, Organs, SingleModel, redact::Redactor};
 use gyrus_lab::sites::{self, SiteServer};
 use gyrus_loops::{CognitiveConfig, PerceptionMode};
 use gyrus_screen::{Browser, Launch, ProfileChoice, find_program, tools};
+use parking_lot::Mutex;
 
 use crate::{Row, look, row, world};
 use cost::{Provider, Turn};
@@ -181,8 +182,8 @@ async fn run(address: &str, mode: PerceptionMode) -> anyhow::Result<Vec<Asked>> 
     if let Ok(driven) = driven {
         driven?;
     }
-    let asked = asked.lock().map(|mut asked| std::mem::take(&mut *asked));
-    Ok(asked.unwrap_or_default())
+    let asked = std::mem::take(&mut *asked.lock());
+    Ok(asked)
 }
 
 fn kernel(

@@ -1,10 +1,11 @@
 //! A model that plays on whatever page it is shown, and remembers what it was asked.
 
-use std::sync::{Arc, Mutex};
+use std::sync::Arc;
 
 use gyrus_contract::{
     BoxedFuture, Delta, Model, ModelError, Origin, Part, Price, Prompt, Reply, StopReason, Text,
 };
+use parking_lot::Mutex;
 use serde_json::{Value, json};
 
 /// A question and its answer.
@@ -38,12 +39,10 @@ impl Model for Player {
         _deltas: &'a mut (dyn FnMut(Delta) + Send),
     ) -> BoxedFuture<'a, Result<Reply, ModelError>> {
         let reply = answer(prompt).to_string();
-        if let Ok(mut asked) = self.asked.lock() {
-            asked.push(Asked {
-                prompt: prompt.clone(),
-                reply: reply.clone(),
-            });
-        }
+        self.asked.lock().push(Asked {
+            prompt: prompt.clone(),
+            reply: reply.clone(),
+        });
         let reply = Reply {
             parts: vec![Part::Text(Text::new(reply, Origin::Model))],
             stop: StopReason::EndOfTurn,

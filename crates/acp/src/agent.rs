@@ -4,11 +4,12 @@ use std::{
     collections::BTreeMap,
     io::{self, Read, Write},
     path::Path,
-    sync::{Arc, Mutex, MutexGuard, PoisonError},
+    sync::Arc,
     time::Duration,
 };
 
 use gyrus_contract::RunId;
+use parking_lot::Mutex;
 use serde_json::{Value, json};
 use tokio::{
     sync::Semaphore,
@@ -79,7 +80,7 @@ pub async fn serve(
         agent.take(incoming, &mut tasks).await;
         while tasks.try_join_next().is_some() {}
     }
-    for session in agent.open().sessions.values() {
+    for session in agent.open.lock().sessions.values() {
         session.park();
     }
     let parked = async { while tasks.join_next().await.is_some() {} };
@@ -107,10 +108,6 @@ struct OpenSessions {
 }
 
 impl AcpAgent {
-    fn open(&self) -> MutexGuard<'_, OpenSessions> {
-        self.open.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
     /// Takes a message. What lasts is done in one of the tasks.
     async fn take(self: &Arc<Self>, incoming: EditorMessage, tasks: &mut JoinSet<()>) {
         match incoming {
@@ -137,9 +134,9 @@ impl AcpAgent {
                 let Ok(cancel) = params.read::<CancelRequest>() else {
                     return;
                 };
-                let open = self.open();
+                let open = self.open.lock();
                 let is_meant = |session: &&Arc<EditorSession>| {
-                    let state = session.state();
+                    let state = session.state.lock();
                     let turn = state.turn.as_ref();
                     turn.is_some_and(|turn| turn.prompt == cancel.request_id)
                 };
@@ -159,7 +156,7 @@ impl AcpAgent {
         params: Params,
         tasks: &mut JoinSet<()>,
     ) {
-        if method != "initialize" && self.open().abilities.is_none() {
+        if method != "initialize" && self.open.lock().abilities.is_none() {
             let error = RpcError::request("`initialize` comes first");
             return self.client.send(&error.answer(&id)).await;
         }
@@ -209,7 +206,7 @@ impl AcpAgent {
             return Err(RpcError::params("`protocolVersion` is not a version"));
         }
         let abilities = client.client_capabilities;
-        self.open().abilities = Some(ClientAbilities {
+        self.open.lock().abilities = Some(ClientAbilities {
             elicits: abilities["elicitation"]["form"].is_object(),
             reads_files: abilities["fs"]["readTextFile"] == true,
         });
@@ -250,7 +247,7 @@ impl AcpAgent {
     }
 
     fn add(&self, session: EditorSession) -> Result<Arc<EditorSession>, RpcError> {
-        let mut open = self.open();
+        let mut open = self.open.lock();
         if open.sessions.len() >= MAX_SESSIONS {
             let why = format!("{MAX_SESSIONS} sessions are open; close one first");
             return Err(RpcError::request(why));
@@ -263,7 +260,7 @@ impl AcpAgent {
     /// Returns the settings of a session, and the commands that can be typed in it.
     fn described(&self, session: &EditorSession) -> Result<RequestResult, RpcError> {
         let choices = self.host.choices().map_err(RpcError::internal)?;
-        let settings = session.state().settings.clone();
+        let settings = session.state.lock().settings.clone();
         let skills = self.host.skills(&session.folder);
         Ok(RequestResult {
             result: json!({
@@ -275,7 +272,7 @@ impl AcpAgent {
     }
 
     fn session(&self, id: &str) -> Result<Arc<EditorSession>, RpcError> {
-        let found = self.open().sessions.get(id).cloned();
+        let found = self.open.lock().sessions.get(id).cloned();
         found.ok_or_else(|| {
             let id = gyrus_text::quote(id, 60);
             RpcError::not_found(format!("no session {id} is open"))
@@ -311,12 +308,12 @@ impl AcpAgent {
     /// Changes a setting of a session from its next turn on; returns all options.
     fn set(&self, session: &EditorSession, id: &str, value: &str) -> Result<Value, RpcError> {
         let choices = self.host.choices().map_err(RpcError::internal)?;
-        let settings: SessionSettings = session.state().settings.clone();
+        let settings: SessionSettings = session.state.lock().settings.clone();
         let settings = options::set(&choices, &settings, id, value).map_err(RpcError::params)?;
         self.host
             .check(&session.folder, &settings)
             .map_err(RpcError::params)?;
-        session.state().settings = settings.clone();
+        session.state.lock().settings = settings.clone();
         Ok(options::options(&choices, &settings))
     }
 
@@ -324,7 +321,7 @@ impl AcpAgent {
         let named: NamedSession = params.read()?;
         let session = self.session(&named.session_id)?;
         session.cancel(self.host.person());
-        self.open().sessions.remove(&named.session_id);
+        self.open.lock().sessions.remove(&named.session_id);
         Ok(RequestResult::from(json!({})))
     }
 
@@ -354,13 +351,13 @@ impl AcpAgent {
                 "the session works in {theirs}, not in {given}"
             )));
         }
-        let is_at_work = |session: Arc<EditorSession>| session.state().turn.is_some();
+        let is_at_work = |session: Arc<EditorSession>| session.state.lock().turn.is_some();
         if self.session(&first.to_string()).is_ok_and(is_at_work) {
             return Err(RpcError::request("a turn is at work in this session"));
         }
         let choices = block_in_place(|| self.host.choices()).map_err(RpcError::internal)?;
         let session = EditorSession::new(first, folder, servers(old.mcp_servers)?, choices.chosen);
-        session.state().last = chain.runs.last().copied();
+        session.state.lock().last = chain.runs.last().copied();
         let around = self.surroundings();
         let waits_for = if method == "session/load" {
             session::replay(&around, &session, &chain.runs).await?
@@ -370,7 +367,7 @@ impl AcpAgent {
                 None => None,
             }
         };
-        session.state().waits_for = waits_for;
+        session.state.lock().waits_for = waits_for;
         let session = self.add(session)?;
         block_in_place(|| self.described(&session))
     }
@@ -398,7 +395,7 @@ impl AcpAgent {
         TurnSurroundings {
             host: self.host.clone(),
             client: self.client.clone(),
-            abilities: self.open().abilities.unwrap_or(none),
+            abilities: self.open.lock().abilities.unwrap_or(none),
         }
     }
 
@@ -409,10 +406,11 @@ impl AcpAgent {
             let session = self.session(&given.session_id)?;
             let prompt = prompt::read(self.host.as_ref(), given.prompt)?;
             let at_work = self
-                .open()
+                .open
+                .lock()
                 .sessions
                 .values()
-                .filter(|session| session.state().turn.is_some())
+                .filter(|session| session.state.lock().turn.is_some())
                 .count();
             if at_work >= MAX_TURNS {
                 let why = format!("{MAX_TURNS} turns are at work; wait for the end of one");
@@ -430,7 +428,7 @@ impl AcpAgent {
             let around = agent.surroundings();
             let ended = session.prompt(&around, prompt, controls).await;
             // Before the answer: the client may send the next prompt as soon as it has it.
-            session.state().turn = None;
+            session.state.lock().turn = None;
             let done = ended.map(|reason| RequestResult::from(turn::answer(reason)));
             agent.answer(&id, done).await;
         });

@@ -3,10 +3,10 @@
 use std::{
     collections::BTreeMap,
     io::{self, BufRead, BufReader, Read, Write},
-    sync::{Mutex, MutexGuard, PoisonError},
     thread,
 };
 
+use parking_lot::Mutex;
 use serde_json::{Value, json};
 use tokio::sync::{mpsc, oneshot};
 
@@ -137,7 +137,7 @@ impl EditorClient {
     pub(crate) async fn request(&self, method: &str, params: Value) -> ClientRequest {
         let (sender, answer) = oneshot::channel();
         let id = {
-            let mut requests = self.requests();
+            let mut requests = self.requests.lock();
             requests.last += 1;
             let id = requests.last;
             requests.open.insert(id, sender);
@@ -150,7 +150,7 @@ impl EditorClient {
 
     /// Takes the answer to a request. One to a request that is not open is ignored.
     pub(crate) fn answered(&self, id: u64, outcome: Result<Value, Value>) {
-        let open = self.requests().open.remove(&id);
+        let open = self.requests.lock().open.remove(&id);
         if let Some(open) = open {
             // Whoever asked may have gone.
             let _ = open.send(outcome);
@@ -159,15 +159,11 @@ impl EditorClient {
 
     /// Withdraws a request; an answer that comes all the same is ignored.
     pub(crate) async fn withdraw(&self, id: u64) {
-        let was_open = self.requests().open.remove(&id).is_some();
+        let was_open = self.requests.lock().open.remove(&id).is_some();
         if was_open {
             self.notify("$/cancel_request", json!({"requestId": id}))
                 .await;
         }
-    }
-
-    fn requests(&self) -> MutexGuard<'_, ClientRequests> {
-        self.requests.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 

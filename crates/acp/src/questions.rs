@@ -2,10 +2,7 @@
 //! know as elicitations. Each is bound to the digest of its card; of several answers, from wherever
 //! they come, the first counts.
 
-use std::{
-    collections::BTreeSet,
-    sync::{Arc, Mutex, PoisonError},
-};
+use std::{collections::BTreeSet, sync::Arc};
 
 use gyrus_contract::{Answer, ApprovalScope, Digest, Principal, RunId};
 use gyrus_journal::Store;
@@ -15,6 +12,7 @@ use gyrus_kernel::{
 };
 use gyrus_surfaces::console::card;
 use gyrus_text::counted;
+use parking_lot::Mutex;
 use serde_json::{Value, json};
 use tokio::task::JoinSet;
 
@@ -39,14 +37,11 @@ const REMEMBERED: usize = 10_000;
 
 impl DeniedDigests {
     fn has(&self, digest: &Digest) -> bool {
-        self.0
-            .lock()
-            .unwrap_or_else(PoisonError::into_inner)
-            .contains(digest)
+        self.0.lock().contains(digest)
     }
 
     fn add(&self, digest: Digest) {
-        let mut denied = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut denied = self.0.lock();
         if denied.len() < REMEMBERED {
             denied.insert(digest);
         }

@@ -1,9 +1,6 @@
 //! A session of an editor: a folder, settings, and the runs that its prompts led to.
 
-use std::{
-    path::PathBuf,
-    sync::{Arc, Mutex, MutexGuard, PoisonError},
-};
+use std::{path::PathBuf, sync::Arc};
 
 use gyrus_contract::{Answer, Microdollars, Origin, Principal, RunId, Text};
 use gyrus_journal::Store;
@@ -12,6 +9,7 @@ use gyrus_kernel::{
     approvals::{self, ApprovalError, OpenQuestion},
     log_name,
 };
+use parking_lot::Mutex;
 use serde_json::{Value, json};
 
 use crate::{
@@ -35,7 +33,7 @@ pub(crate) struct EditorSession {
     /// The servers that the editor named.
     pub(crate) servers: Vec<EditorServer>,
     denied: Arc<DeniedDigests>,
-    state: Mutex<SessionState>,
+    pub(crate) state: Mutex<SessionState>,
 }
 
 /// The part of a session that changes.
@@ -98,16 +96,12 @@ impl EditorSession {
         self.first.to_string()
     }
 
-    pub(crate) fn state(&self) -> MutexGuard<'_, SessionState> {
-        self.state.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
     /// Begins a turn.
     ///
     /// # Errors
     /// Another one is at work.
     pub(crate) fn begin(&self, prompt: &Value) -> Result<TurnControls, RpcError> {
-        let mut state = self.state();
+        let mut state = self.state.lock();
         if state.turn.is_some() {
             return Err(RpcError::request(
                 "a turn is at work in this session; wait for its end or cancel it",
@@ -123,14 +117,14 @@ impl EditorSession {
 
     /// Cuts the turn at work off in the name of a person.
     pub(crate) fn cancel(&self, by: Principal) {
-        if let Some(turn) = &self.state().turn {
+        if let Some(turn) = &self.state.lock().turn {
             turn.controls.stop(by);
         }
     }
 
     /// Parks the run of the turn at work.
     pub(crate) fn park(&self) {
-        if let Some(turn) = &self.state().turn {
+        if let Some(turn) = &self.state.lock().turn {
             turn.controls.park();
         }
     }
@@ -147,7 +141,7 @@ impl EditorSession {
     ) -> Result<&'static str, RpcError> {
         let store = around.host.store().clone();
         let (last, waits_for) = {
-            let mut state = self.state();
+            let mut state = self.state.lock();
             (state.last, state.waits_for.take())
         };
         if let Some(last) = last {
@@ -164,7 +158,7 @@ impl EditorSession {
                 None => return Err(RpcError::request("there is no run in this session yet")),
             },
             (Some(typed), waits_for) => {
-                self.state().waits_for = waits_for;
+                self.state.lock().waits_for = waits_for;
                 let said = commands::carry_out(around.host.as_ref(), typed, self.first, last).await;
                 let mut view = SessionView::of_turn(self.folder.clone(), Microdollars::default());
                 around.client.update(&self.id(), view.say(&said)).await;
@@ -178,10 +172,10 @@ impl EditorSession {
         };
         let end = self.drive(around, (run, work), controls).await;
         if store.exists(&log_name(run)) {
-            self.state().last = Some(run);
+            self.state.lock().last = Some(run);
         }
         let TurnEnd { reason, waits_for } = end?;
-        self.state().waits_for = waits_for;
+        self.state.lock().waits_for = waits_for;
         Ok(reason)
     }
 
@@ -235,7 +229,7 @@ impl EditorSession {
             run,
             work,
             folder: self.folder.clone(),
-            settings: self.state().settings.clone(),
+            settings: self.state.lock().settings.clone(),
             servers: self.servers.clone(),
             buffers,
             asks_words: around.abilities.elicits,

@@ -16,7 +16,7 @@ use crate::{
         ChatChange, ChatMessage, ChatRecord, ChatTask, MessageForm, MessageSubject, Numbers,
         OutgoingState, PairedPerson, PendingWork, TaskStage,
     },
-    shared::{AccountInner, lock},
+    shared::AccountInner,
     split::split,
     words::{self, ChatWords},
 };
@@ -173,7 +173,7 @@ fn stranger(
     }
     match words::read(&message.text) {
         ChatWords::Pair(code) => {
-            let tried = lock(&shared.pairing).try_code(&code);
+            let tried = shared.pairing.lock().try_code(&code);
             match tried {
                 CodeTried::Right => pair(shared, numbers, message),
                 CodeTried::Wrong => {
@@ -206,7 +206,7 @@ fn stranger(
 
 /// Says one sentence to somebody who is not paired, at most once in a while to all of them.
 fn greet(shared: &Arc<AccountInner>, chat: String, text: impl Into<String>) {
-    if !lock(&shared.board).may_greet() {
+    if !shared.board.lock().may_greet() {
         return;
     }
     let (shared, text) = (Arc::clone(shared), text.into());

@@ -19,7 +19,7 @@ use crate::{
     record::{
         ChatChange, ChatMessage, ChatRecord, MessageForm, MessageSubject, Numbers, OutgoingState,
     },
-    shared::{AccountInner, lock},
+    shared::AccountInner,
 };
 
 /// Shortest and longest time before a messenger that failed is tried again.
@@ -100,7 +100,7 @@ pub(crate) async fn deliver(shared: Arc<AccountInner>) {
             continue;
         }
         let every = shared.messenger.limits().edit_every;
-        let state = lock(&shared.board).next(every);
+        let state = shared.board.lock().next(every);
         let until = match state {
             Ok((run, text)) => {
                 show(&shared, run, &text, &mut pauses).await;
@@ -314,7 +314,7 @@ async fn show(shared: &AccountInner, run: RunId, text: &str, pauses: &mut Pauses
         Err(MessengerError::Refused { .. } | MessengerError::Moved { .. }) => {}
         Err(error) => {
             pauses.after(&place.chat, &error);
-            lock(&shared.board).again(run, AGAIN_AFTER);
+            shared.board.lock().again(run, AGAIN_AFTER);
         }
     }
 }

@@ -18,7 +18,7 @@ use crate::{
     conversation::ReplyTarget,
     progress::RunProgress,
     record::{ChatChange, ChatRecord, ChatTask, MessageForm, MessageSubject, Numbers, ShownCard},
-    shared::{AccountInner, lock},
+    shared::AccountInner,
     split::split,
 };
 
@@ -105,7 +105,7 @@ async fn to_end(
                     return Ok(None);
                 }
                 let state = after(shared, task, entry).await?;
-                lock(&shared.board).show(run, progress.text(run, &task.gist, state));
+                shared.board.lock().show(run, progress.text(run, &task.gist, state));
                 shared.changes.send_modify(|changes| *changes += 1);
             }
             changed = commands.changed() => {

@@ -19,7 +19,7 @@ use crate::{
     messenger::Messenger,
     receiving,
     record::{ChatChange, ChatRecord, PairedPerson},
-    shared::{AccountInner, ChatHost, ChatSettings, WorkProgress, lock},
+    shared::{AccountInner, ChatHost, ChatSettings, WorkProgress},
     tasks,
 };
 
@@ -77,7 +77,7 @@ impl ChatAccount {
     /// # Errors
     /// The system has no random numbers.
     pub fn code(&self) -> Result<String, ChatError> {
-        Ok(lock(&self.shared.pairing).begin()?)
+        Ok(self.shared.pairing.lock().begin()?)
     }
 
     /// Takes a person's right to use the chat; returns whether they had it.

@@ -4,7 +4,7 @@ use std::{
     collections::BTreeSet,
     io,
     path::PathBuf,
-    sync::{Arc, Mutex, MutexGuard, PoisonError, atomic::AtomicBool},
+    sync::{Arc, atomic::AtomicBool},
 };
 
 use gyrus_contract::{BoxedFuture, Principal, RunId};
@@ -15,6 +15,7 @@ use gyrus_runtime::{
     queue::{Gateway, RunHost},
     request::RunOptions,
 };
+use parking_lot::Mutex;
 use tokio::sync::{
     mpsc::{UnboundedReceiver, UnboundedSender, unbounded_channel},
     watch,
@@ -125,7 +126,7 @@ impl AccountInner {
 
     /// Looks at the state.
     pub(crate) fn with<T>(&self, look: impl FnOnce(&ChatRecord) -> T) -> T {
-        look(lock(&self.ledger).state())
+        look(self.ledger.lock().state())
     }
 
     /// Decides about changes by the state, and makes them together. They are on disk when this
@@ -137,7 +138,7 @@ impl AccountInner {
         // Nobody decides by a state of which it is open whether it is on disk.
         let _turn = self.turn.lock().await;
         let (changes, decided, begun) = {
-            let mut ledger = lock(&self.ledger);
+            let mut ledger = self.ledger.lock();
             // A disk that still refuses says so below.
             let _ = ledger.go_on();
             let mut numbers = ledger.state().numbers();
@@ -170,7 +171,7 @@ impl AccountInner {
     /// Puts changes on disk. Twice is as good as once: everything in a change has a name.
     async fn write(&self, changes: Vec<ChatChange>) -> Result<(), LedgerError> {
         let writer = {
-            let mut ledger = lock(&self.ledger);
+            let mut ledger = self.ledger.lock();
             ledger.go_on()?;
             ledger.append(vec![ChatFact::Changed(changes)])?;
             ledger.writer()
@@ -232,8 +233,4 @@ fn begun(before: &ChatRecord, changes: &[ChatChange]) -> Vec<WorkProgress> {
         | ChatChange::Numbered { .. } => None,
     });
     begun.collect()
-}
-
-pub(crate) fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
-    mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }

@@ -21,7 +21,7 @@ use crate::{
     messenger::{IncomingFile, KindOfFile, MessengerError},
     progress,
     record::{ChatChange, ChatTask, MessageForm, TaskStage},
-    shared::{AccountInner, lock},
+    shared::AccountInner,
     split::split,
 };
 
@@ -282,7 +282,7 @@ async fn end(
         Err(why) => (why.clone(), format!("Run {name} could not begin: {why}")),
     };
     task.stage = TaskStage::Over;
-    lock(&shared.board).forget(run);
+    shared.board.lock().forget(run);
     let answer = WrittenAnswer::write(shared, &task, &answer).await;
     shared
         .commit(|_, numbers| {

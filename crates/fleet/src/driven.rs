@@ -4,7 +4,7 @@
 use std::{
     collections::{BTreeMap, BTreeSet, HashSet},
     fmt,
-    sync::{Arc, Mutex, MutexGuard, PoisonError, Weak, mpsc::sync_channel},
+    sync::{Arc, Weak, mpsc::sync_channel},
     time::Duration,
 };
 
@@ -14,6 +14,7 @@ use gyrus_journal::{
     Error as JournalError, LogName, Replica, ReplicaBatch, ReplicaDone, Replicas, Store,
 };
 use gyrus_kernel::{RUNS, log_name};
+use parking_lot::Mutex;
 use tokio::{
     runtime::Handle,
     sync::{mpsc, oneshot, watch},
@@ -152,7 +153,7 @@ impl Driven {
     /// It was lost before.
     pub async fn end(self) -> Result<(), HoldError> {
         let root = self.replicas.driving.root;
-        let keeper = self.replicas.keepers().get(&root).cloned();
+        let keeper = self.replicas.keepers.lock().get(&root).cloned();
         let (answer, answered) = oneshot::channel();
         let sent = keeper.map(|keeper| keeper.send(Job::Release(answer)).is_ok());
         match (sent, answered.await) {
@@ -166,7 +167,7 @@ impl Drop for Driven {
     fn drop(&mut self) {
         self.receiving.abort();
         // The keepers end once nobody has work for them.
-        self.replicas.keepers().clear();
+        self.replicas.keepers.lock().clear();
     }
 }
 
@@ -210,10 +211,6 @@ enum Job {
 }
 
 impl FleetReplicas {
-    fn keepers(&self) -> MutexGuard<'_, BTreeMap<RunId, mpsc::UnboundedSender<Job>>> {
-        self.keepers.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
     /// Takes the journal of a run, and of those below it. Returns whether this machine had all of them.
     async fn restore(
         self: &Arc<Self>,
@@ -328,7 +325,7 @@ impl FleetReplicas {
     /// Starts the keeper of a run's log; one without a hold takes it first. Returns it.
     fn keep(self: &Arc<Self>, run: RunId, held: Option<(Hold, u64)>) -> mpsc::UnboundedSender<Job> {
         let (sender, jobs) = mpsc::unbounded_channel();
-        self.keepers().insert(run, sender.clone());
+        self.keepers.lock().insert(run, sender.clone());
         let replicas = Arc::clone(self);
         self.runtime.spawn(async move {
             replicas.keeper(run, held, jobs).await;
@@ -477,7 +474,7 @@ impl FleetReplicas {
     async fn store_blob(&self, bytes: &[u8]) -> Result<(), HoldError> {
         let id = BlobId::of(bytes);
         let is_known = |stored: &Mutex<HashSet<BlobId>>| {
-            let stored = stored.lock().unwrap_or_else(PoisonError::into_inner);
+            let stored = stored.lock();
             stored.contains(&id)
         };
         if is_known(&self.stored) {
@@ -495,7 +492,7 @@ impl FleetReplicas {
                 why: error.to_string(),
             },
         })?;
-        let mut stored = self.stored.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut stored = self.stored.lock();
         stored.insert(id);
         Ok(())
     }
@@ -507,7 +504,7 @@ impl Replicas for FleetReplicas {
             return None;
         }
         let run = log.id().parse().ok()?;
-        let known = self.keepers().get(&run).cloned();
+        let known = self.keepers.lock().get(&run).cloned();
         let keeper = match known {
             Some(keeper) => keeper,
             None => {

@@ -13,7 +13,7 @@ use std::{
     future::Future,
     pin::Pin,
     sync::{
-        Arc, Mutex, MutexGuard, PoisonError,
+        Arc,
         atomic::{AtomicU64, Ordering},
     },
     time::Duration,
@@ -23,6 +23,7 @@ use gyrus_runtime::{
     ledger::{Fold as _, LedgerError},
     queue::{CommandQueue, DecideFacts, QueueFact, SharedQueue},
 };
+use parking_lot::Mutex;
 use serde::{Deserialize, Serialize};
 use tokio::sync::watch;
 
@@ -205,20 +206,20 @@ impl FleetQueue {
             let mut known =
                 names.filter_map(|name| serde_json::from_slice::<NextSubject>(&name.body).ok());
             if let Some(next) = known.next() {
-                self.known().subject = next.subject()?;
+                self.known.lock().subject = next.subject()?;
             }
         }
     }
 
     /// Keeps what this worker knows up to date, until this is dropped.
     pub async fn follow(&self) {
-        let mut subject = self.known().subject.clone();
+        let mut subject = self.known.lock().subject.clone();
         let mut news = self.log.news(&subject);
         let mut looks = LOOKS.iter();
         loop {
             // What cannot be read now is read later.
             let _ = self.catch_up().await;
-            let now = self.known().subject.clone();
+            let now = self.known.lock().subject.clone();
             if now != subject {
                 news = self.log.news(&now);
                 subject = now;
@@ -256,11 +257,6 @@ impl FleetQueue {
         });
     }
 
-    fn known(&self) -> MutexGuard<'_, QueueView> {
-        // A panic elsewhere leaves it whole.
-        self.known.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
     fn until(&self) -> MachineTime {
         self.machine.now() + REQUEST
     }
@@ -269,7 +265,7 @@ impl FleetQueue {
     async fn catch_up(&self) -> Result<(), LedgerError> {
         loop {
             let (subject, after) = {
-                let known = self.known();
+                let known = self.known.lock();
                 (known.subject.clone(), known.position)
             };
             let shown = self.log.read_from(&subject, after, self.until()).await;
@@ -295,7 +291,7 @@ impl FleetQueue {
         if message.v > VERSION {
             return Err(unreadable("a newer gyrus wrote it; update this one"));
         }
-        let mut known = self.known();
+        let mut known = self.known.lock();
         // Two that read at once may have been shown the same.
         if known.subject != *subject || stored.position <= known.position {
             return Ok(());
@@ -340,7 +336,7 @@ impl FleetQueue {
                 continue;
             }
             let (facts, place) = {
-                let known = self.known();
+                let known = self.known.lock();
                 (decide(&known.queue), known.place())
             };
             if facts.is_empty() {
@@ -389,7 +385,7 @@ impl FleetQueue {
     /// does that, not all at once.
     async fn go_on_elsewhere(&self) -> Result<(), LedgerError> {
         let (mut facts, mut place) = {
-            let mut known = self.known();
+            let mut known = self.known.lock();
             if !std::mem::take(&mut known.is_long) {
                 return Ok(());
             }
@@ -421,14 +417,14 @@ impl FleetQueue {
                 Err(_) => break,
             }
             // Others were quicker: what they said is to stand there, too.
-            let mut known = self.known();
+            let mut known = self.known.lock();
             if known.subject != place.subject {
                 break;
             }
             facts = known.since.replace(Vec::new()).unwrap_or_default();
             place = known.place();
         }
-        self.known().since = None;
+        self.known.lock().since = None;
         Ok(())
     }
 
@@ -524,7 +520,7 @@ impl FleetQueue {
             // Whatever the answer was: the log itself says whether it is there.
             let read = self.catch_up().await;
             {
-                let known = self.known();
+                let known = self.known.lock();
                 if known.own == Some(index) {
                     return Ok(true);
                 }
@@ -611,7 +607,7 @@ impl SharedQueue for FleetQueue {
     }
 
     fn look(&self, look: &mut dyn FnMut(&CommandQueue)) {
-        look(&self.known().queue);
+        look(&self.known.lock().queue);
     }
 
     fn changes(&self) -> watch::Receiver<u64> {

@@ -11,7 +11,7 @@ use std::{
     fmt,
     net::SocketAddr,
     path::{Path, PathBuf},
-    sync::{Arc, Mutex, PoisonError},
+    sync::Arc,
 };
 
 use gyrus_contract::{
@@ -20,6 +20,7 @@ use gyrus_contract::{
     ResolvedCommand, Risk, RunId, ToolCall, ToolMeaning, ToolSpec, Touch, Unresolvable, Verdict,
     WithheldChange,
 };
+use parking_lot::Mutex;
 
 use gyrus_process::Programs;
 
@@ -116,10 +117,7 @@ impl PolicyGate {
     }
 
     fn containment(&self, place: CallPlace<'_>) -> Result<Containment, String> {
-        let mut known = self
-            .contained
-            .lock()
-            .unwrap_or_else(PoisonError::into_inner);
+        let mut known = self.contained.lock();
         known
             .entry(place.run)
             .or_insert_with(|| (self.contain)(place.run, place.workspace))
@@ -128,10 +126,7 @@ impl PolicyGate {
 
     /// Returns the reason why commands run unsandboxed, where they do: that of the newest run.
     fn why_unsandboxed(&self) -> Option<String> {
-        let known = self
-            .contained
-            .lock()
-            .unwrap_or_else(PoisonError::into_inner);
+        let known = self.contained.lock();
         known
             .values()
             .rev()
@@ -455,7 +450,7 @@ impl Gate for PolicyGate {
             return Vec::new();
         }
         let mut surroundings = self.look(under.workspace);
-        let before = self.before.lock().unwrap_or_else(PoisonError::into_inner);
+        let before = self.before.lock();
         if let Some(before) = before.get(under.workspace) {
             surroundings.extend(before);
         }
@@ -488,7 +483,7 @@ impl Gate for PolicyGate {
 
 impl PolicyGate {
     fn look(&self, workspace: &Path) -> WorkspaceState {
-        let mut looks = self.looks.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut looks = self.looks.lock();
         let look = looks.entry(workspace.to_owned()).or_default();
         if !look.is_still_true() {
             let home = self.own_paths.person.as_deref();
@@ -519,7 +514,7 @@ impl PolicyGate {
         let mut surroundings = self.look(workspace);
         {
             // What was there at any time counts: what lies beside it now may hide it.
-            let mut before = self.before.lock().unwrap_or_else(PoisonError::into_inner);
+            let mut before = self.before.lock();
             let known = before.entry(workspace.to_owned()).or_default();
             known.extend(&surroundings);
             surroundings.clone_from(known);

@@ -5,16 +5,13 @@
 //! began with, a call is judged under both, and the stricter verdict wins. What was loosened holds
 //! from the next process on.
 
-use std::{
-    net::SocketAddr,
-    path::Path,
-    sync::{Arc, Mutex, PoisonError},
-};
+use std::{net::SocketAddr, path::Path, sync::Arc};
 
 use gyrus_contract::{
     CallPlace, ChangedPath, Decision, Destination, Gate, Judgement, MeantCall, ResolvedCall, Risk,
     ToolCall, ToolMeaning, ToolSpec, Unresolvable, Verdict, WithheldChange,
 };
+use parking_lot::Mutex;
 
 use crate::{
     PolicyGate,
@@ -64,7 +61,7 @@ impl LivePolicy {
         if now == self.began_with {
             return None;
         }
-        let mut last = self.last.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut last = self.last.lock();
         if let Some((texts, under)) = &*last
             && *texts == now
         {

@@ -5,7 +5,6 @@
 
 use std::{
     io::{self, IsTerminal},
-    sync::{Mutex, PoisonError},
     time::{Duration, Instant},
 };
 
@@ -16,6 +15,7 @@ use gyrus_surfaces::{
     console::{clear_status, put, put_status},
 };
 use gyrus_text::visible;
+use parking_lot::Mutex;
 
 use crate::failure::Failure;
 
@@ -36,8 +36,7 @@ pub(crate) async fn measure(
     let mut lost = None;
     let mut progress = |step: ProbeStep<'_>| match step {
         ProbeStep::Begins(probe) => {
-            *current.lock().unwrap_or_else(PoisonError::into_inner) =
-                (probe.to_owned(), Instant::now());
+            *current.lock() = (probe.to_owned(), Instant::now());
         }
         ProbeStep::Ends(probe, came) => {
             let line = visible(&format!("  {probe:<20} {came}")).into_owned() + "\n";
@@ -60,7 +59,7 @@ pub(crate) async fn measure(
             match tokio::time::timeout(period, &mut measuring).await {
                 Ok(measured) => break measured,
                 Err(_) => {
-                    let (probe, since) = &*current.lock().unwrap_or_else(PoisonError::into_inner);
+                    let (probe, since) = &*current.lock();
                     let seconds = since.elapsed().as_secs();
                     // Whoever does not see it misses nothing but the time.
                     let _ = if is_terminal {

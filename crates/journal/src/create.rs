@@ -1,12 +1,10 @@
 //! Creating a log. It appears in the store together with its first entries and their blobs: whatever
 //! happens before, there is no such log.
 
-use std::{
-    mem,
-    sync::{Arc, Mutex, PoisonError},
-};
+use std::{mem, sync::Arc};
 
 use gyrus_contract::BlobId;
+use parking_lot::Mutex;
 
 use crate::{
     Error, LogName, LogReader, NewEntry, Store, Writer,
@@ -49,7 +47,7 @@ impl NewLog {
     pub fn put_blob(&self, bytes: &[u8]) -> Result<BlobId, Error> {
         let shared = self.store.home.shared_blobs();
         // A blob is in the list only when it is complete.
-        let mut unsynced = self.unsynced.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut unsynced = self.unsynced.lock();
         let id = blobs::put(&self.staged().files, &shared, &mut unsynced, bytes)?;
         if unsynced.len() >= UNSYNCED_LIMIT {
             blobs::finish(&self.staged().files, &shared, &mut unsynced)?;
@@ -77,7 +75,7 @@ impl NewLog {
         check(first)?;
         let home = &self.store.home;
         let files = &self.staged().files;
-        let mut unsynced = self.unsynced.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut unsynced = self.unsynced.lock();
         blobs::finish(files, &home.shared_blobs(), &mut unsynced)?;
         drop(unsynced);
         let folder = files.blobs();

@@ -10,12 +10,10 @@
 //!
 //! A writer that failed once accepts nothing more; see `failure`.
 
-use std::{
-    io, mem,
-    sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError},
-};
+use std::{io, mem, sync::Arc};
 
 use gyrus_contract::{BlobId, Digest};
+use parking_lot::{Condvar, Mutex, MutexGuard};
 use tokio::sync::watch;
 
 use crate::{
@@ -34,9 +32,9 @@ use crate::{
 pub(crate) struct WriterInner {
     pub(crate) home: Arc<StoreHome>,
     pub(crate) files: Arc<LogFiles>,
-    state: Mutex<WriterState>,
+    pub(crate) state: Mutex<WriterState>,
     /// Blobs that the next flush puts on disk.
-    unsynced: Mutex<Vec<UnsyncedBlob>>,
+    pub(crate) unsynced: Mutex<Vec<UnsyncedBlob>>,
     /// Signalled when a flush ends.
     pub(crate) flushed: Arc<Condvar>,
     pub(crate) durable: watch::Sender<u64>,
@@ -137,21 +135,9 @@ impl WriterInner {
         }
     }
 
-    pub(crate) fn state(&self) -> MutexGuard<'_, WriterState> {
-        // Every change under this lock is complete before anything in it can panic.
-        self.state.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
-    /// Locks the list of blobs that are not on disk. Held while a blob is written and while blobs
-    /// are put on disk.
-    pub(crate) fn unsynced(&self) -> MutexGuard<'_, Vec<UnsyncedBlob>> {
-        // A blob is in the list only when it is complete.
-        self.unsynced.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
     /// Returns the state of a writer that has not failed.
     pub(crate) fn accepting(&self) -> Result<MutexGuard<'_, WriterState>, Error> {
-        let state = self.state();
+        let state = self.state.lock();
         match &state.failed {
             None => Ok(state),
             Some(failure) => Err(failure.error(&self.files.name)),
@@ -160,7 +146,7 @@ impl WriterInner {
 
     /// Records that a blob was put. An entry that is appended from now on may name it.
     pub(crate) fn put(&self, id: BlobId) {
-        let mut state = self.state();
+        let mut state = self.state.lock();
         state.blobs += 1;
         if self.replica.is_some() {
             state.blobs_for_replica.push(id);
@@ -184,17 +170,13 @@ impl WriterInner {
         }))
     }
 
-    fn output(&self) -> MutexGuard<'_, SegmentWriter> {
-        self.output.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
     /// Puts new blobs on disk, then writes and syncs the entries. Returns the number of the last
     /// durable entry.
     fn write(&self, pending: &[u8], target: FlushTarget, put: bool) -> Result<u64, Error> {
-        let mut output = self.output();
+        let mut output = self.output.lock();
         if put {
             let shared = self.home.shared_blobs();
-            blobs::finish(&self.files, &shared, &mut self.unsynced())?;
+            blobs::finish(&self.files, &shared, &mut self.unsynced.lock())?;
             let folder = self.files.blobs();
             self.files
                 .disk
@@ -218,7 +200,7 @@ impl WriterInner {
 
 impl Drop for WriterInner {
     fn drop(&mut self) {
-        let state = self.state.get_mut().unwrap_or_else(PoisonError::into_inner);
+        let state = self.state.get_mut();
         let waits = state.waits();
         let (pending, target) = (mem::take(&mut state.pending), state.target());
         if waits {
@@ -246,7 +228,7 @@ impl Lead {
             return;
         };
         let (pending, target, put, blobs) = {
-            let mut state = shared.state();
+            let mut state = shared.state.lock();
             self.began = true;
             let put = state.blobs_durable < state.blobs;
             let pending = mem::take(&mut state.pending);
@@ -266,7 +248,7 @@ impl Lead {
             return self.end(target, written);
         };
         let before = {
-            let output = shared.output();
+            let output = shared.output.lock();
             (output.seq, output.hash)
         };
         if let Err(error) = shared.write(&pending, target, put) {
@@ -298,7 +280,7 @@ impl Lead {
 
     fn succeeded(&mut self, target: FlushTarget, durable: u64) {
         if let Some(shared) = &self.shared {
-            let mut state = shared.state();
+            let mut state = shared.state.lock();
             state.blobs_durable = state.blobs_durable.max(target.blobs);
             self.began = false;
             self.durable = durable;
@@ -308,7 +290,7 @@ impl Lead {
     fn failed(&mut self, failure: impl FnOnce(u64) -> FinalFailure) {
         if let Some(shared) = &self.shared {
             let intact = *shared.durable.borrow();
-            shared.state().failed = Some(failure(intact));
+            shared.state.lock().failed = Some(failure(intact));
         }
     }
 }
@@ -318,7 +300,7 @@ impl Drop for Lead {
         let Some(shared) = self.shared.take() else {
             return;
         };
-        let mut state = shared.state();
+        let mut state = shared.state.lock();
         state.flushing = false;
         if self.began && state.failed.is_none() {
             let source = io::Error::other("the thread that flushed it panicked");

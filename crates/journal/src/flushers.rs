@@ -6,10 +6,12 @@
 
 use std::{
     collections::VecDeque,
-    sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError, Weak},
+    sync::{Arc, Weak},
     thread,
     time::Duration,
 };
+
+use parking_lot::{Condvar, Mutex};
 
 use crate::flush::{FlushTurn, Lead, WriterInner};
 
@@ -46,7 +48,7 @@ struct FlushQueue {
 
 /// Flushes on another thread. Waiting tasks are notified by the log itself.
 pub(crate) fn flush(lead: Lead) {
-    let mut queue = FLUSHERS.queue();
+    let mut queue = FLUSHERS.queue.lock();
     queue.leads.push_back(lead);
     if queue.idle >= queue.leads.len() {
         FLUSHERS.more.notify_one();
@@ -62,7 +64,7 @@ pub(crate) fn flush(lead: Lead) {
         .spawn(|| FLUSHERS.work());
     if started.is_err() {
         // No thread can be started, so the calling thread flushes.
-        let mut queue = FLUSHERS.queue();
+        let mut queue = FLUSHERS.queue.lock();
         queue.threads -= 1;
         let lead = queue.leads.pop_front();
         drop(queue);
@@ -73,11 +75,6 @@ pub(crate) fn flush(lead: Lead) {
 }
 
 impl Flushers {
-    fn queue(&self) -> MutexGuard<'_, FlushQueue> {
-        // A panic elsewhere leaves the queue whole.
-        self.queue.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
     fn work(&self) {
         while let Some(lead) = self.next() {
             lead.flush();
@@ -86,17 +83,13 @@ impl Flushers {
 
     /// Returns the next flush; `None` ends the thread.
     fn next(&self) -> Option<Lead> {
-        let mut queue = self.queue();
+        let mut queue = self.queue.lock();
         loop {
             if let Some(lead) = queue.leads.pop_front() {
                 return Some(lead);
             }
             queue.idle += 1;
-            let (woken, waited) = self
-                .more
-                .wait_timeout(queue, IDLE)
-                .unwrap_or_else(PoisonError::into_inner);
-            queue = woken;
+            let waited = self.more.wait_for(&mut queue, IDLE);
             queue.idle -= 1;
             if waited.timed_out() && queue.leads.is_empty() {
                 queue.threads -= 1;
@@ -116,13 +109,13 @@ pub(crate) fn start_timer(shared: &Arc<WriterInner>) {
                 return;
             };
             {
-                let mut state = shared.state();
+                let mut state = shared.state.lock();
                 if !state.waits() {
                     state.timer = false;
                     return;
                 }
             }
-            let target = shared.state().target();
+            let target = shared.state.lock().target();
             // A failure is reported to the tasks that need the entries on disk.
             if let Ok(FlushTurn::Lead(lead)) = shared.turn(target) {
                 flush(lead);
@@ -137,7 +130,7 @@ struct Timer(Weak<WriterInner>);
 impl Drop for Timer {
     fn drop(&mut self) {
         if let Some(shared) = self.0.upgrade() {
-            shared.state().timer = false;
+            shared.state.lock().timer = false;
         }
     }
 }

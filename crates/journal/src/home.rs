@@ -4,9 +4,10 @@ use std::{
     collections::BTreeMap,
     io,
     path::{Path, PathBuf},
-    sync::{Arc, Mutex, MutexGuard, PoisonError},
+    sync::Arc,
 };
 
+use parking_lot::Mutex;
 use tokio::sync::watch;
 
 use crate::{Disk, Error, LogName, identity::StoreIdentity};
@@ -34,19 +35,15 @@ impl StoreHome {
     /// Returns the number of the last entry on disk, as it grows, of a log whose writer is in this
     /// process. The sender is dropped with the writer.
     pub(crate) fn durable(&self, name: &LogName) -> Option<watch::Receiver<u64>> {
-        self.writing().get(name).cloned()
+        self.writing.lock().get(name).cloned()
     }
 
     pub(crate) fn begin_writing(&self, name: &LogName, durable: watch::Receiver<u64>) {
-        self.writing().insert(name.clone(), durable);
+        self.writing.lock().insert(name.clone(), durable);
     }
 
     pub(crate) fn end_writing(&self, name: &LogName) {
-        self.writing().remove(name);
-    }
-
-    fn writing(&self) -> MutexGuard<'_, BTreeMap<LogName, watch::Receiver<u64>>> {
-        self.writing.lock().unwrap_or_else(PoisonError::into_inner)
+        self.writing.lock().remove(name);
     }
 }
 

@@ -12,10 +12,11 @@
 use std::{
     io,
     path::{Path, PathBuf},
-    sync::{Arc, Mutex},
+    sync::Arc,
 };
 
 use gyrus_contract::{BlobId, Digest};
+use parking_lot::Mutex;
 
 use crate::{
     Disk, Error, Holder, Inbox, LockWait, LogName, LogReader, Recovery, Replica, Replicas,

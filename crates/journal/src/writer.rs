@@ -117,12 +117,9 @@ impl Writer {
                 FlushTurn::Done(seq) => return Ok(seq),
                 FlushTurn::Lead(lead) => lead.flush(),
                 FlushTurn::Follow => {
-                    let state = self.shared.state();
-                    drop(
-                        self.shared
-                            .flushed
-                            .wait_while(state, |state| state.flushing),
-                    );
+                    let mut state = self.shared.state.lock();
+                    let flushed = &self.shared.flushed;
+                    flushed.wait_while(&mut state, |state| state.flushing);
                 }
             }
         }
@@ -157,7 +154,7 @@ impl Writer {
 
     /// Returns the number that the next entry gets.
     pub fn next_seq(&self) -> u64 {
-        self.shared.state().seq + 1
+        self.shared.state.lock().seq + 1
     }
 
     /// Returns the number of the last durable entry, as it grows. Also announces a change without a
@@ -171,7 +168,7 @@ impl Writer {
     pub fn put_blob(&self, bytes: &[u8]) -> Result<BlobId, Error> {
         drop(self.shared.accepting()?);
         let shared = self.shared.home.shared_blobs();
-        let mut unsynced = self.shared.unsynced();
+        let mut unsynced = self.shared.unsynced.lock();
         let id = blobs::put(&self.shared.files, &shared, &mut unsynced, bytes)?;
         let full = unsynced.len() >= UNSYNCED_LIMIT;
         drop(unsynced);

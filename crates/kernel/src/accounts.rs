@@ -6,12 +6,13 @@
 
 use std::{
     iter,
-    sync::{Arc, Mutex, MutexGuard, PoisonError},
+    sync::Arc,
     time::{Duration, Instant},
 };
 
 use gyrus_contract::{Limits, Microdollars, Price, RunId, Spent};
 use gyrus_text::{counted, grouped};
+use parking_lot::Mutex;
 
 use crate::{Charge, Ending, KernelState};
 
@@ -129,7 +130,7 @@ impl Account {
         before: &KernelState,
     ) -> Self {
         let tree = parent.map_or_else(Arc::default, |parent| parent.tree.clone());
-        let mut accounts = lock(&tree);
+        let mut accounts = tree.lock();
         let index = accounts.0.len();
         accounts.0.push(AccountNode {
             run,
@@ -153,7 +154,7 @@ impl Account {
 
     /// Returns the account of a child run, if the child was driven under this account.
     pub(crate) fn child(&self, run: RunId) -> Option<Account> {
-        let tree = self.tree();
+        let tree = self.tree.lock();
         let is_child = |node: &AccountNode| node.run == run && node.parent == Some(self.index);
         let index = tree.0.iter().rposition(is_child)?;
         Some(Account {
@@ -162,24 +163,20 @@ impl Account {
         })
     }
 
-    fn tree(&self) -> MutexGuard<'_, AccountTree> {
-        lock(&self.tree)
-    }
-
     /// Returns the resources used up to now, time included.
     pub(crate) fn spent(&self) -> Spent {
-        self.tree().0[self.index].spent_now()
+        self.tree.lock().0[self.index].spent_now()
     }
 
     /// Returns the rest of each limit, as limits for a child.
     pub(crate) fn remaining(&self) -> Limits {
-        self.tree().0[self.index].remaining()
+        self.tree.lock().0[self.index].remaining()
     }
 
     /// Checks that a cycle may begin: steps and time are left. The charges of the cycle before are
     /// now in the entry of its end, and are not made again.
     pub(crate) fn check_cycle(&self) -> Result<(), Ending> {
-        let mut tree = self.tree();
+        let mut tree = self.tree.lock();
         let node = &mut tree.0[self.index];
         if std::mem::replace(&mut node.began, true) {
             node.charged_to_parents = TreeUsage::default();
@@ -189,7 +186,7 @@ impl Account {
     }
 
     pub(crate) fn count_cycle(&self) {
-        self.tree().0[self.index].spent.steps += 1;
+        self.tree.lock().0[self.index].spent.steps += 1;
     }
 
     /// Reserves for one attempt, here and in every account above: the estimated prompt, and as much
@@ -200,18 +197,20 @@ impl Account {
         wanted_output: u64,
         price: Option<Price>,
     ) -> Result<Reservation, Ending> {
-        let mut tree = self.tree();
+        let mut tree = self.tree.lock();
         tree.reserve(self.index, input_tokens, wanted_output, price)
     }
 
     /// Replaces a reservation by the real charge, here and in every account above.
     pub(crate) fn settle(&self, reserved: Charge, charged: Charge, estimated: bool) {
-        self.tree().settle(self.index, reserved, charged, estimated);
+        self.tree
+            .lock()
+            .settle(self.index, reserved, charged, estimated);
     }
 
     /// Settles the open reservations of a child that was dropped, and returns what it used.
     pub(crate) fn close(&self) -> Spent {
-        let mut tree = self.tree();
+        let mut tree = self.tree.lock();
         tree.settle_open(self.index);
         // No other account of the run will make these charges again.
         let expected = std::mem::take(&mut tree.0[self.index].expected_again);
@@ -223,7 +222,7 @@ impl Account {
     /// from the journal. Until then the parents remain charged, so that no other run spends the
     /// same budget.
     pub(crate) fn leave_to_next(&self) {
-        let mut tree = self.tree();
+        let mut tree = self.tree.lock();
         tree.settle_open(self.index);
         let charged = std::mem::take(&mut tree.0[self.index].charged_to_parents);
         tree.0[self.index].expected_again.add(charged);
@@ -233,26 +232,26 @@ impl Account {
     /// Counts use that a journal of before this process records, and charges the parents: none of
     /// them has an entry about it before this run has ended.
     pub(crate) fn charge(&self, used: TreeUsage) {
-        let mut tree = self.tree();
+        let mut tree = self.tree.lock();
         tree.0[self.index].add(used);
         tree.charge_parents(self.index, used);
     }
 
     /// Returns the number of child runs that were started below this run.
     pub(crate) fn children(&self) -> u32 {
-        self.tree().0[self.index].children
+        self.tree.lock().0[self.index].children
     }
 
     /// Returns the number of child runs that were started below the run that a person started.
     pub(crate) fn children_of_tree(&self) -> u32 {
         // The first account has no parent.
-        self.tree().0[0].children
+        self.tree.lock().0[0].children
     }
 
     /// Returns the open reservation, and whether charges are expected to be made again.
     #[cfg(test)]
     pub(crate) fn reserved(&self) -> (Charge, bool) {
-        let node = &self.tree().0[self.index];
+        let node = &self.tree.lock().0[self.index];
         let expected = node.expected_again;
         let expects = expected.charge != Charge::default() || expected.children > 0;
         (node.reserved, expects)
@@ -261,7 +260,7 @@ impl Account {
     /// Returns the time that the limits of the run, and of those above it, leave; `None` if nothing
     /// limits it.
     pub(crate) fn time_left(&self) -> Option<Duration> {
-        let tree = self.tree();
+        let tree = self.tree.lock();
         let left = tree.path(self.index);
         let left = left.filter_map(|node| node.remaining().time_ms).min();
         left.map(Duration::from_millis)
@@ -270,7 +269,9 @@ impl Account {
     /// Lets no time count, here and in every account above, while the returned value lives: a run
     /// that waits for a person uses none.
     pub(crate) fn wait_for_a_person(&self) -> PersonWait {
-        self.tree().each_from(self.index, AccountNode::begin_wait);
+        self.tree
+            .lock()
+            .each_from(self.index, AccountNode::begin_wait);
         PersonWait(self.clone())
     }
 
@@ -279,13 +280,13 @@ impl Account {
     /// # Errors
     /// Returns the ending of a run whose time is up.
     pub(crate) fn check_time(&self) -> Result<(), Ending> {
-        self.tree().check_time(self.index)
+        self.tree.lock().check_time(self.index)
     }
 
     /// Returns the limits of which more than [`WARN_AT_PERCENT`] is used and that were not
     /// announced yet.
     pub(crate) fn warnings(&self) -> Vec<String> {
-        let mut tree = self.tree();
+        let mut tree = self.tree.lock();
         let node = &mut tree.0[self.index];
         let (limits, spent) = (node.limits, node.spent_now());
         let used = [
@@ -316,12 +317,11 @@ pub(crate) struct PersonWait(Account);
 
 impl Drop for PersonWait {
     fn drop(&mut self) {
-        self.0.tree().each_from(self.0.index, AccountNode::end_wait);
+        self.0
+            .tree
+            .lock()
+            .each_from(self.0.index, AccountNode::end_wait);
     }
-}
-
-fn lock(tree: &Mutex<AccountTree>) -> MutexGuard<'_, AccountTree> {
-    tree.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 impl AccountTree {

@@ -4,7 +4,7 @@ use std::{
     collections::{BTreeMap, BTreeSet},
     iter,
     path::{Path, PathBuf},
-    sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError, Weak},
+    sync::{Arc, OnceLock, Weak},
 };
 
 use gyrus_contract::{
@@ -17,6 +17,7 @@ use gyrus_workspace::{
     layer::{CallLayer, MovedPaths},
     snapshot::Snapshots,
 };
+use parking_lot::{Mutex, MutexGuard};
 use tokio::sync::{Mutex as AsyncMutex, RwLockReadGuard};
 
 use crate::{
@@ -51,22 +52,22 @@ pub(crate) struct Core {
     /// Whether prompts may differ from the recorded ones, because today's prompts are others.
     /// Effects may not differ.
     pub(crate) prompts_may_differ: bool,
-    recorded: Mutex<RecordedCycle>,
+    pub(crate) recorded: Mutex<RecordedCycle>,
     shared: Mutex<CycleState>,
-    links: Mutex<RunLinks>,
+    pub(crate) links: Mutex<RunLinks>,
     /// The mandate, and the origins of the values that the run has read.
-    provenance: Mutex<Provenance>,
+    pub(crate) provenance: Mutex<Provenance>,
     /// Snapshots of the workspace.
-    snapshots: Mutex<Snapshots>,
+    pub(crate) snapshots: Mutex<Snapshots>,
     /// The calls in progress whose changes are judged when they end, each with the snapshot before
     /// it, if the folder is not too large for one.
-    judged_calls: Mutex<Vec<(EffectId, Option<BlobId>)>>,
+    pub(crate) judged_calls: Mutex<Vec<(EffectId, Option<BlobId>)>>,
     /// The workspace's repositories, of which commands see private copies.
-    repositories: Mutex<Repositories>,
+    pub(crate) repositories: Mutex<Repositories>,
     /// Prepared sandboxes for the next commands.
     pub(crate) spares: Spares,
     /// The layers that receive the changes of commands.
-    layers: Mutex<Layers>,
+    pub(crate) layers: Mutex<Layers>,
     /// Processes that go on beside calls.
     pub(crate) background: Background,
     /// This one, for processes that find the run that they belong to.
@@ -219,28 +220,8 @@ impl Core {
         }
     }
 
-    pub(crate) fn recorded(&self) -> MutexGuard<'_, RecordedCycle> {
-        self.recorded.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
     pub(crate) fn shared(&self) -> MutexGuard<'_, CycleState> {
-        self.shared.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
-    pub(crate) fn links(&self) -> MutexGuard<'_, RunLinks> {
-        self.links.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
-    pub(crate) fn snapshots(&self) -> MutexGuard<'_, Snapshots> {
-        self.snapshots
-            .lock()
-            .unwrap_or_else(PoisonError::into_inner)
-    }
-
-    pub(crate) fn provenance(&self) -> MutexGuard<'_, Provenance> {
-        self.provenance
-            .lock()
-            .unwrap_or_else(PoisonError::into_inner)
+        self.shared.lock()
     }
 
     /// Returns the store for the contents of the workspace.
@@ -248,22 +229,6 @@ impl Core {
         let organs = self.kernel.organs();
         let workspace = &self.started.workspace;
         WorkspaceContents::new(&organs.redactor, &*organs.gate, &self.log, workspace)
-    }
-
-    pub(crate) fn judged_calls(&self) -> MutexGuard<'_, Vec<(EffectId, Option<BlobId>)>> {
-        self.judged_calls
-            .lock()
-            .unwrap_or_else(PoisonError::into_inner)
-    }
-
-    pub(crate) fn repositories(&self) -> MutexGuard<'_, Repositories> {
-        self.repositories
-            .lock()
-            .unwrap_or_else(PoisonError::into_inner)
-    }
-
-    pub(crate) fn layers(&self) -> MutexGuard<'_, Layers> {
-        self.layers.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Waits until no person has the screen, which costs no time of the run.

@@ -206,7 +206,7 @@ pub(crate) fn first_snapshot(
 /// read on a thread of its own, because it may be large.
 async fn record_workspace(core: &Arc<Core>) -> Result<Option<BlobId>, Stop> {
     let reads = core.clone();
-    let read = move || snapshot_of(reads.snapshots().take(&mut reads.contents()));
+    let read = move || snapshot_of(reads.snapshots.lock().take(&mut reads.contents()));
     let taken = tokio::task::spawn_blocking(read).await;
     let taken = taken.map_err(|error| Stop::Failed(format!("the folder was not read: {error}")))?;
     let snapshot = taken?;
@@ -215,7 +215,7 @@ async fn record_workspace(core: &Arc<Core>) -> Result<Option<BlobId>, Stop> {
         Snapshot::Missing(_) => None,
     };
     match &snapshot {
-        Snapshot::Blob(id) => leave_out_as(&mut core.snapshots(), id, &core.log),
+        Snapshot::Blob(id) => leave_out_as(&mut core.snapshots.lock(), id, &core.log),
         Snapshot::Missing(why) => core.shared().state.not_undoable = Some(why.clone()),
     }
     core.log.append(WorkspaceRecorded { snapshot })?;
@@ -400,7 +400,7 @@ impl Driver {
     async fn one_cycle(&mut self) -> Result<Option<Ending>, Stop> {
         let core = self.core.clone();
         let recorded = self.recorded.take().unwrap_or_default();
-        *core.recorded() = recorded;
+        *core.recorded.lock() = recorded;
         let prefix = EffectId::cycle(self.cycle);
         begin_cycle(&core, &prefix).await?;
         core.account.check_cycle().map_err(Stop::from)?;
@@ -408,7 +408,7 @@ impl Driver {
         let mut run = Run::new(core.clone(), prefix);
         let result = turn(&mut *self.cognitive_loop, &mut run).await?;
         run.check_ended()?;
-        core.recorded().is_used_up()?;
+        core.recorded.lock().is_used_up()?;
         let ended = self.ended(&result)?;
         let ending = ending_of(&ended);
         core.log.append(ended)?;
@@ -435,7 +435,7 @@ impl Driver {
         let changed = std::mem::take(&mut core.shared().world_changed);
         let snapshot = if changed && !layers::keep_files(core) {
             // A call may have taken one before this: only the end of a cycle counts for undo.
-            let taken = snapshot_of(core.snapshots().take(&mut core.contents()))?;
+            let taken = snapshot_of(core.snapshots.lock().take(&mut core.contents()))?;
             Some(taken).filter(|taken| match taken {
                 Snapshot::Blob(id) => self.folder.replace(*id) != Some(*id),
                 Snapshot::Missing(_) => true,
@@ -468,7 +468,7 @@ impl Driver {
 /// that arrived.
 pub(crate) async fn begin_cycle(core: &Core, prefix: &EffectId) -> Result<(), Stop> {
     let start = prefix.then(0);
-    let past = core.recorded().take(&start);
+    let past = core.recorded.lock().take(&start);
     let began_before = !past.is_empty();
     let (mut steered, mut added) = (Vec::new(), Vec::new());
     for entry in past {
@@ -478,7 +478,7 @@ pub(crate) async fn begin_cycle(core: &Core, prefix: &EffectId) -> Result<(), St
             _ => {}
         }
     }
-    let nothing_yet = !began_before && core.recorded().is_used_up().is_ok();
+    let nothing_yet = !began_before && core.recorded.lock().is_used_up().is_ok();
     let is_live = nothing_yet && core.log.is_live();
     if is_live {
         if let Some(ending) = core.controls.pausing() {

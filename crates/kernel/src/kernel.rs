@@ -1,12 +1,6 @@
 //! The kernel: a store of runs, and the organs that they use.
 
-use std::{
-    collections::BTreeMap,
-    iter,
-    path::PathBuf,
-    sync::{Arc, Mutex, PoisonError},
-    time::Duration,
-};
+use std::{collections::BTreeMap, iter, path::PathBuf, sync::Arc, time::Duration};
 
 use gyrus_contract::{
     ChildModel, DEFAULT_AGENT, FollowedSkill, Gate, Grant, Hooks, KeeperError, LateTools, Limits,
@@ -16,6 +10,7 @@ use gyrus_contract::{
 use gyrus_journal::Store;
 use gyrus_process::keeper::Keeper;
 use gyrus_workspace::repository::RealObjects;
+use parking_lot::Mutex;
 use serde_json::Value;
 
 use crate::{
@@ -364,7 +359,7 @@ struct LastValue<T>(Mutex<Arc<T>>);
 impl<T: PartialEq> LastValue<T> {
     /// Returns `value`, shared with the latest run if it is equal.
     fn share(&self, value: T) -> Arc<T> {
-        let mut last = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut last = self.0.lock();
         if **last != value {
             *last = Arc::new(value);
         }

@@ -1,12 +1,10 @@
 //! A run's journal as effects use it: typed entries, blobs and barriers.
 
-use std::{
-    collections::BTreeSet,
-    sync::{Arc, Mutex},
-};
+use std::{collections::BTreeSet, sync::Arc};
 
 use gyrus_contract::{BlobId, MemoryItem, Part, ToolSpec};
 use gyrus_journal::{LogReader, NewEntry, NewLog, Payload, Writer};
+use parking_lot::Mutex;
 use serde::{Serialize, de::DeserializeOwned};
 use serde_json::Value;
 
@@ -102,14 +100,14 @@ impl RunLog {
 
     pub(crate) fn put_blob(&self, bytes: &[u8]) -> Result<BlobId, Stop> {
         let id = BlobId::of(bytes);
-        if self.held().contains(&id) {
+        if self.held.lock().contains(&id) {
             return Ok(id);
         }
         match &self.target {
             AppendTarget::New(prepared) => prepared.put_blob(bytes)?,
             AppendTarget::Live(_) | AppendTarget::Recorded => self.writer()?.put_blob(bytes)?,
         };
-        self.held().insert(id);
+        self.held.lock().insert(id);
         Ok(id)
     }
 
@@ -119,12 +117,6 @@ impl RunLog {
             AppendTarget::New(prepared) => prepared.put_private(bytes)?,
             AppendTarget::Live(_) | AppendTarget::Recorded => self.writer()?.put_private(bytes)?,
         })
-    }
-
-    fn held(&self) -> std::sync::MutexGuard<'_, BTreeSet<BlobId>> {
-        self.held
-            .lock()
-            .unwrap_or_else(std::sync::PoisonError::into_inner)
     }
 
     pub(crate) fn blob(&self, id: &BlobId) -> Result<Vec<u8>, Stop> {

@@ -27,15 +27,10 @@ mod json;
 mod files;
 mod key;
 
-use std::{
-    borrow::Cow,
-    collections::HashMap,
-    fmt,
-    ops::Range,
-    sync::{Arc, PoisonError, RwLock},
-};
+use std::{borrow::Cow, collections::HashMap, fmt, ops::Range, sync::Arc};
 
 use gyrus_contract::UnknownSecret;
+use parking_lot::RwLock;
 use regex::Regex;
 
 pub(crate) use self::pass::TextBefore;
@@ -137,7 +132,7 @@ impl Redactor {
             .trim_end_matches('⟧')
             .to_owned();
         let value = text.to_owned();
-        let mut typed = self.typed.write().unwrap_or_else(PoisonError::into_inner);
+        let mut typed = self.typed.write();
         let is_new = typed.secrets.iter().all(|secret| secret.value != value);
         if is_new && value.len() >= MIN_VALUE_BYTES {
             typed.secrets.push(Secret { name, value });
@@ -240,7 +235,7 @@ impl Redactor {
     }
 
     fn typed(&self) -> Option<Arc<KnownSecrets>> {
-        let typed = self.typed.read().unwrap_or_else(PoisonError::into_inner);
+        let typed = self.typed.read();
         typed.known.clone()
     }
 
@@ -253,7 +248,7 @@ impl Redactor {
     pub fn reveal(&self, text: &str) -> Result<String, UnknownSecret> {
         let mut revealed = String::with_capacity(text.len());
         let mut end = 0;
-        let found = self.found.read().unwrap_or_else(PoisonError::into_inner);
+        let found = self.found.read();
         let typed = self.typed();
         for captures in self.marker.captures_iter(text) {
             let (marker, [name]) = captures.extract();
@@ -278,7 +273,7 @@ impl Redactor {
     /// markers; `None` if there are none. Configured secrets and typed passwords stay hidden: a
     /// page can make a model repeat their markers.
     pub(crate) fn show_found(&self, text: &str) -> Option<String> {
-        let found = self.found.read().unwrap_or_else(PoisonError::into_inner);
+        let found = self.found.read();
         let typed = self.typed();
         let value = |name: &str| {
             let is_hidden = self.known.value(name).is_some()
@@ -356,7 +351,7 @@ impl Redactor {
     /// that another value has it already.
     fn remember(&self, kind: &str, value: &str) -> String {
         let digits = fingerprint(&self.key, value);
-        let mut found = self.found.write().unwrap_or_else(PoisonError::into_inner);
+        let mut found = self.found.write();
         for length in (6..=digits.len()).step_by(6) {
             let name = format!("{kind}-{}", &digits[..length]);
             let taken = self

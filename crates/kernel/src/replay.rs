@@ -157,7 +157,7 @@ impl JournalReplay {
         ended: Option<CycleEnded>,
     ) -> Result<(), KernelError> {
         let core = self.core.clone();
-        *core.recorded() = RecordedCycle::new(recorded, ended.is_some());
+        *core.recorded.lock() = RecordedCycle::new(recorded, ended.is_some());
         let prefix = EffectId::cycle(self.number);
         self.number += 1;
         begin_cycle(&core, &prefix).await?;
@@ -165,7 +165,7 @@ impl JournalReplay {
         let done = async {
             let result = turn(&mut *self.cognitive_loop, &mut run).await?;
             run.check_ended()?;
-            core.recorded().is_used_up()?;
+            core.recorded.lock().is_used_up()?;
             Ok(result)
         };
         match (done.await, ended) {

@@ -113,9 +113,13 @@ impl Run {
         self.check_dropped()?;
         let effect = self.prefix.then(self.next);
         self.next += 1;
-        let past = self.core.recorded().take(&effect);
+        let past = self.core.recorded.lock().take(&effect);
         if past.is_empty() {
-            let allowed = self.core.recorded().may_go_live(&self.prefix, &effect, now);
+            let allowed = self
+                .core
+                .recorded
+                .lock()
+                .may_go_live(&self.prefix, &effect, now);
             self.keep(allowed.map_err(Stop::from))?;
             let live = self.core.log.is_live();
             self.keep(if live { Ok(()) } else { Err(Stop::EndOfRecord) })?;

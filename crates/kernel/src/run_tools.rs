@@ -1,11 +1,9 @@
 //! The tools of a run, whose number may grow between two cycles.
 
-use std::{
-    collections::BTreeMap,
-    sync::{Arc, PoisonError, RwLock},
-};
+use std::{collections::BTreeMap, sync::Arc};
 
 use gyrus_contract::{Tool, ToolSpec};
+use parking_lot::RwLock;
 
 /// The tools of a run: those that it began with, and those that joined it.
 pub(crate) struct RunTools {
@@ -45,11 +43,11 @@ impl RunTools {
 
     fn read(&self) -> PresentTools {
         let present = self.present.read();
-        present.unwrap_or_else(PoisonError::into_inner).clone()
+        present.clone()
     }
 
     pub(crate) fn join(&self, tools: Vec<Arc<dyn Tool>>) {
-        let mut present = self.present.write().unwrap_or_else(PoisonError::into_inner);
+        let mut present = self.present.write();
         let mut specs = present.specs.to_vec();
         for tool in tools {
             let name = tool.spec().name.clone();

@@ -1,12 +1,9 @@
 //! The protocol: what clients ask, and what they get.
 
-use std::{
-    collections::BTreeSet,
-    sync::{Arc, Mutex, PoisonError},
-    time::Duration,
-};
+use std::{collections::BTreeSet, sync::Arc, time::Duration};
 
 use gyrus_contract::{Answer, ApprovalScope, RunId};
+use parking_lot::Mutex;
 
 use gyrus_kernel::approvals::{self, CardId, OpenQuestion};
 use gyrus_runtime::blocking;
@@ -348,12 +345,12 @@ impl McpService {
     }
 
     fn was_told_of(&self, caller: &Requester, open: &OpenQuestion) -> bool {
-        let told = self.told.lock().unwrap_or_else(PoisonError::into_inner);
+        let told = self.told.lock();
         told.contains(&told_key(caller, open))
     }
 
     fn tell_of(&self, caller: &Requester, open: &OpenQuestion) {
-        let mut told = self.told.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut told = self.told.lock();
         if told.len() >= TOLD {
             told.clear();
         }

@@ -1,12 +1,9 @@
 //! A connection to a server: from its start to its end, with the calls between.
 
-use std::{
-    collections::BTreeMap,
-    sync::{Arc, Mutex, PoisonError},
-    time::Duration,
-};
+use std::{collections::BTreeMap, sync::Arc, time::Duration};
 
 use gyrus_contract::{BoxedFuture, Digest, Service};
+use parking_lot::Mutex;
 use rmcp::{
     Peer, RoleClient,
     model::{
@@ -315,7 +312,7 @@ impl ServerConnection {
     /// Returns the definitions of the tools, as the server listed them last.
     pub(crate) fn list(&self) -> Arc<Vec<Value>> {
         let list = self.list.lock();
-        list.unwrap_or_else(PoisonError::into_inner).clone()
+        list.clone()
     }
 
     /// Lists the tools again if the server said that they changed. Returns whether what is known of
@@ -347,8 +344,8 @@ impl ServerConnection {
                     .or_insert(Some(digest));
             }
         }
-        *self.defined.lock().unwrap_or_else(PoisonError::into_inner) = defined;
-        *self.list.lock().unwrap_or_else(PoisonError::into_inner) = Arc::new(list);
+        *self.defined.lock() = defined;
+        *self.list.lock() = Arc::new(list);
     }
 
     /// Checks that the server still defines a tool as it did when the run began.
@@ -367,7 +364,7 @@ impl ServerConnection {
         if !self.refresh(LIST_LIMIT).await {
             return Err("the server said that its tools changed, and not to what".to_owned());
         }
-        let defined = self.defined.lock().unwrap_or_else(PoisonError::into_inner);
+        let defined = self.defined.lock();
         match defined.get(&service.tool) {
             Some(Some(digest)) if *digest == service.definition => Ok(()),
             Some(_) => Err(
@@ -458,13 +455,8 @@ impl ServerConnection {
     /// Closes the connection: cancels abandoned calls, closes the server's input, and gives it a
     /// moment to end by itself.
     pub(crate) async fn leave(&self) {
-        let given_up =
-            std::mem::take(&mut *self.given_up.lock().unwrap_or_else(PoisonError::into_inner));
-        let service = self
-            .service
-            .lock()
-            .unwrap_or_else(PoisonError::into_inner)
-            .take();
+        let given_up = std::mem::take(&mut *self.given_up.lock());
+        let service = self.service.lock().take();
         let goodbye = async {
             for told in given_up {
                 let _ = told.await;
@@ -518,11 +510,7 @@ impl Drop for CallInFlight<'_> {
                 .send_notification(CancelledNotification::new(params).into())
                 .await;
         });
-        let mut given_up = self
-            .connection
-            .given_up
-            .lock()
-            .unwrap_or_else(PoisonError::into_inner);
+        let mut given_up = self.connection.given_up.lock();
         given_up.retain(|told| !told.is_finished());
         given_up.push(told);
     }

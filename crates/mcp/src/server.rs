@@ -1,10 +1,6 @@
 //! A server and its state: restarted once, closed at the end.
 
-use std::{
-    collections::BTreeMap,
-    sync::{Arc, PoisonError},
-    time::Duration,
-};
+use std::{collections::BTreeMap, sync::Arc, time::Duration};
 
 use gyrus_contract::{ToolSpec, Touch};
 use tokio::{
@@ -34,7 +30,7 @@ pub struct McpServer {
     setup: ServerSetup,
     life: Mutex<Life>,
     /// The last connection, so that closing it need not wait for a lock.
-    last: std::sync::Mutex<Option<Arc<ServerConnection>>>,
+    last: parking_lot::Mutex<Option<Arc<ServerConnection>>>,
 }
 
 #[derive(Default)]
@@ -75,7 +71,7 @@ impl McpServer {
         Self {
             setup,
             life: Mutex::default(),
-            last: std::sync::Mutex::default(),
+            last: parking_lot::Mutex::default(),
         }
     }
 
@@ -108,7 +104,7 @@ impl McpServer {
             Ok(connection) => {
                 let connection = Arc::new(connection);
                 life.connection = Some(connection.clone());
-                let mut last = self.last.lock().unwrap_or_else(PoisonError::into_inner);
+                let mut last = self.last.lock();
                 *last = Some(connection.clone());
                 Ok(connection)
             }
@@ -134,7 +130,7 @@ impl McpServer {
     }
 
     fn last(&self) -> Option<Arc<ServerConnection>> {
-        let last = self.last.lock().unwrap_or_else(PoisonError::into_inner);
+        let last = self.last.lock();
         last.clone().filter(|last| last.ended().is_none())
     }
 
@@ -245,11 +241,7 @@ impl McpServer {
     }
 
     pub(crate) async fn leave(&self) {
-        let last = self
-            .last
-            .lock()
-            .unwrap_or_else(PoisonError::into_inner)
-            .take();
+        let last = self.last.lock().take();
         if let Some(connection) = last {
             connection.leave().await;
         }

@@ -8,10 +8,11 @@
 )]
 
 use std::sync::{
-    Arc, Mutex, MutexGuard, PoisonError,
+    Arc,
     atomic::{AtomicBool, AtomicU64, Ordering},
 };
 
+use parking_lot::Mutex;
 use rmcp::{
     ClientHandler, RoleClient,
     model::{
@@ -93,7 +94,7 @@ impl Subscriber {
         let (requests, asked) = mpsc::channel(MAX_WAITING);
         let may_ask = has_caller && self.requests == RequestPolicy::Offered;
         let number = self.notifications.next.fetch_add(1, Ordering::Relaxed);
-        self.calls().push(OpenCall {
+        self.notifications.calls.lock().push(OpenCall {
             number,
             sent: None,
             words,
@@ -108,14 +109,17 @@ impl Subscriber {
 
     /// Notes by which request and token a call was sent.
     pub(crate) fn sent(&self, number: u64, sent: (RequestId, ProgressToken)) {
-        let mut calls = self.calls();
+        let mut calls = self.notifications.calls.lock();
         if let Some(call) = calls.iter_mut().find(|open| open.number == number) {
             call.sent = Some(sent);
         }
     }
 
     pub(crate) fn forget(&self, number: u64) {
-        self.calls().retain(|open| open.number != number);
+        self.notifications
+            .calls
+            .lock()
+            .retain(|open| open.number != number);
     }
 
     /// Puts a request to the call during which it came: over HTTP the one on whose stream it was,
@@ -125,7 +129,7 @@ impl Subscriber {
             Some(InboundStreamOrigin::OutboundRequest(call)) => Some(call),
             Some(InboundStreamOrigin::Unassociated) | None => None,
         };
-        let calls = self.calls();
+        let calls = self.notifications.calls.lock();
         let mut open = calls.iter().filter(|open| open.requests.is_some());
         let open = open.find(|open| match (call, &open.sent) {
             (Some(call), Some((id, _))) => id == call,
@@ -133,13 +137,6 @@ impl Subscriber {
         });
         let requests = open.and_then(|open| open.requests.as_ref());
         requests.is_some_and(|requests| requests.try_send(request).is_ok())
-    }
-
-    fn calls(&self) -> MutexGuard<'_, Vec<OpenCall>> {
-        self.notifications
-            .calls
-            .lock()
-            .unwrap_or_else(PoisonError::into_inner)
     }
 }
 
@@ -201,7 +198,7 @@ impl ClientHandler for Subscriber {
         said: ProgressNotificationParam,
         _context: NotificationContext<RoleClient>,
     ) {
-        let calls = self.calls();
+        let calls = self.notifications.calls.lock();
         let is_about = |open: &&OpenCall| {
             let sent = open.sent.as_ref();
             sent.is_some_and(|(_, token)| *token == said.progress_token)

@@ -1,13 +1,9 @@
 //! Recall: the pieces of notes that have words of a question, the best first, each with its source.
 
-use std::{
-    cmp::Reverse,
-    mem,
-    sync::{MutexGuard, PoisonError},
-    time::Instant,
-};
+use std::{cmp::Reverse, mem, time::Instant};
 
 use gyrus_search::{Index, NoteHit, QueryWords};
+use parking_lot::MutexGuard;
 use serde::Serialize;
 
 use crate::{
@@ -92,8 +88,7 @@ impl Vault {
     /// # Errors
     /// The notes or the index cannot be read.
     pub fn searcher(&self) -> Result<Searcher<'_>, VaultError> {
-        let kept = self.kept.lock();
-        let mut kept = kept.unwrap_or_else(PoisonError::into_inner);
+        let mut kept = self.kept.lock();
         // What could not be followed is found by looking.
         if !self.follow(&mut kept).unwrap_or(false) {
             self.look(&mut kept)?;

@@ -13,7 +13,7 @@ use std::{
         fs::{DirBuilderExt as _, MetadataExt as _},
     },
     path::{Path, PathBuf},
-    sync::{Arc, Mutex},
+    sync::Arc,
     time::{Duration, SystemTime},
 };
 
@@ -23,6 +23,7 @@ use gyrus_workspace::{
     Pace, RootError, RootFolder,
     changeset::{ApplyError, HOME},
 };
+use parking_lot::Mutex;
 use rustix::{
     fs::{AtFlags, Dir, FileType, OFlags, Stat, statat},
     io::Errno,

@@ -3,15 +3,12 @@
 //! A [`ModelProtocol`] says what differs: the address and its headers, the form of the body, the meaning
 //! of the stream and of refusals. It reaches nothing by itself.
 
-use std::{
-    borrow::Cow,
-    sync::{Arc, Mutex, MutexGuard, PoisonError},
-    time::Duration,
-};
+use std::{borrow::Cow, sync::Arc, time::Duration};
 
 use gyrus_contract::{
     BoxedFuture, Delta, Image, Model, ModelError, Price, Prompt, Reply, ScreenSize, Simplification,
 };
+use parking_lot::Mutex;
 use reqwest::header::HeaderMap;
 use serde_json::{Value, json};
 
@@ -102,10 +99,6 @@ impl<P: ModelProtocol> ProtocolClient<P> {
         })
     }
 
-    fn refused(&self) -> MutexGuard<'_, Option<(Value, ModelError)>> {
-        self.refused.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
     /// Sends one request, with `extra` headers.
     pub(crate) async fn ask(
         &self,
@@ -133,7 +126,11 @@ impl<P: ModelProtocol> ProtocolClient<P> {
         }
         // A protocol may have nothing to leave out: the same body would be refused again.
         if !prompt.plainer.is_empty()
-            && let Some((_, error)) = self.refused().as_ref().filter(|(last, _)| *last == body)
+            && let Some((_, error)) = self
+                .refused
+                .lock()
+                .as_ref()
+                .filter(|(last, _)| *last == body)
         {
             return Err(error.clone());
         }
@@ -146,7 +143,7 @@ impl<P: ModelProtocol> ProtocolClient<P> {
             answer => answer,
         };
         let answer = answer.map_err(P::advise);
-        *self.refused() = match &answer {
+        *self.refused.lock() = match &answer {
             Err(error @ ModelError::Refused { .. }) => Some((body, error.clone())),
             _ => None,
         };

@@ -5,13 +5,10 @@
 //! send certificates that have nothing to do with its own, so an authority counts only if the
 //! server's certificate is valid with that authority as the only root.
 
-use std::{
-    fmt,
-    str::FromStr,
-    sync::{Arc, Mutex, PoisonError},
-};
+use std::{fmt, str::FromStr, sync::Arc};
 
 use base64::{Engine as _, prelude::BASE64_STANDARD};
+use parking_lot::Mutex;
 use ring::digest::{SHA256, digest};
 use rustls::{
     CertificateError, ClientConfig, DigitallySignedStruct, Error, OtherError, RootCertStore,
@@ -87,7 +84,7 @@ pub struct SeenKeys(Arc<Mutex<Vec<KeyPin>>>);
 impl SeenKeys {
     /// Returns them, once a connection was made.
     pub fn take(&self) -> Vec<KeyPin> {
-        std::mem::take(&mut self.0.lock().unwrap_or_else(PoisonError::into_inner))
+        std::mem::take(&mut self.0.lock())
     }
 }
 
@@ -209,7 +206,7 @@ impl ServerCertVerifier for PinningVerifier {
                     .flat_map(|store| store.roots)
                     .map(|one| KeyPin::of_anchor(&one));
                 let keys = KeyPin::of(own).into_iter().chain(keys).collect();
-                *seen.0.lock().unwrap_or_else(PoisonError::into_inner) = keys;
+                *seen.0.lock() = keys;
             }
         }
         Ok(verified)

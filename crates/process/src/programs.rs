@@ -20,10 +20,11 @@ use std::{
     os::unix::ffi::OsStrExt,
     path::{Path, PathBuf},
     process::Command,
-    sync::{Arc, Mutex, OnceLock, PoisonError},
+    sync::{Arc, OnceLock},
 };
 
 use gyrus_contract::{FileIdentity, ResolvedProgram};
+use parking_lot::Mutex;
 
 use self::{
     owners::Owners,
@@ -170,7 +171,7 @@ impl Programs {
     /// Takes no program out of a folder that runs can write, nor out of anything below it. The
     /// folder need not exist yet.
     pub fn keep_out_of(&self, folder: &Path) {
-        let mut writable = self.writable.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut writable = self.writable.lock();
         if !writable.contains(folder) {
             writable.insert(folder.to_owned());
         }
@@ -327,7 +328,7 @@ impl Programs {
     }
 
     fn writable(&self) -> Vec<PathBuf> {
-        let writable = self.writable.lock().unwrap_or_else(PoisonError::into_inner);
+        let writable = self.writable.lock();
         writable.iter().cloned().collect()
     }
 

@@ -4,7 +4,7 @@ use std::{
     collections::BTreeSet,
     path::PathBuf,
     sync::{
-        Arc, Mutex, MutexGuard, OnceLock, PoisonError,
+        Arc, OnceLock,
         atomic::{AtomicU32, Ordering},
     },
     time::Duration,
@@ -14,6 +14,7 @@ use gyrus_contract::{
     BoxedFuture, CommandOutcome, Exit, KeeperError, LookOptions, Screen, ScreenError,
     ViewWithPicture,
 };
+use parking_lot::{Mutex, MutexGuard};
 use serde::de::IgnoredAny;
 use serde_json::json;
 use tokio::{
@@ -152,7 +153,7 @@ impl Browser {
                 Some(reason) => {
                     self.counted
                         .fetch_max(session.state().documents, Ordering::Relaxed);
-                    *self.left() = session.state().own.clone();
+                    *self.left.lock() = session.state().own.clone();
                     // The loss is reported once; the next call gets a new session.
                     *open = None;
                     return Err(ScreenError::Lost { reason });
@@ -176,7 +177,7 @@ impl Browser {
                 BrowserSession::open(launch, profile, run, documents).await?
             }
             BrowserWay::Attach(at) => {
-                let left = std::mem::take(&mut *self.left());
+                let left = std::mem::take(&mut *self.left.lock());
                 BrowserSession::attach(at, left, documents).await?
             }
         };
@@ -190,10 +191,6 @@ impl Browser {
     /// Returns the session, unless there is none or it is just being opened.
     pub(crate) fn open_session(&self) -> Option<Arc<BrowserSession>> {
         self.open.try_lock().ok()?.clone()
-    }
-
-    fn left(&self) -> MutexGuard<'_, BTreeSet<String>> {
-        self.left.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
@@ -225,7 +222,7 @@ pub(crate) struct BrowserSession {
     changed: watch::Receiver<u64>,
     /// Reason why the browser ended, once it has.
     ended: Arc<Mutex<Option<String>>>,
-    memory: Mutex<LookMemory>,
+    pub(crate) memory: Mutex<LookMemory>,
     recognises: Option<Recognises>,
     tasks: [AbortHandle; 2],
 }
@@ -286,7 +283,7 @@ impl BrowserSession {
             let (cdp, (state, launch)) = (cdp.clone_weak(), listening);
             Box::new(move |event: CdpEvent<'_>| {
                 let (order, count) = {
-                    let mut state = state.lock().unwrap_or_else(PoisonError::into_inner);
+                    let mut state = state.lock();
                     let order = state.take(event);
                     (order, state.changes)
                 };
@@ -294,7 +291,7 @@ impl BrowserSession {
                     let later = (state.clone(), changes.clone());
                     obey(&cdp, (&launch, whose), order, |change| {
                         let (state, changes) = later;
-                        let mut state = state.lock().unwrap_or_else(PoisonError::into_inner);
+                        let mut state = state.lock();
                         change(&mut state);
                         let _ = changes.send(state.changes);
                     });
@@ -314,7 +311,7 @@ impl BrowserSession {
                     cdp.ended().unwrap_or_default()
                 }
             };
-            *ended.lock().unwrap_or_else(PoisonError::into_inner) = Some(reason.clone());
+            *ended.lock() = Some(reason.clone());
             cdp.give_up(&reason);
             // Wakes tasks that wait for the state.
             last_change.send_modify(|count| *count += 1);
@@ -398,7 +395,7 @@ impl BrowserSession {
 
     /// Returns the reason why the browser is gone, if it is.
     pub(crate) fn lost(&self) -> Option<String> {
-        let ended = self.ended.lock().unwrap_or_else(PoisonError::into_inner);
+        let ended = self.ended.lock();
         ended.clone().or_else(|| self.cdp.ended())
     }
 
@@ -418,13 +415,8 @@ impl BrowserSession {
         }
     }
 
-    /// Returns the data that one look keeps for the next.
-    pub(crate) fn memory(&self) -> MutexGuard<'_, LookMemory> {
-        self.memory.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
     pub(crate) fn state(&self) -> MutexGuard<'_, BrowserState> {
-        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+        self.state.lock()
     }
 
     /// Waits until `found` returns a value; `None` when the time is up, or the browser is gone.

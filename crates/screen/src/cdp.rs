@@ -9,12 +9,13 @@ use std::{
     collections::HashMap,
     io,
     sync::{
-        Arc, Mutex, PoisonError, Weak,
+        Arc, Weak,
         atomic::{AtomicU64, Ordering},
     },
     time::Duration,
 };
 
+use parking_lot::Mutex;
 use serde::{Deserialize, Serialize, de::DeserializeOwned};
 use serde_json::{json, value::RawValue};
 use tokio::{
@@ -263,7 +264,7 @@ impl Cdp {
             Ok(Ok(answer)) => answer,
             Ok(Err(_dropped)) => Err(self.shared.gone()),
             Err(_late) => {
-                self.shared.waiting().calls.remove(&id);
+                self.shared.waiting.lock().calls.remove(&id);
                 Err(CdpError::TimedOut {
                     method: method.to_owned(),
                 })
@@ -278,7 +279,7 @@ impl Cdp {
 
     /// Returns the reason why the browser is gone, if it is.
     pub(crate) fn ended(&self) -> Option<String> {
-        self.shared.waiting().gone.clone()
+        self.shared.waiting.lock().gone.clone()
     }
 
     /// Closes the connection: no further answer will come.
@@ -311,7 +312,7 @@ impl Cdp {
         })
         .map_err(unreadable)?;
         if let Some(sender) = sender {
-            let mut waiting = self.shared.waiting();
+            let mut waiting = self.shared.waiting.lock();
             if waiting.gone.is_some() {
                 drop(waiting);
                 return Err(self.shared.gone());
@@ -327,12 +328,8 @@ impl Cdp {
 }
 
 impl CdpInner {
-    fn waiting(&self) -> std::sync::MutexGuard<'_, PendingCalls> {
-        self.waiting.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
     fn answer(&self, id: u64, answer: CdpAnswer) {
-        let waiting = self.waiting().calls.remove(&id);
+        let waiting = self.waiting.lock().calls.remove(&id);
         if let Some((method, sender)) = waiting {
             let answer = answer.map_err(|error| match error {
                 CdpError::Refused { message, .. } => CdpError::Refused { method, message },
@@ -344,13 +341,13 @@ impl CdpInner {
     }
 
     fn give_up(&self, reason: &str) {
-        let mut waiting = self.waiting();
+        let mut waiting = self.waiting.lock();
         waiting.gone.get_or_insert_with(|| reason.to_owned());
         waiting.calls.clear();
     }
 
     fn gone(&self) -> CdpError {
-        let reason = self.waiting().gone.clone();
+        let reason = self.waiting.lock().gone.clone();
         CdpError::Gone {
             reason: reason.unwrap_or_else(|| "it ended".to_owned()),
         }

@@ -154,7 +154,7 @@ impl BrowserSession {
             }
             index += 1;
         }
-        self.memory().shown = ids;
+        self.memory.lock().shown = ids;
         shown
     }
 }

@@ -191,7 +191,7 @@ impl Drop for TakenBrowser {
             state.renumber();
             state.tabs.iter().map(|tab| tab.session.clone()).collect()
         };
-        *session.memory() = LookMemory::default();
+        *session.memory.lock() = LookMemory::default();
         for one in sessions {
             cast::stop(session, &one);
         }

@@ -136,7 +136,7 @@ impl BrowserSession {
             let number = spot
                 .filter(|spot| spot.frame_id == *id)
                 .map_or(0, Spot::number);
-            let is_shown = self.memory().shown.contains(id);
+            let is_shown = self.memory.lock().shown.contains(id);
             let guard = crate::input::quoted(guard);
             let ask = format!("gyrus.begin({number}, {guard}, {is_shown})");
             let _: Result<bool, _> = self.ask(frame, &ask).await;

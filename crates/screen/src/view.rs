@@ -151,14 +151,14 @@ impl BrowserSession {
     /// Returns tree and picture of the same moment, as far as possible.
     async fn read_and_capture(&self, tab: &TabState) -> (TabReading, Option<HashedPicture>) {
         // Scaled as before, most likely: then neither has to wait for the other.
-        let before = self.memory().scaling;
+        let before = self.memory.lock().scaling;
         let guess = before.unwrap_or(PageScale {
             width: f64::from(self.launch.width),
             density: self.launch.density,
             zoom: 1.0,
         });
         let height = f64::from(self.launch.height);
-        let had_secrets = self.memory().had_secrets;
+        let had_secrets = self.memory.lock().had_secrets;
         let (captured, mut reading) = if had_secrets {
             (None, self.read_or_nothing(tab, AT_ONCE).await)
         } else {
@@ -173,7 +173,7 @@ impl BrowserSession {
         let has_secrets =
             !reading.secret.is_empty() || reading.elements.iter().any(|one| self.is_secret(one));
         {
-            let mut memory = self.memory();
+            let mut memory = self.memory.lock();
             memory.scaling = Some(scaling);
             memory.had_secrets = has_secrets;
         }

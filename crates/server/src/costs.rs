@@ -6,7 +6,7 @@
 
 use std::{
     collections::{BTreeMap, BTreeSet, HashMap, HashSet},
-    sync::{Arc, Mutex, MutexGuard, PoisonError},
+    sync::Arc,
     time::{Duration, Instant},
 };
 
@@ -14,6 +14,7 @@ use gyrus_contract::{EffectId, Purpose, RunId, Strength};
 use gyrus_journal::{LogEntry as RawEntry, Payload, Store};
 use gyrus_kernel::{Charge, Ending, Entry, Register, log_name};
 use gyrus_runtime::queue::Gateway;
+use parking_lot::{Mutex, MutexGuard};
 use serde::Deserialize;
 
 use crate::heads::{Heads, RunWord};
@@ -147,7 +148,7 @@ impl Costs {
         heads: &Heads,
     ) -> Result<MutexGuard<'_, CostLedger>, gyrus_journal::Error> {
         let store = gateway.store();
-        let mut known = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut known = self.0.lock();
         let began = Instant::now();
         let register = Register::read(store)?;
         let roots = register.newest_first().filter(|run| run.is_root());
@@ -172,7 +173,7 @@ impl Costs {
 
     /// Returns the runs of which it is known that their journals cannot be read to their ends.
     pub(crate) fn damaged(&self) -> Vec<RunId> {
-        let known = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let known = self.0.lock();
         known.damaged.iter().copied().collect()
     }
 }

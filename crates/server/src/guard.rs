@@ -2,11 +2,7 @@
 //! come from a page of this server or from no page, who asks, may they do this, do they ask too
 //! often.
 
-use std::{
-    collections::HashMap,
-    sync::{Arc, Mutex, PoisonError},
-    time::Instant,
-};
+use std::{collections::HashMap, sync::Arc, time::Instant};
 
 use axum::{
     Router,
@@ -25,6 +21,7 @@ use axum::{
     response::{IntoResponse, Response},
 };
 use gyrus_contract::Principal;
+use parking_lot::Mutex;
 
 use crate::{
     app::{App, Counters},
@@ -331,7 +328,7 @@ impl Rates {
     fn admits(&self, who: &Principal) -> bool {
         let now = Instant::now();
         // Identities are tokens, of which there is a limited number.
-        let mut rates = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut rates = self.0.lock();
         let (left, since) = rates.entry(who.clone()).or_insert((BURST, now));
         *left = (*left + now.duration_since(*since).as_secs_f64() * RATE).min(BURST);
         *since = now;

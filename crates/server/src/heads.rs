@@ -3,7 +3,7 @@
 
 use std::{
     collections::{BTreeMap, BTreeSet},
-    sync::{Arc, Mutex, MutexGuard, PoisonError},
+    sync::Arc,
     time::Duration,
 };
 
@@ -11,6 +11,7 @@ use gyrus_contract::RunId;
 use gyrus_journal::{LogReader, Store, os::watch};
 use gyrus_kernel::{Entry, RUNS, Register, RunState, approvals, log_name};
 use gyrus_runtime::blocking;
+use parking_lot::Mutex;
 use schemars::JsonSchema;
 use serde::Serialize;
 use tokio::{
@@ -130,7 +131,7 @@ impl Heads {
 
     /// Returns the positions that changed after a version.
     pub(crate) fn since(&self, version: u64) -> Vec<RunHead> {
-        let heads = self.shared.heads();
+        let heads = self.shared.heads.lock();
         let changed = heads.by_version.range(version.saturating_add(1)..);
         let changed = changed.filter_map(|(_, run)| heads.by_run.get(run));
         changed.map(|(_, head)| head.clone()).collect()
@@ -139,7 +140,8 @@ impl Heads {
     /// Returns the position of a run, if it is followed.
     pub fn of(&self, run: RunId) -> Option<RunHead> {
         self.shared
-            .heads()
+            .heads
+            .lock()
             .by_run
             .get(&run)
             .map(|(_, head)| head.clone())
@@ -148,7 +150,7 @@ impl Heads {
     /// Tells the position of a run once more: something about it changed that its journal does not
     /// have.
     pub(crate) fn tell_again(&self, run: RunId) {
-        let mut heads = self.shared.heads();
+        let mut heads = self.shared.heads.lock();
         if let Some(head) = heads.by_run.get(&run).map(|(_, head)| head.clone()) {
             self.shared.version.send_modify(|version| {
                 *version += 1;
@@ -159,7 +161,7 @@ impl Heads {
 
     /// Returns the runs that are not over.
     pub fn live(&self) -> Vec<RunId> {
-        let heads = self.shared.heads();
+        let heads = self.shared.heads.lock();
         let live = heads
             .by_run
             .values()
@@ -169,25 +171,21 @@ impl Heads {
 
     /// Returns the number of questions that wait for a person.
     pub(crate) fn questions(&self) -> usize {
-        let heads = self.shared.heads();
+        let heads = self.shared.heads.lock();
         heads.by_run.values().map(|(_, head)| head.questions).sum()
     }
 }
 
 impl HeadsInner {
-    fn heads(&self) -> MutexGuard<'_, HeadTable> {
-        self.heads.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
     /// Whether a process drove a run when it was looked at last.
     fn is_at_work(&self, run: RunId) -> bool {
-        let heads = self.heads();
+        let heads = self.heads.lock();
         let known = heads.by_run.get(&run);
         known.is_some_and(|(_, head)| head.state == RunWord::Running)
     }
 
     fn set(&self, head: RunHead) {
-        let mut heads = self.heads();
+        let mut heads = self.heads.lock();
         if heads
             .by_run
             .get(&head.run)
@@ -218,7 +216,7 @@ async fn follow_all(shared: Arc<HeadsInner>, over: BTreeSet<RunId>) {
         known.extend(&new);
         waiting.extend(new);
         let is_there = |run: &RunId| shared.store.exists(&log_name(*run));
-        shared.heads().retain(is_there);
+        shared.heads.lock().retain(is_there);
         while following.try_join_next().is_some() {}
         // One that finds no place now gets one as soon as something begins.
         while following.len() < MAX_FOLLOWED
@@ -269,7 +267,8 @@ async fn follow_one(shared: Arc<HeadsInner>, run: RunId) {
             return;
         };
         let known = shared
-            .heads()
+            .heads
+            .lock()
             .by_run
             .get(&run)
             .map(|(_, head)| head.clone());

@@ -1,12 +1,10 @@
 //! Browsers of runs that people at dashboards have taken over. A lease lives as long as the command
 //! `gyrus take` that holds it; whoever lets it go has given the browser back.
 
-use std::{
-    collections::BTreeMap,
-    sync::{Mutex, MutexGuard, PoisonError},
-};
+use std::collections::BTreeMap;
 
 use gyrus_contract::{Principal, RunId};
+use parking_lot::Mutex;
 use schemars::JsonSchema;
 use serde::Serialize;
 use tokio::sync::watch;
@@ -53,12 +51,8 @@ impl HeldLease {
 pub(crate) struct Leases(Mutex<BTreeMap<RunId, HeldLease>>);
 
 impl Leases {
-    fn held(&self) -> MutexGuard<'_, BTreeMap<RunId, HeldLease>> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
     pub(crate) fn of(&self, run: RunId) -> Option<TakeoverLease> {
-        self.held().get(&run).map(|held| held.lease.clone())
+        self.0.lock().get(&run).map(|held| held.lease.clone())
     }
 
     /// Begins a lease; returns what ends with it. Of several on one run the first counts.
@@ -70,7 +64,7 @@ impl Leases {
         run: RunId,
         lease: &TakeoverLease,
     ) -> Result<watch::Receiver<()>, TakeoverLease> {
-        let mut held = self.held();
+        let mut held = self.0.lock();
         if let Some(other) = held.get(&run) {
             return Err(other.lease.clone());
         }
@@ -82,7 +76,7 @@ impl Leases {
 
     /// The browser of this lease is handed out at an address.
     pub(crate) fn hand_out(&self, run: RunId, lease: &TakeoverLease, address: String) {
-        let mut held = self.held();
+        let mut held = self.0.lock();
         if let Some(held) = held.get_mut(&run).filter(|held| held.is(lease)) {
             held.lease.address = Some(address);
         }
@@ -90,7 +84,7 @@ impl Leases {
 
     /// This lease is over, if it is not already.
     pub(crate) fn is_over(&self, run: RunId, lease: &TakeoverLease) {
-        let mut held = self.held();
+        let mut held = self.0.lock();
         if held.get(&run).is_some_and(|held| held.is(lease)) {
             held.remove(&run);
         }
@@ -98,6 +92,6 @@ impl Leases {
 
     /// Gives a browser back; returns whether somebody had it.
     pub(crate) fn end(&self, run: RunId) -> bool {
-        self.held().remove(&run).is_some()
+        self.0.lock().remove(&run).is_some()
     }
 }

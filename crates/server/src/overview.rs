@@ -1,15 +1,12 @@
 //! A run in a few words, for lists.
 
-use std::{
-    collections::HashMap,
-    path::PathBuf,
-    sync::{Arc, Mutex, PoisonError},
-};
+use std::{collections::HashMap, path::PathBuf, sync::Arc};
 
 use gyrus_contract::{Limits, RunId, Spent};
 use gyrus_journal::{LogReader, Store};
 use gyrus_kernel::{Ending, Entry, RunState, log_name, record_summary, spent, summary};
 use gyrus_surfaces::projection::{Projection, Prominence, goal};
+use parking_lot::Mutex;
 use schemars::JsonSchema;
 use serde::Serialize;
 
@@ -93,7 +90,7 @@ impl Overviews {
         run: RunId,
         questions: usize,
     ) -> Result<Arc<RunOverview>, gyrus_journal::Error> {
-        let kept = || self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let kept = || self.0.lock();
         if let Some(known) = kept().get(&run) {
             return Ok(Arc::clone(known));
         }

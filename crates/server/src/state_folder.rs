@@ -4,11 +4,11 @@ use std::{
     collections::BTreeMap,
     fs, io,
     path::Path,
-    sync::{Mutex, PoisonError},
     time::{Duration, Instant},
 };
 
 use gyrus_journal::Store;
+use parking_lot::Mutex;
 use schemars::JsonSchema;
 use serde::Serialize;
 
@@ -24,7 +24,7 @@ pub(crate) struct LastLook(Mutex<Option<(Instant, StateFolder)>>);
 impl LastLook {
     /// Returns the state folder, as it was lately.
     pub(crate) fn now(&self, store: &Store, folder: &Path) -> io::Result<StateFolder> {
-        let mut last = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut last = self.0.lock();
         if let Some((at, state)) = &*last
             && at.elapsed() < SIZED_EVERY
         {

@@ -1,13 +1,11 @@
 //! Tokens of people and programs, of which only a hash is kept.
 
-use std::{
-    collections::{BTreeMap, BTreeSet, HashMap},
-    sync::{Mutex, MutexGuard, PoisonError},
-};
+use std::collections::{BTreeMap, BTreeSet, HashMap};
 
 use gyrus_contract::Principal;
 use gyrus_journal::Store;
 use gyrus_runtime::ledger::{Fold, Ledger, LedgerError};
+use parking_lot::{Mutex, MutexGuard};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
@@ -302,7 +300,7 @@ impl AccessTokens {
     pub fn code(&self, scopes: BTreeSet<TokenScope>) -> Result<String, TokenError> {
         let code = random()?;
         let now = now_ms();
-        let mut codes = self.codes.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut codes = self.codes.lock();
         codes.retain(|_, (_, until)| *until > now);
         if codes.len() >= MAX_TOKENS {
             return Err(TokenError::TooMany);
@@ -315,7 +313,7 @@ impl AccessTokens {
     pub async fn exchange(&self, code: &str) -> Result<Option<String>, TokenError> {
         let now = now_ms();
         let taken = {
-            let mut codes = self.codes.lock().unwrap_or_else(PoisonError::into_inner);
+            let mut codes = self.codes.lock();
             codes.remove(&hash(code))
         };
         let Some((scopes, _)) = taken.filter(|(_, until)| *until > now) else {
@@ -354,7 +352,7 @@ impl AccessTokens {
 
     fn ledger(&self) -> MutexGuard<'_, Ledger<TokenList>> {
         // A panic elsewhere leaves the ledger whole.
-        let mut ledger = self.ledger.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut ledger = self.ledger.lock();
         // A disk that still refuses says so to whoever writes.
         let _ = ledger.go_on();
         ledger

@@ -3,11 +3,11 @@
 use std::{
     io::{self, Write as _},
     os::fd::OwnedFd,
-    sync::{Mutex, PoisonError},
     thread::JoinHandle,
 };
 
 use crate::terminal;
+use parking_lot::Mutex;
 use rustix::{
     event::{PollFd, PollFlags, Timespec, poll},
     io::Errno,
@@ -157,7 +157,7 @@ pub fn hold_modes(signals: KeySignals) -> io::Result<()> {
     if !modes.local_modes.intersects(cooked) || !terminal::can_ask() {
         return Ok(());
     }
-    let mut before = BEFORE.lock().unwrap_or_else(PoisonError::into_inner);
+    let mut before = BEFORE.lock();
     before.get_or_insert_with(|| modes.clone());
     modes.local_modes.remove(cooked);
     tcsetattr(&stdin, OptionalActions::Now, &modes)?;
@@ -166,7 +166,7 @@ pub fn hold_modes(signals: KeySignals) -> io::Result<()> {
 
 /// Gives the terminal the modes back that it had. For whoever ends this process at once, too.
 pub fn restore_modes() {
-    let mut before = BEFORE.lock().unwrap_or_else(PoisonError::into_inner);
+    let mut before = BEFORE.lock();
     if let Some(modes) = before.take() {
         // A terminal that is gone needs none.
         let _ = tcsetattr(io::stdin(), OptionalActions::Now, &modes);

@@ -9,13 +9,14 @@ use std::{
     collections::{BTreeMap, BTreeSet},
     future::poll_fn,
     path::PathBuf,
-    sync::{Arc, Mutex, MutexGuard, PoisonError},
+    sync::Arc,
     time::Duration,
 };
 
 use gyrus_contract::RunId;
 use gyrus_journal::{LogReader, Store};
 use gyrus_kernel::log_name;
+use parking_lot::Mutex;
 use tokio::{
     sync::watch,
     task::JoinSet,
@@ -109,23 +110,26 @@ impl LiveExport {
     /// know, in sentences.
     pub async fn finish(self) -> Vec<String> {
         let shared = &self.shared;
-        let silent = lock(&shared.sending).is_some_and(|since| since.elapsed() > FLUSH_FAILING);
-        let failing = silent || lock(&shared.failing).is_some();
+        let silent = shared
+            .sending
+            .lock()
+            .is_some_and(|since| since.elapsed() > FLUSH_FAILING);
+        let failing = silent || shared.failing.lock().is_some();
         let _ = self.finishing.send(true);
-        let ended = poll_fn(|context| lock(&shared.tasks).poll_join_next(context));
+        let ended = poll_fn(|context| shared.tasks.lock().poll_join_next(context));
         let all_ended = async {
             let mut ended = ended;
             while (&mut ended).await.is_some() {}
         };
         let limit = if failing { FLUSH_FAILING } else { FLUSH };
         let in_time = timeout(limit, all_ended).await.is_ok();
-        let mut told: Vec<String> = lock(&shared.told).iter().cloned().collect();
+        let mut told: Vec<String> = shared.told.lock().iter().cloned().collect();
         let end = shared.store.reader(&log_name(shared.run));
         let end = end.and_then(|reader| reader.end()).unwrap_or(0);
-        let delivered = lock(&shared.delivered).get(&shared.run).copied();
+        let delivered = shared.delivered.lock().get(&shared.run).copied();
         let missing = end.saturating_sub(delivered.unwrap_or(0));
         if missing > 0 || !in_time {
-            let why = lock(&shared.failing).clone();
+            let why = shared.failing.lock().clone();
             let why = why.unwrap_or_else(|| "the collector did not answer in time".to_owned());
             let run = shared.run.short();
             told.push(format!(
@@ -138,18 +142,14 @@ impl LiveExport {
 
 impl Drop for LiveExport {
     fn drop(&mut self) {
-        lock(&self.shared.tasks).abort_all();
+        self.shared.tasks.lock().abort_all();
     }
-}
-
-fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
-    mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 impl LiveInner {
     fn follow(self: &Arc<Self>, run: RunId) {
         let shared = self.clone();
-        lock(&self.tasks).spawn(async move {
+        self.tasks.lock().spawn(async move {
             if let Err(error) = shared.export(run).await {
                 shared.tell(format!("run {} is not exported: {error}", run.short()));
             }
@@ -161,7 +161,7 @@ impl LiveInner {
     }
 
     fn tell(&self, what: String) {
-        lock(&self.told).insert(what);
+        self.told.lock().insert(what);
     }
 
     /// Follows a run and delivers what its entries add, until this is to finish.
@@ -208,13 +208,13 @@ impl LiveInner {
         let mut backoff = Backoff::default();
         loop {
             let is_last = *finishing.borrow();
-            *lock(&self.sending) = Some(Instant::now());
+            *self.sending.lock() = Some(Instant::now());
             let sent = self.collector.send(&mut requests).await;
-            *lock(&self.sending) = None;
+            *self.sending.lock() = None;
             for told in sent.told {
                 self.tell(told);
             }
-            *lock(&self.failing) = sent.again;
+            *self.failing.lock() = sent.again;
             if requests.is_empty() {
                 return true;
             }
@@ -249,7 +249,7 @@ impl RunExport {
     fn new(shared: Arc<LiveInner>, run: RunId) -> Self {
         let cursor = shared.cursor(run);
         let from = cursor.read();
-        lock(&shared.delivered).insert(run, from);
+        shared.delivered.lock().insert(run, from);
         Self {
             run,
             cursor,
@@ -295,10 +295,10 @@ impl RunExport {
         if !shared.deliver(requests).await {
             return false;
         }
-        lock(&shared.delivered).insert(self.run, self.last);
+        shared.delivered.lock().insert(self.run, self.last);
         if self.is_over && self.run == shared.run {
             // Nobody goes on from here, nor from where its children are.
-            for run in lock(&shared.delivered).keys() {
+            for run in shared.delivered.lock().keys() {
                 shared.cursor(*run).remove();
             }
         } else if let Err(error) = self.cursor.write(self.last) {

@@ -7,16 +7,13 @@
 //!
 //! It also refuses prompts that providers refuse, so every test checks every prompt.
 
-use std::{
-    collections::BTreeMap,
-    sync::{Arc, Mutex, MutexGuard, PoisonError},
-    time::Duration,
-};
+use std::{collections::BTreeMap, sync::Arc, time::Duration};
 
 use gyrus_contract::{
     BoxedFuture, Delta, MAX_SILENCE, Message, Model, ModelError, Origin, Part, Price, Prompt,
     Purpose, Reply, Role, StopReason, Text, ToolCall, ToolResult, Usage,
 };
+use parking_lot::{Mutex, MutexGuard};
 use serde_json::{Value, json};
 use tokio::sync::watch;
 
@@ -373,7 +370,7 @@ impl Scripted {
 }
 
 fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
-    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+    mutex.lock()
 }
 
 impl Model for Scripted {

@@ -5,16 +5,14 @@
 //! [`append`](APPEND) must never happen twice. [`hold`](HOLD) is an `append` that waits until a
 //! test lets it go.
 
-use std::{
-    collections::BTreeMap,
-    sync::{Arc, Mutex, MutexGuard, PoisonError},
-};
+use std::{collections::BTreeMap, sync::Arc};
 
 use gyrus_contract::{
     ActionVerdict, AppliedChangeset, BoxedFuture, Claim, Cleared, EffectId, FileDiff, Probe,
     Proposal, RankedFile, RankedFiles, Repeat, ResolvedCall, Site, Tool, ToolOutput, ToolSpec,
     Touch, WhyRanked,
 };
+use parking_lot::{Mutex, MutexGuard};
 use serde_json::{Value, json};
 use tokio::sync::watch;
 
@@ -102,7 +100,7 @@ impl World {
     }
 
     fn inner(&self) -> MutexGuard<'_, Inner> {
-        self.inner.lock().unwrap_or_else(PoisonError::into_inner)
+        self.inner.lock()
     }
 
     /// As it is now.

@@ -1,11 +1,7 @@
 //! The path under test: a kernel with its gate, tools and sandbox, as the program wires them, and a
 //! loop that calls the shell with one line after the other.
 
-use std::{
-    fs,
-    path::Path,
-    sync::{Arc, Mutex, PoisonError},
-};
+use std::{fs, path::Path, sync::Arc};
 
 use ::gyrus::runtime::{self, Home, sandbox};
 use gyrus_contract::{
@@ -20,6 +16,7 @@ use gyrus_kernel::{
     ResumeChanges, Run, SingleModel, Stop, entries, log_name, redact::Redactor,
 };
 use gyrus_tools::ToolRegistry;
+use parking_lot::Mutex;
 use serde_json::{Value, json};
 use tokio::runtime::Runtime;
 
@@ -174,8 +171,8 @@ impl Gyrus {
         Ok(())
     }
 
-    fn seen(&self) -> std::sync::MutexGuard<'_, Vec<Observation>> {
-        self.seen.lock().unwrap_or_else(PoisonError::into_inner)
+    fn seen(&self) -> parking_lot::MutexGuard<'_, Vec<Observation>> {
+        self.seen.lock()
     }
 }
 
@@ -288,7 +285,7 @@ impl CognitiveLoop for Scripted {
         if let Some(line) = self.lines.get(self.next) {
             let arguments = json!({ "command": line, "timeout_seconds": TIME_LIMIT });
             let seen = run.call(&ToolCall::new("shell", arguments)).await?;
-            let mut all = self.seen.lock().unwrap_or_else(PoisonError::into_inner);
+            let mut all = self.seen.lock();
             all.push(seen);
         }
         self.next += 1;

@@ -6,12 +6,13 @@
     reason = "a developer reads the output"
 )]
 
-use std::{collections::BTreeMap, process::ExitCode, sync::Mutex};
+use std::{collections::BTreeMap, process::ExitCode};
 
 use gyrus_oracle::{
     Attack, Between, Error, Failure, Fixture, Kind, Settings, Summary, Task, run, serve_if_asked,
     tasks, why_not,
 };
+use parking_lot::Mutex;
 
 const USAGE: &str = "usage: oracle [--seed N] [--count N] [--from N] [--workers N] \
                      [--sandbox on|off|nothing] [--only N | --line LINE … [--ground NAME] [--killed-after MS]]";
@@ -152,9 +153,7 @@ fn is_new(failure: &Failure, shown: &Mutex<BTreeMap<(String, Vec<Kind>), u32>>) 
         .collect();
     kinds.sort();
     kinds.dedup();
-    let mut shown = shown
-        .lock()
-        .unwrap_or_else(std::sync::PoisonError::into_inner);
+    let mut shown = shown.lock();
     let count = shown
         .entry((failure.task.attack.class.clone(), kinds))
         .or_default();

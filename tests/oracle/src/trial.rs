@@ -6,15 +6,13 @@ use std::{
     io::{BufRead, BufReader, Write},
     os::{fd::OwnedFd, unix::net::UnixStream},
     process::Child,
-    sync::{
-        Mutex, MutexGuard, PoisonError,
-        atomic::{AtomicU64, Ordering},
-    },
+    sync::atomic::{AtomicU64, Ordering},
     thread,
     time::{Duration, Instant},
 };
 
 use gyrus_contract::Decision;
+use parking_lot::{Mutex, MutexGuard};
 
 use crate::{
     Attack, Between, Error, Finding, Fixture, Kind, attacks,
@@ -278,8 +276,7 @@ pub fn run(
             .collect()
     });
     results.into_iter().collect::<Result<(), Error>>()?;
-    let summary = trial.summary.into_inner();
-    let mut summary = summary.unwrap_or_else(PoisonError::into_inner);
+    let mut summary = trial.summary.into_inner();
     summary.failures.sort_by_key(|failure| failure.task.number);
     summary.seconds = started.elapsed().as_secs_f64();
     Ok(summary)
@@ -332,7 +329,7 @@ impl Trial<'_> {
     }
 
     fn summary(&self) -> MutexGuard<'_, Summary> {
-        self.summary.lock().unwrap_or_else(PoisonError::into_inner)
+        self.summary.lock()
     }
 
     fn count(&self, task: &Task, answer: &Answer) {

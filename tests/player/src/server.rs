@@ -3,11 +3,12 @@
 use std::{
     io::{self, BufRead, BufReader, Read, Write},
     net::{TcpListener, TcpStream},
-    sync::{Arc, Mutex, PoisonError},
+    sync::Arc,
     thread,
     time::Duration,
 };
 
+use parking_lot::Mutex;
 use serde_json::Value;
 
 use crate::{
@@ -74,7 +75,7 @@ impl Player {
     #[must_use]
     pub fn figures(&self) -> Figures {
         let figures = self.shared.figures.lock();
-        figures.unwrap_or_else(PoisonError::into_inner).clone()
+        figures.clone()
     }
 }
 
@@ -126,7 +127,7 @@ impl Shared {
         if request.instructions.contains(LOOKS_BACK) {
             return looks_back(&request, &prompt);
         }
-        let mut figures = self.figures.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut figures = self.figures.lock();
         let shown = prompt
             .picture
             .map_or(0, |(width, height)| tokens::of_picture(width, height));

@@ -3,7 +3,7 @@
 
 use std::{
     sync::{
-        Arc, Mutex, PoisonError,
+        Arc,
         atomic::{AtomicBool, Ordering},
     },
     time::Duration,
@@ -13,6 +13,7 @@ use fastrand::Rng;
 use gyrus_fleet::{
     AppendAnswer, LogSubject, Machine as _, MessageId, OsMachine, SharedLog, WriterId,
 };
+use parking_lot::Mutex;
 use serde_json::json;
 
 /// Number of subjects.
@@ -52,13 +53,11 @@ pub(crate) struct History {
 impl History {
     /// Returns it.
     pub(crate) fn all(&self) -> Vec<Attempted> {
-        let attempted = self.attempted.lock();
-        attempted.unwrap_or_else(PoisonError::into_inner).clone()
+        self.attempted.lock().clone()
     }
 
     fn push(&self, attempted: Attempted) {
-        let all = self.attempted.lock();
-        all.unwrap_or_else(PoisonError::into_inner).push(attempted);
+        self.attempted.lock().push(attempted);
     }
 }
 

@@ -2,13 +2,14 @@
 
 use std::{
     sync::{
-        Arc, Mutex, PoisonError,
+        Arc,
         atomic::{AtomicBool, Ordering},
     },
     time::Duration,
 };
 
 use fastrand::Rng;
+use parking_lot::Mutex;
 use rustix::process::{Pid, Signal, kill_process};
 use serde_json::{Value, json};
 
@@ -52,7 +53,7 @@ pub(crate) struct Faults {
 
 impl Faults {
     fn note(&self, kind: &str, target: &str, ms: u64) {
-        let mut record = self.record.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut record = self.record.lock();
         record.push(json!({"at_us": now_us(), "kind": kind, "target": target, "ms": ms}));
     }
 
@@ -331,14 +332,14 @@ impl Faults {
 
     /// Returns the record of all faults.
     pub(crate) fn record(&self) -> Vec<Value> {
-        let record = self.record.lock().unwrap_or_else(PoisonError::into_inner);
+        let record = self.record.lock();
         record.clone()
     }
 
     /// Returns the number of faults of each kind.
     pub(crate) fn by_kind(&self) -> std::collections::BTreeMap<String, u64> {
         let mut kinds = std::collections::BTreeMap::new();
-        let record = self.record.lock().unwrap_or_else(PoisonError::into_inner);
+        let record = self.record.lock();
         for fault in record.iter() {
             let kind = fault["kind"].as_str().unwrap_or_default().to_owned();
             *kinds.entry(kind).or_insert(0) += 1;

@@ -2,9 +2,10 @@
 
 use std::{
     collections::BTreeMap,
-    sync::{Mutex, PoisonError},
     time::{SystemTime, UNIX_EPOCH},
 };
+
+use parking_lot::Mutex;
 
 /// Returns the time in microseconds since 1970. Everything here is one machine, with one clock.
 pub(crate) fn now_us() -> i64 {
@@ -45,7 +46,7 @@ struct Span {
 impl Harms {
     /// Notes that something is harmed from a time on.
     pub(crate) fn begin(&self, subject: Subject, from: i64) -> Harm {
-        let mut spans = self.spans.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut spans = self.spans.lock();
         let spans = spans.entry(subject).or_default();
         spans.push(Span { from, to: None });
         Harm {
@@ -56,7 +57,7 @@ impl Harms {
 
     /// Notes that a harm is over.
     pub(crate) fn end(&self, harm: Harm) {
-        let mut spans = self.spans.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut spans = self.spans.lock();
         if let Some(span) = spans.entry(harm.subject).or_default().get_mut(harm.number) {
             span.to = Some(now_us());
         }
@@ -64,7 +65,7 @@ impl Harms {
 
     /// Whether something was harmed at some time between two.
     pub(crate) fn was_harmed(&self, subject: Subject, from: i64, to: i64) -> bool {
-        let spans = self.spans.lock().unwrap_or_else(PoisonError::into_inner);
+        let spans = self.spans.lock();
         spans.get(&subject).is_some_and(|spans| {
             spans
                 .iter()

@@ -4,7 +4,7 @@
 use std::{
     collections::BTreeMap,
     sync::{
-        Arc, Mutex, PoisonError,
+        Arc,
         atomic::{AtomicU64, Ordering},
     },
     time::Duration,
@@ -13,6 +13,7 @@ use std::{
 use anyhow::{Context as _, bail, ensure};
 use futures_util::StreamExt as _;
 use gyrus_contract::Digest;
+use parking_lot::Mutex;
 use serde_json::{Value, json};
 
 /// The streams that are read.
@@ -155,7 +156,7 @@ impl Recorder {
     }
 
     fn note(&self, stream: &'static str, messages: &[Message]) {
-        let mut seen = self.seen.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut seen = self.seen.lock();
         for message in messages {
             seen.insert((stream, message.position), message.digest());
             if stream == "runs" {
@@ -174,7 +175,7 @@ impl Recorder {
 
     /// Returns what was seen.
     pub(crate) fn seen(&self) -> Seen {
-        let seen = self.seen.lock().unwrap_or_else(PoisonError::into_inner);
+        let seen = self.seen.lock();
         seen.clone()
     }
 }

@@ -4,11 +4,11 @@ use std::{
     fs,
     path::{Path, PathBuf},
     process::{Child, Command, Stdio},
-    sync::{Mutex, PoisonError},
     time::{Duration, Instant},
 };
 
 use anyhow::{Context as _, ensure};
+use parking_lot::Mutex;
 use rustix::process::{Pid, Signal, kill_process};
 
 use crate::proxy::Link;
@@ -165,9 +165,8 @@ impl Servers {
         Ok(())
     }
 
-    fn child(&self, number: usize) -> std::sync::MutexGuard<'_, Option<Child>> {
-        let child = self.children[number].lock();
-        child.unwrap_or_else(PoisonError::into_inner)
+    fn child(&self, number: usize) -> parking_lot::MutexGuard<'_, Option<Child>> {
+        self.children[number].lock()
     }
 
     /// Kills a server.

@@ -5,12 +5,13 @@ use std::{
     path::{Path, PathBuf},
     process::Stdio,
     sync::{
-        Arc, Mutex, PoisonError,
+        Arc,
         atomic::{AtomicBool, AtomicU64, Ordering},
     },
     time::Duration,
 };
 
+use parking_lot::Mutex;
 use rustix::process::{Pid, Signal, kill_process};
 
 use crate::{
@@ -86,12 +87,7 @@ impl WorkerMachine {
         let subject = Subject::Worker(self.number);
         let mut harm = Some(self.harms.begin(subject, 0));
         while !self.ending.load(Ordering::Relaxed) {
-            if now_us()
-                < *self
-                    .down_until
-                    .lock()
-                    .unwrap_or_else(PoisonError::into_inner)
-            {
+            if now_us() < *self.down_until.lock() {
                 tokio::time::sleep(LOOK).await;
                 continue;
             }
@@ -99,7 +95,7 @@ impl WorkerMachine {
             let said = self.home.join(format!("said-{start}.txt"));
             let mut child = self.start(&said)?;
             let pid = i32::try_from(child.id()).ok().and_then(Pid::from_raw);
-            *self.pid.lock().unwrap_or_else(PoisonError::into_inner) = pid;
+            *self.pid.lock() = pid;
             let mut is_ready = false;
             while child.try_wait()?.is_none() && !self.ending.load(Ordering::Relaxed) {
                 if !is_ready && fs::read_to_string(&said)?.contains(READY) {
@@ -110,7 +106,7 @@ impl WorkerMachine {
                 }
                 tokio::time::sleep(LOOK).await;
             }
-            *self.pid.lock().unwrap_or_else(PoisonError::into_inner) = None;
+            *self.pid.lock() = None;
             let _ = child.kill();
             child.wait()?;
             harm.get_or_insert_with(|| self.harms.begin(subject, now_us()));
@@ -145,7 +141,7 @@ impl WorkerMachine {
 
     /// Returns the process of the worker, if there is one.
     pub(crate) fn worker(&self) -> Option<Pid> {
-        *self.pid.lock().unwrap_or_else(PoisonError::into_inner)
+        *self.pid.lock()
     }
 
     /// Returns the processes that drive runs on this machine.
@@ -160,10 +156,7 @@ impl WorkerMachine {
     /// Does not start the worker again before some time is over.
     pub(crate) fn stay_down(&self, time: Duration) {
         let until = now_us() + i64::try_from(time.as_micros()).unwrap_or(0);
-        *self
-            .down_until
-            .lock()
-            .unwrap_or_else(PoisonError::into_inner) = until;
+        *self.down_until.lock() = until;
     }
 
     /// Lets the worker end, and kills everything of this machine.

@@ -4,7 +4,7 @@ use std::{
     fs,
     path::{Path, PathBuf},
     sync::{
-        Arc, Mutex,
+        Arc,
         atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering},
     },
     time::{Duration, Instant},
@@ -18,6 +18,7 @@ use gyrus_fleet::{
 };
 use gyrus_journal::Store;
 use gyrus_runtime::queue::{CommandStage, Gateway, QueueError, QueueWorker};
+use parking_lot::Mutex;
 use serde_json::Value;
 use tokio::task::JoinSet;
 

@@ -36,7 +36,7 @@ fn command(agent: &str, key: Option<String>) -> QueueCommand {
 /// Begins and ends commands, and tells of it.
 struct Recorder {
     begun: mpsc::UnboundedSender<(String, String)>,
-    at_work: Arc<std::sync::Mutex<BTreeSet<String>>>,
+    at_work: Arc<parking_lot::Mutex<BTreeSet<String>>>,
 }
 
 impl Workers for Recorder {
@@ -45,12 +45,12 @@ impl Workers for Recorder {
         let (begun, at_work) = (self.begun.clone(), Arc::clone(&self.at_work));
         Ok(Box::pin(async move {
             assert!(
-                at_work.lock().unwrap().insert(agent.clone()),
+                at_work.lock().insert(agent.clone()),
                 "two runs of {agent} at once"
             );
             begun.send((id, agent.clone())).unwrap();
             tokio::time::sleep(Duration::from_millis(2)).await;
-            at_work.lock().unwrap().remove(&agent);
+            at_work.lock().remove(&agent);
             WorkerEnd {
                 // There is no run: the command ends with this.
                 code: Some(2),

@@ -3,12 +3,13 @@
 use std::{
     io::{Read, Write},
     net::{SocketAddr, TcpListener},
-    sync::{Arc, Mutex},
+    sync::Arc,
     thread,
 };
 
 use gyrus_contract::{BoxedFuture, ConnectionPolicy, Destination, Network};
 use gyrus_gate::sandbox::proxy::serve;
+use parking_lot::Mutex;
 
 use super::{
     start::{Around, Ran, User},
@@ -64,7 +65,7 @@ impl ConnectionPolicy for Policy {
                 Err("it was not granted".to_owned())
             };
             let waits = text == self.never_answers;
-            self.asked.lock().unwrap().push(text);
+            self.asked.lock().push(text);
             if waits {
                 std::future::pending().await
             } else {
@@ -84,7 +85,7 @@ impl Policy {
     }
 
     fn asked(&self) -> Vec<String> {
-        self.asked.lock().unwrap().clone()
+        self.asked.lock().clone()
     }
 }
 

@@ -1,12 +1,7 @@
 //! `gyrus serve --fleet`: a server that is a door of a fleet. What it shows are copies of the fleet's runs,
 //! what it starts goes into the fleet's queue, and what is said to a run is taken to whoever drives it.
 
-use std::{
-    collections::BTreeSet,
-    path::PathBuf,
-    sync::{Arc, Mutex, PoisonError},
-    time::Duration,
-};
+use std::{collections::BTreeSet, path::PathBuf, sync::Arc, time::Duration};
 
 use gyrus_fleet::FleetCopies;
 use gyrus_journal::Store;
@@ -14,6 +9,7 @@ use gyrus_kernel::latch::Latch;
 use gyrus_runtime::queue::Gateway;
 use gyrus_server::FleetView;
 use gyrus_surfaces::console::put;
+use parking_lot::Mutex;
 use tokio::task::JoinSet;
 
 use super::{FleetMembership, status::view, submit::copies};
@@ -96,7 +92,7 @@ impl FleetDoor {
         self.tasks.spawn(async move {
             loop {
                 if let Ok(view) = view(&joined).await {
-                    *seen.lock().unwrap_or_else(PoisonError::into_inner) = view;
+                    *seen.lock() = view;
                 }
                 tokio::time::sleep(LOOK).await;
             }

@@ -10,7 +10,7 @@ use std::{
     fs, io,
     os::unix::fs::{MetadataExt, PermissionsExt, symlink},
     path::{Path, PathBuf},
-    sync::{Arc, Mutex, PoisonError},
+    sync::Arc,
     time::Duration,
 };
 
@@ -19,6 +19,7 @@ use gyrus_gate::PolicyGate;
 use gyrus_mcp::{EndOfStart, StartedServer};
 use gyrus_process::ProcessIdentity;
 use gyrus_text::{counted, one_line};
+use parking_lot::Mutex;
 
 /// Maximum number of entries of a workspace in which a server's start can be judged.
 const MAX_ENTRIES: usize = 2_000_000;
@@ -98,7 +99,7 @@ impl WorkspaceBefore {
         Box::new(move |server| {
             if server == StartedServer::Ended {
                 self.trash.push("after");
-                let keeper = self.keeper.lock().unwrap_or_else(PoisonError::into_inner);
+                let keeper = self.keeper.lock();
                 if let Some(keeper) = &*keeper {
                     let _ = keeper.wait_gone(GONE_WITHIN);
                 }

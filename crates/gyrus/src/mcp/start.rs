@@ -4,7 +4,7 @@ use std::{
     collections::BTreeMap,
     fs,
     path::{Path, PathBuf},
-    sync::{Arc, PoisonError},
+    sync::Arc,
 };
 
 use gyrus::runtime::{
@@ -346,7 +346,7 @@ async fn run(
         reason: error.to_string(),
     })??;
     let identity = keeper.identity().clone();
-    *kept_by.lock().unwrap_or_else(PoisonError::into_inner) = Some(identity);
+    *kept_by.lock() = Some(identity);
     let Some((containment, policy)) = within else {
         return keeper.run(command).await;
     };

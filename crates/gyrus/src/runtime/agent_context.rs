@@ -7,7 +7,7 @@
 
 use std::{
     collections::{BTreeMap, BTreeSet, VecDeque},
-    sync::{Arc, Mutex, MutexGuard, PoisonError},
+    sync::Arc,
 };
 
 use gyrus_contract::{Digest, MessageBody, Origin, RunId, Text};
@@ -16,6 +16,7 @@ use gyrus_kernel::{Attachment, Ending, Entry, Stop, log_name, summary};
 use gyrus_runtime::ledger::{Fold, Ledger};
 use gyrus_search::Ranking;
 use gyrus_text::{shorten, tokens};
+use parking_lot::Mutex;
 use serde::{Deserialize, Serialize};
 
 use super::RuntimeError;
@@ -209,7 +210,7 @@ impl AgentContext {
     /// Returns all records that are kept, oldest first, up to the present. Of a journal that is
     /// damaged there are those before the damage.
     pub fn records(&self) -> Vec<ContextRecord> {
-        let mut state = self.state();
+        let mut state = self.state.lock();
         state.refresh(&self.limits);
         state.records.iter().cloned().collect()
     }
@@ -233,7 +234,7 @@ impl AgentContext {
     /// # Errors
     /// Another process has this context, or this one is in use with another store.
     pub(super) fn open(&self, store: &Store) -> Result<(), RuntimeError> {
-        let mut state = self.state();
+        let mut state = self.state.lock();
         if let Some(opened) = &state.opened {
             return if opened.store.root() == store.root() {
                 Ok(())
@@ -264,7 +265,7 @@ impl AgentContext {
 
     /// Adds a run, which need not exist yet.
     pub(super) fn join(&self, run: RunId) -> Result<(), RuntimeError> {
-        let mut state = self.state();
+        let mut state = self.state.lock();
         if let Some(opened) = &mut state.opened
             && !opened.ledger.state().runs.contains(&run)
         {
@@ -272,11 +273,6 @@ impl AgentContext {
             opened.ledger.writer().barrier_blocking()?;
         }
         Ok(())
-    }
-
-    fn state(&self) -> MutexGuard<'_, ContextState> {
-        // A reading that failed half way is repeated from where it was.
-        self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 

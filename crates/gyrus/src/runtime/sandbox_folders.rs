@@ -13,13 +13,13 @@ use std::{
         unix::fs::MetadataExt,
     },
     path::{Path, PathBuf},
-    sync::{Mutex, PoisonError},
     time::{Duration, Instant},
 };
 
 use gyrus_contract::RunId;
 use gyrus_journal::Store;
 use gyrus_kernel::{Entry, log_name, parse};
+use parking_lot::Mutex;
 use rustix::{
     fs::{AtFlags, CWD, Dir, Mode, OFlags, openat, unlinkat},
     io::Errno,
@@ -58,7 +58,7 @@ impl RunFolders {
     /// Returns the folder of a run, created and locked.
     pub(super) fn folder(&self, home: &Home, run: RunId) -> io::Result<PathBuf> {
         let path = below(home).join(run.to_string());
-        let mut locked = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut locked = self.0.lock();
         if locked.contains_key(&run) {
             return Ok(path);
         }

@@ -4,11 +4,11 @@ use std::{
     fs,
     path::{Path, PathBuf},
     process::{Command, Stdio},
-    sync::{Mutex, PoisonError},
 };
 
 use gyrus_contract::{RunId, RunWorktree, Worktrees};
 use gyrus_process::Programs;
+use parking_lot::Mutex;
 
 /// Ending of the name of the folder beside a repository in which its work trees lie.
 const BESIDE: &str = ".gyrus";
@@ -41,7 +41,7 @@ impl Worktrees for GitWorktrees {
         let root = beside(&top).ok_or("the repository is the root of the file system")?;
         let root = root.join(&short);
         if !root.exists() {
-            let _alone = ADDING.lock().unwrap_or_else(PoisonError::into_inner);
+            let _alone = ADDING.lock();
             git(
                 &at,
                 &[

@@ -5,7 +5,7 @@ use std::{
     fs, io,
     path::{Path, PathBuf},
     pin::Pin,
-    sync::{Arc, Mutex, PoisonError},
+    sync::Arc,
 };
 
 use futures_util::{StreamExt as _, stream};
@@ -26,6 +26,7 @@ use gyrus_runtime::{
 };
 use gyrus_server::AgentFileView;
 use gyrus_surfaces::console::put;
+use parking_lot::Mutex;
 use tokio::task::AbortHandle;
 
 use super::desktop_clipboard::DesktopClipboard;
@@ -160,7 +161,7 @@ impl FileAgents {
             }
         }
         self.invalid = invalid;
-        *self.files.lock().unwrap_or_else(PoisonError::into_inner) = views;
+        *self.files.lock() = views;
         let creating = stream::iter(new).map(|file| self.create(file));
         let created: Vec<_> = creating.buffer_unordered(CREATED_AT_ONCE).collect().await;
         self.living.extend(created.into_iter().flatten());
@@ -215,7 +216,7 @@ impl FileAgents {
     async fn change(&self, settings: &AgentSettings, file: AgentFile) {
         let config = file.config.clone();
         let name = config.name.clone();
-        *settings.lock().unwrap_or_else(PoisonError::into_inner) = Arc::new(file);
+        *settings.lock() = Arc::new(file);
         if let Err(error) = self.agents.configure(config).await {
             say(&format!("agent {name}: {error}\n"));
         }
@@ -291,7 +292,7 @@ fn say(text: &str) {
 }
 
 fn current(settings: &AgentSettings) -> Arc<AgentFile> {
-    let settings = settings.lock().unwrap_or_else(PoisonError::into_inner);
+    let settings = settings.lock();
     Arc::clone(&settings)
 }
 

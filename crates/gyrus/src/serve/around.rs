@@ -4,7 +4,7 @@ use std::{
     io,
     path::Path,
     process::Stdio,
-    sync::{Arc, Mutex, OnceLock, PoisonError},
+    sync::{Arc, OnceLock},
     time::Duration,
 };
 
@@ -22,6 +22,7 @@ use gyrus_server::{
     AgentFileView, ApiError, ChatPersonView, ChatView, CommandPiece, CommandPieces, FleetView,
     HostProgram, ServerSettings,
 };
+use parking_lot::Mutex;
 use tokio::{
     io::{AsyncRead, AsyncReadExt as _, AsyncWriteExt as _},
     process::Child,
@@ -85,12 +86,12 @@ impl HostProgram for ServerProgram {
 
     fn agent_files(&self) -> Vec<AgentFileView> {
         let files = self.agent_files.lock();
-        files.unwrap_or_else(PoisonError::into_inner).clone()
+        files.clone()
     }
 
     fn configured(&self, workdir: Option<&Path>) -> Result<ServerSettings, ApiError> {
         let failures = self.failures.lock();
-        let failures = failures.unwrap_or_else(PoisonError::into_inner).clone();
+        let failures = failures.clone();
         configured(&self.gyrus, workdir, &failures)
             .map_err(|failure| ApiError::bad_request(failure.message))
     }
@@ -105,7 +106,7 @@ impl HostProgram for ServerProgram {
 
     fn fleet(&self) -> Option<FleetView> {
         let seen = self.fleet.as_ref()?.lock();
-        Some(seen.unwrap_or_else(PoisonError::into_inner).clone())
+        Some(seen.clone())
     }
 
     fn chats(&self) -> Vec<ChatView> {

@@ -4,11 +4,7 @@
 //! serves, it is told later, in order. An event that it does not take in about two hours is given
 //! up, so that one bad event does not hold up all others.
 
-use std::{
-    collections::BTreeMap,
-    sync::{Arc, Mutex, PoisonError},
-    time::Duration,
-};
+use std::{collections::BTreeMap, sync::Arc, time::Duration};
 
 use gyrus_kernel::now_ms;
 use gyrus_net::{causes, client_builder};
@@ -17,6 +13,7 @@ use gyrus_runtime::{
 };
 use gyrus_server::HookFailure;
 use gyrus_surfaces::{console::put, notify::NotifyCommand};
+use parking_lot::Mutex;
 use reqwest::{Client, StatusCode, Url, header::CONTENT_TYPE};
 use tokio::task::JoinSet;
 
@@ -212,7 +209,7 @@ fn note(failures: &HookFailures, hook: &str, why: &str) {
         at_ms: now_ms(),
         why: why.to_owned(),
     };
-    let mut known = failures.lock().unwrap_or_else(PoisonError::into_inner);
+    let mut known = failures.lock();
     known.insert(hook.to_owned(), failure);
 }
 

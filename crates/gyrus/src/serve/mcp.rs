@@ -4,7 +4,7 @@
 use std::{
     collections::{BTreeSet, HashMap},
     path::{Path, PathBuf},
-    sync::{Arc, Mutex, MutexGuard, PoisonError},
+    sync::Arc,
     time::{Duration, Instant},
 };
 
@@ -18,6 +18,7 @@ use gyrus_runtime::{
     request::{RefusedRequest, RunRequest},
 };
 use gyrus_server::{AccessTokens, MountedService, Requester, TokenScope};
+use parking_lot::Mutex;
 use tokio::sync::watch;
 
 use super::{
@@ -179,14 +180,10 @@ struct OfProcess {
 }
 
 impl OfProcess {
-    fn begun(&self) -> MutexGuard<'_, HashMap<RunId, WorkEnd>> {
-        self.begun.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
     /// Starts the process of a run, unless too many are at work.
     fn begin(&self, command: QueueCommand) -> Result<(), String> {
         // Locked until it is among them.
-        let mut begun = self.begun();
+        let mut begun = self.begun.lock();
         if begun
             .values()
             .filter(|settled| settled.borrow().is_none())
@@ -210,7 +207,7 @@ impl OfProcess {
 
     /// Returns the runs that it began and whose processes are at work.
     fn at_work(&self) -> Vec<RunId> {
-        let begun = self.begun();
+        let begun = self.begun.lock();
         let at_work = begun
             .iter()
             .filter(|(_, settled)| settled.borrow().is_none());
@@ -270,7 +267,7 @@ impl McpHost for OfProcess {
 
     fn settled(&self, run: RunId) -> BoxedFuture<'_, String> {
         Box::pin(async move {
-            let settled = self.begun().get(&run).cloned();
+            let settled = self.begun.lock().get(&run).cloned();
             let Some(mut settled) = settled else {
                 return left_by_holder(&self.store, run).await;
             };

@@ -1,13 +1,11 @@
 //! The runs that a server is for: those of this person on this machine, or those of a fleet.
 
-use std::{
-    any::Any,
-    sync::{Arc, Mutex},
-};
+use std::{any::Any, sync::Arc};
 
 use gyrus_kernel::latch::Latch;
 use gyrus_runtime::queue::{AtOnce, Dispatcher, Gateway};
 use gyrus_server::FleetView;
+use parking_lot::Mutex;
 
 use super::workers::Processes;
 use crate::{Gyrus, failure::Failure, learning};

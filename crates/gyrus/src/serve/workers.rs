@@ -9,7 +9,7 @@ use std::{
     pin::Pin,
     process::Stdio,
     sync::{
-        Arc, Mutex, PoisonError,
+        Arc,
         atomic::{AtomicBool, Ordering},
     },
 };
@@ -17,6 +17,7 @@ use std::{
 use gyrus_journal::Holder;
 use gyrus_runtime::queue::{DrivingProcess, QueueCommand, RUN_IS_ELSEWHERE, WorkerEnd, Workers};
 use gyrus_surfaces::console::put;
+use parking_lot::Mutex;
 use rustix::fs::{MemfdFlags, memfd_create};
 use tokio::{io::AsyncWriteExt as _, sync::Notify};
 
@@ -91,7 +92,7 @@ impl Workers for Processes {
         let kill = Arc::new(Notify::new());
         let (alive, id) = (Arc::clone(&self.alive), command.id.clone());
         let is_want_told = Arc::clone(&self.is_want_told);
-        let mut locked = alive.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut locked = alive.lock();
         locked.insert(id.clone(), Arc::clone(&kill));
         drop(locked);
         Ok(Box::pin(async move {
@@ -108,7 +109,7 @@ impl Workers for Processes {
                 }
             };
             let code = status.ok().and_then(|status| status.code());
-            let mut alive = alive.lock().unwrap_or_else(PoisonError::into_inner);
+            let mut alive = alive.lock();
             alive.remove(&id);
             drop(alive);
             if code == Some(0) {
@@ -124,7 +125,7 @@ impl Workers for Processes {
     }
 
     fn kill(&self, command: &QueueCommand) {
-        let alive = self.alive.lock().unwrap_or_else(PoisonError::into_inner);
+        let alive = self.alive.lock();
         if let Some(kill) = alive.get(&command.id) {
             kill.notify_one();
         }

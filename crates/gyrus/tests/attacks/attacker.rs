@@ -4,12 +4,14 @@ use std::{
     io::{Read, Write},
     net::{TcpListener, TcpStream},
     sync::{
-        Arc, Mutex,
+        Arc,
         atomic::{AtomicBool, Ordering},
     },
     thread::{self, JoinHandle},
     time::Duration,
 };
+
+use parking_lot::Mutex;
 
 /// Request that a listener sends to itself.
 const OWN: &[u8] = b"is that all?";
@@ -38,7 +40,7 @@ impl Listener {
                     return;
                 }
                 if let Ok(stream) = stream {
-                    let page = says.lock().unwrap().clone();
+                    let page = says.lock().clone();
                     serve(stream, &page, &keeps);
                 }
             }
@@ -59,7 +61,7 @@ impl Listener {
 
     /// Whatever comes is answered with this page, or this whole answer, from now on.
     pub(crate) fn answers_with(&self, page: String) {
-        *self.page.lock().unwrap() = page;
+        *self.page.lock() = page;
     }
 
     /// Everything that arrived so far; a connection without a word counts too.
@@ -69,7 +71,7 @@ impl Listener {
             let _ = last.write_all(OWN);
             let _ = last.read_to_end(&mut Vec::new());
         }
-        String::from_utf8_lossy(&self.heard.lock().unwrap()).into_owned()
+        String::from_utf8_lossy(&self.heard.lock()).into_owned()
     }
 }
 
@@ -81,7 +83,7 @@ fn serve(mut stream: TcpStream, page: &str, heard: &Mutex<Vec<u8>>) {
     if bytes[..count] == *OWN {
         return;
     }
-    let mut heard_so_far = heard.lock().unwrap();
+    let mut heard_so_far = heard.lock();
     heard_so_far.extend(b"[connected] ");
     heard_so_far.extend(&bytes[..count]);
     drop(heard_so_far);

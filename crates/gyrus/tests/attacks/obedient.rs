@@ -1,8 +1,9 @@
 //! The worst case of a model: it does what any text says, and can rewrite what it has read.
 
-use std::{collections::VecDeque, fmt::Write as _, sync::Mutex};
+use std::{collections::VecDeque, fmt::Write as _};
 
 use base64::{Engine, engine::general_purpose::STANDARD};
+use parking_lot::Mutex;
 use serde_json::{Value, json};
 
 use crate::provider::{self, Provider, Says};
@@ -91,7 +92,7 @@ pub(crate) fn work(work: Work) -> Provider {
         }
     };
     let next = Mutex::new(next);
-    Provider::start(move |_, question| (next.lock().unwrap())(question))
+    Provider::start(move |_, question| (next.lock())(question))
 }
 
 /// The turns of an order: itself, or the calls that a number stands for.

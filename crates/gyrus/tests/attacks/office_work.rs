@@ -3,12 +3,11 @@
 
 use std::{
     collections::{BTreeMap, BTreeSet},
-    fs,
-    sync::Mutex,
-    thread,
+    fs, thread,
 };
 
 use gyrus_kernel::Entry;
+use parking_lot::Mutex;
 use serde_json::{Value, json};
 
 use crate::{
@@ -105,9 +104,9 @@ fn known(office: &Office, task: &Task, kind: &str) -> Option<&'static str> {
 fn model(office: &Office, task: &Task, aimed: &[Aimed], obeys: Obeys) -> String {
     let mut opening = vec![call(&("mail__list_unread_emails".to_owned(), json!({})))];
     opening.extend(task.calls.iter().map(call));
-    let mut planted = office.shared.planted.lock().unwrap();
+    let mut planted = office.shared.planted.lock();
     planted.texts = aimed.iter().map(|attack| attack.planted.clone()).collect();
-    office.shared.ledger.lock().unwrap().clear();
+    office.shared.ledger.lock().clear();
     let work = obedient::work(Work {
         mandate: json!({"calls": task.mandate}).to_string(),
         opening,
@@ -221,7 +220,7 @@ fn asked(office: &Office, task: &Task, figures: &mut Figures) {
 
 /// Returns the effects that the work lacks, and those that are none of it.
 fn compared(office: &Office, task: &Task) -> (Vec<String>, Vec<Call>) {
-    let mut left = office.shared.ledger.lock().unwrap().clone();
+    let mut left = office.shared.ledger.lock().clone();
     let mut undone = Vec::new();
     for work in task
         .calls
@@ -262,7 +261,7 @@ fn sample(part: usize) {
     for (number, task) in chosen {
         for obeys in [Obeys::AtOnce, Obeys::AtTheEnd] {
             let mut figures = Figures::default();
-            office.shared.planted.lock().unwrap().turn = number;
+            office.shared.planted.lock().turn = number;
             attacked(&office, task, obeys, &mut figures);
             let unknown = figures.reached.iter().filter(|one| one.known.is_none());
             assert_eq!(unknown.count(), 0, "{:#?}", figures.reached);
@@ -357,11 +356,11 @@ fn work_is_done_unasked_and_attacks_reach_nothing_in_the_rest() {
             scope.spawn(move || {
                 let mine = tasks.iter().enumerate().skip(worker).step_by(WORKERS);
                 let done = run_all(mine);
-                figures.lock().unwrap().merge(done);
+                figures.lock().merge(done);
             });
         }
     });
-    let figures = figures.into_inner().unwrap();
+    let figures = figures.into_inner();
     report(&tasks, &figures);
     let unknown = figures.reached.iter().filter(|one| one.known.is_none());
     assert_eq!(
@@ -376,13 +375,13 @@ fn run_all<'a>(tasks: impl Iterator<Item = (usize, &'a Task)>) -> Figures {
     let office = Office::open();
     let mut figures = Figures::default();
     for (number, task) in tasks {
-        office.shared.planted.lock().unwrap().turn = number;
+        office.shared.planted.lock().turn = number;
         for obeys in [Obeys::AtOnce, Obeys::AtTheEnd] {
             attacked(&office, task, obeys, &mut figures);
         }
         asked(&office, task, &mut figures);
     }
-    figures.held = office.shared.planted.lock().unwrap().held.len();
+    figures.held = office.shared.planted.lock().held.len();
     figures
 }
 

@@ -7,10 +7,11 @@ use std::{
     io::{self, BufRead, BufReader, Write},
     net::TcpListener,
     path::PathBuf,
-    sync::{Arc, Mutex},
+    sync::Arc,
     thread,
 };
 
+use parking_lot::Mutex;
 use serde::Deserialize;
 use serde_json::{Map, Value, json};
 
@@ -203,7 +204,7 @@ impl ToolServer {
         };
         if tool.has_effect() {
             let made = (format!("{}__{name}", self.name), arguments.clone());
-            self.shared.ledger.lock().unwrap().push(made);
+            self.shared.ledger.lock().push(made);
         }
         let Some(answer) = &tool.answers else {
             let mut said = json!([tool.says]);
@@ -226,7 +227,7 @@ impl ToolServer {
 
     /// Plants all texts in the places of an answer, in turn.
     fn plant(&self, answer: &mut Value, tool: &str, form: Option<&Form>) {
-        let mut planted = self.shared.planted.lock().unwrap();
+        let mut planted = self.shared.planted.lock();
         let mut places = Vec::new();
         places_of(answer, &format!("{}__{tool}", self.name), &mut places);
         let mut texts = vec![String::new(); places.len()];

@@ -48,7 +48,7 @@ fn run(world: &World, more: &[&str]) -> Said {
 }
 
 fn asked(provider: &Provider) -> usize {
-    provider.asked.lock().unwrap().len()
+    provider.asked.lock().len()
 }
 
 /// Returns the places of the entries of second looks in the only run, counted from 1.
@@ -81,7 +81,7 @@ fn what_it_finds_harmless_happens_and_is_paid_for() {
     assert_eq!((asked(&provider), looks(&world).len()), (1, 1));
     world.gyrus(&["replay", "last"]).exits(0);
 
-    let body = provider.asked.lock().unwrap()[0].clone();
+    let body = provider.asked.lock()[0].clone();
     assert!(body["response_format"]["json_schema"].is_object(), "{body}");
     assert_eq!(body["tools"], Value::Null);
     let prompt = body["messages"].as_array().unwrap().last().unwrap()["content"].to_string();

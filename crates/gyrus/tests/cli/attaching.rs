@@ -4,11 +4,12 @@ use std::{
     io::{BufRead, BufReader, Write},
     net::TcpStream,
     process::{Child, Command, Stdio},
-    sync::{Arc, Mutex},
+    sync::Arc,
     thread,
 };
 
 use gyrus_kernel::Entry;
+use parking_lot::Mutex;
 use rustix::process::Signal;
 use serde_json::Value;
 
@@ -64,7 +65,7 @@ impl Site {
             let page = match asked.path() {
                 "/zebra" => MINE,
                 "/order" => {
-                    written.lock().unwrap().push(asked.text());
+                    written.lock().push(asked.text());
                     "<!doctype html><title>Thanks</title><p role=status>Ordered for Ada</p>"
                 }
                 _ => SHOP,
@@ -75,7 +76,7 @@ impl Site {
     }
 
     fn orders(&self) -> Vec<String> {
-        self.orders.lock().unwrap().clone()
+        self.orders.lock().clone()
     }
 }
 

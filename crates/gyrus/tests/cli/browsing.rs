@@ -2,10 +2,11 @@
 
 use std::{
     process::{Child, Command, Stdio},
-    sync::{Arc, Mutex, mpsc},
+    sync::{Arc, mpsc},
 };
 
 use gyrus_kernel::Entry;
+use parking_lot::Mutex;
 use rustix::process::{Pid, Signal};
 
 use crate::{
@@ -65,8 +66,8 @@ impl Shop {
         let written = ledger.clone();
         let address = http::serve(move |asked| match (asked.method(), asked.path()) {
             ("POST", path) if path.starts_with("/order") => {
-                written.lock().unwrap().push(asked.text());
-                (*on_order.lock().unwrap())();
+                written.lock().push(asked.text());
+                (*on_order.lock())();
                 "<!doctype html><title>Thanks</title><p role=status>Ordered: blue mug for Ada</p>"
                     .to_owned()
             }
@@ -75,16 +76,13 @@ impl Shop {
                  <button>Send note</button></form>"
                     .to_owned()
             }
-            _ => format!(
-                "{page}<p>Orders so far: {}</p>",
-                written.lock().unwrap().len()
-            ),
+            _ => format!("{page}<p>Orders so far: {}</p>", written.lock().len()),
         });
         Self { address, ledger }
     }
 
     fn orders(&self) -> Vec<String> {
-        self.ledger.lock().unwrap().clone()
+        self.ledger.lock().clone()
     }
 }
 

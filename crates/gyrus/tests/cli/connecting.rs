@@ -3,11 +3,12 @@
 use std::{
     io::{BufRead, BufReader, Write},
     net::{SocketAddr, TcpListener},
-    sync::{Arc, Mutex},
+    sync::Arc,
     thread,
 };
 
 use gyrus_kernel::{CallEnd, Entry, ToolResulted};
+use parking_lot::Mutex;
 use rustix::process::Signal;
 
 use crate::support::World;
@@ -43,7 +44,7 @@ impl Server {
                             .to_owned()
                     }
                 };
-                known.lock().unwrap().push(path);
+                known.lock().push(path);
                 let _ = client.write_all(answer.as_bytes());
             }
         });
@@ -51,7 +52,7 @@ impl Server {
     }
 
     fn heard(&self) -> Vec<String> {
-        self.heard.lock().unwrap().clone()
+        self.heard.lock().clone()
     }
 }
 

@@ -45,7 +45,7 @@ fn a_session_is_told_once_where_it_works_and_can_be_summarised() {
         .says("needs a session");
     run(&["tell me of tea"]).exits(0);
     run(&["-c", "is it good?"]).exits(0);
-    let asked = || provider.asked.lock().unwrap().clone();
+    let asked = || provider.asked.lock().clone();
     let second = told(&asked()[1]);
     assert_eq!(second.matches("You are in `").count(), 1, "{second}");
     assert!(second.contains("(git branch `fix/one`)"), "{second}");
@@ -121,7 +121,7 @@ fn few_tools_are_offered_on_request_and_evidence_that_failed_is_not_taken() {
         done.err
             .contains("the evidence names `cat missing.txt`, which failed")
     );
-    let asked = provider.asked.lock().unwrap();
+    let asked = provider.asked.lock();
     assert_eq!(asked.len(), 3, "asked once more");
     assert_eq!(asked[0]["tools"].as_array().unwrap().len(), 5);
     assert!(told(&asked[2]).contains("Nothing was recorded"));

@@ -1,16 +1,11 @@
 //! Work that a judge outside accepts or rejects: real files, real commands, real judges, a scripted
 //! model.
 
-use std::{
-    fs,
-    net::TcpListener,
-    path::Path,
-    sync::{Arc, Mutex},
-    thread,
-};
+use std::{fs, net::TcpListener, path::Path, sync::Arc, thread};
 
 use gyrus_contract::Strength;
 use gyrus_kernel::{Ending, Entry, log_name};
+use parking_lot::Mutex;
 use serde_json::{Value, json};
 
 use crate::{
@@ -516,7 +511,7 @@ fn service(heard: Arc<Mutex<Vec<Value>>>) -> String {
             } else {
                 "blocks a and b overlap"
             };
-            heard.lock().unwrap().push(body);
+            heard.lock().push(body);
             let verdict = json!({"accepted": apart, "report": report});
             let _ = http::answer(&stream, 200, "application/json", &verdict.to_string());
         }
@@ -544,7 +539,7 @@ fn a_service_judges_what_it_is_sent() {
     let said = judged(&world, &address, &[]).exits(0);
     assert_eq!(said.out, "They are apart.\n");
     assert_eq!(verdicts(&world), [false, true]);
-    let heard: Vec<Value> = heard.lock().unwrap().clone();
+    let heard: Vec<Value> = heard.lock().clone();
     assert_eq!(heard.len(), 2);
     assert_eq!(heard[0]["goal"], "say hello");
     world.replays();
@@ -564,7 +559,7 @@ fn nobody_else_is_sent_a_submission() {
     let world = World::new(&format!("{sends}{no}"));
     let said = world.run(&["--loop", "react"]);
     assert_ne!(said.code, Some(0), "{said:?}");
-    assert!(heard.lock().unwrap().is_empty());
+    assert!(heard.lock().is_empty());
 }
 
 /// A judge of layouts, as a server: it shows a picture of what is wrong.

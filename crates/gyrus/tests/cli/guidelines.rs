@@ -31,7 +31,7 @@ fn first_question(world: &World, more: &[&str]) -> String {
         "2",
     ];
     world.gyrus(&[&arguments, more].concat());
-    let asked = provider.asked.lock().unwrap();
+    let asked = provider.asked.lock();
     asked.first().map(Value::to_string).unwrap_or_default()
 }
 
@@ -94,7 +94,7 @@ fn the_nearest_file_stands_last_and_none_leads_out_of_the_repository() {
         let model = provider.model();
         let arguments = ["run", "go", "--model", &model, "--max-steps", "2"];
         world.gyrus(&[&arguments[..], &inner_arguments].concat());
-        let asked = provider.asked.lock().unwrap();
+        let asked = provider.asked.lock();
         asked[0].to_string()
     };
     fs::write(world.path("AGENTS.md"), "Above the repository.").unwrap();

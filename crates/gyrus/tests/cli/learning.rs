@@ -5,13 +5,14 @@ use std::{
     fs,
     process::{Child, Stdio},
     sync::{
-        Arc, Mutex,
+        Arc,
         atomic::{AtomicBool, Ordering},
     },
 };
 
 use gyrus_contract::{Grant, Principal};
 use gyrus_kernel::{Entry, grants, log_name};
+use parking_lot::Mutex;
 use serde_json::{Value, json};
 
 use crate::{
@@ -55,7 +56,7 @@ impl Shop {
         let (taken, moved) = (orders.clone(), is_moved.clone());
         let address = http::serve(move |asked| match (asked.method(), asked.path()) {
             ("POST", "/request") => {
-                taken.lock().unwrap().push(asked.text());
+                taken.lock().push(asked.text());
                 "<!doctype html><title>Thanks</title><p role=status>Thank you for your request.</p>"
                     .to_owned()
             }
@@ -78,7 +79,7 @@ impl Shop {
     }
 
     fn orders(&self) -> Vec<String> {
-        self.orders.lock().unwrap().clone()
+        self.orders.lock().clone()
     }
 }
 

@@ -28,7 +28,7 @@ fn a_compatible_server_reaches_the_goal() {
     });
     let said = ask(&world, &provider, &[]).exits(0);
     assert_eq!(said.out, "hello\n");
-    let asked = provider.asked.lock().unwrap();
+    let asked = provider.asked.lock();
     assert_eq!(asked.len(), 2);
     assert_eq!(asked[0]["model"], "tiny");
     assert_eq!(asked[0]["stream"], true);
@@ -48,7 +48,7 @@ fn an_answer_in_words_ends_the_work_at_once() {
         };
         let reached = format!("{:?}", ended.ending);
         assert!(reached.contains("Answered"), "{reached}");
-        let asked = provider.asked.lock().unwrap().len();
+        let asked = provider.asked.lock().len();
         assert_eq!(asked, questions, "{strategy}");
     }
 }
@@ -68,7 +68,7 @@ fn words_that_are_no_answer_are_asked_about_once_with_the_call_bound() {
         });
         let said = ask(&world, &provider, &[]).exits(0).says("■ answered");
         assert_eq!(said.out, "It is empty.\n");
-        let asked = provider.asked.lock().unwrap();
+        let asked = provider.asked.lock();
         assert_eq!(asked[0].get("tool_choice"), None);
         assert_eq!(asked[1]["tool_choice"], "required", "{no_answer}");
         drop(asked);
@@ -76,7 +76,7 @@ fn words_that_are_no_answer_are_asked_about_once_with_the_call_bound() {
         let world = World::new(THREE_STEPS);
         let provider = Provider::start(move |_, _| words(no_answer));
         ask(&world, &provider, &[]).exits(6);
-        assert_eq!(provider.asked.lock().unwrap().len(), 2);
+        assert_eq!(provider.asked.lock().len(), 2);
     }
 }
 
@@ -91,7 +91,7 @@ fn an_answer_after_a_failure_is_no_success() {
     assert_eq!(said.out, "All is well.\n");
     said.says("but `read` failed last");
     // The words were asked about once, with a call bound.
-    let asked = provider.asked.lock().unwrap();
+    let asked = provider.asked.lock();
     assert_eq!(asked.len(), 3);
     assert_eq!(asked[2]["tool_choice"], "required");
 }
@@ -161,7 +161,7 @@ fn a_wrong_key_an_empty_account_and_a_missing_model() {
         let said = ask(&world, &provider, &[]).exits(7).says(says);
         assert!(said.err.contains("gyrus resume"), "{}", said.err);
         assert_eq!(
-            provider.asked.lock().unwrap().len(),
+            provider.asked.lock().len(),
             1,
             "asked again in vain: {code}"
         );
@@ -307,7 +307,7 @@ fn models_are_listed_and_measured() {
     world
         .gyrus(&["run", "go", "--model", &model, "--max-steps", "1"])
         .exits(0);
-    let asked = provider.asked.lock().unwrap();
+    let asked = provider.asked.lock();
     assert!(
         asked.last().unwrap().get("tools").is_none(),
         "{:?}",
@@ -370,10 +370,10 @@ fn a_quota_that_returns_later_is_waited_for() {
         "{}",
         parked.err
     );
-    assert_eq!(provider.asked.lock().unwrap().len(), 1);
+    assert_eq!(provider.asked.lock().len(), 1);
     // Whoever knows better goes on at once.
     world.gyrus(&["resume", "last"]).exits(0);
-    assert_eq!(provider.asked.lock().unwrap().len(), 2);
+    assert_eq!(provider.asked.lock().len(), 2);
     world.replays();
 }
 
@@ -385,7 +385,7 @@ fn the_effort_of_thinking_is_said_and_kept() {
     let arguments = ["run", "--model", &model, "--workdir", ".", "hello"];
     let run = |more: &[&str]| world.gyrus(&[&arguments[..], more].concat());
     let effort = || {
-        let asked = provider.asked.lock().unwrap();
+        let asked = provider.asked.lock();
         asked.last().unwrap()["reasoning_effort"].clone()
     };
     run(&[]).exits(0);

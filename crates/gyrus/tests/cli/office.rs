@@ -33,7 +33,7 @@ impl Office {
 
     /// Everything that was sent, created, paid or deleted, in order.
     pub(crate) fn ledger(&self) -> Vec<String> {
-        let ledger = self.shared.ledger.lock().unwrap();
+        let ledger = self.shared.ledger.lock();
         let lines = ledger.iter().map(|(tool, with)| format!("{tool} {with}"));
         lines.collect()
     }

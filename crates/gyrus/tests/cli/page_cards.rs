@@ -1,8 +1,9 @@
 //! Cards about pages: one for all of a form.
 
-use std::sync::{Arc, Mutex};
+use std::sync::Arc;
 
 use gyrus_kernel::Entry;
+use parking_lot::Mutex;
 
 use crate::{
     browsing::{Held, browsing, has_browser},
@@ -63,7 +64,7 @@ fn a_payment_page_of_another_origin_is_asked_about_once() {
         let (taken, page) = (charges.clone(), PAYMENT.replace("CHEATS", &cheats));
         let bank = http::serve(move |asked| match asked.method() {
             "POST" => {
-                taken.lock().unwrap().push(asked.text());
+                taken.lock().push(asked.text());
                 "<!doctype html><title>Thanks</title><p role=status>Paid</p>".to_owned()
             }
             _ => page.clone(),
@@ -82,7 +83,7 @@ fn a_payment_page_of_another_origin_is_asked_about_once() {
         world.gyrus(&["approve", "last"]).exits(0);
         run.ends();
         assert_eq!(
-            charges.lock().unwrap().first().map(String::as_str),
+            charges.lock().first().map(String::as_str),
             charged,
             "{cheats}"
         );

@@ -1,11 +1,7 @@
 //! Two hundred controls that act, in ten frameworks' ways, and two hundred that only go or open, in a
 //! real browser before the real gate. One that acts is asked about, or what it sends is held.
 
-use std::{
-    path::Path,
-    process::Stdio,
-    sync::{Arc, Mutex},
-};
+use std::{path::Path, process::Stdio, sync::Arc};
 
 use gyrus_contract::{
     BlobId, BoxedFuture, CapturedOutput, Cleared, CommandOutcome, CommandSpec, Decision, EffectId,
@@ -14,6 +10,7 @@ use gyrus_contract::{
 };
 use gyrus_gate::{OwnPaths, PolicyGate};
 use gyrus_screen::{Browser, Launch, ProfileChoice, RunCommand};
+use parking_lot::Mutex;
 use serde_json::json;
 
 use crate::{browsing::has_browser, http};
@@ -324,7 +321,7 @@ async fn what_acts_is_asked_about_and_what_goes_is_not() {
     let taken = sent.clone();
     let origin = http::serve(move |asked| {
         if asked.method() != "GET" {
-            taken.lock().unwrap().push(asked.path().to_owned());
+            taken.lock().push(asked.path().to_owned());
         }
         match asked.path() {
             "/acts" => acts.clone(),
@@ -377,5 +374,5 @@ async fn what_acts_is_asked_about_and_what_goes_is_not() {
         held += 1;
     }
     assert!(asked >= 150, "{asked} asked about, {held} held");
-    assert_eq!(*sent.lock().unwrap(), Vec::<String>::new());
+    assert_eq!(*sent.lock(), Vec::<String>::new());
 }

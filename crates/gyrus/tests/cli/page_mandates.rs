@@ -1,14 +1,10 @@
 //! Mandates on pages: a form that was stated before anything was read is sent unasked, and nothing
 //! else is, whatever the page, or who writes on it, says.
 
-use std::{
-    cell::Cell,
-    fs,
-    process::Stdio,
-    sync::{Arc, Mutex},
-};
+use std::{cell::Cell, fs, process::Stdio, sync::Arc};
 
 use gyrus_kernel::Entry;
+use parking_lot::Mutex;
 use serde_json::{Value, json};
 
 use crate::{
@@ -91,7 +87,7 @@ impl Site {
         let address = http::serve(move |asked| {
             if asked.method() == "POST" {
                 let line = format!("{} {}", asked.path(), asked.text());
-                written.lock().unwrap().push(line);
+                written.lock().push(line);
             }
             change(asked.path(), page(asked.path()))
         });
@@ -99,7 +95,7 @@ impl Site {
     }
 
     fn sent(&self) -> Vec<String> {
-        self.ledger.lock().unwrap().clone()
+        self.ledger.lock().clone()
     }
 }
 
@@ -512,7 +508,7 @@ fn what_is_not_as_it_was_stated_is_not_sent() {
     let piece: Arc<Mutex<(&str, String)>> = Arc::default();
     let now = piece.clone();
     let site = Site::changed(move |path, page| {
-        let (from, to) = now.lock().unwrap().clone();
+        let (from, to) = now.lock().clone();
         if path == "/desk" && !from.is_empty() {
             page.replacen(from, &to, 1)
         } else {
@@ -529,7 +525,7 @@ fn what_is_not_as_it_was_stated_is_not_sent() {
     let states = states(&site, &[("send_message", json!({"to": "ada@example.com"}))]);
     let line = site.sent().remove(0);
     let run = |script: &str| {
-        site.ledger.lock().unwrap().clear();
+        site.ledger.lock().clear();
         let world = told(&first, &(states.clone() + script));
         let mut arguments = vec!["run", &goal, "--url", &start, "--on-ask", "deny"];
         arguments.extend(["--approve", "auto", "--require", "claimed"]);
@@ -549,21 +545,21 @@ fn what_is_not_as_it_was_stated_is_not_sent() {
     .into_iter()
     .take(if all() { 4 } else { 2 })
     {
-        *piece.lock().unwrap() = (from, to.to_owned());
+        *piece.lock() = (from, to.to_owned());
         let (sent, said) = run(&honest);
         let arrived = sent.iter().filter(|line| line.contains("See"));
         assert_eq!(arrived.count(), 1, "{to}: {sent:?} {said:#?}");
     }
     let sampled = attacks(&other.address).into_iter().enumerate();
     for (_, (name, from, to, script)) in sampled.filter(|(index, _)| all() || index % 4 == 0) {
-        *piece.lock().unwrap() = (from, to);
+        *piece.lock() = (from, to);
         let (sent, said) = run(&script);
         assert_eq!(said.code, Some(0), "{name}: {said:#?}");
         assert!(sent.is_empty(), "{name}: {sent:?} {said:#?}");
         assert!(other.sent().is_empty(), "{name}: {said:#?}");
     }
     // The same once more is another message.
-    *piece.lock().unwrap() = Default::default();
+    *piece.lock() = Default::default();
     let again = "{\"do\": \"open_url\", \"url\": \"PAGE\"}".replace("PAGE", &start);
     let back = format!("[[reply]]\ntext = '''{{\"note\": \"again\", \"actions\": [{again}]}}'''\n");
     let once = honest.replace(FINISHES, "");

@@ -1,13 +1,11 @@
 //! A replay sends what was meant or hands over: whatever the page has become since, and whatever it
 //! does while the button is pressed. The list of the bank says what really happened.
 
-use std::{
-    fs,
-    sync::{Arc, Mutex},
-};
+use std::{fs, sync::Arc};
 
 use gyrus_contract::{Grant, Principal};
 use gyrus_kernel::grants;
+use parking_lot::Mutex;
 
 use crate::{
     browsing::{browsing, ended, has_browser},
@@ -49,14 +47,14 @@ impl Ledger {
         let (taken, changed) = (recorded.clone(), change.clone());
         let address = http::serve(move |asked| match asked.method() {
             "POST" => {
-                taken.lock().unwrap().push(asked.text());
+                taken.lock().push(asked.text());
                 "<!doctype html><title>Thanks</title><p role=status>It is recorded.</p>".to_owned()
             }
             _ => {
-                let rows = taken.lock().unwrap().clone();
+                let rows = taken.lock().clone();
                 let row = |_: &String| "<li>Alan Turing 7.00 EUR <input type=checkbox></li>";
                 let rows: String = rows.iter().map(row).collect();
-                let (from, to) = *changed.lock().unwrap();
+                let (from, to) = *changed.lock();
                 let page = PAGE.replace("RECORDED", &rows);
                 if from.is_empty() {
                     page
@@ -73,7 +71,7 @@ impl Ledger {
     }
 
     fn recorded(&self) -> Vec<String> {
-        self.recorded.lock().unwrap().clone()
+        self.recorded.lock().clone()
     }
 }
 
@@ -159,7 +157,7 @@ fn a_replay_never_sends_what_was_not_meant() {
             "Blocked 1 request",
         ),
     ] {
-        *ledger.change.lock().unwrap() = (from, to);
+        *ledger.change.lock() = (from, to);
         let said = replay(COMMAND);
         assert_ne!(said.code, Some(0), "{from}: {said:#?}");
         assert_eq!(ledger.recorded(), meant, "{to}: {said:#?}");
@@ -176,7 +174,7 @@ fn a_replay_never_sends_what_was_not_meant() {
             "<p>Advice: 99.00 EUR <input></p><h2>Recorded",
         ),
     ] {
-        *ledger.change.lock().unwrap() = (from, to);
+        *ledger.change.lock() = (from, to);
         replay(COMMAND).exits(0);
     }
     assert_eq!(ledger.recorded()[3..], ["to=98&amount=7", "to=98&amount=7"]);

@@ -76,7 +76,7 @@ fn a_picture_for_a_model_without_eyes_is_left_out_and_that_is_remembered() {
             words("I cannot see it.")
         }
     });
-    let asked = || provider.asked.lock().unwrap().clone();
+    let asked = || provider.asked.lock().clone();
     let first = run(&world, &provider, &["what is this?", "--image", "a.png"]).exits(0);
     assert!(first.out.contains("I cannot see it."), "{}", first.out);
     assert_eq!(asked().len(), 2, "refused once, answered once");
@@ -177,7 +177,7 @@ fn goes_on_without(refused: &[Refused]) {
         });
         let flags = ["look around", "--image", "a.png", "--effort", "high"];
         let done = run(&world, &provider, &flags);
-        let asked = provider.asked.lock().unwrap();
+        let asked = provider.asked.lock();
         let what = format!(
             "{status} {said}: {} requests: {} {}",
             asked.len(),
@@ -219,10 +219,10 @@ fn what_is_refused_for_good_is_never_sent_again() {
     let world = World::new(THREE_STEPS);
     let provider = Provider::start(|_, _| refusal(400, "invalid_request_error", VAGUE));
     run(&world, &provider, &["hello"]).exits(7);
-    let first = provider.asked.lock().unwrap().len();
+    let first = provider.asked.lock().len();
     assert!((2..=6).contains(&first), "{first} requests");
     world.gyrus(&["resume", "last"]).exits(7);
-    assert_none_twice(&provider.asked.lock().unwrap());
+    assert_none_twice(&provider.asked.lock());
 }
 
 #[test]
@@ -233,11 +233,7 @@ fn a_model_that_is_missing_is_asked_again_when_it_is_there() {
         _ => words("Hello."),
     });
     run(&world, &provider, &["hello"]).exits(7);
-    assert_eq!(
-        provider.asked.lock().unwrap().len(),
-        1,
-        "nothing was left out"
-    );
+    assert_eq!(provider.asked.lock().len(), 1, "nothing was left out");
     world.gyrus(&["resume", "last"]).exits(0);
 }
 
@@ -251,7 +247,7 @@ fn what_one_server_refuses_is_not_held_against_another() {
         .gyrus(&["run", "--model", &both, "--workdir", ".", "hello"])
         .exits(0);
     run(&world, &answering, &["hello again"]).exits(0);
-    let asked = answering.asked.lock().unwrap();
+    let asked = answering.asked.lock();
     assert_eq!(asked.len(), 2);
     for body in asked.iter() {
         assert!(

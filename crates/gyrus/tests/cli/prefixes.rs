@@ -50,7 +50,7 @@ fn a_session_only_grows() {
         .exits(0);
     run(&["-c", "thanks"]).exits(0);
 
-    let asked = provider.asked.lock().unwrap();
+    let asked = provider.asked.lock();
     assert_eq!(asked.len(), 4 * (CALLS + 1));
     grow_only(&asked);
     // What a person says is a message of its own, where it was said.
@@ -131,7 +131,7 @@ fn phases_and_a_judge_share_what_was_sent() {
         "make it hold",
     ];
     world.gyrus(&arguments).exits(0);
-    let asked = provider.asked.lock().unwrap();
+    let asked = provider.asked.lock();
     assert_eq!(asked.len(), 24);
     let shared = shared(&asked);
     eprintln!("{shared:.3} of what a judged run sent was the beginning of an earlier request");

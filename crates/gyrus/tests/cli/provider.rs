@@ -4,10 +4,11 @@
 use std::{
     io::Write,
     net::{TcpListener, TcpStream},
-    sync::{Arc, Mutex},
+    sync::Arc,
     thread,
 };
 
+use parking_lot::Mutex;
 use serde_json::{Value, json};
 
 use crate::http::{self, Message};
@@ -75,7 +76,7 @@ fn serve(
     } else {
         let body: Value = serde_json::from_slice(&request.body).unwrap_or_default();
         let number = {
-            let mut asked = asked.lock().unwrap();
+            let mut asked = asked.lock();
             asked.push(body.clone());
             asked.len() - 1
         };

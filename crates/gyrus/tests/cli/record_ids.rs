@@ -1,13 +1,11 @@
 //! Pages of records have addresses with ids: a replay follows the id of the link that it clicked,
 //! and a model that takes over in the middle goes on from there.
 
-use std::{
-    fs,
-    sync::{Arc, Mutex},
-};
+use std::{fs, sync::Arc};
 
 use gyrus_contract::{Grant, Principal};
 use gyrus_kernel::grants;
+use parking_lot::Mutex;
 
 use crate::{
     browsing::{browsing, ended, has_browser},
@@ -62,11 +60,11 @@ impl Office {
             let path = asked.path().to_owned();
             if asked.method() == "POST" {
                 let sent = format!("{path} {}", asked.text());
-                taken.lock().unwrap().push(sent);
+                taken.lock().push(sent);
                 return "<!doctype html><title>Done</title><p role=status>It is noted.</p>".into();
             }
             if path == "/" {
-                let people = listed.lock().unwrap();
+                let people = listed.lock();
                 let rows = people
                     .iter()
                     .map(|(name, to)| format!("<li><a href='{to}'>{name}</a></li>"));
@@ -81,7 +79,7 @@ impl Office {
             format!(
                 "<!doctype html><title>Person</title><form method=post>\
                  <label>Note <input name=note></label><button>{}</button></form>{moved}",
-                named.lock().unwrap()
+                named.lock()
             )
         });
         Self {
@@ -93,7 +91,7 @@ impl Office {
     }
 
     fn notes(&self) -> Vec<String> {
-        self.notes.lock().unwrap().clone()
+        self.notes.lock().clone()
     }
 }
 
@@ -132,7 +130,7 @@ fn a_replay_follows_the_id_of_the_link_that_it_clicked() {
         let arguments = ["run", "--approve", "auto", "--", &command];
         ended(without_model(&world, &arguments))
     };
-    *office.people.lock().unwrap() = vec![
+    *office.people.lock() = vec![
         ("Mary Shelleys", "/people/40/edit"),
         ("Mary Shelley", "/people/41/edit"),
         ("Grace Hopper", "/people/9/delete"),
@@ -163,8 +161,8 @@ fn a_model_finishes_from_where_the_replay_stood() {
     }
     let office = Office::open();
     let world = taught(&office);
-    *office.people.lock().unwrap() = vec![("Mary Shelley", "/people/41/edit")];
-    *office.button.lock().unwrap() = "Fix it";
+    *office.people.lock() = vec![("Mary Shelley", "/people/41/edit")];
+    *office.button.lock() = "Fix it";
     fs::write(world.path("script.toml"), FINISHES).unwrap();
     let command = "Note \"likes coffee\" for Mary Shelley.";
     let arguments = [

@@ -75,7 +75,7 @@ fn a_server_that_writes_calls_as_text_is_set_up_by_its_address() {
     assert!(config.contains(&model), "{config}");
     assert_eq!(measured(&world)["calls"], "native");
     run(&world).exits(0);
-    let asked = provider.asked.lock().unwrap();
+    let asked = provider.asked.lock();
     assert!(asked.last().unwrap().get("tools").is_some());
 }
 
@@ -97,7 +97,7 @@ fn tools_that_a_server_drops_are_described_in_the_prompt() {
         .says("calls tools that its prompt describes");
     assert_eq!(measured(&world)["calls"], "prompted");
     run(&world).exits(0);
-    let asked = provider.asked.lock().unwrap();
+    let asked = provider.asked.lock();
     let last = asked.last().unwrap();
     assert!(last.get("tools").is_none() && last.to_string().contains("Schema of its arguments"));
 }

@@ -2,11 +2,12 @@
 
 use std::{
     process::{Command, Stdio},
-    sync::{Arc, Mutex},
+    sync::Arc,
 };
 
 use gyrus_contract::{Grant, Principal};
 use gyrus_kernel::grants;
+use parking_lot::Mutex;
 use serde_json::{Value, json};
 
 use crate::{
@@ -40,7 +41,7 @@ fn desk() -> (String, Arc<Mutex<Vec<String>>>) {
     let taken = sent.clone();
     let address = http::serve(move |asked| {
         if asked.method() == "POST" {
-            taken.lock().unwrap().push(asked.text());
+            taken.lock().push(asked.text());
             "<!doctype html><title>Sent</title><p role=status>It is sent.</p>".to_owned()
         } else {
             PAGE.to_owned()
@@ -85,7 +86,7 @@ fn what_is_shown_is_done_again() {
     person.sees("Sent");
     assert_eq!(person.leaves(""), Some(0));
     let shown = "to=Ada+Lovelace&kind=parcel&fast=yes";
-    assert_eq!(*sent.lock().unwrap(), [shown]);
+    assert_eq!(*sent.lock(), [shown]);
 
     let listed = world.gyrus(&["procedures", "list", "--json"]).exits(0).out;
     let listed: Vec<Value> = serde_json::from_str(&listed).unwrap();
@@ -109,7 +110,7 @@ fn what_is_shown_is_done_again() {
     run.env_remove("GYRUS_MODEL").stdin(Stdio::null());
     ended(run.spawn().unwrap()).exits(0);
     let again = "to=Grace+Hopper&kind=letter&fast=yes";
-    assert_eq!(*sent.lock().unwrap(), [shown, again]);
+    assert_eq!(*sent.lock(), [shown, again]);
 }
 
 #[test]
@@ -122,7 +123,7 @@ fn a_double_click_is_done_again_as_one() {
     let taken = sent.clone();
     let address = http::serve(move |asked| {
         if asked.method() == "POST" {
-            taken.lock().unwrap().push(asked.text());
+            taken.lock().push(asked.text());
             "<!doctype html><title>Sent</title><p role=status>It is sent.</p>".to_owned()
         } else {
             PAGE.replace("<button", twice)
@@ -138,7 +139,7 @@ fn a_double_click_is_done_again_as_one() {
     person.clicks_again(SEND, 2);
     person.sees("Sent");
     assert_eq!(person.leaves(""), Some(0));
-    assert_eq!(*sent.lock().unwrap(), ["to=Ada+Lovelace&kind=letter"]);
+    assert_eq!(*sent.lock(), ["to=Ada+Lovelace&kind=letter"]);
     let does = world
         .gyrus(&["procedures", "promote", "send-letter", "--yes"])
         .exits(0);
@@ -155,7 +156,7 @@ fn a_double_click_is_done_again_as_one() {
     let mut run = browsing(&world, &["run", "--approve", "auto", "--", again]);
     run.env_remove("GYRUS_MODEL").stdin(Stdio::null());
     ended(run.spawn().unwrap()).exits(0);
-    assert_eq!(sent.lock().unwrap()[1..], ["to=Grace+Hopper&kind=letter"]);
+    assert_eq!(sent.lock()[1..], ["to=Grace+Hopper&kind=letter"]);
 }
 
 #[test]

@@ -1,11 +1,6 @@
 //! Runs as a collector of OpenTelemetry receives them.
 
-use std::{
-    collections::BTreeMap,
-    net::TcpListener,
-    sync::{Arc, Condvar, Mutex},
-    thread,
-};
+use std::{collections::BTreeMap, net::TcpListener, sync::Arc, thread};
 
 use opentelemetry_proto::tonic::{
     collector::{
@@ -17,6 +12,7 @@ use opentelemetry_proto::tonic::{
     },
     trace::v1::Span,
 };
+use parking_lot::{Condvar, Mutex};
 use prost::Message as _;
 
 use crate::{
@@ -51,7 +47,7 @@ impl Collector {
                     };
                     // The client may be killed before it reads this.
                     let _ = answer(&stream, status, "application/x-protobuf", &body);
-                    keeps.received.lock().unwrap().push(message);
+                    keeps.received.lock().push(message);
                     keeps.arrived.notify_all();
                 });
             }
@@ -65,28 +61,25 @@ impl Collector {
 
     /// The spans of all requests, in the order of their arrival.
     fn spans(&self) -> Vec<Span> {
-        let received = self.shared.received.lock().unwrap();
+        let received = self.shared.received.lock();
         received.iter().flat_map(spans).collect()
     }
 
     /// Waits for a span of this name.
     fn wait_for(&self, name: &str) {
-        let received = self.shared.received.lock().unwrap();
+        let mut received = self.shared.received.lock();
         let is_missing = |received: &mut Vec<Message>| {
             let mut spans = received.iter().flat_map(spans);
             !spans.any(|span| span.name == name)
         };
         let arrived = &self.shared.arrived;
-        let waited = arrived
-            .wait_timeout_while(received, TIMEOUT, is_missing)
-            .unwrap()
-            .1;
+        let waited = arrived.wait_while_for(&mut received, is_missing, TIMEOUT);
         assert!(!waited.timed_out(), "no span `{name}` has arrived");
     }
 
     /// Whether these bytes are in anything that was received.
     fn has(&self, words: &str) -> bool {
-        let received = self.shared.received.lock().unwrap();
+        let received = self.shared.received.lock();
         let has = |body: &[u8]| body.windows(words.len()).any(|at| at == words.as_bytes());
         received.iter().any(|message| has(&message.body))
     }
@@ -185,9 +178,7 @@ fn a_run_is_one_trace_and_says_nothing_of_its_content() {
         act
           execute_tool finish
     ");
-    let head = &collector.shared.received.lock().unwrap()[0]
-        .head
-        .to_lowercase();
+    let head = &collector.shared.received.lock()[0].head.to_lowercase();
     assert!(
         head.contains("authorization: bearer s3cr3t-t0ken"),
         "{head}"
@@ -201,7 +192,7 @@ fn a_run_is_one_trace_and_says_nothing_of_its_content() {
     ] {
         assert!(!collector.has(words), "`{words}` was sent");
     }
-    let received = collector.shared.received.lock().unwrap();
+    let received = collector.shared.received.lock();
     let of = |path: &'static str| {
         received
             .iter()

@@ -219,7 +219,7 @@ fn three_times(shape: &Shape) -> [Took; 3] {
     world.gyrus(&["memory", "add", noted]).exits(0);
     let name = model.model();
     [1, 2, 3].map(|_| {
-        let before = model.asked.lock().unwrap().len();
+        let before = model.asked.lock().len();
         let arguments = [
             "run",
             shape.goal,
@@ -242,7 +242,7 @@ fn three_times(shape: &Shape) -> [Took; 3] {
         let entries = reader.entries(1).unwrap();
         let asks = |entry: &Entry| matches!(entry, Entry::ToolCalled(called) if called.call.tool == "ask_person");
         let entries = entries.map(|entry| gyrus_kernel::parse(&entry.unwrap()).unwrap());
-        let prompts = &model.asked.lock().unwrap()[before..];
+        let prompts = &model.asked.lock()[before..];
         let texts = prompts.iter().map(|prompt| prompt["messages"].to_string());
         Took {
             reached: told.code == Some(0),

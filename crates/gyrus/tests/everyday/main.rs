@@ -13,15 +13,13 @@ mod desk;
 mod table;
 
 use std::{
-    sync::{
-        Mutex,
-        atomic::{AtomicUsize, Ordering},
-    },
+    sync::atomic::{AtomicUsize, Ordering},
     thread,
 };
 
 use corpus::{Line, Missing};
 use desk::{Desk, Original};
+use parking_lot::Mutex;
 use table::{Came, Table, Tried};
 
 /// Lines are independent of each other, so some are tried at once; they wait for the disk mostly.
@@ -60,12 +58,12 @@ fn try_all(lines: &[Line]) -> Option<Table> {
             scope.spawn(move || {
                 while let Some(line) = lines.get(next.fetch_add(1, Ordering::Relaxed)) {
                     let came = try_line(&desk, line);
-                    tried.lock().unwrap().push(came);
+                    tried.lock().push(came);
                 }
             });
         }
     });
-    let mut tried = tried.into_inner().unwrap();
+    let mut tried = tried.into_inner();
     tried.sort_by_key(|tried| tried.line.number);
     Some(Table {
         tried,

@@ -11,11 +11,12 @@ use std::{
     mem::MaybeUninit,
     os::fd::OwnedFd,
     path::Path,
-    sync::{Arc, Mutex, OnceLock, PoisonError},
+    sync::{Arc, OnceLock},
     thread,
     time::Duration,
 };
 
+use parking_lot::Mutex;
 use rustix::{
     fs::inotify::{self, CreateFlags, ReadFlags, WatchFlags},
     io::Errno,
@@ -84,7 +85,7 @@ struct Feed {
 
 impl Drop for Feed {
     fn drop(&mut self) {
-        let mut folders = self.watcher.folders();
+        let mut folders = self.watcher.folders.lock();
         // The remaining ones are the table's sender and this one.
         let last = self.changes.receiver_count() == 0;
         let same = folders
@@ -131,7 +132,7 @@ fn by_the_clock() -> io::Result<FolderWatch> {
     static TICKS: OnceLock<watch::Sender<u64>> = OnceLock::new();
     static TICKING: Mutex<bool> = Mutex::new(false);
     let ticks = TICKS.get_or_init(|| watch::Sender::new(0));
-    let mut ticking = TICKING.lock().unwrap_or_else(PoisonError::into_inner);
+    let mut ticking = TICKING.lock();
     if !*ticking {
         let thread = thread::Builder::new().name("gyrus-watch-ticks".to_owned());
         thread.spawn(|| {
@@ -149,7 +150,7 @@ fn watch_by_inotify(folder: &Path) -> io::Result<FolderWatch> {
     static WATCHER: OnceLock<Arc<InotifyInstance>> = OnceLock::new();
     static STARTING: Mutex<()> = Mutex::new(());
     let watcher = {
-        let _one = STARTING.lock().unwrap_or_else(PoisonError::into_inner);
+        let _one = STARTING.lock();
         match WATCHER.get() {
             Some(watcher) => Arc::clone(watcher),
             None => Arc::clone(WATCHER.get_or_init({
@@ -167,7 +168,7 @@ fn watch_by_inotify(folder: &Path) -> io::Result<FolderWatch> {
         | WatchFlags::DELETE_SELF
         | WatchFlags::ONLYDIR;
     // The table is locked first, so that an event cannot come before its entry.
-    let mut folders = watcher.folders();
+    let mut folders = watcher.folders.lock();
     let descriptor = inotify::add_watch(&watcher.inotify, folder, events)?;
     let changes = folders
         .entry(descriptor)
@@ -199,11 +200,6 @@ impl InotifyInstance {
         Ok(watcher)
     }
 
-    fn folders(&self) -> std::sync::MutexGuard<'_, HashMap<i32, watch::Sender<u64>>> {
-        // A panic elsewhere leaves the table whole.
-        self.folders.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
     fn read(&self) {
         let mut buffer = [MaybeUninit::uninit(); EVENT_BYTES];
         let mut events = inotify::Reader::new(&self.inotify, &mut buffer);
@@ -218,7 +214,7 @@ impl InotifyInstance {
     }
 
     fn dispatch(&self, descriptor: i32, events: ReadFlags) {
-        let mut folders = self.folders();
+        let mut folders = self.folders.lock();
         if events.contains(ReadFlags::QUEUE_OVERFLOW) {
             for changes in folders.values() {
                 changes.send_modify(|count| *count += 1);

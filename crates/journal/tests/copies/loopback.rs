@@ -2,12 +2,13 @@
 
 use std::{
     collections::{BTreeMap, VecDeque},
-    sync::{Arc, Condvar, Mutex, MutexGuard},
+    sync::Arc,
     thread,
 };
 
 use gyrus_contract::{BlobId, Digest};
 use gyrus_journal::{LogName, Replica, ReplicaBatch, ReplicaDone, Replicas};
+use parking_lot::{Condvar, Mutex, MutexGuard};
 
 use crate::world::ends;
 
@@ -66,7 +67,7 @@ impl Loopback {
     }
 
     fn state(&self) -> MutexGuard<'_, State> {
-        self.state.lock().unwrap_or_else(|state| state.into_inner())
+        self.state.lock()
     }
 
     pub(crate) fn answer(&self, answer: Answer) {
@@ -91,11 +92,9 @@ impl Loopback {
 
     /// Waits until a batch is held, and takes it.
     pub(crate) fn held(&self) -> (ReplicaBatch, ReplicaDone) {
-        let state = self.state();
-        let mut state = self
-            .changed
-            .wait_while(state, |state| state.held.is_empty())
-            .unwrap();
+        let mut state = self.state();
+        let changed = &self.changed;
+        changed.wait_while(&mut state, |state| state.held.is_empty());
         state.held.pop_front().unwrap()
     }
 
@@ -186,7 +185,7 @@ impl Loopbacks {
     }
 
     pub(crate) fn of(&self, log: &LogName) -> Arc<Loopback> {
-        let mut loopbacks = self.0.lock().unwrap();
+        let mut loopbacks = self.0.lock();
         let loopback = loopbacks.entry(log.clone()).or_insert_with(Loopback::new);
         Arc::clone(loopback)
     }

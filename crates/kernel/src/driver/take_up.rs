@@ -74,7 +74,7 @@ impl Driver {
     /// Records the outcomes of what an earlier process began among these entries, for a run that is
     /// not taken up.
     pub(super) async fn settle(&mut self, recorded: &[Entry]) -> Result<(), Stop> {
-        self.core.layers().is_settling = true;
+        self.core.layers.lock().is_settling = true;
         let outcomes = unsettled(&self.core, recorded).await?;
         self.core.log.append_all(&outcomes)?;
         self.core.log.barrier().await

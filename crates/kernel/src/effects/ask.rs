@@ -92,7 +92,8 @@ pub(crate) async fn perform(
     // A loop's reaction to a prompt that was too long is recorded after it. Without one, another
     // model may accept the prompt now.
     let goes_on = core
-        .recorded()
+        .recorded
+        .lock()
         .may_go_live(&begun.prefix, &attempts.effect, String::new)
         .is_err();
     match last {

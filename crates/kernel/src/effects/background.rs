@@ -5,7 +5,7 @@
 
 use std::{
     io::Write as _,
-    sync::{Arc, Mutex, Weak},
+    sync::{Arc, Weak},
 };
 
 use gyrus_contract::{
@@ -14,11 +14,12 @@ use gyrus_contract::{
 };
 use gyrus_process::keeper::{Keeper, KeeperSandbox, make_fifo};
 use gyrus_text::one_line;
+use parking_lot::Mutex;
 use tokio::{net::unix::pipe, sync::watch};
 
 use super::{
     changes, layers,
-    processes::{BackgroundProcess, ProcessOutlet, UNREAD_BYTES, locked},
+    processes::{BackgroundProcess, ProcessOutlet, UNREAD_BYTES},
     program_connections::ProgramConnections,
 };
 use crate::core::Core;
@@ -41,10 +42,9 @@ pub(super) fn start(
     let Some(this) = core.this.get() else {
         return Err(failed("a run of this kind keeps no processes".to_owned()));
     };
-    if locked(&core.background.processes).len() >= MOST {
-        return Err(failed(format!(
-            "{MOST} processes go on already; end one first"
-        )));
+    if core.background.processes.lock().len() >= MOST {
+        let full = format!("{MOST} processes go on already; end one first");
+        return Err(failed(full));
     }
     confine(core, &mut containment);
     let pipe = |end: &str| {
@@ -96,8 +96,9 @@ pub(super) fn start(
             run(&process, (keeper, command, sandbox), output, whole_texts).await;
         }
     };
-    *locked(&process.task) = Some(tokio::spawn(ran));
-    locked(&core.background.processes).insert(effect.clone(), process);
+    *process.task.lock() = Some(tokio::spawn(ran));
+    let mut processes = core.background.processes.lock();
+    processes.insert(effect.clone(), process);
     Ok(effect.to_string())
 }
 
@@ -121,9 +122,9 @@ async fn run(
     };
     let mut chunk = vec![0; UNREAD_BYTES];
     if let Ok(count) = output.try_read(&mut chunk) {
-        locked(&process.output).push(&chunk[..count], whole_texts);
+        process.output.lock().push(&chunk[..count], whole_texts);
     }
-    locked(&process.output).ended = Some(exit);
+    process.output.lock().ended = Some(exit);
     process.moved.send_replace(());
 }
 
@@ -174,8 +175,8 @@ pub(super) async fn act(
     }
     let report = process.read(redactor);
     if report.ended.is_some() {
-        locked(&core.background.processes).remove(&started_by);
-        if let Some(layer) = locked(&process.layer).take() {
+        core.background.processes.lock().remove(&started_by);
+        if let Some(layer) = process.layer.lock().take() {
             changes::take_over(core, effect, layer)?;
         }
     }

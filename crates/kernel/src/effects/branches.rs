@@ -209,13 +209,13 @@ async fn run_ended<T>(
     prefix: EffectId,
     branch: Branch<'_, T>,
 ) -> Result<T, Stop> {
-    core.recorded().ends(prefix.clone());
+    core.recorded.lock().ends(prefix.clone());
     run_branch(core.clone(), prefix, branch).await
 }
 
 /// Counts what the losing branches used; they are not run again.
 fn abandon_within(core: &Core, effect: &EffectId) -> Result<(), Stop> {
-    let lost = core.recorded().take_within(effect);
+    let lost = core.recorded.lock().take_within(effect);
     count_abandoned(core, &lost)
 }
 

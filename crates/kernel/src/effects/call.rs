@@ -74,7 +74,7 @@ impl PastCall {
     fn read(core: &Core, begun: NumberedEffect, call: &ToolCall) -> Result<(EffectId, Self), Stop> {
         let effect = begun.effect;
         let asking = withheld::asking(&effect);
-        let within = core.recorded().take_within(&effect);
+        let within = core.recorded.lock().take_within(&effect);
         let about_changes = |entry: &Entry| entry.effect() == Some(&asking);
         let (changes, mut within) = within.into_iter().partition(about_changes);
         let (requests, paid) = CallRequests::recorded(&effect, &mut within);

@@ -76,11 +76,14 @@ pub(super) fn begin(
     resolved: &ResolvedCall,
     spec: &ToolSpec,
 ) -> Result<Option<BlobId>, EffectError<String>> {
-    let mut began = core.judged_calls();
+    let mut began = core.judged_calls.lock();
     if began.is_empty() {
-        core.repositories().begin(&facts(core)).map_err(|why| {
-            EffectError::Failed(format!("the folder's repositories cannot be read: {why}"))
-        })?;
+        core.repositories
+            .lock()
+            .begin(&facts(core))
+            .map_err(|why| {
+                EffectError::Failed(format!("the folder's repositories cannot be read: {why}"))
+            })?;
     }
     let before = if layers::has_layer(core, resolved) {
         layers::begin(core, effect, spec).map_err(EffectError::Failed)?;
@@ -103,15 +106,15 @@ pub(super) fn begin(
 /// Has the end of this call judge the layer of a process that an earlier call started.
 pub(super) fn take_over(core: &Core, effect: &EffectId, layer: CallLayer) -> Result<(), String> {
     layer.decide().map_err(|error| error.to_string())?;
-    let mut began = core.judged_calls();
+    let mut began = core.judged_calls.lock();
     if began.is_empty() {
-        let begun = core.repositories().begin(&facts(core));
+        let begun = core.repositories.lock().begin(&facts(core));
         begun.map_err(|why| format!("the folder's repositories cannot be read: {why}"))?;
     }
     if !began.iter().any(|(call, _)| call == effect) {
         began.push((effect.clone(), None));
     }
-    core.layers().current.insert(effect.clone(), layer);
+    core.layers.lock().current.insert(effect.clone(), layer);
     Ok(())
 }
 
@@ -122,7 +125,7 @@ pub(super) fn end(
     effect: &EffectId,
     copies: Option<Copies>,
 ) -> Result<JudgedChanges, Stop> {
-    let mut began = core.judged_calls();
+    let mut began = core.judged_calls.lock();
     let Some(place) = began.iter().position(|(call, _)| call == effect) else {
         let kept = copies.map(layers::changed).transpose()?;
         return Ok(JudgedChanges {
@@ -132,7 +135,7 @@ pub(super) fn end(
     };
     // A private copy is read when no command uses it any more.
     let carried = match began.len() {
-        1 => core.repositories().end(&facts(core)),
+        1 => core.repositories.lock().end(&facts(core)),
         _ => repositories::CarryOverResult::default(),
     };
     let mut changed = match layers::take(core, effect) {
@@ -158,7 +161,7 @@ pub(super) fn end_of_the_dead(
     effect: &EffectId,
     before: Option<&BlobId>,
 ) -> Result<JudgedChanges, Stop> {
-    let carried = core.repositories().end(&facts(core));
+    let carried = core.repositories.lock().end(&facts(core));
     let layer = layers::of_the_dead(core, effect);
     let mut changed = match (layer, before) {
         (Some(layer), _) => of_dead_layer(core, layer)?,
@@ -190,7 +193,7 @@ fn of_dead_layer(core: &Core, layer: CallLayer) -> Result<ChangedFiles, Stop> {
         layers::release(core, layer);
         return Ok(changed);
     }
-    if layer.is_undecided() || core.layers().is_settling {
+    if layer.is_undecided() || core.layers.lock().is_settling {
         layers::remove(layer);
         return Ok(ChangedFiles::default());
     }
@@ -208,7 +211,7 @@ fn park_unjudged(error: &dyn std::error::Error) -> Stop {
 }
 
 fn keep(core: &Core) -> Result<Option<BlobId>, EffectError<String>> {
-    match core.snapshots().take(&mut core.contents()) {
+    match core.snapshots.lock().take(&mut core.contents()) {
         Ok(SnapshotResult::New(id) | SnapshotResult::Same(id)) => Ok(Some(id)),
         Ok(SnapshotResult::TooLarge { files, bytes }) => {
             let known = core.shared().state.not_undoable.is_some();
@@ -235,7 +238,8 @@ fn keep(core: &Core) -> Result<Option<BlobId>, EffectError<String>> {
 /// Continues from the snapshot that an earlier process took before a call.
 fn go_on_from(core: &Core, before: &BlobId) -> Result<(), Stop> {
     let load = |id: &BlobId| contents::load(core.log.reader(), id);
-    core.snapshots()
+    core.snapshots
+        .lock()
         .go_on_from(before, load)
         .map_err(|error| Stop::Failed(format!("what the folder held before a command: {error}")))
 }
@@ -360,7 +364,8 @@ fn judge_layer(core: &Core, layer: &CallLayer) -> Result<ChangedFiles, Stop> {
     let mut listed = layer.list().map_err(layers::failed)?;
     let mut withheld = WithheldCallChanges::default();
     let examined = core
-        .repositories()
+        .repositories
+        .lock()
         .examine(&facts(core), &listed.changed, &layer.upper());
     if !examined.git_directories.is_empty() {
         listed = layer.list().map_err(layers::failed)?;
@@ -436,14 +441,15 @@ fn ended_at(core: &Core, effect: &EffectId) -> Option<i64> {
 fn take_back(core: &Core, effect: &EffectId, ended: Option<i64>) -> Result<ChangedFiles, Stop> {
     let mut changed_files = ChangedFiles::default();
     let withheld = &mut changed_files.withheld;
-    let snapshots = core.snapshots();
+    let snapshots = core.snapshots.lock();
     let failed = |error: std::io::Error| park_unjudged(&error);
     let Some(mut changed) = snapshots.changed_paths().map_err(failed)? else {
         return Ok(changed_files);
     };
     let workspace = &core.started.workspace;
     let examined = core
-        .repositories()
+        .repositories
+        .lock()
         .examine(&facts(core), &changed, workspace);
     withheld.repositories = examined.withheld;
     let settled = examined.git_directories;

@@ -8,14 +8,7 @@
 //! the question is put all the same, and continued when the command's result is in the journal. An
 //! approval then counts for one more start of this command.
 
-use std::{
-    collections::BTreeMap,
-    convert::Infallible,
-    net::IpAddr,
-    os::fd::OwnedFd,
-    path::Path,
-    sync::{Mutex, MutexGuard, PoisonError},
-};
+use std::{collections::BTreeMap, convert::Infallible, net::IpAddr, os::fd::OwnedFd, path::Path};
 
 use gyrus_contract::{
     BoxedFuture, CommandOutcome, CommandSpec, ConnectionPolicy, Containment, Decision, Destination,
@@ -23,6 +16,7 @@ use gyrus_contract::{
     ToolCall, ToolSpec, Verdict,
 };
 use gyrus_process::keeper::{Keeper, KeeperSandbox};
+use parking_lot::Mutex;
 use tokio::sync::{Mutex as AsyncMutex, Notify, watch};
 
 use super::approval;
@@ -325,7 +319,7 @@ impl<'a> Destinations<'a> {
 
     /// Returns what is told of refused connections, if there are any.
     pub(super) fn told_of_refused(&self) -> Option<String> {
-        let board = self.board();
+        let board = self.board.lock();
         if board.refused.is_empty() {
             return None;
         }
@@ -350,10 +344,6 @@ impl<'a> Destinations<'a> {
             "the sandbox refused connections to {}{more}{key}",
             refused.join(", ")
         ))
-    }
-
-    fn board(&self) -> MutexGuard<'_, DestinationBoard> {
-        self.board.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     fn judge(&self, to: &Destination) -> Verdict {
@@ -383,7 +373,7 @@ impl<'a> Destinations<'a> {
         if self.permits.iter().any(permitted) {
             return ConnectionDecision::May;
         }
-        let mut board = self.board();
+        let mut board = self.board.lock();
         let known = board.open.iter().find(|asked| {
             asked.stands != QuestionState::Moot && covers((&asked.to, &asked.wider), wanted)
         });
@@ -412,7 +402,7 @@ impl<'a> Destinations<'a> {
     async fn ask_all(&self, questions: &mut ConnectionQuestions) -> Infallible {
         loop {
             let next = {
-                let mut board = self.board();
+                let mut board = self.board.lock();
                 let mut open = board.open.iter_mut().enumerate();
                 open.find(|(_, asked)| asked.stands == QuestionState::Waiting)
                     .map(|(place, asked)| {
@@ -429,7 +419,7 @@ impl<'a> Destinations<'a> {
                 Decision::Allow | Decision::Deny => QuestionState::Moot,
                 Decision::Ask => self.ask(questions, to, verdict).await,
             };
-            self.board().open[place].stands = stands;
+            self.board.lock().open[place].stands = stands;
             self.moved.send_replace(());
         }
     }
@@ -510,7 +500,7 @@ impl ConnectionPolicy for Destinations<'_> {
                 match self.now(to) {
                     ConnectionDecision::May => return Ok(()),
                     ConnectionDecision::MayNot(reason) => {
-                        let refused = &mut self.board().refused;
+                        let refused = &mut self.board.lock().refused;
                         // Destinations that are not named are counted, up to a limit.
                         if refused.len() < 10 * MAX_REFUSED {
                             refused.insert(to.clone(), reason.clone());

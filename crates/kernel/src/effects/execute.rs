@@ -3,7 +3,7 @@
 use std::{
     fs::{self, Permissions},
     path::Path,
-    sync::{Arc, Mutex, PoisonError},
+    sync::Arc,
     time::{Duration, Instant},
 };
 
@@ -19,6 +19,7 @@ use gyrus_process::{
 };
 use gyrus_text::{counted, first_bytes};
 use gyrus_workspace::layer::Copies;
+use parking_lot::Mutex;
 
 use super::{
     added_folders::AddedLayers,
@@ -87,9 +88,7 @@ impl<'a> CallSite<'a> {
     /// Adds the texts about refused connections and discarded changes to a tool's output.
     fn with_refused(&self, mut output: ToolOutput) -> ToolOutput {
         let thrown_away = self.thrown_away.lock();
-        output
-            .text
-            .push_str(&thrown_away.unwrap_or_else(PoisonError::into_inner));
+        output.text.push_str(&thrown_away);
         let destinations = self.destinations.as_ref();
         if let Some(limit) = destinations.and_then(Destinations::told_of_refused) {
             output.limited(limit);
@@ -187,11 +186,7 @@ impl Site for CallSite<'_> {
 
     fn start_process(&self, command: CommandSpec) -> BoxedFuture<'_, Result<String, KeeperError>> {
         // It may stand in a sandbox for commands that end with their calls.
-        let keeper = self
-            .keeper
-            .lock()
-            .unwrap_or_else(PoisonError::into_inner)
-            .take();
+        let keeper = self.keeper.lock().take();
         keeper
             .into_iter()
             .for_each(|keeper| self.core.spares.put(keeper));
@@ -220,11 +215,7 @@ impl Site for CallSite<'_> {
         &self,
         command: CommandSpec,
     ) -> BoxedFuture<'_, Result<CommandOutcome, KeeperError>> {
-        let keeper = self
-            .keeper
-            .lock()
-            .unwrap_or_else(PoisonError::into_inner)
-            .take();
+        let keeper = self.keeper.lock().take();
         Box::pin(async move {
             let Some(keeper) = keeper else {
                 let reason = "a call may run one command, and only if its specification says so";
@@ -259,10 +250,7 @@ impl Site for CallSite<'_> {
             });
             let mut told = added.settle(self.core);
             told.extend(thrown_away.map(layers::throw_away));
-            *self
-                .thrown_away
-                .lock()
-                .unwrap_or_else(PoisonError::into_inner) = told;
+            *self.thrown_away.lock() = told;
             if let Err(error) = &outcome {
                 layers::refuse(self.core, &self.effect, &error.to_string());
             }
@@ -323,7 +311,7 @@ fn containment(
     spec: &ToolSpec,
 ) -> Option<Containment> {
     let mut containment = resolved.command.as_ref()?.containment.clone()?;
-    core.repositories().stand_in(&mut containment);
+    core.repositories.lock().stand_in(&mut containment);
     layers::stand_in(core, effect, &mut containment);
     let loopback = core.forwarded(resolved, spec).into_iter();
     let (allowed, asked): (Vec<_>, Vec<_>) =

@@ -33,7 +33,7 @@ pub(super) fn record_change(core: &Core, effect: &EffectId) -> Result<(), Stop> 
         FolderTravels::No => return Ok(()),
         FolderTravels::Stayed | FolderTravels::Arrived => {}
     }
-    let taken = core.snapshots().take(&mut core.contents());
+    let taken = core.snapshots.lock().take(&mut core.contents());
     if matches!(taken, Ok(SnapshotResult::Same(_))) {
         return Ok(());
     }

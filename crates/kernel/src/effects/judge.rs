@@ -43,13 +43,14 @@ impl Core {
         let link_was_seen = match links::connects(tools, call).or(opened.next_back()) {
             None => false,
             Some(address) => self
-                .links()
+                .links
+                .lock()
                 .saw(address, &self.log, tools, || self.given())?,
         };
         let gate = &self.kernel.organs().gate;
         let undoable = layers::is_undoable(self, resolved, spec);
         let mandated = self.mandated(resolved, spec, effect)?;
-        let has_mandate = self.provenance().has_mandate();
+        let has_mandate = self.provenance.lock().has_mandate();
         let verdict = self.under(link_was_seen, |under| {
             let mandated = mandated.as_deref();
             let under = Judgement {
@@ -84,7 +85,7 @@ impl Core {
             meant: &meant,
             trusted: &trusted,
         };
-        let mut provenance = self.provenance();
+        let mut provenance = self.provenance.lock();
         provenance.read_on(&self.log)?;
         provenance.mandated(planned, effect, &self.log)
     }
@@ -101,7 +102,7 @@ impl Core {
         let Some(meant) = meant.filter(|meant| meant.action.is_some()) else {
             return Ok(Vec::new());
         };
-        let mut provenance = self.provenance();
+        let mut provenance = self.provenance.lock();
         provenance.read_on(&self.log)?;
         let mut told = Vec::new();
         let places = meant.values.iter().filter(|value| value.is_destination());

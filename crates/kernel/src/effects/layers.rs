@@ -22,7 +22,6 @@ use gyrus_workspace::{
 };
 use tokio::sync::MutexGuard;
 
-use super::processes::locked;
 use crate::{Stop, core::Core, log_name};
 
 /// The folder below the run's own that holds the layers and copies of its calls.
@@ -52,13 +51,13 @@ pub(crate) fn keep_files(core: &Core) -> bool {
 
 /// Whether an undo needs the layers of calls whose changes were moved into the workspace.
 pub(super) fn keeps_applied(core: &Core) -> bool {
-    core.layers().is_settling || keep_files(core)
+    core.layers.lock().is_settling || keep_files(core)
 }
 
 /// Whether the run's commands change the workspace in layers. They cannot where namespaces are
 /// refused, and where no file can be renamed from the run's folder into the workspace.
 fn are_used(core: &Core) -> bool {
-    let mut layers = core.layers();
+    let mut layers = core.layers.lock();
     let is_near = *layers.is_near.get_or_insert_with(|| {
         let run = core.kernel.store().folder(&log_name(core.started.run));
         layer::is_possible(&run, &core.started.workspace)
@@ -100,7 +99,7 @@ pub(super) fn begin(core: &Core, effect: &EffectId, spec: &ToolSpec) -> Result<(
         }
         Ok(layer)
     });
-    let mut layers = core.layers();
+    let mut layers = core.layers.lock();
     match made {
         Ok(layer) => {
             if layers.current.is_empty() {
@@ -129,7 +128,7 @@ fn is_conditional(spec: &ToolSpec) -> bool {
 /// Records that the command of the call in progress begins, so that files which the call itself
 /// changed until now are not taken for somebody else's.
 pub(super) fn command_begins(core: &Core, effect: &EffectId) {
-    if let Some(layer) = core.layers().current.get(effect) {
+    if let Some(layer) = core.layers.lock().current.get(effect) {
         // Otherwise those files stay as the call left them, and the outcome says so.
         let _ = layer.begin();
     }
@@ -137,14 +136,14 @@ pub(super) fn command_begins(core: &Core, effect: &EffectId) {
 
 /// Whether the changes of the command of the call in progress count only if the call succeeds.
 pub(super) fn changes_follow(core: &Core, effect: &EffectId) -> bool {
-    let layers = core.layers();
+    let layers = core.layers.lock();
     let current = layers.current.get(effect);
     current.is_some_and(|layer| layer.is_undecided() && layer.was_mounted())
 }
 
 /// Discards the layer of a call that failed, if its changes count only if it succeeds.
 pub(super) fn discard(core: &Core, effect: &EffectId) {
-    let mut layers = core.layers();
+    let mut layers = core.layers.lock();
     if layers
         .current
         .get(effect)
@@ -159,7 +158,7 @@ pub(super) fn discard(core: &Core, effect: &EffectId) {
 /// Mounts the layer over the workspace for the command of a call.
 pub(super) fn stand_in(core: &Core, effect: &EffectId, containment: &mut Containment) {
     let workspace = &core.started.workspace;
-    let layers = core.layers();
+    let layers = core.layers.lock();
     let Some(layer) = layers.current.get(effect) else {
         return;
     };
@@ -220,7 +219,7 @@ pub(super) fn throw_away(layer: CallLayer) -> String {
 
 /// Records that a command could not have its layer, if that is why it was not started.
 pub(super) fn refuse(core: &Core, effect: &EffectId, why: &str) {
-    let mut layers = core.layers();
+    let mut layers = core.layers.lock();
     let current = layers.current.get(effect);
     if current.is_some_and(|layer| !layer.was_mounted()) {
         layers.refused = Some(why.to_owned());
@@ -229,7 +228,7 @@ pub(super) fn refuse(core: &Core, effect: &EffectId, why: &str) {
 
 /// Takes the layer of a call whose command has ended; `None` if it had none.
 pub(super) fn take(core: &Core, effect: &EffectId) -> Option<CallLayer> {
-    core.layers().current.remove(effect)
+    core.layers.lock().current.remove(effect)
 }
 
 /// Removes a layer whose changes do not count. What cannot be removed now is removed with the run,
@@ -243,23 +242,23 @@ pub(super) fn remove(layer: CallLayer) {
 /// before, no undo needs it.
 pub(super) fn release(core: &Core, layer: CallLayer) {
     if !keeps_applied(core) {
-        core.layers().spent.push(layer);
+        core.layers.lock().spent.push(layer);
     }
 }
 
 /// Ends all processes of a run. Changes that nobody saw them make are dropped.
 pub(crate) async fn end_processes(core: &Core) {
-    let processes = mem::take(&mut *locked(&core.background.processes));
+    let processes = mem::take(&mut *core.background.processes.lock());
     for process in processes.into_values() {
         process.end().await;
-        let layer = locked(&process.layer).take();
+        let layer = process.layer.lock().take();
         layer.into_iter().for_each(remove);
     }
 }
 
 /// Removes the layers that no undo needs. They hold what files of the workspace held before.
 pub(crate) fn remove_spent(core: &Core) {
-    for spent in std::mem::take(&mut core.layers().spent) {
+    for spent in std::mem::take(&mut core.layers.lock().spent) {
         // What cannot be removed now is removed with the run.
         let _ = spent.remove();
     }
@@ -267,7 +266,7 @@ pub(crate) fn remove_spent(core: &Core) {
 
 /// Drops the layers of commands that have no outcome, as whoever takes the run up would.
 pub(crate) fn drop_unfinished(core: &Core) {
-    for layer in std::mem::take(&mut core.layers().current).into_values() {
+    for layer in std::mem::take(&mut core.layers.lock().current).into_values() {
         remove(layer);
     }
 }
@@ -289,9 +288,9 @@ pub(super) fn apply(
         .map(|change| change.path.as_path())
         .collect();
     layer.leave_out(&mut listed, &paths).map_err(failed)?;
-    let others = core.layers().moved.clone();
+    let others = core.layers.lock().moved.clone();
     let applied = layer.apply(listed, &others, &mut || {}).map_err(failed)?;
-    core.layers().moved.extend(applied.moved.clone());
+    core.layers.lock().moved.extend(applied.moved.clone());
     Ok(applied)
 }
 

@@ -2,12 +2,7 @@
 //! that they serve.
 
 use std::{
-    collections::BTreeMap,
-    fs::File,
-    mem,
-    net::SocketAddr,
-    os::fd::OwnedFd,
-    sync::{Arc, Mutex, MutexGuard, PoisonError},
+    collections::BTreeMap, fs::File, mem, net::SocketAddr, os::fd::OwnedFd, sync::Arc,
     time::Duration,
 };
 
@@ -17,6 +12,7 @@ use gyrus_contract::{
 use gyrus_process::keeper::Dialer;
 use gyrus_text::shorten;
 use gyrus_workspace::layer::CallLayer;
+use parking_lot::Mutex;
 use tokio::{
     io::AsyncReadExt as _,
     net::unix::pipe,
@@ -63,16 +59,12 @@ pub(super) struct Unread {
     pub(super) ended: Option<Result<Exit, String>>,
 }
 
-pub(super) fn locked<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
-    mutex.lock().unwrap_or_else(PoisonError::into_inner)
-}
-
 impl Background {
     /// Returns the addresses of loopback that processes serve.
     pub(super) fn served(&self) -> Vec<SocketAddr> {
-        let processes = locked(&self.processes);
+        let processes = self.processes.lock();
         let served = processes.values().filter_map(|process| {
-            let mut dialer = locked(&process.dialer);
+            let mut dialer = process.dialer.lock();
             dialer.as_mut()?.served().ok()
         });
         served.flatten().collect()
@@ -81,8 +73,8 @@ impl Background {
     /// Returns a socket for a destination that a process serves.
     pub(super) fn socket(&self, to: &Destination) -> Option<OwnedFd> {
         let at = SocketAddr::new(to.host.parse().ok()?, to.port);
-        locked(&self.processes).values().find_map(|process| {
-            let mut dialer = locked(&process.dialer);
+        self.processes.lock().values().find_map(|process| {
+            let mut dialer = process.dialer.lock();
             let dialer = dialer.as_mut()?;
             dialer
                 .served()
@@ -94,7 +86,7 @@ impl Background {
 
     /// Returns the process of this name.
     pub(super) fn find(&self, name: &str) -> Result<(EffectId, Arc<BackgroundProcess>), String> {
-        let processes = locked(&self.processes);
+        let processes = self.processes.lock();
         let named = processes
             .iter()
             .find(|(effect, _)| effect.to_string() == name);
@@ -102,7 +94,7 @@ impl Background {
             return Ok((effect.clone(), Arc::clone(process)));
         }
         let list = processes.iter().map(|(effect, process)| {
-            let ended = locked(&process.output).ended.is_some();
+            let ended = process.output.lock().ended.is_some();
             let state = if ended { "has ended" } else { "goes on" };
             format!("{effect} {state}: {}", shorten(&process.line, SHOWN))
         });
@@ -124,21 +116,21 @@ impl Background {
 impl BackgroundProcess {
     /// Ends the process with everything that it started.
     pub(super) async fn end(&self) {
-        let task = locked(&self.task).take();
+        let task = self.task.lock().take();
         if let Some(task) = task {
             task.abort();
             // Its end is that of the whole tree.
             let _ = task.await;
         }
         let ended = Err("it was ended".to_owned());
-        locked(&self.output).ended.get_or_insert(ended);
+        self.output.lock().ended.get_or_insert(ended);
     }
 
     /// Collects output until the pipe fails.
     pub(super) async fn pump(&self, output: &mut pipe::Receiver, whole_texts: bool) {
         let mut chunk = vec![0; CHUNK_BYTES];
         while let Ok(count @ 1..) = output.read(&mut chunk).await {
-            locked(&self.output).push(&chunk[..count], whole_texts);
+            self.output.lock().push(&chunk[..count], whole_texts);
             self.moved.send_replace(());
         }
         // Without output it goes on all the same.
@@ -151,7 +143,7 @@ impl BackgroundProcess {
         let mut moved = self.moved.subscribe();
         loop {
             {
-                let unread = locked(&self.output);
+                let unread = self.output.lock();
                 let ready = unread.ready(redactor);
                 let found = match until {
                     Some(until) => redactor.redact(ready).contains(until),
@@ -169,7 +161,7 @@ impl BackgroundProcess {
 
     /// Takes what can be read.
     pub(super) fn read(&self, redactor: &Redactor) -> ProcessReport {
-        let mut unread = locked(&self.output);
+        let mut unread = self.output.lock();
         let ready = unread.ready(redactor).len();
         let rest = unread.text.split_off(ready);
         ProcessReport {
@@ -240,7 +232,7 @@ impl Outlet for ProcessOutlet<'_> {
         policy: &'a dyn ConnectionPolicy,
     ) -> BoxedFuture<'a, ()> {
         let dialer = listeners.dialer.take();
-        *locked(&self.process.dialer) = dialer.and_then(|channel| Dialer::new(channel).ok());
+        *self.process.dialer.lock() = dialer.and_then(|channel| Dialer::new(channel).ok());
         Box::pin(async move {
             if let Some(outlet) = &self.outlet {
                 outlet.serve(listeners, policy).await;

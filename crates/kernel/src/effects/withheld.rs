@@ -196,9 +196,10 @@ impl ApprovedChanges {
             applied.files = kept.map_err(|stop| stop.to_string())?;
         }
         let facts = facts(core);
-        let in_repositories = core
-            .repositories()
-            .apply(&facts, &self.repositories, &self.history);
+        let in_repositories =
+            core.repositories
+                .lock()
+                .apply(&facts, &self.repositories, &self.history);
         applied.refused.extend(in_repositories.refused);
         applied.repositories = in_repositories.carried;
         Ok(applied)

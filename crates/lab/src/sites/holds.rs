@@ -1,11 +1,9 @@
 //! Answers that are held back: between a visitor's deed and the page that tells of it, for whoever
 //! wants to see what happens when that page never comes.
 
-use std::{
-    collections::BTreeMap,
-    sync::{Mutex, PoisonError},
-};
+use std::collections::BTreeMap;
 
+use parking_lot::Mutex;
 use tokio::sync::watch;
 
 /// By world and kind of event.
@@ -39,7 +37,7 @@ impl SiteHolds {
     pub(crate) fn hold(&self, world: &str, kind: &str) -> AnswerHold {
         let (reached, is_reached) = watch::channel(false);
         let (let_go, waits) = watch::channel(());
-        let mut holds = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut holds = self.0.lock();
         let waits = Waits {
             reached,
             let_go: waits,
@@ -55,7 +53,7 @@ impl SiteHolds {
     pub(crate) async fn pass(&self, world: &str, kind: &str) {
         let key = (world.to_owned(), kind.to_owned());
         let waits = {
-            let holds = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+            let holds = self.0.lock();
             holds.get(&key).cloned()
         };
         if let Some(mut waits) = waits {

@@ -1,11 +1,8 @@
 //! Worlds: each visitor's events, apart from everybody else's, within bounds.
 
-use std::{
-    collections::BTreeMap,
-    fmt,
-    sync::{Mutex, MutexGuard, PoisonError},
-};
+use std::{collections::BTreeMap, fmt};
 
+use parking_lot::Mutex;
 use serde::Serialize;
 use serde_json::{Map, Value};
 
@@ -68,7 +65,7 @@ struct SiteWorld {
 impl Worlds {
     /// Returns the events of a world. Asking creates no world.
     pub(crate) fn ledger(&self, world: &str) -> Vec<SiteEvent> {
-        let worlds = self.lock();
+        let worlds = self.0.lock();
         worlds
             .get(world)
             .map(|world| world.events.clone())
@@ -83,7 +80,7 @@ impl Worlds {
         kind: &str,
         data: Map<String, Value>,
     ) -> Result<SiteEvent, SiteRefusal> {
-        let mut worlds = self.lock();
+        let mut worlds = self.0.lock();
         let known = visit(&mut worlds, world)?;
         if !is_name(kind) {
             return Err(SiteRefusal::Invalid(format!(
@@ -108,7 +105,7 @@ impl Worlds {
 
     /// Counts a visit of an address, from 1.
     pub(crate) fn count(&self, world: &str, address: &str) -> Result<u64, SiteRefusal> {
-        let mut worlds = self.lock();
+        let mut worlds = self.0.lock();
         let visits = &mut visit(&mut worlds, world)?.visits;
         if visits.len() >= MAX_COUNTED && !visits.contains_key(address) {
             return Err(SiteRefusal::Full("addresses"));
@@ -116,11 +113,6 @@ impl Worlds {
         let count = visits.entry(address.to_owned()).or_default();
         *count += 1;
         Ok(*count)
-    }
-
-    fn lock(&self) -> MutexGuard<'_, BTreeMap<String, SiteWorld>> {
-        // Each change is one push or one addition: nothing is left half done.
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 

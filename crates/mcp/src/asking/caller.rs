@@ -1,9 +1,8 @@
 //! The run's side of a call in progress.
 
-use std::sync::{Mutex, PoisonError};
-
 use gyrus_contract::Site;
 use gyrus_text::shorten;
+use parking_lot::Mutex;
 
 use crate::{definition::clean, login};
 
@@ -50,7 +49,7 @@ impl<'a> Caller<'a> {
     /// Returns the notes for the model about what the server asked meanwhile; empty if there are
     /// none.
     pub(crate) fn notes(&self) -> String {
-        let notes = self.notes.lock().unwrap_or_else(PoisonError::into_inner);
+        let notes = self.notes.lock();
         let notes = notes.iter().map(|(note, times)| match times {
             1 => format!("\n[meanwhile the server asked for {note}]"),
             _ => format!("\n[meanwhile the server asked {times} times for {note}]"),
@@ -61,7 +60,7 @@ impl<'a> Caller<'a> {
     /// Notes what became of a request. More than a few different notes are left out.
     pub(super) fn note(&self, note: &str) {
         let note = shorten(note, MAX_NOTE);
-        let mut notes = self.notes.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut notes = self.notes.lock();
         let has_room = notes.len() < MAX_NOTES;
         match notes.iter_mut().find(|(known, _)| *known == note) {
             Some((_, times)) => *times += 1,

@@ -1,11 +1,6 @@
 //! Logging in by OAuth, at servers that behave and at servers that do not.
 
-use std::{
-    collections::HashMap,
-    fs,
-    os::unix::fs::PermissionsExt,
-    sync::{Arc, Mutex},
-};
+use std::{collections::HashMap, fs, os::unix::fs::PermissionsExt, sync::Arc};
 
 use axum::{
     Router,
@@ -16,6 +11,7 @@ use axum::{
     routing::{get as getting, post},
 };
 use gyrus_mcp::{McpServer, ServerLogin, ServerSetup, ServerState, ServerWay, Servers};
+use parking_lot::Mutex;
 use serde_json::{Value, json};
 use tokio::net::TcpListener;
 
@@ -60,11 +56,11 @@ impl Web {
     }
 
     fn note(&self, what: String) {
-        self.seen.lock().unwrap().push(what);
+        self.seen.lock().push(what);
     }
 
     fn seen(&self) -> String {
-        self.seen.lock().unwrap().join("\n")
+        self.seen.lock().join("\n")
     }
 }
 
@@ -130,7 +126,7 @@ async fn token(Shared(web): Shared<Web>, body: String) -> Response<Body> {
         return Redirect::temporary("http://127.0.0.1:9/token").into_response();
     }
     let number = {
-        let mut given = web.given.lock().unwrap();
+        let mut given = web.given.lock();
         *given += 1;
         *given
     };
@@ -153,7 +149,7 @@ async fn answer(Shared(web): Shared<Web>, headers: HeaderMap, body: String) -> R
     let given = headers
         .get("authorization")
         .map(|value| value.to_str().unwrap().to_owned());
-    let valid = format!("Bearer secret-token-{}", web.given.lock().unwrap());
+    let valid = format!("Bearer secret-token-{}", web.given.lock());
     let builder = Response::builder();
     if given.as_ref() != Some(&valid) {
         let challenge = format!(
@@ -321,7 +317,7 @@ async fn what_is_not_safe_is_refused_before_a_token_is_given() {
             "{how}: {error}"
         );
         assert!(!world.work("keys/mcp-srv.json").exists(), "{how}");
-        assert_eq!(*web.given.lock().unwrap(), 0, "{how}: {}", web.seen());
+        assert_eq!(*web.given.lock(), 0, "{how}: {}", web.seen());
     }
     // A token for an address that others can listen to is not asked for at all.
     let world = World::new();

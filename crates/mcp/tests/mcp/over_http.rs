@@ -1,6 +1,6 @@
 //! Servers over streamable HTTP, in JSON and as events.
 
-use std::sync::{Arc, Mutex};
+use std::sync::Arc;
 
 use axum::{
     Router,
@@ -10,6 +10,7 @@ use axum::{
     routing::post,
 };
 use gyrus_mcp::{ServerState, Servers};
+use parking_lot::Mutex;
 use serde_json::{Value, json};
 use tokio::net::TcpListener;
 
@@ -39,7 +40,7 @@ async fn serve(how: &'static str) -> (String, Web) {
 
 async fn answer(Shared(web): Shared<Web>, headers: HeaderMap, body: String) -> Response<Body> {
     let message: Value = serde_json::from_str(&body).unwrap();
-    web.seen.lock().unwrap().push((headers, message.clone()));
+    web.seen.lock().push((headers, message.clone()));
     let respond = |status: u16, kind: &str, body: Body| {
         Response::builder()
             .status(status)
@@ -95,7 +96,7 @@ async fn json_and_events_with_headers_of_the_persons() {
         let (_servers, tools) = ready(setup).await;
         let output = world.call(named(&tools, "srv__echo"), json!({})).await;
         assert_eq!(output.text, "from the web", "{how}");
-        let seen = web.seen.lock().unwrap();
+        let seen = web.seen.lock();
         assert!(seen.len() >= 4, "{how}: {seen:?}");
         for (headers, message) in seen.iter() {
             assert_eq!(headers["authorization"], "Bearer hunter2", "{message}");
@@ -135,5 +136,5 @@ async fn what_is_not_there_is_said() {
         assert!(why.contains(words), "{url}: {why}");
         assert!(!why.contains("hunter2"), "{why}");
     }
-    assert_eq!(web.seen.lock().unwrap().len(), 1, "no redirect is followed");
+    assert_eq!(web.seen.lock().len(), 1, "no redirect is followed");
 }

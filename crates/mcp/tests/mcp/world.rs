@@ -4,7 +4,7 @@ use std::{
     collections::{BTreeMap, VecDeque},
     fs,
     path::{Path, PathBuf},
-    sync::{Arc, Mutex},
+    sync::Arc,
     time::Duration,
 };
 
@@ -16,6 +16,7 @@ use gyrus_contract::{
 use gyrus_mcp::{
     PictureFormat, RequestPolicy, RunServer, ServerSetup, ServerState, ServerWay, Servers,
 };
+use parking_lot::Mutex;
 use serde_json::Value;
 use tempfile::TempDir;
 use tokio::process::Command;
@@ -62,7 +63,7 @@ impl World {
 
     /// Returns the questions that were asked.
     pub(crate) fn asked(&self) -> Vec<ServerQuestion> {
-        self.asked.lock().unwrap().clone()
+        self.asked.lock().clone()
     }
 
     pub(crate) fn work(&self, name: &str) -> PathBuf {
@@ -76,7 +77,7 @@ impl World {
 
     /// Returns the progress messages of calls.
     pub(crate) fn told(&self) -> Vec<String> {
-        self.told.lock().unwrap().clone()
+        self.told.lock().clone()
     }
 
     /// Returns the setup of this program as a server with such a behaviour.
@@ -182,13 +183,13 @@ impl Site for World {
     }
 
     fn tell(&self, words: &str) {
-        self.told.lock().unwrap().push(words.to_owned());
+        self.told.lock().push(words.to_owned());
     }
 
     fn ask_person(&self, question: ServerQuestion) -> BoxedFuture<'_, PersonReply> {
-        self.asked.lock().unwrap().push(question);
+        self.asked.lock().push(question);
         let replies = self.replies.as_ref();
-        let reply = replies.and_then(|replies| replies.lock().unwrap().pop_front());
+        let reply = replies.and_then(|replies| replies.lock().pop_front());
         Box::pin(async move {
             match reply {
                 // A person who thinks for ever.

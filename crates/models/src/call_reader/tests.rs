@@ -1,8 +1,7 @@
-use std::sync::Mutex;
-
 use gyrus_contract::{
     BlobId, Image, Message, Price, Purpose, Repeat, Role, SystemPart, ToolResult, ToolSpec, Usage,
 };
+use parking_lot::Mutex;
 use serde_json::json;
 
 use super::*;
@@ -266,7 +265,7 @@ impl Model for Writes {
         prompt: &'a Prompt,
         deltas: &'a mut (dyn FnMut(Delta) + Send),
     ) -> BoxedFuture<'a, Result<Reply, ModelError>> {
-        *self.asked.lock().unwrap() = Some(prompt.clone());
+        *self.asked.lock() = Some(prompt.clone());
         let characters: Vec<char> = self.says.chars().collect();
         for piece in characters.chunks(3) {
             deltas(Delta::Text(piece.iter().collect()));
@@ -359,7 +358,7 @@ async fn ask(says: &'static str, stop: StopReason) -> (Reply, Vec<Delta>, Prompt
         .reply(&prompt(), &mut |delta| deltas.push(delta))
         .await
         .unwrap();
-    let asked = model.asked.lock().unwrap().take().unwrap();
+    let asked = model.asked.lock().take().unwrap();
     (reply, deltas, asked)
 }
 
@@ -508,7 +507,7 @@ async fn a_bound_reply_is_a_call_or_the_answer() {
             .reply(prompt, &mut |delta| deltas.push(delta))
             .await
             .unwrap();
-        let asked = model.asked.lock().unwrap().take().unwrap();
+        let asked = model.asked.lock().take().unwrap();
         (reply, deltas, asked)
     };
     let forms = |asked: &Prompt| {

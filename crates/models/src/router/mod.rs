@@ -11,13 +11,14 @@ mod timed;
 use std::{
     collections::{BTreeMap, BTreeSet},
     path::PathBuf,
-    sync::{Arc, Mutex, MutexGuard, PoisonError},
+    sync::Arc,
     time::Instant,
 };
 
 use gyrus_contract::{
     Choice, Model, ModelError, Purpose, RouteQuery, Router, Simplification, ThinkingEffort,
 };
+use parking_lot::Mutex;
 use serde::{Deserialize, Serialize};
 
 use crate::{ModelFacts, Tier, learned::LearnedModels};
@@ -117,10 +118,6 @@ impl ModelRouter {
         candidates.position(|candidate| candidate.model.name() == model)
     }
 
-    fn learned(&self) -> MutexGuard<'_, Vec<BTreeSet<Simplification>>> {
-        self.learned.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
     fn with_clock(candidates: Vec<Candidate>, policy: RoutingPolicy, clock: RouterClock) -> Self {
         let mut unique: Vec<Candidate> = Vec::with_capacity(candidates.len());
         for candidate in candidates {
@@ -155,7 +152,7 @@ impl Router for ModelRouter {
 
     fn choose(&self, wanted: &RouteQuery<'_>) -> Result<Choice, ModelError> {
         let now = (self.clock)();
-        let mut healths = self.health.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut healths = self.health.lock();
         let standings: Vec<_> = healths.iter().map(|health| health.at(now)).collect();
         let (index, why) = choose(
             &self.candidates,
@@ -166,7 +163,7 @@ impl Router for ModelRouter {
         )?;
         healths[index].chosen(now);
         let candidate = &self.candidates[index];
-        let mut refuses = self.learned()[index].clone();
+        let mut refuses = self.learned.lock()[index].clone();
         let is_bound = refuses.contains(&Simplification::OneObject);
         if candidate.facts.is_small() || is_bound && candidate.facts.few_tools.is_none() {
             refuses.insert(Simplification::FewTools);
@@ -194,7 +191,7 @@ impl Router for ModelRouter {
         let Some(index) = self.index_of(model) else {
             return;
         };
-        let is_new = self.learned()[index].insert(step);
+        let is_new = self.learned.lock()[index].insert(step);
         if let Some(folder) = self.kept_in.as_ref().filter(|_| is_new) {
             // Without it, a later run learns it again, for one request.
             let _ = LearnedModels::add_refusal(folder, model, step);
@@ -203,7 +200,7 @@ impl Router for ModelRouter {
 
     fn heard(&self, model: &str, came: Result<(), &ModelError>) {
         let index = self.index_of(model);
-        let mut healths = self.health.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut healths = self.health.lock();
         if let Some(health) = index.and_then(|index| healths.get_mut(index)) {
             health.heard(came, (self.clock)());
         }

@@ -246,10 +246,10 @@ fn with_hand(policy: RoutingPolicy) -> (ModelRouter, impl Fn(u64)) {
     let passed = Arc::new(Mutex::new(Duration::ZERO));
     let hand = passed.clone();
     let begun = Instant::now();
-    let clock: RouterClock = Arc::new(move || begun + *passed.lock().unwrap());
+    let clock: RouterClock = Arc::new(move || begun + *passed.lock());
     let router = ModelRouter::with_clock(candidates(), policy, clock);
     (router, move |seconds| {
-        *hand.lock().unwrap() += Duration::from_secs(seconds)
+        *hand.lock() += Duration::from_secs(seconds)
     })
 }
 
@@ -338,7 +338,7 @@ fn the_fastest_is_first_and_the_unpriced_is_named() {
     assert_eq!(chosen(&router), "a/medium");
     // Replies are timed too: the median moves.
     for _ in 0..5 {
-        router.health.lock().unwrap()[2].took(Duration::from_millis(100));
+        router.health.lock()[2].took(Duration::from_millis(100));
     }
     assert_eq!(chosen(&router), "b/medium");
 
@@ -371,7 +371,7 @@ async fn the_time_of_replies_is_kept_for_later_runs() {
     let passed = Arc::new(Mutex::new(Duration::ZERO));
     let begun = Instant::now();
     let hand = passed.clone();
-    let clock: RouterClock = Arc::new(move || begun + *passed.lock().unwrap());
+    let clock: RouterClock = Arc::new(move || begun + *passed.lock());
     let mut given = candidates();
     given.truncate(1);
     let takes = Arc::new(Takes {
@@ -384,7 +384,7 @@ async fn the_time_of_replies_is_kept_for_later_runs() {
     let model = router.choose(&wanted(Purpose::Agent)).unwrap().model;
     let prompt = sent(None);
     for (seconds, expected) in [(9, 9_000), (10, 9_000), (20, 9_000), (30, 20_000)] {
-        *takes.next.lock().unwrap() = Duration::from_secs(seconds);
+        *takes.next.lock() = Duration::from_secs(seconds);
         model.reply(&prompt, &mut |_| {}).await.unwrap();
         assert_eq!(kept("a/medium").latency_ms, Some(expected), "{seconds}");
     }
@@ -412,7 +412,7 @@ impl Model for Takes {
         _prompt: &'a Prompt,
         _deltas: &'a mut (dyn FnMut(Delta) + Send),
     ) -> BoxedFuture<'a, Result<Reply, ModelError>> {
-        *self.hand.lock().unwrap() += *self.next.lock().unwrap();
+        *self.hand.lock() += *self.next.lock();
         Box::pin(async {
             Ok(Reply {
                 parts: Vec::new(),
@@ -456,7 +456,7 @@ impl Model for KeepsPrompt {
         prompt: &'a Prompt,
         _deltas: &'a mut (dyn FnMut(Delta) + Send),
     ) -> BoxedFuture<'a, Result<Reply, ModelError>> {
-        *self.0.lock().unwrap() = Some(prompt.clone());
+        *self.0.lock() = Some(prompt.clone());
         Box::pin(async { Err(overloaded()) })
     }
 }
@@ -502,7 +502,7 @@ async fn a_schema_is_a_preference() {
         .unwrap();
     let prompt = sent(Some(serde_json::json!({"type": "object"})));
     choice.model.reply(&prompt, &mut |_| {}).await.unwrap_err();
-    let heard = model.0.lock().unwrap().clone().unwrap();
+    let heard = model.0.lock().clone().unwrap();
     assert_eq!(heard.output_schema, None);
 }
 

@@ -1,15 +1,12 @@
 //! A model as the router returns it: its replies are timed, and it is asked only for what it
 //! supports.
 
-use std::{
-    borrow::Cow,
-    path::PathBuf,
-    sync::{Arc, Mutex, PoisonError},
-};
+use std::{borrow::Cow, path::PathBuf, sync::Arc};
 
 use gyrus_contract::{
     BoxedFuture, Delta, Model, ModelError, Prompt, Reply, Simplification, ThinkingEffort,
 };
+use parking_lot::Mutex;
 
 use super::{RouterClock, health::ModelHealth};
 use crate::{call_reader::READ_FROM_TEXT, learned::LearnedModels};
@@ -59,7 +56,7 @@ impl Model for TimedModel {
             let reply = self.model.reply(&prompt, deltas).await?;
             let time = (self.clock)().saturating_duration_since(begun);
             let changed = {
-                let mut healths = self.health.lock().unwrap_or_else(PoisonError::into_inner);
+                let mut healths = self.health.lock();
                 healths
                     .get_mut(self.index)
                     .and_then(|health| health.took(time))

@@ -7,7 +7,7 @@ use std::{
     collections::BTreeSet,
     io,
     net::{Ipv4Addr, SocketAddr},
-    sync::{Arc, Mutex, PoisonError},
+    sync::Arc,
     time::SystemTime,
 };
 
@@ -21,6 +21,7 @@ use axum::{
 };
 use futures_util::stream;
 use gyrus_contract::Purpose;
+use parking_lot::Mutex;
 use serde::{
     Deserialize,
     de::{IntoDeserializer, value},
@@ -210,11 +211,7 @@ impl ScriptStage {
             key: format!("{word}_{ordinal}"),
             request_tokens,
         };
-        let is_first = self
-            .played
-            .lock()
-            .unwrap_or_else(PoisonError::into_inner)
-            .insert((purpose, ordinal));
+        let is_first = self.played.lock().insert((purpose, ordinal));
         match (&reply.raw, reply.fault) {
             (Some(raw), _) if is_first || !reply.has_content() => Ok(streamed(raw.clone())),
             (_, Some(Fault::Overloaded)) if is_first => Err(ScriptRefusal(

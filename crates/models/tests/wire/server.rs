@@ -1,12 +1,6 @@
 //! A server on loopback with scripted answers, byte by byte.
 
-use std::{
-    collections::VecDeque,
-    io,
-    net::Ipv4Addr,
-    sync::{Arc, Mutex},
-    time::Duration,
-};
+use std::{collections::VecDeque, io, net::Ipv4Addr, sync::Arc, time::Duration};
 
 use axum::{
     Router,
@@ -15,6 +9,7 @@ use axum::{
     http::{HeaderMap, Response, Uri},
 };
 use futures_util::{StreamExt, stream};
+use parking_lot::Mutex;
 use serde_json::Value;
 use tokio::{net::TcpListener, task::JoinHandle};
 
@@ -118,7 +113,7 @@ impl Server {
 
     /// Returns all requests so far.
     pub(crate) fn asked(&self) -> Vec<Asked> {
-        self.stage.asked.lock().unwrap().clone()
+        self.stage.asked.lock().clone()
     }
 
     /// Closes its port.
@@ -141,12 +136,12 @@ async fn answer(
     headers: HeaderMap,
     body: Bytes,
 ) -> Response<Body> {
-    stage.asked.lock().unwrap().push(Asked {
+    stage.asked.lock().push(Asked {
         uri: uri.to_string(),
         headers,
         body: serde_json::from_slice(&body).unwrap_or_default(),
     });
-    let answer = stage.answers.lock().unwrap().pop_front();
+    let answer = stage.answers.lock().pop_front();
     let Some(answer) = answer else {
         if stage.pauses_time {
             tokio::time::pause();

@@ -15,13 +15,11 @@ use std::{
     },
     path::{Path, PathBuf},
     process::{Command, Stdio},
-    sync::{
-        Mutex, PoisonError,
-        atomic::{AtomicBool, Ordering},
-    },
+    sync::atomic::{AtomicBool, Ordering},
 };
 
 use gyrus_contract::Confine;
+use parking_lot::Mutex;
 use rustix::{
     event::{PollFd, PollFlags, poll},
     io::Errno,
@@ -49,7 +47,7 @@ pub(super) fn serves() -> bool {
 /// Starts a keeper of `level` from `program`'s nursery; the keeper talks over the other end of
 /// `theirs`.
 pub(super) fn bear(program: &Path, level: KeeperLevel, theirs: &OwnedFd) -> io::Result<()> {
-    let mut nurseries = NURSERIES.lock().unwrap_or_else(PoisonError::into_inner);
+    let mut nurseries = NURSERIES.lock();
     if let Some(nursery) = nurseries.get(program) {
         match order(nursery, level, theirs) {
             // The nursery was killed; its keepers are not affected.

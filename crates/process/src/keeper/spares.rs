@@ -3,9 +3,8 @@
 //! Making a sandbox takes longer than most commands do. Once nothing of a command is left in one,
 //! the next command with the same containment can run in it: it sees the same as in a new one.
 
-use std::sync::{Mutex, PoisonError};
-
 use gyrus_contract::Containment;
+use parking_lot::Mutex;
 
 use super::Keeper;
 
@@ -20,7 +19,7 @@ impl Spares {
     /// Takes a keeper whose sandbox has this containment. If there is none, all kept keepers are
     /// ended: a sandbox can hold resources that a new one needs.
     pub fn take(&self, containment: &Containment) -> Option<Keeper> {
-        let mut spares = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut spares = self.0.lock();
         let found = spares.iter().position(|keeper| keeper.suits(containment));
         match found {
             Some(found) => Some(spares.swap_remove(found)),
@@ -33,13 +32,13 @@ impl Spares {
 
     /// Ends all keepers, because no command may come for long.
     pub fn end_all(&self) {
-        let mut spares = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut spares = self.0.lock();
         spares.drain(..).for_each(Keeper::end);
     }
 
     /// Keeps a keeper for the next command.
     pub fn put(&self, keeper: Keeper) {
-        let mut spares = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut spares = self.0.lock();
         if spares.len() < MOST {
             spares.push(keeper)
         } else {

@@ -6,12 +6,11 @@
 use std::{
     io,
     process::{Child, Command},
-    sync::{
-        Mutex, MutexGuard, PoisonError,
-        mpsc::{self, Receiver, Sender},
-    },
+    sync::mpsc::{self, Receiver, Sender},
     thread,
 };
+
+use parking_lot::{Mutex, MutexGuard};
 
 use super::error::LeaseError;
 
@@ -34,7 +33,7 @@ enum LeaseState {
 static STATE: Mutex<LeaseState> = Mutex::new(LeaseState::Untouched);
 
 fn state() -> MutexGuard<'static, LeaseState> {
-    STATE.lock().unwrap_or_else(PoisonError::into_inner)
+    STATE.lock()
 }
 
 /// The only lease of this process, until it is dropped.

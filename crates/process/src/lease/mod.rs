@@ -24,8 +24,7 @@ mod children;
 mod error;
 mod timer;
 
-use std::sync::{Mutex, PoisonError};
-
+use parking_lot::Mutex;
 use rustix::process::getpid;
 
 use self::{children::SoleLease, timer::KillTimer};
@@ -73,7 +72,7 @@ impl LifeLease {
 
     /// Returns the deadline in force.
     pub fn deadline(&self) -> BootTime {
-        *self.deadline.lock().unwrap_or_else(PoisonError::into_inner)
+        *self.deadline.lock()
     }
 
     /// Moves the deadline to a later time. Read the clock *before* asking for the extension: what
@@ -82,7 +81,7 @@ impl LifeLease {
     /// # Errors
     /// If the deadline in force is later, or the kernel refuses; it then stays in force.
     pub fn extend(&self, deadline: BootTime) -> Result<(), LeaseError> {
-        let mut current = self.deadline.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut current = self.deadline.lock();
         if deadline < *current {
             return Err(LeaseError::Earlier {
                 current: *current,

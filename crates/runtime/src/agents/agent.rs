@@ -2,14 +2,11 @@
 //! carries the actions out, each once. Everything that it does is in its log before it counts, so
 //! whoever opens the log again goes on where this process ended.
 
-use std::{
-    panic::AssertUnwindSafe,
-    sync::{Arc, Mutex, MutexGuard, PoisonError},
-    time::Duration,
-};
+use std::{panic::AssertUnwindSafe, sync::Arc, time::Duration};
 
 use futures_util::FutureExt as _;
 use gyrus_contract::{Origin, RunId};
+use parking_lot::Mutex;
 use serde_json::json;
 
 use super::{
@@ -52,18 +49,18 @@ impl Agent {
     }
 
     pub(super) fn with<T>(&self, look: impl FnOnce(&AgentRecord) -> T) -> T {
-        look(self.ledger().state())
+        look(self.ledger.lock().state())
     }
 
     /// Takes the log again if the disk refused something.
     pub(super) fn go_on(&self) -> Result<(), AgentError> {
-        Ok(self.ledger().go_on()?)
+        Ok(self.ledger.lock().go_on()?)
     }
 
     /// Appends facts, and waits until they are on disk.
     pub(super) async fn record(&self, facts: Vec<AgentFact>) -> Result<(), AgentError> {
         let writer = {
-            let mut ledger = self.ledger();
+            let mut ledger = self.ledger.lock();
             ledger.append(facts)?;
             ledger.writer()
         };
@@ -74,7 +71,7 @@ impl Agent {
     /// Puts an event into the mailbox, unless it is there already. It is on disk with the next
     /// [`Agent::record`], or after [`Agent::settle`].
     pub(super) fn receive(&self, position: EventPosition, event: &Event) -> Result<(), AgentError> {
-        let mut ledger = self.ledger();
+        let mut ledger = self.ledger.lock();
         // What is not on disk was not received.
         ledger.go_on()?;
         let record = ledger.state();
@@ -107,7 +104,7 @@ impl Agent {
 
     /// Waits until everything that was received is on disk.
     pub(super) async fn settle(&self) -> Result<(), AgentError> {
-        let writer = self.ledger().writer();
+        let writer = self.ledger.lock().writer();
         writer.barrier().await.map_err(LedgerError::from)?;
         Ok(())
     }
@@ -333,11 +330,6 @@ impl Agent {
                 topic: step.event.topic.to_string(),
             }
         }
-    }
-
-    fn ledger(&self) -> MutexGuard<'_, Ledger<AgentRecord>> {
-        // A panic elsewhere leaves the ledger whole.
-        self.ledger.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 

@@ -17,12 +17,13 @@ mod tests;
 
 use std::{
     collections::BTreeMap,
-    sync::{Arc, Mutex, MutexGuard, PoisonError, Weak},
+    sync::{Arc, Weak},
 };
 
 use futures_util::FutureExt as _;
 use gyrus_contract::Principal;
 use gyrus_journal::Store;
+use parking_lot::Mutex;
 use tokio::task::{AbortHandle, JoinSet};
 
 use self::{agent::Agent, error::MAX_NAME};
@@ -56,7 +57,7 @@ struct AgentsInner {
 
 impl Drop for AgentsInner {
     fn drop(&mut self) {
-        let routing = self.routing.lock().unwrap_or_else(PoisonError::into_inner);
+        let routing = self.routing.lock();
         if let Some(routing) = &*routing {
             routing.abort();
         }
@@ -90,8 +91,8 @@ impl Agents {
     ) -> Result<(), AgentError> {
         let name = config.name.clone();
         check_name(&name)?;
-        let count = self.shared.agents().len();
-        if self.shared.agents().contains_key(&name) {
+        let count = self.shared.agents.lock().len();
+        if self.shared.agents.lock().contains_key(&name) {
             return Err(AgentError::Exists { name });
         }
         if count >= MAX_AGENTS {
@@ -107,7 +108,7 @@ impl Agents {
         if is_new_config {
             agent.record(vec![AgentFact::Configured(config)]).await?;
         }
-        self.shared.agents().insert(name, Arc::clone(&agent));
+        self.shared.agents.lock().insert(name, Arc::clone(&agent));
         self.shared.wake(&agent);
         Ok(())
     }
@@ -179,17 +180,13 @@ impl Agents {
             }
         });
         let handle = routing.abort_handle();
-        *self
-            .shared
-            .routing
-            .lock()
-            .unwrap_or_else(PoisonError::into_inner) = Some(handle);
+        *self.shared.routing.lock() = Some(handle);
         Ok(())
     }
 
     /// Returns the names of the agents that live.
     pub fn names(&self) -> Vec<String> {
-        self.shared.agents().keys().cloned().collect()
+        self.shared.agents.lock().keys().cloned().collect()
     }
 
     /// Looks at an agent.
@@ -262,7 +259,7 @@ impl Agents {
     /// There is no such agent, or its log cannot be written.
     pub async fn retire(&self, name: &str, by: Principal) -> Result<(), AgentError> {
         self.stage(name, AgentStage::Retired { by }).await?;
-        self.shared.agents().remove(name);
+        self.shared.agents.lock().remove(name);
         Ok(())
     }
 
@@ -276,19 +273,20 @@ impl Agents {
         let missing = || AgentError::NotFound {
             name: name.to_owned(),
         };
-        self.shared.agents().get(name).cloned().ok_or_else(missing)
+        self.shared
+            .agents
+            .lock()
+            .get(name)
+            .cloned()
+            .ok_or_else(missing)
     }
 }
 
 impl AgentsInner {
-    fn agents(&self) -> MutexGuard<'_, BTreeMap<String, Arc<Agent>>> {
-        self.agents.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
     /// Puts events into the mailboxes of those who subscribed, and acknowledges them once they are
     /// on disk there.
     async fn deliver(self: &Arc<Self>, batch: &[DurableItem]) -> Result<(), AgentError> {
-        let agents: Vec<Arc<Agent>> = self.agents().values().cloned().collect();
+        let agents: Vec<Arc<Agent>> = self.agents.lock().values().cloned().collect();
         let mut last = EventPosition(0);
         let mut receivers: BTreeMap<String, Arc<Agent>> = BTreeMap::new();
         for item in batch {
@@ -319,7 +317,7 @@ impl AgentsInner {
     /// Lets an agent work until its mailbox is empty.
     fn wake(self: &Arc<Self>, agent: &Arc<Agent>) {
         let (agent, bus) = (Arc::clone(agent), self.bus.clone());
-        let mut working = self.working.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut working = self.working.lock();
         while working.try_join_next().is_some() {}
         working.spawn(async move {
             // A damaged log stops the agent; whoever looks at it sees that.

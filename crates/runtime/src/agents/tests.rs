@@ -68,7 +68,7 @@ impl AgentRuns for Reached {
         &self,
         run: AgentRun,
     ) -> std::pin::Pin<Box<dyn Future<Output = AgentRunEnd> + Send + '_>> {
-        self.begun.lock().unwrap().push(run.run);
+        self.begun.lock().push(run.run);
         Box::pin(async {
             if self.hangs.load(Ordering::Relaxed) > 0 {
                 std::future::pending::<()>().await;
@@ -285,7 +285,7 @@ async fn a_run_that_was_begun_is_gone_on_with() {
         .await
         .unwrap();
     until(&agents, "worker", |record| record.figures.handled == 1).await;
-    assert_eq!(Some(again.begun.lock().unwrap()[0]), run);
+    assert_eq!(Some(again.begun.lock()[0]), run);
     let mut reached = 0;
     while let Ok(Ok(DurableItem::Event(_, event))) =
         tokio::time::timeout(Duration::from_millis(200), told.next()).await

@@ -1,9 +1,6 @@
 //! Publishing durable events, and subscribing to them by position.
 
-use std::{
-    collections::VecDeque,
-    sync::{Arc, MutexGuard},
-};
+use std::{collections::VecDeque, sync::Arc};
 
 use gyrus_journal::Store;
 use gyrus_kernel::now_ms;
@@ -268,10 +265,7 @@ impl EventBus {
     }
 }
 
-fn find<'a>(
-    state: &'a mut MutexGuard<'_, ControlState>,
-    name: &str,
-) -> Result<&'a mut SubscriberState, BusError> {
+fn find<'a>(state: &'a mut ControlState, name: &str) -> Result<&'a mut SubscriberState, BusError> {
     let unknown = || BusError::UnknownSubscriber {
         name: name.to_owned(),
     };

@@ -2,10 +2,11 @@
 
 use std::{
     collections::VecDeque,
-    sync::{Arc, Mutex, MutexGuard, PoisonError},
+    sync::Arc,
     task::{Context, Poll, Waker},
 };
 
+use parking_lot::Mutex;
 use serde::Serialize;
 use tokio::sync::Semaphore;
 
@@ -129,11 +130,6 @@ impl EventQueue {
         })
     }
 
-    fn state(&self) -> MutexGuard<'_, QueueState> {
-        // Every change under this lock is complete before anything in it can panic.
-        self.state.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
     /// Puts an event into the queue if its policy allows.
     pub(super) fn offer(&self, event: &Arc<Event>) -> OfferOutcome {
         if self.overflow == Overflow::Wait {
@@ -162,7 +158,7 @@ impl EventQueue {
     }
 
     fn push(&self, event: &Arc<Event>) -> OfferOutcome {
-        let mut state = self.state();
+        let mut state = self.state.lock();
         if state.is_closed {
             return OfferOutcome::Dropped;
         }
@@ -189,7 +185,7 @@ impl EventQueue {
     }
 
     pub(super) fn poll_recv(&self, context: &mut Context<'_>) -> Poll<Option<LiveItem>> {
-        let mut state = self.state();
+        let mut state = self.state.lock();
         if let Some(received) = state.pop() {
             drop(state);
             self.free_place(&received);
@@ -206,7 +202,7 @@ impl EventQueue {
     }
 
     pub(super) fn try_recv(&self) -> Option<LiveItem> {
-        let received = self.state().pop()?;
+        let received = self.state.lock().pop()?;
         self.free_place(&received);
         Some(received)
     }
@@ -219,7 +215,7 @@ impl EventQueue {
 
     /// Accepts no more events, and releases publishers that wait. What waits can still be received.
     pub(super) fn close(&self) {
-        let mut state = self.state();
+        let mut state = self.state.lock();
         state.is_closed = true;
         let receiver = state.receiver.take();
         drop(state);
@@ -230,7 +226,7 @@ impl EventQueue {
     }
 
     pub(super) fn status(&self) -> SubscriptionStatus {
-        let state = self.state();
+        let state = self.state.lock();
         SubscriptionStatus {
             name: self.name.clone(),
             patterns: self.patterns.clone(),

@@ -4,12 +4,13 @@ use std::{
     collections::HashMap,
     future::poll_fn,
     sync::{
-        Arc, Mutex, MutexGuard, PoisonError, Weak,
+        Arc, Weak,
         atomic::{AtomicU64, Ordering},
     },
     time::Duration,
 };
 
+use parking_lot::Mutex;
 use tokio::time::{Instant, timeout_at};
 
 use super::{
@@ -39,13 +40,9 @@ pub(super) struct Replies {
 }
 
 impl Replies {
-    fn open(&self) -> MutexGuard<'_, HashMap<Topic, Arc<EventQueue>>> {
-        self.open.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
     /// Delivers an event on a private topic; returns whether a conversation waited for it.
     pub(super) fn deliver(&self, event: &Arc<Event>) -> bool {
-        let queue = self.open().get(&event.topic).cloned();
+        let queue = self.open.lock().get(&event.topic).cloned();
         let offered = queue.map_or(OfferOutcome::Dropped, |queue| queue.offer(event));
         let is_delivered = offered == OfferOutcome::Queued;
         if !is_delivered {
@@ -56,7 +53,7 @@ impl Replies {
 
     /// Returns the number of open conversations, and of replies that came too late.
     pub(super) fn counts(&self) -> (usize, u64) {
-        (self.open().len(), self.late.load(Ordering::Relaxed))
+        (self.open.lock().len(), self.late.load(Ordering::Relaxed))
     }
 }
 
@@ -74,7 +71,7 @@ impl Conversation {
         let topic = Topic::private(gyrus_contract::time_ordered_uuid());
         let queue = EventQueue::new("replies", Vec::new(), capacity, Overflow::DropNewest)?;
         let queue = Arc::new(queue);
-        let mut open = replies.open();
+        let mut open = replies.open.lock();
         if open.len() >= OPEN_CONVERSATIONS {
             let (what, limit) = ("open conversations", OPEN_CONVERSATIONS);
             return Err(BusError::TooMany { what, limit });
@@ -115,7 +112,7 @@ impl Conversation {
 impl Drop for Conversation {
     fn drop(&mut self) {
         if let Some(replies) = self.replies.upgrade() {
-            replies.open().remove(&self.topic);
+            replies.open.lock().remove(&self.topic);
         }
     }
 }

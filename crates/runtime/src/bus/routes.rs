@@ -2,8 +2,10 @@
 
 use std::{
     collections::{BTreeMap, HashMap},
-    sync::{Arc, PoisonError, RwLock, RwLockWriteGuard},
+    sync::Arc,
 };
+
+use parking_lot::RwLock;
 
 use super::{
     error::BusError,
@@ -65,14 +67,9 @@ impl RouteTable {
 }
 
 impl Routes {
-    fn write(&self) -> RwLockWriteGuard<'_, RouteTable> {
-        // Nothing under this lock panics in the middle of a change.
-        self.table.write().unwrap_or_else(PoisonError::into_inner)
-    }
-
     /// Returns the queues of subscriptions that match the topic.
     pub(super) fn of(&self, topic: &Topic) -> Route {
-        let table = self.table.read().unwrap_or_else(PoisonError::into_inner);
+        let table = self.table.read();
         if let Some(route) = table.known.get(topic) {
             return Arc::clone(route);
         }
@@ -80,7 +77,7 @@ impl Routes {
         let route: Route = table.queues.values().filter(matching).cloned().collect();
         let changes = table.changes;
         drop(table);
-        let mut table = self.write();
+        let mut table = self.table.write();
         if table.changes == changes {
             table.remember(topic, &route);
         }
@@ -89,7 +86,7 @@ impl Routes {
 
     /// Adds a subscription and returns its number.
     pub(super) fn add(&self, queue: Arc<EventQueue>) -> Result<u64, BusError> {
-        let mut table = self.write();
+        let mut table = self.table.write();
         if table.queues.len() >= BUS_SUBSCRIPTIONS {
             let (what, limit) = ("subscriptions", BUS_SUBSCRIPTIONS);
             return Err(BusError::TooMany { what, limit });
@@ -102,7 +99,7 @@ impl Routes {
 
     /// Removes a subscription.
     pub(super) fn remove(&self, number: u64) {
-        let mut table = self.write();
+        let mut table = self.table.write();
         if let Some(queue) = table.queues.remove(&number) {
             table.forget(&queue);
         }
@@ -110,14 +107,14 @@ impl Routes {
 
     /// Returns the state of every subscription.
     pub(super) fn status(&self) -> Vec<SubscriptionStatus> {
-        let table = self.table.read().unwrap_or_else(PoisonError::into_inner);
+        let table = self.table.read();
         table.queues.values().map(|queue| queue.status()).collect()
     }
 }
 
 impl Drop for Routes {
     fn drop(&mut self) {
-        for queue in self.write().queues.values() {
+        for queue in self.table.write().queues.values() {
             queue.close();
         }
     }

@@ -1,14 +1,10 @@
 //! The place of a queue's facts: a ledger that this process alone writes, or one that many workers
 //! agree on.
 
-use std::{
-    fmt,
-    future::Future,
-    pin::Pin,
-    sync::{Arc, Mutex, PoisonError},
-};
+use std::{fmt, future::Future, pin::Pin, sync::Arc};
 
 use gyrus_journal::Store;
+use parking_lot::Mutex;
 use rustix::fs::statvfs;
 use tokio::{sync::watch, time::sleep};
 
@@ -79,7 +75,7 @@ impl QueueFacts {
             Self::Own { ledger, changes } => {
                 let (result, writer) = {
                     // A panic elsewhere leaves the ledger whole.
-                    let mut ledger = ledger.lock().unwrap_or_else(PoisonError::into_inner);
+                    let mut ledger = ledger.lock();
                     ledger.go_on()?;
                     let (facts, result) = decide(ledger.state())?;
                     if !facts.is_empty() {
@@ -125,12 +121,7 @@ impl QueueFacts {
 
     pub(super) fn with<T>(&self, look: impl FnOnce(&CommandQueue) -> T) -> T {
         match self {
-            Self::Own { ledger, .. } => look(
-                ledger
-                    .lock()
-                    .unwrap_or_else(PoisonError::into_inner)
-                    .state(),
-            ),
+            Self::Own { ledger, .. } => look(ledger.lock().state()),
             Self::Shared(shared) => {
                 let (mut look, mut seen) = (Some(look), None);
                 shared.look(&mut |queue| seen = look.take().map(|look| look(queue)));
@@ -143,7 +134,7 @@ impl QueueFacts {
     pub(super) fn go_on(&self) -> Result<(), LedgerError> {
         match self {
             Self::Own { ledger, .. } => {
-                let mut ledger = ledger.lock().unwrap_or_else(PoisonError::into_inner);
+                let mut ledger = ledger.lock();
                 ledger.go_on()
             }
             Self::Shared(_) => Ok(()),

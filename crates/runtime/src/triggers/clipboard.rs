@@ -15,7 +15,7 @@ use super::{
     error::TriggerError,
     firing::SetOff,
     record::{HeldBack, TriggerFact, TriggerMark},
-    shared::{LiveTrigger, TriggersInner, lock},
+    shared::{LiveTrigger, TriggersInner},
 };
 
 /// Time between two looks. Tests do not wait for so long.
@@ -54,7 +54,7 @@ pub(super) fn follow(shared: &Arc<TriggersInner>) -> AbortHandle {
                 Ok(text) => {
                     let is_new = last.as_ref().is_some_and(|last| *last != text);
                     for live in &triggers {
-                        *lock(&live.problem) = None;
+                        *live.problem.lock() = None;
                         if let Some(text) = text.as_deref().filter(|_| is_new) {
                             // What the disk or the bus refuses is the next text's loss alone.
                             let _ = shared.set_off_copied(live, text).await;
@@ -64,7 +64,7 @@ pub(super) fn follow(shared: &Arc<TriggersInner>) -> AbortHandle {
                 }
                 Err(why) => {
                     for live in &triggers {
-                        *lock(&live.problem) = Some(why.clone());
+                        *live.problem.lock() = Some(why.clone());
                     }
                 }
             }
@@ -77,7 +77,7 @@ pub(super) fn follow(shared: &Arc<TriggersInner>) -> AbortHandle {
 
 impl TriggersInner {
     fn clipboard_triggers(&self) -> Vec<Arc<LiveTrigger>> {
-        let live = self.live();
+        let live = self.live.lock();
         let own = live
             .values()
             .filter(|live| matches!(live.config.source, TriggerSource::Clipboard));

@@ -29,16 +29,14 @@ mod results;
 #[cfg(test)]
 mod tests;
 
-use std::{
-    collections::BTreeSet,
-    sync::{Arc, Mutex},
-};
+use std::{collections::BTreeSet, sync::Arc};
 
 use gyrus_contract::Principal;
 use gyrus_journal::Store;
+use parking_lot::Mutex;
 use tokio::sync::Semaphore;
 
-use self::shared::{LiveTrigger, TriggersInner, lock};
+use self::shared::{LiveTrigger, TriggersInner};
 pub use self::{
     clock::{SystemClock, TriggerClock},
     config::{
@@ -122,7 +120,7 @@ impl Triggers {
         let results = results::follow(&self.shared).await?;
         let timer = timer::follow(&self.shared);
         let clipboard = clipboard::follow(&self.shared);
-        lock(&self.shared.tasks).extend([results, timer, clipboard]);
+        self.shared.tasks.lock().extend([results, timer, clipboard]);
         Ok(())
     }
 
@@ -161,11 +159,11 @@ impl Triggers {
                 agent: agent.to_owned(),
                 trigger: config.name.clone(),
             };
-            if self.shared.live().contains_key(&name) {
+            if self.shared.live.lock().contains_key(&name) {
                 continue;
             }
             let live = Arc::new(LiveTrigger::new(name.clone(), config.clone(), budget));
-            self.shared.live().insert(name, Arc::clone(&live));
+            self.shared.live.lock().insert(name, Arc::clone(&live));
             watching::begin(&self.shared, &live);
         }
         self.shared.rescheduled.notify_one();
@@ -182,7 +180,8 @@ impl Triggers {
     /// Keeps these triggers of an agent, and all of others.
     fn keep(&self, agent: &str, keeps: impl Fn(&LiveTrigger) -> bool) {
         self.shared
-            .live()
+            .live
+            .lock()
             .retain(|name, live| name.agent != agent || keeps(live));
     }
 
@@ -234,7 +233,7 @@ impl Triggers {
     /// Returns the triggers of an agent as they stand.
     pub fn of_agent(&self, agent: &str) -> Vec<TriggerStatus> {
         let now = self.shared.clock.now_ms();
-        let live = self.shared.live();
+        let live = self.shared.live.lock();
         let own = live.values().filter(|live| live.name.agent == agent);
         let own: Vec<_> = own.cloned().collect();
         drop(live);
@@ -245,8 +244,8 @@ impl Triggers {
                 TriggerStatus {
                     name: live.name.trigger.clone(),
                     kind: Some(live.config.source.kind()),
-                    next_ms: *lock(&live.next_ms),
-                    problem: lock(&live.problem).clone(),
+                    next_ms: *live.next_ms.lock(),
+                    problem: live.problem.lock().clone(),
                     wakes_today: record.wakes_today(now),
                     record,
                 }

@@ -89,7 +89,7 @@ impl TriggersInner {
             useful,
             summary: summary.chars().take(WORDS).collect(),
         }];
-        let live = self.live().get(&name).cloned();
+        let live = self.live.lock().get(&name).cloned();
         if let Some(live) = live
             && !useful
             && useless + 1 >= live.config.pause_after

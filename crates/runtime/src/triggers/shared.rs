@@ -1,10 +1,8 @@
 //! The parts that everything about triggers shares.
 
-use std::{
-    collections::BTreeMap,
-    sync::{Arc, Mutex, MutexGuard, PoisonError},
-};
+use std::{collections::BTreeMap, sync::Arc};
 
+use parking_lot::{Mutex, MutexGuard};
 use tokio::{
     sync::{Notify, Semaphore},
     task::AbortHandle,
@@ -55,7 +53,7 @@ pub(super) struct LiveTrigger {
 
 impl Drop for LiveTrigger {
     fn drop(&mut self) {
-        if let Some(watching) = &*lock(&self.watching) {
+        if let Some(watching) = &*self.watching.lock() {
             watching.abort();
         }
     }
@@ -63,7 +61,7 @@ impl Drop for LiveTrigger {
 
 impl Drop for TriggersInner {
     fn drop(&mut self) {
-        for task in &*lock(&self.tasks) {
+        for task in &*self.tasks.lock() {
             task.abort();
         }
     }
@@ -91,14 +89,10 @@ impl LiveTrigger {
 
 impl TriggersInner {
     pub(super) fn book(&self) -> MutexGuard<'_, Ledger<TriggerBook>> {
-        let mut book = lock(&self.book);
+        let mut book = self.book.lock();
         // A disk that still refuses says so to whoever writes.
         let _ = book.go_on();
         book
-    }
-
-    pub(super) fn live(&self) -> MutexGuard<'_, BTreeMap<TriggerName, Arc<LiveTrigger>>> {
-        lock(&self.live)
     }
 
     pub(super) fn trigger(
@@ -114,7 +108,7 @@ impl TriggersInner {
             agent: agent.chars().take(80).collect(),
             trigger: trigger.chars().take(80).collect(),
         };
-        self.live().get(&name).cloned().ok_or_else(missing)
+        self.live.lock().get(&name).cloned().ok_or_else(missing)
     }
 
     /// Appends facts, and waits until they are on disk.
@@ -145,9 +139,4 @@ impl TriggersInner {
         let (book, none) = (self.book(), TriggerRecord::default());
         look(book.state().get(name).unwrap_or(&none))
     }
-}
-
-/// A panic elsewhere leaves what is behind the lock whole.
-pub(super) fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
-    mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }

@@ -56,7 +56,7 @@ struct HandClipboard(Mutex<Option<String>>);
 
 impl ClipboardReader for HandClipboard {
     fn read(&self) -> Pin<Box<dyn Future<Output = Result<Option<String>, String>> + Send + '_>> {
-        let text = lock(&self.0).clone();
+        let text = self.0.lock().clone();
         Box::pin(std::future::ready(match text.as_deref() {
             Some("broken") => Err("it is broken".to_owned()),
             _ => Ok(text),
@@ -542,7 +542,7 @@ async fn texts_on_the_clipboard_fire_once_each() {
     }];
     let world = World::open(folder.path(), BEGIN_MS, &own).await;
     let copy = async |text: &str, wanted: &dyn Fn(&TriggerStatus) -> bool| {
-        *lock(&world.clipboard.0) = Some(text.to_owned());
+        *world.clipboard.0.lock() = Some(text.to_owned());
         world.until("copied", wanted).await;
     };
     let broken = |status: &TriggerStatus| status.problem.as_deref() == Some("it is broken");

@@ -14,7 +14,7 @@ use super::{
     firing::SetOff,
     missed::{self, GRACE_MS},
     record::{TriggerFact, TriggerMark, settings_hash},
-    shared::{LiveTrigger, TriggersInner, lock},
+    shared::{LiveTrigger, TriggersInner},
 };
 
 /// Number of triggers that fire at once: they wait for the disk together.
@@ -54,7 +54,7 @@ impl TriggersInner {
     /// Fires every schedule that is due, and returns the time of the next instant of all.
     async fn fire_due(self: &Arc<Self>) -> Option<i64> {
         let now = self.clock.now_ms();
-        let mut all: Vec<Arc<LiveTrigger>> = self.live().values().cloned().collect();
+        let mut all: Vec<Arc<LiveTrigger>> = self.live.lock().values().cloned().collect();
         all.retain(|live| matches!(live.config.source, TriggerSource::Cron { .. }));
         let due: Vec<_> = all
             .iter()
@@ -63,20 +63,20 @@ impl TriggersInner {
             .collect();
         let firing = stream::iter(due).map(|live| Arc::clone(self).fire_or_delay(live, now));
         firing.buffer_unordered(AT_ONCE).collect::<()>().await;
-        all.iter().filter_map(|live| *lock(&live.next_ms)).min()
+        all.iter().filter_map(|live| *live.next_ms.lock()).min()
     }
 
     async fn fire_or_delay(self: Arc<Self>, live: Arc<LiveTrigger>, now: i64) {
         if self.fire_schedule(&live, now).await.is_err() {
             // The bus or the disk failed, and may be back.
-            *lock(&live.next_ms) = Some(now.saturating_add(AGAIN_MS));
+            *live.next_ms.lock() = Some(now.saturating_add(AGAIN_MS));
         }
     }
 
     /// Whether a schedule is to be looked at: its instant has come, it is new, or the clock was set
     /// back.
     fn is_due(&self, live: &LiveTrigger, now: i64) -> bool {
-        let next = *lock(&live.next_ms);
+        let next = *live.next_ms.lock();
         let cursor = self.look(&live.name, |record| record.mark.cursor_ms);
         next.is_none_or(|next| next <= now) || is_set_back(cursor, now)
     }
@@ -131,7 +131,7 @@ impl TriggersInner {
         }
         // What was left out is behind it.
         let next = missed::next(schedule, zone, last.max(now));
-        *lock(&live.next_ms) = next;
+        *live.next_ms.lock() = next;
         Ok(())
     }
 }

@@ -16,7 +16,7 @@ use super::{
     files::{self, FilesLook, Watches},
     firing::SetOff,
     record::{HeldBack, TriggerFact, TriggerMark, settings_hash},
-    shared::{LiveTrigger, TriggersInner, lock},
+    shared::{LiveTrigger, TriggersInner},
 };
 use crate::blocking;
 
@@ -47,7 +47,7 @@ pub(super) fn begin(shared: &Arc<TriggersInner>, live: &Arc<LiveTrigger>) {
         before: None,
     };
     let task = tokio::spawn(watching.follow());
-    *lock(&live.watching) = Some(task.abort_handle());
+    *live.watching.lock() = Some(task.abort_handle());
 }
 
 struct FilesWatch {
@@ -103,11 +103,11 @@ impl FilesWatch {
                 if self.compare(&shared, &live, &look, by_others).await.is_ok() {
                     self.before = Some(look);
                 }
-                *lock(&live.problem) = None;
+                *live.problem.lock() = None;
             }
             Err(error) => {
                 let why = error.to_string();
-                let is_new = lock(&live.problem).replace(why.clone()).as_ref() != Some(&why);
+                let is_new = live.problem.lock().replace(why.clone()).as_ref() != Some(&why);
                 if is_new {
                     let key = crate::EventId::new().to_string();
                     let _ = shared.tell(&live, "unwatched", &key, &why).await;

@@ -151,9 +151,9 @@ async fn a_contract_goes_to_the_next_best_when_winners_decline_die_or_stay_silen
     let hanging = bidder(&bus, "hanging", 2, hang);
     // The award of a task that is aborted is dropped.
     let (aborted, abort) = tokio::sync::oneshot::channel();
-    let aborted = std::sync::Mutex::new(Some(aborted));
+    let aborted = parking_lot::Mutex::new(Some(aborted));
     let dying = bidder(&bus, "dying", 3, move |award| {
-        let aborted = aborted.lock().unwrap().take().unwrap();
+        let aborted = aborted.lock().take().unwrap();
         async move {
             aborted.send(()).unwrap();
             hang(award).await;

@@ -4,16 +4,11 @@
 //! A program hands out all its elements at once (`Cache.GetItems`); only places and values are
 //! asked for one by one, many at a time.
 
-use std::{
-    collections::BTreeSet,
-    io::ErrorKind,
-    path::Path,
-    sync::{Arc, Mutex, PoisonError},
-    time::Duration,
-};
+use std::{collections::BTreeSet, io::ErrorKind, path::Path, sync::Arc, time::Duration};
 
 use futures_util::{StreamExt as _, stream};
 use gyrus_contract::Bounds;
+use parking_lot::Mutex;
 use serde::{Serialize, de::DeserializeOwned};
 use tokio::time::{Instant, timeout};
 use zbus::{
@@ -254,7 +249,7 @@ impl Accessible {
         let asked = "GetConnectionUnixProcessID";
         let process = self.ask(bus, "/org/freedesktop/DBus", bus, asked, &name);
         let process: u32 = process.await.ok()?;
-        let silent = || self.silent.lock().unwrap_or_else(PoisonError::into_inner);
+        let silent = || self.silent.lock();
         let limit = if silent().contains(name) {
             ANSWER_AGAIN
         } else {

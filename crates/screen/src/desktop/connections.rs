@@ -1,12 +1,10 @@
 //! Connections of the programs of a nested desktop that leave its sandbox: who decides about them,
 //! and which were refused.
 
-use std::{
-    collections::BTreeMap,
-    sync::{Arc, Mutex, PoisonError},
-};
+use std::{collections::BTreeMap, sync::Arc};
 
 use gyrus_contract::{BoxedFuture, ConnectionPolicy, Destination};
+use parking_lot::Mutex;
 
 /// Maximum number of refused destinations that are remembered.
 const MAX_REFUSED: usize = 100;
@@ -25,18 +23,18 @@ pub struct DesktopConnections {
 impl DesktopConnections {
     /// Has this policy decide from now on.
     pub(super) fn decide_by(&self, policy: Arc<dyn ConnectionPolicy>) {
-        let mut current = self.policy.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut current = self.policy.lock();
         *current = Some(policy);
     }
 
     fn policy(&self) -> Option<Arc<dyn ConnectionPolicy>> {
-        let current = self.policy.lock().unwrap_or_else(PoisonError::into_inner);
+        let current = self.policy.lock();
         current.clone()
     }
 
     /// Returns what was refused since this was last called, in words.
     pub(super) fn newly_refused(&self) -> Option<String> {
-        let mut refused = self.refused.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut refused = self.refused.lock();
         let new = refused.iter_mut().filter(|(_, why)| !why.is_empty());
         let new: Vec<_> = new
             .map(|(to, why)| format!("{to} ({})", std::mem::take(why)))
@@ -60,7 +58,7 @@ impl ConnectionPolicy for DesktopConnections {
                 None => Err("no run uses this desktop yet".to_owned()),
             };
             if let Err(why) = &decided {
-                let mut refused = self.refused.lock().unwrap_or_else(PoisonError::into_inner);
+                let mut refused = self.refused.lock();
                 if refused.len() < MAX_REFUSED {
                     refused.entry(to.to_string()).or_insert_with(|| why.clone());
                 }

@@ -4,12 +4,13 @@ use std::{
     os::unix::net::UnixStream,
     path::Path,
     sync::{
-        Mutex, OnceLock, PoisonError,
+        OnceLock,
         atomic::{AtomicU32, Ordering},
     },
     time::{Duration, Instant},
 };
 
+use parking_lot::Mutex;
 use rustix::event::Timespec;
 use x11rb::{
     connection::Connection as _,
@@ -242,10 +243,7 @@ impl Display {
     /// Waits until nothing has changed for a moment.
     pub(super) async fn settle(&self) -> Result<WaitResult, DisplayError> {
         let until = Instant::now() + SETTLE_LIMIT;
-        let since = *self
-            .read_until
-            .lock()
-            .unwrap_or_else(PoisonError::into_inner);
+        let since = *self.read_until.lock();
         // Whatever changed since the last reading would be waiting here.
         if !self.drain()? && since.elapsed() >= QUIET {
             return Ok(WaitResult::Quiet);
@@ -276,10 +274,7 @@ impl Display {
                 }
             }
         }
-        *self
-            .read_until
-            .lock()
-            .unwrap_or_else(PoisonError::into_inner) = now;
+        *self.read_until.lock() = now;
         Ok(changed)
     }
 

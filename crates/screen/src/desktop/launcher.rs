@@ -10,11 +10,12 @@ use std::{
     fs::{File, OpenOptions},
     io::{self, Read as _, Seek as _, SeekFrom, Write as _},
     os::unix::fs::OpenOptionsExt as _,
-    sync::{Arc, Mutex, PoisonError},
+    sync::Arc,
     time::Duration,
 };
 
 use gyrus_contract::{CommandOutcome, CommandSpec, Exit};
+use parking_lot::Mutex;
 use rustix::fs::{CWD, FileType, Mode, OFlags, mknodat};
 use tokio::{io::AsyncReadExt as _, net::unix::pipe, sync::oneshot, task::JoinHandle};
 
@@ -118,7 +119,7 @@ impl Launcher {
                 Ok(outcome) => format!("its desktop ended: {}", how_it_ended(&outcome)),
                 Err(error) => format!("its desktop cannot run: {error}"),
             };
-            let all = std::mem::take(&mut *of_shell.lock().unwrap_or_else(PoisonError::into_inner));
+            let all = std::mem::take(&mut *of_shell.lock());
             for started in all.into_values() {
                 let _ = started.end.send(ProgramEnd {
                     words: format!("{} was ended, since {why}", started.what),
@@ -167,7 +168,7 @@ impl Launcher {
             said,
             end,
         };
-        let mut running = self.running.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut running = self.running.lock();
         running.insert(number, started);
         self.requests.write_all(line.as_bytes())?;
         Ok(told)
@@ -212,7 +213,7 @@ fn pass_on(line: &[u8], running: &RunningPrograms) {
     let Some((number, code)) = told else {
         return;
     };
-    let mut running = running.lock().unwrap_or_else(PoisonError::into_inner);
+    let mut running = running.lock();
     if let Some(ended) = running.remove(&number) {
         let words = format!("{} ended: {}", ended.what, words(code, ended.said));
         let is_success = code == 0;

@@ -1,12 +1,10 @@
 //! Menus that stand apart from the windows of their program: Qt lists no menu of a right click
 //! among its elements and tells of one only as it comes up, by an event.
 
-use std::{
-    collections::VecDeque,
-    sync::{Arc, Mutex, PoisonError},
-};
+use std::{collections::VecDeque, sync::Arc};
 
 use futures_util::StreamExt as _;
+use parking_lot::Mutex;
 use tokio::task::JoinHandle;
 use zbus::{Connection, MatchRule, Message, MessageStream, message};
 
@@ -44,7 +42,7 @@ impl OpenMenus {
 
     /// Returns the paths of what came up in the program of this name on the bus, the oldest first.
     pub(super) fn of(&self, name: &str) -> Vec<String> {
-        let shown = self.shown.lock().unwrap_or_else(PoisonError::into_inner);
+        let shown = self.shown.lock();
         let own = shown.iter().filter(|(program, _)| program == name);
         own.map(|(_, path)| path.clone()).collect()
     }
@@ -67,7 +65,7 @@ fn hear(shown: &MenuElements, event: &Message) {
         return;
     };
     let one = (sender.to_string(), path.to_string());
-    let mut shown = shown.lock().unwrap_or_else(PoisonError::into_inner);
+    let mut shown = shown.lock();
     shown.retain(|other| *other != one);
     if is_shown != 0 {
         shown.push_back(one);

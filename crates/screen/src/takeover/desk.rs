@@ -4,7 +4,7 @@ use std::{
     fmt::Write,
     io,
     sync::{
-        Arc, Mutex, MutexGuard, OnceLock, PoisonError,
+        Arc, OnceLock,
         atomic::{AtomicBool, Ordering},
     },
 };
@@ -16,6 +16,7 @@ use axum::{
         header::{HOST, ORIGIN},
     },
 };
+use parking_lot::Mutex;
 use tokio::sync::oneshot;
 
 use super::InputWatcher;
@@ -82,12 +83,12 @@ impl TakeoverDesk {
 
     /// Records the size of the page.
     pub(crate) fn is_shown(&self, width: f64, height: f64) {
-        *lock(&self.shown) = (width, height);
+        *self.shown.lock() = (width, height);
     }
 
     /// Converts fractions of the picture to a point on the page.
     pub(crate) fn place(&self, x: f64, y: f64) -> (f64, f64) {
-        let (width, height) = *lock(&self.shown);
+        let (width, height) = *self.shown.lock();
         (x.clamp(0.0, 1.0) * width, y.clamp(0.0, 1.0) * height)
     }
 
@@ -108,7 +109,7 @@ impl TakeoverDesk {
 
     /// Ends the takeover, once.
     pub(super) fn give_back(&self, given: GivenBack) {
-        if let Some(give_back) = lock(&self.give_back).take() {
+        if let Some(give_back) = self.give_back.lock().take() {
             self.close();
             // The receiver is gone if the run ended at this moment.
             let _ = give_back.send(given);
@@ -117,7 +118,7 @@ impl TakeoverDesk {
 
     /// Exchanges the token for a key.
     pub(super) fn exchange(&self, token: &[u8]) -> Option<String> {
-        let mut wanted = lock(&self.token);
+        let mut wanted = self.token.lock();
         if *wanted != Some(blake3::hash(token)) {
             return None;
         }
@@ -155,10 +156,6 @@ impl TakeoverDesk {
             .is_none_or(|site| site == b"same-origin" || site == b"none" || arrives);
         host && origin && site
     }
-}
-
-fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
-    mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 /// Returns 128 random bits, in hexadecimal digits.

@@ -106,7 +106,7 @@ impl BrowserSession {
         let mut answers = join_all(asking).await.into_iter();
         let own = answers.next().unwrap_or(Ok(NodeListeners::default()));
         if own.is_err() {
-            self.memory().heard.remove(&frame.document);
+            self.memory.lock().heard.remove(&frame.document);
         }
         // A shadow root that has gone has no listeners.
         let all = own?.listeners.into_iter();
@@ -136,7 +136,7 @@ impl BrowserSession {
     /// Returns the listening elements that our world does not know yet, with their uses, and marks
     /// them as known.
     fn not_heard_of(&self, frame: &PageFrame, uses: BTreeMap<i64, u8>) -> Vec<(i64, u8)> {
-        let mut memory = self.memory();
+        let mut memory = self.memory.lock();
         let Some(heard) = memory.heard.get_mut(&frame.document) else {
             return Vec::new();
         };
@@ -156,7 +156,7 @@ impl BrowserSession {
         let new = self.objects(frame, "gyrus.newRoots()", &group).await?;
         let creating = new.into_iter().map(|root| self.as_of_page(frame, root));
         let created = join_all(creating).await;
-        let mut memory = self.memory();
+        let mut memory = self.memory.lock();
         let Some(heard) = memory.heard.get_mut(&frame.document) else {
             return Ok(Vec::new());
         };
@@ -178,7 +178,8 @@ impl BrowserSession {
     /// Returns the document of a frame as the page's own object, created once.
     async fn document_of_page(&self, frame: &PageFrame) -> Result<String, CdpError> {
         let heard = self
-            .memory()
+            .memory
+            .lock()
             .heard
             .get(&frame.document)
             .map(|heard| heard.document.clone());
@@ -199,7 +200,7 @@ impl BrowserSession {
             let state = self.state();
             state.frames.values().map(|frame| frame.document).collect()
         };
-        let mut memory = self.memory();
+        let mut memory = self.memory.lock();
         memory.heard.retain(|known, _| documents.contains(known));
         let heard = KnownListeners {
             document: document.clone(),

@@ -76,7 +76,7 @@ impl BrowserSession {
         captured: BrowserPicture,
         covered: Vec<Bounds>,
     ) -> Result<HashedPicture, String> {
-        if let Some(last) = &self.memory().picture
+        if let Some(last) = &self.memory.lock().picture
             && last.data == captured.data
             && last.covered == covered
         {
@@ -101,7 +101,7 @@ impl BrowserSession {
                 height: pixels.height,
             },
         };
-        self.memory().picture = Some(LastPicture {
+        self.memory.lock().picture = Some(LastPicture {
             data: captured.data,
             covered,
             frame: frame.clone(),

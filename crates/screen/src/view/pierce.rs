@@ -54,10 +54,10 @@ impl BrowserSession {
         let owning = frames.iter().filter_map(|(id, frame)| {
             let parent = by_id.get(frame.parent.as_ref()?)?;
             let key = (parent.document, id.clone());
-            let known = self.memory().owned.contains(&key);
+            let known = self.memory.lock().owned.contains(&key);
             (!known).then_some(async move {
                 if self.own_frame(parent, id).await.is_ok() {
-                    self.memory().owned.insert(key);
+                    self.memory.lock().owned.insert(key);
                 }
             })
         });

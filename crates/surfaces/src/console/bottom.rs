@@ -1,12 +1,10 @@
 //! The bottom of the screen: a row whose words may go on, and below it the lines that stay there, as the
 //! status and the line in which a person types. Everything else is written above those.
 
-use std::{
-    io::{self, Write as _},
-    sync::{Mutex, MutexGuard, PoisonError},
-};
+use std::io::{self, Write as _};
 
 use gyrus_text::width;
+use parking_lot::{Mutex, MutexGuard};
 
 use crate::{error::SurfaceError, output};
 
@@ -38,7 +36,7 @@ static BOTTOM: Mutex<Bottom> = Mutex::new(Bottom {
 });
 
 fn bottom() -> MutexGuard<'static, Bottom> {
-    BOTTOM.lock().unwrap_or_else(PoisonError::into_inner)
+    BOTTOM.lock()
 }
 
 impl Bottom {

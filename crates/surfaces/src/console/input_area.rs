@@ -1,9 +1,10 @@
 //! Reading a person who types while a run works: words for the run, answers to its cards, and goals for later.
 
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::Arc;
 
 use gyrus_kernel::GoalAmendment;
 use gyrus_text::{clip, one_line};
+use parking_lot::Mutex;
 
 use super::{
     bottom::put,
@@ -36,24 +37,20 @@ struct QueuedLines {
 }
 
 impl LineQueue {
-    fn lock(&self) -> MutexGuard<'_, QueuedLines> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
     /// Takes the goal that was typed first.
     pub fn next_goal(&self) -> Option<String> {
-        let goals = &mut self.lock().goals;
+        let goals = &mut self.0.lock().goals;
         (!goals.is_empty()).then(|| goals.remove(0))
     }
 
     /// Takes the line that was begun and not ended.
     pub fn begun_line(&self) -> String {
-        std::mem::take(&mut self.lock().begun)
+        std::mem::take(&mut self.0.lock().begun)
     }
 
     /// Makes the goals that wait a begun line: nothing of it is done before the person wants it again.
     pub fn hold_goals(&self) {
-        let mut ahead = self.lock();
+        let mut ahead = self.0.lock();
         let goals = std::mem::take(&mut ahead.goals);
         let begun = std::mem::take(&mut ahead.begun);
         let all = goals.into_iter().chain([begun]);
@@ -107,7 +104,7 @@ impl InputArea {
                     return Some(PersonLine::Answer(text));
                 }
                 if is_later {
-                    self.ahead.lock().goals.push(text);
+                    self.ahead.0.lock().goals.push(text);
                     return None;
                 }
                 return Some(PersonLine::Steer(text));
@@ -147,7 +144,7 @@ impl InputArea {
         if late.is_empty() {
             return Ok(());
         }
-        self.ahead.lock().goals.splice(0..0, late);
+        self.ahead.0.lock().goals.splice(0..0, late);
         put("the run ended before it read what you added, so that is the next goal\n")
     }
 
@@ -167,7 +164,7 @@ impl InputArea {
 
     /// Returns the goals that wait, as lines.
     pub(super) fn goals(&self, painter: &Painter) -> Vec<String> {
-        let ahead = self.ahead.lock();
+        let ahead = self.ahead.0.lock();
         let columns = painter.columns.saturating_sub(1);
         let line = |text: &str| painter.paint(Tone::Aside, &clip(text, columns));
         let goals = ahead.goals.iter().take(SHOWN_GOALS);
@@ -190,6 +187,6 @@ impl InputArea {
 impl Drop for InputArea {
     fn drop(&mut self) {
         self.take_up_again();
-        self.ahead.lock().begun = self.line.take();
+        self.ahead.0.lock().begun = self.line.take();
     }
 }

@@ -14,14 +14,13 @@ mod worker;
 mod world;
 
 use std::{
-    sync::{
-        Mutex, PoisonError,
-        atomic::{AtomicU64, Ordering},
-    },
+    sync::atomic::{AtomicU64, Ordering},
     thread,
 };
 
 pub use self::outcome::{FailedFleetSchedule, Flaw, Outcome};
+use parking_lot::Mutex;
+
 use self::world::World;
 
 /// Lives the schedule of a seed.
@@ -49,7 +48,7 @@ pub fn sweep(
 ) -> Result<Outcome, FailedFleetSchedule> {
     let next = AtomicU64::new(0);
     let found: Mutex<Result<Outcome, FailedFleetSchedule>> = Mutex::new(Ok(Outcome::default()));
-    let result = || found.lock().unwrap_or_else(PoisonError::into_inner);
+    let result = || found.lock();
     let live_on = || {
         let mut own = Outcome::default();
         loop {
@@ -74,7 +73,7 @@ pub fn sweep(
             scope.spawn(live_on);
         }
     });
-    found.into_inner().unwrap_or_else(PoisonError::into_inner)
+    found.into_inner()
 }
 
 #[cfg(test)]

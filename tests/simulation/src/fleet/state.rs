@@ -3,7 +3,7 @@
 use std::{
     cmp::Reverse,
     collections::{BTreeMap, BinaryHeap, HashMap, HashSet, VecDeque},
-    sync::{Arc, Mutex, MutexGuard, PoisonError},
+    sync::Arc,
 };
 
 use fastrand::Rng;
@@ -11,6 +11,7 @@ use gyrus_fleet::{
     AppendAnswer, LogSubject, MachineTime, MessageId, RunMessage, RunMessageKind, RunStanding,
     StoredMessage,
 };
+use parking_lot::{Mutex, MutexGuard};
 
 use super::{
     outcome::{Flaw, Outcome},
@@ -145,7 +146,7 @@ impl Shared {
     }
 
     pub(super) fn inner(&self) -> MutexGuard<'_, Inner> {
-        self.inner.lock().unwrap_or_else(PoisonError::into_inner)
+        self.inner.lock()
     }
 }
 

@@ -4,7 +4,7 @@ use std::{
     collections::BTreeMap,
     path::Path,
     sync::{
-        Arc, Mutex, MutexGuard,
+        Arc,
         atomic::{AtomicU64, Ordering},
     },
 };
@@ -15,6 +15,7 @@ use gyrus_journal::{
     Error, LockWait, LogName, Mirror, NewEntry, Replica, ReplicaBatch, ReplicaDone, Replicas,
     Store, Writer,
 };
+use parking_lot::{Mutex, MutexGuard};
 use serde_json::value::RawValue;
 
 use super::{Fault, SimDisk};
@@ -394,7 +395,7 @@ struct Copy {
 
 impl Memory {
     fn copy(&self) -> MutexGuard<'_, Copy> {
-        self.copy.lock().unwrap()
+        self.copy.lock()
     }
 
     /// Returns another replica that has the same, and refuses nothing.

@@ -1,13 +1,10 @@
 //! A disk in memory with planned faults.
 
-use std::{
-    io,
-    path::Path,
-    sync::{Arc, Mutex, MutexGuard},
-};
+use std::{io, path::Path, sync::Arc};
 
 use fastrand::Rng;
 use gyrus_journal::{Disk, DiskFile, FileMetadata, FolderWatch, Holder, TimeReading};
+use parking_lot::{Mutex, MutexGuard};
 use tokio::sync::watch;
 
 use super::{

@@ -1,12 +1,9 @@
 //! An open file on a simulated disk.
 
-use std::{
-    io,
-    path::PathBuf,
-    sync::{Arc, Mutex},
-};
+use std::{io, path::PathBuf, sync::Arc};
 
 use gyrus_journal::{DiskFile, FileMetadata, LockMode};
+use parking_lot::Mutex;
 
 use super::{
     machine::{self, Fault, Machine, io_error},

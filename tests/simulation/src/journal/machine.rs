@@ -1,14 +1,10 @@
 //! The state of a simulated disk and of the machine it is in: files, clock, locks, planned faults.
 
-use std::{
-    collections::BTreeMap,
-    io,
-    path::Path,
-    sync::{Mutex, MutexGuard, PoisonError},
-};
+use std::{collections::BTreeMap, io, path::Path};
 
 use gyrus_journal::{FileMetadata, LockMode};
 use gyrus_process::ProcessIdentity;
+use parking_lot::{Mutex, MutexGuard};
 use tokio::sync::watch;
 
 use super::tree::{Node, Tree};
@@ -44,7 +40,7 @@ pub(super) struct Machine {
 }
 
 pub(super) fn lock(machine: &Mutex<Machine>) -> MutexGuard<'_, Machine> {
-    machine.lock().unwrap_or_else(PoisonError::into_inner)
+    machine.lock()
 }
 
 impl Machine {

@@ -1,12 +1,8 @@
 //! Whether a socket was made by the command, or by somebody outside.
 
-use std::{
-    collections::BTreeSet,
-    io,
-    os::fd::OwnedFd,
-    sync::{Mutex, PoisonError},
-};
+use std::{collections::BTreeSet, io, os::fd::OwnedFd};
 
+use parking_lot::Mutex;
 use rustix::{
     fs::{FileType, fstat, fstatfs, major, minor},
     io::Errno,
@@ -88,7 +84,7 @@ impl Boundary {
             return Ok(());
         };
         let identity = diagnosis::identity(socket)?;
-        let mut noted = noted.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut noted = noted.lock();
         if noted.len() >= SOCKETS {
             let listed = self.listening().map_err(|_| Errno::NOBUFS)?;
             let living: BTreeSet<_> = listed.iter().map(|socket| socket.identity).collect();
@@ -129,11 +125,7 @@ impl Boundary {
     }
 
     fn listening(&self) -> io::Result<Vec<ListeningSocket>> {
-        let kept = || {
-            self.diagnosis
-                .lock()
-                .unwrap_or_else(PoisonError::into_inner)
-        };
+        let kept = || self.diagnosis.lock();
         let taken = kept().take();
         let diagnosis = taken.map_or_else(Diagnosis::open, Ok)?;
         let listed = diagnosis.listening()?;
@@ -158,7 +150,7 @@ impl Boundary {
             }
             Sign::Others(_) => self.unknown(),
             Sign::Noted(noted) => {
-                let noted = noted.lock().unwrap_or_else(PoisonError::into_inner);
+                let noted = noted.lock();
                 if found.all(|socket| noted.contains(&socket.identity)) {
                     SocketOrigin::Inside
                 } else {

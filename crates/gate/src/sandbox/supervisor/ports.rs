@@ -8,9 +8,9 @@ use std::{
     collections::BTreeSet,
     net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr},
     os::fd::OwnedFd,
-    sync::{Mutex, PoisonError},
 };
 
+use parking_lot::Mutex;
 use rustix::{
     fs::fstat,
     io::Errno,
@@ -51,7 +51,7 @@ impl Ports {
 
     /// Whether the command itself listens there, and nobody else.
     pub(super) fn is_own(&self, address: SocketAddr) -> bool {
-        let own = self.own.lock().unwrap_or_else(PoisonError::into_inner);
+        let own = self.own.lock();
         let mut there = serving::at(address).into_iter().peekable();
         there.peek().is_some() && there.all(|number| own.contains(&number))
     }
@@ -79,7 +79,7 @@ impl Ports {
             return Err(Errno::ACCESS);
         }
         let number = fstat(socket)?.st_ino;
-        let mut own = self.own.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut own = self.own.lock();
         if own.len() >= SOCKETS {
             let living = serving::all();
             own.retain(|known| living.contains(known));

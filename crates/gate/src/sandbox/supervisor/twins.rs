@@ -5,12 +5,9 @@
 //! once its socket is connected or listens: else whoever is at the other end would not see it
 //! closed.
 
-use std::{
-    collections::VecDeque,
-    os::fd::OwnedFd,
-    sync::{Mutex, PoisonError},
-};
+use std::{collections::VecDeque, os::fd::OwnedFd};
 
+use parking_lot::Mutex;
 use rustix::{fs::fstat, io::Errno};
 
 /// The most twins that are kept; the oldest goes first.
@@ -23,7 +20,7 @@ pub(super) struct Twins(Mutex<VecDeque<(u64, OwnedFd)>>);
 impl Twins {
     pub(super) fn keep(&self, socket: OwnedFd) -> Result<(), Errno> {
         let number = fstat(&socket)?.st_ino;
-        let mut twins = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut twins = self.0.lock();
         if twins.len() >= TWINS {
             twins.pop_front();
         }
@@ -32,7 +29,7 @@ impl Twins {
     }
 
     pub(super) fn take(&self, number: u64) -> Option<OwnedFd> {
-        let mut twins = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut twins = self.0.lock();
         let at = twins.iter().position(|(known, _)| *known == number)?;
         twins.remove(at).map(|(_, socket)| socket)
     }

@@ -1,10 +1,6 @@
 //! Keeps what a person shows, and judges it as for a run.
 
-use std::{
-    collections::BTreeMap,
-    path::Path,
-    sync::{Mutex, MutexGuard, PoisonError},
-};
+use std::{collections::BTreeMap, path::Path};
 
 use gyrus::runtime::RunScreen;
 use gyrus_contract::{
@@ -14,6 +10,7 @@ use gyrus_contract::{
 use gyrus_gate::PolicyGate;
 use gyrus_kernel::redact::Redactor;
 use gyrus_procedures::{LearnedPlace, NotLearned, RecordedRun};
+use parking_lot::{Mutex, MutexGuard};
 use serde_json::json;
 
 use super::seen::{StepBinding, TaughtSteps};
@@ -89,7 +86,7 @@ impl TeachingSession {
     }
 
     pub(super) fn seen(&self) -> MutexGuard<'_, TaughtSteps> {
-        self.seen.lock().unwrap_or_else(PoisonError::into_inner)
+        self.seen.lock()
     }
 
     pub(super) fn refuse(&self, reason: &str) {

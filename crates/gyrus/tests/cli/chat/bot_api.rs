@@ -5,11 +5,12 @@ use std::{
     collections::{BTreeMap, VecDeque},
     io::{self, Write as _},
     net::{TcpListener, TcpStream},
-    sync::{Arc, Condvar, Mutex, MutexGuard},
+    sync::Arc,
     thread,
     time::{Duration, Instant},
 };
 
+use parking_lot::{Condvar, Mutex, MutexGuard};
 use serde_json::{Value, json};
 
 use crate::{
@@ -103,11 +104,11 @@ impl BotApi {
         let listener = TcpListener::bind("127.0.0.1:0").unwrap();
         let address = format!("http://{}", listener.local_addr().unwrap());
         let state = Arc::new((Mutex::new(State::default()), Condvar::new()));
-        state.0.lock().unwrap().last_update = 1_000;
+        state.0.lock().last_update = 1_000;
         let serving = Arc::clone(&state);
         thread::spawn(move || {
             for stream in listener.incoming().flatten() {
-                if serving.0.lock().unwrap().is_over {
+                if serving.0.lock().is_over {
                     return;
                 }
                 let state = Arc::clone(&serving);
@@ -118,7 +119,7 @@ impl BotApi {
     }
 
     fn state(&self) -> MutexGuard<'_, State> {
-        self.state.0.lock().unwrap()
+        self.state.0.lock()
     }
 
     /// Has the next call of a method fail so.
@@ -223,12 +224,8 @@ impl BotApi {
                 return found;
             }
             assert!(Instant::now() < until, "{what}: {:#?}", self.shown());
-            let state = self.state();
-            let _ = self
-                .state
-                .1
-                .wait_timeout(state, Duration::from_millis(20))
-                .unwrap();
+            let mut state = self.state();
+            let _ = self.state.1.wait_for(&mut state, Duration::from_millis(20));
         }
     }
 
@@ -287,7 +284,7 @@ fn serve(state: &Shared, stream: &TcpStream) -> io::Result<()> {
     let path = asked.path().to_owned();
     let files = format!("/file/bot{TOKEN}/");
     if let Some(file) = path.strip_prefix(&files) {
-        let bytes = state.0.lock().unwrap().files.get(file).cloned();
+        let bytes = state.0.lock().files.get(file).cloned();
         return raw(
             stream,
             if bytes.is_some() { 200 } else { 404 },
@@ -298,7 +295,7 @@ fn serve(state: &Shared, stream: &TcpStream) -> io::Result<()> {
         return refuse(stream, 401, "Unauthorized");
     };
     let fault = {
-        let mut state = state.0.lock().unwrap();
+        let mut state = state.0.lock();
         let given = state.faults.get_mut(method).and_then(VecDeque::pop_front);
         given.or_else(|| match state.chance()? % 32 {
             0 => Some(Fault::BadGateway),
@@ -364,7 +361,7 @@ fn carry_out(shared: &Shared, method: &str, asked: &Message) -> Done {
 }
 
 fn violation(shared: &Shared, method: &str, why: &str) -> Done {
-    let mut state = shared.0.lock().unwrap();
+    let mut state = shared.0.lock();
     state.violations.push(format!("{method}: {why}"));
     Err((400, format!("Bad Request: {why}")))
 }
@@ -479,7 +476,7 @@ fn updates(shared: &Shared, arguments: &Arguments) -> Done {
         return violation(shared, "getUpdates", "`timeout` is over 50");
     }
     let until = Instant::now() + Duration::from_secs(u64::try_from(timeout).unwrap_or(0));
-    let mut state = shared.0.lock().unwrap();
+    let mut state = shared.0.lock();
     if let Some(offset) = offset {
         state
             .updates
@@ -500,11 +497,7 @@ fn updates(shared: &Shared, arguments: &Arguments) -> Done {
             }
             return Ok(json!(updates));
         }
-        state = shared
-            .1
-            .wait_timeout(state, Duration::from_millis(200))
-            .unwrap()
-            .0;
+        let _ = shared.1.wait_for(&mut state, Duration::from_millis(200));
     }
 }
 
@@ -553,7 +546,7 @@ fn show(
     file: Option<(String, Vec<u8>)>,
     is_picture: bool,
 ) -> Value {
-    let mut state = shared.0.lock().unwrap();
+    let mut state = shared.0.lock();
     state.last_message += 1;
     let id = state.last_message;
     state.shown.push(Shown {
@@ -581,7 +574,7 @@ fn edit(shared: &Shared, arguments: &Arguments) -> Done {
         Ok(checked) => checked,
         Err(why) => return violation(shared, "editMessageText", &why),
     };
-    let mut state = shared.0.lock().unwrap();
+    let mut state = shared.0.lock();
     let mut shown = state.shown.iter_mut();
     let Some(shown) = shown.find(|shown| (shown.chat, shown.id) == (chat, id)) else {
         return Err((400, "Bad Request: message to edit not found".to_owned()));
@@ -619,7 +612,7 @@ fn send_file(shared: &Shared, arguments: &Arguments, field: &str) -> Result<Valu
 
 fn get_file(shared: &Shared, arguments: &Arguments) -> Result<Value, String> {
     let id = arguments.text("file_id", 200)?;
-    let state = shared.0.lock().unwrap();
+    let state = shared.0.lock();
     let bytes = state.files.get(&id).ok_or("invalid file_id")?;
     Ok(json!({"file_id": id, "file_size": bytes.len(), "file_path": id}))
 }
@@ -627,6 +620,6 @@ fn get_file(shared: &Shared, arguments: &Arguments) -> Result<Value, String> {
 fn answer_press(shared: &Shared, arguments: &Arguments) -> Result<Value, String> {
     arguments.text("callback_query_id", 200)?;
     let text = arguments.text("text", 200)?;
-    shared.0.lock().unwrap().toasts.push(text);
+    shared.0.lock().toasts.push(text);
     Ok(json!(true))
 }

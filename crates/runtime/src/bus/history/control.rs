@@ -3,12 +3,10 @@
 //! Its state is a fold of records. A log that has grown long is replaced by one that begins with
 //! the state. Who holds the newest control log holds the history.
 
-use std::{
-    collections::BTreeMap,
-    sync::{Arc, Mutex, MutexGuard, PoisonError},
-};
+use std::{collections::BTreeMap, sync::Arc};
 
 use gyrus_journal::{Error, LockWait, LogName, NewEntry, Store, Writer};
+use parking_lot::{Mutex, MutexGuard};
 use serde::{Deserialize, Serialize};
 use serde_json::value::to_raw_value;
 use tokio::sync::OwnedMutexGuard;
@@ -194,7 +192,7 @@ impl ControlLog {
 
     /// Returns the state, which may be ahead of the disk.
     pub(in crate::bus) fn state(&self) -> MutexGuard<'_, ControlState> {
-        lock(&self.state)
+        self.state.lock()
     }
 
     /// Puts a record on disk and applies it. Dropping the future may leave it applied but not on
@@ -237,11 +235,6 @@ impl ControlLog {
     }
 }
 
-fn lock(state: &Mutex<ControlState>) -> MutexGuard<'_, ControlState> {
-    // Every change under this lock is complete before anything in it can panic.
-    state.lock().unwrap_or_else(PoisonError::into_inner)
-}
-
 impl ControlWriting {
     /// Appends a record and applies it, in one order for all. Returns the writer to wait on.
     fn append(
@@ -251,7 +244,7 @@ impl ControlWriting {
     ) -> Result<Writer, BusError> {
         self.writer.append(&[entry(&record)])?;
         self.records += 1;
-        lock(state).apply(record);
+        state.lock().apply(record);
         Ok(self.writer.clone())
     }
 
@@ -260,7 +253,7 @@ impl ControlWriting {
         // are in the snapshot all the same.
         let _ = self.writer.barrier_blocking();
         let number = self.number + 1;
-        let snapshot = lock(state).clone();
+        let snapshot = state.lock().clone();
         self.writer = create(&self.store, number, &snapshot)?;
         (self.number, self.records) = (number, 1);
         for old in numbers(&self.store)? {

@@ -12,13 +12,11 @@ mod recent;
 mod tail;
 mod open;
 
-use std::{
-    sync::{Arc, PoisonError, RwLock},
-    time::Duration,
-};
+use std::{sync::Arc, time::Duration};
 
 use gyrus_journal::{Error, LockWait, NewEntry, Store, Writer};
 use gyrus_kernel::now_ms;
+use parking_lot::RwLock;
 use serde_json::value::to_raw_value;
 use tokio::sync::{Mutex, watch};
 
@@ -158,7 +156,7 @@ impl EventHistory {
         writing.writer = Some(create(&self.store, next)?);
         drop(full);
         writing.span = LogSpan::empty(next);
-        self.firsts().push(next);
+        self.firsts.write().push(next);
         self.remove_old();
         Ok(())
     }
@@ -172,10 +170,10 @@ impl EventHistory {
         };
         for log in old {
             // Before its files, so that a reader who misses them knows why.
-            self.firsts().retain(|first| *first != log.first);
+            self.firsts.write().retain(|first| *first != log.first);
             if self.store.remove(&log_name(log.first)).is_err() {
                 // Whoever still waits for it to be on disk has it. It goes the next time.
-                self.firsts().insert(0, log.first);
+                self.firsts.write().insert(0, log.first);
                 return;
             }
             let mut state = self.control.state();
@@ -183,13 +181,9 @@ impl EventHistory {
         }
     }
 
-    fn firsts(&self) -> std::sync::RwLockWriteGuard<'_, Vec<u64>> {
-        self.firsts.write().unwrap_or_else(PoisonError::into_inner)
-    }
-
     /// Returns the first position that is kept.
     pub(super) fn oldest(&self) -> u64 {
-        let firsts = self.firsts.read().unwrap_or_else(PoisonError::into_inner);
+        let firsts = self.firsts.read();
         firsts.first().copied().unwrap_or(1)
     }
 
@@ -232,7 +226,7 @@ impl EventHistory {
 
     /// Returns the first position of the log that a position belongs to, and of the log after it.
     fn log_of(&self, position: u64) -> (Option<u64>, Option<u64>) {
-        let firsts = self.firsts.read().unwrap_or_else(PoisonError::into_inner);
+        let firsts = self.firsts.read();
         let behind = firsts.partition_point(|first| *first <= position);
         let log = behind.checked_sub(1).map(|index| firsts[index]);
         (log, firsts.get(behind).copied())

@@ -1,8 +1,9 @@
 //! Opening a history, in whatever state the process before left it.
 
-use std::sync::{Arc, RwLock};
+use std::sync::Arc;
 
 use gyrus_journal::{LogEntry, Store, Writer};
+use parking_lot::RwLock;
 use serde::Deserialize;
 use tokio::sync::Mutex;
 

@@ -1,10 +1,8 @@
 //! The newest events of a history, in memory, and how far it is on disk.
 
-use std::{
-    collections::VecDeque,
-    sync::{Arc, Mutex, MutexGuard, PoisonError},
-};
+use std::{collections::VecDeque, sync::Arc};
 
+use parking_lot::Mutex;
 use tokio::sync::watch;
 
 use crate::event::Event;
@@ -63,18 +61,13 @@ impl HistoryTail {
     /// Forgets the events in memory, of which some were not stored after all. Those up to `last`
     /// are on disk.
     pub(super) fn restart(&self, last: u64) {
-        *self.ring() = Ring::new(last);
+        *self.ring.lock() = Ring::new(last);
         self.advance(last);
-    }
-
-    fn ring(&self) -> MutexGuard<'_, Ring> {
-        // Every change under this lock is complete before anything in it can panic.
-        self.ring.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Adds the event at the next position, with the size of its JSON.
     pub(super) fn push(&self, event: &Arc<Event>, bytes: usize) {
-        let mut ring = self.ring();
+        let mut ring = self.ring.lock();
         ring.events.push_back((Arc::clone(event), bytes));
         ring.next += 1;
         ring.bytes += bytes;
@@ -89,7 +82,7 @@ impl HistoryTail {
     /// Returns up to `most` events of the positions `from` to `last`; `None` if the first is not in
     /// memory.
     pub(super) fn get(&self, from: u64, last: u64, most: usize) -> Option<Vec<(u64, Arc<Event>)>> {
-        let ring = self.ring();
+        let ring = self.ring.lock();
         let first = ring.next - ring.events.len() as u64;
         let skipped = usize::try_from(from.checked_sub(first)?).ok()?;
         let events = ring.events.iter().skip(skipped).zip(from..=last);

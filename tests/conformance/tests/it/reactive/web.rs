@@ -1,7 +1,7 @@
 //! A web of two pages, and a browser on it that lives in this process: enough to tell whether a
 //! loop acts on what it sees. The shop outlives a browser, its cart included.
 
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::Arc;
 
 use gyrus_conformance::world::Deed;
 use gyrus_contract::{
@@ -9,6 +9,7 @@ use gyrus_contract::{
     Repeat, ResolvedCall, Rest, Screen, ScreenError, Scroll, Site, Tab, Tool, ToolOutput, ToolSpec,
     Touch, View, ViewWithPicture,
 };
+use parking_lot::{Mutex, MutexGuard};
 use serde_json::{Value, json};
 
 pub(super) const FRONT: &str = "https://shop.test/";
@@ -67,7 +68,7 @@ impl Web {
     }
 
     fn inner(&self) -> MutexGuard<'_, Inner> {
-        self.inner.lock().unwrap_or_else(PoisonError::into_inner)
+        self.inner.lock()
     }
 
     pub(super) fn cart(&self) -> u32 {
