@@ -72,7 +72,12 @@ const fn folder(path: &'static str, form: PlaceKind) -> ImportPlace {
     }
 }
 
-const COMMANDS: PlaceKind = PlaceKind::Unknown("gyrus has no commands; write it as a skill");
+const fn servers(shape: ServerFileShape) -> PlaceKind {
+    PlaceKind::Servers(shape)
+}
+
+const COMMANDS: PlaceKind =
+    PlaceKind::Unknown("copy the files to commands/ beside gyrus's config.toml: /NAME begins them");
 const FOR_ALL: PlaceKind = PlaceKind::Unknown(
     "they count for all folders: copy them to AGENTS.md beside gyrus's config.toml",
 );
@@ -87,10 +92,7 @@ pub const SOURCES: &[ImportSource] = &[
         name: "claude-code",
         title: "Claude Code",
         places: &[
-            home(
-                ".claude.json",
-                PlaceKind::Servers(ServerFileShape::ClaudeCode),
-            ),
+            home(".claude.json", servers(ServerFileShape::ClaudeCode)),
             home(".claude/settings.json", RIGHTS),
             home(".claude/skills", PlaceKind::Skills),
             home(".claude/agents", PlaceKind::Agents),
@@ -107,11 +109,11 @@ pub const SOURCES: &[ImportSource] = &[
         places: &[
             home(
                 ".config/Claude/claude_desktop_config.json",
-                PlaceKind::Servers(ServerFileShape::Common),
+                servers(ServerFileShape::Common),
             ),
             home(
                 "Library/Application Support/Claude/claude_desktop_config.json",
-                PlaceKind::Servers(ServerFileShape::Common),
+                servers(ServerFileShape::Common),
             ),
         ],
     },
@@ -119,33 +121,21 @@ pub const SOURCES: &[ImportSource] = &[
         name: "codex",
         title: "Codex",
         places: &[
-            home(
-                ".codex/config.toml",
-                PlaceKind::Servers(ServerFileShape::Codex),
-            ),
+            home(".codex/config.toml", servers(ServerFileShape::Codex)),
             home(".codex/skills", PlaceKind::Skills),
             home(".codex/prompts", COMMANDS),
             home(".codex/AGENTS.md", FOR_ALL),
-            folder(
-                ".codex/config.toml",
-                PlaceKind::Servers(ServerFileShape::Codex),
-            ),
+            folder(".codex/config.toml", servers(ServerFileShape::Codex)),
         ],
     },
     ImportSource {
         name: "gemini",
         title: "Gemini CLI",
         places: &[
-            home(
-                ".gemini/settings.json",
-                PlaceKind::Servers(ServerFileShape::Gemini),
-            ),
+            home(".gemini/settings.json", servers(ServerFileShape::Gemini)),
             home(".gemini/commands", COMMANDS),
             home(".gemini/GEMINI.md", FOR_ALL),
-            folder(
-                ".gemini/settings.json",
-                PlaceKind::Servers(ServerFileShape::Gemini),
-            ),
+            folder(".gemini/settings.json", servers(ServerFileShape::Gemini)),
             folder("GEMINI.md", PlaceKind::Rules),
         ],
     },
@@ -153,14 +143,8 @@ pub const SOURCES: &[ImportSource] = &[
         name: "cursor",
         title: "Cursor",
         places: &[
-            home(
-                ".cursor/mcp.json",
-                PlaceKind::Servers(ServerFileShape::Common),
-            ),
-            folder(
-                ".cursor/mcp.json",
-                PlaceKind::Servers(ServerFileShape::Common),
-            ),
+            home(".cursor/mcp.json", servers(ServerFileShape::Common)),
+            folder(".cursor/mcp.json", servers(ServerFileShape::Common)),
             folder(".cursor/rules", PlaceKind::Rules),
             folder(".cursorrules", PlaceKind::Rules),
         ],
@@ -171,12 +155,9 @@ pub const SOURCES: &[ImportSource] = &[
         places: &[
             home(
                 ".config/Code/User/mcp.json",
-                PlaceKind::Servers(ServerFileShape::VsCode),
+                servers(ServerFileShape::VsCode),
             ),
-            folder(
-                ".vscode/mcp.json",
-                PlaceKind::Servers(ServerFileShape::VsCode),
-            ),
+            folder(".vscode/mcp.json", servers(ServerFileShape::VsCode)),
             folder(".github/copilot-instructions.md", PlaceKind::Rules),
         ],
     },
@@ -186,7 +167,7 @@ pub const SOURCES: &[ImportSource] = &[
         places: &[
             home(
                 ".codeium/windsurf/mcp_config.json",
-                PlaceKind::Servers(ServerFileShape::Common),
+                servers(ServerFileShape::Common),
             ),
             folder(".windsurfrules", PlaceKind::Rules),
         ],
@@ -197,7 +178,7 @@ pub const SOURCES: &[ImportSource] = &[
         places: &[
             home(
                 ".config/Code/User/globalStorage/saoudrizwan.claude-dev/settings/cline_mcp_settings.json",
-                PlaceKind::Servers(ServerFileShape::Common),
+                servers(ServerFileShape::Common),
             ),
             folder(".clinerules", PlaceKind::Rules),
         ],
@@ -208,13 +189,10 @@ pub const SOURCES: &[ImportSource] = &[
         places: &[
             home(
                 ".config/opencode/opencode.json",
-                PlaceKind::Servers(ServerFileShape::OpenCode),
+                servers(ServerFileShape::OpenCode),
             ),
             home(".config/opencode/AGENTS.md", FOR_ALL),
-            folder(
-                "opencode.json",
-                PlaceKind::Servers(ServerFileShape::OpenCode),
-            ),
+            folder("opencode.json", servers(ServerFileShape::OpenCode)),
         ],
     },
 ];
