@@ -7,7 +7,7 @@ use std::{collections::BTreeSet, sync::Arc};
 use gyrus_contract::{Answer, ApprovalScope, Digest, Principal, RunId};
 use gyrus_journal::Store;
 use gyrus_kernel::{
-    Entry,
+    StandingChange,
     approvals::{self, ApprovalError, OpenQuestion, VoidAnswer},
 };
 use gyrus_surfaces::console::card;
@@ -223,22 +223,9 @@ impl EditorQuestions {
         }
     }
 
-    /// Withdraws the questions that an entry answers or makes void.
-    pub(crate) async fn settle(&mut self, run: RunId, entry: &Entry) {
-        let is_over = |open: &OpenQuestion| {
-            if open.run != run {
-                return false;
-            }
-            if let Entry::ApprovalAnswered(answered) = entry {
-                open.id.effect == answered.effect
-            } else if let Entry::ToolResulted(ended) = entry {
-                approvals::voids(ended, &open.id.effect)
-            } else if let Entry::ApprovalAsked(asked) = entry {
-                open.id.effect == asked.effect && open.digest != asked.digest
-            } else {
-                matches!(entry, Entry::RunEnded(_) | Entry::RunParked(_))
-            }
-        };
+    /// Withdraws the questions that a change of the run's standing answers or makes void.
+    pub(crate) async fn settle(&mut self, run: RunId, change: &StandingChange) {
+        let is_over = |open: &OpenQuestion| open.run == run && change.settles(open);
         let over: Vec<QuestionShown> = self
             .shown
             .extract_if(.., |shown| is_over(&shown.open))

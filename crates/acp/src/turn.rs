@@ -5,7 +5,7 @@ use std::sync::Arc;
 use gyrus_contract::{ModelError, RunId};
 use gyrus_journal::Store;
 use gyrus_kernel::{
-    Ending, Entry,
+    Ending, StandingChange,
     approvals::{self, OpenQuestion},
     log_name,
 };
@@ -169,24 +169,25 @@ impl EditorTurn {
     async fn entry(
         &mut self,
         root: RunId,
-        TreeEntry { run, entry, reader }: TreeEntry,
+        followed: TreeEntry,
         waits_for: &mut Option<OpenQuestion>,
     ) {
-        for update in self.view.entry(run, &entry, &reader) {
+        let run = followed.run;
+        for update in self.view.entry(run, &followed.entry, &followed.reader) {
             self.client.update(&self.session, update).await;
         }
-        let Ok(parsed) = gyrus_kernel::parse(&entry) else {
+        let Some(change) = followed.change else {
             return;
         };
-        self.questions.settle(run, &parsed).await;
-        if let Entry::RunStarted(started) = &parsed
-            && run == root
-        {
-            let words = format!("{} · {}", started.cognitive_loop, started.model);
-            let remark = self.view.remark(&words);
-            self.client.update(&self.session, remark).await;
-        } else if let Entry::ApprovalAsked(asked) = parsed {
-            self.ask(OpenQuestion::new(run, asked), waits_for).await;
+        self.questions.settle(run, &change).await;
+        match change {
+            StandingChange::Began(started) if run == root => {
+                let words = format!("{} · {}", started.cognitive_loop, started.model);
+                let remark = self.view.remark(&words);
+                self.client.update(&self.session, remark).await;
+            }
+            StandingChange::Asked(open) => self.ask(*open, waits_for).await,
+            _ => {}
         }
     }
 

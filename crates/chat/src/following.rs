@@ -5,7 +5,7 @@ use std::{sync::Arc, time::Duration};
 use gyrus_contract::RunId;
 use gyrus_journal::LogReader;
 use gyrus_kernel::{
-    Entry,
+    StandingChange,
     approvals::{self, OpenQuestion, VoidAnswer},
     log_name,
 };
@@ -95,16 +95,15 @@ async fn to_end(
                     Ok(followed) => followed,
                     Err(error) => return Ok(Some(gyrus_net::causes(&error))),
                 };
-                let entry = gyrus_kernel::parse(&followed.entry).ok();
                 if followed.run != run {
-                    after(shared, task, entry).await?;
+                    after(shared, task, followed.change).await?;
                     continue;
                 }
                 progress.take(&followed.entry, reader);
-                if matches!(entry, Some(Entry::RunEnded(_))) {
+                if matches!(followed.change, Some(StandingChange::Ended(_))) {
                     return Ok(None);
                 }
-                let state = after(shared, task, entry).await?;
+                let state = after(shared, task, followed.change).await?;
                 shared.board.lock().show(run, progress.text(run, &task.gist, state));
                 shared.changes.send_modify(|changes| *changes += 1);
             }
@@ -134,22 +133,22 @@ async fn to_end(
     }
 }
 
-/// Does what an entry asks for; returns what the run does after it, in words.
+/// Does what a change of the standing asks for; returns what the run does after it, in words.
 async fn after(
     shared: &Arc<AccountInner>,
     task: &ChatTask,
-    entry: Option<Entry>,
+    change: Option<StandingChange>,
 ) -> Result<&'static str, LedgerError> {
-    match entry {
-        Some(Entry::RunParked(_)) => {
+    match change {
+        Some(StandingChange::Parked(_)) => {
             look(shared, task).await?;
             Ok("waits")
         }
-        Some(Entry::ApprovalAsked(_)) => {
+        Some(StandingChange::Asked(_)) => {
             look(shared, task).await?;
             Ok("asks")
         }
-        Some(Entry::ApprovalAnswered(_) | Entry::ToolResulted(_)) => {
+        Some(StandingChange::Answered(_) | StandingChange::CallEnded(_)) => {
             settle_void(shared, task.run).await?;
             Ok("is at work")
         }

@@ -5,7 +5,7 @@ use std::{collections::VecDeque, sync::Arc};
 use gyrus_contract::RunId;
 use gyrus_journal::{LogEntry, LogReader};
 use gyrus_kernel::{
-    Ending, Entry as RunEntry, RunState,
+    Ending, RunState, StandingChange,
     approvals::{self, OpenQuestion},
     log_name,
 };
@@ -121,15 +121,13 @@ impl RunWait<'_> {
                 followed = entries.next() => {
                     let followed = followed.map_err(|error| error.to_string())?;
                     let is_own = followed.run == self.run;
-                    let entry = if is_own {
-                        told.take(&followed.entry, reader, tell)
-                    } else {
-                        gyrus_kernel::parse(&followed.entry).ok()
-                    };
+                    if is_own {
+                        told.take(&followed.entry, reader, tell);
+                    }
                     // A question may be known to have been asked, and not have been shown.
-                    let may_ask = match entry {
-                        Some(RunEntry::RunEnded(_)) if is_own => return Ok(Vec::new()),
-                        Some(RunEntry::ApprovalAsked(_) | RunEntry::RunParked(_)) => {
+                    let may_ask = match followed.change {
+                        Some(StandingChange::Ended(_)) if is_own => return Ok(Vec::new()),
+                        Some(StandingChange::Asked(_) | StandingChange::Parked(_)) => {
                             !is_own || told.seen > self.after
                         }
                         Some(_) | None => false,
@@ -175,13 +173,8 @@ impl ReportSoFar {
         }
     }
 
-    /// Takes an entry, and returns it as what it is.
-    fn take(
-        &mut self,
-        entry: &LogEntry,
-        reader: &LogReader,
-        tell: &mut (impl FnMut(&str) + Send),
-    ) -> Option<RunEntry> {
+    /// Takes the next entry of the run.
+    fn take(&mut self, entry: &LogEntry, reader: &LogReader, tell: &mut (impl FnMut(&str) + Send)) {
         self.seen = entry.seq;
         for happening in self.projection.take(entry, reader) {
             self.files.note(&happening);
@@ -197,7 +190,6 @@ impl ReportSoFar {
                 }
             }
         }
-        gyrus_kernel::parse(entry).ok()
     }
 
     /// Completes the report by the state of the run.

@@ -9,7 +9,7 @@ use std::{
 
 use gyrus_contract::RunId;
 use gyrus_journal::{LogReader, Store, os::watch};
-use gyrus_kernel::{Entry, RUNS, Register, RunState, approvals, log_name};
+use gyrus_kernel::{RUNS, Register, RunState, StandingChange, approvals, log_name};
 use gyrus_runtime::blocking;
 use parking_lot::Mutex;
 use schemars::JsonSchema;
@@ -278,26 +278,15 @@ async fn follow_one(shared: Arc<HeadsInner>, run: RunId) {
             state,
             questions,
         };
-        match gyrus_kernel::parse(&entry) {
-            Ok(Entry::RunEnded(_)) => return shared.set(at(RunWord::Over, 0)),
-            Ok(
-                Entry::RunParked(_)
-                | Entry::RunResumed(_)
-                | Entry::ApprovalAsked(_)
-                | Entry::ApprovalAnswered(_)
-                | Entry::ToolResulted(_)
-                | Entry::ChildStarted(_)
-                | Entry::ChildEnded(_),
-            ) => {}
-            _ => {
-                if let Some(RunHead {
-                    state, questions, ..
-                }) = known
-                {
-                    shared.set(at(state, questions));
-                    continue;
-                }
+        let parsed = gyrus_kernel::parse(&entry).ok();
+        let change = parsed.and_then(|parsed| StandingChange::of(run, &parsed));
+        match (change, known) {
+            (Some(StandingChange::Ended(_)), _) => return shared.set(at(RunWord::Over, 0)),
+            (None, Some(known)) => {
+                shared.set(at(known.state, known.questions));
+                continue;
             }
+            (_, _) => {}
         }
         match look(&shared, run, &reader).await {
             Ok(Some(_)) => {}

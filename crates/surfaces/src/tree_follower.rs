@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 
 use gyrus_contract::RunId;
 use gyrus_journal::{Error, LogEntry, LogReader, Store};
-use gyrus_kernel::{Entry as RunEntry, log_name};
+use gyrus_kernel::{StandingChange, log_name};
 use tokio::{sync::mpsc, task::JoinSet};
 
 /// Number of entries that may wait to be taken; beyond it, reading waits.
@@ -17,6 +17,8 @@ pub struct TreeEntry {
     pub entry: LogEntry,
     /// The reader of the journal of that run.
     pub reader: LogReader,
+    /// The change that it makes of the standing of that run.
+    pub change: Option<StandingChange>,
 }
 
 /// A follower of runs. A run that one of them starts is followed from its beginning.
@@ -66,8 +68,8 @@ impl TreeFollower {
             return std::future::pending().await;
         };
         let next = next?;
-        if let Ok(RunEntry::ChildStarted(child)) = gyrus_kernel::parse(&next.entry) {
-            self.follow(child.child, 1);
+        if let Some(StandingChange::ChildBegan(child)) = next.change {
+            self.follow(child, 1);
         }
         Ok(next)
     }
@@ -89,9 +91,12 @@ async fn send_entries(
     let reader = store.reader(&log_name(run))?;
     let mut follower = reader.follow(from)?;
     loop {
+        let entry = follower.next().await?;
+        let parsed = gyrus_kernel::parse(&entry).ok();
         let next = TreeEntry {
             run,
-            entry: follower.next().await?,
+            change: parsed.and_then(|parsed| StandingChange::of(run, &parsed)),
+            entry,
             reader: reader.clone(),
         };
         if sender.send(Ok(next)).await.is_err() {

@@ -6,8 +6,8 @@
 use std::time::Duration;
 
 use gyrus_contract::RunId;
-use gyrus_journal::{LogEntry, LogReader, Store};
-use gyrus_kernel::approvals::OpenQuestion;
+use gyrus_journal::Store;
+use gyrus_kernel::{StandingChange, approvals::OpenQuestion};
 use tokio::{
     sync::{mpsc, oneshot},
     task::{self, JoinHandle},
@@ -198,7 +198,7 @@ impl RunWatcher {
     fn event(&mut self, event: WatchEvent) -> Result<(), SurfaceError> {
         match event {
             WatchEvent::Entry(followed) => {
-                self.entry(followed.run, &followed.entry, &followed.reader)?;
+                self.entry(&followed)?;
                 if followed.run == self.run {
                     self.shown = followed.entry.seq;
                 }
@@ -251,12 +251,14 @@ impl RunWatcher {
         self.read_terminal_if_asking()
     }
 
-    fn entry(
-        &mut self,
-        run: RunId,
-        entry: &LogEntry,
-        reader: &LogReader,
-    ) -> Result<(), SurfaceError> {
+    fn entry(&mut self, followed: &TreeEntry) -> Result<(), SurfaceError> {
+        let TreeEntry {
+            run,
+            entry,
+            reader,
+            change,
+        } = followed;
+        let run = *run;
         match &mut self.views.person {
             Person::Console(console) => console.entry(run, entry, reader)?,
             Person::Program => {
@@ -275,14 +277,12 @@ impl RunWatcher {
                 trace.entry(entry, reader)?;
             }
         }
-        let parsed = gyrus_kernel::parse(entry).ok();
-        if let Some(gyrus_kernel::Entry::RunParked(parked)) = &parsed
-            && run == self.run
-        {
-            self.views.notifier.parked(run, &parked.ending);
-        } else if let Some(gyrus_kernel::Entry::ApprovalAsked(asked)) = parsed {
-            let open = OpenQuestion::new(run, asked);
-            self.views.notifier.asked(&open, reader);
+        match change {
+            Some(StandingChange::Parked(ending)) if run == self.run => {
+                self.views.notifier.parked(run, ending);
+            }
+            Some(StandingChange::Asked(open)) => self.views.notifier.asked(open, reader),
+            _ => {}
         }
         self.read_terminal_if_asking()
     }
