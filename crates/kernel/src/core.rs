@@ -3,6 +3,7 @@
 use std::{
     collections::{BTreeMap, BTreeSet},
     iter,
+    ops::Deref,
     path::{Path, PathBuf},
     sync::{Arc, OnceLock, Weak},
 };
@@ -40,18 +41,7 @@ const MAX_KNOWN_PATHS: usize = 10_000;
 pub(crate) struct Core {
     /// The tools of the run: those that its skills leave it.
     pub(crate) tools: RunTools,
-    pub(crate) kernel: Kernel,
-    pub(crate) started: Arc<RunStarted>,
-    pub(crate) goal: Text,
-    pub(crate) context: Vec<Part>,
-    pub(crate) settings: RunSettings,
-    pub(crate) log: RunLog,
-    pub(crate) inbox: Option<Inbox>,
-    pub(crate) account: Account,
-    pub(crate) controls: Controls,
-    /// Whether prompts may differ from the recorded ones, because today's prompts are others.
-    /// Effects may not differ.
-    pub(crate) prompts_may_differ: bool,
+    parts: CoreParts,
     pub(crate) recorded: Mutex<RecordedCycle>,
     shared: Mutex<CycleState>,
     pub(crate) links: Mutex<RunLinks>,
@@ -175,17 +165,28 @@ pub(crate) struct CoreParts {
     pub(crate) inbox: Option<Inbox>,
     pub(crate) account: Account,
     pub(crate) controls: Controls,
+    /// Whether prompts may differ from the recorded ones, because today's prompts are others.
+    /// Effects may not differ.
     pub(crate) prompts_may_differ: bool,
-    pub(crate) state: KernelState,
-    pub(crate) journaled_items: u64,
-    pub(crate) snapshots: Snapshots,
+}
+
+impl Deref for Core {
+    type Target = CoreParts;
+
+    fn deref(&self) -> &CoreParts {
+        &self.parts
+    }
 }
 
 impl Core {
-    pub(crate) fn new(parts: CoreParts) -> Self {
+    pub(crate) fn new(
+        parts: CoreParts,
+        (state, journaled_items): (KernelState, u64),
+        snapshots: Snapshots,
+    ) -> Self {
         let shared = CycleState {
-            state: parts.state,
-            journaled_items: parts.journaled_items,
+            state,
+            journaled_items,
             ..CycleState::default()
         };
         let allowed = |spec: &&Arc<ToolSpec>| {
@@ -195,21 +196,12 @@ impl Core {
         let specs = parts.kernel.organs().specs.iter().filter(allowed);
         Self {
             tools: RunTools::new(specs.cloned().collect()),
-            kernel: parts.kernel,
-            started: parts.started,
-            goal: parts.goal,
-            context: parts.context,
-            settings: parts.settings,
-            log: parts.log,
-            inbox: parts.inbox,
-            account: parts.account,
-            controls: parts.controls,
-            prompts_may_differ: parts.prompts_may_differ,
+            parts,
             recorded: Mutex::default(),
             shared: Mutex::new(shared),
             links: Mutex::default(),
             provenance: Mutex::default(),
-            snapshots: Mutex::new(parts.snapshots),
+            snapshots: Mutex::new(snapshots),
             judged_calls: Mutex::default(),
             repositories: Mutex::default(),
             spares: Spares::default(),

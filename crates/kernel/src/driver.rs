@@ -283,7 +283,9 @@ impl Driver {
             leave_out_as(&mut snapshots, first, &log);
         }
         let started = position.started.clone();
-        let core = Core::new(CoreParts {
+        let last = position.last.as_ref();
+        let next = last.map_or(started.memory_next(), |cycle| cycle.memory_next);
+        let parts = CoreParts {
             kernel: held.kernel.clone(),
             goal: started.goal.load(&log)?,
             context: started.context_parts(log.reader())?,
@@ -293,14 +295,9 @@ impl Driver {
             inbox: Some(held.writer.inbox()?),
             controls: held.controls.clone(),
             prompts_may_differ: other_code,
-            state,
-            journaled_items: position
-                .last
-                .as_ref()
-                .map_or(started.memory_next(), |cycle| cycle.memory_next),
             started,
-            snapshots,
-        });
+        };
+        let core = Core::new(parts, (state, next), snapshots);
         let started = &position.started;
         Ok(Self {
             core: Arc::new(core),

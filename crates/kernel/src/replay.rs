@@ -95,7 +95,10 @@ impl JournalReplay {
             exposed: started.exposed,
             ..KernelState::default()
         };
-        let core = Core::new(CoreParts {
+        let next = started.memory_next();
+        // Nothing is live, so no snapshots are taken.
+        let snapshots = Snapshots::new(started.workspace.clone(), None);
+        let parts = CoreParts {
             kernel: kernel.clone(),
             goal: started.goal.load(&log)?,
             context: started.context_parts(log.reader())?,
@@ -105,12 +108,9 @@ impl JournalReplay {
             inbox: None,
             controls: Controls::default(),
             prompts_may_differ: other_code,
-            state,
-            journaled_items: started.memory_next(),
-            // Nothing is live, so no snapshots are taken.
-            snapshots: Snapshots::new(started.workspace.clone(), None),
             started: Arc::new(started),
-        });
+        };
+        let core = Core::new(parts, (state, next), snapshots);
         let found = ReplayResult {
             run,
             entries: 1,
