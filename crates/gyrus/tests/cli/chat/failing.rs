@@ -111,7 +111,7 @@ fn goals_on_a_full_disk_are_reached_once_there_is_room() {
         cp "$GYRUS_HOME/config.toml" "$GYRUS_HOME.toml"
         mount -t tmpfs -o size=6m tmpfs "$GYRUS_HOME"
         cp "$GYRUS_HOME.toml" "$GYRUS_HOME/config.toml"
-        exec "$GYRUS" serve --port 0 --token {}
+        exec "$GYRUS" serve --port 0 --at-once 1 --token {}
     "#,
         server::TOKEN
     );
