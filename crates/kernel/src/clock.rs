@@ -3,7 +3,7 @@
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
 /// Longest time without a look at the clock: the machine may sleep, and somebody may set it.
-const LOOK: Duration = Duration::from_secs(10);
+const LOOK: Duration = Duration::from_secs(5);
 
 /// Difference between the clock and the time that has passed, from which on it was set, in
 /// milliseconds.

@@ -12,7 +12,7 @@ use std::{
     io::{self, Write as _},
     os::unix::fs::OpenOptionsExt as _,
     path::{Path, PathBuf},
-    time::SystemTime,
+    time::{Duration, SystemTime},
 };
 
 use gyrus_contract::{Origin, RunId};
@@ -156,10 +156,15 @@ pub struct Register {
 impl Register {
     /// Reads it, and adds what is missing in it.
     pub fn read(store: &Store) -> Result<Self, Error> {
+        let (folder, path) = (store.root().join(RUNS), path(store));
+        let now = SystemTime::now();
+        // A clock that was ahead left times that nothing is later than.
+        let was_ahead = [&folder, &path]
+            .map(|path| set_back(path, now))
+            .contains(&true);
         // Before the file: what is made in between is missing in neither.
-        let changed = modified(&store.root().join(RUNS));
-        let path = path(store);
-        let written = modified(&path);
+        let changed = modified(&folder);
+        let written = modified(&path).filter(|_| !was_ahead);
         let bytes = fs::read(&path).unwrap_or_default();
         let text = String::from_utf8(bytes)
             .unwrap_or_else(|error| String::from_utf8_lossy(error.as_bytes()).into_owned());
@@ -272,6 +277,9 @@ impl Register {
     }
 }
 
+/// Difference between two looks at one clock.
+const CLOCK_TICK: Duration = Duration::from_secs(2);
+
 /// Number of characters of a run's id.
 const RUN_CHARACTERS: usize = 36;
 
@@ -283,6 +291,10 @@ pub(crate) fn publish(
     started: &RunStarted,
     first: &[Entry],
 ) -> Result<Writer, Stop> {
+    // The line of this run would hide that one before it has none.
+    if lacks_line(store) {
+        let _ = Register::read(store);
+    }
     let writer = log.publish(first)?;
     let line = RegisterLine::of(started, &writer.reader()?).text();
     // After a power cut the folder may have what the file lost.
@@ -295,12 +307,29 @@ pub(crate) fn over(store: &Store, run: RunId) {
     let _ = append(store, &format!("{OVER} {run}\n"));
 }
 
+/// Whether a crash left a run without its line. Others that begin now write theirs themselves.
+fn lacks_line(store: &Store) -> bool {
+    let changed = modified(&store.root().join(RUNS));
+    let is_past = changed.is_some_and(|at| at + CLOCK_TICK < SystemTime::now());
+    is_past && changed > modified(&path(store))
+}
+
 fn path(store: &Store) -> PathBuf {
     store.root().join(FILE)
 }
 
 fn modified(path: &Path) -> Option<SystemTime> {
     fs::metadata(path).and_then(|file| file.modified()).ok()
+}
+
+/// Gives a path that is of the future the present time; returns whether it was.
+fn set_back(path: &Path, now: SystemTime) -> bool {
+    let is_ahead = modified(path).is_some_and(|time| time > now + CLOCK_TICK);
+    if is_ahead {
+        // Where nothing may be written, the folder is read each time.
+        let _ = File::open(path).and_then(|file| file.set_modified(now));
+    }
+    is_ahead
 }
 
 /// Adds whole lines.

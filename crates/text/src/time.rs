@@ -7,6 +7,17 @@ use std::{
 
 use jiff::{Timestamp, tz::TimeZone};
 
+/// Returns the present time: that of the system's clock, or the nearest that has a name.
+pub fn now() -> Timestamp {
+    let now = SystemTime::now();
+    let nearest = if now < UNIX_EPOCH {
+        Timestamp::MIN
+    } else {
+        Timestamp::MAX
+    };
+    Timestamp::try_from(now).unwrap_or(nearest)
+}
+
 /// A UTC time like `2026-03-01T12:00:00.123Z`, from milliseconds since 1970.
 pub fn utc(at_ms: i64) -> String {
     Timestamp::from_millisecond(at_ms).map_or_else(
@@ -22,7 +33,7 @@ pub fn on_the_clock(at_ms: i64) -> String {
     let Ok(time) = Timestamp::from_millisecond(at_ms).map(here) else {
         return utc(at_ms);
     };
-    let is_today = time.date() == here(Timestamp::now()).date();
+    let is_today = time.date() == here(now()).date();
     let form = if is_today { "%H:%M" } else { "%H:%M on %-d %B" };
     time.strftime(form).to_string()
 }
