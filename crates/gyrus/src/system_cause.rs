@@ -75,9 +75,10 @@ pub(crate) struct SystemCause {
 }
 
 /// The errors that may be over later.
-const WANTS: [Errno; 5] = [
+const WANTS: [Errno; 6] = [
     Errno::NOSPC,
     Errno::DQUOT,
+    Errno::FBIG,
     Errno::MFILE,
     Errno::NFILE,
     Errno::NOMEM,

@@ -178,7 +178,7 @@ impl Register {
     /// Adds the runs of the folder that have no line, and marks those that are gone.
     fn complete(&mut self, store: &Store, changed: Option<SystemTime>) -> Result<(), Error> {
         // Of the runs that have a line, those are gone that the folder does not have.
-        let mut gone: HashSet<RunId> = self.lines_back().map(|(run, _)| run).collect();
+        let mut gone: HashSet<RunId> = self.newest_first().collect();
         let new = store.names_where(RUNS, |id| {
             id.parse().is_ok_and(|run: RunId| !gone.remove(&run))
         })?;
@@ -210,7 +210,7 @@ impl Register {
 
     /// Returns the lines about runs that began and are still there, the newest first, each with what
     /// follows the run in it.
-    fn lines_back(&self) -> impl Iterator<Item = (RunId, &str)> {
+    fn lines_back(&self) -> impl Iterator<Item = (&str, &str)> {
         let mut seen = HashSet::new();
         self.text.lines().rev().filter_map(move |line| {
             let (word, rest) = line.split_once(' ')?;
@@ -221,20 +221,20 @@ impl Register {
                 _ => return None,
             };
             let (run, rest) = rest.split_at_checked(RUN_CHARACTERS)?;
-            let run = run.parse().ok()?;
             (seen.insert(run) && is_there).then_some((run, rest.trim_start()))
         })
     }
 
     /// Returns all runs that are there, those that began last first, children in between.
     pub fn newest_first(&self) -> impl Iterator<Item = RunId> {
-        self.lines_back().map(|(run, _)| run)
+        self.lines_back().filter_map(|(run, _)| run.parse().ok())
     }
 
     /// Returns the runs that no other run began, those that began last first.
     pub fn roots(&self) -> impl Iterator<Item = RegisterLine> {
-        let roots = self.lines_back().filter(|(run, _)| run.is_root());
-        roots.filter_map(|(run, rest)| RegisterLine::parse(run, rest))
+        let lines = self.lines_back();
+        let lines = lines.filter_map(|(run, rest)| RegisterLine::parse(run.parse().ok()?, rest));
+        lines.filter(|line| line.run.is_root())
     }
 
     /// Returns the folders in which the newest runs of this home have worked, for at most `of_runs`
@@ -264,13 +264,11 @@ impl Register {
 
     /// Returns the runs that are not over, in the order in which they began, children in between.
     pub fn unfinished(&self, store: &Store) -> Vec<RunId> {
-        let over = self.text.lines().filter_map(|line| {
-            let run = line.strip_prefix(OVER)?;
-            run.trim_start().parse().ok()
-        });
-        let over: HashSet<RunId> = over.collect();
-        let is_over = |run: RunId| over.contains(&run) || store.is_sealed(&log_name(run));
-        let unfinished = self.newest_first().filter(|run| !is_over(*run));
+        let over = self.text.lines().filter_map(|line| line.strip_prefix(OVER));
+        let over: HashSet<&str> = over.map(str::trim_start).collect();
+        let lines = self.lines_back().filter(|(run, _)| !over.contains(run));
+        let unfinished = lines.filter_map(|(run, _)| run.parse().ok());
+        let unfinished = unfinished.filter(|run: &RunId| !store.is_sealed(&log_name(*run)));
         let mut unfinished: Vec<RunId> = unfinished.collect();
         unfinished.reverse();
         unfinished
