@@ -1,13 +1,20 @@
 //! A run from its goal to its result: its files are fetched, it is submitted to the queue, followed,
 //! and its result is said.
 
-use std::{sync::Arc, time::Duration};
+use std::{
+    io::{
+        self,
+        ErrorKind::{QuotaExceeded, StorageFull},
+    },
+    sync::Arc,
+    time::Duration,
+};
 
 use gyrus_contract::{BoxedFuture, Origin, RunId, Text};
 use gyrus_kernel::{Ending, RunState, StandingRun, log_name};
 use gyrus_runtime::{
     blocking,
-    ledger::LedgerError,
+    ledger::{LedgerError, TRY_AGAIN},
     queue::{QueueCommand, QueueError, QueueWork},
     request::RunRequest,
 };
@@ -108,10 +115,7 @@ async fn prepare(
             }
             continue;
         }
-        let (spool, run, name) = (shared.spool.clone(), task.run, file.name.clone());
-        let workdir = shared.settings.workdir.clone();
-        let kept = blocking(move || spool.keep(run, index, &name, &bytes, &workdir)).await;
-        match kept {
+        match keep(shared, task.run, (index, &file.name), bytes).await {
             Ok(GivenFile::Text(path)) => texts.push(path),
             Ok(GivenFile::Picture(path)) => pictures.push(path),
             Ok(GivenFile::InWorkdir(path)) => in_workdir.push(path),
@@ -146,6 +150,27 @@ async fn prepare(
         })
         .await?;
     Ok(Ok(ready))
+}
+
+/// Keeps a file that somebody sent, however long the disk is full.
+async fn keep(
+    shared: &AccountInner,
+    run: RunId,
+    (index, name): (usize, &str),
+    bytes: Vec<u8>,
+) -> io::Result<GivenFile> {
+    let bytes: Arc<[u8]> = bytes.into();
+    loop {
+        let (spool, workdir) = (shared.spool.clone(), shared.settings.workdir.clone());
+        let (name, bytes) = (name.to_owned(), Arc::clone(&bytes));
+        let kept = blocking(move || spool.keep(run, index, &name, &bytes, &workdir)).await;
+        match kept {
+            Err(error) if matches!(error.kind(), StorageFull | QuotaExceeded) => {
+                tokio::time::sleep(TRY_AGAIN).await;
+            }
+            kept => return kept,
+        }
+    }
 }
 
 async fn fetch(shared: &AccountInner, file: &IncomingFile) -> Result<Vec<u8>, String> {
@@ -231,9 +256,7 @@ async fn submit(
         match shared.gateway.submit(new.clone()).await {
             Ok(_) => return Ok(()),
             Err(QueueError::Full) => tokio::time::sleep(QUEUE_AGAIN).await,
-            Err(QueueError::Ledger(error)) if error.is_of_disk() => {
-                tokio::time::sleep(QUEUE_AGAIN).await;
-            }
+            Err(error) if error.is_of_disk() => tokio::time::sleep(QUEUE_AGAIN).await,
             Err(error) => return Err(gyrus_net::causes(&error)),
         }
     }

@@ -3,7 +3,6 @@
 
 use std::{collections::BTreeMap, sync::Arc, time::Duration};
 
-use gyrus_kernel::now_ms;
 use gyrus_runtime::queue::Gateway;
 
 use crate::{Machine, SharedLog, inbox::read_messages};
@@ -28,14 +27,13 @@ impl ParkedWatch {
         loop {
             let parked = self.gateway.parked();
             known.retain(|id, _| parked.iter().any(|(command, _)| command.id == *id));
-            for (command, until_ms) in parked {
+            for (command, is_due) in parked {
                 let after = known.entry(command.id.clone()).or_default();
                 let until = self.machine.now() + REQUEST;
                 let read = read_messages(&self.log, command.run, *after, until).await;
                 let new = read.unwrap_or_default();
                 let stop = new.iter().find_map(|(_, message)| message.stops());
                 *after = new.last().map_or(*after, |(position, _)| *position);
-                let is_due = until_ms.is_some_and(|at| at <= now_ms());
                 // What cannot be written now is seen again at the next look.
                 let _ = match stop {
                     Some(by) => self.gateway.stop_parked(&command.id, by).await,

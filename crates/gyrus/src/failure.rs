@@ -3,7 +3,7 @@
 //! A failure carries the exit code that it ends the process with. Nothing below the commands
 //! knows of exit codes; here errors of the other crates get theirs.
 
-use std::{error::Error, fmt, str::FromStr};
+use std::{error::Error, fmt, io, path::Path, str::FromStr};
 
 use gyrus_contract::RunId;
 use gyrus_gate::policy::PolicyFileError;
@@ -70,12 +70,16 @@ impl Failure {
     /// With the reason, and the reasons behind it.
     pub(crate) fn because(mut self, cause: &(dyn Error + 'static)) -> Self {
         for cause in std::iter::successors(Some(cause), |&cause| cause.source()) {
-            let Some((words, next)) = system_cause::of(cause) else {
+            let Some(known) = system_cause::of(cause) else {
                 self.causes.push(cause.to_string());
                 continue;
             };
-            self.causes.push(words.to_owned());
-            self.hint = self.hint.or(next.map(str::to_owned));
+            self.causes.push(known.words.to_owned());
+            self.hint = self.hint.or(known.next.map(str::to_owned));
+            if known.is_want && self.code == Code::Usage {
+                // The same words do once it is there.
+                self.code = Code::Failed;
+            }
             break;
         }
         self
@@ -178,9 +182,9 @@ fn of_journal(error: &gyrus_journal::Error) -> Failure {
         _ => {
             let mut chain = std::iter::successors(Some(error as &(dyn Error + 'static)), |&it| it.source());
             let failure = Failure::failed(error);
-            match chain.find_map(system_cause::of) {
-                Some((_, Some(next))) => failure.hint(next),
-                Some((_, None)) | None => failure,
+            match chain.find_map(system_cause::of).and_then(|known| known.next) {
+                Some(next) => failure.hint(next),
+                None => failure,
             }
         }
     }
@@ -242,10 +246,7 @@ impl From<gyrus::RuntimeError> for Failure {
     fn from(error: gyrus::RuntimeError) -> Self {
         use gyrus::RuntimeError as E;
         match error {
-            E::State { ref source, .. } => Failure::usage(&error).because(source).hint(format!(
-                "make it writable, or name another one: {}=/path gyrus …",
-                crate::env::GYRUS_HOME
-            )),
+            E::State { ref source, .. } => state(&error, source),
             E::FolderName { .. } => {
                 Failure::usage(error).hint("rename it, or name another one: --workdir FOLDER")
             }
@@ -272,6 +273,23 @@ impl From<gyrus::RuntimeError> for Failure {
             E::NoModel | E::Connect(_) | E::Script(_) => Failure::usage(error),
         }
     }
+}
+
+/// The state folder cannot be used.
+fn state(error: &gyrus::RuntimeError, source: &io::Error) -> Failure {
+    if source.kind() == io::ErrorKind::NotFound && !Path::new("/proc/self").exists() {
+        return Failure::failed("there is no /proc here, and nothing works without it")
+            .hint("mount it: mount -t proc proc /proc");
+    }
+    let failure = Failure::usage(error).because(source);
+    // A want has its own advice.
+    if failure.code == Code::Failed {
+        return failure;
+    }
+    let name = crate::env::GYRUS_HOME;
+    failure.hint(format!(
+        "make it writable, or name another one: {name}=/path gyrus …"
+    ))
 }
 
 impl From<ProgramError> for Failure {

@@ -32,8 +32,10 @@ fn folders(environment: &Environment) -> Result<Home, Failure> {
         set.clone()
             .or_else(|| Some(person.as_ref()?.join(default)))
             .ok_or_else(|| {
-                Failure::usage("there is no folder for gyrus's state: HOME is not set")
-                    .hint(format!("name one: {}=/path gyrus …", env::GYRUS_HOME))
+                Failure::usage(
+                    "there is no folder for gyrus's state: HOME is not set, or not absolute",
+                )
+                .hint(format!("name one: {}=/path gyrus …", env::GYRUS_HOME))
             })
     };
     let state = below_home(&environment.xdg_state_home, ".local/state")?.join("gyrus");

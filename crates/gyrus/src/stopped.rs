@@ -1,5 +1,8 @@
 //! Messages to a person while all runs are stopped.
 
+use std::{io, path::Path};
+
+use gyrus::RuntimeError;
 use gyrus_kernel::latch::AllStopped;
 use gyrus_text::visible;
 
@@ -13,6 +16,13 @@ pub(crate) fn check(gyrus: &Gyrus) -> Result<(), Failure> {
 
 /// Since when, by whom and why, in one line.
 pub(crate) fn words(latched: &AllStopped) -> String {
+    if let Some(refused) = latched.refused {
+        let (path, why) = (
+            latched.path.display(),
+            io::Error::from_raw_os_error(refused),
+        );
+        return format!("stopped, since {path} cannot be looked for: {why}");
+    }
     let Some(told) = &latched.told else {
         return format!(
             "stopped for all; since when, by whom and why cannot be read in {}",
@@ -33,6 +43,14 @@ pub(crate) fn words(latched: &AllStopped) -> String {
 
 impl From<AllStopped> for Failure {
     fn from(latched: AllStopped) -> Self {
+        if let Some(refused) = latched.refused {
+            let folder = latched.path.parent().unwrap_or(Path::new("/"));
+            return RuntimeError::State {
+                folder: folder.to_owned(),
+                source: io::Error::from_raw_os_error(refused),
+            }
+            .into();
+        }
         Self {
             code: Code::Denied,
             ..Failure::failed(words(&latched))

@@ -6,7 +6,7 @@ use gyrus_contract::{Origin, Text};
 use gyrus_kernel::Attachment;
 use gyrus_process::read_regular_text;
 use gyrus_text::visible;
-use jiff::Zoned;
+use jiff::tz::TimeZone;
 
 /// Most characters of the name of a branch.
 const LONGEST_BRANCH: usize = 60;
@@ -15,7 +15,8 @@ const LONGEST_BRANCH: usize = 60;
 pub(crate) fn attachment(workspace: &Path) -> Attachment {
     let folder = visible(&workspace.display().to_string()).into_owned();
     let branch = branch(workspace).map_or(String::new(), |name| format!(" (git branch `{name}`)"));
-    let today = Zoned::now().strftime("%A, %F").to_string();
+    let today = gyrus_text::now().to_zoned(TimeZone::system());
+    let today = today.strftime("%A, %F");
     let words = format!(
         "You are in `{folder}`{branch} on {} {}. Today is {today}.",
         consts::OS,

@@ -1,7 +1,7 @@
 //! The table of what a system refuses: each of its errors in words, and what a person can do. Every
 //! error that a command ends with asks it, so one cause is told in one way wherever it is met.
 
-use std::{error::Error, io};
+use std::{error::Error, io, sync::Arc};
 
 use rustix::io::Errno;
 
@@ -64,11 +64,32 @@ const CAUSES: [(Errno, &str, &str); 15] = [
     (Errno::LOOP, "its links lead in a circle", ""),
 ];
 
-/// Returns an error of the system in words, with what to do; `None` for one that is none of the table.
-pub(crate) fn of(error: &(dyn Error + 'static)) -> Option<(&'static str, Option<&'static str>)> {
+/// An error of the system.
+pub(crate) struct SystemCause {
+    pub(crate) words: &'static str,
+    /// Advice on what to do.
+    pub(crate) next: Option<&'static str>,
+    /// Whether something is wanting, which may be there later: whoever tries again needs no other
+    /// words.
+    pub(crate) is_want: bool,
+}
+
+/// The errors that may be over later.
+const WANTS: [Errno; 6] = [
+    Errno::NOSPC,
+    Errno::DQUOT,
+    Errno::FBIG,
+    Errno::MFILE,
+    Errno::NFILE,
+    Errno::NOMEM,
+];
+
+/// Returns an error of the system in words; `None` for one that is none of the table.
+pub(crate) fn of(error: &(dyn Error + 'static)) -> Option<SystemCause> {
+    let shared = || error.downcast_ref::<Arc<io::Error>>().map(|error| &**error);
     let error = match error.downcast_ref::<Errno>() {
         Some(errno) => &io::Error::from(*errno),
-        None => error.downcast_ref::<io::Error>()?,
+        None => error.downcast_ref::<io::Error>().or_else(shared)?,
     };
     let is = |errno: Errno| match error.raw_os_error() {
         Some(code) => code == errno.raw_os_error(),
@@ -76,5 +97,9 @@ pub(crate) fn of(error: &(dyn Error + 'static)) -> Option<(&'static str, Option<
         None => error.kind() == io::Error::from(errno).kind(),
     };
     let known = CAUSES.iter().find(|(errno, ..)| is(*errno));
-    known.map(|(_, words, next)| (*words, Some(*next).filter(|next| !next.is_empty())))
+    known.map(|(errno, words, next)| SystemCause {
+        words,
+        next: Some(*next).filter(|next| !next.is_empty()),
+        is_want: WANTS.contains(errno),
+    })
 }

@@ -49,13 +49,15 @@ pub struct LatchContent {
     pub reason: Option<String>,
 }
 
-/// The error that all runs are stopped.
+/// The error that all runs are stopped, or that nobody can see whether they are.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-#[error("all runs are stopped: {} stands there", path.display())]
+#[error("all runs are stopped: {} stands there, or cannot be looked for", path.display())]
 pub struct AllStopped {
     pub path: PathBuf,
     /// The content; `None` if it cannot be read.
     pub told: Option<LatchContent>,
+    /// The number of the system's error for which the file cannot even be looked for.
+    pub refused: Option<i32>,
 }
 
 impl From<AllStopped> for Ending {
@@ -105,9 +107,10 @@ impl Latch {
     pub fn check(&self) -> Result<(), AllStopped> {
         match fs::symlink_metadata(&self.path) {
             Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(()),
-            _ => Err(AllStopped {
+            looked => Err(AllStopped {
                 path: self.path.clone(),
                 told: self.read().ok(),
+                refused: looked.err().and_then(|error| error.raw_os_error()),
             }),
         }
     }

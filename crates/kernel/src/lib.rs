@@ -65,7 +65,7 @@ mod withheld_changes;
 mod sim;
 
 pub use accounts::{OUTPUT_FLOOR, WARN_AT_PERCENT};
-pub use clock::now_ms;
+pub use clock::{now_ms, wait_until};
 pub use cognitive::{CognitiveLoop, ErasedLoop, HandOverReport, InterruptedCycle, LoopFactory};
 pub use controls::Controls;
 pub use driver::{DrivableRun, DriveResult};

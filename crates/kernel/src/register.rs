@@ -12,7 +12,7 @@ use std::{
     io::{self, Write as _},
     os::unix::fs::OpenOptionsExt as _,
     path::{Path, PathBuf},
-    time::SystemTime,
+    time::{Duration, SystemTime},
 };
 
 use gyrus_contract::{Origin, RunId};
@@ -156,10 +156,15 @@ pub struct Register {
 impl Register {
     /// Reads it, and adds what is missing in it.
     pub fn read(store: &Store) -> Result<Self, Error> {
+        let (folder, path) = (store.root().join(RUNS), path(store));
+        let now = SystemTime::now();
+        // A clock that was ahead left times that nothing is later than.
+        let was_ahead = [&folder, &path]
+            .map(|path| set_back(path, now))
+            .contains(&true);
         // Before the file: what is made in between is missing in neither.
-        let changed = modified(&store.root().join(RUNS));
-        let path = path(store);
-        let written = modified(&path);
+        let changed = modified(&folder);
+        let written = modified(&path).filter(|_| !was_ahead);
         let bytes = fs::read(&path).unwrap_or_default();
         let text = String::from_utf8(bytes)
             .unwrap_or_else(|error| String::from_utf8_lossy(error.as_bytes()).into_owned());
@@ -173,7 +178,7 @@ impl Register {
     /// Adds the runs of the folder that have no line, and marks those that are gone.
     fn complete(&mut self, store: &Store, changed: Option<SystemTime>) -> Result<(), Error> {
         // Of the runs that have a line, those are gone that the folder does not have.
-        let mut gone: HashSet<RunId> = self.lines_back().map(|(run, _)| run).collect();
+        let mut gone: HashSet<RunId> = self.newest_first().collect();
         let new = store.names_where(RUNS, |id| {
             id.parse().is_ok_and(|run: RunId| !gone.remove(&run))
         })?;
@@ -205,7 +210,7 @@ impl Register {
 
     /// Returns the lines about runs that began and are still there, the newest first, each with what
     /// follows the run in it.
-    fn lines_back(&self) -> impl Iterator<Item = (RunId, &str)> {
+    fn lines_back(&self) -> impl Iterator<Item = (&str, &str)> {
         let mut seen = HashSet::new();
         self.text.lines().rev().filter_map(move |line| {
             let (word, rest) = line.split_once(' ')?;
@@ -216,20 +221,20 @@ impl Register {
                 _ => return None,
             };
             let (run, rest) = rest.split_at_checked(RUN_CHARACTERS)?;
-            let run = run.parse().ok()?;
             (seen.insert(run) && is_there).then_some((run, rest.trim_start()))
         })
     }
 
     /// Returns all runs that are there, those that began last first, children in between.
     pub fn newest_first(&self) -> impl Iterator<Item = RunId> {
-        self.lines_back().map(|(run, _)| run)
+        self.lines_back().filter_map(|(run, _)| run.parse().ok())
     }
 
     /// Returns the runs that no other run began, those that began last first.
     pub fn roots(&self) -> impl Iterator<Item = RegisterLine> {
-        let roots = self.lines_back().filter(|(run, _)| run.is_root());
-        roots.filter_map(|(run, rest)| RegisterLine::parse(run, rest))
+        let lines = self.lines_back();
+        let lines = lines.filter_map(|(run, rest)| RegisterLine::parse(run.parse().ok()?, rest));
+        lines.filter(|line| line.run.is_root())
     }
 
     /// Returns the folders in which the newest runs of this home have worked, for at most `of_runs`
@@ -259,18 +264,19 @@ impl Register {
 
     /// Returns the runs that are not over, in the order in which they began, children in between.
     pub fn unfinished(&self, store: &Store) -> Vec<RunId> {
-        let over = self.text.lines().filter_map(|line| {
-            let run = line.strip_prefix(OVER)?;
-            run.trim_start().parse().ok()
-        });
-        let over: HashSet<RunId> = over.collect();
-        let is_over = |run: RunId| over.contains(&run) || store.is_sealed(&log_name(run));
-        let unfinished = self.newest_first().filter(|run| !is_over(*run));
+        let over = self.text.lines().filter_map(|line| line.strip_prefix(OVER));
+        let over: HashSet<&str> = over.map(str::trim_start).collect();
+        let lines = self.lines_back().filter(|(run, _)| !over.contains(run));
+        let unfinished = lines.filter_map(|(run, _)| run.parse().ok());
+        let unfinished = unfinished.filter(|run: &RunId| !store.is_sealed(&log_name(*run)));
         let mut unfinished: Vec<RunId> = unfinished.collect();
         unfinished.reverse();
         unfinished
     }
 }
+
+/// Difference between two looks at one clock.
+const CLOCK_TICK: Duration = Duration::from_secs(2);
 
 /// Number of characters of a run's id.
 const RUN_CHARACTERS: usize = 36;
@@ -283,6 +289,10 @@ pub(crate) fn publish(
     started: &RunStarted,
     first: &[Entry],
 ) -> Result<Writer, Stop> {
+    // The line of this run would hide that one before it has none.
+    if lacks_line(store) {
+        let _ = Register::read(store);
+    }
     let writer = log.publish(first)?;
     let line = RegisterLine::of(started, &writer.reader()?).text();
     // After a power cut the folder may have what the file lost.
@@ -295,12 +305,29 @@ pub(crate) fn over(store: &Store, run: RunId) {
     let _ = append(store, &format!("{OVER} {run}\n"));
 }
 
+/// Whether a crash left a run without its line. Others that begin now write theirs themselves.
+fn lacks_line(store: &Store) -> bool {
+    let changed = modified(&store.root().join(RUNS));
+    let is_past = changed.is_some_and(|at| at + CLOCK_TICK < SystemTime::now());
+    is_past && changed > modified(&path(store))
+}
+
 fn path(store: &Store) -> PathBuf {
     store.root().join(FILE)
 }
 
 fn modified(path: &Path) -> Option<SystemTime> {
     fs::metadata(path).and_then(|file| file.modified()).ok()
+}
+
+/// Gives a path that is of the future the present time; returns whether it was.
+fn set_back(path: &Path, now: SystemTime) -> bool {
+    let is_ahead = modified(path).is_some_and(|time| time > now + CLOCK_TICK);
+    if is_ahead {
+        // Where nothing may be written, the folder is read each time.
+        let _ = File::open(path).and_then(|file| file.set_modified(now));
+    }
+    is_ahead
 }
 
 /// Adds whole lines.

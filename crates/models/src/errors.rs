@@ -90,7 +90,7 @@ impl ErrorKind {
 
     /// Like [`ErrorKind::error`], for an error inside a stream, whose fields may have the delay.
     pub(crate) fn event_error(self, words: &str, error: &Value) -> ModelError {
-        let wanted = delay::in_body(error, Timestamp::now());
+        let wanted = delay::in_body(error, gyrus_text::now());
         let wanted = wanted.or_else(|| delay::in_words(words));
         self.told(bounded_line(words), wanted.and_then(delay::believed_ms))
     }

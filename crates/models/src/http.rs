@@ -15,7 +15,6 @@ use std::time::Duration;
 
 use gyrus_contract::{Delta, MAX_SILENCE, ModelError, Reply};
 use gyrus_net::{client_builder, is_loopback_host, pinned_client_builder};
-use jiff::Timestamp;
 use reqwest::{
     Client, RequestBuilder, Response, Url,
     header::{CONTENT_TYPE, HeaderMap, HeaderName, HeaderValue},
@@ -270,7 +269,7 @@ impl ProviderEndpoint {
             status,
             headers: &headers,
             body: &body,
-            now: Timestamp::now(),
+            now: gyrus_text::now(),
         }))
     }
 

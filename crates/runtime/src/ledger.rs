@@ -71,10 +71,7 @@ pub const TRY_AGAIN: Duration = Duration::from_secs(1);
 impl LedgerError {
     /// Whether this process's own disk refused something, which may be over later.
     pub fn is_of_disk(&self) -> bool {
-        matches!(
-            self,
-            Self::Journal(JournalError::Io { .. } | JournalError::Failed { .. })
-        )
+        matches!(self, Self::Journal(error) if error.is_of_disk())
     }
 }
 
@@ -111,7 +108,7 @@ impl<S: Fold> Ledger<S> {
                 Some(state) => {
                     let mut ledger = Self::new(store, id, generation, writer, state);
                     if recovery.segment > MAX_SEGMENTS {
-                        ledger.next_generation()?;
+                        ledger.next_generation();
                     } else {
                         ledger.remove_older();
                     }
@@ -195,8 +192,6 @@ impl<S: Fold> Ledger<S> {
             seq: 1,
             source: None,
         })?;
-        // An attempt before this one may have left its beginning.
-        let _ = self.store.remove(&log::<S>(&self.id, self.generation + 1));
         self.begin_next()
     }
 
@@ -211,19 +206,25 @@ impl<S: Fold> Ledger<S> {
             self.state.apply(fact);
         }
         if self.writer.next_seq() > self.enough {
-            self.next_generation()?;
+            self.next_generation();
         }
         Ok(())
     }
 
-    fn next_generation(&mut self) -> Result<(), LedgerError> {
+    /// Begins the next generation. Where there is no room for it, this one goes on, and it is tried
+    /// again many facts later.
+    fn next_generation(&mut self) {
         // Whoever waits for the writer that goes has what it waits for.
-        self.writer.barrier_blocking()?;
-        self.begin_next()
+        let is_written = self.writer.barrier_blocking().is_ok();
+        if !is_written || self.begin_next().is_err() {
+            self.enough = self.writer.next_seq().saturating_add(SMALL);
+        }
     }
 
     fn begin_next(&mut self) -> Result<(), LedgerError> {
         let next = self.generation + 1;
+        // An attempt before this one may have left its beginning.
+        let _ = self.store.remove(&log::<S>(&self.id, next));
         self.writer = begin(&self.store, &self.id, next, &self.state)?;
         self.generation = next;
         let needed = self.writer.next_seq();

@@ -48,7 +48,7 @@ pub use percent::{percent_decoded, percent_encoded};
 pub use shown::{escaped_json, one_line, quote, readable, unseen_when_reading, visible};
 pub use slips::is_slip;
 pub use stars::fits;
-pub use time::{ago, check_http_date, on_the_clock, parse_duration, span, utc};
+pub use time::{ago, check_http_date, now, on_the_clock, parse_duration, span, utc};
 pub use tokens::tokens;
 pub use unseen::{Unseen, ends_line, is_unseen, unseen, without_unseen};
 pub use yaml::{Yaml, YamlNode, parse_yaml, split_front_matter};

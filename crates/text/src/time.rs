@@ -7,6 +7,20 @@ use std::{
 
 use jiff::{Timestamp, tz::TimeZone};
 
+/// The first second of the year 9999, behind which HTTP has no dates, since 1970.
+const LAST_HTTP_DATE: Duration = Duration::from_secs(253_370_764_800);
+
+/// Returns the present time: that of the system's clock, or the nearest that has a name.
+pub fn now() -> Timestamp {
+    let now = SystemTime::now();
+    let nearest = if now < UNIX_EPOCH {
+        Timestamp::MIN
+    } else {
+        Timestamp::MAX
+    };
+    Timestamp::try_from(now).unwrap_or(nearest)
+}
+
 /// A UTC time like `2026-03-01T12:00:00.123Z`, from milliseconds since 1970.
 pub fn utc(at_ms: i64) -> String {
     Timestamp::from_millisecond(at_ms).map_or_else(
@@ -22,7 +36,7 @@ pub fn on_the_clock(at_ms: i64) -> String {
     let Ok(time) = Timestamp::from_millisecond(at_ms).map(here) else {
         return utc(at_ms);
     };
-    let is_today = time.date() == here(Timestamp::now()).date();
+    let is_today = time.date() == here(now()).date();
     let form = if is_today { "%H:%M" } else { "%H:%M on %-d %B" };
     time.strftime(form).to_string()
 }
@@ -30,12 +44,15 @@ pub fn on_the_clock(at_ms: i64) -> String {
 /// Checks that an HTTP server can write the time as the date of its answers; it panics if it cannot.
 ///
 /// # Errors
-/// When the time is before 1970.
+/// When the time is before 1970, or after 9998.
 pub fn check_http_date(now: SystemTime) -> io::Result<()> {
-    if now < UNIX_EPOCH {
-        return Err(io::Error::other("the system clock is set before 1970"));
-    }
-    Ok(())
+    let since = now.duration_since(UNIX_EPOCH);
+    let wrong = match since {
+        Err(_) => "before 1970",
+        Ok(since) if since >= LAST_HTTP_DATE => "after the year 9998",
+        Ok(_) => return Ok(()),
+    };
+    Err(io::Error::other(format!("the system clock is set {wrong}")))
 }
 
 /// Returns roughly how long before `now_ms` a time was, in words.
@@ -101,6 +118,8 @@ mod tests {
         assert!(check_http_date(SystemTime::now()).is_ok());
         let before = check_http_date(UNIX_EPOCH.checked_sub(second).unwrap()).unwrap_err();
         assert!(before.to_string().contains("before 1970"), "{before}");
+        let after = check_http_date(UNIX_EPOCH + LAST_HTTP_DATE).unwrap_err();
+        assert!(after.to_string().contains("after the year 9998"), "{after}");
     }
 
     #[test]

@@ -34,6 +34,7 @@ use std::{
 };
 
 use gyrus_contract::Digest;
+use rustix::fs::{AtFlags, CWD, StatxFlags, statx};
 use serde::{Deserialize, Serialize};
 
 pub use self::{
@@ -55,6 +56,10 @@ const JUDGEMENT: &str = "judgement.json";
 
 /// File systems that cannot hold the changes of an overlay, by statfs(2): overlays, FUSE and NFS.
 const UNFIT_SYSTEMS: [rustix::fs::FsWord; 3] = [0x794c_7630, 0x6573_5546, 0x6969];
+
+/// Maximum length of the paths that an overlay is mounted with, in bytes: the kernel takes a page, and
+/// names of calls are added.
+const LONGEST_OPTIONS: usize = 3_500;
 
 /// Interval at which the clock of a file system is read until it has moved on.
 const CLOCK_READ_EVERY: Duration = Duration::from_millis(1);
@@ -146,7 +151,7 @@ impl CallLayer {
             let mode = fs::metadata(workspace)?.permissions().mode() & 0o777;
             fs::set_permissions(layer.upper(), fs::Permissions::from_mode(mode))?;
             begin(&folder.join(BEGAN))?;
-            Ok((fs::metadata(workspace)?.dev(), fs::metadata(folder)?.dev()))
+            Ok((mount_of(workspace)?, mount_of(folder)?))
         };
         let (one, other) = made().map_err(|source| LayerError::File {
             path: folder.to_owned(),
@@ -282,10 +287,18 @@ impl CallLayer {
 /// file system can hold the changes of an overlay, unless the kernel refuses it.
 #[must_use]
 pub fn is_possible(folder: &Path, workspace: &Path) -> bool {
-    let device = |path: &Path| fs::metadata(path).ok().map(|data| data.dev());
     let is_fit =
         rustix::fs::statfs(folder).is_ok_and(|system| !UNFIT_SYSTEMS.contains(&system.f_type));
-    is_fit && device(folder).is_some_and(|near| Some(near) == device(workspace))
+    let is_short = 2 * folder.as_os_str().len() + workspace.as_os_str().len() <= LONGEST_OPTIONS;
+    let near = mount_of(folder).ok();
+    is_fit && is_short && near.is_some() && near == mount_of(workspace).ok()
+}
+
+/// Returns the file system of a path, and the mount by which it is seen: a folder may be mounted a
+/// second time, and nothing can be renamed from one mount to another.
+fn mount_of(path: &Path) -> io::Result<(u32, u32, u64)> {
+    let seen = statx(CWD, path, AtFlags::empty(), StatxFlags::MNT_ID)?;
+    Ok((seen.stx_dev_major, seen.stx_dev_minor, seen.stx_mnt_id))
 }
 
 /// Touches a file until its time is later than that of every earlier change of the file system.

@@ -1,6 +1,7 @@
 //! A standing trial: real processes are killed, disks fill up and power is cut, again and again, for as
 //! long as one says. Each trial has a seed that repeats it.
 
+mod machines;
 mod trials;
 mod world;
 

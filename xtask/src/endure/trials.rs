@@ -12,7 +12,10 @@ use std::{
 
 use anyhow::{Context as _, bail, ensure};
 
-use super::world::{World, not_panicked};
+use super::{
+    machines::{odd_machines, wrong_clocks},
+    world::{World, not_panicked},
+};
 use crate::repository;
 
 pub(super) struct Trial {
@@ -24,7 +27,7 @@ pub(super) struct Trial {
     pub(super) perform: fn(&Path, u64) -> anyhow::Result<u64>,
 }
 
-pub(super) const TRIALS: [Trial; 7] = [
+pub(super) const TRIALS: [Trial; 8] = [
     Trial {
         name: "run",
         events: "kills",
@@ -44,10 +47,16 @@ pub(super) const TRIALS: [Trial; 7] = [
         perform: fill_disk,
     },
     Trial {
-        name: "watch",
-        events: "runs without inotify",
+        name: "machines",
+        events: "odd machines",
         in_a_round: 1,
-        perform: without_inotify,
+        perform: odd_machines,
+    },
+    Trial {
+        name: "clocks",
+        events: "wrong clocks",
+        in_a_round: 10,
+        perform: wrong_clocks,
     },
     Trial {
         name: "power",
@@ -80,7 +89,7 @@ const PATIENCE: Duration = Duration::from_mins(2);
 
 const TOKEN: &str = "the-secret-of-a-trial-0123456789";
 
-const RUN: [&str; 8] = [
+pub(super) const RUN: [&str; 8] = [
     "run",
     "write it down",
     "--workdir",
@@ -113,12 +122,12 @@ fn kill_run(program: &Path, seed: u64) -> anyhow::Result<u64> {
     Ok(kills)
 }
 
-fn has_run(world: &World) -> anyhow::Result<bool> {
+pub(super) fn has_run(world: &World) -> anyhow::Result<bool> {
     Ok(!world.done(&["runs", "--json"])?.stdout.is_empty())
 }
 
 /// Lets the run that was begun end, or one that could not begin, and checks it.
-fn to_its_end(world: &World) -> anyhow::Result<()> {
+pub(super) fn to_its_end(world: &World) -> anyhow::Result<()> {
     let arguments: &[&str] = if has_run(world)? {
         &["resume", "last"]
     } else {
@@ -245,51 +254,39 @@ fn kill_server(program: &Path, seed: u64) -> anyhow::Result<u64> {
     Ok(kills)
 }
 
-/// Lets a run begin on a disk with hardly any room, makes room, and lets it end.
+/// Lets a run begin on a disk with hardly any room, or on one with hardly any files left, makes room,
+/// and lets it end.
 fn fill_disk(program: &Path, seed: u64) -> anyhow::Result<u64> {
     let mut random = fastrand::Rng::with_seed(seed);
     let world = World::new(program)?;
-    let line = "mount -t tmpfs -o size=4m none \"$GYRUS_HOME\"
+    let line = "mount -t tmpfs -o size=4m,nr_inodes=\"$1\" none \"$GYRUS_HOME\"
+        shift
         dd if=/dev/zero of=\"$GYRUS_HOME/fill\" bs=1k count=\"$1\" status=none || :
         shift
         \"$GYRUS\" \"$@\" 2>first || :
         grep -q 'panicked at' first && { cat first >&2; exit 9; }
         rm -f \"$GYRUS_HOME/fill\"
+        mount -o remount,size=8m,nr_inodes=4000 \"$GYRUS_HOME\"
         \"$GYRUS\" runs --json | grep -q . && set -- resume last
         \"$GYRUS\" \"$@\" >&2 || grep -qE 'is over|reached' first || { cat first >&2; exit 8; }
         \"$GYRUS\" replay last >&2";
-    let count = random.u32(3300..4096).to_string();
+    let (mut count, mut files) = (random.u32(3300..4096).to_string(), "4000".to_owned());
+    if random.u8(..4) == 0 {
+        (count, files) = ("1".to_owned(), random.u32(8..90).to_string());
+    }
     let mut command = world.beside("unshare");
     command
-        .args(["-m", "sh", "-ec", line, "sh", &count])
+        .args(["-m", "sh", "-ec", line, "sh", &files, &count])
         .args(RUN);
     let output = command.output()?;
     not_panicked(&output)?;
     let said = String::from_utf8_lossy(&output.stderr);
     ensure!(
         output.status.success(),
-        "with {count} kB taken, {}: {said}",
+        "with {count} kB taken and {files} files, {}: {said}",
         output.status
     );
     world.check_work(&world.path("work"))?;
-    Ok(1)
-}
-
-/// Lets a run go its way where nothing can be watched.
-fn without_inotify(program: &Path, _seed: u64) -> anyhow::Result<u64> {
-    let world = World::new(program)?;
-    let line = "echo 0 > /proc/sys/user/max_inotify_instances; exec \"$GYRUS\" \"$@\"";
-    let mut command = world.beside("unshare");
-    command.args(["-Ur", "sh", "-ec", line, "sh"]).args(RUN);
-    let output = command.output()?;
-    not_panicked(&output)?;
-    let said = String::from_utf8_lossy(&output.stderr);
-    ensure!(
-        output.status.success(),
-        "without inotify it ended with {}: {said}",
-        output.status
-    );
-    world.check_run()?;
     Ok(1)
 }
 

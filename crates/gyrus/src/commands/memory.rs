@@ -105,7 +105,7 @@ impl MemoryArguments {
     pub(crate) fn execute(self, gyrus: &Gyrus) -> Result<Code, Failure> {
         let home = gyrus.home()?;
         let Some(vault) = home.vault.clone() else {
-            let error = "there is no place for the memory: HOME is not set";
+            let error = "there is no place for the memory: HOME is not set, or not absolute";
             return Err(Failure::usage(error).hint("name a folder: GYRUS_VAULT=/path gyrus …"));
         };
         // What is wrong in the file may be the folder's name.

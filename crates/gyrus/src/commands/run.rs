@@ -82,9 +82,6 @@ pub(crate) struct Run {
 
 type PromptWithArguments = (PromptName, BTreeMap<String, String>);
 
-/// A folder of every machine in which nobody keeps anything.
-const NOBODYS_FOLDER: &str = "/sys";
-
 /// The place where the folder of a run of a fleet comes from.
 #[cfg(feature = "fleet")]
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -299,9 +296,11 @@ impl Run {
         let (home, config) = (gyrus.home()?, gyrus.config()?);
         let mut request = RunRequest::new(Text::new("", Origin::Kernel), PathBuf::new());
         request.options = self.request.options.clone();
-        if self.ordered.is_some() && gyrus.is_of_a_fleet() {
-            // Whether its folder is there is seen on the machine that has it.
-            request.options.flags.workdir = Some(NOBODYS_FOLDER.into());
+        // Whether its folder is there is seen on the machine that has it.
+        let is_elsewhere = self.ordered.is_some() && gyrus.is_of_a_fleet();
+        let in_its_place = is_elsewhere.then(tempfile::tempdir).transpose()?;
+        if let Some(folder) = &in_its_place {
+            request.options.flags.workdir = Some(folder.path().to_owned());
         }
         prompt_of(&request.options.context)?;
         RunBuilder::new(gyrus, &home, &config, &request)

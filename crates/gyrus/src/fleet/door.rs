@@ -6,7 +6,7 @@ use std::{collections::BTreeSet, path::PathBuf, sync::Arc, time::Duration};
 use gyrus_fleet::FleetCopies;
 use gyrus_journal::Store;
 use gyrus_kernel::latch::Latch;
-use gyrus_runtime::queue::Gateway;
+use gyrus_runtime::{ledger::TRY_AGAIN, queue::Gateway};
 use gyrus_server::FleetView;
 use gyrus_surfaces::console::put;
 use parking_lot::Mutex;
@@ -115,14 +115,18 @@ async fn follow_ends(gateway: &Gateway, latch: &Latch) {
             ));
         }
         let now = open_commands(gateway);
+        let mut untold = BTreeSet::new();
         for id in open.difference(&now) {
             if let Err(error) = gateway.announce_over(id).await {
                 let _ = put(&format!("the end of a command is not published: {error}\n"));
+                untold.extend(error.is_of_disk().then(|| id.clone()));
             }
         }
-        open = now;
-        if changes.changed().await.is_err() {
-            return;
+        let is_untold = !untold.is_empty();
+        open = now.union(&untold).cloned().collect();
+        tokio::select! {
+            changed = changes.changed() => if changed.is_err() { return },
+            () = tokio::time::sleep(TRY_AGAIN), if is_untold => {}
         }
     }
 }

@@ -16,18 +16,19 @@ use gyrus_kernel::{Ending, RunState, log_name, summary};
 use gyrus_runtime::{
     Event, EventBus, EventId, HistoryLimits,
     agents::{
-        AgentAction, AgentBehavior, AgentRun, AgentRunEnd, AgentRuns, AgentStage, AgentState,
-        AgentWork, Agents, BehaviorError,
+        AgentAction, AgentBehavior, AgentError, AgentRun, AgentRunEnd, AgentRuns, AgentStage,
+        AgentState, AgentWork, Agents, BehaviorError,
     },
     blocking,
-    queue::{CommandStage, Gateway, QueueCommand, QueueError, QueueWork},
+    ledger::TRY_AGAIN,
+    queue::{CommandStage, Gateway, QueueCommand, QueueError, QueueWork, day_of},
     request::ContextText,
     triggers::{SystemClock, Triggers},
 };
 use gyrus_server::AgentFileView;
 use gyrus_surfaces::console::put;
 use parking_lot::Mutex;
-use tokio::task::AbortHandle;
+use tokio::{task::AbortHandle, time::sleep};
 
 use super::desktop_clipboard::DesktopClipboard;
 use crate::{
@@ -35,9 +36,6 @@ use crate::{
     agent_files::{self, AgentFile, AgentFileResult, HookSecrets, Mistake},
     failure::Failure,
 };
-
-/// Length of a day in milliseconds. Days are those of UTC.
-const DAY_MS: i64 = 24 * 60 * 60 * 1000;
 
 /// Number of agents that are created at once: they wait for the disk together.
 const CREATED_AT_ONCE: usize = 64;
@@ -65,6 +63,10 @@ struct FileAgents {
     /// The mistakes that were said of each invalid file, so that it is said once.
     invalid: BTreeMap<PathBuf, Vec<Mistake>>,
     files: ReadFiles,
+    /// What was said about agents that cannot be as their files say, so that it is said once.
+    told: BTreeSet<String>,
+    /// Whether the disk refused some of it.
+    is_refused: bool,
 }
 
 /// Brings the agents to life that files describe, begins to deliver events to them, and follows the
@@ -91,6 +93,8 @@ pub(super) async fn begin(
         described: BTreeMap::new(),
         invalid: BTreeMap::new(),
         files: ReadFiles::default(),
+        told: BTreeSet::new(),
+        is_refused: false,
     };
     let read = Arc::clone(&files.files);
     let watch = watch_files(home);
@@ -107,11 +111,13 @@ impl FileAgents {
     async fn follow(mut self, mut watch: io::Result<FolderWatch>) {
         loop {
             match watch {
-                Ok(mut watch) => watch.changed().await,
+                Ok(mut watch) if !self.is_refused => watch.changed().await,
+                Ok(_) => sleep(TRY_AGAIN).await,
                 Err(error) => {
                     let folder = agent_files::folder(&self.home);
                     let folder = folder.display();
-                    return say(&format!("changes in {folder} are not followed: {error}\n"));
+                    self.tell(format!("changes in {folder} are not followed: {error}"));
+                    sleep(TRY_AGAIN).await;
                 }
             }
             // Before the look, so that what comes after it is not missed.
@@ -120,8 +126,29 @@ impl FileAgents {
         }
     }
 
+    fn tell(&mut self, text: String) {
+        if !self.told.contains(&text) {
+            say(&format!("{text}\n"));
+            self.told.insert(text);
+        }
+    }
+
+    /// Says that an agent cannot be as its file says.
+    fn failed(&mut self, name: &str, error: &(dyn std::error::Error + 'static), is_of_disk: bool) {
+        self.is_refused |= is_of_disk;
+        self.tell(format!("agent {name}: {}", gyrus_net::causes(error)));
+    }
+
     /// Reads all files, and changes the agents accordingly.
     async fn load(&mut self) {
+        let was_refused = std::mem::take(&mut self.is_refused);
+        self.bring_up_to_date().await;
+        if was_refused && !self.is_refused {
+            self.told.clear();
+        }
+    }
+
+    async fn bring_up_to_date(&mut self) {
         let (gyrus, home) = (self.gyrus.clone(), self.home.clone());
         let reading = blocking(move || {
             let readings = agent_files::read_all(&gyrus, &home)?;
@@ -130,7 +157,10 @@ impl FileAgents {
         });
         let (readings, secrets) = match reading.await {
             Ok(read) => read,
-            Err(error) => return say(&format!("the agent files cannot be read: {error}\n")),
+            Err(error) => {
+                self.is_refused = true;
+                return self.tell(format!("the agent files cannot be read: {error}"));
+            }
         };
         self.take_secrets(secrets);
         let (mut named, mut new) = (BTreeSet::new(), Vec::new());
@@ -140,8 +170,8 @@ impl FileAgents {
                 Ok(file) => {
                     let name = file.config.name.clone();
                     views.push(view(&path, &file));
-                    match self.living.get(&name) {
-                        Some(settings) => self.change(settings, file).await,
+                    match self.living.get(&name).cloned() {
+                        Some(settings) => self.change(&settings, file).await,
                         None => new.push(file),
                     }
                     self.described.insert(path, name.clone());
@@ -164,17 +194,22 @@ impl FileAgents {
         *self.files.lock() = views;
         let creating = stream::iter(new).map(|file| self.create(file));
         let created: Vec<_> = creating.buffer_unordered(CREATED_AT_ONCE).collect().await;
-        self.living.extend(created.into_iter().flatten());
-        for (name, settings) in &self.living {
-            if !named.contains(name) {
-                self.triggers.silence(name);
-                self.removed(name).await;
+        for (name, created) in created {
+            match created {
+                Ok(settings) => drop(self.living.insert(name, settings)),
+                Err(error) => self.failed(&name, &error, error.is_of_disk()),
+            }
+        }
+        for (name, settings) in self.living.clone() {
+            if !named.contains(&name) {
+                self.triggers.silence(&name);
+                self.removed(&name).await;
                 continue;
             }
-            let file = current(settings);
+            let file = current(&settings);
             let triggers = file.triggers(&self.secrets);
-            if let Err(error) = self.triggers.set(name, file.budget, &triggers).await {
-                say(&format!("agent {name}: {error}\n"));
+            if let Err(error) = self.triggers.set(&name, file.budget, &triggers).await {
+                self.failed(&name, &error, error.is_of_disk());
             }
         }
     }
@@ -194,8 +229,8 @@ impl FileAgents {
         self.secrets.extend(secrets);
     }
 
-    /// Creates an agent, or says why it cannot be.
-    async fn create(&self, file: AgentFile) -> Option<(String, AgentSettings)> {
+    /// Creates an agent.
+    async fn create(&self, file: AgentFile) -> (String, Result<AgentSettings, AgentError>) {
         let config = file.config.clone();
         let name = config.name.clone();
         let settings: AgentSettings = Arc::new(Mutex::new(Arc::new(file)));
@@ -205,20 +240,18 @@ impl FileAgents {
             settings: Arc::clone(&settings),
         });
         let created = self.agents.create_agent(config, behavior, runs).await;
-        if let Err(error) = created {
-            say(&format!("agent {name}: {error}\n"));
-            return None;
+        if created.is_ok() {
+            self.is_back(&name).await;
         }
-        self.is_back(&name).await;
-        Some((name, settings))
+        (name, created.map(|()| settings))
     }
 
-    async fn change(&self, settings: &AgentSettings, file: AgentFile) {
+    async fn change(&mut self, settings: &AgentSettings, file: AgentFile) {
         let config = file.config.clone();
         let name = config.name.clone();
         *settings.lock() = Arc::new(file);
         if let Err(error) = self.agents.configure(config).await {
-            say(&format!("agent {name}: {error}\n"));
+            self.failed(&name, &error, error.is_of_disk());
         }
         self.is_back(&name).await;
     }
@@ -354,6 +387,7 @@ impl AgentRuns for QueuedRuns {
                 match self.submit(run.clone(), key).await {
                     Ok(run) => return run,
                     Err(QueueError::Full) if changes.changed().await.is_ok() => {}
+                    Err(error) if error.is_of_disk() => sleep(TRY_AGAIN).await,
                     Err(_) => break,
                 }
             }
@@ -363,9 +397,13 @@ impl AgentRuns for QueuedRuns {
 
     fn drive(&self, run: AgentRun) -> Pin<Box<dyn Future<Output = AgentRunEnd> + Send + '_>> {
         Box::pin(async move {
-            match self.to_its_end(run).await {
-                Ok(end) => end,
-                Err(error) => failed(error.to_string()),
+            loop {
+                match self.to_its_end(run.clone()).await {
+                    Ok(end) => return end,
+                    // What is not in the queue yet has not failed.
+                    Err(error) if error.is_of_disk() => sleep(TRY_AGAIN).await,
+                    Err(error) => return failed(error.to_string()),
+                }
             }
         })
     }
@@ -472,9 +510,7 @@ impl QueuedRuns {
         let budget = file.budget;
         let (gateway, name) = (self.gateway.clone(), file.config.name.clone());
         let now = gyrus_kernel::now_ms();
-        let today = now - now.rem_euclid(DAY_MS);
-        let used = blocking(move || gateway.used_since(&name, today)).await;
-        let is_used_up = budget.is_used_up(used);
-        is_used_up.then(|| today.saturating_add(DAY_MS))
+        let used = blocking(move || gateway.used_on_day_of(&name, now)).await;
+        budget.is_used_up(used).then(|| day_of(now).end)
     }
 }

@@ -94,7 +94,9 @@ fn settings(
     let home = gyrus.home().map_err(|failure| failure.message)?;
     let workdir = match (section.workdir.strip_prefix("~"), &home.person) {
         (Ok(rest), Some(person)) => person.join(rest),
-        (Ok(_), None) => return Err("invalid `workdir`: HOME is not set".to_owned()),
+        (Ok(_), None) => {
+            return Err("invalid `workdir`: HOME is not set, or not absolute".to_owned());
+        }
         (Err(_), _) => section.workdir.clone(),
     };
     if !workdir.is_absolute() {

@@ -167,7 +167,7 @@ async fn follow(bus: &EventBus, hook: EventHook, failures: &HookFailures) -> Res
                         "the hook `{name}` was not told of event {id}: {why}\n"
                     ));
                 }
-                bus.acknowledge(&subscriber, position).await?;
+                events.acknowledge(position).await?;
             }
             DurableItem::Lost { from, to } => say(&format!(
                 "the hook `{}` was not told of events {} to {}: they are not kept any more\n",

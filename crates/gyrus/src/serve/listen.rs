@@ -6,6 +6,7 @@ use std::{
     net::{IpAddr, Ipv4Addr, SocketAddr},
     os::{fd::AsRawFd, unix::fs::PermissionsExt},
     path::PathBuf,
+    time::SystemTime,
 };
 
 use gyrus::runtime::Home;
@@ -26,6 +27,8 @@ pub(super) async fn listen(
     port: u16,
     owner: Principal,
 ) -> Result<(SocketAddr, Vec<ServerListener>), Failure> {
+    gyrus_text::check_http_date(SystemTime::now())
+        .map_err(|error| Failure::failed("nothing can be served").because(&error))?;
     let network = on_loopback(port).await?;
     let address = network.local_addr()?;
     let local = on_socket(home)?;

@@ -55,8 +55,9 @@ impl ServiceFiles {
         let environment = &gyrus.environment;
         let usual = || Some(environment.home.as_ref()?.join(".config"));
         let folder = environment.xdg_config_home.clone().or_else(usual);
-        let folder = folder
-            .ok_or_else(|| Failure::usage("there is no folder for the service: HOME is not set"))?;
+        let folder = folder.ok_or_else(|| {
+            Failure::usage("there is no folder for the service: HOME is not set, or not absolute")
+        })?;
         Ok(Self {
             unit: folder.join("systemd/user").join(UNIT),
             dot: folder.join("autostart/gyrus-dot.desktop"),

@@ -1,12 +1,21 @@
-//! Servers with too little room: for a run, which waits until there is some, or for a single message.
+//! Too little room: at the servers for a run, which waits until there is some, or for a single message;
+//! on the disks of a worker and of a door.
 
-use std::{fs, net::TcpListener, path::Path};
+use std::{
+    fs,
+    net::TcpListener,
+    path::{Path, PathBuf},
+    process::Command,
+};
 
 use gyrus_fleet::nats::{LocalServer, ServerOptions};
+use serde_json::json;
 
 use crate::{
-    fleet::{SHORT, at, exits, no_server, program},
-    support::{Running, World, said},
+    disks::{fill, own},
+    fleet::{Fleet, SHORT, at, eventually, exits, no_server, program},
+    server::{Server, TOKEN},
+    support::{Running, UNTIL_GO, World, said},
 };
 
 /// Says more than fits, between two lines of a ledger.
@@ -120,4 +129,64 @@ fn servers_that_take_small_messages_or_few_are_told_by_the_doctor() {
         let text = format!("{}{}", told.out, told.err);
         assert!(text.contains(words), "{limits} {more}: {text}");
     }
+}
+
+/// Returns the command of gyrus with a home that is a small disk of its own.
+fn on_small_disk(world: &World, home: &str, words: &str) -> Option<Command> {
+    fs::create_dir(world.path(home)).unwrap();
+    let line = format!("mount -t tmpfs -o size=6m tmpfs \"$GYRUS_HOME\"\nexec \"$GYRUS\" {words}");
+    let mut command = own(world, "-m", &line)?;
+    command.env("GYRUS_HOME", world.path(home));
+    Some(command)
+}
+
+#[test]
+fn a_worker_and_a_door_on_full_disks_go_on_once_there_is_room() {
+    let Some(fleet) = Fleet::start(UNTIL_GO) else {
+        return no_server();
+    };
+    let world = &fleet.world;
+    let worker = format!(
+        "worker --fleet {} --lease {SHORT} --at-once 1",
+        fleet.address
+    );
+    let door = format!("serve --fleet {} --port 0 --token {TOKEN}", fleet.address);
+    let (Some(mut worker), Some(door)) = (
+        on_small_disk(world, "one", &worker),
+        on_small_disk(world, "here", &door),
+    ) else {
+        return;
+    };
+    let mut worker = Running::of(&mut worker);
+    worker.hears("takes runs of");
+    let door = Server::of(world, door);
+    let filler = |process: u32, home: &str| -> PathBuf {
+        let home = world.path(home);
+        format!("/proc/{process}/root{}/filler", home.display()).into()
+    };
+    let fillers = [
+        filler(worker.process(), "one"),
+        filler(door.process(), "here"),
+    ];
+    let options = json!({"approve": "auto"});
+    let all: Vec<_> = (0..3).map(|_| door.run("go on", &options)).collect();
+    world.wait_for_file("ledger.txt", "begun");
+    fillers.iter().for_each(|filler| fill(filler));
+    fs::write(world.path("work/go"), "").unwrap();
+    worker.hears("is full");
+    for filler in fillers {
+        fs::remove_file(filler).unwrap();
+    }
+    for command in &all {
+        let ended = door.wait_for_end(command);
+        assert_eq!(ended["stage"]["code"], 0, "{ended:#}");
+    }
+    assert_eq!(world.file("ledger.txt").matches("done").count(), all.len());
+    eventually("the door shows and tells each", || {
+        let runs = door.get("/api/runs").json();
+        let over = runs["runs"].as_array().unwrap().iter();
+        let ended = door.get("/api/events?topic=command.ended&limit=9").json();
+        over.filter(|run| run["state"] == "over").count() == all.len()
+            && ended["events"].as_array().map(Vec::len) == Some(all.len())
+    });
 }

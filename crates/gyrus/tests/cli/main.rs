@@ -12,6 +12,7 @@ mod deciding_hooks;
 mod sub_runs;
 mod support;
 mod http;
+mod clocks;
 mod server;
 mod journal;
 mod judging;

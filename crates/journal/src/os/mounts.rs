@@ -35,6 +35,15 @@ const NETWORK_FUSE: [&str; 10] = [
     "blobfuse",
 ];
 
+/// Whether something is mounted below a folder, given the text of [`MOUNTINFO`]. `folder` must be
+/// absolute and without symbolic links.
+pub fn holds_mount(mountinfo: &str, folder: &Path) -> bool {
+    let points = mountinfo.lines().filter_map(|line| line.split(' ').nth(4));
+    points
+        .map(unescape)
+        .any(|point| point != folder && point.starts_with(folder))
+}
+
 /// Returns the kind of network file system that `path` is on, given the text of [`MOUNTINFO`];
 /// `None` if it is on a local one, or on none that is listed. `path` must be absolute and without
 /// symbolic links.
@@ -116,5 +125,13 @@ not a mount
             );
         }
         assert_eq!(network_file_system("", Path::new("/")), None);
+        for (folder, holds) in [
+            ("/home", true),
+            ("/home/me/disk", false),
+            ("/mnt/with space", false),
+            ("/hom", false),
+        ] {
+            assert_eq!(holds_mount(mounts, Path::new(folder)), holds, "{folder}");
+        }
     }
 }

@@ -9,9 +9,13 @@ use std::{
 
 use gyrus_contract::{ChangedPath, Containment, EffectId, Layer};
 use gyrus_text::one_line;
-use gyrus_workspace::layer::{self, CallLayer, LayerError, MovedPaths};
+use gyrus_workspace::layer::{CallLayer, LayerError, MovedPaths};
 
-use super::{changed_files::changed_files, file_groups::MAX_NAMED, layers::FOLDER};
+use super::{
+    changed_files::changed_files,
+    file_groups::MAX_NAMED,
+    layers::{FOLDER, is_possible},
+};
 use crate::{core::Core, log_name};
 
 /// Name of the folder in which git keeps a repository.
@@ -37,7 +41,7 @@ impl AddedLayers {
             let _ = fs::remove_dir_all(&place);
             let made = CallLayer::create(&place, &folder.path);
             let made = made.and_then(|layer| layer.leave_undecided().map(|()| layer));
-            let Some(made) = made.ok().filter(|_| layer::is_possible(&run, &folder.path)) else {
+            let Some(made) = made.ok().filter(|_| is_possible(&run, &folder.path)) else {
                 containment.read_only.push(folder.path.clone());
                 continue;
             };

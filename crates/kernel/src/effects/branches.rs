@@ -195,6 +195,8 @@ pub(crate) async fn timeout<T: Send>(
     let left = until_ms.map_or(limit, |until| {
         Duration::from_millis(u64::try_from(until.saturating_sub(now_ms())).unwrap_or(0))
     });
+    // The clock may have been set back since.
+    let left = left.min(limit);
     let ended = match select(Box::pin(branch), Box::pin(tokio::time::sleep(left))).await {
         Either::Left((value, _)) => Some(value?),
         Either::Right(((), _)) => None,

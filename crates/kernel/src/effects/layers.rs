@@ -7,14 +7,17 @@
 //! file that several change the version of the last one counts.
 
 use std::{
-    mem,
+    fs, mem,
     path::{Path, PathBuf},
 };
 
 use gyrus_contract::{
     ChangedPath, Containment, EffectId, Mode, ResolvedCall, RunId, ToolSpec, Touch,
 };
-use gyrus_journal::Store;
+use gyrus_journal::{
+    Store,
+    os::mounts::{MOUNTINFO, holds_mount},
+};
 use gyrus_text::counted;
 use gyrus_workspace::{
     layer::{self, AppliedLayer, CallLayer, Copies, KeptFiles, LayerChanges, LayerError},
@@ -60,11 +63,18 @@ fn are_used(core: &Core) -> bool {
     let mut layers = core.layers.lock();
     let is_near = *layers.is_near.get_or_insert_with(|| {
         let run = core.kernel.store().folder(&log_name(core.started.run));
-        layer::is_possible(&run, &core.started.workspace)
+        is_possible(&run, &core.started.workspace)
     });
     is_near
         && layers.refused.is_none()
         && (core.kernel.organs().real_objects)() == RealObjects::Bound
+}
+
+/// Whether commands can change a folder in layers that lie in the folder of their run. What is mounted in
+/// it would be hidden below one.
+pub(super) fn is_possible(run: &Path, folder: &Path) -> bool {
+    let mounts = fs::read_to_string(MOUNTINFO).unwrap_or_default();
+    layer::is_possible(run, folder) && !holds_mount(&mounts, folder)
 }
 
 /// Whether the command of a call can change the workspace, and does so in a layer.

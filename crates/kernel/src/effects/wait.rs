@@ -1,12 +1,13 @@
 //! Waiting for a time or a signal. The process of a run may end meanwhile.
 
-use std::time::Duration;
-
 use gyrus_contract::{EffectId, MessageBody, OnAsk, Origin, Text};
 use gyrus_journal::os::watch::FolderWatch;
 
 use crate::{
-    Ending, Entry, Stop, WaitEnded, WaitStarted, clock::now_ms, core::Core, recorded::diverges,
+    Ending, Entry, Stop, WaitEnded, WaitStarted,
+    clock::{now_ms, wait_until},
+    core::Core,
+    recorded::diverges,
     run::NumberedEffect,
 };
 
@@ -96,7 +97,7 @@ async fn live(
             }
             .into());
         }
-        wait_for_news(core, &mut watch, left_ms).await?;
+        wait_for_news(core, &mut watch, until_ms).await?;
     }
 }
 
@@ -119,7 +120,7 @@ pub(super) async fn until(core: &Core, effect: &EffectId, until_ms: i64) -> Resu
             }
             .into());
         }
-        wait_for_news(core, &mut watch, Some(left_ms)).await?;
+        wait_for_news(core, &mut watch, Some(until_ms)).await?;
     }
 }
 
@@ -136,11 +137,11 @@ fn inbox_watch(core: &Core) -> Result<Option<FolderWatch>, Stop> {
 async fn wait_for_news(
     core: &Core,
     watch: &mut Option<FolderWatch>,
-    left_ms: Option<i64>,
+    until_ms: Option<i64>,
 ) -> Result<(), Stop> {
     let time_over = async {
-        match left_ms {
-            Some(left) => tokio::time::sleep(Duration::from_millis(left.unsigned_abs())).await,
+        match until_ms {
+            Some(until) => wait_until(until).await,
             None => std::future::pending().await,
         }
     };

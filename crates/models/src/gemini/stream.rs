@@ -8,7 +8,6 @@
 //! Thoughts are shown and not kept. Signatures are kept for every kind of part.
 
 use gyrus_contract::{Delta, ModelError, Origin, Part, Reply, ScreenSize, StopReason, Text, Usage};
-use jiff::Timestamp;
 use serde::Deserialize;
 use serde_json::{Map, Value};
 
@@ -134,7 +133,7 @@ impl ReplyReader for GeminiReader {
     }
 
     fn error(error: &Value) -> ModelError {
-        errors::from_event(error, Timestamp::now())
+        errors::from_event(error, gyrus_text::now())
     }
 
     fn end(&mut self) -> Result<Option<Reply>, ModelError> {

@@ -14,7 +14,6 @@ mod pictures;
 mod pointing;
 
 use gyrus_contract::{Model, Repeat, Reply, ToolSpec};
-use jiff::Timestamp;
 use serde_json::{Value, json};
 
 use ask::{ProbeDialogue, ProbeQuestion, finding};
@@ -176,7 +175,7 @@ fn unmeasured(model: &str, answers: ProbeFinding) -> Measurements {
     let not_tried = || unknown("it was not tried");
     Measurements {
         version: MEASURED_VERSION,
-        at: Timestamp::now().to_string(),
+        at: gyrus_text::now().to_string(),
         model: model.to_owned(),
         answers,
         tools: not_tried(),

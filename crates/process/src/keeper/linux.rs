@@ -38,6 +38,13 @@ pub(super) fn default_signals() {
     }
 }
 
+/// Lets a write beyond the largest size of a file fail, instead of ending the process. Commands get the
+/// default back.
+pub(super) fn outlive_size_limit() {
+    // SAFETY: SIG_IGN runs no code of ours.
+    unsafe { libc::signal(libc::SIGXFSZ, libc::SIG_IGN) };
+}
+
 /// Moves this process, or its children to come, into new namespaces.
 pub(super) fn unshare(flags: UnshareFlags) -> io::Result<()> {
     debug_assert!(!flags.contains(UnshareFlags::FILES));

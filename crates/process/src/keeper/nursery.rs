@@ -85,7 +85,8 @@ fn order(nursery: &UnixStream, level: KeeperLevel, theirs: &OwnedFd) -> Result<(
     attached::send(nursery, level.word(), theirs)
 }
 
-/// Becomes a nursery and never returns, if this process was started as one. To be called as the
+/// Becomes a nursery and never returns, if this process was started as one; any other one outlives a
+/// limit on the size of files. To be called as the
 /// first statement of `main`, before any thread, file or output. `confine` builds sandboxes.
 pub fn serve_if_asked(confine: Confine) {
     SERVES.store(true, Ordering::Release);
@@ -97,6 +98,7 @@ pub fn serve_if_asked(confine: Confine) {
         let code = i32::from(serve(confine).is_err());
         std::process::exit(code);
     }
+    linux::outlive_size_limit();
 }
 
 fn serve(confine: Confine) -> io::Result<()> {

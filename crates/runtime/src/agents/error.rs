@@ -35,10 +35,10 @@ pub enum AgentError {
 
 impl AgentError {
     /// Whether this process's own disk refused something, which may be over later.
-    pub(super) fn is_of_disk(&self) -> bool {
+    pub fn is_of_disk(&self) -> bool {
         match self {
             Self::Ledger(error) => error.is_of_disk(),
-            Self::Bus(error) => matches!(error, BusError::Journal(_)),
+            Self::Bus(error) => error.is_of_disk(),
             _ => false,
         }
     }

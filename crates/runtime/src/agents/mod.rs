@@ -144,6 +144,7 @@ impl Agents {
     /// There is no such agent, or its log cannot be written.
     pub async fn configure(&self, config: AgentConfig) -> Result<(), AgentError> {
         let agent = self.agent(&config.name)?;
+        agent.go_on()?;
         if agent.with(|record| record.config.as_ref() == Some(&config)) {
             return Ok(());
         }

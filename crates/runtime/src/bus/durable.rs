@@ -5,7 +5,7 @@ use std::{collections::VecDeque, sync::Arc};
 use gyrus_journal::Store;
 use gyrus_kernel::now_ms;
 use serde::Serialize;
-use tokio::sync::watch;
+use tokio::{sync::watch, time::sleep};
 
 use super::{
     error::BusError,
@@ -16,7 +16,7 @@ use super::{
     },
     position::{EventPosition, StartAt},
 };
-use crate::{event::Event, topic::TopicPattern};
+use crate::{event::Event, ledger::TRY_AGAIN, topic::TopicPattern};
 
 /// Maximum number of durable subscribers, connected or not.
 pub const DURABLE_SUBSCRIBERS: usize = 1_000;
@@ -130,18 +130,7 @@ impl EventBus {
     /// # Errors
     /// Returns an error when there is no such subscriber or no such position.
     pub async fn acknowledge(&self, name: &str, position: EventPosition) -> Result<(), BusError> {
-        let history = self.history()?;
-        let last = EventPosition(history.last());
-        if position > last {
-            return Err(BusError::NoSuchPosition { position, last });
-        }
-        find(&mut history.control.state(), name)?;
-        let acknowledged = ControlRecord::Acknowledged {
-            name: name.to_owned(),
-            position: position.0,
-            at_ms: now_ms(),
-        };
-        history.control.write(acknowledged).await
+        acknowledge(self.history()?, name, position).await
     }
 
     /// Forgets a durable subscriber, so that no history is kept for it.
@@ -272,6 +261,24 @@ fn find<'a>(state: &'a mut ControlState, name: &str) -> Result<&'a mut Subscribe
     state.subscribers.get_mut(name).ok_or_else(unknown)
 }
 
+async fn acknowledge(
+    history: &EventHistory,
+    name: &str,
+    position: EventPosition,
+) -> Result<(), BusError> {
+    let last = EventPosition(history.last());
+    if position > last {
+        return Err(BusError::NoSuchPosition { position, last });
+    }
+    find(&mut history.control.state(), name)?;
+    let acknowledged = ControlRecord::Acknowledged {
+        name: name.to_owned(),
+        position: position.0,
+        at_ms: now_ms(),
+    };
+    history.control.write(acknowledged).await
+}
+
 /// Marks a subscriber as connected, and returns the position before the one that it starts at.
 fn connect(history: &EventHistory, name: &str, start: StartAt) -> Result<u64, BusError> {
     if !(1..=NAME_BYTES).contains(&name.len()) {
@@ -329,11 +336,11 @@ pub struct DurableSubscription {
 }
 
 impl DurableSubscription {
-    /// Waits for the next event that matches and returns it. Dropping the future loses nothing.
+    /// Waits for the next event that matches and returns it, however long the disk refuses to be read.
+    /// Dropping the future loses nothing.
     ///
     /// # Errors
-    /// Returns [`BusError::Closed`] once the bus is dropped, and an error when the history cannot
-    /// be read.
+    /// Returns [`BusError::Closed`] once the bus is dropped, and an error when the history is damaged.
     pub async fn next(&mut self) -> Result<DurableItem, BusError> {
         loop {
             if let Some(item) = self.ready.pop_front() {
@@ -345,10 +352,25 @@ impl DurableSubscription {
                 return Err(BusError::Closed);
             }
             if self.passed < durable.last {
-                let batch = self.history.read(self.passed + 1, durable.last).await?;
-                self.accept(batch);
+                match self.history.read(self.passed + 1, durable.last).await {
+                    Err(error) if error.is_of_disk() => sleep(TRY_AGAIN).await,
+                    batch => self.accept(batch?),
+                }
             } else if self.durable.changed().await.is_err() {
                 return Err(BusError::Closed);
+            }
+        }
+    }
+
+    /// Records that everything up to a position was handled, however long the disk refuses that.
+    ///
+    /// # Errors
+    /// There is no such position.
+    pub async fn acknowledge(&self, position: EventPosition) -> Result<(), BusError> {
+        loop {
+            match acknowledge(&self.history, &self.name, position).await {
+                Err(error) if error.is_of_disk() => sleep(TRY_AGAIN).await,
+                acknowledged => return acknowledged,
             }
         }
     }

@@ -3,9 +3,10 @@
 use std::collections::BTreeSet;
 
 use gyrus_contract::{Principal, RunId};
-use gyrus_kernel::now_ms;
+use gyrus_kernel::{Validity, now_ms};
 use serde::{Deserialize, Serialize};
 
+use super::resting::LONGEST_REST_MS;
 use crate::request::{FOLDER, RunRequest};
 
 /// Maximum size of a command as JSON, in bytes.
@@ -74,6 +75,15 @@ impl QueueCommand {
             correlation: None,
             submitted_ms: now_ms(),
         }
+    }
+
+    /// Whether its earliest start has come. A clock that was set back by more than it was to wait leaves
+    /// nothing of the wait.
+    pub(super) fn is_due(&self, now_ms: i64) -> bool {
+        self.not_before_ms.is_none_or(|until_ms| {
+            let from_ms = self.submitted_ms;
+            Validity { from_ms, until_ms }.is_over(now_ms)
+        })
     }
 
     /// Returns the size of its texts in bytes.
@@ -162,6 +172,21 @@ pub enum CommandStage {
 }
 
 impl CommandStage {
+    /// Whether a parked command is to go on by itself. No rest is longer than the longest, whatever the
+    /// clock was when it began.
+    pub(super) fn is_waited_out(&self, now_ms: i64) -> bool {
+        let CommandStage::Parked {
+            until_ms: Some(until_ms),
+            deaths,
+            ..
+        } = self
+        else {
+            return false;
+        };
+        let left = until_ms.saturating_sub(now_ms);
+        left <= 0 || deaths.is_some() && left > LONGEST_REST_MS
+    }
+
     /// Whether nothing more is done.
     pub fn is_over(&self) -> bool {
         matches!(

@@ -8,7 +8,7 @@ use gyrus_kernel::{
     Ending, RunState,
     approvals::{self, OpenQuestion},
     latch::Latch,
-    log_name, now_ms, summary,
+    log_name, now_ms, summary, wait_until,
 };
 use tokio::{sync::watch, task::JoinSet};
 
@@ -25,9 +25,6 @@ const DEATHS: u32 = 3;
 /// Time after which a command whose turn could not be determined is looked at again: a stop that
 /// was lifted is seen by then.
 const LOOK_AGAIN: Duration = Duration::from_secs(1);
-
-/// A wait without an end of its own.
-const LONG: Duration = Duration::from_secs(3_600);
 
 /// The kind of the entry with which a run is taken up again.
 const RESUMED: &str = "run.resumed";
@@ -104,15 +101,11 @@ impl Dispatcher {
                 continue;
             }
             let due = self.gateway.with(|queue| queue.next_due(now_ms()));
-            let until = due.map_or(LONG, until);
-            let until = if self.latch.check().is_err() || self.want.is_some() {
-                LOOK_AGAIN
-            } else {
-                until
-            };
+            let looks_again = self.latch.check().is_err() || self.want.is_some();
             tokio::select! {
                 _ = changes.changed() => {}
-                () = tokio::time::sleep(until) => {}
+                () = tokio::time::sleep(LOOK_AGAIN), if looks_again => {}
+                () = wait_until(due.unwrap_or(i64::MAX)) => {}
                 _ = stop.changed() => {}
                 Some(done) = self.tasks.join_next() => outcome(done)?,
             }
@@ -145,12 +138,9 @@ impl Dispatcher {
                     }
                 }
                 CommandStage::Parked {
-                    until_ms: Some(until_ms),
-                    deaths: Some(_),
-                    ..
+                    deaths: Some(_), ..
                 } => {
-                    self.tasks
-                        .spawn(resting(self.gateway.clone(), command, until_ms));
+                    self.tasks.spawn(resting(self.gateway.clone(), command));
                 }
                 CommandStage::Parked { until_ms, .. } => {
                     // Those of a shared queue may have parked on another machine.
@@ -334,7 +324,7 @@ impl CommandWatch {
         }
         let until_ms = gateway.rest(&command.id, gateway.name(), entries, why);
         match until_ms.await? {
-            Some(until_ms) => resting(gateway.clone(), command, until_ms).await,
+            Some(_) => resting(gateway.clone(), command).await,
             None => Ok(()),
         }
     }
@@ -398,11 +388,7 @@ fn failure(end: &WorkerEnd) -> String {
 }
 
 /// Waits until a command has rested, or a person stops its run.
-async fn resting(
-    gateway: Gateway,
-    command: Arc<QueueCommand>,
-    until_ms: i64,
-) -> Result<(), QueueError> {
+async fn resting(gateway: Gateway, command: Arc<QueueCommand>) -> Result<(), QueueError> {
     let store = gateway.store().clone();
     // A run that never began has none, and where there is no room, none can be made.
     let mut inbox = store
@@ -411,14 +397,15 @@ async fn resting(
     let mut changes = gateway.changes();
     loop {
         changes.borrow_and_update();
-        if !gateway.with(|queue| super::is_parked(queue, &command.id)) {
+        let stage = gateway.with(|queue| queue.get(&command.id).map(|one| one.stage.clone()));
+        let Some(stage @ CommandStage::Parked { until_ms, .. }) = stage else {
             return Ok(());
-        }
+        };
         if let Some(by) = stopped_by(&store, command.run).unwrap_or_default() {
             let summary = summary(&Ending::Stopped { by, reason: None });
             return gateway.end(&command.id, None, summary).await;
         }
-        if until_ms <= now_ms() {
+        if stage.is_waited_out(now_ms()) {
             return gateway.reach(&command.id, CommandStage::Queued).await;
         }
         let told = async {
@@ -430,7 +417,7 @@ async fn resting(
         tokio::select! {
             () = told => {}
             _ = changes.changed() => {}
-            () = tokio::time::sleep(until(until_ms)) => {}
+            () = wait_until(until_ms.unwrap_or(i64::MAX)) => {}
         }
     }
 }
@@ -444,11 +431,29 @@ fn stopped_by(store: &Store, run: RunId) -> Result<Option<Principal>, QueueError
     }))
 }
 
-/// Waits until a parked run can go on: it has the answer or the signal that it waits for, its
-/// question has expired, or its time has come. Other messages wait with it.
+/// Waits until a parked run can go on. A look that the disk refuses is repeated; a run that cannot be
+/// read ends its own command alone.
 async fn wake(
     gateway: Gateway,
     command: Arc<QueueCommand>,
+    until_ms: Option<i64>,
+) -> Result<(), QueueError> {
+    loop {
+        match woken(&gateway, &command, until_ms).await {
+            Err(error) if error.is_of_disk() => tokio::time::sleep(LOOK_AGAIN).await,
+            Err(error @ (QueueError::Journal(_) | QueueError::Approval(_))) => {
+                return gateway.end(&command.id, None, error.to_string()).await;
+            }
+            woken => return woken,
+        }
+    }
+}
+
+/// Waits until a parked run has the answer or the signal that it waits for, its question has expired,
+/// or its time has come. Other messages wait with it.
+async fn woken(
+    gateway: &Gateway,
+    command: &QueueCommand,
     until_ms: Option<i64>,
 ) -> Result<(), QueueError> {
     let store = gateway.store().clone();
@@ -483,7 +488,7 @@ async fn wake(
             () = asked.changed() => {}
             _ = changes.changed() => {}
             () = own.changed() => {}
-            () = tokio::time::sleep(deadline.map_or(LONG, until)) => {}
+            () = wait_until(deadline.unwrap_or(i64::MAX)) => {}
         }
     }
 }
@@ -526,12 +531,6 @@ fn called(
         }
     }
     Ok(None)
-}
-
-/// Returns the time from now to a point in time in UTC milliseconds.
-fn until(at_ms: i64) -> Duration {
-    let left = u64::try_from(at_ms.saturating_sub(now_ms())).unwrap_or(0);
-    Duration::from_millis(left)
 }
 
 fn outcome(done: Result<Result<(), QueueError>, tokio::task::JoinError>) -> Result<(), QueueError> {

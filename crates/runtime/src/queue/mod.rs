@@ -21,6 +21,7 @@ mod tests;
 
 use std::{
     collections::BTreeSet,
+    ops::Range,
     sync::{Arc, OnceLock},
 };
 
@@ -52,6 +53,15 @@ pub const MAX_OPEN: usize = 100_000;
 
 /// Maximum size of their texts together, in bytes.
 pub const MAX_OPEN_BYTES: usize = 256 << 20;
+
+/// Length of a day in milliseconds.
+const DAY_MS: i64 = 24 * 60 * 60 * 1000;
+
+/// Returns the times of the day (UTC) that a time is on, in UTC milliseconds.
+pub fn day_of(at_ms: i64) -> Range<i64> {
+    let from = at_ms.saturating_sub(at_ms.rem_euclid(DAY_MS));
+    from..from.saturating_add(DAY_MS)
+}
 
 /// The resources that the runs of an agent used.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
@@ -196,10 +206,10 @@ impl Gateway {
         self.shared.facts.with(look)
     }
 
-    /// Returns what the runs of an agent used that were to start since a time, given in UTC
-    /// milliseconds. May block for the disk.
-    pub fn used_since(&self, agent: &str, since_ms: i64) -> AgentUse {
-        let runs = self.with(|queue| queue.runs_since(agent, since_ms));
+    /// Returns what the runs of an agent used that were to start on the day (UTC) of a time, given in
+    /// UTC milliseconds. May block for the disk.
+    pub fn used_on_day_of(&self, agent: &str, at_ms: i64) -> AgentUse {
+        let runs = self.with(|queue| queue.runs_within(agent, day_of(at_ms)));
         AgentUse::of(self.store(), &runs)
     }
 
@@ -343,17 +353,15 @@ impl Gateway {
         })
     }
 
-    /// Returns the commands whose runs are parked, with the times at which they go on by themselves.
-    pub fn parked(&self) -> Vec<(Arc<QueueCommand>, Option<i64>)> {
+    /// Returns the commands whose runs are parked, and whether they are to go on by themselves now.
+    pub fn parked(&self) -> Vec<(Arc<QueueCommand>, bool)> {
+        let now = now_ms();
         self.with(|queue| {
             let all = queue.all().into_iter();
-            let parked = all.filter_map(|one| match &one.stage {
-                CommandStage::Parked { until_ms, .. } => {
-                    Some((Arc::clone(&one.command), *until_ms))
-                }
-                _ => None,
-            });
-            parked.collect()
+            let parked = all.filter(|one| matches!(one.stage, CommandStage::Parked { .. }));
+            parked
+                .map(|one| (Arc::clone(&one.command), one.stage.is_waited_out(now)))
+                .collect()
         })
     }
 
@@ -416,7 +424,7 @@ impl Gateway {
 
     async fn end(&self, id: &str, code: Option<i32>, summary: String) -> Result<(), QueueError> {
         while let Err(error) = self.announce_end(id, code, &summary).await {
-            if !matches!(error, QueueError::Bus(crate::BusError::Journal(_))) {
+            if !error.is_of_disk() {
                 return Err(error);
             }
             tokio::time::sleep(crate::ledger::TRY_AGAIN).await;

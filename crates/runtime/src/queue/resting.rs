@@ -2,16 +2,14 @@
 //! further. Whatever stands in its way (too little memory, a disk that is full, servers that are away)
 //! may be over later, so what was accepted is never given up: a person takes it back or stops it.
 
-use std::time::Duration;
-
 use gyrus_kernel::now_ms;
 
 use super::{CommandStage, Deaths, Gateway, QueueError, state};
 
-/// Time for which a command rests the first time; each further time twice as long.
-const FIRST_REST: Duration = Duration::from_secs(5);
+/// Time for which a command rests the first time, in milliseconds; each further time twice as long.
+const FIRST_REST_MS: i64 = 5_000;
 
-const LONGEST_REST: Duration = Duration::from_secs(600);
+pub(super) const LONGEST_REST_MS: i64 = 600_000;
 
 impl Gateway {
     /// Lets a command rest that a worker has, longer each time that its run had this number of
@@ -55,9 +53,6 @@ fn next(before: Option<Deaths>, entries: u64) -> Deaths {
 
 /// Returns the length of a rest in milliseconds; the first one has the number 1.
 fn rest_ms(rests: u32) -> i64 {
-    let factor = 1_u32
-        .checked_shl(rests.saturating_sub(1))
-        .unwrap_or(u32::MAX);
-    let rest = FIRST_REST.saturating_mul(factor).min(LONGEST_REST);
-    i64::try_from(rest.as_millis()).unwrap_or(i64::MAX)
+    let doublings = rests.saturating_sub(1).min(10);
+    (FIRST_REST_MS << doublings).min(LONGEST_REST_MS)
 }

@@ -2,6 +2,7 @@
 
 use std::{
     collections::{BTreeMap, BTreeSet, HashMap, VecDeque},
+    ops::RangeBounds,
     sync::Arc,
 };
 
@@ -229,12 +230,13 @@ impl CommandQueue {
         self.get(self.by_key.get(key)?)
     }
 
-    /// Returns the runs of an agent's commands that were to start since a time, in UTC milliseconds.
-    pub fn runs_since(&self, agent: &str, since_ms: i64) -> BTreeSet<RunId> {
+    /// Returns the runs of an agent's commands that were to start in a range of times, in UTC
+    /// milliseconds.
+    pub fn runs_within(&self, agent: &str, times_ms: impl RangeBounds<i64>) -> BTreeSet<RunId> {
         let commands = self.commands.values().map(|(_, one)| &one.command);
         let own = commands.filter(|command| {
             let start = command.not_before_ms.unwrap_or(i64::MIN);
-            command.agent == agent && command.submitted_ms.max(start) >= since_ms
+            command.agent == agent && times_ms.contains(&command.submitted_ms.max(start))
         });
         own.map(|command| command.run).collect()
     }
@@ -292,7 +294,7 @@ impl CommandQueue {
         });
         let firsts = free.filter_map(|(_, lane)| {
             lane.iter()
-                .find(|(_, id)| self.due(id).is_none_or(|due| due <= now_ms))
+                .find(|(_, id)| self.get(id).is_none_or(|one| one.command.is_due(now_ms)))
         });
         firsts
             .min()
@@ -303,10 +305,6 @@ impl CommandQueue {
     pub fn next_due(&self, now_ms: i64) -> Option<i64> {
         let later = (now_ms.saturating_add(1), String::new());
         self.delayed.range(later..).next().map(|(due, _)| *due)
-    }
-
-    fn due(&self, id: &str) -> Option<i64> {
-        self.get(id)?.command.not_before_ms
     }
 
     fn submitted(&mut self, command: Arc<QueueCommand>) {

@@ -44,8 +44,7 @@ impl TriggerClock for SystemClock {
                 .await
                 .is_err()
             {
-                let left = u64::try_from(at_ms.saturating_sub(self.now_ms())).unwrap_or(0);
-                tokio::time::sleep(std::time::Duration::from_millis(left)).await;
+                gyrus_kernel::wait_until(at_ms.saturating_sub(self.ahead_ms)).await;
             }
         })
     }

@@ -98,8 +98,7 @@ impl TriggersInner {
             return false;
         }
         let (gateway, agent) = (self.gateway.clone(), live.name.agent.clone());
-        let since = day_of(at_ms).saturating_mul(24 * 60 * 60 * 1000);
-        let used = blocking(move || gateway.used_since(&agent, since)).await;
+        let used = blocking(move || gateway.used_on_day_of(&agent, at_ms)).await;
         live.budget.is_used_up(used)
     }
 

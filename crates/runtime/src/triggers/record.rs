@@ -10,7 +10,7 @@ use crate::{EventId, ledger::Fold};
 const DAY_MS: i64 = 24 * 60 * 60 * 1000;
 
 /// Time for which ids of deliveries are remembered: longer than a signature counts.
-const REMEMBERED_MS: i64 = 15 * 60 * 1000;
+const REMEMBERED_MS: u64 = 15 * 60 * 1000;
 
 /// Maximum number of ids of deliveries that are remembered of a trigger: more than its rate lets in
 /// meanwhile, and few enough for the records of 256 triggers to be one batch of the log.
@@ -106,8 +106,8 @@ impl TriggerRecord {
 
     /// Returns the number of deliveries that are remembered at this time.
     pub(super) fn deliveries(&self, now_ms: i64) -> usize {
-        let old = |(at, _): &&(i64, EventId)| now_ms - at > REMEMBERED_MS;
-        self.deliveries.len() - self.deliveries.iter().take_while(old).count()
+        let counts = |(at, _): &&(i64, EventId)| is_remembered(*at, now_ms);
+        self.deliveries.iter().filter(counts).count()
     }
 
     pub(super) fn awaits(&self, event: &EventId) -> bool {
@@ -123,14 +123,19 @@ impl TriggerRecord {
         }
         self.mark.values.extend(mark.values);
         if let Some(delivery) = mark.delivery {
-            while let Some((at, _)) = self.deliveries.front()
-                && (at_ms - at > REMEMBERED_MS || self.deliveries.len() >= MAX_REMEMBERED)
-            {
+            self.deliveries.retain(|(at, _)| is_remembered(*at, at_ms));
+            if self.deliveries.len() >= MAX_REMEMBERED {
                 self.deliveries.pop_front();
             }
             self.deliveries.push_back((at_ms, delivery));
         }
     }
+}
+
+/// Whether a delivery is remembered that came at a time. Its signature counts no more if the clock was
+/// set far back since.
+fn is_remembered(came_ms: i64, now_ms: i64) -> bool {
+    now_ms.abs_diff(came_ms) <= REMEMBERED_MS
 }
 
 /// Returns the day of a time, in days since 1970.

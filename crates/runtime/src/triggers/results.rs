@@ -47,13 +47,7 @@ pub(super) async fn follow(shared: &Arc<TriggersInner>) -> Result<AbortHandle, B
                 }
                 DurableItem::Lost { to, .. } => to,
             };
-            if shared
-                .agents
-                .bus()
-                .acknowledge(SUBSCRIBER, position)
-                .await
-                .is_err()
-            {
+            if ends.acknowledge(position).await.is_err() {
                 return;
             }
         }

@@ -18,7 +18,7 @@ use super::{
     record::{HeldBack, TriggerFact, TriggerMark, settings_hash},
     shared::{LiveTrigger, TriggersInner},
 };
-use crate::blocking;
+use crate::{blocking, ledger::TRY_AGAIN};
 
 /// Files that never settle are looked at after this many times the time to settle.
 const IMPATIENCE: u32 = 10;
@@ -45,6 +45,7 @@ pub(super) fn begin(shared: &Arc<TriggersInner>, live: &Arc<LiveTrigger>) {
         settle: *settle,
         missed: *missed,
         before: None,
+        is_untold: false,
     };
     let task = tokio::spawn(watching.follow());
     *live.watching.lock() = Some(task.abort_handle());
@@ -59,6 +60,8 @@ struct FilesWatch {
     missed: bool,
     /// The last look.
     before: Option<FilesLook>,
+    /// Whether the disk or the bus refused what the last look found.
+    is_untold: bool,
 }
 
 impl FilesWatch {
@@ -71,6 +74,10 @@ impl FilesWatch {
             };
             // A large folder is looked at less often.
             let settle = self.settle.max(took * SHARE);
+            if self.is_untold {
+                sleep(settle.max(TRY_AGAIN)).await;
+                continue;
+            }
             watches.changed().await;
             by_others = !self.is_working();
             let patience = tokio::time::Instant::now() + settle * IMPATIENCE;
@@ -99,8 +106,9 @@ impl FilesWatch {
         drop(permit);
         match look {
             Ok(look) => {
-                // If the disk or the bus fails, the next change tells this one too.
-                if self.compare(&shared, &live, &look, by_others).await.is_ok() {
+                let compared = self.compare(&shared, &live, &look, by_others).await;
+                self.is_untold = compared.is_err();
+                if compared.is_ok() {
                     self.before = Some(look);
                 }
                 *live.problem.lock() = None;

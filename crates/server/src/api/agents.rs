@@ -12,7 +12,7 @@ use gyrus_journal::Store;
 use gyrus_runtime::{
     Event, EventId, EventPosition,
     agents::{AgentRecord, AgentStage, Agents},
-    queue::{AgentUse, Gateway},
+    queue::{AgentUse, Gateway, day_of},
     triggers::{TriggerStatus, Triggers},
 };
 use schemars::JsonSchema;
@@ -35,9 +35,6 @@ use gyrus_kernel::now_ms;
 
 /// Maximum number of waiting events that are shown.
 const SHOWN: usize = 100;
-
-/// Length of a day in milliseconds. Days are those of UTC.
-const DAY_MS: i64 = 24 * 60 * 60 * 1000;
 
 /// Returns the endpoints of this module.
 pub(super) fn endpoints() -> Vec<Endpoint> {
@@ -197,19 +194,17 @@ fn look<T>(
 }
 
 fn today(app: &App, name: &str) -> AgentUse {
-    let now = now_ms();
-    app.gateway.used_since(name, now - now.rem_euclid(DAY_MS))
+    app.gateway.used_on_day_of(name, now_ms())
 }
 
 /// Returns the agents of a store as they are on disk, while no server has them.
 pub fn agents_on_disk(store: &Store) -> Result<Vec<AgentView>, ApiError> {
     let queue = Gateway::read(store)?;
-    let now = now_ms();
-    let today = now - now.rem_euclid(DAY_MS);
+    let today = day_of(now_ms());
     let mut views = Vec::new();
     for name in Agents::known(store)? {
         if let Some(record) = Agents::read(store, &name)? {
-            let used = AgentUse::of(store, &queue.runs_since(&name, today));
+            let used = AgentUse::of(store, &queue.runs_within(&name, today.clone()));
             let triggers = Triggers::read(store, &name)?;
             views.push(AgentView::new(&name, &record, true, used, triggers));
         }

@@ -152,7 +152,7 @@ pub(crate) fn listed(app: &App, query: &RunsQuery) -> Result<RunList, ApiError> 
     let limit = query.limit.0;
     let text = query.text.as_ref().map(|text| text.to_lowercase());
     let agent = query.agent.as_deref();
-    let begun = agent.map(|agent| app.gateway.with(|queue| queue.runs_since(agent, i64::MIN)));
+    let begun = agent.map(|agent| app.gateway.with(|queue| queue.runs_within(agent, ..)));
     let is_of_agent = |overview: &RunOverview| {
         let began = begun
             .as_ref()

@@ -50,7 +50,7 @@ pub(super) async fn show(
     let detail = blocking(move || agents::detail(&asked, &named)).await?;
     let events = heard(&app, &name, &detail).await?;
     blocking(move || {
-        let all = app.gateway.with(|queue| queue.runs_since(&name, i64::MIN));
+        let all = app.gateway.with(|queue| queue.runs_within(&name, ..));
         let begun = all.iter().rev().filter_map(|run| overview(&app, *run).ok());
         let runs: Vec<_> = begun.take(RUNS).collect();
         let files = app.program.agent_files();

@@ -31,6 +31,6 @@ pub enum LayerError {
     #[error("a path has more than {MAX_PATH_BYTES} bytes")]
     TooDeep,
     /// The folder and the layer are not on one file system, so renames between them fail.
-    #[error("`{}` and `{}` lie on different file systems", one.display(), other.display())]
+    #[error("`{}` and `{}` lie on different file systems or mounts", one.display(), other.display())]
     Apart { one: PathBuf, other: PathBuf },
 }

@@ -35,9 +35,7 @@ impl Prune {
         let home = gyrus.home()?;
         let store = home.store()?;
         let age_ms = i64::try_from(self.older_than.as_millis()).unwrap_or(i64::MAX);
-        let before_ms = jiff::Timestamp::now()
-            .as_millisecond()
-            .saturating_sub(age_ms);
+        let before_ms = gyrus_kernel::now_ms().saturating_sub(age_ms);
         let (mut runs, mut bytes) = (0_u64, 0_u64);
         for run in gyrus_kernel::runs(&store)? {
             if let Some(dropped) = prune(&store, run, before_ms)? {

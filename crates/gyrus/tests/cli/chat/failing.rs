@@ -2,7 +2,7 @@
 
 use std::{
     collections::BTreeSet,
-    fs, io,
+    fs,
     time::{Duration, Instant},
 };
 
@@ -14,8 +14,7 @@ use super::{
     configure, paired, start,
 };
 use crate::{
-    disks::own,
-    server::{self, Server},
+    disks::{fill, on_small_disk},
     support::{UNTIL_GO, World},
 };
 
@@ -106,30 +105,16 @@ fn unknown(bot: &BotApi) -> usize {
 fn goals_on_a_full_disk_are_reached_once_there_is_room() {
     let (world, bot) = (World::new(UNTIL_GO), BotApi::start());
     configure(&world, &bot, AUTO);
-    let line = format!(
-        r#"
-        cp "$GYRUS_HOME/config.toml" "$GYRUS_HOME.toml"
-        mount -t tmpfs -o size=6m tmpfs "$GYRUS_HOME"
-        cp "$GYRUS_HOME.toml" "$GYRUS_HOME/config.toml"
-        exec "$GYRUS" serve --port 0 --token {}
-    "#,
-        server::TOKEN
-    );
-    let Some(mut command) = own(&world, "-m", &line) else {
+    let Some((server, filler)) = on_small_disk(&world, "", &[("TELEGRAM_TOKEN", TOKEN)]) else {
         return;
     };
-    command.env("TELEGRAM_TOKEN", TOKEN);
-    let server = Server::of(&world, command);
     let code = server.post("/api/chats/telegram/codes", &json!({})).json();
     bot.says(OWNER, &format!("/pair {}", code["code"].as_str().unwrap()));
     bot.waits_for("You are paired");
     bot.says(OWNER, "goal 1");
     let begun = |path| bot.waits("it begins", |_| world.path(path).exists().then_some(()));
     begun("work/ledger.txt");
-    let home = world.path("home");
-    let filler = format!("/proc/{}/root{}/filler", server.process(), home.display());
-    let full = fs::write(&filler, vec![0; 8 << 20]).unwrap_err();
-    assert_eq!(full.kind(), io::ErrorKind::StorageFull);
+    fill(&filler);
     for number in 2..=4 {
         bot.says(OWNER, &format!("goal {number}"));
     }

@@ -8,7 +8,7 @@ use super::{Server, TOKEN, bearer};
 use crate::support::{TIMEOUT, UNTIL_GO, World};
 
 /// Leaves a line in the ledger, and finishes.
-pub(super) const ONE_LINE: &str = r#"
+pub(crate) const ONE_LINE: &str = r#"
 [[reply]]
 calls = [{ tool = "shell", arguments = { command = "echo line >> ledger.txt" } }]
 [[reply]]
@@ -16,7 +16,7 @@ calls = [{ tool = "finish", arguments = { reached = true, answer = "written" } }
 "#;
 
 /// Writes an agent file whose settings have these further lines.
-pub(super) fn write_agent(world: &World, name: &str, more: &str) {
+pub(crate) fn write_agent(world: &World, name: &str, more: &str) {
     let folder = world.path("home").join("agents");
     fs::create_dir_all(&folder).unwrap();
     let work = world.work();
@@ -29,7 +29,7 @@ pub(super) fn write_agent(world: &World, name: &str, more: &str) {
 
 /// Waits until an agent is as wanted; its view.
 #[track_caller]
-pub(super) fn wait(server: &Server<'_>, name: &str, wanted: impl Fn(&Value) -> bool) -> Value {
+pub(crate) fn wait(server: &Server<'_>, name: &str, wanted: impl Fn(&Value) -> bool) -> Value {
     let since = Instant::now();
     loop {
         let answer = server.get(&format!("/api/agents/{name}"));
@@ -41,7 +41,7 @@ pub(super) fn wait(server: &Server<'_>, name: &str, wanted: impl Fn(&Value) -> b
     }
 }
 
-pub(super) fn goals(server: &Server<'_>) -> Vec<Value> {
+pub(crate) fn goals(server: &Server<'_>) -> Vec<Value> {
     let commands = server.get("/api/commands").is(200).json();
     let commands = commands.as_array().unwrap().iter();
     commands.map(|command| command["goal"].clone()).collect()

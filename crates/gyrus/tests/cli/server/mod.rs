@@ -5,7 +5,7 @@ mod accessible;
 mod chromium;
 mod document_000;
 mod dashboard;
-mod agents;
+pub(crate) mod agents;
 pub(crate) mod guard;
 mod hooks;
 mod killed;
@@ -16,7 +16,7 @@ mod run_pages;
 mod places;
 pub(crate) mod runs;
 mod service;
-mod triggers;
+pub(crate) mod triggers;
 
 use std::{
     io::{BufRead, BufReader, Read, Write},

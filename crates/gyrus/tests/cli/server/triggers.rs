@@ -16,7 +16,7 @@ use super::{
 };
 use crate::support::World;
 
-const SECRET: &str = "the-secret-of-these-webhooks";
+pub(crate) const SECRET: &str = "the-secret-of-these-webhooks";
 
 /// Finishes at once, and says that there was nothing to do.
 const NOTHING: &str = r#"
@@ -51,7 +51,7 @@ fn delivery(secret: &str, id: &str, ago: i64, body: &str) -> String {
     )
 }
 
-fn deliver(server: &Server<'_>, secret: &str, id: &str, ago: i64, body: &str) -> Answer {
+pub(crate) fn deliver(server: &Server<'_>, secret: &str, id: &str, ago: i64, body: &str) -> Answer {
     server.raw(delivery(secret, id, ago, body).as_bytes())
 }
 
