@@ -6,9 +6,10 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 use crate::{
-    ActionVerdict, Aim, BlobId, BoxedFuture, Claim, CommandOutcome, CommandSpec, Digest, EffectId,
-    Image, KeeperError, PersonReply, ProcessAction, ProcessReport, Reply, ResolvedCall, RunId,
-    SandboxOptions, ServerPrompt, ServerQuestion, ToolCall, Touch, Unresolvable,
+    ActionVerdict, Aim, BlobId, BoxedFuture, Claim, CommandEnd, CommandOutcome, CommandSpec,
+    Digest, EffectId, Image, KeeperError, PersonReply, ProcessAction, ProcessReport, Reply,
+    ResolvedCall, RunId, SandboxOptions, ServerPrompt, ServerQuestion, ToolCall, Touch,
+    Unresolvable,
 };
 
 /// The description of a tool: its name, parameters and effects. Models see name, description and
@@ -153,6 +154,14 @@ pub trait Site: Send + Sync {
         &self,
         command: CommandSpec,
     ) -> BoxedFuture<'_, Result<CommandOutcome, KeeperError>>;
+
+    /// Does the same, unless a person at the terminal puts the command into the background meanwhile.
+    fn run_attended(
+        &self,
+        command: CommandSpec,
+    ) -> BoxedFuture<'_, Result<CommandEnd, KeeperError>> {
+        Box::pin(async move { self.run_command(command).await.map(CommandEnd::Ended) })
+    }
 
     /// Starts a command that goes on when the call is over, and returns its name.
     ///

@@ -14,6 +14,8 @@ pub(crate) const GYRUS_TOKEN: &str = "GYRUS_TOKEN";
 /// Set to anything: `last` is the newest run of all folders. A server sets it for commands that come
 /// from elsewhere.
 pub(crate) const GYRUS_ANYWHERE: &str = "GYRUS_ANYWHERE";
+/// The language servers that may be started, separated by commas; `none` is none.
+pub(crate) const GYRUS_LANGUAGE_SERVERS: &str = "GYRUS_LANGUAGE_SERVERS";
 /// The folder of notes that runs remember by.
 pub(crate) const GYRUS_VAULT: &str = "GYRUS_VAULT";
 /// For tests of recovery: the process kills itself as soon as this many entries of its run are on

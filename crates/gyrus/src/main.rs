@@ -55,6 +55,7 @@ mod stopped;
 mod flags;
 mod guidelines;
 mod hooks;
+mod language_servers;
 mod surroundings;
 mod config;
 mod env;

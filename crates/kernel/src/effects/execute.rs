@@ -8,10 +8,11 @@ use std::{
 };
 
 use gyrus_contract::{
-    ActionVerdict, BlobId, BoxedFuture, CallSource, ChangedPath, Cleared, CommandOutcome,
-    CommandSpec, Containment, Decision, EffectId, KeeperError, Layer, PathChange, PersonReply,
-    Probe, ProcessAction, ProcessReport, Purpose, Repeat, Reply, ResolvedCall, ResolvedCommand,
-    ServerPrompt, ServerQuestion, Site, Tool, ToolOutput, ToolSpec, Touch, UnknownSecret,
+    ActionVerdict, BlobId, BoxedFuture, CallSource, ChangedPath, Cleared, CommandEnd,
+    CommandOutcome, CommandSpec, Containment, Decision, EffectId, KeeperError, Layer, PathChange,
+    PersonReply, Probe, ProcessAction, ProcessReport, Purpose, Repeat, Reply, ResolvedCall,
+    ResolvedCommand, ServerPrompt, ServerQuestion, Site, Tool, ToolOutput, ToolSpec, Touch,
+    UnknownSecret,
 };
 use gyrus_process::{
     ProcessIdentity,
@@ -23,7 +24,7 @@ use gyrus_workspace::layer::Copies;
 use super::{
     added_folders::AddedLayers,
     ask::cut_off_asks,
-    background,
+    attended, background,
     changes::{self, JudgedChanges},
     destinations::{ConnectionQuestions, Destinations},
     folder, layers, named_files,
@@ -216,6 +217,41 @@ impl Site for CallSite<'_> {
         Box::pin(background::act(self.core, &self.effect, name, action))
     }
 
+    fn run_attended(
+        &self,
+        command: CommandSpec,
+    ) -> BoxedFuture<'_, Result<CommandEnd, KeeperError>> {
+        let (resolved, destinations) = (&self.command, &self.destinations);
+        let (Some(resolved), Some(destinations), Some(containment), true) = (
+            resolved,
+            destinations,
+            self.containment.clone(),
+            attended::may_go_on(self.core, &self.effect),
+        ) else {
+            return Box::pin(async { self.run_command(command).await.map(CommandEnd::Ended) });
+        };
+        let keeper = self.keeper.lock();
+        let keeper = keeper.unwrap_or_else(PoisonError::into_inner).take();
+        Box::pin(async move {
+            let Some(keeper) = keeper else {
+                return self.run_command(command).await.map(CommandEnd::Ended);
+            };
+            let command = with_variables(self.core, command, resolved);
+            let ran = (keeper, command, containment.clone());
+            let ran = attended::run(self.core, &self.effect, ran, (destinations, self)).await;
+            match ran {
+                Ok((end, keeper)) => {
+                    keep_standing(self.core, keeper, &containment);
+                    Ok(end)
+                }
+                Err(error) => {
+                    layers::refuse(self.core, &self.effect, &error.to_string());
+                    Err(error)
+                }
+            }
+        })
+    }
+
     fn run_command(
         &self,
         command: CommandSpec,
@@ -333,6 +369,8 @@ fn containment(
     containment
         .forwarded
         .extend(allowed.into_iter().map(|(at, _)| at));
+    // What is put into the background later is to be reached as any process there is.
+    containment.serves = attended::may_go_on(core, effect);
     containment.asked = asked.into_iter().map(|(at, _)| at).collect();
     Some(containment)
 }

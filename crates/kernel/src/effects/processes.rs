@@ -31,7 +31,7 @@ use crate::{live::LONG_LINE, redact::Redactor};
 pub(super) const UNREAD_BYTES: usize = 64 * 1024;
 
 /// Bytes read at once.
-const CHUNK_BYTES: usize = 16 * 1024;
+pub(super) const CHUNK_BYTES: usize = 16 * 1024;
 
 /// Characters of a command line in a list.
 const SHOWN: usize = 80;
@@ -44,7 +44,8 @@ pub(crate) struct Background {
 
 pub(super) struct BackgroundProcess {
     pub(super) line: String,
-    pub(super) input: File,
+    /// `None` for one that began as the command of a call.
+    pub(super) input: Option<File>,
     pub(super) output: Mutex<Unread>,
     /// Announces output and the end.
     pub(super) moved: watch::Sender<()>,
@@ -122,6 +123,18 @@ impl Background {
 }
 
 impl BackgroundProcess {
+    pub(super) fn new(line: String, input: Option<File>) -> Self {
+        Self {
+            line,
+            input,
+            output: Mutex::default(),
+            moved: watch::Sender::new(()),
+            task: Mutex::default(),
+            dialer: Mutex::default(),
+            layer: Mutex::default(),
+        }
+    }
+
     /// Ends the process with everything that it started.
     pub(super) async fn end(&self) {
         let task = locked(&self.task).take();
@@ -190,6 +203,14 @@ impl Unread {
         } else {
             &self.text[..redactor.separable(&self.text, LONG_LINE)]
         }
+    }
+
+    /// Returns the last whole line in which secrets can be recognised.
+    pub(super) fn last_line(&self, redactor: &Redactor) -> Option<String> {
+        let ready = self.ready(redactor);
+        let lines = ready.rfind('\n').map(|end| &ready[..end])?;
+        let last = lines.lines().rev().find(|line| !line.trim().is_empty())?;
+        Some(shorten(last, SHOWN).into_owned())
     }
 
     /// Adds output. Where there is too much, whole lines are dropped: the end of a secret alone is not

@@ -490,6 +490,12 @@ impl Console {
         };
         let line = match input_area.key(key, self.asking) {
             None => None,
+            Some(PersonLine::Background) => {
+                let id = time_ordered_uuid().to_string();
+                let body = MessageBody::Background;
+                approvals::send_as(&self.store, self.run, &id, person.clone(), body)?;
+                None
+            }
             Some(PersonLine::Answer(line)) => {
                 put(&format!("❯ {}\n", one_line(&line)))?;
                 Some(line)
