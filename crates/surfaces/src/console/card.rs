@@ -31,6 +31,47 @@ pub fn lines(id: &QuestionId, card: &ApprovalCard, run: &str, painter: &Painter)
     for line in wrap(&visible(&card.sentence), inner) {
         lines.push(format!("{frame} {}", painter.paint(Tone::Strong, &line)));
     }
+    lines.extend(body(card, run, painter));
+    lines.push(end(painter));
+    lines
+}
+
+/// The lines of several cards with the same sentence as one card, which names each.
+pub fn joined_lines<'a>(
+    cards: impl IntoIterator<Item = (&'a QuestionId, &'a ApprovalCard, String)>,
+    painter: &Painter,
+) -> Vec<String> {
+    let frame = painter.paint(Tone::Ask, "│");
+    let mut joined = Vec::new();
+    for (id, card, run) in cards {
+        if joined.is_empty() {
+            joined = lines(id, card, &run, painter);
+        } else {
+            joined.push(format!(
+                "{frame} {}",
+                painter.paint(Tone::Ask, &format!("and {id}:"))
+            ));
+            joined.extend(body(card, &run, painter));
+            joined.push(end(painter));
+        }
+        // The frame goes on.
+        joined.pop();
+    }
+    joined.push(end(painter));
+    joined
+}
+
+fn end(painter: &Painter) -> String {
+    let columns = painter.columns.min(RULE);
+    let rule = format!("└{}", "─".repeat(columns.saturating_sub(1)));
+    painter.paint(Tone::Ask, &rule)
+}
+
+/// The lines between the sentence of a card and its end.
+fn body(card: &ApprovalCard, run: &str, painter: &Painter) -> Vec<String> {
+    let inner = painter.columns.saturating_sub(4);
+    let frame = painter.paint(Tone::Ask, "│");
+    let mut lines = Vec::new();
     for reason in &card.reasons {
         for (number, line) in wrap(&one_line(reason), inner.saturating_sub(2))
             .iter()
@@ -52,10 +93,6 @@ pub fn lines(id: &QuestionId, card: &ApprovalCard, run: &str, painter: &Painter)
         let said = wrap(&one_line(&offer), inner);
         lines.extend(said.iter().map(|line| format!("{frame} {line}")));
     }
-    lines.push(painter.paint(
-        Tone::Ask,
-        &format!("└{}", "─".repeat(columns.saturating_sub(1))),
-    ));
     lines
 }
 

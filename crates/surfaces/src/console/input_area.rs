@@ -163,6 +163,11 @@ impl InputArea {
         }
     }
 
+    /// More was asked than the person had seen: what they began to answer is no answer to it.
+    pub(super) fn begin_answer_anew(&mut self) {
+        self.line = InputLine::default();
+    }
+
     /// No card is open any more.
     pub(super) fn take_up_again(&mut self) {
         if let Some(aside) = self.aside.take() {
