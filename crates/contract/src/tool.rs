@@ -1,6 +1,6 @@
 //! Tools: their descriptions, their calls and their results.
 
-use std::{ops::Deref, path::Path};
+use std::{net::SocketAddr, ops::Deref, os::fd::OwnedFd, path::Path};
 
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
@@ -161,6 +161,12 @@ pub trait Site: Send + Sync {
         command: CommandSpec,
     ) -> BoxedFuture<'_, Result<CommandEnd, KeeperError>> {
         Box::pin(async move { self.run_command(command).await.map(CommandEnd::Ended) })
+    }
+
+    /// Returns a socket, not blocking and not connected, that can be connected to what a process of the
+    /// run serves at this address of loopback; `None` if none does.
+    fn served(&self, _at: SocketAddr) -> Option<OwnedFd> {
+        None
     }
 
     /// Starts a command that goes on when the call is over, and returns its name.

@@ -165,11 +165,9 @@ impl Connection {
         let mut containment = sandbox::plan(home, folder.path(), workspace)?;
         containment.writable.retain(|path| path != workspace);
         containment.read_only.push(workspace.clone());
-        if TEMPORARY
-            .iter()
-            .any(|place| server.program.starts_with(place))
-        {
-            containment.read_only.push(server.program.clone());
+        let folder_of = server.program.parent().unwrap_or(&server.program);
+        if TEMPORARY.iter().any(|place| folder_of.starts_with(place)) {
+            containment.read_only.push(folder_of.to_owned());
         }
         let pipes = containment.temporary.clone();
         let environment = mcp::start::environment();

@@ -30,10 +30,10 @@ use self::connection::{Checked, Connection};
 use crate::{env, failure::Failure, mcp::StartSurroundings};
 
 /// Time that the first edit waits for a server that has just been started.
-const FIRST_WAIT: Duration = Duration::from_secs(10);
+const FIRST_WAIT: Duration = Duration::from_secs(6);
 
 /// Time that later edits wait. After each wait in vain it is halved, down to the shortest.
-const WAIT: Duration = Duration::from_secs(5);
+const WAIT: Duration = Duration::from_secs(3);
 const SHORTEST_WAIT: Duration = Duration::from_millis(250);
 
 /// Maximum size of a file that a server is given, in bytes.
@@ -125,6 +125,8 @@ struct LanguageServer {
     program: PathBuf,
     home: Home,
     workspace: PathBuf,
+    /// The person named it, and wants to know if it cannot be had.
+    is_named: bool,
     state: tokio::sync::Mutex<ServerUse>,
     /// It ended, or speaks another protocol.
     is_left_out: AtomicBool,
@@ -173,6 +175,7 @@ impl LanguageServers {
                 program: found.path,
                 home: home.clone(),
                 workspace: workspace.to_owned(),
+                is_named: named.is_some() || configured.is_some(),
                 state: tokio::sync::Mutex::new(ServerUse {
                     connection: None,
                     wait: FIRST_WAIT,
@@ -247,7 +250,7 @@ impl LanguageServer {
         if server.connection.is_none() && !self.is_left_out.load(Ordering::Relaxed) {
             match Connection::start(self) {
                 Ok(connection) => server.connection = Some(connection),
-                Err(_) => self.is_left_out.store(true, Ordering::Relaxed),
+                Err(why) => self.leave_out(&why, self.is_named),
             }
         }
         let connection = server.connection.as_mut()?;
@@ -261,17 +264,21 @@ impl LanguageServer {
                 None
             }
             Checked::Ended(why) => {
-                let was_ready = connection.was_ready();
-                server.connection = None;
-                self.is_left_out.store(true, Ordering::Relaxed);
                 // One that never worked is as good as not installed.
-                if was_ready {
-                    let why = one_line(&why);
-                    let why = shorten(&why, 200);
-                    let _ = put(&format!("{} is left out: {why}\n", self.known.name));
-                }
+                let tells = self.is_named || connection.was_ready();
+                server.connection = None;
+                self.leave_out(&why, tells);
                 None
             }
+        }
+    }
+
+    fn leave_out(&self, why: &str, tells: bool) {
+        self.is_left_out.store(true, Ordering::Relaxed);
+        if tells {
+            let why = one_line(why);
+            let why = shorten(&why, 200);
+            let _ = put(&format!("{} is left out: {why}\n", self.known.name));
         }
     }
 }

@@ -2,6 +2,8 @@
 
 use std::{
     fs::{self, Permissions},
+    net::SocketAddr,
+    os::fd::OwnedFd,
     path::Path,
     sync::{Arc, Mutex, PoisonError},
     time::{Duration, Instant},
@@ -9,10 +11,10 @@ use std::{
 
 use gyrus_contract::{
     ActionVerdict, BlobId, BoxedFuture, CallSource, ChangedPath, Cleared, CommandEnd,
-    CommandOutcome, CommandSpec, Containment, Decision, EffectId, KeeperError, Layer, PathChange,
-    PersonReply, Probe, ProcessAction, ProcessReport, Purpose, Repeat, Reply, ResolvedCall,
-    ResolvedCommand, ServerPrompt, ServerQuestion, Site, Tool, ToolOutput, ToolSpec, Touch,
-    UnknownSecret,
+    CommandOutcome, CommandSpec, Containment, Decision, Destination, EffectId, KeeperError, Layer,
+    PathChange, PersonReply, Probe, ProcessAction, ProcessReport, Purpose, Repeat, Reply,
+    ResolvedCall, ResolvedCommand, ServerPrompt, ServerQuestion, Site, Tool, ToolOutput, ToolSpec,
+    Touch, UnknownSecret,
 };
 use gyrus_process::{
     ProcessIdentity,
@@ -184,6 +186,14 @@ impl Site for CallSite<'_> {
 
     fn changes_follow(&self) -> bool {
         layers::changes_follow(self.core, &self.effect)
+    }
+
+    fn served(&self, at: SocketAddr) -> Option<OwnedFd> {
+        self.core.background.socket(&Destination {
+            host: at.ip().to_string(),
+            port: at.port(),
+            name: None,
+        })
     }
 
     fn start_process(&self, command: CommandSpec) -> BoxedFuture<'_, Result<String, KeeperError>> {

@@ -79,6 +79,17 @@ impl Background {
         served.flatten().collect()
     }
 
+    /// Whether a process serves this address of a page.
+    pub(super) fn serves(&self, address: &str) -> bool {
+        let rest = address.strip_prefix("http://").unwrap_or_default();
+        let place = rest.split(['/', '?', '#']).next().unwrap_or_default();
+        let port = place.strip_prefix("localhost:");
+        let port = port.and_then(|port| port.parse::<u16>().ok());
+        let at = place.parse::<SocketAddr>().ok();
+        (port.is_some() || at.is_some())
+            && (self.served().iter()).any(|one| Some(one.port()) == port || Some(*one) == at)
+    }
+
     /// Returns a socket for a destination that a process serves.
     pub(super) fn socket(&self, to: &Destination) -> Option<OwnedFd> {
         let at = SocketAddr::new(to.host.parse().ok()?, to.port);

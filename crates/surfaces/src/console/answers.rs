@@ -44,10 +44,19 @@ pub fn understand(typed: &str, card: &ApprovalCard) -> Option<Answer> {
     }
 }
 
+/// Returns the part of a card's sentence that says what is wanted, without where.
+fn kind(card: &ApprovalCard) -> &str {
+    let sentence = &card.sentence;
+    let parts = sentence.rsplit_once(" connect to ");
+    parts
+        .or_else(|| sentence.split_once(": "))
+        .map_or(sentence, |(kind, _)| kind)
+}
+
 /// Whether two cards are asked together: nobody can say more to the one than to the other.
 pub(super) fn is_alike(one: &OpenQuestion, other: &OpenQuestion) -> bool {
     let is_plain = |card: &ApprovalCard| !card.question && card.edit.is_none();
-    is_plain(&one.card) && is_plain(&other.card) && one.card.sentence == other.card.sentence
+    is_plain(&one.card) && is_plain(&other.card) && kind(&one.card) == kind(&other.card)
 }
 
 /// Parses a typed line as an answer to all cards that are asked together.

@@ -28,15 +28,13 @@ pub fn lines(id: &QuestionId, card: &ApprovalCard, run: &str, painter: &Painter)
     let rule = "─".repeat(columns.saturating_sub(width(&head)));
     let mut lines = vec![painter.paint(Tone::Ask, &format!("{head}{rule}"))];
     let frame = painter.paint(Tone::Ask, "│");
-    for line in wrap(&visible(&card.sentence), inner) {
-        lines.push(format!("{frame} {}", painter.paint(Tone::Strong, &line)));
-    }
+    lines.extend(sentence(card, painter));
     lines.extend(body(card, run, painter));
     lines.push(end(painter));
     lines
 }
 
-/// The lines of several cards with the same sentence as one card, which names each.
+/// The lines of several cards of a kind as one card, which names each.
 pub fn joined_lines<'a>(
     cards: impl IntoIterator<Item = (&'a QuestionId, &'a ApprovalCard, String)>,
     painter: &Painter,
@@ -49,8 +47,9 @@ pub fn joined_lines<'a>(
         } else {
             joined.push(format!(
                 "{frame} {}",
-                painter.paint(Tone::Ask, &format!("and {id}:"))
+                painter.paint(Tone::Ask, &format!("and {run} {id}"))
             ));
+            joined.extend(sentence(card, painter));
             joined.extend(body(card, &run, painter));
             joined.push(end(painter));
         }
@@ -59,6 +58,13 @@ pub fn joined_lines<'a>(
     }
     joined.push(end(painter));
     joined
+}
+
+fn sentence(card: &ApprovalCard, painter: &Painter) -> Vec<String> {
+    let frame = painter.paint(Tone::Ask, "│");
+    let wrapped = wrap(&visible(&card.sentence), painter.columns.saturating_sub(4));
+    let painted = wrapped.iter().map(|line| painter.paint(Tone::Strong, line));
+    painted.map(|line| format!("{frame} {line}")).collect()
 }
 
 fn end(painter: &Painter) -> String {

@@ -23,8 +23,7 @@ use std::{
 };
 
 use gyrus_contract::{
-    Answer, EffectId, FINISH, MessageBody, OnAsk, Principal, RunId, Spent,
-    time_ordered_uuid,
+    Answer, EffectId, FINISH, MessageBody, OnAsk, Principal, RunId, Spent, time_ordered_uuid,
 };
 use gyrus_journal::{LogReader, Store};
 use gyrus_kernel::{
@@ -39,7 +38,7 @@ pub use self::{
     input_area::LineQueue,
     line::ConsoleLine,
     line_editor::{LineCandidate, LineCandidates, LineEditor, LineView, LineWish, plain_line},
-    paint::Painter,
+    paint::{Painter, Theme, set_theme},
 };
 use self::{
     answers::{is_alike, understand_all},
@@ -63,6 +62,9 @@ use crate::{
     speech::{LiveSpeech, Speech, SpokenKind},
     terminal,
 };
+
+/// Most cards of a kind that are shown again when one joins them.
+const MOST_JOINED: usize = 3;
 
 /// Lines of thinking that are shown of one reply.
 const THINKING_LINES: usize = 12;
@@ -350,18 +352,22 @@ impl Console {
             None => terminal::forget_what_was_typed(),
         }
         self.asking = true;
-        put(&self.question())
+        // Of many only what is new is shown.
+        let alike = self.alike().count();
+        let new = if alike > MOST_JOINED { alike - 1 } else { 0 };
+        put(&self.question(new))
     }
 
-    /// Returns the card whose turn it is, with those like it, and the possible answers where a person
+    /// Returns the card whose turn it is with those like it, from one of them on, and the possible answers where a person
     /// can answer here.
-    fn question(&self) -> String {
+    fn question(&self, from: usize) -> String {
         let Some(first) = self.open.front() else {
             return String::new();
         };
         let alike: Vec<_> = self.alike().collect();
         let cards = alike
             .iter()
+            .skip(from)
             .map(|one| (&one.id, &one.card, one.run.short()));
         let mut text: String = card::joined_lines(cards, &self.painter)
             .iter()
@@ -371,8 +377,7 @@ impl Console {
             if alike.len() > 1 {
                 let all = alike.len();
                 text.push_str(&format!(
-                    "Y = yes to all {all}, N = no to all {all}; to {}: ",
-                    first.id
+                    "Y = yes to all {all}, N = no to all {all}; to the first: "
                 ));
             }
             text.push_str(choices(&first.card));
@@ -398,7 +403,7 @@ impl Console {
             return Ok(());
         };
         let (run, id) = (open.run.short(), &open.id);
-        let mut text = self.question();
+        let mut text = self.question(0);
         if self.on_ask == OnAsk::Wait && self.person.is_none() {
             text.push_str(&format!(
                 "answer from elsewhere: gyrus approve {run} {id} (or: gyrus deny {run} {id})\n"
