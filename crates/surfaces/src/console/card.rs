@@ -17,7 +17,6 @@ const RULE: usize = 72;
 /// The card's lines, in which everything unseen is shown. Every line of untrusted text begins with
 /// `┃`, so nothing in it can look like the card's end or like a word of ours.
 pub fn lines(id: &QuestionId, card: &ApprovalCard, run: &str, painter: &Painter) -> Vec<String> {
-    let inner = painter.columns.saturating_sub(4);
     let columns = painter.columns.min(RULE);
     let what = if card.question {
         "question"
@@ -27,7 +26,6 @@ pub fn lines(id: &QuestionId, card: &ApprovalCard, run: &str, painter: &Painter)
     let head = format!("┌ {what} {id} ");
     let rule = "─".repeat(columns.saturating_sub(width(&head)));
     let mut lines = vec![painter.paint(Tone::Ask, &format!("{head}{rule}"))];
-    let frame = painter.paint(Tone::Ask, "│");
     lines.extend(sentence(card, painter));
     lines.extend(body(card, run, painter));
     lines.push(end(painter));
