@@ -310,7 +310,14 @@ impl TerminalConversation<'_> {
                 put("it comes with the next goal\n")?;
             }
             PromptWord::Image(path) => {
-                self.context.push(attachments::picture(&path)?);
+                let picture = match path {
+                    Some(path) => attachments::picture(&path)?,
+                    None => {
+                        let read = attachments::clipboard_picture(&self.workspace);
+                        self.runtime.block_on(read)?
+                    }
+                };
+                self.context.push(picture);
                 put("it comes with the next goal\n")?;
             }
             PromptWord::Model(name) => {

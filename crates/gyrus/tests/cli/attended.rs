@@ -131,25 +131,28 @@ calls = [
   { tool = "delegate", arguments = { goal = "gamma part" } },
 ]
 [[reply]]
-when = "(?s)alpha is done.*beta is done.*gamma is done"
+repeat = 9
 text = "All three are done."
 [[reply]]
 goal = "alpha part"
 calls = [{ tool = "write", arguments = { path = ".git/alpha", content = "1\n" } }]
 [[reply]]
 goal = "alpha part"
+repeat = 9
 text = "alpha is done"
 [[reply]]
 goal = "beta part"
 calls = [{ tool = "write", arguments = { path = ".git/beta", content = "2\n" } }]
 [[reply]]
 goal = "beta part"
+repeat = 9
 text = "beta is done"
 [[reply]]
 goal = "gamma part"
 calls = [{ tool = "write", arguments = { path = ".git/gamma", content = "3\n" } }]
 [[reply]]
 goal = "gamma part"
+repeat = 9
 text = "gamma is done"
 "#;
 
@@ -195,11 +198,9 @@ fn each_of_them_can_be_answered_alone() {
     terminal.stands("please type y = yes");
     assert_eq!(world.file(".git/alpha"), "");
     terminal.types("y\r");
+    terminal.stands("approved by tester (console)");
     let card = terminal.stands("Y = yes to all 2");
-    assert!(
-        card.contains("┌ approval") && card.contains("│ and "),
-        "{card}"
-    );
+    assert!(card.contains("│ and "), "{card}");
     terminal.types("n\r");
     terminal.stands("denied by tester (console)");
     terminal.types("Y\r");

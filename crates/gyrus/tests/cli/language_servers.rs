@@ -109,7 +109,7 @@ fn a_server_that_misbehaves_harms_no_run() {
         ),
         (
             "nonsense",
-            "gopls is left out: what it says is not a message",
+            "gopls is left out: a message of it has no length",
         ),
         (
             "huge",
