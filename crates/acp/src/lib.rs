@@ -23,7 +23,6 @@ mod options;
 mod prompt;
 mod chains;
 mod diffs;
-mod plan;
 mod view;
 mod commands;
 mod questions;

@@ -15,13 +15,14 @@ use gyrus_surfaces::{
     projection::{
         self, Happening, HappeningPart, HappeningSubject, Projection, Prominence, TextForm,
     },
+    shown_plan::{ShownPlan, StepProgress},
     speech::{LiveSpeech, Speech, SpokenKind},
     watching::ReplyPiece,
 };
 use gyrus_text::{clip, head_and_tail, one_line};
 use serde_json::{Value, json};
 
-use crate::{diffs, plan::ShownPlan};
+use crate::diffs;
 
 /// Bytes of a text that are shown of one result; the journal has the rest.
 const TEXT: usize = 32 << 10;
@@ -66,6 +67,21 @@ const PLAN: &str = "task.plan";
 const TELLING: [&str; 8] = [
     "command", "path", "pattern", "url", "query", "question", "program", "goal",
 ];
+
+/// Returns the plan as the protocol has plans: always the whole of it.
+fn plan_update(plan: &ShownPlan) -> Value {
+    let steps = plan.steps().iter().map(|step| {
+        let (failed, status) = match step.progress {
+            StepProgress::Open => ("", "pending"),
+            StepProgress::Done => ("", "completed"),
+            // What becomes of it is said.
+            StepProgress::Failed => (" (failed)", "pending"),
+        };
+        let words = format!("{}{failed}", step.words);
+        json!({"content": words, "priority": "medium", "status": status})
+    });
+    json!({"sessionUpdate": "plan", "entries": steps.collect::<Vec<_>>()})
+}
 
 /// The kind of update that was sent last: two texts of one kind would run into each other.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -139,7 +155,9 @@ impl SessionView {
             Ok(Entry::ModelCall(call)) => self.window = call.window.or(self.window),
             Ok(Entry::ModelReply(reply)) => updates.extend(self.usage(&reply, reader)),
             Ok(Entry::Noted { kind, fact, .. }) => {
-                updates.extend(self.plan.noted(&kind, &fact.fact));
+                if self.plan.noted(&kind, &fact.fact) {
+                    updates.push(plan_update(&self.plan));
+                }
             }
             // The projection says all that there is to say of the others.
             Ok(_) | Err(_) => {}

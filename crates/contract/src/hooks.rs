@@ -86,8 +86,13 @@ pub trait Hook: Send + Sync {
 /// The hooks of a process.
 pub trait Hooks: Send + Sync {
     /// Returns the hooks for an event about this subject (the name of a tool, the kind of a start or of
-    /// a compaction), in the order in which they are run.
-    fn matching(&self, event: HookEvent, subject: &str) -> Vec<&dyn Hook>;
+    /// a compaction), in the order in which they are run. `told` is what they are told about it.
+    fn matching(&self, event: HookEvent, subject: &str, told: &Value) -> Vec<&dyn Hook>;
+
+    /// Whether any of them is about a run as a whole.
+    fn are_about_runs(&self) -> bool {
+        true
+    }
 }
 
 /// The answer of the hooks to one event.

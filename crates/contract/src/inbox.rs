@@ -43,6 +43,8 @@ pub enum MessageBody {
         #[serde(default = "from_a_person", skip_serializing_if = "is_from_a_person")]
         origin: Origin,
     },
+    /// Lets the commands in progress go on in the background, where a person at the terminal may do that.
+    Background,
     /// Finishes the effect in progress, then parks the run.
     Pause,
     /// Interrupts the effect in progress and stops the run.

@@ -58,6 +58,14 @@ pub struct CommandOutcome {
     pub output: CapturedOutput,
 }
 
+/// The end of the wait for a command.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum CommandEnd {
+    Ended(CommandOutcome),
+    /// A person put it into the background, where it goes on under this name.
+    GoesOn(String),
+}
+
 /// The request of a call about a process that goes on beside the calls of its run.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum ProcessAction {

@@ -1,14 +1,15 @@
 //! Tools: their descriptions, their calls and their results.
 
-use std::{ops::Deref, path::Path};
+use std::{net::SocketAddr, ops::Deref, os::fd::OwnedFd, path::Path};
 
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 use crate::{
-    ActionVerdict, Aim, BlobId, BoxedFuture, Claim, CommandOutcome, CommandSpec, Digest, EffectId,
-    Image, KeeperError, PersonReply, ProcessAction, ProcessReport, Reply, ResolvedCall, RunId,
-    SandboxOptions, ServerPrompt, ServerQuestion, ToolCall, Touch, Unresolvable,
+    ActionVerdict, Aim, BlobId, BoxedFuture, Claim, CommandEnd, CommandOutcome, CommandSpec,
+    Digest, EffectId, Image, KeeperError, PersonReply, ProcessAction, ProcessReport, Reply,
+    ResolvedCall, RunId, SandboxOptions, ServerPrompt, ServerQuestion, ToolCall, Touch,
+    Unresolvable,
 };
 
 /// The description of a tool: its name, parameters and effects. Models see name, description and
@@ -153,6 +154,20 @@ pub trait Site: Send + Sync {
         &self,
         command: CommandSpec,
     ) -> BoxedFuture<'_, Result<CommandOutcome, KeeperError>>;
+
+    /// Does the same, unless a person at the terminal puts the command into the background meanwhile.
+    fn run_attended(
+        &self,
+        command: CommandSpec,
+    ) -> BoxedFuture<'_, Result<CommandEnd, KeeperError>> {
+        Box::pin(async move { self.run_command(command).await.map(CommandEnd::Ended) })
+    }
+
+    /// Returns a socket, not blocking and not connected, that can be connected to what a process of the
+    /// run serves at this address of loopback; `None` if none does.
+    fn served(&self, _at: SocketAddr) -> Option<OwnedFd> {
+        None
+    }
 
     /// Starts a command that goes on when the call is over, and returns its name.
     ///

@@ -6,7 +6,7 @@ use std::{
     path::Path,
 };
 
-use gyrus_contract::{Origin, Text};
+use gyrus_contract::{CommandOutcome, CommandSpec, Origin, Text};
 use gyrus_kernel::Attachment;
 use gyrus_process::{keeper::Keeper, open_regular};
 use gyrus_tools::Clipboard;
@@ -58,15 +58,28 @@ pub(crate) fn read(flags: &ContextFlags, goal_is_stdin: bool) -> Result<Vec<Atta
 pub(crate) async fn clipboard(folder: &Path) -> Result<Attachment, Failure> {
     let unreachable = |why: String| Failure::usage(why).hint("leave --clipboard out");
     let command = Clipboard::new().reading(folder).map_err(unreachable)?;
-    let keeper = Keeper::start()
-        .map_err(|error| Failure::failed("the clipboard cannot be read").because(&error))?;
-    let outcome = keeper.run(command).await;
-    let outcome =
-        outcome.map_err(|error| Failure::failed("the clipboard cannot be read").because(&error))?;
+    let outcome = read_clipboard(command).await?;
     let text = Clipboard::text_of(outcome).map_err(unreachable)?;
     let text = text.ok_or_else(|| unreachable("there is no text on the clipboard".to_owned()))?;
     let name = "clipboard".to_owned();
     Ok(Attachment::Text(Text::new(text, Origin::Tool { name })))
+}
+
+async fn read_clipboard(command: CommandSpec) -> Result<CommandOutcome, Failure> {
+    let failed = |error| Failure::failed("the clipboard cannot be read").because(&error);
+    let keeper = Keeper::start().map_err(failed)?;
+    keeper.run(command).await.map_err(failed)
+}
+
+/// The picture on the person's clipboard.
+pub(crate) async fn clipboard_picture(folder: &Path) -> Result<Attachment, Failure> {
+    let command = Clipboard::new().reading_picture(folder);
+    let outcome = read_clipboard(command.map_err(Failure::usage)?).await?;
+    let bytes = Clipboard::picture_of(&outcome).ok_or_else(|| {
+        let what = "there is no picture on the clipboard, or one that is too large";
+        Failure::usage(what).hint("name a file: /image PATH")
+    })?;
+    picture_of(bytes, "the picture on the clipboard")
 }
 
 /// A text file.

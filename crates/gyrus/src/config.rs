@@ -72,6 +72,8 @@ pub(crate) struct Config {
     pub(crate) memory: MemorySection,
     /// The variables, ports and folders that the sandbox of runs lets through.
     pub(crate) sandbox: SandboxSection,
+    /// Names of the language servers that may be started; all, if it is absent.
+    pub(crate) language_servers: Option<Vec<String>>,
     /// Terms of the sub-runs that models may start.
     pub(crate) delegate: DelegateSection,
     /// Servers whose tools runs have, by name.

@@ -134,6 +134,9 @@ impl Drive<'_> {
         let correlation = self.correlation.clone();
         let worktree = ready.started().worktree.clone();
         let beside = RunServices::begin(gyrus, &store, &ready, (screen, correlation, teaches))?;
+        if ahead.is_some() {
+            ready.controls().attend();
+        }
         let spent = ready.spent();
         let watching = self.watch(run, reader.clone(), first_here, painter, spent, ahead)?;
         let done = ready.drive().await;

@@ -5,6 +5,8 @@
 
 use std::{collections::BTreeMap, env, ffi::OsString, path::PathBuf};
 
+use gyrus_surfaces::console::Theme;
+
 /// Puts state and configuration into this one folder.
 pub(crate) const GYRUS_HOME: &str = "GYRUS_HOME";
 /// The model for runs that name none with `--model`.
@@ -14,6 +16,8 @@ pub(crate) const GYRUS_TOKEN: &str = "GYRUS_TOKEN";
 /// Set to anything: `last` is the newest run of all folders. A server sets it for commands that come
 /// from elsewhere.
 pub(crate) const GYRUS_ANYWHERE: &str = "GYRUS_ANYWHERE";
+/// The language servers that may be started, separated by commas; `none` is none.
+pub(crate) const GYRUS_LANGUAGE_SERVERS: &str = "GYRUS_LANGUAGE_SERVERS";
 /// The folder of notes that runs remember by.
 pub(crate) const GYRUS_VAULT: &str = "GYRUS_VAULT";
 /// For tests of recovery: the process kills itself as soon as this many entries of its run are on
@@ -29,6 +33,10 @@ pub(crate) const XDG_STATE_HOME: &str = "XDG_STATE_HOME";
 pub(crate) const XDG_CONFIG_HOME: &str = "XDG_CONFIG_HOME";
 /// Set to anything: no colours.
 pub(crate) const NO_COLOR: &str = "NO_COLOR";
+/// The colours of the terminal, which some terminals set.
+pub(crate) const COLORFGBG: &str = "COLORFGBG";
+/// `light` or `dark`: the background of the terminal, where it does not say so itself.
+pub(crate) const GYRUS_THEME: &str = "GYRUS_THEME";
 /// The terminal; one that is `dumb` gets no colours.
 pub(crate) const TERM: &str = "TERM";
 /// The X display that the person works at.
@@ -58,6 +66,8 @@ pub(crate) struct Environment {
     pub(crate) user: Option<String>,
     /// A command line that lets the person change the file named after it.
     pub(crate) editor: Option<String>,
+    /// The background of the terminal, if it is known.
+    pub(crate) theme: Option<Theme>,
     /// Colours are unwanted or impossible.
     pub(crate) plain: bool,
     /// The terminal cannot move its cursor.
@@ -94,6 +104,7 @@ impl Environment {
             },
             user: text(USER),
             editor: text(VISUAL).or_else(|| text(EDITOR)),
+            theme: Theme::of(text(GYRUS_THEME).as_deref(), text(COLORFGBG).as_deref()),
             plain: set(NO_COLOR).is_some() || set(TERM).is_some_and(|term| term == "dumb"),
             dumb,
         }

@@ -120,7 +120,7 @@ pub(crate) fn kernel(
     };
     let mut organs = runtime::organs(home, parts)?;
     organs.child_routers = models.children;
-    organs.hooks = hooks::of_runs(home, workspace)?;
+    organs.hooks = hooks::of_runs(around)?;
     organs.variables = variables;
     organs.live = Some(live);
     organs.late_tools = Some(run_context.served.late.clone());

@@ -55,6 +55,7 @@ mod stopped;
 mod flags;
 mod guidelines;
 mod hooks;
+mod language_servers;
 mod surroundings;
 mod config;
 mod env;
@@ -107,6 +108,11 @@ fn main() -> ExitCode {
         travels: gyrus_kernel::FolderTravels::No,
         command_line: <CommandLine as clap::CommandFactory>::command,
     };
+    gyrus
+        .environment
+        .theme
+        .into_iter()
+        .for_each(console::set_theme);
     let done = match serve::elsewhere(&gyrus) {
         Some(done) => done,
         None => here(&gyrus),

@@ -13,10 +13,13 @@ use gyrus_kernel::{
 use gyrus_loops::{CognitiveConfig, DelegationConfig, ThinkingStrategy};
 use gyrus_runtime::request::{RunFlags, RunRequest};
 use gyrus_surfaces::console::put;
+use gyrus_text::{one_line, shorten, visible};
 use serde_json::json;
 
 use crate::{
-    Gyrus, agent_files,
+    Gyrus,
+    agent_files::{self, ReadRoles},
+    agreement,
     config::Config,
     failure::Failure,
     flags, guidelines, hooks, lessons, memory,
@@ -119,7 +122,7 @@ impl<'a> RunBuilder<'a> {
             Some(url) => thinks.start_url = Some(url.clone()),
             None => thinks.left_at = self.left_at(screen.as_ref())?,
         }
-        thinks.delegation = self.delegation(&thinks, before.as_ref())?;
+        thinks.delegation = self.delegation(&thinks, &workspace, before.as_ref())?;
         let guidelines = if thinks.strategy.finds_guidelines() {
             Vec::new()
         } else {
@@ -204,6 +207,7 @@ impl RunBuilder<'_> {
     fn delegation(
         &self,
         thinks: &CognitiveConfig,
+        workspace: &Path,
         before: Option<&RunStarted>,
     ) -> Result<Option<Box<DelegationConfig>>, Failure> {
         let section = &self.config.delegate;
@@ -221,8 +225,12 @@ impl RunBuilder<'_> {
             || offered.is_some_and(|terms| terms.is_object() && terms["is_unoffered"] != true)
             || thinks.intent == Some(Intent::Complex)
             || asks_for_sub_runs(&self.request.goal.text);
-        let (roles, wrong) = agent_files::roles(self.home);
-        for why in wrong {
+        let (mut roles, wrong) = agent_files::roles(self.home);
+        let (proposed, unread) = self.proposed_roles(workspace)?;
+        for (name, role) in proposed {
+            roles.entry(name).or_insert(role);
+        }
+        for why in wrong.into_iter().chain(unread) {
             put(&format!("{why}\n"))?;
         }
         Ok(Some(Box::new(DelegationConfig {
@@ -233,6 +241,33 @@ impl RunBuilder<'_> {
             is_unoffered: !is_offered && roles.is_empty(),
             roles,
         })))
+    }
+
+    /// Returns the roles that the folder proposes and the person agreed to.
+    fn proposed_roles(&self, workspace: &Path) -> Result<ReadRoles, Failure> {
+        let (roles, wrong) = agent_files::proposed_roles(workspace);
+        if roles.is_empty() {
+            return Ok((roles, wrong));
+        }
+        let notice = "the roles of this folder are not used, because nobody agreed to them; look at \
+                      .claude/agents, then: gyrus trust\n";
+        let listed = roles.iter().map(|(name, role)| {
+            let about = format!("{name}: {}", one_line(&role.description));
+            format!("  {}\n", visible(&shorten(&about, 100)))
+        });
+        let question = format!(
+            "This folder has roles for sub-runs, in .claude/agents:\n{}Shall sub-runs follow them, as \
+             they are now? They never may do more because of it. [y/N] ",
+            listed.collect::<String>()
+        );
+        let place = (self.gyrus, self.home, workspace);
+        let grant = |follow| agent_files::grant_of_roles(&roles, follow);
+        let agreed = agreement::settle(place, self.at_terminal, grant, (notice, &question))?;
+        Ok(if agreed {
+            (roles, wrong)
+        } else {
+            ReadRoles::default()
+        })
     }
 
     /// Returns the agent under whose trust the run works. A session goes on under the trust that it

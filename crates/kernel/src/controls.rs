@@ -1,6 +1,12 @@
 //! Controls of a run: pausing and stopping it from the process that holds it.
 
-use std::{iter, sync::Arc};
+use std::{
+    iter,
+    sync::{
+        Arc,
+        atomic::{AtomicBool, Ordering},
+    },
+};
 
 use futures_util::future::select_all;
 use gyrus_contract::Principal;
@@ -27,6 +33,10 @@ pub struct Controls {
     /// A lock on the screen: shared by the run's actions, exclusive for a person. `true` means that
     /// the run is over.
     hands: Arc<RwLock<bool>>,
+    /// Whether a person at a terminal may put its commands into the background.
+    is_attended: Arc<AtomicBool>,
+    /// Announces that the commands in progress are to go on there.
+    aside: Arc<watch::Sender<()>>,
 }
 
 impl Default for Controls {
@@ -35,6 +45,8 @@ impl Default for Controls {
             asked: Arc::new(watch::Sender::new(EndUrgency::Nothing)),
             above: None,
             hands: Arc::default(),
+            is_attended: Arc::default(),
+            aside: Arc::default(),
         }
     }
 }
@@ -84,6 +96,25 @@ impl Controls {
     /// Asks the run to interrupt the effect in progress and to end or park like this.
     pub(crate) fn end_now(&self, ending: Ending) {
         self.ask(EndUrgency::Now(ending));
+    }
+
+    /// Lets a person put commands of the run into the background.
+    pub fn attend(&self) {
+        self.is_attended.store(true, Ordering::Relaxed);
+    }
+
+    pub(crate) fn is_attended(&self) -> bool {
+        self.is_attended.load(Ordering::Relaxed)
+    }
+
+    /// Puts the commands in progress into the background.
+    pub(crate) fn background(&self) {
+        self.aside.send_replace(());
+    }
+
+    /// Changes when the commands in progress are to go on in the background.
+    pub(crate) fn aside(&self) -> watch::Receiver<()> {
+        self.aside.subscribe()
     }
 
     fn ask(&self, order: EndUrgency) {

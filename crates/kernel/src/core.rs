@@ -339,12 +339,13 @@ impl Core {
 
     /// Obeys pause and stop requests of the inbox, whatever effect is in progress.
     pub(crate) fn obey_messages(&self) -> Result<(), Stop> {
-        use gyrus_contract::MessageBody::{Pause, Stop};
+        use gyrus_contract::MessageBody::{Background, Pause, Stop};
         for message in self.messages()? {
             let by: Principal = message.from;
             match message.body {
                 Pause => self.controls.pause(by),
                 Stop => self.controls.stop(by),
+                Background => self.controls.background(),
                 _ => continue,
             }
             if let Some(inbox) = &self.inbox {

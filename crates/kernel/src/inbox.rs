@@ -19,7 +19,9 @@ pub(crate) fn tidy(inbox: &Inbox, reader: &LogReader) -> Result<(), KernelError>
     for (id, body) in inbox.messages()? {
         let message: Option<SurfaceMessage> = serde_json::from_str(&body).ok();
         match message.map(|message| message.body) {
-            Some(MessageBody::Pause | MessageBody::Stop) => inbox.remove(&id)?,
+            Some(MessageBody::Background | MessageBody::Pause | MessageBody::Stop) => {
+                inbox.remove(&id)?
+            }
             Some(_) => {
                 waiting.insert(id);
             }

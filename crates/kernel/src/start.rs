@@ -77,7 +77,7 @@ impl Kernel {
             served,
             model: self.organs().router_of(&new.model).name().to_owned(),
             own_model: new.model,
-            hooks: self.organs().hooks.is_some(),
+            hooks: (self.organs().hooks.as_ref()).is_some_and(|hooks| hooks.are_about_runs()),
             worktree: new.worktree,
             parent: new.parent,
             forked_from: None,

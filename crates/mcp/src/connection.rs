@@ -189,13 +189,13 @@ impl ServerConnection {
         else {
             return Err("it is not a program".to_owned());
         };
-        let what = process::ServerProcess {
+        let what = process::PipedProgram {
             program,
             arguments,
             environment,
             folder,
         };
-        let started = process::start(&what, pipes, run)
+        let started = process::start_piped(&what, pipes, run)
             .map_err(|error| format!("its pipes cannot be laid in {}: {error}", pipes.display()))?;
         let why = EndReason::default();
         let mut running = started.running;

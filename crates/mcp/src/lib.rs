@@ -32,6 +32,7 @@ mod servers;
 pub use asking::RequestPolicy;
 pub use definition::LeftOut;
 pub use login::{LoginAttempt, LoginClient, ServerLogin};
+pub use process::{PipedProgram, StartedProgram, how_it_ended, start_piped};
 pub use project::{PROJECT_FILE, ProjectFileError, ProjectServers, fitted_name, server_section};
 pub use prompts::OfferedPrompt;
 pub use section::{ServerSection, ServerValue, server_value};

@@ -24,27 +24,32 @@ const LIFE: Duration = Duration::from_hours(24 * 30);
 const OPEN_PIPES: &str =
     r#"exec <"$TMPDIR/in" >"$TMPDIR/out" && rm -f "$TMPDIR/in" "$TMPDIR/out" && exec "$@""#;
 
-pub(crate) struct ServerStart {
-    pub(crate) to: pipe::Sender,
-    pub(crate) from: pipe::Receiver,
-    /// Ends with the server; dropping it ends the server.
-    pub(crate) running: BoxedFuture<'static, Result<CommandOutcome, KeeperError>>,
+/// A program that was started, and its pipes.
+pub struct StartedProgram {
+    pub to: pipe::Sender,
+    pub from: pipe::Receiver,
+    /// Ends with the program; dropping it ends the program.
+    pub running: BoxedFuture<'static, Result<CommandOutcome, KeeperError>>,
 }
 
-/// The program that is started.
-pub(crate) struct ServerProcess<'a> {
-    pub(crate) program: &'a str,
-    pub(crate) arguments: &'a [String],
-    pub(crate) environment: &'a BTreeMap<String, String>,
-    pub(crate) folder: &'a Path,
+/// A program to be started with pipes.
+pub struct PipedProgram<'a> {
+    pub program: &'a str,
+    pub arguments: &'a [String],
+    pub environment: &'a BTreeMap<String, String>,
+    /// The folder that it works in.
+    pub folder: &'a Path,
 }
 
-/// Starts a server, with its pipes in `pipes`.
-pub(crate) fn start(
-    what: &ServerProcess<'_>,
+/// Starts a program, with its pipes in the folder `pipes`.
+///
+/// # Errors
+/// The pipes cannot be made, or there is no shell.
+pub fn start_piped(
+    what: &PipedProgram<'_>,
     pipes: &Path,
     run: &RunServer,
-) -> io::Result<ServerStart> {
+) -> io::Result<StartedProgram> {
     let [to, from] = ["in", "out"].map(|name| pipes.join(name));
     for path in [&to, &from] {
         let _ = fs::remove_file(path);
@@ -73,15 +78,15 @@ pub(crate) fn start(
         head_bytes: OUTPUT_BYTES,
         tail_bytes: OUTPUT_BYTES,
     });
-    Ok(ServerStart {
+    Ok(StartedProgram {
         to: ends.0,
         from: ends.1,
         running,
     })
 }
 
-/// Describes how a server ended, with the end of its standard error.
-pub(crate) fn how_it_ended(outcome: Result<CommandOutcome, KeeperError>) -> String {
+/// Describes how a program ended, with the end of its standard error.
+pub fn how_it_ended(outcome: Result<CommandOutcome, KeeperError>) -> String {
     let outcome = match outcome {
         Ok(outcome) => outcome,
         Err(error) => return error.to_string(),

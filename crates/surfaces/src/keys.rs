@@ -45,6 +45,8 @@ pub enum Key {
     Suspend,
     /// Ctrl-D: on an empty line nothing more comes.
     EndOfInput,
+    /// Ctrl-B: to the character before; while a run works, its command goes on in the background.
+    Background,
     /// Ctrl-G: the line is to be written in an editor.
     Editor,
     /// Ctrl-R: a line from before is looked for.
@@ -231,7 +233,7 @@ fn first(bytes: &[u8]) -> Option<(usize, Option<Key>)> {
         b'\r' | b'\n' => Key::Enter,
         0x7f | 0x08 => Key::Edit(LineEdit::Backspace),
         0x01 => Key::Edit(LineEdit::Home),
-        0x02 => Key::Edit(LineEdit::Left),
+        0x02 => Key::Background,
         0x03 => Key::Interrupt,
         0x04 => Key::EndOfInput,
         0x05 => Key::Edit(LineEdit::End),

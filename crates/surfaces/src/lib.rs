@@ -18,6 +18,7 @@ pub mod json;
 pub mod trace;
 pub mod trace_file;
 mod live_replies;
+pub mod shown_plan;
 pub mod speech;
 pub mod tree_follower;
 pub mod watching;

@@ -7,6 +7,7 @@
 
 use std::{collections::BTreeMap, env, ffi::OsStr, path::Path, sync::Arc};
 
+use base64::{Engine as _, engine::general_purpose::STANDARD};
 use gyrus_contract::{
     ActionVerdict, Arguments, CommandOutcome, CommandSpec, Exit, KeeperError, Repeat, ResolvedCall,
     Site, ToolOutput, Touch, TypedTool,
@@ -40,12 +41,17 @@ const SET: &str = "exec 3<&0\n\
     printf %s \"$5\"\n\
     exec \"$3\" $4 2>/dev/null";
 
+/// Maximum bytes of a picture in Base64; providers take none that is larger.
+const MAX_PICTURE_BASE64: usize = 7 << 20;
+
 /// Programs that access the clipboard of one kind of desktop.
 struct Helper {
     /// The environment variable that names a desktop of this kind.
     desktop: &'static str,
     /// Program and arguments that print the text and nothing else.
     read: (&'static str, &'static str),
+    /// Arguments with which the same program prints a picture.
+    picture: Option<&'static str>,
     /// Program and arguments that take the text from standard input and stay to serve it.
     set: (&'static str, &'static str),
 }
@@ -55,16 +61,19 @@ const HELPERS: [Helper; 3] = [
     Helper {
         desktop: "WAYLAND_DISPLAY",
         read: ("wl-paste", "--no-newline --type text"),
+        picture: Some("--no-newline --type image/png"),
         set: ("wl-copy", "--foreground --type text/plain"),
     },
     Helper {
         desktop: "DISPLAY",
         read: ("xclip", "-selection clipboard -out -target UTF8_STRING"),
+        picture: Some("-selection clipboard -out -target image/png"),
         set: ("xclip", "-selection clipboard -in -verbose"),
     },
     Helper {
         desktop: "DISPLAY",
         read: ("xsel", "--clipboard --output --nodetach"),
+        picture: None,
         set: ("xsel", "--clipboard --input --nodetach"),
     },
 ];
@@ -165,6 +174,33 @@ impl Clipboard {
         let (helper, read) = self.helper()?;
         let words = helper.read.1.split(' ').map(str::to_owned).collect();
         Ok(self.command(read, words, String::new(), folder))
+    }
+
+    /// Returns the command that prints the picture on the clipboard in Base64, run in `folder`; it prints
+    /// nothing if there is none.
+    ///
+    /// # Errors
+    /// Returns text when there is no desktop, or no helper program that can do it.
+    pub fn reading_picture(&self, folder: &Path) -> Result<CommandSpec, String> {
+        let (helper, read) = self.helper()?;
+        let picture = helper
+            .picture
+            .ok_or("pictures need wl-paste or xclip, which is not installed")?;
+        let shell = self.program("sh").map_err(|error| error.to_string())?;
+        let line = "\"$1\" $2 2>/dev/null | base64 -w0";
+        let words = ["-c", line, "sh", &read, picture].map(str::to_owned);
+        let command = self.command(shell, words.into(), String::new(), folder);
+        Ok(CommandSpec {
+            head_bytes: MAX_PICTURE_BASE64,
+            ..command
+        })
+    }
+
+    /// Returns the bytes that [`reading_picture`](Self::reading_picture) printed; `None` if there is no
+    /// picture, or one that is too large.
+    pub fn picture_of(outcome: &CommandOutcome) -> Option<Vec<u8>> {
+        let bytes = STANDARD.decode(outcome.output.head.trim()).ok()?;
+        (!bytes.is_empty() && outcome.output.omitted_bytes == 0).then_some(bytes)
     }
 
     /// Returns the text that [`reading`](Self::reading) printed; `None` if there is no text on the

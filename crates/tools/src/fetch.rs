@@ -100,7 +100,7 @@ impl TypedTool for Fetch {
         let limit = max_bytes
             .unwrap_or(DEFAULT_TEXT_BYTES)
             .clamp(1, MAX_TEXT_BYTES);
-        let visit = visit::visit(url.clone(), &self.allowed);
+        let visit = visit::visit(url.clone(), &self.allowed, site);
         let page = tokio::time::timeout(TIME_LIMIT, visit)
             .await
             .map_err(|_| {

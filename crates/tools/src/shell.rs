@@ -10,7 +10,7 @@ use std::{
 };
 
 use gyrus_contract::{
-    ActionVerdict, CapturedOutput, CommandOutcome, CommandResult, CommandSpec,
+    ActionVerdict, CapturedOutput, CommandEnd, CommandOutcome, CommandResult, CommandSpec,
     DEFAULT_TIMEOUT_SECONDS, Does, Exit, KeeperError, MAX_TIMEOUT_SECONDS, ProcessAction,
     ProcessReport, Repeat, ResolvedCall, ShellCall, Site, ToolOutput, Touch, TypedTool,
 };
@@ -155,8 +155,20 @@ impl TypedTool for Shell {
         let mut command = self.line(&arguments.command, seconds, site)?;
         let seconds = seconds.min(site.longest_command());
         command.time_limit_ms = seconds * 1000;
-        match site.run_command(command).await {
-            Ok(outcome) => {
+        match site.run_attended(command).await {
+            Ok(CommandEnd::GoesOn(name)) => {
+                let look = ProcessAction::Look {
+                    input: None,
+                    until: None,
+                    within: Duration::ZERO,
+                };
+                let mut output = looked(&name, site.process(&name, look).await)?;
+                output
+                    .text
+                    .push_str("\n[a person put it into the background]");
+                Ok(output)
+            }
+            Ok(CommandEnd::Ended(outcome)) => {
                 let mut output = output(&outcome, seconds);
                 for limit in limits(call, &outcome, &output, (seconds, site)) {
                     output.limited(limit);

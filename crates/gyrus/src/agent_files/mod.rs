@@ -28,7 +28,7 @@ pub(crate) use self::{
     agent_file::{AgentFile, HookSecrets},
     mistake::Mistake,
     places::folder,
-    role::roles,
+    role::{ReadRoles, grant_of_roles, proposed_roles, roles},
     triggers::is_variable,
 };
 use self::{

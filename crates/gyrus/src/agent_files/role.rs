@@ -1,13 +1,17 @@
 //! Roles of sub-runs: files among those of agents that have a description and no folder to work in, as
-//! other agents write theirs.
+//! other agents write theirs. Those of a project count once a person agreed to exactly these texts.
 
 use std::{collections::BTreeMap, path::Path};
 
 use gyrus::runtime::Home;
+use gyrus_contract::{Digest, Grant};
 use gyrus_loops::SubRunRole;
 use gyrus_text::{Yaml, YamlNode, parse_yaml, split_front_matter};
 
 use super::places::{MAX_FILE, folder, paths};
+
+/// The folder of a project with its roles.
+const OF_PROJECT: &str = ".claude/agents";
 
 /// Maximum number of roles that a run may give.
 const MAX_ROLES: usize = 20;
@@ -30,10 +34,32 @@ fn is_role_with(fields: &BTreeMap<String, YamlNode>) -> bool {
     fields.contains_key("description") && !fields.contains_key("workdir")
 }
 
-/// Reads the roles of a person. The second value says of each file that cannot be one why.
-pub(crate) fn roles(home: &Home) -> (BTreeMap<String, SubRunRole>, Vec<String>) {
+/// The roles of a folder, and of each file that cannot be one the reason.
+pub(crate) type ReadRoles = (BTreeMap<String, SubRunRole>, Vec<String>);
+
+/// Reads the roles of a person.
+pub(crate) fn roles(home: &Home) -> ReadRoles {
+    roles_in(&folder(home))
+}
+
+/// Reads the roles that a project proposes. Which model one costs is not for a project to say.
+pub(crate) fn proposed_roles(workspace: &Path) -> ReadRoles {
+    let (mut roles, wrong) = roles_in(&workspace.join(OF_PROJECT));
+    roles.values_mut().for_each(|role| role.model = None);
+    (roles, wrong)
+}
+
+/// Returns the grant by which a person says whether sub-runs follow these roles of a project.
+pub(crate) fn grant_of_roles(roles: &BTreeMap<String, SubRunRole>, instruct: bool) -> Grant {
+    Grant::Guidelines {
+        content: Digest::of_json(roles),
+        instruct,
+    }
+}
+
+fn roles_in(folder: &Path) -> ReadRoles {
     let (mut roles, mut wrong) = (BTreeMap::new(), Vec::new());
-    for path in paths(&folder(home)).unwrap_or_default() {
+    for path in paths(folder).unwrap_or_default() {
         if !is_role(&path) {
             continue;
         }

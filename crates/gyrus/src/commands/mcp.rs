@@ -38,9 +38,12 @@ const NAMED_BY: usize = 8;
 
 /// See and try the servers whose tools runs have (Model Context Protocol)
 #[derive(Args)]
+#[command(args_conflicts_with_subcommands = true)]
 pub(crate) struct Mcp {
     #[command(subcommand)]
-    verb: McpVerb,
+    verb: Option<McpVerb>,
+    #[command(flatten)]
+    list: ListFlags,
 }
 
 #[derive(Subcommand)]
@@ -112,7 +115,7 @@ impl Mcp {
         inside_run::refuse("use your servers")?;
         let home = gyrus.home()?;
         // Only a server that is tried is started, and may change the folder.
-        let starts = matches!(self.verb, McpVerb::Test { .. });
+        let starts = matches!(self.verb, Some(McpVerb::Test { .. }));
         let here = |home: Home| {
             let workspace = if starts {
                 new_run::workspace(&home, None)?
@@ -125,7 +128,7 @@ impl Mcp {
                 home,
             })
         };
-        match self.verb {
+        match self.verb.unwrap_or(McpVerb::List(self.list)) {
             McpVerb::List(flags) => list(gyrus, &here(home)?, &flags),
             McpVerb::Test { name } => test(gyrus, &here(home)?, &name),
             McpVerb::Login { name } => mcp_login::login(&here(home)?.around(), &name),

@@ -36,9 +36,13 @@ const WIDEST: usize = 100;
 /// what you show with `gyrus teach`. It is replayed once you have promoted it, when a command equals
 /// the learned one outside of its slots, on the same site or in the same folder.
 #[derive(Args)]
+#[command(args_conflicts_with_subcommands = true)]
 pub(crate) struct Procedures {
     #[command(subcommand)]
-    verb: ProceduresVerb,
+    verb: Option<ProceduresVerb>,
+    /// Print one JSON array, for programs
+    #[arg(long)]
+    json: bool,
 }
 
 #[derive(Subcommand)]
@@ -116,7 +120,8 @@ struct RunProcedure {
 
 impl Procedures {
     pub(crate) fn execute(self, gyrus: &Gyrus) -> Result<Code, Failure> {
-        match self.verb {
+        let alone = ProceduresVerb::List { json: self.json };
+        match self.verb.unwrap_or(alone) {
             ProceduresVerb::List { json } => list(gyrus, json),
             ProceduresVerb::Show { name, version } => show(gyrus, &name, version),
             ProceduresVerb::Promote { name, version, yes } => promote(gyrus, &name, version, yes),

@@ -14,32 +14,50 @@ use std::{
 
 use gyrus::runtime::{self, Home};
 use gyrus_contract::{Hook, HookEvent, Hooks};
+use serde_json::Value;
 
 pub(crate) use self::project::ProjectHooks;
 use self::{
     file::{HookRule, read_rules},
     runner::{OwnHook, SandboxedHook, Sandboxes},
 };
-use crate::{Gyrus, agreement, failure::Failure};
+use crate::{
+    Gyrus, agreement, failure::Failure, language_servers::LanguageServers, mcp::StartSurroundings,
+};
 
 /// The file of a person's own hooks, beside the configuration.
 const OWN_FILE: &str = "hooks.json";
 
 /// The hooks of the runs of a process.
-struct LoadedHooks(Vec<(HookRule, Box<dyn Hook>)>);
+struct LoadedHooks {
+    rules: Vec<(HookRule, Box<dyn Hook>)>,
+    language_servers: Option<Arc<LanguageServers>>,
+}
 
 impl Hooks for LoadedHooks {
-    fn matching(&self, event: HookEvent, subject: &str) -> Vec<&dyn Hook> {
-        let fitting = self.0.iter().filter(|(rule, _)| rule.fits(event, subject));
-        fitting.map(|(_, hook)| &**hook).collect()
+    fn matching(&self, event: HookEvent, subject: &str, told: &Value) -> Vec<&dyn Hook> {
+        let fitting = self
+            .rules
+            .iter()
+            .filter(|(rule, _)| rule.fits(event, subject));
+        let servers = self.language_servers.as_ref();
+        let server = servers.and_then(|servers| servers.after(event, subject, told));
+        fitting.map(|(_, hook)| &**hook).chain(server).collect()
+    }
+
+    fn are_about_runs(&self) -> bool {
+        !self.rules.is_empty()
     }
 }
 
-/// Returns the hooks for runs in a folder; `None` if there are none.
+/// Returns the hooks for runs in a folder, of which language servers are the last; `None` if there are
+/// none.
 ///
 /// # Errors
 /// The person's own file is wrong: without it more could happen than they want.
-pub(crate) fn of_runs(home: &Home, workspace: &Path) -> Result<Option<Arc<dyn Hooks>>, Failure> {
+pub(crate) fn of_runs(around: &StartSurroundings<'_>) -> Result<Option<Arc<dyn Hooks>>, Failure> {
+    let (home, workspace) = (around.home, around.workspace);
+    let language_servers = LanguageServers::of_folder(around)?;
     let workspace = &agreed_folder(workspace);
     let mut hooks: Vec<(HookRule, Box<dyn Hook>)> = Vec::new();
     for rule in own_rules(home)? {
@@ -55,7 +73,12 @@ pub(crate) fn of_runs(home: &Home, workspace: &Path) -> Result<Option<Arc<dyn Ho
             hooks.push((rule, Box::new(hook)));
         }
     }
-    Ok((!hooks.is_empty()).then(|| Arc::new(LoadedHooks(hooks)) as Arc<dyn Hooks>))
+    let is_empty = hooks.is_empty() && language_servers.is_none();
+    let loaded = LoadedHooks {
+        rules: hooks,
+        language_servers,
+    };
+    Ok((!is_empty).then(|| Arc::new(loaded) as Arc<dyn Hooks>))
 }
 
 /// Returns the folder whose hooks a run in this one has: what a person agreed to holds in the work

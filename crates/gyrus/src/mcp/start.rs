@@ -114,13 +114,8 @@ pub(crate) fn setup(
         };
         return Ok((whole(way, Reach::Elsewhere), None));
     }
-    let mut environment: BTreeMap<String, String> = VARIABLES
-        .into_iter()
-        .filter_map(|name| Some((name.to_owned(), env::variable(name)?)))
-        .collect();
+    let mut environment = environment();
     let programs = Programs::of_this_process();
-    // What it starts by name has its keys, too.
-    environment.insert("PATH".to_owned(), programs.path());
     environment.extend(values(&section.env)?);
     let program = program(programs, section.command.as_deref().unwrap_or_default())?;
     let folder = folder(around.home)?;
@@ -268,6 +263,15 @@ fn program(programs: &Programs, command: &str) -> Result<String, String> {
     Ok(found.path.display().to_string())
 }
 
+/// Returns the variables that every server sees.
+pub(crate) fn environment() -> BTreeMap<String, String> {
+    let variables = VARIABLES.into_iter();
+    let variables = variables.filter_map(|name| Some((name.to_owned(), env::variable(name)?)));
+    // What it starts by name has its keys, too.
+    let path = ("PATH".to_owned(), Programs::of_this_process().path());
+    variables.chain([path]).collect()
+}
+
 fn picture(bytes: &[u8]) -> Option<PictureFormat> {
     let header = PictureHeader::read(bytes)?;
     Some(PictureFormat {
@@ -279,7 +283,7 @@ fn picture(bytes: &[u8]) -> Option<PictureFormat> {
 
 /// A folder for a server of this process. Those that a crash left behind are removed when a run is
 /// driven.
-fn folder(home: &Home) -> Result<TempDir, String> {
+pub(crate) fn folder(home: &Home) -> Result<TempDir, String> {
     let below = home.state.join("sandbox");
     let wrong = |error: std::io::Error| format!("{}: {error}", below.display());
     fs::create_dir_all(&below).map_err(wrong)?;

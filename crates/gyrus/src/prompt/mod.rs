@@ -10,7 +10,10 @@ mod own_command;
 mod sessions;
 mod words;
 
-use std::path::{Path, PathBuf};
+use std::{
+    path::{Path, PathBuf},
+    sync::Arc,
+};
 
 use gyrus::runtime::{Home, RunScreen};
 use gyrus_contract::{Mode, OnAsk, Origin, RunId, SandboxOptions, Spent, Text};
@@ -33,6 +36,7 @@ use crate::{
     failure::Failure,
     flags::{self, OutputFlags},
     kernels::{self, RunContext},
+    language_servers::LanguageServers,
     learning,
     mcp::{PromptName, ServerSet, StartSurroundings, prompt_argument},
     model_choice::ModelChoice,
@@ -67,6 +71,8 @@ struct TerminalConversation<'a> {
     choice: Option<ModelChoice>,
     /// The browser of the session; pages stay open from one goal to the next.
     screen: Option<RunScreen>,
+    /// The language servers of the session, which end with it.
+    _language_servers: Option<Arc<LanguageServers>>,
     /// The servers of the session, started when they are needed first.
     connected: Option<ServerSet>,
     /// The page on which a session begins.
@@ -114,6 +120,7 @@ pub(crate) fn open(
         store,
         begins_at: flags.screen.url.clone(),
         flags,
+        _language_servers: None,
         connected: None,
         context: Vec::new(),
         last: None,
@@ -122,6 +129,8 @@ pub(crate) fn open(
         begun: String::new(),
         window: String::new(),
     };
+    let real = new_run::workspace(&prompt.home, prompt.flags.workdir.as_deref())?;
+    prompt._language_servers = LanguageServers::of_folder(&prompt.around(&real))?;
     put(&prompt.greeting())?;
     let history = prompt.home.state.join("history");
     let environment = &gyrus.environment;
@@ -301,7 +310,14 @@ impl TerminalConversation<'_> {
                 put("it comes with the next goal\n")?;
             }
             PromptWord::Image(path) => {
-                self.context.push(attachments::picture(&path)?);
+                let picture = match path {
+                    Some(path) => attachments::picture(&path)?,
+                    None => {
+                        let read = attachments::clipboard_picture(&self.workspace);
+                        self.runtime.block_on(read)?
+                    }
+                };
+                self.context.push(picture);
                 put("it comes with the next goal\n")?;
             }
             PromptWord::Model(name) => {

@@ -18,7 +18,8 @@ pub(super) enum PromptWord {
     Help,
     New,
     File(PathBuf),
-    Image(PathBuf),
+    /// `None`: the one on the clipboard.
+    Image(Option<PathBuf>),
     Model(String),
     Loop(String),
     /// A prompt of a server, with what stands after it.
@@ -43,8 +44,8 @@ const WORDS: [(&str, &str, &str); 18] = [
     ("/file", "PATH", "give the next run this text to read"),
     (
         "/image",
-        "PATH",
-        "give the next run this picture to look at",
+        "[PATH]",
+        "give the next run this picture to look at, or the one on the clipboard",
     ),
     ("/model", "NAME", "ask another model, as with --model"),
     (
@@ -187,7 +188,7 @@ pub(super) fn understand(line: &str) -> Result<Option<PromptWord>, Failure> {
     }
     Ok(Some(match *known {
         "/file" => PromptWord::File(path(rest)),
-        "/image" => PromptWord::Image(path(rest)),
+        "/image" => PromptWord::Image((!rest.is_empty()).then(|| path(rest))),
         "/model" => PromptWord::Model(rest.to_owned()),
         "/mode" => PromptWord::Mode(rest.parse().map_err(Failure::usage)?),
         "/effort" => PromptWord::Effort(rest.parse().map_err(Failure::usage)?),

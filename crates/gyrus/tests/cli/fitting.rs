@@ -299,6 +299,49 @@ fn a_process_goes_on_and_later_commands_reach_it() {
     world.replays();
 }
 
+#[test]
+fn what_a_process_serves_is_fetched_unasked_and_nothing_else_on_this_machine() {
+    let serve = SERVE.replace("18123", "18124");
+    let fetch = |address: &str| {
+        format!(
+            "[[reply]]\ncalls = [{{ tool = \"fetch\", arguments = {{ url = \"{address}\" }} }}]\n"
+        )
+    };
+    let calls = format!("[[reply]]\ncalls = [{{ tool = \"shell\", arguments = {{ {serve} }} }}]\n");
+    let addresses = [
+        "http://127.0.0.1:18124/made.txt",
+        "http://localhost:18124/",
+        "http://127.0.0.1:18124@example.com/",
+        "http://127.0.0.1:18126/",
+        "https://127.0.0.1:18124/",
+    ];
+    let fetches: String = addresses.iter().map(|address| fetch(address)).collect();
+    let world = World::new(&(calls + &fetches + &script(&[])));
+    world.gyrus(&[
+        "run",
+        "serve it",
+        "--workdir",
+        ".",
+        "--on-ask",
+        "deny",
+        "--max-steps",
+        "20",
+    ]);
+    let said: Vec<String> = results(&world).iter().map(text).collect();
+    assert!(
+        said[1].contains("status 200 OK") && said[1].contains("made"),
+        "{said:?}"
+    );
+    assert!(
+        said[2].contains("status 200 OK") && said[2].contains("made.txt"),
+        "{said:?}"
+    );
+    for (said, address) in said[3..].iter().zip(&addresses[2..]) {
+        assert!(!said.contains("status"), "{address}: {said}");
+    }
+    world.replays();
+}
+
 /// Whether a process with these words in its command line lives.
 fn lives(words: &str) -> bool {
     let processes = fs::read_dir("/proc").unwrap().flatten();

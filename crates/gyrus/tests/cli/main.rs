@@ -72,6 +72,8 @@ mod serving;
 mod staying;
 mod assessing;
 mod at_a_terminal;
+mod attended;
+mod language_servers;
 mod limits;
 mod prefixes;
 mod prompting;

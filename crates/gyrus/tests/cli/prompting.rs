@@ -372,3 +372,55 @@ fn markdown_is_shown_as_what_it_means() {
         terminal.stands("It is **done**, see `out.txt`.");
     }
 }
+
+#[test]
+fn a_picture_comes_from_the_clipboard() {
+    use std::os::unix::fs::PermissionsExt as _;
+    const PNG: &str = "iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNk+M9QDwADhgGAWjR9awAAAABJRU5ErkJggg==";
+    let world = World::new("[[reply]]\ntext = \"Seen.\"\n");
+    let helpers = world.path("helpers");
+    std::fs::create_dir(&helpers).unwrap();
+    let xclip = helpers.join("xclip");
+    let path = format!("{}:{}", helpers.display(), std::env::var("PATH").unwrap());
+    let prints = |what: &str| {
+        let script = format!("#!/bin/sh\ncase \"$*\" in *image/png*) {what};; esac\n");
+        std::fs::write(&xclip, script).unwrap();
+        std::fs::set_permissions(&xclip, std::fs::Permissions::from_mode(0o755)).unwrap();
+    };
+    prints("echo 'Error: target image/png not available' >&2; exit 1");
+    let environment = [
+        ("TERM", "xterm-256color"),
+        ("PATH", &*path),
+        ("DISPLAY", ":0"),
+    ];
+    let arguments = ["--workdir", "."];
+    let Some(mut terminal) = Terminal::start_with(&world, &arguments, "", &environment) else {
+        return;
+    };
+    terminal.stands("❯ a goal");
+    for (wrong, told) in [
+        ("exit 1", "there is no picture"),
+        ("echo not a picture", "is not a PNG"),
+        ("head -c 9000000 /dev/zero", "error:"),
+    ] {
+        prints(wrong);
+        terminal.types("/image\r");
+        terminal.shows(told);
+        terminal.shows("❯");
+    }
+    prints(&format!("echo {PNG} | base64 -d"));
+    terminal.types("/image\r");
+    terminal.shows("it comes with the next goal");
+    terminal.shows("❯");
+    terminal.types("look\r");
+    terminal.shows("answered");
+    terminal.types("\x04");
+    assert_eq!(terminal.exit_code(), Some(0));
+    let Entry::RunStarted(started) = &world.entries()[0] else {
+        panic!("a run begins with its start")
+    };
+    assert!(
+        format!("{:?}", started.context).contains("image/png"),
+        "{started:?}"
+    );
+}

@@ -286,6 +286,55 @@ text = "REVIEW: all is well"
 }
 
 #[test]
+fn roles_of_a_project_count_once_a_person_agreed_to_them() {
+    let world = World::new(
+        r#"
+[[reply]]
+calls = [{ tool = "delegate", arguments = { goal = "look at it", role = "reviewer" } }]
+[[reply]]
+repeat = 9
+text = "Over."
+[[reply]]
+goal = "look at it"
+find = { begin = "Begin with (REVIEW)" }
+text = "{{begin}}: all is well"
+"#,
+    );
+    let folder = world.work().join(".claude/agents");
+    fs::create_dir_all(&folder).unwrap();
+    // Which model it costs is not for a project to say; other files there are none, and say why.
+    let text = "---\ndescription: Reviews a change.\nmodel: opus\n---\nBegin with REVIEW.\n";
+    fs::write(folder.join("reviewer.md"), text).unwrap();
+    fs::write(
+        folder.join("wrong.md"),
+        "---\ndescription: x\nname: two words\n---\n",
+    )
+    .unwrap();
+    fs::create_dir(folder.join("folder.md")).unwrap();
+    let answers = |says: &str, tells: &str| {
+        let ended = world.gyrus(&run(&[]));
+        assert!(ended.err.contains(says), "{ended:#?}");
+        assert!(ended.err.contains(tells), "{ended:#?}");
+    };
+    let (none, review) = ("there is no role `reviewer`", "REVIEW: all is well");
+    answers(none, "nobody agreed to them");
+    let trusted = world.gyrus(&["trust"]).exits(0);
+    assert!(
+        trusted.err.contains("stay as they are: reviewer"),
+        "{trusted:#?}"
+    );
+    answers(review, "its name is not one word");
+    // Another text asks again.
+    fs::write(folder.join("reviewer.md"), text.replace("change", "file")).unwrap();
+    answers(none, "nobody agreed to them");
+    world.gyrus(&["trust", "--as-data"]).exits(0);
+    answers(none, "");
+    // A person's own role of that name comes first.
+    role(&world, "script:/nowhere/missing.toml");
+    answers("missing.toml cannot be read", "");
+}
+
+#[test]
 fn a_role_whose_model_cannot_be_asked_says_so_and_the_run_goes_on() {
     let world = World::new(&REVIEWED.replace("REVIEW: all is well", "missing.toml cannot be read"));
     role(&world, "script:/nowhere/missing.toml");

@@ -113,6 +113,7 @@ impl World {
             .env("USER", "tester")
             // What runs can do is not to depend on what is installed.
             .env("GYRUS_BROWSER", "/nowhere/browser")
+            .env("GYRUS_LANGUAGE_SERVERS", "none")
             .current_dir(self.work())
             .stdin(Stdio::null());
         command

@@ -4,18 +4,18 @@
 //! where none does, it is dropped.
 
 use std::{
+    fs::File,
     io::Write as _,
     sync::{Arc, Weak},
 };
 
 use gyrus_contract::{
-    CommandSpec, Containment, EffectId, KeeperError, ProcessAction, ProcessReport, ResolvedCall,
-    ToolSpec,
+    CommandOutcome, CommandSpec, Containment, EffectId, KeeperError, ProcessAction, ProcessReport,
+    ResolvedCall, ToolSpec,
 };
 use gyrus_process::keeper::{Keeper, KeeperSandbox, make_fifo};
 use gyrus_text::one_line;
-use parking_lot::Mutex;
-use tokio::{net::unix::pipe, sync::watch};
+use tokio::net::unix::pipe;
 
 use super::{
     changes, layers,
@@ -25,10 +25,10 @@ use super::{
 use crate::core::Core;
 
 /// Maximum number of processes of one run.
-const MOST: usize = 8;
+pub(super) const MOST: usize = 8;
 
 /// Time limit of a process, beside the run's own end.
-const LONGEST_MS: u64 = 7 * 24 * 60 * 60 * 1000;
+pub(super) const LONGEST_MS: u64 = 7 * 24 * 60 * 60 * 1000;
 
 /// Starts the command of a call as a process, and returns its name.
 pub(super) fn start(
@@ -47,19 +47,12 @@ pub(super) fn start(
         return Err(failed(full));
     }
     confine(core, &mut containment);
-    let pipe = |end: &str| {
-        let name = format!(".process-{effect}-{end}");
-        let made = make_fifo(&containment.temporary.join(&name));
-        let made = made.map_err(|error| failed(format!("its pipe cannot be made: {error}")))?;
-        Ok((name, made))
-    };
-    let ((input_name, input), (output_name, output)) = (pipe("in")?, pipe("out")?);
-    let output = pipe::Receiver::from_file_unchecked(output)
-        .map_err(|error| failed(format!("its output cannot be read: {error}")))?;
+    let (input_name, input) = pipe_of(effect, "in", &containment)?;
+    let (output_name, output) = output_pipe(effect, &containment)?;
     let Some(line) = command.arguments.last_mut() else {
         return Err(failed("it has no command line".to_owned()));
     };
-    let shown = one_line(&core.kernel.organs().redactor.redact(line)).to_string();
+    let shown = shown(core, line);
     *line = format!("exec <\"$TMPDIR/{input_name}\" >\"$TMPDIR/{output_name}\" 2>&1\n{line}");
     command.time_limit_ms = LONGEST_MS;
     let keeper = core.kernel.organs().start_keeper()?;
@@ -68,49 +61,84 @@ pub(super) fn start(
         // Whoever takes the run up drops it.
         let _ = layer.leave_undecided();
     }
-    let process = Arc::new(BackgroundProcess {
-        line: shown,
-        input,
-        output: Mutex::default(),
-        moved: watch::Sender::new(()),
-        task: Mutex::default(),
-        dialer: Mutex::default(),
-        layer: Mutex::new(layer),
-    });
+    let process = Arc::new(BackgroundProcess::new(shown, Some(input)));
+    *process.layer.lock() = layer;
     let policy = ProgramConnections::of_process(Weak::clone(this), spec, call);
     let outlet = core.kernel.organs().outlet.clone();
     let whole_texts = core.kernel.organs().redactor.needs_whole_text();
-    let ran = {
-        let process = Arc::clone(&process);
-        async move {
-            let outlet = ProcessOutlet {
-                outlet,
-                process: &process,
-            };
-            let sandbox = KeeperSandbox {
-                containment: &containment,
-                outlet: &outlet,
-                policy: &policy,
-                ended: None,
-            };
-            run(&process, (keeper, command, sandbox), output, whole_texts).await;
-        }
-    };
-    *process.task.lock() = Some(tokio::spawn(ran));
-    let mut processes = core.background.processes.lock();
-    processes.insert(effect.clone(), process);
+    let kept = Arc::clone(&process);
+    keep(core, effect, kept, async move {
+        let outlet = ProcessOutlet {
+            outlet,
+            process: &process,
+        };
+        let sandbox = KeeperSandbox {
+            containment: &containment,
+            outlet: &outlet,
+            policy: &policy,
+            ended: None,
+        };
+        let running = keeper.run_in(command, Some(sandbox));
+        run(&process, running, output, whole_texts).await;
+    });
     Ok(effect.to_string())
 }
 
+/// Returns the command line of a process for people.
+pub(super) fn shown(core: &Core, line: &str) -> String {
+    one_line(&core.kernel.organs().redactor.redact(line)).to_string()
+}
+
+/// Makes a pipe between a process and the run, and returns its name below the temporary folder.
+fn pipe_of(
+    effect: &EffectId,
+    end: &str,
+    containment: &Containment,
+) -> Result<(String, File), KeeperError> {
+    let name = format!(".process-{effect}-{end}");
+    let made = make_fifo(&containment.temporary.join(&name));
+    let made = made.map_err(|error| KeeperError::Keeper {
+        reason: format!("its pipe cannot be made: {error}"),
+    })?;
+    Ok((name, made))
+}
+
+/// Makes the pipe of a process's output.
+pub(super) fn output_pipe(
+    effect: &EffectId,
+    containment: &Containment,
+) -> Result<(String, pipe::Receiver), KeeperError> {
+    let (name, output) = pipe_of(effect, "out", containment)?;
+    let output = pipe::Receiver::from_file_unchecked(output);
+    let output = output.map_err(|error| KeeperError::Keeper {
+        reason: format!("its output cannot be read: {error}"),
+    })?;
+    Ok((name, output))
+}
+
+/// Keeps a process, named as the call that started it, while `work` runs it on its own.
+pub(super) fn keep(
+    core: &Core,
+    effect: &EffectId,
+    process: Arc<BackgroundProcess>,
+    work: impl Future<Output = ()> + Send + 'static,
+) {
+    *process.task.lock() = Some(tokio::spawn(work));
+    core.background
+        .processes
+        .lock()
+        .insert(effect.clone(), process);
+}
+
 /// Runs a process to its end, and keeps its output and how it ended.
-async fn run(
+pub(super) async fn run(
     process: &BackgroundProcess,
-    (keeper, command, sandbox): (Keeper, CommandSpec, KeeperSandbox<'_>),
+    running: impl Future<Output = Result<(CommandOutcome, Option<Keeper>), KeeperError>>,
     mut output: pipe::Receiver,
     whole_texts: bool,
 ) {
     let ran = tokio::select! {
-        ran = keeper.run_in(command, Some(sandbox)) => ran,
+        ran = running => ran,
         () = process.pump(&mut output, whole_texts) => return,
     };
     let exit = match ran {
@@ -167,7 +195,10 @@ pub(super) async fn act(
             within,
         } => {
             if let Some(input) = input {
-                let written = (&process.input).write_all(input.as_bytes());
+                let Some(mut to) = process.input.as_ref() else {
+                    return Err("it was started without an input".to_owned());
+                };
+                let written = to.write_all(input.as_bytes());
                 written.map_err(|error| format!("its input takes no more now: {error}"))?;
             }
             process.wait(redactor, until.as_deref(), within).await;

@@ -10,6 +10,7 @@
 
 use std::{collections::BTreeMap, convert::Infallible, net::IpAddr, os::fd::OwnedFd, path::Path};
 
+use futures_util::{StreamExt as _, stream::FuturesUnordered};
 use gyrus_contract::{
     BoxedFuture, CommandOutcome, CommandSpec, ConnectionPolicy, Containment, Decision, Destination,
     Digest, EffectId, Grant, KeeperError, Listeners, OnAsk, Origin, Outlet, ResolvedCall, Text,
@@ -17,9 +18,9 @@ use gyrus_contract::{
 };
 use gyrus_process::keeper::{Keeper, KeeperSandbox};
 use parking_lot::Mutex;
-use tokio::sync::{Mutex as AsyncMutex, Notify, watch};
+use tokio::sync::{Mutex as AsyncMutex, Notify, mpsc, watch};
 
-use super::approval;
+use super::{approval, attended::AskedConnection};
 use crate::{ApprovalCard, ConnectionPermit, Entry, Stop, clock::now_ms, core::Core};
 
 /// Maximum number of destinations that are asked about in one command; further ones are refused.
@@ -314,6 +315,31 @@ impl<'a> Destinations<'a> {
             biased;
             ran = keeper.run_in(command, Some(sandbox)) => ran,
             never = self.ask_all(&mut questions) => match never {},
+        }
+    }
+
+    /// Decides about the connections of a command that runs elsewhere, and asks about them.
+    pub(super) async fn decide_all(
+        &self,
+        asked: &mut mpsc::Receiver<AskedConnection>,
+    ) -> Infallible {
+        let mut questions = self.questions.lock().await;
+        let mut deciding = FuturesUnordered::new();
+        let asking = self.ask_all(&mut questions);
+        tokio::pin!(asking);
+        loop {
+            tokio::select! {
+                never = &mut asking => match never {},
+                Some((to, mut reply)) = asked.recv() => deciding.push(async move {
+                    let decided = tokio::select! {
+                        decided = self.decide(&to) => decided,
+                        // The program gave up.
+                        () = reply.closed() => return,
+                    };
+                    let _ = reply.send(decided);
+                }),
+                Some(()) = deciding.next(), if !deciding.is_empty() => {}
+            }
         }
     }
 

@@ -2,16 +2,19 @@
 
 use std::{
     fs::{self, Permissions},
+    net::SocketAddr,
+    os::fd::OwnedFd,
     path::Path,
     sync::Arc,
     time::{Duration, Instant},
 };
 
 use gyrus_contract::{
-    ActionVerdict, BlobId, BoxedFuture, CallSource, ChangedPath, Cleared, CommandOutcome,
-    CommandSpec, Containment, Decision, EffectId, KeeperError, Layer, PathChange, PersonReply,
-    Probe, ProcessAction, ProcessReport, Purpose, Repeat, Reply, ResolvedCall, ResolvedCommand,
-    ServerPrompt, ServerQuestion, Site, Tool, ToolOutput, ToolSpec, Touch, UnknownSecret,
+    ActionVerdict, BlobId, BoxedFuture, CallSource, ChangedPath, Cleared, CommandEnd,
+    CommandOutcome, CommandSpec, Containment, Decision, Destination, EffectId, KeeperError, Layer,
+    PathChange, PersonReply, Probe, ProcessAction, ProcessReport, Purpose, Repeat, Reply,
+    ResolvedCall, ResolvedCommand, ServerPrompt, ServerQuestion, Site, Tool, ToolOutput, ToolSpec,
+    Touch, UnknownSecret,
 };
 use gyrus_process::{
     ProcessIdentity,
@@ -24,7 +27,7 @@ use parking_lot::Mutex;
 use super::{
     added_folders::AddedLayers,
     ask::cut_off_asks,
-    background,
+    attended, background,
     changes::{self, JudgedChanges},
     destinations::{ConnectionQuestions, Destinations},
     folder, layers, named_files,
@@ -184,6 +187,14 @@ impl Site for CallSite<'_> {
         layers::changes_follow(self.core, &self.effect)
     }
 
+    fn served(&self, at: SocketAddr) -> Option<OwnedFd> {
+        self.core.background.socket(&Destination {
+            host: at.ip().to_string(),
+            port: at.port(),
+            name: None,
+        })
+    }
+
     fn start_process(&self, command: CommandSpec) -> BoxedFuture<'_, Result<String, KeeperError>> {
         // It may stand in a sandbox for commands that end with their calls.
         let keeper = self.keeper.lock().take();
@@ -209,6 +220,40 @@ impl Site for CallSite<'_> {
         action: ProcessAction,
     ) -> BoxedFuture<'a, Result<ProcessReport, String>> {
         Box::pin(background::act(self.core, &self.effect, name, action))
+    }
+
+    fn run_attended(
+        &self,
+        command: CommandSpec,
+    ) -> BoxedFuture<'_, Result<CommandEnd, KeeperError>> {
+        let (resolved, destinations) = (&self.command, &self.destinations);
+        let (Some(resolved), Some(destinations), Some(containment), true) = (
+            resolved,
+            destinations,
+            self.containment.clone(),
+            attended::may_go_on(self.core, &self.effect),
+        ) else {
+            return Box::pin(async { self.run_command(command).await.map(CommandEnd::Ended) });
+        };
+        let keeper = self.keeper.lock().take();
+        Box::pin(async move {
+            let Some(keeper) = keeper else {
+                return self.run_command(command).await.map(CommandEnd::Ended);
+            };
+            let command = with_variables(self.core, command, resolved);
+            let ran = (keeper, command, containment.clone());
+            let ran = attended::run(self.core, &self.effect, ran, (destinations, self)).await;
+            match ran {
+                Ok((end, keeper)) => {
+                    keep_standing(self.core, keeper, &containment);
+                    Ok(end)
+                }
+                Err(error) => {
+                    layers::refuse(self.core, &self.effect, &error.to_string());
+                    Err(error)
+                }
+            }
+        })
     }
 
     fn run_command(
@@ -321,6 +366,8 @@ fn containment(
     containment
         .forwarded
         .extend(allowed.into_iter().map(|(at, _)| at));
+    // What is put into the background later is to be reached as any process there is.
+    containment.serves = attended::may_go_on(core, effect);
     containment.asked = asked.into_iter().map(|(at, _)| at).collect();
     Some(containment)
 }

@@ -213,8 +213,9 @@ async fn ask(core: &Core, event: HookEvent, subject: &str, more: Value) -> Resul
     let Some(hooks) = &organs.hooks else {
         return Ok(ran);
     };
+    let matching = hooks.matching(event, subject, &more);
     let input = input(core, event, more).to_string();
-    for hook in hooks.matching(event, subject) {
+    for hook in matching {
         core.may_act()?;
         let one = tokio::select! {
             one = hook.run(input.clone()) => one,

@@ -42,6 +42,8 @@ impl Core {
         let tools = &self.kernel.organs().tools;
         let link_was_seen = match links::connects(tools, call).or(opened.next_back()) {
             None => false,
+            // What the run serves itself leads nowhere else, but in a browser.
+            Some(address) if resolved.aim.is_none() && self.background.serves(address) => true,
             Some(address) => self
                 .links
                 .lock()

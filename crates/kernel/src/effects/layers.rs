@@ -86,6 +86,13 @@ pub(super) fn has_layer(core: &Core, resolved: &ResolvedCall) -> bool {
         && are_used(core)
 }
 
+/// Whether the command of a call changes the workspace in a layer of its own, which counts by itself.
+pub(super) fn has_current(core: &Core, effect: &EffectId) -> bool {
+    let layers = core.layers.lock();
+    let current = layers.current.get(effect);
+    current.is_some_and(|layer| !layer.is_undecided())
+}
+
 /// Waits until no other call changes the workspace, if this one does and each keeps the previous
 /// content of what it changes.
 pub(super) async fn turn<'a>(core: &'a Core, spec: &ToolSpec) -> Option<MutexGuard<'a, ()>> {

@@ -3,7 +3,8 @@
 //! passed on.
 
 mod added_folders;
-pub(crate) mod background;
+pub(crate) mod attended;
+mod background;
 pub(crate) mod processes;
 pub(crate) mod approval;
 pub(crate) mod ask;

@@ -27,7 +27,7 @@ use crate::{live::LONG_LINE, redact::Redactor};
 pub(super) const UNREAD_BYTES: usize = 64 * 1024;
 
 /// Bytes read at once.
-const CHUNK_BYTES: usize = 16 * 1024;
+pub(super) const CHUNK_BYTES: usize = 16 * 1024;
 
 /// Characters of a command line in a list.
 const SHOWN: usize = 80;
@@ -40,7 +40,8 @@ pub(crate) struct Background {
 
 pub(super) struct BackgroundProcess {
     pub(super) line: String,
-    pub(super) input: File,
+    /// `None` for one that began as the command of a call.
+    pub(super) input: Option<File>,
     pub(super) output: Mutex<Unread>,
     /// Announces output and the end.
     pub(super) moved: watch::Sender<()>,
@@ -68,6 +69,17 @@ impl Background {
             dialer.as_mut()?.served().ok()
         });
         served.flatten().collect()
+    }
+
+    /// Whether a process serves this address of a page.
+    pub(super) fn serves(&self, address: &str) -> bool {
+        let rest = address.strip_prefix("http://").unwrap_or_default();
+        let place = rest.split(['/', '?', '#']).next().unwrap_or_default();
+        let port = place.strip_prefix("localhost:");
+        let port = port.and_then(|port| port.parse::<u16>().ok());
+        let at = place.parse::<SocketAddr>().ok();
+        (port.is_some() || at.is_some())
+            && (self.served().iter()).any(|one| Some(one.port()) == port || Some(*one) == at)
     }
 
     /// Returns a socket for a destination that a process serves.
@@ -114,6 +126,18 @@ impl Background {
 }
 
 impl BackgroundProcess {
+    pub(super) fn new(line: String, input: Option<File>) -> Self {
+        Self {
+            line,
+            input,
+            output: Mutex::default(),
+            moved: watch::Sender::new(()),
+            task: Mutex::default(),
+            dialer: Mutex::default(),
+            layer: Mutex::default(),
+        }
+    }
+
     /// Ends the process with everything that it started.
     pub(super) async fn end(&self) {
         let task = self.task.lock().take();
@@ -182,6 +206,14 @@ impl Unread {
         } else {
             &self.text[..redactor.separable(&self.text, LONG_LINE)]
         }
+    }
+
+    /// Returns the last whole line in which secrets can be recognised.
+    pub(super) fn last_line(&self, redactor: &Redactor) -> Option<String> {
+        let ready = self.ready(redactor);
+        let lines = ready.rfind('\n').map(|end| &ready[..end])?;
+        let last = lines.lines().rev().find(|line| !line.trim().is_empty())?;
+        Some(shorten(last, SHOWN).into_owned())
     }
 
     /// Adds output. Where there is too much, whole lines are dropped: the end of a secret alone is not

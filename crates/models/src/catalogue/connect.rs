@@ -179,7 +179,9 @@ fn at_provider<'a>(
     blobs: Arc<dyn PictureSource>,
 ) -> Result<(ModelAddress<'a>, ModelWish<'a>), ConnectError> {
     // Models may have slashes and colons in their names, providers have none.
+    let known = catalogue.provider_of(name);
     let (provider_name, requested) = match (name.split_once('/'), name.split_once(':')) {
+        _ if let Some(provider) = known => (provider, ModelWish::Named(name)),
         (Some((provider, model)), _) if !model.is_empty() => (provider, ModelWish::Named(model)),
         (None, Some((provider, tier))) => (provider, ModelWish::OfTier(tier.parse()?)),
         _ => (name.trim_end_matches('/'), ModelWish::OfTier(Tier::Medium)),

@@ -10,6 +10,17 @@ impl Catalogue {
         provider.map_or(&[], |provider| &provider.key_variables)
     }
 
+    /// Returns the provider of a model of a known family, given by its name alone.
+    pub(super) fn provider_of(&self, name: &str) -> Option<&str> {
+        let first = name.split(['/', ':']).next().unwrap_or_default();
+        if self.providers.contains_key(first) {
+            return None;
+        }
+        let patterns = self.models.iter().flat_map(|model| &model.entry.patterns);
+        let mut providers = patterns.filter_map(|pattern| pattern.family_of(name));
+        providers.find(|provider| self.providers.contains_key(*provider))
+    }
+
     /// Returns the environment variables that may hold the key of any provider.
     pub fn all_key_variables(&self) -> impl Iterator<Item = &str> {
         let all = self.providers.values();

@@ -19,6 +19,13 @@ impl ModelPattern {
             && (fits(&self.model, model) || fits(&self.model, without_date(model)))
     }
 
+    /// Returns the provider, if the pattern is about a family of its models to which this one belongs.
+    pub(super) fn family_of(&self, model: &str) -> Option<&str> {
+        let names_family = !self.provider.contains('*') && !self.model.starts_with('*');
+        let is_own = names_family && fits(&self.model, model);
+        is_own.then_some(self.provider.as_str())
+    }
+
     /// Returns the number of characters other than stars.
     pub(super) fn specificity(&self) -> usize {
         let demanded = |text: &str| text.chars().filter(|&c| c != '*').count();

@@ -254,6 +254,11 @@ async fn names_become_models() {
             "gemini/gemini-3.8-flash",
             vec![("GEMINI_API_KEY", " ".to_owned())],
         ),
+        (
+            "claude-opus-5-5",
+            vec![("ANTHROPIC_API_KEY", "k".to_owned())],
+        ),
+        ("gemini-3.8-flash", vec![]),
         ("antropic/claude-opus-5-5", vec![]),
         ("qwen3", vec![]),
         ("ollama:8b", vec![]),
@@ -280,6 +285,8 @@ http://127.0.0.1:8080/v1#qwen -> 127.0.0.1:8080/qwen medium None local
 https://llm.example/v1#some/model -> llm.example/some/model medium None
 anthropic/claude-opus-5-5 -> error: anthropic wants a key: set ANTHROPIC_API_KEY
 gemini/gemini-3.8-flash -> error: gemini wants a key: set GEMINI_API_KEY or GOOGLE_API_KEY
+claude-opus-5-5 -> anthropic/claude-opus-5-5 large Some(4000000)
+gemini-3.8-flash -> error: gemini wants a key: set GEMINI_API_KEY or GOOGLE_API_KEY
 antropic/claude-opus-5-5 -> error: no provider is called `antropic`; did you mean `anthropic`?
 qwen3 -> error: no provider is called `qwen3`; known are anthropic, deepseek, gemini, groq, llamacpp, lmstudio, mistral, ollama, openai, openrouter, vllm, xai
 ollama:8b -> error: `8b` is not a size of a model; write small, medium or large, or `provider/model` for a certain model

@@ -6,7 +6,7 @@ use gyrus_contract::CapturedOutput;
 
 /// Takes bytes, keeps the first and the last of them.
 #[derive(Debug)]
-pub(super) struct Capture {
+pub struct Capture {
     head_bytes: usize,
     tail_bytes: usize,
     head: Vec<u8>,
@@ -15,7 +15,8 @@ pub(super) struct Capture {
 }
 
 impl Capture {
-    pub(super) fn new(head_bytes: usize, tail_bytes: usize) -> Self {
+    /// Keeps this many bytes of the start and of the end.
+    pub fn new(head_bytes: usize, tail_bytes: usize) -> Self {
         Self {
             head_bytes,
             tail_bytes,
@@ -25,7 +26,8 @@ impl Capture {
         }
     }
 
-    pub(super) fn push(&mut self, bytes: &[u8]) {
+    /// Takes more output.
+    pub fn push(&mut self, bytes: &[u8]) {
         let (first, rest) = bytes.split_at(bytes.len().min(self.head_bytes - self.head.len()));
         self.head.extend_from_slice(first);
         self.tail.extend(rest);
@@ -36,7 +38,7 @@ impl Capture {
 
     /// Returns the text, cut between characters: a character that does not fit whole into the head
     /// goes to the tail if they touch, and is left out if they do not.
-    pub(super) fn finish(self) -> CapturedOutput {
+    pub fn finish(self) -> CapturedOutput {
         let Self {
             mut head,
             tail,

@@ -40,6 +40,7 @@ use serde::{Deserialize, Serialize};
 use crate::ProcessIdentity;
 
 pub use ancestors::is_below_a_keeper;
+pub use capture::Capture;
 pub use client::{Keeper, KeeperSandbox};
 pub use dialer::Dialer;
 pub use fifo::make_fifo;

@@ -525,6 +525,7 @@ fn called(
                 return Ok(Some(WakeReason::GoOn));
             }
             MessageBody::Signal { .. }
+            | MessageBody::Background
             | MessageBody::Pause
             | MessageBody::Steer { .. }
             | MessageBody::Answer { .. } => {}

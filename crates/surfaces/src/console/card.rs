@@ -17,7 +17,6 @@ const RULE: usize = 72;
 /// The card's lines, in which everything unseen is shown. Every line of untrusted text begins with
 /// `┃`, so nothing in it can look like the card's end or like a word of ours.
 pub fn lines(id: &QuestionId, card: &ApprovalCard, run: &str, painter: &Painter) -> Vec<String> {
-    let inner = painter.columns.saturating_sub(4);
     let columns = painter.columns.min(RULE);
     let what = if card.question {
         "question"
@@ -27,10 +26,56 @@ pub fn lines(id: &QuestionId, card: &ApprovalCard, run: &str, painter: &Painter)
     let head = format!("┌ {what} {id} ");
     let rule = "─".repeat(columns.saturating_sub(width(&head)));
     let mut lines = vec![painter.paint(Tone::Ask, &format!("{head}{rule}"))];
+    lines.extend(sentence(card, painter));
+    lines.extend(body(card, run, painter));
+    lines.push(end(painter));
+    lines
+}
+
+/// The lines of several cards of a kind as one card, which names each.
+pub fn joined_lines<'a>(
+    cards: impl IntoIterator<Item = (&'a QuestionId, &'a ApprovalCard, String)>,
+    painter: &Painter,
+) -> Vec<String> {
     let frame = painter.paint(Tone::Ask, "│");
-    for line in wrap(&visible(&card.sentence), inner) {
-        lines.push(format!("{frame} {}", painter.paint(Tone::Strong, &line)));
+    let mut joined = Vec::new();
+    for (id, card, run) in cards {
+        if joined.is_empty() {
+            joined = lines(id, card, &run, painter);
+        } else {
+            joined.push(format!(
+                "{frame} {}",
+                painter.paint(Tone::Ask, &format!("and {run} {id}"))
+            ));
+            joined.extend(sentence(card, painter));
+            joined.extend(body(card, &run, painter));
+            joined.push(end(painter));
+        }
+        // The frame goes on.
+        joined.pop();
     }
+    joined.push(end(painter));
+    joined
+}
+
+fn sentence(card: &ApprovalCard, painter: &Painter) -> Vec<String> {
+    let frame = painter.paint(Tone::Ask, "│");
+    let wrapped = wrap(&visible(&card.sentence), painter.columns.saturating_sub(4));
+    let painted = wrapped.iter().map(|line| painter.paint(Tone::Strong, line));
+    painted.map(|line| format!("{frame} {line}")).collect()
+}
+
+fn end(painter: &Painter) -> String {
+    let columns = painter.columns.min(RULE);
+    let rule = format!("└{}", "─".repeat(columns.saturating_sub(1)));
+    painter.paint(Tone::Ask, &rule)
+}
+
+/// The lines between the sentence of a card and its end.
+fn body(card: &ApprovalCard, run: &str, painter: &Painter) -> Vec<String> {
+    let inner = painter.columns.saturating_sub(4);
+    let frame = painter.paint(Tone::Ask, "│");
+    let mut lines = Vec::new();
     for reason in &card.reasons {
         for (number, line) in wrap(&one_line(reason), inner.saturating_sub(2))
             .iter()
@@ -52,10 +97,6 @@ pub fn lines(id: &QuestionId, card: &ApprovalCard, run: &str, painter: &Painter)
         let said = wrap(&one_line(&offer), inner);
         lines.extend(said.iter().map(|line| format!("{frame} {line}")));
     }
-    lines.push(painter.paint(
-        Tone::Ask,
-        &format!("└{}", "─".repeat(columns.saturating_sub(1))),
-    ));
     lines
 }
 

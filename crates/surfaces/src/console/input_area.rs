@@ -18,7 +18,8 @@ use crate::{
 };
 
 /// Shown while nothing is typed.
-const STEER_HINT: &str = "Enter tells the run · Alt-Enter: the next goal · Esc interrupts";
+const STEER_HINT: &str =
+    "Enter tells the run · Alt-Enter: the next goal · Esc interrupts · Ctrl-B: background";
 
 /// The same while a card is open.
 const ANSWER_HINT: &str = "your answer · Alt-Enter: the next goal · Esc interrupts";
@@ -65,6 +66,8 @@ pub(super) enum PersonLine {
     Answer(String),
     /// For the run.
     Steer(String),
+    /// The command in progress is to go on in the background.
+    Background,
 }
 
 /// The line of a run's terminal, and what became of the lines before.
@@ -114,6 +117,8 @@ impl InputArea {
                 let me = rustix::process::getpid();
                 let _ = rustix::process::kill_process(me, rustix::process::Signal::INT);
             }
+            Key::Background if !is_asked && !self.is_over => return Some(PersonLine::Background),
+            Key::Background => self.line.edit(LineEdit::Left),
             Key::Edit(edit) => self.line.edit(edit),
             Key::EndOfInput => self.line.edit(LineEdit::Delete),
             Key::Tab
@@ -153,6 +158,11 @@ impl InputArea {
         if self.aside.is_none() {
             self.aside = Some(std::mem::take(&mut self.line));
         }
+    }
+
+    /// More was asked than the person had seen: what they began to answer is no answer to it.
+    pub(super) fn begin_answer_anew(&mut self) {
+        self.line = InputLine::default();
     }
 
     /// No card is open any more.

@@ -187,6 +187,7 @@ impl LineEditor {
             }
             Key::EndOfInput if is_empty => return Some(LineWish::Leave),
             Key::EndOfInput => self.edit(LineEdit::Delete, view),
+            Key::Background => self.edit(LineEdit::Left, view),
             Key::Edit(edit) => self.edit(edit.clone(), view),
             Key::Editor | Key::Suspend => self.look(view),
         }

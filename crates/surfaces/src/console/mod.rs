@@ -4,6 +4,7 @@
 //! the inbox like one from any other surface. So a card that is answered elsewhere meanwhile is
 //! simply over.
 
+mod answers;
 mod bottom;
 pub mod card;
 mod history;
@@ -12,6 +13,7 @@ mod line;
 mod line_editor;
 mod markdown;
 mod paint;
+mod plan_list;
 mod status;
 mod input_area;
 
@@ -21,8 +23,7 @@ use std::{
 };
 
 use gyrus_contract::{
-    Answer, ApprovalScope, EffectId, FINISH, MessageBody, OnAsk, Principal, RunId, Spent,
-    time_ordered_uuid,
+    Answer, EffectId, FINISH, MessageBody, OnAsk, Principal, RunId, Spent, time_ordered_uuid,
 };
 use gyrus_journal::{LogReader, Store};
 use gyrus_kernel::{
@@ -32,14 +33,15 @@ use gyrus_kernel::{
 
 pub(crate) use self::paint::STYLES;
 pub use self::{
+    answers::{choices, understand, wants_to_edit},
     bottom::{clear_status, put, put_status},
-    card::lines as card_lines,
     input_area::LineQueue,
     line::ConsoleLine,
     line_editor::{LineCandidate, LineCandidates, LineEditor, LineView, LineWish, plain_line},
-    paint::Painter,
+    paint::{Painter, Theme, set_theme},
 };
 use self::{
+    answers::{is_alike, understand_all},
     bottom::{has_open_row, put_below, put_more},
     input_area::{InputArea, PersonLine},
     markdown::Markdown,
@@ -56,9 +58,13 @@ use crate::{
         Happening, HappeningPart, HappeningSubject, Projection, Prominence, TextForm, Tone,
         is_patch,
     },
+    shown_plan::ShownPlan,
     speech::{LiveSpeech, Speech, SpokenKind},
     terminal,
 };
+
+/// Most cards of a kind that are shown again when one joins them.
+const MOST_JOINED: usize = 3;
 
 /// Lines of thinking that are shown of one reply.
 const THINKING_LINES: usize = 12;
@@ -101,6 +107,8 @@ pub struct Console {
     claim: Option<EffectId>,
     /// Calls whose change a card has shown.
     shown_changes: BTreeSet<(RunId, EffectId)>,
+    /// The plan of the run.
+    plan: ShownPlan,
     /// The sub-runs at work.
     at_work: Vec<RunId>,
     /// The sub-runs that worked side by side with another one.
@@ -134,6 +142,7 @@ impl Console {
             proposed: None,
             claim: None,
             shown_changes: BTreeSet::new(),
+            plan: ShownPlan::default(),
             at_work: Vec::new(),
             side_by_side: BTreeSet::new(),
         }
@@ -180,6 +189,9 @@ impl Console {
         let parsed = gyrus_kernel::parse(entry).ok();
         let is_gathered = run == self.run && parsed.as_ref().is_some_and(|one| self.gathers(one));
         parsed.iter().for_each(|one| self.note_child(one));
+        if let Some(Entry::Noted { kind, fact, .. }) = parsed.as_ref().filter(|_| run == self.run) {
+            self.plan.noted(kind, &fact.fact);
+        }
         let is_between = parsed.as_ref().is_some_and(comes_between);
         if let Some((of, line)) = self.proposed.take_if(|_| !is_between) {
             self.show(of, &line)?;
@@ -323,11 +335,62 @@ impl Console {
         self.open.retain(|card| !void(card));
         if is_next {
             self.open.push_front(open);
-            self.ask()
-        } else {
-            self.open.push_back(open);
-            Ok(())
+            return self.ask();
         }
+        let joins = self.asking
+            && self
+                .open
+                .front()
+                .is_some_and(|first| is_alike(first, &open));
+        self.open.push_back(open);
+        if !joins {
+            return Ok(());
+        }
+        self.end_question()?;
+        match &mut self.input_area {
+            Some(input_area) => input_area.begin_answer_anew(),
+            None => terminal::forget_what_was_typed(),
+        }
+        self.asking = true;
+        // Of many only what is new is shown.
+        let alike = self.alike().count();
+        let new = if alike > MOST_JOINED { alike - 1 } else { 0 };
+        put(&self.question(new))
+    }
+
+    /// Returns the card whose turn it is with those like it, from one of them on, and the possible answers where a person
+    /// can answer here.
+    fn question(&self, from: usize) -> String {
+        let Some(first) = self.open.front() else {
+            return String::new();
+        };
+        let alike: Vec<_> = self.alike().collect();
+        let cards = alike
+            .iter()
+            .skip(from)
+            .map(|one| (&one.id, &one.card, one.run.short()));
+        let mut text: String = card::joined_lines(cards, &self.painter)
+            .iter()
+            .map(|line| format!("{line}\n"))
+            .collect();
+        if self.person.is_some() && self.on_ask == OnAsk::Wait {
+            if alike.len() > 1 {
+                let all = alike.len();
+                text.push_str(&format!(
+                    "Y = yes to all {all}, N = no to all {all}; to the first: "
+                ));
+            }
+            text.push_str(choices(&first.card));
+        }
+        text
+    }
+
+    /// Returns the open cards that are asked together: the first, and those like it.
+    fn alike(&self) -> impl Iterator<Item = &OpenQuestion> {
+        let first = self.open.front();
+        self.open.iter().filter(move |one| {
+            first.is_some_and(|first| std::ptr::eq(first, *one) || is_alike(first, one))
+        })
     }
 
     /// Shows the card whose turn it is.
@@ -339,14 +402,14 @@ impl Console {
             }
             return Ok(());
         };
-        let run = open.run.short();
-        let mut text = String::new();
-        for line in card_lines(&open.id, &open.card, &run, &self.painter) {
-            text.push_str(&line);
-            text.push('\n');
+        let (run, id) = (open.run.short(), &open.id);
+        let mut text = self.question(0);
+        if self.on_ask == OnAsk::Wait && self.person.is_none() {
+            text.push_str(&format!(
+                "answer from elsewhere: gyrus approve {run} {id} (or: gyrus deny {run} {id})\n"
+            ));
         }
         if self.person.is_some() && self.on_ask == OnAsk::Wait {
-            text.push_str(choices(&open.card));
             self.end_question()?;
             ring()?;
             match &mut self.input_area {
@@ -354,11 +417,6 @@ impl Console {
                 None => terminal::forget_what_was_typed(),
             }
             self.asking = true;
-        } else if self.on_ask == OnAsk::Wait {
-            let id = &open.id;
-            text.push_str(&format!(
-                "answer from elsewhere: gyrus approve {run} {id} (or: gyrus deny {run} {id})\n"
-            ));
         }
         put(&text)
     }
@@ -467,7 +525,8 @@ impl Console {
     pub fn show_status(&mut self) -> Result<(), SurfaceError> {
         self.fit_columns();
         if let Some(input_area) = &self.input_area {
-            let mut lines = input_area.goals(&self.painter);
+            let mut lines = plan_list::lines(&self.plan, &self.painter);
+            lines.extend(input_area.goals(&self.painter));
             lines.extend(self.status.iter().map(|status| status.line(&self.painter)));
             let mut rows = input_area.rows(&self.painter, self.asking);
             let (row, column) = rows.cursor;
@@ -490,6 +549,12 @@ impl Console {
         };
         let line = match input_area.key(key, self.asking) {
             None => None,
+            Some(PersonLine::Background) => {
+                let id = time_ordered_uuid().to_string();
+                let body = MessageBody::Background;
+                approvals::send_as(&self.store, self.run, &id, person.clone(), body)?;
+                None
+            }
             Some(PersonLine::Answer(line)) => {
                 put(&format!("❯ {}\n", one_line(&line)))?;
                 Some(line)
@@ -514,10 +579,35 @@ impl Console {
         let Some(open) = self.open.front().filter(|_| self.asking) else {
             return Ok(());
         };
+        if let Some(answer) = understand_all(typed).filter(|_| self.alike().count() > 1) {
+            return self.send_to_all(&answer);
+        }
         match understand(typed, &open.card) {
             Some(answer) => self.send(answer),
             None => put(&format!("please type {}", choices(&open.card))),
         }
+    }
+
+    /// Sends an answer to all questions that are asked together. Each is bound to its own card.
+    fn send_to_all(&mut self, answer: &Answer) -> Result<(), SurfaceError> {
+        let Some(person) = &self.person else {
+            return Ok(());
+        };
+        let first = self.open.front().cloned();
+        let (alike, others) = self
+            .open
+            .drain(..)
+            .partition(|one| first.as_ref().is_some_and(|first| is_alike(first, one)));
+        let alike: Vec<_> = alike;
+        self.open = VecDeque::from(others);
+        self.asking = false;
+        for one in &alike {
+            match approvals::answer(&self.store, one, person.clone(), answer.clone()) {
+                Err(void @ ApprovalError::Void(_)) => put(&SurfaceError::from(void).told())?,
+                sent => sent?,
+            }
+        }
+        self.ask()
     }
 
     /// Sends an answer to the question that is being asked.
@@ -592,75 +682,7 @@ fn comes_between(entry: &Entry) -> bool {
         || matches!(entry, Entry::Noted { kind, .. } if known.contains(&&**kind))
 }
 
-/// Returns what can be answered to a card.
-pub fn choices(card: &ApprovalCard) -> &'static str {
-    if card.question {
-        "your answer: "
-    } else if card.edit.is_some() {
-        "y = yes, e = edit it first, n = no, n and words = no, and what to do instead: "
-    } else if card.wider.is_empty() {
-        "y = yes, n = no, n and words = no, and what to do instead: "
-    } else {
-        "y = yes, once; s = for this session; a = always here; n = no, n and words = no, and what \
-         to do instead: "
-    }
-}
-
-/// Whether a typed line asks for an editor.
-pub fn wants_to_edit(typed: &str, card: &ApprovalCard) -> bool {
-    let word = typed.trim().to_ascii_lowercase();
-    card.edit.is_some() && (word == "e" || word == "edit")
-}
-
-/// Parses a typed line as an answer; `None` if it is neither yes nor no, or no answer to a
-/// question.
-pub fn understand(typed: &str, card: &ApprovalCard) -> Option<Answer> {
-    let typed = typed.trim();
-    if card.question {
-        return (!typed.is_empty()).then(|| Answer::words(typed));
-    }
-    let (word, rest) = typed.split_once(char::is_whitespace).unwrap_or((typed, ""));
-    let rest = rest.trim();
-    match word.to_ascii_lowercase().as_str() {
-        // Words after a yes may be a condition, and a yes has none.
-        "y" | "yes" if rest.is_empty() => Some(Answer::yes(ApprovalScope::Once)),
-        "s" | "session" if rest.is_empty() => Some(Answer::yes(ApprovalScope::Session)),
-        "a" | "always" if rest.is_empty() => Some(Answer::yes(ApprovalScope::Always)),
-        "n" | "no" => Some(Answer::Deny {
-            reason: (!rest.is_empty()).then(|| rest.to_owned()),
-        }),
-        _ => None,
-    }
-}
-
 /// Rings the bell: whoever looks elsewhere is called.
 fn ring() -> Result<(), SurfaceError> {
     Ok(io::stderr().lock().write_all(b"\x07")?)
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn only_a_plain_yes_is_a_yes() {
-        let yes = |scope| Some(Answer::yes(scope));
-        let card = ApprovalCard::default();
-        for (typed, answer) in [
-            ("y\n", yes(ApprovalScope::Once)),
-            (" YES ", yes(ApprovalScope::Once)),
-            ("s", yes(ApprovalScope::Session)),
-            ("a", yes(ApprovalScope::Always)),
-            ("n", Some(Answer::Deny { reason: None })),
-            (
-                "no use the other folder\n",
-                Some(Answer::no("use the other folder")),
-            ),
-            ("yes but not x", None),
-            ("", None),
-            ("yess", None),
-        ] {
-            assert_eq!(understand(typed, &card), answer, "{typed}");
-        }
-    }
 }

@@ -1,6 +1,6 @@
 //! Colours and columns of one output stream.
 
-use std::os::fd::AsFd;
+use std::{os::fd::AsFd, sync::OnceLock};
 
 use anstyle::{AnsiColor, Style};
 use gyrus_text::{readable, width, wrap};
@@ -15,14 +15,48 @@ const UNBOUNDED: usize = 2_000;
 const NARROWEST: usize = 20;
 
 /// The sequences that colours are made of, without the escape character at their start.
-pub(crate) const STYLES: [&str; 9] = [
-    "[0m", "[1m", "[2m", "[31m", "[32m", "[33m", "[34m", "[35m", "[36m",
+pub(crate) const STYLES: [&str; 10] = [
+    "[0m", "[1m", "[2m", "[31m", "[32m", "[33m", "[34m", "[35m", "[36m", "[94m",
 ];
+
+/// The background of the terminal, as far as it is known.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Theme {
+    Light,
+    Dark,
+}
+
+impl Theme {
+    /// Returns the theme of this name, or else the one of a background as terminals write it into
+    /// `COLORFGBG`: the numbers of two colours, at times with a word between them.
+    pub fn of(named: Option<&str>, background: Option<&str>) -> Option<Self> {
+        match named {
+            Some("light") => return Some(Self::Light),
+            Some("dark") => return Some(Self::Dark),
+            _ => {}
+        }
+        let number: u8 = background?.rsplit(';').next()?.parse().ok()?;
+        match number {
+            7 | 15 => Some(Self::Light),
+            0..=6 | 8 => Some(Self::Dark),
+            _ => None,
+        }
+    }
+}
+
+/// The theme of this process's terminal, once it is known.
+static THEME: OnceLock<Theme> = OnceLock::new();
+
+/// Says once what the background of the terminal is.
+pub fn set_theme(theme: Theme) {
+    let _ = THEME.set(theme);
+}
 
 /// Writes texts in colours that fit one stream.
 #[derive(Debug, Clone, Copy)]
 pub struct Painter {
     colours: bool,
+    theme: Option<Theme>,
     /// Columns of a line.
     pub columns: usize,
 }
@@ -33,6 +67,7 @@ impl Painter {
         if !rustix::termios::isatty(stream) {
             return Self {
                 colours: false,
+                theme: None,
                 columns: UNBOUNDED,
             };
         }
@@ -43,6 +78,7 @@ impl Painter {
             .unwrap_or(80);
         Self {
             colours: !plain,
+            theme: THEME.get().copied(),
             columns: columns.max(NARROWEST),
         }
     }
@@ -57,8 +93,10 @@ impl Painter {
     fn colour(&self, tone: Tone) -> (String, String) {
         let style = match tone {
             _ if !self.colours => Style::new(),
+            Tone::Thought if self.theme == Some(Theme::Dark) => AnsiColor::BrightBlue.on_default(),
             Tone::Thought => AnsiColor::Blue.on_default(),
             Tone::Call => AnsiColor::Green.on_default(),
+            Tone::Observation if self.theme == Some(Theme::Light) => Style::new(),
             Tone::Observation => AnsiColor::Yellow.on_default(),
             Tone::Ask => AnsiColor::Magenta.on_default().bold(),
             Tone::Bad => AnsiColor::Red.on_default(),
@@ -75,7 +113,7 @@ impl Painter {
     }
 
     /// Returns words with the colours of their marks, of which `open` are open before and after them.
-    fn marked(words: &str, begin: &str, open: &mut Vec<char>) -> String {
+    fn marked(&self, words: &str, begin: &str, open: &mut Vec<char>) -> String {
         let mut shown = String::with_capacity(words.len());
         for c in words.chars() {
             if !matches!(c, STRONG | CODE | ASIDE) {
@@ -88,7 +126,7 @@ impl Painter {
             }
             shown.push_str("\x1b[0m");
             shown.push_str(begin);
-            shown.push_str(&styles(open));
+            shown.push_str(&self.styles(open));
         }
         shown
     }
@@ -106,7 +144,7 @@ impl Painter {
     ) -> (String, String) {
         let mut open = Vec::new();
         // The marks that are open where the row goes on.
-        Self::marked(begun, "", &mut open);
+        self.marked(begun, "", &mut open);
         let columns = self.columns.saturating_sub(width(indent) + 2);
         let (begin, end) = self.colour(tone);
         let (mut shown, mut row, mut mark) = (String::new(), begun.to_owned(), mark);
@@ -123,13 +161,13 @@ impl Painter {
                 }
                 match text.strip_prefix(&row) {
                     Some(new) if number == 0 && !row.is_empty() => {
-                        shown.push_str(&styles(&open));
-                        shown.push_str(&Self::marked(new, &begin, &mut open));
+                        shown.push_str(&self.styles(&open));
+                        shown.push_str(&self.marked(new, &begin, &mut open));
                     }
                     _ if text.is_empty() => {}
                     _ => {
-                        shown.push_str(&format!("{indent}{begin}{mark} {}", styles(&open)));
-                        shown.push_str(&Self::marked(text, &begin, &mut open));
+                        shown.push_str(&format!("{indent}{begin}{mark} {}", self.styles(&open)));
+                        shown.push_str(&self.marked(text, &begin, &mut open));
                         mark = ' ';
                     }
                 }
@@ -142,6 +180,17 @@ impl Painter {
         (shown, row)
     }
 
+    /// The sequences of the marks that are open.
+    fn styles(&self, open: &[char]) -> String {
+        let style = |mark: &char| match *mark {
+            STRONG => "\x1b[1m",
+            CODE if self.theme == Some(Theme::Light) => "\x1b[35m",
+            CODE => "\x1b[36m",
+            _ => "\x1b[2m",
+        };
+        open.iter().map(style).collect()
+    }
+
     /// Returns the text in its colour, with unseen characters made visible.
     pub fn paint(&self, tone: Tone, text: &str) -> String {
         let (begin, end) = self.colour(tone);
@@ -152,22 +201,13 @@ impl Painter {
     }
 }
 
-/// The sequences of the marks that are open.
-fn styles(open: &[char]) -> String {
-    let style = |mark: &char| match *mark {
-        STRONG => "\x1b[1m",
-        CODE => "\x1b[36m",
-        _ => "\x1b[2m",
-    };
-    open.iter().map(style).collect()
-}
-
 #[cfg(test)]
 impl Painter {
     /// A painter without colours for this many columns.
     pub(crate) fn plain(columns: usize) -> Self {
         Self {
             colours: false,
+            theme: None,
             columns,
         }
     }
@@ -176,6 +216,7 @@ impl Painter {
     pub(crate) fn coloured() -> Self {
         Self {
             colours: true,
+            theme: None,
             columns: 80,
         }
     }

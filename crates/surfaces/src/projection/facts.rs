@@ -34,6 +34,7 @@ pub(super) fn fact(kind: &str, fact: &Value) -> Happening {
         "changeset.state" => changeset(fact, text),
         "changeset.context" => aside(format!("read {text}")),
         APPROVAL_REFUSED => approval_refused(fact, text),
+        "hooks.ran" => hooks(fact),
         _ => None,
     };
     known.unwrap_or_else(|| other(kind, fact, text))
@@ -104,6 +105,14 @@ fn plan_step(fact: &Value, text: &str) -> Option<Happening> {
         Some(true) | None => Tone::Aside,
     };
     (!text.is_empty()).then(|| Happening::main(HappeningSubject::Note, tone, text))
+}
+
+/// What hooks and language servers told the model.
+fn hooks(fact: &Value) -> Option<Happening> {
+    let told = fact["context"].as_array()?.iter().filter_map(Value::as_str);
+    let told: Vec<&str> = told.collect();
+    let happening = Happening::main(HappeningSubject::Note, Tone::Observation, "a hook adds");
+    (!told.is_empty()).then(|| happening.with(HappeningPart::prose(told.join("\n"))))
 }
 
 fn batch_stopped(fact: &Value) -> Option<Happening> {

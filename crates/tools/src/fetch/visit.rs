@@ -4,17 +4,19 @@
 
 use std::{
     collections::BTreeSet,
-    net::{IpAddr, SocketAddr},
+    net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr},
     sync::Arc,
     time::Duration,
 };
 
+use gyrus_contract::Site;
 use gyrus_net::{AddressKind, causes, client_builder};
 use reqwest::{
     Client, Response, StatusCode, Url,
     dns::{Addrs, Name, Resolve, Resolving},
-    header::{ACCEPT, ACCEPT_ENCODING, CONTENT_ENCODING, CONTENT_TYPE, HeaderName, LOCATION},
+    header::{ACCEPT, ACCEPT_ENCODING, CONTENT_ENCODING, CONTENT_TYPE, HOST, HeaderName, LOCATION},
 };
+use tokio::net::{TcpListener, TcpSocket};
 
 /// Maximum number of redirects that are followed.
 const MAX_REDIRECTS: usize = 5;
@@ -24,6 +26,9 @@ const MAX_URL_BYTES: usize = 4_000;
 
 /// Maximum bytes taken of an answer, as sent.
 pub(crate) const MAX_BODY_BYTES: usize = 5 * 1024 * 1024;
+
+/// Time for which a door to a process stays open.
+const DOOR_WITHIN: Duration = Duration::from_secs(60);
 
 /// Time limit of one connection.
 const CONNECT_WITHIN: Duration = Duration::from_secs(10);
@@ -94,10 +99,11 @@ pub(crate) fn parse(given: &str) -> Result<Url, VisitError> {
 pub(crate) async fn visit(
     mut url: Url,
     allowed: &BTreeSet<String>,
+    site: &dyn Site,
 ) -> Result<FetchAnswer, VisitError> {
     let mut redirected_from = Vec::new();
     loop {
-        let response = get(&url, allowed).await?;
+        let response = get(&url, allowed, site).await?;
         let next = redirect(&url, &response)?;
         let Some(next) = next.filter(|next| same_site(&url, next)) else {
             let leads_to = redirect(&url, &response)?;
@@ -155,14 +161,58 @@ pub(crate) async fn post(
     take(url.clone(), Vec::new(), response).await
 }
 
-async fn get(url: &Url, allowed: &BTreeSet<String>) -> Result<Response, VisitError> {
+async fn get(
+    url: &Url,
+    allowed: &BTreeSet<String>,
+    site: &dyn Site,
+) -> Result<Response, VisitError> {
     let wanted = "text/html, text/plain, application/json, */*;q=0.5";
-    let request = client(url, allowed)
-        .await?
-        .get(url.clone())
+    let request = match door(url, site).await {
+        Some(door) => {
+            let own = BTreeSet::from([Ipv4Addr::LOCALHOST.to_string()]);
+            let host = url.host_str().unwrap_or_default();
+            let port = url.port().map(|port| format!(":{port}"));
+            let authority = format!("{host}{}", port.unwrap_or_default());
+            let request = client(&door, &own).await?.get(door);
+            request.header(HOST, authority)
+        }
+        None => client(url, allowed).await?.get(url.clone()),
+    };
+    let request = request
         .header(ACCEPT, wanted)
         .header(ACCEPT_ENCODING, "gzip");
     request.send().await.map_err(|error| failed(url, error))
+}
+
+/// Opens a door for one connection to what a process of the run serves at an address, in a network of its
+/// own. Returns the address of the door.
+async fn door(url: &Url, site: &dyn Site) -> Option<Url> {
+    let port = url
+        .port_or_known_default()
+        .filter(|_| url.scheme() == "http")?;
+    let host = url.host_str()?.trim_matches(['[', ']']);
+    let addresses: Vec<IpAddr> = match host {
+        "localhost" => vec![Ipv4Addr::LOCALHOST.into(), Ipv6Addr::LOCALHOST.into()],
+        host => vec![host.parse().ok()?],
+    };
+    let (at, socket) = addresses.into_iter().find_map(|address| {
+        let at = SocketAddr::new(address, port);
+        site.served(at).map(|socket| (at, socket))
+    })?;
+    let socket = TcpSocket::from_std_stream(std::net::TcpStream::from(socket));
+    let mut server = socket.connect(at).await.ok()?;
+    let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).await.ok()?;
+    let mut door = url.clone();
+    let here = listener.local_addr().ok()?;
+    door.set_ip_host(here.ip()).ok()?;
+    door.set_port(Some(here.port())).ok()?;
+    tokio::spawn(tokio::time::timeout(DOOR_WITHIN, async move {
+        if let Ok((mut client, _)) = listener.accept().await {
+            // An end is seen at the other side.
+            let _ = tokio::io::copy_bidirectional(&mut client, &mut server).await;
+        }
+    }));
+    Some(door)
 }
 
 fn failed(url: &Url, error: reqwest::Error) -> VisitError {

@@ -21,9 +21,12 @@ use crate::{Gyrus, exit::Code, failure::Failure, plugins, plugins::PluginInPlace
 /// A plugin is an npm package, or a package in the form of other agents. What it brings is shown, and
 /// you are asked, before any of it is installed. No script of it is ever run.
 #[derive(Args)]
+#[command(args_conflicts_with_subcommands = true)]
 pub(crate) struct Plugins {
     #[command(subcommand)]
-    verb: PluginsVerb,
+    verb: Option<PluginsVerb>,
+    #[command(flatten)]
+    list: ListFlags,
 }
 
 #[derive(Subcommand)]
@@ -58,7 +61,7 @@ enum PluginsVerb {
 
 impl Plugins {
     pub(crate) fn execute(self, gyrus: &Gyrus) -> Result<Code, Failure> {
-        match self.verb {
+        match self.verb.unwrap_or(PluginsVerb::List(self.list)) {
             PluginsVerb::Install { package, yes } => install::install(gyrus, &package, yes),
             PluginsVerb::List(flags) => list(gyrus, &flags),
             PluginsVerb::Show { name } => show(gyrus, &name),

@@ -33,9 +33,12 @@ const WIDEST: usize = 100;
 /// the goal begins with /NAME. It lies in the folder `skills` beside your configuration, in
 /// ~/.agents/skills, in a project's .agents/skills, or is installed.
 #[derive(Args)]
+#[command(args_conflicts_with_subcommands = true)]
 pub(crate) struct Skills {
     #[command(subcommand)]
-    verb: SkillsVerb,
+    verb: Option<SkillsVerb>,
+    #[command(flatten)]
+    list: ListFlags,
 }
 
 #[derive(Subcommand)]
@@ -90,7 +93,7 @@ enum SkillsVerb {
 
 impl Skills {
     pub(crate) fn execute(self, gyrus: &Gyrus) -> Result<Code, Failure> {
-        match self.verb {
+        match self.verb.unwrap_or(SkillsVerb::List(self.list)) {
             SkillsVerb::List(flags) => list(gyrus, &flags),
             SkillsVerb::Show { name } => show(gyrus, &name),
             SkillsVerb::Why { goal } => why(gyrus, &goal),
