@@ -57,6 +57,7 @@ mod guidelines;
 mod hooks;
 mod surroundings;
 mod config;
+mod config_keys;
 mod env;
 mod state_folder;
 mod telemetry;
@@ -67,6 +68,7 @@ mod time;
 mod vault;
 mod embeddings;
 mod lab;
+mod update;
 
 use std::{ffi::OsString, process::ExitCode};
 
