@@ -198,8 +198,12 @@ fn set(key: &ConfigKey, written: &[(Vec<String>, Value)]) -> Vec<SetKey> {
     if !of_file.is_empty() {
         return of_file;
     }
-    let source = if key.default.is_empty() { "" } else { "default" };
-    vec![row(key.path.to_owned(), key.default.to_owned(), source)]
+    // What holds for something that nobody named is no value.
+    let is_of_named = key.path.starts_with("chat.") || key.path.contains(char::is_uppercase);
+    if is_of_named || key.default.is_empty() {
+        return vec![row(key.path.to_owned(), String::new(), "")];
+    }
+    vec![row(key.path.to_owned(), key.default.to_owned(), "default")]
 }
 
 /// Returns the page of the documentation about all keys.

@@ -81,10 +81,13 @@ pub(super) fn read(folder: &Path) -> Result<Vec<EvalTask>, LabError> {
     template.folder = folder.join(&template.folder);
     let read: Vec<CustomerTask> = serde_json::from_value(json(&tasks, &text(&tasks)?)?)
         .map_err(|error| wrong(&tasks, &error.to_string()))?;
+    // Tasks of all domains are numbered from 0.
+    let whole = folder.canonicalize().unwrap_or_else(|_| folder.to_owned());
+    let domain = whole.file_name().unwrap_or_default().to_string_lossy();
     let tasks = read.into_iter().map(|task| {
         let name = match &task.id {
-            Value::String(id) => id.clone(),
-            id => id.to_string(),
+            Value::String(id) => format!("{domain}-{id}"),
+            id => format!("{domain}-{id}"),
         };
         let goal = goal(&policy, &task.user_scenario.instructions);
         let mut server = template.clone();
