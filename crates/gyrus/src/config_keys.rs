@@ -166,13 +166,19 @@ fn flatten(table: &Table, at: &mut Vec<String>, written: &mut Vec<(Vec<String>, 
     for (name, value) in table {
         at.push(name.clone());
         match value {
-            Value::Table(below) if !KEYS.iter().any(|key| key.is_at(at)) => {
+            Value::Table(below) if !is_whole(at) => {
                 flatten(below, at, written);
             }
             value => written.push((at.clone(), value.clone())),
         }
         at.pop();
     }
+}
+
+/// Whether what stands at a path of the file is one value, table or not.
+fn is_whole(at: &[String]) -> bool {
+    let first = |key: &ConfigKey| key.path.split('.').count() > at.len() && key.path.starts_with(&at[0]);
+    KEYS.iter().any(|key| key.is_at(at)) && !KEYS.iter().any(first)
 }
 
 fn set(key: &ConfigKey, written: &[(Vec<String>, Value)]) -> Vec<SetKey> {

@@ -262,8 +262,8 @@ impl RunBuilder<'_> {
     }
 
     /// Returns the limits: as the person said, then as it is configured, then those of the loop. A
-    /// skill may only make the run shorter, and less than the person said. Who limits no tokens has
-    /// them limited by the steps.
+    /// skill may only make the run shorter, and less than the person said. Who limits neither
+    /// tokens nor cost has tokens limited by the steps.
     fn limits(&self, of_loop: Option<u64>, of_skill: Option<u64>) -> Limits {
         let of_loop = Limits {
             steps: of_loop,
@@ -274,8 +274,11 @@ impl RunBuilder<'_> {
         if said.steps.is_none() {
             limits.steps = limits.steps.into_iter().chain(of_skill).min();
         }
-        let by_steps = limits.steps.map(|steps| steps.saturating_mul(TOKENS_A_STEP));
-        limits.tokens = limits.tokens.or(by_steps);
+        // Whoever limits the cost of a model without a price must say the tokens, too.
+        if limits.cost.is_none() {
+            let by_steps = limits.steps.map(|steps| steps.saturating_mul(TOKENS_A_STEP));
+            limits.tokens = limits.tokens.or(by_steps);
+        }
         limits
     }
 

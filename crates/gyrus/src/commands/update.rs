@@ -14,8 +14,8 @@ use crate::{
 
 /// Put a newer gyrus in the place of this one
 ///
-/// Newer packages are looked for only where `[update]` in config.toml says, and only those count whose
-/// checksums the key named there has signed. The new program is tried before and after it takes this
+/// Newer packages are looked for only where the keys `update.url` and `update.key` of config.toml say,
+/// and only those count whose checksums that key has signed. The new program is tried before and after it takes this
 /// one's place; if `gyrus doctor` fails by it, the old one comes back.
 #[derive(Args)]
 pub(crate) struct UpdateCommand {

@@ -145,16 +145,13 @@ mod tests {
         assert!(refused(b"sums", "nothing", &key).contains("not one of ssh-keygen"));
         assert!(refused(b"sums", &armored, "ssh-rsa AAAA").contains("not a public key"));
         // Whatever is cut off or changed is refused, and nothing panics.
-        for at in 0..armored.len() {
+        for at in 0..armored.len() - END.len() - 2 {
             let cut = format!("{}{}", &armored[..at], END);
             assert!(verify(b"sums", &cut, &key).is_err(), "{at}");
             let mut changed = armored.clone().into_bytes();
             changed[at] = if changed[at] == b'B' { b'C' } else { b'B' };
             let changed = String::from_utf8(changed).unwrap();
-            let is_in_body = at > BEGIN.len() && at < armored.len() - END.len() - 2;
-            let held = verify(b"sums", &changed, &key).is_ok();
-            // White space and the last bits of the padding carry nothing.
-            assert!(!(is_in_body && held && at < armored.len() - END.len() - 6), "{at}");
+            assert!(verify(b"sums", &changed, &key).is_err(), "{at}");
         }
     }
 }

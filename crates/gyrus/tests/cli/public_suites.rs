@@ -7,8 +7,6 @@ use std::{
     process::Command,
 };
 
-use gyrus_contract::RunId;
-use gyrus_kernel::{Entry, log_name};
 use gyrus_player::{Player, Task};
 use serde_json::{Value, json};
 
@@ -68,15 +66,11 @@ fn outcomes(report: &Value) -> Vec<(String, bool, bool, String)> {
     outcomes.collect()
 }
 
-/// The goal of a run.
-fn goal(world: &World, run: RunId) -> String {
-    let reader = world.store().reader(&log_name(run)).unwrap();
-    let mut entries = reader.entries(1).unwrap();
-    let first = gyrus_kernel::parse(&entries.next().unwrap().unwrap()).unwrap();
-    let Entry::RunStarted(started) = first else {
-        panic!("the first entry is of another kind");
-    };
-    started.goal.text
+/// The journal of each run as it is written.
+fn journals(world: &World) -> Vec<String> {
+    let runs = world.runs().into_iter();
+    let paths = runs.map(|run| format!("home/journal/runs/{run}/000001.jsonl"));
+    paths.map(|path| read(&world.path(&path))).collect()
 }
 
 fn write(path: &Path, text: &str) {
@@ -95,9 +89,9 @@ fn task_folders_of_terminal_bench_are_tried_as_they_are() {
     let (told, report) = play(&world, &suite, vec![hello(right), totals(fixed)], &[]);
     assert_eq!(report["totals"]["passed"], 2, "{told:#?}");
     // Paths of the container stand for places of the folder, in the goal as in the files.
-    let goals: Vec<_> = world.runs().iter().map(|run| goal(&world, *run)).collect();
-    assert!(goals.iter().any(|goal| goal.contains("in /tmp/")), "{goals:?}");
-    assert!(goals.iter().all(|goal| !goal.contains("/app")), "{goals:?}");
+    for journal in journals(&world) {
+        assert!(journal.contains("/tmp/gyrus-eval-") && !journal.contains("/app"), "{journal}");
+    }
 
     // The tests are out of reach of the run: what it leaves in their place is not asked.
     let cheats = r#"{ shell = "mkdir -p .gyrus-checks; echo 'exit 0' > .gyrus-checks/run-tests.sh" }, { answer = "done" }"#;
@@ -106,7 +100,7 @@ fn task_folders_of_terminal_bench_are_tried_as_they_are() {
     told.exits(1);
     for (task, passed, lied, why) in outcomes(&report) {
         assert!(!passed && lied, "{task}");
-        assert!(why.contains(if task == "fix-totals" { "differ" } else { "greeting.txt" }), "{why}");
+        assert!(why.contains(if task == "fix-totals" { "differ" } else { "test_greeting" }), "{why}");
     }
 }
 
@@ -222,10 +216,7 @@ fn instances_of_swe_bench_are_tried_from_their_commit_by_their_tests() {
     // What passed before must still pass, and the history ends at the commit.
     assert!(!found[1].1 && found[1].2 && found[1].3.contains("test_double"), "{told:#?}");
     assert!(found[2].3.contains("needs a clone"), "{told:#?}");
-    let secret = world.runs().iter().any(|run| {
-        let journal = world.path(&format!("home/journal/runs/{run}/000001.jsonl"));
-        read(&journal).contains("the secret fix")
-    });
+    let secret = journals(&world).iter().any(|journal| journal.contains("the secret fix"));
     assert!(!secret, "the later commit is not there to be read");
 
     for (more, expected) in [
@@ -298,10 +289,10 @@ does = [{ shell = "echo 8 > n.txt; echo exit 1 > check.sh" }, { answer = "8" }]
 fn every_task_is_tried_with_every_value_of_an_option() {
     let world = World::new("");
     let suite = world.path("tasks.toml");
-    fs::write(&suite, TASKS.split_once("[[task]]\nid = \"hidden\"").map(|(head, hidden)| {
-        let head = head.split("[[task]]").next().unwrap();
-        format!("{head}[[task]]\nid = \"hidden\"{hidden}")
-    }).unwrap()).unwrap();
+    let (head, _) = TASKS.split_once("[[task]]").unwrap();
+    let (_, hidden) = TASKS.rsplit_once("[[task]]").unwrap();
+    fs::write(&suite, format!("{head}[[task]]{hidden}")).unwrap();
+    fs::write(world.work().join("none.toml"), "[[reply]]\ntext = \"\"\n").unwrap();
     let tasks = || gyrus_player::read(&suite).unwrap();
     let over = ["--over", "loop=react,auto", "--over", "model=MODEL,script:none.toml", "--repeat", "2"];
     let (told, report) = play(&world, &suite, tasks(), &over);
@@ -343,7 +334,8 @@ fn a_task_brings_a_judge_and_files_for_its_checks() {
     assert_eq!(outcomes(&report).len(), 1);
     // The judge's loop was chosen, and its options reached the run.
     let (_, report) = play(&world, &suite, gyrus_player::read(&suite).unwrap(), &["--only", "judged"]);
-    let run = report["attempts"][0]["run"].as_str().unwrap();
-    let journal = read(&world.path(&format!("home/journal/runs/{run}/000001.jsonl")));
+    assert_eq!(outcomes(&report).len(), 1);
+    let journals = journals(&world);
+    let journal = journals.last().unwrap();
     assert!(journal.contains("sh judge.sh") && journal.contains("\"engineer\""), "{journal}");
 }

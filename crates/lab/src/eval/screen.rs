@@ -231,7 +231,7 @@ mod tests {
         ] {
             let told = format!("{origin} {starts:?} {file:?}");
             let measured = measured(origin, starts, file);
-            assert_eq!(screen.allows(&measured), expected, "{told}");
+            assert_eq!(screen.allows(None, Some(&measured)), expected, "{told}");
         }
     }
 }
