@@ -58,10 +58,15 @@ impl ConfigKey {
 
     /// Whether a path of the file is this key's.
     fn is_at(&self, path: &[String]) -> bool {
-        let own: Vec<_> = self.path.split('.').collect();
+        self.path.split('.').count() == path.len() && self.is_below(path)
+    }
+
+    /// Whether it is at or below a path of the file.
+    fn is_below(&self, path: &[String]) -> bool {
         let is_name = |part: &str| part.chars().all(|c| c.is_ascii_uppercase());
-        own.len() == path.len()
-            && (own.iter().zip(path)).all(|(own, part)| is_name(own) || own == part)
+        let mut own = self.path.split('.');
+        let fits = |part| own.next().is_some_and(|own| is_name(own) || own == part);
+        path.iter().map(String::as_str).all(fits)
     }
 }
 
@@ -177,8 +182,8 @@ fn flatten(table: &Table, at: &mut Vec<String>, written: &mut Vec<(Vec<String>, 
 
 /// Whether what stands at a path of the file is one value, table or not.
 fn is_whole(at: &[String]) -> bool {
-    let first = |key: &ConfigKey| key.path.split('.').count() > at.len() && key.path.starts_with(&at[0]);
-    KEYS.iter().any(|key| key.is_at(at)) && !KEYS.iter().any(first)
+    let mut keys = KEYS.iter().filter(|key| key.is_below(at)).peekable();
+    keys.peek().is_some() && keys.all(|key| key.is_at(at))
 }
 
 fn set(key: &ConfigKey, written: &[(Vec<String>, Value)]) -> Vec<SetKey> {

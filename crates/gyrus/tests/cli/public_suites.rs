@@ -10,7 +10,7 @@ use std::{
 use gyrus_player::{Player, Task};
 use serde_json::{Value, json};
 
-use crate::support::{Said, World, read, said, works};
+use crate::support::{Said, THREE_STEPS, World, read, said, works};
 
 /// The beginning of the goal of a customer's run.
 const SERVE: &str = "Serve this customer with the tools of the server `tools`, as the policy below says. The \
@@ -287,7 +287,7 @@ does = [{ shell = "echo 8 > n.txt; echo exit 1 > check.sh" }, { answer = "8" }]
 
 #[test]
 fn every_task_is_tried_with_every_value_of_an_option() {
-    let world = World::new("");
+    let world = World::new(THREE_STEPS);
     let suite = world.path("tasks.toml");
     let (head, _) = TASKS.split_once("[[task]]").unwrap();
     let (_, hidden) = TASKS.rsplit_once("[[task]]").unwrap();
