@@ -132,11 +132,13 @@ impl ProjectServers {
 /// with the `network` and the `folders` of their sandbox.
 ///
 /// # Errors
-/// The file or one of its servers cannot be read; in words.
-pub fn own_servers(file: &Path) -> Result<BTreeMap<String, ServerSection>, String> {
-    let bytes = fs::read(file).map_err(|error| error.to_string())?;
+/// It names no server, or one that is not understood; in words.
+pub fn own_servers(text: &str) -> Result<BTreeMap<String, ServerSection>, String> {
     let written: McpProjectFile =
-        serde_json::from_slice(&bytes).map_err(|error| format!("it is not understood: {error}"))?;
+        serde_json::from_str(text).map_err(|error| format!("it is not understood: {error}"))?;
+    if written.servers.is_empty() {
+        return Err("it names none in `mcpServers`".to_owned());
+    }
     let servers = written.servers.into_iter().map(|(name, written)| {
         let section = written_server(written).and_then(|mut written| {
             let network = std::mem::take(&mut written.network);

@@ -188,10 +188,12 @@ impl Run {
     fn config(&self, gyrus: &Gyrus) -> Result<Config, Failure> {
         let mut config = gyrus.config()?;
         if let Some(file) = &self.mcp_config {
-            let servers = gyrus_mcp::own_servers(file);
-            config.mcp.extend(servers.map_err(|why| {
-                Failure::usage(format!("the servers of {} cannot be used: {why}", file.display()))
-            })?);
+            let unusable = format!("the servers of {} cannot be used", file.display());
+            let text = gyrus_process::read_regular_text(file)
+                .map_err(|error| Failure::usage(&unusable).because(&error))?;
+            let servers = gyrus_mcp::own_servers(&text);
+            let wrong = |why| Failure::usage(format!("{unusable}: {why}"));
+            config.mcp.extend(servers.map_err(wrong)?);
         }
         Ok(config)
     }
