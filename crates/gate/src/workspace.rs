@@ -11,7 +11,7 @@ use crate::paths::real_path;
 #[derive(Debug, thiserror::Error)]
 pub enum WorkspaceError {
     /// The folder does not exist, or cannot be looked at.
-    #[error("the folder {folder} cannot be opened ({source})")]
+    #[error("the folder {folder} cannot be opened")]
     Unreadable {
         /// The folder as given.
         folder: PathBuf,

@@ -78,6 +78,18 @@ pub(crate) struct Config {
     pub(crate) delegate: DelegateSection,
     /// Servers whose tools runs have, by name.
     pub(crate) mcp: BTreeMap<String, ServerSection>,
+    /// The place of newer versions; none by default.
+    pub(crate) update: UpdateSection,
+}
+
+/// The section `[update]`.
+#[derive(Debug, Default, PartialEq, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+pub(crate) struct UpdateSection {
+    /// The address of the folder with the packages and their checksums.
+    pub(crate) url: Option<String>,
+    /// The public key that signs the checksums, as OpenSSH writes it.
+    pub(crate) key: Option<String>,
 }
 
 /// The effort of thinking: one word, or a section `[effort]` with one for each purpose.

@@ -37,12 +37,9 @@ use gyrus_surfaces::{
     output,
     projection::{self, Tone},
     terminal,
-    trace_file::{TraceFile, TracePurpose},
+    trace_file::{self, TraceFile, TracePurpose},
     watching::{LiveReplies, Person, Until, Views, WatchAtWork},
 };
-
-/// Name of the trace that every run has beside its journal.
-const OWN_TRACE: &str = "agent_trace.jsonl";
 
 /// Threads beside the one that drives: what is slow to be shown must not hold a run up.
 const THREADS: usize = 1;
@@ -179,8 +176,7 @@ impl Drive<'_> {
         spent: Spent,
         ahead: Option<LineQueue>,
     ) -> Result<WatchAtWork, Failure> {
-        let own = self.store.folder(&log_name(run)).join(OWN_TRACE);
-        let mut own_trace = TraceFile::open(&own, TracePurpose::Resumed).ok();
+        let mut own_trace = trace_file::open_own(&self.store, run).ok();
         let mut trace = self.trace;
         for entry in reader
             .entries(1)?

@@ -58,6 +58,7 @@ mod hooks;
 mod language_servers;
 mod surroundings;
 mod config;
+mod config_keys;
 mod env;
 mod state_folder;
 mod telemetry;
@@ -68,6 +69,7 @@ mod time;
 mod vault;
 mod embeddings;
 mod lab;
+mod update;
 
 use std::{ffi::OsString, process::ExitCode};
 

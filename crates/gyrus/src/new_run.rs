@@ -31,6 +31,10 @@ use crate::{
     which_loop::{self, LoopSubject},
 };
 
+/// Tokens that a step may take where nobody limits them. It is far above what steps take, cached
+/// tokens included, and stops a run whose prompts grow without end.
+const TOKENS_A_STEP: u64 = 50_000;
+
 /// The meaning of a goal in its session.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum SessionGoal {
@@ -293,7 +297,8 @@ impl RunBuilder<'_> {
     }
 
     /// Returns the limits: as the person said, then as it is configured, then those of the loop. A
-    /// skill may only make the run shorter, and less than the person said.
+    /// skill may only make the run shorter, and less than the person said. Who limits neither
+    /// tokens nor cost has tokens limited by the steps.
     fn limits(&self, of_loop: Option<u64>, of_skill: Option<u64>) -> Limits {
         let of_loop = Limits {
             steps: of_loop,
@@ -303,6 +308,11 @@ impl RunBuilder<'_> {
         let mut limits = either(said, either(self.config.limits.limits(), of_loop));
         if said.steps.is_none() {
             limits.steps = limits.steps.into_iter().chain(of_skill).min();
+        }
+        // Whoever limits the cost of a model without a price must say the tokens, too.
+        if limits.cost.is_none() {
+            let by_steps = limits.steps.map(|steps| steps.saturating_mul(TOKENS_A_STEP));
+            limits.tokens = limits.tokens.or(by_steps);
         }
         limits
     }

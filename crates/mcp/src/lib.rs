@@ -33,7 +33,9 @@ pub use asking::RequestPolicy;
 pub use definition::LeftOut;
 pub use login::{LoginAttempt, LoginClient, ServerLogin};
 pub use process::{PipedProgram, StartedProgram, how_it_ended, start_piped};
-pub use project::{PROJECT_FILE, ProjectFileError, ProjectServers, fitted_name, server_section};
+pub use project::{
+    PROJECT_FILE, ProjectFileError, ProjectServers, fitted_name, own_servers, server_section,
+};
 pub use prompts::OfferedPrompt;
 pub use section::{ServerSection, ServerValue, server_value};
 pub use server::{McpServer, Offers, ServerState};

@@ -57,6 +57,11 @@ struct WrittenServer {
     url: Option<String>,
     #[serde(default)]
     headers: BTreeMap<String, String>,
+    /// Only where the person names the file.
+    #[serde(default)]
+    network: Vec<String>,
+    #[serde(default)]
+    folders: Vec<String>,
 }
 
 impl ProjectServers {
@@ -123,20 +128,53 @@ impl ProjectServers {
     }
 }
 
+/// Reads the servers of a file of the same form that the person names: they are the person's own,
+/// with the `network` and the `folders` of their sandbox.
+///
+/// # Errors
+/// It names no server, or one that is not understood; in words.
+pub fn own_servers(text: &str) -> Result<BTreeMap<String, ServerSection>, String> {
+    let written: McpProjectFile =
+        serde_json::from_str(text).map_err(|error| format!("it is not understood: {error}"))?;
+    if written.servers.is_empty() {
+        return Err("it names none in `mcpServers`".to_owned());
+    }
+    let servers = written.servers.into_iter().map(|(name, written)| {
+        let section = written_server(written).and_then(|mut written| {
+            let network = std::mem::take(&mut written.network);
+            let folders = std::mem::take(&mut written.folders);
+            let mut section = section_of(written);
+            (section.network, section.folders) = (network, folders);
+            section.check(&name).map(|()| section)
+        });
+        match section {
+            Ok(section) => Ok((name, section)),
+            Err(why) => Err(format!("the server `{name}` {why}")),
+        }
+    });
+    servers.collect()
+}
+
 /// Returns the section for a server as many programs write it down, which was not checked yet.
 ///
 /// # Errors
 /// It is not of that form, in words that follow "it".
 pub fn server_section(written: Value) -> Result<ServerSection, String> {
-    let written: WrittenServer =
-        serde_json::from_value(written).map_err(|error| format!("is not understood: {error}"))?;
+    written_server(written).map(section_of)
+}
+
+fn written_server(written: Value) -> Result<WrittenServer, String> {
+    serde_json::from_value(written).map_err(|error| format!("is not understood: {error}"))
+}
+
+fn section_of(written: WrittenServer) -> ServerSection {
     let mut section = ServerSection::default();
     section.command = written.command;
     section.args = written.args;
     section.env = written.env;
     section.url = written.url;
     section.headers = written.headers;
-    Ok(section)
+    section
 }
 
 /// Returns a name for a server that has no other letters than a name may have.

@@ -34,7 +34,8 @@ pub struct RunOverview {
     pub goal: String,
     /// The state.
     pub state: RunWord,
-    /// The strength with which the goal is believed to be reached: `claimed`, `checked` or `verified`.
+    /// The strength with which the goal is believed to be reached: `answered`, `claimed`, `checked` or
+    /// `verified`; `failed` where the run ended without reaching it.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub outcome: Option<String>,
     /// The way in which it ended, or the reason why it waits, in one sentence.
@@ -194,7 +195,8 @@ fn last_told(reader: &LogReader) -> Result<(u64, i64, String), gyrus_journal::Er
 
 fn outcome(ending: &Ending) -> Option<String> {
     match ending {
-        Ending::Reached { strength, .. } => Some(strength.word().to_owned()),
+        Ending::Reached { claim, strength } if claim.reached => Some(strength.word().to_owned()),
+        Ending::Reached { .. } | Ending::Failed { .. } => Some("failed".to_owned()),
         _ => None,
     }
 }

@@ -8,7 +8,9 @@ use std::{
     path::{Path, PathBuf},
 };
 
-use gyrus_journal::{LogEntry, LogReader};
+use gyrus_contract::RunId;
+use gyrus_journal::{LogEntry, LogReader, Store};
+use gyrus_kernel::log_name;
 use gyrus_text::escaped_json;
 use rustix::fs::OFlags;
 use serde::Deserialize;
@@ -17,6 +19,24 @@ use crate::{
     error::SurfaceError,
     trace::{TraceCollector, TraceStep},
 };
+
+/// Name of the trace that every run has beside its journal.
+const OWN_TRACE: &str = "agent_trace.jsonl";
+
+/// Opens the trace that a run has beside its journal.
+pub fn open_own(store: &Store, run: RunId) -> Result<TraceFile, SurfaceError> {
+    let path = store.folder(&log_name(run)).join(OWN_TRACE);
+    TraceFile::open(&path, TracePurpose::Resumed)
+}
+
+/// Brings the trace that a run has beside its journal up to date.
+pub fn write_own(store: &Store, run: RunId) -> Result<(), SurfaceError> {
+    let (mut trace, reader) = (open_own(store, run)?, store.reader(&log_name(run))?);
+    for entry in reader.entries(1)? {
+        trace.entry(&entry?, &reader)?;
+    }
+    Ok(())
+}
 
 /// An open trace.
 pub struct TraceFile {

@@ -228,6 +228,22 @@ fn touch_process(task: &ProbeTask, attempts: &mut AttemptCollector) {
         Some(pid) => act(pid).map_err(|error| error.to_string()),
         None => Err("no such process".to_owned()),
     };
+    let works_in = try_on(&|pid| {
+        let link = format!("/proc/{}/cwd", pid.as_raw_pid());
+        fs::read_link(link).map(drop).map_err(|_| Errno::ACCESS)
+    });
+    attempts.forbidden(promise, "see where a process outside works", works_in);
+    // Where /proc is that of the machine around, as in containers, its numbers mean nobody here, or
+    // somebody else.
+    let own = fs::read_link("/proc/self").ok();
+    let counts_as_we_do = own.is_some_and(|own| own.to_str() == Some(&std::process::id().to_string()));
+    let try_on = |act: &dyn Fn(Pid) -> rustix::io::Result<()>| {
+        if counts_as_we_do || pid.is_none() {
+            try_on(act)
+        } else {
+            Err("its number means another process here".to_owned())
+        }
+    };
     let signalled = try_on(&test_kill_process);
     attempts.forbidden(promise, "signal a process outside", signalled);
     // As it is already.
@@ -237,11 +253,6 @@ fn touch_process(task: &ProbeTask, attempts: &mut AttemptCollector) {
     attempts.forbidden(promise, "limit a process outside", limited);
     let moved = try_on(&|pid| sched_setaffinity(Some(pid), &sched_getaffinity(None)?));
     attempts.forbidden(promise, "move a process outside to a processor", moved);
-    let works_in = try_on(&|pid| {
-        let link = format!("/proc/{}/cwd", pid.as_raw_pid());
-        fs::read_link(link).map(drop).map_err(|_| Errno::ACCESS)
-    });
-    attempts.forbidden(promise, "see where a process outside works", works_in);
 }
 
 fn try_privileges(task: &ProbeTask, attempts: &mut AttemptCollector) {

@@ -23,9 +23,10 @@ const MOST_KEPT: usize = 500;
 /// Make attempts at tasks whose outcome is checked, and report what became of them
 ///
 /// Each attempt is a run of its own: `gyrus show RUN` tells what happened in it. A suite is a TOML
-/// file, a folder of them, or `everyday` (work in folders), `demo-site`, `skills` or `desktop`, which
-/// come with gyrus. What a run asks is allowed when it is about the pages that gyrus serves for it, or
-/// about the programs of its task on a desktop in its sandbox, and denied otherwise. Nobody is asked.
+/// file, a folder of them, tasks of Terminal-Bench, SWE-bench or τ²-bench as they are, or `everyday` (work in folders), `demo-site`, `skills` or `desktop`, which
+/// come with gyrus. What a run asks is allowed when it is about the pages that gyrus serves for it, the
+/// programs of its task on a desktop in its sandbox, or the server of tools that its task brings, and
+/// denied otherwise. Nobody is asked.
 #[derive(Args)]
 #[command(
     args_conflicts_with_subcommands = true,
@@ -66,9 +67,17 @@ impl Eval {
         let folder = self.options.report.clone();
         let evaluation = eval::Evaluation::prepare(self.options)?;
         let runtime = drive::runtime()?;
-        let named = ModelFlags::named(self.model);
-        let choice = setup::model_choice(&runtime, gyrus, &gyrus.config()?, &named)?;
-        let models: Vec<String> = choice.names().collect();
+        let models: Vec<String> = if !evaluation.varies_models() {
+            let named = ModelFlags::named(self.model);
+            let choice = setup::model_choice(&runtime, gyrus, &gyrus.config()?, &named)?;
+            choice.names().collect()
+        } else if self.model.is_empty() {
+            Vec::new()
+        } else {
+            return Err(Failure::usage(
+                "`--over` varies the models, so `--model` would name others",
+            ));
+        };
         let (installed, streams) = (
             DemoInstallation::here(gyrus)?,
             LabConsole::new(gyrus.environment.plain),

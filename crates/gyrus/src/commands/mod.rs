@@ -51,12 +51,14 @@ mod mcp_roles;
 mod page_roles;
 mod roles;
 pub(crate) mod doctor;
+mod update;
 mod upgrade;
 mod demo;
 mod eval;
 mod demo_site;
 pub(crate) mod work;
 mod completions;
+mod config;
 mod manual;
 #[cfg(feature = "fleet")]
 mod fleet;
@@ -79,7 +81,8 @@ Begin
   demo                       see it work: no key, no network, half a minute
   setup                      find or store a key, or name a server, and prove it
   run                        reach a goal in this folder
-  doctor, completions        see what is in force; complete words in a shell
+  doctor, config             see what works here, and what is configured
+  update, completions        get a newer gyrus; complete words in a shell
 Watch
   runs                       list this folder's runs; copy and remove them
   show, follow               see what happened in a run, and what happens now
@@ -212,6 +215,8 @@ commands! {
     Demo(demo::DemoCommand),
     Eval(eval::Eval),
     DemoSite(demo_site::DemoSite),
+    Config(config::ConfigCommand),
+    Update(update::UpdateCommand),
     Completions(completions::Completions),
     #[command(hide = true)]
     Manual(manual::Manual),

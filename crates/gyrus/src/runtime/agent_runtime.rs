@@ -269,11 +269,21 @@ impl AgentRuntime {
         let finished = ready.drive().await;
         let _ = sweeping.await;
         let finished = finished?;
+        #[cfg(feature = "program")]
+        self.write_trace(run);
         if finished.ending.is_final() {
             let runs = family(&self.store, run).unwrap_or_default();
             sandbox_folders::remove(&self.home, &runs);
         }
         Ok(finished)
+    }
+
+    /// Writes the steps of a run beside its journal. One that cannot be written is made from the
+    /// journal later: `gyrus trace RUN`.
+    #[cfg(feature = "program")]
+    fn write_trace(&self, run: RunId) {
+        use gyrus_surfaces::trace_file;
+        let _ = trace_file::write_own(&self.store, run);
     }
 
     /// Returns the kernel that drives runs of this loop, to replay, fork, or create them in ways

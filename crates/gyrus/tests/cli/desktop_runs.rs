@@ -90,6 +90,33 @@ fn a_letter_is_written_in_an_editor() {
     assert_eq!(world.file("letter.txt"), "a draft\n");
 }
 
+/// Moves the caret to the end of a text, where it is, and once more.
+const MOVES: &str = r#"
+[[reply]]
+text = '''{"note": "open", "actions": [{"do": "open_application", "application": "mousepad", "file": "letter.txt"}]}'''
+[[reply]]
+find = { text = '(\w+) textbox' }
+text = '''{"note": "to the end", "actions": [{"do": "press_key", "on": "{{text}}", "key": "Control+End"}]}'''
+[[reply]]
+find = { text = '(\w+) textbox' }
+text = '''{"note": "again", "actions": [{"do": "press_key", "on": "{{text}}", "key": "Control+End"}]}'''
+[[reply]]
+find = { token = 'token of this run is: ([0-9a-f ]+)' }
+text = '''{"note": "done", "actions": [{"do": "finish", "token": "{{token}}", "reached": true, "answer": "At the end."}]}'''
+"#;
+
+#[test]
+fn a_caret_that_moves_is_a_change() {
+    if !has(&["Xvfb", "openbox", "mousepad"]) {
+        return;
+    }
+    let world = World::new(MOVES);
+    fs::write(world.work().join("letter.txt"), "a draft of a letter\n").unwrap();
+    run(&world, "go to the end of the letter").exits(0);
+    let told = results(&world);
+    assert_eq!(told.matches("the caret, is elsewhere").count(), 1, "{told}");
+}
+
 /// Opens a program and uses it, whatever the answers are.
 fn uses(program: &str, text: &str) -> String {
     format!(

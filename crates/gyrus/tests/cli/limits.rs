@@ -47,8 +47,8 @@ fn each_limit_is_kept() {
 fn what_makes_no_sense_is_refused_before_a_run_begins() {
     let world = World::new(THREE_STEPS);
     for (flag, value, says) in [
-        ("--max-steps", "0", "0 is not in 1.."),
-        ("--max-tokens", "0", "0 is not in 1.."),
+        ("--max-steps", "0", "at least 1 is needed"),
+        ("--max-tokens", "0", "at least 1 is needed"),
         ("--max-cost", "0.00", "is not an amount"),
         ("--max-time", "0s", "in no time"),
         ("--url", "notaurl", "does not name a page"),

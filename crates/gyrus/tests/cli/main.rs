@@ -104,6 +104,8 @@ mod attaching;
 mod editing;
 mod evaluating;
 mod tasks_in_folders;
+mod public_suites;
+mod updating;
 mod taking_over;
 mod teaching;
 mod telemetry;

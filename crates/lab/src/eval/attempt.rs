@@ -16,6 +16,9 @@ pub struct AttemptOutcome {
     pub task: String,
     /// Number of the attempt at the task, from 1.
     pub repeat: u32,
+    /// The values that options had in this attempt, where an evaluation varies them; else empty.
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    pub setting: String,
     /// Whether the task is solved: the answer is right, and the checks of the evaluation passed or,
     /// on a screen, the outcome is as strong as was required.
     pub passed: bool,
@@ -52,6 +55,14 @@ pub struct AttemptOutcome {
 }
 
 impl AttemptOutcome {
+    /// Returns the task, with the options under which it was tried if they vary.
+    pub(super) fn name(&self) -> String {
+        match self.setting.as_str() {
+            "" => self.task.clone(),
+            setting => format!("{} ({setting})", self.task),
+        }
+    }
+
     /// Returns the outcome of the run as one word.
     pub fn outcome(&self) -> &'static str {
         match (self.skipped, self.strength) {
@@ -128,6 +139,8 @@ pub(super) struct AttemptReader {
     pub(super) last_frame: Option<Image>,
     /// Targets of calls that are not settled: as the call named them and as the gate measured them.
     named: BTreeMap<EffectId, String>,
+    /// Tools of the calls.
+    tools: BTreeMap<EffectId, String>,
     measured: BTreeMap<EffectId, MeasuredTarget>,
     /// The check that failed last.
     failed_check: Option<String>,
@@ -140,8 +153,9 @@ impl AttemptReader {
         match entry {
             Entry::ToolCalled(called) => {
                 if let Some(on) = called.call.arguments["on"].as_str() {
-                    self.named.insert(called.effect, on.to_owned());
+                    self.named.insert(called.effect.clone(), on.to_owned());
                 }
+                self.tools.insert(called.effect, called.call.tool);
             }
             Entry::GateVerdict(judged) => {
                 let aim = judged.aim?;
@@ -205,6 +219,11 @@ impl AttemptReader {
     /// Returns the target of the call that a question is about; `None` if it is about no screen.
     pub(super) fn measured(&self, asked: &ApprovalAsked) -> Option<&MeasuredTarget> {
         self.measured.get(&asked.effect)
+    }
+
+    /// Returns the tool whose call a question is about.
+    pub(super) fn tool(&self, asked: &ApprovalAsked) -> Option<&str> {
+        self.tools.get(&asked.effect).map(String::as_str)
     }
 
     /// Returns the answer of a run that came to an end by itself, and whether it says that the goal is

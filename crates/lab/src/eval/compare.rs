@@ -158,6 +158,5 @@ fn figures(old: &EvaluationReport, new: &EvaluationReport) -> String {
 }
 
 fn tokens(report: &EvaluationReport) -> f64 {
-    let totals = &report.totals;
-    (totals.fresh_tokens + totals.cached_tokens + totals.output_tokens) as f64
+    report.totals.tokens() as f64
 }

@@ -25,6 +25,10 @@ pub(super) fn page(store: &Store, report: &EvaluationReport, frames: &[Option<Im
         (header(report, &suites))
         (tiles(report))
         main {
+            @if !report.settings.is_empty() {
+                h2 { "Options" }
+                (settings(report))
+            }
             h2 { "Attempts" }
             (table(report))
             @if has_failures {
@@ -85,10 +89,7 @@ fn tiles(report: &EvaluationReport) -> Markup {
         ),
         (
             "cost",
-            match totals.cost {
-                0 => "unknown".to_owned(),
-                cost => Microdollars(cost).to_string(),
-            },
+            totals.cost_in_words(),
         ),
         ("changed", totals.changed.to_string()),
         (
@@ -104,6 +105,30 @@ fn tiles(report: &EvaluationReport) -> Markup {
     html! {
         aside {
             dl.tiles { @for (name, value) in tiles { div { dd { (value) } dt { (name) } } } }
+        }
+    }
+}
+
+/// The figures for each combination of the options that vary.
+fn settings(report: &EvaluationReport) -> Markup {
+    let counts = ["passed", "%", "false claims", "requests", "tokens", "cost", "time, median"];
+    html! {
+        table.attempts {
+            thead { tr { th { "options" } @for name in counts { th.count { (name) } } } }
+            tbody {
+                @for (name, totals) in &report.settings {
+                    tr {
+                        td { (name) }
+                        td.count { (totals.passed) " of " (totals.attempts) }
+                        td.count { (format!("{:.1}", totals.rate * 100.0)) }
+                        td.count { (totals.false_claims) }
+                        td.count { (totals.requests) }
+                        td.count { (totals.tokens()) }
+                        td.count { (totals.cost_in_words()) }
+                        td.count { (gyrus_text::span(totals.median_wall_ms)) }
+                    }
+                }
+            }
         }
     }
 }
@@ -174,8 +199,8 @@ fn is_failure(attempt: &AttemptOutcome) -> bool {
 
 fn named(attempt: &AttemptOutcome) -> String {
     match attempt.repeat {
-        1 => attempt.task.clone(),
-        repeat => format!("{}, attempt {repeat}", attempt.task),
+        1 => attempt.name(),
+        repeat => format!("{}, attempt {repeat}", attempt.name()),
     }
 }
 

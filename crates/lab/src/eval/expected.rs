@@ -18,13 +18,15 @@ pub(super) enum ExpectedAnswer {
     Pattern(Regex),
     /// The answer contains this number.
     Number(f64),
+    /// The answer contains each of these texts.
+    All(Vec<String>),
 }
 
 /// An expected answer as a person writes it.
 #[derive(Deserialize)]
 #[serde(
     untagged,
-    expecting = "expected a text, or one of { exact = … }, { contains = … }, { regex = … }, { number = … }"
+    expecting = "expected a text, or one of { exact = … }, { contains = … }, { regex = … }, { number = … }, { all = […] }"
 )]
 enum ExpectationForm {
     Text(String),
@@ -39,6 +41,7 @@ enum ExpectedRule {
     Contains(String),
     Regex(String),
     Number(f64),
+    All(Vec<String>),
 }
 
 impl TryFrom<ExpectationForm> for ExpectedAnswer {
@@ -53,6 +56,7 @@ impl TryFrom<ExpectationForm> for ExpectedAnswer {
             ExpectedRule::Exact(text) => Ok(Self::Exact(text)),
             ExpectedRule::Contains(text) => Ok(Self::Contains(text)),
             ExpectedRule::Number(number) => Ok(Self::Number(number)),
+            ExpectedRule::All(texts) => Ok(Self::All(texts)),
             ExpectedRule::Regex(pattern) => Regex::new(&format!("(?i){pattern}"))
                 .map(Self::Pattern)
                 .map_err(|_| format!("invalid regular expression `{pattern}`")),
@@ -81,6 +85,13 @@ impl ExpectedAnswer {
                 has_number(&said, *number),
                 format!("does not contain the number {number}"),
             ),
+            Self::All(texts) => {
+                let missing = texts.iter().find(|text| !said.contains(&plain(text)));
+                (
+                    missing.is_none(),
+                    format!("does not contain `{}`", missing.map_or("", String::as_str)),
+                )
+            }
         };
         (!holds).then(|| format!("its answer {expected}: {answer}"))
     }
@@ -125,6 +136,8 @@ mod tests {
             ("{ number = 2.5 }", "2.5 kg", true),
             ("{ number = 5 }", "2.5 kg", false),
             ("{ number = 7 }", "file-7", true),
+            ("{ all = [\"a 1\", \"B\"] }", "b and A  1", true),
+            ("{ all = [\"a 1\", \"B\"] }", "b and 1", false),
             ("{ number = -7 }", "7", false),
         ] {
             #[derive(Deserialize)]

@@ -4,12 +4,13 @@ use std::{
     collections::BTreeMap,
     ffi::OsString,
     fs, io,
-    path::{Path, PathBuf},
+    path::{Component, Path, PathBuf},
 };
 
+use gyrus_process::Programs;
 use tempfile::TempDir;
 
-use super::task::EvalTask;
+use super::{stand_in, task::EvalTask};
 use crate::{CommandEnd, Installation, LabError};
 
 /// A folder that may be lost, with the files of a task.
@@ -26,15 +27,18 @@ impl TaskFolder {
             for (name, bytes) in suite_files {
                 fs::write(folder.path().join(name), bytes)?;
             }
-            if let Some(from) = &task.folder {
-                copy(from, folder.path())?;
+            let at = folder.path();
+            if let Some((repository, commit)) = &task.commit {
+                check_out(repository, commit, at)?;
             }
-            for (path, text) in &task.files {
-                let file = folder.path().join(path);
-                fs::create_dir_all(file.parent().unwrap_or(folder.path()))?;
-                fs::write(file, text)?;
+            let whole = task.folder.iter().map(|from| (from.clone(), PathBuf::new()));
+            for (from, to) in whole.chain(task.copies.iter().cloned()) {
+                copy(&from, &at.join(to))?;
             }
-            Ok(Self(folder))
+            stand_in::replace_in_files(&task.stand_ins, at)?;
+            let this = Self(folder);
+            this.lay(task, &task.files)?;
+            Ok(this)
         };
         made().map_err(|error: io::Error| {
             LabError::failed(format!(
@@ -49,6 +53,31 @@ impl TaskFolder {
         self.0.path()
     }
 
+    /// Writes these files. What stands in their way is removed, links above all: nothing is written
+    /// outside of the folder.
+    fn lay(&self, task: &EvalTask, files: &BTreeMap<String, String>) -> io::Result<()> {
+        for (path, text) in files {
+            let mut at = self.path().to_owned();
+            for part in Path::new(path).components() {
+                let Component::Normal(part) = part else {
+                    return Err(io::Error::other(format!("{path} leads out of the folder")));
+                };
+                at.push(part);
+                let is_last = at == self.path().join(path);
+                match fs::symlink_metadata(&at) {
+                    Ok(there) if there.is_dir() && is_last => fs::remove_dir_all(&at)?,
+                    Ok(there) if !there.is_dir() => fs::remove_file(&at)?,
+                    Ok(_) | Err(_) => {}
+                }
+                if !is_last && !at.exists() {
+                    fs::create_dir(&at)?;
+                }
+            }
+            fs::write(at, task.placed(text, self.path()))?;
+        }
+        Ok(())
+    }
+
     /// Runs the task's own preparation. An evaluation cannot go on without it.
     pub(super) async fn set_up(
         &self,
@@ -58,7 +87,8 @@ impl TaskFolder {
         let Some(setup) = &task.setup else {
             return Ok(());
         };
-        match gyrus.run_command(self.path(), setup).await? {
+        let setup = task.placed(setup, self.path());
+        match gyrus.run_command(self.path(), &setup).await? {
             CommandEnd::Succeeded => Ok(()),
             CommandEnd::Failed(said) => Err(LabError::usage(format!(
                 "the `setup` of the task `{}` failed: {said}",
@@ -74,7 +104,9 @@ impl TaskFolder {
         task: &EvalTask,
         gyrus: &dyn Installation,
     ) -> Result<Option<String>, LabError> {
+        self.lay(task, &task.hidden)?;
         for check in &task.checks {
+            let check = &task.placed(check, self.path());
             if let CommandEnd::Failed(said) = gyrus.run_command(self.path(), check).await? {
                 let said = if said.is_empty() {
                     said
@@ -88,8 +120,37 @@ impl TaskFolder {
     }
 }
 
-/// Copies the files below a folder; links and devices are not copied.
-fn copy(from: &Path, to: &Path) -> io::Result<()> {
+/// Has a folder be a repository of one commit, with nothing that came later in the original.
+fn check_out(repository: &Path, commit: &str, folder: &Path) -> io::Result<()> {
+    let programs = Programs::of_this_process();
+    let git = programs.find("git").map_err(io::Error::other)?;
+    let repository = fs::canonicalize(repository)?;
+    let repository = repository.to_string_lossy();
+    for arguments in [
+        &["init", "-q"][..],
+        &["fetch", "-q", "--depth", "1", "--", &repository, commit],
+        &["checkout", "-q", "-B", "main", "FETCH_HEAD"],
+    ] {
+        let mut command = programs.command(&git.path);
+        command.args(["-c", "core.hooksPath=/dev/null"]).args(arguments);
+        command.env("GIT_CONFIG_NOSYSTEM", "1").env("GIT_CONFIG_GLOBAL", "/dev/null");
+        let said = command.current_dir(folder).output()?;
+        if !said.status.success() {
+            let why = String::from_utf8_lossy(&said.stderr);
+            let why = format!("{commit} of {repository}: {}", why.trim());
+            return Err(io::Error::other(why));
+        }
+    }
+    fs::remove_file(folder.join(".git/FETCH_HEAD"))
+}
+
+/// Copies a file, or the files below a folder; links and devices are not copied.
+pub(super) fn copy(from: &Path, to: &Path) -> io::Result<()> {
+    if from.is_file() {
+        fs::create_dir_all(to.parent().unwrap_or(to))?;
+        return fs::copy(from, to).map(drop);
+    }
+    fs::create_dir_all(to)?;
     let mut open: Vec<PathBuf> = vec![PathBuf::new()];
     while let Some(folder) = open.pop() {
         for entry in fs::read_dir(from.join(&folder))? {
@@ -110,6 +171,29 @@ fn copy(from: &Path, to: &Path) -> io::Result<()> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    /// A run can leave links where the files for the checks are laid.
+    #[test]
+    fn hidden_files_are_laid_in_the_folder_alone() {
+        let outside = tempfile::tempdir().unwrap();
+        fs::write(outside.path().join("a.txt"), "mine").unwrap();
+        let task: EvalTask =
+            toml::from_str("id = \"a\"\ngoal = \"g\"\nhidden = { \"x/a.txt\" = \"theirs\" }").unwrap();
+        let folder = TaskFolder::new(&task, &BTreeMap::new()).unwrap();
+        let at = |path: &str| folder.path().join(path);
+        std::os::unix::fs::symlink(outside.path(), at("x")).unwrap();
+        folder.lay(&task, &task.hidden).unwrap();
+        assert_eq!(fs::read_to_string(at("x/a.txt")).unwrap(), "theirs");
+        fs::remove_file(at("x/a.txt")).unwrap();
+        std::os::unix::fs::symlink(outside.path().join("a.txt"), at("x/a.txt")).unwrap();
+        folder.lay(&task, &task.hidden).unwrap();
+        fs::remove_file(at("x/a.txt")).unwrap();
+        fs::create_dir(at("x/a.txt")).unwrap();
+        folder.lay(&task, &task.hidden).unwrap();
+        assert_eq!(fs::read_to_string(at("x/a.txt")).unwrap(), "theirs");
+        let kept = fs::read_to_string(outside.path().join("a.txt")).unwrap();
+        assert_eq!(kept, "mine");
+    }
 
     #[test]
     fn a_folder_has_the_files_of_suite_and_task() {

@@ -10,6 +10,10 @@ mod screen;
 mod task;
 mod expected;
 mod folder;
+mod formats;
+mod served;
+mod setting;
+mod stand_in;
 mod suite;
 mod desktop_suite;
 mod everyday;
@@ -35,12 +39,15 @@ use tokio::sync::{Semaphore, watch};
 pub use self::{
     attempt::{AttemptOutcome, QuestionCounts, Tokens, Verdicts},
     report::{EvaluationReport, Totals},
+    setting::OptionAxis,
 };
 use self::{
     miniwob::FolderServer,
     report::{EvalPlan, FILE},
     running::{AttemptSetting, FilmedAttempt},
     screen::AttemptScreen,
+    served::AttemptServer,
+    setting::EvalSetting,
     suite::Suite,
     task::{EvalTask, ScreenKind},
 };
@@ -65,6 +72,10 @@ pub struct EvalOptions {
     /// Attempts at each task
     #[arg(long, value_name = "N", default_value_t = 1, value_parser = value_parser!(u32).range(1..=MOST_REPEATS))]
     pub repeat: u32,
+    /// Try every task with each of these values of an option of `gyrus run`, such as
+    /// `loop=react,plan` or `model=A,B`; several of these are combined
+    #[arg(long, value_name = "OPTION=VALUES")]
+    pub over: Vec<OptionAxis>,
     /// Only tasks whose id fits; `*` stands for anything
     #[arg(long, value_name = "PATTERN")]
     pub only: Option<String>,
@@ -92,6 +103,7 @@ fn strength(word: &str) -> Result<Strength, String> {
 pub struct Evaluation {
     options: EvalOptions,
     suites: Vec<Suite>,
+    settings: Vec<EvalSetting>,
     pages: Option<FolderServer>,
     folder: Option<Folder>,
 }
@@ -101,6 +113,14 @@ impl Evaluation {
     /// the tasks need.
     pub fn prepare(options: EvalOptions) -> Result<Self, LabError> {
         let only = options.only.as_deref();
+        let settings = setting::combinations(&options.over);
+        if settings.len() > setting::MOST {
+            return Err(LabError::usage(format!(
+                "{} combinations of options are more than {}",
+                settings.len(),
+                setting::MOST
+            )));
+        }
         let (suites, pages) = match &options.miniwob {
             None => (suite::load(&options.suites, only)?, None),
             Some(folder) => {
@@ -119,9 +139,15 @@ impl Evaluation {
         Ok(Self {
             options,
             suites,
+            settings,
             pages,
             folder,
         })
+    }
+
+    /// Whether the models are among the options that vary.
+    pub fn varies_models(&self) -> bool {
+        self.options.over.iter().any(OptionAxis::is_model)
     }
 
     /// Makes all attempts with these models and tells of them. `now_ms` is the time in UTC.
@@ -132,7 +158,7 @@ impl Evaluation {
         console: &LabConsole,
         now_ms: i64,
     ) -> Result<TrialEnd, LabError> {
-        let all = attempts(&self.suites, self.options.repeat);
+        let all = attempts(&self.suites, &self.settings, self.options.repeat);
         if let Some(needs) = all.iter().find(|planned| planned.task.needs_sandbox()) {
             gyrus.sandbox().map_err(|why| {
                 let id = &needs.task.id;
@@ -142,7 +168,11 @@ impl Evaluation {
         }
         let plan = EvalPlan {
             suites: self.suites.iter().map(|suite| suite.name.clone()).collect(),
-            model: models.join(", "),
+            model: if models.is_empty() {
+                "several models".to_owned()
+            } else {
+                models.join(", ")
+            },
             required: self.options.required.word(),
             began_ms: now_ms,
             planned: all.len(),
@@ -195,21 +225,49 @@ pub fn compare(old: &Path, new: &Path, console: &LabConsole) -> Result<TrialEnd,
 struct PlannedAttempt<'a> {
     suite: &'a Suite,
     task: &'a EvalTask,
+    setting: &'a EvalSetting,
     repeat: u32,
 }
 
-fn attempts(suites: &[Suite], repeat: u32) -> Vec<PlannedAttempt<'_>> {
+fn attempts<'a>(
+    suites: &'a [Suite],
+    settings: &'a [EvalSetting],
+    repeat: u32,
+) -> Vec<PlannedAttempt<'a>> {
     let tasks = suites
         .iter()
         .flat_map(|suite| suite.tasks.iter().map(move |task| (suite, task)));
     let repeated = tasks.flat_map(|(suite, task)| {
-        (1..=repeat).map(move |repeat| PlannedAttempt {
+        let set = settings
+            .iter()
+            .flat_map(move |setting| (1..=repeat).map(move |repeat| (setting, repeat)));
+        set.map(move |(setting, repeat)| PlannedAttempt {
             suite,
             task,
+            setting,
             repeat,
         })
     });
     repeated.collect()
+}
+
+impl PlannedAttempt<'_> {
+    /// Returns the attempt as it is told of if there is no run.
+    fn without_a_run(&self, why: String, skipped: bool) -> FilmedAttempt {
+        let attempt = AttemptOutcome {
+            task: self.task.id.clone(),
+            repeat: self.repeat,
+            setting: self.setting.name.clone(),
+            skipped,
+            why: Some(why),
+            ..AttemptOutcome::default()
+        };
+        FilmedAttempt {
+            attempt,
+            frame: None,
+            cut_off: false,
+        }
+    }
 }
 
 /// Attempts that are being made.
@@ -280,12 +338,20 @@ impl AttemptsAtWork<'_> {
                     .await
             }
             ScreenKind::NoScreen => {
-                if let Some(missing) = task.missing_program() {
-                    let made = FilmedAttempt::skipped(&task.id, planned.repeat, missing);
+                if let Some(missing) = task.missing() {
+                    let made = planned.without_a_run(missing, true);
                     self.tell(&made.attempt)?;
                     return Ok(Some(made));
                 }
-                let setting = self.setting(planned, task, AttemptScreen::NoScreen);
+                let server = task.server.as_ref().map(AttemptServer::new).transpose()?;
+                let screen = match &server {
+                    None => AttemptScreen::NoScreen,
+                    Some(server) => AttemptScreen::Server {
+                        description: server.description().display().to_string(),
+                    },
+                };
+                let mut setting = self.setting(planned, task, screen);
+                setting.server = server;
                 self.make(&setting, stopped).await
             }
         }
@@ -335,8 +401,7 @@ impl AttemptsAtWork<'_> {
         task.goal = match goal.await.map_err(LabError::failed)? {
             Ok(goal) => goal,
             Err(error) => {
-                let made =
-                    FilmedAttempt::without_a_run(&task.id, planned.repeat, error.to_string());
+                let made = planned.without_a_run(error.to_string(), false);
                 self.tell(&made.attempt)?;
                 return Ok(Some(made));
             }
@@ -359,7 +424,9 @@ impl AttemptsAtWork<'_> {
             task,
             files: &planned.suite.files,
             repeat: planned.repeat,
+            setting: planned.setting,
             screen,
+            server: None,
             arguments: &self.arguments,
             required: self.options.required,
             gyrus: self.gyrus,

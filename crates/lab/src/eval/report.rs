@@ -43,6 +43,9 @@ pub struct EvaluationReport {
     pub interrupted: bool,
     /// Figures over all attempts.
     pub totals: Totals,
+    /// Figures over the attempts with each combination of the options that vary; empty if none does.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub settings: BTreeMap<String, Totals>,
     /// The attempts, in the order of tasks and repeats.
     pub attempts: Vec<AttemptOutcome>,
 }
@@ -129,6 +132,7 @@ impl EvaluationReport {
             planned: plan.planned,
             interrupted,
             totals: Totals::of(&attempts),
+            settings: by_setting(&attempts),
             attempts,
         }
     }
@@ -160,11 +164,11 @@ impl EvaluationReport {
         }
     }
 
-    /// Attempts of each task that were made, in order.
-    pub(super) fn by_task(&self) -> BTreeMap<&str, Vec<&AttemptOutcome>> {
-        let mut tasks: BTreeMap<&str, Vec<&AttemptOutcome>> = BTreeMap::new();
+    /// Attempts of each task that were made, in order; those with other options are of another task.
+    pub(super) fn by_task(&self) -> BTreeMap<String, Vec<&AttemptOutcome>> {
+        let mut tasks: BTreeMap<String, Vec<&AttemptOutcome>> = BTreeMap::new();
         for attempt in self.attempts.iter().filter(|attempt| !attempt.skipped) {
-            tasks.entry(&attempt.task).or_default().push(attempt);
+            tasks.entry(attempt.name()).or_default().push(attempt);
         }
         tasks
     }
@@ -235,9 +239,50 @@ impl EvaluationReport {
                 totals.landed_elsewhere
             ));
         }
+        lines.extend(self.settings_lines(console));
         lines.push(String::new());
         lines.join("\n")
     }
+
+    /// The figures for each combination of options, a line each below a heading.
+    fn settings_lines(&self, console: &LabConsole) -> Vec<String> {
+        let name = self.settings.keys().map(|name| name.chars().count()).max();
+        let Some(name) = name else {
+            return Vec::new();
+        };
+        let heading = format!(
+            "  {:<name$} {:>9} {:>7} {:>6} {:>7} {:>8} {:>8} {:>7}",
+            "options", "passed", "%", "false", "reqs", "tokens", "cost", "time"
+        );
+        let rows = self.settings.iter().map(|(setting, totals)| {
+            let of = format!("{}/{}", totals.passed, totals.attempts);
+            format!(
+                "  {setting:<name$} {of:>9} {:>7.1} {:>6} {:>7} {:>8} {:>8} {:>7}",
+                totals.rate * 100.0,
+                totals.false_claims,
+                totals.requests,
+                totals.tokens(),
+                totals.cost_in_words(),
+                gyrus_text::span(totals.median_wall_ms),
+            )
+        });
+        [String::new(), console.paint(Tone::Aside, &heading)]
+            .into_iter()
+            .chain(rows)
+            .collect()
+    }
+}
+
+/// Returns the figures for each combination of the options that vary.
+fn by_setting(attempts: &[AttemptOutcome]) -> BTreeMap<String, Totals> {
+    let mut settings: BTreeMap<&str, Vec<&AttemptOutcome>> = BTreeMap::new();
+    for attempt in attempts.iter().filter(|it| !it.setting.is_empty()) {
+        settings.entry(&attempt.setting).or_default().push(attempt);
+    }
+    let settings = settings.into_iter();
+    settings
+        .map(|(name, attempts)| (name.to_owned(), Totals::of(attempts)))
+        .collect()
 }
 
 /// Renders the heading above the lines of attempts.
@@ -276,7 +321,8 @@ pub(super) fn line(attempt: &AttemptOutcome, repeats: u32, console: &LabConsole)
         gyrus_text::span(attempt.wall_ms),
         run.as_deref().unwrap_or("none"),
     );
-    let mut text = format!("{}\n", console.paint(tone, &text));
+    let text = format!("{text}  {}", attempt.setting);
+    let mut text = format!("{}\n", console.paint(tone, text.trim_end()));
     if let Some(why) = &attempt.why {
         for line in wrap(why, console.columns().min(COLUMNS) - 4) {
             text.push_str(&format!("    {line}\n"));
@@ -286,9 +332,9 @@ pub(super) fn line(attempt: &AttemptOutcome, repeats: u32, console: &LabConsole)
 }
 
 impl Totals {
-    fn of(all: &[AttemptOutcome]) -> Self {
-        let attempts: Vec<&AttemptOutcome> =
-            all.iter().filter(|attempt| !attempt.skipped).collect();
+    fn of<'a>(all: impl IntoIterator<Item = &'a AttemptOutcome>) -> Self {
+        let all: Vec<_> = all.into_iter().collect();
+        let attempts: Vec<_> = all.iter().filter(|attempt| !attempt.skipped).collect();
         let count = |of: fn(&AttemptOutcome) -> bool| attempts.iter().filter(|it| of(it)).count();
         let mut outcomes = BTreeMap::new();
         for attempt in &attempts {
@@ -330,6 +376,19 @@ impl Totals {
 }
 
 impl Totals {
+    /// Returns the tokens of all prompts and replies.
+    pub(super) fn tokens(&self) -> u64 {
+        self.fresh_tokens + self.cached_tokens + self.output_tokens
+    }
+
+    /// Returns the cost; a word where no price is known.
+    pub(super) fn cost_in_words(&self) -> String {
+        match self.cost {
+            0 => "unknown".to_owned(),
+            cost => Microdollars(cost).to_string(),
+        }
+    }
+
     /// Returns how many runs ended with which outcome, the weakest last.
     pub(super) fn outcomes_in_words(&self) -> String {
         let words = ["verified", "checked", "claimed", "answered", "failed"];

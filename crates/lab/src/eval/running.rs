@@ -28,6 +28,8 @@ use super::{
     attempt::{AttemptOutcome, AttemptReader, in_short},
     folder::TaskFolder,
     screen::AttemptScreen,
+    served::AttemptServer,
+    setting::EvalSetting,
     task::{EvalTask, ScreenKind},
 };
 use crate::{Installation, LabError};
@@ -49,7 +51,11 @@ pub(super) struct AttemptSetting<'a> {
     /// Files of its folder, by name.
     pub(super) files: &'a BTreeMap<OsString, Vec<u8>>,
     pub(super) repeat: u32,
+    /// The options that vary, as they are in this attempt.
+    pub(super) setting: &'a EvalSetting,
     pub(super) screen: AttemptScreen<'a>,
+    /// The server of tools that the task brings, as it is for this attempt.
+    pub(super) server: Option<AttemptServer>,
     /// Arguments of `gyrus run` that are the same for all.
     pub(super) arguments: &'a [String],
     pub(super) required: Strength,
@@ -62,30 +68,6 @@ pub(super) struct FilmedAttempt {
     pub(super) frame: Option<Image>,
     /// It was ended from outside before its end.
     pub(super) cut_off: bool,
-}
-
-impl FilmedAttempt {
-    /// Nothing was begun, because a program is missing.
-    pub(super) fn skipped(task: &str, repeat: u32, why: String) -> Self {
-        let mut made = Self::without_a_run(task, repeat, why);
-        made.attempt.skipped = true;
-        made
-    }
-
-    /// Nothing could be begun, for this reason.
-    pub(super) fn without_a_run(task: &str, repeat: u32, why: String) -> Self {
-        let attempt = AttemptOutcome {
-            task: task.to_owned(),
-            repeat,
-            why: Some(why),
-            ..AttemptOutcome::default()
-        };
-        Self {
-            attempt,
-            frame: None,
-            cut_off: false,
-        }
-    }
 }
 
 impl AttemptSetting<'_> {
@@ -143,7 +125,10 @@ impl AttemptSetting<'_> {
         };
         let mut fold = watched.fold;
         if self.task.screen == ScreenKind::NoScreen {
-            let failed = folder.failed_check(self.task, self.gyrus).await?;
+            let mut failed = folder.failed_check(self.task, self.gyrus).await?;
+            if let (None, Some(server), Some(own)) = (&failed, &self.task.server, &self.server) {
+                failed = own.mismatch(server, self.gyrus).await?;
+            }
             fold.settle_in_folder(self.task, failed, &otherwise);
         } else {
             fold.settle(self.required, self.task.answer.as_ref(), &otherwise);
@@ -151,6 +136,7 @@ impl AttemptSetting<'_> {
         let mut attempt = fold.attempt;
         attempt.task.clone_from(&self.task.id);
         attempt.repeat = self.repeat;
+        attempt.setting.clone_from(&self.setting.name);
         attempt.wall_ms = wall_ms;
         Ok(FilmedAttempt {
             cut_off: ended_by == Some(CutReason::ByPerson) && !attempt.passed,
@@ -187,7 +173,10 @@ impl AttemptSetting<'_> {
             "deny"
         };
         command.args(["--on-ask", on_ask]).args(self.arguments);
-        command.args(["--", &task.goal]);
+        // Suites with options that are none of a task's were refused.
+        command.args(task.arguments().unwrap_or_default());
+        command.args(&self.setting.arguments);
+        command.args(["--", &task.placed(&task.goal, folder)]);
         command
     }
 }
@@ -245,8 +234,8 @@ impl WatchedRun<'_> {
             self.fold.attempt.questions.denied += 1;
             return;
         }
-        let measured = self.fold.measured(&asked);
-        let may = !asked.card.question && measured.is_some_and(|measured| screen.allows(measured));
+        let (tool, measured) = (self.fold.tool(&asked), self.fold.measured(&asked));
+        let may = !asked.card.question && screen.allows(tool, measured);
         let questions = &mut self.fold.attempt.questions;
         let answer = if may {
             questions.allowed += 1;

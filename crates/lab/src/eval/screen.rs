@@ -6,7 +6,7 @@ use std::path::Path;
 
 use gyrus_contract::{Aim, Starts};
 
-use super::attempt::MeasuredTarget;
+use super::{attempt::MeasuredTarget, served};
 
 /// The address of a desktop in a run's sandbox. On one outside of it, programs have the person's own
 /// rights, so nothing is allowed there.
@@ -26,6 +26,11 @@ pub(super) enum AttemptScreen<'a> {
     },
     /// None: nothing beyond what the policy allows in the attempt's folder is allowed.
     NoScreen,
+    /// None, beside a server of tools that the task brings. Its calls are allowed.
+    Server {
+        /// File that describes the server.
+        description: String,
+    },
 }
 
 impl AttemptScreen<'_> {
@@ -35,6 +40,7 @@ impl AttemptScreen<'_> {
             Self::Browser { start, .. } => vec!["--url", start],
             Self::Desktop { .. } => vec!["--screen", "x11"],
             Self::NoScreen => Vec::new(),
+            Self::Server { description } => vec!["--mcp-config", description],
         }
     }
 
@@ -42,20 +48,28 @@ impl AttemptScreen<'_> {
     pub(super) fn may_allow(&self) -> bool {
         match self {
             Self::Browser { ours, .. } => !ours.is_empty(),
-            Self::Desktop { .. } => true,
+            Self::Desktop { .. } | Self::Server { .. } => true,
             Self::NoScreen => false,
         }
     }
 
+    /// Whether a call is this attempt's own: of this tool, and of what the gate measured.
+    pub(super) fn allows(&self, tool: Option<&str>, measured: Option<&MeasuredTarget>) -> bool {
+        if let Self::Server { .. } = self {
+            return tool.is_some_and(|tool| tool.starts_with(served::PREFIX));
+        }
+        measured.is_some_and(|measured| self.owns(measured))
+    }
+
     /// Whether everything that the gate measured is this attempt's own.
-    pub(super) fn allows(&self, measured: &MeasuredTarget) -> bool {
+    fn owns(&self, measured: &MeasuredTarget) -> bool {
         match self {
             Self::Browser { ours, .. } => is_on_pages(ours, &measured.aim),
             Self::Desktop { programs } => {
                 let is_inside = |file: &gyrus_contract::ResolvedPath| file.in_workspace.is_some();
                 is_of_programs(programs, &measured.aim) && measured.files.iter().all(is_inside)
             }
-            Self::NoScreen => false,
+            Self::NoScreen | Self::Server { .. } => false,
         }
     }
 
@@ -67,6 +81,7 @@ impl AttemptScreen<'_> {
                 "an evaluation allows only what is about the programs and the files of the task"
             }
             Self::NoScreen => "an evaluation allows only what needs no approval",
+            Self::Server { .. } => "an evaluation allows only calls of the task's own server",
         }
     }
 }
@@ -216,7 +231,7 @@ mod tests {
         ] {
             let told = format!("{origin} {starts:?} {file:?}");
             let measured = measured(origin, starts, file);
-            assert_eq!(screen.allows(&measured), expected, "{told}");
+            assert_eq!(screen.allows(None, Some(&measured)), expected, "{told}");
         }
     }
 }

@@ -13,7 +13,7 @@ use gyrus_text::{file_mistake, fits};
 use serde::Deserialize;
 
 use super::{
-    desktop_suite, everyday,
+    desktop_suite, everyday, formats,
     task::{EvalTask, ScreenKind, is_address},
 };
 use crate::{LabError, sites};
@@ -140,9 +140,16 @@ fn of_sites() -> impl Iterator<Item = (&'static str, &'static [u8])> {
     sites::suite::files().map(|(name, text)| (name, text.as_bytes()))
 }
 
-/// A file, or all files of a folder that end with `.toml`. What lies in `files` beside them is
-/// given to every task.
+/// Tasks of a public suite in its own form; else a file, or all files of a folder that end with
+/// `.toml`. What lies in `files` beside them is given to every task.
 fn from_path(path: &Path) -> Result<Suite, LabError> {
+    if let Some(tasks) = formats::read(path) {
+        return Ok(Suite {
+            name: path.display().to_string(),
+            tasks: tasks?,
+            files: BTreeMap::new(),
+        });
+    }
     let failed = |error: io::Error| {
         LabError::usage(format!("the suite {} cannot be read", path.display()))
             .because(error)
@@ -181,7 +188,7 @@ fn from_path(path: &Path) -> Result<Suite, LabError> {
 }
 
 /// The files of a folder, in order.
-fn listed(folder: &Path) -> io::Result<Vec<PathBuf>> {
+pub(super) fn listed(folder: &Path) -> io::Result<Vec<PathBuf>> {
     let paths = fs::read_dir(folder)?.map(|entry| Ok(entry?.path()));
     let mut files: Vec<PathBuf> = paths.collect::<io::Result<_>>()?;
     files.retain(|path| path.is_file());
@@ -222,6 +229,9 @@ fn parse(path: &Path, text: &str) -> Result<Vec<EvalTask>, LabError> {
     let beside = path.parent().unwrap_or(Path::new(""));
     let of = |mut task: EvalTask| {
         task.folder = task.folder.map(|folder| beside.join(folder));
+        if let Some(server) = &mut task.server {
+            server.folder = beside.join(&server.folder);
+        }
         task.address.clone_from(&written.address);
         task.screen = written.screen;
         task
@@ -389,6 +399,26 @@ mod tests {
                 "`/a` is not in the task's folder",
             ),
             ("answer = \"x\"\nfolder = \"b\"", "there is no folder b"),
+            (
+                "answer = \"x\"\nhidden = { \"a/../../b\" = \"\" }",
+                "is not in the task's folder",
+            ),
+            (
+                "answer = \"x\"\noptions = { sandbox = \"off\" }",
+                "a task cannot set the option `sandbox`",
+            ),
+            (
+                "answer = \"x\"\noptions = { jugde = \"true\" }",
+                "did you mean `judge`?",
+            ),
+            (
+                "answer = \"x\"\noptions = { judge = { a = 1 } }",
+                "the option `judge` is a text",
+            ),
+            (
+                "server = { command = \"x\", folder = \"b\", data = \"d\" }",
+                "there is no folder b of its server",
+            ),
         ] {
             let said = with(more);
             assert!(said.contains(expected), "{said}");

@@ -10,13 +10,39 @@ use gyrus_loops::Check;
 use gyrus_process::Programs;
 use serde::Deserialize;
 
-use super::expected::ExpectedAnswer;
+use super::{
+    expected::ExpectedAnswer,
+    served::TaskServer,
+    setting,
+    stand_in::StandIn,
+};
 use crate::LabError;
 
 /// Steps and seconds of a task that names none. Without a screen there is time for a slow model.
 const STEPS: u64 = 30;
 const SECONDS: u64 = 180;
 const SECONDS_WITHOUT_SCREEN: u64 = 900;
+
+/// The options of `gyrus run` that a task may set: none of them lets its run do more.
+const OPTIONS: [&str; 17] = [
+    "answer-schema",
+    "docs",
+    "effort",
+    "file",
+    "image",
+    "judge",
+    "judge-images",
+    "loop",
+    "max-cost",
+    "max-tokens",
+    "no-lessons",
+    "no-memory",
+    "no-skills",
+    "on-failure",
+    "reflect",
+    "tools",
+    "verify",
+];
 
 #[derive(Debug, Clone, Default, Deserialize)]
 #[serde(deny_unknown_fields)]
@@ -49,6 +75,26 @@ pub(super) struct EvalTask {
     pub(super) impossible: bool,
     #[serde(default)]
     pub(super) budget: TaskBudget,
+    /// Options of `gyrus run` for this task, by their long names: a judge, a loop, a schema.
+    #[serde(default)]
+    options: BTreeMap<String, toml::Value>,
+    /// Text of files that are laid into the task's folder once its run has ended, for its checks.
+    #[serde(default)]
+    pub(super) hidden: BTreeMap<String, String>,
+    /// A server whose tools the run has.
+    pub(super) server: Option<TaskServer>,
+    /// Files and folders beside `folder` that are copied, each to its path in the task's folder.
+    #[serde(skip)]
+    pub(super) copies: Vec<(PathBuf, PathBuf)>,
+    /// A repository and the commit of it that the task's folder begins with.
+    #[serde(skip)]
+    pub(super) commit: Option<(PathBuf, String)>,
+    /// Paths that stand for the task's folder where the task was written.
+    #[serde(skip)]
+    pub(super) stand_ins: Vec<StandIn>,
+    /// The reason why the task cannot be tried here.
+    #[serde(skip)]
+    pub(super) left_out: Option<String>,
     /// Steps of a scripted player. For others to read; no run is told.
     #[serde(default, rename = "does")]
     _does: Vec<toml::Table>,
@@ -102,6 +148,17 @@ impl EvalTask {
         }
     }
 
+    /// One in a folder, which is not checked yet.
+    pub(super) fn in_folder(id: String, goal: String, budget: TaskBudget) -> Self {
+        Self {
+            id,
+            goal,
+            budget,
+            screen: ScreenKind::NoScreen,
+            ..Self::default()
+        }
+    }
+
     /// Returns the seconds that a run may take.
     pub(super) fn seconds(&self) -> u64 {
         let usual = match self.screen {
@@ -145,7 +202,10 @@ impl EvalTask {
         if of_screen.is_some() {
             return of_screen;
         }
-        if self.checks.is_empty() && self.answer.is_none() && !self.impossible {
+        let server = self.server.as_ref();
+        let is_compared = server.is_some_and(|server| server.data.is_some());
+        let is_judged = !self.checks.is_empty() || self.answer.is_some() || is_compared;
+        if !is_judged && !self.impossible && self.left_out.is_none() {
             return Some(format!(
                 "the task `{id}` has neither `checks` nor an `answer`, so nobody could tell \
                  whether it was done"
@@ -158,8 +218,48 @@ impl EvalTask {
         if let Some(wrong) = wrong {
             return Some(format!("the task `{id}`: {wrong}"));
         }
+        if let Err(wrong) = self.arguments() {
+            return Some(format!("the task `{id}`: {wrong}"));
+        }
         (self.budget.steps == 0 || self.seconds() == 0)
             .then(|| format!("the task `{id}` may use nothing: its budget has a 0"))
+    }
+
+    /// Returns the options of the task as arguments of `gyrus run`.
+    ///
+    /// # Errors
+    /// One is not for a task to set, or its value is not understood; in words.
+    pub(super) fn arguments(&self) -> Result<Vec<String>, String> {
+        let mut arguments = Vec::new();
+        for (option, value) in &self.options {
+            if !OPTIONS.contains(&option.as_str()) {
+                let near = gyrus_text::closest(option, OPTIONS);
+                let hint = near.map_or_else(String::new, |near| format!("; did you mean `{near}`?"));
+                return Err(format!("a task cannot set the option `{option}`{hint}"));
+            }
+            let listed = match value {
+                toml::Value::Array(values) => values.as_slice(),
+                value => std::slice::from_ref(value),
+            };
+            for value in listed {
+                let text = match value {
+                    toml::Value::String(text) => text.clone(),
+                    toml::Value::Integer(_) | toml::Value::Float(_) | toml::Value::Boolean(_) => {
+                        value.to_string()
+                    }
+                    _ => return Err(format!("the option `{option}` is a text, or a list of them")),
+                };
+                arguments.extend(setting::arguments(option, &text));
+            }
+        }
+        Ok(arguments)
+    }
+
+    /// Returns a text of the task as it reads in this folder.
+    pub(super) fn placed(&self, text: &str, folder: &Path) -> String {
+        let text = text.to_owned();
+        let stand_ins = self.stand_ins.iter();
+        stand_ins.fold(text, |text, stand_in| stand_in.replaced(&text, folder))
     }
 
     fn mistake_on_pages(&self) -> Option<String> {
@@ -194,6 +294,8 @@ impl EvalTask {
             ("folder", self.folder.is_some()),
             ("setup", self.setup.is_some()),
             ("impossible", self.impossible),
+            ("hidden", !self.hidden.is_empty()),
+            ("server", self.server.is_some()),
         ]
         .into_iter()
         .find_map(|(key, is_there)| is_there.then_some(key))
@@ -211,7 +313,8 @@ impl EvalTask {
             let mut parts = Path::new(path.as_str()).components();
             !path.is_empty() && parts.all(|part| matches!(part, Component::Normal(_)))
         };
-        if let Some(outside) = self.files.keys().find(|path| !is_inside(path)) {
+        let mut files = self.files.keys().chain(self.hidden.keys());
+        if let Some(outside) = files.find(|path| !is_inside(path)) {
             return Some(format!(
                 "the task `{id}`: the file `{outside}` is not in the task's folder: write a path without \
                  `..` and without a `/` at its beginning"
@@ -220,6 +323,13 @@ impl EvalTask {
         if let Some(folder) = self.folder.as_ref().filter(|folder| !folder.is_dir()) {
             return Some(format!(
                 "the task `{id}`: there is no folder {}: `folder` is relative to the file of the task",
+                folder.display()
+            ));
+        }
+        let server = self.server.as_ref().map(|server| &server.folder);
+        if let Some(folder) = server.filter(|folder| !folder.is_dir()) {
+            return Some(format!(
+                "the task `{id}`: there is no folder {} of its server",
                 folder.display()
             ));
         }
@@ -271,13 +381,14 @@ impl EvalTask {
 
     /// Whether the evaluation runs commands of the task.
     pub(super) fn needs_sandbox(&self) -> bool {
-        let has_commands = self.setup.is_some() || !self.checks.is_empty();
-        self.screen == ScreenKind::NoScreen && has_commands
+        let has_commands =
+            self.setup.is_some() || !self.checks.is_empty() || self.server.is_some();
+        self.screen == ScreenKind::NoScreen && has_commands && self.left_out.is_none()
     }
 
     /// Checks that the programs of a desktop are installed.
     pub(super) fn needs_programs(&self) -> Result<(), LabError> {
-        match self.missing_program() {
+        match self.missing() {
             Some(missing) if self.screen == ScreenKind::X11 => Err(LabError::usage(missing).hint(
                 "install it (in Debian its package has the same name), or choose other tasks with \
                      --only",
@@ -286,8 +397,12 @@ impl EvalTask {
         }
     }
 
-    /// Says which of its programs is not installed; `None` if all are.
-    pub(super) fn missing_program(&self) -> Option<String> {
+    /// Says why the task cannot be tried here, such as a program that is not installed; `None` if it
+    /// can.
+    pub(super) fn missing(&self) -> Option<String> {
+        if self.left_out.is_some() {
+            return self.left_out.clone();
+        }
         let programs = Programs::of_this_process();
         let missing = self
             .programs

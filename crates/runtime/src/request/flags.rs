@@ -11,7 +11,7 @@ use super::{
     answer_schema::GivenSchema,
     values::{
         Approve, Confinement, CostLimit, REVIEWS, RefusedRequest, STRENGTHS, TimeLimit,
-        confinement, text_of_file, word,
+        confinement, positive, text_of_file, word,
     },
 };
 
@@ -306,11 +306,11 @@ pub struct ContextFlags {
 #[command(next_help_heading = "Limits")]
 pub struct LimitFlags {
     /// At most so many steps
-    #[arg(long, alias = "max-turns", value_name = "N", value_parser = value_parser!(u64).range(1..))]
+    #[arg(long, alias = "max-turns", value_name = "N", value_parser = positive)]
     #[serde(alias = "steps")]
     pub max_steps: Option<u64>,
     /// At most so many tokens, input and output together
-    #[arg(long, value_name = "N", value_parser = value_parser!(u64).range(1..))]
+    #[arg(long, value_name = "N", value_parser = positive)]
     #[serde(alias = "tokens")]
     pub max_tokens: Option<u64>,
     /// At most so many US dollars, like 0.25

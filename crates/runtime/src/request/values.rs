@@ -26,6 +26,15 @@ where
     words.try_map(|word| T::deserialize(word.into_deserializer()).map_err(|it: ValueError| it))
 }
 
+/// Reads a number of which there must be one at least.
+pub(super) fn positive(text: &str) -> Result<u64, String> {
+    match text.parse() {
+        Ok(0) => Err("at least 1 is needed".to_owned()),
+        Ok(number) => Ok(number),
+        Err(_) => Err("it is not a whole number".to_owned()),
+    }
+}
+
 pub(super) fn text_of_file(path: &str) -> Result<String, String> {
     let text = std::fs::read_to_string(path).map_err(|error| error.to_string())?;
     match text.trim() {

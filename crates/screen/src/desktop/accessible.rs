@@ -371,6 +371,15 @@ impl Accessible {
         self.ask(name, path, TEXT, "GetText", &range).await.ok()
     }
 
+    /// Returns where the caret stands in an element's text, and the first characters that are selected
+    /// there: from and to.
+    pub(super) async fn caret(&self, name: &str, path: &str) -> Option<(i32, (i32, i32))> {
+        let asked = (TEXT, "CaretOffset");
+        let caret: Value = self.ask(name, path, PROPERTIES, "Get", &asked).await.ok()?;
+        let selected = self.ask(name, path, TEXT, "GetSelection", &0_i32).await;
+        Some((i32::try_from(caret).ok()?, selected.unwrap_or_default()))
+    }
+
     /// Selects characters of an element's text in place of what is selected there; whether it did.
     pub(super) async fn select(&self, name: &str, path: &str, from: i32, to: i32) -> bool {
         let changed: Result<bool, _> = self

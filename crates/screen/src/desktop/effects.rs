@@ -30,21 +30,36 @@ pub(super) struct DesktopBefore {
     reading: DesktopReading,
     pixels: Pixels,
     target: Option<ElementId>,
+    caret: Option<FocusedCaret>,
+}
+
+/// The place of the caret, and of what is selected, in the element with the keyboard.
+#[derive(PartialEq)]
+struct FocusedCaret {
+    element: ElementId,
+    at: (i32, (i32, i32)),
 }
 
 impl DesktopBefore {
     /// Records the desktop, before an input to this element.
-    pub(super) fn of(
+    pub(super) async fn of(
         session: &DesktopSession,
         reading: DesktopReading,
         target: Option<ElementId>,
     ) -> Result<Self, ActionFailure> {
         Ok(Self {
+            caret: session.caret(&reading).await,
             reading,
             pixels: session.display.capture().map_err(lost)?,
             target,
         })
     }
+}
+
+/// Returns the element with the keyboard.
+fn focused(reading: &DesktopReading) -> Option<&Element> {
+    let mut all = reading.elements.iter();
+    all.rfind(|one| one.states.contains(&ElementState::Focused))
 }
 
 impl DesktopSession {
@@ -68,6 +83,14 @@ impl DesktopSession {
         );
         self.saved = saved;
         Some(told)
+    }
+
+    /// Returns where the caret stands; `None` where the element with the keyboard has none.
+    async fn caret(&self, reading: &DesktopReading) -> Option<FocusedCaret> {
+        let element = focused(reading)?.id;
+        let (name, path) = self.numbers.path(element)?;
+        let at = self.accessible.as_ref().ok()?.caret(name, path).await?;
+        Some(FocusedCaret { element, at })
     }
 
     /// Waits until the desktop is still and returns the differences.
@@ -98,14 +121,16 @@ impl DesktopSession {
         );
         let is_partial = !after.unread.is_empty() || !before.reading.unread.is_empty();
         words.extend(changed_elements(before.target, (&was, &is), is_partial));
-        let focus = |reading: &DesktopReading| {
-            let mut all = reading.elements.iter();
-            all.rfind(|one| one.states.contains(&ElementState::Focused))
-                .cloned()
-        };
-        let focused =
-            focus(&after).filter(|new| focus(&before.reading).map(|old| old.id) != Some(new.id));
-        let focused = focused.map(|one| format!("the keyboard is now at {}", self::words(&one)));
+        if words.is_empty()
+            && let (Some(was), Some(is)) = (&before.caret, self.caret(&after).await)
+            && was.element == is.element
+            && *was != is
+        {
+            words.push("what is selected, or the caret, is elsewhere".to_owned());
+        }
+        let was_focused = focused(&before.reading).map(|old| old.id);
+        let focused = focused(&after).filter(|new| was_focused != Some(new.id));
+        let focused = focused.map(|one| format!("the keyboard is now at {}", self::words(one)));
         // What is refused is no effect of the input alone.
         let refused = self.connections.newly_refused();
         let beside: Vec<_> = focused.into_iter().chain(refused).collect();

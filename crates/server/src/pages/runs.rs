@@ -43,7 +43,7 @@ const STATES: [RunWord; 5] = [
     RunWord::Over,
 ];
 
-const OUTCOMES: [&str; 3] = ["claimed", "checked", "verified"];
+const OUTCOMES: [&str; 5] = ["answered", "claimed", "checked", "verified", "failed"];
 
 /// The filters, as the form sends them: empty ones too.
 #[derive(Debug, Default, Deserialize)]
@@ -138,11 +138,12 @@ pub(super) fn state(run: &RunOverview) -> Markup {
     }
 }
 
-/// Returns the word for how strongly the goal is believed to be reached.
+/// Returns the word for how strongly the goal is believed to be reached, or that it is not.
 pub(super) fn outcome(run: &RunOverview) -> Markup {
     let shape = match run.outcome.as_deref() {
         Some("verified") => "✓✓",
         Some("checked") => "✓",
+        Some("failed") => "✗",
         Some(_) => "?",
         None => return html! {},
     };

@@ -55,7 +55,7 @@ fn form(action: &str, word: &str, class: &str, runs: &[RunId]) -> Markup {
             form method="post" action="/runs/several" {
                 input type="hidden" name="action" value=(action);
                 input type="hidden" name="runs" value=(ids.join(" "));
-                button class=(class) { (word) " all " (runs.len()) " shown" }
+                button class=(class) { (word) " " (runs.len()) " shown" }
             }
         }
     }

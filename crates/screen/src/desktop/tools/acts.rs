@@ -114,7 +114,7 @@ impl DesktopAction for PressKeyCall {
             doing.give_keyboard(&spot).await?;
         }
         let reading = crate::desktop::look::read(doing.session).await?;
-        let standing = DesktopBefore::of(doing.session, reading, Some(spot.id()))?;
+        let standing = DesktopBefore::of(doing.session, reading, Some(spot.id())).await?;
         let display = &doing.session.display;
         let struck = display.strike(&chord, spot.window.id).await;
         let arrival = struck.map_err(unknown)?.map_err(elsewhere)?;

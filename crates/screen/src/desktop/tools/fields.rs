@@ -71,7 +71,7 @@ impl DesktopAction for TypeTextCall {
         }
         let before = doing.text_of(&spot).await;
         let reading = look::read(doing.session).await?;
-        let standing = DesktopBefore::of(doing.session, reading, Some(spot.id()))?;
+        let standing = DesktopBefore::of(doing.session, reading, Some(spot.id())).await?;
         let typed = doing.enter(self, &spot, &text).await?;
         let mut effects = doing.session.effects(&standing).await?;
         if typed.arrival == Arrival::Unknown {

@@ -196,7 +196,7 @@ impl DesktopCall<'_> {
         let spot = self.session.find(&reading, target)?;
         let now = spot.aim(starts(&spot));
         is_same_aim(self.judged_aim()?, &now, &spot.words()).map_err(ActionFailure::Refused)?;
-        let standing = DesktopBefore::of(self.session, reading, Some(spot.id()))?;
+        let standing = DesktopBefore::of(self.session, reading, Some(spot.id())).await?;
         Ok((spot, standing))
     }
 }

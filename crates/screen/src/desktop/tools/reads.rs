@@ -72,7 +72,7 @@ impl DesktopAction for WaitCall {
 
     async fn act(&self, doing: &mut DesktopCall<'_>) -> Result<ToolOutput, ActionFailure> {
         let reading = look::read(doing.session).await?;
-        let standing = DesktopBefore::of(doing.session, reading, None)?;
+        let standing = DesktopBefore::of(doing.session, reading, None).await?;
         let happened = match self.seconds {
             Some(seconds) => {
                 tokio::time::sleep(Duration::from_secs_f64(seconds)).await;

@@ -53,7 +53,7 @@ impl DesktopAction for OpenApplicationCall {
             )));
         }
         let reading = look::read(doing.session).await?;
-        let standing = DesktopBefore::of(doing.session, reading, None)?;
+        let standing = DesktopBefore::of(doing.session, reading, None).await?;
         let words = application.words_with(file);
         doing.session.start(&words, &application.name).await?;
         let effects = doing.session.effects(&standing).await?;
