@@ -56,7 +56,8 @@ pub(super) async fn list(
             section #agents data-live data-bus {
                 (mistakes(&files))
                 @if views.is_empty() {
-                    p.nothing { "There is no such agent. An agent is a file " code { "agents/NAME.md" }
+                    p.nothing { @if all == 0 { "There is no agent yet. " } @else { "There is no such agent. " }
+                        "An agent is a file " code { "agents/NAME.md" }
                         " in the configuration folder." }
                 } @else {
                     ol.agents { @for view in &views {

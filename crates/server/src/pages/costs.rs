@@ -95,12 +95,21 @@ fn money(amount: u64) -> String {
     Microdollars(amount).to_string()
 }
 
+/// Returns an amount of a group in words: where tokens were used and nothing was charged, no price is
+/// known.
+fn amount(group: &CostGroup, amount: u64) -> String {
+    if group.cost() == 0 && group.tokens > 0 {
+        return "unknown".to_owned();
+    }
+    money(amount)
+}
+
 fn tiles(total: &CostGroup) -> Markup {
     let per = total.per_verified_microdollars;
     let tiles = [
-        ("settled", money(total.settled_microdollars)),
-        ("estimated", money(total.estimated_microdollars)),
-        ("reserved now", money(total.reserved_microdollars)),
+        ("settled", amount(total, total.settled_microdollars)),
+        ("estimated", amount(total, total.estimated_microdollars)),
+        ("reserved now", amount(total, total.reserved_microdollars)),
         ("tokens", grouped(total.tokens)),
         ("runs", grouped(total.runs)),
         ("verified", grouped(total.verified)),
@@ -225,9 +234,9 @@ fn row(group: &CostGroup, highest: Option<u64>) -> Markup {
                     rect.bar x="0" y="0" height="10" width=(worth(group).saturating_mul(100).div_ceil(highest)) {}
                 } }
             }
-            td.number { (money(group.settled_microdollars)) }
-            td.number { (money(group.estimated_microdollars)) }
-            td.number { (money(group.reserved_microdollars)) }
+            td.number { (amount(group, group.settled_microdollars)) }
+            td.number { (amount(group, group.estimated_microdollars)) }
+            td.number { (amount(group, group.reserved_microdollars)) }
             td.number { (grouped(group.tokens)) }
             td.number { (grouped(group.calls)) }
             td.number { (grouped(group.runs)) }
@@ -253,7 +262,10 @@ fn dearest(app: &App, report: &CostReport) -> Markup {
                         td { a href={ "/runs/" (one.run) } { (one.run.short()) } }
                         td.name { @if let Some(run) = &run { (gyrus_text::clip(&run.goal, 120)) } }
                         td { @if let Some(run) = &run { (outcome(run)) } }
-                        td.number { (money(one.cost_microdollars)) }
+                        td.number {
+                            @if one.cost_microdollars == 0 && one.tokens > 0 { "unknown" }
+                            @else { (money(one.cost_microdollars)) }
+                        }
                         td.number { (grouped(one.tokens)) }
                     }
                 } }
