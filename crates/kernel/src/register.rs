@@ -264,10 +264,18 @@ impl Register {
 
     /// Returns the runs that are not over, in the order in which they began, children in between.
     pub fn unfinished(&self, store: &Store) -> Vec<RunId> {
-        let over = self.text.lines().filter_map(|line| line.strip_prefix(OVER));
-        let over: HashSet<&str> = over.map(str::trim_start).collect();
-        let lines = self.lines_back().filter(|(run, _)| !over.contains(run));
-        let unfinished = lines.filter_map(|(run, _)| run.parse().ok());
+        let mut known = HashSet::new();
+        let unfinished = self.text.lines().rev().filter_map(|line| {
+            let (word, rest) = line.split_once(' ')?;
+            let run = rest.get(..RUN_CHARACTERS)?;
+            // What follows a run in the file stands before it here: that it is over, or gone.
+            let is_open = match word {
+                BEGAN => BegunBy::parse(rest.rsplit(' ').next()?).map(|_| true)?,
+                OVER | REMOVED => false,
+                _ => return None,
+            };
+            (known.insert(run) && is_open).then(|| run.parse().ok())?
+        });
         let unfinished = unfinished.filter(|run: &RunId| !store.is_sealed(&log_name(*run)));
         let mut unfinished: Vec<RunId> = unfinished.collect();
         unfinished.reverse();

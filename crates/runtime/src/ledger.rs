@@ -391,18 +391,32 @@ mod tests {
                 .unwrap();
         }
         assert_eq!(ledger.generation, 2);
+        // As an attempt leaves it that found no room.
+        drop(ledger.store.create(&log::<Counts>("a", 3)).unwrap());
+        for number in 0..SMALL {
+            ledger.append(set("n1", number)).unwrap();
+        }
+        assert_eq!(ledger.generation, 3);
+        // Where there is none, the generation goes on.
+        let held = ledger.store.create(&log::<Counts>("a", 4)).unwrap();
+        for number in 0..2 * SMALL {
+            ledger.append(set("n1", number)).unwrap();
+        }
+        assert_eq!(ledger.generation, 3);
+        drop(held);
+        store.remove(&log::<Counts>("a", 4)).unwrap();
         let expected = Counts(ledger.state().0.clone());
         drop(ledger);
         assert_eq!(Ledger::<Counts>::read(&store, "a").unwrap(), expected);
 
-        // As a crash leaves it while the third begins.
-        let third = store.create(&log::<Counts>("a", 3)).unwrap();
-        append(&third, &set("n0", 1)).unwrap();
+        // As a crash leaves it while the fourth begins.
+        let fourth = store.create(&log::<Counts>("a", 4)).unwrap();
+        append(&fourth, &set("n0", 1)).unwrap();
         assert_eq!(Ledger::<Counts>::read(&store, "a").unwrap(), expected);
-        drop(third);
+        drop(fourth);
         let ledger = Ledger::<Counts>::open(&store, "a").unwrap();
-        assert_eq!((ledger.generation, ledger.state()), (2, &expected));
-        assert_eq!(generations::<Counts>(&store, "a").unwrap(), [2]);
+        assert_eq!((ledger.generation, ledger.state()), (3, &expected));
+        assert_eq!(generations::<Counts>(&store, "a").unwrap(), [3]);
         assert_eq!(Ledger::<Counts>::ids(&store).unwrap(), ["a"]);
     }
 

@@ -30,7 +30,7 @@ const MACHINES: [OddMachine; 51] = [
     OddMachine("", "ulimit -f 0", "ulimit -f"),
     OddMachine("", "ulimit -v 400000", ""),
     OddMachine("", "ulimit -s 1024", ""),
-    OddMachine("", "ulimit -c 0; ulimit -l 0; ulimit -i 0; ulimit -q 0", ""),
+    OddMachine("", "ulimit -c 0; ulimit -l 0", ""),
     // The environment.
     OddMachine("", "unset HOME", ""),
     OddMachine("", "export HOME=", ""),
