@@ -166,9 +166,10 @@ fn on_machine(
     let output = command.output()?;
     not_panicked(&output)?;
     let said = String::from_utf8_lossy(&output.stderr);
-    let is_as_expected = match words.is_empty() {
-        true => output.status.success(),
-        false => output.status.code().is_some_and(|code| code != 0) && said.contains(words),
+    let is_as_expected = if words.is_empty() {
+        output.status.success()
+    } else {
+        output.status.code().is_some_and(|code| code != 0) && said.contains(words)
     };
     ensure!(is_as_expected, "it ended with {}: {said}", output.status);
     if output.status.success() {
