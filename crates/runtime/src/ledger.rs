@@ -4,7 +4,7 @@
 //! generations, each a log of its own that begins with the state as the one before left it. A
 //! generation counts once that beginning is complete; before, the one before it counts.
 
-use std::time::Duration;
+use std::{error::Error, io, sync::Arc, time::Duration};
 
 use gyrus_journal::{Error as JournalError, LockWait, LogName, NewEntry, Payload, Store, Writer};
 use serde::{Serialize, de::DeserializeOwned};
@@ -68,11 +68,10 @@ pub enum LedgerError {
 /// Interval at which a disk is tried that refused something. No event tells of room.
 pub const TRY_AGAIN: Duration = Duration::from_secs(1);
 
-impl LedgerError {
-    /// Whether this process's own disk refused something, which may be over later.
-    pub fn is_of_disk(&self) -> bool {
-        matches!(self, Self::Journal(error) if error.is_of_disk())
-    }
+/// Whether this machine refused something (room, descriptors, memory), which may be over later.
+pub fn is_of_disk(error: &(dyn Error + 'static)) -> bool {
+    let mut causes = std::iter::successors(Some(error), |&cause| cause.source());
+    causes.any(|cause| cause.is::<io::Error>() || cause.is::<Arc<io::Error>>())
 }
 
 /// A fold that this process alone changes.

@@ -5,10 +5,7 @@ use std::{fs, path::Path, process::Command};
 
 use anyhow::{bail, ensure};
 
-use super::{
-    trials::{RUN, to_its_end},
-    world::{World, not_panicked},
-};
+use super::world::{RUN, World, not_panicked};
 
 /// A machine: the namespaces that it needs, as `unshare` names them, the line of a shell that makes it,
 /// and words that a run says which cannot reach its goal there; a run without such words reaches it.
@@ -175,7 +172,7 @@ fn on_machine(
     if output.status.success() {
         world.check_run()
     } else {
-        to_its_end(&world)
+        world.to_its_end()
     }
 }
 
@@ -211,8 +208,8 @@ pub(super) fn wrong_clocks(program: &Path, seed: u64) -> anyhow::Result<u64> {
             let _ = child.kill();
         }
         not_panicked(&child.wait_with_output()?)?;
-        begun = super::trials::has_run(&world)?;
+        begun = world.has_run()?;
     }
-    to_its_end(&world)?;
+    world.to_its_end()?;
     Ok(times)
 }
