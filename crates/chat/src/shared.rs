@@ -11,7 +11,7 @@ use gyrus_contract::{BoxedFuture, Principal, RunId};
 use gyrus_kernel::latch::Latch;
 use gyrus_runtime::{
     EventId,
-    ledger::{Ledger, LedgerError, TRY_AGAIN},
+    ledger::{Ledger, LedgerError, TRY_AGAIN, is_of_disk},
     queue::{Gateway, RunHost},
     request::RunOptions,
 };
@@ -151,7 +151,7 @@ impl AccountInner {
         };
         let mut is_told = false;
         while let Err(error) = self.write(changes.clone()).await {
-            if !error.is_of_disk() {
+            if !is_of_disk(&error) {
                 return Err(error);
             }
             if !is_told {

@@ -14,7 +14,7 @@ use gyrus_contract::{BoxedFuture, Origin, RunId, Text};
 use gyrus_kernel::{Ending, RunState, StandingRun, log_name};
 use gyrus_runtime::{
     blocking,
-    ledger::{LedgerError, TRY_AGAIN},
+    ledger::{LedgerError, TRY_AGAIN, is_of_disk},
     queue::{QueueCommand, QueueError, QueueWork},
     request::RunRequest,
 };
@@ -256,7 +256,7 @@ async fn submit(
         match shared.gateway.submit(new.clone()).await {
             Ok(_) => return Ok(()),
             Err(QueueError::Full) => tokio::time::sleep(QUEUE_AGAIN).await,
-            Err(error) if error.is_of_disk() => tokio::time::sleep(QUEUE_AGAIN).await,
+            Err(error) if is_of_disk(&error) => tokio::time::sleep(QUEUE_AGAIN).await,
             Err(error) => return Err(gyrus_net::causes(&error)),
         }
     }

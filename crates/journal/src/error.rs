@@ -237,11 +237,6 @@ pub enum Error {
 }
 
 impl Error {
-    /// Whether this machine refused something (room, descriptors, memory), which may be over later.
-    pub fn is_of_disk(&self) -> bool {
-        matches!(self, Error::Io { .. } | Error::Failed { .. })
-    }
-
     /// Creates an error that names the failed operation and its path.
     pub(crate) fn io(
         what: &'static str,

@@ -208,31 +208,29 @@ impl Register {
         Ok(())
     }
 
-    /// Returns the lines about runs that began and are still there, the newest first, each with what
-    /// follows the run in it.
-    fn lines_back(&self) -> impl Iterator<Item = (&str, &str)> {
+    /// Returns the lines about runs that began, the newest first, each with what follows the run in it.
+    /// Runs are left out about which one of the words `but` was said since.
+    fn lines_back<'a>(&'a self, but: &'a [&str]) -> impl Iterator<Item = (&'a str, &'a str)> {
         let mut seen = HashSet::new();
         self.text.lines().rev().filter_map(move |line| {
             let (word, rest) = line.split_once(' ')?;
-            let is_there = match word {
-                // A crash may have cut it off.
-                BEGAN => BegunBy::parse(rest.rsplit(' ').next()?).map(|_| true)?,
-                REMOVED => false,
-                _ => return None,
-            };
             let (run, rest) = rest.split_at_checked(RUN_CHARACTERS)?;
-            (seen.insert(run) && is_there).then_some((run, rest.trim_start()))
+            // A crash may have cut a line off.
+            let is_whole = word == BEGAN && BegunBy::parse(rest.rsplit(' ').next()?).is_some();
+            let counts = is_whole || but.contains(&word);
+            (counts && seen.insert(run) && is_whole).then_some((run, rest.trim_start()))
         })
     }
 
     /// Returns all runs that are there, those that began last first, children in between.
     pub fn newest_first(&self) -> impl Iterator<Item = RunId> {
-        self.lines_back().filter_map(|(run, _)| run.parse().ok())
+        self.lines_back(&[REMOVED])
+            .filter_map(|(run, _)| run.parse().ok())
     }
 
     /// Returns the runs that no other run began, those that began last first.
     pub fn roots(&self) -> impl Iterator<Item = RegisterLine> {
-        let lines = self.lines_back();
+        let lines = self.lines_back(&[REMOVED]);
         let lines = lines.filter_map(|(run, rest)| RegisterLine::parse(run.parse().ok()?, rest));
         lines.filter(|line| line.run.is_root())
     }
@@ -264,10 +262,8 @@ impl Register {
 
     /// Returns the runs that are not over, in the order in which they began, children in between.
     pub fn unfinished(&self, store: &Store) -> Vec<RunId> {
-        let over = self.text.lines().filter_map(|line| line.strip_prefix(OVER));
-        let over: HashSet<&str> = over.map(str::trim_start).collect();
-        let lines = self.lines_back().filter(|(run, _)| !over.contains(run));
-        let unfinished = lines.filter_map(|(run, _)| run.parse().ok());
+        let open = self.lines_back(&[OVER, REMOVED]);
+        let unfinished = open.filter_map(|(run, _)| run.parse().ok());
         let unfinished = unfinished.filter(|run: &RunId| !store.is_sealed(&log_name(*run)));
         let mut unfinished: Vec<RunId> = unfinished.collect();
         unfinished.reverse();

@@ -4,7 +4,7 @@
 //! generations, each a log of its own that begins with the state as the one before left it. A
 //! generation counts once that beginning is complete; before, the one before it counts.
 
-use std::time::Duration;
+use std::{error::Error, io, sync::Arc, time::Duration};
 
 use gyrus_journal::{Error as JournalError, LockWait, LogName, NewEntry, Payload, Store, Writer};
 use serde::{Serialize, de::DeserializeOwned};
@@ -68,11 +68,10 @@ pub enum LedgerError {
 /// Interval at which a disk is tried that refused something. No event tells of room.
 pub const TRY_AGAIN: Duration = Duration::from_secs(1);
 
-impl LedgerError {
-    /// Whether this process's own disk refused something, which may be over later.
-    pub fn is_of_disk(&self) -> bool {
-        matches!(self, Self::Journal(error) if error.is_of_disk())
-    }
+/// Whether this machine refused something (room, descriptors, memory), which may be over later.
+pub fn is_of_disk(error: &(dyn Error + 'static)) -> bool {
+    let mut causes = std::iter::successors(Some(error), |&cause| cause.source());
+    causes.any(|cause| cause.is::<io::Error>() || cause.is::<Arc<io::Error>>())
 }
 
 /// A fold that this process alone changes.
@@ -391,18 +390,32 @@ mod tests {
                 .unwrap();
         }
         assert_eq!(ledger.generation, 2);
+        // As an attempt leaves it that found no room.
+        drop(ledger.store.create(&log::<Counts>("a", 3)).unwrap());
+        for number in 0..SMALL {
+            ledger.append(set("n1", number)).unwrap();
+        }
+        assert_eq!(ledger.generation, 3);
+        // Where there is none, the generation goes on.
+        let held = ledger.store.create(&log::<Counts>("a", 4)).unwrap();
+        for number in 0..2 * SMALL {
+            ledger.append(set("n1", number)).unwrap();
+        }
+        assert_eq!(ledger.generation, 3);
+        drop(held);
+        store.remove(&log::<Counts>("a", 4)).unwrap();
         let expected = Counts(ledger.state().0.clone());
         drop(ledger);
         assert_eq!(Ledger::<Counts>::read(&store, "a").unwrap(), expected);
 
-        // As a crash leaves it while the third begins.
-        let third = store.create(&log::<Counts>("a", 3)).unwrap();
-        append(&third, &set("n0", 1)).unwrap();
+        // As a crash leaves it while the fourth begins.
+        let fourth = store.create(&log::<Counts>("a", 4)).unwrap();
+        append(&fourth, &set("n0", 1)).unwrap();
         assert_eq!(Ledger::<Counts>::read(&store, "a").unwrap(), expected);
-        drop(third);
+        drop(fourth);
         let ledger = Ledger::<Counts>::open(&store, "a").unwrap();
-        assert_eq!((ledger.generation, ledger.state()), (2, &expected));
-        assert_eq!(generations::<Counts>(&store, "a").unwrap(), [2]);
+        assert_eq!((ledger.generation, ledger.state()), (3, &expected));
+        assert_eq!(generations::<Counts>(&store, "a").unwrap(), [3]);
         assert_eq!(Ledger::<Counts>::ids(&store).unwrap(), ["a"]);
     }
 

@@ -112,12 +112,13 @@ impl Heads {
             version: channel::Sender::new(0),
             looks: Semaphore::new(LOOKS_AT_ONCE),
         });
-        let mut over = found.roots;
+        let (mut known, mut waiting) = (found.roots, Vec::new());
         for (head, _) in found.unfinished {
-            over.remove(&head.run);
+            known.insert(head.run);
+            waiting.push(head.run);
             shared.set(head);
         }
-        let following = tokio::spawn(follow_all(Arc::clone(&shared), over));
+        let following = tokio::spawn(follow_all(Arc::clone(&shared), known, waiting));
         Self {
             shared,
             _following: Arc::new(AbortTask(following.abort_handle())),
@@ -200,10 +201,8 @@ impl HeadsInner {
     }
 }
 
-/// Follows every run that is not known to be over, as it appears.
-async fn follow_all(shared: Arc<HeadsInner>, over: BTreeSet<RunId>) {
-    let mut known = over;
-    let mut waiting = Vec::new();
+/// Follows the runs that wait for it, and every other one as it appears that is not known.
+async fn follow_all(shared: Arc<HeadsInner>, mut known: BTreeSet<RunId>, mut waiting: Vec<RunId>) {
     let mut following = tokio::task::JoinSet::new();
     let folder = shared.store.root().join(RUNS);
     loop {
@@ -343,9 +342,13 @@ fn head(
     Ok((head, state))
 }
 
+/// Number of the newest runs by which it is known what began behind them.
+const KNOWN: usize = 10_000;
+
 /// The runs of a store that people started, as a server finds them at its start.
 #[derive(Debug, Default)]
 pub struct FoundRuns {
+    /// The newest.
     roots: BTreeSet<RunId>,
     unfinished: Vec<(RunHead, RunState)>,
 }
@@ -361,6 +364,7 @@ impl FoundRuns {
         found.roots = register
             .newest_first()
             .filter(|run| run.is_root())
+            .take(KNOWN)
             .collect();
         for run in register.unfinished(store) {
             if !run.is_root() {

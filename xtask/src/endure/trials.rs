@@ -14,7 +14,7 @@ use anyhow::{Context as _, bail, ensure};
 
 use super::{
     machines::{odd_machines, wrong_clocks},
-    world::{World, not_panicked},
+    world::{RUN, World, not_panicked},
 };
 use crate::repository;
 
@@ -89,17 +89,6 @@ const PATIENCE: Duration = Duration::from_mins(2);
 
 const TOKEN: &str = "the-secret-of-a-trial-0123456789";
 
-pub(super) const RUN: [&str; 8] = [
-    "run",
-    "write it down",
-    "--workdir",
-    ".",
-    "--approve",
-    "auto",
-    "--on-ask",
-    "deny",
-];
-
 /// Kills the process of a run at any instant, takes the run up, kills that one too, and so on.
 fn kill_run(program: &Path, seed: u64) -> anyhow::Result<u64> {
     let mut random = fastrand::Rng::with_seed(seed);
@@ -116,33 +105,10 @@ fn kill_run(program: &Path, seed: u64) -> anyhow::Result<u64> {
         child.kill()?;
         not_panicked(&child.wait_with_output()?)?;
         kills += 1;
-        has_begun = has_begun || has_run(&world)?;
+        has_begun = has_begun || world.has_run()?;
     }
-    to_its_end(&world)?;
+    world.to_its_end()?;
     Ok(kills)
-}
-
-pub(super) fn has_run(world: &World) -> anyhow::Result<bool> {
-    Ok(!world.done(&["runs", "--json"])?.stdout.is_empty())
-}
-
-/// Lets the run that was begun end, or one that could not begin, and checks it.
-pub(super) fn to_its_end(world: &World) -> anyhow::Result<()> {
-    let arguments: &[&str] = if has_run(world)? {
-        &["resume", "last"]
-    } else {
-        &RUN
-    };
-    let last = world.done(arguments)?;
-    let said = String::from_utf8_lossy(&last.stderr);
-    let is_over = last.status.success() || said.contains("is over") || said.contains("has ended");
-    ensure!(
-        is_over,
-        "`gyrus {}` ended with {}: {said}",
-        arguments[0],
-        last.status
-    );
-    world.check_run()
 }
 
 /// A server that ends with this value.

@@ -16,6 +16,17 @@ const STEPS: usize = 5;
 /// The content of a person's file.
 const OF_PERSON: &str = "these are my own words\n";
 
+pub(super) const RUN: [&str; 8] = [
+    "run",
+    "write it down",
+    "--workdir",
+    ".",
+    "--approve",
+    "auto",
+    "--on-ask",
+    "deny",
+];
+
 pub(super) struct World {
     folder: TempDir,
     program: PathBuf,
@@ -102,6 +113,30 @@ impl World {
             "something was done out of order: {lines:?}"
         );
         Ok(())
+    }
+
+    pub(super) fn has_run(&self) -> anyhow::Result<bool> {
+        Ok(!self.done(&["runs", "--json"])?.stdout.is_empty())
+    }
+
+    /// Lets the run that was begun end, or one that could not begin, and checks it.
+    pub(super) fn to_its_end(&self) -> anyhow::Result<()> {
+        let arguments: &[&str] = if self.has_run()? {
+            &["resume", "last"]
+        } else {
+            &RUN
+        };
+        let last = self.done(arguments)?;
+        let said = String::from_utf8_lossy(&last.stderr);
+        let is_over =
+            last.status.success() || said.contains("is over") || said.contains("has ended");
+        ensure!(
+            is_over,
+            "`gyrus {}` ended with {}: {said}",
+            arguments[0],
+            last.status
+        );
+        self.check_run()
     }
 
     /// Checks the newest run of the folder: it is over, and its journal plays again.

@@ -6,7 +6,10 @@ use std::{collections::BTreeSet, path::PathBuf, sync::Arc, time::Duration};
 use gyrus_fleet::FleetCopies;
 use gyrus_journal::Store;
 use gyrus_kernel::latch::Latch;
-use gyrus_runtime::{ledger::TRY_AGAIN, queue::Gateway};
+use gyrus_runtime::{
+    ledger::{TRY_AGAIN, is_of_disk},
+    queue::Gateway,
+};
 use gyrus_server::FleetView;
 use gyrus_surfaces::console::put;
 use parking_lot::Mutex;
@@ -119,7 +122,7 @@ async fn follow_ends(gateway: &Gateway, latch: &Latch) {
         for id in open.difference(&now) {
             if let Err(error) = gateway.announce_over(id).await {
                 let _ = put(&format!("the end of a command is not published: {error}\n"));
-                untold.extend(error.is_of_disk().then(|| id.clone()));
+                untold.extend(is_of_disk(&error).then(|| id.clone()));
             }
         }
         let is_untold = !untold.is_empty();

@@ -2,6 +2,7 @@
 
 use std::{
     collections::{BTreeMap, BTreeSet},
+    error::Error,
     fs, io,
     path::{Path, PathBuf},
     pin::Pin,
@@ -20,7 +21,7 @@ use gyrus_runtime::{
         AgentState, AgentWork, Agents, BehaviorError,
     },
     blocking,
-    ledger::TRY_AGAIN,
+    ledger::{TRY_AGAIN, is_of_disk},
     queue::{CommandStage, Gateway, QueueCommand, QueueError, QueueWork, day_of},
     request::ContextText,
     triggers::{SystemClock, Triggers},
@@ -63,7 +64,7 @@ struct FileAgents {
     /// The mistakes that were said of each invalid file, so that it is said once.
     invalid: BTreeMap<PathBuf, Vec<Mistake>>,
     files: ReadFiles,
-    /// What was said about agents that cannot be as their files say, so that it is said once.
+    /// Messages about agents that cannot be as their files say, so that each is said once.
     told: BTreeSet<String>,
     /// Whether the disk refused some of it.
     is_refused: bool,
@@ -134,8 +135,8 @@ impl FileAgents {
     }
 
     /// Says that an agent cannot be as its file says.
-    fn failed(&mut self, name: &str, error: &(dyn std::error::Error + 'static), is_of_disk: bool) {
-        self.is_refused |= is_of_disk;
+    fn failed(&mut self, name: &str, error: &(dyn Error + 'static)) {
+        self.is_refused |= is_of_disk(error);
         self.tell(format!("agent {name}: {}", gyrus_net::causes(error)));
     }
 
@@ -197,7 +198,7 @@ impl FileAgents {
         for (name, created) in created {
             match created {
                 Ok(settings) => drop(self.living.insert(name, settings)),
-                Err(error) => self.failed(&name, &error, error.is_of_disk()),
+                Err(error) => self.failed(&name, &error),
             }
         }
         for (name, settings) in self.living.clone() {
@@ -209,7 +210,7 @@ impl FileAgents {
             let file = current(&settings);
             let triggers = file.triggers(&self.secrets);
             if let Err(error) = self.triggers.set(&name, file.budget, &triggers).await {
-                self.failed(&name, &error, error.is_of_disk());
+                self.failed(&name, &error);
             }
         }
     }
@@ -251,7 +252,7 @@ impl FileAgents {
         let name = config.name.clone();
         *settings.lock() = Arc::new(file);
         if let Err(error) = self.agents.configure(config).await {
-            self.failed(&name, &error, error.is_of_disk());
+            self.failed(&name, &error);
         }
         self.is_back(&name).await;
     }
@@ -387,7 +388,7 @@ impl AgentRuns for QueuedRuns {
                 match self.submit(run.clone(), key).await {
                     Ok(run) => return run,
                     Err(QueueError::Full) if changes.changed().await.is_ok() => {}
-                    Err(error) if error.is_of_disk() => sleep(TRY_AGAIN).await,
+                    Err(error) if is_of_disk(&error) => sleep(TRY_AGAIN).await,
                     Err(_) => break,
                 }
             }
@@ -401,7 +402,7 @@ impl AgentRuns for QueuedRuns {
                 match self.to_its_end(run.clone()).await {
                     Ok(end) => return end,
                     // What is not in the queue yet has not failed.
-                    Err(error) if error.is_of_disk() => sleep(TRY_AGAIN).await,
+                    Err(error) if is_of_disk(&error) => sleep(TRY_AGAIN).await,
                     Err(error) => return failed(error.to_string()),
                 }
             }

@@ -32,14 +32,3 @@ pub enum AgentError {
     #[error("the agent `{name}` is retired; create one of another name")]
     Retired { name: String },
 }
-
-impl AgentError {
-    /// Whether this process's own disk refused something, which may be over later.
-    pub fn is_of_disk(&self) -> bool {
-        match self {
-            Self::Ledger(error) => error.is_of_disk(),
-            Self::Bus(error) => error.is_of_disk(),
-            _ => false,
-        }
-    }
-}

@@ -35,7 +35,7 @@ pub use self::{
 };
 use crate::{
     DurableItem, Event, EventBus, EventPosition, StartAt, Topic, TopicPattern, blocking,
-    ledger::{Ledger, TRY_AGAIN},
+    ledger::{Ledger, TRY_AGAIN, is_of_disk},
 };
 
 /// The name under which agents subscribe to the bus, all together.
@@ -173,7 +173,7 @@ impl Agents {
                     return;
                 };
                 while let Err(error) = shared.deliver(&batch).await {
-                    if !error.is_of_disk() {
+                    if !is_of_disk(&error) {
                         return;
                     }
                     tokio::time::sleep(TRY_AGAIN).await;
@@ -323,7 +323,7 @@ impl AgentsInner {
         working.spawn(async move {
             // A damaged log stops the agent; whoever looks at it sees that.
             while let Err(error) = agent.work(&bus).await
-                && error.is_of_disk()
+                && is_of_disk(&error)
             {
                 tokio::time::sleep(TRY_AGAIN).await;
             }

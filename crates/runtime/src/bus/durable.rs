@@ -16,7 +16,11 @@ use super::{
     },
     position::{EventPosition, StartAt},
 };
-use crate::{event::Event, ledger::TRY_AGAIN, topic::TopicPattern};
+use crate::{
+    event::Event,
+    ledger::{TRY_AGAIN, is_of_disk},
+    topic::TopicPattern,
+};
 
 /// Maximum number of durable subscribers, connected or not.
 pub const DURABLE_SUBSCRIBERS: usize = 1_000;
@@ -353,7 +357,7 @@ impl DurableSubscription {
             }
             if self.passed < durable.last {
                 match self.history.read(self.passed + 1, durable.last).await {
-                    Err(error) if error.is_of_disk() => sleep(TRY_AGAIN).await,
+                    Err(error) if is_of_disk(&error) => sleep(TRY_AGAIN).await,
                     batch => self.accept(batch?),
                 }
             } else if self.durable.changed().await.is_err() {
@@ -369,7 +373,7 @@ impl DurableSubscription {
     pub async fn acknowledge(&self, position: EventPosition) -> Result<(), BusError> {
         loop {
             match acknowledge(&self.history, &self.name, position).await {
-                Err(error) if error.is_of_disk() => sleep(TRY_AGAIN).await,
+                Err(error) if is_of_disk(&error) => sleep(TRY_AGAIN).await,
                 acknowledged => return acknowledged,
             }
         }

@@ -80,13 +80,6 @@ pub enum BusError {
     Journal(gyrus_journal::Error),
 }
 
-impl BusError {
-    /// Whether this process's own disk refused something, which may be over later.
-    pub fn is_of_disk(&self) -> bool {
-        matches!(self, Self::Journal(error) if error.is_of_disk())
-    }
-}
-
 impl From<gyrus_journal::Error> for BusError {
     fn from(error: gyrus_journal::Error) -> Self {
         match error {

@@ -6,7 +6,6 @@ use gyrus_contract::{Principal, RunId};
 use gyrus_kernel::{Validity, now_ms};
 use serde::{Deserialize, Serialize};
 
-use super::resting::LONGEST_REST_MS;
 use crate::request::{FOLDER, RunRequest};
 
 /// Maximum size of a command as JSON, in bytes.
@@ -120,6 +119,9 @@ pub struct Deaths {
     /// Number of entries of the run at the last one.
     pub entries: u64,
 }
+
+/// Longest time for which a command rests, in milliseconds.
+pub(super) const LONGEST_REST_MS: i64 = 600_000;
 
 /// The stage that a command has reached.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]

@@ -17,6 +17,7 @@ use super::{
     command::{CommandStage, QueueCommand},
     facts::want_of_room,
 };
+use crate::ledger::is_of_disk;
 
 /// Number of times that a run's process is started anew after it died, while the run makes no
 /// progress in between, before its command rests.
@@ -163,7 +164,7 @@ impl Dispatcher {
         let mut command = None;
         if self.want.is_none() {
             command = match self.gateway.begin_next(self.at_once).await {
-                Err(QueueError::Ledger(error)) if error.is_of_disk() => {
+                Err(QueueError::Ledger(error)) if is_of_disk(&error) => {
                     self.want = Some(error.to_string());
                     None
                 }
@@ -440,7 +441,7 @@ async fn wake(
 ) -> Result<(), QueueError> {
     loop {
         match woken(&gateway, &command, until_ms).await {
-            Err(error) if error.is_of_disk() => tokio::time::sleep(LOOK_AGAIN).await,
+            Err(error) if is_of_disk(&error) => tokio::time::sleep(LOOK_AGAIN).await,
             Err(error @ (QueueError::Journal(_) | QueueError::Approval(_))) => {
                 return gateway.end(&command.id, None, error.to_string()).await;
             }

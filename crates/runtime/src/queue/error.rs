@@ -3,7 +3,6 @@
 use std::time::Duration;
 
 use gyrus_contract::RunId;
-use gyrus_kernel::approvals::ApprovalError;
 
 use super::command::MAX_COMMAND;
 use crate::{BusError, ledger::LedgerError};
@@ -18,7 +17,7 @@ pub enum QueueError {
     Journal(#[from] gyrus_journal::Error),
     /// The question of a run cannot be read.
     #[error(transparent)]
-    Approval(#[from] ApprovalError),
+    Approval(#[from] gyrus_kernel::approvals::ApprovalError),
     /// The end of a command cannot be published.
     #[error(transparent)]
     Bus(#[from] BusError),
@@ -41,20 +40,6 @@ pub enum QueueError {
     /// The command cannot be taken back any more.
     #[error("command {id} has begun: stop its run {} instead", run.short())]
     Begun { id: String, run: RunId },
-}
-
-impl QueueError {
-    /// Whether this process's own disk refused something, which may be over later.
-    pub fn is_of_disk(&self) -> bool {
-        match self {
-            Self::Ledger(error) => error.is_of_disk(),
-            Self::Bus(error) => error.is_of_disk(),
-            Self::Journal(error) | Self::Approval(ApprovalError::Journal(error)) => {
-                error.is_of_disk()
-            }
-            _ => false,
-        }
-    }
 }
 
 /// Time for which somebody waits for a change of the queue. The servers of a fleet may be down.

@@ -12,7 +12,7 @@ use super::{
     error::QueueError,
     state::{CommandQueue, QueueFact},
 };
-use crate::ledger::{Ledger, LedgerError, TRY_AGAIN};
+use crate::ledger::{Ledger, LedgerError, TRY_AGAIN, is_of_disk};
 
 /// Room on the disk of the journals without which nothing is begun, in bytes.
 const ROOM: u64 = 256 << 10;
@@ -113,7 +113,7 @@ impl QueueFacts {
     ) -> Result<T, QueueError> {
         loop {
             match self.change(&mut decide).await {
-                Err(QueueError::Ledger(error)) if error.is_of_disk() => sleep(TRY_AGAIN).await,
+                Err(QueueError::Ledger(error)) if is_of_disk(&error) => sleep(TRY_AGAIN).await,
                 changed => return changed,
             }
         }

@@ -42,7 +42,7 @@ pub use self::{
 };
 use crate::{
     EventBus,
-    ledger::{Ledger, LedgerError},
+    ledger::{Ledger, LedgerError, is_of_disk},
 };
 
 /// The ledger of the queue.
@@ -424,7 +424,7 @@ impl Gateway {
 
     async fn end(&self, id: &str, code: Option<i32>, summary: String) -> Result<(), QueueError> {
         while let Err(error) = self.announce_end(id, code, &summary).await {
-            if !error.is_of_disk() {
+            if !is_of_disk(&error) {
                 return Err(error);
             }
             tokio::time::sleep(crate::ledger::TRY_AGAIN).await;

@@ -4,12 +4,10 @@
 
 use gyrus_kernel::now_ms;
 
-use super::{CommandStage, Deaths, Gateway, QueueError, state};
+use super::{CommandStage, Deaths, Gateway, QueueError, command::LONGEST_REST_MS, state};
 
 /// Time for which a command rests the first time, in milliseconds; each further time twice as long.
 const FIRST_REST_MS: i64 = 5_000;
-
-pub(super) const LONGEST_REST_MS: i64 = 600_000;
 
 impl Gateway {
     /// Lets a command rest that a worker has, longer each time that its run had this number of

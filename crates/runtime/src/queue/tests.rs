@@ -190,6 +190,20 @@ async fn a_command_rests_longer_each_time_and_is_never_given_up() {
     for entries in [7, 7, 6].into_iter().chain([7; 12]) {
         rests.extend(rest(entries).await);
     }
+    // A rest that began under a clock that was ahead is not longer.
+    let now = gyrus_kernel::now_ms();
+    for (left, is_over) in [(-1, true), (0, true), (600_000, false), (600_001, true)] {
+        let stage = CommandStage::Parked {
+            why: String::new(),
+            for_person: false,
+            until_ms: Some(now + left),
+            deaths: Some(Deaths {
+                rests: 1,
+                entries: 7,
+            }),
+        };
+        assert_eq!(stage.is_waited_out(now), is_over, "{left}");
+    }
     // With another entry it begins anew.
     assert_eq!(rests[..5], [5, 10, 5, 5, 10]);
     assert_eq!(rests.last(), Some(&600));

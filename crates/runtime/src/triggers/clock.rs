@@ -1,12 +1,6 @@
-//! The clock of triggers, and its one timer.
+//! The clock of triggers.
 
-use std::{fmt, io, os::fd::OwnedFd, pin::Pin};
-
-use rustix::time::{
-    Itimerspec, TimerfdClockId, TimerfdFlags, TimerfdTimerFlags, Timespec, timerfd_create,
-    timerfd_settime,
-};
-use tokio::io::{Interest, unix::AsyncFd};
+use std::{fmt, pin::Pin};
 
 /// A clock, as triggers need it.
 pub trait TriggerClock: fmt::Debug + Send + Sync + 'static {
@@ -37,45 +31,10 @@ impl TriggerClock for SystemClock {
     }
 
     fn wait_until(&self, at_ms: i64) -> Pin<Box<dyn Future<Output = ()> + Send + '_>> {
-        Box::pin(async move {
-            // The kernel's timer goes by the wall clock, so it is right after a suspend; it also ends
-            // when somebody sets the clock. What remains is a machine without such timers.
-            if wait_by_wall_clock(at_ms.saturating_sub(self.ahead_ms))
-                .await
-                .is_err()
-            {
-                gyrus_kernel::wait_until(at_ms.saturating_sub(self.ahead_ms)).await;
-            }
-        })
+        Box::pin(gyrus_kernel::wait_until(
+            at_ms.saturating_sub(self.ahead_ms),
+        ))
     }
-}
-
-async fn wait_by_wall_clock(at_ms: i64) -> io::Result<()> {
-    let flags = TimerfdFlags::CLOEXEC | TimerfdFlags::NONBLOCK;
-    let timer = timerfd_create(TimerfdClockId::Realtime, flags)?;
-    // Zero would mean no time at all.
-    let at_ms = at_ms.max(1);
-    let zero = Timespec {
-        tv_sec: 0,
-        tv_nsec: 0,
-    };
-    let value = Timespec {
-        tv_sec: at_ms.div_euclid(1000),
-        tv_nsec: at_ms.rem_euclid(1000) * 1_000_000,
-    };
-    let when = Itimerspec {
-        it_interval: zero,
-        it_value: value,
-    };
-    let flags = TimerfdTimerFlags::ABSTIME | TimerfdTimerFlags::CANCEL_ON_SET;
-    timerfd_settime(&timer, flags, &when)?;
-    #[expect(
-        deprecated,
-        reason = "it is unsound for types that do not keep their descriptor, which this one does"
-    )]
-    let timer: AsyncFd<OwnedFd> = AsyncFd::with_interest(timer, Interest::READABLE)?;
-    // Readable once the time has come or the clock was set.
-    timer.readable().await.map(drop)
 }
 
 #[cfg(test)]

@@ -27,17 +27,6 @@ pub enum TriggerError {
     TooMany,
 }
 
-impl TriggerError {
-    /// Whether this process's own disk refused something, which may be over later.
-    pub fn is_of_disk(&self) -> bool {
-        match self {
-            Self::Ledger(error) => error.is_of_disk(),
-            Self::Bus(error) => error.is_of_disk(),
-            _ => false,
-        }
-    }
-}
-
 impl From<gyrus_journal::Error> for TriggerError {
     fn from(error: gyrus_journal::Error) -> Self {
         Self::Ledger(error.into())

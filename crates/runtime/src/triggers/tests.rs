@@ -13,13 +13,14 @@ use jiff::tz::TimeZone;
 use serde_json::{Value, json};
 use tokio::sync::watch;
 
-use super::*;
+use super::{record::MAX_REMEMBERED, *};
 use crate::{
     Event, EventBus, EventId, EventPosition, HistoryLimits,
     agents::{
         AgentAction, AgentBehavior, AgentConfig, AgentRun, AgentRunEnd, AgentRuns, AgentState,
         BehaviorError,
     },
+    ledger::Fold as _,
 };
 
 /// Everything that is waited for happens within this time, or the test fails.
@@ -651,4 +652,33 @@ fn what_is_remembered_is_what_its_facts_tell() {
         }
         assert_eq!(book.0, again.0);
     }
+}
+
+#[test]
+fn deliveries_of_a_clock_that_was_ahead_are_forgotten() {
+    let name = TriggerName {
+        agent: "scribe".to_owned(),
+        trigger: "build".to_owned(),
+    };
+    let mut book = TriggerBook::default();
+    let mut take = |number: usize, at_ms| {
+        let delivery = Some(EventId::derived(&number.to_string()));
+        book.apply(TriggerFact::Held {
+            name: name.clone(),
+            why: HeldBack::Condition,
+            at_ms,
+            mark: TriggerMark {
+                delivery,
+                ..TriggerMark::default()
+            },
+        });
+        let record = book.get(&name).unwrap();
+        (record.deliveries(at_ms), record.deliveries(BEGIN_MS))
+    };
+    let ahead = BEGIN_MS + 365 * 24 * HOUR;
+    for number in 0..MAX_REMEMBERED + 1 {
+        take(number, ahead);
+    }
+    assert_eq!(take(MAX_REMEMBERED + 1, ahead), (MAX_REMEMBERED, 0));
+    assert_eq!(take(0, BEGIN_MS), (1, 1));
 }
