@@ -7,7 +7,7 @@ use std::{
     time::Duration,
 };
 
-use gyrus::runtime::sandbox;
+use gyrus::runtime::{Home, sandbox};
 use gyrus_mcp::{PipedProgram, StartedProgram, how_it_ended, start_piped};
 use gyrus_text::counted;
 use serde_json::{Value, json};
@@ -19,10 +19,7 @@ use tokio::{
     time::{Instant, timeout_at},
 };
 
-use super::{
-    LanguageServer,
-    messages::{self, Published, answer, framed, initialize, notification},
-};
+use super::messages::{self, Published, answer, framed, initialize, notification};
 use crate::mcp;
 
 /// Time for which nothing more may come before an answer counts as whole.
@@ -74,7 +71,7 @@ pub(super) enum Checked {
     Ended(String),
 }
 
-/// What a server has said.
+/// State of the conversation with a server, as its messages tell it.
 #[derive(Default)]
 struct Heard {
     state: Mutex<HeardState>,
@@ -154,27 +151,30 @@ impl Drop for Connection {
 }
 
 impl Connection {
-    /// Starts a server in the sandbox.
+    /// Starts a server in the sandbox, with `settings` in JSON.
     ///
     /// # Errors
     /// There is no sandbox, or it cannot be started.
-    pub(super) fn start(server: &LanguageServer) -> Result<Self, String> {
-        let (home, workspace) = (&server.home, &server.workspace);
+    pub(super) fn start(
+        (home, workspace): (&Home, &Path),
+        (program, arguments): (&Path, &[&str]),
+        settings: &str,
+    ) -> Result<Self, String> {
         sandbox::holds(home)?;
         let folder = mcp::start::folder(home)?;
         let mut containment = sandbox::plan(home, folder.path(), workspace)?;
         containment.writable.retain(|path| path != workspace);
-        containment.read_only.push(workspace.clone());
-        let folder_of = server.program.parent().unwrap_or(&server.program);
+        containment.read_only.push(workspace.to_owned());
+        let folder_of = program.parent().unwrap_or(program);
         if TEMPORARY.iter().any(|place| folder_of.starts_with(place)) {
             containment.read_only.push(folder_of.to_owned());
         }
         let pipes = containment.temporary.clone();
         let environment = mcp::start::environment();
-        let program = server.program.display().to_string();
-        let arguments = ["-c", OWN_CACHES, "sh", &program].into_iter();
-        let arguments = arguments.chain(server.known.arguments.iter().copied());
-        let arguments: Vec<String> = arguments.map(str::to_owned).collect();
+        let program = program.display().to_string();
+        let words = ["-c", OWN_CACHES, "sh", &program].into_iter();
+        let words = words.chain(arguments.iter().copied());
+        let arguments: Vec<String> = words.map(str::to_owned).collect();
         let started = start_piped(
             &PipedProgram {
                 program: "sh",
@@ -192,14 +192,14 @@ impl Connection {
         let mut connection = Self {
             to,
             heard,
-            workspace: workspace.clone(),
+            workspace: workspace.to_owned(),
             open: BTreeMap::new(),
             version: 0,
             is_begun: false,
             running,
             _folder: folder,
         };
-        connection.send(initialize(workspace, server.known.settings));
+        connection.send(initialize(workspace, settings));
         Ok(connection)
     }
 

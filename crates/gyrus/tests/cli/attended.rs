@@ -169,11 +169,9 @@ fn cards_of_a_kind_are_answered_with_one_key() {
         };
         terminal.stands("❯ a goal");
         terminal.types(GOAL);
+        terminal.shows("\x1b]2;gyrus asks you\x07\x1b]9;gyrus waits for your answer\x07");
         let card = terminal.stands("Y = yes to all 3, N = no to all 3");
-        assert!(
-            card.contains(".git/gamma") || card.contains(".git/alpha"),
-            "{card}"
-        );
+        assert!(card.contains("│ and "), "{card}");
         assert_eq!(world.file(".git/alpha"), "");
         terminal.types(&format!("{key}\r"));
         terminal.stands("All three are done.");

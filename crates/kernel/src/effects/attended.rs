@@ -10,7 +10,7 @@ use std::{
 };
 
 use gyrus_contract::{
-    BoxedFuture, CommandEnd, CommandOutcome, CommandSpec, ConnectionPolicy, Containment,
+    AttendedEnd, BoxedFuture, CommandOutcome, CommandSpec, ConnectionPolicy, Containment,
     Destination, EffectId, Exit, KeeperError, Site,
 };
 use gyrus_process::keeper::{Capture, Keeper, KeeperSandbox};
@@ -23,7 +23,7 @@ use tokio::{
 
 use super::{
     background::{self, LONGEST_MS, MOST},
-    destinations::Destinations,
+    destinations::{AskedConnection, Destinations},
     layers,
     processes::{BackgroundProcess, CHUNK_BYTES, ProcessOutlet, locked},
     program_connections::ProgramConnections,
@@ -38,9 +38,6 @@ const MAX_CONNECTIONS: usize = 16;
 
 /// The result of running a command to its end.
 type Ran = Result<(CommandOutcome, Option<Keeper>), KeeperError>;
-
-/// A connection that somebody is to decide about, and the way back.
-pub(super) type AskedConnection = (Destination, oneshot::Sender<Result<(), String>>);
 
 /// Passes connections to the call that waits for the command; once none does, the rules decide.
 struct HandedOn {
@@ -88,7 +85,7 @@ pub(super) async fn run(
     effect: &EffectId,
     (keeper, mut command, containment): (Keeper, CommandSpec, Containment),
     (destinations, site): (&Destinations<'_>, &dyn Site),
-) -> Result<(CommandEnd, Option<Keeper>), KeeperError> {
+) -> Result<(AttendedEnd, Option<Keeper>), KeeperError> {
     let this = core.this.get().map_or_else(Weak::new, Weak::clone);
     let (name, mut output) = background::output_pipe(effect, &containment)?;
     let mut capture = Capture::new(command.head_bytes, command.tail_bytes);
@@ -125,7 +122,7 @@ pub(super) async fn run(
     let exit = match end {
         WaitEnd::PutAside => {
             go_on(core, effect, process, running, output);
-            return Ok((CommandEnd::GoesOn(effect.to_string()), None));
+            return Ok((AttendedEnd::GoesOn(effect.to_string()), None));
         }
         WaitEnd::TimedOut => {
             // Its end is that of the whole tree.
@@ -146,7 +143,7 @@ pub(super) async fn run(
     let (exit, keeper) = exit?;
     rest(&mut output, &mut capture);
     let output = capture.finish();
-    Ok((CommandEnd::Ended(CommandOutcome { exit, output }), keeper))
+    Ok((AttendedEnd::Ended(CommandOutcome { exit, output }), keeper))
 }
 
 /// Returns the command as it runs, for as long as it is polled.
@@ -173,7 +170,7 @@ fn started(
     })
 }
 
-/// Where the output of a command goes.
+/// Receivers of the output of a command.
 struct Shown<'a> {
     core: &'a Core,
     process: &'a BackgroundProcess,

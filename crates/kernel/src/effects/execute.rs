@@ -10,7 +10,7 @@ use std::{
 };
 
 use gyrus_contract::{
-    ActionVerdict, BlobId, BoxedFuture, CallSource, ChangedPath, Cleared, CommandEnd,
+    ActionVerdict, AttendedEnd, BlobId, BoxedFuture, CallSource, ChangedPath, Cleared,
     CommandOutcome, CommandSpec, Containment, Decision, Destination, EffectId, KeeperError, Layer,
     PathChange, PersonReply, Probe, ProcessAction, ProcessReport, Purpose, Repeat, Reply,
     ResolvedCall, ResolvedCommand, ServerPrompt, ServerQuestion, Site, Tool, ToolOutput, ToolSpec,
@@ -230,7 +230,7 @@ impl Site for CallSite<'_> {
     fn run_attended(
         &self,
         command: CommandSpec,
-    ) -> BoxedFuture<'_, Result<CommandEnd, KeeperError>> {
+    ) -> BoxedFuture<'_, Result<AttendedEnd, KeeperError>> {
         let (resolved, destinations) = (&self.command, &self.destinations);
         let (Some(resolved), Some(destinations), Some(containment), true) = (
             resolved,
@@ -238,13 +238,13 @@ impl Site for CallSite<'_> {
             self.containment.clone(),
             attended::may_go_on(self.core, &self.effect),
         ) else {
-            return Box::pin(async { self.run_command(command).await.map(CommandEnd::Ended) });
+            return Box::pin(async { self.run_command(command).await.map(AttendedEnd::Ended) });
         };
         let keeper = self.keeper.lock();
         let keeper = keeper.unwrap_or_else(PoisonError::into_inner).take();
         Box::pin(async move {
             let Some(keeper) = keeper else {
-                return self.run_command(command).await.map(CommandEnd::Ended);
+                return self.run_command(command).await.map(AttendedEnd::Ended);
             };
             let command = with_variables(self.core, command, resolved);
             let ran = (keeper, command, containment.clone());
