@@ -84,8 +84,8 @@ struct HeardState {
     ended: Option<String>,
     /// Its tasks that go on.
     tasks: BTreeSet<String>,
-    /// The problems of the files that it was told of: the version they are about, if it said one.
-    files: BTreeMap<PathBuf, Option<(Option<i64>, Vec<String>)>>,
+    /// The problems of the files that it was told of, once it published some.
+    files: BTreeMap<PathBuf, Option<Published>>,
     /// Bytes since the last edit.
     said: usize,
 }
@@ -115,7 +115,7 @@ impl Heard {
                 if let Some(published) = Published::read(params)
                     && let Some(file) = state.files.get_mut(&published.path)
                 {
-                    *file = Some((published.version, published.problems));
+                    *file = Some(published);
                 }
             }
             (Some("$/progress"), None) => {
@@ -235,7 +235,8 @@ impl Connection {
                 let state = self.heard.lock();
                 let published = state.files.get(path).and_then(Option::as_ref);
                 let told = self.open.get(path).map_or(0, |file| file.version);
-                let about = published.map(|(version, _)| version.is_none_or(|of| of >= told));
+                let about =
+                    published.map(|published| published.version.is_none_or(|of| of >= told));
                 state.tasks.is_empty() && about == Some(true)
             };
             if let Some(ended) = self.ended() {
@@ -321,9 +322,10 @@ impl Connection {
         let files = self.heard.lock().files.clone();
         let (mut words, mut left) = (Vec::new(), MAX_TOLD);
         for (path, published) in files {
-            let (Some((_, now)), Some(file)) = (published, self.open.get_mut(&path)) else {
+            let (Some(published), Some(file)) = (published, self.open.get_mut(&path)) else {
                 continue;
             };
+            let now = published.problems;
             let before = std::mem::replace(&mut file.told, now.clone());
             if now == before && (path != edited || now.is_empty()) {
                 continue;

@@ -231,13 +231,11 @@ impl Site for CallSite<'_> {
         &self,
         command: CommandSpec,
     ) -> BoxedFuture<'_, Result<AttendedEnd, KeeperError>> {
-        let (resolved, destinations) = (&self.command, &self.destinations);
-        let (Some(resolved), Some(destinations), Some(containment), true) = (
-            resolved,
-            destinations,
-            self.containment.clone(),
-            attended::may_go_on(self.core, &self.effect),
-        ) else {
+        let may_go_on = |it: &Containment| attended::may_go_on(self.core, &self.effect, it);
+        let containment = self.containment.clone().filter(may_go_on);
+        let (Some(resolved), Some(destinations), Some(containment)) =
+            (&self.command, &self.destinations, containment)
+        else {
             return Box::pin(async { self.run_command(command).await.map(AttendedEnd::Ended) });
         };
         let keeper = self.keeper.lock();
@@ -380,7 +378,7 @@ fn containment(
         .forwarded
         .extend(allowed.into_iter().map(|(at, _)| at));
     // What is put into the background later is to be reached as any process there is.
-    containment.serves = attended::may_go_on(core, effect);
+    containment.serves = attended::may_go_on(core, effect, &containment);
     containment.asked = asked.into_iter().map(|(at, _)| at).collect();
     Some(containment)
 }
