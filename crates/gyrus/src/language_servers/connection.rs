@@ -107,7 +107,8 @@ impl Heard {
             (Some(method), Some(id)) => return Ok(Some(answer(id, method, params))),
             (None, Some(id)) if *id == 0 => {
                 if !message["error"].is_null() {
-                    return Err("it does not begin".to_owned());
+                    let why = message["error"]["message"].as_str().unwrap_or_default();
+                    return Err(format!("it does not begin: {why}"));
                 }
                 state.is_ready = true;
             }
