@@ -87,7 +87,7 @@ pub use outcome::{ActionVerdict, Claim, Evidence, Strength};
 pub use patch::{BINARY, EMPTY_BINARY, PatchHeader, git_mode, path_of_header};
 pub use plainness::Plainness;
 pub use process::{
-    CapturedOutput, CommandEnd, CommandOutcome, CommandSpec, Exit, KeeperError, ProcessAction,
+    AttendedEnd, CapturedOutput, CommandOutcome, CommandSpec, Exit, KeeperError, ProcessAction,
     ProcessReport,
 };
 pub use proposal::{FileDiff, MADE_FOR, NO_GIT_ID, Proposal};

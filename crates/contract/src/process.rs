@@ -60,7 +60,7 @@ pub struct CommandOutcome {
 
 /// The end of the wait for a command.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum CommandEnd {
+pub enum AttendedEnd {
     Ended(CommandOutcome),
     /// A person put it into the background, where it goes on under this name.
     GoesOn(String),

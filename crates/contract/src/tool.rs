@@ -6,7 +6,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 use crate::{
-    ActionVerdict, Aim, BlobId, BoxedFuture, Claim, CommandEnd, CommandOutcome, CommandSpec,
+    ActionVerdict, Aim, AttendedEnd, BlobId, BoxedFuture, Claim, CommandOutcome, CommandSpec,
     Digest, EffectId, Image, KeeperError, PersonReply, ProcessAction, ProcessReport, Reply,
     ResolvedCall, RunId, SandboxOptions, ServerPrompt, ServerQuestion, ToolCall, Touch,
     Unresolvable,
@@ -159,8 +159,8 @@ pub trait Site: Send + Sync {
     fn run_attended(
         &self,
         command: CommandSpec,
-    ) -> BoxedFuture<'_, Result<CommandEnd, KeeperError>> {
-        Box::pin(async move { self.run_command(command).await.map(CommandEnd::Ended) })
+    ) -> BoxedFuture<'_, Result<AttendedEnd, KeeperError>> {
+        Box::pin(async move { self.run_command(command).await.map(AttendedEnd::Ended) })
     }
 
     /// Returns a socket, not blocking and not connected, that can be connected to what a process of the

@@ -169,7 +169,12 @@ fn delegation(config: &CognitiveConfig, call: DelegateCall) -> Result<Delegation
         None => &SubRunRole::default(),
         Some(name) => terms.roles.get(name).ok_or_else(|| {
             let names: Vec<&str> = terms.roles.keys().map(String::as_str).collect();
-            format!("there is no role `{name}`; there are: {}", names.join(", "))
+            let names = if names.is_empty() {
+                "none".to_owned()
+            } else {
+                names.join(", ")
+            };
+            format!("there is no role `{name}`; there are: {names}")
         })?,
     };
     if let Some(model) = call

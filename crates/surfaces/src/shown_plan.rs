@@ -20,7 +20,7 @@ pub struct ShownStep {
     pub progress: StepProgress,
 }
 
-/// How far a step is.
+/// Progress of a step.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum StepProgress {
     Open,

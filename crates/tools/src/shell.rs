@@ -10,7 +10,7 @@ use std::{
 };
 
 use gyrus_contract::{
-    ActionVerdict, CapturedOutput, CommandEnd, CommandOutcome, CommandResult, CommandSpec,
+    ActionVerdict, AttendedEnd, CapturedOutput, CommandOutcome, CommandResult, CommandSpec,
     DEFAULT_TIMEOUT_SECONDS, Does, Exit, KeeperError, MAX_TIMEOUT_SECONDS, ProcessAction,
     ProcessReport, Repeat, ResolvedCall, ShellCall, Site, ToolOutput, Touch, TypedTool,
 };
@@ -156,7 +156,7 @@ impl TypedTool for Shell {
         let seconds = seconds.min(site.longest_command());
         command.time_limit_ms = seconds * 1000;
         match site.run_attended(command).await {
-            Ok(CommandEnd::GoesOn(name)) => {
+            Ok(AttendedEnd::GoesOn(name)) => {
                 let look = ProcessAction::Look {
                     input: None,
                     until: None,
@@ -168,7 +168,7 @@ impl TypedTool for Shell {
                     .push_str("\n[a person put it into the background]");
                 Ok(output)
             }
-            Ok(CommandEnd::Ended(outcome)) => {
+            Ok(AttendedEnd::Ended(outcome)) => {
                 let mut output = output(&outcome, seconds);
                 for limit in limits(call, &outcome, &output, (seconds, site)) {
                     output.limited(limit);

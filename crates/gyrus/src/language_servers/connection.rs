@@ -7,7 +7,7 @@ use std::{
     time::Duration,
 };
 
-use gyrus::runtime::sandbox;
+use gyrus::runtime::{Home, sandbox};
 use gyrus_mcp::{PipedProgram, StartedProgram, how_it_ended, start_piped};
 use gyrus_text::counted;
 use parking_lot::{Mutex, MutexGuard};
@@ -20,10 +20,7 @@ use tokio::{
     time::{Instant, timeout_at},
 };
 
-use super::{
-    LanguageServer,
-    messages::{self, Published, answer, framed, initialize, notification},
-};
+use super::messages::{self, Published, answer, framed, initialize, notification};
 use crate::mcp;
 
 /// Time for which nothing more may come before an answer counts as whole.
@@ -75,7 +72,7 @@ pub(super) enum Checked {
     Ended(String),
 }
 
-/// What a server has said.
+/// State of the conversation with a server, as its messages tell it.
 #[derive(Default)]
 struct Heard {
     state: Mutex<HeardState>,
@@ -88,8 +85,8 @@ struct HeardState {
     ended: Option<String>,
     /// Its tasks that go on.
     tasks: BTreeSet<String>,
-    /// The problems of the files that it was told of: the version they are about, if it said one.
-    files: BTreeMap<PathBuf, Option<(Option<i64>, Vec<String>)>>,
+    /// The problems of the files that it was told of, once it published some.
+    files: BTreeMap<PathBuf, Option<Published>>,
     /// Bytes since the last edit.
     said: usize,
 }
@@ -111,7 +108,8 @@ impl Heard {
             (Some(method), Some(id)) => return Ok(Some(answer(id, method, params))),
             (None, Some(id)) if *id == 0 => {
                 if !message["error"].is_null() {
-                    return Err("it does not begin".to_owned());
+                    let why = message["error"]["message"].as_str().unwrap_or_default();
+                    return Err(format!("it does not begin: {why}"));
                 }
                 state.is_ready = true;
             }
@@ -119,7 +117,7 @@ impl Heard {
                 if let Some(published) = Published::read(params)
                     && let Some(file) = state.files.get_mut(&published.path)
                 {
-                    *file = Some((published.version, published.problems));
+                    *file = Some(published);
                 }
             }
             (Some("$/progress"), None) => {
@@ -155,27 +153,30 @@ impl Drop for Connection {
 }
 
 impl Connection {
-    /// Starts a server in the sandbox.
+    /// Starts a server in the sandbox, with `settings` in JSON.
     ///
     /// # Errors
     /// There is no sandbox, or it cannot be started.
-    pub(super) fn start(server: &LanguageServer) -> Result<Self, String> {
-        let (home, workspace) = (&server.home, &server.workspace);
+    pub(super) fn start(
+        (home, workspace): (&Home, &Path),
+        (program, arguments): (&Path, &[&str]),
+        settings: &str,
+    ) -> Result<Self, String> {
         sandbox::holds(home)?;
         let folder = mcp::start::folder(home)?;
         let mut containment = sandbox::plan(home, folder.path(), workspace)?;
         containment.writable.retain(|path| path != workspace);
-        containment.read_only.push(workspace.clone());
-        let folder_of = server.program.parent().unwrap_or(&server.program);
+        containment.read_only.push(workspace.to_owned());
+        let folder_of = program.parent().unwrap_or(program);
         if TEMPORARY.iter().any(|place| folder_of.starts_with(place)) {
             containment.read_only.push(folder_of.to_owned());
         }
         let pipes = containment.temporary.clone();
         let environment = mcp::start::environment();
-        let program = server.program.display().to_string();
-        let arguments = ["-c", OWN_CACHES, "sh", &program].into_iter();
-        let arguments = arguments.chain(server.known.arguments.iter().copied());
-        let arguments: Vec<String> = arguments.map(str::to_owned).collect();
+        let program = program.display().to_string();
+        let words = ["-c", OWN_CACHES, "sh", &program].into_iter();
+        let words = words.chain(arguments.iter().copied());
+        let arguments: Vec<String> = words.map(str::to_owned).collect();
         let started = start_piped(
             &PipedProgram {
                 program: "sh",
@@ -193,14 +194,14 @@ impl Connection {
         let mut connection = Self {
             to,
             heard,
-            workspace: workspace.clone(),
+            workspace: workspace.to_owned(),
             open: BTreeMap::new(),
             version: 0,
             is_begun: false,
             running,
             _folder: folder,
         };
-        connection.send(initialize(workspace, server.known.settings));
+        connection.send(initialize(workspace, settings));
         Ok(connection)
     }
 
@@ -236,7 +237,8 @@ impl Connection {
                 let state = self.heard.lock();
                 let published = state.files.get(path).and_then(Option::as_ref);
                 let told = self.open.get(path).map_or(0, |file| file.version);
-                let about = published.map(|(version, _)| version.is_none_or(|of| of >= told));
+                let about =
+                    published.map(|published| published.version.is_none_or(|of| of >= told));
                 state.tasks.is_empty() && about == Some(true)
             };
             if let Some(ended) = self.ended() {
@@ -322,9 +324,10 @@ impl Connection {
         let files = self.heard.lock().files.clone();
         let (mut words, mut left) = (Vec::new(), MAX_TOLD);
         for (path, published) in files {
-            let (Some((_, now)), Some(file)) = (published, self.open.get_mut(&path)) else {
+            let (Some(published), Some(file)) = (published, self.open.get_mut(&path)) else {
                 continue;
             };
+            let now = published.problems;
             let before = std::mem::replace(&mut file.told, now.clone());
             if now == before && (path != edited || now.is_empty()) {
                 continue;

@@ -116,6 +116,7 @@ pub(super) fn answer(id: &Value, method: &str, params: &Value) -> Value {
 }
 
 /// The problems that a server publishes for a file.
+#[derive(Clone)]
 pub(super) struct Published {
     pub(super) path: PathBuf,
     /// The version of the file that they are about, if the server says it.

@@ -10,6 +10,7 @@ mod messages;
 
 use std::{
     collections::BTreeMap,
+    fs,
     path::{Path, PathBuf},
     sync::{
         Arc, Weak,
@@ -245,11 +246,18 @@ impl LanguageServer {
     /// Returns what the server finds wrong with a file as it is now, in words for a model.
     async fn problems(&self, path: &Path) -> Option<String> {
         let language = self.known.language(path)?;
+        // What lies elsewhere is hidden from it, whatever a link says.
+        let path = &fs::canonicalize(path).ok()?;
+        if !path.starts_with(&self.workspace) {
+            return None;
+        }
         let text = text_of(path)?;
         let mut server = self.state.lock().await;
         let deadline = Instant::now() + server.wait;
         if server.connection.is_none() && !self.is_left_out.load(Ordering::Relaxed) {
-            match Connection::start(self) {
+            let place = (&self.home, &*self.workspace);
+            let program = (&*self.program, self.known.arguments);
+            match Connection::start(place, program, self.known.settings) {
                 Ok(connection) => server.connection = Some(connection),
                 Err(why) => self.leave_out(&why, self.is_named),
             }

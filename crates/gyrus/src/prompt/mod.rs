@@ -49,7 +49,10 @@ use crate::{
 };
 use gyrus_surfaces::{
     card_editor,
-    console::{LineEditor, LineQueue, LineView, LineWish, Painter, plain_line, put},
+    console::{
+        LineEditor, LineQueue, LineView, LineWish, Painter, begin_titles, end_titles, plain_line,
+        put, set_title,
+    },
     output,
     projection::Tone,
     watching::{LiveReplies, live_replies},
@@ -132,6 +135,9 @@ pub(crate) fn open(
     let real = new_run::workspace(&prompt.home, prompt.flags.workdir.as_deref())?;
     prompt._language_servers = LanguageServers::of_folder(&prompt.around(&real))?;
     put(&prompt.greeting())?;
+    if !gyrus.environment.dumb {
+        begin_titles();
+    }
     let history = prompt.home.state.join("history");
     let environment = &gyrus.environment;
     let mut editor = (!environment.dumb)
@@ -156,6 +162,7 @@ pub(crate) fn open(
         prompt.runtime.block_on(connected.leave());
     }
     prompt.runtime.shutdown_background();
+    end_titles();
     Ok(Code::Reached)
 }
 
@@ -182,6 +189,8 @@ impl TerminalConversation<'_> {
         let Some(editor) = editor else {
             return Ok(plain_line("gyrus> ")?.map_or(LineWish::Leave, LineWish::Line));
         };
+        let folder = self.workspace.file_name().unwrap_or_default();
+        set_title(&format!("· {}", folder.display()));
         editor.begin(&std::mem::take(&mut self.begun));
         editor.begin(&self.ahead.begun_line());
         Ok(editor.read(&LineView {
@@ -589,6 +598,7 @@ impl TerminalConversation<'_> {
             correlation: None,
         };
         let ahead = Some(self.ahead.clone());
+        set_title("works");
         let driven = self.runtime.block_on(drive.drive_with_input(ready, ahead));
         if !matches!(driven, Ok(Code::Reached)) {
             self.ahead.hold_goals();

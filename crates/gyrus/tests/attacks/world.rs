@@ -133,6 +133,7 @@ impl World {
         command
             .args(arguments)
             .env("GYRUS_HOME", self.path("home"))
+            .env("GYRUS_LANGUAGE_SERVERS", "none")
             .env("SOME_API_TOKEN", KNOWN_SECRET);
         let output = command.output().unwrap();
         let said = [output.stdout, output.stderr].concat();

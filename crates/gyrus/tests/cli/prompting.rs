@@ -413,7 +413,8 @@ fn a_picture_comes_from_the_clipboard() {
     terminal.shows("it comes with the next goal");
     terminal.shows("❯");
     terminal.types("look\r");
-    terminal.shows("answered");
+    terminal.shows("this session:");
+    terminal.shows("❯");
     terminal.types("\x04");
     assert_eq!(terminal.exit_code(), Some(0));
     let Entry::RunStarted(started) = &world.entries()[0] else {

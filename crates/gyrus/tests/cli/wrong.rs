@@ -81,9 +81,20 @@ fn the_configuration_names_line_and_remedy() {
     std::fs::write(world.path("home/config.toml"), "\nmodl = \"x\"\n").unwrap();
     let said = world.run(&[]).exits(2);
     insta::assert_snapshot!(world.mask(&said.err), @r"
-    error: [folder]/home/config.toml, line 2: unknown key `modl`, expected one of `model`, `assess`, `policy`, `effort`, `keys`, `loop`, `approve`, `on-ask`, `reflect`, `limits`, `approvals`, `engineer`, `telemetry`, `hooks`, `serve`, `chat`, `memory`, `sandbox`, `delegate`, `mcp`
+    error: [folder]/home/config.toml, line 2: unknown key `modl`, expected one of `model`, `assess`, `policy`, `effort`, `keys`, `loop`, `approve`, `on-ask`, `reflect`, `limits`, `approvals`, `engineer`, `telemetry`, `hooks`, `serve`, `chat`, `memory`, `sandbox`, `language-servers`, `delegate`, `mcp`
       hint: did you mean `model`?
     ");
+}
+
+#[test]
+fn groups_list_when_they_stand_alone() {
+    let world = World::new(THREE_STEPS);
+    for group in ["agents", "mcp", "plugins", "procedures", "runs", "skills"] {
+        let alone = world.gyrus(&[group, "--json"]).exits(0).out;
+        assert_eq!(alone, world.gyrus(&[group, "list", "--json"]).exits(0).out);
+        world.gyrus(&[group]).exits(0);
+    }
+    world.gyrus(&["skills", "--json", "show", "x"]).exits(2);
 }
 
 #[test]

@@ -201,6 +201,7 @@ impl<'a> Desk<'a> {
             .env("HOME", self.side("inside/home"))
             .env("USER", "tester")
             .env("GYRUS_HOME", self.side("inside/gyrus"))
+            .env("GYRUS_LANGUAGE_SERVERS", "none")
             .env("GYRUS_MODEL", format!("script:{}", script.display()))
             .current_dir(project)
             .stdin(Stdio::null());

@@ -10,8 +10,8 @@ use std::{
 };
 
 use gyrus_contract::{
-    BoxedFuture, CommandEnd, CommandOutcome, CommandSpec, ConnectionPolicy, Containment,
-    Destination, EffectId, Exit, KeeperError, Site,
+    AttendedEnd, BoxedFuture, CommandOutcome, CommandSpec, ConnectionPolicy, Containment,
+    Destination, EffectId, Exit, KeeperError, Mode, Site,
 };
 use gyrus_process::keeper::{Capture, Keeper, KeeperSandbox};
 use gyrus_text::one_line;
@@ -23,7 +23,8 @@ use tokio::{
 
 use super::{
     background::{self, LONGEST_MS, MOST},
-    destinations::Destinations,
+    changes,
+    destinations::{AskedConnection, Destinations},
     layers,
     processes::{BackgroundProcess, CHUNK_BYTES, ProcessOutlet},
     program_connections::ProgramConnections,
@@ -38,9 +39,6 @@ const MAX_CONNECTIONS: usize = 16;
 
 /// The result of running a command to its end.
 type Ran = Result<(CommandOutcome, Option<Keeper>), KeeperError>;
-
-/// A connection that somebody is to decide about, and the way back.
-pub(super) type AskedConnection = (Destination, oneshot::Sender<Result<(), String>>);
 
 /// Passes connections to the call that waits for the command; once none does, the rules decide.
 struct HandedOn {
@@ -67,17 +65,19 @@ impl ConnectionPolicy for HandedOn {
 }
 
 /// Whether the command of a call may be put into the background: there it can change its layer over the
-/// workspace, and nothing else.
-pub(super) fn may_go_on(core: &Core, effect: &EffectId) -> bool {
+/// workspace, or nothing.
+pub(super) fn may_go_on(core: &Core, effect: &EffectId, containment: &Containment) -> bool {
+    let changes_nothing = !containment.writable.contains(&core.started.workspace)
+        && core.settings.mode != Mode::ReadOnly;
     core.controls.is_attended()
         && core.this.get().is_some()
         && core.started.sandbox.folders.is_empty()
-        && layers::has_current(core, effect)
+        && (layers::has_current(core, effect) || changes_nothing)
 }
 
 /// The end of the wait for a command.
 enum WaitEnd {
-    Ran(Ran),
+    Ran(Box<Ran>),
     TimedOut,
     PutAside,
 }
@@ -88,7 +88,7 @@ pub(super) async fn run(
     effect: &EffectId,
     (keeper, mut command, containment): (Keeper, CommandSpec, Containment),
     (destinations, site): (&Destinations<'_>, &dyn Site),
-) -> Result<(CommandEnd, Option<Keeper>), KeeperError> {
+) -> Result<(AttendedEnd, Option<Keeper>), KeeperError> {
     let this = core.this.get().map_or_else(Weak::new, Weak::clone);
     let (name, mut output) = background::output_pipe(effect, &containment)?;
     let mut capture = Capture::new(command.head_bytes, command.tail_bytes);
@@ -110,7 +110,12 @@ pub(super) async fn run(
         rules: ProgramConnections::of_process(this, spec, resolved),
     };
     layers::command_begins(core, effect);
-    let mut running = started(core, &process, (keeper, command, containment), policy);
+    let mut running = started(
+        (core, effect),
+        &process,
+        (keeper, command, containment),
+        policy,
+    );
     let end = {
         let deciding = destinations.decide_all(&mut asked);
         let shown = Shown {
@@ -125,38 +130,39 @@ pub(super) async fn run(
     let exit = match end {
         WaitEnd::PutAside => {
             go_on(core, effect, process, running, output);
-            return Ok((CommandEnd::GoesOn(effect.to_string()), None));
+            return Ok((AttendedEnd::GoesOn(effect.to_string()), None));
         }
         WaitEnd::TimedOut => {
             // Its end is that of the whole tree.
             drop(running);
             Ok((Exit::TimedOut, None))
         }
-        WaitEnd::Ran(Ok((outcome, keeper))) => {
+        WaitEnd::Ran(ran) => ran.map(|(outcome, keeper)| {
             rest(&mut output, &mut capture);
             // The shell said something before it began.
             for said in [&outcome.output.head, &outcome.output.tail] {
                 capture.push(said.as_bytes());
             }
-            Ok((outcome.exit, keeper))
-        }
-        WaitEnd::Ran(Err(error)) => Err(error),
+            (outcome.exit, keeper)
+        }),
     };
     let _ = std::fs::remove_file(pipe);
     let (exit, keeper) = exit?;
     rest(&mut output, &mut capture);
     let output = capture.finish();
-    Ok((CommandEnd::Ended(CommandOutcome { exit, output }), keeper))
+    Ok((AttendedEnd::Ended(CommandOutcome { exit, output }), keeper))
 }
 
 /// Returns the command as it runs, for as long as it is polled.
 fn started(
-    core: &Core,
+    (core, effect): (&Core, &EffectId),
     process: &Arc<BackgroundProcess>,
     (keeper, command, containment): (Keeper, CommandSpec, Containment),
     policy: HandedOn,
 ) -> BoxedFuture<'static, Ran> {
     let outlet = core.kernel.organs().outlet.clone();
+    let is_layered = containment.layered.iter().any(|layer| layer.required);
+    let ended = (!is_layered).then(|| changes::end_mark(core, effect));
     let process = Arc::clone(process);
     Box::pin(async move {
         let outlet = ProcessOutlet {
@@ -167,13 +173,13 @@ fn started(
             containment: &containment,
             outlet: &outlet,
             policy: &policy,
-            ended: None,
+            ended: ended.as_deref(),
         };
         keeper.run_in(command, Some(sandbox)).await
     })
 }
 
-/// Where the output of a command goes.
+/// Receivers of the output of a command.
 struct Shown<'a> {
     core: &'a Core,
     process: &'a BackgroundProcess,
@@ -203,7 +209,7 @@ async fn wait(
     loop {
         tokio::select! {
             biased;
-            ran = &mut *running => return WaitEnd::Ran(ran),
+            ran = &mut *running => return WaitEnd::Ran(Box::new(ran)),
             () = &mut deadline => return WaitEnd::TimedOut,
             Ok(()) = aside.changed() => {
                 if core.background.processes.lock().len() < MOST {

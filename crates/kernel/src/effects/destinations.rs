@@ -18,9 +18,9 @@ use gyrus_contract::{
 };
 use gyrus_process::keeper::{Keeper, KeeperSandbox};
 use parking_lot::Mutex;
-use tokio::sync::{Mutex as AsyncMutex, Notify, mpsc, watch};
+use tokio::sync::{Mutex as AsyncMutex, Notify, mpsc, oneshot, watch};
 
-use super::{approval, attended::AskedConnection};
+use super::approval;
 use crate::{ApprovalCard, ConnectionPermit, Entry, Stop, clock::now_ms, core::Core};
 
 /// Maximum number of destinations that are asked about in one command; further ones are refused.
@@ -43,6 +43,9 @@ const CHANGES: u32 = 1;
 
 /// The reason for refusing a connection that a person is asked about later.
 const LATER: &str = "a person is asked about it when the command has ended";
+
+/// A connection that somebody is to decide about, and the way back.
+pub(super) type AskedConnection = (Destination, oneshot::Sender<Result<(), String>>);
 
 fn digest_of(call: &ToolCall) -> Digest {
     Digest::of_json(&(&call.tool, &call.arguments))

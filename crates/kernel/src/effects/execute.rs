@@ -10,7 +10,7 @@ use std::{
 };
 
 use gyrus_contract::{
-    ActionVerdict, BlobId, BoxedFuture, CallSource, ChangedPath, Cleared, CommandEnd,
+    ActionVerdict, AttendedEnd, BlobId, BoxedFuture, CallSource, ChangedPath, Cleared,
     CommandOutcome, CommandSpec, Containment, Decision, Destination, EffectId, KeeperError, Layer,
     PathChange, PersonReply, Probe, ProcessAction, ProcessReport, Purpose, Repeat, Reply,
     ResolvedCall, ResolvedCommand, ServerPrompt, ServerQuestion, Site, Tool, ToolOutput, ToolSpec,
@@ -225,20 +225,18 @@ impl Site for CallSite<'_> {
     fn run_attended(
         &self,
         command: CommandSpec,
-    ) -> BoxedFuture<'_, Result<CommandEnd, KeeperError>> {
-        let (resolved, destinations) = (&self.command, &self.destinations);
-        let (Some(resolved), Some(destinations), Some(containment), true) = (
-            resolved,
-            destinations,
-            self.containment.clone(),
-            attended::may_go_on(self.core, &self.effect),
-        ) else {
-            return Box::pin(async { self.run_command(command).await.map(CommandEnd::Ended) });
+    ) -> BoxedFuture<'_, Result<AttendedEnd, KeeperError>> {
+        let may_go_on = |it: &Containment| attended::may_go_on(self.core, &self.effect, it);
+        let containment = self.containment.clone().filter(may_go_on);
+        let (Some(resolved), Some(destinations), Some(containment)) =
+            (&self.command, &self.destinations, containment)
+        else {
+            return Box::pin(async { self.run_command(command).await.map(AttendedEnd::Ended) });
         };
         let keeper = self.keeper.lock().take();
         Box::pin(async move {
             let Some(keeper) = keeper else {
-                return self.run_command(command).await.map(CommandEnd::Ended);
+                return self.run_command(command).await.map(AttendedEnd::Ended);
             };
             let command = with_variables(self.core, command, resolved);
             let ran = (keeper, command, containment.clone());
@@ -367,7 +365,7 @@ fn containment(
         .forwarded
         .extend(allowed.into_iter().map(|(at, _)| at));
     // What is put into the background later is to be reached as any process there is.
-    containment.serves = attended::may_go_on(core, effect);
+    containment.serves = attended::may_go_on(core, effect, &containment);
     containment.asked = asked.into_iter().map(|(at, _)| at).collect();
     Some(containment)
 }

@@ -31,7 +31,10 @@ impl TaskFolder {
             if let Some((repository, commit)) = &task.commit {
                 check_out(repository, commit, at)?;
             }
-            let whole = task.folder.iter().map(|from| (from.clone(), PathBuf::new()));
+            let whole = task
+                .folder
+                .iter()
+                .map(|from| (from.clone(), PathBuf::new()));
             for (from, to) in whole.chain(task.copies.iter().cloned()) {
                 copy(&from, &at.join(to))?;
             }
@@ -132,8 +135,12 @@ fn check_out(repository: &Path, commit: &str, folder: &Path) -> io::Result<()> {
         &["checkout", "-q", "-B", "main", "FETCH_HEAD"],
     ] {
         let mut command = programs.command(&git.path);
-        command.args(["-c", "core.hooksPath=/dev/null"]).args(arguments);
-        command.env("GIT_CONFIG_NOSYSTEM", "1").env("GIT_CONFIG_GLOBAL", "/dev/null");
+        command
+            .args(["-c", "core.hooksPath=/dev/null"])
+            .args(arguments);
+        command
+            .env("GIT_CONFIG_NOSYSTEM", "1")
+            .env("GIT_CONFIG_GLOBAL", "/dev/null");
         let said = command.current_dir(folder).output()?;
         if !said.status.success() {
             let why = String::from_utf8_lossy(&said.stderr);
@@ -178,7 +185,8 @@ mod tests {
         let outside = tempfile::tempdir().unwrap();
         fs::write(outside.path().join("a.txt"), "mine").unwrap();
         let task: EvalTask =
-            toml::from_str("id = \"a\"\ngoal = \"g\"\nhidden = { \"x/a.txt\" = \"theirs\" }").unwrap();
+            toml::from_str("id = \"a\"\ngoal = \"g\"\nhidden = { \"x/a.txt\" = \"theirs\" }")
+                .unwrap();
         let folder = TaskFolder::new(&task, &BTreeMap::new()).unwrap();
         let at = |path: &str| folder.path().join(path);
         std::os::unix::fs::symlink(outside.path(), at("x")).unwrap();

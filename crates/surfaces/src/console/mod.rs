@@ -15,6 +15,7 @@ mod markdown;
 mod paint;
 mod plan_list;
 mod status;
+mod title;
 mod input_area;
 
 use std::{
@@ -39,6 +40,7 @@ pub use self::{
     line::ConsoleLine,
     line_editor::{LineCandidate, LineCandidates, LineEditor, LineView, LineWish, plain_line},
     paint::{Painter, Theme, set_theme},
+    title::{begin_titles, end_titles, set_title},
 };
 use self::{
     answers::{is_alike, understand_all},
@@ -412,6 +414,7 @@ impl Console {
         if self.person.is_some() && self.on_ask == OnAsk::Wait {
             self.end_question()?;
             ring()?;
+            title::notify();
             match &mut self.input_area {
                 Some(input_area) => input_area.set_aside(),
                 None => terminal::forget_what_was_typed(),
@@ -625,6 +628,7 @@ impl Console {
             }
             sent => {
                 self.asking = false;
+                set_title("works");
                 Ok(sent?)
             }
         }

@@ -107,7 +107,7 @@ fn plan_step(fact: &Value, text: &str) -> Option<Happening> {
     (!text.is_empty()).then(|| Happening::main(HappeningSubject::Note, tone, text))
 }
 
-/// What hooks and language servers told the model.
+/// Texts of hooks and language servers for the model.
 fn hooks(fact: &Value) -> Option<Happening> {
     let told = fact["context"].as_array()?.iter().filter_map(Value::as_str);
     let told: Vec<&str> = told.collect();

@@ -57,7 +57,9 @@ pub(super) fn read(path: &Path) -> Result<Vec<EvalTask>, LabError> {
     let text = text(path)?;
     let values = if path.extension().is_some_and(|it| it == "jsonl") {
         let lines = text.lines().filter(|line| !line.trim().is_empty());
-        lines.map(|line| json(path, line)).collect::<Result<_, _>>()?
+        lines
+            .map(|line| json(path, line))
+            .collect::<Result<_, _>>()?
     } else {
         match json(path, &text)? {
             Value::Array(values) => values,
