@@ -192,7 +192,9 @@ fn set(key: &ConfigKey, written: &[(Vec<String>, Value)]) -> Vec<SetKey> {
         value,
         source: source.to_owned(),
     };
-    let of_variable = key.variable.and_then(|name| Some((name, env::variable(name)?)));
+    let of_variable = key
+        .variable
+        .and_then(|name| Some((name, env::variable(name)?)));
     if let Some((name, value)) = of_variable {
         return vec![row(key.path.to_owned(), value, name)];
     }
@@ -292,7 +294,11 @@ mod tests {
             let text = file(key);
             toml::from_str::<Config>(&text).unwrap_or_else(|error| panic!("{text}: {error}"));
             let mut written = Vec::new();
-            flatten(&toml::from_str(&text).unwrap(), &mut Vec::new(), &mut written);
+            flatten(
+                &toml::from_str(&text).unwrap(),
+                &mut Vec::new(),
+                &mut written,
+            );
             let found = written.iter().any(|(path, _)| key.is_at(path));
             assert!(found, "{}: {written:?}", key.path);
         }
@@ -331,9 +337,9 @@ mod tests {
             assert!(!known.is_empty(), "{error}");
             for name in known {
                 let path = format!("{below}{}", name.trim_start_matches("max-"));
-                let is_there = KEYS.iter().any(|key| {
-                    key.path == path || key.path.starts_with(&format!("{path}."))
-                });
+                let is_there = KEYS
+                    .iter()
+                    .any(|key| key.path == path || key.path.starts_with(&format!("{path}.")));
                 assert!(is_there, "{path}");
             }
         }
@@ -343,7 +349,11 @@ mod tests {
     fn what_is_in_the_file_wins_over_the_default_and_secrets_are_not_shown() {
         let text = "approve = \"edits\"\n[mcp.a]\ncommand = \"x\"\nenv = { K = \"s3cret\" }\n";
         let mut written = Vec::new();
-        flatten(&toml::from_str(text).unwrap(), &mut Vec::new(), &mut written);
+        flatten(
+            &toml::from_str(text).unwrap(),
+            &mut Vec::new(),
+            &mut written,
+        );
         let rows: Vec<_> = KEYS.iter().flat_map(|key| set(key, &written)).collect();
         let of = |name: &str| {
             let row = rows.iter().find(|row| row.key == name).unwrap();

@@ -276,7 +276,9 @@ impl RunBuilder<'_> {
         }
         // Whoever limits the cost of a model without a price must say the tokens, too.
         if limits.cost.is_none() {
-            let by_steps = limits.steps.map(|steps| steps.saturating_mul(TOKENS_A_STEP));
+            let by_steps = limits
+                .steps
+                .map(|steps| steps.saturating_mul(TOKENS_A_STEP));
             limits.tokens = limits.tokens.or(by_steps);
         }
         limits

@@ -236,7 +236,8 @@ fn touch_process(task: &ProbeTask, attempts: &mut AttemptCollector) {
     // Where /proc is that of the machine around, as in containers, its numbers mean nobody here, or
     // somebody else.
     let own = fs::read_link("/proc/self").ok();
-    let counts_as_we_do = own.is_some_and(|own| own.to_str() == Some(&std::process::id().to_string()));
+    let counts_as_we_do =
+        own.is_some_and(|own| own.to_str() == Some(&std::process::id().to_string()));
     let try_on = |act: &dyn Fn(Pid) -> rustix::io::Result<()>| {
         if counts_as_we_do || pid.is_none() {
             try_on(act)

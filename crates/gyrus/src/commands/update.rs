@@ -32,7 +32,10 @@ impl UpdateCommand {
         inside_run::refuse("update gyrus")?;
         if self.back {
             let program = update::go_back()?;
-            put(&format!("the earlier program is at {} again\n", program.display()))?;
+            put(&format!(
+                "the earlier program is at {} again\n",
+                program.display()
+            ))?;
             return Ok(Code::Reached);
         }
         let address = Address::of(&gyrus.config()?.update)?;
@@ -46,7 +49,9 @@ impl UpdateCommand {
         let package = address.newest().await?;
         let (own, newest) = (env!("CARGO_PKG_VERSION"), &package.version);
         if !package.is_newer() {
-            put(&format!("gyrus {own} is up to date; the newest there is {newest}\n"))?;
+            put(&format!(
+                "gyrus {own} is up to date; the newest there is {newest}\n"
+            ))?;
             return Ok(Code::Reached);
         }
         if self.check {

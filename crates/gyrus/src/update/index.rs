@@ -50,9 +50,11 @@ impl Address {
                 "name it and the key that signs them in config.toml: [update] with url and key",
             ));
         };
-        let wrong = |why: &str| Failure::usage(format!("invalid address `{url}` of updates: {why}"));
+        let wrong =
+            |why: &str| Failure::usage(format!("invalid address `{url}` of updates: {why}"));
         let slash = if url.ends_with('/') { "" } else { "/" };
-        let parsed = Url::parse(&format!("{url}{slash}")).map_err(|error| wrong(&error.to_string()))?;
+        let parsed =
+            Url::parse(&format!("{url}{slash}")).map_err(|error| wrong(&error.to_string()))?;
         let is_here = parsed.host_str().is_some_and(is_loopback_host);
         match parsed.scheme() {
             "https" => {}
@@ -92,7 +94,11 @@ impl Address {
     pub(crate) async fn archive(&self, package: &Package) -> Result<Vec<u8>, Failure> {
         let bytes = self.get(&package.name, MAX_ARCHIVE).await?;
         let digest = digest::digest(&digest::SHA256, &bytes);
-        let hex: String = digest.as_ref().iter().map(|byte| format!("{byte:02x}")).collect();
+        let hex: String = digest
+            .as_ref()
+            .iter()
+            .map(|byte| format!("{byte:02x}"))
+            .collect();
         if hex == package.sha256 {
             return Ok(bytes);
         }
@@ -103,19 +109,30 @@ impl Address {
     }
 
     async fn get(&self, name: &str, limit: usize) -> Result<Vec<u8>, Failure> {
-        let url = self.url.join(name).map_err(|error| Failure::usage(error.to_string()))?;
+        let url = self
+            .url
+            .join(name)
+            .map_err(|error| Failure::usage(error.to_string()))?;
         let failed = |why: String| Failure::failed(format!("{url} cannot be had: {why}"));
         let client = client_builder(&url, CONNECT_LIMIT)
             .map_err(|error| failed(error.to_string()))?
             .timeout(LIMIT)
             .build()
             .map_err(|error| failed(causes(&error)))?;
-        let mut response = client.get(url.clone()).send().await.map_err(|error| failed(causes(&error)))?;
+        let mut response = client
+            .get(url.clone())
+            .send()
+            .await
+            .map_err(|error| failed(causes(&error)))?;
         if !response.status().is_success() {
             return Err(failed(format!("the server says {}", response.status())));
         }
         let mut bytes = Vec::new();
-        while let Some(part) = response.chunk().await.map_err(|error| failed(causes(&error)))? {
+        while let Some(part) = response
+            .chunk()
+            .await
+            .map_err(|error| failed(causes(&error)))?
+        {
             if bytes.len() + part.len() > limit {
                 return Err(failed(format!("it is larger than {limit} bytes")));
             }
@@ -184,7 +201,9 @@ mod tests {
         let own = |version: &str| format!("gyrus-{version}-linux-{}.tar.gz", architecture());
         assert_eq!(line(&own("0.10.2")), Some((0, 10, 2)));
         assert!(line(&own("0.10.2")) > line(&own("0.9.9")));
-        for other in ["1", "1.2", "1.2.3.4", "1.2.x", "1.-2.3", "+1.2.3", "../1.2.3", ""] {
+        for other in [
+            "1", "1.2", "1.2.3.4", "1.2.x", "1.-2.3", "+1.2.3", "../1.2.3", "",
+        ] {
             assert_eq!(line(&own(other)), None, "{other}");
         }
         assert_eq!(line("gyrus-1.2.3-linux-mips.tar.gz"), None);
@@ -199,14 +218,21 @@ mod tests {
                 url: Some(url.to_owned()),
                 key: Some("k".to_owned()),
             };
-            Address::of(&section).map(|address| address.url.to_string()).map_err(|it| it.to_string())
+            Address::of(&section)
+                .map(|address| address.url.to_string())
+                .map_err(|it| it.to_string())
         };
         assert_eq!(of("https://a.example/b").unwrap(), "https://a.example/b/");
         assert!(of("http://127.0.0.1:1/b").is_ok());
         for wrong in ["http://a.example", "file:///a", "a", ""] {
-            assert!(of(wrong).unwrap_err().contains("invalid address"), "{wrong}");
+            assert!(
+                of(wrong).unwrap_err().contains("invalid address"),
+                "{wrong}"
+            );
         }
-        let nothing = Address::of(&UpdateSection::default()).unwrap_err().to_string();
+        let nothing = Address::of(&UpdateSection::default())
+            .unwrap_err()
+            .to_string();
         assert!(nothing.contains("no place for updates"), "{nothing}");
     }
 }

@@ -41,18 +41,24 @@ pub(crate) fn install(package: &Package, archive: &[u8]) -> Result<Installed, Fa
             .hint("if a package manager installed it, have that update it")
     };
     let bytes = unpack(package, archive)?;
-    let new = tempfile::Builder::new().prefix(".gyrus-").tempfile_in(folder).map_err(failed)?;
+    let new = tempfile::Builder::new()
+        .prefix(".gyrus-")
+        .tempfile_in(folder)
+        .map_err(failed)?;
     fs::write(new.path(), bytes).map_err(failed)?;
     fs::set_permissions(new.path(), fs::Permissions::from_mode(0o755)).map_err(failed)?;
     new.as_file().sync_all().map_err(failed)?;
     // A file that is open for writing cannot be started.
     let new = new.into_temp_path();
     let version = said(&new, "--version");
-    let is_it = |said: &(Option<i32>, String)| said.0 == Some(0) && said.1.contains(&package.version);
+    let is_it =
+        |said: &(Option<i32>, String)| said.0 == Some(0) && said.1.contains(&package.version);
     if !version.as_ref().is_ok_and(is_it) {
         let why = version.map_or_else(|error| error.to_string(), |(_, said)| said);
         let version = &package.version;
-        return Err(Failure::failed(format!("the program of {version} does not run here: {why}")));
+        return Err(Failure::failed(format!(
+            "the program of {version} does not run here: {why}"
+        )));
     }
     let before = said(&program, "doctor").map_err(failed)?;
     let kept = kept(&program);
@@ -60,13 +66,17 @@ pub(crate) fn install(package: &Package, archive: &[u8]) -> Result<Installed, Fa
         Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(failed(error)),
         _ => {}
     }
-    fs::hard_link(&program, &kept).or_else(|_| fs::copy(&program, &kept).map(drop)).map_err(failed)?;
+    fs::hard_link(&program, &kept)
+        .or_else(|_| fs::copy(&program, &kept).map(drop))
+        .map_err(failed)?;
     new.persist(&program).map_err(|error| failed(error.error))?;
     let after = said(&program, "doctor");
     let found = match after {
         // What was amiss before is no fault of the new program.
         Ok((code, _)) if code == Some(0) || code == before.0 => {
-            fs::File::open(folder).and_then(|folder| folder.sync_all()).map_err(failed)?;
+            fs::File::open(folder)
+                .and_then(|folder| folder.sync_all())
+                .map_err(failed)?;
             return Ok(Installed::Replaced { kept });
         }
         Ok((_, said)) => said,
@@ -84,7 +94,10 @@ pub(crate) fn go_back() -> Result<PathBuf, Failure> {
     let program = own_path()?;
     let kept = kept(&program);
     if !kept.exists() {
-        return Err(Failure::usage(format!("there is no earlier program at {}", kept.display())));
+        return Err(Failure::usage(format!(
+            "there is no earlier program at {}",
+            kept.display()
+        )));
     }
     fs::rename(&kept, &program).map_err(|error| {
         Failure::failed(format!("{} cannot be put back", kept.display())).because(&error)
@@ -100,8 +113,10 @@ fn own_path() -> Result<PathBuf, Failure> {
     if path.exists() {
         return Ok(path);
     }
-    Err(Failure::failed("the file of this program was replaced since it started")
-        .hint("type the command again"))
+    Err(
+        Failure::failed("the file of this program was replaced since it started")
+            .hint("type the command again"),
+    )
 }
 
 /// Returns where the program is kept that an update replaces.
@@ -118,7 +133,11 @@ fn said(program: &Path, argument: &str) -> io::Result<(Option<i32>, String)> {
     let text = [output.stdout, output.stderr].concat();
     let text = String::from_utf8_lossy(&text);
     let bad: Vec<_> = text.lines().filter(|line| line.contains('✗')).collect();
-    let told = if bad.is_empty() { text.trim().to_owned() } else { bad.join("; ") };
+    let told = if bad.is_empty() {
+        text.trim().to_owned()
+    } else {
+        bad.join("; ")
+    };
     Ok((output.status.code(), told))
 }
 

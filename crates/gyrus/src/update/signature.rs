@@ -21,7 +21,8 @@ const NAMESPACE: &[u8] = b"gyrus";
 /// Returns the reason why it is not, in words.
 pub(super) fn verify(message: &[u8], armored: &str, key: &str) -> Result<(), String> {
     let key = public_key(key)?;
-    let signature = read(armored).ok_or("the signature is not one of ssh-keygen, by an Ed25519 key")?;
+    let signature =
+        read(armored).ok_or("the signature is not one of ssh-keygen, by an Ed25519 key")?;
     if signature.namespace != NAMESPACE {
         return Err("the signature is for something else than gyrus".to_owned());
     }
@@ -70,7 +71,9 @@ fn read(armored: &str) -> Option<SshSignature> {
     let (body, _) = rest.split_once(END)?;
     let body: String = body.split_whitespace().collect();
     let blob = BASE64_STANDARD.decode(body).ok()?;
-    let mut rest = blob.strip_prefix(MAGIC)?.strip_prefix(&1_u32.to_be_bytes())?;
+    let mut rest = blob
+        .strip_prefix(MAGIC)?
+        .strip_prefix(&1_u32.to_be_bytes())?;
     let key = key_of(string(&mut rest)?)?;
     let namespace = string(&mut rest)?.to_vec();
     let _reserved = string(&mut rest)?;
@@ -135,7 +138,8 @@ mod tests {
     fn only_a_signature_of_the_key_over_these_bytes_counts() {
         let (armored, key) = signed(b"sums", NAMESPACE);
         assert_eq!(verify(b"sums", &armored, &key), Ok(()));
-        let refused = |message: &[u8], armored: &str, key: &str| verify(message, armored, key).unwrap_err();
+        let refused =
+            |message: &[u8], armored: &str, key: &str| verify(message, armored, key).unwrap_err();
         assert!(refused(b"other", &armored, &key).contains("does not fit"));
         let (elsewhere, _) = signed(b"sums", b"git");
         assert!(refused(b"sums", &elsewhere, &key).contains("something else"));

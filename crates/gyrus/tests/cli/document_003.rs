@@ -233,9 +233,14 @@ async fn a_loop_of_ones_own_runs_alone_and_as_an_agent() -> Outcome {
     assert_eq!(finished.answer(), Some("hello, world"));
     assert_eq!(world.file("greeting.txt"), "world");
     // Its steps stand beside its journal.
-    let run = runtime.store().folder(&gyrus_kernel::log_name(finished.run));
+    let run = runtime
+        .store()
+        .folder(&gyrus_kernel::log_name(finished.run));
     let trace = crate::support::read(&run.join("agent_trace.jsonl"));
-    assert!(trace.contains("\"step\":1") && trace.contains("greeting.txt"), "{trace}");
+    assert!(
+        trace.contains("\"step\":1") && trace.contains("greeting.txt"),
+        "{trace}"
+    );
 
     let agent = CognitiveAgent::new(Greeter::new(false));
     runtime

@@ -49,7 +49,13 @@ fn play(world: &World, suite: &Path, tasks: Vec<Task>, more: &[&str]) -> (Said, 
         .chain(named.iter().copied())
         .chain(with_model)
         .collect();
-    let told = said(world.command(&arguments).env("PATH", PATH).output().unwrap());
+    let told = said(
+        world
+            .command(&arguments)
+            .env("PATH", PATH)
+            .output()
+            .unwrap(),
+    );
     let written = fs::read_to_string(folder.join("report.json"));
     let report = written.map_or(Value::Null, |text| serde_json::from_str(&text).unwrap());
     (told, report)
@@ -90,17 +96,27 @@ fn task_folders_of_terminal_bench_are_tried_as_they_are() {
     assert_eq!(report["totals"]["passed"], 2, "{told:#?}");
     // Paths of the container stand for places of the folder, in the goal as in the files.
     for journal in journals(&world) {
-        assert!(journal.contains("/tmp/gyrus-eval-") && !journal.contains("/app"), "{journal}");
+        assert!(
+            journal.contains("/tmp/gyrus-eval-") && !journal.contains("/app"),
+            "{journal}"
+        );
     }
 
     // The tests are out of reach of the run: what it leaves in their place is not asked.
-    let cheats = r#"{ shell = "mkdir -p .gyrus-checks; echo 'exit 0' > .gyrus-checks/run-tests.sh" }, { answer = "done" }"#;
+    let cheats = r#"{ shell = "mkdir -p .gyrus-checks; echo 'exit 0' > .gyrus-checks/run-tests.sh; echo 'raise SystemExit' > .gyrus-checks/unittest.py" }, { answer = "done" }"#;
     let changed = r#"{ shell = "echo 'echo 50' > src/totals.sh; echo x > data/sales.csv" }, { answer = "done" }"#;
     let (told, report) = play(&world, &suite, vec![hello(cheats), totals(changed)], &[]);
     told.exits(1);
     for (task, passed, lied, why) in outcomes(&report) {
         assert!(!passed && lied, "{task}");
-        assert!(why.contains(if task == "fix-totals" { "differ" } else { "test_greeting" }), "{why}");
+        assert!(
+            why.contains(if task == "fix-totals" {
+                "differ"
+            } else {
+                "test_greeting"
+            }),
+            "{why}"
+        );
     }
 }
 
@@ -109,8 +125,16 @@ fn task_folders_of_terminal_bench_are_tried_as_they_are() {
 fn tasks_that_need_more_than_a_folder_are_left_out_with_the_reason() {
     let world = World::new("");
     for (name, file, text) in [
-        ("outside", "Dockerfile", "WORKDIR /app\nCOPY task.yaml /etc/passwd\n"),
-        ("services", "docker-compose.yaml", "services:\n  a: {image: x}\n  b: {image: y}\n"),
+        (
+            "outside",
+            "Dockerfile",
+            "WORKDIR /app\nCOPY task.yaml /etc/passwd\n",
+        ),
+        (
+            "services",
+            "docker-compose.yaml",
+            "services:\n  a: {image: x}\n  b: {image: y}\n",
+        ),
         ("binary", "tests/a.bin", "\u{0}"),
         ("no-tests", "notes.md", ""),
     ] {
@@ -124,14 +148,19 @@ fn tasks_that_need_more_than_a_folder_are_left_out_with_the_reason() {
     fs::write(world.path("suite/binary/tests/a.bin"), [0xff, 0xfe, 0]).unwrap();
     let (told, report) = play(&world, &world.path("suite"), Vec::new(), &[]);
     let told = told.exits(0);
-    let found: Vec<_> = outcomes(&report).into_iter().map(|(task, .., why)| (task, why)).collect();
+    let found: Vec<_> = outcomes(&report)
+        .into_iter()
+        .map(|(task, .., why)| (task, why))
+        .collect();
     for (task, expected) in [
         ("outside", "outside of its working folder"),
         ("services", "several services"),
         ("binary", "is not text"),
         ("no-tests", "has no tests"),
     ] {
-        let found = found.iter().any(|(name, why)| name == task && why.contains(expected));
+        let found = found
+            .iter()
+            .any(|(name, why)| name == task && why.contains(expected));
         assert!(found, "{task}: {told:#?}");
     }
     // A form that is broken is told before anything begins.
@@ -155,7 +184,14 @@ fn repository(world: &World) -> String {
     );
     let git = |arguments: &[&str]| {
         let mut git = Command::new("git");
-        git.args(["-c", "user.name=a", "-c", "user.email=a@b", "-c", "init.defaultBranch=main"]);
+        git.args([
+            "-c",
+            "user.name=a",
+            "-c",
+            "user.email=a@b",
+            "-c",
+            "init.defaultBranch=main",
+        ]);
         let output = git.args(arguments).current_dir(&folder).output().unwrap();
         assert!(output.status.success(), "{output:?}");
         String::from_utf8(output.stdout).unwrap().trim().to_owned()
@@ -195,7 +231,10 @@ fn instances_of_swe_bench_are_tried_from_their_commit_by_their_tests() {
     };
     let lines = [
         instance("ada__calc-1", json!({})),
-        instance("ada__calc-2", json!({"problem_statement": "`add` does not add."})),
+        instance(
+            "ada__calc-2",
+            json!({"problem_statement": "`add` does not add."}),
+        ),
         instance("ada__gone-3", json!({"repo": "ada/gone"})),
     ];
     let lines = lines.map(|line| format!("{line}\n")).concat();
@@ -203,7 +242,7 @@ fn instances_of_swe_bench_are_tried_from_their_commit_by_their_tests() {
     fs::write(&suite, lines).unwrap();
     let does = [
         r#"{ shell = "sed -i 's/a - b/a + b/' calc.py" }, { answer = "fixed" }"#,
-        r#"{ shell = "sed -i 's/a - b/5/; s/a \\* 2/7/' calc.py; git log --all --oneline > log.txt" }, { answer = "fixed" }"#,
+        r#"{ shell = "sed -i 's/a - b/5/; s/a \\* 2/7/' calc.py; git log --all --oneline; echo junk > test_calc.py" }, { answer = "fixed" }"#,
     ];
     let tasks = vec![
         task("1", "`add` returns the difference", does[0]),
@@ -214,13 +253,21 @@ fn instances_of_swe_bench_are_tried_from_their_commit_by_their_tests() {
     let found = outcomes(&report);
     assert!(found[0].1, "{told:#?}");
     // What passed before must still pass, and the history ends at the commit.
-    assert!(!found[1].1 && found[1].2 && found[1].3.contains("test_double"), "{told:#?}");
+    assert!(
+        !found[1].1 && found[1].2 && found[1].3.contains("test_double"),
+        "{told:#?}"
+    );
     assert!(found[2].3.contains("needs a clone"), "{told:#?}");
-    let secret = journals(&world).iter().any(|journal| journal.contains("the secret fix"));
+    let secret = journals(&world)
+        .iter()
+        .any(|journal| journal.contains("the secret fix"));
     assert!(!secret, "the later commit is not there to be read");
 
     for (more, expected) in [
-        (json!({"base_commit": "--upload-pack=x"}), "is not the id of a commit"),
+        (
+            json!({"base_commit": "--upload-pack=x"}),
+            "is not the id of a commit",
+        ),
         (json!({"FAIL_TO_PASS": "[]"}), "names no test"),
         (json!({"FAIL_TO_PASS": "test_add"}), "instances.jsonl"),
         (json!({"repo": "../.."}), "needs a clone"),
@@ -244,26 +291,52 @@ fn customers_are_served_by_a_server_of_tools_and_its_data_are_compared() {
     let customer = |said: &str, does: String| task(said, &format!("{SERVE}{said}"), &does);
     let (first, second) = ("You ordered Notes", "You are ada, and want to");
     let right = vec![
-        customer(first, format!("{find}, {}, {{ answer = \"You get 24 back.\" }}", cancel("B-17"))),
-        customer(second, format!("{}, {{ answer = \"It was sent.\" }}", cancel("B-18"))),
+        customer(
+            first,
+            format!(
+                "{find}, {}, {{ answer = \"You get 24 back.\" }}",
+                cancel("B-17")
+            ),
+        ),
+        customer(
+            second,
+            format!("{}, {{ answer = \"It was sent.\" }}", cancel("B-18")),
+        ),
     ];
     let (told, report) = play(&world, &suite, right, &[]);
     let told = told.exits(0);
     let totals = &report["totals"];
-    assert_eq!((&totals["passed"], &totals["skipped"]), (&2.into(), &1.into()), "{told:#?}");
+    assert_eq!(
+        (&totals["passed"], &totals["skipped"]),
+        (&2.into(), &1.into()),
+        "{told:#?}"
+    );
     // Calls of the task's own server alone were allowed.
-    assert_eq!((&totals["questions"], &totals["allowed"]), (&3.into(), &3.into()), "{told:#?}");
+    assert_eq!(
+        (&totals["questions"], &totals["allowed"]),
+        (&3.into(), &3.into()),
+        "{told:#?}"
+    );
 
     let wrong = vec![
-        customer(first, format!("{find}, {{ answer = \"I cancelled it: 24.\" }}")),
-        customer(second, format!("{}, {{ answer = \"Cancelled.\" }}", cancel("B-17"))),
+        customer(
+            first,
+            format!("{find}, {{ answer = \"I cancelled it: 24.\" }}"),
+        ),
+        customer(
+            second,
+            format!("{}, {{ answer = \"Cancelled.\" }}", cancel("B-17")),
+        ),
     ];
     let (told, report) = play(&world, &suite, wrong, &[]);
     told.exits(1);
     let found = outcomes(&report);
     let state = "/orders/B-17/state is \"open\", not \"cancelled\"";
     assert!(found[0].2 && found[0].3.contains(state), "{found:?}");
-    assert!(found[1].2 && found[1].3.contains("is \"cancelled\", not \"open\""), "{found:?}");
+    assert!(
+        found[1].2 && found[1].3.contains("is \"cancelled\", not \"open\""),
+        "{found:?}"
+    );
     assert_eq!(read(&suite.join("db.json")).matches("cancelled").count(), 0);
 }
 
@@ -294,16 +367,30 @@ fn every_task_is_tried_with_every_value_of_an_option() {
     fs::write(&suite, format!("{head}[[task]]{hidden}")).unwrap();
     fs::write(world.work().join("none.toml"), "[[reply]]\ntext = \"\"\n").unwrap();
     let tasks = || gyrus_player::read(&suite).unwrap();
-    let over = ["--over", "loop=react,auto", "--over", "model=MODEL,script:none.toml", "--repeat", "2"];
+    let over = [
+        "--over",
+        "loop=react,auto",
+        "--over",
+        "model=MODEL,script:none.toml",
+        "--repeat",
+        "2",
+    ];
     let (told, report) = play(&world, &suite, tasks(), &over);
     let told = told.exits(1);
     let settings = report["settings"].as_object().unwrap();
     assert_eq!(settings.len(), 4, "{told:#?}");
     for (name, totals) in settings {
         let passed = if name.contains("script:") { 0 } else { 2 };
-        assert_eq!((&totals["passed"], &totals["attempts"]), (&passed.into(), &2.into()), "{name}: {told:#?}");
+        assert_eq!(
+            (&totals["passed"], &totals["attempts"]),
+            (&passed.into(), &2.into()),
+            "{name}: {told:#?}"
+        );
     }
-    assert!(told.out.contains("  options ") && told.out.contains("2/2"), "{told:#?}");
+    assert!(
+        told.out.contains("  options ") && told.out.contains("2/2"),
+        "{told:#?}"
+    );
     let page = read(&world.path("report/index.html"));
     assert!(page.contains("<h2>Options</h2>") && page.contains("loop=auto"));
     // Attempts with other options are compared with their own kind.
@@ -315,11 +402,16 @@ fn every_task_is_tried_with_every_value_of_an_option() {
     for (arguments, expected) in [
         (&["--over", "loop"][..], "OPTION=VALUE"),
         (&["--over", "approve=never"], "sets `--approve` itself"),
-        (&["--over", "model=a,b", "--model", "c"], "would name others"),
+        (
+            &["--over", "model=a,b", "--model", "c"],
+            "would name others",
+        ),
         (&["--over", "loop=react,reactt"], "reactt"),
         (&["--over", "nonsense=1,2"], "--nonsense"),
     ] {
-        let told = world.gyrus(&[&["eval", suite], arguments].concat()).exits(2);
+        let told = world
+            .gyrus(&[&["eval", suite], arguments].concat())
+            .exits(2);
         assert!(told.err.contains(expected), "{expected}: {told:#?}");
     }
 }
@@ -329,13 +421,26 @@ fn a_task_brings_a_judge_and_files_for_its_checks() {
     let world = World::new("");
     let suite = world.path("tasks.toml");
     fs::write(&suite, TASKS).unwrap();
-    let (told, report) = play(&world, &suite, gyrus_player::read(&suite).unwrap(), &["--only", "hidden"]);
+    let (told, report) = play(
+        &world,
+        &suite,
+        gyrus_player::read(&suite).unwrap(),
+        &["--only", "hidden"],
+    );
     told.exits(0);
     assert_eq!(outcomes(&report).len(), 1);
     // The judge's loop was chosen, and its options reached the run.
-    let (_, report) = play(&world, &suite, gyrus_player::read(&suite).unwrap(), &["--only", "judged"]);
+    let (_, report) = play(
+        &world,
+        &suite,
+        gyrus_player::read(&suite).unwrap(),
+        &["--only", "judged"],
+    );
     assert_eq!(outcomes(&report).len(), 1);
     let journals = journals(&world);
     let journal = journals.last().unwrap();
-    assert!(journal.contains("sh judge.sh") && journal.contains("\"engineer\""), "{journal}");
+    assert!(
+        journal.contains("sh judge.sh") && journal.contains("\"engineer\""),
+        "{journal}"
+    );
 }

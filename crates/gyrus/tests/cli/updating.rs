@@ -66,7 +66,11 @@ struct Updating {
 }
 
 fn shell(folder: &Path, line: &str) {
-    let output = Command::new("sh").args(["-c", line]).current_dir(folder).output().unwrap();
+    let output = Command::new("sh")
+        .args(["-c", line])
+        .current_dir(folder)
+        .output()
+        .unwrap();
     assert!(output.status.success(), "{line}: {output:?}");
 }
 
@@ -85,8 +89,13 @@ impl Updating {
         }
         let program = env!("CARGO_BIN_EXE_gyrus");
         let own = world.path("bin/gyrus");
-        fs::hard_link(program, &own).or_else(|_| fs::copy(program, &own).map(drop)).unwrap();
-        shell(&world.path("."), "ssh-keygen -q -t ed25519 -N '' -f key; ssh-keygen -q -t ed25519 -N '' -f other");
+        fs::hard_link(program, &own)
+            .or_else(|_| fs::copy(program, &own).map(drop))
+            .unwrap();
+        shell(
+            &world.path("."),
+            "ssh-keygen -q -t ed25519 -N '' -f key; ssh-keygen -q -t ed25519 -N '' -f other",
+        );
         let served = Served::start(world.path("packages"));
         let this = Self { world, served };
         this.configure("key.pub");
@@ -110,14 +119,19 @@ impl Updating {
             "#!/bin/sh\ncase $1 in --version) echo gyrus {version};; doctor) echo '✗ state is broken'; exit {doctor};; esac\n"
         );
         fs::write(folder.join("gyrus"), program).unwrap();
-        shell(&self.world.path("tree"), &format!("tar czf ../packages/{name}.tar.gz {name}"));
+        shell(
+            &self.world.path("tree"),
+            &format!("tar czf ../packages/{name}.tar.gz {name}"),
+        );
         self.sign("key");
     }
 
     fn sign(&self, key: &str) {
         shell(
             &self.world.path("packages"),
-            &format!("rm -f SHA256SUMS*; sha256sum * > SHA256SUMS; ssh-keygen -q -Y sign -n gyrus -f ../{key} SHA256SUMS"),
+            &format!(
+                "rm -f SHA256SUMS*; sha256sum * > SHA256SUMS; ssh-keygen -q -Y sign -n gyrus -f ../{key} SHA256SUMS"
+            ),
         );
     }
 
@@ -126,7 +140,13 @@ impl Updating {
         for (name, value) in self.world.command(&[]).get_envs() {
             command.env(name, value.unwrap_or_default());
         }
-        said(command.args(arguments).current_dir(self.world.work()).output().unwrap())
+        said(
+            command
+                .args(arguments)
+                .current_dir(self.world.work())
+                .output()
+                .unwrap(),
+        )
     }
 
     fn version(&self) -> String {
@@ -162,22 +182,33 @@ fn a_newer_version_takes_the_place_of_this_one_and_goes_back_where_doctor_fails(
     // Its doctor finds fault where that of this one finds none.
     updating.gyrus(&["doctor"]).exits(0);
     let told = updating.gyrus(&["update"]).exits(1);
-    assert!(told.err.contains("is in its place again") && told.err.contains("state is broken"), "{told:#?}");
-    assert_eq!((updating.version(), updating.files()), (own.clone(), vec!["gyrus".to_owned()]));
+    assert!(
+        told.err.contains("is in its place again") && told.err.contains("state is broken"),
+        "{told:#?}"
+    );
+    assert_eq!(
+        (updating.version(), updating.files()),
+        (own.clone(), vec!["gyrus".to_owned()])
+    );
 
     updating.pack("9.0.1", 0);
     let told = updating.gyrus(&["update"]).exits(0);
     assert!(told.err.contains("gyrus 9.0.1 took the place"), "{told:#?}");
     assert_eq!(updating.version(), "gyrus 9.0.1");
     assert_eq!(updating.files(), ["gyrus", "gyrus.previous"]);
-    let mode = fs::metadata(updating.world.path("bin/gyrus")).unwrap().permissions().mode();
+    let mode = fs::metadata(updating.world.path("bin/gyrus"))
+        .unwrap()
+        .permissions()
+        .mode();
     assert_eq!(mode & 0o777, 0o755);
     // The program that it replaced puts itself back.
     let previous = updating.world.path("bin/gyrus.previous");
     fs::rename(previous, updating.world.path("bin/gyrus")).unwrap();
     assert_eq!(updating.version(), own);
     updating.gyrus(&["update"]).exits(0);
-    let back = Command::new(updating.world.path("bin/gyrus.previous")).arg("--version").output();
+    let back = Command::new(updating.world.path("bin/gyrus.previous"))
+        .arg("--version")
+        .output();
     assert_eq!(String::from_utf8_lossy(&back.unwrap().stdout).trim(), own);
 }
 
@@ -192,7 +223,10 @@ fn nothing_is_taken_that_the_configured_key_did_not_sign() {
     let refused = |expected: &str| {
         let told = updating.gyrus(&["update"]).exits(1);
         assert!(told.err.contains(expected), "{expected}: {told:#?}");
-        assert_eq!((updating.version(), updating.files()), (own.clone(), vec!["gyrus".to_owned()]));
+        assert_eq!(
+            (updating.version(), updating.files()),
+            (own.clone(), vec!["gyrus".to_owned()])
+        );
     };
     updating.sign("other");
     refused("signed by another key");
@@ -211,7 +245,9 @@ fn nothing_is_taken_that_the_configured_key_did_not_sign() {
     refused("has no program");
     shell(
         &updating.world.path("."),
-        &format!("ssh-keygen -q -Y sign -n file -f key packages/SHA256SUMS 2>/dev/null; mv packages/SHA256SUMS.sig x || true; ssh-keygen -q -Y sign -n file -f key - < packages/SHA256SUMS > packages/SHA256SUMS.sig 2>/dev/null; rm -f {archive}.x"),
+        &format!(
+            "ssh-keygen -q -Y sign -n file -f key packages/SHA256SUMS 2>/dev/null; mv packages/SHA256SUMS.sig x || true; ssh-keygen -q -Y sign -n file -f key - < packages/SHA256SUMS > packages/SHA256SUMS.sig 2>/dev/null; rm -f {archive}.x"
+        ),
     );
     refused("for something else");
     fs::remove_file(updating.world.path("packages/SHA256SUMS.sig")).unwrap();
@@ -220,9 +256,15 @@ fn nothing_is_taken_that_the_configured_key_did_not_sign() {
     // Without a configuration, nobody is asked.
     let asked = updating.served.asked.lock().unwrap().len();
     fs::write(updating.world.path("home/config.toml"), "").unwrap();
-    updating.gyrus(&["update"]).exits(2).says("no place for updates");
+    updating
+        .gyrus(&["update"])
+        .exits(2)
+        .says("no place for updates");
     assert_eq!(updating.served.asked.lock().unwrap().len(), asked);
-    updating.gyrus(&["update", "--back"]).exits(2).says("no earlier program");
+    updating
+        .gyrus(&["update", "--back"])
+        .exits(2)
+        .says("no earlier program");
 }
 
 #[test]
@@ -236,21 +278,43 @@ fn what_is_configured_is_shown_with_its_source() {
     .unwrap();
     let shown = world.gyrus(&["config"]).exits(0).out;
     let row = |key: &str| {
-        let line = shown.lines().find(|line| line.split(' ').next() == Some(key)).unwrap_or_default();
-        line.split_whitespace().skip(1).collect::<Vec<_>>().join(" ")
+        let line = shown
+            .lines()
+            .find(|line| line.split(' ').next() == Some(key))
+            .unwrap_or_default();
+        line.split_whitespace()
+            .skip(1)
+            .collect::<Vec<_>>()
+            .join(" ")
     };
     assert_eq!(row("approve"), "\"edits\" config.toml");
     assert_eq!(row("limits.steps"), "7 config.toml");
     assert_eq!(row("policy"), "order default");
     assert!(row("model").ends_with("GYRUS_MODEL"), "{shown}");
     assert_eq!(row("mcp.a.env"), "(not shown) config.toml");
-    assert!(!shown.contains("hush-9") && !shown.contains("limits.cost"), "{shown}");
-    let listed: Value = serde_json::from_str(&world.gyrus(&["config", "--json"]).exits(0).out).unwrap();
-    assert!(listed.as_array().unwrap().iter().any(|key| key["key"] == "limits.cost"));
+    assert!(
+        !shown.contains("hush-9") && !shown.contains("limits.cost"),
+        "{shown}"
+    );
+    let listed: Value =
+        serde_json::from_str(&world.gyrus(&["config", "--json"]).exits(0).out).unwrap();
+    assert!(
+        listed
+            .as_array()
+            .unwrap()
+            .iter()
+            .any(|key| key["key"] == "limits.cost")
+    );
     fs::write(world.path("home/config.toml"), "aprove = \"ask\"\n").unwrap();
-    world.gyrus(&["config"]).exits(2).says("did you mean `approve`?");
+    world
+        .gyrus(&["config"])
+        .exits(2)
+        .says("did you mean `approve`?");
     // The page of the documentation is what the program says.
     let page = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/keys.md");
     let printed = world.gyrus(&["config", "--reference"]).exits(0).out;
-    assert!(printed == read(&page), "write it again: gyrus config --reference > docs/keys.md");
+    assert!(
+        printed == read(&page),
+        "write it again: gyrus config --reference > docs/keys.md"
+    );
 }

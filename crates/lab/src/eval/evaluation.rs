@@ -87,10 +87,7 @@ fn tiles(report: &EvaluationReport) -> Markup {
             "fresh tokens a prompt",
             format!("{:.0}", totals.fresh_a_prompt),
         ),
-        (
-            "cost",
-            totals.cost_in_words(),
-        ),
+        ("cost", totals.cost_in_words()),
         ("changed", totals.changed.to_string()),
         (
             "no effect, cannot tell",
@@ -111,7 +108,15 @@ fn tiles(report: &EvaluationReport) -> Markup {
 
 /// The figures for each combination of the options that vary.
 fn settings(report: &EvaluationReport) -> Markup {
-    let counts = ["passed", "%", "false claims", "requests", "tokens", "cost", "time, median"];
+    let counts = [
+        "passed",
+        "%",
+        "false claims",
+        "requests",
+        "tokens",
+        "cost",
+        "time, median",
+    ];
     html! {
         table.attempts {
             thead { tr { th { "options" } @for name in counts { th.count { (name) } } } }

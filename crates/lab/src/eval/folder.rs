@@ -13,6 +13,10 @@ use tempfile::TempDir;
 use super::{stand_in, task::EvalTask};
 use crate::{CommandEnd, Installation, LabError};
 
+/// The folder of the task's folder in which files for the checks are laid. Nothing that a run leaves
+/// there is kept.
+pub(super) const CHECKS: &str = ".gyrus-checks";
+
 /// A folder that may be lost, with the files of a task.
 pub(super) struct TaskFolder(TempDir);
 
@@ -31,7 +35,10 @@ impl TaskFolder {
             if let Some((repository, commit)) = &task.commit {
                 check_out(repository, commit, at)?;
             }
-            let whole = task.folder.iter().map(|from| (from.clone(), PathBuf::new()));
+            let whole = task
+                .folder
+                .iter()
+                .map(|from| (from.clone(), PathBuf::new()));
             for (from, to) in whole.chain(task.copies.iter().cloned()) {
                 copy(&from, &at.join(to))?;
             }
@@ -104,6 +111,12 @@ impl TaskFolder {
         task: &EvalTask,
         gyrus: &dyn Installation,
     ) -> Result<Option<String>, LabError> {
+        let checks = self.path().join(CHECKS);
+        match fs::symlink_metadata(&checks) {
+            Ok(there) if there.is_dir() => fs::remove_dir_all(&checks)?,
+            Ok(_) => fs::remove_file(&checks)?,
+            Err(_) => {}
+        }
         self.lay(task, &task.hidden)?;
         for check in &task.checks {
             let check = &task.placed(check, self.path());
@@ -132,8 +145,12 @@ fn check_out(repository: &Path, commit: &str, folder: &Path) -> io::Result<()> {
         &["checkout", "-q", "-B", "main", "FETCH_HEAD"],
     ] {
         let mut command = programs.command(&git.path);
-        command.args(["-c", "core.hooksPath=/dev/null"]).args(arguments);
-        command.env("GIT_CONFIG_NOSYSTEM", "1").env("GIT_CONFIG_GLOBAL", "/dev/null");
+        command
+            .args(["-c", "core.hooksPath=/dev/null"])
+            .args(arguments);
+        command
+            .env("GIT_CONFIG_NOSYSTEM", "1")
+            .env("GIT_CONFIG_GLOBAL", "/dev/null");
         let said = command.current_dir(folder).output()?;
         if !said.status.success() {
             let why = String::from_utf8_lossy(&said.stderr);
@@ -178,7 +195,8 @@ mod tests {
         let outside = tempfile::tempdir().unwrap();
         fs::write(outside.path().join("a.txt"), "mine").unwrap();
         let task: EvalTask =
-            toml::from_str("id = \"a\"\ngoal = \"g\"\nhidden = { \"x/a.txt\" = \"theirs\" }").unwrap();
+            toml::from_str("id = \"a\"\ngoal = \"g\"\nhidden = { \"x/a.txt\" = \"theirs\" }")
+                .unwrap();
         let folder = TaskFolder::new(&task, &BTreeMap::new()).unwrap();
         let at = |path: &str| folder.path().join(path);
         std::os::unix::fs::symlink(outside.path(), at("x")).unwrap();

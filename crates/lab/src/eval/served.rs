@@ -179,7 +179,13 @@ mod tests {
     fn the_first_difference_is_named() {
         let differs = |a: Value, b: Value| difference(&a, &b, String::new()).unwrap_or_default();
         let order = |state: &str| json!({"orders": [{"id": 1, "state": state}], "x": null});
-        assert_eq!(differs(order("open"), json!({"orders": [{"state": "open", "id": 1}]})), "");
+        assert_eq!(
+            differs(
+                order("open"),
+                json!({"orders": [{"state": "open", "id": 1}]})
+            ),
+            ""
+        );
         assert_eq!(
             differs(order("open"), order("cancelled")),
             "/orders/0/state is \"open\", not \"cancelled\""

@@ -116,7 +116,15 @@ mod tests {
         assert_eq!(settings[2].arguments, ["--loop=plan", "--reflect"]);
         assert_eq!(settings[1].arguments, ["--loop=react"]);
         assert_eq!(combinations(&[]), [EvalSetting::default()]);
-        for wrong in ["loop", "loop=", "=a", "loop=a,,b", "loop=a,a", "json=true", "l p=a"] {
+        for wrong in [
+            "loop",
+            "loop=",
+            "=a",
+            "loop=a,,b",
+            "loop=a,a",
+            "json=true",
+            "l p=a",
+        ] {
             assert!(wrong.parse::<OptionAxis>().is_err(), "{wrong}");
         }
     }

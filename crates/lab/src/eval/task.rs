@@ -10,12 +10,7 @@ use gyrus_loops::Check;
 use gyrus_process::Programs;
 use serde::Deserialize;
 
-use super::{
-    expected::ExpectedAnswer,
-    served::TaskServer,
-    setting,
-    stand_in::StandIn,
-};
+use super::{expected::ExpectedAnswer, served::TaskServer, setting, stand_in::StandIn};
 use crate::LabError;
 
 /// Steps and seconds of a task that names none. Without a screen there is time for a slow model.
@@ -234,7 +229,8 @@ impl EvalTask {
         for (option, value) in &self.options {
             if !OPTIONS.contains(&option.as_str()) {
                 let near = gyrus_text::closest(option, OPTIONS);
-                let hint = near.map_or_else(String::new, |near| format!("; did you mean `{near}`?"));
+                let hint =
+                    near.map_or_else(String::new, |near| format!("; did you mean `{near}`?"));
                 return Err(format!("a task cannot set the option `{option}`{hint}"));
             }
             let listed = match value {
@@ -247,7 +243,11 @@ impl EvalTask {
                     toml::Value::Integer(_) | toml::Value::Float(_) | toml::Value::Boolean(_) => {
                         value.to_string()
                     }
-                    _ => return Err(format!("the option `{option}` is a text, or a list of them")),
+                    _ => {
+                        return Err(format!(
+                            "the option `{option}` is a text, or a list of them"
+                        ));
+                    }
                 };
                 arguments.extend(setting::arguments(option, &text));
             }
@@ -381,8 +381,7 @@ impl EvalTask {
 
     /// Whether the evaluation runs commands of the task.
     pub(super) fn needs_sandbox(&self) -> bool {
-        let has_commands =
-            self.setup.is_some() || !self.checks.is_empty() || self.server.is_some();
+        let has_commands = self.setup.is_some() || !self.checks.is_empty() || self.server.is_some();
         self.screen == ScreenKind::NoScreen && has_commands && self.left_out.is_none()
     }
 

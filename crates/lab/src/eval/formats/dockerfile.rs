@@ -117,7 +117,10 @@ impl ContainerFolder {
     fn copy(&mut self, rest: &str, folder: &Path) -> Result<(), String> {
         let refused = |why: &str| Err(format!("its container has `COPY {rest}`: {why}"));
         let is_flag = |word: &&str| word.starts_with("--");
-        if rest.split_whitespace().any(|word| word.starts_with("--from")) {
+        if rest
+            .split_whitespace()
+            .any(|word| word.starts_with("--from"))
+        {
             return refused("it takes files from another stage");
         }
         let words: Vec<String> = match serde_json::from_str(rest) {
@@ -127,7 +130,9 @@ impl ContainerFolder {
                 words.map(str::to_owned).collect()
             }
         };
-        let Some((to, sources)) = words.split_last().filter(|(_, sources)| !sources.is_empty())
+        let Some((to, sources)) = words
+            .split_last()
+            .filter(|(_, sources)| !sources.is_empty())
         else {
             return refused("it names no file");
         };
@@ -142,11 +147,17 @@ impl ContainerFolder {
             }
         };
         let into = Path::new(relative);
-        let is_plain =
-            |path: &Path| (path.components()).all(|it| matches!(it, Component::Normal(_) | Component::CurDir));
+        let is_plain = |path: &Path| {
+            (path.components()).all(|it| matches!(it, Component::Normal(_) | Component::CurDir))
+        };
         let found = sources.iter().flat_map(|source| found(folder, source));
         let found: Vec<PathBuf> = found.collect();
-        if found.is_empty() || !is_plain(into) || !sources.iter().all(|it| is_plain(Path::new(it.trim_start_matches('/')))) {
+        if found.is_empty()
+            || !is_plain(into)
+            || !sources
+                .iter()
+                .all(|it| is_plain(Path::new(it.trim_start_matches('/'))))
+        {
             return refused("there is no such file in its folder");
         }
         let is_folder = to.ends_with('/') || matches!(relative, "" | ".") || found.len() > 1;
@@ -164,7 +175,11 @@ impl ContainerFolder {
                     }
                 }
             } else {
-                let to = if is_folder { into.join(name) } else { into.to_owned() };
+                let to = if is_folder {
+                    into.join(name)
+                } else {
+                    into.to_owned()
+                };
                 self.copies.push((path, to));
             }
         }
@@ -222,7 +237,12 @@ mod tests {
         assert_eq!(workdir, "/work");
         assert_eq!(
             copies,
-            ["a.csv data/a.csv", "b.csv data/b.csv", "data/d.txt in/d.txt", "x.sh y.sh"]
+            [
+                "a.csv data/a.csv",
+                "b.csv data/b.csv",
+                "data/d.txt in/d.txt",
+                "x.sh y.sh"
+            ]
         );
         assert_eq!(commands, ["mkdir -p out   && touch out/a"]);
         let (workdir, mut copies, _) = read("COPY . .").unwrap();
@@ -230,7 +250,12 @@ mod tests {
         assert_eq!(workdir, "/app");
         assert_eq!(
             copies,
-            ["a.csv ./a.csv", "b.csv ./b.csv", "data ./data", "x.sh ./x.sh"]
+            [
+                "a.csv ./a.csv",
+                "b.csv ./b.csv",
+                "data ./data",
+                "x.sh ./x.sh"
+            ]
         );
         for (text, expected) in [
             ("COPY x.sh /etc/x", "outside of its working folder"),

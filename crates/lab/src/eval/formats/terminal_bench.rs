@@ -45,7 +45,10 @@ pub(super) fn read(folder: &Path) -> Result<EvalTask, LabError> {
     let mut read = EvalTask::in_folder(id(&name), goal, budget);
     let parser = field(&task, "parser_name").unwrap_or_else(|| "pytest".to_owned());
     if let Err(why) = complete(&mut read, folder, &parser) {
-        read.left_out = Some(format!("the task `{}` cannot be tried here: {why}", read.id));
+        read.left_out = Some(format!(
+            "the task `{}` cannot be tried here: {why}",
+            read.id
+        ));
     }
     Ok(read)
 }
