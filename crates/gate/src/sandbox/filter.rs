@@ -54,6 +54,10 @@ impl Filter {
     /// Ends processes that make calls of another machine (as of 32-bit programs), and lets calls
     /// with 32-bit pointers look unknown to the kernel, as they are to most.
     pub(super) fn new() -> Self {
+        #[cfg_attr(
+            not(target_arch = "x86_64"),
+            expect(unused_mut, reason = "other machines have one kind of pointers")
+        )]
         let mut program = vec![
             load(MACHINE),
             jump(libc::BPF_JEQ, THIS_MACHINE, 1, 0),

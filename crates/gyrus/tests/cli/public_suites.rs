@@ -103,7 +103,7 @@ fn task_folders_of_terminal_bench_are_tried_as_they_are() {
     }
 
     // The tests are out of reach of the run: what it leaves in their place is not asked.
-    let cheats = r#"{ shell = "mkdir -p .gyrus-checks; echo 'exit 0' > .gyrus-checks/run-tests.sh" }, { answer = "done" }"#;
+    let cheats = r#"{ shell = "mkdir -p .gyrus-checks; echo 'exit 0' > .gyrus-checks/run-tests.sh; echo 'raise SystemExit' > .gyrus-checks/unittest.py" }, { answer = "done" }"#;
     let changed = r#"{ shell = "echo 'echo 50' > src/totals.sh; echo x > data/sales.csv" }, { answer = "done" }"#;
     let (told, report) = play(&world, &suite, vec![hello(cheats), totals(changed)], &[]);
     told.exits(1);
@@ -242,7 +242,7 @@ fn instances_of_swe_bench_are_tried_from_their_commit_by_their_tests() {
     fs::write(&suite, lines).unwrap();
     let does = [
         r#"{ shell = "sed -i 's/a - b/a + b/' calc.py" }, { answer = "fixed" }"#,
-        r#"{ shell = "sed -i 's/a - b/5/; s/a \\* 2/7/' calc.py; git log --all --oneline > log.txt" }, { answer = "fixed" }"#,
+        r#"{ shell = "sed -i 's/a - b/5/; s/a \\* 2/7/' calc.py; git log --all --oneline; echo junk > test_calc.py" }, { answer = "fixed" }"#,
     ];
     let tasks = vec![
         task("1", "`add` returns the difference", does[0]),

@@ -13,6 +13,10 @@ use tempfile::TempDir;
 use super::{stand_in, task::EvalTask};
 use crate::{CommandEnd, Installation, LabError};
 
+/// The folder of the task's folder in which files for the checks are laid. Nothing that a run leaves
+/// there is kept.
+pub(super) const CHECKS: &str = ".gyrus-checks";
+
 /// A folder that may be lost, with the files of a task.
 pub(super) struct TaskFolder(TempDir);
 
@@ -107,6 +111,12 @@ impl TaskFolder {
         task: &EvalTask,
         gyrus: &dyn Installation,
     ) -> Result<Option<String>, LabError> {
+        let checks = self.path().join(CHECKS);
+        match fs::symlink_metadata(&checks) {
+            Ok(there) if there.is_dir() => fs::remove_dir_all(&checks)?,
+            Ok(_) => fs::remove_file(&checks)?,
+            Err(_) => {}
+        }
         self.lay(task, &task.hidden)?;
         for check in &task.checks {
             let check = &task.placed(check, self.path());

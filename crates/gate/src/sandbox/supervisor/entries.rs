@@ -33,6 +33,7 @@ impl SupervisorState {
         self: &Arc<Self>,
         call: &SupervisedCall,
     ) -> Result<CallOutcome, Errno> {
+        #[cfg(target_arch = "x86_64")]
         let current = PathBase::Current;
         let at = |base| PathBase::of(call, base);
         let flags = |argument: usize| caller::int(call.arguments[argument]).cast_unsigned();

@@ -13,14 +13,11 @@ use std::{fs, path::Path};
 
 use serde_json::Value;
 
-use super::{suite::listed, task::EvalTask};
+use super::{folder::CHECKS, suite::listed, task::EvalTask};
 use crate::LabError;
 
 /// Steps of a task whose suite names no limit.
 const STEPS: u64 = 100;
-
-/// The folder of the task's folder in which the files for its checks are laid.
-const CHECKS: &str = ".gyrus-checks";
 
 /// Returns the tasks of a file or folder in a form of its own; nothing if it has none of these.
 ///

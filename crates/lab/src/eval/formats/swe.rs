@@ -2,7 +2,7 @@
 //! that a fix makes pass. They lie in a file of JSON, or of JSON a line; the repositories beside it,
 //! in `repos/OWNER__NAME`.
 
-use std::path::Path;
+use std::{collections::BTreeSet, path::Path};
 
 use serde::Deserialize;
 use serde_json::Value;
@@ -106,7 +106,8 @@ fn task(instance: Instance, folder: &Path) -> Result<EvalTask, String> {
     let apply = if instance.test_patch.trim().is_empty() {
         String::new()
     } else {
-        format!("git apply {CHECKS}/tests.patch\n")
+        let as_it_was = as_it_was(&instance.test_patch, &instance.base_commit);
+        format!("{as_it_was}git apply {CHECKS}/tests.patch\n")
     };
     let (failed, passed) = (run(&instance.fail_to_pass), run(&instance.pass_to_pass));
     let script = format!("set -e\n{apply}{failed}{passed}");
@@ -128,4 +129,22 @@ fn task(instance: Instance, folder: &Path) -> Result<EvalTask, String> {
     task.checks = vec![format!("sh {CHECKS}/run.sh")];
     task.left_out = left_out;
     Ok(task)
+}
+
+/// Returns commands that make the files of a patch as they are in a commit, whatever a run did to them.
+fn as_it_was(patch: &str, commit: &str) -> String {
+    let named = |line: &str| {
+        let path = line
+            .strip_prefix("--- a/")
+            .or(line.strip_prefix("+++ b/"))?;
+        Some(path.split('\t').next().unwrap_or(path).to_owned())
+    };
+    let files: BTreeSet<String> = patch.lines().filter_map(named).collect();
+    let restored = files.iter().map(|file| {
+        let (of_commit, file) = (quoted(&format!("{commit}:{file}")), quoted(file));
+        format!(
+            "rm -rf {file}\ngit cat-file -e {of_commit} 2>/dev/null && git show {of_commit} > {file} || true\n"
+        )
+    });
+    restored.collect()
 }
