@@ -8,10 +8,12 @@ use gyrus_text::visible;
 
 use crate::{Gyrus, exit::Code, failure::Failure};
 
-/// Refuses to begin anything while all runs are stopped, before a model or a folder is touched.
-/// The kernel refuses too, whoever asks it.
+/// Refuses to begin anything while all runs are stopped, or where there is no room for it, before a
+/// model or a folder is touched. The kernel refuses what is stopped too, whoever asks it.
 pub(crate) fn check(gyrus: &Gyrus) -> Result<(), Failure> {
-    Ok(gyrus.home()?.latch().check()?)
+    let home = gyrus.home()?;
+    home.latch().check()?;
+    Ok(home.check_room()?)
 }
 
 /// Since when, by whom and why, in one line.

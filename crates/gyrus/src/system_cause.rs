@@ -5,6 +5,9 @@ use std::{error::Error, io, sync::Arc};
 
 use rustix::io::Errno;
 
+/// Number of the first errors, which may be over later.
+const WANTS: usize = 6;
+
 /// The errors, in words, each with what to do, where there is anything.
 const CAUSES: [(Errno, &str, &str); 15] = [
     (
@@ -21,6 +24,21 @@ const CAUSES: [(Errno, &str, &str); 15] = [
         Errno::FBIG,
         "the file would be larger than is allowed",
         "raise the limit: ulimit -f",
+    ),
+    (
+        Errno::MFILE,
+        "this process has too many files open",
+        "raise the limit: ulimit -n",
+    ),
+    (
+        Errno::NFILE,
+        "this machine has too many files open",
+        "end what holds them, then try again",
+    ),
+    (
+        Errno::NOMEM,
+        "there is not enough memory",
+        "end what uses it, then try again",
     ),
     (
         Errno::ROFS,
@@ -42,21 +60,6 @@ const CAUSES: [(Errno, &str, &str); 15] = [
         "there is something of this name already",
         "name another one, or remove it first",
     ),
-    (
-        Errno::MFILE,
-        "this process has too many files open",
-        "raise the limit: ulimit -n",
-    ),
-    (
-        Errno::NFILE,
-        "this machine has too many files open",
-        "end what holds them, then try again",
-    ),
-    (
-        Errno::NOMEM,
-        "there is not enough memory",
-        "end what uses it, then try again",
-    ),
     (Errno::NOENT, "it does not exist", ""),
     (Errno::NOTDIR, "a part of the path is a file", ""),
     (Errno::ISDIR, "it is a folder", ""),
@@ -74,16 +77,6 @@ pub(crate) struct SystemCause {
     pub(crate) is_want: bool,
 }
 
-/// The errors that may be over later.
-const WANTS: [Errno; 6] = [
-    Errno::NOSPC,
-    Errno::DQUOT,
-    Errno::FBIG,
-    Errno::MFILE,
-    Errno::NFILE,
-    Errno::NOMEM,
-];
-
 /// Returns an error of the system in words; `None` for one that is none of the table.
 pub(crate) fn of(error: &(dyn Error + 'static)) -> Option<SystemCause> {
     let shared = || error.downcast_ref::<Arc<io::Error>>().map(|error| &**error);
@@ -96,10 +89,11 @@ pub(crate) fn of(error: &(dyn Error + 'static)) -> Option<SystemCause> {
         // What a library says more of hides the number.
         None => error.kind() == io::Error::from(errno).kind(),
     };
-    let known = CAUSES.iter().find(|(errno, ..)| is(*errno));
-    known.map(|(errno, words, next)| SystemCause {
+    let known = CAUSES.iter().position(|(errno, ..)| is(*errno))?;
+    let (_, words, next) = CAUSES[known];
+    Some(SystemCause {
         words,
-        next: Some(*next).filter(|next| !next.is_empty()),
-        is_want: WANTS.contains(errno),
+        next: Some(next).filter(|next| !next.is_empty()),
+        is_want: known < WANTS,
     })
 }

@@ -22,6 +22,9 @@ use super::RuntimeError;
 /// Values of environment variables with one of these in their name are secrets.
 const SECRET_NAMES: [&str; 5] = ["KEY", "TOKEN", "SECRET", "PASSWORD", "CREDENTIAL"];
 
+/// Number of files that must be left on the disk of the state for a run to begin.
+const FILES_OF_RUN: u64 = 64;
+
 /// The folders of one person's gyrus. Nothing is created before it is needed.
 #[derive(Debug, Clone)]
 pub struct Home {
@@ -143,6 +146,20 @@ impl Home {
             .mode(0o700)
             .create(&self.state)
             .map_err(|error| self.unusable(error))
+    }
+
+    /// Checks that a run can make its files and those of its sandbox, without which it would be refused
+    /// everything. Where the folder does not exist yet, that is seen when it is made.
+    ///
+    /// # Errors
+    /// The disk has no room for them.
+    pub fn check_room(&self) -> Result<(), RuntimeError> {
+        match rustix::fs::statvfs(&self.state) {
+            Ok(disk) if disk.f_files > 0 && disk.f_favail < FILES_OF_RUN => {
+                Err(self.unusable(rustix::io::Errno::NOSPC.into()))
+            }
+            _ => Ok(()),
+        }
     }
 
     fn unusable(&self, source: io::Error) -> RuntimeError {

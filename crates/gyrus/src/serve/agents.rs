@@ -61,11 +61,9 @@ struct FileAgents {
     secrets: HookSecrets,
     /// The agent that each file described when it was valid last.
     described: BTreeMap<PathBuf, String>,
-    /// The mistakes that were said of each invalid file, so that it is said once.
-    invalid: BTreeMap<PathBuf, Vec<Mistake>>,
     files: ReadFiles,
-    /// Messages about agents that cannot be as their files say, so that each is said once.
-    told: BTreeSet<String>,
+    /// Messages about the last look at the files, and about this one: each is said once.
+    told: (BTreeSet<String>, BTreeSet<String>),
     /// Whether the disk refused some of it.
     is_refused: bool,
 }
@@ -92,9 +90,8 @@ pub(super) async fn begin(
         living: BTreeMap::new(),
         secrets: HookSecrets::new(),
         described: BTreeMap::new(),
-        invalid: BTreeMap::new(),
         files: ReadFiles::default(),
-        told: BTreeSet::new(),
+        told: (BTreeSet::new(), BTreeSet::new()),
         is_refused: false,
     };
     let read = Arc::clone(&files.files);
@@ -128,10 +125,10 @@ impl FileAgents {
     }
 
     fn tell(&mut self, text: String) {
-        if !self.told.contains(&text) {
+        if !self.told.0.contains(&text) {
             say(&format!("{text}\n"));
-            self.told.insert(text);
         }
+        self.told.1.insert(text);
     }
 
     /// Says that an agent cannot be as its file says.
@@ -142,11 +139,9 @@ impl FileAgents {
 
     /// Reads all files, and changes the agents accordingly.
     async fn load(&mut self) {
-        let was_refused = std::mem::take(&mut self.is_refused);
+        self.is_refused = false;
         self.bring_up_to_date().await;
-        if was_refused && !self.is_refused {
-            self.told.clear();
-        }
+        self.told = (std::mem::take(&mut self.told.1), BTreeSet::new());
     }
 
     async fn bring_up_to_date(&mut self) {
@@ -165,7 +160,7 @@ impl FileAgents {
         };
         self.take_secrets(secrets);
         let (mut named, mut new) = (BTreeSet::new(), Vec::new());
-        let (mut invalid, mut views) = (BTreeMap::new(), Vec::new());
+        let mut views = Vec::new();
         for AgentFileResult { path, agent } in readings {
             match agent {
                 Ok(file) => {
@@ -182,16 +177,12 @@ impl FileAgents {
                     views.push(view_of_invalid(&path, self.described.get(&path), &mistakes));
                     // It may be half written, so the agent stays as it was.
                     named.extend(self.described.get(&path).cloned());
-                    if self.invalid.get(&path) != Some(&mistakes) {
-                        for mistake in &mistakes {
-                            say(&format!("{}, {mistake}\n", path.display()));
-                        }
+                    for mistake in &mistakes {
+                        self.tell(format!("{}, {mistake}", path.display()));
                     }
-                    invalid.insert(path, mistakes);
                 }
             }
         }
-        self.invalid = invalid;
         *self.files.lock() = views;
         let creating = stream::iter(new).map(|file| self.create(file));
         let created: Vec<_> = creating.buffer_unordered(CREATED_AT_ONCE).collect().await;
@@ -218,12 +209,10 @@ impl FileAgents {
     /// Keeps the secrets of webhooks, and says which of them cannot be used.
     fn take_secrets(&mut self, secrets: HookSecrets) {
         for (variable, secret) in &secrets {
-            if let Err(error) = secret
-                && self.secrets.get(variable) != Some(secret)
-            {
+            if let Err(error) = secret {
                 let hint = format!("store one: gyrus agents secret {variable}");
-                say(&format!(
-                    "the secret {variable} of a webhook cannot be used: {error}; {hint}\n"
+                self.tell(format!(
+                    "the secret {variable} of a webhook cannot be used: {error}; {hint}"
                 ));
             }
         }
