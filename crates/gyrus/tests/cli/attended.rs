@@ -89,7 +89,9 @@ fn no_more_than_eight_go_on_and_a_key_too_many_does_nothing() {
         terminal.types("\x02");
     }
     terminal.stands("8 processes go on already; end one first");
-    terminal.types("\x03\x03");
+    terminal.types("\x03");
+    terminal.shows("finishing what is in progress");
+    terminal.types("\x03");
     terminal.stands("/resume goes on with it");
     terminal.stands("❯ a goal");
     terminal.types("/quit\r");

@@ -25,6 +25,13 @@ def raw(text):
     sys.stdout.buffer.flush()
 
 
+def answer_to(number):
+    # Other messages of the client may come between.
+    while (message := read()).get("id") != number:
+        pass
+    return message
+
+
 def send(message):
     body = json.dumps({"jsonrpc": "2.0", **message}).encode()
     raw(b"Content-Length: %d\r\n\r\n%s" % (len(body), body))
@@ -78,11 +85,10 @@ while True:
                 send({"method": "window/logMessage", "params": {"message": "x" * 1_000_000}})
         # An answer is wanted before it goes on, as real servers do.
         send({"id": 7, "method": "workspace/configuration", "params": {"items": [{}, {}]}})
-        while (answer := read()).get("id") != 7:
-            pass
+        answer = answer_to(7)
         assert answer["result"] == [None, None], answer
         send({"id": 8, "method": "workspace/applyEdit", "params": {"edit": {}}})
-        assert "error" in read()
+        assert "error" in answer_to(8)
         send({"method": "$/progress", "params": {"token": "t", "value": {"kind": "begin"}}})
         publish(document["uri"], document["version"] - 1, "undefined, of before")
         if planted():
