@@ -71,13 +71,15 @@ impl ConfigKey {
 }
 
 /// All keys, in the order of the documentation.
-pub(crate) const KEYS: [ConfigKey; 64] = [
+pub(crate) const KEYS: [ConfigKey; 65] = [
     key("model", "\"anthropic\"", "the first that is found", "The models to ask, best first: one name, or a list of them.")
         .variable(env::GYRUS_MODEL).flag("--model"),
     key("assess", "\"anthropic:small\"", "nobody", "The models that take a second look at calls that only the sandbox bounds."),
     key("policy", "\"order\"", "order", "What decides among models of one strength: `order`, `cost`, `latency` or `local-only`."),
     key("effort", "\"low\"", "the model's own", "The effort of thinking: one word, or a section with one for each purpose.").flag("--effort"),
     key("loop", "\"auto\"", "auto", "The loop that thinks: `auto`, `react`, `chain-of-thought`, `single-shot`, `plan`, `changeset`, `reactive`.").flag("--loop"),
+    key("language-servers", "[\"gopls\"]", "all that are installed", "Language servers that may say what is wrong after an edit; `[]` is none.")
+        .variable(env::GYRUS_LANGUAGE_SERVERS),
     key("approve", "\"ask\"", "ask", "What runs may do unasked: `read-only`, `ask`, `edits` or `never`; `auto` only by the flag.").flag("--approve"),
     key("on-ask", "\"park\"", "wait at a terminal, else deny", "What happens while a question waits: `wait`, `park` or `deny`.").flag("--on-ask"),
     key("reflect", "true", "false", "Whether a run that ends says what later ones can learn.").flag("--reflect"),
