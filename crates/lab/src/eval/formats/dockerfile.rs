@@ -44,7 +44,7 @@ const AUTHORS: [&str; 9] = [
     "solution",
 ];
 
-/// What a folder can have of a container.
+/// The part of a container that a folder can have.
 #[derive(Debug, PartialEq)]
 pub(super) struct ContainerFolder {
     /// Its working folder, for which the attempt's folder stands.
