@@ -13,7 +13,7 @@ pub(crate) struct ConfigKey {
     pub(crate) path: &'static str,
     /// A value, as the file has it.
     pub(crate) example: &'static str,
-    /// What holds where nothing sets it; empty if nothing does.
+    /// The value where nothing sets it; empty if there is none.
     pub(crate) default: &'static str,
     /// The variable of the environment that wins over it.
     pub(crate) variable: Option<&'static str>,

@@ -17,7 +17,7 @@ use crate::failure::Failure;
 /// Maximum bytes of a program.
 const MAX_PROGRAM: u64 = 1 << 30;
 
-/// What became of an update.
+/// The end of an update.
 #[derive(Debug, PartialEq)]
 pub(crate) enum Installed {
     /// The new program is in place; the old one is kept there.

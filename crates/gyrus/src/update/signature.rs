@@ -12,7 +12,7 @@ const KIND: &[u8] = b"ssh-ed25519";
 const BEGIN: &str = "-----BEGIN SSH SIGNATURE-----";
 const END: &str = "-----END SSH SIGNATURE-----";
 
-/// What the signature is for: one over the same bytes for something else does not count.
+/// The purpose of the signature: one over the same bytes for something else does not count.
 const NAMESPACE: &[u8] = b"gyrus";
 
 /// Checks that `armored` is a signature over `message` by the public key `key`, as OpenSSH writes it.

@@ -120,7 +120,7 @@ fn task_folders_of_terminal_bench_are_tried_as_they_are() {
     }
 }
 
-/// What a folder cannot have of a container is said, and nothing is tried.
+/// A task that needs more of a container than a folder can be is not tried.
 #[test]
 fn tasks_that_need_more_than_a_folder_are_left_out_with_the_reason() {
     let world = World::new("");

@@ -10,7 +10,7 @@ use std::{
 use gyrus_process::Programs;
 use tempfile::TempDir;
 
-use super::{stand_in, task::EvalTask};
+use super::{copies::copy, stand_in, task::EvalTask};
 use crate::{CommandEnd, Installation, LabError};
 
 /// The folder of the task's folder in which files for the checks are laid. Nothing that a run leaves
@@ -159,30 +159,6 @@ fn check_out(repository: &Path, commit: &str, folder: &Path) -> io::Result<()> {
         }
     }
     fs::remove_file(folder.join(".git/FETCH_HEAD"))
-}
-
-/// Copies a file, or the files below a folder; links and devices are not copied.
-pub(super) fn copy(from: &Path, to: &Path) -> io::Result<()> {
-    if from.is_file() {
-        fs::create_dir_all(to.parent().unwrap_or(to))?;
-        return fs::copy(from, to).map(drop);
-    }
-    fs::create_dir_all(to)?;
-    let mut open: Vec<PathBuf> = vec![PathBuf::new()];
-    while let Some(folder) = open.pop() {
-        for entry in fs::read_dir(from.join(&folder))? {
-            let entry = entry?;
-            let path = folder.join(entry.file_name());
-            let kind = entry.file_type()?;
-            if kind.is_dir() {
-                fs::create_dir_all(to.join(&path))?;
-                open.push(path);
-            } else if kind.is_file() {
-                fs::copy(entry.path(), to.join(&path))?;
-            }
-        }
-    }
-    Ok(())
 }
 
 #[cfg(test)]

@@ -9,6 +9,7 @@ mod attempt;
 mod screen;
 mod task;
 mod expected;
+mod copies;
 mod folder;
 mod formats;
 mod served;

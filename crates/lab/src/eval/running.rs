@@ -123,16 +123,7 @@ impl AttemptSetting<'_> {
             (None, Some(code)) => format!("gyrus ended with exit code {code}: {}", in_short(&said)),
             (None, None) => "gyrus was killed".to_owned(),
         };
-        let mut fold = watched.fold;
-        if self.task.screen == ScreenKind::NoScreen {
-            let mut failed = folder.failed_check(self.task, self.gyrus).await?;
-            if let (None, Some(server), Some(own)) = (&failed, &self.task.server, &self.server) {
-                failed = own.mismatch(server, self.gyrus).await?;
-            }
-            fold.settle_in_folder(self.task, failed, &otherwise);
-        } else {
-            fold.settle(self.required, self.task.answer.as_ref(), &otherwise);
-        }
+        let fold = self.settled(watched.fold, &folder, &otherwise).await?;
         let mut attempt = fold.attempt;
         attempt.task.clone_from(&self.task.id);
         attempt.repeat = self.repeat;
@@ -143,6 +134,25 @@ impl AttemptSetting<'_> {
             attempt,
             frame: fold.last_frame,
         })
+    }
+
+    /// Decides what became of the attempt.
+    async fn settled(
+        &self,
+        mut fold: AttemptReader,
+        folder: &TaskFolder,
+        otherwise: &str,
+    ) -> Result<AttemptReader, LabError> {
+        if self.task.screen != ScreenKind::NoScreen {
+            fold.settle(self.required, self.task.answer.as_ref(), otherwise);
+            return Ok(fold);
+        }
+        let mut failed = folder.failed_check(self.task, self.gyrus).await?;
+        if let (None, Some(server), Some(own)) = (&failed, &self.task.server, &self.server) {
+            failed = own.mismatch(server, self.gyrus).await?;
+        }
+        fold.settle_in_folder(self.task, failed, otherwise);
+        Ok(fold)
     }
 
     fn command(&self, folder: &Path) -> Command {

@@ -10,7 +10,7 @@ use serde::Deserialize;
 use serde_json::{Map, Value, json};
 use tempfile::TempDir;
 
-use super::folder::copy;
+use super::copies::copy;
 use crate::{CommandEnd, Installation, LabError};
 
 /// Name of the server in its runs, and what the names of its tools begin with there.

@@ -188,7 +188,7 @@ fn from_path(path: &Path) -> Result<Suite, LabError> {
 }
 
 /// The files of a folder, in order.
-pub(super) fn listed(folder: &Path) -> io::Result<Vec<PathBuf>> {
+fn listed(folder: &Path) -> io::Result<Vec<PathBuf>> {
     let paths = fs::read_dir(folder)?.map(|entry| Ok(entry?.path()));
     let mut files: Vec<PathBuf> = paths.collect::<io::Result<_>>()?;
     files.retain(|path| path.is_file());

@@ -44,7 +44,7 @@ const AUTHORS: [&str; 9] = [
     "solution",
 ];
 
-/// What a folder can have of a container.
+/// The part of a container that a folder can have.
 #[derive(Debug, PartialEq)]
 pub(super) struct ContainerFolder {
     /// Its working folder, for which the attempt's folder stands.
@@ -116,20 +116,11 @@ fn instructions(text: &str) -> Vec<(String, String)> {
 impl ContainerFolder {
     fn copy(&mut self, rest: &str, folder: &Path) -> Result<(), String> {
         let refused = |why: &str| Err(format!("its container has `COPY {rest}`: {why}"));
-        let is_flag = |word: &&str| word.starts_with("--");
-        if rest
-            .split_whitespace()
-            .any(|word| word.starts_with("--from"))
-        {
+        let takes_from_another = |word: &str| word.starts_with("--from");
+        if rest.split_whitespace().any(takes_from_another) {
             return refused("it takes files from another stage");
         }
-        let words: Vec<String> = match serde_json::from_str(rest) {
-            Ok(words) => words,
-            Err(_) => {
-                let words = rest.split_whitespace().skip_while(is_flag);
-                words.map(str::to_owned).collect()
-            }
-        };
+        let words = words(rest);
         let Some((to, sources)) = words
             .split_last()
             .filter(|(_, sources)| !sources.is_empty())
@@ -185,6 +176,16 @@ impl ContainerFolder {
         }
         Ok(())
     }
+}
+
+/// Returns the words of an instruction without its options, in both of its forms.
+fn words(rest: &str) -> Vec<String> {
+    let plain = || {
+        let words = rest.split_whitespace();
+        let words = words.skip_while(|word| word.starts_with("--"));
+        words.map(str::to_owned).collect()
+    };
+    serde_json::from_str(rest).unwrap_or_else(|_| plain())
 }
 
 /// Returns the files and folders that a source means; `*` stands for anything within a name.

@@ -8,8 +8,11 @@ use serde::Deserialize;
 use serde_json::Value;
 
 use super::{
-    super::task::{EvalTask, TaskBudget},
-    CHECKS, STEPS, id, json, quoted, text, wrong,
+    super::{
+        folder::CHECKS,
+        task::{EvalTask, TaskBudget},
+    },
+    reading::{STEPS, id, json, quoted, text, wrong},
 };
 use crate::LabError;
 

@@ -15,7 +15,7 @@ use super::{
         served::{ExpectedCall, TaskServer},
         task::{EvalTask, TaskBudget},
     },
-    STEPS, id, json, text, wrong,
+    reading::{STEPS, id, json, text, wrong},
 };
 use crate::LabError;
 

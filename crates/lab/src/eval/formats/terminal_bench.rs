@@ -6,12 +6,12 @@ use gyrus_text::{Yaml, YamlNode, parse_yaml};
 
 use super::{
     super::{
+        folder::CHECKS,
         stand_in::StandIn,
         task::{EvalTask, TaskBudget},
     },
-    CHECKS, STEPS,
     dockerfile::{self, ContainerFolder},
-    id, text, texts, wrong,
+    reading::{STEPS, id, text, texts, wrong},
 };
 use crate::LabError;
 
