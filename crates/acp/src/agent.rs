@@ -30,7 +30,6 @@ use crate::{
     },
 };
 
-/// Maximum number of open sessions.
 const MAX_SESSIONS: usize = 1_000;
 
 /// Maximum number of turns at work.
@@ -42,13 +41,13 @@ const READ_AT_ONCE: usize = 4;
 /// Maximum number of servers of a session.
 const MAX_SERVERS: usize = 32;
 
-/// Time in which turns park when the client has gone.
+/// Time limit for turns to park after the client has gone.
 const PARK_WITHIN: Duration = Duration::from_secs(20);
 
-/// Time in which a client that has gone takes what is left to say.
+/// Time limit for a departed client to take the remaining output.
 const SAY_WITHIN: Duration = Duration::from_secs(1);
 
-/// Serves one client until its input ends or `stop` is done; then the runs at work are parked.
+/// Serves one client until its input ends or `stop` resolves; then the runs at work are parked.
 ///
 /// # Errors
 /// No threads can be started.
@@ -102,13 +101,13 @@ struct AcpAgent {
 
 #[derive(Default)]
 struct OpenSessions {
-    /// The abilities of the client, once it has introduced itself.
+    /// The abilities of the client, once it has sent them.
     abilities: Option<ClientAbilities>,
     sessions: BTreeMap<String, Arc<EditorSession>>,
 }
 
 impl AcpAgent {
-    /// Takes a message. What lasts is done in one of the tasks.
+    /// Handles a message. Longer work is done in one of the tasks.
     async fn take(self: &Arc<Self>, incoming: EditorMessage, tasks: &mut JoinSet<()>) {
         match incoming {
             EditorMessage::Nothing => {}
@@ -187,7 +186,7 @@ impl AcpAgent {
         self.answer(&id, done).await;
     }
 
-    /// Answers a request, and tells what follows from it.
+    /// Answers a request, and sends the updates that follow.
     async fn answer(&self, id: &Value, done: Result<RequestResult, RpcError>) {
         match done {
             Ok(RequestResult { result, updates }) => {
@@ -257,7 +256,7 @@ impl AcpAgent {
         Ok(session)
     }
 
-    /// Returns the settings of a session, and the commands that can be typed in it.
+    /// Returns the settings of a session, and its commands.
     fn described(&self, session: &EditorSession) -> Result<RequestResult, RpcError> {
         let choices = self.host.choices().map_err(RpcError::internal)?;
         let settings = session.state.lock().settings.clone();
@@ -325,7 +324,7 @@ impl AcpAgent {
         Ok(RequestResult::from(json!({})))
     }
 
-    /// Carries out what reads journals.
+    /// Carries out a request that reads journals.
     async fn read(&self, method: &str, params: &Params) -> Result<RequestResult, RpcError> {
         if method == "session/list" {
             return block_in_place(|| self.list(params));
@@ -378,7 +377,11 @@ impl AcpAgent {
         // One that does not exist has no sessions.
         let folder = folder.map(|folder| folder.canonicalize().unwrap_or(folder.to_owned()));
         let after = match list.cursor.as_deref().map(str::parse::<RunId>) {
-            Some(Err(_)) => return Err(RpcError::params("`cursor` is not one of ours")),
+            Some(Err(_)) => {
+                return Err(RpcError::params(
+                    "`cursor` is not a value that this agent returned",
+                ));
+            }
             Some(Ok(after)) => Some(after),
             None => None,
         };
@@ -435,10 +438,10 @@ impl AcpAgent {
     }
 }
 
-/// The result of a request, and what follows from it.
+/// The result of a request, with the updates that follow.
 struct RequestResult {
     result: Value,
-    /// Updates that follow the answer, with their sessions.
+    /// Updates to send after the answer, with their sessions.
     updates: Vec<(String, Value)>,
 }
 

@@ -6,7 +6,8 @@ use serde_json::json;
 
 use crate::connection::EditorClient;
 
-/// Time in which an editor says what it shows. One that does not is not asked again for this call.
+/// Time limit for an editor to return the text of a buffer. An editor that misses it is not asked
+/// again during the call.
 const TIMEOUT: Duration = Duration::from_secs(2);
 
 /// The buffers of the editor of a session.
@@ -32,7 +33,7 @@ impl EditorBuffers {
         }
     }
 
-    /// Returns the text that the editor has of a file; `None` if it has none or does not say.
+    /// Returns the text of a file in the editor; `None` if the editor has none or does not answer.
     pub async fn text(&self, path: &Path) -> Option<String> {
         let params = json!({"sessionId": self.session, "path": path});
         let request = self.client.request("fs/read_text_file", params).await;

@@ -13,7 +13,7 @@ use gyrus_surfaces::projection;
 use gyrus_text::{clip, one_line, utc};
 use serde_json::{Value, json};
 
-/// Maximum number of runs that a list looks at, the newest first.
+/// Maximum number of runs that are searched for a list, the newest first.
 const LOOKED_AT: usize = 2_000;
 
 /// Number of sessions on a page of the list.
@@ -22,10 +22,10 @@ const PAGE: usize = 50;
 /// Columns of a title.
 const TITLE: usize = 80;
 
-/// A session.
+/// A session, as a chain of runs that continue each other.
 #[derive(Debug)]
 pub(crate) struct Chain {
-    /// Its runs, the first one first; never empty.
+    /// The runs of the session, oldest first; never empty.
     pub(crate) runs: Vec<RunId>,
     pub(crate) last: RunStarted,
 }
@@ -61,8 +61,8 @@ pub(crate) fn of(store: &Store, first: RunId) -> Result<Option<Chain>, gyrus_jou
     Ok(Some(chain))
 }
 
-/// Reads the first entry of a run; `None` if it cannot be read, or if the run is a record, which is no
-/// part of a session here.
+/// Reads the first entry of a run; `None` if it cannot be read, or if the run is a record, which
+/// belongs to no session here.
 fn started(store: &Store, run: RunId) -> Option<RunStarted> {
     if is_record(store, run) {
         return None;
@@ -82,8 +82,8 @@ struct SessionSummary {
     folder: PathBuf,
 }
 
-/// Returns a page of the sessions, those at work last first. `after` is the cursor of the page
-/// before.
+/// Returns a page of the sessions, the most recently active first. `after` is the cursor of the
+/// page before.
 pub(crate) fn list(
     store: &Store,
     folder: Option<&Path>,

@@ -8,7 +8,7 @@ use serde_json::{Value, json};
 
 use crate::host::AcpHost;
 
-/// Maximum number of skills that are offered.
+/// Maximum number of skills that are offered as commands.
 const MAX_SKILLS: usize = 50;
 
 /// Columns of a description.
@@ -16,15 +16,15 @@ const COLUMNS: usize = 120;
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum EditorCommand {
-    /// Tells how far the session is.
+    /// Shows the state of the session.
     Status,
-    /// Goes on with the last run.
+    /// Resumes the last run.
     Resume,
-    /// Lists what waits for an answer, in all runs.
+    /// Lists the questions of all runs that wait for an answer.
     Approvals,
-    /// Takes back what the last run changed.
+    /// Undoes the changes of the last run.
     Undo {
-        /// Whether the person has seen what would be done.
+        /// Whether the person has seen the changes to undo.
         confirmed: bool,
     },
 }
@@ -46,7 +46,7 @@ const KNOWN: [(&str, &str); 4] = [
 ];
 
 impl EditorCommand {
-    /// Reads a prompt; `None` if it is none of our commands.
+    /// Parses a prompt; `None` if it is not a command of gyrus.
     pub(crate) fn read(text: &str) -> Option<Self> {
         match text.trim() {
             "/status" => Some(Self::Status),
@@ -78,7 +78,7 @@ pub(crate) fn available(skills: &[(String, String)]) -> Value {
     json!({"sessionUpdate": "available_commands_update", "availableCommands": commands})
 }
 
-/// Carries a command out, and returns what to say.
+/// Carries a command out, and returns the text for the person.
 pub(crate) async fn carry_out(
     host: &dyn AcpHost,
     command: EditorCommand,

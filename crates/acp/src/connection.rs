@@ -12,19 +12,19 @@ use tokio::sync::{mpsc, oneshot};
 
 use crate::message::MAX_MESSAGE;
 
-/// Number of lines that may wait in either direction.
+/// Maximum number of queued lines in either direction.
 const WAITING: usize = 256;
 
-/// A line that was read.
+/// The result of reading a line.
 #[derive(Debug)]
 pub(crate) enum EditorLine {
     /// The line, without its end.
     Whole(Vec<u8>),
-    /// A line that is too long; it was skipped.
+    /// The line was too long, and was skipped.
     TooLong,
 }
 
-/// Reads lines on a thread of its own, until there are no more.
+/// Reads lines on a separate thread, until there are no more.
 pub(crate) fn read_lines(
     input: impl Read + Send + 'static,
 ) -> io::Result<mpsc::Receiver<EditorLine>> {
@@ -43,8 +43,7 @@ pub(crate) fn read_lines(
     Ok(lines)
 }
 
-/// Reads the next line of at most `most` bytes; `None` at the end. The last line needs no line
-/// feed.
+/// Reads the next line of at most `most` bytes; `None` at the end, where a line end is optional.
 fn next_line(input: &mut impl BufRead, most: usize) -> io::Result<Option<EditorLine>> {
     let (mut line, mut too_long, mut is_empty) = (Vec::new(), false, true);
     loop {
@@ -87,12 +86,12 @@ struct ClientRequests {
 
 pub(crate) struct ClientRequest {
     pub(crate) id: u64,
-    /// Its answer; an error of the channel means that it was withdrawn.
+    /// The answer to the request; an error of the channel means that it was withdrawn.
     pub(crate) answer: oneshot::Receiver<Result<Value, Value>>,
 }
 
 impl EditorClient {
-    /// Writes lines on a thread of its own, which ends when the client is dropped.
+    /// Writes lines on a separate thread, which ends when the client is dropped.
     pub(crate) fn new(
         mut output: impl Write + Send + 'static,
     ) -> io::Result<(Self, thread::JoinHandle<()>)> {
@@ -116,13 +115,12 @@ impl EditorClient {
         let _ = self.lines.send(format!("{message}\n")).await;
     }
 
-    /// Answers a request.
     pub(crate) async fn answer(&self, id: &Value, result: Value) {
         let answer = json!({"jsonrpc": "2.0", "id": id, "result": result});
         self.send(&answer).await;
     }
 
-    /// Tells what happened in a session.
+    /// Sends an update about a session.
     pub(crate) async fn update(&self, session: &str, update: Value) {
         let params = json!({"sessionId": session, "update": update});
         self.notify("session/update", params).await;
@@ -133,7 +131,7 @@ impl EditorClient {
         self.send(&message).await;
     }
 
-    /// Asks the client for something.
+    /// Sends a request to the client.
     pub(crate) async fn request(&self, method: &str, params: Value) -> ClientRequest {
         let (sender, answer) = oneshot::channel();
         let id = {
@@ -148,7 +146,7 @@ impl EditorClient {
         ClientRequest { id, answer }
     }
 
-    /// Takes the answer to a request. One to a request that is not open is ignored.
+    /// Handles the answer to a request. One to a request that is not open is ignored.
     pub(crate) fn answered(&self, id: u64, outcome: Result<Value, Value>) {
         let open = self.requests.lock().open.remove(&id);
         if let Some(open) = open {

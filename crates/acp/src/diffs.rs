@@ -4,8 +4,8 @@ use std::path::Path;
 
 use serde_json::{Value, json};
 
-/// Returns a diff for each part of a patch that changes something. Paths are below `folder`. A part
-/// that is cut off, or is not text, gives none; the patch itself is shown beside.
+/// Returns a diff for each changed part of a patch. Paths are below `folder`. A part that is cut
+/// off, or is not text, is left out, since the patch itself is shown beside.
 pub(crate) fn of_patch(patch: &str, folder: &Path) -> Vec<Value> {
     let mut diffs = Vec::new();
     let mut reading = PatchReader::default();
@@ -16,7 +16,7 @@ pub(crate) fn of_patch(patch: &str, folder: &Path) -> Vec<Value> {
     diffs
 }
 
-/// A patch that is being read.
+/// A patch during its parsing.
 #[derive(Default)]
 struct PatchReader {
     old_path: Option<String>,
@@ -29,7 +29,7 @@ struct PatchReader {
     last: LineSide,
 }
 
-/// The sides that a line belongs to.
+/// The sides to which a line belongs.
 #[derive(Clone, Copy, Default)]
 enum LineSide {
     #[default]
@@ -129,7 +129,7 @@ impl PatchReader {
     }
 }
 
-/// Returns the path of one side; `None` if the file is not there.
+/// Returns the path of one side; `None` if the file does not exist there.
 fn side_path(written: &str, prefix: &str) -> Option<String> {
     let path = written.split('\t').next().unwrap_or(written);
     let path = path.strip_prefix(prefix).unwrap_or(path);

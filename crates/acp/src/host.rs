@@ -15,28 +15,28 @@ use crate::buffers::EditorBuffers;
 
 /// The program around the agent.
 pub trait AcpHost: Send + Sync + 'static {
-    /// Returns the journals.
+    /// Returns the store of the journals.
     fn store(&self) -> &Store;
 
     /// Returns the person in whose name the editor answers.
     fn person(&self) -> Principal;
 
-    /// Returns the values that a session can choose among, each list with the chosen one.
+    /// Returns the selectable values of a session, each list with the chosen one.
     ///
     /// # Errors
-    /// The configuration cannot be used; in words.
+    /// A message if the configuration cannot be used.
     fn choices(&self) -> Result<SettingChoices, String>;
 
-    /// Returns the real folder that a session works in. May block for the disk.
+    /// Returns the real folder in which a session works. May block for the disk.
     ///
     /// # Errors
-    /// No run may work there; in words.
+    /// A message with the reason why no run may work there.
     fn folder(&self, given: &Path) -> Result<PathBuf, String>;
 
     /// Checks that a run could be started with these settings. May block for the disk.
     ///
     /// # Errors
-    /// It cannot; in words.
+    /// A message with the reason why a run could not be started.
     fn check(&self, folder: &Path, settings: &SessionSettings) -> Result<(), String>;
 
     /// Returns the skills that a person can name with a slash in a folder, with their descriptions.
@@ -46,19 +46,19 @@ pub trait AcpHost: Send + Sync + 'static {
     /// Checks a picture that comes with a goal.
     ///
     /// # Errors
-    /// It cannot be given to a model; in words.
+    /// A message with the reason why no model could take the picture.
     fn picture(&self, bytes: Vec<u8>) -> Result<Attachment, String>;
 
     /// Begins to drive a run on threads of its own.
     fn begin(&self, request: TurnRequest, controls: TurnControls) -> TurnAtWork;
 
-    /// Says what became of a run that did not reach its goal, and what to do next.
+    /// Describes the ending of a run that did not reach its goal, with the next step.
     fn ending(&self, run: RunId, ending: &Ending) -> Option<String>;
 
     /// Carries out a command of the command line; returns what it printed.
     ///
     /// # Errors
-    /// It failed; in words.
+    /// A message if the command failed.
     fn command(&self, arguments: Vec<String>) -> BoxedFuture<'_, Result<String, String>>;
 }
 
@@ -68,11 +68,11 @@ pub struct SessionSettings {
     pub mode: String,
     /// The loop, by its name.
     pub cognitive_loop: String,
-    /// The model, as `--model` takes it; empty: as it is configured.
+    /// The model, as `--model` takes it; empty for the configured one.
     pub model: String,
 }
 
-/// The values that a session can choose among.
+/// The selectable values of a session.
 #[derive(Debug, Clone)]
 pub struct SettingChoices {
     /// The settings of a new session.
@@ -83,7 +83,7 @@ pub struct SettingChoices {
     pub models: Vec<SettingChoice>,
 }
 
-/// A value that can be chosen.
+/// A selectable value.
 #[derive(Debug, Clone)]
 pub struct SettingChoice {
     pub value: String,
@@ -99,7 +99,7 @@ pub struct EditorServer {
     pub way: EditorServerWay,
 }
 
-/// The way to a server that the editor names.
+/// The way to reach a server that the editor names.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum EditorServerWay {
     Program {
@@ -114,20 +114,20 @@ pub enum EditorServerWay {
     },
 }
 
-/// A run that is to be driven.
+/// A run that the host is to drive.
 #[derive(Debug)]
 pub struct TurnRequest {
     pub run: RunId,
-    /// Whether it begins or goes on.
+    /// Whether the run is started or resumed.
     pub work: TurnWork,
-    /// The folder that it works in, real.
+    /// The real path of the folder in which the run works.
     pub folder: PathBuf,
     pub settings: SessionSettings,
     /// The servers that the editor named.
     pub servers: Vec<EditorServer>,
-    /// The editor's buffers, if it lets them be read.
+    /// The editor's buffers, if it allows reading them.
     pub buffers: Option<EditorBuffers>,
-    /// Whether the editor can ask its person for words during a call.
+    /// Whether the editor can ask its person for text during a call.
     pub asks_words: bool,
 }
 
@@ -136,27 +136,28 @@ pub enum TurnWork {
     /// A new run.
     Start {
         goal: Text,
-        /// The material that comes with it.
+        /// The attachments of the run.
         context: Vec<Attachment>,
-        /// The run before it in its session.
+        /// The previous run of the session.
         continues: Option<RunId>,
     },
-    /// A run that was left.
+    /// A run that is parked or was cut off.
     Resume,
 }
 
-/// A run that is being driven.
+/// A run that the host drives.
 #[derive(Debug)]
 pub struct TurnAtWork {
-    /// Says that the journal of a new run is there.
+    /// Notified when the journal of a new run exists.
     pub began: oneshot::Receiver<()>,
-    /// The replies of its models while they arrive.
+    /// The replies of the run's models as they arrive.
     pub replies: LiveReplies,
-    /// The ending of the run, or in words the reason why it did not begin.
+    /// The run's ending, or the reason why it did not begin.
     pub ended: oneshot::Receiver<Result<Ending, String>>,
 }
 
-/// Ends a turn from outside, whether its run has begun or not. Clones control the same turn.
+/// Pauses or stops a turn from outside, even before its run has begun. Clones control the same
+/// turn.
 #[derive(Debug, Clone)]
 pub struct TurnControls(watch::Sender<RunOrder>);
 
@@ -165,7 +166,7 @@ enum RunOrder {
     Nothing,
     /// Interrupt the effect in progress, then park.
     Park,
-    /// The same, for a person who cancelled the turn.
+    /// Parks the run at once, for a person who cancelled the turn.
     Stop(Principal),
 }
 
@@ -181,12 +182,12 @@ impl TurnControls {
         self.order(RunOrder::Stop(by));
     }
 
-    /// Parks the run of the turn, so that it can go on later.
+    /// Parks the run of the turn, so that it can be resumed later.
     pub(crate) fn park(&self) {
         self.order(RunOrder::Park);
     }
 
-    /// The first order counts.
+    /// Gives an order, unless one was given before.
     fn order(&self, order: RunOrder) {
         self.0.send_if_modified(|given| {
             let is_first = *given == RunOrder::Nothing;

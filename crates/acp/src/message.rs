@@ -10,14 +10,14 @@ pub(crate) const MAX_MESSAGE: usize = 16 << 20;
 /// A message that arrived.
 #[derive(Debug)]
 pub(crate) enum EditorMessage {
-    /// The client asks for something.
+    /// A request of the client.
     Request {
         /// The id, to be named in the answer.
         id: Value,
         method: String,
         params: Params,
     },
-    /// The client tells something.
+    /// A notification of the client.
     Notification { method: String, params: Params },
     /// The client answers a request.
     Answer {
@@ -26,21 +26,21 @@ pub(crate) enum EditorMessage {
         /// The result, or the error.
         outcome: Result<Value, Value>,
     },
-    /// It is not a message; the error to answer with.
+    /// An invalid message, with the error to answer.
     Wrong(RpcError),
-    /// It needs no answer and has no meaning: an empty line, an answer to nothing.
+    /// A message without meaning that needs no answer: an empty line, an answer to nothing.
     Nothing,
 }
 
-/// Parameters that are not read yet.
+/// Unparsed parameters.
 #[derive(Debug)]
 pub(crate) struct Params(Option<Box<RawValue>>);
 
 impl Params {
-    /// Reads them.
+    /// Parses the parameters.
     ///
     /// # Errors
-    /// They do not have this form.
+    /// The parameters do not have this form.
     pub(crate) fn read<T: DeserializeOwned>(&self) -> Result<T, RpcError> {
         let text = self.0.as_ref().map_or("{}", |raw| raw.get());
         serde_json::from_str(text).map_err(|error| RpcError::params(error.to_string()))
@@ -65,7 +65,7 @@ impl RpcError {
         Self::new(-32_600, why)
     }
 
-    /// The method does not exist.
+    /// Creates the error for a method that does not exist.
     pub(crate) fn method(method: &str) -> Self {
         let method = gyrus_text::quote(method, 60);
         Self::new(-32_601, format!("there is no method {method}"))
@@ -76,12 +76,12 @@ impl RpcError {
         Self::new(-32_602, why)
     }
 
-    /// It failed here.
+    /// Creates an error for a failure in gyrus.
     pub(crate) fn internal(why: impl Into<String>) -> Self {
         Self::new(-32_603, why)
     }
 
-    /// The thing that was named does not exist.
+    /// Creates an error for something that does not exist.
     pub(crate) fn not_found(why: impl Into<String>) -> Self {
         Self::new(-32_002, why)
     }
@@ -91,7 +91,7 @@ impl RpcError {
         Self { code, message }
     }
 
-    /// Returns the answer to a request that is not carried out.
+    /// Returns the answer to a request that fails with this error.
     pub(crate) fn answer(&self, id: &Value) -> Value {
         let Self { code, message } = self;
         json!({"jsonrpc": "2.0", "id": id, "error": {"code": code, "message": message}})
@@ -110,7 +110,7 @@ struct Envelope {
     error: Option<Value>,
 }
 
-/// Reads a value that is there, also if it is `null`.
+/// Reads a value that is present, even if it is `null`.
 fn present<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<Value>, D::Error> {
     Value::deserialize(deserializer).map(Some)
 }
@@ -168,7 +168,7 @@ fn answer(id: &Value, result: Option<Box<RawValue>>, error: Option<Value>) -> Ed
     EditorMessage::Answer { id, outcome }
 }
 
-/// Returns the error for a message that is longer than can be read.
+/// Returns the error of a message that is too long.
 pub(crate) fn too_long() -> RpcError {
     RpcError::parse(format!("the message is longer than {MAX_MESSAGE} bytes"))
 }

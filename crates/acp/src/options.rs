@@ -10,10 +10,10 @@ pub(crate) const APPROVE: &str = "approve";
 pub(crate) const LOOP: &str = "loop";
 pub(crate) const MODEL: &str = "model";
 
-/// The value of the option `model` that stands for what is configured: values may not be empty.
+/// The value of the option `model` for the configured one, since values may not be empty.
 const CONFIGURED: &str = "configured";
 
-/// Returns the modes, as a session's answer has them.
+/// Returns the modes in the form of a session's answer.
 pub(crate) fn modes(choices: &SettingChoices, settings: &SessionSettings) -> Value {
     let modes: Vec<Value> = choices
         .modes
@@ -68,7 +68,7 @@ fn shown(value: &str) -> &str {
 /// Returns the settings with another value of an option.
 ///
 /// # Errors
-/// There is no such option or value; in words.
+/// A message if there is no such option or value.
 pub(crate) fn set(
     choices: &SettingChoices,
     settings: &SessionSettings,

@@ -17,14 +17,12 @@ const GOAL_LIMIT: usize = 4 << 20;
 /// Maximum length of an attached text in bytes, as for `gyrus run --file`.
 const TEXT_LIMIT: usize = 1 << 20;
 
-/// Maximum number of parts.
 const MAX_PARTS: usize = 200;
 
 #[derive(Debug)]
 pub(crate) struct EditorPrompt {
-    /// The text that the person typed, with marks where something is attached.
+    /// The text that the person typed, with marks at the places of attachments.
     pub(crate) text: String,
-    /// The material that comes with it.
     pub(crate) attachments: Vec<Attachment>,
 }
 

@@ -28,11 +28,11 @@ const ALWAYS: &str = "allow_always";
 const DENY: &str = "reject_once";
 const DENY_ALWAYS: &str = "reject_always";
 
-/// Digests that a person denied for the rest of a session.
+/// Digests of cards that a person denied for the rest of a session.
 #[derive(Debug, Default)]
 pub(crate) struct DeniedDigests(Mutex<BTreeSet<Digest>>);
 
-/// Maximum number of denials that are remembered.
+/// Maximum number of remembered denials.
 const REMEMBERED: usize = 10_000;
 
 impl DeniedDigests {
@@ -48,14 +48,14 @@ impl DeniedDigests {
     }
 }
 
-/// Questions that the editor was asked and has not answered.
+/// Open questions that the editor was asked.
 pub(crate) struct EditorQuestions {
     client: Arc<EditorClient>,
     store: Store,
     session: String,
     person: Principal,
     denied: Arc<DeniedDigests>,
-    /// Whether the editor can ask for words.
+    /// Whether the editor can ask for text.
     elicits: bool,
     shown: Vec<QuestionShown>,
     answers: JoinSet<(u64, Option<Result<Value, Value>>)>,
@@ -70,19 +70,19 @@ struct QuestionShown {
 /// The way in which a question is answered.
 #[derive(Debug)]
 pub(crate) enum QuestionManner {
-    /// The editor asks.
+    /// In the editor, by a request.
     There,
-    /// The editor cannot ask for words: the next prompt answers it.
+    /// By the next prompt, as the editor cannot ask for text.
     ByPrompt,
 }
 
 #[derive(Debug)]
 pub(crate) enum AnswerResult {
-    /// It was given, or it was too late.
+    /// The answer was given, or it was too late.
     Settled,
-    /// The person cancelled the turn by it.
+    /// The person cancelled the turn instead of answering.
     Cancelled,
-    /// It could not be given; in words.
+    /// The answer could not be given, for this reason.
     Failed(String),
 }
 
@@ -106,7 +106,7 @@ impl EditorQuestions {
         }
     }
 
-    /// Shows a question, unless it is shown already.
+    /// Shows a question, unless it is already shown.
     pub(crate) async fn ask(
         &mut self,
         open: OpenQuestion,
@@ -282,7 +282,7 @@ fn elicitation(session: &str, call: &str, open: &OpenQuestion) -> Value {
     })
 }
 
-/// Returns the words that stand before questions of a run that was left.
+/// Returns the introduction to the questions of a run that was left.
 pub(crate) fn waiting(questions: usize) -> String {
     format!("The run waits for {}.", counted(questions, "answer"))
 }

@@ -26,9 +26,9 @@ use crate::{
 };
 
 pub(crate) struct EditorSession {
-    /// Its id: that of its first run, whether that has begun or not.
+    /// The id of the session's first run, whether that has begun or not.
     pub(crate) first: RunId,
-    /// The folder that its runs work in, real.
+    /// The real path of the folder in which the session's runs work.
     pub(crate) folder: PathBuf,
     /// The servers that the editor named.
     pub(crate) servers: Vec<EditorServer>,
@@ -53,7 +53,7 @@ pub(crate) struct TurnSlot {
     pub(crate) controls: TurnControls,
 }
 
-/// The parts of the agent that a turn uses beside its session.
+/// The parts of the agent that a turn needs beside its session.
 #[derive(Clone)]
 pub(crate) struct TurnSurroundings {
     pub(crate) host: Arc<dyn AcpHost>,
@@ -61,12 +61,12 @@ pub(crate) struct TurnSurroundings {
     pub(crate) abilities: ClientAbilities,
 }
 
-/// Abilities of the client beyond those that every one has.
+/// Optional abilities of the client.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct ClientAbilities {
-    /// Whether it can ask for words.
+    /// Whether the client can ask its person for text.
     pub(crate) elicits: bool,
-    /// Whether it lets its buffers be read.
+    /// Whether the client allows reading its buffers.
     pub(crate) reads_files: bool,
 }
 
@@ -91,12 +91,12 @@ impl EditorSession {
         }
     }
 
-    /// Returns the id that the protocol has for it.
+    /// Returns the session's id in the protocol.
     pub(crate) fn id(&self) -> String {
         self.first.to_string()
     }
 
-    /// Begins a turn.
+    /// Starts a turn for a prompt.
     ///
     /// # Errors
     /// Another one is at work.
@@ -132,7 +132,7 @@ impl EditorSession {
     /// Carries a prompt out; returns the stop reason.
     ///
     /// # Errors
-    /// Nothing was begun, or it cannot be followed.
+    /// No run was begun, or the run cannot be followed.
     pub(crate) async fn prompt(
         &self,
         around: &TurnSurroundings,
@@ -268,7 +268,7 @@ fn must_be_free(store: &Store, run: RunId) -> Result<(), RpcError> {
     }
 }
 
-/// Returns what a session has cost.
+/// Returns the cost of a session.
 fn cost(store: &Store, first: RunId) -> Microdollars {
     let chain = chains::of(store, first).ok().flatten();
     let runs = chain.into_iter().flat_map(|chain| chain.runs);
@@ -276,8 +276,8 @@ fn cost(store: &Store, first: RunId) -> Microdollars {
     costs.fold(Microdollars::default(), |sum, spent| sum + spent.cost)
 }
 
-/// Tells the client what happened in the runs of a session, and how the last one was left; returns
-/// the question that the next prompt answers.
+/// Sends the client the events of a session's runs, and the state of the last run; returns the
+/// question that the next prompt answers.
 pub(crate) async fn replay(
     around: &TurnSurroundings,
     session: &EditorSession,
@@ -317,7 +317,7 @@ pub(crate) async fn replay(
     Ok(waits_for)
 }
 
-/// Returns how a run was left, in words, and the question of it that a prompt can answer.
+/// Describes the state in which a run was left, and returns the question that a prompt can answer.
 pub(crate) fn left(
     around: &TurnSurroundings,
     run: RunId,

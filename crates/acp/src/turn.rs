@@ -36,7 +36,7 @@ pub(crate) struct EditorTurn {
 
 #[derive(Debug)]
 pub(crate) struct TurnEnd {
-    /// The reason, as the protocol has it.
+    /// The reason, as named in the protocol.
     pub(crate) reason: &'static str,
     /// The question that the next prompt answers.
     pub(crate) waits_for: Option<OpenQuestion>,
@@ -52,7 +52,7 @@ enum TurnEvent {
     Ended(Result<Ending, String>),
 }
 
-/// A run that is followed.
+/// A run that a turn follows.
 struct TurnFollower {
     run: RunId,
     entries: TreeFollower,
@@ -62,7 +62,7 @@ struct TurnFollower {
 }
 
 impl EditorTurn {
-    /// Drives the run of a request, and tells the client what happens.
+    /// Drives the run of a request, and reports the events to the client.
     ///
     /// # Errors
     /// The run did not begin, or cannot be followed.
@@ -116,7 +116,7 @@ impl EditorTurn {
         self.end(run, &ending, waits_for).await
     }
 
-    /// Shows entries until the run has ended and all of it was shown.
+    /// Shows entries until the run has ended and all of them are shown.
     async fn follow(
         &mut self,
         store: &Store,
@@ -211,7 +211,7 @@ impl EditorTurn {
         }
     }
 
-    /// Says how the run ended.
+    /// Reports the run's ending.
     async fn end(
         mut self,
         run: RunId,
@@ -267,7 +267,7 @@ impl TurnFollower {
     }
 }
 
-/// Waits for what is said once; `None` if it never will be.
+/// Waits for a value that is sent once; `None` if it never will be.
 async fn said<T>(once: &mut Option<oneshot::Receiver<T>>) -> Option<T> {
     match once {
         Some(once) => once.await.ok(),
@@ -275,7 +275,7 @@ async fn said<T>(once: &mut Option<oneshot::Receiver<T>>) -> Option<T> {
     }
 }
 
-/// Returns the ends of the journals of a run and of those below it that are in progress.
+/// Returns the ends of the journals of a run and its child runs in progress.
 fn known_ends(store: &Store, run: RunId) -> Result<Vec<(RunId, u64)>, RpcError> {
     let runs = approvals::under_way(store, run).map_err(internal)?;
     let end = |run: RunId| Ok((run, store.reader(&log_name(run))?.end()?));
@@ -283,7 +283,7 @@ fn known_ends(store: &Store, run: RunId) -> Result<Vec<(RunId, u64)>, RpcError> 
     ends.map_err(internal)
 }
 
-/// Returns the questions of a run that nobody has answered.
+/// Returns the unanswered questions of a run.
 pub(crate) fn still_open(store: &Store, run: RunId) -> Result<Vec<OpenQuestion>, RpcError> {
     approvals::unanswered(store, run).map_err(internal)
 }

@@ -24,13 +24,13 @@ use serde_json::{Value, json};
 
 use crate::diffs;
 
-/// Bytes of a text that are shown of one result; the journal has the rest.
+/// Maximum size of the text of one result, in bytes; the journal has the rest.
 const TEXT: usize = 32 << 10;
 
-/// Largest arguments that are shown as data, in bytes.
+/// Maximum size of arguments that are shown as data, in bytes.
 const ARGUMENTS: usize = 16 << 10;
 
-/// Largest picture that is shown, in bytes.
+/// Maximum size of a picture, in bytes.
 const PICTURE: usize = 1 << 20;
 
 /// Columns of a title.
@@ -39,7 +39,7 @@ const TITLE: usize = 100;
 /// Cost of a dollar in microdollars.
 const DOLLAR: f64 = 1e6;
 
-/// Tools by what their calls do.
+/// Tools by the kind of their calls in the protocol.
 const KINDS: [(&str, &str); 17] = [
     ("read", "read"),
     ("list", "read"),
@@ -60,7 +60,7 @@ const KINDS: [(&str, &str); 17] = [
     ("remember", "other"),
 ];
 
-/// The fact that is shown as a plan.
+/// The kind of the fact that is shown as a plan.
 const PLAN: &str = "task.plan";
 
 /// Arguments that say most about a call, the best first.
@@ -83,7 +83,7 @@ fn plan_update(plan: &ShownPlan) -> Value {
     json!({"sessionUpdate": "plan", "entries": steps.collect::<Vec<_>>()})
 }
 
-/// The kind of update that was sent last: two texts of one kind would run into each other.
+/// The kind of the last update, since two texts of one kind would run into each other.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum LastUpdate {
     Words,
@@ -91,7 +91,7 @@ enum LastUpdate {
     Other,
 }
 
-/// The updates of one session, while its runs are followed or read again.
+/// The updates of one session, made while its runs are followed or read again.
 pub(crate) struct SessionView {
     folder: PathBuf,
     projections: BTreeMap<RunId, Projection>,
@@ -102,7 +102,7 @@ pub(crate) struct SessionView {
     sent: LastUpdate,
     /// The words of the latest reply.
     words: String,
-    /// Calls that are not shown.
+    /// Ids of calls that are not shown.
     hidden: BTreeSet<String>,
     window: Option<u64>,
     cost: Microdollars,
@@ -301,7 +301,7 @@ impl SessionView {
         }
     }
 
-    /// Returns the answer of a run that reached its goal, unless its last words were the answer.
+    /// Returns the answer of a run that reached its goal, unless shown as the model's last words.
     pub(crate) fn answer(&mut self, claim: &Claim) -> Option<Value> {
         let answer = claim.answer.trim();
         if answer.is_empty() || self.words.trim() == answer {
@@ -320,7 +320,7 @@ impl SessionView {
         self.begin("agent_thought_chunk", text, LastUpdate::Thought)
     }
 
-    /// Returns the call that a question is about: its id, and fields that show the whole card.
+    /// Returns the call of a question: its id, and fields that show the whole card.
     pub(crate) fn asked(&mut self, open: &OpenQuestion) -> Value {
         self.sent = LastUpdate::Other;
         let mut content = vec![json!({
@@ -338,7 +338,7 @@ impl SessionView {
         })
     }
 
-    /// Returns a text that stands apart from the one before it.
+    /// Returns an update with a text, set apart from a previous text of the same kind.
     fn begin(&mut self, kind: &str, text: &str, sent: LastUpdate) -> Value {
         if self.sent == sent {
             let text = format!("\n\n{text}");
@@ -354,7 +354,6 @@ impl SessionView {
     }
 }
 
-/// Returns the id of the call that an effect is.
 pub(crate) fn call_id(run: RunId, effect: &EffectId) -> String {
     format!("{}.{effect}", run.short())
 }
@@ -394,7 +393,7 @@ fn called(id: &str, happening: &Happening) -> Value {
     update
 }
 
-/// Returns the places that a call is about, as they were resolved.
+/// Returns the resolved paths of a call.
 fn locations(run: RunId, judged: &GateVerdict) -> Option<Value> {
     let places: Vec<Value> = judged
         .paths
@@ -426,7 +425,7 @@ fn picture(image: &Image, reader: &LogReader) -> Option<Value> {
     Some(json!({"type": "content", "content": image}))
 }
 
-/// Returns what was said, without remarks beside it.
+/// Returns the sentences of an event, without remarks.
 fn sentences(happening: &Happening) -> String {
     happening
         .text(TextForm::Prose)
@@ -435,7 +434,7 @@ fn sentences(happening: &Happening) -> String {
         .to_owned()
 }
 
-/// Returns a happening as one short text.
+/// Returns an event as one short text.
 fn remark(happening: &Happening) -> String {
     let mut parts = vec![happening.headline.clone()];
     for part in &happening.parts {

@@ -7,17 +7,17 @@ use serde_json::Value;
 
 use crate::host::{EditorServer, EditorServerWay};
 
-/// The version of the protocol that is spoken.
+/// The version of the protocol that gyrus speaks.
 pub(crate) const PROTOCOL_VERSION: u16 = 1;
 
 /// Parameters of `initialize`.
 #[derive(Debug, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub(crate) struct Initialize {
-    /// The newest version that the client speaks; some write it as a text. The answer is the version
-    /// that is spoken here, whatever it is.
+    /// The newest version that the client speaks; some clients write it as a text. The answer is
+    /// the version that is spoken here, whatever it is.
     pub(crate) protocol_version: Value,
-    /// Its capabilities, of which anything may be missing or of another form.
+    /// The client's capabilities, any of which may be missing or of another form.
     #[serde(default)]
     pub(crate) client_capabilities: Value,
 }
@@ -106,11 +106,11 @@ pub(crate) enum ContentBlock {
     Other,
 }
 
-/// A text that the client read for us.
+/// A text that the client attached.
 #[derive(Debug, Deserialize)]
 pub(crate) struct Resource {
     pub(crate) uri: String,
-    /// `None` for one that is not text.
+    /// The text; `None` if the resource is not text.
     pub(crate) text: Option<String>,
 }
 
@@ -135,10 +135,10 @@ struct NamedValue {
 }
 
 impl NamedServer {
-    /// Returns the server.
+    /// Returns the server in the form for the host.
     ///
     /// # Errors
-    /// It cannot be used; in words.
+    /// A message with the reason why the server cannot be used.
     pub(crate) fn server(self) -> Result<EditorServer, String> {
         let name = self.name;
         let values = |values: Option<Vec<NamedValue>>| -> BTreeMap<String, String> {

@@ -10,7 +10,7 @@ use gyrus_contract::RunId;
 /// Shortest time between two sentences to people who are not paired.
 const GREET_EVERY: Duration = Duration::from_secs(10);
 
-/// The newest states of runs, which nobody needs to have seen all of.
+/// The newest states of runs, of which older ones may go unseen.
 #[derive(Debug, Default)]
 pub(crate) struct RunBoard {
     states: BTreeMap<RunId, ShownState>,
@@ -21,12 +21,12 @@ pub(crate) struct RunBoard {
 struct ShownState {
     text: String,
     is_new: bool,
-    /// The time from which it may be changed again.
+    /// The earliest time at which the message may be changed again.
     from: Instant,
 }
 
 impl RunBoard {
-    /// Has the state of a run shown.
+    /// Queues the state of a run for display.
     pub(crate) fn show(&mut self, run: RunId, text: String) {
         let state = self.states.entry(run).or_insert_with(|| ShownState {
             text: String::new(),
@@ -39,12 +39,12 @@ impl RunBoard {
         }
     }
 
-    /// Shows nothing more of a run.
+    /// Stops showing a run.
     pub(crate) fn forget(&mut self, run: RunId) {
         self.states.remove(&run);
     }
 
-    /// Whether somebody who is not paired may be told something now.
+    /// Whether a person who is not paired may get an answer now.
     pub(crate) fn may_greet(&mut self) -> bool {
         let may = self
             .greeted
@@ -55,7 +55,7 @@ impl RunBoard {
         may
     }
 
-    /// Returns the state that has waited longest and may be shown, which counts as shown now; or
+    /// Returns the state that has waited longest and may be shown, and records it as shown now; or
     /// else the time at which one may.
     pub(crate) fn next(&mut self, every: Duration) -> Result<(RunId, String), Option<Instant>> {
         let new = self.states.iter_mut().filter(|(_, state)| state.is_new);
@@ -72,7 +72,7 @@ impl RunBoard {
         Ok((*run, state.text.clone()))
     }
 
-    /// A state was not shown.
+    /// Queues a state again that was not shown.
     pub(crate) fn again(&mut self, run: RunId, after: Duration) {
         if let Some(state) = self.states.get_mut(&run) {
             state.is_new = true;

@@ -5,28 +5,28 @@ use gyrus_kernel::approvals::OpenQuestion;
 use gyrus_surfaces::console::card;
 use gyrus_text::{clip, one_line};
 
-/// The answer that a button gives.
+/// Meaning of a button below a card.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum ButtonMeaning {
-    /// Allow this once.
+    /// Allow the call once.
     Allow {
-        /// The number of the card.
         card: u64,
     },
     Deny {
-        /// The number of the card.
         card: u64,
     },
     /// Send the message with this number again.
-    Again { message: u64 },
-    /// Send a file that a run left.
+    Again {
+        message: u64,
+    },
+    /// Send a file of a run.
     File {
         /// The place of the file in the list of the run's files.
         index: u64,
     },
 }
 
-/// Number of characters of a digest that a button carries.
+/// Number of characters of a digest in a button's data.
 const MARK: usize = 24;
 
 /// Columns of a file's name on a button.
@@ -66,7 +66,7 @@ pub(crate) fn files(paths: &[String]) -> Vec<(String, String)> {
     paths.iter().enumerate().map(button).collect()
 }
 
-/// Returns what the data of a button mean, with the mark of the digest that they name.
+/// Parses the data of a button, and returns its meaning with the mark of a digest.
 pub(crate) fn read(data: &str) -> Option<(ButtonMeaning, Option<&str>)> {
     let mut words = data.split(':');
     let (word, number, mark) = (words.next()?, words.next()?, words.next());

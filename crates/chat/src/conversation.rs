@@ -27,10 +27,10 @@ const OPEN_TASKS: usize = 2_000;
 /// Maximum number of files that come with a goal.
 const FILES: usize = 10;
 
-/// Number of messages that a text may fill.
+/// Maximum number of messages for one text.
 const PARTS: usize = 20;
 
-/// The place, the reply and the subject of something to be said.
+/// Conversation, replied-to message and subject of a message to send.
 #[derive(Debug, Clone)]
 pub(crate) struct ReplyTarget {
     pub(crate) chat: String,
@@ -39,7 +39,7 @@ pub(crate) struct ReplyTarget {
 }
 
 impl ReplyTarget {
-    /// As a reply to a message.
+    /// Creates the target of a reply to a message.
     pub(crate) fn to(message: &IncomingMessage) -> Self {
         Self {
             chat: message.chat.clone(),
@@ -48,7 +48,7 @@ impl ReplyTarget {
         }
     }
 
-    /// As a reply to the message that asked for a run.
+    /// Creates the target of a reply to the message that asked for a run.
     pub(crate) fn of(task: &ChatTask) -> Self {
         Self {
             chat: task.asked.chat.clone(),
@@ -62,8 +62,8 @@ impl ReplyTarget {
         self
     }
 
-    /// Says a text, in as many messages as it needs, the last of which has the buttons. Returns the
-    /// number of that one.
+    /// Sends a text in as many messages as it needs, the last with the buttons. Returns the number
+    /// of that one.
     pub(crate) fn say(
         &self,
         shared: &AccountInner,
@@ -89,7 +89,7 @@ impl ReplyTarget {
         number
     }
 
-    /// Adds something to be said; returns its number.
+    /// Adds a message to send, and returns its number.
     pub(crate) fn add(
         &self,
         numbers: &mut Numbers,
@@ -109,7 +109,7 @@ impl ReplyTarget {
     }
 }
 
-/// Decides what follows from an update.
+/// Decides about the reaction to an update.
 pub(crate) fn follow_from(
     shared: &Arc<AccountInner>,
     record: &ChatRecord,
@@ -162,7 +162,7 @@ fn pending(numbers: &mut Numbers, event: ChatEvent) -> ChatChange {
     }
 }
 
-/// Somebody who is not paired wrote. Almost always nothing follows.
+/// Handles a message of a person who is not paired. Almost always it is ignored.
 fn stranger(
     shared: &Arc<AccountInner>,
     numbers: &mut Numbers,
@@ -204,7 +204,7 @@ fn stranger(
     }
 }
 
-/// Says one sentence to somebody who is not paired, at most once in a while to all of them.
+/// Sends one sentence to a person who is not paired, at most once in a while to all of them.
 fn greet(shared: &Arc<AccountInner>, chat: String, text: impl Into<String>) {
     if !shared.board.lock().may_greet() {
         return;
@@ -283,7 +283,7 @@ enum WordsOutcome {
     Answer(String),
 }
 
-/// A person of the chat typed something.
+/// Handles text that a person of the chat typed.
 fn typed(
     shared: &AccountInner,
     record: &ChatRecord,
@@ -330,7 +330,7 @@ fn typed(
     WordsOutcome::Answer(answer)
 }
 
-/// Keeps files until their sender says what to do with them.
+/// Stores files until their sender says what to do with them.
 fn hold(
     shared: &AccountInner,
     record: &ChatRecord,
@@ -350,7 +350,8 @@ fn hold(
     changes
 }
 
-/// Makes a run of a goal, with the files that came with it and before it. An empty goal is spoken.
+/// Creates a run for a goal, with the files that came with it and before it. An empty goal is
+/// spoken.
 pub(crate) fn task(
     shared: &AccountInner,
     record: &ChatRecord,
@@ -418,7 +419,7 @@ pub(crate) fn task(
     changes
 }
 
-/// Goes on with a run that stopped and can be resumed.
+/// Resumes a run that stopped.
 pub(crate) fn resume(
     shared: &AccountInner,
     record: &ChatRecord,

@@ -26,10 +26,10 @@ use crate::{
 const AGAIN_AFTER: Duration = Duration::from_secs(1);
 const AGAIN_AT_MOST: Duration = Duration::from_secs(60);
 
-/// Number of characters of a message that is quoted.
+/// Maximum length of a quoted message, in characters.
 const QUOTED: usize = 80;
 
-/// Decides about messages that were leaving when the process before this one ended.
+/// Decides about messages that an earlier process was sending when it ended.
 pub(crate) async fn take_up(shared: &Arc<AccountInner>) -> Result<(), LedgerError> {
     shared
         .commit(|record, numbers| {
@@ -50,7 +50,7 @@ pub(crate) async fn take_up(shared: &Arc<AccountInner>) -> Result<(), LedgerErro
         .await
 }
 
-/// Notes that the delivery of a message is unknown, and says so.
+/// Records that the delivery of a message is unknown, and reports it.
 fn is_unknown(
     shared: &AccountInner,
     numbers: &mut Numbers,
@@ -78,7 +78,7 @@ fn is_unknown(
     speaking.say(shared, numbers, &text, cards::again(number), changes);
 }
 
-/// Sends what is to be said for as long as the server lives.
+/// Sends the waiting messages for as long as the server lives.
 pub(crate) async fn deliver(shared: Arc<AccountInner>) {
     let mut pauses = Pauses {
         all: Instant::now(),
@@ -121,7 +121,7 @@ pub(crate) async fn deliver(shared: Arc<AccountInner>) {
     }
 }
 
-/// Returns the first message that waits and whose conversation is not paused.
+/// Returns the first waiting message whose conversation is not paused.
 fn next(shared: &AccountInner, pauses: &Pauses) -> Option<ChatMessage> {
     shared.with(|record| {
         let mut waiting = record.outgoing.values().filter(|one| {
@@ -172,7 +172,7 @@ async fn send(
     }
 }
 
-/// Decides about a message that was not sent, or perhaps.
+/// Decides about a message whose sending failed, or perhaps failed.
 async fn not_sent(
     shared: &Arc<AccountInner>,
     outgoing: &ChatMessage,
@@ -241,7 +241,7 @@ async fn drop_message(
     Ok(())
 }
 
-/// Says something; returns where it stands, if it is a new message.
+/// Sends a message; returns its place, if it is a new one.
 async fn say(
     shared: &AccountInner,
     outgoing: &ChatMessage,
@@ -319,7 +319,7 @@ async fn show(shared: &AccountInner, run: RunId, text: &str, pauses: &mut Pauses
     }
 }
 
-/// Times before which nothing is sent.
+/// Times before which nothing may be sent.
 struct Pauses {
     all: Instant,
     chats: BTreeMap<String, Instant>,
@@ -338,7 +338,7 @@ impl Pauses {
             .is_some_and(|until| *until > Instant::now())
     }
 
-    /// Returns when the first conversation may be written to that may not be now.
+    /// Returns the earliest end of a pause of any conversation.
     fn first_chat(&self) -> Option<Instant> {
         let now = Instant::now();
         self.chats
@@ -356,7 +356,7 @@ impl Pauses {
         }
     }
 
-    /// Pauses after something did not happen.
+    /// Starts a pause after an error.
     fn after(&mut self, chat: &str, error: &MessengerError) {
         if let MessengerError::TooFast { after } = error {
             self.chats.insert(chat.to_owned(), Instant::now() + *after);

@@ -36,7 +36,7 @@ pub(crate) enum GivenFile {
     Text(PathBuf),
     /// A picture, as `--image`.
     Picture(PathBuf),
-    /// A file in the folder that it works in, by its path there.
+    /// A file in the folder in which the run works, by its relative path.
     InWorkdir(String),
 }
 
@@ -51,24 +51,24 @@ impl Spool {
         Ok(Self(folder))
     }
 
-    /// Keeps a file that is to be sent; it is on disk when this returns. Returns its name here.
+    /// Stores a file to send, and returns its name here once it is on disk.
     pub(crate) fn put(&self, bytes: &[u8]) -> io::Result<String> {
         let name = gyrus_contract::time_ordered_uuid().to_string();
         write_new(&self.0.join("out").join(&name), bytes)?;
         Ok(name)
     }
 
-    /// Reads a file that is to be sent.
+    /// Reads a stored file to send.
     pub(crate) fn get(&self, name: &str) -> io::Result<Vec<u8>> {
         fs::read(self.0.join("out").join(name))
     }
 
-    /// Removes a file that was sent.
+    /// Removes a file after it was sent.
     pub(crate) fn remove(&self, name: &str) {
         let _ = fs::remove_file(self.0.join("out").join(name));
     }
 
-    /// Removes files that are not to be sent (any more), and those of runs that are over.
+    /// Removes files that no message needs any more, and those of runs that are over.
     pub(crate) fn retain(&self, outgoing: &BTreeSet<&str>, is_open: impl Fn(RunId) -> bool) {
         for (name, path) in entries(&self.0.join("out")) {
             if !outgoing.contains(name.as_str()) {
@@ -82,7 +82,7 @@ impl Spool {
         }
     }
 
-    /// Keeps a file that somebody sent for a run. `index` is its place among those of the run.
+    /// Stores a file that somebody sent for a run. `index` is its place among those of the run.
     pub(crate) fn keep(
         &self,
         run: RunId,
@@ -118,13 +118,13 @@ impl Spool {
         })
     }
 
-    /// Removes what was kept for a run.
+    /// Removes the stored files of a run.
     pub(crate) fn forget(&self, run: RunId) {
         let _ = fs::remove_dir_all(self.0.join("in").join(run.to_string()));
     }
 }
 
-/// Puts a file into the folder for received files below a workdir. An earlier attempt of the same
+/// Writes a file to the folder for received files below a workdir. An earlier attempt of the same
 /// name is replaced as a whole.
 fn put_in_workdir(workdir: &Path, name: &str, bytes: &[u8]) -> io::Result<()> {
     let folder = OFlags::DIRECTORY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
@@ -170,7 +170,7 @@ fn entries(folder: &Path) -> Vec<(String, PathBuf)> {
     named.collect()
 }
 
-/// Returns a name that is one plain component: letters, digits, `.`, `-` and `_`.
+/// Returns a name that is one plain path component: letters, digits, `.`, `-` and `_`.
 fn safe_name(given: &str, index: usize) -> String {
     let last = given.rsplit(['/', '\\']).next().unwrap_or_default();
     let plain = last.chars().map(|sign| {

@@ -22,20 +22,20 @@ use crate::{
     split::split,
 };
 
-/// Interval at which answers are looked for that were given elsewhere.
+/// Interval between checks for answers that were given elsewhere.
 const LOOK_EVERY: Duration = Duration::from_secs(2);
 
-/// Number of messages that a card may fill; a longer one is also sent as a file.
+/// Maximum number of messages for a card; a longer one is also sent as a file.
 const CARD_PARTS: usize = 4;
 
-/// Room in a card's last message for what became of it.
+/// Characters reserved in a card's last message for the outcome.
 const ROOM: usize = 200;
 
 /// The end of a run, for its chat.
 pub(crate) struct FollowedToEnd {
-    /// The files that it left.
+    /// The files that the run left.
     pub(crate) files: Vec<String>,
-    /// The end of its command, if the run did not say its own.
+    /// The ending of the run's command, if the run did not report one itself.
     pub(crate) summary: Option<String>,
 }
 
@@ -157,7 +157,7 @@ async fn after(
     }
 }
 
-/// Shows the open questions of a run that are not shown yet.
+/// Shows the open questions of a run that were not shown yet.
 async fn look(shared: &Arc<AccountInner>, task: &ChatTask) -> Result<(), LedgerError> {
     let (store, run) = (shared.gateway.store().clone(), task.run);
     let open = blocking(move || approvals::unanswered(&store, run).unwrap_or_default()).await;
@@ -185,17 +185,17 @@ async fn look(shared: &Arc<AccountInner>, task: &ChatTask) -> Result<(), LedgerE
     Ok(())
 }
 
-/// A card as it is to be shown.
+/// A card in the form for a message.
 pub(crate) struct WrittenCard {
     task: RunId,
     open: OpenQuestion,
     parts: Vec<String>,
-    /// The name under which the whole card is kept, if it is too long for messages.
+    /// Name under which the whole card is stored, if it is too long for messages.
     kept: Option<String>,
 }
 
 impl WrittenCard {
-    /// Writes the card of a question of a run that was asked for.
+    /// Writes the card of a question of a run that a person requested.
     pub(crate) async fn write(shared: &AccountInner, task: RunId, open: OpenQuestion) -> Self {
         let messenger = &shared.messenger;
         let most = messenger.limits().text.saturating_sub(ROOM);
@@ -222,7 +222,7 @@ impl WrittenCard {
         }
     }
 
-    /// Adds it to what is to be said.
+    /// Adds the card to the messages to send.
     pub(crate) fn show(
         self,
         numbers: &mut Numbers,
@@ -264,7 +264,7 @@ impl WrittenCard {
     }
 }
 
-/// Takes the buttons away from cards of a run that need no answer any more, and says why.
+/// Removes the buttons of cards of a run that need no answer any more, and tells why.
 async fn settle_void(shared: &Arc<AccountInner>, run: RunId) -> Result<(), LedgerError> {
     let open: Vec<ShownCard> = shared.with(|record| {
         let open = record.open_cards().filter(|card| card.task == run);
@@ -322,8 +322,8 @@ pub(crate) fn settle(
     changes
 }
 
-/// Returns the reason why an answer does not count as it stands below a card. The same press that
-/// comes again, after a kill, finds its own answer.
+/// Returns the reason, shown below a card, why an answer does not count. The same press that comes
+/// again, after a kill, finds its own answer.
 pub(crate) fn void_in_words(void: VoidAnswer) -> String {
     match void {
         VoidAnswer::Answered { said, .. } => said,

@@ -6,52 +6,52 @@ use std::time::Duration;
 use gyrus_contract::BoxedFuture;
 use serde::{Deserialize, Serialize};
 
-/// A messenger, as one account of it.
+/// An account at a messenger.
 pub trait Messenger: Send + Sync + 'static {
     /// Name of the surface: `telegram`.
     fn surface(&self) -> &'static str;
 
-    /// Returns what it can do.
+    /// Returns the limits of the messenger.
     fn limits(&self) -> ChatLimits;
 
     /// Returns the length of a text in the unit of [`ChatLimits::text`].
     fn length(&self, text: &str) -> usize;
 
-    /// Finds out whether the account can be used, and tells the messenger the commands (name and
-    /// meaning) that people may type. Returns the name of the account.
+    /// Checks that the account works, and registers the commands (name and meaning) that people may
+    /// type. Returns the name of the account.
     fn connect<'a>(
         &'a self,
         commands: &'a [(&'a str, &'a str)],
     ) -> BoxedFuture<'a, Result<String, MessengerError>>;
 
-    /// Waits until something happened after a position (`None`: as far back as the messenger
-    /// remembers), and returns it. Dropping the future loses nothing. What was returned before a
-    /// position that is given here is not returned again; asking for it confirms it.
+    /// Waits for events after a position (`None`: as far back as the messenger remembers), and
+    /// returns them. Dropping the future loses nothing. Events before a given position are not
+    /// returned again: passing it confirms them.
     fn receive<'a>(
         &'a self,
         position: Option<&'a str>,
     ) -> BoxedFuture<'a, Result<MessengerUpdates, MessengerError>>;
 
-    /// Sends a message; returns its id.
+    /// Sends a message; returns the message's id.
     fn send<'a>(
         &'a self,
         message: &'a NewMessage,
     ) -> BoxedFuture<'a, Result<String, MessengerError>>;
 
-    /// Replaces the text of a message, and takes its buttons away.
+    /// Replaces the text of a message, and removes its buttons.
     fn edit<'a>(
         &'a self,
         place: &'a ChatPlace,
         text: &'a str,
     ) -> BoxedFuture<'a, Result<(), MessengerError>>;
 
-    /// Sends a file; returns the id of its message.
+    /// Sends a file; returns the id of the file's message.
     fn send_file<'a>(
         &'a self,
         file: &'a OutgoingFile,
     ) -> BoxedFuture<'a, Result<String, MessengerError>>;
 
-    /// Fetches a file that somebody sent, of at most `most` bytes.
+    /// Downloads a received file of at most `most` bytes.
     fn fetch<'a>(
         &'a self,
         file: &'a str,
@@ -73,7 +73,7 @@ pub struct ChatLimits {
     pub text: usize,
     /// Maximum size of a file in either direction, in bytes.
     pub file_bytes: usize,
-    /// Maximum size of a picture that is shown as one, in bytes.
+    /// Maximum size of a file that is shown as a picture, in bytes.
     pub picture_bytes: usize,
     /// Shortest time between two changes of one message.
     pub edit_every: Duration,
@@ -83,14 +83,14 @@ pub struct ChatLimits {
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 pub struct ChatPlace {
     pub chat: String,
-    /// The id of the message in it.
+    /// The id of the message in the conversation.
     pub message: String,
 }
 
 /// Updates of a messenger, with the position behind them.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct MessengerUpdates {
-    /// The position from which to go on.
+    /// Position from which the next updates are requested.
     pub position: String,
     /// The updates, oldest first.
     pub updates: Vec<MessengerUpdate>,
@@ -98,61 +98,61 @@ pub struct MessengerUpdates {
 
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct MessengerUpdate {
-    /// A name that no other update has, by which one that comes twice is known.
+    /// A key unique to this update, by which repeated ones are recognised.
     pub key: String,
-    /// The thing that happened.
+    /// The event in the conversation.
     pub event: ChatEvent,
 }
 
-/// Something that happened in a chat.
+/// An event in a chat.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum ChatEvent {
-    /// Somebody wrote.
+    /// Somebody sent a message.
     Message(Box<IncomingMessage>),
     /// Somebody pressed a button.
     Press(PressedButton),
-    /// A conversation has another id from now on.
+    /// The id of a conversation changed.
     Moved {
         /// The id until now.
         from: String,
         /// The id from now on.
         to: String,
     },
-    /// Something that asks for nothing, such as the change of a message.
+    /// An event without consequences, such as the change of a message.
     Other,
 }
 
-/// A message that somebody wrote.
+/// A message that somebody sent.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct IncomingMessage {
     pub chat: String,
     /// The id of the message.
     pub message: String,
-    /// The id of the person, which the messenger vouches for and gives to nobody else.
+    /// Id of the person, which the messenger guarantees to be unique.
     pub person: String,
-    /// The name that the person gave themselves. It proves nothing.
+    /// The name that the person chose, which proves nothing.
     pub name: String,
-    /// Whether nobody else is in the conversation.
+    /// Whether the conversation has no other members.
     pub is_private: bool,
-    /// Whether the words are somebody else's, or were written elsewhere.
+    /// Whether the words were forwarded, or were written elsewhere.
     pub is_forwarded: bool,
-    /// Whether it is meant for this account. In a group not every message is.
+    /// Whether the message is meant for this account; in a group, not every one is.
     pub is_for_us: bool,
     pub text: String,
     pub reply_to: Option<String>,
-    /// The files that came with it.
+    /// The files of the message.
     pub files: Vec<IncomingFile>,
 }
 
 /// A file that somebody sent.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct IncomingFile {
-    /// The id by which it is fetched.
+    /// The id for fetching the file.
     pub id: String,
-    /// The name that the sender gave it; empty if none. It may be anything.
+    /// The name that the sender gave the file; empty if none. It may be anything.
     pub name: String,
-    /// The size in bytes, if the messenger says it.
+    /// The size in bytes, if the messenger gives it.
     pub bytes: Option<u64>,
     pub kind: KindOfFile,
 }
@@ -160,7 +160,7 @@ pub struct IncomingFile {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum KindOfFile {
-    /// Any file.
+    /// A file of any type.
     Document,
     Picture,
     /// Speech that was recorded for this message.
@@ -174,7 +174,7 @@ pub struct PressedButton {
     pub press: String,
     pub chat: String,
     pub message: String,
-    /// The id of the person who pressed it.
+    /// The id of the person who pressed the button.
     pub person: String,
     pub data: String,
 }
@@ -186,7 +186,7 @@ pub struct NewMessage {
     pub reply_to: Option<String>,
     /// The words, as plain text.
     pub text: String,
-    /// Buttons below it, each with its label and its data of at most 64 bytes.
+    /// Buttons below the message, each with its label and its data of at most 64 bytes.
     pub buttons: Vec<(String, String)>,
 }
 
@@ -194,32 +194,32 @@ pub struct NewMessage {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct OutgoingFile {
     pub chat: String,
-    /// The message that it replies to.
+    /// The message to which the file is a reply.
     pub reply_to: Option<String>,
     pub name: String,
-    /// Words beside it.
+    /// The text beside the file.
     pub caption: String,
     pub bytes: Vec<u8>,
-    /// Whether it is shown as a picture.
+    /// Whether the file is shown as a picture.
     pub is_picture: bool,
 }
 
-/// The reason why a messenger did not do something.
+/// The reason why a messenger refused or failed a request.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum MessengerError {
-    /// It did not happen, and may go better later.
+    /// The operation failed, and may succeed later.
     #[error("{why}")]
     Later { why: String },
-    /// It did not happen: this conversation is written to too quickly.
+    /// The operation failed because this conversation is written to too quickly.
     #[error("too many messages: wait {} s", after.as_secs())]
     TooFast {
         /// The time to wait.
         after: Duration,
     },
-    /// It may have happened: the answer did not come.
+    /// The operation may have succeeded, but no answer came.
     #[error("{why}")]
     Unknown { why: String },
-    /// It did not happen, and never will.
+    /// The operation failed, and will never succeed.
     #[error("{why}")]
     Refused { why: String },
     /// The account is not accepted.
@@ -228,10 +228,10 @@ pub enum MessengerError {
     /// Another program reads the same account.
     #[error("{why}")]
     Conflict { why: String },
-    /// The conversation has another id.
+    /// The id of the conversation changed.
     #[error("the conversation has moved to {to}")]
     Moved {
-        /// The new id.
+        /// The new id of the conversation.
         to: String,
     },
 }

@@ -16,13 +16,13 @@ impl Multipart {
         }
     }
 
-    /// Adds a value.
+    /// Adds the value of a field.
     pub(crate) fn field(mut self, name: &str, value: &str) -> Self {
         self.part(&format!("name=\"{name}\""), "", value.as_bytes());
         self
     }
 
-    /// Adds a file.
+    /// Adds a file under the name of a field.
     pub(crate) fn file(mut self, name: &str, file: &str, media_type: &str, bytes: &[u8]) -> Self {
         let file: String = file
             .chars()

@@ -9,16 +9,16 @@ use std::{
 /// Number of minutes for which a code counts.
 pub const PAIRING_MINUTES: u64 = 10;
 
-/// Number of wrong codes after which the right one does not count any more.
+/// Number of wrong codes after which the right one is rejected too.
 const ATTEMPTS: u32 = 5;
 
 /// Number of characters of a code.
 const LENGTH: usize = 8;
 
-/// Characters of codes: none that is easily mistaken for another.
+/// Characters of codes, none of which is easily mistaken for another.
 const ALPHABET: &[u8; 32] = b"ABCDEFGHJKLMNPQRSTUVWXYZ23456789";
 
-/// The code that counts at this moment, if one does.
+/// The code that is valid at this moment, if there is one.
 #[derive(Debug, Default)]
 pub(crate) struct CurrentPairing(Option<OpenCode>);
 
@@ -32,15 +32,15 @@ struct OpenCode {
 /// The result of trying a code.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum CodeTried {
-    /// It was the right one, and does not count any more.
+    /// The code was right, and is used up now.
     Right,
     Wrong,
-    /// No code counts.
+    /// No code is valid at present.
     NoneOpen,
 }
 
 impl CurrentPairing {
-    /// Makes a code, which replaces the one before.
+    /// Creates a code, which replaces the previous one.
     pub(crate) fn begin(&mut self) -> io::Result<String> {
         let mut random = [0; LENGTH];
         getrandom::fill(&mut random).map_err(io::Error::other)?;
@@ -55,7 +55,7 @@ impl CurrentPairing {
         Ok(code)
     }
 
-    /// Tries a code as somebody sent it.
+    /// Tries a code that somebody sent.
     pub(crate) fn try_code(&mut self, given: &str) -> CodeTried {
         let Some(open) = self.0.as_mut().filter(|open| Instant::now() < open.until) else {
             self.0 = None;

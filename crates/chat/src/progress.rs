@@ -11,7 +11,7 @@ use gyrus_surfaces::{
 };
 use gyrus_text::{clip, one_line};
 
-/// Number of lines that are shown of what happened.
+/// Maximum number of lines about the last events.
 const LINES: usize = 6;
 
 /// Columns of a line.
@@ -20,7 +20,7 @@ const COLUMNS: usize = 100;
 /// Maximum number of files of a result.
 const FILES: usize = 6;
 
-/// The happenings of a run that are shown.
+/// The progress of a run that its status message shows.
 pub(crate) struct RunProgress {
     projection: Projection,
     lines: VecDeque<String>,
@@ -38,7 +38,7 @@ impl RunProgress {
         }
     }
 
-    /// Takes the next entry.
+    /// Adds the next entry.
     pub(crate) fn take(&mut self, entry: &LogEntry, reader: &LogReader) {
         for happening in self.projection.take(entry, reader) {
             if let Some(step) = happening
@@ -60,12 +60,12 @@ impl RunProgress {
         }
     }
 
-    /// Returns the newest files that calls left.
+    /// Returns the newest files that calls produced.
     pub(crate) fn files(&self) -> Vec<String> {
         self.files.newest(FILES).to_vec()
     }
 
-    /// Returns the text, with the words for what the run does at this moment.
+    /// Returns the text: a heading with `state`, the step, and the run's latest lines.
     pub(crate) fn text(&self, run: RunId, gist: &str, state: &str) -> String {
         let mut text = heading(run, gist, state);
         if self.step > 0 {

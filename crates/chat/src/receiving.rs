@@ -68,14 +68,14 @@ async fn connect(shared: &AccountInner, trouble: &mut Trouble<'_>) {
     }
 }
 
-/// Whether an answer of a messenger told anything new.
+/// Whether an answer of a messenger contained anything new.
 enum ReceiveResult {
     Something,
     Nothing,
 }
 
-/// Takes updates, each together with what follows from it, the last also with the position behind
-/// all of them.
+/// Records updates, each with its consequences, and the last also with the position after all of
+/// them.
 async fn take(
     shared: &Arc<AccountInner>,
     received: MessengerUpdates,

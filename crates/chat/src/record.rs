@@ -10,28 +10,28 @@ use serde::{Deserialize, Serialize};
 
 use crate::messenger::{ChatEvent, ChatPlace, IncomingFile};
 
-/// Number of updates that are remembered, to know one that comes twice.
+/// Number of remembered updates, to recognise repeated ones.
 const REMEMBERED_UPDATES: usize = 10_000;
 
-/// Number of sent messages that are remembered, so that a reply to one is understood.
+/// Number of remembered sent messages, so that replies to them are understood.
 const REMEMBERED_MESSAGES: usize = 5_000;
 
-/// Number of tasks that are over and remembered, so that a reply goes on from them.
+/// Number of remembered ended tasks, so that a reply continues them.
 const REMEMBERED_TASKS: usize = 1_000;
 
-/// Number of answered cards that are remembered.
+/// Number of remembered answered cards.
 const REMEMBERED_CARDS: usize = 1_000;
 
-/// Number of messages of unknown delivery that are kept to be sent again.
+/// Number of messages of unknown delivery that are kept for sending them again.
 const REMEMBERED_UNKNOWN: usize = 200;
 
-/// Number of changes in one fact when a generation of the ledger begins.
+/// Number of changes in one fact at the beginning of a generation of the ledger.
 const CHANGES_IN_A_FACT: usize = 64;
 
 /// A person who may use a chat.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct PairedPerson {
-    /// The id that the messenger vouches for.
+    /// The person's id at the messenger.
     pub id: String,
     /// The conversation with that person alone.
     pub(crate) chat: String,
@@ -41,27 +41,27 @@ pub struct PairedPerson {
     pub since_ms: i64,
 }
 
-/// Something that is to be done about an update.
+/// A reaction to an update that is still to be carried out.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub(crate) struct PendingWork {
-    /// The id of the message that a run gets for it, so that it gets it once.
+    /// The id of the message to a run, so that the run gets it only once.
     pub(crate) id: String,
     pub(crate) event: ChatEvent,
 }
 
-/// A run that somebody asked for.
+/// A run that a person of the chat requested.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub(crate) struct ChatTask {
     pub(crate) run: RunId,
-    /// The message that asked for it.
+    /// The message that requested the run.
     pub(crate) asked: ChatPlace,
-    /// The person who asked.
+    /// The person who requested the run.
     pub(crate) person: String,
     /// The beginning of the goal, for headings.
     pub(crate) gist: String,
-    /// The number of the message that shows how far it is.
+    /// The number of the message that shows the run's progress.
     pub(crate) status: u64,
-    /// The files that it left, by their paths in the folder that it worked in.
+    /// The files that the run left, by their paths in the run's folder.
     pub(crate) files: Vec<String>,
     pub(crate) stage: TaskStage,
 }
@@ -69,23 +69,23 @@ pub(crate) struct ChatTask {
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub(crate) enum TaskStage {
-    /// Its files are fetched.
+    /// The run's files are being fetched.
     Preparing {
         /// The words of the goal; empty if they are spoken in the first file.
         goal: String,
         files: Vec<IncomingFile>,
-        /// The run whose memory it goes on from.
+        /// The run whose memory the new one continues.
         continues: Option<RunId>,
     },
-    /// It is for the queue.
+    /// The run is ready for the queue.
     Ready(Box<RunRequest>),
-    /// Its run exists, and is for the queue once more, under this key.
+    /// The run exists, and is to be resumed by the queue under this key.
     Resumed { key: String },
-    /// Its result is among what is to be said.
+    /// The run is over, and its result is among the messages to send.
     Over,
 }
 
-/// Something to be said.
+/// A message to send.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub(crate) struct ChatMessage {
     pub(crate) number: u64,
@@ -96,7 +96,7 @@ pub(crate) struct ChatMessage {
     pub(crate) state: OutgoingState,
 }
 
-/// The form of something to be said.
+/// The form of a message to send.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub(crate) enum MessageForm {
@@ -105,9 +105,9 @@ pub(crate) enum MessageForm {
         buttons: Vec<(String, String)>,
     },
     File {
-        /// Its name among the files that are to be sent.
+        /// The file's name among the files to send.
         kept: String,
-        /// Its name for the people who get it.
+        /// The file's name for its recipients.
         name: String,
         caption: String,
         is_picture: bool,
@@ -116,32 +116,32 @@ pub(crate) enum MessageForm {
     Edit { of: u64, text: String },
 }
 
-/// The subject of a message, for whoever replies to it.
+/// The subject of a message, for understanding replies to it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub(crate) enum MessageSubject {
     Nothing,
     Run(RunId),
     Card(u64),
-    /// That the delivery of the message with this number is unknown.
+    /// The news that the delivery of the message with this number is unknown.
     Unknown(u64),
 }
 
-/// The state of something to be said.
+/// The state of a message to send.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub(crate) enum OutgoingState {
     Waiting,
-    /// It is being sent; after a crash nobody knows whether it was.
+    /// The message is being sent; after a crash nobody knows whether it was.
     Leaving,
-    /// Nobody knows whether it arrived.
+    /// It is unknown whether the message arrived.
     Unknown,
 }
 
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub(crate) struct ShownCard {
     pub(crate) number: u64,
-    /// The run that was asked for.
+    /// The run that a person requested.
     pub(crate) task: RunId,
     #[serde(flatten)]
     pub(crate) card: CardId,
@@ -149,7 +149,7 @@ pub(crate) struct ShownCard {
     /// The number of the message with the buttons, and its text.
     pub(crate) message: u64,
     pub(crate) text: String,
-    /// Whether it has its answer, or needs none any more.
+    /// Whether the card has its answer, or needs none any more.
     pub(crate) is_settled: bool,
 }
 
@@ -165,7 +165,7 @@ pub(crate) enum ChatChange {
     Seen {
         key: String,
     },
-    /// Something is to be done about an update, under this number.
+    /// An update needs a reaction, under this number.
     Pending {
         number: u64,
         work: PendingWork,
@@ -177,12 +177,12 @@ pub(crate) enum ChatChange {
     Removed {
         person: String,
     },
-    /// A conversation has another id.
+    /// A conversation got another id.
     Moved {
         from: String,
         to: String,
     },
-    /// Files came without words, and wait for them.
+    /// Files came without text, and wait for it.
     Held {
         place: (String, String),
         files: Vec<IncomingFile>,
@@ -205,7 +205,7 @@ pub(crate) enum ChatChange {
     Dropped {
         number: u64,
     },
-    /// Numbers up to this one are used.
+    /// The numbers up to this one are used.
     Numbered {
         number: u64,
     },
@@ -295,7 +295,7 @@ impl Fold for ChatRecord {
 }
 
 impl MessageForm {
-    /// Returns the name under which its file is kept.
+    /// Returns the name under which the message's file is stored.
     pub(crate) fn kept(&self) -> Option<&str> {
         match self {
             MessageForm::File { kept, .. } => Some(kept),
@@ -333,7 +333,7 @@ impl ChatRecord {
         self.people.contains_key(person)
     }
 
-    /// Whether a conversation is that with a person alone who is paired.
+    /// Whether a conversation is the private one of a paired person.
     pub(crate) fn is_private(&self, chat: &str) -> bool {
         self.people.values().any(|person| person.chat == chat)
     }
@@ -347,7 +347,7 @@ impl ChatRecord {
         self.moved.get(chat).map_or(chat, String::as_str)
     }
 
-    /// Whether a conversation that is allowed under one of these ids is this one.
+    /// Whether a conversation is one of those that are allowed under these ids.
     pub(crate) fn is_one_of(&self, chat: &str, ids: &BTreeSet<String>) -> bool {
         ids.contains(chat) || ids.iter().any(|id| self.present(id) == chat)
     }
@@ -357,7 +357,6 @@ impl ChatRecord {
         self.held.get(place).map_or(&[], Vec::as_slice)
     }
 
-    /// Returns the subject of a message.
     pub(crate) fn about(&self, place: &ChatPlace) -> Option<MessageSubject> {
         if let Some(number) = self.by_place.get(place) {
             return self.sent.get(number).map(|(_, about)| *about);
@@ -377,7 +376,7 @@ impl ChatRecord {
         self.cards.values().filter(|card| !card.is_settled)
     }
 
-    /// Returns the files that are to be sent, by the names under which they are kept.
+    /// Returns the stored names of the files to send.
     pub(crate) fn outgoing_files(&self) -> BTreeSet<&str> {
         let outgoing = self.outgoing.values();
         let files = outgoing.filter_map(|one| one.what.kept());
@@ -395,7 +394,7 @@ impl ChatRecord {
         self.tasks.values().filter(|task| !task.is_over())
     }
 
-    /// Returns numbers that were never used.
+    /// Returns a source of unused numbers.
     pub(crate) fn numbers(&self) -> Numbers {
         Numbers(self.last_number)
     }
@@ -526,7 +525,7 @@ impl ChatRecord {
     }
 }
 
-/// Numbers for what is new in a state.
+/// A source of numbers for new parts of a state.
 #[derive(Debug)]
 pub(crate) struct Numbers(u64);
 

@@ -10,19 +10,19 @@ use crate::messenger::MessengerError;
 /// Time for a call that carries a file.
 pub(crate) const FILE_WITHIN: Duration = Duration::from_secs(180);
 
-/// Time to wait if the server says that it is called too often, and not for how long.
+/// Default waiting time after the server complained of too many requests.
 const TOO_FAST: Duration = Duration::from_secs(5);
 
-/// The longest and shortest time that the server may have us wait.
+/// Maximum delay that a server may request.
 const MOST_WAIT: Duration = Duration::from_secs(3_600);
 const LEAST_WAIT: Duration = Duration::from_secs(1);
 
-/// Whether a call that was perhaps carried out may be repeated.
+/// Whether a call that may have been carried out can be repeated.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(crate) enum RepeatRule {
-    /// Once or twice makes no difference.
+    /// Repetition is harmless.
     Harmless,
-    /// It would be done twice.
+    /// A repetition would be visible, since the call would take effect twice.
     Visible,
 }
 
@@ -45,7 +45,7 @@ pub(crate) async fn sent(
     })
 }
 
-/// Returns the error of a request whose answer did not come.
+/// Returns the error of a request without an answer.
 pub(crate) fn failed(never_left: bool, repeating: RepeatRule, why: String) -> MessengerError {
     if never_left || repeating == RepeatRule::Harmless {
         MessengerError::Later { why }
@@ -54,7 +54,7 @@ pub(crate) fn failed(never_left: bool, repeating: RepeatRule, why: String) -> Me
     }
 }
 
-/// Reads the body of an answer, of at most `most` bytes.
+/// Reads the body of an answer, at most `most` bytes.
 pub(crate) async fn body(
     mut answer: Response,
     most: usize,

@@ -23,12 +23,12 @@ use crate::{
     tasks,
 };
 
-/// Time for the message that is being sent when the server stops.
+/// Time limit for the message being sent when the server stops.
 const SENT_WITHIN: Duration = Duration::from_secs(5);
 
 #[derive(Debug, thiserror::Error)]
 pub enum ChatError {
-    /// Its ledger cannot be read or written.
+    /// The ledger of the chat cannot be read or written.
     #[error(transparent)]
     Ledger(#[from] LedgerError),
     #[error("the folder of the chat cannot be used")]
@@ -42,8 +42,7 @@ pub struct ChatAccount {
 }
 
 impl ChatAccount {
-    /// Opens the account of a messenger, goes on with everything that was accepted, and begins to
-    /// receive and to send.
+    /// Opens the account of a messenger, continues accepted work, and begins to receive and send.
     ///
     /// # Errors
     /// Another process has it, or its ledger cannot be used.
@@ -71,8 +70,8 @@ impl ChatAccount {
         self.shared.messenger.surface()
     }
 
-    /// Makes a code by which somebody is paired; it counts once, for ten minutes, and the one
-    /// before it does not count any more.
+    /// Creates a code for pairing a person; it counts once, for ten minutes, and the one before it
+    /// does not count any more.
     ///
     /// # Errors
     /// The system has no random numbers.
@@ -80,7 +79,7 @@ impl ChatAccount {
         Ok(self.shared.pairing.lock().begin()?)
     }
 
-    /// Takes a person's right to use the chat; returns whether they had it.
+    /// Withdraws a person's right to use the chat; returns whether they had it.
     pub async fn remove(&self, person: &str) -> Result<bool, ChatError> {
         let removed = self.shared.commit(|record, _| {
             let is_paired = record.is_paired(person);
@@ -98,7 +97,7 @@ impl ChatAccount {
     }
 }
 
-/// The parts of an account that are at work.
+/// The running parts of an account.
 pub struct ChatTasks {
     beginning: JoinHandle<()>,
     receiving: JoinHandle<()>,
@@ -107,7 +106,7 @@ pub struct ChatTasks {
 }
 
 impl ChatTasks {
-    /// Receives and begins nothing more, and ends when the message that is being sent was sent, or
+    /// Stops to receive and to begin anything, and ends when the message being sent was sent, or
     /// after a while.
     pub async fn stop(self) {
         self.receiving.abort();
@@ -118,7 +117,7 @@ impl ChatTasks {
     }
 }
 
-/// Goes on with tasks and jobs that the process before this one did not finish.
+/// Continues tasks and jobs that an earlier process did not finish.
 fn go_on(shared: &Arc<AccountInner>) {
     shared.with(|record| {
         let is_open = |run| record.tasks.get(&run).is_some_and(|task| !task.is_over());
@@ -136,7 +135,7 @@ fn go_on(shared: &Arc<AccountInner>) {
     });
 }
 
-/// Begins what changes of the state begin.
+/// Starts the work that changes of the state require.
 async fn begin_new(shared: Arc<AccountInner>, mut beginning: UnboundedReceiver<WorkProgress>) {
     while let Some(begun) = beginning.recv().await {
         let shared = Arc::clone(&shared);
@@ -149,8 +148,7 @@ async fn begin_new(shared: Arc<AccountInner>, mut beginning: UnboundedReceiver<W
     }
 }
 
-/// Returns the chats as they are on disk, by their surfaces, while another process may have them
-/// open.
+/// Returns the chats as they are on disk, by their surfaces, even if another process has them open.
 pub fn read_chats(store: &Store) -> Result<Vec<(String, ChatRecord)>, LedgerError> {
     let ids = match Ledger::<ChatRecord>::ids(store) {
         Err(LedgerError::Journal(JournalError::NotFound { .. })) => Vec::new(),

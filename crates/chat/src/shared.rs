@@ -35,14 +35,14 @@ pub trait ChatHost: RunHost {
     /// Returns a picture of the page in a run's browser at this moment, as PNG.
     ///
     /// # Errors
-    /// There is none; in words.
+    /// A message if there is no picture.
     fn picture(&self, run: RunId) -> BoxedFuture<'_, Result<Vec<u8>, String>>;
 
-    /// Puts words of a person into the inbox of an agent, durably. Under an id that came before, they
+    /// Adds a person's words to the inbox of an agent, durably. Under an id that came before, they
     /// come once.
     ///
     /// # Errors
-    /// There is no such agent, or nothing can be stored; in words.
+    /// A message: there is no such agent, or the words cannot be stored.
     fn tell_agent<'a>(
         &'a self,
         agent: &'a str,
@@ -51,22 +51,22 @@ pub trait ChatHost: RunHost {
         by: &'a Principal,
     ) -> BoxedFuture<'a, Result<(), String>>;
 
-    /// Tells the person at the console something.
+    /// Shows a message to the person at the console.
     fn say(&self, text: &str);
 }
 
 pub struct ChatSettings {
-    /// The folder that its runs work in.
+    /// The folder in which the chat's runs work.
     pub workdir: PathBuf,
-    /// Options of its runs.
+    /// Options of the chat's runs.
     pub options: RunOptions,
-    /// The groups that may be used, by their ids.
+    /// The ids of the groups that may use the chat.
     pub groups: BTreeSet<String>,
-    /// The emergency stop, which is shown where people wonder why nothing begins.
+    /// The emergency stop, shown when it keeps work from beginning.
     pub latch: Latch,
-    /// The server that makes text of speech.
+    /// The server that transcribes speech.
     pub transcription: Option<Transcription>,
-    /// The folder for files on their way.
+    /// The folder for files to send and received files.
     pub folder: PathBuf,
 }
 
@@ -80,25 +80,25 @@ pub(crate) struct AccountInner {
     pub(crate) pairing: Mutex<CurrentPairing>,
     pub(crate) board: Mutex<RunBoard>,
     pub(crate) changes: watch::Sender<u64>,
-    /// Whether nothing more is sent.
+    /// Whether the account is stopping, so that nothing more is sent.
     pub(crate) is_stopping: AtomicBool,
     begun: UnboundedSender<WorkProgress>,
     ledger: Mutex<Ledger<ChatRecord>>,
-    /// Held by whoever decides and writes.
+    /// Held by the task that decides and writes.
     turn: tokio::sync::Mutex<()>,
 }
 
 /// Work that changes begin.
 #[derive(Debug, Clone, Copy)]
 pub(crate) enum WorkProgress {
-    /// A run that somebody asked for.
+    /// A run that somebody requested.
     Task(RunId),
     /// A pending job.
     Pending(u64),
 }
 
 impl AccountInner {
-    /// Puts it together around an open ledger; also returns what says what is to be begun.
+    /// Creates the account around an open ledger; also returns what says what is to be begun.
     pub(crate) fn new(
         messenger: Arc<dyn Messenger>,
         settings: ChatSettings,
@@ -124,12 +124,12 @@ impl AccountInner {
         Ok((Arc::new(shared), beginning))
     }
 
-    /// Looks at the state.
+    /// Calls `look` on the state.
     pub(crate) fn with<T>(&self, look: impl FnOnce(&ChatRecord) -> T) -> T {
         look(self.ledger.lock().state())
     }
 
-    /// Decides about changes by the state, and makes them together. They are on disk when this
+    /// Decides on changes by the state, and applies them together. They are on disk when this
     /// returns, however long the disk refuses them, and what follows from them is begun.
     pub(crate) async fn commit<T>(
         &self,
@@ -168,7 +168,7 @@ impl AccountInner {
         Ok(decided)
     }
 
-    /// Puts changes on disk. Twice is as good as once: everything in a change has a name.
+    /// Writes changes to disk. Twice is as good as once: everything in a change has a name.
     async fn write(&self, changes: Vec<ChatChange>) -> Result<(), LedgerError> {
         let writer = {
             let mut ledger = self.ledger.lock();
@@ -180,8 +180,8 @@ impl AccountInner {
         Ok(())
     }
 
-    /// Tells the person at the console that the ledger failed. What was accepted goes on once the
-    /// disk takes it, or at the next start.
+    /// Reports to the person at the console that the ledger failed. Accepted work continues once
+    /// the disk works, or at the next start.
     pub(crate) fn failed(&self, error: &LedgerError) {
         let surface = self.messenger.surface();
         let why = gyrus_net::causes(error);
@@ -202,8 +202,8 @@ impl AccountInner {
         }
     }
 
-    /// Whether something may be said in a conversation: to a person who is paired, or in a group that
-    /// is allowed.
+    /// Whether messages may be sent to a conversation: to a person who is paired, or in a group
+    /// that is allowed.
     pub(crate) fn may_write_to(&self, record: &ChatRecord, chat: &str) -> bool {
         record.is_private(chat) || record.is_one_of(chat, &self.settings.groups)
     }

@@ -4,7 +4,7 @@
 /// The line that begins and ends a block of code.
 const FENCE: &str = "```";
 
-/// Maximum length of a fence's first line that is repeated in the next message.
+/// Maximum length of a fence's first line for it to be repeated in the next message.
 const FENCE_LINE: usize = 40;
 
 /// Splits a text into parts of at most `most`, as `length` counts it. No part is blank; a blank
@@ -51,7 +51,7 @@ pub(crate) fn split(text: &str, most: usize, length: impl Fn(&str) -> usize) -> 
 struct MessageParts {
     done: Vec<String>,
     part: String,
-    /// The first line of the block of code that is open.
+    /// The first line of the open block of code.
     fence: Option<String>,
 }
 
@@ -63,7 +63,7 @@ impl MessageParts {
         self.part.push_str(line);
     }
 
-    /// Whether the part has nothing but what it was opened with.
+    /// Whether the part contains nothing but its opening.
     fn is_at_beginning(&self) -> bool {
         self.part.is_empty() || self.fence.as_ref() == Some(&self.part)
     }

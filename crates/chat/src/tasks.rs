@@ -45,7 +45,7 @@ const STATE_COLUMNS: usize = 200;
 const FETCHES: u32 = 5;
 const FETCH_AGAIN: Duration = Duration::from_secs(2);
 
-/// Time before a full queue is asked again.
+/// Time before a run is submitted again to a full queue.
 const QUEUE_AGAIN: Duration = Duration::from_secs(2);
 
 /// Drives a task to its end.
@@ -87,7 +87,7 @@ async fn to_end(shared: &Arc<AccountInner>, run: RunId) -> Result<(), LedgerErro
     }
 }
 
-/// Fetches the files of a task, and makes its request of them.
+/// Downloads the files of a task, and prepares its request.
 async fn prepare(
     shared: &Arc<AccountInner>,
     task: &ChatTask,
@@ -204,7 +204,7 @@ async fn transcribe(
     }
 }
 
-/// Submits a new run to the queue, once, whatever was killed in between: its id is the key.
+/// Submits a new run to the queue exactly once, even after a crash in between: its id is the key.
 async fn start(
     shared: &Arc<AccountInner>,
     task: &ChatTask,
@@ -225,7 +225,7 @@ async fn start(
     submit(shared, task, work, agent, run.to_string()).await
 }
 
-/// Submits a run to the queue once more, under a key that no other command has.
+/// Submits a run to the queue again, under a key that no other command has.
 async fn resume(shared: &Arc<AccountInner>, task: &ChatTask, key: &str) -> Result<(), String> {
     let (store, run) = (shared.gateway.store().clone(), task.run);
     let standing = blocking(move || StandingRun::read(&store, run)).await;
@@ -262,7 +262,7 @@ async fn submit(
     }
 }
 
-/// Says the result of a task, and notes in the same fact that it is over.
+/// Sends the result of a task, and records in the same fact that it is over.
 async fn end(
     shared: &Arc<AccountInner>,
     mut task: ChatTask,
@@ -326,7 +326,8 @@ async fn end(
         .await
 }
 
-/// An answer as it is to be said: in a few messages, or its beginning and the whole of it as a file.
+/// An answer in the form for messages: in a few messages, or its beginning and the whole of it as a
+/// file.
 struct WrittenAnswer {
     text: String,
     file: Option<MessageForm>,

@@ -19,7 +19,7 @@ const ANSWER_WITHIN: Duration = Duration::from_secs(180);
 /// The longest answer in bytes.
 const MAX_ANSWER: usize = 1 << 20;
 
-/// A server that makes text of speech.
+/// A server that transcribes speech.
 pub struct Transcription {
     client: Client,
     url: Url,
@@ -33,10 +33,10 @@ struct Transcript {
 }
 
 impl Transcription {
-    /// Creates one for the base address of an API, such as `http://127.0.0.1:8080/v1`.
+    /// Creates a client for the base address of an API, such as `http://127.0.0.1:8080/v1`.
     ///
     /// # Errors
-    /// The address or the key cannot be used; in words.
+    /// A message if the address or the key cannot be used.
     pub fn new(base: &str, model: &str, key: Option<&str>) -> Result<Self, String> {
         let address = format!("{}/audio/transcriptions", base.trim_end_matches('/'));
         let url: Url = address

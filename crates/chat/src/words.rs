@@ -7,7 +7,7 @@ struct KnownCommand {
     read: fn(String) -> ChatWords,
 }
 
-/// Something that a person typed.
+/// The meaning of a text that a person typed.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum ChatWords {
     Run(String),
@@ -16,12 +16,12 @@ pub(crate) enum ChatWords {
     Screenshot,
     Approve,
     Memory(String),
-    /// List the agents, or tell one of them something.
+    /// List the agents, or send one of them a message.
     Agents(String),
     Help,
     Start,
     Pair(String),
-    /// No command: a goal, or words for a run.
+    /// A goal, or a message to a run.
     Plain(String),
     /// A command that does not exist.
     Unknown(String),
@@ -70,7 +70,7 @@ const COMMANDS: [KnownCommand; 8] = [
     },
 ];
 
-/// Reads what a person typed.
+/// Parses a text that a person typed.
 pub(crate) fn read(text: &str) -> ChatWords {
     let text = text.trim();
     let Some(command) = text.strip_prefix('/') else {
@@ -98,7 +98,7 @@ pub(crate) fn commands() -> Vec<(&'static str, &'static str)> {
     commands.map(|known| (known.name, known.meaning)).collect()
 }
 
-/// Returns the text that says what can be typed.
+/// Returns the help text about commands.
 pub(crate) fn help() -> String {
     let mut text = "Write what is to be done, and a run begins. Reply to its message to add \
                     something; once it is over, a reply goes on from it. Files and pictures with \

@@ -45,12 +45,12 @@ impl Answer {
         Self::Deny { reason }
     }
 
-    /// Whether this is an approval.
+    /// Whether the answer is an approval.
     pub fn is_yes(&self) -> bool {
         matches!(self, Self::Approve { .. })
     }
 
-    /// Whether this approves more than one call.
+    /// Whether the answer approves more than one call.
     pub fn is_wider(&self) -> bool {
         matches!(self, Self::Approve { scope, .. } if !scope.is_once())
     }
@@ -78,7 +78,7 @@ pub enum ApprovalScope {
 }
 
 impl ApprovalScope {
-    /// Whether this is the default, which is left out when a message is written.
+    /// Whether the scope is the default, which is left out when a message is written.
     fn is_once(&self) -> bool {
         *self == Self::Once
     }

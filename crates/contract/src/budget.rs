@@ -66,7 +66,7 @@ pub struct Price {
     pub input: u64,
     /// Price of tokens received.
     pub output: u64,
-    /// Price of sent tokens that the provider had in its cache; defaults to `input`.
+    /// Price of input tokens that the provider had in its cache; defaults to `input`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub cache_read: Option<u64>,
     /// Price of sent tokens that the provider put into its cache; defaults to `input`.
@@ -85,8 +85,8 @@ impl Price {
         }
     }
 
-    /// Returns the most that a call can cost, rounded up: the whole prompt at the highest input
-    /// rate.
+    /// Returns the highest possible cost of a call, rounded up: the whole prompt at the highest
+    /// input rate.
     pub fn at_most(&self, input_tokens: u64, output_tokens: u64) -> Microdollars {
         let dearest = self.input.max(self.cache_write.unwrap_or(0));
         sum([(dearest, input_tokens), (self.output, output_tokens)])
@@ -113,7 +113,7 @@ fn sum<const N: usize>(rates_and_tokens: [(u64, u64); N]) -> Microdollars {
     Microdollars(u64::try_from(exact.div_ceil(1_000_000)).unwrap_or(u64::MAX))
 }
 
-/// Limits on what a run and its children may use. `None` means no limit.
+/// Limits on the use of a run and its children. `None` means no limit.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Limits {
     /// Number of cycles.
@@ -129,7 +129,7 @@ pub struct Limits {
     pub time_ms: Option<u64>,
 }
 
-/// Resources that a run has used.
+/// Resources used by a run.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Spent {
     /// Number of cycles.
@@ -140,7 +140,7 @@ pub struct Spent {
     pub cost: Microdollars,
     /// Time in milliseconds, not counting the time the run was parked.
     pub time_ms: u64,
-    /// Whether a part of it is a reservation that was never settled by a reported usage.
+    /// Whether a part of the use is a reservation that was never settled by a reported usage.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub estimated: bool,
 }

@@ -59,7 +59,8 @@ pub enum ChangeEvent {
     Abort,
 }
 
-/// All transitions. There is no abort while files change: applying ends with consistent files.
+/// All transitions between states. There is no abort while files change: applying ends with
+/// consistent files.
 pub const CHANGE_CYCLE: [(ChangeState, ChangeEvent, ChangeState); 13] = {
     use {ChangeEvent::*, ChangeState::*};
     [
@@ -83,7 +84,7 @@ pub const CHANGE_CYCLE: [(ChangeState, ChangeEvent, ChangeState); 13] = {
     ]
 };
 
-/// The error for a transition that the table does not have.
+/// The error of a transition that is not in the table.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 #[error("a changeset cannot take `{event}` in the state {state}; this is a mistake in gyrus")]
 pub struct IllegalTransition {
@@ -102,7 +103,7 @@ impl ChangeState {
         ChangeState::ApplyingChangeset,
     ];
 
-    /// One sentence about it.
+    /// Returns a description of the state, as one sentence.
     pub fn words(self) -> &'static str {
         match self {
             ChangeState::Idle => "no changeset is in progress",
@@ -114,7 +115,7 @@ impl ChangeState {
         }
     }
 
-    /// Returns the events that the state takes, each with the state after it.
+    /// Returns the events that the state accepts, each with the next state.
     pub fn next(self) -> impl Iterator<Item = (ChangeEvent, ChangeState)> {
         let rows = CHANGE_CYCLE.into_iter().filter(move |row| row.0 == self);
         rows.map(|(_, event, to)| (event, to))

@@ -7,21 +7,21 @@ use std::{
 
 use serde::{Deserialize, Serialize};
 
-/// A command line, read without running it. Parts that are not understood become [`Does::Hides`]. A
-/// reading can make a verdict stricter and an approval card clearer; it never allows anything,
-/// except for a line that is `plain`.
+/// The analysis of a command line, without running it. Parts that are not understood become
+/// [`Does::Hides`]. A reading can make a verdict stricter and an approval card clearer; it never
+/// allows anything, except for a line that is `plain`.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub struct CommandReading {
     /// The simple commands in the line, in the order written, including those in substitutions,
     /// subshells and the texts of nested shells.
     pub commands: Vec<SimpleCommand>,
-    /// The effects that the line seems to have.
+    /// The apparent effects of the line.
     pub facts: Vec<CommandFact>,
     /// Whether the line is a single read-only program with literal words and nothing else, so that
     /// `facts` lists everything it does.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub plain: bool,
-    /// The paths that its words may stand for, as far as rules of the policy are about paths.
+    /// The paths that the line's words may stand for, if rules of the policy are about paths.
     #[serde(default, skip_serializing_if = "NamedPaths::is_empty")]
     pub named: NamedPaths,
     /// Variables to set when the line runs, so that its programs do no more than was read.
@@ -30,7 +30,7 @@ pub struct CommandReading {
 }
 
 impl CommandReading {
-    /// Whether it seems to do nothing but read.
+    /// Whether the line seems to do nothing but read.
     pub fn only_reads(&self) -> bool {
         self.facts
             .iter()
@@ -38,18 +38,18 @@ impl CommandReading {
     }
 }
 
-/// Paths that the words of a line may stand for, as far as rules of the policy are about them.
+/// Paths that the words of a line may stand for, for rules of the policy about paths.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub struct NamedPaths {
     /// Real paths.
     pub paths: Vec<PathBuf>,
-    /// Whether a word is known only when the line runs, so that it may stand for any path.
+    /// Whether some word is known only when the line runs, so that it may mean any path.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub any: bool,
 }
 
 impl NamedPaths {
-    /// Whether the words stand for no path that a rule is about.
+    /// Whether the words mean no path that a rule is about.
     pub fn is_empty(&self) -> bool {
         self.paths.is_empty() && !self.any
     }
@@ -65,11 +65,11 @@ pub struct SimpleCommand {
 #[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(untagged)]
 pub enum CommandWord {
-    /// Exactly this text, whatever happens.
+    /// A text that is known exactly.
     Literal(String),
-    /// Text that is known only when the command runs: a variable, a glob, a substitution.
+    /// A text that is known only at run time: a variable, a glob, a substitution.
     Open {
-        /// The word as it is written.
+        /// The word as written.
         open: String,
     },
 }
@@ -84,11 +84,11 @@ impl CommandWord {
     }
 }
 
-/// One thing that a command line does.
+/// An effect of a part of a command line.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub struct CommandFact {
     pub does: Does,
-    /// The part of the line that does it, shortened.
+    /// The part of the line with this effect, shortened.
     pub part: String,
     /// The reason for a person, without the part itself.
     pub why: String,
@@ -130,11 +130,11 @@ pub enum Does {
     UsesCredentials,
     /// Acts in a person's name where others see it: pushes, publishes, sends.
     Publishes,
-    /// Destroys something that cannot be restored.
+    /// Destroys data that cannot be restored.
     Destroys,
     /// Changes the machine: packages, services, users, other processes.
     ChangesSystem,
-    /// Hides its effect, or could not be understood.
+    /// Hides the effect, or could not be understood.
     Hides,
 }
 
@@ -147,7 +147,7 @@ pub fn quoted_words(program: &Path, arguments: &[String]) -> String {
     quoted.join(" ")
 }
 
-/// Formats one word of [`quoted_words`].
+/// Formats one word for [`quoted_words`].
 pub fn quoted_word(word: &str) -> String {
     let is_plain = |c: char| c.is_ascii_alphanumeric() || "-_./:=@%+,~^".contains(c);
     if !word.is_empty() && word.chars().all(is_plain) {

@@ -4,16 +4,15 @@ use std::{collections::BTreeMap, net::SocketAddr, path::PathBuf};
 
 use serde::{Deserialize, Serialize};
 
-/// The access that a command has. Everything else in the file system can be read but not changed,
-/// except sockets and devices of the machine, which are never visible. Paths are absolute and,
-/// except for hidden ones, free of links.
+/// The access of a command to files, network and resources. Everything else in the file system can
+/// be read but not changed, except sockets and devices of the machine, which are never visible.
+/// Paths are absolute and, except for hidden ones, free of links.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub struct Containment {
-    /// Paths that may be changed, with everything below.
+    /// Paths that the command may change, with everything below.
     pub writable: Vec<PathBuf>,
-    /// Paths that can be read and not changed, even where a rule about a folder
-    /// above would hide them or make them
-    /// writable.
+    /// Paths that the command can read but not change, even where a rule about a folder above would
+    /// hide them or make them writable.
     pub read_only: Vec<PathBuf>,
     /// The folder that the command sees as `/tmp`, `/var/tmp` and `/dev/shm`. It belongs to the
     /// run.
@@ -24,11 +23,11 @@ pub struct Containment {
     pub hidden: Vec<PathBuf>,
     /// Folders that look writable while their changes are stored elsewhere.
     pub layered: Vec<Layer>,
-    /// Files and folders that are mounted over others, in this order, after all of the above.
+    /// Files and folders that are mounted over others, in this order, after all other paths.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub binds: Vec<Bind>,
-    /// Variables that make programs keep one of their folders below the temporary one, under the
-    /// name given here, because its usual place is not visible and cannot be created.
+    /// Variables that name a program's folder below the temporary folder, because the usual folder
+    /// is not visible and cannot be created.
     pub moved: BTreeMap<String, String>,
     /// The access to the network.
     pub network: Network,
@@ -37,26 +36,26 @@ pub struct Containment {
     /// allows the connection.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub forwarded: Vec<SocketAddr>,
-    /// More such addresses, about which a person may first have to be asked. Without namespaces the
+    /// Further addresses of loopback, for which a person may first be asked. Without namespaces the
     /// command finds nothing there.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub asked: Vec<SocketAddr>,
-    /// Whether other commands of the run reach what this one serves, if its network is its own.
+    /// Whether other commands of the run reach ports on which this one listens, if its network is
+    /// separate.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub serves: bool,
     pub limits: ResourceLimits,
 }
 
-/// A file or folder that a command sees in the place of another one, which it can neither reach
-/// there nor uncover. Both exist, are of the same kind, and have no links in their paths.
+/// A file or folder that a command sees in the place of another one, which the command can neither
+/// reach nor uncover. Both exist, are of the same kind, and have no links in their paths.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub struct Bind {
     /// The path that is covered. It may lie in what an earlier bind mounted.
     pub place: PathBuf,
-    /// The file or folder that is mounted there, with everything below. It may lie in a hidden
-    /// folder.
+    /// The file or folder mounted there, with everything below. It may lie in a hidden folder.
     pub source: PathBuf,
-    /// Whether the command may change it.
+    /// Whether the command may change the mounted file or folder.
     pub writable: bool,
 }
 
@@ -65,8 +64,8 @@ pub struct Bind {
 pub struct Layer {
     /// The shared folder, which is never changed. If it does not exist, there is no layer.
     pub lower: PathBuf,
-    /// The folder that takes the changes, on a file system that supports this; created if it does
-    /// not exist. It lies outside of `lower`, and only one command at a time uses it.
+    /// The folder that receives the changes, on a file system that supports overlays; created if it
+    /// does not exist. It lies outside of `lower`, and only one command at a time uses it.
     pub upper: PathBuf,
     /// An empty folder beside `upper`, for the operating system; created if it does not exist.
     pub work: PathBuf,
@@ -80,10 +79,9 @@ pub struct Layer {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Network {
-    /// Only a loopback interface of its own.
+    /// Only a separate loopback interface.
     None,
-    /// A loopback interface of its own with a proxy of gyrus on it, which decides about each
-    /// connection.
+    /// A separate loopback interface with a proxy of gyrus, which decides about each connection.
     Proxy,
     /// The machine's own network.
     Open,
@@ -99,6 +97,6 @@ pub struct ResourceLimits {
     pub memory_bytes: u64,
     /// Seconds of CPU time of each process.
     pub cpu_seconds: u64,
-    /// Bytes of each file it writes.
+    /// Bytes of each file that the command writes.
     pub file_bytes: u64,
 }

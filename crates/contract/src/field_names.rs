@@ -2,7 +2,7 @@
 
 use crate::FINISH;
 
-/// Names of other agents, each with the tool of the same use here.
+/// Names of tools in other agents, each with gyrus's tool for the same use.
 const NAMES: [(&str, &str); 14] = [
     ("Bash", "shell"),
     ("Read", "read"),
@@ -20,7 +20,7 @@ const NAMES: [(&str, &str); 14] = [
     ("ExitPlanMode", FINISH),
 ];
 
-/// Beginning of the names that other agents have for tools of servers.
+/// Prefix of the names that other agents use for tools of servers.
 const SERVED: &str = "mcp__";
 
 /// Returns the name here of a tool that other agents call so; the name itself if it is none of theirs.
@@ -30,7 +30,8 @@ pub fn own_tool_name(name: &str) -> &str {
     known.map_or_else(own, |(_, own)| own)
 }
 
-/// Returns the name that other agents have for a tool; tools of servers are `mcp__SERVER__TOOL` there.
+/// Returns the name that other agents use for a tool; tools of servers are `mcp__SERVER__TOOL`
+/// there.
 pub fn field_tool_name(own: &str) -> String {
     let known = NAMES.iter().find(|(_, known)| *known == own);
     match known {

@@ -26,7 +26,7 @@ pub enum Risk {
     Moderate,
     /// Asks once per session for that scope. Calls that are not understood have this risk.
     High,
-    /// Always asks.
+    /// A change that always needs a question.
     Critical,
 }
 
@@ -46,14 +46,14 @@ pub enum Decision {
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Mode {
-    /// Allows only what changes nothing; denies the rest.
+    /// Allows calls that change nothing, and denies the rest.
     ReadOnly,
     /// Asks before every change.
     #[default]
     Ask,
     /// Changes files in the workspace without asking.
     Edits,
-    /// Asks only for what is not contained and for what is critical.
+    /// Asks only about calls that are not contained or are critical.
     Auto,
     /// Decides as `ask`, but denies instead of asking.
     Never,
@@ -84,7 +84,7 @@ impl fmt::Display for Mode {
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("`{given}` is not a mode; there are read-only, ask, edits, auto and never")]
 pub struct ModeError {
-    /// The text that was given.
+    /// The invalid text.
     pub given: String,
 }
 
@@ -108,20 +108,19 @@ impl FromStr for Mode {
 /// A path argument, resolved.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub struct ResolvedPath {
-    /// The path as the model wrote it; with the real name, if that only looks like what it wrote.
+    /// The path as the model wrote it, or the real name if that only looks the same.
     pub given: String,
     /// The absolute path, without `.`, `..` or symbolic links in the part that exists.
     pub real: PathBuf,
     /// The part of `real` below the workspace; `None` when it is outside.
     pub in_workspace: Option<PathBuf>,
-    /// The reason why what the call does to it needs a person's approval, as a phrase, if other
-    /// programs obey the file.
+    /// The reason why changing the file needs a person's approval, as a phrase, if other programs
+    /// obey the file.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub withheld: Option<String>,
 }
 
-/// A call with everything that its arguments point at resolved, so that what was judged is what is
-/// executed.
+/// A call with all its arguments resolved, so that what was judged is also what is executed.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub struct ResolvedCall {
     /// The tool's name.
@@ -134,7 +133,7 @@ pub struct ResolvedCall {
     /// The command line's reading, and the sandbox in which it would run.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub command: Option<ResolvedCommand>,
-    /// The files that the arguments name, as far as an approval depends on what they hold.
+    /// The files that the arguments name, if an approval depends on their contents.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub files: Vec<NamedFile>,
     /// The element of the screen that the call would touch.
@@ -145,7 +144,7 @@ pub struct ResolvedCall {
 /// A file that an argument of a call names.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub struct NamedFile {
-    /// The path as it stands in the argument, or `program NAME` for a program that another starts.
+    /// The path as written in the argument, or `program NAME` for one that another one starts.
     pub given: String,
     /// The absolute path, with all links followed.
     pub real: PathBuf,
@@ -171,10 +170,9 @@ pub enum FileState {
 /// A command line, resolved.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub struct ResolvedCommand {
-    /// The reading; links in the paths of its facts are followed.
+    /// The analysis of the line; links in the paths of its facts are followed.
     pub reading: CommandReading,
-    /// The access that the command has when it runs; `None` means everything that the person may
-    /// access.
+    /// The access of the running command; `None` means everything that the person may access.
     pub containment: Option<Containment>,
     /// The program that is started with the person's own rights ([`Touch::RunsAsUser`]).
     ///
@@ -183,26 +181,26 @@ pub struct ResolvedCommand {
     pub program: Option<ResolvedProgram>,
 }
 
-/// A program, resolved: a file in a place where neither a run nor another user can put one.
+/// A resolved program: a file in a place where neither a run nor another user can put one.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub struct ResolvedProgram {
-    /// The absolute path by which it is started: many programs depend on the name that they were
-    /// started by.
+    /// The absolute path by which the program is started: many programs depend on the name that
+    /// they were started by.
     pub path: PathBuf,
-    /// The same, with all links followed.
+    /// The same path, with all links followed.
     pub real: PathBuf,
-    /// The file that is there.
+    /// The identity of the file at the path.
     pub file: FileIdentity,
 }
 
-/// Identifies a file, and tells whether it has changed.
+/// The identity of a file, including signs of a change.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub struct FileIdentity {
     /// The number of the device.
     pub device: u64,
     /// The inode number on that device.
     pub inode: u64,
-    /// Its length in bytes.
+    /// Length of the file in bytes.
     pub bytes: u64,
     /// The time of the last change of its content or attributes, in nanoseconds since 1970. Unlike
     /// the modification time, no program can set it.
@@ -223,7 +221,7 @@ pub enum Grant {
     Program {
         /// The absolute path.
         path: PathBuf,
-        /// All of them, in this order.
+        /// All arguments, in this order.
         arguments: Vec<String>,
     },
     /// Connections to this host.
@@ -241,12 +239,12 @@ pub enum Grant {
         /// The origin as browsers write it: `https://example.com`, `http://localhost:3000`.
         origin: String,
     },
-    /// Reading this file or folder, with everything below.
+    /// Reading a file or folder, with everything below.
     Reads {
         /// The real path.
         path: PathBuf,
     },
-    /// Changing this file or folder, with everything below.
+    /// Changing a file or folder, with everything below.
     Writes {
         /// The real path.
         path: PathBuf,
@@ -265,7 +263,7 @@ pub enum Grant {
         tool: String,
         /// The digest of the server's description.
         definition: Digest,
-        /// The place: a host, or a name without what two spellings of it differ by.
+        /// The destination: a host, or a name in a form that is the same for all its spellings.
         to: String,
     },
     /// Starting the servers that a project's file names. A run never asks for this.
@@ -273,7 +271,7 @@ pub enum Grant {
         /// The digest of the file's content.
         content: Digest,
     },
-    /// Having what a project's file proposes in the sandbox, or not. A run never asks for this.
+    /// Using what a project's file proposes for the sandbox, or not. A run never asks for this.
     Sandbox {
         /// The digest of the file's content.
         content: Digest,
@@ -287,16 +285,16 @@ pub enum Grant {
         /// Whether the person agreed.
         agreed: bool,
     },
-    /// Following the folder's guidelines, or reading them as data. A run never asks for this.
+    /// Following the folder's guidelines, or treating them as data. A run never asks for this.
     Guidelines {
         content: Digest,
-        /// Whether they instruct; otherwise they are data.
+        /// Whether the guidelines are instructions; otherwise they are data.
         instruct: bool,
     },
-    /// Following a skill, as all its files are. A run never asks for this.
+    /// Following a skill with exactly these files. A run never asks for this.
     Skill {
         name: String,
-        /// The digest of all its files.
+        /// The digest of all files of the skill.
         content: Digest,
         /// The rights of a run that follows it.
         rights: Vec<Grant>,
@@ -358,7 +356,7 @@ impl fmt::Display for Grant {
     }
 }
 
-/// The reason why a call could not even be judged, in words for the model.
+/// The reason why a call could not be judged, worded for the model.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, thiserror::Error)]
 #[error("{reason}")]
 pub struct Unresolvable {
@@ -369,9 +367,9 @@ pub struct Unresolvable {
 /// The run and the folder in which a call is made.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct CallPlace<'a> {
-    /// The run that makes it.
+    /// The run that makes the call.
     pub run: RunId,
-    /// The folder that the run works in.
+    /// The folder in which the run works.
     pub workspace: &'a Path,
     /// The name of the agent whose trust the run has.
     pub agent: &'a str,
@@ -383,24 +381,24 @@ pub struct CallPlace<'a> {
     pub sandbox: &'a SandboxOptions,
 }
 
-/// The agent whose trust a run has for which none was named.
+/// The agent whose trust a run has by default.
 pub const DEFAULT_AGENT: &str = "default";
 
 /// A skill that a run follows.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct FollowedSkill {
     pub name: String,
-    /// The digest of all its files, as they were when the run started.
+    /// The digest of all files of the skill, as they were when the run started.
     pub content: Digest,
     /// The folder with these files, which the run can read and not change; `None` if there are none
     /// beside its text.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub folder: Option<PathBuf>,
-    /// The names of the tools that the run is limited to, besides those that read, ask and finish;
+    /// The names of the tools to which the run is limited, besides those that read, ask and finish;
     /// `None` if it is not limited. `screen` and `network` stand for all tools that touch these.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub tools: Option<Vec<String>>,
-    /// The rights that the person granted it when they installed it.
+    /// The rights that the person granted to the skill when they installed it.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub grants: Vec<Grant>,
 }
@@ -438,7 +436,8 @@ impl FollowedSkill {
         spec.touches.iter().all(is_always) || tools.iter().any(is_named)
     }
 
-    /// Whether runs can follow this skill and another one at once: there is a tool that both name.
+    /// Whether runs can follow this skill and another one at once, because both name some common
+    /// tool or one names none.
     pub fn goes_with(&self, other: &Self) -> bool {
         match (&self.tools, &other.tools) {
             (Some(mine), Some(theirs)) => mine.iter().any(|tool| theirs.contains(tool)),
@@ -452,7 +451,7 @@ impl FollowedSkill {
 pub struct Judgement<'a> {
     /// The name of the agent whose trust the run has.
     pub agent: &'a str,
-    /// The folder that the run works in, as a real path.
+    /// The folder in which the run works, as a real path.
     pub workspace: &'a Path,
     /// The mode that the person chose.
     pub mode: Mode,
@@ -468,17 +467,16 @@ pub struct Judgement<'a> {
     pub skills: &'a [FollowedSkill],
     /// The texts that the person typed: the goal and its amendments.
     pub trusted: &'a [&'a str],
-    /// Whether an address that the call connects to occurs, byte for byte, in what the run has
-    /// read.
+    /// Whether an address to which the call connects occurs literally in what the run has read.
     pub link_was_seen: bool,
-    /// The call of the run's mandate that this one is, if it is one.
+    /// The id of the mandate's call that this call is, if any.
     pub mandated: Option<&'a str>,
     /// Whether the run has a mandate.
     pub has_mandate: bool,
 }
 
 impl<'a> Judgement<'a> {
-    /// The facts for changes in a workspace that no run makes: nothing was granted.
+    /// Returns the facts for changes in a workspace outside of runs: nothing was granted.
     pub fn outside_of_runs(workspace: &'a Path) -> Self {
         Self {
             agent: DEFAULT_AGENT,
@@ -525,7 +523,7 @@ impl Verdict {
     }
 }
 
-/// One path below the workspace at which a call changed something.
+/// A path below the workspace at which a call changed something.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub struct ChangedPath {
     /// Relative to the workspace.
@@ -540,7 +538,7 @@ pub struct ChangedPath {
 pub enum PathChange {
     /// The path did not exist before.
     Created,
-    /// Its content, kind or mode has changed.
+    /// The content, kind or mode of the entry has changed.
     Changed,
     /// The path no longer exists.
     Deleted,
@@ -548,7 +546,7 @@ pub enum PathChange {
     Special,
 }
 
-/// A change that may not stay in the workspace without a person's approval.
+/// A change that needs a person's approval to stay in the workspace.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct WithheldChange {
     /// The index of the change in the list that was judged.
@@ -571,26 +569,26 @@ pub trait Gate: Send + Sync {
     /// Returns the verdict on a resolved call.
     fn judge(&self, call: &ResolvedCall, spec: &ToolSpec, under: &Judgement<'_>) -> Verdict;
 
-    /// Takes a call of a server's tool apart, or the sending of a form that a person described;
-    /// `None` for every other call. The default knows nothing.
+    /// Splits a call of a server's tool, or the sending of a form that a person described, into
+    /// values; `None` for every other call. The default knows nothing.
     fn meant(&self, _call: &ResolvedCall, _spec: &ToolSpec) -> Option<MeantCall> {
         None
     }
 
-    /// Returns what a person said that calls of a server's tool mean. The default knows nothing.
+    /// Returns the meaning that a person confirmed for calls of a server's tool. The default knows
+    /// nothing.
     fn meaning(&self, _spec: &ToolSpec) -> Option<ToolMeaning> {
         None
     }
 
-    /// Returns the forms that a person described, of the origins that these texts name, each as a
-    /// tool whose arguments are its fields. The default knows none.
+    /// Returns the forms that a person described, of the origins in these texts, each as a tool
+    /// whose arguments are the form's fields. The default knows none.
     fn forms(&self, _trusted: &[&str]) -> Vec<(ToolSpec, ToolMeaning)> {
         Vec::new()
     }
 
-    /// Returns those of the changes that a command made in the workspace which may not stay there
-    /// without a person's approval. All are of one call, sorted by path, and still in the
-    /// workspace.
+    /// Returns the changes by a command in the workspace that need a person's approval to stay
+    /// there. All are of one call, sorted by path, and still in the workspace.
     fn withhold(&self, changes: &[ChangedPath], under: &Judgement<'_>) -> Vec<WithheldChange>;
 
     /// Returns the origins to which a page may send without another question, because a call with
@@ -616,14 +614,14 @@ pub trait Gate: Send + Sync {
         }
     }
 
-    /// Whether the file at this path is known to hold keys, passwords or tokens. The default knows
-    /// of none.
+    /// Whether the file at this path is known to contain keys, passwords or tokens. The default
+    /// knows of none.
     fn keeps_secrets(&self, _path: &Path) -> bool {
         false
     }
 
-    /// Returns the addresses of this machine's loopback at which something listens now, each with
-    /// the decision about connections of the command of this call.
+    /// Returns the loopback addresses of this machine with a listener, each with the decision about
+    /// connections of this call's command.
     fn forwarded(
         &self,
         _call: &ResolvedCall,

@@ -9,13 +9,13 @@ use serde_json::{Value, json};
 
 use crate::{BoxedFuture, Mode};
 
-/// Maximum length of a text that a hook gives, in characters.
+/// Maximum length of a text from a hook, in characters.
 const MAX_TEXT: usize = 10_000;
 
 /// The exit code with which a hook refuses.
 const REFUSES: i32 = 2;
 
-/// A moment of a run that hooks are told of.
+/// A moment of a run about which hooks are called.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 pub enum HookEvent {
     /// Before a call is judged.
@@ -24,9 +24,9 @@ pub enum HookEvent {
     PostToolUse,
     /// Before the first step towards a goal.
     UserPromptSubmit,
-    /// When the model says that the work is over.
+    /// When the model declares the work finished.
     Stop,
-    /// The same in a run that another run started.
+    /// When the model of a run that another run started says that the work is over.
     SubagentStop,
     /// Before the first step of a run.
     SessionStart,
@@ -59,7 +59,7 @@ impl HookEvent {
         }
     }
 
-    /// Whether what a hook prints as plain text is for the model.
+    /// Whether plain text printed by a hook is for the model.
     fn takes_plain_text(self) -> bool {
         matches!(self, Self::UserPromptSubmit | Self::SessionStart)
     }
@@ -74,12 +74,13 @@ pub struct HookRun {
     pub stderr: String,
 }
 
-/// A hook that is to be run.
+/// A hook that can be run.
 pub trait Hook: Send + Sync {
     /// Returns the command, for people.
     fn name(&self) -> &str;
 
-    /// Runs it with this text as standard input. Dropping the future ends it with all that it started.
+    /// Runs the hook with this text as standard input. Dropping the future ends it with all its
+    /// processes.
     fn run(&self, input: String) -> BoxedFuture<'_, HookRun>;
 }
 
@@ -95,13 +96,13 @@ pub trait Hooks: Send + Sync {
     }
 }
 
-/// The answer of the hooks to one event.
+/// The joint answer of the hooks to one event.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct HookAnswer {
-    /// The reason why one of them refuses.
+    /// The reason of a hook that refuses.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub refuses: Option<String>,
-    /// The reasons why a person is to be asked.
+    /// The hooks' reasons for asking a person.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub asks: Vec<String>,
     /// Text for the model.
@@ -110,12 +111,12 @@ pub struct HookAnswer {
 }
 
 impl HookAnswer {
-    /// Whether it has no text for the model.
+    /// Whether the answer has no text for the model.
     pub fn is_silent(&self) -> bool {
         self.refuses.is_none() && self.context.is_empty()
     }
 
-    /// Returns the answer of one hook. Whatever is not understood refuses.
+    /// Returns the answer of one hook. Output that cannot be parsed refuses.
     pub fn of(event: HookEvent, run: &HookRun) -> Self {
         let refuses = |why: &str| {
             let why = why.trim();
@@ -202,7 +203,8 @@ impl HookAnswer {
         Ok(answer)
     }
 
-    /// Adds the answer of another hook, named so. Returns whether the rest need not be asked.
+    /// Adds the answer of another hook, under its name. Returns whether the other hooks need not be
+    /// asked.
     pub fn add(&mut self, name: &str, other: Self) -> bool {
         self.asks.extend(
             other
@@ -223,7 +225,7 @@ fn bounded(text: &str) -> String {
     text.chars().take(MAX_TEXT).collect()
 }
 
-/// Returns the word that hooks of other agents know for a mode.
+/// Returns the word for a mode that hooks of other agents know.
 pub fn field_mode(mode: Mode) -> &'static str {
     match mode {
         Mode::ReadOnly => "plan",

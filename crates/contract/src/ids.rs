@@ -14,7 +14,7 @@ use uuid::{ContextV7, Timestamp, Uuid};
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("`{given}` is not {expected}")]
 pub struct ParseIdError {
-    /// The string that was given, cut to 80 characters.
+    /// The invalid string, cut to 80 characters.
     pub given: String,
     /// The form that was expected, as the end of a sentence.
     pub expected: &'static str,
@@ -34,15 +34,15 @@ pub fn time_ordered_uuid() -> Uuid {
 }
 
 fn uuid_at(time: SystemTime) -> Uuid {
-    /// Keeps the order of ids that are made within a millisecond, or while the clock stands still.
+    /// Keeps the order of ids created within a millisecond, or while the clock stands still.
     static ORDER: Mutex<ContextV7> = Mutex::new(ContextV7::new());
     let since = time.duration_since(UNIX_EPOCH).unwrap_or_default();
     let (seconds, nanoseconds) = (since.as_secs(), since.subsec_nanos());
     Uuid::new_v7(Timestamp::from_unix(&ORDER, seconds, nanoseconds))
 }
 
-/// Identifies a run: one attempt at one goal. A version 7 UUID, so ids sort by the time they were
-/// made; a child run's id is derived from its parent's and is the same after every crash.
+/// The id of a run, which is one attempt at one goal. A version 7 UUID, so ids sort by the time of
+/// their creation; a child run's id is derived from its parent's and is the same after every crash.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(transparent)]
 pub struct RunId(uuid::Uuid);
@@ -129,7 +129,7 @@ impl EffectId {
         self.0.first().copied().unwrap_or(0)
     }
 
-    /// Returns the numbers, outermost first.
+    /// Returns the numbers of the id, outermost first.
     pub fn path(&self) -> &[u32] {
         &self.0
     }
@@ -163,7 +163,7 @@ impl FromStr for EffectId {
     }
 }
 
-/// Has types be stored as their text: written by `Display`, read by `FromStr`.
+/// Implements serialisation of types as text, by `Display` and `FromStr`.
 #[macro_export]
 macro_rules! stored_as_text {
     ($($name:ty),+) => {$(

@@ -9,9 +9,9 @@ use crate::{Answer, Digest, EffectId, Origin};
 /// The sender of a message, as far as the surface could establish it.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub struct Principal {
-    /// The surface: `console`, `command line`, `page`, …
+    /// The surface from which the message came: `console`, `command line`, `page`, …
     pub surface: String,
-    /// The person there: an account or user name.
+    /// The person at the surface: an account or user name.
     pub id: String,
 }
 
@@ -49,7 +49,7 @@ pub enum MessageBody {
     Pause,
     /// Interrupts the effect in progress and stops the run.
     Stop,
-    /// Delivers a signal that a run waits for by name.
+    /// Delivers a signal for which a run waits by name.
     Signal {
         /// The name of the signal.
         name: String,
@@ -59,9 +59,9 @@ pub enum MessageBody {
     /// Answers a question; its type is that of the answer.
     #[serde(untagged)]
     Answer {
-        /// The effect that asks.
+        /// The effect that the question is about.
         effect: EffectId,
-        /// The digest of the card that was shown: an answer to anything else does not count.
+        /// The digest of the card that was shown; an answer to anything else does not count.
         digest: Digest,
         #[serde(flatten)]
         answer: Answer,
@@ -92,7 +92,7 @@ fn is_from_a_person(origin: &Origin) -> bool {
 pub enum OnAsk {
     /// Waits for the answer in this process.
     Wait,
-    /// Ends the process; the run goes on when it is resumed.
+    /// Ends the process; the run continues when it is resumed.
     Park,
     /// Counts as a denial.
     Deny,

@@ -9,14 +9,14 @@ use serde::{Deserialize, Serialize};
 pub enum Intent {
     /// One question or one action.
     Simple,
-    /// Several actions, each known from the one before.
+    /// Several actions, each of which follows from the one before.
     MultiStep,
-    /// Work over many files or parts, or that has to be thought out first.
+    /// Work on many files or parts, or work that needs a plan first.
     Complex,
 }
 
 impl Intent {
-    /// Returns its name.
+    /// Returns the name of the size.
     pub fn word(self) -> &'static str {
         match self {
             Intent::Simple => "simple",

@@ -31,11 +31,11 @@ pub enum ToolAction {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum ArgumentRole {
-    /// A place that something goes to: recipients, channels, accounts, people.
+    /// A place to which something goes: recipients, channels, accounts, people.
     To,
-    /// Names one of the person's own things: an id, a file, an event.
+    /// The name of one of the person's own things: an id, a file, an event.
     Name,
-    /// An address or host that is asked for something, and so learns what it is asked.
+    /// An address or host from which something is requested, and which so learns of the request.
     Page,
     /// A password, a key or a code.
     Password,
@@ -43,12 +43,12 @@ pub enum ArgumentRole {
     Text,
     /// An amount of money.
     Amount,
-    /// Whatever goes nowhere: dates, numbers, words of a search, settings.
+    /// A value that goes nowhere: dates, numbers, words of a search, settings.
     Option,
 }
 
 impl ToolAction {
-    /// All actions with the words that stand for them.
+    /// All actions with their words.
     pub const ALL: [(ToolAction, &'static str); 6] = [
         (ToolAction::Reads, "reads"),
         (ToolAction::Creates, "creates"),
@@ -60,7 +60,7 @@ impl ToolAction {
 }
 
 impl ArgumentRole {
-    /// All roles with the words that stand for them.
+    /// All roles with their words.
     pub const ALL: [(ArgumentRole, &'static str); 7] = [
         (ArgumentRole::To, "to"),
         (ArgumentRole::Name, "name"),
@@ -88,9 +88,9 @@ impl fmt::Display for ArgumentRole {
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("`{given}` is none of {known}")]
 pub struct MeaningError {
-    /// The word that was given.
+    /// The unknown word.
     pub given: String,
-    /// The words that there are.
+    /// The words that are allowed.
     pub known: String,
 }
 
@@ -129,39 +129,39 @@ fn meant_by<T: Copy>(all: &[(T, &'static str)], given: &str) -> Result<T, Meanin
 pub struct ToolMeaning {
     /// The action of a call.
     pub action: ToolAction,
-    /// The roles of its arguments. A name may lead into objects, `message.to`; lists are looked
-    /// through. A role says nothing of the parts of an argument, whose names the call chooses;
-    /// `filter.*` describes all of them that have no role of their own.
+    /// The roles of the tool's arguments. A name may lead into objects, `message.to`; lists are
+    /// looked through. A role says nothing of the parts of an argument, whose names the call
+    /// chooses; `filter.*` describes all of them that have no role of their own.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub arguments: BTreeMap<String, ArgumentRole>,
 }
 
-/// One value in the arguments of a call: a text, a number or a truth value, or the key of an object
+/// A value in the arguments of a call: a text, a number or a truth value, or the key of an object
 /// that the tool's schema does not name.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ArgumentValue {
     /// The place of the value: `to`, `events.participants`. Positions in lists are left out.
     pub path: String,
-    /// Its role; `None` if nobody described it.
+    /// The value's role; `None` if nobody described it.
     pub role: Option<ArgumentRole>,
     pub text: String,
-    /// Whether it is a text; otherwise a number or a truth value.
+    /// Whether the value is a text; otherwise a number or a truth value.
     pub is_text: bool,
 }
 
 /// A call of a server's tool, or the sending of a form of a page, taken apart.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct MeantCall {
-    /// The name by which a mandate speaks of it: that of the tool, or of the form.
+    /// Name of the tool or form, as mandates refer to it.
     pub name: String,
     /// The action of the call; `None` if nobody said.
     pub action: Option<ToolAction>,
-    /// All values of its arguments. The links in written text are values of their own.
+    /// All values in the call's arguments. The links in written text are values of their own.
     pub values: Vec<ArgumentValue>,
 }
 
 impl ArgumentValue {
-    /// Whether something may go to where the value says. Whatever nobody described may.
+    /// Whether something may go to the place in the value, as for every undescribed value.
     pub fn is_destination(&self) -> bool {
         matches!(
             self.role,
@@ -170,7 +170,7 @@ impl ArgumentValue {
     }
 }
 
-/// Stands in the name of an argument for all of its parts.
+/// Placeholder in the name of an argument that matches every part of it.
 pub const ANY_PART: &str = "*";
 
 /// Maximum depth to which arguments are taken apart; whatever is deeper is one value, which nobody
@@ -181,8 +181,8 @@ const MAX_DEPTH: usize = 16;
 const MAX_ALTERNATIVES: usize = 32;
 
 impl ToolMeaning {
-    /// Takes the arguments of a call apart. `null` has no value, and neither has an empty list.
-    /// `parameters` is the tool's schema.
+    /// Splits the arguments of a call into values. `null` has no value, and neither has an empty
+    /// list. `parameters` is the tool's schema.
     pub fn values(&self, arguments: &Value, parameters: &Value) -> Vec<ArgumentValue> {
         let mut parts = ArgumentParts {
             meaning: self,
@@ -210,7 +210,7 @@ impl ToolMeaning {
         own(path).or_else(of_all_parts).or_else(of_password)
     }
 
-    /// Whether a place, or something below it, was described.
+    /// Whether a path, or one below it, was described.
     fn describes(&self, path: &[String]) -> bool {
         let begins = |name: &str| {
             let mut parts = name.split('.');
@@ -220,7 +220,7 @@ impl ToolMeaning {
     }
 }
 
-/// Arguments that are being taken apart.
+/// The state of splitting arguments into values.
 struct ArgumentParts<'a> {
     meaning: &'a ToolMeaning,
     /// The whole schema, into which references lead.
@@ -244,15 +244,15 @@ impl<'a> ArgumentParts<'a> {
         });
     }
 
-    /// Adds data that is not taken apart. It stands at a place below the argument, of which nothing
-    /// that is said of the argument itself holds.
+    /// Adds data that is not split into values. It stands at a place below the argument, of which
+    /// nothing that is said of the argument itself holds.
     fn push_unread(&mut self, text: String) {
         self.path.push("{}".to_owned());
         self.push(None, text, true);
         self.path.pop();
     }
 
-    /// Takes a value apart of which these schemas speak.
+    /// Splits a value that these schemas describe.
     fn take(&mut self, value: &Value, schemas: &[&'a Value], depth: usize) {
         let role = self.role();
         match value {
@@ -271,7 +271,7 @@ impl<'a> ArgumentParts<'a> {
         }
     }
 
-    /// Takes a list or an object apart.
+    /// Splits a list or an object into its parts.
     fn take_data(&mut self, value: &Value, schemas: &[&'a Value], depth: usize) {
         if depth == MAX_DEPTH {
             self.push_unread(value.to_string());
@@ -302,7 +302,7 @@ impl<'a> ArgumentParts<'a> {
         }
     }
 
-    /// The schemas, and those that they refer to or leave the choice of.
+    /// Returns the schemas, with those that they refer to or offer as a choice.
     fn alternatives(&self, schemas: &[&'a Value]) -> Vec<&'a Value> {
         let mut all: Vec<&Value> = schemas.to_vec();
         let mut next = 0;
@@ -322,7 +322,7 @@ impl<'a> ArgumentParts<'a> {
     }
 }
 
-/// Returns the list or object that a text is as a whole, also where that is in quotes; as an error
+/// Returns the list or object in a text that contains nothing else, possibly in quotes; as an error
 /// the text of one that a more lenient parser may read.
 fn data_in(text: &str) -> Option<Result<Value, String>> {
     let text = text.trim_matches(|c: char| c.is_whitespace() || c == '\u{feff}');

@@ -64,7 +64,7 @@ pub struct MemoryBuffer {
 }
 
 impl MemoryBuffer {
-    /// Creates an empty buffer that keeps the last `capacity` messages (at least one).
+    /// Creates an empty buffer for the last `capacity` messages (at least one).
     pub fn new(capacity: usize) -> Self {
         Self {
             items: VecDeque::new(),
@@ -74,7 +74,7 @@ impl MemoryBuffer {
         }
     }
 
-    /// Restores a buffer from items of which the first has the number `first`; those before
+    /// Restores a buffer from items, the first of which has the number `first`; those before
     /// `put_away` were archived.
     pub fn restore(
         capacity: usize,
@@ -91,7 +91,7 @@ impl MemoryBuffer {
         buffer
     }
 
-    /// Returns the number of messages that the buffer keeps.
+    /// Returns the maximum number of messages in the buffer.
     pub fn capacity(&self) -> usize {
         self.capacity
     }
@@ -101,7 +101,7 @@ impl MemoryBuffer {
         self.first + self.items.len() as u64
     }
 
-    /// Returns the number of the oldest item that is still kept.
+    /// Returns the number of the oldest item in the buffer.
     pub fn first_number(&self) -> u64 {
         self.first
     }
@@ -179,7 +179,7 @@ impl MemoryBuffer {
         self.items.iter().skip(skip)
     }
 
-    /// Archives all items and adds `messages` under new numbers: a shorter memory of the same
+    /// Archives all items and adds `messages` under new numbers, as a shorter memory of the same
     /// conversation. The archived items stay in the journal.
     pub fn rewrite(&mut self, messages: impl IntoIterator<Item = Arc<Message>>) {
         self.first = self.next_number();
@@ -204,7 +204,7 @@ impl MemoryBuffer {
             .map(|item| &item.message)
     }
 
-    /// Returns the number of the first item that a prompt may start with: providers refuse a tool
+    /// Returns the number of the first item with which a prompt may start: providers refuse a tool
     /// result whose call is no longer in the conversation.
     pub fn prompt_start(&self) -> u64 {
         let orphans = self.items.iter().take_while(|item| {

@@ -24,7 +24,7 @@ pub struct Message {
 }
 
 impl Message {
-    /// Creates a user turn of one text.
+    /// Creates a user turn with one text.
     pub fn user(text: Text) -> Self {
         Self {
             role: Role::User,
@@ -64,14 +64,14 @@ pub enum Part {
     Image(Image),
     /// A provider's thinking block, which is sent back to it byte for byte and never read.
     Thinking(#[serde(with = "block")] Value),
-    /// A call of a tool that the model asks for.
+    /// A call of a tool, requested by the model.
     ToolCall(ToolCall),
     /// The result of a tool call.
     ToolResult(ToolResult),
 }
 
-/// Serializes a provider's block inside an object of its own, because the block has a `type` that
-/// would clash with the tag of [`Part`].
+/// Serializes a provider's block inside an object of its own, because the block's `type` would
+/// clash with the tag of [`Part`].
 mod block {
     use serde::{Deserialize, Deserializer, Serialize, Serializer};
     use serde_json::Value;
@@ -98,7 +98,7 @@ mod block {
 /// A picture in the blob store.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub struct Image {
-    /// The id of the blob that holds the bytes.
+    /// Id of the blob with the picture's bytes.
     pub blob: BlobId,
     /// `image/png`, `image/webp` or `image/jpeg`.
     pub media_type: String,
@@ -115,9 +115,9 @@ pub struct ToolCall {
     pub id: String,
     /// The tool's name.
     pub tool: String,
-    /// The arguments, as JSON that has not been checked against the tool's schema.
+    /// The arguments as JSON, not checked against the tool's schema yet.
     pub arguments: Value,
-    /// The repairs by which they were read, a sentence each.
+    /// The repairs of the arguments, a sentence each.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub repairs: Vec<String>,
 }
@@ -137,12 +137,12 @@ impl ToolCall {
 /// The result of a tool call, as the model sees it.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub struct ToolResult {
-    /// The id of the call that this answers.
+    /// The id of the call to which the result belongs.
     pub call_id: String,
-    /// The bounded text, which says what was cut.
+    /// The bounded text, which says if it was cut.
     #[serde(flatten)]
     pub text: Text,
-    /// Pictures that it returned.
+    /// Pictures that the call returned.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub images: Vec<Image>,
     /// Whether the tool failed, was denied or was interrupted.

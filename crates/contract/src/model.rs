@@ -16,7 +16,7 @@ pub enum Purpose {
     Agent,
     /// A plan before acting.
     Plan,
-    /// A review of what was done.
+    /// A review of the work.
     Reflect,
     /// The verification that the goal was reached.
     Verify,
@@ -24,7 +24,7 @@ pub enum Purpose {
     Safety,
     /// A summary of a text.
     Summarise,
-    /// The calls that the goal asks for, stated before anything was read.
+    /// The calls that the goal needs, stated before anything was read.
     Mandate,
     /// A server's prompt, which is not part of the run's own thinking.
     Sampling,
@@ -43,7 +43,8 @@ impl Purpose {
         Self::Sampling,
     ];
 
-    /// Whether words are wanted and no call, though tools may stand in the prompt as in those before it.
+    /// Whether the reply should be text without calls, though the prompt may contain tools for the
+    /// sake of the cache.
     pub fn wants_words(self) -> bool {
         matches!(self, Purpose::Reflect | Purpose::Summarise)
     }
@@ -63,25 +64,25 @@ impl Purpose {
     }
 }
 
-/// The effort that a model spends on thinking before it replies. Providers have names or numbers of
-/// their own for it.
+/// The effort of a model in thinking before it replies. Providers have names or numbers of their
+/// own for it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum ThinkingEffort {
-    /// No thinking, where the model allows that.
+    /// No thinking, if the model allows that.
     None,
-    /// Little.
+    /// Little thinking.
     Low,
-    /// A middle way.
+    /// A medium amount of thinking.
     Medium,
-    /// Much.
+    /// Much thinking.
     High,
-    /// As much as the model can.
+    /// The maximum amount of thinking.
     Max,
 }
 
 impl ThinkingEffort {
-    /// All, least first.
+    /// All efforts, least first.
     pub const ALL: [Self; 5] = [Self::None, Self::Low, Self::Medium, Self::High, Self::Max];
 
     /// Returns the word of the effort, as a person writes it.
@@ -111,9 +112,9 @@ impl FromStr for ThinkingEffort {
 pub struct SystemPart {
     pub text: String,
     /// Whether the part is the same in every step of the run, so that a provider may cache the
-    /// prompt up to here.
+    /// prompt up to this part.
     pub cacheable: bool,
-    /// The same in short, for a model that is offered few tools.
+    /// A short form of the text, for a model that is offered few tools.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub brief: Option<String>,
 }
@@ -134,8 +135,8 @@ impl SystemPart {
 pub struct Prompt {
     /// The purpose of the question.
     pub purpose: Purpose,
-    /// Number of questions of this purpose that the run asked before; 0 for the first. A script
-    /// finds its position by it after a crash.
+    /// Number of earlier questions of this purpose in the run; 0 for the first. A script finds its
+    /// position by it after a crash.
     pub ordinal: u64,
     /// Instructions, cacheable parts first.
     pub system: Vec<SystemPart>,
@@ -155,8 +156,7 @@ pub struct Prompt {
     /// The effort of thinking; `None` leaves it to the model.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub effort: Option<ThinkingEffort>,
-    /// The properties that are left out for this model. The client leaves out what only its protocol
-    /// knows.
+    /// The properties left out for this model. The client leaves out what only its protocol knows.
     #[serde(default, skip_serializing_if = "BTreeSet::is_empty")]
     pub plainer: BTreeSet<Simplification>,
     /// Maximum length of the reply in tokens.
@@ -164,7 +164,7 @@ pub struct Prompt {
 }
 
 impl Prompt {
-    /// Returns the effort that the request names, if its server takes such a parameter.
+    /// Returns the effort in the request, if its server accepts such a parameter.
     pub fn sent_effort(&self) -> Option<ThinkingEffort> {
         let takes = !self.plainer.contains(&Simplification::FewParameters);
         self.effort.filter(|_| takes)
@@ -206,10 +206,10 @@ pub struct Usage {
     pub input_tokens: u64,
     /// Number of tokens in the reply.
     pub output_tokens: u64,
-    /// Number of `input_tokens` that were read from the provider's cache.
+    /// Number of `input_tokens` read from the provider's cache.
     #[serde(default)]
     pub cached_tokens: u64,
-    /// Number of `input_tokens` that were put into the provider's cache.
+    /// Number of `input_tokens` written to the provider's cache.
     #[serde(default)]
     pub cache_written_tokens: u64,
 }
@@ -219,10 +219,10 @@ pub struct Usage {
 pub struct Reply {
     /// Text, thinking and tool calls in order.
     pub parts: Vec<Part>,
-    /// The reason why it ended.
+    /// The reason why the reply ended.
     pub stop: StopReason,
-    /// The reported usage; `None` when the provider reported none, and the run then settles at its
-    /// reservation.
+    /// The reported usage; `None` if the provider reported none, in which case the run settles at
+    /// its reservation.
     pub usage: Option<Usage>,
     /// The model that answered, by the provider's own name.
     pub model: String,
@@ -244,7 +244,7 @@ impl Reply {
         texts.join("\n")
     }
 
-    /// Returns the calls that the model asks for, in order.
+    /// Returns the calls that the model requests, in order.
     pub fn tool_calls(&self) -> impl Iterator<Item = &ToolCall> {
         self.parts.iter().filter_map(|part| match part {
             Part::ToolCall(call) => Some(call),
@@ -253,7 +253,7 @@ impl Reply {
     }
 }
 
-/// A piece of a reply while it arrives. Shown live, never stored.
+/// A piece of a reply as it arrives. Shown live, never stored.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Delta {
     /// More text.
@@ -290,7 +290,7 @@ pub enum ModelError {
         /// The provider's message.
         message: String,
     },
-    /// The model or its provider does not want to answer.
+    /// The model or its provider declines to answer.
     #[error("the model declined: {message}")]
     Declined { message: String },
     /// The model's server does not accept the request as it is.
@@ -330,7 +330,7 @@ impl ModelError {
         }
     }
 
-    /// Returns the time that the provider asked to wait, in milliseconds.
+    /// Returns the delay that the provider requested, in milliseconds.
     pub fn retry_after_ms(&self) -> Option<u64> {
         match self {
             ModelError::RateLimited { after_ms, .. } | ModelError::Overloaded { after_ms, .. } => {
@@ -350,13 +350,13 @@ impl ModelError {
 /// that charge most.
 pub const DEFAULT_IMAGE_TOKENS: u64 = 1_600;
 
-/// Maximum time for which a model may say nothing, unless it says otherwise.
+/// Default maximum time without any data from a model.
 pub const MAX_SILENCE: Duration = Duration::from_secs(2 * 60);
 
 /// A model of a provider.
 pub trait Model: Send + Sync {
-    /// Returns the model that this one asks, if it only changes how that one is asked. What is not
-    /// said here of price and limits is then as there.
+    /// Returns the wrapped model, if this one only changes how it is asked. Price and limits are
+    /// then those of the wrapped one by default.
     fn inner(&self) -> Option<&dyn Model> {
         None
     }
@@ -369,8 +369,7 @@ pub trait Model: Send + Sync {
         self.inner()?.price()
     }
 
-    /// Returns the maximum number of tokens of a prompt and its reply together; `None` when
-    /// unknown.
+    /// Returns the maximum tokens of a prompt and its reply together; `None` when unknown.
     fn window(&self) -> Option<u64> {
         self.inner()?.window()
     }
@@ -381,8 +380,8 @@ pub trait Model: Send + Sync {
         inner.map_or(DEFAULT_IMAGE_TOKENS, |inner| inner.image_tokens(image))
     }
 
-    /// Returns the maximum time for which it may say nothing before it begins a reply, over all
-    /// attempts at one question.
+    /// Returns the maximum time without any data before a reply begins, over all attempts at one
+    /// question.
     fn max_silence(&self) -> Duration {
         self.inner().map_or(MAX_SILENCE, Model::max_silence)
     }
@@ -405,7 +404,7 @@ pub struct RouteQuery<'a> {
     pub input_tokens: u64,
     /// Whether the prompt offers tools.
     pub tools: bool,
-    /// Whether the prompt has pictures.
+    /// Whether the prompt contains pictures.
     pub images: bool,
     /// Whether the reply must match a schema.
     pub schema: bool,
@@ -413,23 +412,23 @@ pub struct RouteQuery<'a> {
     pub failed: &'a [(String, ModelError)],
 }
 
-/// A model that was chosen for a question.
+/// A model chosen for a question.
 #[derive(Clone)]
 pub struct Choice {
     pub model: Arc<dyn Model>,
     /// The reason, in a few words for a person.
     pub why: String,
-    /// The properties that the model's server is known not to accept.
+    /// The properties of requests that the model's server is known not to accept.
     pub refuses: BTreeSet<Simplification>,
 }
 
-/// The model that a child run asks.
+/// The model of a child run.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ChildModel {
     /// The name of the model; `None` is the one of its parent.
     #[serde(default, rename = "own_model", skip_serializing_if = "Option::is_none")]
     pub name: Option<String>,
-    /// The effort of its thinking; `None` is as configured.
+    /// The effort of thinking; `None` for the configured one.
     #[serde(
         default,
         rename = "own_effort",
@@ -438,7 +437,8 @@ pub struct ChildModel {
     pub effort: Option<ThinkingEffort>,
 }
 
-/// Chooses a model for each attempt. It sends no requests and retries nothing: only the run does.
+/// Chooses a model for each attempt. A router sends no requests and retries nothing: only the run
+/// does.
 pub trait Router: Send + Sync {
     /// Returns the name of the choice for a person: one model, or a list of them.
     fn name(&self) -> &str;
@@ -453,7 +453,7 @@ pub trait Router: Send + Sync {
     /// Records the result of an attempt, so that a model that is down is not chosen for a while.
     fn heard(&self, _model: &str, _came: Result<(), &ModelError>) {}
 
-    /// Records that a model's server accepts requests only without this.
+    /// Records that a model's server only accepts requests without this property.
     fn learned(&self, _model: &str, _step: Simplification) {}
 
     /// Whether any model that may be chosen accepts pictures.
@@ -461,7 +461,6 @@ pub trait Router: Send + Sync {
         true
     }
 
-    /// Returns the name of a model that may be chosen and whose price is not known, if there is
-    /// one.
+    /// Returns the name of a model that may be chosen and has no known price, if there is one.
     fn unpriced(&self) -> Option<String>;
 }

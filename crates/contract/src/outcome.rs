@@ -10,7 +10,7 @@ pub enum ActionVerdict {
     Changed,
     /// Nothing has changed.
     NoEffect,
-    /// It cannot be told whether something has changed.
+    /// It is unknown whether something has changed.
     CannotTell,
     /// The action was not carried out.
     Refused,
@@ -22,9 +22,9 @@ pub enum ActionVerdict {
 )]
 #[serde(rename_all = "snake_case")]
 pub enum Strength {
-    /// The model spoke, and nothing is said to be reached.
+    /// The model gave an answer, and no goal is claimed to be reached.
     Answered,
-    /// The model says so.
+    /// The model says that the goal is reached.
     #[default]
     Claimed,
     /// The task's own checks passed.
@@ -34,7 +34,7 @@ pub enum Strength {
 }
 
 impl Strength {
-    /// Returns the strength as one word, as it is typed and shown.
+    /// Returns the strength as one word, for input and output.
     pub fn word(self) -> &'static str {
         match self {
             Self::Answered => "answered",
@@ -45,12 +45,12 @@ impl Strength {
     }
 }
 
-/// Something that can be looked up and supports a claim.
+/// A verifiable fact that supports a claim.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub struct Evidence {
-    /// The fact that it shows.
+    /// The fact that the evidence shows.
     pub what: String,
-    /// The place to look at: a path in the workspace, an effect, a quotation.
+    /// The place of the evidence: a path in the workspace, an effect, a quotation.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub at: String,
 }
@@ -64,8 +64,8 @@ pub struct Claim {
     pub answer: String,
     #[serde(default)]
     pub evidence: Vec<Evidence>,
-    /// The calls that were denied, or that failed last, when the answer came in words: whoever reads
-    /// it must not take it for a success.
+    /// The calls that were denied, or that failed last, if the answer came as plain text: whoever
+    /// reads it must not take it for a success.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub shortfalls: Vec<String>,
 }

@@ -5,21 +5,21 @@ use std::{fmt::Write as _, path::Path};
 /// The header of one file in a patch.
 #[derive(Debug, Clone, Copy)]
 pub struct PatchHeader<'a> {
-    /// The path, relative to the folder that the patch is for.
+    /// The path, relative to the folder of the patch.
     pub path: &'a [u8],
-    /// The mode before, as git has it (`0o100644`); `None` if the file did not exist.
+    /// The old mode, as git stores it (`0o100644`); `None` for a new file.
     pub before: Option<u32>,
-    /// The mode afterwards; `None` if the file is deleted.
+    /// The new mode; `None` for a deleted file.
     pub after: Option<u32>,
     /// The path before, if the file was renamed without a change.
     pub renamed_from: Option<&'a [u8]>,
-    /// The names that git gives both contents, which a binary patch needs.
+    /// The ids of both contents in git, which a binary patch needs.
     pub ids: Option<(&'a str, &'a str)>,
     /// Whether hunks of text follow.
     pub has_hunks: bool,
 }
 
-/// The mode that git gives a regular file.
+/// Returns git's mode of a regular file.
 pub const fn git_mode(is_executable: bool) -> u32 {
     if is_executable { 0o100_755 } else { 0o100_644 }
 }
@@ -68,8 +68,8 @@ impl PatchHeader<'_> {
     }
 }
 
-/// A path as git writes it: in quotes if it has a quote, a backslash, a control character or a byte
-/// that is not text.
+/// Returns a path as git writes it: in quotes if it has a quote, a backslash, a control character
+/// or a byte that is not text.
 fn quoted(prefix: &str, path: &[u8]) -> String {
     let text = std::str::from_utf8(path).ok();
     let is_plain = |text: &&str| !text.contains(|c: char| c.is_control() || "\"\\".contains(c));
@@ -90,8 +90,8 @@ fn quoted(prefix: &str, path: &[u8]) -> String {
     quoted
 }
 
-/// Returns the path that the first line of a header names on both sides, `None` if it is not one.
-/// A path that is quoted for a control character is refused.
+/// Returns the path that both sides of a header's first line name, `None` if they differ. A path
+/// that is quoted for a control character is refused.
 pub fn path_of_header(line: &str) -> Option<String> {
     let names = line.strip_prefix("diff --git ")?.trim_end_matches('\r');
     let path = if names.starts_with('"') {

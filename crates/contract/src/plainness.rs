@@ -14,28 +14,28 @@ use crate::{
     Simplification, Text, ToolSpec,
 };
 
-/// The text in the place of a picture that is left out.
+/// The text in place of an omitted picture.
 const NO_PICTURE: &str = "[a picture is left out here, because this model's server refused it]";
 
-/// The parts and properties that are left out of the requests to one model.
+/// The parts and properties that requests to one model omit.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct Plainness {
-    /// The properties that are left out.
+    /// The properties that are left out of requests.
     #[serde(skip_serializing_if = "BTreeSet::is_empty")]
     pub steps: BTreeSet<Simplification>,
-    /// Single pictures that are left out, while others are accepted.
+    /// Ids of the omitted pictures, while others are sent.
     #[serde(skip_serializing_if = "BTreeSet::is_empty")]
     pub pictures: BTreeSet<BlobId>,
 }
 
 impl Plainness {
-    /// Whether nothing is left out.
+    /// Whether nothing is omitted.
     pub fn is_empty(&self) -> bool {
         self.steps.is_empty() && self.pictures.is_empty()
     }
 
-    /// Returns what was left out after refusals, in words for a person; empty if nothing was.
+    /// Returns a description of what was left out after refusals; empty if nothing was.
     pub fn words(&self) -> String {
         let steps = self.steps.iter();
         let steps = steps.filter(|step| **step != Simplification::FewTools);
@@ -57,8 +57,8 @@ impl Plainness {
         })
     }
 
-    /// Leaves it out of a prompt. What only the protocol knows is left out by the model's client,
-    /// which finds the steps in the prompt.
+    /// Leaves the parts and properties out of a prompt. What only the protocol knows is left out by
+    /// the model's client, which finds the steps in the prompt.
     pub fn apply(&self, prompt: &mut Prompt) {
         if self.is_empty() {
             return;
@@ -151,8 +151,8 @@ fn leave_out(message: &mut Message, keeps: impl Fn(&Image) -> bool, no_thinking:
 /// Maximum depth of a plain schema.
 const DEEPEST: usize = 8;
 
-/// Returns a schema with the keywords that all providers take: one type, a description, properties,
-/// required ones, items, and a choice of texts. Anything else accepts any value.
+/// Returns a schema with the keywords that all providers accept: one type, a description,
+/// properties, required ones, items, and a choice of texts. Anything else accepts any value.
 fn plain_schema(schema: &Value, depth: usize) -> Value {
     let Some(schema) = schema.as_object().filter(|_| depth <= DEEPEST) else {
         return Value::Object(Map::new());

@@ -7,14 +7,14 @@ use serde::{Deserialize, Serialize};
 /// A command to run. The environment is complete: nothing is inherited.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct CommandSpec {
-    /// The program, absolute or found on the `PATH` of `environment`.
+    /// The program, an absolute path or a name on the `PATH` of `environment`.
     pub program: String,
     pub arguments: Vec<String>,
     /// The working folder.
     pub folder: PathBuf,
     /// The whole environment.
     pub environment: BTreeMap<String, String>,
-    /// The text written to its standard input, which is then closed.
+    /// The text for the command's standard input, which is then closed.
     pub stdin: String,
     /// Time in milliseconds after which the command is killed, with everything it started.
     pub time_limit_ms: u64,
@@ -39,11 +39,11 @@ pub enum Exit {
 /// Bounded output: its start, its end, and the number of bytes that are missing between them.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct CapturedOutput {
-    /// The first bytes, cut at a character; bytes that are not UTF-8 stand there as `\xNN`.
+    /// The first bytes, cut at a character, with bytes that are not UTF-8 as `\xNN`.
     pub head: String,
     /// The last bytes, empty if everything is in `head`.
     pub tail: String,
-    /// Number of bytes between the two that were not kept.
+    /// Number of bytes between head and tail that were not kept.
     pub omitted_bytes: u64,
     /// Number of bytes in the head and the tail that are not UTF-8.
     #[serde(default)]
@@ -53,7 +53,7 @@ pub struct CapturedOutput {
 /// The outcome of a command. Standard output and error are one stream, in the order written.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct CommandOutcome {
-    /// The way in which it ended.
+    /// The way in which the command ended.
     pub exit: Exit,
     pub output: CapturedOutput,
 }
@@ -66,30 +66,31 @@ pub enum AttendedEnd {
     GoesOn(String),
 }
 
-/// The request of a call about a process that goes on beside the calls of its run.
+/// The request of a call about a background process of its run.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum ProcessAction {
     /// Waits for output, or for the end.
     Look {
-        /// The text that is first written to its standard input.
+        /// The text that is first written to the process's standard input.
         input: Option<String>,
-        /// Text that the output is to contain; `None` waits for any.
+        /// Text to wait for in the output; `None` waits for any output.
         until: Option<String>,
-        /// The longest wait.
+        /// The maximum time to wait.
         within: Duration,
     },
-    /// Ends it with everything that it started.
+    /// Ends the process with all its children.
     End,
 }
 
-/// The state of a process that goes on beside the calls of its run.
+/// The state of a background process of a run.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ProcessReport {
-    /// The output that no call has returned yet.
+    /// Output since the last call about the process.
     pub output: String,
-    /// Number of bytes before it that were dropped.
+    /// Number of bytes before the output that were dropped.
     pub omitted_bytes: u64,
-    /// The way in which it ended, or the reason why that is not known; `None` if it goes on.
+    /// The way in which the process ended, or the reason why that is unknown; `None` if it still
+    /// runs.
     pub ended: Option<Result<Exit, String>>,
 }
 

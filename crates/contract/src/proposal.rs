@@ -24,7 +24,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::{BINARY, Digest, EMPTY_BINARY, PatchHeader, git_mode};
 
-/// A changeset.
+/// A proposed changeset.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Proposal {
     /// The reason for the whole changeset.
@@ -48,7 +48,7 @@ pub struct FileDiff {
     pub executable: Option<bool>,
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub deleted: bool,
-    /// The name that git gives the content of a deleted file whose text is not shown.
+    /// Git's name of a deleted file's content if its text is not shown.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub git_id: Option<String>,
     /// The hunks, from the first `@@` on; those of a deleted file are only shown.
@@ -59,7 +59,7 @@ pub struct FileDiff {
 /// The beginning of the line above a header that names the digest of the file.
 pub const MADE_FOR: &str = "# made for ";
 
-/// The name that git gives a content that does not exist.
+/// Git's name for missing content.
 pub const NO_GIT_ID: &str = "0000000000000000000000000000000000000000";
 
 fn comment(f: &mut fmt::Formatter<'_>, words: &str) -> fmt::Result {

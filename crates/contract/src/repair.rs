@@ -13,7 +13,7 @@ use crate::ToolSpec;
 const MAX_DEPTH: usize = 16;
 
 impl ToolSpec {
-    /// Returns the arguments in the form that the schema wants, with a sentence for each repair.
+    /// Returns the arguments in the form that the schema requires, with a sentence for each repair.
     /// Arguments that match the schema, or that no repair makes match it, are returned as they are.
     pub fn repair(&self, arguments: Value) -> (Value, Vec<String>) {
         if self.misfits(&arguments).is_empty() {
@@ -115,7 +115,7 @@ fn repair_fields(
     }
 }
 
-/// Returns the value in a form that is wanted, and the words for how it was read.
+/// Returns the value in a required form, with a description of the conversion.
 fn converted(value: &Value, wants: &dyn Fn(&str) -> bool) -> Option<(Value, &'static str)> {
     let text = value.as_str().map(str::trim);
     let parsed = text.and_then(|text| serde_json::from_str::<Value>(&text.to_lowercase()).ok());
@@ -158,7 +158,7 @@ fn kind_of(value: &Value) -> &'static str {
     }
 }
 
-/// Returns a name without what spellings of it differ by.
+/// Returns a name in a normal form for different spellings.
 fn plain(name: &str) -> String {
     let letters = name.chars().filter(|c| c.is_alphanumeric());
     letters.flat_map(char::to_lowercase).collect()

@@ -6,10 +6,10 @@ use serde::{Deserialize, Serialize};
 
 use crate::{BoxedFuture, Containment, Layer};
 
-/// A process that was confined.
+/// A confined process, with what must be kept for it.
 #[derive(Default)]
 pub struct ConfinementRecord {
-    /// The sockets that an [`Outlet`] is to serve, if the containment has any.
+    /// Sockets for an [`Outlet`] to serve, if the containment has any.
     pub listeners: Option<Listeners>,
     /// Variables to set in the command's environment.
     pub environment: Vec<(String, String)>,
@@ -23,20 +23,20 @@ pub struct ConfinementRecord {
     /// Whether another command with the same containment may run here after all processes of this
     /// one have ended.
     pub may_stay: bool,
-    /// A resource to keep until every process that was started has ended.
+    /// A resource to hold until every process of the sandbox has ended.
     pub held: Option<Box<dyn Any>>,
 }
 
 /// Replaces the layer of a sandbox between two commands that run in it.
 pub trait Relayer: fmt::Debug {
-    /// Puts a new layer over the folder in the place of the last one. Returns the rules of Landlock
-    /// for the next command's process, if it is to enter any.
+    /// Replaces the layer over the folder by a new one. Returns the rules of Landlock for the next
+    /// command's process, if it is to enter any.
     ///
     /// # Errors
-    /// The reason in words, after which no command may run in the sandbox.
+    /// A message with the reason, after which no command may run in the sandbox.
     fn replace(&self, layer: &Layer) -> Result<Option<OwnedFd>, String>;
 
-    /// Lets a running command see files that others have made in the folder since it looked.
+    /// Makes changes of files by others visible to a running command.
     fn refresh(&self);
 }
 
@@ -47,15 +47,15 @@ pub struct Listeners {
     /// The socket of the proxy.
     pub proxy: OwnedFd,
     /// One socket for each address of [`Containment::forwarded`] that could be bound. The address
-    /// of a socket is the one that it leads to outside.
+    /// of a socket is its destination outside.
     pub forwarded: Vec<OwnedFd>,
     /// The channel by which the servers of the command are reached, if [`Containment::serves`].
     pub dialer: Option<OwnedFd>,
 }
 
-/// Confines this process and all that it starts, permanently, or returns the reason why it cannot.
-/// The process is a keeper's, has a single thread, and ends after an error. The function may return
-/// in a child of the process instead, which then lives as long as the child.
+/// Confines this process and all that it starts, permanently, or returns the reason why that is
+/// impossible. The process is a keeper's, has a single thread, and ends after an error. The
+/// function may return in a child of the process instead, which then lives as long as the child.
 pub type Confine = fn(&Containment) -> Result<ConfinementRecord, String>;
 
 /// The target of a connection from a sandbox.
@@ -66,8 +66,8 @@ pub struct Destination {
     pub host: String,
     /// The TCP port.
     pub port: u16,
-    /// The name that the program used, if `host` is an address of this machine or of a private
-    /// network that this name resolved to.
+    /// The name that the program used, if it resolved to `host`, an address of this machine or of a
+    /// private network.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub name: Option<String>,
 }

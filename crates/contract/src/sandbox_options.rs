@@ -18,7 +18,7 @@ pub struct SandboxOptions {
     /// Names of the person's variables that commands see. Their values are never recorded.
     #[serde(skip_serializing_if = "BTreeSet::is_empty")]
     pub variables: BTreeSet<String>,
-    /// Those of them whose values are no secrets.
+    /// The names of variables whose values are not secret.
     #[serde(skip_serializing_if = "BTreeSet::is_empty")]
     pub shown: BTreeSet<String>,
     /// Folders beside the workspace, real and absolute.
@@ -37,12 +37,12 @@ pub struct SandboxOptions {
 }
 
 impl SandboxOptions {
-    /// Whether nothing is added.
+    /// Whether there are no additions.
     pub fn is_empty(&self) -> bool {
         *self == Self::default()
     }
 
-    /// Adds what the run before it in a session had.
+    /// Adds the options of the previous run in a session.
     pub fn extend(&mut self, before: &Self) {
         self.variables.extend(before.variables.iter().cloned());
         self.shown.extend(before.shown.iter().cloned());
@@ -68,9 +68,9 @@ impl SandboxOptions {
 /// A folder beside the workspace.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct AddedFolder {
-    /// The real path.
+    /// The real path of the folder.
     pub path: PathBuf,
-    /// Whether the run may change what is in it.
+    /// Whether the run may change files in the folder.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub writable: bool,
 }

@@ -44,7 +44,7 @@ pub(crate) fn description_of<T: JsonSchema>() -> String {
     words.unwrap_or_default().replace('\n', " ")
 }
 
-/// Removes what tells a model nothing from one part of a schema.
+/// Removes keywords without meaning for a model from one part of a schema.
 fn shorten(schema: &mut Schema) {
     for name in ["title", "format"] {
         schema.remove(name);
@@ -79,7 +79,7 @@ fn shorten(schema: &mut Schema) {
     list_constants(schema);
 }
 
-/// Replaces a choice between something and `null` by the former.
+/// Replaces a choice between a schema and `null` by the schema.
 fn inline_null(schema: &mut Schema) {
     let Some(Value::Array(forms)) = schema.get_mut("anyOf") else {
         return;
@@ -96,7 +96,7 @@ fn inline_null(schema: &mut Schema) {
     }
 }
 
-/// Replaces a choice between constants, each with a description, by their list.
+/// Replaces a choice between described constants by a list of them.
 fn list_constants(schema: &mut Schema) {
     let Some(forms) = schema.get("oneOf").and_then(Value::as_array) else {
         return;
@@ -153,7 +153,7 @@ fn leave_out_checks(schema: &mut Value) {
     }
 }
 
-/// Words for a value that is checked, and for a part of it.
+/// Names of a checked value and of a part of it, for messages.
 struct SubjectWords {
     whole: &'static str,
     part: &'static str,
@@ -185,7 +185,7 @@ fn misfits(schema: &Value, value: &Value, subject: &SubjectWords) -> Vec<String>
 #[serde(try_from = "Value", into = "Value")]
 pub struct AnswerSchema(Value);
 
-/// The keywords of JSON Schema that are checked, and those that only describe.
+/// The keywords of JSON Schema that are checked, and those that only annotate.
 const KEYWORDS: [&str; 29] = [
     "type",
     "properties",
@@ -221,7 +221,7 @@ const KEYWORDS: [&str; 29] = [
 /// The error for a schema of answers that cannot be used.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum BadAnswerSchema {
-    /// It is not an object.
+    /// The schema is not an object.
     #[error("a schema is a JSON object, such as {{\"type\": \"object\"}}")]
     NoObject,
     #[error("the keyword `{keyword}` is not one that is checked; leave it out, or say it in words")]
@@ -264,7 +264,7 @@ impl fmt::Display for AnswerSchema {
     }
 }
 
-/// Checks that nothing in a schema would be left unchecked.
+/// Checks that every keyword in a schema is one that is checked.
 fn is_checked(root: &Value, schema: &Value, depth: usize) -> Result<(), BadAnswerSchema> {
     if depth > MAX_DEPTH {
         return Err(BadAnswerSchema::TooDeep);

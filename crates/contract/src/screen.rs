@@ -107,13 +107,13 @@ pub enum ElementState {
     Invalid,
     /// Opens a menu, a list or a dialog.
     Opens,
-    /// Holds a secret: its value never leaves the page, and it is painted over in the frame.
+    /// Holds a secret, which never leaves the page and is painted over in the frame.
     Masked,
     /// Scrolls by itself and shows only a part of its content.
     Scrolls,
     /// Lies outside the frame, where scrolling would bring it in.
     OutOfView,
-    /// Is covered at its middle by something else.
+    /// Is covered by something else at its middle.
     Covered,
     /// Can be dragged.
     Draggable,
@@ -123,11 +123,11 @@ pub enum ElementState {
     Busy,
     /// Reacts to clicks, though its role does not say so.
     Clickable,
-    /// Takes what is dragged onto it.
+    /// Accepts things that are dragged onto it.
     Droppable,
 }
 
-/// Something on a screen that a person could perceive or use.
+/// A part of a screen that a person could perceive or use.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub struct Element {
     /// The id that inputs refer to.
@@ -165,7 +165,7 @@ pub struct Scroll {
     pub height: u32,
 }
 
-/// A page that is open.
+/// An open page.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub struct Tab {
     /// The number, counted from 1 and never used twice in a session.
@@ -174,7 +174,7 @@ pub struct Tab {
     pub title: String,
     /// The address of the page.
     pub address: String,
-    /// Whether this is the page that views show.
+    /// Whether the page is the one that views show.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub is_active: bool,
 }
@@ -220,13 +220,13 @@ pub enum DownloadState {
 pub struct HeldRequest {
     /// The number, counted from 1 and never used twice in a session.
     pub number: u32,
-    /// The method: `POST`, `PUT`, `DELETE` …
+    /// The HTTP method: `POST`, `PUT`, `DELETE` …
     pub method: String,
-    /// The origin that it goes to: `https://example.com`.
+    /// The origin to which the request goes: `https://example.com`.
     pub origin: String,
-    /// The whole address; bounded.
+    /// The complete address; bounded.
     pub address: String,
-    /// The size of its body in bytes, as far as the browser tells.
+    /// Size of the request's body in bytes, as reported by the browser.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub bytes: Option<u64>,
     /// The cause, in words: `a form, after click`.
@@ -261,9 +261,9 @@ pub enum Rest {
     Quiet,
     /// A dialog blocks the page.
     Dialog,
-    /// A request that is held for an answer blocks the page.
+    /// A held request blocks the page until it is answered.
     Held,
-    /// The time limit passed while something was still going on.
+    /// The time limit passed while something was still changing.
     GaveUp {
         /// The activity, in words.
         waiting_for: String,
@@ -285,18 +285,18 @@ pub struct View {
     pub width: u32,
     /// The height of the frame in pixels.
     pub height: u32,
-    /// The picture, if one was asked for and could be taken.
+    /// The picture, if it was requested and could be taken.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub frame: Option<Image>,
     /// The average hash of the picture: 8 by 8 cells, one bit each for lighter than the mean or
     /// not.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub hash: Option<u64>,
-    /// The distances by which it can be scrolled.
+    /// The distances by which the screen can be scrolled.
     pub scroll: Scroll,
     /// All elements, in reading order.
     pub elements: Vec<Element>,
-    /// The pages that are open.
+    /// The open pages.
     pub tabs: Vec<Tab>,
     /// The dialog that blocks the page.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -304,28 +304,28 @@ pub struct View {
     /// The latest downloads.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub downloads: Vec<Download>,
-    /// Requests that are held for an answer.
+    /// Requests that are held until they are answered.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub held: Vec<HeldRequest>,
     /// The reason why the view was taken at this moment.
     pub rest: Rest,
-    /// Number of documents that have been counted so far, for [`ElementId`]s.
+    /// Number of documents counted so far, for [`ElementId`]s.
     pub documents: u32,
     /// The parts that could not be read, and why.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub unread: Vec<String>,
 }
 
-/// The options of a look at a screen.
+/// Options for reading a screen.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct LookOptions {
     /// Whether to take a picture.
     pub frame: bool,
-    /// Number of documents that the run has counted already, perhaps in a session that is gone.
+    /// Number of documents that the run has counted so far, perhaps in an earlier session.
     pub documents: u32,
 }
 
-/// A view with the bytes of its picture, which is not in a store yet.
+/// A view with the bytes of its picture, which is not stored yet.
 #[derive(Debug)]
 pub struct ViewWithPicture {
     /// The view, without [`View::frame`].
@@ -338,7 +338,7 @@ pub struct ViewWithPicture {
 pub struct Picture {
     /// The bytes, in the format that [`Picture::media_type`] names.
     pub bytes: Vec<u8>,
-    /// `image/png` or `image/jpeg`.
+    /// The media type: `image/png` or `image/jpeg`.
     pub media_type: &'static str,
     /// The width in pixels.
     pub width: u32,
@@ -346,7 +346,7 @@ pub struct Picture {
     pub height: u32,
 }
 
-/// The reason why a screen shows nothing.
+/// The reason why a screen could not be read.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum ScreenError {
@@ -356,7 +356,7 @@ pub enum ScreenError {
         /// The missing part, and the way to get it.
         reason: String,
     },
-    /// The screen does not show what was asked for.
+    /// The screen does not show the requested page or window.
     #[error("{reason}")]
     Unreached {
         /// The missing element or page, and the reason.
@@ -367,13 +367,13 @@ pub enum ScreenError {
     Lost { reason: String },
 }
 
-/// A screen that a run can look at. Inputs are tools; this trait only reads.
+/// A screen that a run can read. Inputs are tools; this trait only reads.
 pub trait Screen: Send + Sync {
-    /// Opens the screen if it is not open, waits until it has settled, and reads it.
+    /// Opens the screen if necessary, waits until it has settled, and reads it.
     fn look(&self, wanted: LookOptions) -> BoxedFuture<'_, Result<ViewWithPicture, ScreenError>>;
 
-    /// Has this policy decide from now on about the connections of programs that are shown there. A
-    /// screen whose programs connect otherwise ignores it, which is the default.
+    /// Replaces the policy for the connections of programs on the screen. A screen whose programs
+    /// connect otherwise ignores it, which is the default.
     fn connect_by(&self, _policy: Arc<dyn ConnectionPolicy>) {}
 }
 
@@ -382,19 +382,19 @@ pub trait Screen: Send + Sync {
 /// refused.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub struct Aim {
-    /// The address of the document that the input goes to.
+    /// The address of the document that gets the input.
     pub address: String,
     /// The origin of that document, `null` if it has none.
     pub origin: String,
     /// The element, if the input goes to one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub element: Option<AimedElement>,
-    /// The form around it.
+    /// The form around the element.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub form: Option<Form>,
-    /// The effects that the input would have, as far as can be told beforehand.
+    /// The foreseeable effects of the input.
     pub starts: Vec<Starts>,
-    /// The fields that it fills in before, in the order of its arguments.
+    /// The fields that are filled in before, in the order of the arguments.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub fills: Vec<Aim>,
 }
@@ -409,20 +409,20 @@ pub struct AimedElement {
     pub states: BTreeSet<ElementState>,
 }
 
-/// The form that an element belongs to, or the nearest element around it that holds fields.
+/// The form of an element, or the nearest element around it that contains fields.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub struct Form {
-    /// The address that it is sent to; the document's own address if it names none.
+    /// The address to which the form is sent; the document's own address if it names none.
     pub action: String,
     /// The method in lower case; empty if it is not a real form.
     pub method: String,
     pub fields: Vec<Field>,
-    /// The heading over it, then its words and placeholders as a person reads them, of what a click
-    /// or Enter may send; bounded, untrusted text of the page.
+    /// The heading above the form, then the words and placeholders that a person reads in it, of
+    /// what a click or Enter may send; bounded, untrusted text of the page.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub words: Vec<String>,
-    /// The data that the button which is used sends, as it stood when it was measured; `None` where
-    /// nothing tells that: the form is not sent by this, or not as plain data.
+    /// The data that the used button sends, as measured; `None` where nothing tells that: the form
+    /// is not sent by this, or not as plain data.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub sends: Option<SentForm>,
 }
@@ -430,38 +430,39 @@ pub struct Form {
 /// The data that a form sends.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub struct SentForm {
-    /// All controls with a technical name, in the order of the page, hidden ones, too.
+    /// All controls with a technical name, hidden ones included, in the order of the page.
     pub controls: Vec<SentControl>,
-    /// Tells two states of the controls apart, also where their values are kept from journals.
+    /// Digest that distinguishes states of the controls, even if their values are not in journals.
     #[serde(default)]
     pub state: String,
 }
 
-/// A control of a form that is sent.
+/// A control whose value a form sends.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub struct SentControl {
-    /// The technical name.
+    /// The technical name of the control.
     pub name: String,
     /// The label for a person; empty if it has none.
     pub label: String,
-    /// Its type: `text`, `hidden`, `radio`, `select-one` …
+    /// The type of the control: `text`, `hidden`, `radio`, `select-one` …
     pub kind: String,
-    /// The page's hint at what belongs there, for browsers that fill it in: `street-address`.
+    /// The page's hint for browsers that fill the control in: `street-address`.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub autocomplete: String,
-    /// The value that is sent; `None` if it is not sent now, and empty for a secret.
+    /// The sent value; `None` if it is not sent now, and empty for a secret.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub value: Option<String>,
-    /// The words of what is chosen, where a person sees these and not the value.
+    /// The words of the choice, if a person sees these instead of the value.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub shown: String,
-    /// Whether it holds a secret, whose value is not told.
+    /// Whether the control holds a secret, whose value is left out.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub secret: bool,
 }
 
 impl SentControl {
-    /// Returns what a person reads there: the words of what is chosen, or else the value.
+    /// Returns the text that a person reads at the control: the words of what is chosen, or else
+    /// the value.
     pub fn read(&self) -> Option<&str> {
         let value = self.value.as_deref()?;
         Some(if self.shown.is_empty() {
@@ -477,11 +478,11 @@ impl SentControl {
 pub struct Field {
     /// The label for a person, or else the technical name.
     pub name: String,
-    /// Its type: `text`, `password`, `email`, `file` …
+    /// The type of the field: `text`, `password`, `email`, `file` …
     pub kind: String,
-    /// Whether it has a value that it did not have when the page was loaded.
+    /// Whether the field's value has changed since the page was loaded.
     pub filled: bool,
-    /// Whether it holds a secret.
+    /// Whether the field holds a secret.
     pub secret: bool,
 }
 
@@ -496,23 +497,23 @@ pub enum Starts {
         /// The whole address.
         address: String,
     },
-    /// Opens an address that was given.
+    /// Opens the given address.
     Opens {
         /// The whole address.
         address: String,
     },
     /// Puts text into a field.
     Types,
-    /// Chooses, checks or sets something in a field.
+    /// Chooses, checks or sets a value in a field.
     Chooses {
-        /// The option of a list, with its group and its value; empty where none was named. Beside
-        /// `Acts`, it is what a thing is dropped on.
+        /// The option of a list, with its group and its value; empty if none was named. Beside
+        /// `Acts`, it is the target of a drop.
         #[serde(default, skip_serializing_if = "String::is_empty")]
         option: String,
     },
     /// Sends the form.
     Submits,
-    /// Runs whatever the page does when the element is used.
+    /// Does whatever the page does when the element is used.
     Acts,
     /// Uploads files to the page.
     Uploads { names: Vec<String> },
@@ -523,7 +524,7 @@ pub enum Starts {
     },
     /// Closes a window of the desktop, which then is the element.
     Closes {
-        /// Whether its title says that something in it was not saved.
+        /// Whether the window's title shows unsaved changes.
         unsaved: bool,
     },
     /// Answers a dialog, which then is the element: its kind is the role, its message the name.
@@ -531,12 +532,12 @@ pub enum Starts {
         /// Whether the answer is yes.
         accepts: bool,
     },
-    /// Sends a request that was held.
+    /// Sends a held request.
     Sends {
         method: String,
         /// The whole address.
         address: String,
-        /// The size of its body in bytes, as far as the browser tells.
+        /// Size of the request's body in bytes, as reported by the browser.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         bytes: Option<u64>,
     },

@@ -6,7 +6,7 @@ use crate::Message;
 /// A question of a server to the person.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ServerQuestion {
-    /// The question in one sentence in gyrus's words, with nothing of the server's text.
+    /// The question as one sentence in gyrus's words, without text of the server.
     pub sentence: String,
     /// The facts to know before answering, in gyrus's words.
     pub reasons: Vec<String>,
@@ -15,7 +15,7 @@ pub struct ServerQuestion {
     pub wants: AnswerForm,
 }
 
-/// The form of an answer that a question asks for.
+/// The form of an answer to a question.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum AnswerForm {
     Words,
@@ -28,7 +28,7 @@ pub enum AnswerForm {
 pub enum PersonReply {
     /// The person answered with these words; empty where a yes was asked for.
     Accepted(String),
-    /// The person refused.
+    /// The person declined the question.
     Declined,
     /// No person was asked, for this reason.
     NotAsked(String),
@@ -43,7 +43,7 @@ pub struct ServerPrompt {
     pub question: ServerQuestion,
     /// The server's instructions for the model.
     pub system: Option<String>,
-    /// The messages, oldest first, with text alone.
+    /// The messages, oldest first, without pictures.
     pub messages: Vec<Message>,
     /// Maximum length of the reply in tokens.
     pub max_output_tokens: u64,

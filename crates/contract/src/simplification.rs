@@ -2,16 +2,16 @@
 
 use serde::{Deserialize, Serialize};
 
-/// A part or a property of requests that is left out for a model. The order is the one in which they
+/// A part or a property of requests that is omitted for a model. The order is the one in which they
 /// are tried where the server's words do not tell.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Simplification {
-    /// The few tools that most work needs, and instructions that each reply is one call: for models with
-    /// a small window. No server asks for it.
+    /// Only the few tools that most work needs, with instructions that each reply is one call: for
+    /// models with a small window. No server asks for it.
     FewTools,
-    /// Each reply is one JSON object, a call or the answer: for small models that write their calls as
-    /// text. No server asks for it.
+    /// Each reply is one JSON object, a call or the answer: for small models that write their calls
+    /// as text. No server asks for it.
     OneObject,
     /// Pictures are half as wide and high.
     SmallerPictures,
@@ -22,14 +22,14 @@ pub enum Simplification {
     PlainSchemas,
     /// The reply is not bound to a schema or to a call.
     UnboundReply,
-    /// Only the parameters that every server of the protocol takes.
+    /// Only the parameters that every server of the protocol accepts.
     FewParameters,
     /// Tools are described in the prompt, and their calls are read from text.
     CallsInText,
 }
 
 impl Simplification {
-    /// Those that a refusal may ask for, in the order in which they are tried.
+    /// Simplifications that a refusal may require, in the order in which they are tried.
     pub const REMEDIES: [Self; 7] = [
         Self::SmallerPictures,
         Self::NoPictures,
@@ -40,7 +40,7 @@ impl Simplification {
         Self::CallsInText,
     ];
 
-    /// Returns what is left out or done instead, in words for a person.
+    /// Returns a description of the simplification, for a person.
     pub fn words(self) -> &'static str {
         match self {
             Self::FewTools => "few tools",

@@ -6,48 +6,48 @@ use serde::{Deserialize, Serialize};
 #[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(tag = "from", rename_all = "snake_case")]
 pub enum Origin {
-    /// A person who typed it to this run: the goal, steering, an answer.
+    /// A person who typed the text to this run: the goal, steering, an answer.
     Person,
     /// The user's own configuration.
     Configuration,
     /// gyrus itself: a nudge, a note about a limit.
     Kernel,
     Model,
-    /// A tool that returned it.
+    /// A tool that returned the text.
     Tool {
         /// The tool's name.
         name: String,
     },
     File {
-        /// The path as it was asked for.
+        /// The path, as requested.
         path: String,
     },
-    /// Guidelines for agents that lie in a folder, such as `AGENTS.md`.
+    /// Guidelines for agents in a folder, such as `AGENTS.md`.
     Guidelines {
         /// The path of the file, from the folder that the run works in.
         path: String,
         /// Whether a person trusts exactly this content: then it may instruct.
         trusted: bool,
     },
-    /// A skill that the person has, or trusts: it says how a kind of task is done.
+    /// A skill of the person, or one that they trust, which says how a kind of task is done.
     Skill {
         /// The name of the skill.
         name: String,
-        /// The reason why it was loaded, in words.
+        /// The reason why the skill was loaded.
         why: String,
     },
     /// The person's memory: parts of notes that are not marked as untrusted.
     Memory {
-        /// Number of notes that they come from.
+        /// Number of notes with these parts.
         notes: u32,
-        /// Extent of what is given of them.
+        /// Extent of the selected parts.
         extent: MemoryExtent,
     },
     /// Standard input.
     Stdin,
-    /// Another run: a delegated goal, or a child's answer.
+    /// Another run, by a delegated goal or a child's answer.
     Run,
-    /// An event of the event bus, whoever published it.
+    /// An event of the event bus, from any publisher.
     Event {
         /// The topic of the event.
         topic: String,
@@ -55,7 +55,7 @@ pub enum Origin {
     /// Lessons of earlier runs, in the words of a model. They never instruct.
     Lessons {
         numbers: Vec<u64>,
-        /// Whether one of those runs had read untrusted text.
+        /// Whether any of those runs had read untrusted text.
         exposed: bool,
     },
 }
@@ -77,7 +77,7 @@ impl Origin {
         }
     }
 
-    /// Whether reading the text makes a run exposed.
+    /// Whether reading the text exposes the run to untrusted content.
     pub fn exposes(&self) -> bool {
         match self {
             Origin::Lessons { exposed, .. } => *exposed,
@@ -87,13 +87,13 @@ impl Origin {
     }
 }
 
-/// Extent of what a run is given of the memory.
+/// Extent of the part of the memory for a run.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum MemoryExtent {
-    /// All that is about its goal, within the budget.
+    /// All parts about the goal, within the budget.
     Whole,
-    /// The same in a few lines, for loops that ask about each of their steps afresh.
+    /// The parts in a few lines, for loops that ask about each of their steps afresh.
     Digest,
 }
 

@@ -19,7 +19,7 @@ pub struct Perception {
 }
 
 impl Perception {
-    /// Returns what the cycle answers: the goal, or its newest amendment.
+    /// Returns the event that the cycle answers: the goal, or its newest amendment.
     pub fn event(&self) -> Option<&Text> {
         self.goal.last()
     }
@@ -41,7 +41,7 @@ pub enum StepKind {
 pub struct ThoughtStep {
     /// The number, counted from 1.
     pub number: u32,
-    /// The thought behind it.
+    /// The reason for the step.
     pub thought: String,
     #[serde(flatten)]
     pub kind: StepKind,
@@ -67,7 +67,7 @@ impl ThoughtStep {
     }
 }
 
-/// The steps that a loop intends to take. A model makes it, or a person by hand:
+/// The steps that a loop intends to take, made by a model, or by a person by hand:
 ///
 /// ```
 /// use gyrus_contract::{Plan, ThoughtStep, ToolCall};
@@ -117,12 +117,12 @@ impl Plan {
         });
     }
 
-    /// Whether the plan has an answer.
+    /// Whether the plan ends with an answer.
     pub fn is_complete(&self) -> bool {
         self.claim.is_some()
     }
 
-    /// Returns the calls that the steps make, in order.
+    /// Returns the calls of the steps, in order.
     pub fn tool_calls(&self) -> impl Iterator<Item = &ToolCall> {
         self.steps.iter().filter_map(|step| match &step.kind {
             StepKind::Tool { call } => Some(call),
@@ -134,27 +134,27 @@ impl Plan {
 /// The result of a call, as the loop sees it.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Observation {
-    /// The effect that produced it.
+    /// The effect of the call.
     pub effect: EffectId,
     /// The call's own id, from the model.
     pub call_id: String,
     pub tool: String,
-    /// The bounded text that it returned.
+    /// The bounded text that the call returned.
     pub text: Text,
     /// The result as data, if the tool returned any.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub value: Option<Value>,
-    /// Pictures that it returned.
+    /// Pictures that the call returned.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub images: Vec<Image>,
-    /// Whether it failed, was denied or was interrupted.
+    /// Whether the call failed, was denied or was interrupted.
     pub is_error: bool,
     /// Whether the world changed.
     pub verdict: ActionVerdict,
-    /// Files that it left behind for a person.
+    /// Files that the call left for a person.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub artifacts: Vec<Artifact>,
-    /// A claim that the goal is reached, if the tool was the one that makes claims.
+    /// The claim that the goal is reached, if the tool makes claims.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub claim: Option<Claim>,
 }
@@ -184,7 +184,7 @@ impl Observation {
     }
 }
 
-/// An action that a cycle took.
+/// An action executed in a cycle.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Action {
     pub call: ToolCall,
@@ -201,7 +201,7 @@ pub struct ExecutionResult {
     /// The strength of the claim's support.
     #[serde(default)]
     pub strength: Strength,
-    /// The reason why the run cannot go on.
+    /// Reason why the run cannot continue.
     pub error: Option<String>,
 }
 

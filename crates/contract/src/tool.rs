@@ -29,12 +29,12 @@ pub struct ToolSpec {
 }
 
 impl ToolSpec {
-    /// Whether one of the touches is of this kind.
+    /// Whether one of the tool's touches satisfies `is`.
     pub fn touches(&self, is: impl Fn(&Touch) -> bool) -> bool {
         self.touches.iter().any(is)
     }
 
-    /// Whether it is a tool of a server that is not part of gyrus.
+    /// Whether the tool belongs to a server that is not part of gyrus.
     pub fn is_served(&self) -> bool {
         self.touches(|touch| touch.service().is_some())
     }
@@ -44,11 +44,11 @@ impl ToolSpec {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Repeat {
-    /// Calls it again: it changes nothing.
+    /// Calls the tool again: it changes nothing.
     Freely,
-    /// Asks [`Tool::probe`] whether it happened.
+    /// Asks [`Tool::probe`] whether the call happened.
     Probe,
-    /// Never calls it again automatically; the loop is told that it was interrupted.
+    /// Never calls the tool again automatically; the loop is told that it was interrupted.
     Never,
 }
 
@@ -80,7 +80,7 @@ impl<T> Deref for Cleared<T> {
     }
 }
 
-/// The error for a text that names a secret which this process does not know.
+/// Error for a text that names a secret unknown to this process.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("the secret `{name}` is not known to this process")]
 pub struct UnknownSecret {
@@ -88,7 +88,7 @@ pub struct UnknownSecret {
     pub name: String,
 }
 
-/// The call of a run that made something.
+/// The call of a run that produced a file or note.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct CallSource {
     pub run: RunId,
@@ -99,7 +99,7 @@ pub struct CallSource {
 
 /// The environment of a call, which the kernel provides to a tool for its duration.
 pub trait Site: Send + Sync {
-    /// Returns the folder that the run works in, as a real absolute path.
+    /// Returns the folder in which the run works, as a real absolute path.
     fn workspace(&self) -> &Path;
 
     /// Returns the person's answer, for a call that asked ([`Touch::Asks`], [`Touch::HandsOver`]).
@@ -109,14 +109,14 @@ pub trait Site: Send + Sync {
     /// decided by the gate; other requests are held.
     fn sends_to(&self) -> &[String];
 
-    /// Whether the page may send nothing because of this call but the form that was judged, as it
-    /// was judged.
+    /// Whether the page may only send the judged form because of this call, exactly as it was
+    /// judged.
     fn sends_only_the_form(&self) -> bool {
         false
     }
 
-    /// Returns the call that this is, for tools that record who did something; `None` where no run
-    /// made it, and then nothing vouches for its texts.
+    /// Returns the call that is being executed, for tools that record its author; `None` where no
+    /// run made it, and then nothing vouches for its texts.
     fn source(&self) -> Option<CallSource> {
         None
     }
@@ -127,18 +127,17 @@ pub trait Site: Send + Sync {
         true
     }
 
-    /// Returns the reason, as a phrase that follows the path, why a new file at this path below the
+    /// Returns the reason, as a phrase after the path, why a new file at this path below the
     /// workspace would need a person's approval; `None` if it may be written.
     fn withheld(&self, path: &Path) -> Option<String>;
 
     /// Replaces every `⟦secret:NAME⟧` by its value, for the outside world only.
     fn reveal(&self, text: &str) -> Result<String, UnknownSecret>;
 
-    /// Puts the bytes of a picture into the run's store, so that [`ToolOutput::images`] can name
-    /// it.
+    /// Stores a picture in the run's blobs, so that [`ToolOutput::images`] can name it.
     ///
     /// # Errors
-    /// Returns the reason in words when the store cannot take it.
+    /// A message with the reason why the store cannot take the picture.
     fn keep(&self, bytes: &[u8]) -> Result<BlobId, String>;
 
     /// Reports the progress of the call to observers. Bounded by the tool, never stored.
@@ -169,19 +168,19 @@ pub trait Site: Send + Sync {
         None
     }
 
-    /// Starts a command that goes on when the call is over, and returns its name.
+    /// Starts a command that outlives the call, and returns its name.
     ///
     /// # Errors
-    /// It cannot be started, or nothing keeps it here.
+    /// The command cannot be started, or this place has no background processes.
     fn start_process(&self, _command: CommandSpec) -> BoxedFuture<'_, Result<String, KeeperError>> {
         let reason = "nothing keeps a process here".to_owned();
         Box::pin(async { Err(KeeperError::Keeper { reason }) })
     }
 
-    /// Does something with such a process.
+    /// Performs an operation on a background process.
     ///
     /// # Errors
-    /// There is none of this name, or its input is full: in words for the model.
+    /// A message for the model: no process has this name, or its input is full.
     fn process<'a>(
         &'a self,
         _name: &'a str,
@@ -196,23 +195,23 @@ pub trait Site: Send + Sync {
         Box::pin(async { PersonReply::NotAsked("nobody can be asked here".to_owned()) })
     }
 
-    /// Has a model answer a server's prompt, if the person allows it. Dropping the future cuts that
-    /// off.
+    /// Asks a model to answer a server's prompt, if the person allows it. Dropping the future cuts
+    /// that off.
     ///
     /// # Errors
-    /// Returns the reason in words why there is no reply.
+    /// A message with the reason why there is no reply.
     fn ask_model(&self, _prompt: ServerPrompt) -> BoxedFuture<'_, Result<Reply, String>> {
         Box::pin(async { Err("no model can be asked here".to_owned()) })
     }
 
-    /// Whether the command that ran changed nothing in the workspace yet: what it wrote follows if
-    /// the call succeeds, and is discarded if it fails.
+    /// Whether the command of the call has changed nothing in the workspace yet: what it wrote
+    /// follows if the call succeeds, and is discarded if it fails.
     fn changes_follow(&self) -> bool {
         false
     }
 }
 
-/// A file that a call left behind for a person.
+/// A file that a call left for a person.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Artifact {
     /// The path relative to the workspace.
@@ -239,20 +238,20 @@ pub struct ToolOutput {
     pub is_error: bool,
     /// Whether the world changed.
     pub verdict: ActionVerdict,
-    /// Files worth showing.
+    /// Files that are worth showing.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub artifacts: Vec<Artifact>,
-    /// The model's claim that the run is done.
+    /// The model's claim that the goal is reached.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub claim: Option<Claim>,
-    /// The limits of the sandbox that its command met, each with what would let it through. The text
-    /// says them, too.
+    /// The limits of the sandbox that stopped the call's command, each with the setting that would
+    /// allow it. They are also in the text. The text says them, too.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub sandbox: Vec<String>,
 }
 
 impl ToolOutput {
-    /// Adds a limit of the sandbox that the call met.
+    /// Adds a limit of the sandbox that stopped the call.
     pub fn limited(&mut self, limit: impl Into<String>) {
         let limit = limit.into();
         self.text.push_str("\n[");
@@ -275,8 +274,8 @@ impl ToolOutput {
         }
     }
 
-    /// Creates the output of a call that failed and changed nothing. `text` tells the model what to
-    /// do differently.
+    /// Creates the output of a failed call that changed nothing. `text` tells the model what to do
+    /// differently.
     pub fn error(text: impl Into<String>) -> Self {
         Self {
             is_error: true,
@@ -297,7 +296,7 @@ impl ToolOutput {
 
 /// Tools of servers that may join a run after its start.
 pub trait LateTools: Send + Sync {
-    /// Returns the tools that are there now, after waiting a moment at most.
+    /// Returns the tools that are available now, after waiting a moment at most.
     fn present(&self) -> BoxedFuture<'_, Vec<std::sync::Arc<dyn Tool>>>;
 
     /// Returns a tool that joined a run, whether its server is there or not.
@@ -311,13 +310,13 @@ pub enum Probe {
     Happened(Box<ToolOutput>),
     /// The call did not happen, or not completely: calling it again is right.
     DidNotHappen,
-    /// It cannot be told.
+    /// It is unknown whether the call happened.
     Unknown,
 }
 
 /// A tool that a run can call.
 pub trait Tool: Send + Sync {
-    /// Returns the description, which is the same at every call.
+    /// Returns the tool's description, which is the same at every call.
     fn spec(&self) -> &ToolSpec;
 
     /// Executes the call. Errors are part of the output, because a loop reasons about them.
@@ -338,12 +337,13 @@ pub trait Tool: Send + Sync {
     }
 
     /// Returns the change that the call would make to a file of the workspace, as a bounded patch
-    /// for the person who is asked about it; nothing is changed. `None` if it cannot be told.
+    /// for the person who is asked about the call. Changes nothing. `None` if the change cannot be
+    /// foreseen.
     fn preview(&self, _call: &ResolvedCall, _workspace: &Path) -> Option<String> {
         None
     }
 
-    /// Measures what a call with [`Touch::Screen`] would touch, changing nothing. The result is
+    /// Measures the target of a call with [`Touch::Screen`], changing nothing. The result is
     /// judged, and [`Tool::call`] refuses if it has changed by then.
     ///
     /// # Errors

@@ -6,7 +6,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::Digest;
 
-/// One thing that a call touches; the named argument identifies it.
+/// An effect of a call on something that an argument names.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Touch {
@@ -18,11 +18,11 @@ pub enum Touch {
     /// and with a `content` or a `diff` unless the file is deleted. Their resolved paths are named
     /// by [`path_in_list`].
     Changes(String),
-    /// Reads the files of the workspace that a list as in [`Touch::Changes`] would change, and
-    /// changes none.
+    /// Reads the files of the workspace that a list as in [`Touch::Changes`] would change, without
+    /// changing any.
     Compares(String),
-    /// Starts processes; this argument is the command line. Nothing is started when it is missing
-    /// and the schema does not require it.
+    /// Starts processes, with this argument as the command line. Nothing is started when it is
+    /// missing and the schema does not require it.
     Starts(String),
     /// Starts one program with the person's own rights, outside of the sandbox and without a shell.
     /// These arguments are its name or absolute path, and the list of its own arguments.
@@ -40,7 +40,7 @@ pub enum Touch {
     Recalls,
     /// Writes a note of the person's memory, which keeps every earlier version.
     Remembers,
-    /// Puts something into a page of the screen.
+    /// Makes an input on a page of the screen.
     Screen,
     /// Uses the programs of a desktop, which may change files of the workspace.
     Desktop,
@@ -63,23 +63,23 @@ pub enum Touch {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum MayChange {
     Nothing,
-    /// Something, but no file of the workspace.
+    /// Things other than files of the workspace.
     Outside,
     Workspace,
 }
 
-/// An argument that holds a path, or a list of objects with paths.
+/// An argument with a path, or with a list of objects with paths.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct PathArgument<'a> {
     pub name: &'a str,
-    /// Whether it is a list, whose paths [`path_in_list`] names.
+    /// Whether the argument is a list, whose paths [`path_in_list`] names.
     pub is_list: bool,
     /// Whether the files are changed, not only read.
     pub is_changed: bool,
 }
 
 impl Touch {
-    /// Returns the phrase for a person, and what the touch may change.
+    /// Returns a phrase for people, and what the touch may change.
     fn meaning(&self) -> (&'static str, MayChange) {
         use MayChange::{Nothing, Outside, Workspace};
         match self {
@@ -158,12 +158,12 @@ impl Touch {
         matches!(self, Touch::Screen | Touch::Desktop)
     }
 
-    /// Whether the tool is only for what a person typed, and no model is offered it.
+    /// Whether the tool is only for texts that a person typed, and is never offered to a model.
     pub fn is_for_person_only(&self) -> bool {
         matches!(self, Touch::Evaluates(_) | Touch::Submits(_))
     }
 
-    /// Returns the argument that holds the paths of files, if there is one.
+    /// Returns the argument with the paths of files, if there is one.
     pub fn paths(&self) -> Option<PathArgument<'_>> {
         let (name, is_list, is_changed) = match self {
             Touch::Reads(name) => (name, false, false),
@@ -191,7 +191,7 @@ impl Touch {
         })
     }
 
-    /// Returns the argument that holds a command line.
+    /// Returns the argument with a command line, if there is one.
     pub fn command_line(&self) -> Option<&str> {
         let Touch::Starts(argument) = self else {
             return None;
@@ -207,7 +207,7 @@ impl Touch {
         Some((program, arguments))
     }
 
-    /// Returns the argument that holds the address that is read.
+    /// Returns the argument with the address to read, if there is one.
     pub fn address(&self) -> Option<&str> {
         let Touch::Connects(argument) = self else {
             return None;
@@ -215,7 +215,7 @@ impl Touch {
         Some(argument)
     }
 
-    /// Returns the argument that holds a question to a person, whose answer is the result.
+    /// Returns the argument with a question to a person, if there is one.
     pub fn question(&self) -> Option<&str> {
         let (Touch::Asks(argument) | Touch::HandsOver(argument)) = self else {
             return None;
@@ -243,7 +243,7 @@ pub fn path_in_list(argument: &str, index: usize) -> String {
 pub struct Service {
     /// The server, as the configuration names it.
     pub server: String,
-    /// The tool, as the server names it: any text.
+    /// The tool's name at the server: any text.
     pub tool: String,
     /// The access of the server.
     pub reach: Reach,
@@ -255,8 +255,8 @@ pub struct Service {
     /// The digest of how the server is started or reached; `None` in runs of before it was noted.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub setup: Option<Digest>,
-    /// The paths of the fields that a result has, as the server names them: names joined by dots,
-    /// with `[]` after those of lists. Empty if it does not say.
+    /// The paths of a result's fields, as named by the server: names joined by dots, with `[]`
+    /// after those of lists. Empty if it does not say.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub returns: Vec<String>,
 }
@@ -269,7 +269,7 @@ pub enum Reach {
     Workspace,
     /// Runs in the sandbox, and reaches the hosts that the person named.
     Hosts,
-    /// Runs on another machine or outside of gyrus's control, and reaches whatever is there.
+    /// Runs on another machine or outside of gyrus's control, with unknown access.
     Elsewhere,
     /// Runs on this machine without a sandbox.
     Everything,

@@ -18,10 +18,10 @@ pub trait Arguments: DeserializeOwned + JsonSchema + Send {
     /// The tool's name.
     const TOOL: &'static str;
 
-    /// Valid arguments as JSON, which are shown with errors.
+    /// Valid arguments as JSON, an example in error messages.
     const EXAMPLE: &'static str;
 
-    /// Checks what the type does not express.
+    /// Checks constraints that the type does not express.
     ///
     /// # Errors
     /// Returns the reason, worded for the model, why they are wrong.
@@ -55,7 +55,7 @@ pub trait Arguments: DeserializeOwned + JsonSchema + Send {
     }
 }
 
-/// The error for arguments that do not fit their tool; the message is for a model.
+/// The error of arguments that do not fit their tool; the message is for a model.
 #[derive(Debug, thiserror::Error)]
 #[error("the arguments of `{tool}` are wrong: {reason}. Expected an object like {example}")]
 pub struct WrongArguments {
@@ -133,7 +133,7 @@ pub struct BuiltIn<T> {
 }
 
 impl<T: TypedTool> BuiltIn<T> {
-    /// Creates the tool.
+    /// Creates the tool with its specification.
     ///
     /// # Panics
     /// Panics in a debug build if the example does not fit the arguments.
@@ -155,7 +155,7 @@ impl<T: TypedTool> BuiltIn<T> {
         Self { tool, spec }
     }
 
-    /// Returns the tool with another description, as it was recorded.
+    /// Returns the tool with another, recorded description.
     #[must_use]
     pub fn described(mut self, description: String) -> Self {
         self.spec.description = description;

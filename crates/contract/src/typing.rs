@@ -5,7 +5,7 @@ use serde_json::{Map, Value};
 
 use crate::ElementId;
 
-/// The target of a text that is typed.
+/// The target of a typed text.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub enum TypedInto {
     Element(ElementId),
@@ -33,7 +33,7 @@ impl TypedInto {
     }
 }
 
-/// Returns the argument of a [`TypeTextCall`](crate::TypeTextCall) that is typed.
+/// Returns the argument of a [`TypeTextCall`](crate::TypeTextCall) with the text to type.
 pub fn typed_text(arguments: &mut Map<String, Value>) -> Option<&mut String> {
     match arguments.get_mut("text") {
         Some(Value::String(text)) => Some(text),

@@ -6,35 +6,35 @@ use serde::{Deserialize, Serialize};
 
 use crate::RunId;
 
-/// A work tree that was made for one run, and goes when the run is over.
+/// A work tree that was made for one run, and is removed when the run is over.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct RunWorktree {
-    /// The folder that it stands for.
+    /// The folder that the work tree stands for.
     pub stands_for: PathBuf,
-    /// The folder that the run works in.
+    /// The folder in which the run works.
     pub folder: PathBuf,
-    /// The root of the work tree, which has that folder in it.
+    /// The root of the work tree, which contains the run's folder.
     pub root: PathBuf,
-    /// The directory in which git keeps its state.
+    /// The git directory with the state of the work tree.
     pub git_dir: PathBuf,
-    /// The commit that it began with.
+    /// The commit with which the work tree began.
     pub base: String,
-    /// The branch that its changes become.
+    /// The name of the branch for the work tree's changes.
     pub branch: String,
 }
 
-/// Makes work trees. Its methods block.
+/// Creates work trees for runs. Its methods block.
 pub trait Worktrees: Send + Sync {
-    /// Makes the work tree of a run for a folder, or returns it if it is there.
+    /// Creates the work tree of a run for a folder, or returns the existing one.
     ///
     /// # Errors
-    /// Returns the reason in words: the folder is in no repository, or git failed.
+    /// A message: the folder is in no repository, or git failed.
     fn add(&self, folder: &Path, run: RunId) -> Result<RunWorktree, String>;
 
-    /// Makes what was changed in a work tree a branch of its repository, and removes the work tree.
-    /// Returns in words what came of it.
+    /// Turns the changes in a work tree into a branch of its repository, and removes the work tree.
+    /// Returns a description of the result.
     ///
     /// # Errors
-    /// Returns the reason in words; nothing is lost then.
+    /// A message with the reason; nothing is lost then.
     fn bring_back(&self, worktree: &RunWorktree) -> Result<String, String>;
 }

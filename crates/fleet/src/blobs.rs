@@ -22,7 +22,7 @@ pub enum BlobError {
     Unreachable(#[from] LogUnreachable),
     #[error("the shared log does not take the blob {id}: {why}")]
     Impossible { id: BlobId, why: String },
-    /// It is not there, or not whole, or not what it should be.
+    /// The blob is missing, incomplete, or has other content than its id requires.
     #[error("the blob {id} is not in the shared log as it should be")]
     Missing { id: BlobId },
 }
@@ -31,7 +31,7 @@ fn subject(id: &BlobId) -> LogSubject {
     LogSubject::new(&format!("blobs.{id}")).expect("a hash is a word")
 }
 
-/// Stores a blob, unless the log has it.
+/// Stores a blob, unless the log already has it.
 ///
 /// # Errors
 /// The log does not answer by `until`, or does not take it.
@@ -78,7 +78,7 @@ pub async fn store_blob(
     Ok(id)
 }
 
-/// Returns the number of pieces that there are, and the place of the last one.
+/// Returns the number of existing pieces, and the place of the last one.
 async fn have(
     log: &Arc<dyn SharedLog>,
     subject: &LogSubject,
@@ -94,7 +94,7 @@ async fn have(
     }
 }
 
-/// Reads a blob, and checks it.
+/// Reads a blob, and checks its content.
 ///
 /// # Errors
 /// The log does not answer by `until`, or does not have it.

@@ -10,14 +10,15 @@ use crate::{
 /// The way to proceed with a run that another worker holds.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Wait {
-    /// Leave it to that worker.
+    /// Leave the run to that worker.
     No,
     /// Wait until that worker must have been killed, and take the run unless it showed up meanwhile.
     Succeed {
-        /// The place of its last message, and a time after which this was seen on this machine.
+        /// The position of the run's last message, with a time after which this was seen on this
+        /// machine.
         seen: Option<(u64, MachineTime)>,
     },
-    /// Take it at once: the caller knows that everything of that worker's run is dead.
+    /// Take the run at once: the caller knows that everything of that worker's run is dead.
     Dead,
 }
 
@@ -27,7 +28,7 @@ pub enum ClaimError {
     #[error("worker {} drives the run", holder.claimed.worker)]
     Held {
         holder: Box<RunHolder>,
-        /// The place of its last message.
+        /// The position of the log's last message.
         position: u64,
     },
     /// The log cannot be read or written until the time that was given.
@@ -35,12 +36,12 @@ pub enum ClaimError {
     Read(#[from] ReadError),
     #[error("the shared log does not take the claim: {why}")]
     Impossible { why: String },
-    /// Nobody knows whether the claim is in the log; if it is, nobody acts on it.
+    /// It is unknown whether the claim is in the log; if it is, nobody acts on it.
     #[error("the shared log did not answer in time: {why}")]
     Unanswered { why: String },
 }
 
-/// One claim: who makes it, and under which name.
+/// The author of a claim, and the id of its messages.
 pub struct Claimant<'a> {
     pub log: &'a Arc<dyn SharedLog>,
     pub machine: &'a Arc<dyn Machine>,
@@ -50,8 +51,8 @@ pub struct Claimant<'a> {
     pub claimed: ClaimWords,
 }
 
-/// Takes a run's log, after having read all of it. `sink` gets its messages, this claim included.
-/// Gives up at `until` if the log does not answer.
+/// Takes a run's log after reading all of it. `sink` gets its messages, this claim included. Gives
+/// up at `until` if the log does not answer.
 ///
 /// # Errors
 /// Another worker holds it, or the log cannot be read or written.
@@ -108,7 +109,7 @@ impl ClaimAttempt<'_> {
         self.claimant.machine.now()
     }
 
-    /// Reads what there is, for as long as it takes until the time that was given.
+    /// Reads the existing messages until the given time.
     async fn catch_up(
         &mut self,
         reading: &mut RunReading,
@@ -135,7 +136,7 @@ impl ClaimAttempt<'_> {
             .await;
     }
 
-    /// Returns the hold if the claim is in the log and still good for something.
+    /// Returns the hold if the claim is in the log and still valid.
     fn landed(&self, reading: &RunReading) -> Result<Option<Hold>, ClaimError> {
         let Some(first_sent) = self.first_sent else {
             return Ok(None);
@@ -214,7 +215,7 @@ impl ClaimAttempt<'_> {
         }
     }
 
-    /// Tries once; returns the claim and its place if it is stored.
+    /// Tries the claim once; returns it with its place if it was stored.
     async fn attempt(
         &mut self,
         reading: &RunReading,

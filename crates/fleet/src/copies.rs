@@ -15,33 +15,33 @@ use tokio::{sync::Semaphore, task::JoinSet};
 
 use crate::{FleetCopy, FleetMessage, Machine, MachineTime, SharedLog, copy::IsOver, send_message};
 
-/// Number of runs that are over, from the newest on, which are copied at the start.
+/// Number of the newest ended runs that are copied at the start.
 const NEWEST: usize = 1_000;
 
-/// Number of copies that are brought up to date at once.
+/// Maximum number of copies that are updated at once.
 const REFRESHED_AT_ONCE: usize = 8;
 
-/// Time for one request.
+/// Time limit of one request.
 const REQUEST: Duration = Duration::from_secs(5);
 
-/// Time after which something is tried again that did not work.
+/// Time after which a failed attempt is repeated.
 const AGAIN: Duration = Duration::from_secs(1);
 
 /// Longest time for which a message stays in the inbox of a copy after it was sent: until then whoever
 /// looks at a question sees that it has an answer.
 const SEEN_WITHIN: Duration = Duration::from_secs(10);
 
-/// Keeps copies of all runs of a fleet until it is dropped.
+/// Updates copies of all runs of a fleet until this value is dropped.
 #[derive(Clone)]
 pub struct FleetCopies {
     pub log: Arc<dyn SharedLog>,
     pub machine: Arc<dyn Machine>,
-    /// The queue; its store is the place of the copies.
+    /// The queue, whose store contains the copies.
     pub gateway: Gateway,
 }
 
 impl FleetCopies {
-    /// Keeps them.
+    /// Updates the copies until the future is dropped.
     pub async fn keep(&self) {
         let mut changes = self.gateway.changes();
         let mut known: BTreeSet<String> = BTreeSet::new();
@@ -70,7 +70,7 @@ impl FleetCopies {
         }
     }
 
-    /// Returns the commands that are not known and whose runs have begun, and whether they are open.
+    /// Returns the unknown commands whose runs have begun, each with whether it is open.
     fn begun(&self, known: &BTreeSet<String>) -> Vec<(Arc<QueueCommand>, bool)> {
         self.gateway.with(|queue| {
             let all = queue.all().into_iter().rev();
@@ -101,7 +101,7 @@ impl FleetCopies {
         }
     }
 
-    /// Keeps the copy of a command's run until the command is over.
+    /// Updates the copy of a command's run until the command is over.
     async fn keep_one(&self, command: &Arc<QueueCommand>) {
         loop {
             match self.stage(&command.id) {
@@ -138,8 +138,8 @@ impl FleetCopies {
         }
     }
 
-    /// Returns once a command has left a stage. Changes of other commands are no reason to read its run
-    /// again.
+    /// Waits until a command has left a stage. Changes of other commands are no reason to read its
+    /// run again.
     async fn leaves(&self, id: &str, stage: &CommandStage) {
         let mut changes = self.gateway.changes();
         while self.stage(id).as_ref() == Some(stage) {
@@ -154,7 +154,7 @@ impl FleetCopies {
             .with(|queue| Some(queue.get(id)?.stage.clone()))
     }
 
-    /// Sends what is put into the inboxes of a run and those below it, until this is dropped.
+    /// Sends new messages in the inboxes of a run and those below it, until the future is dropped.
     async fn forward_all(&self, root: RunId) {
         let store = self.gateway.store();
         let mut forwarding = JoinSet::new();
@@ -176,7 +176,7 @@ impl FleetCopies {
         }
     }
 
-    /// Sends what is put into the inbox of a run, until this is dropped.
+    /// Sends new messages in the inbox of a run, until the future is dropped.
     async fn forward(&self, root: RunId, run: RunId) {
         let store = self.gateway.store();
         let Ok(inbox) = store.inbox(&log_name(run)) else {

@@ -15,13 +15,13 @@ use crate::{
     RunReading, SharedLog, fetch_blob, log::heard,
 };
 
-/// Time for one request.
+/// Time limit of one request.
 const REQUEST: Duration = Duration::from_secs(5);
 
-/// Time after which is looked for news that nobody told of.
+/// Interval between checks for news that no message announced.
 const LOOK_AGAIN: Duration = Duration::from_millis(200);
 
-/// Time for which more may come of a run that is over.
+/// Time for which further messages may follow after a run has ended.
 const STRAGGLERS: Duration = Duration::from_secs(5);
 
 /// Returns the subject of a run's journal: those of a family stand together.
@@ -32,7 +32,7 @@ pub fn run_subject(root: RunId, run: RunId) -> LogSubject {
 /// The local copy cannot be made.
 #[derive(Debug, thiserror::Error)]
 pub enum CopyError {
-    /// The local disk does not do it.
+    /// The local journal cannot be read or written.
     #[error(transparent)]
     Journal(#[from] JournalError),
     /// A blob cannot be read.
@@ -59,8 +59,8 @@ pub(crate) fn gather(
     }
 }
 
-/// Makes the local copy of a log equal to what the shared log has of it, which is all of `messages`.
-/// Returns whether it had all of that before.
+/// Updates the local copy of a log to the shared log's state, given as all of `messages`. Returns
+/// whether it had all of that before.
 pub(crate) async fn restore(
     store: &Store,
     name: &LogName,
@@ -77,7 +77,7 @@ pub(crate) async fn restore(
     Ok(had_all)
 }
 
-/// Appends what the copy does not have yet.
+/// Appends the entries that the copy lacks.
 async fn fill(
     mut mirror: Mirror,
     log: &Arc<dyn SharedLog>,
@@ -103,7 +103,7 @@ async fn fill(
     Ok(mirror)
 }
 
-/// Drops what the local copy has and the shared log has not: it never counted.
+/// Drops entries of the local copy that the shared log lacks, which never counted.
 fn align(mut mirror: Mirror, messages: &[EntryLines]) -> Result<Mirror, JournalError> {
     mirror.mark_as_copy()?;
     let (end, head) = mirror.end();
@@ -119,7 +119,7 @@ fn align(mut mirror: Mirror, messages: &[EntryLines]) -> Result<Mirror, JournalE
     }
 }
 
-/// Copies of the journals of a run and of those below it, for whoever watches them on this machine.
+/// Copies of the journals of a run and its child runs, for watchers on this machine.
 #[derive(Clone)]
 pub struct FleetCopy {
     pub log: Arc<dyn SharedLog>,
@@ -133,7 +133,7 @@ pub struct FleetCopy {
 /// A copy cannot be kept up to date.
 #[derive(Debug, thiserror::Error)]
 pub enum FollowError {
-    /// The local disk does not do it, or a blob is missing.
+    /// The local journal cannot be written, or a blob is missing.
     #[error(transparent)]
     Copy(#[from] CopyError),
     /// The log cannot be read.
@@ -147,11 +147,12 @@ impl From<JournalError> for FollowError {
     }
 }
 
-/// Returns whether nobody works on a run any more, for now.
+/// Returns whether no worker drives a run at present.
 pub type IsOver = Arc<dyn Fn() -> bool + Send + Sync>;
 
 impl FleetCopy {
-    /// Brings the copies up to date, unless the run is over and complete here, or somebody watches it.
+    /// Updates the copies, unless the run is over and complete here, or another process updates
+    /// them.
     ///
     /// # Errors
     /// The log cannot be read, or a copy not be written.
@@ -190,8 +191,8 @@ impl FleetCopy {
         parse(&reader.entries_back().ok()?.next()?.ok()?).ok()
     }
 
-    /// Keeps the copies up to date until nobody works on the run and `is_over`, which is asked again
-    /// at every change of `changes`. Holds them until then: whoever looks at one here sees a run that
+    /// Updates the copies until no worker drives the run and `is_over`, which is checked again at
+    /// every change of `changes`. Holds them until then: whoever looks at one here sees a run that
     /// is at work.
     ///
     /// # Errors
@@ -284,7 +285,7 @@ impl FleetCopy {
         }
     }
 
-    /// Takes a copy to write it; `None` if another process has it at this moment.
+    /// Opens a copy for writing; `None` if another process has it at this moment.
     fn take(&self, run: RunId, messages: &[EntryLines]) -> Result<Option<Mirror>, CopyError> {
         match self.store.mirror(&log_name(run)) {
             Err(JournalError::Held { .. }) => Ok(None),
@@ -293,7 +294,7 @@ impl FleetCopy {
     }
 }
 
-/// Returns the runs that the entries of a run from a number on have started.
+/// Returns the child runs that a run has started since the entry `from`.
 pub(crate) fn children(store: &Store, run: RunId, from: u64) -> Result<Vec<RunId>, JournalError> {
     let name = log_name(run);
     if !store.exists(&name) {

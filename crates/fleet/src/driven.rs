@@ -39,19 +39,20 @@ const CARRIED: usize = 192 << 10;
 /// Number of messages that wait for an inbox at which no more are read.
 const KEPT: usize = 1_000;
 
-/// Time for one request.
+/// Time limit of one request.
 const REQUEST: Duration = Duration::from_secs(5);
 
-/// Time after which is looked for messages that nobody told of.
+/// Interval between checks for messages that no notice announced.
 const LOOK_AGAIN: Duration = Duration::from_millis(500);
 
-/// Length of the lease of a log that is written under the lease of another one: longer than any run.
+/// Length in milliseconds of the lease of a log that is written under the lease of another one:
+/// longer than any run.
 const NO_LEASE_MS: u64 = 100 * 365 * 24 * 60 * 60 * 1_000;
 
 /// A run cannot be driven here.
 #[derive(Debug, thiserror::Error)]
 pub enum DriveError {
-    /// Its log cannot be taken.
+    /// The run's log cannot be claimed.
     #[error(transparent)]
     Claim(#[from] ClaimError),
     #[error("the run's journal cannot be copied to this machine")]
@@ -72,13 +73,13 @@ impl From<CopyError> for DriveError {
 pub struct DriveOrder {
     pub log: Arc<dyn SharedLog>,
     pub machine: Arc<dyn Machine>,
-    /// The local journals.
+    /// The store of the local journals.
     pub store: Store,
     /// The run, which a person or program asked for.
     pub root: RunId,
     /// The words of the claim.
     pub claimed: ClaimWords,
-    /// The way to proceed if another worker holds it.
+    /// The way to proceed if another worker holds the run.
     pub wait: Wait,
 }
 
@@ -86,15 +87,15 @@ pub struct DriveOrder {
 pub struct Driven {
     replicas: Arc<FleetReplicas>,
     lost: watch::Receiver<Option<HoldError>>,
-    /// The task that takes messages to the run.
+    /// The task that passes messages on to the run.
     receiving: AbortHandle,
     /// Whether this machine had all entries of the run before.
     had_all: bool,
 }
 
 impl Driven {
-    /// Takes a run, with those below it, and makes the local copies of their journals equal to what
-    /// the shared log has.
+    /// Claims a run, with those below it, and makes the local copies of their journals equal to the
+    /// shared log.
     ///
     /// # Errors
     /// Another worker drives it, or its journal cannot be had.
@@ -123,13 +124,13 @@ impl Driven {
         })
     }
 
-    /// Whether this machine had all entries of the run before it was taken: no other one has written any
-    /// since this one did.
+    /// Whether this machine had all entries of the run before it was claimed, so that no other
+    /// machine has written any since.
     pub fn had_all(&self) -> bool {
         self.had_all
     }
 
-    /// Returns the replicas of the run's journals, for the store that it is driven with.
+    /// Returns the replicas of the run's journals, for the store in which the run is driven.
     pub fn replicas(&self) -> Arc<dyn Replicas> {
         self.replicas.clone()
     }
@@ -147,10 +148,10 @@ impl Driven {
         }
     }
 
-    /// Lets the run go: it is parked or over, and nothing of it is alive.
+    /// Releases the run, which must be parked or over, with none of its processes alive.
     ///
     /// # Errors
-    /// It was lost before.
+    /// The run was lost before.
     pub async fn end(self) -> Result<(), HoldError> {
         let root = self.replicas.driving.root;
         let keeper = self.replicas.keepers.lock().get(&root).cloned();
@@ -171,13 +172,13 @@ impl Drop for Driven {
     }
 }
 
-/// The replicas of the journals of a run and those below it.
+/// The replicas of the journals of a run and its child runs.
 struct FleetReplicas {
-    /// For the tasks that keep the logs.
+    /// A reference for the tasks that keep the logs.
     itself: Weak<FleetReplicas>,
     driving: DriveOrder,
     keepers: Mutex<BTreeMap<RunId, mpsc::UnboundedSender<Job>>>,
-    /// The blobs that are known to be in the shared log.
+    /// The blobs known to be in the shared log.
     stored: Mutex<HashSet<BlobId>>,
     runtime: Handle,
     lose: watch::Sender<Option<HoldError>>,
@@ -191,12 +192,12 @@ impl fmt::Debug for FleetReplicas {
     }
 }
 
-/// The messages to a run that were read from the shared log.
+/// The messages to a run, as read from the shared log.
 #[derive(Default)]
 struct ReceivedMessages {
-    /// The place of the last one.
+    /// The position of the last message.
     after: u64,
-    /// Those that no inbox took until now.
+    /// Messages that no inbox has taken yet.
     kept: Vec<FleetMessage>,
 }
 
@@ -204,14 +205,15 @@ struct ReceivedMessages {
 enum Job {
     /// Append a batch.
     Store(ReplicaBatch, ReplicaDone),
-    /// Say how many entries the shared log has.
+    /// Tell the number of entries in the shared log.
     Has(std::sync::mpsc::SyncSender<Result<u64, String>>),
     /// Let the log go.
     Release(oneshot::Sender<Result<(), HoldError>>),
 }
 
 impl FleetReplicas {
-    /// Takes the journal of a run, and of those below it. Returns whether this machine had all of them.
+    /// Restores the journals of a run and its child runs. Returns whether this machine had all of
+    /// them.
     async fn restore(
         self: &Arc<Self>,
         root: RunId,
@@ -236,7 +238,7 @@ impl FleetReplicas {
         Ok(had_all)
     }
 
-    /// Reads the messages that came since, and puts all that can be put into the local inboxes.
+    /// Reads the new messages, and moves all possible ones into the local inboxes.
     async fn receive(&self, received: &mut ReceivedMessages) {
         let DriveOrder {
             log,
@@ -369,7 +371,8 @@ impl FleetReplicas {
         }
     }
 
-    /// Does the jobs of a log, and shows that the worker lives. Returns why it is lost, if it is.
+    /// Performs the jobs of a log, and shows that the worker lives. Returns why it is lost, if it
+    /// is.
     async fn work(
         &self,
         run: RunId,
@@ -535,7 +538,7 @@ impl Replica for LogReplica {
     }
 }
 
-/// A machine on which this claim does not decide how long the process lives.
+/// A machine whose process lives on regardless of this claim's lease.
 struct Unbound(Arc<dyn Machine>);
 
 #[async_trait]

@@ -15,10 +15,10 @@ pub enum HoldError {
     /// The log did not answer for so long that another worker may take the run.
     #[error("the shared log did not answer within the lease: {why}")]
     Late { why: String },
-    /// The log does not take the message, and will not.
+    /// The log rejects the message for good.
     #[error("the shared log does not take the run's entries: {why}")]
     Impossible { why: String },
-    /// The machine does not promise to end this process when its time is up.
+    /// The machine cannot guarantee to end this process at the end of the lease.
     #[error("the machine would not end this process when its lease is over: {why}")]
     Unbound { why: String },
     #[error("the run was lost to this worker before")]
@@ -34,7 +34,7 @@ pub struct Hold {
     writer: WriterId,
     epoch: u64,
     times: LeaseTimes,
-    /// The place of the last message.
+    /// The position of the last message.
     position: u64,
     /// The number of this writer's last message.
     index: u64,
@@ -77,7 +77,7 @@ impl Hold {
         self.sent + self.times.lease()
     }
 
-    /// Returns the time at which [`Hold::renew`] is due, unless entries are appended before.
+    /// Returns the time at which [`Hold::renew`] is due if no entries are appended before.
     pub fn renewal_due(&self) -> MachineTime {
         self.sent + self.times.renew_after()
     }
@@ -106,7 +106,7 @@ impl Hold {
         self.put(RunMessageKind::Renewed).await
     }
 
-    /// Lets the run go. Nothing of it may be alive.
+    /// Releases the run. Nothing of it may be alive.
     ///
     /// # Errors
     /// The run was lost to this worker.
@@ -191,8 +191,8 @@ impl Hold {
         }
     }
 
-    /// Looks for the message in the log, and moves `after` over what no gyrus wrote. `None` if the log
-    /// does not show what follows: that proves nothing.
+    /// Searches the log for the message, and moves `after` past messages that no gyrus wrote.
+    /// `None` if the log does not show what follows: that proves nothing.
     async fn look(
         &self,
         message: &RunMessage,

@@ -13,7 +13,7 @@ use crate::{
     AppendAnswer, LogSubject, LogUnreachable, Machine, MachineTime, MessageId, SharedLog, WriterId,
 };
 
-/// Time between two attempts at what another write is in the way of.
+/// Pause before an attempt is repeated because of another write.
 const PAUSE: Duration = Duration::from_millis(5);
 
 /// A message cannot be sent.
@@ -32,7 +32,7 @@ pub struct FleetMessage {
     pub run: RunId,
     /// The id of the message, by which taking it twice is harmless.
     pub id: String,
-    /// The message, as it stands in an inbox.
+    /// The message, in the form of an inbox.
     pub body: String,
 }
 
@@ -44,7 +44,7 @@ impl FleetMessage {
     }
 }
 
-/// Returns the subject of the messages to a run and those below it.
+/// Returns the subject of the messages to a run and its child runs.
 pub(crate) fn inbox_subject(root: RunId) -> LogSubject {
     LogSubject::new(&format!("inbox.{root}")).expect("ids of runs are words")
 }
@@ -115,8 +115,8 @@ pub async fn send_message(
     }
 }
 
-/// Returns the messages to a run and those below it after a place, with their places. What cannot be
-/// read is left out: a newer gyrus wrote it, and no run waits for it here.
+/// Returns the messages to a run and its child runs after a position, with their positions. What
+/// cannot be read is left out: a newer gyrus wrote it, and no run waits for it here.
 ///
 /// # Errors
 /// The log does not answer by `until`.

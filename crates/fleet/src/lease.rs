@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-/// Smallest lease: a network and a disk have hiccups of this length.
+/// Minimum length of a lease: a network and a disk have hiccups of this length.
 const SHORTEST: Duration = Duration::from_millis(500);
 
 /// The times that follow from the length of a lease.
@@ -25,30 +25,30 @@ impl LeaseTimes {
         self.lease
     }
 
-    /// Time without a message of the driver after which it sends one that only says that it lives.
+    /// Time without a message after which the driver sends a sign of life.
     pub fn renew_after(self) -> Duration {
         self.lease / 4
     }
 
-    /// Time before the end of a lease at which its holder stops by itself: it could not be sure of
-    /// anything that it asked for then.
+    /// Time before the end of a lease at which its holder stops by itself, as it could no longer be
+    /// sure to act within the lease.
     pub fn margin(self) -> Duration {
         self.lease / 8
     }
 
-    /// Time that a successor waits after having seen the last message of a driver that holds such a
-    /// lease. Longer than the lease by what two clocks may differ in speed, and by what a kernel may
-    /// be late in killing.
+    /// Time that a successor waits after having seen the last message of a driver with such a
+    /// lease. It is longer than the lease by the possible difference in the speed of two clocks,
+    /// and by a possible delay of the kernel's kill.
     pub fn succession(self) -> Duration {
         self.lease + self.lease / 8
     }
 
-    /// Time between two attempts at what another write or a lagging replica is in the way of.
+    /// Pause before an attempt is repeated because of another write or a lagging replica.
     pub fn pause(self) -> Duration {
         (self.lease / 200).min(Duration::from_millis(50))
     }
 
-    /// Time after which an attempt without an answer is made again.
+    /// Time after which an unanswered attempt is repeated.
     pub fn attempt(self) -> Duration {
         (self.lease / 5).min(Duration::from_secs(5))
     }

@@ -23,7 +23,7 @@ impl LogSubject {
         (name.len() <= 200 && name.split('.').all(is_word)).then(|| Self(name.into()))
     }
 
-    /// Returns the name.
+    /// Returns the name as text.
     pub fn as_str(&self) -> &str {
         &self.0
     }
@@ -35,13 +35,13 @@ impl fmt::Display for LogSubject {
     }
 }
 
-/// The name of one message. An engine may answer a repetition of it with the place of the first,
-/// without looking at the condition: so no two writers ever make the same one.
+/// The name of one message. An engine may answer a repeated message with the place of the first,
+/// without looking at the condition, so no two writers may ever use the same name.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub struct MessageId {
     pub subject: LogSubject,
     pub writer: WriterId,
-    /// The number of the message among its writer's.
+    /// The number of the message among those of its writer.
     pub index: u64,
 }
 
@@ -59,7 +59,8 @@ impl fmt::Display for MessageId {
 /// A message of a shared log.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct StoredMessage {
-    /// Its place: greater than that of every message before it, of whichever subject.
+    /// The position of the message: greater than that of every message before it, of whichever
+    /// subject.
     pub position: u64,
     pub body: Arc<[u8]>,
 }
@@ -69,18 +70,18 @@ pub struct StoredMessage {
 pub enum AppendAnswer {
     /// The message is stored, now or by an earlier attempt, and outlives any crash.
     Stored { position: u64 },
-    /// This attempt stored nothing: the subject's last message is another one. An earlier attempt
-    /// may be that one.
+    /// This attempt stored nothing, because the subject has another last message. An earlier
+    /// attempt may be that one.
     Refused {
-        /// The place of the last message; 0 if there is none.
+        /// The position of the last message; 0 if there is none.
         last: u64,
     },
-    /// This attempt stored nothing: another append to the subject is under way, maybe an earlier
-    /// attempt of the same message.
+    /// This attempt stored nothing, because another append to the subject is in progress, maybe an
+    /// earlier attempt of the same message.
     Busy,
     /// The message may be stored, or may be stored later.
     Unknown { why: String },
-    /// The engine does not take it, and will not: it is full, or permits it to nobody.
+    /// The engine will never store the message: it is full, or denies permission.
     Impossible { why: String },
 }
 
@@ -94,8 +95,8 @@ pub struct LogUnreachable {
 /// A log that many machines share.
 #[async_trait]
 pub trait SharedLog: Send + Sync {
-    /// Appends a message if the last message of its subject has this place; 0 means that there is
-    /// none. Answers by `until` at the latest. Dropping the future withdraws nothing.
+    /// Appends a message if the last message of its subject has this position; 0 means that there
+    /// is none. Answers by `until` at the latest. Dropping the future withdraws nothing.
     async fn append_if(
         &self,
         id: &MessageId,
@@ -116,12 +117,12 @@ pub trait SharedLog: Send + Sync {
         until: MachineTime,
     ) -> Result<Vec<StoredMessage>, LogUnreachable>;
 
-    /// Returns a receiver that changes when there may be something new on a subject. It is a hint: it
-    /// may come early, late, or not at all.
+    /// Returns a receiver that changes when a subject may have new messages. It is a hint: it may
+    /// come early, late, or not at all.
     fn news(&self, subject: &LogSubject) -> watch::Receiver<u64>;
 }
 
-/// Returns when there may be something new; never if nobody will tell.
+/// Returns when there may be new messages; never if the sender is gone.
 pub(crate) async fn heard(news: &mut watch::Receiver<u64>) {
     if news.changed().await.is_err() {
         std::future::pending().await

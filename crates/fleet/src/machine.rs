@@ -19,7 +19,7 @@ impl Add<Duration> for MachineTime {
 }
 
 impl MachineTime {
-    /// Returns the time from `earlier` to this; zero if that is later.
+    /// Returns the time from `earlier` to `self`; zero if that is later.
     pub fn since(self, earlier: Self) -> Duration {
         Duration::from_micros(self.0.saturating_sub(earlier.0))
     }
@@ -30,18 +30,18 @@ impl MachineTime {
 pub trait Machine: Send + Sync {
     fn now(&self) -> MachineTime;
 
-    /// Returns once it is this time or later.
+    /// Returns at this time or later.
     async fn sleep_until(&self, time: MachineTime);
 
-    /// Lets this process and everything that it started live until this time, and no longer unless
-    /// it is called again: then the machine kills them, whatever state they are in.
+    /// Lets this process and all its children live until this time, unless it is called again: then
+    /// the machine kills them, whatever state they are in.
     ///
     /// # Errors
     /// Returns the reason why the machine cannot promise that.
     fn live_until(&self, time: MachineTime) -> Result<(), String>;
 }
 
-/// This machine, for whoever drives nothing: it kills nobody.
+/// This machine, for programs that drive no runs: it kills nobody.
 #[cfg(feature = "nats")]
 #[derive(Debug, Clone, Copy, Default)]
 pub struct OsMachine;

@@ -10,7 +10,7 @@ use gyrus_contract::{BlobId, Digest};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-/// Names one claim of one process. Two claims never have the same one.
+/// The unique id of one claim of a process.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 pub struct WriterId(pub u128);
 
@@ -26,7 +26,7 @@ pub struct RunMessage {
     pub writer: WriterId,
     /// The number of the claim under which it is written, from 1.
     pub epoch: u64,
-    /// The number of the message among its writer's: the claim has 0.
+    /// The number of the message among those of its writer: the claim has 0.
     pub index: u64,
     pub kind: RunMessageKind,
 }
@@ -40,18 +40,19 @@ pub enum RunMessageKind {
     Entries(EntryLines),
     /// Small blobs that later entries may name.
     Blobs(Vec<Arc<[u8]>>),
-    /// The worker lives.
+    /// The worker is alive.
     Renewed,
-    /// The worker lets the run go: it is parked, or at its end. Nothing of it is alive.
+    /// The worker releases the run, which is parked or at its end, with none of its processes
+    /// alive.
     Released,
 }
 
 /// The words of a claim.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ClaimWords {
-    /// The worker's name.
+    /// The name of the worker.
     pub worker: String,
-    /// Length of its lease, in milliseconds.
+    /// Length of the worker's lease, in milliseconds.
     pub lease_ms: u64,
     /// The build of gyrus that drives the run from here on.
     pub build: String,
@@ -60,7 +61,7 @@ pub struct ClaimWords {
 /// Lines of a journal.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct EntryLines {
-    /// The number of the first entry.
+    /// The number of the first of these entries.
     pub first: u64,
     /// The number of the last entry.
     pub last: u64,
@@ -70,11 +71,11 @@ pub struct EntryLines {
     pub head: Digest,
     /// The lines, each with its newline.
     pub lines: Arc<[u8]>,
-    /// Small blobs that the entries may name, and that the journal did not have before.
+    /// Small blobs that the entries may name, and that are new in the journal.
     pub blobs: Vec<Arc<[u8]>>,
-    /// Other such blobs, which are logs of their own.
+    /// Other new blobs, which have logs of their own.
     pub large_blobs: Vec<BlobId>,
-    /// The blob that holds the lines, if there are too many for a message. `lines` is empty then.
+    /// Blob with the lines, if they are too many for a message. `lines` is empty then.
     pub lines_in: Option<BlobId>,
 }
 
@@ -85,7 +86,7 @@ pub struct BadMessage {
     pub why: String,
 }
 
-/// The first line of a message.
+/// The first line of an encoded message.
 #[derive(Serialize, Deserialize)]
 struct MessageHeader {
     /// The version of this format.
@@ -177,10 +178,10 @@ impl RunMessage {
         bytes.into()
     }
 
-    /// Reads a message.
+    /// Parses a message.
     ///
     /// # Errors
-    /// It is not one, or a newer gyrus wrote it.
+    /// The bytes are no message, or one of a newer gyrus.
     pub fn decode(bytes: &[u8]) -> Result<Self, BadMessage> {
         let bad = |why: String| BadMessage { why };
         let end = bytes.iter().position(|byte| *byte == b'\n');
@@ -234,7 +235,7 @@ impl RunMessage {
 
 type BlobContents = Vec<Arc<[u8]>>;
 
-/// Splits bytes into blobs of these lengths, and what follows them.
+/// Splits bytes into blobs of these lengths and the rest.
 fn split<'a>(
     mut bytes: &'a [u8],
     lengths: &[usize],

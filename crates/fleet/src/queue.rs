@@ -32,10 +32,10 @@ use crate::{
     StoredMessage, WriterId, log::heard, message::is_foreign,
 };
 
-/// Time for one request.
+/// Time limit of one request.
 const REQUEST: Duration = Duration::from_secs(5);
 
-/// Time between two attempts at what another write is in the way of.
+/// Pause before an attempt is repeated because of another write.
 const PAUSE: Duration = Duration::from_millis(5);
 
 /// The shortest and the longest time within which a worker waits before a change.
@@ -45,27 +45,27 @@ const LONGEST_WAIT: Duration = Duration::from_millis(128);
 /// Time between two attempts while the log does not answer.
 const SILENCE: Duration = Duration::from_millis(250);
 
-/// Time after which is looked for news that nobody told of.
+/// Interval between checks for news that no notice announced.
 const LOOK_AGAIN: Duration = Duration::from_secs(1);
 
-/// Times between the looks after a sign of news, the first of which is at once: the sign comes before
-/// the message is stored.
+/// Times between the checks after a notice, the first of which is immediate, because the notice
+/// comes before the message is stored.
 const LOOKS: [Duration; 3] = [
     Duration::from_millis(4),
     Duration::from_millis(20),
     Duration::from_millis(100),
 ];
 
-/// Number of facts after which the queue goes on under another subject.
+/// Number of facts after which the queue continues under another subject.
 const GENERATION: u64 = 20_000;
 
-/// Maximum size of the facts of one message that begins a subject, in bytes.
+/// Maximum size of the facts in one message at the beginning of a subject, in bytes.
 const SUMMARY_BYTES: usize = 256 << 10;
 
-/// Number of attempts to close a subject while others append to it.
+/// Maximum number of attempts to close a subject while others append to it.
 const ATTEMPTS: usize = 100;
 
-/// The subject with which every queue began, and the one with the names of those that followed.
+/// The first subject of every queue, and the subject with the names of its successors.
 const FIRST: &str = "queue.main";
 const NEXT: &str = "queue.next";
 
@@ -78,16 +78,16 @@ struct QueueMessage {
     writer: String,
     index: u64,
     facts: Vec<QueueFact>,
-    /// The subject under which the queue goes on; this is the last message of its own then.
+    /// The subject under which the queue continues; this is the last message of its own then.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     next: Option<NextSubject>,
 }
 
-/// The subject under which the queue goes on.
+/// The subject under which the queue continues.
 #[derive(Clone, Serialize, Deserialize)]
 struct NextSubject {
     subject: String,
-    /// The place of the last message of its beginning, which says what was known until now.
+    /// Position of the last message of the initial state, which repeats what was known before.
     position: u64,
 }
 
@@ -100,37 +100,37 @@ impl NextSubject {
     }
 }
 
-/// The shared queue, as one worker knows it.
+/// The shared queue, as this worker knows it.
 pub struct FleetQueue {
     log: Arc<dyn SharedLog>,
     machine: Arc<dyn Machine>,
     writer: WriterId,
-    /// Number of facts after which the queue goes on under another subject; `None` if that is left to
-    /// others.
+    /// Number of facts after which the queue continues under another subject; `None` if that is
+    /// left to others.
     generation: Option<u64>,
-    /// Number of messages that were tried.
+    /// Number of messages that this worker has tried to append.
     tried: AtomicU64,
-    /// Time for which a change is tried while the log does not answer; `None` means for ever.
+    /// Time for which a change is attempted while the log does not answer; `None` means for ever.
     patience: Option<Duration>,
     known: Mutex<QueueView>,
-    /// Held by the one change that is under way.
+    /// Held during a change, since only one may be in progress.
     changing: tokio::sync::Mutex<()>,
     /// Time within which this worker waits before a change, in microseconds: it grows each time that
     /// another worker was quicker. Many that wait for the same command do not all try at once.
     waits: AtomicU64,
     changes: watch::Sender<u64>,
-    /// The reason why the log does not answer or take what this worker says, while that is so.
+    /// Reason why the log does not answer or rejects this worker's messages, while that lasts.
     trouble: watch::Sender<Option<String>>,
 }
 
 struct QueueView {
     queue: CommandQueue,
     subject: LogSubject,
-    /// The place of the last message.
+    /// The position of the last message.
     position: u64,
     /// Number of facts since the subject began.
     facts: u64,
-    /// Whether a message of this worker made the subject as long as it is to become.
+    /// Whether a message of this worker brought the subject to its maximum length.
     is_long: bool,
     /// The facts that came since the beginning of another subject was written, while one is.
     since: Option<Vec<QueueFact>>,
@@ -145,8 +145,8 @@ impl std::fmt::Debug for FleetQueue {
 }
 
 impl FleetQueue {
-    /// Opens the shared queue and reads what matters of it. With `patience`, a change is given up after
-    /// that time without an answer.
+    /// Opens the shared queue and reads its state. With `patience`, a change is given up after that
+    /// time without an answer.
     pub async fn open(
         log: Arc<dyn SharedLog>,
         machine: Arc<dyn Machine>,
@@ -155,7 +155,7 @@ impl FleetQueue {
         Self::open_shortened(log, machine, patience, GENERATION).await
     }
 
-    /// The same with another number of facts after which the queue goes on under another subject.
+    /// Opens the queue with another number of facts after which it continues under another subject.
     pub async fn open_shortened(
         log: Arc<dyn SharedLog>,
         machine: Arc<dyn Machine>,
@@ -190,7 +190,7 @@ impl FleetQueue {
         Ok(Arc::new(queue))
     }
 
-    /// Begins with the newest subject that is known. An older one would do: each leads to the next.
+    /// Begins with the newest known subject. An older one would do: each leads to the next.
     async fn begin_late(&self) -> Result<(), LedgerError> {
         let unreachable = |LogUnreachable { why }| LedgerError::Shared { why };
         let (names, mut after) = (subject(NEXT), 0);
@@ -211,7 +211,7 @@ impl FleetQueue {
         }
     }
 
-    /// Keeps what this worker knows up to date, until this is dropped.
+    /// Updates this worker's copy of the queue, until the future is dropped.
     pub async fn follow(&self) {
         let mut subject = self.known.lock().subject.clone();
         let mut news = self.log.news(&subject);
@@ -243,8 +243,8 @@ impl FleetQueue {
         }
     }
 
-    /// Returns a receiver that is told why the log does not answer or take what this worker says, and
-    /// of nothing when it does again.
+    /// Returns a receiver of the reason why the log does not answer or accept messages, which is
+    /// `None` once it does.
     pub fn trouble(&self) -> watch::Receiver<Option<String>> {
         self.trouble.subscribe()
     }
@@ -261,7 +261,7 @@ impl FleetQueue {
         self.machine.now() + REQUEST
     }
 
-    /// Reads what was appended.
+    /// Reads the newly appended facts.
     async fn catch_up(&self) -> Result<(), LedgerError> {
         loop {
             let (subject, after) = {
@@ -361,7 +361,7 @@ impl FleetQueue {
         Ok(())
     }
 
-    /// Waits for a random part of the time that others make necessary.
+    /// Waits for a random part of the time that contention makes necessary.
     async fn wait_for_turn(&self) {
         let waits = self.waits();
         if !waits.is_zero() {
@@ -381,8 +381,8 @@ impl FleetQueue {
         self.waits.store(waits, Ordering::Relaxed);
     }
 
-    /// Goes on under another subject if this one is long enough. Whoever wrote the fact that made it so
-    /// does that, not all at once.
+    /// Continues under another subject if this one is long enough. Only the worker that wrote the
+    /// last fact does so.
     async fn go_on_elsewhere(&self) -> Result<(), LedgerError> {
         let (mut facts, mut place) = {
             let mut known = self.known.lock();
@@ -428,7 +428,7 @@ impl FleetQueue {
         Ok(())
     }
 
-    /// Appends facts to a subject that nobody else writes; returns whether they are there.
+    /// Appends facts to a subject with no other writer; returns whether they are there.
     async fn begin_with(
         &self,
         beginning: &mut SubjectBeginning,
@@ -451,8 +451,8 @@ impl FleetQueue {
         Ok(true)
     }
 
-    /// Notes the name of the newest subject, for those who start. If that fails, they begin with an
-    /// older one.
+    /// Records the name of the newest subject, for workers that start. If that fails, they begin
+    /// with an older one.
     async fn name_next(&self, body: &Arc<[u8]>) {
         let names = subject(NEXT);
         let mut last = 0;
@@ -544,14 +544,14 @@ impl FleetQueue {
     }
 }
 
-/// The beginning of a subject, as it is written.
+/// The beginning of a subject, in encoded form.
 struct SubjectBeginning {
     subject: LogSubject,
     position: u64,
     messages: u64,
 }
 
-/// The subject and the place of the last message in it.
+/// The subject and the position of its last message.
 #[derive(PartialEq, Eq)]
 struct LastMessage {
     subject: LogSubject,
@@ -571,7 +571,7 @@ fn subject(name: &str) -> LogSubject {
     LogSubject::new(name).expect("it is a name")
 }
 
-/// Returns facts in portions that each fit into a message.
+/// Splits facts into portions that each fit into a message.
 fn in_messages(facts: Vec<QueueFact>) -> Result<Vec<Vec<QueueFact>>, LedgerError> {
     let (mut messages, mut bytes) = (vec![Vec::new()], 0);
     for fact in facts {
@@ -594,7 +594,7 @@ fn in_messages(facts: Vec<QueueFact>) -> Result<Vec<Vec<QueueFact>>, LedgerError
 enum Unsaid {
     /// The log does not answer.
     Unknown(LedgerError),
-    /// The log does not take them.
+    /// The log does not accept the facts.
     Impossible(LedgerError),
 }
 

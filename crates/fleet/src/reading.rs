@@ -14,28 +14,28 @@ pub enum ReadError {
     /// A message cannot be read.
     #[error(transparent)]
     Bad(#[from] BadMessage),
-    /// A message contradicts those before it.
+    /// A message contradicts earlier ones.
     #[error(transparent)]
     Inconsistent(#[from] Inconsistent),
-    /// Whoever keeps the local copy cannot.
+    /// The local copy cannot be written.
     #[error("the local copy of the run cannot be kept: {0}")]
     Copy(String),
 }
 
-/// Takes the messages of a log, in order, as they are read. It says why if it cannot.
+/// Function that receives the messages of a log in order, and returns the reason if it cannot.
 pub(crate) type Sink<'a> = dyn FnMut(&RunMessage) -> Result<(), String> + Send + 'a;
 
-/// A run's log as far as it was read.
+/// A run's log, up to the last message that was read.
 #[derive(Debug, Clone)]
 pub struct RunReading {
     /// The name of the log.
     pub subject: LogSubject,
-    /// The state that follows from what was read.
+    /// The state that follows from the messages read so far.
     pub standing: RunStanding,
 }
 
 impl RunReading {
-    /// Begins to read a log from its first message.
+    /// Creates a reader of a log that begins at the first message.
     pub fn new(subject: LogSubject) -> Self {
         Self {
             subject,
@@ -43,8 +43,8 @@ impl RunReading {
         }
     }
 
-    /// Reads what the engine shows beyond what was read; that may be less than there is. Returns the
-    /// number of messages.
+    /// Reads the messages that the engine shows beyond the last read one; that may be less than
+    /// there is. Returns the number of messages.
     ///
     /// # Errors
     /// Messages before the error were taken.

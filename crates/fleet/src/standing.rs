@@ -9,7 +9,7 @@ use crate::{ClaimWords, LeaseTimes, RunMessage, RunMessageKind, WriterId};
 /// The state of a run's log up to a message.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct RunStanding {
-    /// The place of the last message; 0 if there is none.
+    /// The position of the last message; 0 if there is none.
     pub position: u64,
     /// The number of the last claim; 0 if there was none.
     pub epoch: u64,
@@ -17,25 +17,25 @@ pub struct RunStanding {
     pub holder: Option<RunHolder>,
     /// The number of the journal's last entry; 0 if it has none.
     pub entries: u64,
-    /// The hash of that entry, if there is one.
+    /// The hash of the last entry, if there is one.
     pub head: Option<Digest>,
-    /// Number of claims since that entry.
+    /// Number of claims since the journal's last entry.
     pub fruitless_claims: u32,
 }
 
 /// The worker that drives a run.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct RunHolder {
-    /// The writer of its messages.
+    /// The id of the claim that writes the run's messages.
     pub writer: WriterId,
-    /// The number of its last message.
+    /// The number of the worker's last message.
     pub index: u64,
-    /// The words of its claim.
+    /// The content of the worker's claim.
     pub claimed: ClaimWords,
 }
 
 impl RunHolder {
-    /// The times of its lease, which it chose itself.
+    /// Returns the times of the lease, which the worker chose.
     pub fn times(&self) -> LeaseTimes {
         LeaseTimes::new(Duration::from_millis(self.claimed.lease_ms))
     }
@@ -46,16 +46,16 @@ impl RunHolder {
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("the message at {position} of the run's log contradicts those before it: {why}")]
 pub struct Inconsistent {
-    /// The place of the message.
+    /// The position of the message.
     pub position: u64,
     pub why: String,
 }
 
 impl RunStanding {
-    /// Takes the next message.
+    /// Applies the next message.
     ///
     /// # Errors
-    /// It cannot follow. Nothing is changed then.
+    /// The message contradicts the state, which then stays unchanged.
     pub fn apply(&mut self, position: u64, message: &RunMessage) -> Result<(), Inconsistent> {
         let inconsistent = |why: &str| Inconsistent {
             position,

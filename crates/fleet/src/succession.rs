@@ -17,7 +17,7 @@ use crate::{
 /// workers. Each successor claims twice, to prove that the worker is dead, and to go on.
 const FRUITLESS_CLAIMS: u32 = 8;
 
-/// Watches the runs of other workers until this is dropped.
+/// Watches the runs of other workers until it is dropped.
 pub struct Succession {
     pub log: Arc<dyn SharedLog>,
     pub machine: Arc<dyn Machine>,
@@ -30,7 +30,7 @@ pub struct Succession {
 struct OtherWorkersRun {
     worker: String,
     reading: RunReading,
-    /// The time at which its last message was seen for the first time.
+    /// The time at which the run's last message was first seen.
     at: MachineTime,
 }
 
@@ -92,7 +92,8 @@ impl Succession {
         }
     }
 
-    /// Claims a run, and lets it go: then its worker is dead. Returns whether it is.
+    /// Claims a run and releases it, which proves that its worker is dead. Returns whether that
+    /// succeeded.
     async fn prove_dead(&self, one: &mut OtherWorkersRun, times: LeaseTimes) -> bool {
         let standing = &one.reading.standing;
         if standing.holder.is_none() {

@@ -7,13 +7,13 @@ use gyrus_runtime::queue::Gateway;
 
 use crate::{Machine, SharedLog, inbox::read_messages};
 
-/// Interval between two looks.
+/// Interval between two checks.
 const LOOK: Duration = Duration::from_secs(1);
 
-/// Time for one request.
+/// Time limit of one request.
 const REQUEST: Duration = Duration::from_secs(5);
 
-/// Watches the parked runs until this is dropped.
+/// Watches the parked runs until it is dropped.
 pub struct ParkedWatch {
     pub log: Arc<dyn SharedLog>,
     pub machine: Arc<dyn Machine>,

@@ -10,7 +10,7 @@ const DOWNLOADS: [&str; 9] = [
     "registry", "git", "_cacache", "pip", "go-build", "pkg/mod", "mod", "caches", "store",
 ];
 
-/// Adds what the person lets commands have.
+/// Adds the variables, connections and folders that the person allows to commands.
 pub(crate) fn add(options: &SandboxOptions, containment: &mut Containment) {
     let limits = &mut containment.limits;
     let cores = available_parallelism().map_or(1, |cores| cores.get() as u64);

@@ -20,7 +20,7 @@ use crate::{
     weight::{TouchWeight, uses_secret},
 };
 
-/// Programs that run whatever their arguments or the files of a folder say.
+/// Programs that run other code whatever their arguments are.
 const RUNS_OTHERS: [(&str, &str); 4] = [
     (
         "sh bash dash zsh ksh ash fish busybox python python2 python3 node deno bun ruby perl php \
@@ -65,7 +65,7 @@ const GIT: [(&str, &str); 2] = [
     ("safe.bareRepository", "explicit"),
 ];
 
-/// Looks up what a call of [`Touch::RunsAsUser`] would start; `None` for other calls.
+/// Looks up the program that a call of [`Touch::RunsAsUser`] would start; `None` for other calls.
 pub(crate) fn look_up(
     own_paths: &OwnPaths,
     programs: &Programs,
@@ -109,7 +109,7 @@ pub(crate) fn look_up(
     }))
 }
 
-/// All weights of such a call.
+/// Returns all weights of a call that runs with the person's rights.
 pub(crate) fn weigh(
     own_paths: &OwnPaths,
     command: Option<&ResolvedCommand>,
@@ -162,7 +162,7 @@ pub(crate) fn weigh(
     weights
 }
 
-/// Whether a program of this name runs others, or what its arguments say.
+/// Whether a program of this name runs other programs, or the code in its arguments.
 pub(crate) fn runs_others(name: &str) -> bool {
     RUNS_OTHERS.iter().any(|(names, _)| is_among(names, name))
 }
@@ -193,8 +193,8 @@ fn quoted_for_shell(word: &str) -> String {
     format!("'{}'", word.replace('\'', r"'\''"))
 }
 
-/// Settings for git as variables, which hold for the programs that it starts, too. They take the
-/// place of those that a person has set in this way.
+/// Settings for git as environment variables, which also hold for the programs that git starts.
+/// They take the place of those that a person has set in this way.
 fn settings(settings: &[(&str, &str)]) -> BTreeMap<String, String> {
     let mut variables =
         BTreeMap::from([("GIT_CONFIG_COUNT".to_owned(), settings.len().to_string())]);

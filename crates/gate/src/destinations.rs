@@ -21,7 +21,7 @@ pub(crate) const PACKAGE_REGISTRIES: [&str; 14] = [
     "repo.packagist.org",
 ];
 
-/// The ports that are meant where none is named.
+/// The ports of a host that is named without a port.
 pub(crate) const USUAL_PORTS: [u16; 2] = [443, 80];
 
 /// The host of an address, in lower case; `None` if it has none that could be compared.
@@ -53,12 +53,12 @@ pub(crate) fn place(address: &str) -> Option<(String, u16)> {
     (!host.is_empty() && host.bytes().all(plain)).then_some((host, port))
 }
 
-/// Returns the port that a grant names for this port.
+/// Returns the port that a grant stores for this port.
 pub(crate) fn port_of_grant(port: u16) -> Option<u16> {
     (!USUAL_PORTS.contains(&port)).then_some(port)
 }
 
-/// Whether a name means this machine wherever it is used.
+/// Whether a host name always means this machine.
 pub(crate) fn is_this_machine(name: &str) -> bool {
     name == "localhost" || name.ends_with(".localhost")
 }
@@ -138,20 +138,20 @@ pub(crate) fn grants_connection(grant: &Grant, host: &str, port: u16) -> bool {
     }
 }
 
-/// Whether packages come from there.
+/// Whether the host is a registry of packages.
 pub(crate) fn is_registry(host: &str, port: u16) -> bool {
     USUAL_PORTS.contains(&port) && PACKAGE_REGISTRIES.contains(&host)
 }
 
-/// Domains of the internet that are also ends of file names: `main.rs` in a goal is a file.
+/// Domains of the internet that are also file extensions: `main.rs` in a goal is a file.
 const ENDS_OF_FILES: [&str; 24] = [
     "ac", "am", "cc", "gd", "in", "la", "md", "mk", "ml", "mm", "mo", "mov", "pl", "pm", "ps",
     "pub", "py", "rs", "sc", "sh", "so", "tf", "tk", "zip",
 ];
 
-/// The ports at which a host stands literally in a text: not as a part of another one, and not as
-/// what may be a word, a number or the name of a file. Without a port the usual ones are meant; of
-/// this machine, only that of the address's scheme.
+/// Returns the ports at which a text names a host literally: not as a part of another one, and not
+/// as what may be a word, a number or the name of a file. Without a port the usual ones are meant;
+/// of this machine, only that of the address's scheme.
 pub(crate) fn ports_named(text: &str, host: &str) -> Vec<u16> {
     let text = text.to_ascii_lowercase();
     let occurrences = text.match_indices(host);
@@ -162,7 +162,7 @@ pub(crate) fn ports_named(text: &str, host: &str) -> Vec<u16> {
     ports.flatten().collect()
 }
 
-/// The ports that are meant by a host between these words; `None` if it is not named there.
+/// Returns the ports meant by a host between these words; `None` if the host is not named there.
 fn ports_of(before: &str, host: &str, rest: &str) -> Option<Vec<u16>> {
     // An address of version 6 stands in brackets.
     let (before, rest, is_address) = if host.contains(':') {
@@ -205,7 +205,7 @@ fn is_loopback(host: &str) -> bool {
     is_this_machine(host) || ip.is_ok_and(|ip| AddressKind::of(ip).scope() == AddressScope::Machine)
 }
 
-/// Whether a word that is followed by `rest` can mean nothing but a host.
+/// Whether a word before `rest` can mean nothing but a host.
 pub(crate) fn is_only_a_host(host: &str, rest: &str) -> bool {
     let has_port = rest
         .strip_prefix(':')

@@ -47,21 +47,21 @@ use crate::{
 /// them. Called once for each run.
 pub type Contain = dyn Fn(RunId, &Path) -> Result<Containment, String> + Send + Sync;
 
-/// Judges calls.
+/// Judges calls by the policy, the grants and the risk of what they touch.
 #[derive(Clone)]
 pub struct PolicyGate {
     own_paths: OwnPaths,
     policy: Policy,
     standing: Vec<Grant>,
-    /// The folders in which the person's shell looks for programs, real.
+    /// Real paths of the folders in which the person's shell looks for programs.
     programs: Vec<PathBuf>,
-    /// Finds what is started with the person's own rights.
+    /// Finds the programs that are started with the person's own rights.
     finder: Arc<Programs>,
     contain: Arc<Contain>,
     contained: Arc<Mutex<BTreeMap<RunId, Result<Containment, String>>>>,
-    /// The surroundings of changes in each workspace, as they were before calls.
+    /// The state of each workspace before the calls in progress.
     before: Arc<Mutex<BTreeMap<PathBuf, WorkspaceState>>>,
-    /// The last look at each workspace.
+    /// The last look at each workspace, by the workspace's path.
     looks: Arc<Mutex<BTreeMap<PathBuf, WorkspaceLook>>>,
 }
 
@@ -97,20 +97,20 @@ impl PolicyGate {
         Self { policy, ..self }
     }
 
-    /// With what the person allowed for good.
+    /// Returns the gate with the grants that are valid for good.
     #[must_use]
     pub fn with_grants(self, standing: Vec<Grant>) -> Self {
         Self { standing, ..self }
     }
 
-    /// With the folders in which the person's shell looks for programs: what a command leaves in
-    /// one of them is withheld. Real paths.
+    /// Returns the gate with the folders (real paths) in which the person's shell looks for
+    /// programs: files that a command leaves in one of them are withheld.
     #[must_use]
     pub fn finding_programs_in(self, programs: Vec<PathBuf>) -> Self {
         Self { programs, ..self }
     }
 
-    /// With commands confined as `contain` says.
+    /// Returns the gate with `contain` as the function that confines commands.
     #[must_use]
     pub fn confining(self, contain: Arc<Contain>) -> Self {
         Self { contain, ..self }
@@ -133,7 +133,7 @@ impl PolicyGate {
             .find_map(|contained| contained.clone().err())
     }
 
-    /// Reads a command line, and plans what it would run in.
+    /// Reads a command line, and plans its containment.
     fn command(&self, tool: &str, line: &str, place: CallPlace<'_>) -> ResolvedCommand {
         let home = self.own_paths.person.clone();
         let read = shell::read_whole(
@@ -174,7 +174,7 @@ impl PolicyGate {
         }
     }
 
-    /// Notes what the words of a line may stand for, where rules are about that.
+    /// Records the paths that the words of a line may stand for, if rules are about paths.
     fn name_paths(
         &self,
         names: &PossiblePaths,
@@ -196,7 +196,7 @@ impl PolicyGate {
         reading.named.paths.extend(paths);
     }
 
-    /// Keeps from a command what the policy denies it, whatever the line says.
+    /// Keeps a command from the paths that the policy denies, whatever its line says.
     fn mask(
         &self,
         tool: &str,
@@ -217,7 +217,7 @@ impl PolicyGate {
         }
     }
 
-    /// The paths that a call is known to touch, the ones that its command line names, too.
+    /// Returns the paths that a call is known to touch, including those in its command line.
     fn paths(call: &ResolvedCall, spec: &ToolSpec, workspace: &Path) -> Vec<SubjectPath> {
         let mut paths = Vec::new();
         let subject_path = |real: &Path, used| SubjectPath::new(real.to_owned(), used, workspace);
@@ -505,8 +505,8 @@ impl PolicyGate {
         }
     }
 
-    /// Looks at a workspace before a call changes it, and notes which of the files that the call
-    /// names may not be changed without a person's approval.
+    /// Looks at a workspace before a call changes it, and notes which files named by the call need
+    /// a person's approval to change.
     pub(crate) fn look_before(&self, call: &mut ResolvedCall, spec: &ToolSpec, workspace: &Path) {
         if !spec.touches(|touch| touch.changes_workspace() || touch.paths().is_some()) {
             return;
@@ -533,7 +533,8 @@ impl PolicyGate {
         }
     }
 
-    /// Takes grants into account, and whether there is a way back. Whether something was granted.
+    /// Applies grants, and whether the effects can be undone, to the weights. Returns whether a
+    /// grant applied.
     fn reweigh(
         &self,
         weights: &mut [TouchWeight],
@@ -629,13 +630,13 @@ impl PolicyGate {
     }
 }
 
-/// Limits under which a call counts that was granted by its exact words, in the table of modes.
+/// Limits of the damage of a call that was granted by its exact words, in the table of modes.
 const AS_GRANTED: DamageBounds = DamageBounds {
     contained: true,
     undoable: true,
 };
 
-/// Whether all that is worse than a plain change was granted by its exact words.
+/// Whether everything worse than a plain change was granted by its exact words.
 fn is_granted_by_words(weights: &[TouchWeight]) -> bool {
     let mut worse = weights
         .iter()
@@ -652,7 +653,7 @@ fn when_doubted(mode: Mode) -> Decision {
     }
 }
 
-/// Allows what a rule or setting allows, where the mode leaves anything to allow.
+/// Allows the call for these reasons, if the mode leaves anything to allow.
 fn allow(verdict: &mut Verdict, mode: Mode, why: Vec<String>) {
     let may = match mode {
         Mode::ReadOnly => false,
@@ -664,7 +665,8 @@ fn allow(verdict: &mut Verdict, mode: Mode, why: Vec<String>) {
     }
 }
 
-/// The reasons that made the risk first; what is safe only if nothing else is.
+/// Returns the reasons, those for the risk first; reasons of safe touches only if there are no
+/// others.
 fn reasons(mut weights: Vec<TouchWeight>, risk: Risk) -> Vec<String> {
     /// A card is read by a person.
     const MOST: usize = 6;
@@ -689,7 +691,7 @@ fn reasons(mut weights: Vec<TouchWeight>, risk: Risk) -> Vec<String> {
     reasons
 }
 
-/// Grants with which this call and similar ones pass.
+/// Grants that would allow this call and similar ones.
 fn wider(call: &ResolvedCall, risk: Risk, weights: &[TouchWeight]) -> Vec<Grant> {
     if risk == Risk::Critical {
         let critical = weights
@@ -720,7 +722,7 @@ fn wider(call: &ResolvedCall, risk: Risk, weights: &[TouchWeight]) -> Vec<Grant>
     grants
 }
 
-/// The family of a line that is one command with known words: program and subcommand.
+/// Returns a grant of the program and subcommand of a line that is one command with known words.
 fn family(call: &ResolvedCall) -> Option<Grant> {
     let reading = &call.command.as_ref()?.reading;
     let [simple] = &reading.commands[..] else {
@@ -768,7 +770,7 @@ fn builds(does: &Does) -> bool {
     matches!(does, Does::RunsCode | Does::GetsPackages | Does::Hides)
 }
 
-/// Message: the sandbox alone does not keep the policy.
+/// The message for a policy that the sandbox alone cannot enforce.
 const TOO_MUCH_TO_MASK: &str = "not all that your policy denies can be kept from it: the folder is too large, or denied as a whole";
 
 #[cfg(test)]

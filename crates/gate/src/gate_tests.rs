@@ -53,7 +53,7 @@ fn under(workspace: &Path, mode: Mode, throwaway: bool) -> Judgement<'_> {
     }
 }
 
-/// A folder with a workspace, a state home, and everything else beside them.
+/// A temporary folder with a workspace, a state home and the rest of a test's surroundings.
 struct World {
     root: tempfile::TempDir,
     gate: PolicyGate,

@@ -32,7 +32,7 @@ pub mod sandbox;
 pub mod namespaces;
 mod live_policy;
 
-/// Places where programs keep keys and tokens; the file's own head says in which form.
+/// Table of the places where programs store keys and tokens; the file's head describes its form.
 const SECRETS: &str = include_str!("secrets.txt");
 
 pub use self::{

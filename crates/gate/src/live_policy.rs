@@ -18,27 +18,27 @@ use crate::{
     policy::{PolicyFileError, PolicyFiles},
 };
 
-/// Contents of the policy files as they were read, valid or not.
+/// Contents of the policy files at the last reading, valid or not.
 type Texts = Vec<Option<Vec<u8>>>;
 
-/// Says what is wrong with the policy files, as a person is told.
+/// Returns the message for a person about an invalid policy file.
 type PolicyComplaint = fn(PolicyFileError) -> String;
 
-/// A gate, and the files that its policy was read from.
+/// A gate, with the files of its policy.
 pub struct LivePolicy {
     gate: PolicyGate,
     files: PolicyFiles,
     explain: PolicyComplaint,
     began_with: Texts,
-    /// The texts read last and their policy, if they differ from the valid ones.
+    /// The texts read last and the gate under their policy, if they differ from the valid ones.
     last: Mutex<Option<(Texts, Under)>>,
 }
 
-/// The gate under the files as they are, or why they cannot be read.
+/// The gate under the present files, or the reason why they cannot be read.
 type Under = Arc<Result<PolicyGate, String>>;
 
 impl LivePolicy {
-    /// Has `make` read the files and make the gate.
+    /// Creates a live policy whose files `make` reads.
     pub fn over<E>(
         files: PolicyFiles,
         explain: PolicyComplaint,
@@ -55,7 +55,7 @@ impl LivePolicy {
         })
     }
 
-    /// The gate under the policy as it was changed since; `None` if it was not.
+    /// Returns the gate under the changed policy; `None` if it was not.
     fn since(&self) -> Option<Under> {
         let now = self.files.texts();
         if now == self.began_with {

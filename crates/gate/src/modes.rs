@@ -5,14 +5,14 @@ use gyrus_contract::{Decision, Mode, Risk};
 /// Limits on the damage that a call can do.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct DamageBounds {
-    /// Nothing of it reaches beyond the workspace: by what it is, by a proven sandbox, or because
-    /// the workspace may be lost.
+    /// Whether the damage stays within the workspace: by the kind of the effects, by a proven
+    /// sandbox, or because the workspace may be lost.
     pub(crate) contained: bool,
-    /// It can be undone.
+    /// Whether the damage can be undone.
     pub(crate) undoable: bool,
 }
 
-/// The decision, with what the mode itself adds to the reasons.
+/// Returns the decision, with the reason that the mode adds.
 pub(crate) fn decide(risk: Risk, bounds: DamageBounds, mode: Mode) -> (Decision, Option<String>) {
     let says = |words: &str| Some(format!("mode `{mode}` {words}"));
     let DamageBounds {

@@ -17,19 +17,19 @@ use gyrus_process::{Programs, open_regular};
 
 use crate::{as_user, control, own_paths::OwnPaths, paths::real_path, shell};
 
-/// Maximum bytes of a file whose content is hashed: about 50 ms. A larger one is known by its
-/// identity.
+/// Maximum size of a file whose content is hashed, in bytes; this takes about 50 ms. A larger file
+/// is identified by its inode.
 const MAX_HASHED: u64 = 64 << 20;
-/// Maximum bytes of all files of one call whose content is hashed.
+/// Maximum total size of the files of one call whose content is hashed, in bytes.
 const MAX_HASHED_IN_ALL: u64 = 256 << 20;
 /// Maximum number of paths that are looked up in each folder: more than the words of a call with a
 /// person's rights can have.
 const MAX_PATHS: usize = 5_000;
-/// Maximum number of folders in which paths are looked up beside the workspace.
+/// Maximum number of folders beside the workspace in which paths are looked up.
 const MAX_FOLDERS: usize = 4;
 
-/// Looks the files of a call up. Empty for calls whose files matter to nobody: those that only read
-/// them, and commands in a sandbox.
+/// Looks up the files that a call names. Empty for calls whose files matter to nobody: those that
+/// only read them, and commands in a sandbox.
 pub(crate) fn look_up(
     own_paths: &OwnPaths,
     programs: &Programs,
@@ -80,16 +80,16 @@ fn starts_another(program: &ResolvedProgram) -> bool {
 struct NamedFilesLook<'a> {
     own_paths: &'a OwnPaths,
     workspace: &'a Path,
-    /// Real paths.
+    /// Real paths of the files found so far.
     seen: BTreeSet<PathBuf>,
-    /// Bytes that may still be hashed.
+    /// Number of bytes that may still be hashed.
     left: u64,
     files: Vec<NamedFile>,
 }
 
 impl NamedFilesLook<'_> {
-    /// Looks up the paths in words, in the workspace and in the folders that other words name, where
-    /// a program may go first.
+    /// Looks up the paths among words, in the workspace and in the folders named by other words, to
+    /// which a program may change first.
     fn words(&mut self, words: &[&str]) {
         // Whole words first: many marks in one must not hide the next.
         let parts = words.iter().flat_map(|word| paths_in(word));
@@ -109,7 +109,7 @@ impl NamedFilesLook<'_> {
         }
     }
 
-    /// Looks up the programs that another one starts by their names.
+    /// Looks up the programs that another program starts by their names.
     fn programs(&mut self, programs: &Programs, words: &[&str]) {
         for word in words.iter().take(MAX_PATHS) {
             if !word.contains('/')

@@ -11,11 +11,11 @@ use crate::sandbox::{Promise, SandboxProof};
 /// The reason why this process cannot use namespaces.
 #[derive(Debug, Clone, PartialEq, Eq)]
 enum Reason {
-    /// AppArmor grants them only to programs with a profile. Holds this program's path.
+    /// AppArmor grants namespaces only to programs with a profile. Holds this program's path.
     AppArmor(String),
     /// A filter around this process, as container engines install one.
     Filter { is_root: bool },
-    /// A setting, by its name and the value that lifts it.
+    /// A setting forbids namespaces. Holds its name and the value that lifts this.
     Setting(&'static str, &'static str),
 }
 
@@ -30,7 +30,7 @@ pub fn remedy() -> Vec<String> {
     reason().map(|reason| reason.remedy()).unwrap_or_default()
 }
 
-/// Returns the promises that a sufficient sandbox does not keep, in words; empty if it keeps all.
+/// Describes the promises that a sufficient sandbox does not keep; empty if it keeps all.
 pub fn shortcomings(proof: &SandboxProof) -> Vec<&'static str> {
     let broken = Promise::ALL.into_iter();
     let broken = broken.filter(|promise| !proof.holds(*promise));
@@ -104,7 +104,7 @@ impl Reason {
     }
 }
 
-/// A profile that confines nothing and grants namespaces to the program alone.
+/// Returns a profile that confines nothing and grants namespaces to the program alone.
 fn profile(program: &str) -> String {
     let mut path = String::new();
     for character in program.chars() {

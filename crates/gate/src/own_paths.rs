@@ -7,7 +7,7 @@ use std::{
 
 use crate::paths::{below_same_folder, real_path};
 
-/// The machine's owner: home, state and configuration.
+/// The folders of the machine's owner: home, state and configuration.
 #[derive(Debug, Clone)]
 pub struct OwnPaths {
     /// The folders of gyrus's own: its state, and its configuration if that is elsewhere. They
@@ -18,7 +18,7 @@ pub struct OwnPaths {
 }
 
 impl OwnPaths {
-    /// The same, by real paths.
+    /// Returns the same folders by their real paths.
     pub(crate) fn real(self) -> Self {
         let real = |path: PathBuf| real_path(&path).unwrap_or(path);
         Self {
@@ -27,8 +27,8 @@ impl OwnPaths {
         }
     }
 
-    /// A path into gyrus's own state that goes by another name (a bind mount, another letter
-    /// case), by its own name.
+    /// Returns a path into gyrus's own state under its usual name, if it was given under another
+    /// one (a bind mount, another letter case).
     pub(crate) fn by_its_own_name(&self, path: PathBuf) -> PathBuf {
         for own in &self.own {
             if let Some(below) = below_same_folder(&path, own) {
@@ -42,7 +42,7 @@ impl OwnPaths {
         path
     }
 
-    /// Whether it is gyrus's own, or lies there.
+    /// Whether the path is one of gyrus's own, or below one.
     pub(crate) fn is_own(&self, path: &Path) -> bool {
         self.own.iter().any(|own| path.starts_with(own))
     }
@@ -54,7 +54,7 @@ impl OwnPaths {
         addresses.any(|address| address.trim().ends_with(&format!(":{port}")))
     }
 
-    /// Whether something of gyrus's own lies in this folder.
+    /// Whether the folder contains something of gyrus's own.
     pub(crate) fn holds_own(&self, folder: &Path) -> bool {
         self.own.iter().any(|own| own.starts_with(folder))
     }

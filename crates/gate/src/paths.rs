@@ -14,14 +14,14 @@ use std::{
 
 use icu_normalizer::ComposingNormalizerBorrowed;
 
-/// Links followed for one path before it is called a loop; what Linux itself allows.
+/// Maximum number of links followed for one path, as in Linux; more count as a loop.
 const MAX_LINKS: usize = 40;
 /// Bytes of a path; the system's own limit.
 const MAX_PATH_BYTES: usize = 4096;
-/// Names of a folder that are compared with a missing one.
+/// Maximum number of names in a folder that are compared with a missing one.
 const MAX_NAMES: usize = 10_000;
 
-/// Error: a path cannot be looked up.
+/// The error of a path that cannot be looked up.
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum PathError {
     #[error("the path is longer than {MAX_PATH_BYTES} bytes; name a shorter one")]
@@ -100,7 +100,7 @@ fn prepend(left: &mut VecDeque<OsString>, path: &Path) {
     }
 }
 
-/// Returns the name of the only file beside a missing one that looks like it: by composed
+/// Returns the name of the only file in the folder of a missing one that looks like it: by composed
 /// characters, quotation marks and spaces, which a model cannot type.
 pub(crate) fn alike(missing: &Path) -> Option<String> {
     if fs::symlink_metadata(missing).is_ok() {
@@ -116,7 +116,7 @@ pub(crate) fn alike(missing: &Path) -> Option<String> {
     (alike.next().is_none() && !file.is_symlink()).then_some(found)
 }
 
-/// Returns a name with one character for all those that look like it.
+/// Returns a name in which characters that look alike are replaced by one of them.
 fn look_of(name: &str) -> String {
     let plain = |letter: char| match letter {
         '\u{2018}' | '\u{2019}' | '\u{2032}' => '\'',
@@ -131,7 +131,7 @@ fn look_of(name: &str) -> String {
 /// Kind of file at a real path.
 pub(crate) enum FileKind {
     Missing,
-    /// `names` counts its hard links.
+    /// A regular file; `names` is the number of its hard links.
     File {
         names: u64,
     },
@@ -158,8 +158,8 @@ pub(crate) fn kind(real: &Path) -> io::Result<FileKind> {
     })
 }
 
-/// The rest of `path` below `folder`, if one of its ancestors or it itself *is* that folder under
-/// another name.
+/// Returns the rest of `path` below `folder`, if `path` or one of its ancestors *is* that folder
+/// under another name.
 pub(crate) fn below_same_folder<'a>(path: &'a Path, folder: &Path) -> Option<&'a Path> {
     let wanted = fs::metadata(folder).ok()?;
     let same = path.ancestors().find(|ancestor| {

@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use gyrus_contract::Containment;
 use gyrus_workspace::{repository, snapshot::is_left_out};
 
-/// Folder in which a project keeps its rules.
+/// Folder with a project's rules.
 const RULES: &str = ".gyrus";
 
 /// Makes folders read-only in which the person's shell finds programs and which no snapshot holds,
@@ -23,8 +23,8 @@ pub(crate) fn protect_programs(
     containment.read_only.extend(unseen.cloned());
 }
 
-/// Makes the repositories and the rules of a workspace read-only for a program that runs for long,
-/// such as a server, so that nothing is compared when it has ended.
+/// Makes the repositories and the rules of a workspace read-only for a long-running program such as
+/// a server, after which nothing is compared.
 pub fn protect_from_server(workspace: &Path, containment: &mut Containment) {
     let found = repository::find(workspace).unwrap_or_default();
     let directories = found.directories.into_iter();
@@ -35,7 +35,7 @@ pub fn protect_from_server(workspace: &Path, containment: &mut Containment) {
         .extend(guarded.filter(|path| is_real(path)));
 }
 
-/// Whether it is there and no link, over which nothing can be laid.
+/// Whether the path exists and is not a link, which cannot be mounted over.
 fn is_real(path: &Path) -> bool {
     path.symlink_metadata()
         .is_ok_and(|data| data.is_dir() || data.is_file())

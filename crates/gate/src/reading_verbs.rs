@@ -9,20 +9,20 @@
 struct ReadingVerb {
     /// Names of the program; any of them.
     programs: &'static str,
-    /// First arguments.
+    /// The first arguments of the command.
     words: &'static str,
-    /// The options that may follow; one that ends in `=` takes a value.
+    /// The allowed options; one that ends in `=` takes a value.
     options: &'static str,
     operands: AllowedArguments,
 }
 
-/// Arguments that may stand beside the options.
+/// Arguments that are accepted beside the options.
 #[derive(Clone, Copy)]
 enum AllowedArguments {
     None,
-    /// At most so many words without a slash.
+    /// At most this number of words without a slash.
     Words(usize),
-    /// At most so many names, which may have parts: `feature/x`, `pod/web`.
+    /// At most this number of names, which may have parts: `feature/x`, `pod/web`.
     Names(usize),
 }
 
@@ -42,7 +42,7 @@ const fn verb(
     }
 }
 
-/// Options of `gh` that choose what is listed.
+/// Options of `gh` that choose the items of a list.
 const LISTS: &str = "-R= --repo= -L= --limit= -s= --state= -a= --assignee= -A= --author= -l= \
     --label= -B= --base= -H= --head= -m= --milestone= --json= -w= --workflow= -b= --branch= -u= \
     --user= -e= --event= -c= --commit= --status=";
@@ -193,10 +193,10 @@ const VERBS: &[ReadingVerb] = &[
 /// Maximum length of a value or an operand, in bytes.
 const MAX_WORD_BYTES: usize = 200;
 
-/// Words that ask for confidential data; a call with one of them asks each time.
+/// Words for confidential data; a call with one of them asks each time.
 const KEPT: [&str; 4] = ["secret", "token", "passw", "credential"];
 
-/// Whether the program, by its bare name, only reads when it is started with these arguments.
+/// Whether a program, given by its bare name, only reads when started with these arguments.
 pub(crate) fn reads(program: &str, arguments: &[String]) -> bool {
     VERBS.iter().any(|verb| verb.covers(program, arguments))
 }
@@ -260,15 +260,15 @@ enum OptionArgument<'a> {
     Follows,
 }
 
-/// Whether it is a plain name: no address, no path that leads out of something or to a file, and no
-/// pair of names (`from:to`).
+/// Whether a word is a plain name: no address, no path that leads out of something or to a file,
+/// and no pair of names (`from:to`).
 fn is_name(word: &str, may_have_parts: bool) -> bool {
     let plain =
         |c: char| c.is_ascii_alphanumeric() || "._@#-".contains(c) || c == '/' && may_have_parts;
     is_short(word) && !word.starts_with(['.', '/', '@']) && word.chars().all(plain)
 }
 
-/// Whether it is a plain value of an option.
+/// Whether a word is a plain value of an option.
 fn is_value(word: &str) -> bool {
     let plain = |c: char| c.is_ascii_alphanumeric() || "._@#-/:,+=%".contains(c);
     is_short(word)

@@ -17,10 +17,11 @@ use crate::{
     paths::{self, FileKind, real_path},
 };
 
-/// Paths of one command line that are looked up; a line that names more is not understood.
+/// Maximum number of paths in a command line that are looked up; a line that names more is not
+/// understood.
 const MAX_PATHS: usize = 1_000;
 
-/// Everything but the command line.
+/// Resolves everything in a call but its command line.
 pub(crate) fn call(
     own_paths: &OwnPaths,
     call: &ToolCall,
@@ -215,8 +216,8 @@ pub(crate) fn leaves_file(change: &Value) -> bool {
         .any(|after| change.get(after).is_some_and(|after| !after.is_null()))
 }
 
-/// The files of the workspace that a call writes or removes, by the names of their arguments, each
-/// with whether it stays.
+/// Returns the files of the workspace that a call writes or removes, by the names of their
+/// arguments, each with whether it remains.
 pub(crate) fn written(call: &ResolvedCall, spec: &ToolSpec) -> Vec<(String, bool)> {
     let mut written = Vec::new();
     for touch in &spec.touches {
@@ -240,14 +241,14 @@ pub(crate) fn reads_nothing(touch: &Touch, call: &ResolvedCall, spec: &ToolSpec)
             && !required(spec, argument))
 }
 
-/// Whether an argument is left out, or a text without a word: no command line.
+/// Whether an argument is missing, or a text without a word: no command line.
 pub(crate) fn is_blank(arguments: &Map<String, Value>, name: &str) -> bool {
     arguments
         .get(name)
         .is_none_or(|given| given.as_str().is_some_and(|text| text.trim().is_empty()))
 }
 
-/// Whether a call cannot do without this argument.
+/// Whether a call needs this argument.
 fn required(spec: &ToolSpec, argument: &str) -> bool {
     let required = spec.parameters["required"].as_array();
     // A schema that says nothing of it is taken strictly.
@@ -271,7 +272,7 @@ fn listed<'a>(arguments: &'a Map<String, Value>, name: &str) -> Result<Vec<&'a s
     changes.iter().enumerate().map(path).collect()
 }
 
-/// The argument as a text that can name something.
+/// Returns an argument as text that can be a name.
 fn text<'a>(arguments: &'a Map<String, Value>, name: &str) -> Result<&'a str, Unresolvable> {
     let wrong = |what: &str| {
         Err(Unresolvable {

@@ -18,7 +18,7 @@ use crate::{
     weight::{TouchWeight, uses_secret},
 };
 
-/// Weighs the touches of one call.
+/// Computes the weights of the touches of one call.
 pub(crate) struct Scales<'a> {
     pub(crate) own_paths: &'a OwnPaths,
     pub(crate) standing: &'a [Grant],
@@ -27,12 +27,12 @@ pub(crate) struct Scales<'a> {
     pub(crate) under: &'a Judgement<'a>,
     /// The reason why commands run unsandboxed, where they do.
     pub(crate) why_unsandboxed: &'a str,
-    /// The call taken apart, if it is one of a server's tool.
+    /// The analysed call, if it is one of a server's tool.
     pub(crate) meant: Option<&'a MeantCall>,
 }
 
 impl Scales<'_> {
-    /// All weights of one touch.
+    /// Returns all weights of one touch.
     pub(crate) fn touch(&self, touch: &Touch) -> Vec<TouchWeight> {
         let call = self.call;
         vec![match touch {
@@ -115,7 +115,7 @@ impl Scales<'_> {
         scales.map_or_else(Vec::new, |scales| scales.weigh())
     }
 
-    /// Each file has its weight; those of plain ones are one, however many they are.
+    /// Returns a weight for each changed file, with one for all plain files together.
     fn changes(&self, argument: &str) -> Vec<TouchWeight> {
         let changes = self.call.arguments[argument].as_array();
         let (mut weights, mut plain) = (Vec::new(), 0_usize);
@@ -152,7 +152,7 @@ impl Scales<'_> {
         weights
     }
 
-    /// Each file is read; plain readings are one, however many they are.
+    /// Returns a weight for each file that is read, with one for all plain readings together.
     fn compares(&self, argument: &str) -> Vec<TouchWeight> {
         let changes = self.call.arguments[argument].as_array();
         let weights = (0..changes.map_or(0, Vec::len)).map(|index| {
@@ -295,7 +295,7 @@ impl Scales<'_> {
         }
     }
 
-    /// Returns the name of the skill that the run follows and whose file this is.
+    /// Returns the name of the followed skill that the file belongs to.
     fn skill_of(&self, path: &Path) -> Option<&str> {
         let mut skills = self.under.skills.iter();
         let skill = skills.find(|skill| {
@@ -350,8 +350,8 @@ impl Scales<'_> {
         weights
     }
 
-    /// Weighs a line in the sandbox, which decides what the line can do, whatever it is called and
-    /// however it is written; what the line says of itself can only make it weigh more.
+    /// Weighs a line that runs in the sandbox, which limits the line however it is written; what
+    /// the line says of itself can only make it weigh more.
     fn contained(&self, reading: &CommandReading, containment: &Containment) -> Vec<TouchWeight> {
         let changes = |what: String| {
             if containment.writable.is_empty() {
@@ -377,7 +377,7 @@ impl Scales<'_> {
         weights
     }
 
-    /// Weighs what no containment makes harmless: handing keys to the model.
+    /// Weighs an effect that no containment makes harmless: handing keys to the model.
     fn reads_plainly(&self, fact: &CommandFact, containment: &Containment) -> Option<TouchWeight> {
         let (Does::Reads { path } | Does::Writes { path } | Does::Removes { path }) = &fact.does
         else {
@@ -399,7 +399,7 @@ impl Scales<'_> {
         (reads && in_workspace && is_secret && !is_hidden).then(|| self.reads(path))
     }
 
-    /// Weighs what the person would lose for good.
+    /// Weighs a change by which the person would lose something for good.
     fn changes_plainly(&self, fact: &CommandFact) -> Option<TouchWeight> {
         let loses = |what: String| {
             if self.under.throwaway {
@@ -433,8 +433,8 @@ impl Scales<'_> {
         }
     }
 
-    /// Unsandboxed code could do whatever the person can, answering for them included: so
-    /// it is asked about each time, in every mode, wherever it runs. Only a plain line is not.
+    /// Weighs unsandboxed code, which could do whatever the person can, even answer for them: it is
+    /// asked about each time, in every mode, wherever it runs, unless its line is plain.
     fn unsandboxed(&self, reading: &CommandReading) -> Vec<TouchWeight> {
         let is_own = |fact: &CommandFact| match &fact.does {
             Does::Reads { path } if self.skill_of(path).is_some() => None,
@@ -474,7 +474,7 @@ impl Scales<'_> {
     }
 }
 
-/// Describes a part of a line, in words for a card.
+/// Describes a part of a line for a card.
 fn told(fact: &CommandFact) -> String {
     let place = |path: &Path| path.display().to_string();
     let does = match &fact.does {
@@ -508,7 +508,7 @@ fn not_looked_up(argument: &str) -> TouchWeight {
     )
 }
 
-/// Whether a path below the workspace is where a project keeps its rules.
+/// Whether a path below the workspace is a place for a project's rules.
 pub(crate) fn is_rule(below: &Path) -> bool {
     let first = below.iter().next();
     first.is_some_and(|part| part.eq_ignore_ascii_case(".gyrus"))

@@ -5,11 +5,11 @@
 
 use gyrus_contract::{CommandReading, CommandWord, Does, ResolvedCall};
 
-/// Programs that can be given their program as an argument.
+/// Interpreters that accept a program as an argument.
 const INTERPRETERS: &str = "python python2 python3 ipython pypy node nodejs deno bun ruby perl php \
     lua luajit Rscript R julia groovy elixir";
 
-/// Long options, and words in their place, that a program's text follows.
+/// Long options, and words in their place, before the text of a program.
 const GIVES_TEXT: [&str; 8] = [
     "--eval",
     "--print",
@@ -21,7 +21,7 @@ const GIVES_TEXT: [&str; 8] = [
     "exec",
 ];
 
-/// Whether it runs in the sandbox, and reading it does not say what it is for.
+/// Whether the call runs in the sandbox, and its text does not show its purpose.
 pub(crate) fn is_due(call: &ResolvedCall) -> bool {
     let Some(command) = &call.command else {
         return false;

@@ -8,17 +8,17 @@ use serde_json::Value;
 pub(crate) struct TouchWeight {
     pub(crate) risk: Risk,
     pub(crate) reason: String,
-    /// Its damage stays within the workspace.
+    /// Whether the damage stays within the workspace.
     pub(crate) contained: bool,
-    /// Nothing but the workspace being one that may be lost bounds its damage.
+    /// Whether the damage is bounded only because the workspace may be lost.
     pub(crate) within: bool,
-    /// It changes something that has to be undone.
+    /// Whether the touch changes something that has to be undone.
     pub(crate) changes: bool,
-    /// Whether no approval can allow it.
+    /// Whether no approval can allow the touch.
     pub(crate) forbidden: bool,
-    /// The grant with which it would pass.
+    /// The grant that would allow the touch.
     pub(crate) grant: Option<Grant>,
-    /// No grant reaches it: it is asked about each time.
+    /// Whether no grant covers the touch, so that it is asked about each time.
     pub(crate) each_time: bool,
 }
 
@@ -69,7 +69,8 @@ impl TouchWeight {
         self
     }
 
-    /// The grant of exact words that it would pass with; no other grant reaches what is critical.
+    /// Returns the grant of exact words that would allow the touch; no other grant reaches what is
+    /// critical.
     pub(crate) fn by_words(&self) -> Option<&Grant> {
         let grant = self.grant.as_ref();
         grant.filter(|grant| matches!(grant, Grant::Program { .. }))

@@ -10,26 +10,26 @@ use crate::paths::real_path;
 /// A folder that must not be a workspace.
 #[derive(Debug, thiserror::Error)]
 pub enum WorkspaceError {
-    /// The folder does not exist, or cannot be looked at.
+    /// The folder does not exist, or cannot be read.
     #[error("the folder {folder} cannot be opened")]
     Unreadable {
         /// The folder as given.
         folder: PathBuf,
-        /// The system's words.
+        /// The operating system's error.
         source: io::Error,
     },
-    /// A file or something else.
+    /// The path is a file or something else.
     #[error("{folder} is not a folder")]
     NotAFolder {
         /// The folder as given.
         folder: PathBuf,
     },
-    /// The root folder.
+    /// The path is the root folder.
     #[error("the whole file system cannot be the workspace")]
     Root,
     #[error("{folder} is your home folder, with everything in it; name a folder below it")]
     Home {
-        /// The home folder.
+        /// The path of the home folder.
         folder: PathBuf,
     },
     #[error(
@@ -37,15 +37,15 @@ pub enum WorkspaceError {
          beside it"
     )]
     State {
-        /// The real folder.
+        /// The real path of the folder.
         folder: PathBuf,
-        /// Folder in which gyrus keeps its state.
+        /// Folder of gyrus's state.
         state_home: PathBuf,
     },
 }
 
-/// The real path of a folder that may be a workspace: not `/`, not the home folder, and apart from
-/// gyrus's own state.
+/// Returns the real path of a folder that may be a workspace: not `/`, not the home folder, and
+/// apart from gyrus's own state.
 ///
 /// # Errors
 /// Each says what is wrong with the folder.

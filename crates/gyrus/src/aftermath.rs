@@ -6,7 +6,7 @@ use gyrus_kernel::{undo, withheld_changes};
 use gyrus_surfaces::{console::Painter, projection::Tone};
 use gyrus_text::{clip, counted, readable};
 
-/// Number of paths that are named.
+/// Maximum number of paths that a line names.
 const NAMED: usize = 5;
 
 /// Returns the lines about a run that is over; none where it left nothing, or where that cannot be read.

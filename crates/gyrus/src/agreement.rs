@@ -9,7 +9,7 @@ use gyrus_surfaces::{console::put, terminal};
 
 use crate::{Gyrus, failure::Failure};
 
-/// Returns what the person said, if they did. `grant` is the grant of a yes or a no.
+/// Returns the person's answer, if they gave one. `grant` is the grant of a yes or a no.
 pub(crate) fn said(
     home: &Home,
     workspace: &Path,
@@ -20,7 +20,7 @@ pub(crate) fn said(
     Ok([true, false].into_iter().find(is_said))
 }
 
-/// Records what the person says, in place of what they said before.
+/// Records the person's answer, in place of an earlier one.
 pub(crate) fn say(
     (gyrus, home, workspace): (&Gyrus, &Home, &Path),
     grant: impl Fn(bool) -> Grant,

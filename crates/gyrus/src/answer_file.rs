@@ -12,7 +12,7 @@ use gyrus_text::readable;
 
 use crate::failure::Failure;
 
-/// Checks before a run begins that the file can be made.
+/// Checks before a run begins that the answer file can be created.
 pub(crate) fn check(path: &Path) -> Result<(), Failure> {
     let wrong = |what: &str| Failure::usage(format!("--answer-file {}: {what}", path.display()));
     if fs::symlink_metadata(path).is_ok() {

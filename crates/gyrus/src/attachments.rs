@@ -24,8 +24,8 @@ const TEXT_LIMIT: u64 = 1 << 20;
 /// The largest picture, in bytes: providers take no larger ones.
 const PICTURE_LIMIT: u64 = 5 << 20;
 
-/// Reads everything that is given. Standard input is read when it is asked for (`--file -`), or
-/// when it is a file: what is a pipe for other reasons may never end.
+/// Reads all attachments that the flags name. Standard input is read when it is asked for (`--file
+/// -`), or when it is a file: what is a pipe for other reasons may never end.
 pub(crate) fn read(flags: &ContextFlags, goal_is_stdin: bool) -> Result<Vec<Attachment>, Failure> {
     let mut given = Vec::new();
     let mut stdin_used = goal_is_stdin;
@@ -82,7 +82,6 @@ pub(crate) async fn clipboard_picture(folder: &Path) -> Result<Attachment, Failu
     picture_of(bytes, "the picture on the clipboard")
 }
 
-/// A text file.
 pub(crate) fn file(path: &Path) -> Result<Attachment, Failure> {
     let name = path.display();
     let file = open_regular(path).map_err(|error| match error.kind() {
@@ -142,7 +141,7 @@ pub(crate) fn picture(path: &Path) -> Result<Attachment, Failure> {
     picture_of(bytes, &name.to_string())
 }
 
-/// A picture whose bytes are known.
+/// Attaches a picture whose bytes are known.
 pub(crate) fn picture_of(bytes: Vec<u8>, name: &str) -> Result<Attachment, Failure> {
     if bytes.len() as u64 > PICTURE_LIMIT {
         let size = bytes.len();

@@ -31,13 +31,13 @@ pub(crate) struct BrowserOptions {
     /// Whether the browser runs without its own sandbox.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub(crate) without_sandbox: bool,
-    /// None of these, but one that the person has started.
+    /// The port of a browser that the person started, which is used instead of one of gyrus's own.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) attach: Option<DebuggingPort>,
 }
 
 impl BrowserOptions {
-    /// Warns again of what the person confirmed when the run was started.
+    /// Repeats the warning that the person confirmed when the run was started.
     pub(crate) fn warn(&self) -> Result<(), Failure> {
         match &self.attach {
             Some(at) => confirm_attaching(at, Consent::Given),
@@ -45,7 +45,7 @@ impl BrowserOptions {
         }
     }
 
-    /// The browser, which is started when it is needed.
+    /// Returns the run's browser, which is started at its first use.
     pub(crate) fn browser(&self, home: &Home) -> Arc<Browser> {
         if let Some(at) = &self.attach {
             return Arc::new(Browser::attached(at.clone()));
@@ -59,8 +59,8 @@ impl BrowserOptions {
     }
 }
 
-/// Warns of what a run can reach in a browser that the person started, and has it confirmed: at the
-/// terminal, or by the command line itself, since nothing else could say yes for them.
+/// Warns of what a run can reach in a browser that the person started, and asks for confirmation:
+/// at the terminal, or by the command line itself, since nothing else could say yes for them.
 pub(crate) fn confirm_attaching(at: &DebuggingPort, consent: Consent) -> Result<(), Failure> {
     inside_run::refuse("attach to a browser")?;
     put(&format!(
@@ -91,9 +91,9 @@ fn ask_to_attach(at: &DebuggingPort) -> Result<(), Failure> {
 /// Whether attaching was confirmed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Consent {
-    /// On the command line.
+    /// The person confirmed on the command line.
     Given,
-    /// The person was not asked yet.
+    /// The person has still to be asked.
     Wanted,
 }
 
@@ -103,12 +103,13 @@ pub(crate) fn profile_name(word: &str) -> Result<String, String> {
     Ok(word.to_owned())
 }
 
-/// Returns the reason why there is no browser here, if there is none.
+/// Returns the reason why no browser can be started here, if there is one.
 pub(crate) fn missing() -> Option<LaunchError> {
     find_program(None).err()
 }
 
-/// Starts the browser that runs would have and looks at its empty page; in words how that went.
+/// Starts the browser that runs would have and looks at its empty page; describes the result, or
+/// the failure.
 pub(crate) async fn prove(home: &Home) -> Result<String, String> {
     let program = find_program(None).map_err(|error| error.to_string())?;
     let begun = Instant::now();
@@ -165,13 +166,13 @@ pub(crate) fn has_profile(home: &Home, name: &str) -> bool {
     profile_names(home).is_ok_and(|names| names.iter().any(|one| one == name))
 }
 
-/// Time that a browser with a named profile gets to save it when this process dies or ends it.
+/// Time that a browser with a named profile gets to save the profile before it is killed.
 const GRACE: Duration = Duration::from_secs(3);
 
-/// Maximum time to wait for the browser that an earlier process had in a profile.
+/// Maximum time to wait for an earlier process's browser to leave a profile.
 const EARLIER_LIMIT: Duration = Duration::from_secs(5);
 
-/// Returns a browser that is started when it is needed.
+/// Returns a browser that is started at its first use.
 pub(crate) fn browser(home: &Home, launch: Launch, profile: Option<String>) -> Browser {
     let Some(name) = profile else {
         return Browser::new(launch, ProfileChoice::Ephemeral, under_a_keeper(None));

@@ -26,57 +26,57 @@ use crate::{
     telemetry::TelemetrySection, time::milliseconds,
 };
 
-/// `config.toml`.
+/// The configuration of a person: the content of `config.toml`.
 #[derive(Debug, Default, PartialEq, Deserialize)]
 #[serde(deny_unknown_fields, rename_all = "kebab-case", default)]
 pub(crate) struct Config {
-    /// As `--model`: one name, or a list of them.
+    /// Default of `--model`: one name, or a list of them.
     #[serde(deserialize_with = "names")]
     pub(crate) model: Vec<String>,
-    /// Models that take a second look at calls that only the sandbox bounds, named as in `model`;
-    /// none, if it is absent.
+    /// Models for a second look at calls that only the sandbox bounds, named as in `model`; none,
+    /// if it is absent.
     #[serde(deserialize_with = "names")]
     pub(crate) assess: Vec<String>,
     /// Criterion that decides among models of the same strength: order, cost, latency or
     /// local-only.
     pub(crate) policy: RoutingPolicy,
-    /// As `--effort`: one word, or one for each purpose.
+    /// Default of `--effort`: one word, or one for each purpose.
     pub(crate) effort: EffortSection,
     /// Sources of the values of key variables that the environment does not set.
     pub(crate) keys: BTreeMap<String, KeySource>,
-    /// As `--loop`.
+    /// Default of `--loop`.
     #[serde(rename = "loop")]
     pub(crate) cognitive_loop: Option<String>,
-    /// As `--approve`. `auto` cannot be configured: it needs a folder that may be lost.
+    /// Default of `--approve`. `auto` cannot be configured: it needs a folder that may be lost.
     #[serde(deserialize_with = "mode")]
     pub(crate) approve: Option<Mode>,
-    /// As `--on-ask`.
+    /// Default of `--on-ask`.
     pub(crate) on_ask: Option<OnAsk>,
-    /// As `--reflect`.
+    /// Default of `--reflect`.
     pub(crate) reflect: bool,
-    /// Limits for runs that set none.
+    /// Default limits of runs.
     pub(crate) limits: LimitFlags,
-    /// Settings of how a person is asked.
+    /// Settings of questions to the person.
     pub(crate) approvals: ApprovalsSection,
-    /// For runs that a judge decides about.
+    /// Settings of runs that a judge decides about.
     pub(crate) engineer: EngineerSection,
     /// Destination of traces, metrics and logs.
     pub(crate) telemetry: TelemetrySection,
-    /// Addresses and commands that a server tells of events, by name.
+    /// Addresses and commands that a server informs of events, by name.
     pub(crate) hooks: BTreeMap<String, HookSection>,
-    /// For servers.
+    /// Settings of servers.
     pub(crate) serve: ServeSection,
     /// Chats by which people use a server.
     pub(crate) chat: ChatsSection,
     /// Settings of the memory.
     pub(crate) memory: MemorySection,
-    /// The variables, ports and folders that the sandbox of runs lets through.
+    /// Additions of variables, ports and folders to the sandbox of runs.
     pub(crate) sandbox: SandboxSection,
     /// Names of the language servers that may be started; all, if it is absent.
     pub(crate) language_servers: Option<Vec<String>>,
     /// Terms of the sub-runs that models may start.
     pub(crate) delegate: DelegateSection,
-    /// Servers whose tools runs have, by name.
+    /// MCP servers whose tools runs have, by name.
     pub(crate) mcp: BTreeMap<String, ServerSection>,
     /// The place of newer versions; none by default.
     pub(crate) update: UpdateSection,
@@ -130,11 +130,11 @@ pub(crate) struct DelegateSection {
     pub(crate) enabled: Option<bool>,
     /// Maximum number of sub-runs that work at the same time.
     pub(crate) at_once: usize,
-    /// Maximum number of runs below one that a person began.
+    /// Maximum number of runs below a run that a person began.
     pub(crate) runs: u32,
     /// Levels of sub-runs: with 1, sub-runs start none.
     pub(crate) depth: u32,
-    /// Models that sub-runs may ask beside the run's own, named as in `model`.
+    /// Models for sub-runs beside the run's own, named as in `model`.
     #[serde(deserialize_with = "names")]
     pub(crate) models: Vec<String>,
 }
@@ -158,7 +158,7 @@ pub(crate) struct ApprovalsSection {
     /// Time for which an answer to a question counts, in milliseconds.
     #[serde(deserialize_with = "milliseconds")]
     expires: Option<u64>,
-    /// A command line that is told when a run waits for the person.
+    /// A command line that is run when a run waits for the person.
     pub(crate) notify: Option<String>,
 }
 
@@ -180,7 +180,7 @@ impl ServeSection {
     /// Returns the origins as browsers write them.
     ///
     /// # Errors
-    /// One is no origin; in words.
+    /// A message about an entry that is not an origin.
     pub(crate) fn origins(&self) -> Result<BTreeSet<String>, String> {
         let origins = self.origins.iter().map(|given| {
             let url = url::Url::parse(given).ok();
@@ -204,11 +204,11 @@ impl ServeSection {
 pub(crate) struct MemorySection {
     /// The folder of notes, absolute or below `~/`.
     pub(crate) vault: Option<PathBuf>,
-    /// Whether runs are given lessons of earlier ones (default: yes).
+    /// Whether runs get lessons of earlier ones (default: yes).
     pub(crate) lessons: Option<bool>,
     /// Whether the runs of a person are noted when they end. Default: true.
     pub(crate) note_runs: Option<bool>,
-    /// The server by which notes are found by their meaning, beside their words. Notes are sent to it.
+    /// The server for finding notes by their meaning, beside their words. Notes are sent to it.
     pub(crate) embeddings: Option<ModelServerSection>,
 }
 
@@ -216,7 +216,7 @@ pub(crate) struct MemorySection {
 #[derive(Debug, Clone, PartialEq, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct HookSection {
-    /// Patterns of the topics that it is told of.
+    /// Patterns of the topics of which the hook is informed.
     pub(crate) events: Vec<String>,
     /// The address to which each event is posted.
     pub(crate) url: Option<String>,
@@ -260,7 +260,7 @@ impl std::fmt::Display for GroupId {
 pub(crate) struct ChatSection {
     /// The variable with the token of the account.
     pub(crate) token: String,
-    /// The folder that its runs work in, absolute or below `~/`.
+    /// The folder in which the chat's runs work, absolute or below `~/`.
     pub(crate) workdir: PathBuf,
     /// Options of `gyrus run`, without dashes.
     #[serde(default, deserialize_with = "options::deserialize")]
@@ -268,20 +268,20 @@ pub(crate) struct ChatSection {
     /// The groups that may be used, by their ids.
     #[serde(default)]
     pub(crate) groups: Vec<GroupId>,
-    /// The server that makes text of voice messages.
+    /// The server that transcribes voice messages.
     pub(crate) transcribe: Option<ModelServerSection>,
-    /// The address of the messenger's server, where there is none or another one by default.
+    /// The address of the messenger's server, instead of the default one if there is one.
     pub(crate) url: Option<String>,
 }
 
-/// A server with the API of OpenAI, for something else than the models of runs.
+/// A server with the API of OpenAI, for other purposes than the models of runs.
 #[derive(Debug, Clone, PartialEq, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct ModelServerSection {
-    /// The address of its API, without `/audio/transcriptions` or `/embeddings`.
+    /// The address of the server's API, without `/audio/transcriptions` or `/embeddings`.
     pub(crate) url: String,
     pub(crate) model: String,
-    /// The variable with its key, if it wants one.
+    /// The environment variable with the server's key, if a key is needed.
     pub(crate) key: Option<String>,
 }
 
@@ -289,12 +289,12 @@ pub(crate) struct ModelServerSection {
 #[derive(Debug, Default, PartialEq, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub(crate) struct EngineerSection {
-    /// As `--docs`.
+    /// Default of `--docs`.
     pub(crate) docs: Option<String>,
 }
 
 impl Config {
-    /// Reads the file; none is an empty one.
+    /// Reads the configuration file; a missing file is read as an empty one.
     pub(crate) fn read(path: &Path) -> Result<Self, Failure> {
         match gyrus_process::read_regular_text(path) {
             Ok(text) => Self::parse(path, &text),
@@ -311,7 +311,7 @@ impl Config {
     }
 }
 
-/// A file that a person wrote: what is wrong with it is told with its line and, of an unknown word,
+/// Parses a file that a person wrote: a mistake is reported with its line and, for an unknown word,
 /// the nearest known one.
 pub(crate) fn read_toml<T: DeserializeOwned>(path: &Path, text: &str) -> Result<T, Failure> {
     toml::from_str(text).map_err(|error| {

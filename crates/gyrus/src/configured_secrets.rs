@@ -15,15 +15,16 @@ use rustix::process::{Pid, Signal, kill_process_group};
 
 use crate::{config::Config, env, keys::KeySource};
 
-/// Time that all commands for keys have together. What takes longer asks somebody.
+/// Time that all commands for keys have together. A command that takes longer is taken to ask
+/// somebody.
 const TIMEOUT: Duration = Duration::from_secs(2);
 
-/// Variables by which a program finds a person to ask.
+/// Variables through which a program can ask a person.
 const WAYS_TO_ASK: [&str; 4] = ["DISPLAY", "WAYLAND_DISPLAY", "GPG_TTY", "SSH_ASKPASS"];
 
-/// Returns the values of all variables that the configuration names, but for those that are `known`
-/// already. A command for a key is run where it can ask nobody; what it does not tell then is
-/// not known.
+/// Returns the values of all variables that the configuration names, except those that are `known`
+/// already. A command for a key runs without a way to ask somebody; a key that it does not print
+/// then stays unknown.
 pub(crate) fn read(config: &Config, known: &[Secret]) -> Vec<Secret> {
     let is_known = |name: &str| known.iter().any(|secret| secret.name == name);
     let mut names = variables(config);
@@ -70,7 +71,7 @@ fn variables(config: &Config) -> BTreeSet<&str> {
     all.map(String::as_str).collect()
 }
 
-/// Runs all commands at once, and returns what those tell that end in time. The others are ended.
+/// Runs all commands at once, returns the output of those that end in time, and ends the others.
 fn from_commands(commands: Vec<(String, String)>) -> Vec<Secret> {
     let (send, receive) = mpsc::channel();
     let until = Instant::now() + TIMEOUT;
@@ -97,7 +98,7 @@ fn from_commands(commands: Vec<(String, String)>) -> Vec<Secret> {
     found
 }
 
-/// Starts a command line where it can ask nobody, in a process group of its own.
+/// Starts a command line without a terminal to ask at, in a process group of its own.
 fn started(line: &str) -> Option<Child> {
     let mut command = Programs::of_this_process().shell(line).ok()?;
     for variable in WAYS_TO_ASK {
@@ -111,7 +112,7 @@ fn started(line: &str) -> Option<Child> {
         .ok()
 }
 
-/// Returns what a command writes, if it succeeds.
+/// Returns what a command writes, if the command succeeds.
 fn told(child: Child) -> Option<String> {
     let output = child.wait_with_output().ok()?;
     let value = String::from_utf8(output.stdout).ok()?.trim().to_owned();

@@ -11,16 +11,16 @@ use crate::{Gyrus, config::Config, env, failure::Failure, keys::KeyLookup, model
 /// Timeout for a server on this machine to answer. One that is there answers at once.
 const TIMEOUT: Duration = Duration::from_secs(2);
 
-/// Someone who could be asked.
+/// A model, or a provider of models, that can be asked.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct ModelCandidate {
-    /// As `--model` takes it.
+    /// The name, as `--model` takes it.
     pub(crate) name: String,
-    /// The way it was found, in words.
+    /// Description of the way in which the candidate was found.
     pub(crate) how: String,
 }
 
-/// The first who could be asked.
+/// Returns the first model that can be asked, as `--model` names it.
 pub(crate) async fn first(gyrus: &Gyrus, config: &Config) -> Result<Option<String>, Failure> {
     let catalogue = model_choice::catalogue(gyrus)?;
     let with_key = with_keys(&catalogue, &KeyLookup::new(&config.keys))

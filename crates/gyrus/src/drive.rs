@@ -41,7 +41,7 @@ use gyrus_surfaces::{
     watching::{LiveReplies, Person, Until, Views, WatchAtWork},
 };
 
-/// Threads beside the one that drives: what is slow to be shown must not hold a run up.
+/// Number of threads beside the one that drives: what is slow to be shown must not hold a run up.
 const THREADS: usize = 1;
 
 /// Builds the runtime that a process needs to drive a run.
@@ -76,18 +76,18 @@ pub(crate) struct Drive<'a> {
     pub(crate) on_ask: OnAsk,
     pub(crate) output: &'a OutputFlags,
     pub(crate) trace: Option<TraceFile>,
-    /// The state goes when the process does, so nothing can be resumed.
+    /// Whether the state is removed with the process, so that nothing can be resumed.
     pub(crate) ephemeral: bool,
     /// Live replies of the kernel's models.
     pub(crate) replies: LiveReplies,
     /// The run's screen; a browser can be taken over by a person.
     pub(crate) screen: Option<RunScreen>,
-    /// The id that ties the run to what caused it.
+    /// The id that connects the run to its cause.
     pub(crate) correlation: Option<String>,
 }
 
 impl Drive<'_> {
-    /// As [`Self::drive`], where nothing else is done with the run's screen afterwards.
+    /// Does the same as [`Self::drive`], and then closes the run's screen.
     pub(crate) async fn drive_and_leave(self, ready: DrivableRun) -> Result<Code, Failure> {
         let screen = self.screen.clone();
         let code = self.drive(ready).await;
@@ -97,12 +97,13 @@ impl Drive<'_> {
         code
     }
 
-    /// Drives the run to its end, or to where it parks.
+    /// Drives the run until it ends or parks.
     pub(crate) async fn drive(self, ready: DrivableRun) -> Result<Code, Failure> {
         self.drive_with_input(ready, None).await
     }
 
-    /// As [`Self::drive`], while a person can type; `ahead` gets the lines that are for later.
+    /// Does the same as [`Self::drive`] while a person can type; `ahead` gets the lines that are
+    /// for later.
     pub(crate) async fn drive_with_input(
         self,
         ready: DrivableRun,
@@ -230,14 +231,14 @@ impl Drive<'_> {
 /// Whether a run is learned from.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Teaches {
-    /// It is, at its end.
+    /// Lessons are learned at the run's end.
     Lessons,
-    /// It is to leave nothing behind.
+    /// Nothing is learned: the run is to leave nothing behind.
     Nothing,
 }
 
-/// The work beside a run that this process drives: what killed runs left is removed, telemetry
-/// is sent, a person can take its screen over, and it is learned from.
+/// The work beside a run that this process drives: it removes what killed runs left, sends
+/// telemetry, lets a person take the screen over, and learns from the run.
 pub(crate) struct RunServices {
     home: Home,
     config: Config,
@@ -278,7 +279,8 @@ impl RunServices {
         })
     }
 
-    /// Ends after the run has; returns what may still be sent, and the procedure that was learned.
+    /// Ends after the run has; returns the export that may still have data to send, and the
+    /// procedure that was learned.
     pub(crate) async fn end(
         self,
         done: &DriveResult,
@@ -295,7 +297,7 @@ impl RunServices {
     }
 }
 
-/// Opens the socket at which a person takes the run's screen over.
+/// Opens the socket at which a person takes over the run's screen.
 fn door(
     home: &Home,
     store: &Store,
@@ -317,7 +319,7 @@ fn door(
     }
 }
 
-/// Tells of a procedure that a run added, and asks about it at a terminal. Whatever goes wrong here
+/// Reports a procedure that a run added, and asks about it at a terminal. Whatever goes wrong here
 /// is not the run's failure.
 fn tell_of(gyrus: &Gyrus, store: &Store, added: &ProcedureUpdate, json: bool) {
     if added.is_promoted {
@@ -382,7 +384,7 @@ fn header(ready: &DrivableRun, reader: &LogReader, painter: &Painter) -> String 
     painted.collect()
 }
 
-/// Returns why the run has its loop, if nobody named it and it is not the one of most goals.
+/// Returns the reason for the run's loop, if nobody named it and it is not the default one.
 fn loop_choice(started: &RunStarted) -> Option<String> {
     let (config, name) = (&started.loop_config, &started.cognitive_loop);
     let because = config["because"].as_str()?;
@@ -391,7 +393,7 @@ fn loop_choice(started: &RunStarted) -> Option<String> {
     (!is_usual).then(|| format!("thinks as `{name}`, because {because} (--loop auto)"))
 }
 
-/// Returns the last words of the model from this entry on, which a person was shown as they came.
+/// Returns the last words of the model from this entry on, which a person saw as they arrived.
 pub(crate) fn last_words(reader: &LogReader, from: u64) -> Result<Option<String>, Failure> {
     let last = reader.last("thought")?.filter(|entry| entry.seq >= from);
     Ok(
@@ -402,8 +404,8 @@ pub(crate) fn last_words(reader: &LogReader, from: u64) -> Result<Option<String>
     )
 }
 
-/// Says how the run ended: the answer to standard output, the rest to standard error. `words` are the
-/// last ones of the model that were shown on the way.
+/// Prints how the run ended: the answer to standard output, the rest to standard error. `words` are
+/// the last ones of the model that were shown on the way.
 pub(crate) fn ended(
     store: &Store,
     finished: DriveResult,
@@ -446,7 +448,7 @@ pub(crate) fn ended(
                 };
                 let what = readable(&what);
                 let next = if ephemeral {
-                    "it was ephemeral, so nothing is left of it; run it without --ephemeral"
+                    "the run was ephemeral and cannot be resumed; begin it again without --ephemeral"
                 } else {
                     &said.next
                 };
@@ -459,8 +461,7 @@ pub(crate) fn ended(
     Ok(code)
 }
 
-/// Whether the answer stands above already, at the same terminal: it is the model's last words, which
-/// were shown there.
+/// Whether the answer was printed before at the same terminal, as the model's last words.
 fn stands_above(finished: &DriveResult, words: Option<&str>) -> bool {
     let (answer, words) = (finished.answer().map(str::trim), words.map(str::trim));
     answer.is_some()
@@ -503,8 +504,8 @@ fn reached(claim: &Claim, strength: Strength, spent: &Spent, painter: &Painter) 
     text
 }
 
-/// Prints the answer. What the run found and the person asked for stands whole at a terminal, and
-/// nowhere else.
+/// Prints the answer. An answer that the person asked to have in a file is shown whole at a
+/// terminal only.
 fn answer(answer: &str, for_terminal: Option<&str>) -> Result<(), Failure> {
     use std::io::Write;
     let mut out = output::standard();
@@ -524,7 +525,8 @@ fn answer(answer: &str, for_terminal: Option<&str>) -> Result<(), Failure> {
     Ok(out.flush()?)
 }
 
-/// Once: finish the effect in progress and park. Twice: cut it off and park. A third time: end now.
+/// Handles interrupts: the first finishes the effect in progress and parks, the second cuts the
+/// effect off and parks, the third ends the process now.
 fn interrupt_on_signal(controls: Controls) -> Result<AbortOnDrop, Failure> {
     let mut interrupt = signal(SignalKind::interrupt())?;
     let mut terminate = signal(SignalKind::terminate())?;
@@ -564,7 +566,7 @@ impl Drop for AbortOnDrop {
     }
 }
 
-/// For tests of recovery: ends this process as a crash would, once an entry is on disk.
+/// Ends this process as a crash would once an entry is on disk; for tests of recovery.
 fn crash_after(entry: Option<&str>, reader: &LogReader) -> Result<(), Failure> {
     let Some(given) = entry else { return Ok(()) };
     let entry: u64 = given.parse().map_err(|_| {

@@ -20,8 +20,7 @@ pub(crate) const GYRUS_ANYWHERE: &str = "GYRUS_ANYWHERE";
 pub(crate) const GYRUS_LANGUAGE_SERVERS: &str = "GYRUS_LANGUAGE_SERVERS";
 /// The folder of notes that runs remember by.
 pub(crate) const GYRUS_VAULT: &str = "GYRUS_VAULT";
-/// For tests of recovery: the process kills itself as soon as this many entries of its run are on
-/// disk.
+/// For tests of recovery: the process kills itself once this many entries of its run are on disk.
 pub(crate) const GYRUS_CRASH_AFTER: &str = "GYRUS_CRASH_AFTER";
 /// For tests of schedules, in debug builds: the clock of triggers is ahead by so many milliseconds.
 pub(crate) const GYRUS_CLOCK_AHEAD_MS: &str = "GYRUS_CLOCK_AHEAD_MS";
@@ -121,7 +120,7 @@ pub(crate) fn variable(name: &str) -> Option<String> {
     set(name).and_then(|value| value.into_string().ok())
 }
 
-/// All of it, but for what is not text: for a command of the person's own.
+/// Returns all variables that are text, for a command of the person's own.
 pub(crate) fn all() -> BTreeMap<String, String> {
     env::vars_os()
         .filter_map(|(name, value)| Some((name.into_string().ok()?, value.into_string().ok()?)))

@@ -9,9 +9,9 @@ use gyrus_text::on_the_clock;
 /// Exit code of the program.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Code {
-    /// The goal was reached, or the command did what it says.
+    /// The goal was reached, or the command succeeded.
     Reached = 0,
-    /// It failed.
+    /// The command failed.
     Failed = 1,
     /// The command line or the configuration is wrong. Nothing was done.
     Usage = 2,
@@ -21,7 +21,7 @@ pub(crate) enum Code {
     Denied = 4,
     /// The run waits for a person. It can be resumed.
     Parked = 5,
-    /// The run repeats itself. It can be resumed.
+    /// The run repeats itself; it can be resumed.
     Stuck = 6,
     /// The model could not be reached or refused the key. The run can be resumed.
     ModelUnreachable = 7,
@@ -80,9 +80,9 @@ fn then_asks(error: &ModelError, resume: &str) -> String {
 /// An ending other than success, for a person: what happened, and what to do next.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct ExitMessage {
-    /// One sentence.
+    /// The event, in one sentence.
     pub(crate) what: String,
-    /// One sentence with the command to type.
+    /// The next step: one sentence with the command to type.
     pub(crate) next: String,
 }
 
@@ -122,7 +122,7 @@ pub(crate) fn say(ending: &Ending, run: &str) -> Option<ExitMessage> {
             ..
         } => (
             format!("the run waits for the signal `{signal}`"),
-            format!("when it has come: {resume}"),
+            format!("when the signal has come: {resume}"),
         ),
         Ending::Sleeping { until_ms, .. } => {
             let time = until_ms.map_or_else(|| "a time".to_owned(), on_the_clock);
@@ -133,7 +133,7 @@ pub(crate) fn say(ending: &Ending, run: &str) -> Option<ExitMessage> {
         }
         Ending::Stuck { what } => (
             format!("the run is stuck: {what}"),
-            format!("tell it what to do differently (gyrus steer {run} TEXT), then: {resume}"),
+            format!("tell the run what to do differently (gyrus steer {run} TEXT), then: {resume}"),
         ),
         Ending::ModelUnreachable { error } => (error.to_string(), then_asks(error, &resume)),
         Ending::Stopped { by, reason } => {

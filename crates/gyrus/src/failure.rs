@@ -23,7 +23,7 @@ use gyrus_text::visible;
 
 use crate::{exit::Code, system_cause};
 
-/// A command that could not do what it was asked for.
+/// The failure of a command, for a person.
 #[derive(Debug)]
 pub(crate) struct Failure {
     /// Exit code of the process.
@@ -37,12 +37,12 @@ pub(crate) struct Failure {
 }
 
 impl Failure {
-    /// Something was asked for that cannot be had: exit code 2.
+    /// Creates a failure for a request that cannot be fulfilled: exit code 2.
     pub(crate) fn usage(message: impl fmt::Display) -> Self {
         Self::new(Code::Usage, message)
     }
 
-    /// Something went wrong: exit code 1.
+    /// Creates a failure for an operation that did not succeed: exit code 1.
     pub(crate) fn failed(message: impl fmt::Display) -> Self {
         Self::new(Code::Failed, message)
     }
@@ -52,7 +52,7 @@ impl Failure {
         Self::new(Code::ModelUnreachable, message)
     }
 
-    /// Another worker has the run: exit code 8.
+    /// Creates a failure for a run that another worker has: exit code 8.
     #[cfg(feature = "fleet")]
     pub(crate) fn elsewhere(message: impl fmt::Display) -> Self {
         Self::new(Code::Elsewhere, message)
@@ -67,7 +67,7 @@ impl Failure {
         }
     }
 
-    /// With the reason, and the reasons behind it.
+    /// Adds a cause, and the causes behind it.
     pub(crate) fn because(mut self, cause: &(dyn Error + 'static)) -> Self {
         for cause in std::iter::successors(Some(cause), |&cause| cause.source()) {
             let Some(known) = system_cause::of(cause) else {
@@ -85,12 +85,12 @@ impl Failure {
         self
     }
 
-    /// Whether there is nobody to tell.
+    /// Whether the failure is printed to nobody.
     pub(crate) fn is_silent(&self) -> bool {
         self.message.is_empty()
     }
 
-    /// With what to do next.
+    /// Adds advice on what to do next.
     pub(crate) fn hint(mut self, hint: impl fmt::Display) -> Self {
         self.hint = Some(hint.to_string());
         self
@@ -98,7 +98,7 @@ impl Failure {
 }
 
 impl Failure {
-    /// Returns it in words, for a surface that marks errors itself.
+    /// Returns the failure as text, for a surface that marks errors itself.
     pub(crate) fn in_words(&self) -> String {
         let text = self.to_string();
         text.strip_prefix("error: ").unwrap_or(&text).to_owned()
@@ -177,7 +177,7 @@ fn of_journal(error: &gyrus_journal::Error) -> Failure {
             short(name)
         ))
         .hint(
-            "its workers go on with it: gyrus worker --fleet ADDRESS; what is here may be behind",
+            "the fleet's workers continue the run: gyrus worker --fleet ADDRESS; the copy here may be behind",
         ),
         _ => {
             let mut chain = std::iter::successors(Some(error as &(dyn Error + 'static)), |&it| it.source());
@@ -200,7 +200,7 @@ fn kind_and_name(name: &LogName) -> String {
     }
 }
 
-/// A log as a person knows it: most are runs.
+/// Returns the short name of a log, as a person knows it: most are runs.
 fn short(name: &LogName) -> String {
     let id = name.id();
     id.parse::<RunId>()
@@ -363,7 +363,7 @@ impl From<KeyError> for Failure {
     fn from(error: KeyError) -> Self {
         match &error {
             KeyError::Damaged { .. } => Failure::failed(&error)
-                .hint("remove it; secrets that are found in text then get other names"),
+                .hint("remove the file; secrets that are found in text then get other names"),
             KeyError::Read { source, .. } | KeyError::Unusable(source) => {
                 Failure::usage(&error).because(source)
             }
@@ -379,7 +379,7 @@ impl From<LedgerError> for Failure {
                 Self::failed("the state cannot be read or written").because(&error)
             }
             LedgerError::Shared { .. } => {
-                Self::usage(&error).hint("to see what is wrong with it: gyrus fleet doctor")
+                Self::usage(&error).hint("to see what is wrong with the fleet: gyrus fleet doctor")
             }
         }
     }

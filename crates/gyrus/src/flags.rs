@@ -21,13 +21,13 @@ use crate::{
     screen,
 };
 
-/// Returns the judge that decides, if one does.
+/// Returns the judge that the flags name, if any.
 pub(crate) fn judge(flags: &RunFlags) -> Result<Option<Judge>, Failure> {
     let judge = flags.judge.as_deref();
     judge.map(|judge| parsed("--judge", judge)).transpose()
 }
 
-/// Returns what a person reviews of a run with this strategy.
+/// Returns the things that a person reviews of a run with this strategy.
 fn reviews(flags: &RunFlags, strategy: ThinkingStrategy) -> Result<BTreeSet<Review>, Failure> {
     if flags.review.is_empty() && strategy == ThinkingStrategy::Changeset {
         return Ok(BTreeSet::from([Review::Context, Review::Proposal]));
@@ -40,7 +40,7 @@ fn reviews(flags: &RunFlags, strategy: ThinkingStrategy) -> Result<BTreeSet<Revi
     reviews.collect()
 }
 
-/// Adds to a chosen loop what the flags say of it.
+/// Adds the flags of a chosen loop to its configuration.
 pub(crate) fn apply(flags: &RunFlags, config: &mut CognitiveConfig) -> Result<(), Failure> {
     config.reviews = reviews(flags, config.strategy)?;
     config.replanning = flags.on_failure == Some(OnFailure::Replan);
@@ -105,7 +105,7 @@ pub(crate) fn trusted(flags: &RunFlags) -> Vec<String> {
     scripts.chain(address).collect()
 }
 
-/// Checks that the flags go together, and says and asks first what they call for.
+/// Checks that the flags go together, after the notices and questions that they call for.
 pub(crate) fn settle(flags: &RunFlags) -> Result<(), Failure> {
     check(flags)?;
     announce(&flags.approvals)?;
@@ -118,7 +118,7 @@ pub(crate) fn check(flags: &RunFlags) -> Result<(), Failure> {
     broken.map_or(Ok(()), Err)
 }
 
-/// Says what a word of other tools does not mean here.
+/// Explains a word of other tools that has another meaning here.
 pub(crate) fn announce(flags: &ApprovalFlags) -> Result<(), Failure> {
     if let Some(Approve::Bypass) = flags.approve {
         put(
@@ -185,7 +185,7 @@ pub(crate) struct ChangeFlags {
 }
 
 impl ChangeFlags {
-    /// As changes of a run whose setting for questions was `before`.
+    /// Returns these flags as changes of a run whose setting for questions was `before`.
     pub(crate) fn changes(&self, before: OnAsk, at_terminal: bool) -> ResumeChanges {
         let on_ask = self
             .approvals

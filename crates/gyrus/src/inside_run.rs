@@ -8,7 +8,7 @@ use gyrus_process::keeper;
 
 use crate::failure::Failure;
 
-/// Refuses to do `what` for a run's own command.
+/// Refuses `what` to a command that a run started.
 pub(crate) fn refuse(what: &str) -> Result<(), Failure> {
     // As /proc numbers it, which may be from outside a namespace.
     let own = fs::read_link("/proc/self")

@@ -28,8 +28,8 @@ pub(crate) fn silent_kernel(home: &Home, store: Store, run: RunId) -> Result<Ker
     silent_kernel_with(home, store, run, runtime::bare_gate(home))
 }
 
-/// Judges what calls of a run changed that a killed process left unfinished, if there are any, and
-/// drops what they wrote into layers.
+/// Judges the changes of calls that a killed process left unfinished, and drops what these calls
+/// wrote into layers.
 pub(crate) async fn settle(home: &Home, store: &Store, run: RunId) -> Result<(), Failure> {
     if !gyrus_kernel::has_unfinished_calls(store, run)? {
         return Ok(());
@@ -72,15 +72,15 @@ fn silent_kernel_with(
 /// The agent, loop and tools with which the runs of a kernel work.
 #[derive(Clone, Copy)]
 pub(crate) struct RunContext<'a> {
-    /// Name of the agent under whose trust they work.
+    /// Name of the agent under whose trust the runs work.
     pub(crate) agent: &'a str,
-    /// Name of their loop.
+    /// Name of the runs' loop.
     pub(crate) cognitive_loop: &'a str,
     pub(crate) screen: Option<&'a RunScreen>,
-    /// The tools that they have beside gyrus's own, of servers above all, and those that may join
-    /// them. One with the name of another takes its place.
+    /// The tools of the runs beside gyrus's own, from servers above all, and those that may join
+    /// later. A tool replaces another one of the same name.
     pub(crate) served: &'a ServedTools,
-    /// The additions to their sandbox.
+    /// The additions to the runs' sandbox.
     pub(crate) sandbox: &'a SandboxOptions,
     /// The words of `--env` of this command line.
     pub(crate) typed: &'a [String],

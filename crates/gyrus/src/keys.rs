@@ -32,13 +32,13 @@ pub(crate) enum KeySource {
 /// Looks up keys by the name of their variable.
 pub(crate) struct KeyLookup<'a> {
     sources: &'a BTreeMap<String, KeySource>,
-    /// A variable and a key that is tried in place of what is set or stored.
+    /// A variable and its new key, which is tried in place of the one that is set or stored.
     tried: Option<(String, String)>,
     read: RefCell<BTreeMap<String, Result<String, Failure>>>,
 }
 
 impl<'a> KeyLookup<'a> {
-    /// Creates the keys that the configuration names.
+    /// Creates a lookup of the keys that the configuration names.
     pub(crate) fn new(sources: &'a BTreeMap<String, KeySource>) -> Self {
         Self {
             sources,
@@ -47,7 +47,7 @@ impl<'a> KeyLookup<'a> {
         }
     }
 
-    /// Has a key tried before it is stored.
+    /// Makes the lookup return a new key, which is tried before it is stored.
     pub(crate) fn trying(mut self, variable: &str, key: &str) -> Self {
         self.tried = Some((variable.to_owned(), key.to_owned()));
         self
@@ -144,7 +144,9 @@ fn from_command(line: &str) -> Result<String, Failure> {
         .output()
         .map_err(|error| failed().because(&error))?;
     if !output.status.success() {
-        return Err(failed().hint("try it by hand; it must print the key and nothing else"));
+        return Err(
+            failed().hint("try the command by hand; it must print the key and nothing else")
+        );
     }
     String::from_utf8(output.stdout).map_err(|error| failed().because(&error))
 }

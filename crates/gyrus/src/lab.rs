@@ -26,16 +26,16 @@ use crate::{
 const COMMAND_LIMIT_MS: u64 = 60_000;
 const COMMAND_BYTES: usize = 4_096;
 
-/// This program with a home.
+/// This program with a home folder.
 pub(crate) struct DemoInstallation {
     home: Home,
     store: Store,
-    /// The folder, where it is not the person's own.
+    /// The installation's folder; `None` for the person's own home.
     folder: Option<PathBuf>,
 }
 
 impl DemoInstallation {
-    /// With the person's own home.
+    /// Returns the installation with the person's own home.
     pub(crate) fn here(gyrus: &Gyrus) -> Result<Self, Failure> {
         let home = gyrus.home()?;
         Ok(Self {
@@ -45,7 +45,7 @@ impl DemoInstallation {
         })
     }
 
-    /// With a home in `folder`.
+    /// Returns an installation with a home in `folder`.
     pub(crate) fn at(gyrus: &Gyrus, folder: &Path) -> Result<Self, Failure> {
         let home = state_folder::find(&Environment {
             gyrus_home: Some(folder.to_owned()),

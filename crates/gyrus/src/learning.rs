@@ -29,22 +29,23 @@ use crate::{
 /// The folder of the marks, in the state folder.
 const MARKS: &str = "learning";
 
-/// Maximum number of runs that one start learns from.
+/// Maximum number of runs that are learned from at one start.
 const MAX_CAUGHT_UP: usize = 16;
 
-/// Maximum number of marks that one start looks at.
+/// Maximum number of marks that are examined at one start.
 const MAX_MARKS: usize = 1_000;
 
-/// A run that may still teach something. Its mark stays if this is dropped before it has.
+/// A run from which something may still be learned. The mark stays on disk until the run was
+/// learned from.
 pub(crate) struct LearningMark {
     run: RunId,
     mark: PathBuf,
-    /// Held so that nobody else learns from the run meanwhile.
+    /// Lock of the mark, which keeps others from learning from the run meanwhile.
     _lock: File,
 }
 
 impl LearningMark {
-    /// Marks a run that is about to be driven. A run below another one teaches nothing.
+    /// Marks a run that is about to be driven. A child run is never marked.
     pub(crate) fn begin(home: &Home, run: RunId) -> Option<Self> {
         if !run.is_root() {
             return None;
@@ -86,8 +87,8 @@ impl LearningMark {
         }
     }
 
-    /// Learns from the run if it has ended or is parked, and returns the procedure that it added. A
-    /// run that goes on later is marked again then.
+    /// Learns from the run if it has ended or is parked, and returns the procedure that the run
+    /// added. A run that goes on later is marked again then.
     pub(crate) fn finish(
         self,
         home: &Home,
@@ -134,7 +135,7 @@ impl LearningMark {
     }
 }
 
-/// Learns from the runs whose processes were killed before they had done so.
+/// Learns from the runs whose processes were killed before the runs were learned from.
 pub(crate) fn catch_up(home: &Home, config: &Config) -> Result<(), Failure> {
     let folder = home.state.join(MARKS);
     let names = fs::read_dir(&folder).into_iter().flatten().take(MAX_MARKS);
@@ -169,7 +170,8 @@ fn end(reader: &LogReader) -> Result<Option<(Ending, i64)>, Failure> {
     })
 }
 
-/// Makes a mark and locks it. Whoever else holds it is learning from the run, and removes it.
+/// Creates a mark and locks it. Another process that holds the lock is learning from the run, and
+/// removes the mark.
 fn lock_mark(mark: &Path) -> io::Result<File> {
     loop {
         let file = File::options()
@@ -184,7 +186,7 @@ fn lock_mark(mark: &Path) -> io::Result<File> {
     }
 }
 
-/// Whether an open file is the one that has this path now.
+/// Whether an open file is still the file at this path.
 fn is_at(file: &File, path: &Path) -> bool {
     match (file.metadata(), fs::metadata(path)) {
         (Ok(open), Ok(named)) => (open.dev(), open.ino()) == (named.dev(), named.ino()),

@@ -21,20 +21,20 @@ use crate::failure::Failure;
 /// Maximum number of lessons that a run is given.
 const MOST: usize = 2;
 
-/// Maximum tokens of all that a run is given; with the sentence before it at most 100, which is what
-/// a lesson may cost in each prompt.
+/// Maximum tokens of all lessons of a run; with the sentence before it at most 100, which is what a
+/// lesson may cost in each prompt.
 const TOKENS: usize = 75;
 
 /// Fewest tokens for which a further lesson is given; less would tell nothing.
 const LEAST_TOKENS: usize = 25;
 
-/// Maximum characters of a goal, and of each part of a lesson, that are kept.
+/// Maximum length of a goal, and of each part of a lesson, in characters.
 const CHARACTERS: usize = 400;
 
-/// Maximum characters of a goal that a run is shown.
+/// Maximum characters of a goal in the line of a lesson.
 const GOAL_CHARACTERS: usize = 50;
 
-/// Number of entries from the end of a journal among which its lesson is looked for.
+/// Number of entries from the end of a journal that are searched for its lesson.
 const LAST_ENTRIES: usize = 2_000;
 
 /// Returns the lessons of a person's runs.
@@ -92,7 +92,7 @@ fn attachment(lessons: &[Lesson]) -> Option<Attachment> {
     (!lines.is_empty()).then_some(Attachment::Text(text))
 }
 
-/// Returns a lesson as one line of at most so many tokens.
+/// Returns a lesson as one line of at most `most` tokens.
 fn line(lesson: &Lesson, most: usize) -> String {
     let goal = shorten(&lesson.goal, GOAL_CHARACTERS);
     let head = format!("lesson {} ({}): {goal}", lesson.number, lesson.outcome);
@@ -111,8 +111,8 @@ fn line(lesson: &Lesson, most: usize) -> String {
     }
 }
 
-/// Counts a run for or against the lessons that it was given, and keeps what it taught, if it has
-/// ended or is parked. Doing it again changes nothing.
+/// Counts a run for or against the lessons that it was given, and stores its own lesson, if it has
+/// ended or is parked. Repeating it changes nothing.
 pub(crate) fn settle(lessons: &Lessons, store: &Store, run: RunId) -> Result<(), Failure> {
     let reader = store.reader(&log_name(run))?;
     let Some(end) = RunEnd::read(&reader)? else {
@@ -146,8 +146,7 @@ pub(crate) fn settle(lessons: &Lessons, store: &Store, run: RunId) -> Result<(),
 /// The outcome of a run that has ended, or has parked, and its lesson.
 struct RunEnd {
     at_ms: i64,
-    /// Whether the goal was reached; `None` if the run ended for a reason that says nothing about
-    /// that.
+    /// Whether the goal was reached; `None` if the run's ending says nothing about that.
     reached: Option<bool>,
     outcome: &'static str,
     worked: String,
@@ -217,7 +216,7 @@ impl RunEnd {
         Ok(Some(end))
     }
 
-    /// Takes what a fact says, unless a later one has said it.
+    /// Reads a fact of the run, unless a later fact of the kind was read.
     fn learn(&mut self, kind: &str, fact: &serde_json::Value) {
         let [worked, did_not] = match kind {
             LESSON | REFLECTION => ["worked", "did_not"],
@@ -254,7 +253,7 @@ impl RunEnd {
     }
 }
 
-/// Tells which calls of a run a later one could leave out, from the last call to the first.
+/// Determines which calls of a run a later one could leave out, from the last call to the first.
 #[derive(Default)]
 struct Detours {
     /// The cycle and the number of the call by which a check was made.
@@ -270,8 +269,8 @@ impl Detours {
         }
     }
 
-    /// Whether a call changed nothing, or failed. A check is no detour, nor is the claim that ends
-    /// the run; one before that was sent back.
+    /// Whether a call counts as a detour: it changed nothing, or failed. A check is no detour, nor
+    /// is the claim that ends the run; one before that was sent back.
     fn is_one(&mut self, result: &ToolResulted) -> bool {
         if result.claim.is_some() {
             return mem::replace(&mut self.has_claimed, true);
@@ -287,8 +286,8 @@ fn place(effect: &EffectId) -> Option<(u64, u64)> {
     Some((u64::from(*path.first()?), u64::from(*path.get(1)?)))
 }
 
-/// Returns words as they are kept: on one line, bounded, and with the marks of secrets as plain
-/// text, which no tool puts a secret in place of.
+/// Returns words in the form in which they are stored: on one line, bounded, and with the marks of
+/// secrets as plain text, which no tool puts a secret in place of.
 fn kept(words: &str) -> String {
     let cut = shorten(words.trim(), CHARACTERS);
     let plain = cut.replace('⟦', "[").replace('⟧', "]");

@@ -88,7 +88,7 @@ pub mod cognitive {
     }
 }
 
-/// The records of an agent over its runs, and what a run is given of them.
+/// The records of an agent over its runs, and the part of them that a new run is given.
 pub mod context {
     pub use crate::runtime::{
         AgentContext, ContextLimits, ContextRecord, ContextWindow, RecordKind, TokenLedger,

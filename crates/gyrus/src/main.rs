@@ -131,7 +131,7 @@ fn main() -> ExitCode {
     }
 }
 
-/// Takes the address of a fleet off the words of a command line, where it stands first.
+/// Removes the address of a fleet from the beginning of a command line's words.
 fn for_fleet(mut words: Vec<OsString>) -> Result<(Option<String>, Vec<OsString>), Failure> {
     const FLAG: &str = "--fleet";
     let first = words.get(1).and_then(|word| word.to_str());
@@ -182,7 +182,7 @@ fn on_copies(_: Command, _: &Gyrus, _: &str) -> Result<Code, Failure> {
     Err(commands::fleet_missing::missing())
 }
 
-/// Lets a fleet reach the goal.
+/// Runs the goal on a fleet.
 #[cfg(feature = "fleet")]
 fn at_fleet(run: commands::run::Run, gyrus: &Gyrus) -> Result<Code, Failure> {
     fleet::submit_and_follow(gyrus, run)
@@ -199,7 +199,7 @@ fn carry_out(gyrus: &Gyrus, words: Vec<String>) -> Result<(), Failure> {
     match CommandLine::try_parse_from(words) {
         Ok(line) => match line.command {
             Some(command) => command.execute(gyrus).map(|_| ()),
-            None => Err(Failure::usage("after the slash stands a command")),
+            None => Err(Failure::usage("a command is missing after the slash")),
         },
         // The help that was asked for, or what is wrong with the words.
         Err(said) => Ok(console::put(&said.to_string())?),

@@ -12,9 +12,9 @@ use crate::{config::Config, failure::Failure, time::now_ms};
 /// Part of a run's limit of tokens that the memory may take, as a divisor.
 const OF_LIMIT: u64 = 10;
 
-/// Returns what a run is given of the memory: all that is about its goal, and a digest. Only the
-/// words of a person, or of the program, look into it. A memory that cannot be read is told of, and
-/// the run goes on without it. `limit` is the run's limit of tokens.
+/// Returns the attachments from the memory for a run: all that is about its goal, and a digest.
+/// Only goals of a person, or of the program, look into the memory. One that cannot be read is
+/// reported, and the run goes on without it. `limit` is the run's limit of tokens.
 pub(crate) fn of_run(
     home: &Home,
     goal: &Text,
@@ -50,7 +50,7 @@ pub(crate) fn of_run(
     Ok(attached.into())
 }
 
-/// Notes how a run that a person started ended, and when. Doing it again changes nothing.
+/// Notes in the memory how and when a person's run ended. Repeating it changes nothing.
 pub(crate) fn note_end(
     home: &Home,
     store: &Store,

@@ -22,19 +22,19 @@ use serde_json::Value;
 
 use crate::{Gyrus, config::Config, failure::Failure, keys::KeyLookup, procedures};
 
-/// The pin that names the models as a person would, so that resuming finds them again.
+/// The pin with the models as a person would name them, so that resuming finds them again.
 const MODEL_PIN: &str = "model";
 
-/// The pin that names the effort of thinking, if the person said one.
+/// The pin with the effort of thinking, if the person set one.
 const EFFORT_PIN: &str = "effort";
 
-/// The pin that names the tools that a model is offered, if the person said it.
+/// The pin that names the tools that a model is offered, if the person named them.
 const TOOLS_PIN: &str = "tools";
 
 /// Between two names in that pin.
 const BETWEEN: &str = ", ";
 
-/// A model as it is named by `--model`.
+/// A model, as named by `--model`.
 #[derive(Debug, Clone, PartialEq, Eq)]
 enum ModelName {
     /// Replies from a file.
@@ -43,32 +43,32 @@ enum ModelName {
     Connected(String),
 }
 
-/// Names of the models that a run is to ask.
+/// Names of the models for a run.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct ModelChoice {
     names: Vec<ModelName>,
     /// The strength for the steps of the run, among the models of a provider.
     steps: Tier,
-    /// The effort of thinking, whatever the question, if the person said one.
+    /// The effort of thinking for all questions, if the person set one.
     effort: Option<ThinkingEffort>,
-    /// The tools that each is offered, if the person said it.
+    /// The tools that each model is offered, if the person named them.
     tools: Option<OfferedTools>,
 }
 
 /// Models that are ready to be asked.
 pub(crate) struct ReadyModels {
-    /// Chooses among them.
+    /// Chooses among the models.
     pub(crate) router: Arc<dyn Router>,
     /// Models for a second look at calls, if the configuration names any.
     pub(crate) assessor: Option<Arc<dyn Router>>,
     /// Choosers for sub-runs with a model of their own, by its name.
     pub(crate) children: BTreeMap<String, Arc<dyn Router>>,
-    /// Keys that were read on the way: no run may see them.
+    /// Keys that were read while the models were made ready: no run may see them.
     pub(crate) secrets: Vec<Secret>,
 }
 
 impl ModelChoice {
-    /// Understands names; a script's path becomes absolute, so that it is found again from
+    /// Parses names of models; a script's path becomes absolute, so that it is found again from
     /// another folder.
     pub(crate) fn parse<'a>(given: impl IntoIterator<Item = &'a str>) -> Result<Self, Failure> {
         let mut names = Vec::new();
@@ -106,8 +106,8 @@ impl ModelChoice {
         })
     }
 
-    /// Returns the models that the person named: by flags, by the environment, by the
-    /// configuration, in this order. `None` if none is named.
+    /// Returns the models that the person named: by flags, the environment or the configuration, in
+    /// this order; `None` if no model is named.
     pub(crate) fn named(
         gyrus: &Gyrus,
         config: &Config,
@@ -126,7 +126,7 @@ impl ModelChoice {
         }
     }
 
-    /// Sets the effort of thinking and the tools, if they are said.
+    /// Sets the effort of thinking and the tools, if they are given.
     #[must_use]
     pub(crate) fn with(
         mut self,
@@ -138,7 +138,8 @@ impl ModelChoice {
         self
     }
 
-    /// Makes the steps of a run as strong as its goal needs, where its loop was chosen by that.
+    /// Chooses the strength of the models for each step by the goal, if the run's loop was chosen
+    /// by it.
     #[must_use]
     pub(crate) fn for_goal(mut self, loop_config: &Value) -> Self {
         let intent = Intent::deserialize(&loop_config["intent"]).ok();
@@ -160,17 +161,17 @@ impl ModelChoice {
         }
     }
 
-    /// Whether there is no model.
+    /// Whether no model is named.
     pub(crate) fn is_none(&self) -> bool {
         self.names.is_empty()
     }
 
-    /// The names, as they can be given again.
+    /// Returns the names, as `--model` takes them.
     pub(crate) fn names(&self) -> impl Iterator<Item = String> {
         self.names.iter().map(ModelName::to_string)
     }
 
-    /// Returns the names in short, for a line that has room for little else.
+    /// Returns the names in a short form, for a line with little room.
     pub(crate) fn in_short(&self) -> String {
         let short = |name: &ModelName| match name {
             ModelName::Script(_) => "script".to_owned(),
@@ -193,7 +194,7 @@ impl ModelChoice {
         [Some(model), effort, tools].into_iter().flatten().collect()
     }
 
-    /// Returns the models that a run had.
+    /// Returns the models that a run was created with.
     pub(crate) fn pinned(pins: &CodePins) -> Result<Self, Failure> {
         let names = pins.get(MODEL_PIN).ok_or_else(|| {
             Failure::usage("the run does not say which model it had")
@@ -211,7 +212,7 @@ impl ModelChoice {
         Ok(Self::parse(names.split(BETWEEN))?.with(effort, tools))
     }
 
-    /// Returns the models to go on with a run: those that are named, else those of before.
+    /// Returns the models for resuming a run: those that are named, else those of before.
     pub(crate) fn again(given: &ModelFlags, before: &StandingRun) -> Result<Self, Failure> {
         let choice = match &given.names[..] {
             [] => Self::pinned(&before.pins),
@@ -222,8 +223,8 @@ impl ModelChoice {
             .for_goal(&before.started.loop_config))
     }
 
-    /// Makes them ready to be asked, and whoever is to take a second look at calls; pictures come
-    /// from the runs in `store`.
+    /// Makes the models ready to be asked, and the one that takes a second look at calls; pictures
+    /// come from the runs in `store`.
     pub(crate) async fn start(
         &self,
         gyrus: &Gyrus,
@@ -240,8 +241,8 @@ impl ModelChoice {
         Ok(ready)
     }
 
-    /// As [`Self::start`], for a run whose loop has this configuration; one that replays a procedure
-    /// may never ask.
+    /// Does the same as [`Self::start`], for a run whose loop has this configuration; one that
+    /// replays a procedure may never ask.
     pub(crate) async fn start_for(
         &self,
         gyrus: &Gyrus,
@@ -268,8 +269,8 @@ impl ModelChoice {
         Ok(ready)
     }
 
-    /// As [`Self::start`], for a run that may never ask a model: what stands in the way is told when
-    /// one is asked.
+    /// Does the same as [`Self::start`], for a run that may never ask a model: an obstacle is
+    /// reported when a model is asked.
     pub(crate) async fn start_if_possible(
         &self,
         gyrus: &Gyrus,
@@ -277,7 +278,7 @@ impl ModelChoice {
         store: &Store,
     ) -> ReadyModels {
         let why = if self.is_none() {
-            "none is configured; name one with --model, or see: gyrus setup".to_owned()
+            "no model is configured; name one with --model, or see: gyrus setup".to_owned()
         } else {
             match self.start(gyrus, config, store).await {
                 Ok(ready) => return ready,
@@ -332,7 +333,7 @@ impl ModelChoice {
             return Err(Failure::usage(
                 "the policy is `local-only`, and none of the models is on this machine",
             )
-            .hint("name one that is, like --model ollama, or choose another policy"));
+            .hint("name a model on this machine, like --model ollama, or choose another policy"));
         }
         Ok(ReadyModels {
             router: Arc::new(
@@ -347,7 +348,7 @@ impl ModelChoice {
     }
 }
 
-/// Returns what a run has whose model cannot be asked for this reason.
+/// Returns the models of a run that cannot ask any, for this reason.
 fn unreachable(why: String) -> ReadyModels {
     ReadyModels {
         router: Arc::new(UnreachableModel { why }),
@@ -417,7 +418,7 @@ async fn scripted(
     }
 }
 
-/// The models that one name stands for.
+/// Returns the models that one name stands for.
 pub(crate) async fn connected(
     name: &str,
     keys: &KeyLookup<'_>,

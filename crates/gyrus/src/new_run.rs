@@ -38,29 +38,29 @@ const TOKENS_A_STEP: u64 = 50_000;
 /// The meaning of a goal in its session.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum SessionGoal {
-    /// The goal says all that is needed.
+    /// The goal is complete in itself.
     Fresh,
-    /// The goal goes on from what the run before knows.
+    /// The goal builds on what the previous run of the session knows.
     Continued,
 }
 
-/// Builds a run as its request says, and where that says nothing, the configuration.
+/// Builds a run from its request, and from the configuration where the request says nothing.
 pub(crate) struct RunBuilder<'a> {
     pub(crate) gyrus: &'a Gyrus,
     pub(crate) home: &'a Home,
     pub(crate) config: &'a Config,
     pub(crate) request: &'a RunRequest,
-    /// Attachments of its goal.
+    /// Attachments of the run's goal.
     pub(crate) context: Vec<Attachment>,
-    /// The meaning of its goal beside the run that it continues.
+    /// The relation of the goal to the run that it continues.
     pub(crate) session: SessionGoal,
-    /// The procedure that it must replay, if the person named one.
+    /// The procedure that the run must replay, if the person named one.
     pub(crate) procedure: Option<&'a str>,
     /// A person can answer at this process's terminal.
     pub(crate) at_terminal: bool,
 }
 
-/// Whether a goal speaks of work side by side.
+/// Whether a goal mentions concurrent work.
 fn asks_for_sub_runs(goal: &str) -> bool {
     const WORDS: [&str; 8] = [
         "sub-run",
@@ -77,7 +77,7 @@ fn asks_for_sub_runs(goal: &str) -> bool {
 }
 
 impl<'a> RunBuilder<'a> {
-    /// Returns what builds a run of this request, without attachments, with nobody at a terminal.
+    /// Returns a builder for this request, without attachments and with nobody at a terminal.
     pub(crate) fn new(
         gyrus: &'a Gyrus,
         home: &'a Home,
@@ -108,7 +108,7 @@ impl<'a> RunBuilder<'a> {
         &self.request.options.flags
     }
 
-    /// Returns the run, once everything about it but its models is known to be possible.
+    /// Returns the run once all but its models is known to be possible.
     pub(crate) fn new_run(self) -> Result<NewRun, Failure> {
         let (flags, config) = (self.flags(), self.config);
         self.check()?;
@@ -285,7 +285,7 @@ impl RunBuilder<'_> {
         }
     }
 
-    /// Returns what its sandbox lets through. A session goes on with what it began with.
+    /// Returns the additions to the run's sandbox. A session keeps those that it began with.
     fn sandbox(&self, at: &Path, before: Option<&RunStarted>) -> Result<RunSandbox, Failure> {
         let of = (self.gyrus, self.home, self.config);
         let mut sandbox =
@@ -319,7 +319,6 @@ impl RunBuilder<'_> {
         limits
     }
 
-    /// Returns what the run is given of the memory.
     fn memory(&self) -> Result<Vec<Attachment>, Failure> {
         if self.flags().no_memory {
             return Ok(Vec::new());
@@ -328,7 +327,7 @@ impl RunBuilder<'_> {
         memory::of_run(self.home, &self.request.goal, said.tokens)
     }
 
-    /// Returns what becomes of questions: as the person said, then as it is configured.
+    /// Returns the setting for questions: as the person said, or as it is configured.
     fn on_ask(&self) -> OnAsk {
         let by_place = if self.at_terminal {
             OnAsk::Wait
@@ -339,8 +338,8 @@ impl RunBuilder<'_> {
         said.or(self.config.on_ask).unwrap_or(by_place)
     }
 
-    /// Returns the procedure that the goal replays, if one answers to it and nothing else was asked
-    /// for. What more comes with a goal could change its meaning.
+    /// Returns the procedure that the goal replays, if one answers to it and the request names
+    /// nothing else. What more comes with a goal could change its meaning.
     fn replay(
         &self,
         url: Option<&str>,
@@ -371,7 +370,9 @@ impl RunBuilder<'_> {
         }
         let failure = Failure::usage(format!("`{wanted}` cannot be replayed here"));
         Err(match refusing {
-            Some(flag) => failure.hint(format!("{flag} does not go with it: leave it out")),
+            Some(flag) => {
+                failure.hint(format!("{flag} does not go with --procedure: leave it out"))
+            }
             None => failure.hint(format!(
                 "is this its place, and does no other procedure answer to the same command? see: \
                  gyrus procedures show {wanted}"
@@ -400,7 +401,7 @@ impl RunBuilder<'_> {
         Ok(hint.into_iter().chain(lessons).chain(memory).collect())
     }
 
-    /// Returns what is known of a goal like this one.
+    /// Returns a hint from earlier runs with a goal like this one.
     fn hint(&self, url: Option<&str>) -> Result<Option<Attachment>, Failure> {
         if self.flags().no_procedure {
             return Ok(None);
@@ -453,7 +454,7 @@ impl RunBuilder<'_> {
     }
 }
 
-/// Returns nothing where procedures cannot be read: a run needs none, and a person is told.
+/// Returns `None` with a notice where procedures cannot be read, since a run needs none.
 fn or_none<T>(found: Result<Option<T>, Failure>) -> Result<Option<T>, Failure> {
     match found {
         Ok(found) => Ok(found),
@@ -505,7 +506,7 @@ pub(crate) fn workspace(home: &Home, given: Option<&Path>) -> Result<PathBuf, Fa
     Ok(runtime::workspace(home, given.unwrap_or(Path::new(".")))?)
 }
 
-/// The last run in `workspace` that a person started: the end of the session to go on with.
+/// Returns the last run in `workspace` that a person started: the end of the session to go on with.
 pub(crate) fn last_in(store: &Store, workspace: &Path) -> Result<RunId, Failure> {
     let newest = newest_run_in(store, workspace)?;
     if let Some((run, _)) = newest.filter(|(_, folder)| folder == workspace) {
@@ -526,7 +527,7 @@ pub(crate) fn last_in(store: &Store, workspace: &Path) -> Result<RunId, Failure>
     })
 }
 
-/// The run that is at work in `workspace`, the last that a person started.
+/// Returns the run that is at work in `workspace`, the last that a person started.
 pub(crate) fn at_work_in(store: &Store, workspace: &Path) -> Result<RunId, Failure> {
     let register = Register::read(store)?;
     for line in register.roots().filter(|line| line.workspace == workspace) {
@@ -540,7 +541,7 @@ pub(crate) fn at_work_in(store: &Store, workspace: &Path) -> Result<RunId, Failu
     )
 }
 
-/// A run whose memory is still growing cannot be gone on from.
+/// Returns the run unless it is still at work, since its memory is still growing then.
 fn free(store: &Store, run: RunId) -> Result<RunId, Failure> {
     if store.holder(&log_name(run))?.is_none() {
         return Ok(run);
@@ -553,7 +554,7 @@ fn free(store: &Store, run: RunId) -> Result<RunId, Failure> {
     )
 }
 
-/// The first limits, and where they set none the second.
+/// Returns the first limits, with those of the second where the first set none.
 fn either(first: Limits, second: Limits) -> Limits {
     Limits {
         steps: first.steps.or(second.steps),

@@ -22,13 +22,13 @@ use gyrus_text::{counted, shorten};
 
 use crate::{failure::Failure, time::now_ms};
 
-/// Runs that are told of.
+/// Maximum number of runs that are described.
 const SHOWN: usize = 5;
 
 /// Maximum length of a goal, an outcome or a lesson, in characters.
 const CHARACTERS: usize = 1_500;
 
-/// Notes that runs write for later ones: the kind of the note, its field, and what that is.
+/// Notes that runs write for later ones: the kind of the note, its field, and a word for the field.
 const LEARNED: [(&str, &str, &str); 5] = [
     (LESSON, "worked", "what worked"),
     (LESSON, "did_not", "what did not"),
@@ -39,7 +39,7 @@ const LEARNED: [(&str, &str, &str); 5] = [
 
 pub(crate) struct ReadJournal {
     store: Store,
-    /// The folder of the index over them, which can be deleted at any time.
+    /// The folder of the index over the journals, which can be deleted at any time.
     index: PathBuf,
 }
 
@@ -134,8 +134,8 @@ fn tell(store: &Store, index: &Path, workspace: &Path, query: &str) -> Result<St
     Ok(text)
 }
 
-/// Returns the runs that people started, each with the state of its folder: it changes when a run
-/// begins, when it is taken up again, and when its journal is sealed.
+/// Returns the runs that people started, each with a stamp of its journal's state, which changes
+/// when a run begins, is resumed, or is sealed.
 fn listed(store: &Store) -> Result<Vec<(String, SourceStamp)>, Failure> {
     let entries = match fs::read_dir(store.root().join(RUNS)) {
         Ok(entries) => entries,
@@ -173,7 +173,7 @@ fn nanoseconds(seconds: i64, rest: i64) -> i64 {
 struct PastRun {
     workspace: PathBuf,
     goal: String,
-    /// Text that is told of it.
+    /// Description of the run.
     text: String,
 }
 

@@ -18,11 +18,11 @@ use gyrus_text::closest;
 use crate::{failure::Failure, skill_places};
 
 pub(crate) struct PluginInPlace {
-    /// Its folder's name.
+    /// The name of the plugin's folder.
     pub(crate) name: String,
-    /// The folder of its package.
+    /// The folder of the plugin's package.
     pub(crate) package: PathBuf,
-    /// The plugin as it was agreed to, or the reason why nothing of it is used.
+    /// The plugin as the person agreed to it, or the reason why nothing of it is used.
     pub(crate) plugin: Result<Plugin, String>,
 }
 
@@ -56,8 +56,8 @@ fn standing(home: &Home, name: String) -> Result<PluginInPlace, Failure> {
     })
 }
 
-/// Returns the grant by which a person lets runs use the servers and agents of a plugin whose files
-/// have this hash.
+/// Returns the grant that allows runs to use the servers and agents of a plugin whose files have
+/// this hash.
 pub(crate) fn pin(digest: &str) -> Grant {
     Grant::Servers {
         content: Digest::of_json(&digest),
@@ -65,7 +65,7 @@ pub(crate) fn pin(digest: &str) -> Grant {
 }
 
 impl PluginInPlace {
-    /// Says why nothing of it is used.
+    /// Returns a note with the reason why nothing of the plugin is used, if so.
     pub(crate) fn note(&self) -> Option<String> {
         let why = self.plugin.as_ref().err()?;
         let name = &self.name;
@@ -80,7 +80,7 @@ pub(crate) fn names_agent(name: &str) -> bool {
     name.contains(':')
 }
 
-/// Returns the instructions of a plugin's agent, and the bounds that it sets to a run.
+/// Returns the instructions of a plugin's agent, and the limits that it sets to a run.
 ///
 /// # Errors
 /// There is no such agent, or its plugin is not used.
@@ -120,7 +120,7 @@ pub(crate) fn agent(home: &Home, named: &str) -> Result<(Attachment, FollowedSki
     )
 }
 
-/// An agent instructs, as a skill does: it vouches for nothing, and is granted nothing.
+/// Returns an agent as instructions and limits, as for a skill without any grants.
 fn followed(named: &str, agent: &PluginAgent) -> (Attachment, FollowedSkill) {
     let text = if agent.description.is_empty() {
         agent.instructions.clone()
@@ -141,12 +141,12 @@ fn followed(named: &str, agent: &PluginAgent) -> (Attachment, FollowedSkill) {
     (Attachment::Text(Text::new(text, origin)), followed)
 }
 
-/// Returns the folder for which a person's word about a plugin is kept.
+/// Returns the folder under which a person's decision about a plugin is stored.
 pub(crate) fn scope(home: &Home, name: &str) -> PathBuf {
     skill_places::installed_folder(home).join(name)
 }
 
-/// Says which plugins are not used, a line each; empty if there is nothing to say.
+/// Returns a line for each plugin that is not used; empty if there is nothing to say.
 pub(crate) fn doubts(home: &Home) -> Result<(usize, Vec<String>), Failure> {
     let all = all(home)?;
     let notes = all.iter().filter_map(PluginInPlace::note).collect();

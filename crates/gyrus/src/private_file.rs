@@ -14,8 +14,8 @@ use crate::failure::Failure;
 /// A file that is being written.
 pub(crate) type Draft = BufWriter<NamedTempFile>;
 
-/// Writes a file that a person named, which appears when it is complete, by `keep`, for this user
-/// alone. Returns its size in bytes, too.
+/// Writes a file that a person named, for this user alone; it appears under its name, by `keep`,
+/// once it is complete. Returns its size in bytes, too.
 pub(crate) fn write_whole<T>(
     path: &Path,
     write: impl FnOnce(&mut Draft) -> Result<T, Failure>,

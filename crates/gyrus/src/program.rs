@@ -19,24 +19,24 @@ use crate::{
 pub(crate) struct Gyrus {
     /// The environment at the start.
     pub(crate) environment: Environment,
-    /// The folder of the journals, if it is not this person's own.
+    /// The folder of the journals, if they are not this person's own.
     pub(crate) journal: Option<PathBuf>,
     /// The second copies of journals, in a process that drives a run for a fleet.
     pub(crate) replicas: Option<Arc<dyn Replicas>>,
-    /// Whether the folder of the run that it drives travels.
+    /// Whether the folder of the driven run travels.
     pub(crate) travels: FolderTravels,
-    /// The commands and flags, for those that describe them.
+    /// Returns the commands and flags, for commands that describe them.
     pub(crate) command_line: fn() -> clap::Command,
 }
 
 impl Gyrus {
-    /// Whether its journals are copies of runs that the workers of a fleet drive.
+    /// Whether the journals are copies of runs that the workers of a fleet drive.
     pub(crate) fn is_of_a_fleet(&self) -> bool {
         self.journal.is_some()
     }
 
-    /// Whether the folder that it was started in says nothing of the runs that are meant: those of a
-    /// fleet work in folders of other machines, and a command that a server carries out came from one.
+    /// Whether the current folder does not choose which runs are meant: those of a fleet work in
+    /// folders of other machines, and a command that a server carries out came from one.
     pub(crate) fn is_anywhere(&self) -> bool {
         self.environment.anywhere || self.is_of_a_fleet()
     }
@@ -52,7 +52,7 @@ impl Gyrus {
         })
     }
 
-    /// The journals.
+    /// Opens the store of the journals.
     pub(crate) fn store(&self) -> Result<Store, Failure> {
         Ok(self.home()?.store()?)
     }
@@ -67,7 +67,7 @@ impl Gyrus {
         }
     }
 
-    /// The configuration file.
+    /// Reads the configuration file.
     pub(crate) fn config(&self) -> Result<Config, Failure> {
         Config::read(&self.home()?.config)
     }

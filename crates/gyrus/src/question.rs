@@ -4,7 +4,7 @@ use gyrus_surfaces::terminal;
 
 use crate::failure::Failure;
 
-/// Asks the person at the terminal, unless they said yes by a flag.
+/// Asks the person at the terminal for confirmation, unless a flag gives it.
 ///
 /// # Errors
 /// Returns an error when the answer is no, or when nobody can be asked.

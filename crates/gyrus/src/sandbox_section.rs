@@ -10,7 +10,7 @@ use crate::time::milliseconds;
 pub(crate) struct SandboxSection {
     /// Variables that commands see. Their values count as secrets.
     pub(crate) env: Vec<String>,
-    /// Variables that commands see and whose values are no secrets.
+    /// Variables that commands see and whose values are not secret.
     pub(crate) env_shown: Vec<String>,
     /// Ports of this machine's loopback that commands may connect to.
     pub(crate) ports: Vec<u16>,

@@ -26,8 +26,8 @@ use crate::{
 /// Name of the file in which a project proposes settings, below its folder.
 pub(crate) const PROJECT_FILE: &str = ".gyrus/sandbox.toml";
 
-/// Beginnings of the names of variables that never pass: they choose what is started, or belong to
-/// gyrus.
+/// Prefixes of names of variables that are never passed on: they choose what is started, or belong
+/// to gyrus.
 const REFUSED_STARTS: [&str; 4] = ["LD_", "BASH_", "GIT_", "GYRUS_"];
 
 /// Names of variables that never pass: the sandbox sets them itself, or a shell obeys them.
@@ -49,7 +49,7 @@ const REFUSED: [&str; 15] = [
     "NO_PROXY",
 ];
 
-/// Names that pass although their beginning does not.
+/// Names that are passed on in spite of a refused prefix.
 const LET_THROUGH: [&str; 6] = [
     "GIT_AUTHOR_NAME",
     "GIT_AUTHOR_EMAIL",
@@ -61,7 +61,7 @@ const LET_THROUGH: [&str; 6] = [
 
 /// The person's variables, among which names and patterns choose.
 struct VariableNames<'a> {
-    /// Keys of models and the like, which no pattern means.
+    /// Keys of models and the like, which no pattern matches.
     keys: BTreeSet<&'a str>,
     environment: BTreeMap<String, String>,
 }
@@ -147,7 +147,7 @@ impl RunSandbox {
 }
 
 impl VariableNames<'_> {
-    /// Returns the names that a name or pattern means.
+    /// Returns the names of variables that a name or pattern matches.
     fn matching(&self, pattern: &str) -> Result<Vec<String>, Failure> {
         let Some((start, end)) = pattern.split_once('*') else {
             check_name(pattern)?;
@@ -245,7 +245,7 @@ impl ProjectFile {
         }
     }
 
-    /// Returns the grant by which a person says whether runs have what it proposes.
+    /// Returns the grant by which a person accepts or refuses the file's proposals.
     pub(crate) fn grant(&self, agreed: bool) -> Grant {
         Grant::Sandbox {
             content: self.content,
@@ -268,7 +268,7 @@ impl ProjectFile {
         agreement::settle(place, at_terminal, grant, (&notice, &question))
     }
 
-    /// Returns the proposals, one a line.
+    /// Returns the proposals as text, one a line.
     pub(crate) fn in_words(&self) -> String {
         let SandboxSection {
             env,
@@ -316,7 +316,7 @@ fn unusable(why: &str) -> Result<Option<ProjectFile>, Failure> {
 }
 
 impl SandboxSection {
-    /// Checks that a project may propose this: a person agrees to what can be seen in the file.
+    /// Checks that a project may propose this section: a person agrees to what the file shows.
     fn proposed(self) -> Result<Self, Failure> {
         let mut variables = self.env.iter().chain(&self.env_shown);
         if let Some(pattern) = variables.find(|name| name.contains('*')) {
@@ -331,9 +331,9 @@ impl SandboxSection {
     }
 }
 
-/// Returns the values of a run's variables, and those of them that are secrets. `typed` are the
-/// values of `--env` of this command line. A run that another machine may go on with sees only what
-/// this machine's configuration names.
+/// Returns the values of a run's variables, and which of them are secrets. `typed` are the values
+/// of `--env` of this command line. A run that another machine may go on with sees only what this
+/// machine's configuration names.
 pub(crate) fn values(
     config: &Config,
     travels: &FolderTravels,

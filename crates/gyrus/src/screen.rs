@@ -19,7 +19,7 @@ use crate::{
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(untagged)]
 pub(crate) enum ScreenOptions {
-    /// A desktop. Every object of [`BrowserOptions`] lacks what names it.
+    /// The options of a desktop. Every object of [`BrowserOptions`] lacks what names it.
     Desktop(DesktopOptions),
     Browser(BrowserOptions),
 }
@@ -29,7 +29,7 @@ pub(crate) enum ScreenOptions {
 #[serde(deny_unknown_fields)]
 pub(crate) struct DesktopOptions {
     pub(crate) desktop: DesktopKind,
-    /// The display that the person works at; one that nobody sees if none is named.
+    /// The display that the person works at; `None` for a nested desktop that nobody sees.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) display: Option<String>,
 }
@@ -59,7 +59,7 @@ impl ScreenOptions {
         screen.transpose()
     }
 
-    /// Warns again of what the person confirmed when the run was started.
+    /// Repeats the warning that the person confirmed when the run was started.
     pub(crate) fn warn(&self) -> Result<(), Failure> {
         match self {
             Self::Browser(options) => options.warn(),
@@ -84,7 +84,7 @@ impl ScreenOptions {
     }
 }
 
-/// Has it confirmed, once, that a run may work in a person's own browser.
+/// Asks once for confirmation that a run may work in a person's own browser.
 pub(crate) fn confirm(flags: &ScreenFlags) -> Result<(), Failure> {
     let Some(at) = endpoint(flags)? else {
         return Ok(());
@@ -103,7 +103,7 @@ fn endpoint(flags: &ScreenFlags) -> Result<Option<DebuggingPort>, Failure> {
 }
 
 impl ScreenOptions {
-    /// Returns the screen of a run that goes on with the session of the run `before` it: the same,
+    /// Returns the screen of a run that continues the session of the run `before` it: the same,
     /// unless a flag names one.
     pub(crate) fn of_session(
         flags: &ScreenFlags,
@@ -124,7 +124,7 @@ impl ScreenOptions {
         }
     }
 
-    /// Returns the screen that the flags ask for, if they do.
+    /// Returns the screen that the flags ask for, if any.
     pub(crate) fn of_flags(flags: &ScreenFlags) -> Result<Option<Self>, Failure> {
         if flags.screen == Some(ScreenWord::X11) {
             let options = DesktopOptions::of_flags(flags)?;
@@ -138,7 +138,7 @@ impl ScreenOptions {
     }
 }
 
-/// Returns the browser that the flags ask for, if they do.
+/// Returns the browser that the flags ask for, if any.
 fn browser_options(flags: &ScreenFlags) -> Result<Option<BrowserOptions>, Failure> {
     let wanted = flags.leads().is_some() || flags.profile.is_some() || flags.visible;
     if let Some(profile) = &flags.profile {
@@ -216,7 +216,7 @@ impl DesktopOptions {
         Err(without_desktops())
     }
 
-    /// Checks that there can be such a desktop, before a run with it is created.
+    /// Checks that the desktop can be started, before a run with it is created.
     ///
     /// # Errors
     /// A part of it is missing.
@@ -228,7 +228,7 @@ impl DesktopOptions {
         gyrus_screen::nested_parts().map_err(Failure::usage)
     }
 
-    /// Says how to get a gyrus with desktops.
+    /// Returns the failure with the advice how to get a gyrus with desktops.
     ///
     /// # Errors
     /// Always, since this program was built without desktops.
@@ -244,9 +244,9 @@ const WIDTH: u16 = 1280;
 #[cfg(feature = "desktop")]
 const HEIGHT: u16 = 800;
 
-/// Returns what makes the place of a desktop: in a sandbox where that holds and has a `/tmp` of its
-/// own for the display's socket, so that programs change nothing but the folder, and reach what
-/// `connections` let through.
+/// Returns the function that confines a desktop's programs: in a sandbox, if it holds and has a
+/// `/tmp` of its own for the display's socket, so that programs change nothing but the folder, and
+/// reach what `connections` let through.
 #[cfg(feature = "desktop")]
 fn enclosure(
     home: &Home,
@@ -274,7 +274,7 @@ fn enclosure(
     })
 }
 
-/// Says how to get a gyrus with desktops.
+/// Returns the failure with the advice how to get a gyrus with desktops.
 #[cfg(not(feature = "desktop"))]
 pub(crate) fn without_desktops() -> Failure {
     let failure = Failure::usage("this gyrus was built without desktops");

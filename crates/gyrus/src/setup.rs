@@ -67,8 +67,8 @@ pub(crate) struct SetupCommand {
     key_stdin: bool,
 }
 
-/// Returns the models that the person named, or that can be reached without being named, or none: for
-/// runs that may never ask one. Nothing is set up.
+/// Returns the models that the person named or that can be reached without being named, or none:
+/// for runs that may never ask one. Does not start the setup.
 pub(crate) fn model_if_any(
     runtime: &Runtime,
     gyrus: &Gyrus,
@@ -85,7 +85,7 @@ pub(crate) fn model_if_any(
 }
 
 /// Returns the models that the person named, or that can be reached without being named: a provider
-/// whose key is set, a server on this machine. At a terminal, one is set up if there is none.
+/// whose key is set, a server on this machine. At a terminal, the setup starts if there is none.
 pub(crate) fn model_choice(
     runtime: &Runtime,
     gyrus: &Gyrus,
@@ -126,7 +126,7 @@ pub(crate) fn models_for(
     Ok(found?.for_goal(loop_config))
 }
 
-/// Returns the models for a run that goes on: those that are named, else those that it had.
+/// Returns the models for a resumed run: those that are named, else those that the run had.
 pub(crate) fn models_again(
     runtime: &Runtime,
     gyrus: &Gyrus,
@@ -141,7 +141,7 @@ pub(crate) fn models_again(
     Ok(again)
 }
 
-/// Offers to set a model up, to whoever sits at a terminal and has none. `true`: it was done.
+/// Offers the setup of a model to a person at a terminal who has none. Returns whether it was done.
 fn offer(gyrus: &Gyrus) -> Result<bool, Failure> {
     if !terminal::can_ask() {
         return Ok(false);
@@ -198,8 +198,8 @@ impl SetupCommand {
         Ok(Code::Reached)
     }
 
-    /// Returns the model that is to be proven, and the key that is to be stored with it: as named,
-    /// as found on this machine, or as typed.
+    /// Returns the model to test, and the key to store with it: as named, as found on this machine,
+    /// or as typed.
     fn named_or_found(
         &self,
         gyrus: &Gyrus,
@@ -235,14 +235,14 @@ impl SetupCommand {
         }
     }
 
-    /// Reads the key that is to be stored, if one is given.
+    /// Reads the key to store, if one is given.
     fn new_key(&self, catalogue: &Catalogue, provider: &str) -> Result<Option<NewKey>, Failure> {
         let variable = variable(catalogue, provider)?;
         let source = if let Some(name) = &self.key_env {
             let name = shell_word(name)?;
             if env::variable(name).is_none() {
                 return Err(Failure::usage(format!("the variable `{name}` is not set"))
-                    .hint("set it and try again; nothing was stored"));
+                    .hint("set the variable and try again; nothing was stored"));
             }
             // Another variable than the provider's own.
             if name == variable {
@@ -271,23 +271,23 @@ impl SetupCommand {
     }
 }
 
-/// A key that is to be stored once it is proven.
+/// A key to store once it was tested.
 struct NewKey {
     variable: String,
     key: String,
-    /// Its source; `None` for one that is to be kept in a file.
+    /// The source of the key; `None` for a key that is stored in a file.
     source: Option<KeySource>,
 }
 
 impl NewKey {
-    /// A key that somebody typed or copied.
+    /// Returns a key that somebody typed or copied.
     fn typed(variable: String, key: &str) -> Result<Self, Failure> {
         let key = key.trim();
         let is_odd = |c: char| gyrus_text::is_unseen(c) || c.is_whitespace();
         if key.is_empty() || key.chars().any(is_odd) {
             return Err(
                 Failure::usage("that is not a key: it is empty, or has spaces in it")
-                    .hint("copy it whole, and nothing beside it"),
+                    .hint("copy the whole key, and nothing else"),
             );
         }
         Ok(Self {
@@ -310,7 +310,7 @@ impl NewKey {
     }
 }
 
-/// The variable that holds a provider's key.
+/// Returns the variable for a provider's key.
 fn variable(catalogue: &Catalogue, provider: &str) -> Result<String, Failure> {
     match catalogue.key_variables(provider).first() {
         Some(variable) => Ok(variable.clone()),
@@ -336,7 +336,7 @@ fn shell_word(name: &str) -> Result<&str, Failure> {
     }
 }
 
-/// Asks at the terminal for a provider and its key. `None`: there is no terminal.
+/// Asks at the terminal for a provider and its key; `None` without a terminal.
 fn ask_for_key(catalogue: &Catalogue) -> Result<Option<(String, NewKey)>, Failure> {
     if !terminal::can_ask() {
         return Ok(None);
@@ -381,7 +381,7 @@ pub(crate) fn line() -> Result<String, Failure> {
     Ok(line.trim().to_owned())
 }
 
-/// Reads something that nobody should see on the screen.
+/// Calls `read` with the terminal's echo off, for text that nobody should see on the screen.
 pub(crate) fn without_echo(read: fn() -> Result<String, Failure>) -> Result<String, Failure> {
     let stdin = io::stdin();
     let before = tcgetattr(&stdin).map_err(io::Error::from)?;
@@ -393,14 +393,14 @@ pub(crate) fn without_echo(read: fn() -> Result<String, Failure>) -> Result<Stri
     read
 }
 
-/// Stores a secret that is no provider's key.
+/// Stores a secret that is not the key of a provider.
 pub(crate) fn store_secret(home: &Home, variable: &str, secret: &str) -> Result<PathBuf, Failure> {
     let path = write_key(home, variable, secret)?;
     remember(home, variable, &KeySource::File(path.clone()))?;
     Ok(path)
 }
 
-/// Keeps a key in a file of its own beside the configuration.
+/// Stores a key in a separate file beside the configuration.
 pub(crate) fn write_key(home: &Home, provider: &str, key: &str) -> Result<PathBuf, Failure> {
     let path = home.config.with_file_name("keys").join(provider);
     private_file::write(&path, format!("{key}\n").as_bytes()).map_err(|error| {
@@ -409,12 +409,12 @@ pub(crate) fn write_key(home: &Home, provider: &str, key: &str) -> Result<PathBu
     Ok(path)
 }
 
-/// Says in the configuration where a key is.
+/// Records the place of a key in the configuration.
 fn remember(home: &Home, variable: &str, source: &KeySource) -> Result<(), Failure> {
     edit(&home.config, |document| put_key(document, variable, source))
 }
 
-/// Puts the place of a key into the configuration.
+/// Writes the place of a key into the configuration.
 pub(crate) fn put_key(
     document: &mut DocumentMut,
     variable: &str,
@@ -437,8 +437,8 @@ pub(crate) fn put_key(
     Ok(())
 }
 
-/// Changes the configuration and leaves everything else in it as it is, comments included.
-/// The result is read as runs read it before it takes the file's place.
+/// Edits the configuration file and preserves the rest of its content, comments included. The
+/// result is read as runs read it before it takes the file's place.
 pub(crate) fn edit(
     path: &Path,
     change: impl FnOnce(&mut DocumentMut) -> Result<(), Failure>,
@@ -461,7 +461,7 @@ pub(crate) fn edit(
     private_file::write(path, document.to_string().as_bytes()).map_err(failed)
 }
 
-/// Says in the configuration which model runs ask.
+/// Records the model for runs in the configuration.
 fn store_model(home: &Home, name: &str) -> Result<(), Failure> {
     edit(&home.config, |document| {
         document["model"] = value(name);
@@ -494,7 +494,7 @@ fn say(painter: &Painter, what: &str, proof: SetupProof) -> Result<(), Failure> 
     ))?)
 }
 
-/// Measures the model that runs ask most. `None`: it does not answer.
+/// Measures the model that runs ask most; `None` if it does not answer.
 async fn prove_model(
     keys: &KeyLookup<'_>,
     catalogue: &Catalogue,
@@ -547,7 +547,7 @@ fn prove_keeper() -> SetupProof {
     }
 }
 
-/// Tries the sandbox, and says what does not hold, and why.
+/// Tries the sandbox, and reports each part that does not hold, with the reason.
 fn prove_sandbox(gyrus: &Gyrus) -> SetupProof {
     match sandboxed(gyrus) {
         DoctorFinding::Good(words) => SetupProof::Good(words),
@@ -556,7 +556,7 @@ fn prove_sandbox(gyrus: &Gyrus) -> SetupProof {
     }
 }
 
-/// Has the browser that runs would have show an empty page.
+/// Shows an empty page in the browser that runs would have.
 async fn prove_browser(home: &Home) -> SetupProof {
     match browser::missing() {
         Some(none) => SetupProof::Gap(none.to_string()),

@@ -17,22 +17,22 @@ use gyrus_skills::{
 
 use crate::{failure::Failure, skill_places};
 
-/// Folder in the state in which the files of followed skills lie, each set under its hash.
+/// Folder in the state with copies of the files of followed skills, each set under its hash.
 const COPIES: &str = "skill-files";
 
 /// Whether runs follow a skill.
 pub(crate) enum SkillTrust {
-    /// They do, and are bounded so.
+    /// Runs follow the skill, within these bounds.
     Follows(FollowedSkill),
-    /// They do not, for this reason.
+    /// Runs do not follow the skill, for this reason.
     Refused(String),
 }
 
 /// The pins of a person: which skills runs follow, as they are.
 pub(crate) struct SkillPins {
-    /// Those for the project of a folder.
+    /// The pins for the project of a folder.
     project: Vec<Grant>,
-    /// Those for installed packages.
+    /// The pins for installed packages.
     installed: Vec<Grant>,
 }
 
@@ -53,8 +53,8 @@ impl SkillPins {
         })
     }
 
-    /// Returns what was said about a skill, each with the digest and the granted rights; `None` if
-    /// no word is needed.
+    /// Returns the person's words about a skill, each with the digest and the granted rights;
+    /// `None` if the skill needs none.
     fn said(&self, skill: &Skill) -> Option<Vec<(Digest, &[Grant])>> {
         let grants = match skill.place {
             SkillPlace::Project => &self.project,
@@ -72,8 +72,8 @@ impl SkillPins {
         Some(said.collect())
     }
 
-    /// Whether the person has once said that runs follow a skill of this place and name, or need not
-    /// say so.
+    /// Whether the person has ever said that runs follow a skill of this place and name, or need
+    /// not say so.
     pub(crate) fn knows(&self, skill: &Skill) -> bool {
         self.said(skill).is_none_or(|said| !said.is_empty())
     }
@@ -104,7 +104,7 @@ impl SkillPins {
         }
     }
 
-    /// Decides whether runs follow a skill as its files are now, and keeps a copy of those.
+    /// Decides whether runs follow a skill with its present files, and stores a copy of these.
     pub(crate) fn trust(&self, home: &Home, skill: &Skill) -> Result<SkillTrust, Failure> {
         let (files, grants) = match self.agreed(skill) {
             Ok(agreed) => agreed,
@@ -125,7 +125,7 @@ impl SkillPins {
     }
 }
 
-/// Returns the name under which a person's word about a skill is kept.
+/// Returns the name under which a person's decision about a skill is stored.
 fn pin_name(skill: &Skill) -> String {
     match &skill.place {
         SkillPlace::Installed(package) => format!("{package}/{}", skill.name),
@@ -133,8 +133,7 @@ fn pin_name(skill: &Skill) -> String {
     }
 }
 
-/// Returns the grant by which a person lets runs follow a skill with these files, with the rights
-/// that it asks for.
+/// Returns the grant that makes runs follow a skill with these files and the requested rights.
 pub(crate) fn pin(home: &Home, skill: &Skill, files: &SkillFiles) -> Grant {
     // Skills of a project come with the work of others, and a person is asked about them in passing.
     let rights = match skill.place {
@@ -148,7 +147,7 @@ pub(crate) fn pin(home: &Home, skill: &Skill, files: &SkillFiles) -> Grant {
     }
 }
 
-/// Returns the folder for which a person's word about skills of a place is kept.
+/// Returns the folder under which a person's decisions about skills of a place are stored.
 pub(crate) fn scope(home: &Home, workspace: &Path, place: &SkillPlace) -> PathBuf {
     match place {
         SkillPlace::Installed(_) => skill_places::installed_folder(home),
@@ -156,7 +155,7 @@ pub(crate) fn scope(home: &Home, workspace: &Path, place: &SkillPlace) -> PathBu
     }
 }
 
-/// Takes back every pin of an installed package but these.
+/// Revokes every pin of an installed package except these.
 pub(crate) fn unpin(
     home: &Home,
     package: &str,
@@ -235,8 +234,7 @@ pub(crate) fn files_of(skill: &Skill) -> Result<SkillFiles, SkillFilesError> {
     }
 }
 
-/// Keeps a copy of files under their hash, and returns its folder. The copy of another run with the
-/// same files is the same.
+/// Stores a copy of files under their hash, and returns its folder. Equal files share a copy.
 fn keep_copy(home: &Home, files: &SkillFiles) -> Result<PathBuf, Failure> {
     let copies = home.state.join(COPIES);
     let folder = copies.join(files.digest());

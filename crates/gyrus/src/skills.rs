@@ -25,9 +25,9 @@ const MAX_LOADED: usize = 2;
 #[derive(Debug, Default)]
 pub(crate) struct SkillsOfRun {
     pub(crate) context: Vec<Attachment>,
-    /// The bounds that they set to the run.
+    /// The skills, each with the bounds that it sets to the run.
     pub(crate) followed: Vec<FollowedSkill>,
-    /// The smallest number of steps that one of them names.
+    /// The smallest number of steps that one of the skills names.
     pub(crate) max_steps: Option<u64>,
 }
 
@@ -78,13 +78,13 @@ pub(crate) fn of_run(
 /// The reason why a nominated skill is not followed.
 #[derive(Debug)]
 pub(crate) enum SkillRefusal {
-    /// Two others are more specific.
+    /// Two other skills are more specific.
     LessSpecific,
-    /// It was left out by its name.
+    /// The person left the skill out by its name.
     LeftOut,
-    /// It and this more specific one name no tool in common.
+    /// The skill and this more specific one have no tool in common.
     NoCommonTool(String),
-    /// Its files are not those that the person agreed to, or cannot be used.
+    /// The files of the skill are not those that the person agreed to, or cannot be used.
     Trust(String),
 }
 
@@ -109,11 +109,11 @@ impl std::fmt::Display for SkillRefusal {
 pub(crate) struct NominatedSkills {
     /// The skills that a run follows, the most specific first.
     pub(crate) loaded: Vec<(SkillChoice, FollowedSkill)>,
-    /// The other nominated ones.
+    /// The other nominated skills, each with the reason why it is not followed.
     pub(crate) refused: Vec<(SkillChoice, SkillRefusal)>,
     /// Skills that the goal would nominate, if runs followed them.
     pub(crate) unknown: Vec<SkillChoice>,
-    /// The number of skills that were looked at.
+    /// The number of examined skills.
     pub(crate) count: usize,
 }
 

@@ -52,7 +52,7 @@ fn folders(environment: &Environment) -> Result<Home, Failure> {
     })
 }
 
-/// Returns the same home with its state in a new private folder, which goes when the guard does.
+/// Returns the same home with its state in a new private folder, removed when the guard is dropped.
 pub(crate) fn ephemeral(home: Home) -> Result<(Home, Ephemeral), Failure> {
     let folder = tempfile::Builder::new()
         .prefix("gyrus-")
@@ -87,7 +87,7 @@ pub(crate) fn ephemeral(home: Home) -> Result<(Home, Ephemeral), Failure> {
     ))
 }
 
-/// Returns the folder in which those of ephemeral runs are named while they live.
+/// Returns the folder that names the state folders of ephemeral runs while these live.
 fn ephemerals(home: &Home) -> PathBuf {
     home.state.join("ephemeral")
 }
@@ -141,7 +141,7 @@ fn unusable(home: &Home, error: io::Error) -> Failure {
     .into()
 }
 
-/// The folder of an ephemeral run, and its name among those that live. Both go with this.
+/// The folder of an ephemeral run, and its name among the live ones, both removed on drop.
 pub(crate) struct Ephemeral {
     _folder: TempDir,
     /// Held while the run lives.

@@ -16,7 +16,7 @@ pub(crate) fn check(gyrus: &Gyrus) -> Result<(), Failure> {
     Ok(home.check_room()?)
 }
 
-/// Since when, by whom and why, in one line.
+/// Returns one line: since when all runs are stopped, by whom and why.
 pub(crate) fn words(latched: &AllStopped) -> String {
     if let Some(refused) = latched.refused {
         let (path, why) = (

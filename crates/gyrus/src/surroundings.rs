@@ -8,7 +8,7 @@ use gyrus_process::read_regular_text;
 use gyrus_text::visible;
 use jiff::tz::TimeZone;
 
-/// Most characters of the name of a branch.
+/// Maximum length of the name of a branch, in characters.
 const LONGEST_BRANCH: usize = 60;
 
 /// Returns the text that comes with the goal of a run in `workspace`.
@@ -25,8 +25,9 @@ pub(crate) fn attachment(workspace: &Path) -> Attachment {
     Attachment::Text(Text::new(words, Origin::Kernel))
 }
 
-/// Returns the branch that is checked out, by reading alone: git itself would start what the folder's
-/// settings name. A name with signs that branches seldom have is left out: a stranger may have chosen it.
+/// Returns the branch that is checked out, without starting git, which would start what the
+/// folder's settings name. A name with signs that branches seldom have is left out: a stranger may
+/// have chosen it.
 pub(crate) fn branch(workspace: &Path) -> Option<String> {
     let git = (workspace.ancestors())
         .map(|folder| folder.join(".git"))

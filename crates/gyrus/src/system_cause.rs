@@ -8,7 +8,7 @@ use rustix::io::Errno;
 /// Number of the first errors, which may be over later.
 const WANTS: usize = 6;
 
-/// The errors, in words, each with what to do, where there is anything.
+/// Errors of the system with a description, and advice where there is any.
 const CAUSES: [(Errno, &str, &str); 15] = [
     (
         Errno::NOSPC,

@@ -36,8 +36,8 @@ use crate::failure::Failure;
 /// Maximum size of a picture and the line before it, in bytes.
 const MAX_PICTURE: u64 = 32 << 20;
 
-/// Nobody else sees what a person does there.
-const A_PERSON_HAS_IT: &str = "a person has it";
+/// The reason for which nobody else gets a picture while a person has the browser.
+const A_PERSON_HAS_IT: &str = "a person has the screen";
 
 /// No line is longer, in bytes.
 const LINE: u64 = 16 * 1024;
@@ -45,9 +45,9 @@ const LINE: u64 = 16 * 1024;
 #[derive(Debug, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub(crate) enum VisitorRequest {
-    /// The browser itself.
+    /// The person takes the browser over.
     TakeOver { by: Principal },
-    /// A picture of its page.
+    /// The client asks for a picture of the browser's page.
     Picture,
 }
 
@@ -56,11 +56,11 @@ pub(crate) enum VisitorRequest {
 pub(crate) enum VisitorMessage {
     /// The address of the page.
     At(String),
-    /// It is the run's again, after these words.
+    /// The browser was given back to the run, with these words.
     GivenBack { words: Option<String> },
-    /// Its page; the picture follows, a PNG of this many bytes.
+    /// The picture of the browser's page follows: a PNG of this many bytes.
     Picture { bytes: usize },
-    /// It cannot be had, or was lost.
+    /// The browser cannot be taken over, or was lost.
     No { why: String },
 }
 
@@ -78,7 +78,7 @@ impl Drop for TakeoverDoor {
     }
 }
 
-/// The run that a door leads to.
+/// The run to which a door leads.
 pub(crate) struct Behind {
     pub(crate) store: Store,
     pub(crate) run: RunId,
@@ -86,19 +86,18 @@ pub(crate) struct Behind {
     pub(crate) screen: RunScreen,
 }
 
-/// The folder of all doors.
+/// Returns the folder of all doors.
 pub(crate) fn folder(home: &Home) -> PathBuf {
     home.state.join("take")
 }
 
-/// Age at which a file that leads to a take-over's page is removed; a browser opens it within
-/// seconds.
+/// Age at which a file that leads to a takeover page is removed; a browser opens it in seconds.
 const OLD: Duration = Duration::from_secs(24 * 60 * 60);
 
-/// Maximum number of sockets that are looked at by one [`sweep`].
+/// Maximum number of sockets that one [`sweep`] examines.
 const MAX_SWEPT: usize = 1_000;
 
-/// Removes the sockets of runs that no process holds: their processes were killed.
+/// Removes the sockets of runs that no process holds, because their processes were killed.
 pub(crate) fn sweep(home: &Home) -> Result<(), Failure> {
     let Ok(entries) = fs::read_dir(folder(home)) else {
         return Ok(());
@@ -122,14 +121,14 @@ pub(crate) fn sweep(home: &Home) -> Result<(), Failure> {
     Ok(())
 }
 
-/// Whether a file is so old that whoever made it has ended.
+/// Whether a file is so old that the process that created it has ended.
 fn is_old(entry: &fs::DirEntry) -> bool {
     let changed = entry.metadata().and_then(|data| data.modified()).ok();
     let age = changed.and_then(|changed| changed.elapsed().ok());
     age.is_some_and(|age| age > OLD)
 }
 
-/// A socket of any folder, whose path may be longer than a socket's may be.
+/// Returns a short path of a door's socket, since the path of a socket is limited to 107 bytes.
 fn short_path(folder: &Path, run: RunId) -> io::Result<(File, PathBuf)> {
     let folder = File::open(folder)?;
     let path = PathBuf::from(format!("/proc/self/fd/{}/{run}", folder.as_raw_fd()));
@@ -145,7 +144,7 @@ pub(crate) async fn knock(home: &Home, run: RunId) -> io::Result<UnixStream> {
 /// Asks a run for a picture of its browser's page, as PNG.
 ///
 /// # Errors
-/// It has no screen, or shows nothing at this moment.
+/// The run has no screen, or its screen shows nothing at this moment.
 pub(crate) async fn picture(home: &Home, run: RunId) -> Result<Vec<u8>, Failure> {
     let none = || Failure::failed(format!("run {} has no screen to look at", run.short()));
     let stream = knock(home, run).await.map_err(|_| none())?;
@@ -172,7 +171,7 @@ pub(crate) async fn picture(home: &Home, run: RunId) -> Result<Vec<u8>, Failure>
 }
 
 impl TakeoverDoor {
-    /// Opens it, for as long as this lives.
+    /// Opens the door; it is closed when the result is dropped.
     pub(crate) fn open(home: &Home, behind: Behind) -> io::Result<Self> {
         let folder = folder(home);
         DirBuilder::new()
@@ -230,7 +229,9 @@ async fn visit(behind: &Behind, turn: &Mutex<()>, stream: UnixStream) {
                 (None, Ok(_)) => no("its screen gives no picture at this moment"),
             }
         }
-        _ => no("its gyrus speaks otherwise; is it another version?"),
+        _ => no(
+            "the run's process does not understand this request; is it another version of gyrus?",
+        ),
     };
     // Whoever left does not wait for it.
     if writer.write_all(line(&told).as_bytes()).await.is_ok() {
@@ -245,7 +246,7 @@ fn line(told: &impl Serialize) -> String {
 
 type VisitorLines = BufReader<tokio::io::Take<tokio::net::unix::OwnedReadHalf>>;
 
-/// Hands the browser out until it is given back; what to say then.
+/// Hands the browser out until it is given back, and returns the message for the visitor.
 async fn hand_out(
     behind: &Behind,
     by: Principal,
@@ -259,7 +260,7 @@ async fn hand_out(
             Ok(None) => return no("the run is over".to_owned()),
             Err(error) => return no(error.to_string()),
         },
-        () = let_go(reader) => return no("it was no longer wanted".to_owned()),
+        () = let_go(reader) => return no("the request for the screen was withdrawn".to_owned()),
     };
     let reason = asked_for(behind).unwrap_or_default();
     let reason = reason.as_ref().map(|(_, reason)| reason.as_str());
@@ -286,13 +287,13 @@ async fn hand_out(
     }
 }
 
-/// Waits until the other side is gone.
+/// Waits until the other side has disconnected.
 async fn let_go(reader: &mut VisitorLines) {
     let mut rest = [0; 64];
     while reader.read(&mut rest).await.is_ok_and(|count| count > 0) {}
 }
 
-/// Tells the run what the person said: as the answer, if it asked them to take over.
+/// Passes the person's words on to the run: as the answer, if it asked them to take over.
 fn say(behind: &Behind, by: &Principal, words: Option<&str>) -> Result<(), Failure> {
     let Behind { store, run, .. } = behind;
     if let Some((open, _)) = asked_for(behind)? {
@@ -315,7 +316,7 @@ fn say(behind: &Behind, by: &Principal, words: Option<&str>) -> Result<(), Failu
     Ok(())
 }
 
-/// Returns the open question of a run that wants its browser taken over, and its reason.
+/// Returns the open question by which a run asks for a takeover, with its reason.
 fn asked_for(behind: &Behind) -> Result<Option<(OpenQuestion, String)>, Failure> {
     let store = &behind.store;
     for open in approvals::open(store, behind.run)? {

@@ -14,11 +14,11 @@ use crate::env;
 #[derive(Debug, Default, PartialEq, Deserialize)]
 #[serde(deny_unknown_fields, rename_all = "kebab-case", default)]
 pub(crate) struct TelemetrySection {
-    /// As `OTEL_EXPORTER_OTLP_ENDPOINT`.
+    /// Default of `OTEL_EXPORTER_OTLP_ENDPOINT`.
     endpoint: Option<String>,
-    /// As `OTEL_SERVICE_NAME`.
+    /// Default of `OTEL_SERVICE_NAME`.
     service_name: Option<String>,
-    /// As `OTEL_INSTRUMENTATION_GENAI_CAPTURE_MESSAGE_CONTENT`.
+    /// Default of `OTEL_INSTRUMENTATION_GENAI_CAPTURE_MESSAGE_CONTENT`.
     content: Option<bool>,
 }
 
@@ -31,7 +31,7 @@ impl TelemetrySection {
         }
     }
 
-    /// The section, with everything sent to `endpoint` if nothing else is said.
+    /// Returns the section with `endpoint` for everything that it does not set.
     pub(crate) fn or_to(mut self, endpoint: Option<&str>) -> Self {
         self.endpoint = self.endpoint.or(endpoint.map(str::to_owned));
         self
@@ -84,7 +84,7 @@ pub(crate) fn start(
     }
 }
 
-/// Delivers what is left, for a short time.
+/// Delivers the remaining records, within a short time.
 pub(crate) async fn finish(export: Option<LiveExport>) {
     if let Some(export) = export {
         for told in export.finish().await {

@@ -13,7 +13,7 @@ const FOLDER: &str = "commands";
 /// The place of the whole line of arguments in a template.
 const ALL: &str = "ARGUMENTS";
 
-/// A template, as its file has it.
+/// A template, as it is written in its file.
 struct GoalTemplate {
     description: String,
     /// Names of the arguments, in order.
@@ -22,7 +22,7 @@ struct GoalTemplate {
 }
 
 impl GoalTemplate {
-    /// Reads a Markdown text whose front matter, if there is one, has `description` and `arguments`.
+    /// Parses a Markdown text with an optional front matter of `description` and `arguments`.
     fn parse(file: &str) -> Self {
         let file = file.replace("\r\n", "\n");
         let parts = file
@@ -108,7 +108,7 @@ impl GoalTemplate {
     }
 }
 
-/// Returns the goal that a line means; `None` if it begins with the name of no template.
+/// Returns the goal that a line stands for; `None` if it begins with the name of no template.
 pub(crate) fn goal(home: &Home, line: &str) -> Result<Option<String>, Failure> {
     let Some(line) = line.trim().strip_prefix('/') else {
         return Ok(None);
@@ -129,7 +129,7 @@ pub(crate) fn goal(home: &Home, line: &str) -> Result<Option<String>, Failure> {
     Ok(Some(goal))
 }
 
-/// Returns the names of all templates, with what each does.
+/// Returns the names of all templates, each with its description.
 pub(crate) fn names(home: &Home) -> Vec<(String, String)> {
     let entries = fs::read_dir(folder(home)).into_iter().flatten().flatten();
     let named = entries.filter_map(|entry| {

@@ -20,10 +20,10 @@ pub(crate) struct TrialSandbox {
     policy: Arc<TrialPolicy>,
 }
 
-/// Decides about the connections of a command, as for a run, and asks nobody.
+/// Decides about the connections of a command, as for a run, without asking anybody.
 struct TrialPolicy {
     gate: PolicyGate,
-    /// The call that a run would make.
+    /// The call for which a run would ask.
     call: ResolvedCall,
     spec: ToolSpec,
     workspace: Box<Path>,
@@ -65,7 +65,7 @@ impl TrialSandbox {
         &self.policy.workspace
     }
 
-    /// Runs a command.
+    /// Runs a command in the sandbox.
     ///
     /// # Errors
     /// There is no sandbox on this machine, or the command could not be started.

@@ -10,11 +10,11 @@ use gyrus_memory::Vault;
 
 use crate::{config::Config, embeddings::EmbeddingServer, env::Environment, failure::Failure};
 
-/// The place below the person's home, where nothing else is named.
+/// The default place, below the person's home.
 const DEFAULT: &str = "Documents/gyrus";
 
 /// Returns the memory: the folder that the environment names, or the configuration, or the default
-/// one. `None` if there is no place for it. Nothing is made.
+/// one; `None` if it has no place. Creates nothing.
 ///
 /// # Errors
 /// The folder is one that holds more than notes: as the memory it would be closed to every tool.
@@ -53,8 +53,8 @@ fn embedding(vault: Vault, home: &Home) -> Vault {
     }
 }
 
-/// Returns the folder that the configuration names. A mistake in the file is told by every command
-/// that needs its settings.
+/// Returns the folder of the memory that the configuration names. A mistake in the file is told by
+/// every command that needs its settings.
 fn configured(home: &Home, person: Option<&Path>) -> Option<PathBuf> {
     let given = Config::read(&home.config).ok()?.memory.vault?;
     let folder = match given.strip_prefix("~") {
@@ -64,7 +64,7 @@ fn configured(home: &Home, person: Option<&Path>) -> Option<PathBuf> {
     folder.is_absolute().then_some(folder)
 }
 
-/// Returns a path without `..`, as it is meant where no link is on the way.
+/// Returns a path without `..`, which means the same unless a link is on the way.
 fn without_parents(path: &Path) -> PathBuf {
     let mut plain = PathBuf::new();
     for part in path.components() {

@@ -13,14 +13,14 @@ use crate::{config::Config, failure::Failure, flags};
 /// The name that leaves the choice to the rules, which is the default.
 pub(crate) const AUTO: &str = "auto";
 
-/// Work that a loop is chosen for.
+/// Work for which a loop is chosen.
 #[derive(Clone, Copy, Default)]
 pub(crate) struct LoopSubject<'a> {
     /// The goal's words, which may be untrusted: they choose among sizes, and nothing else.
     pub(crate) goal: &'a str,
     /// Whether more came with the goal.
     pub(crate) has_context: bool,
-    /// The run before it in its session.
+    /// The previous run of the session.
     pub(crate) before: Option<&'a RunStarted>,
 }
 
@@ -28,26 +28,26 @@ pub(crate) struct LoopSubject<'a> {
 struct ByRule {
     strategy: ThinkingStrategy,
     because: String,
-    /// The size of the goal, if nothing else decided.
+    /// The estimated size of the goal, if no rule decided before.
     intent: Option<Intent>,
 }
 
-/// A loop that has flags of its own, and the first of them that was given.
+/// A loop that has flags of its own, with the first of its flags that was given.
 struct LoopByFlags {
     strategy: ThinkingStrategy,
     flag: Option<&'static str>,
-    /// Whether the flag chooses the loop by itself.
+    /// Whether the flag alone chooses the loop.
     chooses: bool,
-    /// The flag's effect, in words that follow its name.
+    /// The flag's effect, as words after its name.
     does: &'static str,
-    /// The reason why another loop refuses the flag, after the flag and before that loop's name;
-    /// `None` where every loop takes it.
+    /// The reason why another loop refuses the flag: the text after the flag and the text before
+    /// that loop's name; `None` where every loop takes it.
     refused: Option<(&'static str, &'static str)>,
     /// The flags that would choose this loop.
     remedy: &'static str,
 }
 
-/// The loops that flags ask for, in the order in which they are looked at.
+/// The loops that flags ask for, in the order of their examination.
 fn asked(flags: &RunFlags) -> [LoopByFlags; 4] {
     [
         LoopByFlags {
@@ -85,8 +85,9 @@ fn asked(flags: &RunFlags) -> [LoopByFlags; 4] {
     ]
 }
 
-/// Returns the loop that the flags name, else the configuration, else the rules, which look at the
-/// run before it in its session and at the size of the goal too. What the rules choose says why.
+/// Returns the loop that the flags name, else the configuration, else the rules, which also
+/// consider the previous run of the session and the size of the goal. A choice by the rules comes
+/// with its reason.
 pub(crate) fn choose(
     flags: &RunFlags,
     config: &Config,
@@ -140,8 +141,7 @@ pub(crate) fn choose(
     Ok(chosen)
 }
 
-/// Returns the loop that the flags ask for, and the reason; two flags that ask for two loops are
-/// refused.
+/// Returns the loop that the flags ask for, and the reason; flags for two loops are refused.
 fn by_rule(
     asked: &[LoopByFlags],
     flags: &RunFlags,
@@ -208,7 +208,7 @@ fn most_steps(intent: Intent) -> u64 {
     }
 }
 
-/// Whether a run worked on its screen itself.
+/// Whether a run acted on its screen by itself.
 fn worked_on_the_screen(run: &RunStarted) -> bool {
     run.screen.is_some() && run.cognitive_loop == ThinkingStrategy::Reactive.loop_name()
 }

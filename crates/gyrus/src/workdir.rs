@@ -15,8 +15,9 @@ use gyrus_surfaces::{console::put, terminal};
 
 use crate::{failure::Failure, question::confirm};
 
-/// Returns the folder that a run works in. At a terminal, a person is asked for another one in place of
-/// their home folder, and for a yes to a folder of the system, which counts from then on.
+/// Returns the folder in which a run works. At a terminal, a person is asked for another folder
+/// instead of their home folder, and for confirmation of a folder of the system, which is
+/// remembered.
 pub(crate) fn settle(home: &Home, flags: &mut RunFlags) -> Result<PathBuf, Failure> {
     let given = flags.workdir.clone().unwrap_or_else(|| PathBuf::from("."));
     let error = match runtime::workspace(home, &given) {
@@ -43,7 +44,7 @@ pub(crate) fn settle(home: &Home, flags: &mut RunFlags) -> Result<PathBuf, Failu
     )?)
 }
 
-/// Keeps the yes to a folder of the system.
+/// Records the person's agreement to a folder of the system.
 fn agree(file: &Path, folder: &Path) -> Result<(), Failure> {
     // A line of the file is a folder: the rest of this name would be one of its own.
     let name = folder.display().to_string();
@@ -92,7 +93,7 @@ fn instead_of(home: &Path, flags: &mut RunFlags) -> Result<PathBuf, Failure> {
     Ok(folder)
 }
 
-/// Returns the folder in which the command was typed, for what only looks.
+/// Returns the current folder, for commands that only read.
 pub(crate) fn here() -> Result<PathBuf, Failure> {
     let folder = env::current_dir().and_then(|folder| folder.canonicalize());
     folder.map_err(|error| {

@@ -29,7 +29,7 @@ use crate::{
 /// The file of a store's identity.
 const IDENTITY: &str = "identity";
 
-/// The file in a log's folder that says where it was born.
+/// The file in a log's folder that records where the log was born.
 const MARK: &str = "born";
 
 /// The file that names this machine.
@@ -39,8 +39,8 @@ const MACHINE: &str = "/etc/machine-id";
 /// file system's clock may be a little behind the one that entries are stamped with.
 const MOMENT_NS: std::ops::RangeInclusive<i64> = -50_000_000..=250_000_000;
 
-/// Number of logs of each kind that are looked at to find out whether a store without an identity was
-/// written here.
+/// Number of logs of each kind that are examined to find out whether a store without an identity
+/// was written here.
 const LOOKED_AT: usize = 64;
 
 /// The place where a log was born.
@@ -48,10 +48,10 @@ const LOOKED_AT: usize = 64;
 pub enum Birth {
     /// In this store.
     Here,
-    /// Nobody can tell: the log is older than the store's identity, and bears no sign of where it
-    /// began.
+    /// The place is unknown: the log is older than the store's identity, and bears no sign of where
+    /// it began.
     Unproven,
-    /// Elsewhere, or the store was copied and no person has adopted it.
+    /// The log was born elsewhere, or the store was copied and no person has adopted it.
     Elsewhere,
 }
 
@@ -61,7 +61,7 @@ struct IdentityFile {
     key: [u8; 32],
     since_ns: i64,
     place: FilePlace,
-    /// Hash of the machine's id, if it has one.
+    /// Hash of the machine's id, if the machine has one.
     machine: Option<String>,
 }
 
@@ -75,7 +75,7 @@ struct MarkFile {
 }
 
 impl StoreIdentity {
-    /// Reads the identity of a store, and makes one if it has none and was not copied here.
+    /// Reads a store's identity, and creates one if the store has none and was not copied here.
     pub(crate) fn open(disk: &Arc<dyn Disk>, root: &Path) -> Result<Self, Error> {
         let path = root.join(IDENTITY);
         let look = || {
@@ -111,7 +111,7 @@ impl StoreIdentity {
         })
     }
 
-    /// Makes an identity of this place for a store that was copied here, with its key.
+    /// Creates an identity of this place for a store that was copied here, with its key.
     pub(crate) fn adopt(disk: &dyn Disk, root: &Path) -> Result<(), Error> {
         let path = root.join(IDENTITY);
         let key = match read::<IdentityFile>(disk, &path).map_err(Error::io("read", &path))? {
@@ -200,7 +200,7 @@ fn write_mark(files: &LogFiles, hash: impl FnOnce(FilePlace) -> String) -> Resul
     write().map_err(Error::io("write", &path))
 }
 
-/// Makes a new identity; an existing one stays.
+/// Creates a new identity, unless there is one.
 fn make(disk: &dyn Disk, root: &Path, key: [u8; 32]) -> io::Result<()> {
     let made = write_identity(disk, root, key)?;
     let linked = match disk.hard_link(&made, &root.join(IDENTITY)) {
@@ -212,7 +212,8 @@ fn make(disk: &dyn Disk, root: &Path, key: [u8; 32]) -> io::Result<()> {
     linked.and_then(|()| disk.sync_folder(root))
 }
 
-/// Writes an identity under a temporary name, which it returns. Its place is that of this file.
+/// Writes an identity to a temporary file and returns the file's path. The identity's place is that
+/// of the file.
 fn write_identity(disk: &dyn Disk, root: &Path, key: [u8; 32]) -> io::Result<PathBuf> {
     let path = root.join(format!(".tmp-{}", gyrus_contract::time_ordered_uuid()));
     let file = disk.create_new(&path)?;
@@ -284,14 +285,14 @@ fn newest_logs(disk: &Arc<dyn Disk>, root: &Path) -> Vec<Arc<LogFiles>> {
     logs
 }
 
-/// Whether a log without a mark began in the store where it lies, for all that the file system tells.
+/// Whether a log without a mark may have begun in this store, as far as the file system shows.
 fn may_have_begun_here(files: &Arc<LogFiles>) -> bool {
     let first = files.disk.metadata(&files.segment_path(1));
     first.is_ok_and(|first| first.created_ns.is_none()) || began_in_place(files)
 }
 
-/// Whether the first segment of a log was created when its first entry was written, or the log counts
-/// only with a replica, which decides what is in it.
+/// Whether the first segment of a log was created with its first entry, or the log counts only with
+/// a replica, which decides about its content.
 fn began_in_place(files: &Arc<LogFiles>) -> bool {
     let Ok(Some(created_ns)) = files
         .disk

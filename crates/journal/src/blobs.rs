@@ -39,7 +39,7 @@ pub(crate) fn read(files: &LogFiles, id: &BlobId) -> Result<Vec<u8>, Error> {
     read_opened(files, id, &path, file)
 }
 
-/// Whether a log has a blob, be it whole or damaged.
+/// Whether a log contains a blob, intact or damaged.
 pub(crate) fn has(files: &LogFiles, id: &BlobId) -> bool {
     let path = files.blobs().join(id.to_string());
     [path, unsynced_path(files, id)]
@@ -55,7 +55,7 @@ pub(crate) fn check(files: &LogFiles, id: &BlobId) -> Result<(), Error> {
     }
 }
 
-/// Reads private content.
+/// Reads private content of a log.
 pub(crate) fn read_private(files: &LogFiles, id: &BlobId) -> Result<Vec<u8>, Error> {
     let path = files.private().join(id.to_string());
     read_opened(files, id, &path, files.disk.open(&path))
@@ -104,13 +104,12 @@ pub(crate) fn read_whole(file: &dyn DiskFile) -> io::Result<Option<Vec<u8>>> {
     Ok(Some(bytes))
 }
 
-/// A blob that is not on disk yet. A sync costs more than everything else, so that of many blobs is
-/// left to [`finish`].
+/// A blob that is not on disk yet. A sync is the most expensive step, so that of many blobs is left
+/// to [`finish`].
 #[derive(Debug)]
 pub(crate) struct UnsyncedBlob {
     id: BlobId,
-    /// The open file: only the handle that wrote a file reliably reports that it did not get on
-    /// disk.
+    /// The open file: only the handle that wrote a file reliably reports that a sync failed.
     file: Box<dyn DiskFile>,
 }
 
@@ -120,7 +119,7 @@ fn unsynced_path(files: &LogFiles, id: &BlobId) -> PathBuf {
     files.blobs().join(format!("{TEMPORARY_PREFIX}{id}"))
 }
 
-/// Puts a blob into a log. It is on disk after [`finish`], and once the log's folder of blobs is
+/// Adds a blob to a log. It is on disk after [`finish`], and once the log's folder of blobs is
 /// synced. It can be read at once.
 pub(crate) fn put(
     files: &LogFiles,
@@ -169,8 +168,7 @@ pub(crate) fn put(
     Ok(id)
 }
 
-/// Puts private content into a log. It is on disk when this returns, under no name that another
-/// log shares.
+/// Adds private content to a log. It is on disk on return, under no name that another log shares.
 pub(crate) fn put_private(files: &LogFiles, bytes: &[u8]) -> Result<BlobId, Error> {
     check_size(bytes)?;
     let id = BlobId::of(bytes);
@@ -210,8 +208,7 @@ fn check_size(bytes: &[u8]) -> Result<(), Error> {
     Ok(())
 }
 
-/// Puts blobs on disk and gives them their names, which are on disk once the log's folder of blobs
-/// is synced.
+/// Syncs blobs and names them; the names are on disk once the log's folder of blobs is synced.
 pub(crate) fn finish(
     files: &LogFiles,
     shared: &Path,
@@ -234,8 +231,7 @@ pub(crate) fn finish(
     Ok(())
 }
 
-/// Gives a blob of a log its shared name. A failure only means that the content may be stored
-/// twice.
+/// Gives a log's blob its shared name. A failure only means that the content may be stored twice.
 pub(crate) fn share(files: &LogFiles, shared: &Path, id: &BlobId) {
     let path = files.blobs().join(id.to_string());
     let common = shared_path(shared, id);
@@ -257,7 +253,7 @@ pub(crate) fn list(files: &LogFiles) -> Result<Vec<BlobId>, Error> {
     Ok(ids)
 }
 
-/// Removes shared names that no log has a file for, and returns the bytes freed.
+/// Removes shared names of blobs that no log contains, and returns the bytes freed.
 pub(crate) fn sweep(disk: &dyn Disk, shared: &Path) -> Result<u64, Error> {
     let mut freed = 0;
     for group in disk.list(shared).map_err(Error::io("list", shared))? {

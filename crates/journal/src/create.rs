@@ -17,16 +17,16 @@ use crate::{
     writer::{UNSYNCED_LIMIT, check, one_line},
 };
 
-/// A log that is not in the store yet. Dropping it removes everything.
+/// A log that is not in the store yet. Dropping it removes all its files.
 pub struct NewLog {
     store: Store,
-    /// `None` once the log is in the store.
+    /// The files; `None` once the log is in the store.
     staged: Option<StagedLog>,
     unsynced: Mutex<Vec<UnsyncedBlob>>,
 }
 
 impl Store {
-    /// Creates a log and takes it.
+    /// Creates a log and locks it for writing.
     pub fn create(&self, name: &LogName) -> Result<Writer, Error> {
         self.prepare(name)?.publish(&[])
     }
@@ -65,8 +65,8 @@ impl NewLog {
         LogReader::new(&self.store.home, Arc::clone(&self.staged().files))
     }
 
-    /// Gives the log its name, with these first entries. They and all blobs are on disk when this
-    /// returns, and the log's replica has the entries before. Blocks until it does.
+    /// Publishes the log under its name, with these first entries. They and all blobs are on disk
+    /// when this returns, and the log's replica has the entries before. Blocks until then.
     ///
     /// # Errors
     /// Returns an error when a log of this name exists by now, or when the replica refuses. Nothing
@@ -130,7 +130,7 @@ impl NewLog {
     }
 }
 
-/// The reason why a log that was not published is staged.
+/// The message for the invariant that an unpublished log is staged.
 const STAGED: &str = "only publishing, which consumes the log, takes it away";
 
 impl Drop for NewLog {

@@ -13,7 +13,7 @@ use crate::FolderWatch;
 
 /// A disk and its machine.
 pub trait Disk: Send + Sync + fmt::Debug {
-    /// Creates a file that must not exist, to be written at its end.
+    /// Creates a file that must not exist, for appending.
     fn create_new(&self, path: &Path) -> io::Result<Box<dyn DiskFile>>;
     /// Opens a file for reading.
     fn open(&self, path: &Path) -> io::Result<Box<dyn DiskFile>>;
@@ -24,9 +24,9 @@ pub trait Disk: Send + Sync + fmt::Debug {
     fn sync_files(&self, files: &[&dyn DiskFile]) -> io::Result<()> {
         files.iter().try_for_each(|file| file.sync())
     }
-    /// Creates one folder, for the user alone.
+    /// Creates one folder that only this user can access.
     fn create_folder(&self, path: &Path) -> io::Result<()>;
-    /// Puts the names in a folder on disk (not the contents of what they name).
+    /// Syncs the names in a folder to disk (not the contents of the files).
     fn sync_folder(&self, path: &Path) -> io::Result<()>;
     /// Returns the names in a folder, in no order.
     fn list(&self, folder: &Path) -> io::Result<Vec<String>>;
@@ -35,7 +35,7 @@ pub trait Disk: Send + Sync + fmt::Debug {
     /// Renames atomically. A file replaces a file; a folder does not replace one that has
     /// anything in it.
     fn rename(&self, from: &Path, to: &Path) -> io::Result<()>;
-    /// Gives a file a second name, which must not exist.
+    /// Adds a hard link with an unused name to a file.
     fn hard_link(&self, from: &Path, to: &Path) -> io::Result<()>;
     /// Removes a file's name.
     fn remove_file(&self, path: &Path) -> io::Result<()>;
@@ -43,9 +43,9 @@ pub trait Disk: Send + Sync + fmt::Debug {
     fn remove_folder(&self, path: &Path) -> io::Result<()>;
     /// Watches a folder for changes to the names in it and to the contents of its files.
     fn watch(&self, folder: &Path) -> io::Result<FolderWatch>;
-    /// Returns the time.
+    /// Returns the present time.
     fn now(&self) -> TimeReading;
-    /// Returns the record that this process writes into a lock that it takes now.
+    /// Returns the record that this process writes into a lock when taking it.
     fn holder(&self) -> io::Result<Holder>;
     /// Whether a process on this machine is still alive. `false` for processes of other machines.
     fn lives(&self, holder: &Holder) -> bool;
@@ -57,13 +57,14 @@ pub trait DiskFile: Send + Sync + fmt::Debug {
     fn write(&self, bytes: &[u8]) -> io::Result<usize>;
     /// Reads at an offset; 0 bytes mean the end of the file.
     fn read_at(&self, buffer: &mut [u8], offset: u64) -> io::Result<usize>;
-    /// Puts contents and length on disk.
+    /// Syncs the file's content and length to disk.
     fn sync(&self) -> io::Result<()>;
-    /// Returns the metadata of the open file, whatever its name is now.
+    /// Returns the metadata of the open file, even if it was renamed or removed.
     fn metadata(&self) -> io::Result<FileMetadata>;
     /// Empties the file.
     fn clear(&self) -> io::Result<()>;
-    /// Tries to lock the file until it is closed; returns `false` if another handle holds the lock.
+    /// Tries to lock the file until it is closed; returns `false` if another handle has a
+    /// conflicting lock.
     fn try_lock(&self, mode: LockMode) -> io::Result<bool>;
 }
 
@@ -85,8 +86,8 @@ pub struct FileMetadata {
     /// Number of names of a file.
     pub links: u64,
     pub is_folder: bool,
-    /// The time at which it was created, in nanoseconds since 1970, where the file system tells. No
-    /// copy has it, and nobody can set it.
+    /// The time of creation, in nanoseconds since 1970, if the file system stores it. Copies have
+    /// another one, and it cannot be set.
     pub created_ns: Option<i64>,
 }
 
@@ -99,12 +100,12 @@ pub struct TimeReading {
     pub mono_us: u64,
 }
 
-/// A process that holds, or held, a log.
+/// A process that holds or held a log.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Holder {
     pub process: ProcessIdentity,
-    /// The time since when it holds the log, in milliseconds since 1970, UTC.
+    /// The time of taking the log, in milliseconds since 1970, UTC.
     pub since_ms: i64,
-    /// The machine's name.
+    /// The name of the machine.
     pub host: String,
 }

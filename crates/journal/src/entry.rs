@@ -3,7 +3,7 @@
 use gyrus_contract::Digest;
 use serde_json::value::RawValue;
 
-/// One line of a log.
+/// An entry of a log, stored as one line.
 #[derive(Debug, Clone)]
 pub struct LogEntry {
     /// The number; the first entry of a log has number 1.
@@ -25,7 +25,7 @@ pub struct LogEntry {
 /// The payload of an entry.
 #[derive(Debug, Clone)]
 pub enum Payload {
-    /// JSON, as it was appended.
+    /// JSON, unchanged since it was appended.
     Json(Box<RawValue>),
     /// The hash of a payload that was erased.
     Erased(Digest),

@@ -27,7 +27,7 @@ pub enum Error {
     #[error("{} is not a store: {why}; choose an empty folder or a store", root.display())]
     NotAStore {
         root: PathBuf,
-        /// The reason why it is not a store.
+        /// The reason why the folder is not a store.
         why: String,
     },
     /// The store or segment was written by a newer program; it can be read but not written.
@@ -68,7 +68,7 @@ pub enum Error {
     )]
     Held {
         name: LogName,
-        /// The process that holds it.
+        /// The process that holds the log.
         holder: Box<Holder>,
     },
     /// The log is locked, but its holder has not recorded its identity.
@@ -78,12 +78,12 @@ pub enum Error {
     #[error("{name} is held by process {} and it could not be ended: {source}", holder.process.pid)]
     NotKilled {
         name: LogName,
-        /// The process that holds it.
+        /// The process that holds the log.
         holder: Box<Holder>,
-        /// The reason why it could not be killed.
+        /// The reason why the process could not be killed.
         source: io::Error,
     },
-    /// The content differs from what was once on disk. Never the result of a mere crash.
+    /// The content differs from what was on disk before. Never the result of a mere crash.
     #[error(
         "{name} is damaged: segment {segment}, byte {offset}, entry {seq}: {why}; restore it from \
          a copy, or read it up to the entry before"
@@ -94,9 +94,9 @@ pub enum Error {
         segment: u32,
         /// The position in the segment, in bytes.
         offset: u64,
-        /// The number of the entry that should stand there.
+        /// Number of the expected entry.
         seq: u64,
-        /// The content found instead, and the proof that it is wrong.
+        /// Description of the content found instead, and the proof that it is wrong.
         why: String,
     },
     #[error("the seal of {name} is damaged: {why}; restore its file `sealed` from a copy")]
@@ -104,7 +104,7 @@ pub enum Error {
     /// A text is not a valid kind of entry.
     #[error("`{given}` is not a kind of entry; it is of a-z, 0-9, `.`, `_` and `-`, at most 64")]
     BadKind {
-        /// The text that was given, cut.
+        /// The invalid text, cut.
         given: String,
     },
     /// A batch, payload, blob or message is larger than its limit.
@@ -116,7 +116,7 @@ pub enum Error {
         /// Maximum size.
         limit: u64,
     },
-    /// The writer failed: entries that were not durable before may be lost, and no more are
+    /// The writer failed: earlier entries that were not durable may be lost, and no more are
     /// accepted.
     #[error(
         "cannot {what} {}: {source}; {name} is intact up to entry {intact}, what came after may \
@@ -128,7 +128,7 @@ pub enum Error {
         what: &'static str,
         /// The file or folder.
         path: PathBuf,
-        /// The last entry that is known to be on disk.
+        /// The last entry known to be on disk.
         intact: u64,
         source: Arc<io::Error>,
     },
@@ -141,16 +141,16 @@ pub enum Error {
     )]
     ReplicaFailed {
         name: LogName,
-        /// The last entry that is known to be in both places.
+        /// The last entry known to be in both places.
         intact: u64,
-        /// The reason, as the replica gives it.
+        /// The reason, as reported by the replica.
         why: String,
     },
-    /// It cannot be found out what the replica of a log has.
+    /// The content of a log's replica is unknown.
     #[error("cannot find out what the second copy of {name} has: {why}")]
     ReplicaUnknown {
         name: LogName,
-        /// The reason, as the replica gives it.
+        /// The reason, as reported by the replica.
         why: String,
     },
     /// The replica of a log has entries that the local disk does not have.
@@ -160,7 +160,7 @@ pub enum Error {
     )]
     ReplicaAhead {
         name: LogName,
-        /// The number of the last entry that the replica has.
+        /// The number of the replica's last entry.
         has: u64,
         /// The number of the last entry here.
         end: u64,
@@ -174,7 +174,7 @@ pub enum Error {
     #[error("these lines do not continue {name} at entry {seq}: {why}; none of them was written")]
     BadLines {
         name: LogName,
-        /// The number of the first entry that is not as it must be.
+        /// The number of the first invalid entry.
         seq: u64,
         why: String,
     },
@@ -187,9 +187,9 @@ pub enum Error {
         name: LogName,
         /// The number of the entry.
         seq: u64,
-        /// Its hash here.
+        /// The hash of the entry here.
         found: Digest,
-        /// Its hash at the source.
+        /// The hash of the entry at the source.
         expected: Digest,
     },
     /// A read or write failed; nothing was half done.
@@ -205,7 +205,7 @@ pub enum Error {
     #[error("{name} has no entry {seq}; its last one is {last}")]
     NoSuchEntry {
         name: LogName,
-        /// The number asked for.
+        /// The requested number.
         seq: u64,
         /// The number of the last entry.
         last: u64,
@@ -213,7 +213,7 @@ pub enum Error {
     /// The log does not have this blob, or no longer has it.
     #[error("{name} does not have the blob {id}; it was dropped, or never put")]
     BlobMissing { name: LogName, id: BlobId },
-    /// A blob that the log had when it was finished is missing, and nobody dropped it.
+    /// A blob that the log had when it was finished is missing, though it was never dropped.
     #[error("the blob {id} of {name} is lost; restore it from a copy of the log")]
     BlobLost { name: LogName, id: BlobId },
     /// The bytes of a blob do not match its hash.
@@ -221,7 +221,7 @@ pub enum Error {
     BlobDamaged { name: LogName, id: BlobId },
     #[error("`{given}` cannot be the id of a message; it must be a UUID")]
     BadMessageId {
-        /// The text that was given, cut.
+        /// The invalid text, cut.
         given: String,
     },
     /// Too many messages are waiting.

@@ -51,7 +51,7 @@ pub struct ExportContents {
     pub entries: u64,
     /// Number of blobs.
     pub blobs: u64,
-    /// Number of blobs of the log that were left out.
+    /// Number of the log's blobs that were left out.
     pub left_out: u64,
     /// Length of the export in bytes.
     pub bytes: u64,
@@ -79,8 +79,7 @@ enum ExportPart {
         id: BlobId,
         bytes: u64,
     },
-    /// The end, followed by no bytes. Always the last part; `hash` covers everything before this
-    /// line.
+    /// The end, followed by no bytes. Always the last part; `hash` covers all before this line.
     End {
         segments: u32,
         blobs: u64,
@@ -89,7 +88,7 @@ enum ExportPart {
 }
 
 impl Store {
-    /// Exports a log as one file, with those of its blobs that are `wanted`. Another process may be
+    /// Exports a log as one file, with the `wanted` ones of its blobs. Another process may be
     /// writing the log; the export holds the log's content at some moment during the call.
     ///
     /// # Errors
@@ -357,7 +356,7 @@ fn import_into(from: &mut ExportReader<'_>, staged: &StagedLog) -> Result<(), Er
     check(files)
 }
 
-/// Checks that the staged log is complete, and puts its names on disk.
+/// Checks that the staged log is complete, and syncs its names to disk.
 fn check(files: &Arc<LogFiles>) -> Result<(), Error> {
     let verified = store::verify(files).map_err(|error| match error {
         Error::Corrupt {

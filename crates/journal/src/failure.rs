@@ -7,7 +7,7 @@ use std::{io, path::PathBuf, sync::Arc};
 
 use crate::{Error, LogName};
 
-/// A failure that is final. It becomes an error as often as it is asked for.
+/// A final failure, from which an error can be made repeatedly.
 #[derive(Debug, Clone)]
 pub(crate) enum FinalFailure {
     /// The local disk failed.

@@ -33,18 +33,18 @@ pub(crate) struct WriterInner {
     pub(crate) home: Arc<StoreHome>,
     pub(crate) files: Arc<LogFiles>,
     pub(crate) state: Mutex<WriterState>,
-    /// Blobs that the next flush puts on disk.
+    /// Blobs that the next flush syncs.
     pub(crate) unsynced: Mutex<Vec<UnsyncedBlob>>,
     /// Signalled when a flush ends.
     pub(crate) flushed: Arc<Condvar>,
     pub(crate) durable: watch::Sender<u64>,
     /// The output, used by the leader of a flush.
     output: Mutex<SegmentWriter>,
-    /// The second place that must have an entry before it is durable.
+    /// The replica, which must have an entry before the entry is durable.
     replica: Option<Arc<dyn Replica>>,
     /// The time at which the log was taken, by the monotonic clock, in microseconds.
     pub(crate) taken_us: u64,
-    /// Released last.
+    /// The lock of the log, released last.
     lock: Lock,
 }
 
@@ -56,18 +56,18 @@ pub(crate) struct WriterState {
     /// The number of the last entry appended, and its hash.
     pub(crate) seq: u64,
     pub(crate) hash: Digest,
-    /// Number of blobs put, and of those whose names are on disk.
+    /// Number of blobs added, and number of those whose names are on disk.
     pub(crate) blobs: u64,
     blobs_durable: u64,
     /// The blobs put since the last batch that went to the replica; empty without one.
     blobs_for_replica: Vec<BlobId>,
     pub(crate) flushing: bool,
-    /// Whether a task will flush what is pending.
+    /// Whether a task will flush the pending lines.
     pub(crate) timer: bool,
     failed: Option<FinalFailure>,
 }
 
-/// The state that a waiting task needs on disk.
+/// The state that a waiting task needs to be on disk.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct FlushTarget {
     seq: u64,
@@ -91,15 +91,15 @@ impl WriterState {
         }
     }
 
-    /// Whether there are entries that can still be put on disk.
+    /// Whether there are entries that can still be written.
     pub(crate) fn waits(&self) -> bool {
         !self.pending.is_empty() && self.failed.is_none()
     }
 }
 
 impl WriterInner {
-    /// Creates the state of a writer whose replica has what `output` ends with, except for these
-    /// blobs.
+    /// Creates the state of a writer whose replica has the entries up to the end of `output`,
+    /// except for these blobs.
     pub(crate) fn new(
         home: &Arc<StoreHome>,
         files: LogFiles,
@@ -135,7 +135,7 @@ impl WriterInner {
         }
     }
 
-    /// Returns the state of a writer that has not failed.
+    /// Returns the state of the writer, unless it has failed.
     pub(crate) fn accepting(&self) -> Result<MutexGuard<'_, WriterState>, Error> {
         let state = self.state.lock();
         match &state.failed {
@@ -144,7 +144,7 @@ impl WriterInner {
         }
     }
 
-    /// Records that a blob was put. An entry that is appended from now on may name it.
+    /// Records that a blob was put, so that later entries may name it.
     pub(crate) fn put(&self, id: BlobId) {
         let mut state = self.state.lock();
         state.blobs += 1;
@@ -170,7 +170,7 @@ impl WriterInner {
         }))
     }
 
-    /// Puts new blobs on disk, then writes and syncs the entries. Returns the number of the last
+    /// Syncs new blobs to disk, then writes and syncs the entries. Returns the number of the last
     /// durable entry.
     fn write(&self, pending: &[u8], target: FlushTarget, put: bool) -> Result<u64, Error> {
         let mut output = self.output.lock();
@@ -215,10 +215,10 @@ impl Drop for WriterInner {
 
 /// The right and duty to flush. When it is dropped, another task can become the leader.
 pub(crate) struct Lead {
-    /// The writer's state; `None` only while it is dropped.
+    /// The writer's state; `None` only during the drop.
     shared: Option<Arc<WriterInner>>,
     began: bool,
-    /// The number of the last entry that it put on disk.
+    /// The number of the last entry that this flush made durable.
     durable: u64,
 }
 
@@ -262,7 +262,7 @@ impl Lead {
         replica::give(replica.as_ref(), batch, done);
     }
 
-    /// Ends a flush with what the local disk did.
+    /// Ends a flush with the result of the local disk.
     fn end(mut self, target: FlushTarget, written: Result<u64, Error>) {
         match written {
             Ok(durable) => self.succeeded(target, durable),

@@ -24,9 +24,9 @@ type ReadAhead = Result<VecDeque<LogEntry>, Error>;
 pub struct Follower {
     files: Arc<LogFiles>,
     from_seq: u64,
-    /// Entries that are on disk and not returned yet.
+    /// Entries on disk that are not returned yet.
     ready: VecDeque<LogEntry>,
-    /// The position; `None` while a read is under way, and after an error.
+    /// The position; `None` during a read, and after an error.
     walk: Option<SegmentWalk>,
     writer: Where,
 }
@@ -34,7 +34,7 @@ pub struct Follower {
 /// The place of the log's writer.
 #[derive(Debug)]
 enum Where {
-    /// In this process, which reports what is on disk.
+    /// In this process, which announces durable entries.
     Here(watch::Receiver<u64>),
     /// In another process, or nowhere.
     Elsewhere {
@@ -147,7 +147,7 @@ impl Follower {
     }
 }
 
-/// Checks that the segment at the end is still one of the log. One that was cut off never grows.
+/// Checks that the last segment still belongs to the log. One that was cut off never grows.
 fn check_in_place(walk: &SegmentWalk) -> Result<(), Error> {
     let (files, segment) = (&walk.files, &walk.scan.segment);
     let path = files.segment_path(segment.number);
@@ -160,7 +160,7 @@ fn check_in_place(walk: &SegmentWalk) -> Result<(), Error> {
     Err(files.corrupt(segment.number, 0, walk.scan.position().seq + 1, why))
 }
 
-/// Reads entries to the end of the file, and then makes sure that they are on disk.
+/// Reads entries to the end of the file, and then syncs them to disk.
 fn read_and_sync(walk: &mut SegmentWalk, from_seq: u64) -> ReadAhead {
     let entries = read_ahead(walk, from_seq, u64::MAX)?;
     // Everything in an earlier segment was on disk before this one appeared.

@@ -4,12 +4,12 @@ use serde::{Deserialize, Serialize};
 
 use crate::{FileMetadata, LogName};
 
-/// The identity of a store, as it was found when the store was opened.
+/// The identity of a store at the time when it was opened.
 #[derive(Debug)]
 pub(crate) enum StoreIdentity {
     /// The disk is a simulation, on which every log is the store's own.
     Simulated,
-    /// The store was made on this machine and place, or was adopted there.
+    /// The store was created or adopted on this machine at this place.
     Own(OwnIdentity),
     /// The store was copied here.
     Copied,
@@ -19,16 +19,15 @@ pub(crate) enum StoreIdentity {
 #[derive(Debug)]
 pub(crate) struct OwnIdentity {
     pub(crate) key: [u8; 32],
-    /// The time of its making, in nanoseconds since 1970.
+    /// The time of creation, in nanoseconds since 1970.
     pub(crate) since_ns: i64,
 }
 
-/// The properties of a file that a copy does not have.
+/// The properties of a file by which it differs from copies.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct FilePlace {
     pub(crate) inode: u64,
-    /// The time at which the file was created, in nanoseconds since 1970, where the file system
-    /// tells.
+    /// Creation time of the file in nanoseconds since 1970, if the file system records it.
     pub(crate) created_ns: Option<i64>,
 }
 

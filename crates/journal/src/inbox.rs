@@ -34,9 +34,9 @@ impl Inbox {
         Self { files }
     }
 
-    /// Puts a message into the inbox; on return it is on disk. `id` is a UUID of version 7 that
-    /// the caller made: messages are read in its order, and sending the same one again is
-    /// harmless. At most 1,000 messages of 1 MB wait.
+    /// Adds a message to the inbox; on return it is on disk. `id` is a UUID of version 7 that the
+    /// caller made: messages are read in its order, and sending the same one again is harmless. At
+    /// most 1,000 messages of 1 MB wait.
     pub fn send(&self, id: &str, body: &str) -> Result<(), Error> {
         let path = self.path(id)?;
         if body.len() > MESSAGE_LIMIT {
@@ -111,8 +111,8 @@ impl Inbox {
         Ok(messages)
     }
 
-    /// Removes a message that was consumed. Removing one that is gone is harmless. After a crash
-    /// it may be there again.
+    /// Removes a consumed message. Removing one that is gone is harmless. After a crash it may be
+    /// there again.
     pub fn remove(&self, id: &str) -> Result<(), Error> {
         let path = self.path(id)?;
         match self.files.disk.remove_file(&path) {
@@ -123,7 +123,7 @@ impl Inbox {
         }
     }
 
-    /// Returns a watch that tells when a message may have arrived.
+    /// Returns a watch that reports when a message may have arrived.
     pub fn watch(&self) -> Result<FolderWatch, Error> {
         let folder = self.files.inbox();
         self.files

@@ -31,8 +31,8 @@ const HASH_LENGTH: usize = 43;
 /// The start of every line.
 pub(crate) const START: &[u8] = b"{\"seq\":";
 
-/// Binds hashes to a log, so that a line of another log never verifies in this one: the BLAKE3
-/// hash of the log's name, used as BLAKE3's key.
+/// The key that binds hashes to a log, so that a line of another log never verifies in this one:
+/// the BLAKE3 hash of the log's name, used as BLAKE3's key.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct LogKey([u8; 32]);
 
@@ -57,23 +57,23 @@ impl LogKey {
     }
 }
 
-/// Returns the hash that the first entry of a log follows.
+/// Returns the predecessor's hash for the first entry of a log.
 pub(crate) fn genesis() -> Digest {
     "00000000000000000000000000000000"
         .parse()
         .expect("32 digits are a digest")
 }
 
-/// The fields of the first line of a batch by which it can be verified alone.
+/// The fields in the first line of a batch by which it can be verified without earlier lines.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct BatchStart {
-    /// Every entry up to this one was on disk when the batch was formed.
+    /// The entry up to which everything was on disk when the batch was formed.
     pub(crate) synced: u64,
     /// The hash of the previous entry.
     pub(crate) previous: Digest,
 }
 
-/// The part of an entry before its payload.
+/// The part of a line before its payload.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct EntryHeader<'a> {
     pub(crate) seq: u64,
@@ -229,8 +229,7 @@ impl<'a> LogLine<'a> {
         out
     }
 
-    /// Whether the payload is JSON, as that of every line is that was appended here; also if it was
-    /// erased.
+    /// Whether the payload is or was JSON, as in every line that was appended here.
     pub(crate) fn is_json(&self) -> bool {
         match self.body {
             Body::Payload(bytes) => serde_json::from_slice::<&RawValue>(bytes).is_ok(),
@@ -256,7 +255,7 @@ impl<'a> LogLine<'a> {
     }
 }
 
-/// The text that is left to parse.
+/// The unparsed rest of a line.
 struct UnparsedText<'a>(&'a [u8]);
 
 impl<'a> UnparsedText<'a> {

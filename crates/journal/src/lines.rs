@@ -23,8 +23,8 @@ pub(crate) enum LinePiece<'a> {
     End,
 }
 
-/// Reads lines forwards. A line that was returned by [`LogLineReader::peek`] is returned again until
-/// [`LogLineReader::advance`]; at the end, later calls see what was added to the file.
+/// Reads lines forwards. A line that was returned by [`LogLineReader::peek`] is returned again
+/// until [`LogLineReader::advance`]; at the end, later calls see what was added to the file.
 #[derive(Debug)]
 pub(crate) struct LogLineReader {
     file: Arc<dyn DiskFile>,
@@ -55,7 +55,6 @@ impl LogLineReader {
         }
     }
 
-    /// Returns the offset of the next line.
     pub(crate) fn offset(&self) -> u64 {
         self.position + self.start as u64
     }
@@ -135,7 +134,7 @@ impl LogLineReader {
         }
     }
 
-    /// Reads one more block; returns `false` at the end.
+    /// Reads another block; returns `false` at the end.
     fn fill(&mut self) -> io::Result<bool> {
         if self.start > 0 {
             self.buffer.drain(..self.start);
@@ -253,7 +252,8 @@ mod tests {
     use super::*;
     use crate::{Disk, os::disk::OsDisk, segment::write_all};
 
-    /// Reads a text in both directions. A line that is too long is expected as `None`.
+    /// Checks that a text is read the same in both directions. A line that is too long is expected
+    /// as `None`.
     fn check(text: &[u8], expected: &[Option<&[u8]>]) {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("f");

@@ -13,10 +13,10 @@ use crate::{
     Disk, DiskFile, Error, Holder, LockMode, LogName, blobs, segment::LogFiles, segment::write_all,
 };
 
-/// Time that a holder may take to write its record, or to release the lock while it is dying.
+/// Time limit for a holder to write its record, or to release the lock while it is dying.
 const RECORD_PATIENCE: Duration = Duration::from_secs(2);
 
-/// Time that a killed holder may take to end.
+/// Time limit for a killed holder to end.
 const KILL_PATIENCE: Duration = Duration::from_secs(10);
 
 /// Interval between two attempts on a lock whose holder has not written its record. The state lasts
@@ -36,7 +36,7 @@ pub enum LockWait {
     KillHolder,
 }
 
-/// A held lock. Dropping it releases it.
+/// A held lock, which is released when dropped.
 #[derive(Debug)]
 pub(crate) struct Lock {
     file: Box<dyn DiskFile>,
@@ -50,7 +50,7 @@ impl Drop for Lock {
     }
 }
 
-/// Takes the lock of a log that exists.
+/// Takes the lock of an existing log.
 pub(crate) fn take(files: &LogFiles, how: LockWait) -> Result<Lock, Error> {
     let path = files.lock();
     let failed = |what| Error::io(what, path.clone());

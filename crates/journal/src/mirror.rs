@@ -31,12 +31,12 @@ use crate::{
 /// Maximum number of bytes of one call of [`Mirror::append`].
 const APPEND_LIMIT: usize = 128 << 20;
 
-/// Number of batches in one call from which they become a segment of their own: about the number of
-/// syncs that a segment costs.
+/// Number of batches in one call from which they get a separate segment, which is about the number
+/// of syncs that a segment costs.
 const SEGMENT_BATCHES: usize = 4;
 
-/// The only writer of a log that is a copy. All calls may block for the disk. Dropping it releases the log, which then is one like any
-/// other.
+/// The only writer of a log that is a copy. All calls may block for the disk. Dropping it releases
+/// the log, which then is an ordinary one.
 #[derive(Debug)]
 pub struct Mirror {
     store: Store,
@@ -44,26 +44,26 @@ pub struct Mirror {
     lock: Lock,
     /// The segment at the end; `None` as long as the log has no entries and is not in the store.
     output: Option<SegmentWriter>,
-    /// The number of the last entry that is known to be on disk.
+    /// The number of the last entry known to be on disk.
     synced: u64,
-    /// Whether the segment at the end has bytes that are not known to be on disk.
+    /// Whether the last segment has bytes that may not be on disk.
     unsynced: bool,
     unsynced_blobs: Vec<UnsyncedBlob>,
-    /// Whether blobs have names that are not known to be on disk.
+    /// Whether the names of some blobs may not be on disk yet.
     blobs_named: bool,
     failure: Option<FinalFailure>,
 }
 
-/// A portion of lines that were checked.
+/// A portion of checked lines.
 struct Portion {
-    /// For each line that begins a batch its offset, and the number of the entry before.
+    /// For each line that begins a batch, its offset and the number of the previous entry.
     batches: Vec<(usize, u64)>,
     /// The number and hash of the last entry.
     last: (u64, Digest),
 }
 
 impl Store {
-    /// Opens a copy of a log that is written elsewhere, and holds its lock. If there is no such log
+    /// Opens a copy of a log that is written elsewhere, and locks it. If the log does not exist
     /// here, it appears with the first lines.
     ///
     /// # Errors
@@ -85,8 +85,7 @@ impl Store {
 }
 
 impl Mirror {
-    /// Notes that what the log is a copy of counts only elsewhere: nobody appends to it here without a
-    /// replica.
+    /// Marks the log as a copy whose original counts: nobody appends to it here without a replica.
     pub fn mark_as_copy(&self) -> Result<(), Error> {
         replica::mark(&self.files)
     }
@@ -135,7 +134,7 @@ impl Mirror {
         Ok(portion.last.0)
     }
 
-    /// Puts all entries and blobs on disk. After a failure the mirror accepts nothing more.
+    /// Syncs all entries and blobs to disk. After a failure the mirror accepts nothing more.
     pub fn sync(&mut self) -> Result<(), Error> {
         self.accepting()?;
         self.put_blobs_on_disk()
@@ -157,15 +156,15 @@ impl Mirror {
         Ok(id)
     }
 
-    /// Whether the log has this blob. Its bytes are not checked.
+    /// Whether the log contains this blob. Its bytes are not checked.
     pub fn has_blob(&self, id: &BlobId) -> bool {
         blobs::has(&self.files, id)
     }
 
     /// Removes the entries after `seq`, which has this hash: they never counted, because the source
     /// does not have them. A seal that covers one of them is removed too. After a crash none, some
-    /// from the end, or all of them are gone: look at [`Mirror::end`] again. Followers that returned
-    /// one of them, or were about to, end with an error.
+    /// from the end, or all of them are gone: look at [`Mirror::end`] again. Followers that
+    /// returned one of them, or were about to, end with an error.
     ///
     /// # Errors
     /// Returns [`Error::NoSuchEntry`] when the log here is shorter, and [`Error::OtherHistory`] when
@@ -187,7 +186,7 @@ impl Mirror {
             .map_err(|error| self.failed(error))
     }
 
-    /// Puts the whole copy aside, because it is of another history, and begins an empty one. The
+    /// Sets the whole copy aside, because it has another history, and begins an empty one. The
     /// blobs, private content and waiting messages of the log go with it; [`Store::sweep`] removes
     /// them.
     pub fn reset(self) -> Result<Mirror, Error> {
@@ -200,8 +199,8 @@ impl Mirror {
         Ok(Mirror::new(&store, files, lock, None))
     }
 
-    /// Puts everything on disk, and then the log's seal: the statement that it is finished with
-    /// these entries and the blobs that are here.
+    /// Makes everything durable, and then writes the log's seal: the statement that it is finished
+    /// with these entries and the blobs that are here.
     ///
     /// # Errors
     /// Returns [`Error::NotFound`] when the log has no entries yet.
@@ -222,7 +221,7 @@ impl Mirror {
         }
     }
 
-    /// Records a failure after which it is unknown what is on disk.
+    /// Records a failure after which the state of the disk is unknown.
     fn failed(&mut self, error: Error) -> Error {
         if matches!(error, Error::Io { .. }) {
             let failure = FinalFailure::of(error, self.synced);
@@ -304,7 +303,7 @@ impl Mirror {
         Ok(())
     }
 
-    /// Writes the first lines of a log and puts it into the store.
+    /// Writes the first lines of a log and adds it to the store.
     fn write_first(&mut self, lines: &[u8], portion: &Portion) -> Result<(), Error> {
         // What the source has may be gone on with here, whoever wrote it.
         self.store.home.identity.mark(&self.files)?;
@@ -316,7 +315,7 @@ impl Mirror {
         Ok(())
     }
 
-    /// Writes lines as a segment of their own.
+    /// Writes lines as a separate segment.
     fn write_segment(&mut self, lines: &[u8], portion: &Portion) -> Result<(), Error> {
         self.sync_file()?;
         if let Some(output) = &mut self.output {
@@ -366,8 +365,9 @@ impl Mirror {
             .map_err(Error::io("sync", folder))
     }
 
-    /// Removes what follows the entry `last`, which ends at the offset `end` of a segment. Segments
-    /// go from the last one on, each durably before the next, so that none is missing between two.
+    /// Removes everything after the entry `last`, which ends at the offset `end` of a segment.
+    /// Segments go from the last one on, each durably before the next, so that none is missing
+    /// between two.
     fn cut_at(&mut self, segment: &Segment, end: u64, last: (u64, Digest)) -> Result<(), Error> {
         let files = &self.files;
         self.synced = self.synced.min(last.0);
@@ -417,7 +417,7 @@ impl Drop for Mirror {
     }
 }
 
-/// Checks that a text is the line of the entry `seq`, which follows one with the hash `previous`.
+/// Checks that a text is the line of the entry `seq`, after one with the hash `previous`.
 fn check_line<'a>(
     text: &'a [u8],
     files: &LogFiles,

@@ -5,14 +5,14 @@ use std::{fmt, str::FromStr};
 /// Maximum length of a part of a name in bytes, far below the limits of file systems.
 const PART_LIMIT: usize = 100;
 
-/// Names that the store uses itself.
+/// Names that the store itself uses.
 const RESERVED: [&str; 2] = ["blobs", "format"];
 
 /// A text is not a valid name of a log.
 #[derive(Debug, thiserror::Error)]
 #[error("`{given}` cannot name a log; both parts of `kind/id` are of a-z, 0-9 and `-`")]
 pub struct BadLogName {
-    /// The text that was given, cut.
+    /// The invalid text, cut.
     pub given: String,
 }
 
@@ -25,7 +25,8 @@ pub struct LogName {
 }
 
 impl LogName {
-    /// Names the log `id` among those of `kind`. Both are of `[a-z0-9-]`, 1 to 100 characters.
+    /// Creates the name of the log `id` among those of `kind`. Both are of `[a-z0-9-]`, 1 to 100
+    /// characters.
     pub fn new(kind: &str, id: &str) -> Result<Self, BadLogName> {
         let name = Self {
             kind: kind.to_owned(),

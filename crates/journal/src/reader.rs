@@ -49,7 +49,7 @@ impl LogReader {
         Ok(SegmentWalk::new(&self.files, scan))
     }
 
-    /// Returns the entries newest first. Reads block by block, so the first ones are returned at
+    /// Returns the entries, newest first. Reads block by block, so the first ones are returned at
     /// once however long the log is.
     pub fn entries_back(&self) -> Result<Backwards, Error> {
         let scan = seek::end(&self.files)?;
@@ -104,7 +104,7 @@ impl LogReader {
     }
 }
 
-/// An iterator over entries, oldest first. Ends after an error.
+/// An iterator over entries, oldest first, which ends after an error.
 #[derive(Debug)]
 pub struct EntryIterator {
     walk: SegmentWalk,
@@ -144,7 +144,7 @@ fn back_from(segment: &Segment, end: u64) -> LinesBack {
     LinesBack::new(Arc::clone(&segment.file), segment.body, end)
 }
 
-/// An iterator over entries, newest first. Ends after an error.
+/// An iterator over entries, newest first, which ends after an error.
 #[derive(Debug)]
 pub struct Backwards {
     files: Arc<LogFiles>,
@@ -153,7 +153,7 @@ pub struct Backwards {
     /// The number of the next entry, as its successor or the end of the log names it.
     seq: u64,
     hash: Digest,
-    /// The line of that entry, if it was read already, and its offset.
+    /// The next line with its offset, if it was read already.
     ahead: Option<(u64, Vec<u8>)>,
     done: bool,
 }

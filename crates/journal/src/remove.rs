@@ -26,8 +26,8 @@ impl Store {
         Ok(())
     }
 
-    /// Takes the name of a log away from it while its lock is held, and returns its folder, which
-    /// the next sweep removes.
+    /// Removes the name of a log while its lock is held, and returns its folder, which the next
+    /// sweep removes.
     pub(crate) fn set_aside(&self, files: &LogFiles) -> Result<PathBuf, Error> {
         let trash = self.home.root.join(".trash");
         make_folder(self.home.disk.as_ref(), &trash)?;
@@ -68,7 +68,7 @@ impl Store {
         Ok(dropped)
     }
 
-    /// Removes all private content of a log while nobody holds it, and returns its size in bytes.
+    /// Removes all private content of a log that nobody holds, and returns its size in bytes.
     pub fn drop_private(&self, name: &LogName) -> Result<u64, Error> {
         let files = self.lockable(name)?;
         let _lock = lock::take(&files, LockWait::IfFree)?;

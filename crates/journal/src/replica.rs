@@ -38,8 +38,8 @@ pub trait Replicas: Send + Sync + fmt::Debug {
 
 /// The second copy of one log.
 pub trait Replica: Send + Sync + fmt::Debug {
-    /// Stores a batch that the local disk has. Batches come one at a time: the next one comes after
-    /// `done` was called for the one before, and follows it.
+    /// Stores a batch that is on the local disk. Batches come one at a time: the next one comes
+    /// after `done` was called for the one before, and follows it.
     ///
     /// Must not block: threads that all logs share call this. Calls `done` exactly once, from any
     /// thread, also before this returns; dropping it is a failure. Until then the log stays locked,
@@ -48,8 +48,8 @@ pub trait Replica: Send + Sync + fmt::Debug {
     /// [`Replica::has`] says so when the log is taken next.
     fn store(&self, batch: ReplicaBatch, done: ReplicaDone);
 
-    /// Returns the number of the last entry that the replica has. Asked while a log is taken, by a
-    /// thread that may block.
+    /// Returns the number of the replica's last entry. Asked while a log is taken, by a thread that
+    /// may block.
     ///
     /// # Errors
     /// Returns the reason why it cannot be found out.
@@ -67,10 +67,10 @@ pub struct ReplicaBatch {
     pub previous: Digest,
     /// The hash of the last entry.
     pub head: Digest,
-    /// The lines, each with its newline, exactly as they are in the local segment.
+    /// The lines, each with its newline, exactly as in the local segment.
     pub lines: Vec<u8>,
-    /// The blobs that were put since the batch before, sorted, also those that the replica may have
-    /// already. The entries may name them. Private content is never among them.
+    /// The blobs put since the previous batch, sorted, including those that the replica may have.
+    /// The entries may name them. Private content is never among them.
     pub blobs: Vec<BlobId>,
     files: Arc<LogFiles>,
 }
@@ -114,7 +114,7 @@ type OnAnswer = Box<dyn FnOnce(Result<(), String>) + Send>;
 /// The right and duty to answer whether a replica has a batch. Dropping it is a failure. The
 /// answer may write to the local disk if the writer was dropped meanwhile.
 pub struct ReplicaDone {
-    /// `None` once the answer was given.
+    /// The callback; `None` once the answer was given.
     on_answer: Option<OnAnswer>,
 }
 
@@ -131,12 +131,12 @@ impl ReplicaDone {
         }
     }
 
-    /// Reports that the replica has the batch and will not lose it.
+    /// Reports that the replica has stored the batch durably.
     pub fn stored(mut self) {
         self.answer(Ok(()));
     }
 
-    /// Reports that the batch was refused, or that it is not known whether the replica has it. The
+    /// Reports that the batch was refused, or that it is unknown whether the replica has it. The
     /// writer accepts nothing more, and its error gives this reason.
     pub fn failed(mut self, reason: impl Into<String>) {
         self.answer(Err(reason.into()));
@@ -160,7 +160,7 @@ pub(crate) fn is_needed(files: &LogFiles) -> bool {
     files.disk.metadata(&files.folder.join(MARK)).is_ok()
 }
 
-/// Notes that a log counts only with its replica. Its name is on disk after the log's folder is
+/// Marks a log as counting only with its replica. Its name is on disk after the log's folder is
 /// synced, as it is with the next segment.
 pub(crate) fn mark(files: &LogFiles) -> Result<(), Error> {
     if is_needed(files) {
@@ -172,12 +172,12 @@ pub(crate) fn mark(files: &LogFiles) -> Result<(), Error> {
     file.sync().map_err(Error::io("sync", path))
 }
 
-/// Gives a batch to a replica. A replica that panics has dropped its answer.
+/// Passes a batch to a replica. A replica that panics has dropped its answer.
 pub(crate) fn give(replica: &dyn Replica, batch: ReplicaBatch, done: ReplicaDone) {
     let _ = catch_unwind(AssertUnwindSafe(|| replica.store(batch, done)));
 }
 
-/// Gives a batch to a replica and waits for its answer. `intact` is the last entry that both have.
+/// Passes a batch to a replica and waits for its answer. `intact` is the last entry that both have.
 pub(crate) fn store_blocking(
     replica: &dyn Replica,
     batch: ReplicaBatch,
@@ -191,8 +191,7 @@ pub(crate) fn store_blocking(
     answer.map_err(|why| Error::ReplicaFailed { name, intact, why })
 }
 
-/// Returns the number of the last entry that the replica has, of a log that has entries up to at
-/// least that one here.
+/// Returns the number of the replica's last entry, which the local log must reach.
 pub(crate) fn has(replica: &dyn Replica, files: &Arc<LogFiles>) -> Result<u64, Error> {
     let has = replica.has().map_err(|why| Error::ReplicaUnknown {
         name: files.name.clone(),
@@ -206,8 +205,8 @@ pub(crate) fn has(replica: &dyn Replica, files: &Arc<LogFiles>) -> Result<u64, E
     Ok(has)
 }
 
-/// Gives a replica the entries after the number `has` of a log that was just recovered, and waits
-/// for it. All blobs of the log go with the first of them: it is not known which ones they name.
+/// Passes the entries after the number `has` of a just recovered log to a replica, and waits for
+/// it. All blobs of the log go with the first of them: it is not known which ones they name.
 pub(crate) fn catch_up(
     replica: &dyn Replica,
     files: &Arc<LogFiles>,

@@ -33,9 +33,9 @@ pub(crate) struct LogPosition {
 /// Bytes at the end of a segment that are not entries.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct SegmentTail {
-    /// The segment's number.
+    /// The number of the segment.
     pub segment: u32,
-    /// Number of bytes.
+    /// Number of these bytes.
     pub bytes: u64,
 }
 
@@ -87,7 +87,6 @@ impl Scan {
         Ok(scan)
     }
 
-    /// Returns the position of the scan.
     pub(crate) fn position(&self) -> LogPosition {
         LogPosition {
             offset: Some(self.lines.offset()),
@@ -122,7 +121,7 @@ impl Scan {
         Ok(!rewritten && self.end.is_some_and(|end| end.bytes < length))
     }
 
-    /// Whether another segment follows, as far as the scan knows.
+    /// Whether the scan knows of a following segment.
     pub(crate) fn is_closed(&self) -> bool {
         self.end.is_some()
     }
@@ -179,7 +178,7 @@ impl Scan {
         Ok(Some(taken))
     }
 
-    /// Checks whether the entries end where the next segment says they do.
+    /// Checks that the entries end where the next segment begins.
     fn check_end(&mut self, end: &SegmentEnd, offset: u64) -> Result<(), Error> {
         if self.seq >= end.seq {
             // Entries that were read beyond the stated end were carried over into the next segment.
@@ -200,7 +199,7 @@ impl Scan {
         Err(self.damage(offset, why))
     }
 
-    /// Returns the proof that an entry was on disk where the scan found none, if there is any.
+    /// Returns the proof that an entry was on disk where the scan found none, if there is one.
     fn proof(&mut self) -> Result<Option<String>, Error> {
         let seq = self.seq + 1;
         if let Some(proof) = self.sealed(seq)? {
@@ -256,8 +255,9 @@ impl Scan {
         )))
     }
 
-    /// Returns the number of a line that verifies alone, and the entry up to which it claims that all
-    /// were on disk. Also finds the intact end of a line whose beginning is lost.
+    /// Returns the number of a line that verifies without its predecessors, and the entry up to
+    /// which it claims that all were on disk. Also finds the intact end of a line whose beginning
+    /// is lost.
     fn claim(&self, text: &[u8]) -> Option<(u64, u64)> {
         memchr::memmem::find_iter(text, START).find_map(|start| {
             let line = LogLine::parse(&text[start..])?;

@@ -28,14 +28,14 @@ pub(crate) struct Seal {
     log: String,
     /// Number of entries, all of which were on disk.
     pub(crate) entries: u64,
-    /// The hash of the last of them.
+    /// The hash of the last entry.
     pub(crate) head: Digest,
-    /// The blobs that the log has, sorted.
+    /// The blobs of the log, sorted.
     pub(crate) blobs: Vec<BlobId>,
 }
 
 impl Seal {
-    /// Creates the seal of a log with these entries and the blobs that it has now.
+    /// Creates the seal of a log with these entries and its present blobs.
     pub(crate) fn of(files: &LogFiles, entries: u64, head: Digest) -> Result<Self, Error> {
         Ok(Self {
             sealed: SEAL,
@@ -82,7 +82,7 @@ impl Seal {
         Ok(seal)
     }
 
-    /// Puts the seal on disk, in place of an earlier one. Only the lock's holder may call this.
+    /// Writes the seal to disk, in place of an earlier one. Only the lock's holder may call this.
     pub(crate) fn write(&self, files: &LogFiles) -> Result<(), Error> {
         let temporary = files.folder.join(format!("{TEMPORARY_PREFIX}seal"));
         // Removes what a failed attempt left behind.
@@ -113,7 +113,7 @@ impl Seal {
             .map_err(Error::io("sync", &files.folder))
     }
 
-    /// Rewrites the seal of a log, if it has one, so that it lists only the blobs that are `kept`.
+    /// Rewrites the seal of a log, if it has one, to list only the blobs in `kept`.
     pub(crate) fn keep_blobs(
         files: &LogFiles,
         kept: &dyn Fn(&BlobId) -> bool,
@@ -130,7 +130,7 @@ impl Seal {
     }
 }
 
-/// Whether a log has a seal, be it whole or damaged.
+/// Whether a log has a seal, intact or damaged.
 pub(crate) fn exists(files: &LogFiles) -> bool {
     files.disk.metadata(&path(files)).is_ok()
 }

@@ -81,7 +81,7 @@ pub(crate) fn before(files: &Arc<LogFiles>, seq: u64) -> Result<Scan, Error> {
     Ok(scan)
 }
 
-/// Returns the position behind the line that claims to be the entry `seq`.
+/// Returns the position after the line that claims to be the entry `seq`.
 fn place_after(
     files: &LogFiles,
     segment: &Segment,

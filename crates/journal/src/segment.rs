@@ -31,7 +31,7 @@ pub(crate) const SEGMENT_BYTES: u64 = 64 << 20;
 /// Number of bytes of a new segment that are written at once.
 const WRITE_BYTES: usize = 256 << 10;
 
-/// The temporary name of a segment that is being written. Only the lock's holder writes one.
+/// The temporary name of a segment during its writing. Only the lock's holder writes one.
 pub(crate) const TEMPORARY: &str = ".tmp-segment";
 
 /// The prefix of all temporary names.
@@ -40,14 +40,13 @@ pub(crate) const TEMPORARY_PREFIX: &str = ".tmp-";
 /// Length of `,"hash":"<32 digits>"}`.
 const HASH_LENGTH: usize = 43;
 
-/// The end of a segment, as its successor states it.
+/// The end of a segment, as recorded in its successor.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct SegmentEnd {
-    /// The segment's number.
     pub(crate) segment: u32,
-    /// Number of its bytes that count.
+    /// Number of bytes in the segment that count.
     pub(crate) bytes: u64,
-    /// The number of its last entry, or that of a segment before it.
+    /// The number of the segment's last entry, or that of an earlier segment.
     pub(crate) seq: u64,
     /// The hash of that entry.
     pub(crate) hash: Digest,
@@ -62,7 +61,7 @@ pub(crate) struct SegmentHeader {
     /// The end of the previous segment; missing in the first one.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) previous: Option<SegmentEnd>,
-    /// The number of the last entry that was on disk when the segment appeared, wherever it stands.
+    /// The number of the last entry on disk when the segment was created, in whatever segment.
     pub(crate) synced: u64,
     /// Whether entries were erased. Then the whole file counts, whatever its successor says of its
     /// length.
@@ -88,8 +87,8 @@ impl SegmentHeader {
     }
 }
 
-/// Returns a JSON object as a line with its newline, whose last field is the keyed hash of what
-/// stands before it.
+/// Formats a JSON object as a line with a newline, whose last field is the keyed hash of the fields
+/// before it.
 pub(crate) fn signed(object: &impl Serialize, key: &LogKey) -> Vec<u8> {
     let mut text = serde_json::to_vec(object).expect("it has string keys only");
     text.pop();
@@ -322,7 +321,7 @@ impl LogFiles {
     }
 }
 
-/// A segment that has no name yet.
+/// A segment without a name yet.
 pub(crate) struct NewSegment<'a> {
     files: &'a LogFiles,
     number: u32,
@@ -351,7 +350,7 @@ impl NewSegment<'_> {
         Ok(())
     }
 
-    /// Puts the segment on disk and gives it its name. Returns the file, open at its end, and its
+    /// Syncs the segment to disk under its final name. Returns the file, open at its end, and its
     /// length in bytes.
     pub(crate) fn finish(mut self) -> Result<(Box<dyn DiskFile>, u64), Error> {
         self.flush()?;

@@ -44,13 +44,13 @@ const OURS: [&str; 3] = ["blobs", ".incoming", ".trash"];
 /// The result of [`Store::verify`] for a log whose whole chain is valid.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct ChainVerification {
-    /// Number of entries, erased ones included; also the number of the last one.
+    /// Number of entries, erased ones included, which is the number of the last one.
     pub entries: u64,
-    /// Number of entries whose payload was erased.
+    /// Number of entries with an erased payload.
     pub erased: u64,
-    /// The last entry's hash, which covers all entries before it.
+    /// The last entry's hash, which covers all earlier entries.
     pub head: Digest,
-    /// The bytes that the next taking will set aside.
+    /// The bytes that the next process which takes the log will set aside.
     pub tail: Option<SegmentTail>,
     /// Number of blobs.
     pub blobs: u64,
@@ -66,8 +66,8 @@ pub struct Store {
 }
 
 impl Store {
-    /// Opens the store below `root` on the machine's disk, creating it if it does not exist. The
-    /// folder is for the user alone, and not on a network file system.
+    /// Opens the store below `root` on the machine's disk, or creates it. The folder is for the
+    /// user alone, and not on a network file system.
     pub fn open(root: &Path) -> Result<Store, Error> {
         if let Some(parent) = root.parent() {
             std::fs::create_dir_all(parent).map_err(Error::io("create", parent))?;
@@ -90,13 +90,12 @@ impl Store {
         Ok(Self::of(home))
     }
 
-    /// Opens a store on any disk, creating it if it does not exist. It has no identity: each log in it
-    /// counts as its own.
+    /// Opens a store on any disk, or creates it, without an identity: each log counts as its own.
     pub fn open_on(disk: Arc<dyn Disk>, root: &Path) -> Result<Store, Error> {
         Self::open_with(disk, root, SEGMENT_BYTES)
     }
 
-    /// Opens a store as [`open_on`](Self::open_on) does, whose segments are closed at this size.
+    /// Opens a store as [`open_on`](Self::open_on) does, with another maximum size of segments.
     pub fn open_with(disk: Arc<dyn Disk>, root: &Path, segment_bytes: u64) -> Result<Store, Error> {
         Self::home_on(disk, root, segment_bytes).map(Self::of)
     }
@@ -121,7 +120,7 @@ impl Store {
         }
     }
 
-    /// Returns the same store, through which logs are created and taken with their replicas. Other
+    /// Returns the same store, in which logs are created and taken with their replicas. Other
     /// clones of the store do not use them.
     #[must_use]
     pub fn with_replicas(self, replicas: Arc<dyn Replicas>) -> Store {
@@ -145,7 +144,6 @@ impl Store {
         replica::is_needed(&self.files(name))
     }
 
-    /// Returns the replica of a log, if it has one.
     pub(crate) fn replica_of(&self, name: &LogName) -> Option<Arc<dyn Replica>> {
         self.replicas.as_ref()?.replica_of(name)
     }
@@ -186,7 +184,7 @@ impl Store {
         self.names_where(kind, |_| true)
     }
 
-    /// Returns the logs of a kind whose ids are wanted, sorted. Those that are not cost nothing
+    /// Returns the sorted logs of a kind whose ids are wanted. Those that are not cost nothing
     /// beside the listing.
     pub fn names_where(
         &self,
@@ -258,7 +256,7 @@ impl Store {
         Ok((Writer::new(shared), recovery))
     }
 
-    /// Returns a reader of a log, whoever holds it.
+    /// Returns a reader of a log, which works while any process holds the log.
     pub fn reader(&self, name: &LogName) -> Result<LogReader, Error> {
         Ok(LogReader::new(&self.home, self.existing(name)?))
     }
@@ -293,13 +291,13 @@ impl Store {
         lock::holder(self.existing(name)?.as_ref())
     }
 
-    /// Returns the inbox of a log, whoever holds it.
+    /// Returns the inbox of a log, which works while any process holds the log.
     pub fn inbox(&self, name: &LogName) -> Result<Inbox, Error> {
         Ok(Inbox::new(self.existing(name)?))
     }
 
-    /// Reads a whole log and checks its chain from the first entry, its seal if it has one, and the
-    /// hash of every blob.
+    /// Verifies a whole log: its chain from the first entry, its seal if it has one, and the hash
+    /// of every blob.
     pub fn verify(&self, name: &LogName) -> Result<ChainVerification, Error> {
         let files = self.existing(name)?;
         let verified = verify(&files)?;
@@ -314,19 +312,20 @@ impl Store {
         self.home.identity.birth(&Arc::new(self.files(name)))
     }
 
-    /// Whether the whole store was copied here, and no person has adopted it.
+    /// Whether the whole store was copied here and not yet adopted by a person.
     pub fn is_copied(&self) -> bool {
         matches!(self.home.identity, StoreIdentity::Copied)
     }
 
-    /// Makes this the place of a store that was copied or moved here. What it created before counts as
-    /// its own again; what had come to it from elsewhere does not. Open the store again afterwards.
+    /// Makes this the place of a store that was copied or moved here. Logs that the store created
+    /// before are its own again; those that had come from elsewhere are not. Open the store again
+    /// afterwards.
     pub fn adopt(&self) -> Result<(), Error> {
         self.check_writable()?;
         StoreIdentity::adopt(self.home.disk.as_ref(), &self.home.root)
     }
 
-    /// Checks that a log may be appended to: it was born here, or is of a time when nobody could tell.
+    /// Checks that a log may be appended to: it was born here, or at a time when nobody could tell.
     pub(crate) fn check_born_here(&self, name: &LogName) -> Result<(), Error> {
         self.check_not_copied()?;
         match self.birth(name) {
@@ -375,7 +374,7 @@ impl Store {
         }
     }
 
-    /// Checks that no log has this name.
+    /// Checks that no log with this name exists.
     pub(crate) fn check_absent(&self, name: &LogName) -> Result<(), Error> {
         if self.exists(name) {
             return Err(Error::Exists { name: name.clone() });
@@ -405,7 +404,7 @@ impl Store {
         })
     }
 
-    /// Gives a staged log, all of which is on disk, its name.
+    /// Publishes a staged log, all of which is on disk, under its name.
     pub(crate) fn publish(&self, staged: &LogFiles) -> Result<(), Error> {
         let name = &staged.name;
         let disk = self.home.disk.as_ref();
@@ -421,7 +420,7 @@ impl Store {
         self.sync_name(name)
     }
 
-    /// Puts the names that lead to a log on disk.
+    /// Syncs the names that lead to a log to disk.
     pub(crate) fn sync_name(&self, name: &LogName) -> Result<(), Error> {
         let kind = self.home.root.join(name.kind());
         for folder in [&kind, &self.home.root] {
@@ -437,13 +436,13 @@ impl Store {
 /// The purpose of taking a log.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum TakePurpose {
-    /// Entries are appended.
+    /// To append entries.
     Appending,
-    /// Payloads that are here are erased; nothing that counts changes.
+    /// To erase payloads; nothing that counts changes.
     Erasing,
 }
 
-/// A log that is complete but not in the store under its name yet.
+/// A complete log that is not in the store under its name yet.
 pub(crate) struct StagedLog {
     pub(crate) files: Arc<LogFiles>,
     pub(crate) lock: lock::Lock,

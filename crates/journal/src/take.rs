@@ -21,16 +21,16 @@ const COPY_BYTES: usize = 256 << 10;
 /// The findings of taking a log.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Recovery {
-    /// Bytes at the end that a crash tore. They were never acknowledged; they stay in their
+    /// Bytes of an incomplete write at the end. They were never acknowledged; they stay in their
     /// segment, which now ends before them.
     pub set_aside: Option<SegmentTail>,
     /// The previous holder of the log, from its last segment.
     pub previous: Option<Holder>,
-    /// The number of the segment that was opened: each taking opens one.
+    /// The number of the segment that was opened, since a new one is opened each time.
     pub segment: u32,
 }
 
-/// A segment that is being written, and its last entry.
+/// The writer of the last segment, with its last entry.
 #[derive(Debug)]
 pub(crate) struct SegmentWriter {
     pub(crate) file: Box<dyn DiskFile>,
@@ -65,7 +65,7 @@ pub(crate) fn first(
     begin(files, None, holder, lines, last)
 }
 
-/// Opens the segment that follows one that is on disk.
+/// Opens the segment after one that is on disk.
 pub(crate) fn next(
     files: &LogFiles,
     full: &SegmentWriter,
@@ -74,8 +74,8 @@ pub(crate) fn next(
     next_with(files, full, holder, &[], (full.seq, full.hash))
 }
 
-/// Opens the segment that follows one that is on disk, with lines up to the number and hash of
-/// `last`. All of it is on disk when it appears.
+/// Opens the segment after one that is on disk, with lines up to the number and hash of `last`. All
+/// of it is on disk when it appears.
 pub(crate) fn next_with(
     files: &LogFiles,
     full: &SegmentWriter,
@@ -182,7 +182,7 @@ fn header(
     }
 }
 
-/// Reads all entries of a segment, and returns the position up to which they are proven.
+/// Reads all entries of a segment, and returns the position up to which they are verified.
 fn read_to_end(scan: &mut Scan) -> Result<LogPosition, Error> {
     let mut proven = scan.position();
     let mut synced = scan.segment.header.synced;

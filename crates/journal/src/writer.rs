@@ -24,8 +24,7 @@ const HEADER_ALLOWANCE: usize = 256;
 /// Number of buffered bytes above which appending waits for the disk.
 const PENDING_LIMIT: usize = 16 << 20;
 
-/// Number of blobs not yet on disk at which putting another one waits for the disk. Each is an open
-/// file.
+/// Number of blobs not yet on disk, each an open file, at which adding another waits for the disk.
 pub(crate) const UNSYNCED_LIMIT: usize = 64;
 
 /// An entry to append.
@@ -125,9 +124,9 @@ impl Writer {
         }
     }
 
-    /// Makes everything appended so far durable, and then puts on the local disk the log's seal: the statement that it is
-    /// finished with these entries and the blobs that it has. Entries that are appended later are
-    /// not covered by it. Dropping the future leaves the sealing under way.
+    /// Makes everything appended so far durable, and then writes the log's seal to the local disk:
+    /// the statement that it is finished with these entries and the blobs that it has. Entries that
+    /// are appended later are not covered by it. Dropping the future leaves the sealing under way.
     pub async fn seal(&self) -> Result<(), Error> {
         self.barrier().await?;
         let shared = Arc::clone(&self.shared);
@@ -152,7 +151,7 @@ impl Writer {
         self.shared.accepting().map(drop)
     }
 
-    /// Returns the number that the next entry gets.
+    /// Returns the number of the next entry.
     pub fn next_seq(&self) -> u64 {
         self.shared.state.lock().seq + 1
     }
@@ -180,7 +179,7 @@ impl Writer {
     }
 
     /// Stores content that is not shared with other logs, is never exported, and can be read only
-    /// by this log's reader. It is on disk when this returns.
+    /// by this log's reader. When this returns, it is on disk.
     pub fn put_private(&self, bytes: &[u8]) -> Result<BlobId, Error> {
         drop(self.shared.accepting()?);
         blobs::put_private(&self.shared.files, bytes)

@@ -54,8 +54,7 @@ pub(crate) fn count_abandoned(core: &Core, entries: &[Entry]) -> Result<(), Stop
     Ok(())
 }
 
-/// Counts a denial that happened because nobody could be asked, which is reported when the run
-/// ends.
+/// Counts a denial because nobody could be asked, which is reported when the run ends.
 fn count_denial(core: &Core, entries: &[Entry], answered: &ApprovalAnswered) {
     let question = entries.iter().find_map(|entry| match entry {
         Entry::ApprovalAsked(asked) if asked.effect == answered.effect => {

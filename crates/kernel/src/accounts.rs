@@ -45,16 +45,16 @@ struct AccountNode {
     /// Number of child runs that were started in the whole tree below.
     children: u32,
     reserved: Charge,
-    /// The use that the parents were charged with since the run's last cycle ended.
+    /// The use charged to the parents since the run's last cycle ended.
     charged_to_parents: TreeUsage,
-    /// The use that this account or one below has charged, and that the account of the same run
-    /// that takes its place will charge once more.
+    /// The use that this account or one below has charged, and that the next account of the same
+    /// run will charge once more.
     expected_again: TreeUsage,
     /// Whether a cycle began under this account.
     began: bool,
     /// The time at which this process took the run up; time before that is in `spent`.
     since: Instant,
-    /// Time since then that does not count.
+    /// Idle time since the run began, which does not count.
     idle: Duration,
     /// Number of waits for a person that are in progress, and when the first of them began.
     waits: u32,
@@ -62,11 +62,11 @@ struct AccountNode {
     warned: Vec<&'static str>,
 }
 
-/// The use that a run and the runs below it made of tokens, money and child runs.
+/// The use of tokens, money and child runs by a run and the runs below it.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub(crate) struct TreeUsage {
     pub(crate) charge: Charge,
-    /// Whether some of it is a reservation that was never settled.
+    /// Whether a part of the use is a reservation that was never settled.
     pub(crate) estimated: bool,
     pub(crate) children: u32,
 }
@@ -81,7 +81,7 @@ impl TreeUsage {
         }
     }
 
-    /// Creates the use of child runs that have used nothing yet.
+    /// Creates the use of newly started child runs, which have used nothing yet.
     pub(crate) fn children(children: u32) -> Self {
         Self {
             children,
@@ -89,7 +89,7 @@ impl TreeUsage {
         }
     }
 
-    /// Creates the use of a run that spent this and started this number of runs.
+    /// Creates the use of a run that spent `spent` and started this number of runs.
     pub(crate) fn by_run(spent: Spent, children: u32) -> Self {
         Self {
             charge: Charge {
@@ -113,7 +113,7 @@ impl TreeUsage {
     }
 }
 
-/// The most that a model attempt may use.
+/// The maximum use of a model attempt.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Reservation {
     pub(crate) charge: Charge,
@@ -173,7 +173,7 @@ impl Account {
         self.tree.lock().0[self.index].remaining()
     }
 
-    /// Checks that a cycle may begin: steps and time are left. The charges of the cycle before are
+    /// Checks that steps and time are left for another cycle. The charges of the previous cycle are
     /// now in the entry of its end, and are not made again.
     pub(crate) fn check_cycle(&self) -> Result<(), Ending> {
         let mut tree = self.tree.lock();
@@ -189,8 +189,8 @@ impl Account {
         self.tree.lock().0[self.index].spent.steps += 1;
     }
 
-    /// Reserves for one attempt, here and in every account above: the estimated prompt, and as much
-    /// output as is asked for and affordable.
+    /// Reserves the estimated prompt, and as much output as is asked for and affordable, for one
+    /// attempt, here and in every account above.
     pub(crate) fn reserve(
         &self,
         input_tokens: u64,
@@ -208,7 +208,7 @@ impl Account {
             .settle(self.index, reserved, charged, estimated);
     }
 
-    /// Settles the open reservations of a child that was dropped, and returns what it used.
+    /// Settles the open reservations of a dropped child, and returns its use.
     pub(crate) fn close(&self) -> Spent {
         let mut tree = self.tree.lock();
         tree.settle_open(self.index);
@@ -229,8 +229,8 @@ impl Account {
         tree.each_above(self.index, |above| above.expected_again.add(charged));
     }
 
-    /// Counts use that a journal of before this process records, and charges the parents: none of
-    /// them has an entry about it before this run has ended.
+    /// Charges use that the journal of an earlier process records, also to the parents, which have
+    /// no entry about it before this run has ended.
     pub(crate) fn charge(&self, used: TreeUsage) {
         let mut tree = self.tree.lock();
         tree.0[self.index].add(used);
@@ -257,8 +257,7 @@ impl Account {
         (node.reserved, expects)
     }
 
-    /// Returns the time that the limits of the run, and of those above it, leave; `None` if nothing
-    /// limits it.
+    /// Returns the time left by the limits of the run and those above it; `None` without a limit.
     pub(crate) fn time_left(&self) -> Option<Duration> {
         let tree = self.tree.lock();
         let left = tree.path(self.index);
@@ -266,8 +265,8 @@ impl Account {
         left.map(Duration::from_millis)
     }
 
-    /// Lets no time count, here and in every account above, while the returned value lives: a run
-    /// that waits for a person uses none.
+    /// Stops the clock, here and in every account above, while the returned value lives: a run that
+    /// waits for a person uses none.
     pub(crate) fn wait_for_a_person(&self) -> PersonWait {
         self.tree
             .lock()
@@ -275,7 +274,7 @@ impl Account {
         PersonWait(self.clone())
     }
 
-    /// Checks that the time is not up.
+    /// Checks that time is left.
     ///
     /// # Errors
     /// Returns the ending of a run whose time is up.
@@ -325,7 +324,7 @@ impl Drop for PersonWait {
 }
 
 impl AccountTree {
-    /// Returns an account and all above it, up to the run that a person started.
+    /// Returns an account and all accounts above it, up to that of the run that a person started.
     fn path(&self, index: usize) -> impl Iterator<Item = &AccountNode> {
         iter::successors(Some(&self.0[index]), |node| Some(&self.0[node.parent?]))
     }
@@ -398,8 +397,8 @@ impl AccountTree {
         }
     }
 
-    /// Charges the parents of an account with use that it counted. Each of them deducts what it
-    /// expects to be charged with again.
+    /// Charges the parents of an account with its counted use. Each parent deducts the charges that
+    /// it expects again.
     fn charge_parents(&mut self, index: usize, used: TreeUsage) {
         self.0[index].charged_to_parents.add(used);
         self.each_above(index, |above| {
@@ -464,7 +463,8 @@ impl AccountNode {
         }
     }
 
-    /// Returns the output that the rest affords after a prompt of this length, at most `wanted`.
+    /// Returns the output that the remaining budget allows after a prompt of this length, at most
+    /// `wanted`.
     ///
     /// # Errors
     /// Returns the limit that leaves less than [`OUTPUT_FLOOR`].
@@ -503,7 +503,7 @@ impl AccountNode {
     }
 }
 
-/// Returns the number of tokens that a reply may have so that the call, rounded up, costs no more
+/// Returns the maximum number of tokens of a reply for which the call, rounded up, costs no more
 /// than `left`.
 fn affordable(left: Microdollars, price: Price, input_tokens: u64) -> u64 {
     let dearest = price.input.max(price.cache_write.unwrap_or(0));

@@ -28,13 +28,13 @@ use crate::{
     standing::RunState,
 };
 
-/// Time for which an answer waits while another one is being given.
+/// Time limit for an answer to wait while another one is being given.
 const TURN_WITHIN: Duration = Duration::from_secs(5);
 
-/// Interval at which it checks whether it may be given.
+/// Interval at which a waiting process checks whether it may answer.
 const LOOK_EVERY: Duration = Duration::from_millis(5);
 
-/// Maximum length of an answer in bytes, except for an edited text whose card has a longer one.
+/// Maximum length of an answer in bytes, unless it edits a text that is longer.
 const MAX_WORDS: usize = 256 << 10;
 
 /// The error of a question that cannot be read or answered.
@@ -67,7 +67,7 @@ pub enum ApprovalError {
     /// A message cannot be written as JSON.
     #[error("the message is not JSON")]
     Message(#[source] serde_json::Error),
-    /// Nobody reads what the run is told any more.
+    /// Nobody reads messages to the run any more.
     #[error("run {} is over: {ending}", run.short())]
     Over { run: RunId, ending: String },
     /// The answer does not count, and was not sent.
@@ -79,15 +79,15 @@ pub enum ApprovalError {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub enum AnswerMismatch {
     /// A plain yes answers a question for words.
-    #[error("the card asks for words, and a yes is not an answer to it")]
+    #[error("the card asks for an answer in words, so a yes is not enough")]
     WordsMissing,
-    /// Words stand beside a yes.
+    /// An approval has words, but the card asks for none.
     #[error("the card asks for approval, not for words")]
     UnaskedWords,
     /// The yes covers more than the card offers.
     #[error("the card can only be allowed once")]
     OnlyOnce,
-    /// The card shows nothing that may be edited.
+    /// The card shows no text to edit.
     #[error("there is nothing to edit")]
     NothingToEdit,
     #[error("the edited text is empty")]
@@ -98,7 +98,7 @@ pub enum AnswerMismatch {
 }
 
 impl AnswerMismatch {
-    /// Returns the next step for whoever answers.
+    /// Returns advice for the person who answers.
     pub fn hint(self) -> &'static str {
         match self {
             Self::WordsMissing => "answer it in words",
@@ -115,8 +115,8 @@ impl AnswerMismatch {
     }
 }
 
-/// Checks that a card takes an answer: with words where it asks for them or shows a text to edit,
-/// without them elsewhere, and no wider than it offers. Any card can be denied.
+/// Checks that a card takes an answer: with words exactly if the card asks for them or shows a text
+/// to edit, and no wider than the card offers. Any card can be denied.
 ///
 /// # Errors
 /// Returns the reason why the card does not take it.
@@ -137,7 +137,7 @@ pub fn check(card: &ApprovalCard, answer: &Answer) -> Result<(), AnswerMismatch>
     }
 }
 
-/// Returns the answer in words to a card that asks for words.
+/// Returns the answer with these words to a card that asks for words.
 ///
 /// # Errors
 /// The card asks for approval: words are not taken for an edit of what it shows.
@@ -149,7 +149,7 @@ pub fn reply(card: &ApprovalCard, words: String) -> Result<Answer, VoidAnswer> {
     }
 }
 
-/// Returns the approval of a card's text as a person left it: a plain yes if it is unchanged.
+/// Returns the approval of a card's text with the person's edits: a plain yes if it is unchanged.
 ///
 /// # Errors
 /// The card has no text to edit, or the text is blank.
@@ -171,7 +171,7 @@ pub enum VoidAnswer {
         /// The run that asked.
         run: RunId,
         id: QuestionId,
-        /// The answer, and the person who gave it.
+        /// The earlier answer, and the person who gave it.
         said: String,
     },
     #[error("run {} asks nothing at {id} any more", run.short())]
@@ -202,10 +202,10 @@ pub enum VoidAnswer {
     },
 }
 
-/// The identity of a card that was shown: an answer to it counts for nothing else.
+/// The identity of a shown card, so that an answer counts for no other card.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct CardId {
-    /// The run that asks: the one that was started, or a child of it.
+    /// The run with the question: the one that was started, or a child of it.
     pub run: RunId,
     /// The name of the question.
     pub question: QuestionId,
@@ -215,7 +215,7 @@ pub struct CardId {
 
 #[derive(Debug, Clone, PartialEq)]
 pub struct OpenQuestion {
-    /// The run that asks: the one that was looked at, or a child of it.
+    /// The run with the question: the one that was looked at, or a child of it.
     pub run: RunId,
     /// The name of the question.
     pub id: QuestionId,
@@ -318,8 +318,7 @@ pub fn unanswered(store: &Store, run: RunId) -> Result<Vec<OpenQuestion>, Approv
     Ok(unanswered)
 }
 
-/// Whether the end of a call voids a question of its command: all questions but those that are
-/// continued.
+/// Whether the end of a call voids a question of its command: all questions but those continued.
 pub fn voids(ended: &ToolResulted, asked: &EffectId) -> bool {
     asked.is_within(&ended.effect) && !ended.pending.contains(asked)
 }
@@ -345,7 +344,7 @@ pub fn under_way(store: &Store, run: RunId) -> Result<Vec<RunId>, ApprovalError>
     Ok(found)
 }
 
-/// Returns the open question of a card that was shown.
+/// Returns the open question of a shown card.
 ///
 /// # Errors
 /// An answer to it does not count (any more), or a journal or an inbox cannot be read.
@@ -393,7 +392,7 @@ fn waiting_answers(
     Ok(answers.collect())
 }
 
-/// Returns the first answer that the card takes, and who gave it.
+/// Returns the first answer that the card takes, and the person who gave it.
 fn first_that_counts(card: &ApprovalCard, waiting: &[(Principal, Answer)]) -> Option<String> {
     let counts = |(_, answer): &&(Principal, Answer)| check(card, answer).is_ok();
     let (by, answer) = waiting.iter().find(counts)?;
@@ -497,7 +496,7 @@ fn recorded_answer(store: &Store, card: &CardId) -> Result<Option<String>, Appro
     Ok(None)
 }
 
-/// Returns what people denied in a run: each question, and who answered it.
+/// Returns the calls that people denied in a run, each with its question and who answered.
 pub fn denied_by_people(store: &Store, run: RunId) -> Result<Vec<String>, gyrus_journal::Error> {
     let (mut questions, mut denied) = (BTreeMap::new(), Vec::new());
     for entry in store.reader(&log_name(run))?.entries(1)? {
@@ -534,7 +533,7 @@ fn workspace(store: &Store, run: RunId) -> Result<PathBuf, ApprovalError> {
     }
 }
 
-/// Puts a message into a run's inbox. When this returns, it is on disk.
+/// Puts a message into a run's inbox, and returns once it is on disk.
 ///
 /// # Errors
 /// The run is over or a record, or its inbox takes no more.

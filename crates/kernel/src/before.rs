@@ -19,7 +19,7 @@ pub(crate) struct PreviousRun {
     items: Vec<MemoryItem>,
     /// Whether the run had read untrusted text.
     pub(crate) exposed: bool,
-    /// The grants that the person gave.
+    /// The grants that the person gave in the run.
     pub(crate) grants: Vec<Grant>,
 }
 
@@ -112,7 +112,8 @@ pub(crate) fn carry_parts(parts: &[Part], from: &LogReader, to: &RunLog) -> Resu
     Ok(())
 }
 
-/// Returns a part of a conversation as nobody's word; `None` for what is only a provider's.
+/// Returns a part of a conversation as untrusted text; `None` for a part that only its provider
+/// understands.
 fn untrusted(part: Part) -> Option<Part> {
     match part {
         Part::Text(text) => Some(Part::Text(Text::new(text.text, Origin::Run))),
@@ -125,8 +126,8 @@ fn untrusted(part: Part) -> Option<Part> {
     }
 }
 
-/// Returns the goal as the last question of the run put it, so that the next run's questions begin
-/// as that one did, and a provider's cache goes on being of use; `None` if the run asked nothing.
+/// Returns the goal as in the last question of the run, so that the next run's questions begin in
+/// the same way, and the provider's cache stays useful; `None` if the run asked nothing.
 fn last_lead(reader: &LogReader) -> Result<Option<Vec<Message>>, Stop> {
     for entry in reader.entries_back()? {
         let Entry::ModelCall(call) = parse(&entry?)? else {
@@ -158,7 +159,7 @@ fn asked(goal: Text, position: &RunPosition) -> Message {
     }
 }
 
-/// Returns the run's outcome as a message, if it is not what the model itself said.
+/// Returns the run's outcome as a message, unless the model itself said it.
 fn outcome(position: &RunPosition) -> Option<Message> {
     let ending = position.ending()?;
     if matches!(ending, Ending::Reached { .. }) {

@@ -20,7 +20,7 @@ pub enum InterruptedCycle {
     Abandon,
 }
 
-/// The report to a fresh cycle that takes over from one that cannot be finished.
+/// The report to a fresh cycle that takes over from an unfinished one.
 #[derive(Debug, Clone)]
 pub struct HandOverReport {
     pub reason: String,
@@ -31,7 +31,7 @@ pub struct HandOverReport {
 }
 
 impl HandOverReport {
-    /// Describes the interruption in words for a loop's model.
+    /// Describes the interruption for a loop's model.
     pub fn in_words(&self) -> String {
         let mut lines = vec![format!("The work was interrupted: {}.", self.reason)];
         if self.done.is_empty() {
@@ -86,8 +86,8 @@ impl HandOverReport {
 /// }
 /// ```
 pub trait CognitiveLoop: Send {
-    /// The state that is kept between cycles, beside memory. It should be small: it is written at
-    /// every cycle's end.
+    /// The state between cycles, beside memory. It should be small: it is written at every cycle's
+    /// end.
     type State: Serialize + DeserializeOwned + Send + Sync;
 
     /// Returns the loop's name, as in `--loop`.
@@ -121,10 +121,10 @@ pub trait CognitiveLoop: Send {
         InterruptedCycle::Continue
     }
 
-    /// Returns the memory of what was said and seen.
+    /// Returns the memory of the conversation and of what the run saw.
     fn memory_buffer(&self) -> &MemoryBuffer;
 
-    /// Returns the memory, to add to it.
+    /// Returns the memory for adding messages.
     fn memory_buffer_mut(&mut self) -> &mut MemoryBuffer;
 
     /// Collects the input of the cycle.
@@ -183,20 +183,20 @@ pub trait CognitiveLoop: Send {
         async { Ok(()) }
     }
 
-    /// Returns the last actions and their effects for a look back, if they do not stand in memory.
+    /// Returns the last actions and their effects for a look back, unless memory contains them.
     fn recent_work(&self) -> Option<String> {
         None
     }
 
-    /// Tells the loop why its claim to be done was not accepted; the run goes on. The default
-    /// remembers the reason as an observation.
+    /// Informs the loop of the reason why its claim to be done was not accepted, and the run
+    /// continues. The default remembers the reason as an observation.
     fn sent_back(&mut self, why: &str) {
         self.memory_buffer_mut()
             .add_observation("verification", why);
     }
 
-    /// Tells the loop what an unfinished cycle did before this process or with other code. The
-    /// default remembers it as one observation.
+    /// Informs the loop of the work that an unfinished cycle did before this process or with other
+    /// code. The default remembers it as one observation.
     fn take_over(&mut self, handed: &HandOverReport) {
         self.memory_buffer_mut()
             .add_observation("gyrus", handed.in_words());
@@ -217,8 +217,8 @@ pub trait ErasedLoop: Send {
     fn memory_mut(&mut self) -> &mut MemoryBuffer;
     /// Returns the state as JSON.
     fn save(&self) -> Result<Value, Stop>;
-    /// Restores a state, migrating it if it is of another version; returns the reason when it
-    /// cannot.
+    /// Restores a state, migrating it from another version; returns the reason if that is
+    /// impossible.
     fn load(&mut self, version: u32, state: Value) -> Result<(), String>;
     /// See [`CognitiveLoop::run_cycle`].
     fn cycle<'a>(&'a mut self, run: &'a mut Run) -> BoxedFuture<'a, Result<ExecutionResult, Stop>>;
@@ -230,7 +230,7 @@ pub trait ErasedLoop: Send {
     ) -> BoxedFuture<'a, Result<(), Stop>>;
     /// See [`CognitiveLoop::recent_work`].
     fn recent_work(&self) -> Option<String>;
-    /// Whether the work so far was done without models, so that none is asked about it either.
+    /// Whether the work so far was done without models, so that none may be asked about it either.
     fn asks_no_model(&self) -> bool {
         false
     }

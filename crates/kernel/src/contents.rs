@@ -18,7 +18,7 @@ pub(crate) struct WorkspaceContents<'a> {
     judge: SecretJudge<'a>,
 }
 
-/// Tells which files of a workspace are or hold secrets.
+/// Decides which files of a workspace are or contain secrets.
 struct SecretJudge<'a> {
     redactor: &'a Redactor,
     gate: &'a dyn Gate,

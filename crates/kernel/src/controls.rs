@@ -28,7 +28,7 @@ enum EndUrgency {
 #[derive(Debug, Clone)]
 pub struct Controls {
     asked: Arc<watch::Sender<EndUrgency>>,
-    /// The controls of the run that delegated this one, whose orders hold for this one, too.
+    /// The controls of the delegating run, whose orders apply to this one, too.
     above: Option<Arc<Controls>>,
     /// A lock on the screen: shared by the run's actions, exclusive for a person. `true` means that
     /// the run is over.
@@ -76,8 +76,8 @@ impl Controls {
         self.ask(EndUrgency::Now(Ending::Interrupted));
     }
 
-    /// Does the same as [`interrupt`](Self::interrupt), on behalf of a person elsewhere. The second time
-    /// it does the same as [`stop`](Self::stop): who says it again does not want to wait.
+    /// Does the same as [`interrupt`](Self::interrupt), on behalf of a person elsewhere. The second
+    /// time it does the same as [`stop`](Self::stop), since that person does not want to wait.
     pub fn pause(&self, by: Principal) {
         let ending = Ending::Stopped { by, reason: None };
         let is_first = *self.asked.borrow() == EndUrgency::Nothing;
@@ -131,7 +131,7 @@ impl Controls {
         });
     }
 
-    /// Returns the ending that was asked for, however urgent.
+    /// Returns the requested ending, however urgent.
     pub(crate) fn pausing(&self) -> Option<Ending> {
         self.line()
             .find_map(|controls| match &*controls.asked.borrow() {
@@ -158,7 +158,7 @@ impl Controls {
         .await
     }
 
-    /// Waits until no person has the screen. No person can take it over while the guard lives.
+    /// Waits until no person controls the screen. No person can take it over while the guard lives.
     pub(crate) async fn acting(&self) -> Result<RwLockReadGuard<'_, bool>, Ending> {
         tokio::select! {
             biased;
@@ -167,14 +167,14 @@ impl Controls {
         }
     }
 
-    /// Waits until no action is in progress, and lets none begin while the guard lives; returns
+    /// Waits until no action is in progress, and prevents new ones while the guard lives; returns
     /// `None` when the run is over.
     pub(crate) async fn alone(&self) -> Option<OwnedRwLockWriteGuard<bool>> {
         let hands = self.hands.clone().write_owned().await;
         (!*hands).then_some(hands)
     }
 
-    /// Waits until no person has the screen. No person can take it over afterwards.
+    /// Waits until no person controls the screen, and prevents further takeovers.
     pub(crate) async fn close(&self) {
         *self.hands.write().await = true;
     }

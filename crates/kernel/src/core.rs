@@ -34,7 +34,7 @@ use crate::{
     typed::SecretFields,
 };
 
-/// Maximum number of paths that a run is remembered to know; then it starts anew.
+/// Maximum number of remembered paths that a run knows; then it starts anew.
 const MAX_KNOWN_PATHS: usize = 10_000;
 
 /// One run while a process holds it.
@@ -49,8 +49,8 @@ pub(crate) struct Core {
     pub(crate) provenance: Mutex<Provenance>,
     /// Snapshots of the workspace.
     pub(crate) snapshots: Mutex<Snapshots>,
-    /// The calls in progress whose changes are judged when they end, each with the snapshot before
-    /// it, if the folder is not too large for one.
+    /// The calls in progress whose changes are judged at their end, each with the snapshot before
+    /// it, unless the folder is too large.
     pub(crate) judged_calls: Mutex<Vec<(EffectId, Option<BlobId>)>>,
     /// The workspace's repositories, of which commands see private copies.
     pub(crate) repositories: Mutex<Repositories>,
@@ -58,9 +58,9 @@ pub(crate) struct Core {
     pub(crate) spares: Spares,
     /// The layers that receive the changes of commands.
     pub(crate) layers: Mutex<Layers>,
-    /// Processes that go on beside calls.
+    /// Background processes, which outlive calls.
     pub(crate) background: Background,
-    /// This one, for processes that find the run that they belong to.
+    /// This run, for background processes that must find it.
     pub(crate) this: OnceLock<Weak<Core>>,
     /// A lock held by a call that changes a workspace which is too large for snapshots.
     pub(crate) layer_turn: AsyncMutex<()>,
@@ -69,7 +69,7 @@ pub(crate) struct Core {
 /// The state that changes during a cycle, beside the account.
 #[derive(Debug, Default)]
 pub(crate) struct CycleState {
-    /// The part that the entry of a cycle's end keeps. The account counts what is spent and the
+    /// The part that a cycle's last entry contains. The account counts what is spent and the
     /// children, and the settings do not change, so those three are not read here.
     pub(crate) state: KernelState,
     pub(crate) consumed: Vec<String>,
@@ -80,7 +80,7 @@ pub(crate) struct CycleState {
     /// The fields in which passwords are typed, as of the last look.
     pub(crate) secret_fields: SecretFields,
     /// The names of the tools that the last question offered, for telling a model that it named
-    /// another one.
+    /// another tool.
     pub(crate) offered: Vec<String>,
     /// The message number in memory below which messages are in the journal.
     pub(crate) journaled_items: u64,
@@ -90,16 +90,16 @@ pub(crate) struct CycleState {
     pub(crate) world_changed: bool,
     /// Calls that began live and have no outcome yet, which a lost race interrupts.
     pub(crate) open_calls: Vec<EffectId>,
-    /// Child runs that are being driven.
+    /// Child runs that this process drives.
     pub(crate) open_children: Vec<OpenChild>,
     /// The reason why the journal of a child run that is over could not be sealed.
     pub(crate) unsealed: Option<String>,
-    /// Requests that were sent and have no reply yet, each as it is recorded if it is interrupted.
+    /// Requests without a reply yet, each in the form that is recorded if it is interrupted.
     pub(crate) open_asks: Vec<ModelReply>,
 }
 
 impl CycleState {
-    /// Notes paths that the run knows from now on.
+    /// Adds paths that the run knows from now on.
     pub(crate) fn know(&mut self, paths: impl Iterator<Item = PathBuf>) {
         for path in paths.take(MAX_KNOWN_PATHS) {
             if self.known_paths.len() >= MAX_KNOWN_PATHS {
@@ -109,12 +109,12 @@ impl CycleState {
         }
     }
 
-    /// Notes the files that a command wrote.
+    /// Records the files that a command wrote as known.
     pub(crate) fn know_changed(&mut self, workspace: &Path, changes: &[ChangedPath]) {
         self.know(changes.iter().map(|change| workspace.join(&change.path)));
     }
 
-    /// Notes the paths that a call names in its arguments, and the files that its command reads.
+    /// Records the paths in a call's arguments, and the files that its command reads, as known.
     pub(crate) fn know_named(&mut self, call: &ResolvedCall) {
         self.know(call.paths.values().map(|path| path.real.clone()));
         let facts = call
@@ -165,7 +165,7 @@ pub(crate) struct CoreParts {
     pub(crate) inbox: Option<Inbox>,
     pub(crate) account: Account,
     pub(crate) controls: Controls,
-    /// Whether prompts may differ from the recorded ones, because today's prompts are others.
+    /// Whether prompts may differ from the recorded ones, because the present prompts are others.
     /// Effects may not differ.
     pub(crate) prompts_may_differ: bool,
 }
@@ -223,7 +223,7 @@ impl Core {
         WorkspaceContents::new(&organs.redactor, &*organs.gate, &self.log, workspace)
     }
 
-    /// Waits until no person has the screen, which costs no time of the run.
+    /// Waits until no person controls the screen, without counting the time.
     pub(crate) async fn acting(&self) -> Result<RwLockReadGuard<'_, bool>, Ending> {
         let _waits = self.account.wait_for_a_person();
         self.controls.acting().await

@@ -40,9 +40,9 @@ pub struct DriveResult {
     /// The reason why the journal of the run, or of one below it, could not be sealed, if it is
     /// over. A lost end of such a journal goes unnoticed.
     pub unsealed: Option<String>,
-    /// The answer with the secrets in it that the run has found, such as a link or code that it was
-    /// asked for; `None` if there are none. For the person's own terminal, and nothing else: no
-    /// log, file or wire may hold it.
+    /// The answer including secrets that the run has found, such as a link or code that it was
+    /// asked for; `None` if there are none. Only for the person's own terminal: no log, file or
+    /// wire may contain it.
     pub for_terminal: Option<String>,
 }
 
@@ -132,7 +132,7 @@ impl DrivableRun {
         self.held.controls.clone()
     }
 
-    /// Returns the handle by which a person takes the run's screen over while it is driven.
+    /// Returns the handle for takeovers of the run's screen by a person.
     pub fn takeovers(&self) -> Takeovers {
         Takeovers::new(
             self.held.kernel.clone(),
@@ -222,13 +222,13 @@ async fn record_workspace(core: &Arc<Core>) -> Result<Option<BlobId>, Stop> {
     Ok(id)
 }
 
-/// Makes later snapshots leave out what the first one left out.
+/// Makes later snapshots leave out the same paths as the first one.
 fn leave_out_as(snapshots: &mut Snapshots, first: &BlobId, log: &RunLog) {
     // If it cannot be read, nothing can be undone or forked from it anyhow.
     let _ = snapshots.since(first, |id| log.reader().blob(id));
 }
 
-/// Returns a snapshot that was taken, as an entry names it.
+/// Returns a snapshot in the form in which entries name it.
 pub(crate) fn snapshot_of(
     taken: Result<SnapshotResult, SnapshotError<Stop>>,
 ) -> Result<Snapshot, Stop> {
@@ -252,7 +252,7 @@ struct Driver {
     recorded: Option<RecordedCycle>,
     /// Whether other code recorded the entries since the last complete cycle.
     other_code: bool,
-    /// The last snapshot that stands for the end of a cycle, or for the start.
+    /// The last snapshot of a cycle's end, or of the start.
     folder: Option<BlobId>,
 }
 
@@ -393,7 +393,7 @@ impl Driver {
         }
     }
 
-    /// Runs one cycle, up to its entry. Returns the ending if the run ends with it.
+    /// Runs one cycle, up to its entry. Returns the ending if the run ends with this cycle.
     async fn one_cycle(&mut self) -> Result<Option<Ending>, Stop> {
         let core = self.core.clone();
         let recorded = self.recorded.take().unwrap_or_default();
@@ -488,7 +488,7 @@ pub(crate) async fn begin_cycle(core: &Core, prefix: &EffectId) -> Result<(), St
     late_tools::join(core, &start, added, is_live).await
 }
 
-/// Runs one cycle of a loop, and lets it conclude if the run ends with it.
+/// Runs one cycle of a loop, and lets the loop conclude if the run ends with this cycle.
 pub(crate) async fn turn(
     cognitive_loop: &mut dyn ErasedLoop,
     run: &mut Run,

@@ -7,7 +7,7 @@ use crate::{Stop, latch::AllStopped};
 /// The reason why a run cannot be started, taken up or read.
 #[derive(Debug, thiserror::Error)]
 pub enum KernelError {
-    /// The journal failed.
+    /// The journal cannot be read or written.
     #[error(transparent)]
     Journal(#[from] gyrus_journal::Error),
     /// The loop does not exist, or its configuration is invalid.
@@ -28,7 +28,7 @@ pub enum KernelError {
     /// A person stopped all runs, and nobody has lifted the stop.
     #[error(transparent)]
     Latched(#[from] AllStopped),
-    /// The run stopped where it must not.
+    /// The run stopped at a place where it must not.
     #[error(transparent)]
     Stop(#[from] Stop),
 }

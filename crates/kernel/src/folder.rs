@@ -12,22 +12,22 @@ use crate::{
     log_name, parse,
 };
 
-/// The folder as the journal has it at its last entry.
+/// The run's folder, as recorded up to the last entry of the journal.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum RecordedFolder {
-    /// The run has not looked at it yet.
+    /// The run has not recorded the folder yet.
     NotYet,
     Known {
-        /// The run in whose journal the entry is that names it: this one, or one below it.
+        /// The run whose journal has the entry that names the snapshot: this one, or one below it.
         run: RunId,
         snapshot: BlobId,
     },
-    /// It was not kept, for this reason.
+    /// The folder was not stored, for this reason.
     Missing(String),
 }
 
 impl RecordedFolder {
-    /// Reads what the journals of a run and those below it have of the folder.
+    /// Reads the newest record of the folder in the journals of a run and of those below it.
     pub fn of(store: &Store, run: RunId) -> Result<Self, KernelError> {
         Ok(FolderState::last(store, run)?.folder)
     }
@@ -51,7 +51,7 @@ impl RecordedFolder {
     }
 }
 
-/// The folder at the newest entry that says something of it.
+/// The folder at the newest entry that records it.
 struct FolderState {
     folder: RecordedFolder,
     at_ms: i64,

@@ -48,7 +48,7 @@ const NOT_HERE: &str = "the run was imported without its files, or they were pru
 pub struct DrivableFork {
     /// The new run.
     pub ready: DrivableRun,
-    /// The comparison of its workspace.
+    /// The comparison of the new run's workspace.
     pub files: ForkedFiles,
 }
 
@@ -244,7 +244,7 @@ impl ForkSource {
     }
 }
 
-/// Returns the skills as they bound a run; what they were granted is not inherited.
+/// Returns the skills as they limit a run, without the rights that they were granted.
 fn without_grants(skills: &[FollowedSkill]) -> Vec<FollowedSkill> {
     let bare = |skill: &FollowedSkill| FollowedSkill {
         grants: Vec::new(),

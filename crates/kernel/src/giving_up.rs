@@ -8,8 +8,8 @@ use crate::{
     standing,
 };
 
-/// Ends a run that no process drives, and those that it started, so that none of them can be
-/// resumed. Nothing that it did is undone. Returns the runs that were ended.
+/// Ends a run that no process drives, and its children, so that none of them can be resumed.
+/// Nothing is undone. Returns the runs that were ended.
 ///
 /// # Errors
 /// Returns an error when the run is over or a record, when a process drives it, when it was started by another

@@ -55,12 +55,12 @@ pub enum GrantError {
 /// A standing grant.
 #[derive(Debug, Clone, PartialEq)]
 pub struct StandingGrant {
-    /// The folder in which it holds.
+    /// The folder in which the grant is valid.
     pub workspace: PathBuf,
     pub grant: Grant,
-    /// The person who gave it.
+    /// The person who gave the grant.
     pub by: Principal,
-    /// The time at which it was given, in UTC milliseconds.
+    /// The time of the grant, in UTC milliseconds.
     pub at_ms: i64,
 }
 
@@ -102,7 +102,7 @@ pub fn give(
     append(store, workspace, GIVEN, &new.map(said).collect::<Vec<_>>())
 }
 
-/// Revokes a grant. When this returns, that is on disk.
+/// Revokes a grant. When this returns, the revocation is on disk.
 pub fn revoke(store: &Store, standing: &StandingGrant, by: &Principal) -> Result<(), GrantError> {
     let said = GrantRecord {
         grant: standing.grant.clone(),

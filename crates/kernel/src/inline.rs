@@ -38,7 +38,7 @@ impl<T: Serialize + DeserializeOwned + Clone> Inline<T> {
     }
 }
 
-/// A blob does not hold what its entry promises.
+/// A blob has other content than its entry requires.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("blob {blob} does not hold what its entry promises: {reason}")]
 pub struct BadBlob {

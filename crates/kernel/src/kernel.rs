@@ -26,9 +26,9 @@ use crate::{
 pub struct Organs {
     /// Chooses the models that runs ask.
     pub router: Arc<dyn Router>,
-    /// Chooses the models of child runs that ask another one than their parent, by its name.
+    /// Routers for child runs that ask another model than their parent, by the name of the model.
     pub child_routers: BTreeMap<String, Arc<dyn Router>>,
-    /// Chooses the model for a second look at calls that the gate does not understand whole; `None`
+    /// Chooses the model for a second look at calls that the gate does not fully understand; `None`
     /// means that there is no second look.
     pub assessor: Option<Arc<dyn Router>>,
     /// The tools by name.
@@ -45,46 +45,45 @@ pub struct Organs {
     pub keeper_program: Option<PathBuf>,
     /// Hashes of inputs that the kernel cannot see: this binary, the prompts, the configuration.
     pub pins: CodePins,
-    /// Receives the replies of models while they arrive.
+    /// Receives the replies of models as they arrive.
     pub live: Option<Live>,
     /// Serves the connections of sandboxes.
     pub outlet: Option<Arc<dyn Outlet>>,
     /// Returns the places in which commands find the objects of a repository that they have a
     /// private copy of. Called before the first command.
     pub real_objects: Arc<dyn Fn() -> RealObjects + Send + Sync>,
-    /// The screen that runs look at; `None` means that they have none.
+    /// The screen that runs look at; `None` if they have none.
     pub screen: Option<Arc<dyn Screen>>,
     /// The emergency stop for all runs.
     pub latch: Option<Latch>,
-    /// Makes work trees for child runs that are to work apart.
+    /// Makes work trees for child runs with a work tree of their own.
     pub worktrees: Option<Arc<dyn Worktrees>>,
-    /// Commands that are asked about calls and about the end of runs; `None` means that there are none.
+    /// Hooks for calls and for the end of runs; `None` if there are none.
     pub hooks: Option<Arc<dyn Hooks>>,
     /// Time for which an answer to a question counts, including the time that a run is parked.
     pub questions_last: Duration,
     /// The tools of servers that may join runs after their start.
     pub late_tools: Option<Arc<dyn LateTools>>,
-    /// Whether other machines may go on with the runs in folders of their own.
+    /// Whether other machines may continue the runs in folders of their own.
     pub travels: FolderTravels,
     /// Values of the person's variables that commands of runs may see.
     pub variables: BTreeMap<String, String>,
 }
 
-/// Whether other machines may go on with runs, in folders of their own that are made from what the
-/// journal has.
+/// Whether other machines may continue runs, in folders of their own created from the journal.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub enum FolderTravels {
-    /// The folder stays on this machine, and is after a crash as the calls left it.
+    /// The folder stays on this machine, and after a crash is as the calls left it.
     #[default]
     No,
-    /// The folder travels, and this process works in it where the one before did.
+    /// The folder travels, and this process works in it as the previous one did.
     Stayed,
     /// The folder was made from the journal for this process.
     Arrived,
 }
 
 impl FolderTravels {
-    /// Returns what is said to the model about a call that was interrupted.
+    /// Returns the text for the model about a call that was interrupted.
     pub(crate) fn told(&self) -> &'static str {
         match self {
             FolderTravels::No | FolderTravels::Stayed => "",
@@ -170,9 +169,9 @@ impl Organs {
         }
     }
 
-    /// Stores what a person confirmed of the tools of servers, and of the forms of the origins that
-    /// they named, if a mandate is to be stated: one of them does more than read, and a person typed
-    /// the goal.
+    /// Stores the meanings that a person confirmed of the tools of servers, and of the forms of the
+    /// origins that they named, if a mandate is needed: one of them does more than read, and a
+    /// person typed the goal.
     pub(crate) fn pin_meanings(
         &self,
         goal: &Text,
@@ -217,7 +216,7 @@ impl Organs {
     }
 }
 
-/// The stored meanings of what a mandate can speak of.
+/// The stored meanings of the tools and forms that a mandate can cover.
 #[derive(Default)]
 pub(crate) struct PinnedMeanings {
     pub(crate) meanings: Option<Inline<BTreeMap<String, ToolMeaning>>>,
@@ -250,11 +249,11 @@ pub struct NewRun {
     pub context: Vec<Attachment>,
     /// The previous run in its session, whose memory this one continues with.
     pub continues: Option<RunId>,
-    /// The name of its loop.
+    /// The name of the run's loop.
     pub cognitive_loop: String,
     /// The loop's configuration.
     pub loop_config: Value,
-    /// The folder it works in: a real and absolute path.
+    /// The folder in which the run works: a real and absolute path.
     pub workspace: PathBuf,
     /// The approval mode.
     pub mode: Mode,
@@ -265,16 +264,16 @@ pub struct NewRun {
     pub limits: Limits,
     /// Hashes of inputs that the kernel cannot know: the binary, its configuration.
     pub pins: CodePins,
-    /// The run that delegates it.
+    /// The run that delegates to this one.
     pub parent: Option<ParentRun>,
-    /// Whether the run that starts it has read untrusted text.
+    /// Whether the run that starts this one has read untrusted text.
     pub exposed: bool,
     /// The grants that the person gave beforehand. Those of the previous run in the session are
     /// added.
     pub grants: Vec<Grant>,
-    /// The skills that it follows. Those of the previous run are not.
+    /// The skills that the run follows. Those of the previous run are not.
     pub skills: Vec<FollowedSkill>,
-    /// The configuration of its screen, opaque here.
+    /// The configuration of the run's screen, opaque here.
     pub screen: Option<Value>,
     /// The texts that the person typed beside the goal: an address to begin at, and for a child
     /// those typed for its parent.
@@ -283,15 +282,15 @@ pub struct NewRun {
     pub agent: String,
     /// The additions of the person to the sandbox of its commands.
     pub sandbox: SandboxOptions,
-    /// The model that it asks, if it is a child run with one of its own.
+    /// The model of a child run that has one of its own.
     pub model: ChildModel,
-    /// The work tree that it works in, if that was made for it.
+    /// The work tree in which the run works, if one was made for it.
     pub worktree: Option<RunWorktree>,
 }
 
 impl NewRun {
-    /// Creates a run with a new id for a person's goal, without limits, that denies what needs
-    /// approval.
+    /// Creates a run with a new id for a person's goal, without limits, that denies calls which
+    /// need approval.
     pub fn new(
         goal: Text,
         cognitive_loop: impl Into<String>,
@@ -328,7 +327,7 @@ impl NewRun {
 /// The changes that a person makes when a run is resumed; `None` keeps the present value.
 #[derive(Debug, Clone, Default)]
 pub struct ResumeChanges {
-    /// The new limits; those that are `None` in here stay as they were.
+    /// The new limits; those that are `None` are not changed.
     pub limits: Limits,
     /// The new mode.
     pub mode: Option<Mode>,
@@ -351,8 +350,8 @@ struct KernelInner {
     loop_config: LastValue<Value>,
 }
 
-/// The value that the latest run had. A process mostly uses the same value for all its runs, and
-/// may have thousands of them.
+/// The value of the latest run. A process mostly uses the same value for all its runs, and may have
+/// thousands of them.
 #[derive(Default)]
 struct LastValue<T>(Mutex<Arc<T>>);
 

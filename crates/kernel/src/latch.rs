@@ -28,7 +28,7 @@ pub use stopper::{StillWorking, StopResult, stop_all};
 /// The file's name in the state home.
 const NAME: &str = "stopped";
 
-/// Maximum number of bytes of it that are read.
+/// Maximum number of bytes of a latch that are read.
 const READ_LIMIT: u64 = 64 << 10;
 
 /// The latch of a state home.
@@ -77,11 +77,12 @@ impl From<AllStopped> for Ending {
 /// The result of setting the latch.
 #[derive(Debug)]
 pub enum LatchResult {
-    /// It was set now, with its content.
+    /// The latch was set now, with its content.
     Now,
-    /// It was set now, but its content could not be written: only the stop itself is on disk.
+    /// The latch was set now, but its content could not be written: only the stop itself is on
+    /// disk.
     WithoutWords(io::Error),
-    /// It was set already and is unchanged.
+    /// The latch was set already and is unchanged.
     Before(AllStopped),
 }
 
@@ -115,7 +116,8 @@ impl Latch {
         }
     }
 
-    /// Sets the latch. When this returns, it is on disk; working processes are not killed yet.
+    /// Sets the latch. When this returns, the latch is on disk; working processes are not killed
+    /// yet.
     ///
     /// # Errors
     /// Returns an error when not even an empty file can be created. Then the latch is not set.

@@ -31,7 +31,7 @@ impl Core {
             .collect()
     }
 
-    /// Lets the tools join that joined before the present cycle.
+    /// Restores the tools that joined before the present cycle.
     pub(crate) fn restore_tools(&self) -> Result<(), Stop> {
         let joined = self.shared().state.added_tools.clone();
         for specs in joined {
@@ -44,7 +44,7 @@ impl Core {
         self.kernel.organs().late_tools.clone()
     }
 
-    /// Lets recorded tools join, whether their servers are there or not.
+    /// Adds recorded tools to the run, whether their servers are there or not.
     fn join(&self, specs: &[Arc<ToolSpec>]) {
         let Some(late) = self.late() else { return };
         let tools = specs.iter().filter(|spec| self.tool(&spec.name).is_none());
@@ -53,8 +53,8 @@ impl Core {
     }
 }
 
-/// Lets tools join at the start of a cycle: those that are recorded, or, if it is live, those that
-/// are there now. Their descriptions are untrusted text.
+/// Adds tools at the start of a cycle: those that are recorded, or, if it is live, those that are
+/// there now. Their descriptions are untrusted text.
 pub(crate) async fn join(
     core: &Core,
     start: &EffectId,
@@ -73,7 +73,7 @@ pub(crate) async fn join(
     Ok(())
 }
 
-/// Records the tools that are there now and that the run does not have.
+/// Records the tools that are there now and that the run lacks.
 async fn arrived(core: &Core, start: &EffectId) -> Result<Option<ToolsAdded>, Stop> {
     let Some(late) = core.late() else {
         return Ok(None);

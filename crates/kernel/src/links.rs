@@ -30,7 +30,7 @@ pub(crate) struct RunLinks {
     /// The number of the next entry to read.
     next: u64,
     seen: BTreeSet<String>,
-    /// Addresses of calls that connect to one and have no result yet.
+    /// Addresses of calls in progress that connect to one.
     open: BTreeMap<EffectId, String>,
 }
 
@@ -86,8 +86,8 @@ impl RunLinks {
         Ok(())
     }
 
-    /// Collects the links on a page whose own address was written by others. A browser adds the
-    /// slash to a bare host, and does not send the fragment to the server.
+    /// Collects the links on a page whose own address was written by others. The address of a bare
+    /// host gets a slash and no fragment, as in browsers.
     fn look(&mut self, view: &View) {
         let address = view.address.split('#').next().unwrap_or_default();
         let bare = address.strip_suffix('/').unwrap_or(address);

@@ -47,7 +47,7 @@ pub enum LivePiece {
 /// Length in bytes from which an unfinished line is passed on at the end of a sentence.
 pub(crate) const LONG_LINE: usize = 200;
 
-/// Number of held bytes up to which every piece is looked at. More are looked at again only when
+/// Number of held bytes up to which every piece is examined. More are looked at again only when
 /// they are a quarter more, so that the time is proportional to the text however long it is held.
 const ALWAYS_READ: usize = 1024;
 
@@ -62,7 +62,7 @@ pub(crate) struct Speaker<'a> {
     effect: &'a EffectId,
     purpose: Purpose,
     held: String,
-    /// Length of the held text from which it is looked at again.
+    /// Length of the held text at which it is examined next.
     next_look: usize,
     /// Whether the held text waits for more than the end of its line.
     holds_lines: bool,
@@ -130,7 +130,7 @@ impl<'a> Speaker<'a> {
         }
     }
 
-    /// Decides when the held text is looked at again.
+    /// Decides at which length the held text is examined next.
     fn plan_look(&mut self) {
         let length = self.held.len();
         self.holds_lines = self.held.contains('\n');
@@ -178,7 +178,7 @@ impl<'a> Speaker<'a> {
     }
 }
 
-/// Returns the text that is shown of a reply which arrives in these pieces.
+/// Returns the shown text of a reply that arrives in these pieces.
 #[cfg(feature = "fuzz")]
 pub fn shown(redactor: &Redactor, pieces: &[&str]) -> String {
     let heard = Arc::new(Mutex::new(String::new()));

@@ -14,17 +14,17 @@ use crate::{Entry, INLINE_LIMIT, Inline, RunStarted, Stop, ToolResulted, Unreada
 pub(crate) struct RunLog {
     reader: LogReader,
     target: AppendTarget,
-    /// Blobs that this log is known to hold, so that a prompt's frame is stored once.
+    /// Blobs known to be in this log, so that a prompt's frame is stored once.
     held: Mutex<BTreeSet<BlobId>>,
 }
 
-/// The part of a journal that takes what is new.
+/// The part of a journal that takes new entries.
 enum AppendTarget {
     /// A journal without entries, which no other process sees. It takes blobs only.
     New(NewLog),
     /// A journal that this process holds.
     Live(Writer),
-    /// Nothing: the journal is read.
+    /// No journal, because a recorded one is only read.
     Recorded,
 }
 
@@ -54,8 +54,7 @@ impl RunLog {
         }
     }
 
-    /// Creates the journal of a new run, with its first entries, which are on disk when this
-    /// returns.
+    /// Creates the journal of a new run, with its first entries, which are on disk on return.
     pub(crate) fn publish(self, first: &[Entry]) -> Result<Writer, Stop> {
         match self.target {
             AppendTarget::New(prepared) => Ok(prepared.publish(&batch(first)?)?),
@@ -71,7 +70,7 @@ impl RunLog {
         matches!(self.target, AppendTarget::Live(_))
     }
 
-    /// Returns the writer. A replay has none and ends where the record does.
+    /// Returns the writer. A replay has none and ends at the last entry.
     fn writer(&self) -> Result<&Writer, Stop> {
         match &self.target {
             AppendTarget::Live(writer) => Ok(writer),
@@ -93,7 +92,8 @@ impl RunLog {
         Ok(())
     }
 
-    /// Returns when everything appended so far is on disk, and the journal says that it is finished.
+    /// Returns when everything appended so far is on disk, with a seal that the journal is
+    /// finished.
     pub(crate) async fn seal(&self) -> Result<(), Stop> {
         Ok(self.writer()?.seal().await?)
     }
@@ -124,7 +124,7 @@ impl RunLog {
     }
 }
 
-/// Returns entries as a journal takes them.
+/// Converts entries to the form in which a journal takes them.
 fn batch(entries: &[Entry]) -> Result<Vec<NewEntry<'_>>, Stop> {
     let to_new = |entry| {
         let entry: &Entry = entry;
@@ -170,7 +170,7 @@ impl RunStarted {
         self.memory.items.iter().map(load).collect()
     }
 
-    /// Returns the tools of servers that it has, as they were described at the start.
+    /// Returns the tools of servers that the run has, as they were described at the start.
     pub fn served_tools(&self, reader: &LogReader) -> Result<Vec<Arc<ToolSpec>>, Stop> {
         match &self.served {
             Some(served) => served.read(|id| reader.blob(id).map_err(Stop::from)),

@@ -9,7 +9,7 @@ use gyrus_contract::EffectId;
 pub struct QuestionId {
     /// The effect that asks.
     pub effect: EffectId,
-    /// Number of times that it was asked; 1 for the first time.
+    /// Number of times that the question was asked; 1 for the first time.
     pub asking: u32,
 }
 

@@ -37,7 +37,6 @@ pub(crate) struct RunPosition {
 #[derive(Debug, Clone)]
 pub(crate) struct AbandonedCycle {
     pub(crate) why: String,
-    /// The entries of the cycle.
     pub(crate) entries: Vec<Entry>,
 }
 
@@ -170,7 +169,7 @@ impl RunPosition {
     }
 }
 
-/// Returns the workspace at the start, if an entry of its own holds it.
+/// Returns the workspace at the start, if a separate entry has it.
 fn recorded_workspace(reader: &LogReader) -> Result<Option<Snapshot>, Stop> {
     for entry in reader.entries(2)? {
         match parse(&entry?)? {
@@ -196,8 +195,8 @@ pub(crate) fn memory_at(
     items_back(reader, wanted, is_last)
 }
 
-/// Returns the messages of memory with these numbers, as they were when the entry was written for
-/// which `begins` returns `true`. Also returns the number of the first one found.
+/// Returns the messages of memory with these numbers, in their state at the entry for which
+/// `begins` returns `true`. Also returns the number of the first one found.
 pub(crate) fn items_back(
     reader: &LogReader,
     wanted: Range<u64>,

@@ -30,8 +30,8 @@ fn is_zero(number: &u64) -> bool {
     *number == 0
 }
 
-/// Returns the messages of memory, of which the first has the number `first`, with the lead before
-/// the one with the number `lead_at`.
+/// Returns messages of memory, numbered from `first`, with the lead before the message with the
+/// number `lead_at`.
 pub(crate) fn with_lead(
     mut memory: Vec<Arc<Message>>,
     first: u64,

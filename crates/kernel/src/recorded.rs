@@ -11,7 +11,7 @@ use crate::{Divergence, Entry, Stop};
 #[derive(Debug, Default)]
 pub(crate) struct RecordedCycle {
     effects: BTreeMap<EffectId, Vec<Entry>>,
-    /// Branches that are known to have ended.
+    /// Branches whose end is recorded.
     ended: Vec<EffectId>,
     /// Whether the cycle is known to have ended after these entries: no effect may follow them.
     pub(crate) complete: bool,
@@ -81,7 +81,7 @@ impl RecordedCycle {
         Ok(())
     }
 
-    /// Checks that no entry is left at the end of the cycle.
+    /// Checks that no entry is unused at the end of the cycle.
     pub(crate) fn is_used_up(&self) -> Result<(), Divergence> {
         match self.effects.first_key_value() {
             None => Ok(()),

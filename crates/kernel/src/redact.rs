@@ -91,7 +91,7 @@ struct TypedPasswords {
     known: Option<Arc<KnownSecrets>>,
 }
 
-/// A part of the text that is settled: an existing marker, or a secret and its marker.
+/// A settled part of the text: an existing marker, or a secret and its marker.
 struct TextCut {
     at: Range<usize>,
     marker: Option<String>,
@@ -121,8 +121,8 @@ impl Redactor {
         self.known.spans_lines
     }
 
-    /// Returns the marker for a text that is a secret because of where it goes. From now on it is
-    /// known everywhere, unless it is so short that it would be found in ordinary words.
+    /// Returns the marker for a text that is a secret because of its destination. From then on the
+    /// text is redacted everywhere, unless it is so short that it would be found in ordinary words.
     pub(crate) fn conceal(&self, text: &str) -> String {
         if text.is_empty() || text.contains(MARKER_START) {
             return text.to_owned();
@@ -150,7 +150,7 @@ impl Redactor {
         names::class_of_label(name) == Some(names::NameClass::Password)
     }
 
-    /// Whether a value that a screen shows under this name is secret.
+    /// Whether the value of a screen's element with this name is secret.
     pub fn shows_secret(&self, name: &str, value: Option<&str>) -> bool {
         let is_secret = |text: &str| matches!(self.redact(text), Cow::Owned(_));
         is_secret(name)
@@ -159,9 +159,9 @@ impl Redactor {
             })
     }
 
-    /// Returns the length in bytes of the part of a text that can be redacted by itself, whatever
-    /// follows it: whole lines, without one whose secret is on the next, and words of an
-    /// unfinished line of prose. The rest of a long line can be split at sentences if it names nothing.
+    /// Returns the length in bytes of the part of a text that can be redacted independently of the
+    /// rest: whole lines, without one whose secret is on the next, and words of an unfinished line
+    /// of prose. The rest of a long line can be split at sentences if it names nothing.
     pub(crate) fn separable(&self, text: &str, long_line: usize) -> usize {
         let held = held::from(text, &self.pairs);
         let text = &text[..held.unwrap_or(text.len())];
@@ -198,7 +198,7 @@ impl Redactor {
         self.redact_after(TextBefore::Nothing, text)
     }
 
-    /// Redacts like [`Redactor::redact`] a text that continues something.
+    /// Redacts a text that continues another one, like [`Redactor::redact`].
     pub(crate) fn redact_after<'a>(&self, before: TextBefore, text: &'a str) -> Cow<'a, str> {
         let mut cuts = Vec::new();
         if text.contains(MARKER_START) {
@@ -269,9 +269,9 @@ impl Redactor {
         Ok(revealed)
     }
 
-    /// Returns the text with the values that this process found in texts in the place of their
-    /// markers; `None` if there are none. Configured secrets and typed passwords stay hidden: a
-    /// page can make a model repeat their markers.
+    /// Returns the text with the markers of values that this process found in texts replaced by the
+    /// values; `None` if there are none. Configured secrets and typed passwords stay hidden: a page
+    /// can make a model repeat their markers.
     pub(crate) fn show_found(&self, text: &str) -> Option<String> {
         let found = self.found.read();
         let typed = self.typed();
@@ -305,7 +305,7 @@ impl Redactor {
         self.look(text, cuts, |piece| self.commands.find(piece))
     }
 
-    /// Applies one pass to every piece between the cuts, which stay in order.
+    /// Applies one pass to every piece between the cuts, and keeps the cuts in order.
     fn look(
         &self,
         (before, text): (TextBefore, &str),
@@ -347,8 +347,8 @@ impl Redactor {
         format!("{MARKER_START}{name}⟧")
     }
 
-    /// Returns the name of a found value, and remembers it. The name is longer in the rare case
-    /// that another value has it already.
+    /// Returns the name of a found value, and records it. The name is longer in the rare case that
+    /// another value has it already.
     fn remember(&self, kind: &str, value: &str) -> String {
         let digits = fingerprint(&self.key, value);
         let mut found = self.found.write();

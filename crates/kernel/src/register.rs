@@ -35,16 +35,16 @@ const OVER: &str = "over";
 /// The word of a line about a run that was removed.
 const REMOVED: &str = "removed";
 
-/// The one by whom a run was begun.
+/// The starter of a run.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum BegunBy {
     /// A person, by themselves or through a program.
     Person,
-    /// An agent of a file, when something happened: the goal is the file's.
+    /// An agent described by a file, because of an event: the goal is the file's.
     Agent,
     /// Another run.
     Run,
-    /// Nobody knows: it is a record, or its first entry cannot be read.
+    /// The starter is unknown: the run is a record, or its first entry cannot be read.
     Unknown,
 }
 
@@ -77,14 +77,14 @@ impl BegunBy {
     }
 }
 
-/// A run as the register has it.
+/// A run's line in the register.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct RegisterLine {
     pub run: RunId,
-    /// The one by whom it was begun.
+    /// The starter of the run.
     pub begun_by: BegunBy,
     pub forked_from: Option<RunId>,
-    /// The folder that it works in; empty if its first entry cannot be read.
+    /// The folder in which the run works; empty if its first entry cannot be read.
     pub workspace: PathBuf,
 }
 
@@ -128,7 +128,7 @@ impl RegisterLine {
         format!("{BEGAN} {} {from} {folder} {by}\n", self.run)
     }
 
-    /// Reads what follows the word and the run.
+    /// Parses the rest of a line, after the word and the run.
     fn parse(run: RunId, rest: &str) -> Option<Self> {
         let (rest, by) = rest.rsplit_once(' ')?;
         let (from, folder) = rest.split_once(' ')?;
@@ -140,21 +140,21 @@ impl RegisterLine {
         })
     }
 
-    /// Whether a person began it in this home: neither an agent nor another run did, and it is not a
-    /// record.
+    /// Whether a person began the run in this home: neither an agent nor another run did, and it is
+    /// not a record.
     pub fn is_own(&self, store: &Store) -> bool {
         self.begun_by == BegunBy::Person && !is_record(store, self.run)
     }
 }
 
-/// The register of a store, as it was read.
+/// The register of a store, as read from disk.
 #[derive(Debug, Default)]
 pub struct Register {
     text: String,
 }
 
 impl Register {
-    /// Reads it, and adds what is missing in it.
+    /// Reads the register, and adds missing lines to it.
     pub fn read(store: &Store) -> Result<Self, Error> {
         let (folder, path) = (store.root().join(RUNS), path(store));
         let now = SystemTime::now();
@@ -175,7 +175,7 @@ impl Register {
         Ok(register)
     }
 
-    /// Adds the runs of the folder that have no line, and marks those that are gone.
+    /// Adds lines for runs without one, and marks those that no longer exist.
     fn complete(&mut self, store: &Store, changed: Option<SystemTime>) -> Result<(), Error> {
         // Of the runs that have a line, those are gone that the folder does not have.
         let mut gone: HashSet<RunId> = self.newest_first().collect();
@@ -222,21 +222,21 @@ impl Register {
         })
     }
 
-    /// Returns all runs that are there, those that began last first, children in between.
+    /// Returns all existing runs, the newest first, children in between.
     pub fn newest_first(&self) -> impl Iterator<Item = RunId> {
         self.lines_back(&[REMOVED])
             .filter_map(|(run, _)| run.parse().ok())
     }
 
-    /// Returns the runs that no other run began, those that began last first.
+    /// Returns the runs that no other run began, the newest first.
     pub fn roots(&self) -> impl Iterator<Item = RegisterLine> {
         let lines = self.lines_back(&[REMOVED]);
         let lines = lines.filter_map(|(run, rest)| RegisterLine::parse(run.parse().ok()?, rest));
         lines.filter(|line| line.run.is_root())
     }
 
-    /// Returns the folders in which the newest runs of this home have worked, for at most `of_runs`
-    /// runs; those of runs that were removed, too.
+    /// Returns the folders of the newest runs of this home, at most `of_runs`, including removed
+    /// runs.
     pub fn workspaces(&self, of_runs: usize) -> Vec<PathBuf> {
         let lines = self.text.lines().rev().filter_map(|line| {
             let (run, rest) = line.strip_prefix(BEGAN)?.trim_start().split_once(' ')?;
@@ -260,7 +260,7 @@ impl Register {
         }
     }
 
-    /// Returns the runs that are not over, in the order in which they began, children in between.
+    /// Returns the unfinished runs, in the order in which they began, children in between.
     pub fn unfinished(&self, store: &Store) -> Vec<RunId> {
         let open = self.lines_back(&[OVER, REMOVED]);
         let unfinished = open.filter_map(|(run, _)| run.parse().ok());
@@ -277,8 +277,8 @@ const CLOCK_TICK: Duration = Duration::from_secs(2);
 /// Number of characters of a run's id.
 const RUN_CHARACTERS: usize = 36;
 
-/// Creates the journal of a run with its first entries, of which `started` is the first, and notes that
-/// it began. It is there without the note, too.
+/// Creates the journal of a run with its first entries, of which `started` is the first, and adds
+/// its line. The run also exists without the line.
 pub(crate) fn publish(
     store: &Store,
     log: RunLog,
@@ -296,7 +296,7 @@ pub(crate) fn publish(
     Ok(writer)
 }
 
-/// Notes that a run is over. Without the note its journal is asked.
+/// Notes that a run is over. Without this note, its journal is read to find out.
 pub(crate) fn over(store: &Store, run: RunId) {
     let _ = append(store, &format!("{OVER} {run}\n"));
 }
@@ -326,7 +326,7 @@ fn set_back(path: &Path, now: SystemTime) -> bool {
     is_ahead
 }
 
-/// Adds whole lines.
+/// Appends whole lines to the register.
 fn append(store: &Store, lines: &str) -> io::Result<File> {
     let mut options = OpenOptions::new();
     options.append(true).create(true).mode(0o600);

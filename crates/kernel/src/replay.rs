@@ -25,7 +25,7 @@ pub struct ReplayResult {
     pub entries: u64,
     /// Number of cycles that were run again and ended as recorded.
     pub cycles: u32,
-    /// Number of cycles that were abandoned at the time and have no end to compare with.
+    /// Number of cycles that were abandoned in the recorded run and have no end to compare with.
     pub abandoned: u32,
     /// Whether the record ends in the middle of a cycle.
     pub unfinished: bool,
@@ -35,7 +35,7 @@ pub struct ReplayResult {
 
 impl Kernel {
     /// Replays a run. Under the code that made the record any difference is an error; under other
-    /// code differences are reported.
+    /// code it is reported.
     ///
     /// # Errors
     /// Returns an error when the journal cannot be read, or the loop is not deterministic.
@@ -236,7 +236,7 @@ impl JournalReplay {
         }
     }
 
-    /// Replays that a cycle was abandoned and the next one was told what it did.
+    /// Replays that a cycle was abandoned and the next one was informed of its work.
     fn abandon_cycle(
         &mut self,
         dropped: CycleDropped,

@@ -13,20 +13,18 @@ pub struct Run {
     pub(crate) core: Arc<Core>,
     pub(crate) prefix: EffectId,
     next: u32,
-    /// An effect that began and has not ended. If it is still set when the next one begins, its
-    /// future was dropped.
+    /// An effect in progress. If it is still set when the next one begins, its future was dropped.
     in_progress: Option<EffectId>,
     stopped: Option<Stop>,
     /// The tools as of the cycle's start.
     tools: Arc<Vec<Arc<ToolSpec>>>,
 }
 
-/// An effect with its number.
 pub(crate) struct NumberedEffect {
     pub(crate) effect: EffectId,
-    /// The branch that it is in.
+    /// The branch that the effect belongs to.
     pub(crate) prefix: EffectId,
-    /// Its recorded entries. If there are none, it goes live.
+    /// The effect's recorded entries; without any, the effect goes live.
     pub(crate) past: Vec<Entry>,
 }
 
@@ -46,20 +44,20 @@ impl Run {
         self.core.started.run
     }
 
-    /// Returns the goal as it was given, and its amendments, oldest first.
+    /// Returns the original goal and its amendments, oldest first.
     pub fn goal(&self) -> Vec<Text> {
         let mut goal = vec![self.core.goal.clone()];
         goal.extend(self.core.shared().state.amendments.iter().cloned());
         goal
     }
 
-    /// Returns the number of the memory's first item that is the run's own: those before it come from
-    /// the run that it continues.
+    /// Returns the number of the memory's first item that belongs to the run itself: those before
+    /// it come from the run that it continues.
     pub fn memory_start(&self) -> u64 {
         self.core.started.memory_next()
     }
 
-    /// Returns the calls that were denied because nobody could be asked, in words.
+    /// Returns descriptions of the calls that were denied because nobody could be asked.
     pub fn denied(&self) -> Vec<String> {
         self.core.shared().state.denied.clone()
     }
@@ -86,7 +84,7 @@ impl Run {
         self.core.started.settings.mode
     }
 
-    /// Returns the context window of the model that was asked last in tokens, if that is known.
+    /// Returns the context window of the last model in tokens, if known.
     pub fn window(&self) -> Option<u64> {
         self.core.shared().state.window
     }
@@ -105,7 +103,7 @@ impl Run {
         self.prefix.cycle_number()
     }
 
-    /// Gives an effect its number.
+    /// Assigns a number to an effect that begins.
     pub(crate) fn begin(&mut self, now: impl Fn() -> String) -> Result<NumberedEffect, Stop> {
         if let Some(stop) = &self.stopped {
             return Err(stop.clone());
@@ -159,8 +157,8 @@ impl Run {
         done
     }
 
-    /// Checks that the loop ended properly. A loop that ignored a stop and went on has a result
-    /// that no other process would reach.
+    /// Checks that the loop ended properly. A loop that ignored a stop has a result that no other
+    /// process would reach.
     pub(crate) fn check_ended(&mut self) -> Result<(), Stop> {
         match &self.stopped {
             Some(stop) => Err(stop.clone()),

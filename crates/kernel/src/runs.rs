@@ -23,7 +23,7 @@ pub fn is_record(store: &Store, run: RunId) -> bool {
     store.exists(&name) && store.birth(&name) != Birth::Here
 }
 
-/// Checks that a run exists and was begun here. Whatever acts on the word of a journal asks this.
+/// Checks that a run exists and was begun here. Required before acting on the word of its journal.
 ///
 /// # Errors
 /// Returns [`Error::BornElsewhere`] if the run is a record, and [`Error::CopiedStore`] if all runs of
@@ -47,7 +47,7 @@ pub(crate) fn own_reader(store: &Store, run: RunId) -> Result<LogReader, Error> 
     store.reader(&log_name(run))
 }
 
-/// Takes the journal of a run that was begun here, to go on with it. Nothing else takes one.
+/// Takes the journal of a run begun here, to continue it. No other function takes journals.
 pub(crate) fn take(store: &Store, run: RunId, how: LockWait) -> Result<(Writer, Recovery), Error> {
     check_not_record(store, run)?;
     store.take(&log_name(run), how)
@@ -73,7 +73,7 @@ pub fn workspace(store: &Store, run: RunId) -> Option<PathBuf> {
     }
 }
 
-/// Returns a run and the runs below it, itself last, so that removing them in order leaves no
+/// Returns a run and the runs below it, itself last, so that removing them in this order leaves no
 /// orphans.
 pub fn family(store: &Store, run: RunId) -> Result<Vec<RunId>, gyrus_journal::Error> {
     let mut children = BTreeSet::new();
@@ -107,7 +107,7 @@ fn parent(reader: &LogReader) -> Option<RunId> {
     }
 }
 
-/// Returns the address of the last page that a run, or a run below it, looked at; `None` if there was
+/// Returns the address of the last page that a run, or a run below it, visited; `None` if there was
 /// none on the web.
 pub fn last_page(store: &Store, run: RunId) -> Result<Option<String>, gyrus_journal::Error> {
     let mut last: Option<(i64, String)> = None;
@@ -173,7 +173,7 @@ pub fn summary(ending: &Ending) -> String {
     }
 }
 
-/// Describes a record, with the ending that stands in it, in one line.
+/// Describes a record, with its ending, in one line.
 pub fn record_summary(ending: Option<&Ending>) -> String {
     let end = ending.map(|ending| format!(": {}", summary(ending)));
     format!("a record from elsewhere{}", end.unwrap_or_default())

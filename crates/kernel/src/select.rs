@@ -13,7 +13,7 @@ const SHORTEST: usize = 4;
 /// Maximum number of runs that are listed when several match.
 const SHOWN: usize = 5;
 
-/// The error of a name that means no run, or more than one.
+/// The error of a name that matches no run, or more than one.
 #[derive(Debug, thiserror::Error)]
 pub enum FindRunError {
     /// The journals cannot be read.
@@ -21,35 +21,35 @@ pub enum FindRunError {
     Journal(#[from] gyrus_journal::Error),
     #[error("there is no run yet")]
     NoRuns,
-    /// The name is so short that it could mean another run tomorrow.
+    /// The name is so short that it could match another run tomorrow.
     #[error(
         "`{given}` is too short to name a run; give at least {SHORTEST} characters of its id, or \
          `last`"
     )]
     TooShort {
-        /// The name that was given.
+        /// The name as typed.
         given: String,
     },
     /// No id begins or ends with the name.
     #[error("there is no run `{given}`")]
     NotFound {
-        /// The name that was given.
+        /// The name as typed.
         given: String,
     },
     /// Several ids begin or end with the name.
     #[error("`{given}` could be any of {count} runs: {shown}")]
     Ambiguous {
-        /// The name that was given.
+        /// The name as typed.
         given: String,
         /// Number of matching runs.
         count: usize,
-        /// Some of them.
+        /// Some of the matching runs.
         shown: String,
     },
 }
 
-/// Returns the run that `given` means: `last`, which is no record unless there is nothing else, an id,
-/// or the start or end of one.
+/// Returns the run that `given` names: `last`, which is no record unless there is nothing else, an
+/// id, or the start or end of one.
 pub fn find_run(store: &Store, given: &str) -> Result<RunId, FindRunError> {
     let register = Register::read(store)?;
     if given == "last" {
@@ -62,8 +62,8 @@ pub fn find_run(store: &Store, given: &str) -> Result<RunId, FindRunError> {
     choose(register.newest_first(), given)
 }
 
-/// Returns the newest run that a person began in `folder` or, where there is none, in the nearest
-/// folder above it, and the folder that it works in. Records belong to no folder of this machine.
+/// Returns the newest run that a person began in `folder` or, if there is none, in the nearest
+/// folder above it, with the run's folder. Records belong to no folder of this machine.
 pub fn newest_run_in(store: &Store, folder: &Path) -> Result<Option<(RunId, PathBuf)>, Error> {
     let mut newest: Option<(RunId, PathBuf)> = None;
     for line in Register::read(store)?.roots() {

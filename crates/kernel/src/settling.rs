@@ -14,7 +14,7 @@ use crate::{
     DrivableRun, Entry, Kernel, KernelError, log_name, position::RunPosition, runs, unjudged,
 };
 
-/// Whether a process that was killed left calls of the run unfinished.
+/// Whether a killed process left calls of the run unfinished.
 pub fn has_unfinished_calls(store: &Store, run: RunId) -> Result<bool, KernelError> {
     let position = RunPosition::read(run, &store.reader(&log_name(run))?)?;
     Ok(position.over().is_none() && has_calls(&position))
@@ -33,7 +33,8 @@ fn has_calls(position: &RunPosition) -> bool {
 }
 
 impl Kernel {
-    /// Judges what calls of killed processes left in `workspace`, but for those of `own`.
+    /// Judges the changes that calls of killed processes left in `workspace`, but for those of
+    /// `own`.
     pub(crate) async fn settle_folder(&self, workspace: &Path, own: RunId) {
         let folder = unjudged::folder(self.store(), workspace);
         for mark in fs::read_dir(&folder).into_iter().flatten().flatten() {
@@ -50,9 +51,9 @@ impl Kernel {
         }
     }
 
-    /// Judges what the calls changed that a process which was killed left unfinished, and records
-    /// their outcomes. What a command wrote into a layer is dropped. The run is not taken up. Does
-    /// nothing for a run that is over.
+    /// Judges the changes of calls that a killed process left unfinished, and records the calls'
+    /// outcomes. A command's changes in a layer are dropped. The run is not taken up. Does nothing
+    /// for a run that is over.
     ///
     /// # Errors
     /// Returns an error when another process holds the run, or when its journal cannot be read or

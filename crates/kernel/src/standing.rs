@@ -9,18 +9,18 @@ use crate::{
 
 #[derive(Debug, Clone, PartialEq)]
 pub enum RunState {
-    /// A process drives it.
+    /// A process drives the run.
     Running(Holder),
-    /// No process holds it, and it can be resumed.
+    /// No process holds the run, and it can be resumed.
     Parked(Ending),
-    /// Its process died; it can be resumed.
+    /// The run's process died; it can be resumed.
     CutOff,
-    /// It came to its end.
+    /// The run ended.
     Over(Ending),
-    /// It is a record, which nobody goes on with: what it says of its end, if it says anything.
+    /// The run is a record, which cannot be resumed: its recorded ending, if there is one.
     Record(Option<Ending>),
-    /// Its journal has no entry: earlier versions left such a journal when they were killed at the
-    /// start.
+    /// The run's journal has no entry: earlier versions left such a journal when they were killed
+    /// at the start.
     NeverBegan,
 }
 
@@ -60,7 +60,7 @@ pub struct StandingRun {
     pub started: RunStarted,
     /// The way to proceed when a person must be asked.
     pub on_ask: OnAsk,
-    /// The versions and names that it is pinned to.
+    /// The versions and names to which the run is pinned.
     pub pins: CodePins,
 }
 
@@ -78,7 +78,7 @@ pub enum StandingError {
     Unreadable(#[from] UnreadableEntry),
 }
 
-/// Returns what a run had used when that was written down last.
+/// Returns the resources that a run had used when they were last recorded.
 pub fn spent(store: &Store, run: RunId) -> Result<Spent, gyrus_journal::Error> {
     for entry in store.reader(&log_name(run))?.entries_back()? {
         match parse(&entry?) {

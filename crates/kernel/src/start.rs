@@ -109,7 +109,7 @@ impl Kernel {
         }
     }
 
-    /// Takes a run up after a crash, a pause, a limit or an open question.
+    /// Takes up a run after a crash, a pause, a limit or an open question.
     ///
     /// # Errors
     /// Returns an error when another process holds it, when it has ended, when it is a record, or when
@@ -195,7 +195,7 @@ fn store_attachment(
     })
 }
 
-/// Whether a part may hold untrusted text. A picture may show any.
+/// Whether a part may contain untrusted text, as any picture may.
 fn is_untrusted(part: &Part) -> bool {
     match part {
         Part::Text(text) => text.origin.exposes(),

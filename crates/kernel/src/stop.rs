@@ -15,10 +15,10 @@ pub enum Stop {
     /// The run stops for now and can be resumed.
     #[error("the run parks")]
     Park(Box<Ending>),
-    /// The loop cannot go on.
+    /// The loop cannot continue.
     #[error("{0}")]
     Failed(String),
-    /// The loop does not do what is recorded.
+    /// The loop acts differently from the record.
     #[error(transparent)]
     Divergence(Box<Divergence>),
     /// A replay reached the end of the record.
@@ -30,7 +30,7 @@ pub enum Stop {
     /// The journal holds an entry that cannot be read.
     #[error(transparent)]
     Unreadable(#[from] UnreadableEntry),
-    /// A blob does not hold what its entry promises.
+    /// A blob has other content than its entry requires.
     #[error(transparent)]
     BadBlob(#[from] BadBlob),
 }
@@ -65,7 +65,7 @@ impl From<Ending> for Stop {
 pub enum EffectError<E> {
     /// The cycle ends.
     Stop(Stop),
-    /// The effect failed, and the loop goes on.
+    /// The effect failed, and the loop continues.
     Failed(E),
 }
 
@@ -97,7 +97,7 @@ impl<E> From<Ending> for EffectError<E> {
 /// A loop, run again, acted differently: it is not deterministic, or its code has changed.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Divergence {
-    /// The effect at which it differs.
+    /// The effect at which the loop differs.
     pub effect: EffectId,
     /// The recorded entry.
     pub recorded: String,

@@ -26,8 +26,8 @@ impl Takeovers {
         }
     }
 
-    /// Waits until the run has no effect in progress, and lets none begin while the returned value
-    /// lives; returns `None` when the run has ended.
+    /// Waits until the run has no effect in progress, and prevents new ones while the returned
+    /// value lives; returns `None` when the run has ended.
     pub async fn begin(&self, by: Principal) -> Result<Option<Takeover>, Stop> {
         let Some(alone) = self.controls.alone().await else {
             return Ok(None);
@@ -45,8 +45,8 @@ impl Takeovers {
     }
 }
 
-/// A screen that a person has taken over. If it is dropped without [`Takeover::end`], the journal
-/// does not record its duration.
+/// A screen that a person controls. If it is dropped without [`Takeover::end`], the journal does
+/// not record its duration.
 pub struct Takeover {
     of: Takeovers,
     log: RunLog,
@@ -56,7 +56,7 @@ pub struct Takeover {
 }
 
 impl Takeover {
-    /// Waits until the run is to pause or stop, which a person at its screen does not delay.
+    /// Waits until the run must pause or stop, which a person at its screen does not delay.
     pub async fn interrupted(&self) {
         self.of.controls.paused().await;
     }

@@ -17,11 +17,11 @@ use crate::redact::Redactor;
 /// Maximum number of objects in a text that are read.
 const MAX_OBJECTS: usize = 64;
 
-/// The fields for secrets of the last look.
+/// The secret fields of the last look.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct SecretFields {
     fields: BTreeMap<ElementId, Option<Bounds>>,
-    /// Whether one of them has the keyboard focus.
+    /// Whether one of the fields has the keyboard focus.
     focused: bool,
 }
 
@@ -48,12 +48,12 @@ impl SecretFields {
         }
     }
 
-    /// Whether there are no such fields.
+    /// Whether there are no secret fields.
     pub(crate) fn is_empty(&self) -> bool {
         self.fields.is_empty()
     }
 
-    /// Removes texts that are typed into such fields from a reply.
+    /// Removes texts that are typed into secret fields from a reply.
     pub(crate) fn conceal(&self, reply: &mut Reply, redactor: &Redactor) {
         if self.is_empty() {
             return;
@@ -74,7 +74,7 @@ impl SecretFields {
         }
     }
 
-    /// Returns a text without what the actions in it type into such fields.
+    /// Returns a text without the parts that the actions in it type into secret fields.
     pub(crate) fn concealed(&self, text: &str, redactor: &Redactor) -> String {
         let mut typed = BTreeSet::new();
         let mut rest = text;

@@ -30,7 +30,7 @@ pub use self::{
     repositories::RepositoryUndo,
 };
 
-/// Plans to revert the changes that `run` made after its step `to`, under the present facts: what an
+/// Plans to revert the changes of `run` after its step `to`, as far as they still exist: what an
 /// earlier undo of fewer steps restored is as the run left it.
 ///
 /// # Errors
@@ -44,7 +44,8 @@ pub fn plan(store: &Store, run: RunId, to: u32) -> Result<RunUndo, RunUndoError>
     plan::plan(store, run, to, &fewer)
 }
 
-/// Plans to make the changes of `run` in another folder, which is as the run's own was when it began.
+/// Plans to make the changes of `run` in another folder, which must be in the state that the run's
+/// own had at the start.
 ///
 /// # Errors
 /// Returns an error when the run, its snapshots or the folder cannot be read.
@@ -52,7 +53,7 @@ pub fn plan_in(store: &Store, run: RunId, folder: &Path) -> Result<UndoPlan, Run
     plan::plan_in(store, run, folder)
 }
 
-/// Returns what `run` changed after its step `since`, as a patch that `git apply` takes, from the
+/// Returns the changes of `run` after its step `since`, as a patch that `git apply` takes, from the
 /// journal alone; and the paths that are not in it because they are or hold secrets.
 ///
 /// # Errors
@@ -65,8 +66,8 @@ pub fn recorded_patch(
     plan::recorded_patch(store, run, since)
 }
 
-/// Makes the changes of a plan of [`plan_in`]. What goes or is overwritten is copied below `trash`, a
-/// new folder.
+/// Makes the changes of a plan of [`plan_in`]. Removed or overwritten files are copied below
+/// `trash`, a new folder.
 ///
 /// # Errors
 /// Returns an error before anything was changed. Later failures are among the refused.

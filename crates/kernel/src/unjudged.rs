@@ -12,7 +12,7 @@ use gyrus_journal::Store;
 
 use crate::{Stop, core::Core};
 
-/// The folder below the store that holds the marks, in a folder for each workspace.
+/// The folder below the store with the marks, in a folder for each workspace.
 const MARKS: &str = "unjudged";
 
 /// Number of digits of a path's hash that name the folder of its marks.
@@ -33,14 +33,14 @@ pub(crate) fn mark(core: &Core) -> Result<(), Stop> {
     marked().map_err(|error| Stop::Failed(format!("`{}`: {error}", folder.display())))
 }
 
-/// Removes the mark: no call of the run is left unjudged.
+/// Removes the mark, since no call of the run is left unjudged.
 pub(crate) fn unmark(core: &Core) {
     let folder = folder(core.kernel.store(), &core.started.workspace);
     // A mark that stays makes others look once more.
     let _ = fs::remove_file(folder.join(core.started.run.to_string()));
 }
 
-/// Returns the folder that holds the marks for a workspace, each named for its run.
+/// Returns the folder with the marks for a workspace, each named after its run.
 pub(crate) fn folder(store: &Store, workspace: &Path) -> PathBuf {
     let digest = Digest::of(workspace.as_os_str().as_encoded_bytes()).to_string();
     let name: String = digest.chars().take(NAME_DIGITS).collect();

@@ -34,7 +34,7 @@ impl UnknownInput {
     }
 }
 
-/// Adds the inputs of high risk that were interrupted in these entries.
+/// Adds the interrupted inputs of high risk among these entries.
 pub(crate) fn remember(known: &mut Vec<UnknownInput>, entries: &[Entry]) {
     for entry in entries {
         let Entry::ToolResulted(result) = entry else {
@@ -50,7 +50,7 @@ pub(crate) fn remember(known: &mut Vec<UnknownInput>, entries: &[Entry]) {
     }
 }
 
-/// Adds an input if it is of high risk or one of the mandate's, and was interrupted.
+/// Adds an interrupted input that is of high risk or one of the mandate's.
 pub(crate) fn add(known: &mut Vec<UnknownInput>, judged: &GateVerdict, result: &ToolResulted) {
     let cut_off = match result.settled {
         CallEnd::Interrupted | CallEnd::Cancelled => true,

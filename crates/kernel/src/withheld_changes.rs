@@ -19,14 +19,16 @@ pub struct WithheldChanges {
     pub effect: EffectId,
     /// The changed files, each with the reason why it was withheld.
     pub files: Vec<(String, String)>,
-    /// The changes in repositories, each with the reason. Only the answer to their card applies them.
+    /// The changes in repositories, each with the reason. They are applied by an answer to their
+    /// card only.
     pub in_repositories: Vec<(String, String)>,
-    /// The result of applying them after a person's yes; `None` if they were not applied.
+    /// The result of applying the changes after a person's approval; `None` if they were not
+    /// applied.
     pub applied: Option<String>,
     withheld: WithheldCallChanges,
 }
 
-/// Returns what was withheld of a run's changes, in their order.
+/// Returns the withheld changes of a run, in their order.
 ///
 /// # Errors
 /// Returns an error when the journal or a blob of it cannot be read.
@@ -71,7 +73,7 @@ pub fn withheld_changes(store: &Store, run: RunId) -> Result<Vec<WithheldChanges
 }
 
 impl WithheldChanges {
-    /// Whether the content of a file was kept, so that it can be brought back.
+    /// Whether the content of a file was stored, so that it can be restored.
     #[must_use]
     pub fn is_kept(&self, path: &str) -> bool {
         let is_lost = |lost: &Path| lost == Path::new(path);
@@ -80,8 +82,8 @@ impl WithheldChanges {
             && !self.withheld.not_kept.iter().any(|lost| is_lost(lost))
     }
 
-    /// Makes the changes of these files again in the folder `workspace`, on the word of a person.
-    /// What has changed since is left alone and reported; what is overwritten is copied below
+    /// Makes the changes of these files again in the folder `workspace`, after a person approved.
+    /// Files that changed since are left alone and reported; overwritten ones are copied below
     /// `trash`.
     ///
     /// # Errors

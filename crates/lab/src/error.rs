@@ -5,13 +5,13 @@ use std::{error::Error, fmt, io};
 use gyrus_kernel::approvals::ApprovalError;
 use gyrus_surfaces::SurfaceError;
 
-/// Something could not be tried.
+/// The reason why something could not be tried.
 #[derive(Debug, thiserror::Error)]
 pub enum LabError {
     /// The request is invalid.
     #[error(transparent)]
     Usage(Complaint),
-    /// Something went wrong.
+    /// An operation failed.
     #[error(transparent)]
     Failed(Complaint),
     /// A journal cannot be read or written.
@@ -26,18 +26,18 @@ pub enum LabError {
     /// Standard output or a file cannot be read or written, or a process not be started.
     #[error(transparent)]
     Io(#[from] io::Error),
-    /// The program that is tried says so.
+    /// The tested program reported an error.
     #[error(transparent)]
     Program(Box<dyn Error + Send + Sync>),
 }
 
-/// An error: the event, its causes, and the next step.
+/// An error with its causes and advice.
 #[derive(Debug)]
 pub struct Complaint {
-    /// The event, in one sentence.
+    /// The error, as one sentence.
     pub message: String,
     pub cause: Option<Box<dyn Error + Send + Sync>>,
-    /// The next step.
+    /// Advice on the next step.
     pub hint: Option<String>,
 }
 
@@ -65,17 +65,17 @@ impl Complaint {
 }
 
 impl LabError {
-    /// Something was asked for that cannot be had.
+    /// Creates an error for a request that is not possible.
     pub(crate) fn usage(message: impl fmt::Display) -> Self {
         Self::Usage(Complaint::new(message))
     }
 
-    /// Something went wrong.
+    /// Creates an error for an operation that failed.
     pub(crate) fn failed(message: impl fmt::Display) -> Self {
         Self::Failed(Complaint::new(message))
     }
 
-    /// With the reason.
+    /// Adds a cause.
     pub(crate) fn because(mut self, cause: impl Error + Send + Sync + 'static) -> Self {
         if let Self::Usage(complaint) | Self::Failed(complaint) = &mut self {
             complaint.cause = Some(Box::new(cause));
@@ -83,7 +83,7 @@ impl LabError {
         self
     }
 
-    /// With what to do next.
+    /// Adds advice on the next step.
     pub(crate) fn hint(mut self, hint: impl fmt::Display) -> Self {
         if let Self::Usage(complaint) | Self::Failed(complaint) = &mut self {
             complaint.hint = Some(hint.to_string());

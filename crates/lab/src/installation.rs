@@ -14,9 +14,9 @@ use gyrus_surfaces::{console::Painter, output, projection::Tone};
 
 use crate::LabError;
 
-/// The program with the folder that it keeps its state in, as the binary wires it.
+/// The program with the folder of its state, as the binary assembles it.
 pub trait Installation: Sync {
-    /// The journals of its runs.
+    /// Returns the store of the journals.
     fn store(&self) -> &Store;
 
     /// The program as a command without arguments. Its state is in this installation's folder, and
@@ -26,10 +26,10 @@ pub trait Installation: Sync {
     /// Replays a run from its journal alone.
     fn replay(&self, run: RunId) -> BoxedFuture<'_, Result<ReplayResult, LabError>>;
 
-    /// Returns the promises that the sandbox does not keep here, in words.
+    /// Returns descriptions of the promises that the sandbox does not keep here.
     ///
     /// # Errors
-    /// Returns, in words, why commands run unsandboxed.
+    /// A message with the reason why commands run unsandboxed.
     fn sandbox(&self) -> Result<Vec<&'static str>, String>;
 
     /// Runs a command line in `folder`, in the sandbox that commands of runs have, without a network.
@@ -42,11 +42,10 @@ pub trait Installation: Sync {
         line: &'a str,
     ) -> BoxedFuture<'a, Result<CommandEnd, LabError>>;
 
-    /// Starts the browser that runs would have and looks at its empty page; in words why that
-    /// fails.
+    /// Starts the browser that runs would use and reads its empty page; in words why that fails.
     fn browser_works(&self) -> BoxedFuture<'_, Result<(), String>>;
 
-    /// Lines that tell a person how to start `run`, a command line, with a model of their own.
+    /// Returns lines that explain how to start `run`, a command line, with the person's own model.
     fn with_a_model(&self, run: &str) -> Vec<String>;
 }
 
@@ -77,7 +76,7 @@ impl LabConsole {
         out.flush()
     }
 
-    /// Tells the person who typed something what is wrong with it.
+    /// Prints the error of a command line that a person typed.
     pub(crate) fn complain(&self, error: &LabError) -> io::Result<()> {
         let hint = match error {
             LabError::Usage(complaint) | LabError::Failed(complaint) => complaint.hint.as_ref(),
@@ -97,7 +96,7 @@ impl LabConsole {
         self.painter.columns
     }
 
-    /// Asks a person, and returns what they typed; `None` if nothing will ever be typed.
+    /// Asks a person, and returns their input; `None` at its end.
     pub(crate) fn ask(&self, question: &str) -> io::Result<Option<String>> {
         self.print(question)?;
         let mut line = String::new();
@@ -108,18 +107,18 @@ impl LabConsole {
 
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum CommandEnd {
-    /// It exited with 0.
+    /// The command exited with 0.
     Succeeded,
-    /// It exited with another code or was killed; the text is what it printed.
+    /// The command exited with another code or was killed; the text is what it printed.
     Failed(String),
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum TrialEnd {
-    /// Everything was as it should be.
+    /// All expectations were met.
     Passed,
-    /// Something was not.
+    /// An expectation was not met.
     Failed,
-    /// A person ended it before its end.
+    /// A person interrupted the trial.
     Interrupted,
 }

@@ -42,7 +42,7 @@ struct ReplyUsage {
 }
 
 impl RecordedScript {
-    /// The replies of a run by purpose, in the order in which they are asked for.
+    /// Returns the replies of a run by purpose, in the order of the requests.
     pub fn of(reader: &LogReader) -> Result<Self, LabError> {
         let mut asked: BTreeMap<EffectId, (Purpose, u64)> = BTreeMap::new();
         let mut replies: BTreeMap<(Purpose, u64), RecordedReply> = BTreeMap::new();
@@ -72,7 +72,7 @@ impl RecordedScript {
         })
     }
 
-    /// Number of replies.
+    /// Returns the number of replies.
     pub fn replies(&self) -> usize {
         self.reply.len()
     }
@@ -84,7 +84,8 @@ impl RecordedScript {
     }
 }
 
-/// A script counts replies, so a question that was never answered gets a word of its own.
+/// Fills gaps in the replies with a remark, since a script counts replies and some questions may
+/// never have been answered.
 fn without_gaps(replies: BTreeMap<(Purpose, u64), RecordedReply>) -> Vec<RecordedReply> {
     let mut all = Vec::new();
     let mut next: BTreeMap<Purpose, u64> = BTreeMap::new();
@@ -135,7 +136,7 @@ fn scripted(purpose: Purpose, reply: &Reply) -> RecordedReply {
     }
 }
 
-/// As a table where that says the same, else as the JSON that the model wrote.
+/// Returns arguments as a table if that is equivalent, else as the JSON that the model wrote.
 fn arguments(arguments: &Value) -> toml::Value {
     let as_table = toml::Value::try_from(arguments).ok();
     let same = as_table.filter(|table| {

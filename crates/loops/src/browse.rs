@@ -63,16 +63,16 @@ fn is_no_empty_goal(goal: &str) -> Result<(), String> {
     }
 }
 
-/// Maximum number of turns of a child, if its parent has that many left.
+/// Maximum number of turns of a child run, if its parent has that many left.
 const TURNS: u64 = 60;
 
 /// The tools that search before a plan; only a loop that has such a phase offers them.
 pub(crate) const SEARCHES: [&str; 2] = ["search_docs", ReadJournalCall::TOOL];
 
-/// The other tools that a phase before every change may use.
+/// The other tools for the phase before any change.
 const READS: [&str; 4] = [ReadCall::TOOL, "list", GlobCall::TOOL, SearchCall::TOOL];
 
-/// Returns the tools of such a phase, and those named in `beside`.
+/// Returns the tools of a phase that only reads, with those named in `beside`.
 pub(crate) fn only_reads(run: &Run, beside: &[&str]) -> Vec<Arc<ToolSpec>> {
     let wanted = |spec: &&Arc<ToolSpec>| {
         let name = spec.name.as_str();
@@ -83,7 +83,6 @@ pub(crate) fn only_reads(run: &Run, beside: &[&str]) -> Vec<Arc<ToolSpec>> {
     run.tools().iter().filter(wanted).cloned().collect()
 }
 
-/// Whether the run has a screen.
 fn has_screen(run: &Run) -> bool {
     run.tools()
         .iter()
@@ -136,8 +135,8 @@ fn desktop_spec() -> ToolSpec {
     }
 }
 
-/// Executes a call of a loop that was offered [`specs`].
-/// `left_at` is where the run before it in its session left the screen.
+/// Executes a call of a loop that was offered [`specs`]. `left_at` is the address at which the
+/// previous run of the session left the screen.
 pub(crate) async fn call(
     run: &mut Run,
     call: &ToolCall,

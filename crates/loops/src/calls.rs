@@ -14,7 +14,7 @@ use crate::{goal, kind::keeps};
 /// The name of the loop. It is not a strategy of thinking, so nobody chooses it by `--loop`.
 pub const CALLS: &str = "calls";
 
-/// Maximum number of characters of a result that are kept.
+/// Maximum number of stored characters of a result.
 const RESULT: usize = 4_000;
 
 /// The configuration of the loop.
@@ -24,13 +24,13 @@ pub struct CallsConfig {
     pub calls: Vec<ToolCall>,
 }
 
-/// A call that was made.
+/// A call after its execution.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct CallDone {
     pub tool: String,
-    /// Whether it failed, was denied or was interrupted.
+    /// Whether the call failed, was denied or was interrupted.
     pub failed: bool,
-    /// The result, cut.
+    /// The result of the call, cut.
     pub text: String,
 }
 

@@ -13,7 +13,7 @@ use crate::{
 
 const PROMPT: &str = include_str!("prompts/chain_of_thought.md");
 
-/// The loop, as `--loop chain-of-thought` names it.
+/// The description of the loop `chain-of-thought`.
 pub(crate) const KIND: LoopKind = LoopKind {
     name: "chain-of-thought",
     prompts: &[PROMPT],
@@ -22,7 +22,7 @@ pub(crate) const KIND: LoopKind = LoopKind {
     build: |config| Ok(Box::new(ChainOfThought::new(config))),
 };
 
-/// The state that is kept between cycles.
+/// The state between cycles.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 pub struct ChainState {
     /// Whether the goal was reasoned about; the steps are in memory.
@@ -31,7 +31,7 @@ pub struct ChainState {
     pub acting: ReactState,
 }
 
-/// Reasons first, then acts.
+/// A loop that reasons before it acts.
 #[derive(Debug)]
 pub struct ChainOfThought {
     acting: React,

@@ -46,13 +46,13 @@ impl CompactionTarget {
         Some(Self(u64::try_from(scaled).unwrap_or(u64::MAX)))
     }
 
-    /// Returns the size of a summary alone.
+    /// Returns the target for a summary alone.
     pub(crate) fn summary() -> Self {
         Self(0)
     }
 
-    /// Returns half of the present size, for a prompt of which the model said that it was too long,
-    /// but not by how much.
+    /// Returns half of the present size, the target for a prompt that the model found too long
+    /// without giving a limit.
     pub(crate) fn half(memory: &MemoryBuffer) -> Self {
         Self(size(memory) / 2)
     }
@@ -136,9 +136,9 @@ fn cut_result(result: &ToolResult) -> ToolResult {
     cut
 }
 
-/// Cuts the middle out of results that are larger than the intended size, each to half of it, the
-/// newest ones too: a single result can be larger than a small model's window. `None` if there are
-/// none, or if a summary alone is to be left: it is written from all of them.
+/// Cuts the middle out of results larger than the target size, each to half of its size, the newest
+/// ones too: a single result can be larger than a small model's window. `None` if there are none,
+/// or if a summary alone is to be left: it is written from all of them.
 pub(crate) fn cut_large_results(
     memory: &MemoryBuffer,
     aim: CompactionTarget,
@@ -165,7 +165,7 @@ pub(crate) fn cut_large_results(
     is_cut.then_some(messages)
 }
 
-/// Returns the beginning and the end of a text, `most` bytes together, and says what is missing.
+/// Keeps `most` bytes from the beginning and the end of a text, with a note on the omission.
 fn without_middle(text: &str, most: usize) -> String {
     let head = gyrus_text::first_bytes(text, most / 2);
     let from = text.ceil_char_boundary(text.len().saturating_sub(most / 2));
@@ -184,7 +184,7 @@ fn is_shorter(before: &[Arc<Message>], after: &[Arc<Message>], kept: u64) -> boo
         < u128::from(weigh(before)) * u128::from(MUST_SHRINK_BELOW_PERCENT)
 }
 
-/// Whether memory has the intended size.
+/// Whether the memory is within the intended size.
 pub(crate) fn fits(memory: &MemoryBuffer, aim: CompactionTarget) -> bool {
     size(memory) <= aim.0
 }
@@ -205,11 +205,11 @@ pub(crate) fn summarised(
     is_shorter(&messages, &after, kept).then_some(after)
 }
 
-/// The words before a summary in the message that stands for a conversation.
+/// The introduction of a summary that replaces a conversation.
 const SUMMARY_LEAD: &str =
     "The conversation up to here was put away to save room. Your own summary of it:\n";
 
-/// Returns the message that stands for these: a summary, and what the person said.
+/// Returns the message that replaces these messages: a summary, and what the person said.
 pub(crate) fn in_place_of(messages: &[Arc<Message>], summary: &str) -> Message {
     // The origin is the model, however it is worded: the summary was written from untrusted text.
     let words = Text::new(format!("{SUMMARY_LEAD}{summary}"), Origin::Model);
@@ -218,7 +218,7 @@ pub(crate) fn in_place_of(messages: &[Arc<Message>], summary: &str) -> Message {
     message
 }
 
-/// Returns the newest summary that stands in a request for the conversation before it.
+/// Returns the newest summary in a request that replaces earlier conversation.
 pub fn summary_in(prompt: &Prompt) -> Option<&str> {
     let parts = prompt.messages.iter().flat_map(|message| &message.parts);
     parts.rev().find_map(|part| match part {
@@ -227,7 +227,7 @@ pub fn summary_in(prompt: &Prompt) -> Option<&str> {
     })
 }
 
-/// Returns what the person said in these messages, word by word: no summary stands for it.
+/// Returns the person's words in these messages, verbatim, since no summary replaces them.
 fn said_by_the_person(messages: &[Arc<Message>]) -> Vec<Part> {
     let parts = messages.iter().flat_map(|message| &message.parts);
     let said =
@@ -241,8 +241,8 @@ fn said_by_the_person(messages: &[Arc<Message>]) -> Vec<Part> {
     std::iter::once(lead).chain(said).collect()
 }
 
-/// Returns the newest messages whose size is at most `room`. They begin with the model's own turn,
-/// because providers refuse a result without its call.
+/// Returns the newest messages with a total size of at most `room`. They begin with the model's own
+/// turn, because providers refuse a result without its call.
 fn newest(messages: &[Arc<Message>], room: u64) -> &[Arc<Message>] {
     let mut from = messages.len();
     let mut weighs = 0;
@@ -327,7 +327,7 @@ mod tests {
         memory
     }
 
-    /// Asserts that every result has its call before it.
+    /// Asserts that the call of every result precedes it.
     fn assert_whole(messages: &[Arc<Message>]) {
         let mut called = Vec::new();
         for part in messages.iter().flat_map(|message| &message.parts) {

@@ -19,14 +19,14 @@ pub enum ThinkingStrategy {
     ReAct,
     /// Reasons in steps before the first action, then works as [`ReAct`](ThinkingStrategy::ReAct).
     ChainOfThought,
-    /// Looks and acts on a screen, without a conversation.
+    /// Reads the screen and acts on it, without a conversation.
     Reactive,
-    /// Makes a complete plan first, which a person may review, then executes its steps.
+    /// Makes a complete plan first, which a person may review, then executes the steps of the plan.
     Plan,
     /// Searches and plans, then works as [`ReAct`](ThinkingStrategy::ReAct) until a judge accepts.
     Engineer,
-    /// Chooses files, then proposes a changeset, both of which a person may review; then applies
-    /// all of it or nothing.
+    /// Chooses files, then proposes a changeset; a person may review both. The changeset is then
+    /// applied completely or not at all.
     Changeset,
     /// Replays a learned procedure, and goes on with a model where that is not possible.
     Procedure,
@@ -40,7 +40,7 @@ pub struct Replays {
     pub values: SlotValues,
 }
 
-/// A decision that is left to a person.
+/// A decision for a person.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Review {
@@ -60,11 +60,11 @@ pub enum Review {
 pub struct DelegationConfig {
     /// Maximum number of sub-runs that work at the same time.
     pub at_once: usize,
-    /// Maximum number of runs that are started below the one that a person began.
+    /// Maximum number of runs below the one that a person began.
     pub runs: u32,
     /// The number of levels of sub-runs below this run.
     pub depth: u32,
-    /// The models that may be named, beside the run's own.
+    /// The models that may be named for sub-runs, beside the run's own.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub models: Vec<String>,
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
@@ -83,15 +83,15 @@ impl DelegationConfig {
     }
 }
 
-/// A kind of sub-run that a person described.
+/// A kind of sub-run, described by a person.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct SubRunRole {
-    /// Says when it is of use.
+    /// The description of the cases in which the role is of use.
     pub description: String,
-    /// Instructions that stand before the loop's own.
+    /// Instructions placed before the loop's own.
     pub instructions: String,
-    /// The tools that it is limited to.
+    /// The tools to which the role is limited.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub tools: Option<Vec<String>>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -107,10 +107,10 @@ pub struct SubRunRole {
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum PerceptionMode {
-    /// The tree of elements, and the picture where the tree says little.
+    /// The tree of elements, with a picture where the tree has little content.
     #[default]
     Auto,
-    /// Only the tree; no picture is taken.
+    /// Only the element tree, without a picture.
     Tree,
     /// The picture, and the usable elements of the tree.
     Vision,
@@ -132,77 +132,77 @@ pub enum PerceptionMode {
 #[serde(deny_unknown_fields)]
 pub struct CognitiveConfig {
     pub strategy: ThinkingStrategy,
-    /// Instructions that stand before the loop's own.
+    /// Instructions placed before the loop's own.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub system_prompt: Option<String>,
     /// Maximum number of cycles. It becomes the run's limit on steps, which a person can raise when
     /// resuming.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub max_iterations: Option<u64>,
-    /// Whether every cycle in which something failed is reviewed, and a lesson for later runs is
-    /// asked for at the end.
+    /// Whether every cycle with a failure is reviewed, and the model asked for a lesson at the end.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub reflection: bool,
-    /// Number of messages that are remembered. By default it is not limited: what does not fit the
-    /// model's window is summarised.
+    /// Maximum number of messages in memory. By default there is no limit, and what does not fit
+    /// the model's window is summarised.
     #[serde(default = "default_memory_window")]
     pub memory_window: usize,
     /// Maximum length of a reply in tokens; 8192 by default, 2048 on a screen.
     #[serde(default = "default_output_tokens")]
     pub max_output_tokens: u64,
-    /// The form in which a screen is shown.
+    /// The form in which a screen is shown to the model.
     #[serde(default, skip_serializing_if = "is_auto")]
     pub perception: PerceptionMode,
-    /// The address that a screen begins with.
+    /// The address at which a screen begins.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub start_url: Option<String>,
-    /// The address at which the run before it in its session left the screen. It is opened if the
+    /// Address of the page at the end of the previous run in the session. It is opened if the
     /// screen shows an empty page.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub left_at: Option<String>,
-    /// Checks that must pass when the goal is claimed to be reached.
+    /// Checks that must pass when the model claims to have reached the goal.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub checks: Vec<Check>,
-    /// The schema that the answer fits, which is JSON then.
+    /// The JSON schema of the answer, if it must be JSON.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub answer_schema: Option<AnswerSchema>,
-    /// The strength that a claim needs for the goal to count as reached.
+    /// The strength of evidence that a claim needs to count as reached.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub required: Option<Strength>,
     /// Whether a model that did not do the work compares the claim with the screen.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub looks_again: bool,
-    /// Whether the run begins with a summary of what the runs before it in its session said.
+    /// Whether the run begins with a summary of the earlier runs in its session.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub compacts_first: bool,
-    /// A person's own summary of what the runs before it in its session said, with which it begins.
+    /// A person's own summary of the earlier runs of the session, with which the run begins.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub summary: Option<String>,
-    /// Decisions that are left to a person, who may approve, edit or reject.
+    /// Decisions for a person, who may approve, edit or reject.
     #[serde(default, skip_serializing_if = "BTreeSet::is_empty")]
     pub reviews: BTreeSet<Review>,
-    /// Whether a new plan is made for the rest when a step fails, instead of stopping.
+    /// Whether a failed step leads to a new plan for the rest, instead of ending the run.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub replanning: bool,
     /// The judge that decides in place of the model whether the goal is reached.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub judge: Option<Judge>,
-    /// The pattern of pictures that are shown to the model after each judgement by a command.
+    /// The pattern of pictures that the model sees after each judgement by a command.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub judge_images: Option<String>,
     /// The folder whose documents are searched before planning.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub docs: Option<String>,
-    /// A command that must succeed after a changeset was applied; otherwise all of it is reverted.
+    /// A command that must succeed after a changeset was applied; otherwise the changeset is
+    /// reverted.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub verify: Option<String>,
     /// The reason for this strategy, for people, where they did not choose it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub because: Option<String>,
-    /// The size of the goal, where a run's loop was chosen by it.
+    /// The classified size of the goal, if the run's loop was chosen by it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub intent: Option<Intent>,
-    /// The procedure that is replayed.
+    /// The procedure to replay.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub replays: Option<Box<Replays>>,
     /// The terms under which the model may start sub-runs; `None` means that it may not.
@@ -214,14 +214,14 @@ fn is_auto(mode: &PerceptionMode) -> bool {
     *mode == PerceptionMode::Auto
 }
 
-/// The number of messages that stands for no limit of their number.
+/// Number of messages that means no limit.
 const UNCOUNTED: usize = 1_000_000;
 
 fn default_memory_window() -> usize {
     UNCOUNTED
 }
 
-/// The maximum length of a reply in tokens, where a loop does not say another.
+/// Default maximum length of a reply in tokens.
 pub(crate) const DEFAULT_OUTPUT_TOKENS: u64 = 8_192;
 
 fn default_output_tokens() -> u64 {
@@ -229,7 +229,7 @@ fn default_output_tokens() -> u64 {
 }
 
 impl CognitiveConfig {
-    /// Creates a configuration without anything that a person can ask for.
+    /// Creates a configuration without any optional setting.
     pub(crate) fn plain(
         strategy: ThinkingStrategy,
         max_iterations: Option<u64>,
@@ -264,7 +264,7 @@ impl CognitiveConfig {
         }
     }
 
-    /// Sets instructions that stand before the loop's own.
+    /// Sets instructions that are placed before the loop's own.
     #[must_use]
     pub fn with_system_prompt(mut self, prompt: impl Into<String>) -> Self {
         self.system_prompt = Some(prompt.into());
@@ -279,30 +279,29 @@ impl CognitiveConfig {
         self
     }
 
-    /// Enables a review after every cycle in which something failed, and a lesson for later runs at
-    /// the end.
+    /// Enables a review after every cycle with a failure, and a lesson for later runs at the end.
     #[must_use]
     pub fn with_reflection(mut self) -> Self {
         self.reflection = true;
         self
     }
 
-    /// Sets the number of messages that are remembered, at least 2. By default their
-    /// number is not limited: what does not fit the model's window is summarised.
+    /// Sets the maximum number of messages in memory, at least 2. By default there is no limit:
+    /// what does not fit the model's window is summarised.
     #[must_use]
     pub fn with_memory_window(mut self, messages: usize) -> Self {
         self.memory_window = messages.max(2);
         self
     }
 
-    /// Sets the address that a screen begins with.
+    /// Sets the address at which a screen begins.
     #[must_use]
     pub fn with_start_url(mut self, url: impl Into<String>) -> Self {
         self.start_url = Some(url.into());
         self
     }
 
-    /// Whether this decision is left to a person.
+    /// Whether a person makes this decision.
     pub fn reviews(&self, what: Review) -> bool {
         self.reviews.contains(&what)
     }

@@ -19,10 +19,10 @@ use crate::{CognitiveConfig, DelegationConfig, SubRunRole};
 /// The name of the call.
 pub const DELEGATE: &str = DelegateCall::TOOL;
 
-/// Maximum number of steps of a sub-run that nobody limits.
+/// Default maximum number of steps of a sub-run.
 const STEPS: u64 = 60;
 
-/// Characters of a role's description that the model is shown.
+/// Maximum length of a role's description for the model, in characters.
 const DESCRIPTION: usize = 120;
 
 /// The arguments of the call.
@@ -136,7 +136,7 @@ async fn call_one(
     })
 }
 
-/// Returns the answer of a sub-run, with how it ended and what it cost.
+/// Formats the answer of a sub-run, with its ending and its cost.
 fn result(done: &ChildResult) -> String {
     let how = match &done.ending {
         Ending::Reached { strength, .. } => strength.word(),
@@ -162,7 +162,7 @@ fn result(done: &ChildResult) -> String {
     )
 }
 
-/// Returns the work that a call asks for; the error is a sentence for the model.
+/// Returns the work that a call delegates; the error is a sentence for the model.
 fn delegation(config: &CognitiveConfig, call: DelegateCall) -> Result<Delegation, String> {
     let terms = config.delegation.as_ref().ok_or("this run starts none")?;
     let role = match &call.role {
@@ -234,7 +234,7 @@ fn child_config(config: &CognitiveConfig, role: &SubRunRole) -> CognitiveConfig 
     child
 }
 
-/// Returns the tools that a sub-run is limited to: those that its role and its call both name.
+/// Returns the tools to which a sub-run is limited: those that its role and its call both name.
 fn narrowed(
     name: Option<&str>,
     role: &SubRunRole,

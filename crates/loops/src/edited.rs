@@ -5,8 +5,8 @@ use gyrus_contract::{ToolCall, ToolSpec, TypedCall as _};
 
 use crate::{changeset, plan};
 
-/// Returns the calls that an edited text stands for, so that they can be judged. `before` is the
-/// text as it was shown; of a list of files there is nothing to check.
+/// Returns the calls that an edited text describes, for judgement. `before` is the text as it was
+/// shown; of a list of files there is nothing to check.
 ///
 /// # Errors
 /// Returns all mistakes if there are any.

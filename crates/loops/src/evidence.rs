@@ -10,16 +10,16 @@ use gyrus_contract::{FINISH, Observation, ToolCall};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-/// Arguments that say what a call is about.
+/// Arguments that name the subject of a call.
 const SUBJECTS: [&str; 4] = ["command", "url", "path", "program"];
 
-/// Most failures that are kept.
+/// Maximum number of remembered failures.
 const MOST_KEPT: usize = 30;
 
-/// Shortest subject that is looked for in evidence: a shorter one may stand there by chance.
+/// Minimum length of a subject searched for in evidence: a shorter one may stand there by chance.
 const SHORTEST: usize = 4;
 
-/// Characters of a failure as a refusal tells it.
+/// Maximum number of characters of a failure quoted in a refusal.
 const WHY_CHARACTERS: usize = 200;
 
 /// Subjects of calls that failed and did not succeed since, with the words of the failure.
@@ -28,7 +28,7 @@ const WHY_CHARACTERS: usize = 200;
 pub struct Failures(BTreeMap<String, String>);
 
 impl Failures {
-    /// Whether nothing failed that did not succeed since.
+    /// Whether every failure was followed by a success.
     pub fn is_empty(&self) -> bool {
         self.0.is_empty()
     }
@@ -46,7 +46,7 @@ impl Failures {
         }
     }
 
-    /// Returns what a claim names as its evidence although it failed, in a sentence.
+    /// Returns a sentence about the failed call that a claim names as its evidence.
     pub(crate) fn named_by(&self, call: &ToolCall) -> Option<String> {
         if call.tool != FINISH || call.arguments["reached"] != Value::Bool(true) {
             return None;
@@ -63,7 +63,7 @@ impl Failures {
     }
 }
 
-/// Whether a text has this part, and no longer word or path in its place.
+/// Whether a text contains `part` as whole words, not inside a longer word or path.
 fn has_whole(text: &str, part: &str) -> bool {
     let goes_on = |c: char| c.is_alphanumeric() || matches!(c, '/' | '_' | '-');
     text.match_indices(part).any(|(at, _)| {
@@ -73,7 +73,7 @@ fn has_whole(text: &str, part: &str) -> bool {
     })
 }
 
-/// Returns what a call is about: its command, address or path.
+/// Returns the subject of a call: its command, address or path.
 fn subject(call: &ToolCall) -> Option<&str> {
     let mut subjects = SUBJECTS
         .iter()

@@ -3,17 +3,17 @@
 use gyrus_contract::{MemoryExtent, Message, Origin, Part, Perception, Text};
 use gyrus_kernel::Run;
 
-/// Returns the goal with its amendments as messages. Text that another run wrote is marked as such.
+/// Returns the goal with its amendments as messages. Text of another run is marked as such.
 pub(crate) fn goal(perception: &Perception) -> Vec<Message> {
     goal_with(perception, MemoryExtent::Whole)
 }
 
-/// Returns the same with this much of the memory.
+/// Returns the goal with its amendments as messages, with this part of the memory.
 pub(crate) fn goal_with(perception: &Perception, memory: MemoryExtent) -> Vec<Message> {
     message(&perception.goal, &perception.context, memory)
 }
 
-/// Returns the goal as it was given, without what was added later.
+/// Returns the original goal, without its amendments.
 pub(crate) fn as_given(perception: &Perception) -> Vec<Message> {
     let goal = perception.goal.get(..1).unwrap_or_default();
     message(goal, &perception.context, MemoryExtent::Whole)
@@ -74,7 +74,7 @@ fn is_other_extent(part: &Part, wanted: MemoryExtent) -> bool {
     }
 }
 
-/// Returns the introduction of a text that came with the goal.
+/// Returns the introduction of a text that was attached to the goal.
 fn came_with_the_goal(origin: &Origin) -> String {
     match origin {
         Origin::File { path } => format!(

@@ -11,8 +11,7 @@ use serde_json::{Map, Value};
 /// Default maximum length of a reply in bytes.
 const LONGEST: usize = 64 * 1024;
 
-/// Returns the one object of `text` that has `field`, or the reason for the model why there is
-/// none.
+/// Returns the only object in `text` with `field`; the error is the reason, for the model.
 pub(crate) fn the_object(text: &str, field: &str) -> Result<Map<String, Value>, String> {
     the_object_within(LONGEST, text, field)
 }

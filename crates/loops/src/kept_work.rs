@@ -37,8 +37,8 @@ pub(crate) struct Summary {
 }
 
 impl Summary {
-    /// Reads a reply. One that is not the object asked for is the summary in plain words, unless it
-    /// is another object: then it summarises nothing.
+    /// Parses a reply. One that is not the requested object is the summary as plain text, unless it
+    /// is another object, which summarises nothing.
     pub(crate) fn read(reply: &str) -> Self {
         let object = json::the_object(reply, "summary").ok();
         let bare = reply.trim().trim_start_matches("```json").trim_matches('`');
@@ -56,7 +56,7 @@ impl Summary {
 /// Open steps and constraints of a run.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 pub struct KeptWork {
-    /// Steps that remain to be done.
+    /// The remaining steps.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     steps: Vec<String>,
     /// Limits and wishes that the work must respect.
@@ -65,12 +65,12 @@ pub struct KeptWork {
 }
 
 impl KeptWork {
-    /// Whether there is nothing to keep.
+    /// Whether there are neither steps nor constraints.
     pub fn is_empty(&self) -> bool {
         self.steps.is_empty() && self.constraints.is_empty()
     }
 
-    /// Returns what is kept after a summary.
+    /// Returns the work to keep after a summary.
     pub(crate) fn after(&self, summary: &Summary) -> Self {
         let is_open = |(number, _): &(usize, &String)| !summary.done.contains(number);
         let open = (1..).zip(&self.steps).filter(is_open);
@@ -89,7 +89,7 @@ impl KeptWork {
         items.map(|item| item.len() as u64).sum()
     }
 
-    /// Returns the parts of a question that say what is kept.
+    /// Returns the parts of a question that list the kept work.
     pub(crate) fn parts(&self) -> Vec<Part> {
         if self.is_empty() {
             return Vec::new();

@@ -4,26 +4,27 @@ use gyrus_kernel::ErasedLoop;
 
 use crate::CognitiveConfig;
 
-/// The maximum number of cycles of a loop that has no end of its own, unless a person says another.
-/// It is far above what goals take, and a run that reached it can be resumed.
+/// Default maximum number of cycles of a loop without an end of its own. It is far above what goals
+/// take, and a run that reached it can be resumed.
 pub(crate) const MOST_STEPS: u64 = 200;
 
 /// A kind of loop, as its own file describes it.
 #[derive(Debug)]
 pub struct LoopKind {
-    /// Its name, as in `--loop` and the journal.
+    /// The name of the loop, as in `--loop` and the journal.
     pub name: &'static str,
-    /// The texts that it sends to models, beside the one of verification.
+    /// The prompts of the loop, beside those of verification.
     pub(crate) prompts: &'static [&'static str],
-    /// The maximum number of cycles, unless a person says another; `None` is without limit.
+    /// Default maximum number of cycles; `None` is without limit.
     pub(crate) max_iterations: Option<u64>,
-    /// The maximum length of a reply in tokens, unless a person says another.
+    /// Default maximum length of a reply in tokens.
     pub(crate) max_output_tokens: u64,
     /// Creates the loop; the error is a sentence.
     pub(crate) build: fn(CognitiveConfig) -> Result<Box<dyn ErasedLoop>, String>,
 }
 
-/// Implements what a loop says of itself, for one with a field of its state and a field `memory`.
+/// Implements the common methods of `CognitiveLoop` for a loop with fields for its state and
+/// `memory`.
 macro_rules! keeps {
     ($name:expr, $field:ident: $state:ty) => {
         type State = $state;

@@ -66,7 +66,7 @@ pub use strategy::prompts;
 use verification::VerifiedLoop;
 pub use verification::{BadCheck, CHECK_MADE, Check, lesson::LESSON};
 
-/// Returns a factory that creates the loops of this crate by the name that `--loop` takes, from a
+/// Returns a factory that creates the loops of this crate by their `--loop` names, from a
 /// [`CognitiveConfig`]'s JSON.
 pub fn factory() -> LoopFactory {
     Arc::new(|name, config| {

@@ -4,10 +4,10 @@ use gyrus_kernel::{MandateReview, MandateSubject, Run, Stop};
 
 use crate::{CognitiveConfig, Review};
 
-/// The instructions.
+/// The instructions for stating a mandate.
 pub(crate) const PROMPT: &str = include_str!("prompts/mandate.md");
 
-/// Has the mandate stated, if the run is to have one and has none for the goal as it is now.
+/// Obtains a mandate for the present goal, if the run needs one and has none.
 pub(crate) async fn state(
     run: &mut Run,
     config: &CognitiveConfig,

@@ -40,8 +40,8 @@ pub(crate) fn question<'a>(
     }
 }
 
-/// Returns the perception without the texts that came with the goal of a run before and still stand
-/// in the memory of it: guidelines and the like are not repeated in every turn of a session.
+/// Returns the perception without the attachments of the previous run's goal that are still in
+/// memory: guidelines and the like are not repeated in every turn of a session.
 pub(crate) fn not_given_before<'a>(
     run: &Run,
     perception: &'a Perception,

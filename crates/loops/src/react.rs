@@ -29,12 +29,12 @@ use crate::{
 };
 
 const PROMPT: &str = include_str!("prompts/react.md");
-/// The same for a model that is offered few tools.
+/// The shorter instructions for a model that is offered few tools.
 const BRIEF_PROMPT: &str = include_str!("prompts/react_brief.md");
 const REFLECT_PROMPT: &str = include_str!("prompts/reflect.md");
 const SUMMARISE_PROMPT: &str = include_str!("prompts/summarise.md");
 
-/// The loop, as `--loop react` names it.
+/// The description of the loop `react`.
 pub(crate) const KIND: LoopKind = LoopKind {
     name: "react",
     prompts: &[
@@ -53,19 +53,19 @@ pub(crate) const KIND: LoopKind = LoopKind {
 /// After a reply that is no answer there is one.
 const MAX_REMINDERS: u32 = 2;
 
-/// Most tokens of a reply that is bound to a call.
+/// Maximum number of tokens of a reply that is bound to a call.
 const BOUND_TOKENS: u64 = 2_048;
 
-/// Characters at the beginning of a summary that are compared with the words that asked for it.
+/// Number of characters at the beginning of a summary compared with the instruction to summarise.
 const RECITED_CHARACTERS: usize = 40;
 
-/// Most times that a run asks for a call where words follow one that failed.
+/// Maximum number of times that a run asks for a call when words follow a failed one.
 const MAX_AFTER_FAILURE: u32 = 2;
 
-/// Characters of a call that failed, as an answer in words names it.
+/// Maximum number of characters of a failed call quoted in an answer.
 const FAILED_CHARACTERS: usize = 200;
 
-/// The state that ReAct keeps between cycles beside its memory.
+/// The loop's state between cycles, beside its memory.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 pub struct ReactState {
     /// Recent actions and their results.
@@ -73,33 +73,32 @@ pub struct ReactState {
     /// Number of consecutive replies without a tool call.
     #[serde(default)]
     pub idle_replies: u32,
-    /// Number of texts of the goal and its amendments that stand in the prompt.
+    /// Number of texts of the goal and its amendments that are in the prompt.
     #[serde(default)]
     pub heard: usize,
-    /// Whether the last reply had no words, though calls were executed: the answer is missing, and not
-    /// a call.
+    /// Whether the last reply had no text after executed calls: the answer is missing, not a call.
     #[serde(default)]
     pub was_silent: bool,
-    /// Whether a reply without words was asked about: the next one ends the work.
+    /// Whether the model was asked again after a reply without text: the next one ends the work.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub asked_after_silence: bool,
-    /// Whether a call was executed that is more than talk.
+    /// Whether any call was executed that does more than talk.
     #[serde(default)]
     pub has_acted: bool,
     /// The call that failed last, if no other was executed after it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub failed_last: Option<String>,
-    /// Subjects of calls that failed, for claims that name them.
+    /// Subjects of failed calls, for checking claims about them.
     #[serde(default, skip_serializing_if = "Failures::is_empty")]
     pub failures: Failures,
-    /// Whether a claim was refused for them: the next one is taken, with the failure beside it.
+    /// Whether a claim was refused because of failed evidence: the next one is taken, with the
+    /// failure beside it.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub refused_evidence: bool,
-    /// Number of times that words after a failed call were asked about.
+    /// Number of times the model was asked about its text after a failed call.
     #[serde(default, skip_serializing_if = "is_zero")]
     pub asked_after_failure: u32,
-    /// Number of tokens of the last prompt and its reply, as the provider counted them; 0 if
-    /// unknown.
+    /// Number of tokens of the last prompt and its reply by the provider's count; 0 if unknown.
     #[serde(default)]
     pub prompt_tokens: u64,
     /// Open steps and constraints that compaction must not lose.
@@ -114,13 +113,12 @@ pub(crate) struct TurnProfile {
     pub(crate) words: String,
     /// The purpose of the questions.
     pub(crate) purpose: Purpose,
-    /// The tools that are offered; `None` means all that are offered to a loop that does not see the
-    /// screen.
+    /// The offered tools; `None` means all for a loop that does not see the screen.
     pub(crate) tools: Option<Vec<Arc<ToolSpec>>>,
-    /// Those of them that may be called; `None` means all. Phases of one run offer the same tools, so
-    /// that each request begins with the one before.
+    /// The offered tools that may be called; `None` means all. Phases of one run offer the same
+    /// tools, so that each request begins with the previous one.
     pub(crate) callable: Option<Vec<Arc<ToolSpec>>>,
-    /// The model's plan, which stands beside the goal once memory has lost it.
+    /// The model's plan, repeated beside the goal once memory has dropped it.
     pub(crate) plan: Option<String>,
     /// The judge that decides in place of the model whether the goal is reached.
     pub(crate) judge: Option<Judge>,
@@ -166,7 +164,7 @@ fn is_zero(number: &u32) -> bool {
     *number == 0
 }
 
-/// The loop that most runs use.
+/// The default loop: thought and calls in turns, until the model answers.
 #[derive(Debug)]
 pub struct React {
     config: CognitiveConfig,
@@ -206,7 +204,7 @@ impl React {
         }
     }
 
-    /// Asks for the last words about work that is over; empty when the prompt is too long for every
+    /// Requests closing words about finished work; empty when the prompt is too long for every
     /// model, because the result of the work must not be lost for it.
     pub(crate) async fn last_words(&self, run: &mut Run, words: &str) -> Result<String, Stop> {
         let question = self.aside(run, &run.perception(), Purpose::Reflect, words);
@@ -214,7 +212,7 @@ impl React {
         Ok(reply.map(|reply| reply.text()).unwrap_or_default())
     }
 
-    /// Remembers what was added to the goal since the last time.
+    /// Remembers the new amendments of the goal.
     fn hear(&mut self, run: &Run) {
         let goal = run.goal();
         for text in goal.iter().skip(self.state.heard.max(1)) {
@@ -295,7 +293,7 @@ impl React {
         self.note_compaction(run, "given by the person", before)
     }
 
-    /// Makes memory shorter, if that is possible; the journal records how.
+    /// Makes memory shorter, if possible; the journal records how.
     async fn compact(
         &mut self,
         run: &mut Run,
@@ -381,7 +379,7 @@ impl React {
             .add(Message::user(Text::new(words, Origin::Kernel)));
     }
 
-    /// Returns the words of a reply that are an answer.
+    /// Returns the text of a reply that is an answer.
     fn answer_in_words<'a>(&self, plan: &'a Plan) -> Option<&'a str> {
         let words = plan.steps.first().map(|step| step.thought.trim())?;
         if plan.tool_calls().next().is_some() || self.cut_off {
@@ -395,8 +393,8 @@ impl React {
         (is_answer && !self.gives_up_early()).then_some(words)
     }
 
-    /// Whether the last call failed and the model has not been asked yet to go on after it: small
-    /// models explain then what could be done, and do nothing.
+    /// Whether the last call failed and the model has not yet been asked to continue after the
+    /// failure: small models explain then what could be done, and do nothing.
     fn gives_up_early(&self) -> bool {
         self.state.failed_last.is_some()
             && self.profile.judge.is_none()
@@ -410,7 +408,7 @@ impl React {
         self.profile.judge.as_ref()?.submission(words)
     }
 
-    /// Ends the work with an answer in words, or has the judge decide about it.
+    /// Ends the work with an answer in text, or submits the answer to the judge.
     async fn take_answer(
         &mut self,
         run: &mut Run,
@@ -447,8 +445,7 @@ impl React {
         Ok(Some(result))
     }
 
-    /// Asks once more after a reply that has no effect; the run parks for a person if that does not
-    /// help.
+    /// Asks once more after a useless reply; the run parks for a person if that does not help.
     fn remind(&mut self, run: &mut Run, said: &str) -> Result<(), Stop> {
         let after_failure = !said.trim().is_empty() && self.gives_up_early();
         self.state.asked_after_failure += u32::from(after_failure);
@@ -554,8 +551,8 @@ impl React {
             && callable.as_ref().or(tools.as_ref()).is_none_or(offers)
     }
 
-    /// Starts the sub-runs of the first of these calls and of those that follow it directly, side by
-    /// side.
+    /// Starts the sub-runs of the first of these calls and of those directly after it,
+    /// concurrently.
     async fn delegate(&self, run: &mut Run, calls: &[&ToolCall]) -> Result<Vec<Observation>, Stop> {
         let calls = calls.iter().take_while(|call| self.may_delegate(call));
         delegate::call_all(run, &self.config, calls.copied().collect()).await
@@ -593,8 +590,8 @@ impl React {
     }
 }
 
-/// Implements what a loop around [`React`] leaves to it, for one with the fields `acting` and
-/// `state`, whose state has that of the acting part.
+/// Implements the methods that a loop around [`React`] delegates to it, for a loop with the fields
+/// `acting` and `state`, whose state contains that of the acting part.
 macro_rules! acts_by_react {
     ($state:ty) => {
         type State = $state;

@@ -7,32 +7,32 @@
 use gyrus_contract::{ActionVerdict, Digest, Observation, ToolCall};
 use serde::{Deserialize, Serialize};
 
-/// Number of equal results at which the model is told.
+/// Number of equal results at which the model gets a note.
 pub const NUDGE_AT: u32 = 3;
 /// Number of equal results at which the model must take another approach.
 pub const DEMAND_AT: u32 = 5;
 /// Number of equal results at which the run parks.
 pub const PARK_AT: u32 = 8;
 
-/// Number of different actions that are remembered. Longer cycles are not detected.
+/// Maximum number of different remembered actions. Longer cycles are not detected.
 const RING: usize = 8;
 
 /// The reaction to repetition.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum RepetitionAdvice {
-    /// Nothing repeats.
+    /// No repetition was found.
     GoOn,
-    /// Tell the model this.
+    /// Tell the model this text.
     Tell(String),
-    /// Park, and tell the person this.
+    /// Park, with this text for the person.
     Park(String),
 }
 
-/// Recent actions, each with its last result and the number of times that it came in a row.
+/// Recent actions, each with its last result and the number of consecutive occurrences.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(transparent)]
 pub struct ActionRepetition {
-    /// Action, result, count; newest last.
+    /// Action, result and count of each action; the newest is last.
     seen: Vec<(u32, u32, u32)>,
 }
 
@@ -72,7 +72,7 @@ impl ActionRepetition {
         advise(&call.tool, count)
     }
 
-    /// Forgets everything, after a person has looked at it.
+    /// Forgets all actions, after a person has looked at the repetition.
     pub fn reset(&mut self) {
         self.seen.clear();
     }
@@ -105,7 +105,7 @@ fn advise(tool: &str, count: u32) -> RepetitionAdvice {
     }
 }
 
-/// Returns a part of a digest that distinguishes a few actions and is short in the journal.
+/// Returns a short part of a digest, which is enough to distinguish a few actions in the journal.
 fn short(digest: Digest) -> u32 {
     let [a, b, c, d, ..] = *digest.as_bytes();
     u32::from_le_bytes([a, b, c, d])

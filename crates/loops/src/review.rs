@@ -4,9 +4,9 @@ use std::future::Future;
 
 use gyrus_kernel::{ApprovalCard, EffectError, Run, Stop};
 
-/// A subject that a person decides about, and may edit.
+/// A subject that a person reviews, and may edit.
 pub(crate) trait ReviewSubject: Sync {
-    /// The parsed form of a text that the person edited.
+    /// The parsed form of the edited text.
     type Edited: Send;
 
     /// Returns the name of the subject, which follows an article.
@@ -29,18 +29,18 @@ pub(crate) trait ReviewSubject: Sync {
 
 /// The result of a review. A person who answered is named.
 pub(crate) enum ReviewResult<T> {
-    /// Approved as it was shown.
+    /// The person approved the subject as shown.
     AsShown { by: String },
-    /// Approved as the person edited it.
+    /// The person approved the subject with these edits.
     Edited { edited: T, by: String },
-    /// Rejected. The words go back to the model.
+    /// The person rejected the subject. The words go back to the model.
     Rejected { words: String, by: String },
-    /// Rejected without words, so that nothing can be done better; `by` is `None` where nobody
-    /// could be asked.
+    /// The person rejected the subject without words, so that nothing can be improved; `by` is
+    /// `None` where nobody could be asked.
     Ended { why: String, by: Option<String> },
 }
 
-/// Lets a person decide.
+/// Asks a person to decide.
 pub(crate) async fn review<M: ReviewSubject>(
     run: &mut Run,
     subject: &M,

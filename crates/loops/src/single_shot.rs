@@ -10,7 +10,7 @@ use crate::{CognitiveConfig, LoopKind, config::DEFAULT_OUTPUT_TOKENS, goal, prom
 
 const PROMPT: &str = include_str!("prompts/single_shot.md");
 
-/// The loop, as `--loop single-shot` names it.
+/// The description of the loop `single-shot`.
 pub(crate) const KIND: LoopKind = LoopKind {
     name: "single-shot",
     prompts: &[PROMPT],
@@ -19,7 +19,7 @@ pub(crate) const KIND: LoopKind = LoopKind {
     build: |config| Ok(Box::new(SingleShot::new(config))),
 };
 
-/// Answers one question and ends.
+/// A loop that answers one question and ends.
 #[derive(Debug)]
 pub struct SingleShot {
     config: CognitiveConfig,

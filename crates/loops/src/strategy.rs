@@ -12,8 +12,8 @@ use crate::{
 };
 
 impl ThinkingStrategy {
-    /// All strategies that a person may choose, in the order in which they are named to them.
-    /// [`ThinkingStrategy::Procedure`] needs a procedure, and is chosen where one fits the command.
+    /// All strategies that a person may choose, in the order of their listing.
+    /// [`ThinkingStrategy::Procedure`] needs a procedure, and is chosen if one matches the command.
     pub const ALL: [ThinkingStrategy; 7] = [
         ThinkingStrategy::ReAct,
         ThinkingStrategy::ChainOfThought,
@@ -24,7 +24,7 @@ impl ThinkingStrategy {
         ThinkingStrategy::Reactive,
     ];
 
-    /// Returns the description of its loop.
+    /// Returns the description of the strategy's loop.
     pub fn kind(self) -> &'static LoopKind {
         match self {
             ThinkingStrategy::ReAct => &react::KIND,
@@ -38,7 +38,7 @@ impl ThinkingStrategy {
         }
     }
 
-    /// Whether the loop finds the folder's guidelines by itself, among the files that a person
+    /// Whether the loop looks for the folder's guidelines itself, among the files that a person
     /// approves. Every other run is given them with its goal.
     pub fn finds_guidelines(self) -> bool {
         self == Self::Changeset
@@ -86,7 +86,7 @@ impl CognitiveConfig {
         Self::of(ThinkingStrategy::ChainOfThought)
     }
 
-    /// Creates the configuration of a loop that looks and acts on a screen.
+    /// Creates the configuration of a loop that works on a screen.
     pub fn reactive() -> Self {
         Self::of(ThinkingStrategy::Reactive)
     }
@@ -99,8 +99,7 @@ impl CognitiveConfig {
         }
     }
 
-    /// Creates the configuration of a loop that makes a complete plan first, then executes its
-    /// steps.
+    /// Creates the configuration of a loop that makes a complete plan and executes its steps.
     pub fn plan() -> Self {
         Self::of(ThinkingStrategy::Plan)
     }
@@ -114,15 +113,14 @@ impl CognitiveConfig {
         }
     }
 
-    /// Creates the configuration of a loop that chooses files, then proposes a changeset, of which
-    /// all or nothing is applied; at most 100 cycles and no reviews by default.
+    /// Creates the configuration of a loop that selects files and proposes a changeset, which is
+    /// applied as a whole or not at all; at most 100 cycles and no reviews by default.
     pub fn changeset() -> Self {
         Self::of(ThinkingStrategy::Changeset)
     }
 }
 
-/// Returns the digest of all prompts of this crate: under other prompts a recorded question may
-/// differ.
+/// Returns the digest of this crate's prompts: under others a recorded question may differ.
 pub fn prompts() -> Digest {
     let own = ThinkingStrategy::ALL.map(|strategy| strategy.kind().prompts);
     let all = own

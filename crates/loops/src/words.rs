@@ -9,21 +9,20 @@
 /// The reason why a reply is no answer.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum UselessReply {
-    /// It has no words.
     Empty,
-    /// It holds a piece of a call.
+    /// The reply contains a piece of a call.
     PieceOfCall,
-    /// It says again what the model was told.
+    /// The reply repeats a message to the model.
     Repetition,
-    /// It says what will be done, and nothing was done.
+    /// The reply announces work, but nothing was done.
     Announcement,
 }
 
-/// The message after a reply that was no answer. Nothing in these messages could be one.
+/// The message after a useless reply. Nothing in these messages could be one.
 pub(crate) const AFTER_NO_CALL: &str =
     "[no call was read from that reply; one call is expected now]";
 
-/// The message after an empty reply, where the work may be done.
+/// The message after an empty reply, when the work may be finished.
 pub(crate) const AFTER_SILENCE: &str =
     "[that reply was empty; the answer, or the next call, is expected now]";
 
@@ -118,7 +117,7 @@ fn looks_like_call(lower: &str) -> bool {
     before + after < 40
 }
 
-/// Whether a text, in lower case, only says what will be done.
+/// Whether a text, in lower case, only announces work.
 fn announces(lower: &str) -> bool {
     if lower.split_whitespace().count() > LONGEST_ANNOUNCEMENT {
         return false;
@@ -131,7 +130,7 @@ fn announces(lower: &str) -> bool {
     begins(first) || begins(last) || lower.ends_with(':')
 }
 
-/// Letters and digits alone.
+/// Returns the letters and digits of a text.
 fn plain(text: &str) -> String {
     text.chars().filter(|c| c.is_alphanumeric()).collect()
 }

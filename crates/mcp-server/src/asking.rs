@@ -46,7 +46,7 @@ pub(crate) fn form(open: &OpenQuestion) -> Result<ElicitRequestParams, serde_jso
     })
 }
 
-/// Returns the answer that a filled form gives; `None` if the person gave none.
+/// Returns the answer in a filled-in form; `None` if the person gave none.
 pub(crate) fn answer_of(open: &OpenQuestion, given: &ElicitResult) -> Option<Answer> {
     let field = |name: &str| {
         let content = given.content.as_ref()?;
@@ -69,7 +69,7 @@ pub(crate) fn answer_of(open: &OpenQuestion, given: &ElicitResult) -> Option<Ans
 /// Returns the open question of a card.
 ///
 /// # Errors
-/// It is not asked (any more); in words.
+/// A message if the question is not open.
 pub(crate) async fn find(host: &Arc<dyn McpHost>, card: CardId) -> Result<OpenQuestion, String> {
     let host = Arc::clone(host);
     let found = blocking(move || approvals::find(host.store(), &card)).await;
@@ -79,7 +79,7 @@ pub(crate) async fn find(host: &Arc<dyn McpHost>, card: CardId) -> Result<OpenQu
 /// Gives an answer in the name of whoever asks.
 ///
 /// # Errors
-/// They may not, or it does not count; in words.
+/// A message: the client may not answer, or the answer does not count.
 pub(crate) async fn give(
     host: &Arc<dyn McpHost>,
     caller: &Requester,

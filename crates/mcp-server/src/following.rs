@@ -23,20 +23,20 @@ use crate::{
     report::{ReportedQuestion, ReportedState, RunReport},
 };
 
-/// The most lines of a report that tell what happened.
+/// Maximum number of events in a report.
 const EVENTS: usize = 40;
 
 /// Columns of such a line.
 const COLUMNS: usize = 160;
 
-/// The most files that a report names.
+/// Maximum number of files in a report.
 const FILES: usize = 50;
 
-/// The run that is followed, and for how long.
+/// A followed run, with the time limit.
 pub(crate) struct RunWait<'a> {
     pub(crate) host: &'a Arc<dyn McpHost>,
     pub(crate) run: RunId,
-    /// Number of the last entry that is known already.
+    /// Number of the last known entry.
     pub(crate) after: u64,
     pub(crate) until: Instant,
     /// Whether a question is worth telling at once.
@@ -50,11 +50,11 @@ pub(crate) struct FoundRun {
 }
 
 impl RunWait<'_> {
-    /// Follows the run until it is at rest, asks something new, or the time is over. `tell` is told of
-    /// each event after the known ones.
+    /// Follows the run until it rests, asks a new question, or the time is over. `tell` gets each
+    /// event after the known ones.
     ///
     /// # Errors
-    /// The run never began, or cannot be read; in words.
+    /// A message: the run never began, or cannot be read.
     pub(crate) async fn follow(
         &self,
         mut tell: impl FnMut(&str) + Send,
@@ -99,7 +99,7 @@ impl RunWait<'_> {
         }
     }
 
-    /// Takes entries until there is news; returns the open questions.
+    /// Reads entries until there is news; returns the open questions.
     async fn to_news(
         &self,
         reader: &LogReader,

@@ -16,10 +16,10 @@ pub trait McpHost: RunHost {
     /// Returns the folder that runs work in, or below, if there is one.
     fn folder(&self) -> Option<&Path>;
 
-    /// Has a run begin, or go on. When this returns, the order is accepted for good.
+    /// Begins or resumes a run. When this returns, the order is accepted for good.
     ///
     /// # Errors
-    /// It cannot be accepted; in words.
+    /// A message with the reason why the order is refused.
     fn submit(
         &self,
         run: RunId,
@@ -28,25 +28,24 @@ pub trait McpHost: RunHost {
         agent: String,
     ) -> BoxedFuture<'_, Result<(), String>>;
 
-    /// Waits until nothing works for a run any more, and nothing is about to; returns how that ended,
-    /// in words.
+    /// Waits until no process works for a run or is about to; returns how that ended, in words.
     fn settled(&self, run: RunId) -> BoxedFuture<'_, String>;
 }
 
-/// Returns who a client is, by the name that it gives itself.
+/// Returns the identity of a client, by the name that it gives itself.
 pub type Identify = Arc<dyn Fn(&str) -> Requester + Send + Sync>;
 
-/// The way in which it is known who asks.
+/// The way in which clients are identified.
 #[derive(Clone)]
 pub enum McpCallers {
-    /// Everything comes from whoever started this process. It is asked anew each time, because a
-    /// token may have been revoked; the name is what the client calls itself.
+    /// All requests come from the person who started this process. It is asked anew each time,
+    /// because a token may have been revoked; the name is what the client calls itself.
     OfProcess(Identify),
     /// The guard of the server has identified each request.
     OfRequest,
 }
 
-/// The longest name of a client that is kept, in bytes.
+/// Maximum length of a client's name, in bytes.
 const MAX_NAME: usize = 64;
 
 impl McpCallers {

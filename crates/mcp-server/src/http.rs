@@ -15,8 +15,8 @@ const MAX_BODY: usize = 4 << 20;
 /// Maximum number of sessions at once. One that says nothing for five minutes ends.
 const MAX_SESSIONS: usize = 256;
 
-/// Returns the service; its streams end once `stopping` is true. Hosts, origins and tokens are the
-/// guard's business.
+/// Returns the HTTP service; its streams end once `stopping` is true. Hosts, origins and tokens are
+/// the guard's business.
 pub fn http_service(
     host: Arc<dyn McpHost>,
     mut stopping: watch::Receiver<bool>,

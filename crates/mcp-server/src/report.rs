@@ -43,7 +43,7 @@ impl ReportedState {
         }
     }
 
-    /// Whether nothing more comes by itself.
+    /// Whether the run's state does not change by itself.
     pub(crate) fn is_at_rest(self) -> bool {
         match self {
             ReportedState::Queued | ReportedState::Running | ReportedState::WaitsForPerson => false,
@@ -119,7 +119,6 @@ impl RunReport {
         }
     }
 
-    /// Returns it as the result of a tool.
     pub(crate) fn into_result(self) -> CallToolResult {
         let mut text = format!("Run {} {}", self.run, self.state.words());
         if let Some(outcome) = &self.outcome {
@@ -197,7 +196,6 @@ pub(crate) struct RunReports {
 }
 
 impl RunReports {
-    /// Returns it as the result of a tool.
     pub(crate) fn into_result(self) -> CallToolResult {
         let line = |run: &ListedRun| {
             let ending = run.ending.as_deref().unwrap_or_default();
@@ -220,12 +218,12 @@ fn structured(text: String, data: &impl Serialize) -> CallToolResult {
     result
 }
 
-/// Returns a result that is text alone.
+/// Returns a result that consists of text.
 pub(crate) fn text(text: impl Into<String>) -> CallToolResult {
     CallToolResult::success(vec![ContentBlock::text(text)])
 }
 
-/// Returns the result of a call that cannot be carried out, in words for the model.
+/// Returns the result of a call that cannot be carried out, with the reason for the model.
 pub(crate) fn refused(why: impl Into<String>) -> CallToolResult {
     CallToolResult::error(vec![ContentBlock::text(why)])
 }

@@ -17,7 +17,7 @@ const MEDIA_TYPE: &str = "text/plain";
 /// Lists the newest runs.
 ///
 /// # Errors
-/// They cannot be read; in words.
+/// A message if the runs cannot be read.
 pub(crate) async fn list(host: &Arc<dyn McpHost>) -> Result<ListResourcesResult, String> {
     let runs = work::list(host, None).await?.runs;
     let resources = runs.into_iter().map(|run| {
@@ -36,10 +36,10 @@ pub(crate) fn templates() -> ListResourceTemplatesResult {
     ListResourceTemplatesResult::with_all_items(vec![template])
 }
 
-/// Reads a run.
+/// Reads the resource of a run.
 ///
 /// # Errors
-/// `None` if the address is not of a run that there is; otherwise why it cannot be read, in words.
+/// `None` if no run has this address; otherwise a message with the reason why it cannot be read.
 pub(crate) async fn read(
     host: &Arc<dyn McpHost>,
     address: &str,

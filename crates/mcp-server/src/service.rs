@@ -39,39 +39,39 @@ use crate::{
     work,
 };
 
-/// Time that a call waits if the client does not say: one that hears of progress is patient, another
-/// one often gives up after a minute.
+/// Time that a call waits by default: one that hears of progress is patient, another one often
+/// gives up after a minute.
 const WAIT_WITH_PROGRESS: Duration = Duration::from_secs(MAX_WAIT);
 const WAIT: Duration = Duration::from_secs(50);
 
-/// Interval at which it is looked whether a question was answered elsewhere.
+/// Interval at which it is checked whether a question was answered elsewhere.
 const LOOK_EVERY: Duration = Duration::from_millis(500);
 
-/// Number of questions that are remembered as told.
+/// Maximum number of questions that are remembered as reported.
 const TOLD: usize = 10_000;
 
-/// The key of the one request for input that a result has.
+/// The key of the only request for input in a result.
 const INPUT: &str = "question";
 
-/// The service; one for all clients of a process.
+/// The MCP service, one for all clients of a process.
 #[derive(Clone)]
 pub struct McpService {
     host: Arc<dyn McpHost>,
     callers: McpCallers,
-    /// Questions that a caller was told of: they are no news.
+    /// Questions that were reported to a caller, and are no news.
     told: Arc<Mutex<BTreeSet<String>>>,
 }
 
-/// The state that a client sends back with an answer, so that a call goes on where it asked.
+/// The state that a client sends back with an answer, so that a call continues where it asked.
 #[derive(Debug, Serialize, Deserialize)]
 struct AskedState {
-    /// The run that is followed.
+    /// The run that the call follows.
     run: RunId,
     after: u64,
     card: CardId,
 }
 
-/// One call of a tool that follows a run.
+/// A call of a tool that follows a run.
 struct FollowedCall<'a> {
     caller: &'a Requester,
     context: &'a RequestContext<RoleServer>,
@@ -83,7 +83,7 @@ struct FollowedCall<'a> {
 }
 
 impl McpService {
-    /// Creates it.
+    /// Creates the service.
     pub fn new(host: Arc<dyn McpHost>, callers: McpCallers) -> Self {
         Self {
             host,
@@ -94,7 +94,7 @@ impl McpService {
 
     fn caller(&self, context: &RequestContext<RoleServer>) -> Result<Requester, ErrorData> {
         let caller = self.callers.of(context);
-        caller.ok_or_else(|| ErrorData::invalid_request("nobody vouches for this request", None))
+        caller.ok_or_else(|| ErrorData::invalid_request("no token vouches for this request", None))
     }
 
     async fn call(
@@ -147,7 +147,7 @@ impl McpService {
         Ok(result.into())
     }
 
-    /// Returns what a command prints.
+    /// Returns the output of a command.
     async fn printed(&self, arguments: &[&str]) -> Result<CallToolResult, String> {
         let arguments = arguments.iter().map(|word| (*word).to_owned()).collect();
         let printed = self.host.command(arguments).await?;
@@ -313,7 +313,7 @@ impl McpService {
         followed.report.into_result().into()
     }
 
-    /// Ends a call that the client gave up. What began with it stops with it.
+    /// Ends a call that the client cancelled. What began with it stops with it.
     async fn cancelled(&self, call: &FollowedCall<'_>) -> Result<CallToolResponse, String> {
         if call.stops {
             // It may be over already.
@@ -322,7 +322,7 @@ impl McpService {
         Err("the call was cancelled".to_owned())
     }
 
-    /// Has the client ask its person, until that question has its answer.
+    /// Makes the client ask its person, until the question has its answer.
     async fn ask_person(&self, call: &FollowedCall<'_>, open: &OpenQuestion) -> ElicitationOutcome {
         let Ok(form) = asking::form(open) else {
             return ElicitationOutcome::Undecided;
@@ -381,7 +381,7 @@ struct EarlierAnswer {
 }
 
 impl EarlierAnswer {
-    /// Reads what a client sends back; `None` if it sends nothing.
+    /// Parses the state that a client sends back; `None` if it sends nothing.
     fn read(
         state: Option<String>,
         responses: Option<InputResponses>,
@@ -403,7 +403,7 @@ impl EarlierAnswer {
     }
 }
 
-/// Returns the result that asks the client's person and has the call repeated.
+/// Returns the result that asks the client's person and makes the client repeat the call.
 fn input_required(
     call: &FollowedCall<'_>,
     after: u64,
@@ -433,7 +433,7 @@ async fn answered_elsewhere(host: &Arc<dyn McpHost>, open: &OpenQuestion) {
     }
 }
 
-/// Returns the time that a call may take.
+/// Returns the time limit of a call.
 fn wait(seconds: Option<u64>, context: &RequestContext<RoleServer>) -> Duration {
     match seconds {
         Some(seconds) => Duration::from_secs(seconds.min(MAX_WAIT)),
@@ -442,7 +442,7 @@ fn wait(seconds: Option<u64>, context: &RequestContext<RoleServer>) -> Duration 
     }
 }
 
-/// Returns where the questions go that this client may answer.
+/// Returns the place where questions go that this client may answer.
 fn questions_go(context: &RequestContext<RoleServer>) -> QuestionsGo {
     let capabilities = context.client_capabilities();
     let shows = capabilities.and_then(|capabilities| capabilities.elicitation);
@@ -460,7 +460,7 @@ fn asks_by_results(context: &RequestContext<RoleServer>) -> bool {
     version.is_some_and(|version| version.as_str() >= ProtocolVersion::V_2026_07_28.as_str())
 }
 
-/// Tells a client how a call goes on, one thing after the other, if it wants to hear of it.
+/// Reports the progress of a call to a client that asked for it.
 struct Teller {
     lines: Option<UnboundedSender<String>>,
     telling: Option<JoinHandle<()>>,
@@ -503,7 +503,7 @@ impl Teller {
         }
     }
 
-    /// Waits until everything is told.
+    /// Waits until everything is sent.
     async fn finish(self) {
         drop(self.lines);
         if let Some(telling) = self.telling {

@@ -15,11 +15,11 @@ pub enum McpServeError {
     Broken(#[source] tokio::task::JoinError),
 }
 
-/// Serves one client until it closes standard input. `identify` says who it is, by the name that it
-/// gives itself.
+/// Serves one client until it closes standard input. `identify` returns its identity, by the name
+/// that it gives itself.
 ///
 /// # Errors
-/// It does not speak the protocol.
+/// The client does not speak the protocol.
 pub async fn serve_stdio(host: Arc<dyn McpHost>, identify: Identify) -> Result<(), McpServeError> {
     let service = McpService::new(host, McpCallers::OfProcess(identify));
     let running = match service.serve(stdio_pipes()).await {

@@ -11,10 +11,10 @@ use serde_json::Value;
 
 use crate::report::{RunReport, RunReports};
 
-/// The longest text that a client gives, in bytes.
+/// Maximum length of a text from a client, in bytes.
 pub(crate) const MAX_TEXT: usize = 256 << 10;
 
-/// The longest time that a call waits, in seconds.
+/// Maximum time that a call waits, in seconds.
 pub(crate) const MAX_WAIT: u64 = 3_600;
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -187,8 +187,8 @@ impl ServedTool {
         ALL.into_iter().find(|tool| tool.name() == name)
     }
 
-    /// Returns the tools that a caller has. `shows_questions` says whether the client's own person is
-    /// shown what is asked.
+    /// Returns the tools of a caller. `questions` says whether the client's own person is shown
+    /// questions.
     pub(crate) fn of(caller: &Requester, questions: QuestionsGo) -> Vec<Tool> {
         let has = |tool: &ServedTool| {
             let is_for_models = questions == QuestionsGo::ToModel || *tool != ServedTool::Answer;
@@ -200,7 +200,7 @@ impl ServedTool {
             .collect()
     }
 
-    /// Returns the right that a caller needs.
+    /// Returns the scope that a caller needs.
     pub(crate) fn scope(self) -> TokenScope {
         match self {
             ServedTool::Follow
@@ -291,7 +291,7 @@ impl ServedTool {
 /// The place where questions of runs go that a client may answer.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum QuestionsGo {
-    /// To the person at the client: it can show them.
+    /// To the person at the client, which can show questions.
     ToPerson,
     /// To the client's model, by a tool.
     ToModel,
@@ -300,7 +300,7 @@ pub(crate) enum QuestionsGo {
 /// Reads the arguments of a tool.
 ///
 /// # Errors
-/// They do not fit; in words.
+/// A message if the arguments do not fit.
 pub(crate) fn arguments<T: Arguments>(given: Option<JsonObject>) -> Result<T, String> {
     let given = Value::Object(given.unwrap_or_default());
     T::parse(&given).map_err(|error| error.to_string())

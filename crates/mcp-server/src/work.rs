@@ -21,10 +21,10 @@ use crate::{
     tools::{MAX_TEXT, RunArguments},
 };
 
-/// Number of runs that are listed if the client does not say.
+/// Number of runs that are listed by default.
 const LISTED: usize = 20;
 
-/// Returns the source of what a client says.
+/// Returns the origin of a client's text.
 fn origin(caller: &Requester) -> Origin {
     let name = format!("MCP client {}", caller.principal.id);
     Origin::Tool { name }
@@ -33,7 +33,7 @@ fn origin(caller: &Requester) -> Origin {
 /// Returns the run that a client names.
 ///
 /// # Errors
-/// There is none; in words.
+/// A message if there is no such run.
 pub(crate) async fn find(host: &Arc<dyn McpHost>, given: &str) -> Result<RunId, String> {
     // One that waits for its turn has no journal yet.
     if let Ok(run) = given.parse() {
@@ -45,10 +45,10 @@ pub(crate) async fn find(host: &Arc<dyn McpHost>, given: &str) -> Result<RunId, 
         .map_err(|error| format!("{error}; `runs` lists them"))
 }
 
-/// Has a run begin.
+/// Begins a run.
 ///
 /// # Errors
-/// It cannot; in words.
+/// A message with the reason why the run cannot begin.
 pub(crate) async fn start(
     host: &Arc<dyn McpHost>,
     caller: &Requester,
@@ -89,7 +89,7 @@ pub(crate) async fn start(
     Ok(run)
 }
 
-/// Returns the folder that a run is to work in.
+/// Returns the folder in which a run is to work.
 fn folder(host: &Arc<dyn McpHost>, given: Option<String>) -> Result<PathBuf, String> {
     let folder = match (given, host.folder()) {
         (Some(given), _) => PathBuf::from(given),
@@ -152,7 +152,7 @@ async fn check_is_own(
 /// Adds to a run's goal.
 ///
 /// # Errors
-/// It is over, or cannot be told; in words.
+/// A message: the run is over, or cannot be reached.
 pub(crate) async fn steer(
     host: &Arc<dyn McpHost>,
     caller: &Requester,
@@ -165,10 +165,10 @@ pub(crate) async fn steer(
     Ok(format!("Run {} is told before its next step.", run.short()))
 }
 
-/// Cuts off what a run does, and parks it.
+/// Cuts off the effect in progress of a run, and parks the run.
 ///
 /// # Errors
-/// It is over, or cannot be told; in words.
+/// A message: the run is over, or cannot be reached.
 pub(crate) async fn stop(
     host: &Arc<dyn McpHost>,
     caller: &Requester,
@@ -191,10 +191,10 @@ async fn send(
     .await
 }
 
-/// Has a run go on; returns the number of its last entry so far.
+/// Resumes a run; returns the number of its last entry so far.
 ///
 /// # Errors
-/// It is at work or over, or cannot go on; in words.
+/// A message: the run is at work or over, or cannot be resumed.
 pub(crate) async fn resume(
     host: &Arc<dyn McpHost>,
     caller: &Requester,
@@ -231,7 +231,7 @@ pub(crate) async fn resume(
 /// Lists the newest runs.
 ///
 /// # Errors
-/// The store cannot be read; in words.
+/// A message if the store cannot be read.
 pub(crate) async fn list(
     host: &Arc<dyn McpHost>,
     limit: Option<usize>,

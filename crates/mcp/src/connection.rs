@@ -31,7 +31,7 @@ use crate::{
     subscriber::Subscriber,
 };
 
-/// Maximum time until a server has answered the initialisation and listed its tools.
+/// Time limit for a server to answer the initialisation and list its tools.
 pub(crate) const START_LIMIT: Duration = Duration::from_secs(60);
 
 /// Maximum time to list the tools again.
@@ -40,7 +40,7 @@ const LIST_LIMIT: Duration = Duration::from_secs(10);
 /// Maximum time to wait for the reason after a connection broke: mostly, the server then ends.
 const LAST_WORDS: Duration = Duration::from_secs(1);
 
-/// Maximum time for a server to end by itself.
+/// Time limit for a server to end by itself.
 const GOODBYE: Duration = Duration::from_secs(1);
 
 /// Maximum duration of a call, even if its server reports progress.
@@ -66,7 +66,7 @@ pub(crate) struct ServerConnection {
     given_up: Arc<Mutex<Vec<JoinHandle<()>>>>,
     /// The server's name and protocol version, in its own words.
     pub(crate) about: String,
-    /// Definitions of the tools as the server listed them last.
+    /// Definitions of the tools as last listed by the server.
     list: Mutex<Arc<Vec<Value>>>,
     /// Time from the start until the server was ready.
     pub(crate) took: Duration,
@@ -90,7 +90,7 @@ pub(crate) enum UnansweredCall {
     Gone(String),
 }
 
-/// The judgement of a start, which is made however that ends.
+/// The judgement of a start, which takes place even if the start fails.
 struct StartJudgement(Option<EndOfStart>);
 
 impl StartJudgement {
@@ -128,7 +128,7 @@ impl Drop for StartJudgement {
 }
 
 impl ServerConnection {
-    /// Starts or reaches the server and asks for its tools. Dropping the future ends the server.
+    /// Starts or contacts the server and lists its tools. Dropping the future ends the server.
     ///
     /// # Errors
     /// Returns the reason as text.
@@ -275,7 +275,8 @@ impl ServerConnection {
         }
     }
 
-    /// Lists what the server has of a kind, as raw definitions: the first thousand or a few more.
+    /// Lists all items of a kind that the server has, as raw definitions: the first thousand or a
+    /// few more.
     async fn pages(&self, pages: PagedList) -> Result<Vec<Value>, ServiceError> {
         let mut all = Vec::new();
         let mut cursor = None;
@@ -297,25 +298,25 @@ impl ServerConnection {
         Ok(all)
     }
 
-    /// Lists what the server has of a kind, or nothing if it does not say within a moment.
+    /// Lists all items of a kind that the server has; none if it does not answer within a moment.
     pub(crate) async fn list_of(&self, pages: PagedList) -> Vec<Value> {
         let listed = timeout(LIST_LIMIT, self.pages(pages)).await;
         listed.ok().and_then(Result::ok).unwrap_or_default()
     }
 
-    /// Whether the server says this of what it offers.
+    /// Whether the server's capabilities fulfil a condition.
     pub(crate) fn offers(&self, says: impl Fn(&ServerCapabilities) -> bool) -> bool {
         let info = self.peer.peer_info();
         info.is_some_and(|info| says(&info.capabilities))
     }
 
-    /// Returns the definitions of the tools, as the server listed them last.
+    /// Returns the definitions of the tools as last listed by the server.
     pub(crate) fn list(&self) -> Arc<Vec<Value>> {
         let list = self.list.lock();
         list.clone()
     }
 
-    /// Lists the tools again if the server said that they changed. Returns whether what is known of
+    /// Lists the tools again if the server announced a change. Returns whether what is known of
     /// them is up to date.
     pub(crate) async fn refresh(&self, limit: Duration) -> bool {
         if !self.subscriber.tools_changed() {
@@ -375,8 +376,8 @@ impl ServerConnection {
     }
 
     /// Sends a request and waits for its answer. Meanwhile the server may ask the caller, if there
-    /// is one: while it waits for that, it may say nothing for as long as it takes. Dropping the
-    /// future tells the server that the request is cancelled.
+    /// is one, and may be silent while it waits for the caller's answer. Dropping the future
+    /// informs the server that the request is cancelled.
     pub(crate) async fn ask(
         &self,
         request: ClientRequest,
@@ -474,7 +475,7 @@ impl ServerConnection {
     }
 }
 
-/// A request of the server that is being answered; it ends with the time when it began.
+/// The answer to a request of the server in progress; it ends with the time when it began.
 type PendingServerRequest<'a> = BoxedFuture<'a, Instant>;
 
 /// Returns when the request is answered; never if there is none.
@@ -485,12 +486,12 @@ async fn answered(asking: &mut Option<PendingServerRequest<'_>>) -> Instant {
     }
 }
 
-/// A call that waits for its answer; dropping it cancels the call.
+/// A call in progress; dropping it cancels the call.
 struct CallInFlight<'a> {
     connection: &'a ServerConnection,
     /// The request; `None` before it is sent, and once it is answered.
     call: Option<RequestId>,
-    /// Its number for the subscriber.
+    /// The number of the call for the subscriber.
     number: u64,
 }
 
@@ -516,7 +517,7 @@ impl Drop for CallInFlight<'_> {
     }
 }
 
-/// Returns an answer without its envelope.
+/// Returns the content of an answer.
 fn plain(answer: &ServerResult) -> Result<Value, UnansweredCall> {
     match answer {
         ServerResult::InputRequiredResult(_) | ServerResult::CreateTaskResult(_) => {
@@ -530,7 +531,7 @@ fn plain(answer: &ServerResult) -> Result<Value, UnansweredCall> {
     }
 }
 
-/// Returns an error with its causes, which the crate does not print all at once.
+/// Returns an error with its causes, which its own text leaves out.
 fn in_words(error: &(dyn std::error::Error + 'static)) -> String {
     definition::clean(&gyrus_net::causes(error))
 }

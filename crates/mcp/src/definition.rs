@@ -19,17 +19,17 @@ const BINDS_NOBODY: &str = ", in that server's words, which bind nobody: ";
 /// Maximum characters of a whole name; providers allow no more.
 const MAX_NAME: usize = 64;
 
-/// Maximum characters of a name as the server has it.
+/// Maximum number of characters of a tool's name at the server.
 const MAX_RAW_NAME: usize = 1_000;
 
-/// Maximum characters of a description that a model is shown.
+/// Maximum length of a description for a model, in characters.
 const MAX_DESCRIPTION: usize = 2_000;
 
 /// Maximum bytes of a schema.
 const MAX_SCHEMA: usize = 64 * 1024;
 
-/// Bytes of one server's definitions after which further ones are left out: they are part of every
-/// run's first entry.
+/// Maximum size of one server's definitions in bytes; further ones are left out: they are part of
+/// every run's first entry.
 const MAX_DEFINITIONS: usize = 2 << 20;
 
 /// Maximum nesting levels of a schema.
@@ -41,12 +41,12 @@ pub(crate) const MAX_TOOLS: usize = 1_000;
 /// A tool that cannot be used.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct LeftOut {
-    /// The server's name for it, cleaned.
+    /// The tool's name at the server, cleaned.
     pub tool: String,
     pub why: String,
 }
 
-/// Returns the usable tools of a server's list, in order of name, and those that were left out.
+/// Returns the usable tools of a server's list, sorted by name, and the rejected ones.
 pub(crate) fn read(server: &str, reach: Reach, list: &[Value]) -> (Vec<ToolSpec>, Vec<LeftOut>) {
     let mut left_out = Vec::new();
     let mut by_name: BTreeMap<String, Vec<ToolSpec>> = BTreeMap::new();
@@ -89,7 +89,7 @@ pub(crate) fn read(server: &str, reach: Reach, list: &[Value]) -> (Vec<ToolSpec>
     (specs, left_out)
 }
 
-/// Returns the size in bytes of what a server says of a tool.
+/// Returns the size of a server's definition of a tool in bytes.
 fn size(spec: &ToolSpec) -> usize {
     let services = spec.touches.iter().filter_map(Touch::service);
     let fields = services.flat_map(|service| &service.returns);
@@ -203,7 +203,7 @@ fn parameters(schema: &Value) -> Result<Value, String> {
     Ok(Value::Object(parameters))
 }
 
-/// Cleans the descriptions in a schema and leaves its constraints as they are.
+/// Cleans the descriptions in a schema without changing its constraints.
 fn cleaned(value: &Value, depth: usize) -> Result<Value, String> {
     if depth > MAX_DEPTH {
         return Err(format!("its schema is deeper than {MAX_DEPTH} levels"));

@@ -13,11 +13,11 @@ use gyrus_search::Ranking;
 
 use crate::definition::words_of_server;
 
-/// Maximum bytes of definitions that are part of every prompt: about 10,000 tokens, a tenth of the
+/// Maximum size of definitions in every prompt, in bytes: about 10,000 tokens, a tenth of the
 /// windows that are common. The 36 tools of three official servers have 17,000.
 const MAX_OFFERED_BYTES: usize = 40_000;
 
-/// Maximum number of tools that one search finds.
+/// Maximum number of tools in one search's result.
 const MAX_FOUND: usize = 8;
 
 /// Maximum characters of a description in a result; the whole one comes with the tool.
@@ -26,10 +26,10 @@ const MAX_DESCRIPTION: usize = 300;
 /// Maximum bytes of a schema in a result; a longer one only comes with the tool.
 const MAX_SCHEMA: usize = 2_000;
 
-/// Maximum number of servers that the tool's description names.
+/// Maximum number of servers in the tool's description.
 const MAX_SERVERS: usize = 20;
 
-/// Number of times that a word of a tool's name counts.
+/// Factor by which words of a tool's name count more.
 const NAME_COUNTS: usize = 3;
 
 /// Returns the tools that servers have now.
@@ -41,14 +41,14 @@ pub(crate) fn if_large(tools: &[Arc<dyn Tool>], listed: ServerToolsNow) -> Optio
     (sizes.sum::<usize>() > MAX_OFFERED_BYTES).then(|| over(tools, listed))
 }
 
-/// Returns the tool that finds these tools, and those that are listed when it searches.
+/// Returns the tool that searches these tools, and those listed at the time of the search.
 pub(crate) fn over(tools: &[Arc<dyn Tool>], listed: ServerToolsNow) -> Arc<dyn Tool> {
     let mut specs: Vec<ToolSpec> = tools.iter().map(|tool| tool.spec().clone()).collect();
     specs.sort_by(|one, other| one.name.cmp(&other.name));
     Arc::new(BuiltIn::new(FindTools { specs, listed }))
 }
 
-/// Returns the tool as it was recorded: it finds what is listed when it searches.
+/// Returns the recorded tool, which searches the tools that are listed at the time of the search.
 pub(crate) fn recorded(spec: ToolSpec, listed: ServerToolsNow) -> Arc<dyn Tool> {
     let specs = Vec::new();
     let tool = BuiltIn::new(FindTools { specs, listed });
@@ -60,12 +60,12 @@ fn offered_bytes(spec: &ToolSpec) -> usize {
 }
 
 struct FindTools {
-    /// The tools that the run began with, in order of name.
+    /// The tools with which the run began, in order of name.
     specs: Vec<ToolSpec>,
     listed: ServerToolsNow,
 }
 
-/// A failed search, in words for the model.
+/// Message of a failed search for the model.
 struct SearchFailure(String);
 
 impl From<WrongArguments> for SearchFailure {
@@ -120,7 +120,7 @@ impl TypedTool for FindTools {
 }
 
 impl FindTools {
-    /// Describes how many tools there are of which servers.
+    /// Describes the number of tools and their servers.
     fn servers(&self) -> String {
         let mut counts: BTreeMap<&str, usize> = BTreeMap::new();
         for service in self.specs.iter().flat_map(|spec| &spec.touches) {
@@ -147,7 +147,7 @@ impl FindTools {
     }
 }
 
-/// Returns the tools that a query is about, best first.
+/// Returns the tools that match a query, best first.
 fn find<'a>(specs: &'a [ToolSpec], query: &str) -> Vec<&'a ToolSpec> {
     let mut ranking = Ranking::new(&stems(query));
     for spec in specs {
@@ -175,7 +175,7 @@ fn listed(found: &[&ToolSpec], all: usize) -> String {
     text
 }
 
-/// Returns the words of a tool by which it is found: of its name, of its description, and of its
+/// Returns the words by which a tool is found: of its name, of its description, and of its
 /// arguments.
 fn searched(spec: &ToolSpec) -> String {
     let service = spec.touches.iter().find_map(Touch::service);

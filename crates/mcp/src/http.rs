@@ -23,14 +23,14 @@ use crate::{
 /// Maximum time to connect.
 const CONNECT_LIMIT: Duration = Duration::from_secs(10);
 
-/// A connection, with the handler of what the server says by itself.
+/// A connection with its handler of notifications and requests of the server.
 type HttpService = RunningService<RoleClient, Subscriber>;
 
 /// Reason why a server was not reached.
 pub(crate) enum NotReached {
-    /// It asks for a login; the text is its challenge.
+    /// The server requires a login; the text is its challenge.
     Login(String),
-    /// Something else.
+    /// Another reason.
     Other(String),
 }
 

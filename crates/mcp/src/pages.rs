@@ -10,7 +10,7 @@ use rmcp::model::{
 pub(crate) struct PagedList {
     /// The field of a page that holds the list.
     pub(crate) field: &'static str,
-    /// Makes the request for a page.
+    /// Creates the request for a page.
     pub(crate) request: fn(PaginatedRequestParams) -> ClientRequest,
 }
 

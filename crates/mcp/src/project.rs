@@ -19,7 +19,7 @@ pub const PROJECT_FILE: &str = ".mcp.json";
 /// Maximum bytes of the file.
 const MAX_BYTES: u64 = 256 * 1024;
 
-/// Error: the file cannot be read.
+/// The error of a project's file that cannot be read.
 #[derive(Debug, thiserror::Error)]
 #[error("{} cannot be read", file.display())]
 pub struct ProjectFileError {
@@ -32,7 +32,7 @@ pub struct ProjectFileError {
 
 /// The servers of the file.
 pub struct ProjectServers {
-    /// Servers by their names here.
+    /// Servers by their names in gyrus.
     pub servers: BTreeMap<String, ServerSection>,
     /// Descriptions of the servers that cannot be used.
     pub left_out: Vec<String>,
@@ -158,7 +158,7 @@ pub fn own_servers(text: &str) -> Result<BTreeMap<String, ServerSection>, String
 /// Returns the section for a server as many programs write it down, which was not checked yet.
 ///
 /// # Errors
-/// It is not of that form, in words that follow "it".
+/// A message that continues after "it": the section does not have that form.
 pub fn server_section(written: Value) -> Result<ServerSection, String> {
     written_server(written).map(section_of)
 }
@@ -177,7 +177,7 @@ fn section_of(written: WrittenServer) -> ServerSection {
     section
 }
 
-/// Returns a name for a server that has no other letters than a name may have.
+/// Returns a name for a server, with only the characters that are allowed in one.
 pub fn fitted_name(given: &str) -> String {
     let fit = |c: char| match c.to_ascii_lowercase() {
         c if c.is_ascii_lowercase() || c.is_ascii_digit() => c,

@@ -16,11 +16,11 @@ const MAX_ABOUT: usize = 300;
 /// A prompt that a server offers.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct OfferedPrompt {
-    /// The server's name for it: any text.
+    /// The prompt's name at the server: any text.
     pub name: String,
-    /// The server's words about it, cleaned and shortened.
+    /// The server's description of the prompt, cleaned and shortened.
     pub description: String,
-    /// Its arguments, and whether each is required.
+    /// The prompt's arguments, each with whether it is required.
     pub arguments: BTreeMap<String, bool>,
 }
 
@@ -39,7 +39,7 @@ impl OfferedPrompt {
         })
     }
 
-    /// Checks arguments against those that it takes.
+    /// Checks arguments against those that the prompt takes.
     ///
     /// # Errors
     /// The first mistake, for a person.

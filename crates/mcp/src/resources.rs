@@ -8,16 +8,16 @@ use serde_json::{Value, json};
 
 use crate::definition::clean;
 
-/// Maximum number of resources and templates that one call lists.
+/// Maximum number of resources and templates in one call's result.
 const MAX_LISTED: usize = 200;
 
-/// Maximum characters of what is said about one of them.
+/// Maximum length of the description of a resource, in characters.
 const MAX_ABOUT: usize = 200;
 
 /// Maximum characters of an address.
 const MAX_ADDRESS: usize = 4_000;
 
-/// One of the two tools.
+/// The two tools for resources.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum ResourceTool {
     List,
@@ -27,7 +27,7 @@ pub(crate) enum ResourceTool {
 impl ResourceTool {
     const ALL: [Self; 2] = [Self::List, Self::Read];
 
-    /// Returns the tool that a service is, if it is none of the server's own.
+    /// Returns the resource tool of a service, unless it is one of the server's own tools.
     pub(crate) fn of(service: &Service) -> Option<Self> {
         let is = |tool: &Self| tool.definition() == service.definition;
         Self::ALL.into_iter().find(is)
@@ -103,7 +103,8 @@ impl ResourceTool {
     }
 }
 
-/// Adds the two tools to those of a server that has resources, unless it has tools of these names.
+/// Adds the tools for resources to those of a server that has resources, unless it has tools of
+/// these names.
 pub(crate) fn add_to(tools: &mut Vec<ToolSpec>, server: &str, reach: Reach) {
     let added: Vec<ToolSpec> = ResourceTool::ALL
         .map(|tool| tool.spec(server, reach))

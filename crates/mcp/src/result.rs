@@ -9,17 +9,17 @@ use crate::setup::ReadPicture;
 /// Maximum bytes kept from the start of an answer's text.
 const HEAD_BYTES: usize = 32 * 1024;
 
-/// Maximum bytes kept from its end.
+/// Maximum size of the end of a text that is kept, in bytes.
 const TAIL_BYTES: usize = 16 * 1024;
 
 /// Maximum bytes of structured content that becomes the value; more is only text.
 const MAX_VALUE_BYTES: usize = 256 * 1024;
 
-/// Maximum number of pictures of one answer that are shown.
+/// Maximum number of pictures of one answer for the model.
 const MAX_PICTURES: usize = 8;
 
-/// Maximum bytes of a picture that is shown; models accept no larger ones, so those are only
-/// described.
+/// Maximum size of a picture for the model, in bytes; models accept no larger ones, so those are
+/// only described.
 const MAX_PICTURE_BYTES: usize = 5 * 1024 * 1024;
 
 /// Maximum width and height that models accept, in pixels.

@@ -14,25 +14,25 @@ const MAX_FIELDS: usize = 40;
 /// Maximum number of names in the path of a field.
 const MAX_DEPTH: usize = 5;
 
-/// Maximum length in bytes of one name.
+/// Maximum length of one name in bytes.
 const MAX_NAME: usize = 40;
 
-/// Maximum number of schemas within one that are looked at: references may lead in circles.
+/// Maximum number of schemas within one that are examined: references may lead in circles.
 const MAX_SCHEMAS: usize = 1_000;
 
-/// After a field that is a list.
+/// Suffix of a field that is a list.
 const LIST: &str = "[]";
 
-/// A schema within that of the results.
+/// A schema inside of that of the results.
 struct SchemaPlace<'a> {
     schema: &'a Value,
-    /// The path of what it describes: names joined by dots, with [`LIST`] after those of lists.
+    /// The path of the described value: names joined by dots, with [`LIST`] after those of lists.
     path: String,
     /// The number of names in the path.
     depth: usize,
 }
 
-/// Returns the paths of the fields that a schema of results names, those that lie least deep first:
+/// Returns the paths of the fields in a schema of results, those at the lowest depth first:
 /// `events[].participants[]`.
 pub(crate) fn fields(root: &Value) -> Vec<String> {
     let mut found = Vec::new();
@@ -60,7 +60,7 @@ pub(crate) fn fields(root: &Value) -> Vec<String> {
     found
 }
 
-/// Returns the schemas of which one consists: of its fields, its elements, or itself in other words.
+/// Returns the schemas inside of a schema: of its fields, its elements, or itself in other words.
 fn within<'a>(root: &'a Value, place: &SchemaPlace<'a>) -> Vec<SchemaPlace<'a>> {
     let &SchemaPlace {
         schema,

@@ -19,17 +19,17 @@ pub struct ServerSection {
     /// The program to start.
     pub command: Option<String>,
     pub args: Vec<String>,
-    /// Its variables besides the few that every server has.
+    /// The server's variables beside the few that every server gets.
     pub env: BTreeMap<String, String>,
-    /// The hosts that its sandbox may reach; `*` is any.
+    /// The hosts that the server's sandbox may reach; `*` is any.
     pub network: Vec<String>,
-    /// The folders beside that of the run which it may change.
+    /// The folders that the server may change beside that of the run.
     pub folders: Vec<String>,
-    /// The address of a server that is reached by HTTP.
+    /// The URL of a server that is reached by HTTP.
     pub url: Option<String>,
-    /// The headers of every request to it.
+    /// The headers of every request to the server.
     pub headers: BTreeMap<String, String>,
-    /// The id of the client that the person registered for logging in there.
+    /// The id of the client that the person registered for logging in at the server.
     pub client_id: Option<String>,
     pub client_secret: Option<String>,
     /// Maximum time without a message about a call, in milliseconds.
@@ -43,7 +43,7 @@ fn milliseconds<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<u64
 }
 
 impl ServerSection {
-    /// Checks the section; the error describes what is wrong.
+    /// Checks the section; the error describes the mistake.
     pub fn check(&self, name: &str) -> Result<(), String> {
         if !is_server_name(name) {
             return Err("is not a valid name; use a-z, 0-9 and -, at most 24 of them".to_owned());
@@ -85,8 +85,8 @@ impl ServerSection {
         self.timeout.map_or(SILENCE, Duration::from_millis)
     }
 
-    /// Returns the digest of what says which server it is. The values of variables and headers may
-    /// be secrets, of which no digest should be kept: only their names count.
+    /// Returns a digest that identifies the server. The values of variables and headers may be
+    /// secrets, of which no digest should be kept: only their names count.
     pub fn digest(&self) -> Digest {
         let names = |values: &BTreeMap<String, String>| values.keys().cloned().collect::<Vec<_>>();
         Digest::of_json(&(
@@ -119,9 +119,9 @@ impl ServerSection {
 /// Value of a variable or header, by its origin.
 #[derive(Clone)]
 pub enum ServerValue {
-    /// The text itself, with variables of the environment replaced.
+    /// A text, in which variables of the environment are replaced.
     Plain(String),
-    /// A named secret.
+    /// A secret, by its name.
     Secret {
         /// Name of the secret.
         name: String,

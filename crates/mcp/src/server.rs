@@ -58,7 +58,7 @@ pub enum ServerState {
     Missing(String),
 }
 
-/// Things that a server offers beside its tools.
+/// The prompts and resources of a server.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Offers {
     /// A line about each resource and each template of resources.
@@ -134,13 +134,13 @@ impl McpServer {
         last.clone().filter(|last| last.ended().is_none())
     }
 
-    /// Returns the tools that it has now as far as that is known; none if it is not there.
+    /// Returns the presently known tools of the server; none if it is not available.
     pub(crate) fn listed(&self) -> Vec<ToolSpec> {
         let last = self.last();
         last.map_or_else(Vec::new, |connection| self.read(&connection).0)
     }
 
-    /// Asks for its tools again if it said that they changed.
+    /// Lists the server's tools again if it announced a change of them.
     pub(crate) async fn refresh(&self) {
         if let Some(connection) = self.last() {
             connection.refresh(REFRESH_LIMIT).await;
@@ -162,8 +162,7 @@ impl McpServer {
         }
     }
 
-    /// Returns the challenge of a server that asks for a login, or the reason in words why there is
-    /// none to answer.
+    /// Returns the challenge of a server that requires a login, or the reason why it requires none.
     pub async fn challenge(setup: &ServerSetup) -> Result<String, String> {
         let ServerWay::Http { url, headers, .. } = &setup.way else {
             return Err("it is started here, and asks for no login".to_owned());
@@ -181,7 +180,7 @@ impl McpServer {
         }
     }
 
-    /// Returns what it offers beside its tools.
+    /// Returns the prompts and resources of the server.
     pub(crate) async fn offers(&self) -> Result<Offers, String> {
         let connection = self.connection().await?;
         let (mut resources, mut prompts) = (Vec::new(), Vec::new());
@@ -206,7 +205,7 @@ impl McpServer {
         Ok(Offers { resources, prompts })
     }
 
-    /// Returns the text of one of its prompts.
+    /// Returns the text of one of the server's prompts.
     pub(crate) async fn prompt(
         &self,
         name: &str,

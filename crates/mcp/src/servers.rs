@@ -92,10 +92,10 @@ impl Servers {
         server.ok_or_else(|| "there is no server of this name for this folder".to_owned())
     }
 
-    /// Returns what a server offers beside its tools.
+    /// Returns the prompts and resources of a server.
     ///
     /// # Errors
-    /// Returns the reason in words when the server is not there.
+    /// A message with the reason why the server is not there.
     pub async fn offers(&self, server: &str) -> Result<Offers, String> {
         self.named(server)?.offers().await
     }
@@ -155,7 +155,7 @@ impl Servers {
         })
     }
 
-    /// Closes all connections, and gives the servers a moment to end by themselves.
+    /// Closes all connections, and waits briefly for the servers to end by themselves.
     pub async fn leave(&self) {
         let mut leaving = tokio::task::JoinSet::new();
         for (server, _) in &self.servers {

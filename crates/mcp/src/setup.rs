@@ -16,21 +16,22 @@ pub type RunServer = Arc<
     dyn Fn(CommandSpec) -> BoxedFuture<'static, Result<CommandOutcome, KeeperError>> + Send + Sync,
 >;
 
-/// Looks at the workspace before a server's process starts, and returns the judgement of what the
-/// server does there until it is ready.
+/// Reads the workspace before a server's process starts, and returns the judgement of the server's
+/// changes until it is ready.
 ///
 /// # Errors
-/// Returns the reason in words why it cannot be judged; the server is not started then.
+/// A message with the reason why the workspace cannot be judged; then the server is not started.
 pub type JudgeStart = Arc<dyn Fn() -> Result<EndOfStart, String> + Send + Sync>;
 
-/// Judges what a server did while it started. An error says, in words, why the server is not used.
+/// Judges the changes that a server made during its start. An error says, in words, why the server
+/// is not used.
 pub type EndOfStart = Box<dyn FnMut(StartedServer) -> Result<(), String> + Send>;
 
 /// State of a server whose start is judged.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum StartedServer {
     Ready,
-    /// It has been ended; its processes may take a moment, which the judgement waits for.
+    /// The server has been ended; its processes may take a moment, which the judgement waits for.
     Ended,
 }
 
@@ -51,11 +52,11 @@ pub struct PictureFormat {
 /// Configuration of a server.
 #[derive(Clone)]
 pub struct ServerSetup {
-    /// Its name, see [`is_server_name`].
+    /// The server's name, see [`is_server_name`].
     pub name: String,
-    /// The way in which it is started or reached.
+    /// The way in which the server is started or reached.
     pub way: ServerWay,
-    /// The paths or hosts that it can reach.
+    /// The paths or hosts that the server can reach.
     pub reach: Reach,
     /// The digest of the section that describes it: another one is another server.
     pub digest: Digest,
@@ -63,9 +64,9 @@ pub struct ServerSetup {
     pub silence: Duration,
     /// Reads the headers of pictures in answers.
     pub pictures: ReadPicture,
-    /// Whether its requests during calls are put to a person.
+    /// Whether the server's requests during calls are put to a person.
     pub requests: RequestPolicy,
-    /// Judges its start, if it has a process that can reach the workspace.
+    /// Judges the server's start, if its process can reach the workspace.
     pub judge_start: Option<JudgeStart>,
 }
 
@@ -82,7 +83,7 @@ impl ServerSetup {
         }
     }
 
-    /// Returns the message for a server that asks for a login. Only a person logs in.
+    /// Returns the message for a server that requires a login. Only a person logs in.
     pub(crate) fn wants_login(&self, challenge: &str) -> String {
         let challenge = gyrus_text::shorten(&clean(challenge), 200).into_owned();
         match &self.way {
@@ -111,16 +112,16 @@ impl ServerSetup {
 /// Way in which a server is started or reached.
 #[derive(Clone)]
 pub enum ServerWay {
-    /// A process that is started, with messages over its standard input and output.
+    /// A process with messages over its standard input and output.
     Process {
         /// The program, absolute or on the `PATH` of `environment`.
         program: String,
         arguments: Vec<String>,
-        /// Its whole environment.
+        /// The complete environment of the process.
         environment: BTreeMap<String, String>,
-        /// The folder that it starts in.
+        /// The folder in which the process starts.
         folder: PathBuf,
-        /// Folder for its pipes, used by nothing else.
+        /// Folder for the pipes of the process, used by nothing else.
         pipes: PathBuf,
         /// Runs the process.
         run: RunServer,
@@ -131,7 +132,7 @@ pub enum ServerWay {
         url: String,
         /// Headers sent with every request; their values are secrets.
         headers: BTreeMap<String, String>,
-        /// The means to log in there, if the headers authorize nobody.
+        /// The means to log in at the server, unless the headers authorize the client.
         login: Option<ServerLogin>,
     },
 }

@@ -54,9 +54,9 @@ struct OpenCall {
     number: u64,
     /// The request and the token of its progress; `None` until it is sent.
     sent: Option<(RequestId, ProgressToken)>,
-    /// Its last progress message.
+    /// The last progress message of the call.
     words: watch::Sender<String>,
-    /// The requests during it, if somebody can be asked.
+    /// The receiver of requests during the call, if somebody can be asked.
     requests: Option<mpsc::Sender<ServerRequest>>,
 }
 
@@ -87,7 +87,7 @@ impl Subscriber {
         self.notifications.changed.store(true, Ordering::Release);
     }
 
-    /// Returns what is said and asked during a call that is about to be sent, until
+    /// Returns the receivers of messages and requests during a call that is about to be sent, until
     /// [`Self::forget`].
     pub(crate) fn listen(&self, has_caller: bool) -> ServerMessages {
         let (words, heard) = watch::channel(String::new());
@@ -107,7 +107,7 @@ impl Subscriber {
         }
     }
 
-    /// Notes by which request and token a call was sent.
+    /// Records the request and the token with which a call was sent.
     pub(crate) fn sent(&self, number: u64, sent: (RequestId, ProgressToken)) {
         let mut calls = self.notifications.calls.lock();
         if let Some(call) = calls.iter_mut().find(|open| open.number == number) {
@@ -122,8 +122,8 @@ impl Subscriber {
             .retain(|open| open.number != number);
     }
 
-    /// Puts a request to the call during which it came: over HTTP the one on whose stream it was,
-    /// over pipes the oldest, which is mostly the only one. Whether it was taken.
+    /// Passes a request to the call during which it came: over HTTP the call on whose stream it
+    /// was, over pipes the oldest one. Returns whether the call took it.
     fn put(&self, context: &RequestContext<RoleClient>, request: ServerRequest) -> bool {
         let call = match context.extensions.get::<InboundStreamOrigin>() {
             Some(InboundStreamOrigin::OutboundRequest(call)) => Some(call),

@@ -22,7 +22,7 @@ use crate::{
 pub(crate) struct ServerTool {
     pub(crate) spec: ToolSpec,
     pub(crate) service: Service,
-    /// The server; `None` if it is not configured (any more).
+    /// The server; `None` if it is no longer configured.
     pub(crate) server: Option<Arc<McpServer>>,
 }
 
@@ -112,7 +112,7 @@ impl ServerTool {
     }
 }
 
-/// Returns the list of resources that have the words in the arguments.
+/// Returns the list of resources that match the words in the arguments.
 async fn listed(connection: &ServerConnection, arguments: &JsonObject) -> ToolOutput {
     let resources = connection.list_of(pages::RESOURCES).await;
     let templates = connection.list_of(pages::TEMPLATES).await;

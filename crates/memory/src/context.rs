@@ -14,29 +14,29 @@ use crate::{
     vault::{Vault, VaultError},
 };
 
-/// Maximum tokens of the memory that a run is given, with what introduces it.
+/// Maximum tokens of the memory in a run's attachments, including the introduction.
 pub const MAX_CONTEXT_TOKENS: usize = 15_000;
 
-/// Maximum tokens of its digest, with what introduces it.
+/// Maximum tokens of the memory's digest, including the introduction.
 pub const MAX_DIGEST_TOKENS: usize = 300;
 
-/// Tokens that are left for what introduces the text and what says that there is more.
+/// Tokens reserved for the introduction and a remark about further notes.
 const INTRODUCTION: usize = 120;
 
-/// Notes that are always given: who the person is, and what they are at.
+/// Notes that every run is given: who the person is, and what they are at.
 const CORE: [&str; 3] = [
     "Identity/user-profile.md",
     "Current Status.md",
     "Active Tasks.md",
 ];
 
-/// Maximum tokens of one of these notes.
+/// Maximum tokens of one such note.
 const MAX_CORE_TOKENS: usize = 2_000;
 
-/// Maximum number of other notes that are looked at.
+/// Maximum number of other notes that are considered.
 const CANDIDATES: usize = 400;
 
-/// Part of what the goal tells that a note must have words of, or it is not about the goal.
+/// Share of the goal's information that a note's words must cover, or it is not about the goal.
 const LEAST_COVERAGE: f64 = 0.2;
 
 /// Maximum number of pieces of one note, and maximum tokens of a piece.
@@ -49,22 +49,22 @@ const LEAST_CUT: usize = 24;
 /// Maximum characters of a piece in the digest.
 const DIGEST_CHARS: usize = 160;
 
-/// Mark of a text that was cut.
+/// Mark at the end of a text that was cut.
 const CUT: &str = " […]";
 
-/// Part of the memory that a run is given.
+/// The part of the memory for a run.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct MemoryContext {
     /// The pieces, each with its source; empty if there is none.
     pub text: String,
-    /// The same in a few lines.
+    /// The pieces in a few lines.
     pub digest: String,
-    /// Number of notes that they come from.
+    /// Number of notes with these pieces.
     pub notes: u32,
 }
 
 impl Vault {
-    /// Returns what a run with this goal is given, within `most` tokens and
+    /// Returns the part of the memory for a run with this goal, within `most` tokens and
     /// [`MAX_CONTEXT_TOKENS`]; `None` if that is nothing.
     ///
     /// # Errors
@@ -84,7 +84,7 @@ impl Vault {
 }
 
 impl Searcher<'_> {
-    /// Returns the same as [`Vault::context`], but does not look for changes of notes.
+    /// Does the same as [`Vault::context`], without a check for changed notes.
     pub fn context(
         &self,
         goal: &str,
@@ -121,14 +121,14 @@ impl Searcher<'_> {
     }
 }
 
-/// A context that is being filled.
+/// A context during its construction.
 #[derive(Default)]
 struct ContextBuilder {
     context: MemoryContext,
-    /// Tokens that are left.
+    /// Number of tokens that are left.
     left: usize,
     used_by_digest: usize,
-    /// Pieces that were left out because they are untrusted.
+    /// Number of pieces that were left out because they are untrusted.
     untrusted: usize,
 }
 
@@ -137,7 +137,7 @@ impl ContextBuilder {
         self.left < LEAST_CUT
     }
 
-    /// Adds pieces of a note, each within `most` tokens.
+    /// Adds pieces of a note, each of at most `most` tokens.
     fn note(&mut self, note: &Note, pieces: &[NotePiece<'_>], most: usize) {
         let before = self.left;
         for piece in pieces {

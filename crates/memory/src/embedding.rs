@@ -14,10 +14,10 @@ use gyrus_search::{NoteHit, SourceStamp};
 
 use crate::note::Note;
 
-/// Characters of a note that are embedded, its name among them.
+/// Number of characters of a note, with its name, that are embedded.
 const EMBEDDED_CHARS: usize = 6_000;
 
-/// Number of texts of one request.
+/// Number of texts in one request.
 const BATCH: usize = 32;
 
 /// Maximum number of notes that are embedded before one search; the others follow at the next.
@@ -26,21 +26,22 @@ const MAX_AT_ONCE: usize = 1_024;
 /// Maximum number of notes that are found by meaning.
 const NEAREST: usize = 50;
 
-/// Number of the nearest notes that are found without a word of the query.
+/// Number of the nearest notes that are found even without a word of the query.
 const ABOUT: usize = 3;
 
 /// Coverage of such a note: enough to be recalled, too little to be given unasked. It is whole if
 /// the note stands out.
 const NEAR: f64 = 0.1;
 
-/// Standard deviations by which a note stands out among many; it can be fewer among few.
+/// Standard deviations above the mean at which a note counts as similar among many; it can be fewer
+/// among few.
 const STANDS_OUT: f64 = 2.75;
 const STANDS_OUT_OF_FEW: f64 = 0.6;
 
 /// The constant of reciprocal rank fusion (Cormack, Clarke and Büttcher, SIGIR 2009).
 const FUSION: f64 = 60.0;
 
-/// Turns texts into vectors, of which those of texts with a like meaning are near to each other.
+/// Turns texts into vectors, which are near to each other for texts with a similar meaning.
 pub trait Embedder: Send + Sync {
     /// Returns the name of the model: vectors of another one say nothing.
     fn model(&self) -> &str;
@@ -52,15 +53,15 @@ pub trait Embedder: Send + Sync {
     fn embed(&self, texts: &[String]) -> Result<Vec<Vec<f32>>, String>;
 }
 
-/// The vectors of notes.
+/// The embedding vectors of notes.
 #[derive(Default)]
 pub(crate) struct Vectors {
     of_notes: HashMap<String, (SourceStamp, Vec<f32>)>,
 }
 
 impl Vectors {
-    /// Brings them up to date with these notes, whose texts `content` returns. What was made before lies
-    /// below `state`.
+    /// Updates the vectors for these notes, whose texts `content` returns. What was made before
+    /// lies below `state`.
     pub(crate) fn refresh(
         &mut self,
         state: &Path,
@@ -106,7 +107,8 @@ impl Vectors {
         Ok(())
     }
 
-    /// Joins what was found by words with what is near to the query, by reciprocal ranks.
+    /// Combines the results of the search by words with the notes nearest to the query, by
+    /// reciprocal ranks.
     pub(crate) fn fuse(
         &self,
         embedder: &dyn Embedder,

@@ -15,12 +15,12 @@ const MAX_ITEMS: usize = 1_000;
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct FrontMatter {
     fields: Vec<(String, Vec<String>)>,
-    /// Whether there are settings that are not understood.
+    /// Whether there are settings that cannot be parsed.
     pub is_refused: bool,
 }
 
 impl FrontMatter {
-    /// Splits a note into its front matter and the rest. Without front matter the rest is all of it.
+    /// Splits a note into its front matter and the rest, which is the whole note if it has none.
     pub fn split(note: &str) -> (Option<Self>, &str) {
         match split_front_matter(note) {
             Ok((front, rest, _)) if front.len() <= MAX_BYTES => (Some(Self::read(front)), rest),

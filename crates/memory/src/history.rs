@@ -21,13 +21,13 @@ use gyrus_workspace::Pace;
 use rustix::fs::{FlockOperation, flock};
 use serde::{Deserialize, Serialize};
 
-/// Number of changes by gyrus itself that are kept.
+/// Number of changes by gyrus itself that are kept in the history.
 const KEPT_OWN: usize = 200;
 
-/// Number of changes by gyrus itself at which all but those are forgotten.
+/// Number of changes by gyrus itself at which the oldest of them are removed.
 const MAX_OWN: usize = 2 * KEPT_OWN;
 
-/// File in which the log lies.
+/// Name of the log file.
 const LOG: &str = "changes.jsonl";
 
 /// Author of a change.
@@ -36,23 +36,23 @@ const LOG: &str = "changes.jsonl";
 pub enum Author {
     /// A person, by a command.
     Person {
-        /// Their name on this machine.
+        /// The person's name on this machine.
         name: String,
     },
     Run {
         run: RunId,
         effect: EffectId,
-        /// Whether it had read untrusted text.
+        /// Whether the run had read untrusted text.
         exposed: bool,
     },
     /// gyrus itself, at the end of a run.
     Gyrus { run: RunId },
-    /// A program that says no more of itself.
+    /// A program that does not identify itself.
     Unknown,
 }
 
 impl Author {
-    /// Whether what it writes is untrusted.
+    /// Whether the author's text is untrusted.
     pub fn is_untrusted(&self) -> bool {
         match self {
             Author::Person { .. } | Author::Gyrus { .. } => false,
@@ -61,7 +61,7 @@ impl Author {
         }
     }
 
-    /// Whether gyrus itself is.
+    /// Whether the author is gyrus itself.
     pub(crate) fn is_gyrus(&self) -> bool {
         matches!(self, Author::Gyrus { .. })
     }
@@ -81,28 +81,28 @@ impl Author {
 pub enum ChangeEnd {
     /// The note was changed.
     Done,
-    /// The note stayed as it was.
+    /// The note was not changed.
     Dropped,
-    /// A crash cut it off, and the note is neither as before nor as after it.
+    /// A crash interrupted the change, and the note is neither as before nor as after it.
     Unknown,
 }
 
 /// A change of one note.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct VaultChange {
-    /// Its number, from 1.
+    /// The number of the change, from 1.
     pub id: u64,
-    /// Its time, in milliseconds since 1970.
+    /// The time of the change, in milliseconds since 1970.
     pub at_ms: i64,
     pub author: Author,
     pub why: String,
     /// Path of the note below the vault.
     pub note: String,
-    /// The content before; `None` if there was no note.
+    /// The content before; `None` for a new note.
     pub before: Option<Digest>,
-    /// The content after; `None` if the note was deleted.
+    /// The content after; `None` for a deleted note.
     pub after: Option<Digest>,
-    /// Its end; `None` while it is being made.
+    /// The end of the change; `None` while it is in progress.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub end: Option<ChangeEnd>,
 }
@@ -123,7 +123,7 @@ pub(crate) struct VaultHistory {
 }
 
 impl VaultHistory {
-    /// Opens the log for writing, and waits until nobody else does.
+    /// Opens the log for writing, and waits until no other process writes.
     pub(crate) fn hold(folder: &Path, pace: Pace<'static>) -> io::Result<Self> {
         pace()?;
         fs::create_dir_all(folder.join("contents"))?;
@@ -187,7 +187,7 @@ impl VaultHistory {
         Ok(digest)
     }
 
-    /// Records a change that is about to be made.
+    /// Records a change before it is made.
     pub(crate) fn begin(&mut self, change: VaultChange) -> io::Result<()> {
         self.append(&HistoryLine::Begun(change.clone()))?;
         self.changes.push(change);
@@ -214,8 +214,8 @@ impl VaultHistory {
         self.log.sync_all()
     }
 
-    /// Forgets older changes by gyrus itself if there are many, and the versions that only they
-    /// knew. All changes have ended.
+    /// Removes the oldest changes by gyrus itself if there are many, and versions that only they
+    /// refer to. All changes have ended.
     pub(crate) fn forget_own(&mut self) -> io::Result<()> {
         let is_own = |change: &&VaultChange| change.author.is_gyrus();
         let own = self.changes.iter().filter(is_own).count();
@@ -238,7 +238,7 @@ impl VaultHistory {
         self.sweep()
     }
 
-    /// Replaces the log by one of the changes that are known, and holds that.
+    /// Replaces the log by one with the known changes, and keeps the new one open.
     fn rewrite(&mut self) -> io::Result<()> {
         let mut text = String::new();
         for change in &self.changes {

@@ -6,7 +6,7 @@ use gyrus_search::Index;
 
 use crate::{embedding::Vectors, watch::VaultWatch};
 
-/// Time after which all notes are looked at again, whatever the watch tells: a note may get a name
+/// Time after which all notes are checked again, whatever the watch reports: a note may get a name
 /// outside of the vault, and be changed by it.
 const MAX_WATCHED: Duration = Duration::from_secs(600);
 
@@ -14,18 +14,18 @@ const MAX_WATCHED: Duration = Duration::from_secs(600);
 #[derive(Default)]
 pub(crate) struct WarmIndex {
     pub(crate) index: Option<Index>,
-    /// Changes of the notes since; `None` if they are not known.
+    /// Watch for changes of the notes since; `None` if they are not known.
     pub(crate) watch: Option<VaultWatch>,
-    /// The folder that is watched.
+    /// The identity of the watched folder.
     pub(crate) identity: Option<(u64, u64)>,
-    /// The time at which all notes were looked at.
+    /// The time at which all notes were last checked.
     pub(crate) since: Option<Instant>,
-    /// The vectors of the notes, where there is an embedder.
+    /// The vectors of the notes, if there is an embedder.
     pub(crate) vectors: Vectors,
 }
 
 impl WarmIndex {
-    /// Whether all notes have to be looked at again.
+    /// Whether all notes have to be checked again.
     pub(crate) fn is_old(&self) -> bool {
         self.since.is_none_or(|since| since.elapsed() > MAX_WATCHED)
     }

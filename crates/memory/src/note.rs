@@ -8,20 +8,20 @@ use gyrus_search::{IndexDocument, IndexField, name_of};
 
 use crate::front_matter::FrontMatter;
 
-/// Kind of block with what a run wrote before it read anything untrusted.
+/// Kind of block with text that a run wrote before it read anything untrusted.
 pub(crate) const REMEMBERED: &str = "[!remembered]";
-/// Kind of block with what a run wrote after it had read untrusted text.
+/// Kind of block with text that a run wrote after it had read untrusted text.
 pub(crate) const UNTRUSTED: &str = "[!untrusted]";
 
 /// Settings by which programs that clip pages name the page.
 const CLIPPED: [&str; 3] = ["source", "url", "link"];
 
-/// A note, read.
+/// A parsed note.
 #[derive(Debug, Clone)]
 pub struct Note {
     /// Path below the vault.
     pub path: String,
-    /// Settings at its start.
+    /// The settings at the note's start.
     pub front_matter: FrontMatter,
     text: String,
     /// Place at which the text after the front matter begins.
@@ -31,19 +31,19 @@ pub struct Note {
 /// Part of a note with one heading and one degree of trust.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct NotePiece<'a> {
-    /// The heading above it; empty before the first one.
+    /// The heading above the piece; empty before the first one.
     pub heading: &'a str,
-    /// Number of its first line in the note, counted from 1.
+    /// Number of the piece's first line in the note, counted from 1.
     pub line: usize,
     pub text: &'a str,
-    /// Whether a run wrote it that had read untrusted text.
+    /// Whether a run wrote the piece after it had read untrusted text.
     pub is_untrusted: bool,
-    /// The run that wrote it, as its block says; empty if a person did.
+    /// The run that wrote the piece, according to its block; empty for a person.
     pub source: &'a str,
 }
 
 impl Note {
-    /// Reads a note. Bytes that are not UTF-8 are shown as replacement characters.
+    /// Parses a note. Bytes that are not UTF-8 are shown as replacement characters.
     pub fn new(path: &str, content: &[u8]) -> Self {
         let text = String::from_utf8_lossy(content).into_owned();
         let (front_matter, rest) = FrontMatter::split(&text);
@@ -71,8 +71,9 @@ impl Note {
         &self.text[self.body..]
     }
 
-    /// Whether all of it is untrusted: it says so, or it is the copy of a page. A note whose front
-    /// matter cannot be read completely counts as untrusted if any of this could stand there.
+    /// Whether the whole note is untrusted, because it says so or is the copy of a page. A note
+    /// whose front matter cannot be read completely counts as untrusted if any of this could stand
+    /// there.
     pub fn is_untrusted(&self) -> bool {
         let settings = &self.text[..self.body];
         let is_address = |value: &String| value.starts_with("http:") || value.starts_with("https:");
@@ -91,12 +92,12 @@ impl Note {
         }
     }
 
-    /// Whether any of it is untrusted.
+    /// Whether any part of the note is untrusted.
     pub fn has_untrusted(&self) -> bool {
         self.is_untrusted() || self.pieces().iter().any(|piece| piece.is_untrusted)
     }
 
-    /// Returns its tags: those of the front matter and those in the text, without `#`.
+    /// Returns the note's tags: those of the front matter and those in the text, without `#`.
     pub fn tags(&self) -> Vec<&str> {
         let mut tags: Vec<&str> = Vec::new();
         for tag in self.front_matter.all("tags") {
@@ -116,7 +117,7 @@ impl Note {
         tags
     }
 
-    /// Returns the names of the notes that it links to, as `[[name]]` gives them.
+    /// Returns the names of the notes that this note links to, as `[[name]]` gives them.
     pub fn links(&self) -> impl Iterator<Item = &str> {
         let body = self.body();
         body.match_indices("[[").filter_map(move |(at, _)| {
@@ -127,7 +128,7 @@ impl Note {
         })
     }
 
-    /// Returns it as the index takes it.
+    /// Returns the note in the form for the index.
     pub(crate) fn document(&self) -> IndexDocument {
         let mut document = IndexDocument::default();
         document.add(IndexField::Title, self.name());
@@ -156,7 +157,7 @@ impl Note {
         document
     }
 
-    /// Returns its pieces, in order.
+    /// Returns the note's pieces, in order.
     pub fn pieces(&self) -> Vec<NotePiece<'_>> {
         let mut pieces: Vec<NotePiece<'_>> = Vec::new();
         let before = self.text[..self.body].matches('\n').count();
@@ -181,7 +182,7 @@ impl Note {
         pieces
     }
 
-    /// Returns the piece of the body that begins there and ends at `to`, unless it is blank.
+    /// Returns the piece of the body from a position to `to`, unless it is blank.
     fn piece<'a>(
         &'a self,
         (from, line, place): (usize, usize, NotePlace<'a>),
@@ -209,8 +210,8 @@ struct NotePlace<'a> {
 }
 
 impl<'a> NotePlace<'a> {
-    /// Returns the place of a line after this one. Only the first line of a block can say that it
-    /// is trusted: what a run wrote could say so in a later one.
+    /// Returns the place of the next line. Only the first line of a block can say that it is
+    /// trusted: what a run wrote could say so in a later one.
     fn quoting(self, line: &'a str) -> Self {
         let quoted = line.strip_prefix('>').map(str::trim_start);
         let kind = quoted.and_then(kind_of_block);
@@ -227,8 +228,7 @@ impl<'a> NotePlace<'a> {
     }
 }
 
-/// Returns what the first line of a block says about where it came from, and whether it is
-/// untrusted.
+/// Returns the origin in the first line of a block, and whether the block is untrusted.
 fn kind_of_block(line: &str) -> Option<(&str, bool)> {
     let is_kind = |kind: &str| {
         let start = line.get(..kind.len())?;

@@ -13,20 +13,20 @@ use crate::{
     watch::VaultWatch,
 };
 
-/// Maximum characters of a piece that are returned.
+/// Maximum length of a returned piece in characters.
 const MAX_PIECE_CHARS: usize = 1_500;
 
-/// Maximum number of pieces of one note.
 const PIECES_OF_A_NOTE: usize = 2;
 
-/// Part of what the best note has of a query that another must have, or it is about something else:
-/// another hive, another office.
+/// Share of the best note's coverage of a query that another note must reach, or it is about
+/// something else: another hive, another office.
 const LEAST_OF_BEST: f64 = 0.5;
 
-/// The same of its score: where all notes have most of the words, the rest decides.
+/// Share of the best note's score that another note must reach: where all notes have most of the
+/// words, the rest decides.
 const LEAST_OF_SCORE: f64 = 0.1;
 
-/// A part of a note that was found.
+/// A part of a note that matches a query.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct NoteExcerpt {
     /// Path of the note below the vault.
@@ -34,13 +34,13 @@ pub struct NoteExcerpt {
     /// The heading above the part; empty before the first one.
     #[serde(skip_serializing_if = "String::is_empty")]
     pub heading: String,
-    /// Number of its first line, counted from 1.
+    /// Number of the part's first line, counted from 1.
     pub line: usize,
     /// The text, cut if it is long.
     pub text: String,
-    /// Whether a run wrote it that had read untrusted text.
+    /// Whether a run wrote the part after it had read untrusted text.
     pub is_untrusted: bool,
-    /// The run that wrote it; empty if a person did.
+    /// The run that wrote the part; empty for a person.
     #[serde(skip_serializing_if = "String::is_empty")]
     pub source: String,
     /// Score of the note; higher is better.
@@ -48,7 +48,7 @@ pub struct NoteExcerpt {
 }
 
 impl NoteExcerpt {
-    /// Returns where it stands and where it came from, in one line.
+    /// Returns the place and the origin of the part, in one line.
     pub fn place(&self) -> String {
         let mut place = format!("{}, line {}", self.note, self.line);
         if !self.heading.is_empty() {
@@ -109,7 +109,8 @@ impl Vault {
         })
     }
 
-    /// Takes the changes that the watch tells of into the index. Whether that was possible.
+    /// Updates the index with the changes that the watch reports. Returns whether that was
+    /// possible.
     fn follow(&self, kept: &mut WarmIndex) -> Result<bool, VaultError> {
         if kept.is_old() || self.identity() != kept.identity {
             return Ok(false);
@@ -130,7 +131,7 @@ impl Vault {
         Ok(true)
     }
 
-    /// Compares all notes with the index, and begins to watch them.
+    /// Compares all notes with the index, and starts to watch them.
     fn look(&self, kept: &mut WarmIndex) -> Result<(), VaultError> {
         let before = mem::take(kept);
         let opened = match before.index {
@@ -159,12 +160,12 @@ impl Vault {
 pub struct Searcher<'a> {
     pub(crate) vault: &'a Vault,
     kept: MutexGuard<'a, WarmIndex>,
-    /// The reason why notes are found by their words alone, though there is an embedder.
+    /// Reason why notes are found only by words in spite of an embedder.
     pub words_alone: Option<String>,
 }
 
 impl Searcher<'_> {
-    /// Returns the same as [`Vault::recall`], but does not look for changes of notes.
+    /// Does the same as [`Vault::recall`], without a check for changed notes.
     pub fn recall(
         &self,
         query: &str,
@@ -187,7 +188,7 @@ impl Searcher<'_> {
         Ok(recalled)
     }
 
-    /// Returns the notes that have words of the query, the best first.
+    /// Returns the notes with words of the query, the best first.
     pub(crate) fn hits(
         &self,
         query: &str,
@@ -228,8 +229,8 @@ fn best_pieces(note: &Note, wanted: &QueryWords, score: f64) -> Vec<NoteExcerpt>
     recalled.collect()
 }
 
-/// Returns the pieces of a note that have the words, those with most of them first. Where only the
-/// title has them, the note's beginning stands for it.
+/// Returns the pieces of a note with these words, those with most of them first. If only the title
+/// has them, the beginning of the note is returned.
 pub(crate) fn pieces_with<'n>(note: &'n Note, wanted: &QueryWords) -> Vec<NotePiece<'n>> {
     let counted = note.pieces().into_iter().map(|piece| {
         (

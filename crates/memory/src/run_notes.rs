@@ -16,19 +16,18 @@ use crate::{
 const RECENT: (&str, usize) = ("Context/recent-actions.md", 20);
 const TASK_LOG: (&str, usize) = ("Tasks/task-log.md", 500);
 
-/// Maximum number of runs that are noted in the note of one day.
+/// Maximum number of runs in the note of one day.
 const MAX_OF_A_DAY: usize = 200;
 
-/// Maximum characters of a goal that are noted.
+/// Maximum length of a goal in a note, in characters.
 const MAX_GOAL_CHARS: usize = 200;
 
-/// End of the lines that gyrus writes, by which it knows them again. Obsidian hides it.
+/// Suffix by which gyrus recognises its own lines. Obsidian hides it.
 const MARK: &str = " %%gyrus%%";
 
 impl Vault {
-    /// Notes that a run has ended, in the note of the day (of UTC), in the one of the last
-    /// runs, and in the log of tasks.
-    /// Does nothing without a vault, and for a run that is noted already.
+    /// Records the end of a run in the note of the day (of UTC), in that of the last runs, and in
+    /// the log of tasks. Does nothing without a vault, and for a run that is recorded already.
     pub fn note_run(
         &self,
         run: RunId,
@@ -52,8 +51,8 @@ impl Vault {
         Ok(())
     }
 
-    /// Adds a line to a note, unless the run is noted there, and takes out the oldest of those that
-    /// gyrus wrote if they are too many.
+    /// Adds a line to a note, unless it mentions the run, and removes gyrus's oldest lines beyond
+    /// the maximum.
     fn add_line(
         &self,
         (path, most): (&str, usize),

@@ -17,17 +17,17 @@ use serde::{Deserialize, Serialize};
 
 use crate::{Author, NoteExcerpt, NoteWrite, Vault, VaultChange, VaultError};
 
-/// Maximum bytes of a note that one call returns.
+/// Maximum bytes of a note in one call's result.
 const MAX_SHOWN_BYTES: usize = 64 << 10;
 
 /// Maximum bytes of a text that one call writes.
 const MAX_WRITTEN_BYTES: usize = 256 << 10;
 
-/// Number of notes that are recalled by default, and at most.
+/// Default and maximum number of recalled notes.
 const NOTES: u32 = 8;
 const MAX_NOTES: u32 = 20;
 
-/// Maximum bytes of the text of one call of `recall`.
+/// Maximum size of the text of one call of `recall`, in bytes.
 const MAX_RECALLED_BYTES: usize = 24 << 10;
 
 /// Returns the tools over a vault.
@@ -39,7 +39,7 @@ pub fn tools(vault: &Vault) -> Vec<Arc<dyn Tool>> {
     ]
 }
 
-/// A failed call, in words for the model.
+/// Message of a failed call for the model.
 #[derive(Debug)]
 pub struct MemoryFailure(String);
 

@@ -31,7 +31,7 @@ use rustix::{
 
 use crate::{embedding::Embedder, kept::WarmIndex, note::Note, watch::VaultWatch};
 
-/// File that tells a vault at the default place from another folder of that name.
+/// File that distinguishes a vault at the default place from another folder of that name.
 const MARKER: &str = ".gyrus-vault";
 
 /// Content of that file.
@@ -41,42 +41,42 @@ const MARKER_TEXT: &str =
 /// Maximum bytes of a note that is read or written.
 pub const MAX_NOTE_BYTES: u64 = 32 << 20;
 
-/// Bytes of a note that are indexed; the rest of a longer one is not found by its words.
+/// Number of bytes of a note that are indexed; the rest of a longer one is not found by its words.
 const MAX_INDEXED_BYTES: usize = 4 << 20;
 
 /// Maximum bytes of a note's name.
 const MAX_NAME_BYTES: usize = 512;
 
-/// Maximum depth of folders that are looked into.
+/// Maximum depth of folders that are searched for notes.
 const MAX_DEPTH: usize = 32;
 
 /// Maximum number of notes that are listed.
 const MAX_NOTES: usize = 1_000_000;
 
-/// Time after a change within which another one may have left the same stamp.
+/// Time after a change within which another one may result in the same stamp.
 const STAMP_UNCERTAIN: Duration = Duration::from_millis(50);
 
 /// A note cannot be read or changed.
 #[derive(Debug, thiserror::Error)]
 pub enum VaultError {
-    /// The name cannot be that of a note.
+    /// The name is not valid for a note.
     #[error("`{name}` cannot be the name of a note: {why}")]
     Name {
         /// The name as given.
         name: String,
         why: &'static str,
     },
-    /// No such note.
+    /// There is no note of this name.
     #[error("there is no note `{name}`{}", meant(.like))]
     Missing {
         /// The name as given.
         name: String,
-        /// The note that was probably meant.
+        /// The name of the note that was probably meant.
         like: Option<String>,
     },
     #[error("`{note}` is larger than {} MB, the most that a note may have", MAX_NOTE_BYTES >> 20)]
     TooLarge { note: String },
-    /// The default folder exists, and nothing says that it is a vault.
+    /// The default folder exists, but is not marked as a vault.
     #[error(
         "the folder {} exists already and is not a vault of gyrus; name the folder of your notes \
          with GYRUS_VAULT, or with `vault` in the section [memory] of config.toml",
@@ -89,7 +89,7 @@ pub enum VaultError {
     /// The change is not in the log.
     #[error("there is no change {0}; see the list: gyrus memory log")]
     NoChange(u64),
-    /// The note is as the change would make it.
+    /// The change would not alter the note.
     #[error("`{note}` is like that already")]
     Unchanged { note: String },
     /// The file system reports an error at a note.
@@ -120,7 +120,7 @@ pub struct Vault {
     is_named: bool,
     pub(crate) state: PathBuf,
     pub(crate) pace: Pace<'static>,
-    /// Index and watch that the last search left open, for the next one.
+    /// Index and watch that the last search left open.
     pub(crate) kept: Arc<Mutex<WarmIndex>>,
     pub(crate) embedder: Option<Arc<dyn Embedder>>,
 }
@@ -152,7 +152,7 @@ impl Vault {
         }
     }
 
-    /// Calls `pace` before each change of the disk, as tests of crashes need it.
+    /// Calls `pace` before each change of the disk, for tests of crashes.
     #[must_use]
     pub fn with_pace(self, pace: Pace<'static>) -> Self {
         Self { pace, ..self }
@@ -181,7 +181,7 @@ impl Vault {
         self.is_named || self.exists()
     }
 
-    /// Makes the folder if it is missing.
+    /// Creates the folder if it is missing.
     pub(crate) fn make(&self) -> Result<(), VaultError> {
         if self.exists() {
             return Ok(());
@@ -304,7 +304,7 @@ impl Vault {
     /// Reads a note by its path; `None` if it does not exist.
     ///
     /// # Errors
-    /// It cannot be read, or is too large.
+    /// The note cannot be read, or is too large.
     pub fn bytes(&self, path: &str) -> Result<Option<Vec<u8>>, VaultError> {
         let root = self.root()?;
         match root.stat(Path::new(path))? {
@@ -424,7 +424,7 @@ impl Vault {
         Ok(states)
     }
 
-    /// Returns what tells the folder from another one at its place; `None` if there is none.
+    /// Returns the folder's device and inode number; `None` if it does not exist.
     pub(crate) fn identity(&self) -> Option<(u64, u64)> {
         let folder = fs::metadata(&self.folder).ok().filter(|_| self.exists())?;
         Some((folder.dev(), folder.ino()))
@@ -445,7 +445,7 @@ impl Vault {
         Some((document, stamp(&stat, certain)))
     }
 
-    /// Returns the file that a change that was just applied replaced.
+    /// Returns the file that the last applied change replaced.
     pub(crate) fn replaced(&self) -> Result<Vec<u8>, VaultError> {
         Ok(self.root()?.read(&Path::new(HOME).join("0"))?.0)
     }
@@ -453,13 +453,13 @@ impl Vault {
 
 /// Notes that a walk has found so far.
 struct NoteWalk<'w> {
-    /// Time before which a change has left its own stamp.
+    /// Time before which every change has left a distinct stamp.
     certain: i64,
     notes: Vec<(String, SourceStamp)>,
     watch: &'w mut Option<VaultWatch>,
 }
 
-/// Returns the time before which a change has left its own stamp, in nanoseconds since 1970.
+/// Returns the time before which every change has left a distinct stamp, in nanoseconds since 1970.
 fn certain() -> i64 {
     let now = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH);
     let certain = now.unwrap_or_default().saturating_sub(STAMP_UNCERTAIN);

@@ -20,10 +20,10 @@ use rustix::{
     io::Errno,
 };
 
-/// Maximum number of changed notes that are looked at one by one.
+/// Maximum number of changed notes that are examined one by one.
 const MAX_CHANGED: usize = 4_096;
 
-/// Maximum number of events of one folder that are read at once.
+/// Size of the buffer for events, in bytes.
 const BUFFER_BYTES: usize = 64 << 10;
 
 /// Types of file systems whose changes all pass this machine's kernel: ext4, Btrfs, XFS, tmpfs, ZFS,
@@ -43,12 +43,12 @@ const LOCAL: [u64; 8] = [
 #[derive(Debug)]
 pub(crate) struct VaultWatch {
     inotify: OwnedFd,
-    /// The folders by their descriptors, below the vault.
+    /// The folders below the vault, by their watch descriptors.
     folders: HashMap<i32, String>,
 }
 
 impl VaultWatch {
-    /// Begins a watch; `None` if the system allows no more of them.
+    /// Creates a watch; `None` if the system allows no more of them.
     pub(crate) fn new() -> Option<Self> {
         let inotify = inotify::init(CreateFlags::CLOEXEC | CreateFlags::NONBLOCK).ok()?;
         Some(Self {
@@ -79,7 +79,7 @@ impl VaultWatch {
         }
     }
 
-    /// Returns the notes that may have changed since the last time; `None` if it cannot tell.
+    /// Returns the notes that may have changed since the last call; `None` if that is unknown.
     pub(crate) fn changed(&self) -> Option<BTreeSet<String>> {
         let mut changed = BTreeSet::new();
         let mut buffer = [MaybeUninit::uninit(); BUFFER_BYTES];

@@ -19,13 +19,13 @@ use crate::{
 /// Maximum number of attempts to change a note that other programs change at the same time.
 const MAX_ATTEMPTS: u32 = 32;
 
-/// Pause between attempts, where another program holds the folder.
+/// Pause between attempts while another program holds the folder's lock.
 const PAUSE: Duration = Duration::from_millis(20);
 
-/// Maximum bytes of a version that is compared line by line.
+/// Maximum size of a version that is compared line by line, in bytes.
 const MAX_DIFF_BYTES: usize = 1 << 20;
 
-/// Text to be written, by whom, when and why.
+/// Text to write, with its author, time and reason.
 #[derive(Debug, Clone)]
 pub struct NoteWrite<'a> {
     pub author: Author,
@@ -41,8 +41,8 @@ impl NoteWrite<'_> {
         gyrus_text::utc(self.now_ms).chars().take(10).collect()
     }
 
-    /// Returns the text as it is added to a note, with where it came from. What a run wrote is a
-    /// block of quoted lines, which its text cannot end.
+    /// Returns the text in the form in which it is added to a note, with its origin. What a run
+    /// wrote is a block of quoted lines, which its text cannot end.
     fn as_added(&self) -> String {
         match &self.author {
             Author::Person { name } => {
@@ -109,7 +109,7 @@ impl NoteWrite<'_> {
     }
 }
 
-/// Splits at everything that some program takes for the end of a line.
+/// Splits a text at everything that some program treats as the end of a line.
 fn lines(text: &str) -> impl Iterator<Item = &str> {
     let ends = [
         '\n', '\u{b}', '\u{c}', '\r', '\u{85}', '\u{2028}', '\u{2029}',
@@ -117,8 +117,7 @@ fn lines(text: &str) -> impl Iterator<Item = &str> {
     text.split("\r\n").flat_map(move |part| part.split(ends))
 }
 
-/// Returns what follows from a note's present content: the content that it is to have, `None` to
-/// delete it.
+/// Returns the new content of a note from its present one; `None` deletes the note.
 pub(crate) type NoteEdit<'a> = dyn Fn(Option<&[u8]>) -> Result<Option<Vec<u8>>, VaultError> + 'a;
 
 /// Note of a change, with the facts for the log.
@@ -130,7 +129,7 @@ pub(crate) struct Intention<'a> {
 }
 
 impl Vault {
-    /// Returns the path of the note that is to be written. A name with a folder needs no search.
+    /// Returns the path of the note to write. A name with a folder needs no search.
     fn meant(&self, name: &str) -> Result<String, VaultError> {
         let path = Self::path_of(name)?;
         if path.contains('/') {
@@ -139,7 +138,7 @@ impl Vault {
         Ok(self.find(name).unwrap_or(path))
     }
 
-    /// Adds a text to the end of a note, which is made if it is missing.
+    /// Appends a text to a note, which is created if it is missing.
     ///
     /// # Errors
     /// The name is wrong, or the note cannot be written.
@@ -179,15 +178,15 @@ impl Vault {
         })
     }
 
-    /// Returns all changes, oldest first.
+    /// Returns all changes of the vault, oldest first.
     pub fn log(&self) -> Result<Vec<VaultChange>, VaultError> {
         VaultHistory::read(&self.state).map_err(|error| self.state_error(error))
     }
 
-    /// Returns a change by its number; without one, the newest that a person or a run made.
+    /// Returns the change with this number; without one, the newest that a person or a run made.
     ///
     /// # Errors
-    /// There is none, or the log cannot be read.
+    /// There is no such change, or the log cannot be read.
     pub fn logged(&self, id: Option<u64>) -> Result<VaultChange, VaultError> {
         let mut changes = self.log()?.into_iter().rev();
         let found = match id {
@@ -198,7 +197,7 @@ impl Vault {
         found.ok_or(VaultError::NoChange(id.unwrap_or(1)))
     }
 
-    /// Returns what a change changed, as a patch.
+    /// Returns the difference that a change made, as a patch.
     pub fn diff(&self, change: &VaultChange) -> Result<String, VaultError> {
         let before = self.version(change.before.as_ref())?.unwrap_or_default();
         let after = self.version(change.after.as_ref())?.unwrap_or_default();
@@ -226,7 +225,7 @@ impl Vault {
         Ok(patch.to_string())
     }
 
-    /// Undoes a change. What was added is taken out also if the rest of the note has changed since.
+    /// Undoes a change. Added text is removed even if the rest of the note has changed since.
     ///
     /// # Errors
     /// There is nothing to undo, or the note has changed at the same place.
@@ -263,13 +262,14 @@ impl Vault {
         })
     }
 
-    /// Returns a version; `None` stands for no note.
+    /// Returns the content of a version; `None` stands for no note.
     fn version(&self, digest: Option<&Digest>) -> Result<Option<Vec<u8>>, VaultError> {
         let content = digest.map(|digest| VaultHistory::content(&self.state, digest));
         content.transpose().map_err(|error| self.state_error(error))
     }
 
-    /// Returns the change that a call of a run made, whatever was cut off; `None` if it made none.
+    /// Returns the change that a call of a run made, even if it was interrupted; `None` if it made
+    /// none.
     ///
     /// # Errors
     /// The log cannot be read, or the note of a change that was cut off.
@@ -298,7 +298,7 @@ impl Vault {
         Ok(history.changes().iter().rev().find(is_it).cloned())
     }
 
-    /// Makes a change of one note.
+    /// Changes one note.
     pub(crate) fn change(
         &self,
         intention: &Intention<'_>,
@@ -361,7 +361,7 @@ impl Vault {
         Err(conflict.unwrap_or(VaultError::Apply(ApplyError::Busy)))
     }
 
-    /// Moves the new version into place, unless the note is not the one that was read.
+    /// Moves the new version into place, unless the note changed since it was read.
     fn apply(&self, change: &VaultChange, after: Option<Vec<u8>>) -> Result<(), VaultError> {
         let applied = apply(
             self.root()?,
@@ -384,7 +384,7 @@ impl Vault {
         Ok(applied.keep()?)
     }
 
-    /// Ends a change that a crash cut off.
+    /// Completes or drops a change that a crash interrupted.
     fn settle(&self, history: &mut VaultHistory) -> Result<(), VaultError> {
         recover_folder(self)?;
         let Some(last) = history.changes().last().filter(|last| last.end.is_none()) else {
@@ -422,8 +422,8 @@ fn intention<'a>(path: &'a str, writing: &NoteWrite<'a>) -> Intention<'a> {
     }
 }
 
-/// Returns the present content without what a change added at the end; `None` if it added nothing
-/// there, or if that is not found exactly once.
+/// Returns the present content without the text that a change added at the end; `None` if it added
+/// none there, or if that text does not occur exactly once.
 fn without_added(
     before: Option<&[u8]>,
     after: Option<&[u8]>,

@@ -24,8 +24,8 @@ pub(crate) fn parse(raw: String, begun_with: Value) -> Value {
     read_leniently(&raw).unwrap_or(Value::String(raw))
 }
 
-/// Reads JSON in which escapes that JSON does not have (`\\;`), line feeds in texts, commas before a
-/// closing bracket and the constants of Python are mended.
+/// Reads JSON after repairing invalid escapes (`\\;`), line feeds in texts, commas before a closing
+/// bracket and the constants of Python.
 pub(crate) fn read_leniently(text: &str) -> Option<Value> {
     if nests_too_deep(text) {
         return None;
@@ -34,7 +34,7 @@ pub(crate) fn read_leniently(text: &str) -> Option<Value> {
     strict.or_else(|| serde_json::from_str(&mended(text)).ok())
 }
 
-/// Returns the text with the mistakes mended that models make in JSON.
+/// Repairs the mistakes that models make in JSON.
 fn mended(text: &str) -> String {
     let mut mended = String::with_capacity(text.len() + 16);
     let mut in_string = false;
@@ -91,7 +91,7 @@ fn mended(text: &str) -> String {
 /// Constants of Python, and of JSON.
 const PYTHON: [(&str, &str); 3] = [("True", "true"), ("False", "false"), ("None", "null")];
 
-/// Whether a call has no arguments.
+/// Whether a call's arguments are empty.
 pub(crate) fn is_empty(arguments: &Value) -> bool {
     arguments.as_object().is_some_and(Map::is_empty)
 }

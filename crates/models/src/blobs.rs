@@ -21,7 +21,7 @@ impl PictureSource for NoBlobs {
     }
 }
 
-/// The longest side of a picture that is made smaller, in pixels.
+/// Longest side to which a picture is scaled down, in pixels.
 const LONGEST_SIDE: u32 = 768;
 
 /// The pictures of a store at half their size until they have at most [`LONGEST_SIDE`] pixels. One
@@ -35,7 +35,8 @@ impl PictureSource for SmallerPictures {
     }
 }
 
-/// Returns the picture with each square of pixels as their mean; `None` if it cannot be read.
+/// Returns the picture scaled down, with each pixel the mean of a square; `None` if it cannot be
+/// read.
 fn smaller(bytes: &[u8]) -> Option<Vec<u8>> {
     let mut decoder = Decoder::new(Cursor::new(bytes));
     decoder.set_transformations(Transformations::normalize_to_color8());

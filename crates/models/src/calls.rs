@@ -22,13 +22,12 @@ pub(crate) struct RawCall {
     pub(crate) id: Option<String>,
     /// The tool's name.
     pub(crate) name: Option<String>,
-    /// The arguments, as an object or, from some servers, as the text of one; `None` if there are
-    /// none.
+    /// The arguments, as an object or, from some servers, as its text; `None` if there are none.
     pub(crate) arguments: Option<Value>,
 }
 
 impl RawCall {
-    /// Returns the call as it joins `parts`, counted as `content`.
+    /// Returns the call in the form in which `parts` take it, counted as `content`.
     ///
     /// # Errors
     /// [`ModelError::BadOutput`] if it has no name or is longer than a call or a reply may be.
@@ -71,7 +70,7 @@ pub(crate) fn object(call: &ToolCall) -> Value {
     }
 }
 
-/// Text in place of the result of a call that has none.
+/// Text in place of a missing result of a call.
 pub(crate) const NO_RESULT: &str =
     "There is no result: the call was not carried out, or its result is not kept.";
 
@@ -82,12 +81,11 @@ pub(crate) struct CallWithResult<'a> {
     pub(crate) id: String,
     /// The tool's name on the wire.
     pub(crate) tool: String,
-    /// The result; `None` if the conversation has none.
+    /// The result of the call; `None` if the conversation has none.
     pub(crate) result: Option<&'a ToolResult>,
 }
 
 impl CallWithResult<'_> {
-    /// Returns the text of the result.
     pub(crate) fn text(&self) -> &str {
         self.result.map_or(NO_RESULT, |result| &result.text.text)
     }
@@ -98,7 +96,7 @@ impl CallWithResult<'_> {
     }
 }
 
-/// The calls of a conversation while it is converted to a protocol, turn by turn.
+/// The state of converting the calls of a conversation to a protocol, turn by turn.
 pub(crate) struct CallConversion {
     ids: CallIds,
     /// Ids and names of the calls of the turn before.

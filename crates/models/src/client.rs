@@ -22,13 +22,13 @@ use crate::{
 
 /// The differences of one protocol from the others.
 pub(crate) trait ModelProtocol: Default + Send + Sync {
-    /// Reader of its streams.
+    /// Reader of the protocol's streams.
     type Reader: ReplyReader;
 
     /// Fields of the body that not every server of the protocol takes.
     const OPTIONAL: &'static [&'static str] = &[];
 
-    /// Checks the connection, and corrects what has several spellings.
+    /// Checks the connection, and normalises values with several spellings.
     ///
     /// # Errors
     /// [`ModelError::Refused`] if the model's name cannot be used.
@@ -53,9 +53,9 @@ pub(crate) trait ModelProtocol: Default + Send + Sync {
         shown: Option<ScreenSize>,
     ) -> Result<Value, ModelError>;
 
-    /// Changes the body of a request that was refused with `error`, if the provider accepts it in
-    /// another form. The provider refuses before any work is done, so that asking again costs
-    /// nothing and is not a retry.
+    /// Changes the body of a request that was refused with `error`, if the provider accepts another
+    /// form of it. The provider refuses before any work is done, so that asking again costs nothing
+    /// and is not a retry.
     fn adapt(&self, _body: &mut Value, _error: &ModelError) -> bool {
         false
     }
@@ -66,7 +66,7 @@ pub(crate) trait ModelProtocol: Default + Send + Sync {
     }
 }
 
-/// A model that is reached by the protocol `P`.
+/// A client for a model, with the protocol `P`.
 pub struct ProtocolClient<P> {
     protocol: P,
     endpoint: ProviderEndpoint,

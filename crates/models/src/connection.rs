@@ -11,9 +11,9 @@ use crate::{ModelFacts, NoBlobs, PictureSource};
 pub struct ModelConnection {
     /// Address without the protocol's own path: `https://host`, or `http://127.0.0.1:11434`.
     pub base_url: String,
-    /// The key; `None` where none is required.
+    /// The key of the provider; `None` if none is required.
     pub key: Option<String>,
-    /// Keys of which one must vouch for the server; none if there are no demands.
+    /// Public keys, one of which must vouch for the server; empty for no requirement.
     pub pins: Vec<KeyPin>,
     /// Name of the provider, before the slash in a model's name.
     pub provider: String,
@@ -21,12 +21,12 @@ pub struct ModelConnection {
     pub model: String,
     /// Known facts of the model.
     pub facts: ModelFacts,
-    /// Source of the pictures of its prompts.
+    /// Source of the pictures in the model's prompts.
     pub blobs: Arc<dyn PictureSource>,
 }
 
 impl ModelConnection {
-    /// Creates the connection to a server of which nothing but its address is known.
+    /// Creates the connection to a server with an address and defaults for all else.
     pub(crate) fn to_server(base_url: &str) -> Self {
         Self {
             base_url: base_url.to_owned(),
@@ -45,7 +45,7 @@ impl ModelConnection {
     }
 }
 
-/// Omits the key.
+/// Formats the connection without its key.
 impl fmt::Debug for ModelConnection {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Connection")

@@ -27,8 +27,8 @@ pub(crate) struct RoleTurn<'a> {
     pub(crate) parts: Vec<&'a Part>,
 }
 
-/// Returns the conversation in turns, whose roles alternate. Omits parts that providers refuse:
-/// empty texts, messages without content, thinking that is not `own`, and thinking without a result
+/// Returns the conversation in turns of alternating roles. Omits parts that providers refuse: empty
+/// texts, messages without content, thinking that is not `own`, and thinking without a result
 /// because the output limit was reached.
 ///
 /// # Errors
@@ -88,7 +88,7 @@ fn drop_last_thinking(turns: &mut Vec<RoleTurn<'_>>) {
 pub(crate) struct CallIds {
     fits: fn(&str) -> bool,
     used: BTreeSet<String>,
-    /// Pairs of the conversation's own id and the one that was sent.
+    /// Pairs of the conversation's own id and the sent one.
     open: Vec<(String, String)>,
 }
 

@@ -17,7 +17,7 @@ use serde_json::Value;
 
 pub(crate) use wording::{says, words_of};
 
-/// Maximum characters kept of a provider's message.
+/// Maximum number of kept characters of a provider's message.
 const MAX_WORDS: usize = 1000;
 
 /// Kind of an error, without its message.
@@ -29,9 +29,9 @@ pub(crate) enum ErrorKind {
     Overloaded,
     /// The prompt, or prompt and reply together, are too long.
     ContextTooLong,
-    /// The model or its provider does not want to answer.
+    /// The model or its provider declines to answer.
     Declined,
-    /// The request is not accepted as it is.
+    /// The request is not accepted in this form.
     Refused,
     /// The answer does not fit the protocol.
     BadOutput,
@@ -53,7 +53,7 @@ impl ErrorKind {
         by_status.told_by(words)
     }
 
-    /// Returns the kind that the message tells, where it is clearer than this one.
+    /// Returns the kind of error that the message indicates, if it is more precise than this one.
     pub(crate) fn told_by(self, words: &str) -> Self {
         match self {
             ErrorKind::ContextTooLong | ErrorKind::Auth | ErrorKind::Declined => self,
@@ -81,8 +81,7 @@ impl ErrorKind {
         own.or_else(by_status).unwrap_or(otherwise).told_by(words)
     }
 
-    /// Returns the error, with a bounded message and, where it makes sense, the delay that this
-    /// asks for.
+    /// Returns the error, with a bounded message and, where it makes sense, the requested delay.
     pub(crate) fn error(self, words: &str) -> ModelError {
         let after_ms = delay::in_words(words).and_then(delay::believed_ms);
         self.told(bounded_line(words), after_ms)
@@ -108,19 +107,19 @@ impl ErrorKind {
     }
 }
 
-/// A response whose status is not one of success.
+/// A response with a status other than success.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct ErrorResponse<'a> {
     pub(crate) status: StatusCode,
     pub(crate) headers: &'a HeaderMap,
-    /// Start of its body.
+    /// Start of the response's body.
     pub(crate) body: &'a str,
-    /// Time of its arrival.
+    /// Time at which the response arrived.
     pub(crate) now: Timestamp,
 }
 
 impl ErrorResponse<'_> {
-    /// Returns the error: by the provider's own table, otherwise by the status and the message.
+    /// Returns the error by the provider's own table, or else by the status and the message.
     pub(crate) fn error(&self, own: Option<ErrorKind>, words: &str) -> ModelError {
         if self.status.is_redirection() {
             return ErrorKind::Refused.error(&redirected(self.headers));
@@ -141,7 +140,7 @@ impl ErrorResponse<'_> {
         meaning.told(words.trim_start().to_owned(), after_ms)
     }
 
-    /// Returns the delay that the provider asks for.
+    /// Returns the delay that the provider requests.
     fn delay_ms(&self, words: &str) -> Option<u64> {
         let body = || serde_json::from_str::<Value>(self.body).ok();
         let wanted = delay::in_headers(self.headers, self.now)
@@ -153,7 +152,7 @@ impl ErrorResponse<'_> {
     }
 }
 
-/// Returns [`ModelError::BadOutput`], which every reader of streams needs most.
+/// Returns [`ModelError::BadOutput`], the most frequent error of stream readers.
 pub(crate) fn bad(message: impl Into<String>) -> ModelError {
     ModelError::BadOutput {
         message: message.into(),
@@ -169,7 +168,6 @@ fn redirected(headers: &HeaderMap) -> String {
     )
 }
 
-/// Returns `text` as one bounded line.
 pub(crate) fn bounded_line(text: &str) -> String {
     gyrus_text::shorten(text.trim(), MAX_WORDS).replace(gyrus_text::is_unseen, " ")
 }

@@ -5,11 +5,11 @@ use std::str::FromStr;
 use gyrus_contract::{DEFAULT_IMAGE_TOKENS, Image, Price};
 use serde::{Deserialize, Serialize};
 
-/// Known facts of one model. An unknown one is `None`, and nothing is guessed from it.
+/// Known facts about one model. An unknown fact is `None`, and nothing is guessed from it.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub struct ModelFacts {
-    /// Price of its tokens.
+    /// Price of the model's tokens.
     pub price: Option<Price>,
     /// Maximum tokens of a prompt and its reply together.
     pub window: Option<u64>,
@@ -17,21 +17,21 @@ pub struct ModelFacts {
     pub max_output_tokens: Option<u64>,
     /// The number of tokens of a picture.
     pub image_tokens: Option<ImageTokens>,
-    /// Whether it calls tools by itself; otherwise calls are prompted.
+    /// Whether the model has native tool calls; otherwise calls are prompted.
     pub tools: Option<bool>,
-    /// Whether it accepts pictures.
+    /// Whether the model accepts pictures.
     pub images: Option<bool>,
-    /// Whether its replies can be bound to a schema.
+    /// Whether the model's replies can be bound to a schema.
     pub schema: Option<bool>,
-    /// Whether it is offered few tools, each reply being a call of one. Unless a person says it, that
-    /// is so for windows of at most 16,384 tokens.
+    /// Whether the model is offered few tools, each reply being a call of one. By default that is
+    /// so for windows of at most 16,384 tokens.
     pub few_tools: Option<bool>,
-    /// Whether it is offered its provider's own tool for screens. Only a person sets this: the
-    /// benefit of such a tool has to be measured with a key.
+    /// Whether the model is offered its provider's own tool for screens. Only a person sets this:
+    /// the benefit of such a tool has to be measured with a key.
     pub screen_tool: Option<bool>,
 }
 
-/// Strength of a model among its provider's, which is also the order of price and latency.
+/// Size of a model within its provider's range, which is also the order of price and latency.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Tier {
@@ -63,7 +63,7 @@ impl Tier {
     }
 }
 
-/// A word that is not a [`Tier`].
+/// The error for a word that is not a [`Tier`].
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("`{0}` is not a size of a model; write small, medium or large")]
 pub struct UnknownTier(pub String);
@@ -90,7 +90,7 @@ pub enum ImageTokens {
     Patches {
         /// Side of a square, in pixels.
         side: u32,
-        /// Factor in thousandths; 1000 for one token a square.
+        /// Factor in thousandths; 1000 means one token for each square.
         per_mille: u64,
         /// Maximum side in pixels; a longer one is scaled down before squares are counted.
         longest_side: u32,
@@ -101,12 +101,12 @@ pub enum ImageTokens {
     Tiles {
         /// Tokens of the picture as a whole.
         base: u64,
-        /// Tokens of each tile.
+        /// Number of tokens of each tile.
         tile: u64,
         /// Side of a tile, in pixels.
         side: u32,
     },
-    /// The same for every picture.
+    /// This number of tokens for every picture.
     Each(u64),
 }
 
@@ -141,11 +141,11 @@ impl ImageTokens {
     }
 }
 
-/// The largest window of a model that is offered few tools, in tokens.
+/// Largest window of a model that is offered few tools by default, in tokens.
 const SMALL_WINDOW: u64 = 16_384;
 
 impl ModelFacts {
-    /// Whether it is offered few tools.
+    /// Whether the model is offered few tools.
     pub(crate) fn is_small(&self) -> bool {
         let has_small_window = || self.window.is_some_and(|window| window <= SMALL_WINDOW);
         self.few_tools.unwrap_or_else(has_small_window)

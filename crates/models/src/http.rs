@@ -37,27 +37,27 @@ const CONNECT_LIMIT: Duration = Duration::from_secs(30);
 /// the kernel spends on a question that nobody answers, so that silence is not tried again.
 const SILENCE_LIMIT: Duration = MAX_SILENCE;
 
-/// The same for a provider on this machine before its reply begins: it may have to load a model, or
-/// to read a long prompt on a slow processor.
+/// Time limit for the start of a reply by a provider on this machine: it may have to load a model,
+/// or to read a long prompt on a slow processor.
 const LOCAL_START_LIMIT: Duration = Duration::from_secs(10 * 60);
 
 /// Maximum duration of one reply from its first byte on, even if data keeps arriving.
 const REPLY_LIMIT: Duration = Duration::from_secs(2 * 60 * 60);
 
-/// Time limit of a look-up without a model, such as the list of models.
+/// Time limit of a request that needs no model, such as the list of models.
 const LOOK_UP_LIMIT: Duration = Duration::from_secs(30);
 
 /// Maximum bytes received for one reply. Every few characters of content travel in an event of a
 /// hundred bytes or more, so this is well above the limit on content.
 const MAX_WIRE_BYTES: usize = 512 * 1024 * 1024;
 
-/// Maximum bytes read of the answer to a look-up.
+/// Maximum number of bytes read of the answer to a request that needs no model.
 const MAX_LOOK_UP_BYTES: usize = 16 * 1024 * 1024;
 
 /// Maximum bytes read of the body of a refusal.
 const MAX_ERROR_BYTES: usize = 64 * 1024;
 
-/// Minimum bytes of a key that is searched for in errors; a shorter one is not a secret.
+/// Minimum length of a key that is redacted in errors, in bytes; a shorter one is not a secret.
 const MIN_KEY_BYTES: usize = 8;
 
 /// Header of a key, and the prefix of its value.
@@ -70,13 +70,13 @@ pub(crate) struct KeyHeader {
 }
 
 impl KeyHeader {
-    /// `authorization: Bearer KEY` (RFC 6750).
+    /// The header `authorization: Bearer KEY` (RFC 6750).
     pub(crate) const BEARER: KeyHeader = KeyHeader {
         name: "authorization",
         prefix: "Bearer ",
     };
 
-    /// The key alone, in the header `name`.
+    /// Creates a header `name` with the key alone.
     pub(crate) const fn plain(name: &'static str) -> Self {
         Self { name, prefix: "" }
     }
@@ -90,12 +90,12 @@ pub(crate) struct Wire {
     pub(crate) key: KeyHeader,
     /// Headers of every request besides the key.
     pub(crate) headers: HeaderMap,
-    /// Returns the error for a response whose status is not one of success.
+    /// Returns the error for a response with a status other than success.
     pub(crate) classify: fn(&ErrorResponse<'_>) -> ModelError,
 }
 
 impl Wire {
-    /// Most protocols: a bearer's key, and server-sent events.
+    /// Creates the parts for most protocols: a bearer's key, and server-sent events.
     pub(crate) fn new(
         path: impl Into<String>,
         classify: fn(&ErrorResponse<'_>) -> ModelError,
@@ -109,7 +109,7 @@ impl Wire {
     }
 }
 
-/// An address of a provider, with its key.
+/// The address of a provider, with its key.
 pub(crate) struct ProviderEndpoint {
     client: Client,
     base_url: String,
@@ -357,7 +357,7 @@ async fn start_of_body(response: Response, most: usize) -> String {
     String::from_utf8_lossy(&start).into_owned()
 }
 
-/// The time within which a reply has to begin.
+/// The time limit for a reply to begin.
 struct StartDeadline {
     until: Instant,
     limit: Duration,

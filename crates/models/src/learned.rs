@@ -13,7 +13,7 @@ use serde::{Deserialize, Serialize, de::DeserializeOwned};
 
 const FILE: &str = "learned.json";
 
-/// Error: the results cannot be read or written.
+/// The error of results that cannot be read or written.
 #[derive(Debug, thiserror::Error)]
 pub enum MeasuredError {
     #[error("{} cannot be read", file.display())]
@@ -30,17 +30,17 @@ pub enum MeasuredError {
     },
 }
 
-/// Properties of models that were learned while they were asked.
+/// Properties of models, learned from requests to them.
 #[derive(Debug, Default)]
 pub struct LearnedModels(BTreeMap<String, LearnedModel>);
 
-/// Properties of one model that were learned while it was asked.
+/// Properties of one model, learned from requests to it.
 #[derive(Debug, Default, Serialize, Deserialize)]
 #[serde(from = "LearnedEntryForm")]
 struct LearnedModel {
-    /// The properties of requests that its server does not accept.
+    /// The properties of requests that the model's server does not accept.
     refuses: BTreeSet<Simplification>,
-    /// Median time of its replies, in milliseconds.
+    /// Median time of the model's replies, in milliseconds.
     latency_ms: Option<u64>,
 }
 
@@ -78,7 +78,7 @@ impl LearnedModels {
         Ok(Self(read_file(&folder.join(FILE))?))
     }
 
-    /// Adds that the server of a model does not accept this.
+    /// Adds a property of requests that a model's server does not accept.
     pub fn add_refusal(
         folder: &Path,
         model: &str,
@@ -98,7 +98,7 @@ impl LearnedModels {
         write_file(&folder.join(FILE), &all)
     }
 
-    /// Returns what the server of a model does not accept.
+    /// Returns the properties of requests that a model's server does not accept.
     pub fn refuses(&self, model: &str) -> impl Iterator<Item = Simplification> {
         let learned = self.0.get(model).into_iter();
         learned.flat_map(|learned| &learned.refuses).copied()

@@ -39,7 +39,7 @@ impl MeasuredModels {
         self.0.contains_key(name)
     }
 
-    /// Returns the candidate with the facts that were measured.
+    /// Returns the candidate with the measured facts.
     pub fn applied(&self, candidate: Candidate) -> Candidate {
         let Some(measured) = self.0.get(candidate.model.name()) else {
             return candidate;

@@ -61,8 +61,8 @@ pub(crate) fn grow_arguments(raw: &mut String, more: &str) -> Result<(), ModelEr
     Ok(())
 }
 
-/// Parses one event's JSON; `name` is its name in the stream. Where events have a `type` and this
-/// one has none, its name is that, or the kind of object that it is.
+/// Parses the JSON of one event; `name` is its name in the stream. An event without a `type`, in a
+/// protocol that has types, gets its name as type, or the kind of object that it is.
 ///
 /// # Errors
 /// [`ModelError::BadOutput`] if it is not a `T`, or nested deeper than readers of journals support.
@@ -94,7 +94,7 @@ fn typed<T: DeserializeOwned>(name: &str, data: &str) -> Option<T> {
     serde_json::from_value(fields.into()).ok()
 }
 
-/// Reads a field that a wrong type must not cost the reply: it counts as missing.
+/// Reads an optional field leniently: it counts as missing.
 ///
 /// # Errors
 /// When it is not JSON.
@@ -116,7 +116,7 @@ pub(crate) fn lenient<'de, D: Deserializer<'de>, T: DeserializeOwned>(
     })
 }
 
-/// Whether a reply of these parts says or does something.
+/// Whether the parts of a reply contain text or calls.
 pub(crate) fn has_content(parts: &[Part]) -> bool {
     let is_content = |part: &Part| matches!(part, Part::Text(_) | Part::ToolCall(_));
     parts.iter().any(is_content)
@@ -177,7 +177,7 @@ pub(crate) fn finished(
     }
 }
 
-/// Returns a call as it joins a reply.
+/// Returns a call in the form in which a reply takes it.
 pub(crate) fn call(id: &str, tool: String, arguments: Value, parts: &[Part]) -> Part {
     Part::ToolCall(ToolCall {
         id: unique_id(id, parts),
@@ -187,7 +187,7 @@ pub(crate) fn call(id: &str, tool: String, arguments: Value, parts: &[Part]) -> 
     })
 }
 
-/// Adds the calls that a call of a provider's own tool is translated into. The first one keeps its
+/// Adds the calls into which a call of a provider's own tool is translated. The first one keeps its
 /// id.
 ///
 /// # Errors

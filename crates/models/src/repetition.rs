@@ -1,35 +1,35 @@
 //! Notices that a reply repeats itself without end, as small models do when they are lost.
 
-/// Length of the end of a reply that has to consist of repetitions, in bytes.
+/// Length in bytes of the repetitive end that makes a reply count as endless.
 const SPAN: usize = 1_200;
 
-/// Maximum length of what is repeated, in bytes; [`SPAN`] holds it at least six times.
+/// Maximum length of a repeated part, in bytes; [`SPAN`] holds it at least six times.
 const LONGEST_PERIOD: usize = 200;
 
-/// Growth between two looks, in bytes.
+/// Growth in bytes between two checks.
 const LOOK_EVERY: usize = 64;
 
 /// Line feeds at the end of a text after which no more words are expected. A server that binds a reply
 /// to a call lets a model write these without end after a call in its text.
 const BLANK_LINES: usize = 48;
 
-/// The way in which a reply goes on without end.
+/// The form of an endless reply.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Endless {
-    /// It says the same again and again.
+    /// The reply repeats the same text again and again.
     Repeats,
-    /// It is over, and only blank lines follow.
+    /// The reply is complete, and only blank lines follow.
     Blank,
 }
 
-/// Watches one text while it grows.
+/// Detects endless repetition in one text as it grows.
 #[derive(Debug, Default)]
 pub(crate) struct TextRepetition {
     looked_at: usize,
 }
 
 impl TextRepetition {
-    /// Returns how the text, which has grown since the last call, goes on without end, if it does.
+    /// Returns the endless form of the text, which has grown since the last call, if it has one.
     pub(crate) fn seen_in(&mut self, text: &str) -> Option<Endless> {
         if text.len() < self.looked_at {
             // Another text, as that of the next call.

@@ -13,10 +13,10 @@ use serde_json::{Map, Value, json};
 
 use crate::ModelFacts;
 
-/// Hint for a model that may use its own tool. It comes after the picture, where nothing is cached.
+/// Hint for a model that may use its own tool. It follows the picture, where nothing is cached.
 const HINT: &str = include_str!("screen.md");
 
-/// Pixels that one notch of a wheel scrolls.
+/// Number of pixels that one notch of a wheel scrolls.
 const NOTCH: f64 = 100.0;
 
 /// Returns the picture on which the reply to `prompt` may act by its provider's own tool, if that
@@ -25,8 +25,8 @@ pub(crate) fn offered(prompt: &Prompt, facts: &ModelFacts) -> Option<ScreenSize>
     prompt.screen.filter(|_| facts.screen_tool == Some(true))
 }
 
-/// Returns the prompt for a model that is offered the tool: it contains the hint, and no schema,
-/// which the calls could not fit.
+/// Returns the prompt for a model that is offered its own screen tool: it contains the hint, and no
+/// schema, which the calls could not fit.
 pub(crate) fn told(prompt: &Prompt, offered: Option<ScreenSize>) -> Cow<'_, Prompt> {
     if offered.is_none() {
         return Cow::Borrowed(prompt);
@@ -60,15 +60,15 @@ impl Act {
         }
     }
 
-    /// Returns the action that asks for a person's confirmation.
+    /// Creates the action that asks a person for confirmation.
     pub(crate) fn confirm(why: &Value) -> Self {
         let why = why.as_str().unwrap_or("it gave no reason");
         Self::new(CONFIRM, json!({ "why": why }))
     }
 }
 
-/// Presses of keys: those that are only held come before the one that is pressed; two that are
-/// pressed are pressed one after the other.
+/// Returns presses of keys. Keys that are only held precede the pressed one; further pressed keys
+/// are pressed in turn.
 pub(crate) fn presses<'a>(keys: impl IntoIterator<Item = &'a str>) -> Vec<Act> {
     let mut acts = Vec::new();
     let mut held: Vec<&str> = Vec::new();
@@ -88,7 +88,7 @@ pub(crate) fn presses<'a>(keys: impl IntoIterator<Item = &'a str>) -> Vec<Act> {
     }
 }
 
-/// Returns the keys that are held during a click, by the names that a click has for them.
+/// Returns the keys that are held during a click, by their names in clicks.
 pub(crate) fn held<'a>(keys: impl IntoIterator<Item = &'a str>) -> Value {
     let words: Vec<_> = keys
         .into_iter()

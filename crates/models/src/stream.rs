@@ -19,17 +19,17 @@ use crate::repetition::{Endless, TextRepetition};
 use decoder::Decoder;
 pub(crate) use decoder::StreamEvent;
 
-/// Maximum bytes kept of the beginning of a body, to say what it was if it was not a reply.
+/// Maximum number of bytes kept from the beginning of a body, to describe one that is not a reply.
 const MAX_BEGINNING: usize = 1000;
 
 /// Reads the events of one reply.
 pub(crate) trait ReplyReader: Default + Send {
-    /// Creates the reader of a reply that may act on `shown` by the provider's own tools. `model`
-    /// is the model of the reply unless the stream names one.
+    /// Creates the reader of a reply whose model may act on `shown` by the provider's own tools.
+    /// `model` is the model of the reply unless the stream names one.
     fn new(model: &str, shown: Option<ScreenSize>) -> Self;
 
-    /// Takes the next event, and returns the reply once that is whole. It is not called again after
-    /// that.
+    /// Reads the next event, and returns the reply when it is complete. It is not called again
+    /// after that.
     ///
     /// # Errors
     /// When the stream violates the protocol.
@@ -39,10 +39,10 @@ pub(crate) trait ReplyReader: Default + Send {
         deltas: &mut (dyn FnMut(Delta) + Send),
     ) -> Result<Option<Reply>, ModelError>;
 
-    /// Classifies an error inside a stream that began well.
+    /// Classifies an error event inside a stream that began well.
     fn error(error: &Value) -> ModelError;
 
-    /// Returns the reply as it stands, at the proper end of the body; `None` if it has neither
+    /// Returns the reply received so far, at the proper end of the body; `None` if it has neither
     /// content nor a reason to end.
     ///
     /// # Errors
@@ -57,7 +57,7 @@ pub(crate) trait ReplyReader: Default + Send {
         self.end()
     }
 
-    /// Whether the reply has said why it ended.
+    /// Whether the reply contains a reason for its end.
     fn has_ended(&self) -> bool {
         false
     }
@@ -89,7 +89,7 @@ impl<R: ReplyReader> Stream<R> {
         }
     }
 
-    /// Takes the next bytes, and returns the reply once they complete it. It is not called again
+    /// Reads the next bytes, and returns the reply when they complete it. It is not called again
     /// after that.
     ///
     /// # Errors
@@ -154,7 +154,7 @@ impl<R: ReplyReader> Stream<R> {
         reply.ok_or_else(|| self.broken_off(reason))
     }
 
-    /// Returns the reply if it has said why it ended, so that nothing has to follow.
+    /// Returns the reply if it contains a reason for its end, so that nothing has to follow.
     ///
     /// # Errors
     /// Those of the reader.

@@ -13,7 +13,7 @@ pub enum AddressKind {
     Public,
     /// `0.0.0.0` or `::`, which connects to this machine.
     Unspecified,
-    /// This machine.
+    /// This machine's loopback.
     Loopback,
     /// A private network (RFC 1918), or a unique local address of IPv6.
     Private,
@@ -39,12 +39,12 @@ pub enum AddressKind {
 /// Network that an address leads to.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum AddressScope {
-    /// To the internet.
+    /// An address on the internet.
     Public,
     Machine,
-    /// To a network around this machine, or nowhere.
+    /// An address in a network around this machine, or one without a route.
     Private,
-    /// To where machines of a cloud are given their keys, or to one network link.
+    /// An address at which machines of a cloud get their keys, or one on a single network link.
     Metadata,
 }
 
@@ -59,7 +59,7 @@ const METADATA_V4: [Ipv4Addr; 2] = [
 const METADATA_V6: Ipv6Addr = Ipv6Addr::new(0xfd00, 0xec2, 0, 0, 0, 0, 0, 0x254);
 
 impl AddressKind {
-    /// Returns what this address is for.
+    /// Returns the kind of an address.
     pub fn of(address: IpAddr) -> Self {
         match address {
             IpAddr::V4(address) => of_v4(address),
@@ -67,7 +67,7 @@ impl AddressKind {
         }
     }
 
-    /// Whether it is the address of a host on the internet.
+    /// Whether addresses of this kind belong to hosts on the internet.
     pub fn is_public(self) -> bool {
         self == AddressKind::Public
     }
@@ -90,7 +90,7 @@ impl AddressKind {
 }
 
 impl fmt::Display for AddressKind {
-    /// As it follows "its address is".
+    /// Writes the words after "its address is".
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self {
             AddressKind::Public => "public",
@@ -160,7 +160,7 @@ fn of_v6(address: Ipv6Addr) -> AddressKind {
     }
 }
 
-/// The address of IPv4 that this one leads to: mapped, by NAT64 or by 6to4.
+/// Returns the IPv4 address inside of an IPv6 address: mapped, by NAT64 or by 6to4.
 fn embedded_v4(address: Ipv6Addr) -> Option<Ipv4Addr> {
     let (high, low) = match address.segments() {
         [0, 0, 0, 0, 0, 0xffff, high, low]

@@ -42,7 +42,7 @@ pub fn trusting_client_builder(
     Ok(builder(address, connect_limit, tls))
 }
 
-/// Reason why there is no client that looks at keys.
+/// Reason why a client that checks keys cannot be created.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum PinnedError {

@@ -82,7 +82,7 @@ impl KeyPin {
 pub struct SeenKeys(Arc<Mutex<Vec<KeyPin>>>);
 
 impl SeenKeys {
-    /// Returns them, once a connection was made.
+    /// Returns the keys, once a connection was made.
     pub fn take(&self) -> Vec<KeyPin> {
         std::mem::take(&mut self.0.lock())
     }
@@ -91,9 +91,9 @@ impl SeenKeys {
 /// The demand on a server's keys.
 #[derive(Debug, Clone)]
 pub(crate) enum Demand {
-    /// One of these must vouch for it.
+    /// One of these keys must vouch for the server.
     OneOf(Vec<KeyPin>),
-    /// None; they are remembered.
+    /// No demand; the server's keys are remembered.
     Remember(SeenKeys),
 }
 
@@ -129,7 +129,7 @@ struct PinningVerifier {
     demand: Demand,
 }
 
-/// The certificate that a server showed, with all that is needed to check it.
+/// The certificate that a server showed, with all data for checking it.
 #[derive(Clone, Copy)]
 struct ServerCertificate<'a> {
     own: &'a CertificateDer<'a>,
@@ -139,7 +139,7 @@ struct ServerCertificate<'a> {
 }
 
 impl ServerCertificate<'_> {
-    /// Whether the certificate is valid with these as the only roots.
+    /// Whether the certificate is valid with these roots only.
     fn is_vouched_for_by(self, roots: RootCertStore) -> bool {
         let verifier = verifier(Arc::new(roots));
         verifier.is_ok_and(|verifier| {
@@ -149,7 +149,7 @@ impl ServerCertificate<'_> {
         })
     }
 
-    /// Returns the authorities that the server sent, each as the only root.
+    /// Returns the authorities that the server sent, each as a single root.
     fn authorities(self) -> impl Iterator<Item = RootCertStore> {
         self.others.iter().filter_map(|certificate| {
             let mut store = RootCertStore::empty();

@@ -33,19 +33,19 @@ const FOLDERS: &str = "SSL_CERT_DIR";
 pub struct RootsError {
     variable: &'static str,
     named: String,
-    /// Reasons why something could not be read, after a colon; empty if everything could.
+    /// Reasons for failed readings, after a colon; empty if there were none.
     reasons: String,
     /// Kind of file or folder that the variable should name.
     wanted: &'static str,
 }
 
-/// Returns the configuration that trusts what the environment and the system say.
+/// Returns the configuration that trusts the roots of the environment and the system.
 pub(crate) fn trusting_environment() -> Result<ClientConfig, RootsError> {
     static CONFIG: OnceLock<Result<ClientConfig, RootsError>> = OnceLock::new();
     CONFIG.get_or_init(|| Ok(config(of_environment()?))).clone()
 }
 
-/// Returns the roots that the environment and the system name, which are read once per process.
+/// Returns the roots of the environment and the system, which are read once per process.
 pub(crate) fn of_environment() -> Result<Arc<RootCertStore>, RootsError> {
     static ROOTS: OnceLock<Result<Arc<RootCertStore>, RootsError>> = OnceLock::new();
     ROOTS
@@ -101,7 +101,7 @@ fn roots(environment: impl Fn(&str) -> Option<OsString>) -> Result<RootCertStore
     Ok(roots)
 }
 
-/// Trusts the certificates that a variable names: there must be one.
+/// Adds the certificates that a variable names: there must be one.
 fn add(
     roots: &mut RootCertStore,
     found: CertificateResult,

@@ -14,7 +14,7 @@ pub const MAGIC: &[u8] = b"%PDF-";
 /// Maximum bytes of a document.
 pub const MAX_BYTES: usize = 32 << 20;
 
-/// Maximum bytes that a part of a document unpacks to.
+/// Maximum size of a part of a document when it is unpacked, in bytes.
 const MAX_PART: usize = 16 << 20;
 
 /// Maximum bytes of text; pages after it are left out.
@@ -77,7 +77,7 @@ mod tests {
         5 0 obj<</Type/Font/Subtype/Type1/BaseFont/Helvetica>>endobj\n\
         trailer<</Root 1 0 R/Size 6>>\n";
 
-    /// As printers write them: each font has the encoding of its country.
+    /// Reads fonts as printers write them, with the encoding of their country.
     #[test]
     fn fonts_of_east_asia_are_read() {
         for (encoding, codes) in [

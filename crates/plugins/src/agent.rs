@@ -16,28 +16,28 @@ const MAX_INSTRUCTIONS: usize = 24 << 10;
 /// Maximum length of a description in characters. Longer ones are cut.
 const MAX_DESCRIPTION: usize = 1_024;
 
-/// Settings that have an effect.
+/// Keys that have an effect.
 const KEYS: [&str; 3] = ["name", "description", "tools"];
 
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct PluginAgent {
-    /// Its name: lower-case letters, digits and single hyphens.
+    /// The agent's name: lower-case letters, digits and single hyphens.
     pub name: String,
-    /// Its description: when it helps.
+    /// The agent's description, which says when the agent helps.
     pub description: String,
     pub instructions: String,
-    /// The tools that its runs are limited to, besides those that read, ask and finish; `None` if it
-    /// names none.
+    /// The tools to which the agent's runs are limited, besides those that read, ask and finish;
+    /// `None` if it names none.
     pub tools: Option<Vec<String>>,
-    /// Settings and rights that it asks for without effect.
+    /// Settings and rights that the agent asks for without effect.
     pub without_effect: Vec<String>,
-    /// Its file, within the package.
+    /// The path of the agent's file, within the package.
     pub path: String,
 }
 
 impl PluginAgent {
-    /// Reads the agents that lie in these folders or files, sorted by name. Those that cannot be used
-    /// are left out.
+    /// Reads the agents in these folders or files, sorted by name. Those that cannot be used are
+    /// left out.
     pub(crate) fn read_all(
         files: &SkillFiles,
         places: &[String],
@@ -76,10 +76,10 @@ impl PluginAgent {
         agents.into_values().collect()
     }
 
-    /// Reads the text of an agent whose file has this path.
+    /// Parses the text of an agent whose file has this path.
     ///
     /// # Errors
-    /// It cannot be used, for this reason.
+    /// The reason why the agent cannot be used.
     pub fn read(path: &str, text: &str) -> Result<Self, String> {
         read(path, text)
     }
@@ -161,7 +161,7 @@ fn served_tool(tool: &str) -> String {
     }
 }
 
-/// Returns a text, or the texts of a list with commas between them.
+/// Returns a text, or the texts of a list separated by commas.
 fn text_of(node: &YamlNode) -> Option<String> {
     match &node.value {
         Yaml::Text(text, _) => Some(text.clone()),

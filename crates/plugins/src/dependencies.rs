@@ -25,18 +25,18 @@ const MAX_BYTES: u64 = 400 << 20;
 /// Maximum depth of folders.
 const MAX_DEPTH: usize = 40;
 
-/// Packages that were fetched and are not kept yet.
+/// Packages that were fetched but not installed yet.
 #[derive(Debug)]
 pub struct Dependencies {
     folder: TempDir,
     /// The number of packages.
     pub packages: usize,
-    /// The hash of all their files.
+    /// The hash of all files of the packages.
     digest: String,
 }
 
 impl Dependencies {
-    /// Fetches packages with all that they depend on, into a folder that only this user can read.
+    /// Fetches packages with all their dependencies, into a folder that only this user can read.
     ///
     /// # Errors
     /// npm failed, or fetched what cannot be kept.
@@ -65,7 +65,7 @@ impl Dependencies {
         &self.digest
     }
 
-    /// Copies them into the folder of a package.
+    /// Copies the packages into the folder of a plugin's package.
     ///
     /// # Errors
     /// Something cannot be written. What was written stays.
@@ -92,7 +92,7 @@ fn is_package(path: &str) -> bool {
     parts == if below.starts_with('@') { 2 } else { 1 }
 }
 
-/// Returns the hash of all files below a folder of packages: of their paths and contents.
+/// Returns the hash of the paths and contents of all files below a folder of packages.
 ///
 /// # Errors
 /// There is too much, a link, or something that cannot be read.
@@ -113,7 +113,7 @@ pub(crate) fn digest(folder: &Path) -> io::Result<String> {
     Ok(hasher.finalize().to_hex().to_string())
 }
 
-/// Calls `each` with every file below a folder, always in the same order, by its path from there.
+/// Calls `each` with every file below a folder, always in the same order, by its relative path.
 fn walk(folder: &Path, each: &mut dyn FnMut(&str, &Path) -> io::Result<()>) -> io::Result<()> {
     let mut left = DownloadAllowance {
         files: MAX_FILES,
@@ -122,7 +122,7 @@ fn walk(folder: &Path, each: &mut dyn FnMut(&str, &Path) -> io::Result<()>) -> i
     walk_below(folder, "", 0, &mut left, each)
 }
 
-/// Files and bytes that may still come.
+/// Number of files and bytes that are still allowed.
 struct DownloadAllowance {
     files: usize,
     bytes: u64,

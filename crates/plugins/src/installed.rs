@@ -17,13 +17,13 @@ use crate::{
 /// Folder with the files of the package, in the folder of an installed plugin.
 pub const PACKAGE: &str = "package";
 
-/// The reason why a plugin that stands on disk cannot be used.
+/// The reason why an installed plugin cannot be used.
 #[derive(Debug, thiserror::Error)]
 pub enum InstalledError {
-    /// It is not a plugin any more.
+    /// The package is not a plugin any more.
     #[error(transparent)]
     Plugin(#[from] PluginError),
-    /// The packages that it depends on cannot be read.
+    /// The packages on which the plugin depends cannot be read.
     #[error("its dependencies cannot be read: {0}")]
     Dependencies(#[from] io::Error),
 }
@@ -32,9 +32,9 @@ pub enum InstalledError {
 #[derive(Debug)]
 pub struct InstalledPlugin {
     pub plugin: Plugin,
-    /// The folder of its package.
+    /// The folder of the plugin's package.
     pub package: PathBuf,
-    /// The hash of all its files, as [`Plugin::digest`] has it.
+    /// The hash of all files of the plugin, as computed by [`Plugin::digest`].
     pub digest: String,
 }
 
@@ -44,10 +44,10 @@ impl InstalledPlugin {
         folder.join(PACKAGE).is_dir()
     }
 
-    /// Reads the plugin in its folder.
+    /// Reads an installed plugin from its folder.
     ///
     /// # Errors
-    /// It cannot be used as it is.
+    /// The plugin cannot be used as it is.
     pub fn read(folder: &Path) -> Result<Self, InstalledError> {
         let package = folder.join(PACKAGE);
         let files = SkillFiles::read(&package).map_err(gyrus_skills::PackageError::from);
@@ -67,7 +67,7 @@ impl InstalledPlugin {
 }
 
 impl Plugin {
-    /// Returns the hash of all files of the plugin and of the packages that it depends on.
+    /// Returns the hash of all files of the plugin and of its dependencies.
     pub fn digest(&self, dependencies: Option<&Dependencies>) -> String {
         whole(self, dependencies.map(Dependencies::digest))
     }

@@ -9,21 +9,21 @@ pub(crate) const MAX_PARTS: usize = 50;
 /// The reason why a package is not a plugin that can be installed.
 #[derive(Debug, thiserror::Error)]
 pub enum PluginError {
-    /// Its files or one of its skills cannot be taken.
+    /// The files or a skill of the package are invalid.
     #[error(transparent)]
     Package(#[from] PackageError),
-    /// A file of it is not in order.
+    /// A file of the package is invalid.
     #[error("`{path}`: {reason}")]
     File {
         /// The path, within the package.
         path: String,
         reason: String,
     },
-    /// It brings nothing that gyrus knows.
+    /// The package contains nothing that gyrus can use.
     #[error("`{name}` brings no skills, agents or servers{}", told(.left_out))]
     Empty {
         name: String,
-        /// The parts that are left out.
+        /// The parts of the package that are left out.
         left_out: Vec<String>,
     },
 }

@@ -13,36 +13,36 @@ use std::{
 
 use gyrus_process::{ProgramError, Programs};
 
-/// Maximum time that npm has.
+/// Time limit for npm.
 const TIMEOUT: Duration = Duration::from_secs(180);
 
-/// Time between two looks at whether npm has ended.
+/// Interval at which the end of npm is checked.
 const LOOKS: Duration = Duration::from_millis(20);
 
-/// Maximum length of what npm says that is told, in characters.
+/// Maximum length of a message of npm, in characters.
 const MAX_SAID: usize = 600;
 
-/// Maximum length of a name in bytes, as the registry has it.
+/// Maximum length in bytes of a name in the registry.
 const MAX_NAME: usize = 214;
 
-/// The reason why npm fetched nothing.
+/// The reason why npm fetched no package.
 #[derive(Debug, thiserror::Error)]
 pub enum NpmError {
-    /// There is no npm.
+    /// The program npm is not installed.
     #[error("npm is needed for this")]
     Program(#[from] ProgramError),
-    /// It cannot be started, or its files cannot be read.
+    /// npm cannot be started, or its files cannot be read.
     #[error("npm cannot be used")]
     Io(#[from] io::Error),
     #[error("npm failed: {0}")]
     Failed(String),
-    /// It took too long.
+    /// npm took too long.
     #[error("npm did not end within {} seconds", TIMEOUT.as_secs())]
     Timeout,
     #[error("the dependency `{name}` is `{version}`, and only packages of a registry are fetched")]
     Dependency {
         name: String,
-        /// The version that is asked for.
+        /// The requested version.
         version: String,
     },
 }
@@ -50,7 +50,7 @@ pub enum NpmError {
 /// A package of a registry: `NAME` or `NAME@VERSION`.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct NpmSpec {
-    /// The name, with its scope.
+    /// The name of the package, with its scope.
     pub name: String,
     version: Option<String>,
 }
@@ -122,7 +122,7 @@ fn is_version(version: &str) -> bool {
     !version.is_empty() && version.chars().all(is_plain) && !version.starts_with('-')
 }
 
-/// Fetches packages with all that they depend on into `node_modules` of a folder that is empty.
+/// Fetches packages with all their dependencies into `node_modules` of an empty folder.
 ///
 /// # Errors
 /// There is no npm, it failed, or a package is not one of a registry.
@@ -193,7 +193,7 @@ fn run(folder: &Path, arguments: &[&str]) -> Result<(), NpmError> {
     }))
 }
 
-/// Waits for npm. Returns whether it succeeded.
+/// Waits for npm to end. Returns whether it succeeded.
 fn wait(child: &mut Child) -> Result<bool, NpmError> {
     let until = Instant::now() + TIMEOUT;
     while Instant::now() < until {

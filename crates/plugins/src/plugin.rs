@@ -16,10 +16,10 @@ use crate::{
 
 pub(crate) const NPM_MANIFEST: &str = "package.json";
 
-/// Maximum length of a description that is shown, in characters.
+/// Maximum number of characters of a description on display.
 const MAX_DESCRIPTION: usize = 300;
 
-/// Scripts that npm would run by itself when a package is installed or packed.
+/// Scripts that npm runs by itself when a package is installed or packed.
 const LIFECYCLE: [&str; 8] = [
     "preinstall",
     "install",
@@ -31,7 +31,7 @@ const LIFECYCLE: [&str; 8] = [
     "prepack",
 ];
 
-/// Parts that other agents know and gyrus does not: the name, the key in the manifest, and the file
+/// Parts that other agents use and gyrus does not: the name, the key in the manifest, and the file
 /// or folder.
 const UNKNOWN_PARTS: [(&str, &str, &str); 8] = [
     ("commands", "commands", "commands"),
@@ -46,25 +46,25 @@ const UNKNOWN_PARTS: [(&str, &str, &str); 8] = [
 
 #[derive(Debug)]
 pub struct Plugin {
-    /// Its name here: lower-case letters, digits and single hyphens.
+    /// The plugin's name here: lower-case letters, digits and single hyphens.
     pub name: String,
-    /// The name that it gives itself, as npm knows it.
+    /// The name in the plugin's manifest, as npm uses it.
     pub given_name: String,
-    /// Its version, as it says.
+    /// The version in the plugin's manifest.
     pub version: Option<String>,
-    /// Its purpose, as it says; empty if it does not say.
+    /// The description in the plugin's manifest; empty if there is none.
     pub description: String,
-    /// Its skills, sorted by name.
+    /// The plugin's skills, sorted by name.
     pub skills: Vec<PackagedSkill>,
-    /// Its agents, sorted by name.
+    /// The plugin's agents, sorted by name.
     pub agents: Vec<PluginAgent>,
-    /// Its servers, sorted by name.
+    /// The plugin's servers, sorted by name.
     pub servers: Vec<PluginServer>,
-    /// Scripts that npm would run, with their command lines. They are never run.
+    /// Scripts that npm would run, with their command lines; they are never run.
     pub scripts: Vec<(String, String)>,
-    /// The npm packages that it depends on, with the versions that it takes.
+    /// The npm packages on which the plugin depends, with the accepted versions.
     pub dependencies: BTreeMap<String, String>,
-    /// Its parts that have no effect here, each with the reason.
+    /// The plugin's parts without effect here, each with the reason.
     pub left_out: Vec<String>,
     pub files: SkillFiles,
 }
@@ -73,7 +73,7 @@ impl Plugin {
     /// Reads a plugin out of the files of a package.
     ///
     /// # Errors
-    /// It brings nothing, or something in it is not in order.
+    /// The package contains no part of a plugin, or an invalid one.
     pub fn read(files: SkillFiles) -> Result<Self, PluginError> {
         let wrong = |path: &str, reason: String| PluginError::File {
             path: path.to_owned(),
@@ -138,7 +138,7 @@ impl Plugin {
         })
     }
 
-    /// Whether a server of it needs packages that npm fetches.
+    /// Whether a server of the plugin needs packages that npm fetches.
     pub fn needs_dependencies(&self) -> bool {
         !self.dependencies.is_empty() && self.servers.iter().any(|server| server.is_inside)
     }

@@ -12,10 +12,10 @@ use serde_json::Value;
 
 use crate::manifest::{MAX_PARTS, PluginError, json};
 
-/// Words in a manifest that stand for the folder of the package.
+/// Variables in a manifest for the folder of the package.
 const ROOTS: [&str; 2] = ["${CLAUDE_PLUGIN_ROOT}", "${PLUGIN_ROOT}"];
 
-/// Keywords by which an npm package says that its programs are servers.
+/// Keywords that mark an npm package as a server.
 const KEYWORDS: [&str; 3] = ["mcp-server", "mcp", "modelcontextprotocol"];
 
 /// Programs that fetch a package and start it.
@@ -23,16 +23,16 @@ const FETCHERS: [&str; 6] = ["npx", "bunx", "pnpx", "uvx", "pipx", "docker"];
 
 #[derive(Debug, Clone, PartialEq)]
 pub struct PluginServer {
-    /// Its name, by which its tools are called.
+    /// The server's name, by which its tools are called.
     pub name: String,
-    /// Whether it starts a file of the package.
+    /// Whether the server starts a file of the package.
     pub is_inside: bool,
-    /// Its section; [`PluginServer::at`] puts in where the package lies.
+    /// The server's section; [`PluginServer::at`] puts in where the package lies.
     section: ServerSection,
 }
 
 impl PluginServer {
-    /// Returns the section of the server of a package that lies in this folder.
+    /// Returns the configuration section of the server of a package in this folder.
     pub fn at(&self, package: &Path) -> ServerSection {
         let root = package.to_string_lossy();
         let mut section = self.section.clone();
@@ -42,12 +42,13 @@ impl PluginServer {
         section
     }
 
-    /// Returns what it starts or reaches, with the folder of the package as a word.
+    /// Returns the command or address of the server, with a placeholder for the folder of the
+    /// package.
     pub fn shown(&self) -> String {
         self.section.shown().replace(ROOTS[0], "PLUGIN")
     }
 
-    /// Returns the names of the variables of the person that it is given.
+    /// Returns the names of the person's variables that the server receives.
     pub fn wants(&self) -> BTreeSet<String> {
         let values = self
             .section
@@ -57,7 +58,7 @@ impl PluginServer {
         values.flat_map(|value| variables(value)).collect()
     }
 
-    /// Returns what else a person should know of it, in words.
+    /// Returns further remarks about the server for a person.
     pub fn remarks(&self) -> Vec<String> {
         let section = &self.section;
         let mut remarks = Vec::new();
@@ -88,7 +89,7 @@ impl PluginServer {
     }
 }
 
-/// Reads the servers that a manifest names, or that stand in the file for it, sorted by name.
+/// Reads the servers in a manifest, or in the file for them, sorted by name.
 pub(crate) fn read_all(
     files: &SkillFiles,
     (path, manifest): (&str, &Value),
@@ -146,7 +147,7 @@ pub(crate) fn read_all(
     Ok(servers.into_values().collect())
 }
 
-/// Returns the programs of an npm package that says that they are servers.
+/// Returns the programs of an npm package that is marked as a server.
 pub(crate) fn of_programs(
     npm: &Value,
     files: &SkillFiles,
@@ -194,7 +195,7 @@ pub(crate) fn of_programs(
     servers
 }
 
-/// Reads one server; the error follows "it".
+/// Parses one server; the error follows "it".
 fn read(files: &SkillFiles, name: &str, written: &Value) -> Result<PluginServer, String> {
     if written["disabled"] == true {
         return Err("is switched off".to_owned());

@@ -56,7 +56,7 @@ pub(crate) fn template_of(
     SlotTemplate::fixed(relative)
 }
 
-/// Whether a relative address is what a template says, in one of the ways to write the values.
+/// Whether a relative address matches a template, in one of the encodings of its values.
 pub(crate) fn is(relative: &str, form: &SlotTemplate, values: &SlotValues) -> bool {
     (0..4).any(|way| {
         let values = values.0.iter().map(|value| written(value)[way].clone());
@@ -136,12 +136,12 @@ pub(crate) fn with_ids(
 pub(crate) enum AddressPart {
     /// The path and the query.
     Path,
-    /// The rest, after `#`.
+    /// The fragment, after `#`.
     Fragment,
 }
 
-/// Returns the ids that stand in a relative address for the slots of a template that have no value
-/// yet, in their order; `None` if the address is another one.
+/// Returns the ids in a relative address for the slots of a template without a value yet, in order;
+/// `None` if the address is another one.
 pub(crate) fn ids_in(
     relative: &str,
     form: &SlotTemplate,
@@ -171,7 +171,6 @@ pub(crate) fn ids_in(
     })
 }
 
-/// Whether a template has a slot.
 pub(crate) fn has_slot(form: &SlotTemplate) -> bool {
     form.0
         .iter()

@@ -25,21 +25,21 @@ pub struct Anchor {
     pub name: SlotTemplate,
     /// The target of a link relative to the start, if it has slots.
     pub address: Option<SlotTemplate>,
-    /// A text that stands in the row or group around it, and not around others of its name.
+    /// A text in the row or group around the element that the others of its name lack.
     pub within: Option<SlotTemplate>,
-    /// The role of the group that it belongs to; empty for the page.
+    /// The role of the group around the element; empty for the page.
     #[serde(default)]
     pub group: String,
-    /// The names of the other elements of its role in the group.
+    /// The names of the other elements of the same role in the group.
     #[serde(default)]
     pub others: Vec<String>,
     /// The roles of the fields in the group.
     #[serde(default)]
     pub fields: Vec<String>,
-    /// The choices that it offers, if nothing else on the page offers the same.
+    /// The choices that the element offers, if no other element of the page offers the same.
     #[serde(default)]
     pub choices: Vec<String>,
-    /// The place of a field of a window, as it has no name.
+    /// The position of a window's field, if the field has no name.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub unnamed: Option<UnnamedField>,
 }
@@ -49,14 +49,14 @@ pub struct Anchor {
 pub struct UnnamedField {
     /// The number, from 0.
     pub number: usize,
-    /// The number of all of them.
+    /// The number of all these fields.
     pub of: usize,
-    /// The text before it or over it.
+    /// The text before or above the field.
     pub label: Option<SlotTemplate>,
 }
 
 impl UnnamedField {
-    /// Describes a field that is one of these.
+    /// Describes a field that is among these.
     fn of(
         page: &PlacedView<'_>,
         index: usize,
@@ -73,7 +73,7 @@ impl UnnamedField {
         })
     }
 
-    /// Returns the field among those of a page that have its role and no name.
+    /// Returns the field among those of a page with the same role and without a name.
     fn among(&self, page: &PlacedView<'_>, all: &[usize], values: &SlotValues) -> Option<usize> {
         let own = all.get(self.number).filter(|_| all.len() == self.of)?;
         let label = self.label.as_ref().map(|label| label.filled(values));
@@ -84,18 +84,18 @@ impl UnnamedField {
 /// The reason why an anchor fits no element, or more than one.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum AnchorMiss {
-    /// Nothing fits well enough.
+    /// No element fits well enough.
     #[error("{wanted} is not there")]
     Missing {
-        /// The element, in words.
+        /// Description of the element.
         wanted: String,
     },
     /// Several fit about equally well.
     #[error("{wanted} could be any of {count} elements")]
     Ambiguous {
-        /// The element, in words.
+        /// Description of the element.
         wanted: String,
-        /// Number of elements.
+        /// Number of fitting elements.
         count: usize,
     },
 }
@@ -104,7 +104,7 @@ pub enum AnchorMiss {
 #[derive(Clone, Copy)]
 pub(crate) struct RunKnowledge<'a> {
     pub(crate) slots: &'a [Slot],
-    /// The address that the run began at.
+    /// The address at which the run began.
     pub(crate) start: &'a str,
     /// The slots whose values the page may show.
     pub(crate) used: &'a BTreeSet<usize>,
@@ -183,7 +183,7 @@ impl Anchor {
         (anchor.find_shown(&sight) == Ok(element.id)).then_some(anchor)
     }
 
-    /// Lets the element be found by its name alone, or another that is known for the same thing: a
+    /// Lets the element only be found by its name, or by another one known for the same thing: a
     /// step that binds somebody does not rest on the shape of a form.
     pub(crate) fn rely_on_name(&mut self) {
         self.others.clear();
@@ -191,15 +191,15 @@ impl Anchor {
         self.choices.clear();
     }
 
-    /// Returns the one element of a view that fits and can be used.
+    /// Returns the only usable element of a view that fits.
     ///
     /// # Errors
-    /// None fits well enough, or the best is not clearly better than the next.
+    /// No element fits well enough, or the best is not clearly better than the next.
     pub fn find(&self, sight: &ReplaySight<'_>) -> Result<ElementId, AnchorMiss> {
         self.one(sight, &page::is_usable)
     }
 
-    /// Returns the one element of a view that fits, also one that accepts no input now.
+    /// Returns the only element of a view that fits, even if it accepts no input now.
     pub(crate) fn find_shown(&self, sight: &ReplaySight<'_>) -> Result<ElementId, AnchorMiss> {
         self.one(sight, &page::is_shown)
     }
@@ -244,7 +244,7 @@ impl Anchor {
         }
     }
 
-    /// Returns the elements that have the name.
+    /// Returns the elements with the anchor's name.
     fn named(
         &self,
         page: &PlacedView<'_>,
@@ -274,7 +274,7 @@ impl Anchor {
         candidates.collect()
     }
 
-    /// Returns the elements of its role in groups of the same role.
+    /// Returns the elements of the anchor's role in groups of the same role.
     fn candidates(
         &self,
         page: &PlacedView<'_>,
@@ -288,7 +288,7 @@ impl Anchor {
         })
     }
 
-    /// Returns the elements that may have got another name since.
+    /// Returns the elements whose name may have changed since.
     fn renamed(&self, page: &PlacedView<'_>, fits: &dyn Fn(&Element) -> bool) -> Vec<usize> {
         let learned = self.name.fixed_words();
         let own = words::thing(&learned);
@@ -326,8 +326,8 @@ impl Anchor {
         left
     }
 
-    /// Whether an element is the one that is left in a form when all others of its role there have
-    /// been recognised by their names.
+    /// Whether an element is the last one in a form after all others of its role there have been
+    /// recognised by their names.
     fn is_left_over(&self, page: &PlacedView<'_>, index: usize) -> bool {
         let group = page.group(index);
         let beside = page.in_group(group, &self.role);
@@ -376,7 +376,7 @@ impl Anchor {
     }
 }
 
-/// Maximum number of elements among which one is recognised by being left over.
+/// Maximum number of elements among which the last unrecognised one is accepted.
 const MOST_OTHERS: usize = 5;
 
 fn role_of(page: &PlacedView<'_>, group: Option<usize>) -> String {
@@ -409,7 +409,7 @@ fn choices(page: &PlacedView<'_>, index: usize) -> Vec<String> {
     names
 }
 
-/// Returns a text that stands around an element, and not around the others of its name.
+/// Returns a text around an element that the others of its name lack.
 fn told_apart(
     page: &PlacedView<'_>,
     index: usize,
@@ -445,7 +445,8 @@ fn told_apart(
     None
 }
 
-/// Whether a text stands in something that holds this element, and no other of the same name.
+/// Whether a text is in a container of this element that contains no other element of the same
+/// name.
 fn surrounds(page: &PlacedView<'_>, index: usize, same: &[usize], text: &str) -> bool {
     let alone = page.ancestors(index).take_while(|above| {
         let inner = page.subtree(*above);

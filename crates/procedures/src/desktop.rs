@@ -17,7 +17,6 @@ pub(crate) struct SeenWindow {
     pub(crate) is_active: bool,
 }
 
-/// Whether a view is one of a desktop.
 pub(crate) fn is_desktop(view: &View) -> bool {
     view.address.starts_with(SCHEME)
 }
@@ -38,8 +37,8 @@ fn program(address: &str) -> &str {
     address.split_once('/').map_or("", |(_, program)| program)
 }
 
-/// Returns what a procedure uses of a view: of a desktop, the elements of the window that has the
-/// keyboard.
+/// Returns the part of a view that procedures use: of a desktop, the elements of the window that
+/// has the keyboard.
 pub fn in_use(view: &View) -> Cow<'_, View> {
     if !is_desktop(view) {
         return Cow::Borrowed(view);

@@ -20,54 +20,54 @@ pub enum Expectation {
     /// whole), has this form. Slots stand for their value as such addresses write it: as it is,
     /// lower case with hyphens, or percent-encoded.
     Address { is: SlotTemplate },
-    /// The same, where slots without a value stand for ids that the application gave to what the last
-    /// step made.
+    /// The address is the learned one, where slots without a value stand for ids that the
+    /// application gave to the result of the last step.
     NewAddress { is: SlotTemplate },
-    /// These are all windows of the desktop, in any order.
+    /// The desktop has exactly these windows, in any order.
     Windows { are: Vec<LearnedWindow> },
     /// The page shows this text as the whole name of an element.
     Shows { text: SlotTemplate },
-    /// The page shows at least one of these texts as the whole name of an element.
+    /// The page shows at least one of these texts as the complete name of an element.
     ShowsAny { texts: Vec<SlotTemplate> },
-    /// The one element of an anchor has this value.
+    /// The element of the anchor has this value.
     Value { of: Box<Anchor>, is: SlotTemplate },
-    /// The one element of an anchor is checked, selected or pressed.
+    /// The element of the anchor is checked, selected or pressed.
     Chosen { of: Box<Anchor> },
-    /// These are all fields of the page, with their values, in any order and under any name.
+    /// The page has exactly these fields, with their values, in any order and under any name.
     Fields { are: Vec<LearnedField> },
-    /// The amounts of money that are shown are the learned ones, where these slots have the learned
-    /// values; with other values the page shows at most as many different ones.
+    /// The shown amounts of money are the learned ones if these slots have the learned values; with
+    /// other values the page shows at most as many different ones.
     Amounts {
-        /// The different amounts, as the page writes them.
+        /// The different amounts, as written on the page.
         shown: Vec<String>,
         /// The slots on which the amounts depend.
         slots: Vec<usize>,
-        /// The element in whose row they stand; without it they are those of the page.
+        /// The element whose row contains the amounts; without it they are those of the page.
         of: Option<Box<Anchor>>,
-        /// Whether those in rows of lists and tables do not count.
+        /// Whether amounts in rows of lists and tables are ignored.
         #[serde(default)]
         without_rows: bool,
     },
-    /// The browser asks this, and it blocks the page.
+    /// The browser shows a dialog with this message, which blocks the page.
     Asks { message: SlotTemplate },
 }
 
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct LearnedWindow {
-    /// The name (class) that the program gives it.
+    /// The name (class) that the window's program gives it.
     pub program: String,
     pub title: SlotTemplate,
-    /// Whether it has the keyboard.
+    /// Whether the window has the keyboard.
     #[serde(default)]
     pub is_active: bool,
 }
 
-/// A field as it was when something was sent.
+/// A field at the time when something was sent.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 pub struct LearnedField {
     pub role: String,
     pub value: FieldValue,
-    /// Whether it is checked or selected.
+    /// Whether the field is checked or selected.
     #[serde(default)]
     pub on: bool,
 }
@@ -76,9 +76,9 @@ pub struct LearnedField {
 #[serde(rename_all = "snake_case")]
 pub enum FieldValue {
     Slot(usize),
-    /// Always the same.
+    /// A constant value.
     Fixed(String),
-    /// Whatever the program puts there by itself.
+    /// Any value that the program sets by itself.
     Any,
 }
 
@@ -86,7 +86,7 @@ impl Expectation {
     /// Checks the condition on a page.
     ///
     /// # Errors
-    /// It does not hold; the sentence says what was expected and what was found.
+    /// A sentence on what was expected and what was found.
     pub fn check(&self, sight: &ReplaySight<'_>) -> Result<(), String> {
         let hold = |holds: bool, found: String| {
             if holds {
@@ -156,7 +156,7 @@ impl Expectation {
         }
     }
 
-    /// Returns the amounts that a condition on amounts is about.
+    /// Returns the amounts of a condition on amounts.
     fn amounts(&self, sight: &ReplaySight<'_>) -> Result<BTreeSet<String>, String> {
         let Self::Amounts {
             of, without_rows, ..
@@ -174,7 +174,7 @@ impl Expectation {
         Ok(page::amounts_of(row.map(|at| page.element(at))))
     }
 
-    /// Describes the condition.
+    /// Describes the condition in words.
     pub fn in_words(&self, values: &SlotValues) -> String {
         match self {
             Self::Address { is } | Self::NewAddress { is } => {
@@ -226,7 +226,7 @@ fn is_same_windows(are: &[LearnedWindow], found: &[SeenWindow], values: &SlotVal
     expected == found
 }
 
-/// Says which windows there are, and which of them has the keyboard.
+/// Describes the windows, and which of them has the keyboard.
 fn named<'t>(windows: impl Iterator<Item = (&'t str, bool)>) -> String {
     let named = windows.map(|(title, is_active)| {
         let title = gyrus_text::shorten(title, 100);
@@ -240,7 +240,7 @@ fn named<'t>(windows: impl Iterator<Item = (&'t str, bool)>) -> String {
     }
 }
 
-/// Returns the fields of a page, as they are compared.
+/// Returns the fields of a page in a form that can be compared.
 pub(crate) fn fields_of(
     page: &PlacedView<'_>,
     value: impl Fn(&Element) -> FieldValue,

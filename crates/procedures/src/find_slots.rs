@@ -8,14 +8,14 @@ use crate::{
     words,
 };
 
-/// A value that a run used.
+/// A value used by a run.
 pub(crate) struct UsedValue {
     pub(crate) value: String,
     /// A name for people.
     pub(crate) label: String,
 }
 
-/// The command of a run with its slots.
+/// The command of a run, with slots for its values.
 pub(crate) struct FoundSlots {
     pub(crate) command: SlotTemplate,
     pub(crate) slots: Vec<Slot>,
@@ -106,8 +106,8 @@ impl FoundSlots {
 }
 
 impl FoundSlots {
-    /// Whether a label says nothing but words of the command outside of its slots, in their order:
-    /// *Add group* for *Add the group "…"*.
+    /// Whether a label consists of words of the command outside of its slots, in their order: *Add
+    /// group* for *Add the group "…"*.
     pub(crate) fn says(&self, label: &str) -> bool {
         let plain = |text: &str| words::plain(text);
         let fixed = plain(&self.command.fixed_words());
@@ -117,7 +117,7 @@ impl FoundSlots {
     }
 }
 
-/// Whether a part of a text stands between quotation marks.
+/// Whether a part of a text is inside quotation marks.
 fn is_quoted(text: &str, span: &Range<usize>) -> bool {
     let before = text[..span.start].chars().next_back();
     let after = text[span.end..].chars().next();

@@ -19,7 +19,7 @@ const WRITTEN: usize = 80;
 /// The tool whose argument is a command line.
 const SHELL: &str = "shell";
 
-/// Returns what a run did.
+/// Returns the procedure of a run in a folder, still without a name.
 pub(crate) fn learn(run: &RecordedRun) -> Result<UnnamedProcedure, NotLearned> {
     let kept: Vec<_> = run
         .steps
@@ -139,7 +139,7 @@ fn is_value(token: &str) -> bool {
     token.len() > 1 && token.chars().any(has_mark) || token.parse::<u64>().is_ok()
 }
 
-/// Returns the values that stand in a command: what is quoted, and words that look like values.
+/// Returns the values in a command: what is quoted, and words that look like values.
 fn values_of(command: &str) -> Vec<String> {
     let command = one_spaced(command);
     let quoted = command.split(shape::is_quotation).skip(1).step_by(2);

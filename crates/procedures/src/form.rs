@@ -9,16 +9,16 @@ use serde::{Deserialize, Serialize};
 
 use crate::{Slot, SlotTemplate, SlotValues, address, page, template::one_spaced, words};
 
-/// A form as it was when a step of a run sent it.
+/// A form at the time when a step of a run sent it.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct RecordedForm {
-    /// The address that it is sent to, relative to the start.
+    /// The address to which the form is sent, relative to the start.
     pub action: SlotTemplate,
     /// The method in lower case; empty if it is not a real form.
     pub method: String,
     /// The heading, which may be empty, and the words and placeholders.
     pub words: Vec<SlotTemplate>,
-    /// The controls that a person sees and whose values are sent; `None` where nothing told them.
+    /// The controls that a person sees and whose values are sent; `None` if they are unknown.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub controls: Option<Vec<LearnedControl>>,
 }
@@ -26,12 +26,12 @@ pub struct RecordedForm {
 /// A control of such a form.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct LearnedControl {
-    /// The technical name.
+    /// The technical name of the control.
     pub name: String,
     pub kind: String,
-    /// The text that a person reads there, if it is sent.
+    /// The text that a person reads at the control, if its value is sent.
     pub reads: Option<SlotTemplate>,
-    /// The value of something chosen: the one that these words stood for.
+    /// The value of a choice, for which these words stood.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub value: Option<String>,
 }
@@ -39,16 +39,16 @@ pub struct LearnedControl {
 /// The knowledge of a replay at a press.
 #[derive(Debug, Clone, Copy)]
 pub struct AtPress<'a> {
-    /// The address that the run began at.
+    /// The address at which the run began.
     pub start: &'a str,
     /// The slots of the command.
     pub slots: &'a [Slot],
-    /// Their values, and the ids that were found since.
+    /// The values of the slots, and the ids found since.
     pub values: &'a SlotValues,
 }
 
 impl RecordedForm {
-    /// Describes a form, with the slots for values that `template` puts into a text.
+    /// Describes a form, with slots for the values that `template` finds in a text.
     pub(crate) fn of(
         form: &Form,
         action: SlotTemplate,
@@ -71,10 +71,10 @@ impl RecordedForm {
         }
     }
 
-    /// Checks that a form is the learned one, with these values.
+    /// Checks that a form equals the learned one, with these values.
     ///
     /// # Errors
-    /// It differs; the sentence says what was expected and what was found.
+    /// A sentence on what was expected and what was found.
     pub fn check(&self, form: Option<&Form>, at: AtPress<'_>) -> Result<(), String> {
         let form = form.ok_or("expected the form that it was learned with, but there is none")?;
         let action = address::relative(&form.action, at.start);
@@ -94,7 +94,7 @@ impl RecordedForm {
     }
 }
 
-/// Each text must be there once, in any order, and no other.
+/// Checks that the form shows exactly these texts, in any order.
 fn check_words(words: &[SlotTemplate], found: &[String], at: AtPress<'_>) -> Result<(), String> {
     let mut left: Vec<_> = found.iter().collect();
     let mut missing = None;
@@ -142,7 +142,7 @@ fn check_controls(
             .is_some_and(|reads| at.is_learned(reads));
         if expected.value.is_some() && is_as_learned && expected.value != found.value {
             return Err(format!(
-                "{} stands for another value than it did: {} and not {}",
+                "{} means another value than when it was learned: {} and not {}",
                 quoted(reads.as_deref()),
                 quoted(found.value.as_deref()),
                 quoted(expected.value.as_deref())
@@ -155,13 +155,13 @@ fn check_controls(
     }
 }
 
-/// The controls of a form that a person sees.
+/// Returns the controls of a form that a person sees.
 fn seen(sends: &SentForm) -> impl Iterator<Item = &SentControl> {
     let mut controls = sends.controls.iter();
     std::iter::from_fn(move || controls.find(|control| control.kind != "hidden"))
 }
 
-/// Whether a control sends a value that stands for what a person chose.
+/// Whether a control's value represents a person's choice.
 fn is_chosen(control: &SentControl) -> bool {
     control.kind.starts_with("select") || control.kind == "radio"
 }
@@ -182,8 +182,8 @@ impl AtPress<'_> {
         })
     }
 
-    /// Whether a text is the learned one. Amounts may differ where a command has other values, in
-    /// the same currency.
+    /// Whether a text equals the learned one. Amounts may differ where a command has other values,
+    /// in the same currency.
     fn reads(self, expected: &SlotTemplate, found: &str) -> bool {
         let filled = expected.filled(self.values);
         let of_command = |number: usize| self.slots.get(number).map(|slot| &slot.learned);
@@ -199,7 +199,7 @@ impl AtPress<'_> {
     }
 }
 
-/// Returns a text in which numbers are `#`, but for amounts of money if these are to be kept.
+/// Replaces the numbers in a text by `#`, except amounts of money if `keeps_amounts`.
 fn masked(text: &str, keeps_amounts: bool) -> String {
     let text = one_spaced(text);
     let mut masked = String::new();

@@ -12,7 +12,7 @@ use crate::{
     page::{self, PlacedView},
 };
 
-/// Tools that only look, or only bring something into view.
+/// Tools that only read, or only scroll.
 const LOOKS: [&str; 7] = [
     "scroll",
     "scroll_to",
@@ -65,7 +65,7 @@ pub(crate) fn decides(step: &RecordedStep, page: &PlacedView<'_>) -> bool {
     }
 }
 
-/// Returns the steps that did something, without detours.
+/// Returns the steps that had an effect, without detours.
 pub(crate) fn kept(run: &RecordedRun) -> Result<Vec<&RecordedStep>, NotLearned> {
     let (start, on_desktop) = match &run.place {
         LearnedPlace::Site { start, .. } => (start.as_str(), false),
@@ -135,7 +135,7 @@ pub(crate) fn kept(run: &RecordedRun) -> Result<Vec<&RecordedStep>, NotLearned> 
     Ok(kept)
 }
 
-/// Returns what a page shows, without what the keyboard and scrolling change.
+/// Returns a page's content apart from the effects of the keyboard and of scrolling.
 fn shown(view: &View) -> impl PartialEq {
     let passing = [
         ElementState::Focused,
@@ -160,7 +160,7 @@ fn shown(view: &View) -> impl PartialEq {
     )
 }
 
-/// Removes steps after which the page was what it had been before them.
+/// Removes steps that led back to an earlier state of the page.
 fn without_detours(steps: &mut Vec<&RecordedStep>) {
     let mut first = 0;
     while first < steps.len() {
@@ -183,7 +183,7 @@ fn without_detours(steps: &mut Vec<&RecordedStep>) {
     }
 }
 
-/// Removes what was put into a field and replaced before anything was sent.
+/// Removes steps whose input into a field was replaced before anything was sent.
 fn without_overwritten(steps: &mut Vec<&RecordedStep>) {
     let sets = |step: &RecordedStep| match step.call.tool.as_str() {
         SelectOptionCall::TOOL => text_of(step, "on").map(str::to_owned),

@@ -14,16 +14,16 @@ pub(crate) const MOST_STEPS: usize = 60;
 /// Maximum number of characters of a learned answer.
 const ANSWER: usize = 300;
 
-/// Words of commands that say nothing about their kind.
+/// Words of commands that carry no meaning about their kind.
 const SMALL_WORDS: [&str; 20] = [
     "the", "a", "an", "of", "for", "in", "on", "at", "to", "from", "with", "and", "that", "this",
     "my", "me", "is", "it", "says", "please",
 ];
 
-/// Returns the procedure that a run shows.
+/// Returns the procedure that can be learned from a run.
 ///
 /// # Errors
-/// It shows none.
+/// The reason why the run teaches no procedure.
 pub fn learn(run: &RecordedRun) -> Result<Procedure, NotLearned> {
     let learned = match &run.place {
         LearnedPlace::Site { start, .. } => on_screen::learn(run, start)?,
@@ -63,7 +63,7 @@ pub fn learn(run: &RecordedRun) -> Result<Procedure, NotLearned> {
     })
 }
 
-/// Returns a run on a desktop with what a procedure uses of its views.
+/// Reduces a run on a desktop to the parts of its views that a procedure uses.
 fn in_windows(run: &RecordedRun) -> RecordedRun {
     let used = |view: &View| desktop::in_use(view).into_owned();
     let steps = run.steps.iter().map(|step| RecordedStep {
@@ -89,7 +89,7 @@ fn name(command: &SlotTemplate) -> String {
     }
 }
 
-/// Returns the answer with slots, or a sentence of our own if it tells what was found on the way.
+/// Returns the answer with slots, or a neutral sentence if it contains findings of the run.
 fn answer(answer: &str, learned: &UnnamedProcedure) -> SlotTemplate {
     let given = SlotTemplate::of(answer.trim(), &learned.slots, |_| true);
     let is_plain = !answer.trim().is_empty() && answer.chars().count() <= ANSWER;

@@ -19,13 +19,14 @@ use crate::{
     words,
 };
 
-/// Maximum number of texts that one condition names.
+/// Maximum number of texts in one condition.
 const MOST_TEXTS: usize = 8;
 
 /// Maximum number of different amounts of money on a page that is about one thing.
 const MOST_AMOUNTS: usize = 6;
 
-/// Returns what a run did on a screen, which began at this address, or at none on a desktop.
+/// Returns the procedure of a run on a screen, still without a name. The run began at `start`,
+/// which is empty on a desktop.
 pub(crate) fn learn(run: &RecordedRun, start: &str) -> Result<UnnamedProcedure, NotLearned> {
     let kept = kept(run)?;
     let used: Vec<_> = kept.iter().filter_map(|step| used_value(step)).collect();
@@ -53,7 +54,8 @@ pub(crate) fn learn(run: &RecordedRun, start: &str) -> Result<UnnamedProcedure, 
     })
 }
 
-/// Leaves out the amounts of pages whose form is compared when it is sent: those within it are.
+/// Leaves out the amounts of pages whose form is compared when it is sent, since these include the
+/// amounts in the form.
 fn forget_amounts_beside(steps: &mut [ProcedureStep]) {
     let of_page = |one: &Expectation| matches!(one, Expectation::Amounts { of: None, .. });
     for at in 0..steps.len() {
@@ -68,7 +70,7 @@ fn forget_amounts_beside(steps: &mut [ProcedureStep]) {
     }
 }
 
-/// Returns the value that a step used, if it may come from the command.
+/// Returns the value used in a step, if it may come from the command.
 fn used_value(step: &RecordedStep) -> Option<UsedValue> {
     let page = PlacedView::new(step.view.as_ref()?);
     let target = target(step, &page);
@@ -106,22 +108,22 @@ fn used_value(step: &RecordedStep) -> Option<UsedValue> {
 struct FilledField {
     id: String,
     anchor: Anchor,
-    /// The value; without one it was chosen.
+    /// The value of the field; `None` if it was chosen.
     value: Option<SlotTemplate>,
 }
 
-/// Makes steps of a procedure, in order.
+/// Builds the steps of a procedure, in order.
 struct Builder<'a> {
     start: &'a str,
     found: &'a FoundSlots,
-    /// The slots that were used so far.
+    /// The slots used so far.
     used: BTreeSet<usize>,
     filled: Vec<FilledField>,
-    /// Ids in the addresses of links that a value of the command chose.
+    /// Ids in the addresses of links that a value of the command selected.
     ids: Vec<String>,
     /// The address of the last page.
     at: Option<String>,
-    /// The values of fields, and whether they were on, when they were first seen.
+    /// The values of fields, and whether they were on, when first seen.
     first: BTreeMap<ElementId, (Option<String>, bool)>,
 }
 
@@ -163,14 +165,14 @@ impl Builder<'_> {
         }
     }
 
-    /// Returns an address with the values of the command and the ids that were found.
+    /// Returns an address with slots for the values of the command and the found ids.
     fn with_found_ids(&self, address: &str) -> SlotTemplate {
         let form = self.relative(address);
         let mut ids = self.ids.clone();
         address::with_ids(&form, &mut ids, self.found.slots.len(), |_| false)
     }
 
-    /// Returns the address after the last step, if it has made something that got an id.
+    /// Returns the address after the last step, if the step created something with an id.
     fn new_address(&self, view: &View) -> Option<Expectation> {
         let form = self.relative(&view.address);
         let mut ids = self.ids.clone();
@@ -261,7 +263,7 @@ impl Builder<'_> {
         Ok(made)
     }
 
-    /// Returns what must hold before every action.
+    /// Returns the conditions before every action.
     fn before(&mut self, page: &PlacedView<'_>) -> Vec<Expectation> {
         for element in page.fields() {
             let first = (element.value.clone(), page::is_on(element));
@@ -293,7 +295,7 @@ impl Builder<'_> {
         condition.check(&sight).is_ok()
     }
 
-    /// Takes the value of an action from the command.
+    /// Reads the value of an action from the command.
     fn value(
         &mut self,
         step: &RecordedStep,
@@ -333,7 +335,7 @@ impl Builder<'_> {
         Ok(())
     }
 
-    /// Describes the element that an action touches, and what must hold of it.
+    /// Describes the element of an action, and the conditions on it.
     fn target(
         &mut self,
         step: &RecordedStep,
@@ -405,7 +407,7 @@ impl Builder<'_> {
         Ok(())
     }
 
-    /// Notes what a field holds after it was filled in or chosen.
+    /// Records the value of a field after it was filled in or chosen.
     fn remember_field(
         &mut self,
         step: &RecordedStep,
@@ -461,10 +463,10 @@ impl Builder<'_> {
         })
     }
 
-    /// Returns what must stand on a page before something is sent: all that was filled in, whatever else
-    /// shows a value of the command, all fields as they were, and the amounts. Where the press
-    /// compares the form itself, what stands beside it may differ: a procedure must survive its
-    /// own effect.
+    /// Returns the conditions on a page before something is sent: all that was filled in, whatever
+    /// else shows a value of the command, all fields as they were, and the amounts. Where the press
+    /// compares the form itself, what stands beside it may differ: a procedure must survive its own
+    /// effect.
     fn read_back(&self, page: &PlacedView<'_>, form: Option<&Form>) -> Vec<Expectation> {
         let is_compared = form.is_some_and(|form| form.sends.is_some());
         let is_here =
@@ -518,7 +520,7 @@ impl Builder<'_> {
         conditions
     }
 
-    /// Whether a program has changed a field by itself since its window was first seen.
+    /// Whether a program has changed a field itself since its window first appeared.
     fn is_of_program(&self, page: &PlacedView<'_>, element: &Element) -> bool {
         let now = (element.value.clone(), page::is_on(element));
         let was_filled = self.filled.iter().any(|field| {
@@ -532,7 +534,7 @@ impl Builder<'_> {
         desktop::is_desktop(page.view) && is_changed && !was_filled
     }
 
-    /// Texts of a page that show values of the command which were used.
+    /// Returns the texts of a page that contain used values of the command, as templates.
     fn texts_with_values(
         &self,
         page: &PlacedView<'_>,
@@ -557,8 +559,8 @@ impl Builder<'_> {
         templates.into_iter().take(MOST_TEXTS)
     }
 
-    /// Returns what appeared on the page, as a sign that something has happened: texts with values
-    /// of the command, or without any, texts that are always the same.
+    /// Returns a condition for what appeared on the page, as a sign that the step happened: texts
+    /// with values of the command, or without any, texts that are always the same.
     fn appeared(&self, before: &PlacedView<'_>, after: &View) -> Option<Expectation> {
         let known: BTreeSet<_> = before.view.elements.iter().map(page::name_of).collect();
         let new = after.elements.iter().filter(|element| {

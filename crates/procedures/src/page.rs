@@ -26,7 +26,7 @@ const FIELDS: [&str; 16] = [
     "datetime",
 ];
 
-/// Roles of elements that hold what belongs together.
+/// Roles of elements that group others.
 const GROUPS: [&str; 14] = [
     "dialog",
     "alertdialog",
@@ -44,7 +44,7 @@ const GROUPS: [&str; 14] = [
     "toolbar",
 ];
 
-/// Roles of elements that are one of several of a kind.
+/// Roles of elements that are one of several equal ones.
 const ROWS: [&str; 7] = [
     "listitem", "row", "article", "treeitem", "gridcell", "cell", "option",
 ];
@@ -52,7 +52,7 @@ const ROWS: [&str; 7] = [
 /// Maximum number of pixels between a field and the text over it.
 const MOST_OVER: i32 = 24;
 
-/// A view whose elements know what they lie in.
+/// A view with the ancestors of its elements.
 pub(crate) struct PlacedView<'a> {
     pub(crate) view: &'a View,
     parents: Vec<Option<usize>>,
@@ -87,26 +87,25 @@ impl<'a> PlacedView<'a> {
             .position(|element| element.id == id)
     }
 
-    /// Returns the elements that one lies in, the nearest first.
+    /// Returns the ancestors of an element, the nearest first.
     pub(crate) fn ancestors(&self, index: usize) -> impl Iterator<Item = usize> {
         std::iter::successors(self.parents[index], |above| self.parents[*above])
     }
 
-    /// Returns an element and all that lies in it.
+    /// Returns the range of an element and its descendants.
     pub(crate) fn subtree(&self, index: usize) -> Range<usize> {
         let depth = self.element(index).depth;
         let inner = self.view.elements[index + 1..].iter();
         index..index + 1 + inner.take_while(|inner| inner.depth > depth).count()
     }
 
-    /// Returns the nearest element that holds what belongs together with this one; `None` is the
-    /// page.
+    /// Returns the group around an element; `None` is the page.
     pub(crate) fn group(&self, index: usize) -> Option<usize> {
         self.ancestors(index)
             .find(|above| GROUPS.contains(&self.element(*above).role.as_str()))
     }
 
-    /// Returns the elements of a role that lie in a group, and not in a group within it.
+    /// Returns the elements of a role in a group, but not those in a group inside of it.
     pub(crate) fn in_group(&self, group: Option<usize>, role: &str) -> Vec<usize> {
         let all = 0..self.view.elements.len();
         let of_role =
@@ -116,8 +115,8 @@ impl<'a> PlacedView<'a> {
             .collect()
     }
 
-    /// Returns the elements that tell what one of several of a kind is: the row or list item that
-    /// it lies in, or what follows it up to the next of its kind.
+    /// Returns the elements that describe one of several equal ones: the row or list item around
+    /// it, or the elements after it up to the next of its kind.
     pub(crate) fn row(&self, index: usize) -> Range<usize> {
         let is_row = |above: &usize| ROWS[..4].contains(&self.element(*above).role.as_str());
         if let Some(row) = self.ancestors(index).find(is_row) {
@@ -129,7 +128,7 @@ impl<'a> PlacedView<'a> {
         index..index + 1 + after.take_while(is_beside).count()
     }
 
-    /// Returns the text that stands before a field of one line, or over it, by their places.
+    /// Returns the text before or above a one-line field, by their positions.
     pub(crate) fn label(&self, index: usize) -> Option<String> {
         let field = self.element(index);
         if field.states.contains(&ElementState::Multiple) {
@@ -158,8 +157,8 @@ impl<'a> PlacedView<'a> {
         nearest.map(|(_, text)| name_of(text))
     }
 
-    /// Whether an element is one of several of a kind, as a row of a list or a choice, and not a
-    /// part of how the site is used.
+    /// Whether an element is one of several equal ones, such as a row of a list or a choice, and
+    /// not a part of the site's controls.
     pub(crate) fn is_data(&self, index: usize) -> bool {
         let role = self.element(index).role.as_str();
         let is_in = |roles: &[&str]| {
@@ -181,13 +180,13 @@ impl<'a> PlacedView<'a> {
             || (!is_of_site && is_in(&ROWS))
     }
 
-    /// Whether an element is a row of a list or a table, or lies in one.
+    /// Whether an element is a row of a list or a table, or inside one.
     pub(crate) fn is_in_row(&self, index: usize) -> bool {
         let mut all = std::iter::once(index).chain(self.ancestors(index));
         all.any(|above| ROWS.contains(&self.element(above).role.as_str()))
     }
 
-    /// Returns the fields of the page with their values, without those that search.
+    /// Returns the fields of the page with their values, except search fields.
     pub(crate) fn fields(&self) -> impl Iterator<Item = &'a Element> {
         let fields = self.view.elements.iter();
         fields.filter(|element| is_field(element) && element.role != "searchbox")
@@ -252,9 +251,9 @@ fn is_amount(number: &str) -> bool {
 
 /// A number in a text.
 pub(crate) struct SeenNumber {
-    /// Its place, in bytes.
+    /// The number's place, in bytes.
     pub(crate) at: Range<usize>,
-    /// The amount of money that it is, as the text writes it, without spaces.
+    /// The amount of money, as written in the text without spaces; `None` for other numbers.
     pub(crate) amount: Option<String>,
 }
 
@@ -285,19 +284,19 @@ pub(crate) fn numbers(text: &str) -> Vec<SeenNumber> {
     found
 }
 
-/// Returns the amounts of money in a text, as it writes them, without spaces.
+/// Returns the amounts of money in a text, as written, without spaces.
 pub(crate) fn amounts(text: &str) -> Vec<String> {
     let numbers = numbers(text).into_iter();
     numbers.filter_map(|number| number.amount).collect()
 }
 
-/// Returns the different amounts of money that some elements show.
+/// Returns the different amounts of money in some elements.
 pub(crate) fn amounts_of<'e>(elements: impl IntoIterator<Item = &'e Element>) -> BTreeSet<String> {
     let shown = elements.into_iter().filter(|element| is_shown(element));
     shown.flat_map(|element| amounts(&element.name)).collect()
 }
 
-/// Returns the different amounts of money that a page shows.
+/// Returns the different amounts of money on a page.
 pub(crate) fn amounts_of_page(page: &PlacedView<'_>, without_rows: bool) -> BTreeSet<String> {
     let all = 0..page.view.elements.len();
     let counted = all.filter(|at| !without_rows || !page.is_in_row(*at));

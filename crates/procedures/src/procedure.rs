@@ -6,23 +6,22 @@ use serde_json::Value;
 
 use crate::{Anchor, Expectation, RecordedForm, Slot, SlotTemplate, address};
 
-/// A way to do one kind of task, learned from one run.
+/// A way of doing one kind of task, learned from one run.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Procedure {
     /// The name: lower-case words with hyphens, from the command's fixed words.
     pub name: String,
-    /// The command that it answers to.
+    /// The command that the procedure answers to.
     pub command: SlotTemplate,
     /// The slots of the command, in order.
     pub slots: Vec<Slot>,
-    /// The only place where it may be replayed.
+    /// The only place where the procedure may be replayed.
     pub place: LearnedPlace,
     /// The actions, in order.
     pub steps: Vec<ProcedureStep>,
-    /// Conditions that must hold at the end.
+    /// Conditions at the end.
     pub ends: Vec<Expectation>,
-    /// Checks of the run that it was learned from, as they are typed after `--check`; they are made
-    /// after every replay too.
+    /// Checks of the learned run, in the form for `--check`; they are also made after every replay.
     pub checks: Vec<String>,
     /// The answer of the run, with slots.
     pub answer: SlotTemplate,
@@ -36,7 +35,7 @@ pub enum LearnedPlace {
     Site {
         /// Scheme, host and port: `https://shop.example`.
         origin: String,
-        /// The whole address that the learned run began at.
+        /// The complete address at which the learned run began.
         start: String,
     },
     /// A desktop of the run's own.
@@ -44,7 +43,7 @@ pub enum LearnedPlace {
         /// The absolute path of the workspace, which its programs begin in.
         workspace: String,
     },
-    /// Tools other than those of a screen, in a folder.
+    /// Work with other tools than those of a screen, in a folder.
     Folder {
         /// The absolute path of the workspace.
         workspace: String,
@@ -55,22 +54,22 @@ pub enum LearnedPlace {
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ProcedureStep {
     pub tool: String,
-    /// Its arguments, with the learned values. An argument that names an element of the screen is
-    /// left out and described by `targets`.
+    /// The action's arguments, with the learned values. An argument that names an element of the
+    /// screen is left out and described by `targets`.
     pub arguments: Value,
-    /// The string arguments that hold slots, as JSON pointers (`/text`), with their templates.
+    /// The string arguments with slots, as JSON pointers (`/text`), with their templates.
     #[serde(default)]
     pub texts: Vec<(String, SlotTemplate)>,
-    /// The element that the action touches, if it touches one: the argument's name (`on`, `from`,
-    /// `to`) with its anchor.
+    /// The elements that the action touches: each argument's name (`on`, `from`, `to`) with its
+    /// anchor.
     pub targets: Vec<(String, Anchor)>,
-    /// The address of the link that the action clicks, relative to the start. Slots after those of the
-    /// command are ids that the application gave: they are found here, where a value of the command
-    /// chose the link, and must stand in every address that has them afterwards.
+    /// The address of the link that the action clicks, relative to the start. Slots after those of
+    /// the command are ids that the application gave: they are found here, where a value of the
+    /// command chose the link, and must stand in every address that has them afterwards.
     pub finds: Option<SlotTemplate>,
     /// Conditions on the page before the action.
     pub before: Vec<Expectation>,
-    /// Conditions that must hold after it.
+    /// Conditions after the action.
     pub after: Vec<Expectation>,
     /// Whether the action binds somebody: it sends, orders, pays, deletes. At most one attempt is
     /// ever made, and an unknown outcome stops the run.
@@ -78,7 +77,7 @@ pub struct ProcedureStep {
     /// The form that the action sends, which is compared once more at the press itself.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub form: Option<RecordedForm>,
-    /// The longest time in milliseconds until the learned run saw what it needed for this action.
+    /// Longest time in milliseconds that the learned run waited for the conditions of this action.
     pub waited_ms: u64,
 }
 

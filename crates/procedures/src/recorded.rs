@@ -11,11 +11,11 @@ pub struct RecordedRun {
     /// The goal, as the person typed it.
     pub command: String,
     pub place: LearnedPlace,
-    /// The calls, in order, also those that changed nothing.
+    /// The calls in order, including those that changed nothing.
     pub steps: Vec<RecordedStep>,
     /// The last view, if the run had a screen.
     pub end: Option<View>,
-    /// The checks that it passed.
+    /// The checks that the run passed.
     pub checks: Vec<String>,
     pub answer: String,
 }
@@ -27,9 +27,9 @@ pub struct RecordedStep {
     pub view: Option<View>,
     pub call: ToolCall,
     pub observation: Observation,
-    /// Whether the gate found that it binds somebody: it submits, sends, pays or deletes.
+    /// Whether the gate found that the call binds somebody: it submits, sends, pays or deletes.
     pub commits: bool,
-    /// The form that it sent, as it was measured just before.
+    /// The form that the call sent, measured just before.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub form: Option<Form>,
     /// The time from the end of the call before it to this view, in milliseconds, without the time
@@ -40,10 +40,10 @@ pub struct RecordedStep {
 /// The reason why nothing was learned from a run.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum NotLearned {
-    /// A value that it used stands neither in the command nor always on the page.
+    /// A value used in the run is neither in the command nor always on the page.
     #[error("the value `{value}` does not come from the command")]
     Derived { value: String },
-    /// Something about the run cannot be repeated.
+    /// A part of the run cannot be repeated.
     #[error("{reason}")]
     Unrepeatable { reason: String },
 }
@@ -62,7 +62,7 @@ impl NotLearned {
     }
 }
 
-/// The result of learning, before it has a name.
+/// The result of learning, before the procedure has a name.
 pub(crate) struct UnnamedProcedure {
     pub(crate) command: SlotTemplate,
     pub(crate) slots: Vec<Slot>,

@@ -25,7 +25,6 @@ pub(crate) fn shape_of(value: &str) -> SlotShape {
     shapes.into_iter().find(fits).unwrap_or(SlotShape::Words)
 }
 
-/// Whether a value may stand in a slot.
 pub(crate) fn has_shape(value: &str, slot: &Slot) -> bool {
     if value.is_empty() || value.len() > LONGEST || value.trim() != value {
         return false;
@@ -132,9 +131,9 @@ fn case(word: &str) -> Case {
     }
 }
 
-/// Whether words without quotation marks are written as the learned ones: the number of words
-/// differs by at most one, each is written in the same case, there is no punctuation that the
-/// learned ones did not have, and none of them changes what a command means.
+/// Whether unquoted words are written like the learned ones: the number of words differs by at most
+/// one, each is written in the same case, there is no punctuation that the learned ones did not
+/// have, and none of them changes what a command means.
 fn is_like(value: &str, learned: &str) -> bool {
     let given: Vec<_> = value.split(' ').collect();
     let known: Vec<_> = learned.split(' ').collect();

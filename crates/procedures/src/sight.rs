@@ -8,11 +8,11 @@ use crate::{
     template::{SlotTemplate, one_spaced},
 };
 
-/// The knowledge of a replay when it looks at a page.
+/// Knowledge with which a replay reads a page.
 #[derive(Debug, Clone, Copy)]
 pub struct ReplaySight<'a> {
     pub view: &'a View,
-    /// The address that the run began at.
+    /// The address at which the run began.
     pub start: &'a str,
     pub slots: &'a [Slot],
     pub values: &'a SlotValues,

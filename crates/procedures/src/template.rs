@@ -20,14 +20,14 @@ pub struct SlotTemplate(pub Vec<TemplatePart>);
 pub enum TemplatePart {
     /// The value of a slot.
     Slot(usize),
-    /// Fixed words.
+    /// Constant words.
     Words(String),
 }
 
 /// Maximum length in bytes of a command that is compared.
 const LONGEST: usize = 10_000;
 
-/// Maximum number of ends of slots that are tried for one command.
+/// Maximum number of slots' ends that are tried for one command.
 const TRIES: usize = 200_000;
 
 impl SlotTemplate {
@@ -36,8 +36,7 @@ impl SlotTemplate {
         Self(vec![TemplatePart::Words(words.into())])
     }
 
-    /// Returns the values of the slots if `command` equals this template outside of them and can be
-    /// read in one way only.
+    /// Returns the values of the slots if `command` fits this template in exactly one way.
     pub fn values(&self, slots: &[Slot], command: &str) -> Option<SlotValues> {
         if command.len() > LONGEST || command.chars().any(is_unseen) {
             return None;
@@ -70,7 +69,7 @@ impl SlotTemplate {
         parts.collect()
     }
 
-    /// Returns the numbers of the slots that stand in it.
+    /// Returns the numbers of the slots in the template.
     pub fn slots(&self) -> impl Iterator<Item = usize> {
         self.0.iter().filter_map(|part| match part {
             TemplatePart::Slot(number) => Some(*number),
@@ -135,7 +134,7 @@ fn split(words: &str, value: &str, number: usize, parts: &mut Vec<TemplatePart>)
     }
 }
 
-/// Returns the places at which a value stands in a text as words of its own, without overlaps.
+/// Returns the positions at which a value occurs in a text as whole words, without overlaps.
 pub(crate) fn places(text: &str, value: &str) -> Vec<usize> {
     let mut found = Vec::new();
     if value.is_empty() {

@@ -1,7 +1,7 @@
 //! Words in several languages: those that change a command, those that take something away, and
 //! those by which pages call the same thing.
 
-/// Words that change what a command means, in lower case.
+/// Words that change the meaning of a command, in lower case.
 pub(crate) const CHANGING: &[&str] = &[
     // English
     "a",
@@ -198,7 +198,7 @@ pub(crate) const CHANGING: &[&str] = &[
     "y",
 ];
 
-/// Parts of words that take something away, in lower case.
+/// Parts of words that mean the removal of something, in lower case.
 const DESTRUCTIVE: &[&str] = &[
     "delete",
     "remove",
@@ -245,7 +245,7 @@ const DESTRUCTIVE: &[&str] = &[
     "vaciar",
 ];
 
-/// Names by which pages call the same thing, in lower case. A name stands in one row only.
+/// Different names that pages use for the same thing, in lower case. A name stands in one row only.
 const SAME: &[&[&str]] = &[
     &[
         "name",
@@ -460,20 +460,20 @@ const SAME: &[&[&str]] = &[
     &["edit", "bearbeiten", "modifier", "editar"],
 ];
 
-/// Whether a word changes what a command means.
+/// Whether a word changes the meaning of a command.
 pub(crate) fn changes_a_command(word: &str) -> bool {
     let word = word.trim_matches(|c: char| !c.is_alphanumeric());
     CHANGING.contains(&word.to_lowercase().as_str())
 }
 
-/// Whether a name says that something is taken away or undone.
+/// Whether a name means that something is removed or undone.
 pub(crate) fn is_destructive(name: &str) -> bool {
     let name = name.to_lowercase();
     let mut words = name.split(|c: char| !c.is_alphanumeric());
     words.any(|word| DESTRUCTIVE.iter().any(|known| word.starts_with(known)))
 }
 
-/// Returns the number of the thing that a name is known for.
+/// Returns the number of the thing for which a name is known.
 pub(crate) fn thing(name: &str) -> Option<usize> {
     let name = plain(name);
     SAME.iter().position(|names| names.contains(&name.as_str()))
@@ -494,8 +494,8 @@ pub(crate) fn plain(name: &str) -> String {
         .to_owned()
 }
 
-/// Whether a name can be that of a button which does nothing but what one of another name did: it
-/// is short, names no number, and no word of it changes what is done.
+/// Whether a name can be that of a button with exactly the effect of one of another name: it is
+/// short, names no number, and no word of it changes what is done.
 pub(crate) fn is_simple(name: &str) -> bool {
     let words: Vec<_> = name.split_whitespace().collect();
     words.len() <= MOST_WORDS

@@ -22,10 +22,10 @@ use rustix::{
 use serde::{Deserialize, Serialize};
 use tokio::io::{Interest, unix::AsyncFd};
 
-/// Identity of one process, which no other process ever has.
+/// Identity of a process, which no other process ever has.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub struct ProcessIdentity {
-    /// Pid of the process while it lives.
+    /// Pid of the process during its life.
     pub pid: u32,
     /// Start time, in clock ticks since boot (field 22 of `/proc/<pid>/stat`).
     pub start_time: u64,
@@ -84,8 +84,8 @@ impl ProcessIdentity {
         self.signal(Signal::KILL)
     }
 
-    /// Sends SIGINT to the process, as a person at its terminal does, and never to another that got
-    /// its pid. A process that is already gone is not an error.
+    /// Sends SIGINT to the process, as Ctrl-C at its terminal does, and never to another process
+    /// with the same pid. A process that is already gone is not an error.
     pub fn interrupt(&self) -> io::Result<()> {
         self.signal(Signal::INT)
     }
@@ -100,8 +100,8 @@ impl ProcessIdentity {
         }
     }
 
-    /// Waits until the process has ended, at most for `limit`. Blocks the thread. Returns whether
-    /// it is gone.
+    /// Waits at most `limit` until the process has ended. Blocks the thread. Returns whether it is
+    /// gone.
     pub fn wait_gone(&self, limit: Duration) -> io::Result<bool> {
         match self.open()? {
             Some(process) => has_ended(&process, limit),
@@ -126,9 +126,9 @@ impl ProcessIdentity {
         process.readable().await.map(drop)
     }
 
-    /// Returns a handle to this process that stays valid whatever happens to its pid; `None` if it
-    /// is gone and reaped. A process started between opening and comparing has another start time,
-    /// so a match proves that the handle is the right one.
+    /// Returns a handle to this process that stays valid even if its pid is reused; `None` if it is
+    /// gone and reaped. A process started between opening and comparing has another start time, so
+    /// a match proves that the handle is the right one.
     fn open(&self) -> io::Result<Option<OwnedFd>> {
         let Some(pid) = i32::try_from(self.pid).ok().and_then(Pid::from_raw) else {
             return Ok(None);
@@ -163,7 +163,7 @@ fn boot_id() -> io::Result<String> {
     Ok(BOOT_ID.get_or_init(|| read.trim().to_owned()).clone())
 }
 
-/// Waits until the process has ended, with all its threads: then its pidfd becomes readable.
+/// Waits until the process and all its threads have ended, when its pidfd becomes readable.
 fn has_ended(process: &OwnedFd, limit: Duration) -> io::Result<bool> {
     let deadline = Instant::now().checked_add(limit);
     loop {

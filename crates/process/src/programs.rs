@@ -31,7 +31,7 @@ use self::{
     walk::{Distrust, FoundProgram, PathWalk},
 };
 
-/// Folders that are searched after those of `PATH`.
+/// Folders searched after those of `PATH`.
 const STANDARD_PATH: &str = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin";
 
 /// Maximum number of `PATH` entries that are searched.
@@ -64,11 +64,11 @@ const SYSTEM: [&str; 12] = [
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum ProgramError {
-    /// No folder that may be used has a program of that name.
+    /// No allowed folder contains a program of that name.
     #[error("`{name}` was not found{}", passed_over(.skipped))]
     NotFound {
         name: String,
-        /// Entries of `PATH` and files that were passed over, each with the reason.
+        /// Entries of `PATH` and files that were skipped, each with the reason.
         skipped: Vec<String>,
     },
     /// The path is relative, so it depends on the current folder.
@@ -86,14 +86,14 @@ pub enum ProgramError {
     /// The file does not exist or is not executable.
     #[error("`{}` is not a program: {reason}", .path.display())]
     NotAProgram {
-        /// The absolute path.
+        /// The absolute path of the program.
         path: PathBuf,
         reason: String,
     },
     /// Another user or a run could have put the program there.
     #[error("`{}` is not started: {reason}", .path.display())]
     Untrusted {
-        /// The absolute path.
+        /// The absolute path of the program.
         path: PathBuf,
         reason: String,
     },
@@ -117,13 +117,13 @@ fn passed_over(skipped: &[String]) -> String {
 /// Function that looks up folders in which runs have written.
 type WrittenFolders = dyn Fn() -> Vec<PathBuf> + Send + Sync;
 
-/// Finds programs.
+/// Finds programs that neither runs nor other users can replace.
 pub struct Programs {
     /// The entries of `PATH` in their order.
     entries: Vec<PathBuf>,
     /// Folders that runs write, as given.
     writable: Mutex<BTreeSet<PathBuf>>,
-    /// Looks up further such folders when a program outside of the system's folders is found.
+    /// Looks up further such folders when a program outside the system's folders is found.
     elsewhere: OnceLock<Box<WrittenFolders>>,
     looked_up: OnceLock<Vec<PathBuf>>,
     owners: Owners,
@@ -161,15 +161,13 @@ impl Programs {
         }
     }
 
-    /// Returns the instance of this process, which searches its `PATH` and avoids the folders that
-    /// it was given.
+    /// Returns this process's instance, which searches its `PATH` and avoids the given folders.
     pub fn of_this_process() -> &'static Arc<Self> {
         static PROGRAMS: OnceLock<Arc<Programs>> = OnceLock::new();
         PROGRAMS.get_or_init(|| Arc::new(Self::on_path(env::var_os("PATH").as_deref())))
     }
 
-    /// Takes no program out of a folder that runs can write, nor out of anything below it. The
-    /// folder need not exist yet.
+    /// Excludes programs in and below a folder that runs can write. The folder need not exist yet.
     pub fn keep_out_of(&self, folder: &Path) {
         let mut writable = self.writable.lock();
         if !writable.contains(folder) {
@@ -183,7 +181,7 @@ impl Programs {
         let _ = self.elsewhere.set(Box::new(folders));
     }
 
-    /// Finds the program of that name on `PATH`, or the one at that absolute path.
+    /// Finds the program of this name on `PATH`, or the one at this absolute path.
     ///
     /// # Errors
     /// When there is none that may be started; the error names the entries that were passed over,
@@ -278,8 +276,8 @@ impl Programs {
         folders.join(":")
     }
 
-    /// Returns a command that starts this program with the person's own rights, and finds others as
-    /// this does.
+    /// Creates a command that starts this program with the person's own rights and the same search
+    /// path.
     pub fn command(&self, program: &Path) -> Command {
         let mut command = Command::new(program);
         command.env("PATH", self.path());

@@ -9,14 +9,14 @@ use std::{
 /// The state of a socket that listens.
 const LISTENS: &str = "0A";
 
-/// The first port that the system picks where nobody names one, if it does not tell.
+/// The default of the first port that the system picks, if it does not report it.
 const PICKED: u16 = 32_768;
 
 /// Fields between a socket's state and its number.
 const NUMBER_FIELD: usize = 5;
 
-/// Addresses of `localhost` at which something listens on one of these ports now. A port that
-/// nothing listens on is left to the command.
+/// Returns the addresses of `localhost` at which something listens on one of these ports now. A
+/// port that nothing listens on is left to the command.
 pub fn on_loopback(ports: &[u16]) -> Vec<SocketAddr> {
     if ports.is_empty() {
         return Vec::new();
@@ -31,7 +31,8 @@ pub fn on_loopback(ports: &[u16]) -> Vec<SocketAddr> {
         .collect()
 }
 
-/// Ports of `localhost` that something listens on now and that the system did not pick, in order.
+/// Returns the ports of `localhost` on which something listens now and that the system did not
+/// pick, in order.
 pub fn fixed_ports() -> Vec<u16> {
     let range = fs::read_to_string("/proc/sys/net/ipv4/ip_local_port_range").unwrap_or_default();
     let first = range.split_ascii_whitespace().next();
@@ -47,16 +48,16 @@ pub fn at(address: SocketAddr) -> Vec<u64> {
     there.map(|on| on.number).collect()
 }
 
-/// Numbers of all sockets that somebody listens on.
+/// Returns the inode numbers of all listening sockets.
 pub fn all() -> BTreeSet<u64> {
     tables().into_iter().map(|on| on.number).collect()
 }
 
-/// A socket that somebody listens on.
+/// A listening socket.
 #[derive(Debug, PartialEq, Eq)]
 struct ServingSocket {
     address: SocketAddr,
-    /// Number of its file, by which no other socket goes while it is open.
+    /// Inode number of the socket, unique while it is open.
     number: u64,
 }
 
@@ -90,7 +91,7 @@ fn listening(table: &str) -> Vec<ServingSocket> {
     lines.collect()
 }
 
-/// Reads `0100007F:0BB8`: each word of 32 bits as this machine would print it, then the port.
+/// Parses `0100007F:0BB8`: each word of 32 bits as this machine would print it, then the port.
 fn address(text: &str) -> Option<SocketAddr> {
     let (ip, port) = text.split_once(':')?;
     let port = u16::from_str_radix(port, 16).ok()?;

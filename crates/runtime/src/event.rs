@@ -43,7 +43,7 @@ pub enum EventError {
     },
     #[error("invalid event id `{given}`: it is not a UUID of version 7 or 8")]
     BadId {
-        /// The text that was given, cut to 80 characters.
+        /// The invalid text, cut to 80 characters.
         given: String,
     },
 }
@@ -87,12 +87,12 @@ impl fmt::Display for EventId {
     }
 }
 
-/// A message to everybody who subscribed to its topic.
+/// A message to all subscribers of its topic.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Event {
     pub id: EventId,
     pub topic: Topic,
-    /// The name of the publisher, as it gives it: an agent, a trigger, a surface.
+    /// The name of the publisher, as it calls itself: an agent, a trigger, a surface.
     pub from: String,
     /// The id that ties the events of one conversation together.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -100,7 +100,7 @@ pub struct Event {
     /// The topic on which the publisher waits for a reply.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub reply_to: Option<Topic>,
-    /// The time of making it, in milliseconds since 1970, UTC.
+    /// The time at which the event was created, in milliseconds since 1970, UTC.
     pub at_ms: i64,
     /// The source of the payload, which decides how far it is trusted.
     pub origin: Origin,
@@ -161,7 +161,7 @@ impl Event {
     }
 }
 
-/// Whether arrays and objects are nested at most this deep.
+/// Whether arrays and objects are nested no deeper than `depth`.
 fn is_within(value: &Value, depth: usize) -> bool {
     match value {
         Value::Array(values) => depth > 0 && values.iter().all(|one| is_within(one, depth - 1)),

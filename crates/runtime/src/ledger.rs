@@ -13,11 +13,10 @@ use serde_json::{Value, json};
 /// Number of entries below which a generation is not replaced.
 const SMALL: u64 = 4_096;
 
-/// A generation is replaced once it has this many times the entries that its state needs.
+/// Factor by which a generation may exceed the entries that its state needs, before it is replaced.
 const GROWTH: u64 = 4;
 
-/// Number of segments at which a generation is replaced. Each opening adds one, and each is a file
-/// to read.
+/// Number of segments at which a generation is replaced. Each opening adds one, a file to read.
 const MAX_SEGMENTS: u32 = 64;
 
 /// Maximum number of facts that are appended at once when a generation begins.
@@ -36,10 +35,10 @@ pub trait Fold: Default {
     /// A fact: an enum that is tagged by `kind`, with its data in `payload`.
     type Fact: Serialize + DeserializeOwned;
 
-    /// Takes the next fact. Facts that contradict the state are ignored.
+    /// Applies the next fact to the state. Facts that contradict the state are ignored.
     fn apply(&mut self, fact: Self::Fact);
 
-    /// Returns facts whose fold is this state.
+    /// Returns facts that fold to this state.
     fn facts(&self) -> Vec<Self::Fact>;
 }
 
@@ -65,7 +64,7 @@ pub enum LedgerError {
     Unwritable(#[source] serde_json::Error),
 }
 
-/// Interval at which a disk is tried that refused something. No event tells of room.
+/// Interval between attempts to write again after the disk refused to. No event tells of room.
 pub const TRY_AGAIN: Duration = Duration::from_secs(1);
 
 /// Whether this machine refused something (room, descriptors, memory), which may be over later.
@@ -74,7 +73,7 @@ pub fn is_of_disk(error: &(dyn Error + 'static)) -> bool {
     causes.any(|cause| cause.is::<io::Error>() || cause.is::<Arc<io::Error>>())
 }
 
-/// A fold that this process alone changes.
+/// A fold whose facts only this process appends.
 #[derive(Debug)]
 pub struct Ledger<S> {
     store: Store,
@@ -87,8 +86,7 @@ pub struct Ledger<S> {
 }
 
 impl<S: Fold> Ledger<S> {
-    /// Opens the ledger `id`, which begins empty if there is none, and holds it until this is
-    /// dropped.
+    /// Opens the ledger `id`, empty if it does not exist, and locks it until this value is dropped.
     ///
     /// # Errors
     /// Another process holds it, or it cannot be read.
@@ -121,7 +119,7 @@ impl<S: Fold> Ledger<S> {
         }
     }
 
-    /// Returns the state of the ledger `id` as it is on disk, without holding it.
+    /// Reads the state of the ledger `id` from disk, without locking it.
     pub fn read(store: &Store, id: &str) -> Result<S, LedgerError> {
         loop {
             let generations = generations::<S>(store, id)?;
@@ -168,14 +166,14 @@ impl<S: Fold> Ledger<S> {
         &self.state
     }
 
-    /// Returns the log's writer, to wait until what was appended is on disk.
+    /// Returns the log's writer, for waiting until appended facts are on disk.
     pub fn writer(&self) -> Writer {
         self.writer.clone()
     }
 
-    /// Goes on after the disk refused something: with the state that is on disk, in a new generation.
-    /// Does nothing while everything was written. Until it is called nothing is appended, so that
-    /// nobody writes what was decided by a state that is not on disk.
+    /// Continues after the disk refused an operation, with the state that is on disk, in a new
+    /// generation. Does nothing if everything was written. Until this is called nothing is
+    /// appended, so that nobody writes decisions based on a state that is not on disk.
     ///
     /// # Errors
     /// The disk still refuses. Then the next call tries again.
@@ -194,11 +192,11 @@ impl<S: Fold> Ledger<S> {
         self.begin_next()
     }
 
-    /// Appends facts and applies them. They are on disk after [`Writer::barrier`]; nothing may be
-    /// shown or done for their sake before.
+    /// Appends facts and applies them. They are on disk after [`Writer::barrier`]; they must not be
+    /// shown or acted on before.
     ///
     /// # Errors
-    /// They cannot be written. Then none of them is applied.
+    /// The facts cannot be written; then none of them is applied.
     pub fn append(&mut self, facts: Vec<S::Fact>) -> Result<(), LedgerError> {
         append(&self.writer, &facts)?;
         for fact in facts {
@@ -232,7 +230,8 @@ impl<S: Fold> Ledger<S> {
         Ok(())
     }
 
-    /// Removes the generations before this one. What stays is removed at the next opening.
+    /// Removes the earlier generations. A generation that cannot be removed is removed at the next
+    /// opening.
     fn remove_older(&self) {
         for generation in generations::<S>(&self.store, &self.id).unwrap_or_default() {
             if generation < self.generation {
@@ -306,7 +305,7 @@ fn raw(value: &Value) -> Result<Box<serde_json::value::RawValue>, serde_json::Er
     serde_json::value::to_raw_value(value)
 }
 
-/// Folds a generation; `None` if its beginning is not complete.
+/// Folds the facts of a generation; `None` if its beginning is incomplete.
 fn fold<S: Fold>(store: &Store, name: &LogName) -> Result<Option<S>, LedgerError> {
     let mut state = S::default();
     let mut complete = false;

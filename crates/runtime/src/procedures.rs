@@ -15,10 +15,11 @@ use crate::ledger::Fold;
 /// The id of the ledger: there is one for all procedures.
 pub const PROCEDURE_LEDGER: &str = "procedures";
 
-/// Number of the latest replays of a procedure that are kept one by one; older ones are counted.
+/// Maximum number of the latest replays of a procedure that are stored individually; older ones are
+/// counted.
 const MAX_REPLAYS: usize = 100;
 
-/// Number of the latest versions of a procedure that are kept.
+/// Maximum number of stored versions of a procedure.
 const MAX_VERSIONS: usize = 20;
 
 /// The source of a version.
@@ -27,7 +28,7 @@ const MAX_VERSIONS: usize = 20;
 pub enum ProcedureSource {
     /// A run that reached its goal.
     Run { run: RunId },
-    /// A person who showed it.
+    /// A person who demonstrated the procedure.
     Taught { by: Principal },
 }
 
@@ -35,10 +36,10 @@ pub enum ProcedureSource {
 pub struct ProcedureVersion {
     /// The number, from 1.
     pub version: u32,
-    /// The procedure. Its name is the one under which it is kept.
+    /// The procedure, under the name by which it is stored.
     pub procedure: Procedure,
     pub source: ProcedureSource,
-    /// The time at which it was learned, in UTC milliseconds.
+    /// The time at which the procedure was learned, in UTC milliseconds.
     pub at_ms: i64,
 }
 
@@ -56,18 +57,18 @@ pub struct Promotion {
 pub enum ReplayOutcome {
     /// The goal was reached without a model.
     Replayed,
-    /// Something differed, and a model was to go on.
+    /// The screen differed from the procedure, and a model had to continue.
     HandedOver { reason: String },
     /// The run ended without the goal and without a model.
     Failed { reason: String },
 }
 
-/// Numbers of replays.
+/// Counts of replays by their outcome.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ReplayCounts {
     /// Number of replays that reached the goal without a model.
     pub replayed: u64,
-    /// Number of replays that were handed over to a model.
+    /// Number of replays that a model had to continue.
     pub handed_over: u64,
     /// Number of replays that failed.
     pub failed: u64,
@@ -85,17 +86,17 @@ impl ReplayCounts {
 
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct KeptProcedure {
-    /// Its versions, oldest first; never empty.
+    /// The procedure's versions, oldest first; never empty.
     pub versions: Vec<ProcedureVersion>,
     /// The approval of the version that is replayed.
     pub promotion: Option<Promotion>,
-    /// The latest version that a person was asked about at the end of a run; 0 for none.
+    /// The latest version that a person was asked about at the end of a run; 0 if there is none.
     pub asked: u32,
-    /// Whether a person said that it is never to be asked about.
+    /// Whether a person said that they must not be asked about the procedure again.
     pub is_declined: bool,
     /// The latest replays, oldest first.
     pub replays: VecDeque<(RunId, ReplayOutcome)>,
-    /// The counts of replays before those.
+    /// The counts of earlier replays.
     older: ReplayCounts,
 }
 
@@ -133,7 +134,7 @@ impl KeptProcedure {
     }
 }
 
-/// All procedures that are kept.
+/// All stored procedures, by name.
 #[derive(Debug, Default, PartialEq)]
 pub struct KeptProcedures(BTreeMap<String, KeptProcedure>);
 
@@ -142,7 +143,7 @@ impl KeptProcedures {
         self.0.get(name)
     }
 
-    /// Returns all, by name.
+    /// Returns all procedures, sorted by name.
     pub fn all(&self) -> impl Iterator<Item = (&str, &KeptProcedure)> {
         self.0.iter().map(|(name, kept)| (name.as_str(), kept))
     }
@@ -171,7 +172,7 @@ impl KeptProcedures {
             .map(|(name, _)| name.as_str())
     }
 
-    /// Returns a name like this one that no procedure has.
+    /// Returns a name similar to this one that no procedure has.
     pub fn free_name(&self, name: &str) -> String {
         if !self.0.contains_key(name) {
             return name.to_owned();
@@ -203,7 +204,7 @@ pub enum ProcedureFact {
     /// A version was learned.
     #[serde(rename = "procedure.learned")]
     Learned {
-        /// The name under which it is kept.
+        /// The name under which the procedure is stored.
         name: String,
         version: Box<ProcedureVersion>,
     },
@@ -213,7 +214,7 @@ pub enum ProcedureFact {
     /// A person was asked, at the end of a run, whether a version is to be promoted.
     #[serde(rename = "procedure.asked")]
     Asked { name: String, version: u32 },
-    /// A person said that it is never to be asked about.
+    /// A person said that they must not be asked about the procedure again.
     #[serde(rename = "procedure.declined")]
     Declined { name: String },
     #[serde(rename = "procedure.replayed")]
@@ -226,7 +227,7 @@ pub enum ProcedureFact {
     /// Older replays were counted together.
     #[serde(rename = "procedure.counted")]
     Counted { name: String, counts: ReplayCounts },
-    /// A person had it forgotten.
+    /// A person had the procedure removed.
     #[serde(rename = "procedure.forgotten")]
     Forgotten { name: String, by: Principal },
 }
@@ -289,8 +290,7 @@ impl Fold for KeptProcedures {
 }
 
 impl KeptProcedure {
-    /// Takes the outcome of a replay. A run that is resumed tells its outcome again; the last one
-    /// counts.
+    /// Records the outcome of a replay. A resumed run tells its outcome again; the last one counts.
     fn replayed(&mut self, run: RunId, outcome: ReplayOutcome) {
         if let Some(known) = self.replays.iter_mut().find(|(known, _)| *known == run) {
             known.1 = outcome;
@@ -304,7 +304,7 @@ impl KeptProcedure {
         }
     }
 
-    /// Drops versions above the limit, except the one that is replayed.
+    /// Drops the oldest version other than the promoted one, if there are too many.
     fn drop_oldest(&mut self) {
         let promoted = self.promotion.as_ref().map(|promotion| promotion.version);
         if self.versions.len() > MAX_VERSIONS {

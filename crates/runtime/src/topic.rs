@@ -8,7 +8,7 @@ pub const TOPIC_WORDS: usize = 16;
 /// Maximum length of a word, in bytes.
 pub const WORD_BYTES: usize = 64;
 
-/// First word of the topics that replies go to.
+/// First word of the topics of replies.
 const PRIVATE: &str = "_reply";
 
 /// A text is not a valid topic or pattern.
@@ -17,7 +17,7 @@ const PRIVATE: &str = "_reply";
 pub struct TopicError {
     /// `topic` or `topic pattern`.
     pub what: &'static str,
-    /// The text that was given, cut to 80 characters.
+    /// The invalid text, cut to 80 characters.
     pub given: String,
     pub reason: String,
 }
@@ -28,12 +28,12 @@ pub struct TopicError {
 pub struct Topic(Arc<str>);
 
 impl Topic {
-    /// Returns the topic as it was written.
+    /// Returns the topic as text.
     pub fn as_str(&self) -> &str {
         &self.0
     }
 
-    /// Returns the words, of which there is at least one.
+    /// Returns the words of the topic, at least one.
     pub fn words(&self) -> impl Iterator<Item = &str> {
         self.0.split('.')
     }
@@ -51,7 +51,7 @@ impl Topic {
         Self(format!("{PRIVATE}.{conversation}").into())
     }
 
-    /// Whether events on the topic reach only the conversation that it was made for.
+    /// Whether events on the topic reach only the conversation that the topic was made for.
     pub fn is_private(&self) -> bool {
         let rest = self.0.strip_prefix(PRIVATE);
         rest.is_some_and(|rest| rest.is_empty() || rest.starts_with('.'))
@@ -69,14 +69,14 @@ pub struct TopicPattern {
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 enum PatternWord {
     Literal(Box<str>),
-    /// Any one word.
+    /// Exactly one word, whatever it is.
     One,
     /// Any number of words.
     Many,
 }
 
 impl TopicPattern {
-    /// Returns the pattern as it was written.
+    /// Returns the pattern as text.
     pub fn as_str(&self) -> &str {
         &self.text
     }
@@ -93,7 +93,7 @@ impl TopicPattern {
         matches(&self.words, &words[..count], &mut |one, other| one == other)
     }
 
-    /// Whether the first word names the private topics of replies.
+    /// Whether the pattern's first word is that of the private topics of replies.
     pub(crate) fn is_private(&self) -> bool {
         matches!(self.words.first(), Some(PatternWord::Literal(word)) if &**word == PRIVATE)
     }

@@ -94,14 +94,14 @@ impl BrowserSession {
         is_empty.then(|| "the last tab of the run was closed".to_owned())
     }
 
-    /// Blocks all held requests: a browser that only loses its connection would send them.
+    /// Blocks all held requests, because a browser that only loses its connection would send them.
     pub(crate) fn turn_all_away(&self) {
         let state = self.state();
         let held = state.held_requests().map(|one| one.id.clone()).collect();
         block_requests(&self.cdp, held);
     }
 
-    /// Closes our own tabs, with all that is open in them, and waits until they have gone.
+    /// Closes the run's own tabs, with all that is open in them, and waits until they have gone.
     pub(crate) async fn close_own_tabs(&self) {
         self.turn_all_away();
         let own = self.state().own.clone();

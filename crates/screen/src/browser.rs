@@ -35,10 +35,10 @@ use crate::{
 /// Maximum time until a started browser shows its first page. On a busy machine it takes seconds.
 const START_LIMIT: Duration = Duration::from_secs(30);
 
-/// Maximum time until a browser has saved its profile and ended.
+/// Time limit for a browser to save its profile and end.
 const CLOSE_LIMIT: Duration = Duration::from_secs(10);
 
-/// Maximum time for a page to answer while a request of it is held.
+/// Time limit for a page to answer while one of its requests is held.
 const PROBE_LIMIT: Duration = Duration::from_secs(1);
 
 /// The profile of a browser.
@@ -46,7 +46,7 @@ const PROBE_LIMIT: Duration = Duration::from_secs(1);
 pub enum ProfileChoice {
     /// A temporary profile, deleted afterwards.
     Ephemeral,
-    /// The one of this name, below this folder.
+    /// The profile of this name, below this folder.
     Named {
         /// Folder of the profiles.
         below: PathBuf,
@@ -66,18 +66,18 @@ enum BrowserWay {
     Attach(DebuggingPort),
 }
 
-/// A browser. It is started or attached to at the first look.
+/// A browser, which is started or attached to at the first look.
 pub struct Browser {
     way: BrowserWay,
     open: tokio::sync::Mutex<Option<Arc<BrowserSession>>>,
     /// Number of documents in lost sessions: their numbers are not reused.
     counted: AtomicU32,
-    /// Tabs that a lost connection has left in a person's browser.
+    /// Tabs that a lost connection did not close in a person's browser.
     left: Mutex<BTreeSet<String>>,
     recognises: OnceLock<Recognises>,
 }
 
-/// Function that tells by the name and value of an element whether it shows a secret.
+/// Function that returns whether an element with this name and value shows a secret.
 pub type Recognises = Arc<dyn Fn(&str, Option<&str>) -> bool + Send + Sync>;
 
 impl Browser {
@@ -188,7 +188,7 @@ impl Browser {
         Ok(session)
     }
 
-    /// Returns the session, unless there is none or it is just being opened.
+    /// Returns the session, unless there is none or one is being opened.
     pub(crate) fn open_session(&self) -> Option<Arc<BrowserSession>> {
         self.open.try_lock().ok()?.clone()
     }
@@ -220,7 +220,7 @@ pub(crate) struct BrowserSession {
     pub(crate) profile: Profile,
     state: Arc<Mutex<BrowserState>>,
     changed: watch::Receiver<u64>,
-    /// Reason why the browser ended, once it has.
+    /// Reason why the browser ended; `None` while it runs.
     ended: Arc<Mutex<Option<String>>>,
     pub(crate) memory: Mutex<LookMemory>,
     recognises: Option<Recognises>,
@@ -378,7 +378,7 @@ impl BrowserSession {
             .ok_or_else(|| "no page appeared in time".to_owned())
     }
 
-    /// Waits until the browser has ended or has no tabs.
+    /// Waits until the browser process has ended or no tab is open.
     async fn end(&self) {
         let mut changed = self.changed.clone();
         while self.lost().is_none() && !self.state().tabs.is_empty() {
@@ -399,7 +399,7 @@ impl BrowserSession {
         ended.clone().or_else(|| self.cdp.ended())
     }
 
-    /// Counts a turn, and blocks requests that have been held for too long.
+    /// Counts a look or a call, and blocks requests that have been held for too many of them.
     pub(crate) fn turn(&self) {
         let over = self.state().turn();
         if let Some(EventReaction::Block { requests }) = over {
@@ -459,7 +459,7 @@ fn how_it_ended(outcome: Result<CommandOutcome, KeeperError>) -> String {
     last.map_or(how.clone(), |last| format!("{how}: {last}"))
 }
 
-/// Tests whether a page still answers while a request of it is held: a script can wait for one
+/// Tests whether a page still answers while one of its requests is held: a script can wait for one
 /// synchronously.
 async fn probe(
     cdp: Cdp,
@@ -545,8 +545,7 @@ fn obey(
     }
 }
 
-/// Enables the needed events of a session with a page, or with a frame that has a process of its
-/// own.
+/// Enables the needed events of a session with a page, or with a frame with its own process.
 fn set_up(cdp: &Cdp, (launch, whose): (&Launch, Whose), session: &str, is_page: bool) {
     let to = |method, params| cdp.send(session, method, params);
     to("Page.enable", json!({}));

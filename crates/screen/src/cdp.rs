@@ -25,7 +25,7 @@ use tokio::{
     time::timeout,
 };
 
-/// Maximum time for one command. An answer that takes longer will not come any more.
+/// Maximum time for one command. A later answer is not expected.
 const CALL_LIMIT: Duration = Duration::from_secs(15);
 
 /// Maximum time after a late answer in which the browser itself answers; else it is given up.
@@ -34,7 +34,7 @@ const ALIVE_LIMIT: Duration = Duration::from_secs(5);
 /// Maximum bytes of a message; a longer one closes the connection.
 const MESSAGE_LIMIT: u64 = 256 * 1024 * 1024;
 
-/// Reason why a browser is gone that gave none.
+/// Reason for the end of a browser that gave none.
 const CLOSED: &str = "its connection was closed";
 
 /// Failure of a command.
@@ -48,7 +48,7 @@ pub(crate) enum CdpError {
     TimedOut { method: String },
     #[error("the browser has gone: {reason}")]
     Gone { reason: String },
-    /// The answer does not fit the protocol.
+    /// The browser's answer to a command does not fit the protocol.
     #[error("the browser's answer to `{method}` cannot be read: {reason}")]
     Unreadable { method: String, reason: String },
 }
@@ -235,7 +235,8 @@ impl Cdp {
         })
     }
 
-    /// Gives the browser up if it does not answer at all. A page that does not is still there.
+    /// Closes the connection if the browser does not answer at all. A page that does not answer is
+    /// no reason.
     ///
     /// # Errors
     /// The browser is gone.
@@ -287,7 +288,7 @@ impl Cdp {
         self.shared.give_up(reason);
     }
 
-    /// Returns a handle that does not keep the connection alive.
+    /// Returns a weak handle, which lets the connection close with its last other handle.
     pub(crate) fn clone_weak(&self) -> WeakCdp {
         WeakCdp(Arc::downgrade(&self.shared))
     }

@@ -35,7 +35,7 @@ impl Browser {
         Ok(session.settle(SETTLE_LIMIT).await)
     }
 
-    /// Looks without waiting for rest.
+    /// Looks at the page without waiting for rest.
     ///
     /// # Errors
     /// When there is no page.

@@ -27,7 +27,7 @@ const VIA_STEPS: usize = 3;
 /// Maximum time until the browser reports the start of a drag.
 const DRAG_LIMIT: Duration = Duration::from_secs(1);
 
-/// Maximum time to wait for anything that a page does.
+/// Time limit for anything that a page does in answer to an input.
 const HOLD_LIMIT: Duration = Duration::from_secs(60);
 
 /// Maximum characters of a text that is typed key by key; longer text is inserted at once, except
@@ -40,12 +40,12 @@ pub(crate) type PagePoint = (f64, f64);
 /// Reason why a page does not answer.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum NoPageAnswer {
-    /// A dialog of the browser blocks it.
+    /// A dialog of the browser blocks the page.
     Dialog {
         kind: String,
         message: String,
     },
-    /// A held request blocks it.
+    /// A held request blocks the page.
     Request {
         what: String,
     },
@@ -109,7 +109,7 @@ impl std::fmt::Display for NoPageAnswer {
 /// A button of the mouse and the number of its presses.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Press {
-    /// `left`, `right` or `middle`.
+    /// The button: `left`, `right` or `middle`.
     pub(crate) button: &'static str,
     pub(crate) count: u32,
     /// Modifier keys, as the protocol's bits.
@@ -118,7 +118,7 @@ pub(crate) struct Press {
     pub(crate) hold: Duration,
 }
 
-/// One press of the left button.
+/// A single press of the left button.
 impl Default for Press {
     fn default() -> Self {
         Self {
@@ -194,7 +194,7 @@ impl BrowserSession {
         self.order(tab, "Input.dispatchMouseEvent", params).await
     }
 
-    /// Moves the pointer.
+    /// Moves the pointer to a point of the page.
     pub(crate) async fn point_at(&self, tab: &TabState, (x, y): PagePoint) -> Result<(), CdpError> {
         self.mouse(tab, json!({"type": "mouseMoved", "x": x, "y": y}))
             .await
@@ -238,8 +238,8 @@ impl BrowserSession {
         self.mouse(tab, turned).await
     }
 
-    /// Drags along points, as a page wants it: by the mouse alone, or by the browser's own dragging
-    /// if it begins. A page decides at the press whether it `is_draggable`.
+    /// Drags along points, with the mouse alone or, if the page starts it, with the browser's own
+    /// drag and drop. A page decides at the press whether it `is_draggable`.
     pub(crate) async fn drag(
         &self,
         tab: &TabState,

@@ -31,7 +31,8 @@ pub type RunCommand = Arc<
     dyn Fn(CommandSpec) -> BoxedFuture<'static, Result<CommandOutcome, KeeperError>> + Send + Sync,
 >;
 
-/// Names of programs that can be our own browser, in order of preference: all are kinds of Chromium.
+/// Names of programs that a run may use as its browser, in order of preference: all are kinds of
+/// Chromium.
 pub(crate) const PROGRAMS: [&str; 6] = [
     "chromium",
     "chromium-browser",
@@ -53,17 +54,18 @@ const LIFE: Duration = Duration::from_hours(24 * 30);
 /// Script that opens the pipes as descriptors 3 and 4 (see `--remote-debugging-pipe`).
 const OPEN_PIPES: &str = r#"exec 3<"$1" 4>"$2" && rm -f "$1" "$2" && shift 2 && exec "$@""#;
 
-/// The same for a browser that saves its profile before it ends. It holds the other end too, so
-/// that the death of gyrus does not end the debugging session, which would release held requests.
+/// The same script for a browser that saves its profile before it ends. It holds the other end too,
+/// so that the death of gyrus does not end the debugging session, which would release held
+/// requests.
 const OPEN_PIPES_FOR_GOOD: &str =
     r#"exec 3<>"$1" 4>"$2" && rm -f "$1" "$2" && shift 2 && exec "$@""#;
 
 /// Options of a browser.
 #[derive(Debug, Clone)]
 pub struct Launch {
-    /// The program; `None`: the first that is installed.
+    /// The program; `None` for the first installed one.
     pub program: Option<PathBuf>,
-    /// Whether it runs in a window on the person's display.
+    /// Whether the browser runs in a window on the person's display.
     pub visible: bool,
     /// Width of the page, in CSS pixels.
     pub width: u32,
@@ -99,14 +101,14 @@ pub enum LaunchError {
         passed_over.iter().map(|error| format!("; {error}")).collect::<String>()
     )]
     NoProgram {
-        /// Programs of these names that may not be started.
+        /// Programs of the known names that may not be started.
         passed_over: Vec<ProgramError>,
     },
     #[error("the browser cannot be started: {reason}; correct {PROGRAM_VARIABLE}")]
     NotThere { reason: String },
     #[error("the browser cannot be started: {0}")]
     NoHelper(ProgramError),
-    /// A visible browser was requested and there is no display.
+    /// A visible browser was requested, but there is no display.
     #[error(
         "a visible browser needs a display, and neither DISPLAY nor WAYLAND_DISPLAY is set; leave --visible out (gyrus take shows a run's pages in any browser), or start gyrus on a desktop"
     )]
@@ -124,8 +126,8 @@ pub enum LaunchError {
     },
 }
 
-/// Returns the program that would be started: the one that is named, or the first that is found
-/// where neither a run nor another user could have put it.
+/// Returns the program to start: the named one, or the first in a place where neither a run nor
+/// another user could have put it.
 ///
 /// # Errors
 /// When there is none.
@@ -168,7 +170,7 @@ fn is_program(path: &Path) -> bool {
 /// Future that runs a browser.
 pub(crate) type BrowserFuture = BoxedFuture<'static, Result<CommandOutcome, KeeperError>>;
 
-/// A browser that is starting: its pipes, and the future that runs it.
+/// A browser that is starting, with its pipes and the future that runs it.
 pub(crate) struct BrowserStart {
     pub(crate) to: pipe::Sender,
     pub(crate) from: pipe::Receiver,
@@ -176,12 +178,12 @@ pub(crate) struct BrowserStart {
     pub(crate) running: BrowserFuture,
 }
 
-/// Whether there is a desktop to show a window on.
+/// Whether a desktop is available to show a window on.
 pub fn has_display() -> bool {
     ["DISPLAY", "WAYLAND_DISPLAY"].into_iter().any(is_set)
 }
 
-/// Finds the program, and reports errors that would prevent the start.
+/// Finds the program, and reports problems that would prevent the start.
 pub(crate) fn check(launch: &Launch) -> Result<PathBuf, LaunchError> {
     let program = find_program(launch.program.as_deref())?;
     if launch.visible && !has_display() {
@@ -261,7 +263,7 @@ pub(crate) fn start(
     })
 }
 
-/// Gives one of root's folders to the browser's user, with its contents.
+/// Changes the owner of one of root's folders, with its contents, to the browser's user.
 fn give_away(folder: &Path) -> io::Result<()> {
     chown(folder, Some(NOBODY), Some(NOBODY))
 }

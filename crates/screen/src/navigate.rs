@@ -14,7 +14,7 @@ use crate::{
     state::{EventReaction, TabState},
 };
 
-/// Maximum time until a closed tab has gone.
+/// Time limit for a tab to close.
 const CLOSING_LIMIT: Duration = Duration::from_secs(5);
 
 /// Reason why a page could not be opened.
@@ -152,7 +152,7 @@ impl BrowserSession {
         Ok(self.settle(ARRIVAL_LIMIT).await)
     }
 
-    /// Goes to the page before this one in the tab's history.
+    /// Goes to the previous page in the tab's history.
     pub(crate) async fn go_back(&self, tab: &TabState) -> Result<Rest, NavigationError> {
         let (id, _) = self.earlier(tab).await?;
         let document = self
@@ -207,7 +207,7 @@ impl BrowserSession {
         }
     }
 
-    /// Blocks held requests of a tab that is about to be left.
+    /// Blocks the held requests of a tab that is about to leave its page.
     fn give_up_held(&self, tab: &TabState) {
         let mut state = self.state();
         for (frame, _) in state.frames_of(tab) {
@@ -218,7 +218,7 @@ impl BrowserSession {
         }
     }
 
-    /// Waits for another document, or for another address within this one.
+    /// Waits for another document, or for another address within the current one.
     async fn arrive(&self, tab: &TabState, document: Option<u32>) {
         let address = self
             .state()

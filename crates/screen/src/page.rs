@@ -1,10 +1,10 @@
 //! Scripts inside a page, in an isolated world that the page can neither see nor change. They are
 //! installed before a document's first script and answer in JSON text.
 
-/// The script in a page's own world that tells what the page asks for.
+/// The script, run in a page's own world, that reports the page's requests for permissions.
 pub(crate) const ASKS: &str = include_str!("page/asks.js");
 
-/// The scripts as one function that defines `gyrus` in that world.
+/// The scripts, joined to one function that defines `gyrus` in the isolated world of a page.
 pub(crate) const SOURCE: &str = concat!(
     "(() => { 'use strict'; if (globalThis.gyrus) return;\n",
     include_str!("page/identity.js"),

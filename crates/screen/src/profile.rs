@@ -14,13 +14,13 @@ use rustix::fs::{FlockOperation, flock};
 
 use crate::temporary::TemporaryFolder;
 
-/// A folder that a browser may use.
+/// A folder in which a browser keeps its profile.
 #[derive(Debug)]
 pub struct Profile {
     folder: PathBuf,
     /// The temporary folder, removed at the end.
     temporary: Option<TemporaryFolder>,
-    /// Lock of one that stays, held while the browser runs.
+    /// Lock of a permanent profile, held while the browser runs.
     _lease: Option<File>,
 }
 
@@ -46,10 +46,10 @@ pub enum ProfileError {
     },
 }
 
-/// Checks that a profile can have this name.
+/// Checks that a profile name is valid.
 ///
 /// # Errors
-/// It cannot.
+/// The name is invalid.
 pub fn check_profile_name(name: &str) -> Result<(), ProfileError> {
     let is_part = |byte: u8| byte.is_ascii_alphanumeric() || b"-_".contains(&byte);
     if (1..=40).contains(&name.len()) && name.bytes().all(is_part) {
@@ -119,13 +119,13 @@ impl Profile {
         })
     }
 
-    /// Returns the folder.
+    /// Returns the folder of the profile.
     pub fn folder(&self) -> &Path {
         &self.folder
     }
 
-    /// Returns the file with the logins that sites asked the browser for, if the profile stays. It is
-    /// not the browser's.
+    /// Returns the file with the logins that sites asked for, if the profile is permanent. The
+    /// browser does not use this file.
     pub(crate) fn logins(&self) -> Option<PathBuf> {
         let stays = !self.is_ephemeral();
         stays.then(|| self.folder.with_extension("logins"))

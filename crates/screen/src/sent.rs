@@ -18,7 +18,7 @@ static KEY: LazyLock<[u8; 32]> = LazyLock::new(|| {
     key
 });
 
-/// Returns the form with its state.
+/// Returns the form with the digest of its values.
 pub(crate) fn with_state(form: &SentForm) -> SentForm {
     let mut hasher = blake3::Hasher::new_keyed(&KEY);
     let mut add = |text: &str| {
@@ -39,8 +39,8 @@ pub(crate) fn with_state(form: &SentForm) -> SentForm {
     }
 }
 
-/// Whether a form would send what it would have sent when it was judged. One that was filled in since
-/// holds what was meant as its page writes it.
+/// Whether a form would send the same as when it was judged. A form that was filled in since
+/// contains the intended values as its page formats them.
 pub(crate) fn sends_the_same(judged: &Aim, now: &Aim) -> bool {
     let form = |aim: &Aim| Some((aim.form.clone()?, aim.form.as_ref()?.sends.clone()?));
     match (form(judged), form(now)) {
@@ -61,7 +61,7 @@ pub(crate) fn sends_the_same(judged: &Aim, now: &Aim) -> bool {
     }
 }
 
-/// A form that is expected in a request.
+/// A form that a request is expected to send.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct ExpectedForm {
     action: String,
@@ -88,8 +88,8 @@ impl ExpectedForm {
         }
     }
 
-    /// Whether the page itself sends something else than the form as it stood: to another address,
-    /// or with another value of a control. It may add what a person did not see.
+    /// Whether the page itself sends something else than the judged form: to another address, or
+    /// with another value of a control. It may add what a person did not see.
     pub(crate) fn is_contradicted(&self, sent: &SentRequest<'_>) -> bool {
         if !sent.is_document {
             let entries = sent.entries();
@@ -115,7 +115,8 @@ impl ExpectedForm {
         address != self.action || entries.as_ref().is_some_and(differs)
     }
 
-    /// A script writes values as it likes; those of choices, and those of forms, are comparable.
+    /// Whether the values in a script's request contradict the form. Only the values of choices and
+    /// of sent forms are comparable.
     fn is_contradicted_by_script(
         &self,
         sent: &SentRequest<'_>,
@@ -130,7 +131,7 @@ impl ExpectedForm {
         comparable.any(|control| self.differs(control, entries, MissingControl::IsFine))
     }
 
-    /// Whether what is sent under the name of a control is not what stood in the form.
+    /// Whether the value sent under the name of a control differs from the one in the form.
     fn differs(
         &self,
         control: &SentControl,
@@ -181,20 +182,20 @@ impl ExpectedForm {
     }
 }
 
-/// Whether it counts that a control is not sent.
+/// Whether a control that is not sent counts as a difference.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum MissingControl {
     Counts,
     IsFine,
 }
 
-/// A request of a page, as far as it is compared.
+/// The parts of a page's request that are compared.
 pub(crate) struct SentRequest<'a> {
     pub(crate) is_document: bool,
     pub(crate) only_fetches: bool,
     pub(crate) address: &'a str,
     pub(crate) content_type: &'a str,
-    /// `None` if the browser does not report all of it.
+    /// The body; `None` if the browser does not report all of it.
     pub(crate) body: Option<&'a [u8]>,
 }
 
@@ -231,16 +232,17 @@ impl SentRequest<'_> {
     }
 }
 
-/// Whether the value of a control stands for what a person chose, and is sent as it is.
+/// Whether a control's value is an option that a person chose, and is sent unchanged.
 fn is_choice(control: &SentControl) -> bool {
     matches!(control.kind.as_str(), "radio" | "checkbox" | "submit")
         || control.kind.starts_with("select")
 }
 
-/// Most digits of a number that is told exactly; one with more is the number of an account.
+/// Maximum number of digits of a number that is compared exactly; one with more is the number of an
+/// account.
 const MAX_DIGITS: usize = 15;
 
-/// Whether a page may have written one text for the other, as it does with dates and numbers.
+/// Whether a page may have written one text for the other, as pages do with dates and numbers.
 fn is_like(one: &str, other: &str) -> bool {
     let number = |text: &str| {
         let plain: String = text.chars().filter(|c| !"  '’,".contains(*c)).collect();
@@ -264,7 +266,8 @@ fn is_like(one: &str, other: &str) -> bool {
     one.concat() == other.concat() || is_same_date(&one, &other)
 }
 
-/// Whether both are one date: with the year first or last, and the month first or second.
+/// Whether both texts are the same date: with the year first or last, and the month first or
+/// second.
 fn is_same_date(one: &[String], other: &[String]) -> bool {
     let ([a, b, c], [x, y, z]) = (one, other) else {
         return false;

@@ -35,14 +35,14 @@ const LONG: Duration = Duration::from_secs(1);
 /// takes, within the limit.
 const AT_ONCE: Duration = Duration::from_millis(250);
 
-/// Maximum time to wait for what no script needs: images, icons, manifests. Images in view are waited
-/// for longer by `page/settle.js`.
+/// Maximum time to wait for requests that no script needs: images, icons, manifests. Images in view
+/// are waited for longer by `page/settle.js`.
 const DECORATION: Duration = Duration::from_millis(500);
 
-/// Extra time for a page whose scripts are too busy to report what they wait for.
+/// Extra time for a page whose scripts are too busy to report their state.
 const GRACE: Duration = Duration::from_millis(500);
 
-/// Kinds of requests that are not waited for.
+/// Kinds of requests that are not awaited.
 const ENDLESS: [&str; 7] = [
     "EventSource",
     "WebSocket",
@@ -59,7 +59,7 @@ enum GoingOn {
     Nothing,
     /// Waiting ends with this result.
     Over(Rest),
-    /// Activity in words; `until` is the time at which it ceases to count, if it does.
+    /// A description of the activity; `until` is the time at which it ceases to count, if it does.
     Something {
         what: String,
         until: Option<Instant>,
@@ -121,7 +121,7 @@ impl BrowserSession {
         }
     }
 
-    /// Returns what the documents in view of a tab still wait for when the time is over.
+    /// Returns what the visible documents of a tab still wait for when the time limit passes.
     async fn documents_at_rest(&self, tab: &TabState, limit: Duration) -> Option<String> {
         let frames = self.frames_in_view(tab).await;
         let asking = frames.iter().map(|frame| async move {
@@ -134,7 +134,7 @@ impl BrowserSession {
         waiting.into_iter().find(|what| !what.is_empty())
     }
 
-    /// Returns the frames of a tab that can be seen, and notes their ids. In others the browser paints
+    /// Returns the visible frames of a tab, and notes their ids. In other frames the browser paints
     /// nothing and delays timers: waiting for them takes seconds, and nothing of them shows.
     async fn frames_in_view(&self, tab: &TabState) -> Vec<PageFrame> {
         let all = self.state().frames_of(tab);

@@ -28,7 +28,7 @@ use tokio_tungstenite::{
 
 use crate::cdp::{Hears, Sends};
 
-/// Maximum time until a port has proved to be a browser's.
+/// Time limit for a port to prove that it is a browser's debugging port.
 pub(crate) const LIMIT: Duration = Duration::from_secs(10);
 
 /// Maximum bytes of an answer's first line and headers.
@@ -37,7 +37,8 @@ const HEAD: u64 = 16 * 1024;
 /// Maximum bytes of the answer to `/json/version`.
 const VERSION: u64 = 64 * 1024;
 
-/// Maximum bytes of one message. The largest expected one, a picture or a tree, has a few million.
+/// Maximum size of one message, in bytes. The largest expected one, a picture or a tree, has a few
+/// million.
 const MESSAGE: usize = 64 << 20;
 
 /// Path prefix at which browsers offer their own session.
@@ -62,7 +63,7 @@ impl fmt::Display for DebuggingPort {
 }
 
 impl DebuggingPort {
-    /// Checks that a program listens there, before anything else is begun.
+    /// Checks that a program listens at the port, before anything else is begun.
     ///
     /// # Errors
     /// When none does.
@@ -99,7 +100,7 @@ pub enum AttachError {
     Address {
         /// The given address, truncated.
         given: String,
-        /// The reason.
+        /// The reason why the address is invalid.
         why: &'static str,
     },
     #[error(
@@ -114,28 +115,28 @@ pub enum AttachError {
         "no browser listens at {at}: {source}; start it with --remote-debugging-port={port} --user-data-dir=FOLDER"
     )]
     Nobody {
-        /// The address.
+        /// The address without a listener.
         at: DebuggingPort,
         port: u16,
         /// Error of the operating system.
         source: io::Error,
     },
-    /// A program listens and does not answer.
+    /// A program listens at the port but does not answer.
     #[error("what listens at {at} did not answer within {} s; is it a browser's debugging port?", limit.as_secs())]
     Silent {
-        /// The address.
+        /// The address that was tried.
         at: DebuggingPort,
-        /// Time that was waited.
+        /// The time limit that was exceeded.
         limit: Duration,
     },
-    /// Another program than a browser listens.
+    /// The program at the address is not a browser.
     #[error(
         "what listens at {at} does not speak as a browser's debugging port does: {said}; name the port that the browser was started with"
     )]
     NoBrowser {
-        /// The address.
+        /// The address that was tried.
         at: DebuggingPort,
-        /// Description of its answer.
+        /// Description of the program's answer.
         said: String,
     },
 }
@@ -162,7 +163,7 @@ impl FromStr for DebuggingPort {
             ("http", _) => return Err(wrong("nothing follows the port")),
             ("ws", path) if path.starts_with(BROWSER_PATH) => Some(path.to_owned()),
             ("ws", _) => return Err(wrong("a browser's own begins with /devtools/browser")),
-            _ => return Err(wrong("it begins with http:// or ws://")),
+            _ => return Err(wrong("it must begin with http:// or ws://")),
         };
         let (host, port) = authority
             .rsplit_once(':')

@@ -35,9 +35,9 @@ const MAX_REMEMBERED: usize = 20;
 #[derive(Debug, Default)]
 pub(crate) struct BrowserState {
     pub(crate) whose: Whose,
-    /// In a person's browser: the targets of tabs that the run or its pages opened.
+    /// In a person's browser, the targets of tabs that the run or its pages opened.
     pub(crate) own: BTreeSet<String>,
-    /// Pages, and frames that have a process of their own, by session.
+    /// Pages, and frames in processes of their own, by session.
     pub(crate) targets: BTreeMap<String, SessionTarget>,
     /// Frames by the protocol's id.
     pub(crate) frames: BTreeMap<String, PageFrame>,
@@ -48,7 +48,7 @@ pub(crate) struct BrowserState {
     /// Requests in progress, by session and number.
     pub(crate) requests: BTreeMap<(String, String), PendingRequest>,
     pub(crate) sockets: PageSockets,
-    /// The last downloads.
+    /// The most recent downloads.
     pub(crate) downloads: VecDeque<DownloadOf>,
     /// Number of downloads that have begun.
     pub(crate) downloads_begun: u32,
@@ -78,14 +78,14 @@ pub(crate) struct BrowserState {
     pub(crate) refused_tabs: u32,
     /// Requests that are held until someone answers.
     pub(crate) holdings: Holdings,
-    /// Logins that sites ask the browser for.
+    /// HTTP logins that sites ask the browser for.
     pub(crate) logins: Logins,
-    /// Port of the page at which a person has the screen; pages of the screen cannot reach it.
+    /// Port of the page by which a person controls the screen; pages of the screen cannot reach it.
     pub(crate) own_page: Option<u16>,
     /// Debugging port of an attached browser, which would list, and close, the person's tabs; pages
     /// cannot reach it.
     pub(crate) debugging: Option<u16>,
-    /// Receiver of pictures while a person has the screen.
+    /// Channel that receives pictures while a person controls the screen.
     pub(crate) cast: Option<mpsc::UnboundedSender<CastFrame>>,
     /// Counter that rises with every event, to detect changes.
     pub(crate) changes: u64,
@@ -94,7 +94,7 @@ pub(crate) struct BrowserState {
 /// Owner of a browser.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub(crate) enum Whose {
-    /// Started by us: all of it belongs to the run.
+    /// A browser that gyrus started: all of it belongs to the run.
     #[default]
     Ours,
     /// A person's browser: only tabs that the run opened belong to it.
@@ -107,7 +107,7 @@ pub(crate) struct SessionTarget {
     pub(crate) crashed: bool,
 }
 
-/// A page.
+/// A tab of the browser.
 #[derive(Debug, Clone)]
 pub(crate) struct TabState {
     pub(crate) number: u32,
@@ -121,18 +121,18 @@ pub(crate) struct TabState {
 
 #[derive(Debug, Clone, Default)]
 pub(crate) struct PageFrame {
-    /// Session of its process.
+    /// Session of the frame's process.
     pub(crate) session: String,
     pub(crate) parent: Option<String>,
     pub(crate) address: String,
     pub(crate) origin: String,
-    /// Our isolated world in its present document.
+    /// Isolated world of gyrus in the frame's present document.
     pub(crate) world: Option<i64>,
-    /// Number of its document, unique in the session.
+    /// Number of the frame's document, unique in the session.
     pub(crate) document: u32,
-    /// Time since when another document is on its way.
+    /// Time since when another document is being loaded.
     pub(crate) navigating: Option<Instant>,
-    /// Time at which its document came.
+    /// Time at which the frame's document arrived.
     pub(crate) arrived: Option<Instant>,
 }
 
@@ -164,7 +164,6 @@ pub(crate) struct Chooser {
 }
 
 impl BrowserState {
-    /// Returns the current tab.
     pub(crate) fn active_tab(&self) -> Option<&TabState> {
         let number = self.active?;
         self.tabs.iter().find(|tab| tab.number == number)
@@ -216,7 +215,7 @@ impl BrowserState {
         frames.find(|(_, frame)| frame.document == document && frame.world.is_some())
     }
 
-    /// Numbers documents from after `counted`, open ones too if they were numbered before it.
+    /// Numbers documents from after `counted` on, and renumbers those that are already open.
     pub(crate) fn count_from(&mut self, counted: u32) {
         if self.documents < counted {
             self.documents = counted;
@@ -224,8 +223,7 @@ impl BrowserState {
         }
     }
 
-    /// Gives every open document a new number, which makes all element ids of earlier looks
-    /// invalid.
+    /// Gives every open document a new number, which invalidates element ids of earlier looks.
     pub(crate) fn renumber(&mut self) {
         for frame in self.frames.values_mut() {
             self.documents += 1;
@@ -233,14 +231,14 @@ impl BrowserState {
         }
     }
 
-    /// Whether what began then may be an effect of the last input.
+    /// Whether an event of that time may be an effect of the last input.
     pub(crate) fn is_since_input(&self, began: Option<Instant>) -> bool {
         self.acted
             .zip(began)
             .is_none_or(|(acted, began)| began >= acted)
     }
 
-    /// Returns the downloads as they are shown.
+    /// Returns the downloads as a view shows them.
     pub(crate) fn shown_downloads(&self) -> Vec<Download> {
         self.downloads.iter().map(|one| one.shown.clone()).collect()
     }
@@ -271,7 +269,7 @@ impl BrowserState {
         self.forget_frame(&closed.target);
     }
 
-    /// Forgets a frame and all below it.
+    /// Removes a frame and all frames below it.
     fn forget_frame(&mut self, id: &str) {
         let mut open = vec![id.to_owned()];
         while let Some(id) = open.pop() {

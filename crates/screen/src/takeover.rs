@@ -116,10 +116,10 @@ impl Drop for TakeoverPage {
 }
 
 impl Browser {
-    /// Opens the screen if it is not, hands it to a person, and waits until they give it back.
-    /// Their page shows `reason`, the run's own words for why it asked them. `told` gets the address
-    /// of the page, which admits one browser; `watcher` hears of every input before it is carried
-    /// out. Dropping this takes the screen back.
+    /// Opens the screen if necessary, hands it to a person, and waits until they give it back.
+    /// Their page shows `reason`, the run's own words for why it asked them. `told` gets the
+    /// address of the page, which admits one browser; `watcher` hears of every input before it is
+    /// carried out. Dropping this takes the screen back.
     ///
     /// # Errors
     /// When there is no screen, no port, or the screen is lost meanwhile.
@@ -173,7 +173,7 @@ async fn lost(session: &BrowserSession) -> String {
     }
 }
 
-/// A browser that a person has. Dropping this resets its session for the next look.
+/// A browser in a person's control. Dropping this resets its session for the next look.
 struct TakenBrowser {
     _page: TakeoverPage,
     session: Arc<BrowserSession>,

@@ -22,13 +22,13 @@ pub(crate) const NOBODY: u32 = 65_534;
 const OF_BROWSER: &str = "gyrus-browser-";
 const OF_DESKTOP: &str = "gyrus-desktop-";
 
-/// Maximum number of attempts to make a folder that a sweep does not take away.
+/// Maximum number of attempts to make a folder, as a concurrent sweep may remove it.
 const MAX_ATTEMPTS: usize = 8;
 
-/// Maximum number of folders that are removed at once.
+/// Maximum number of folders that are removed at one time.
 const MAX_SWEPT: usize = 20;
 
-/// A locked temporary folder, removed when this is dropped.
+/// A locked temporary folder, which is removed when the value is dropped.
 #[derive(Debug)]
 pub struct TemporaryFolder {
     folder: TempDir,

@@ -26,7 +26,7 @@ pub(crate) struct StateBefore {
     barred_choosers: u32,
     refused_tabs: u32,
     requests: u64,
-    /// The frames that were asked, with their documents.
+    /// The frames that were read, with their documents.
     frames: BTreeMap<String, PageFrame>,
 }
 
@@ -54,7 +54,7 @@ impl StateBefore {
     }
 }
 
-/// Differences that a document reports.
+/// Differences reported by a document.
 #[derive(Debug, Default, Deserialize)]
 struct DocumentChanges {
     target: bool,
@@ -79,16 +79,16 @@ struct Guard {
 #[derive(Debug)]
 pub(crate) struct InputEffects {
     pub(crate) verdict: ActionVerdict,
-    /// The differences, in words.
+    /// Descriptions of the differences.
     pub(crate) words: Vec<String>,
-    /// The element that got the keyboard, in words. That alone is not a change: every click moves
-    /// the keyboard, even that on a button without effect.
+    /// Description of the element that received the keyboard focus. That alone is not a change:
+    /// every click moves the keyboard, even that on a button without effect.
     pub(crate) focused: Option<String>,
-    /// The element at which the input would have landed, if it was kept from the page.
+    /// The element at which the guard kept the input from the page.
     pub(crate) blocked: Option<String>,
-    /// The same, also if an earlier part of the input landed and changed something.
+    /// Like `blocked`, but also set if an earlier part of the input landed and changed something.
     pub(crate) kept_from: Option<String>,
-    /// Number of its presses that landed on the target.
+    /// Number of presses that landed on the target.
     pub(crate) landed: u32,
     pub(crate) rest: Rest,
 }

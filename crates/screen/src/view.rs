@@ -53,11 +53,11 @@ pub(crate) struct TabReading {
     pub(crate) title: String,
     pub(crate) width: u32,
     pub(crate) height: u32,
-    /// Position of each frame that was read, by its id.
+    /// Position of each read frame, by the frame's id.
     pub(crate) places: BTreeMap<String, FramePlace>,
     /// Ids of those frames that contain fields for secrets.
     secret: Vec<String>,
-    /// The part of the page that is not drawn yet though it was waited for, in words.
+    /// Description of the part of the page that is not drawn yet in spite of waiting.
     drawing: String,
     /// Scaling and height of the page; `None` if nothing could be read.
     scaling: Option<(PageScale, f64)>,
@@ -65,7 +65,7 @@ pub(crate) struct TabReading {
 }
 
 impl BrowserSession {
-    /// Waits for rest, and looks.
+    /// Waits for rest, and reads the view.
     pub(crate) async fn see(&self, look: LookOptions) -> Result<ViewWithPicture, ScreenError> {
         let rest = self.settle(SETTLE_LIMIT).await;
         let seen = self.glance(look, rest).await;
@@ -75,7 +75,7 @@ impl BrowserSession {
         seen
     }
 
-    /// Looks at once.
+    /// Reads the view at once.
     pub(crate) async fn glance(
         &self,
         look: LookOptions,
@@ -137,7 +137,6 @@ impl BrowserSession {
         })
     }
 
-    /// Returns the picture of a tab.
     pub(crate) async fn picture_of(&self, tab: &TabState) -> Option<Picture> {
         let (_, shot) = self.read_and_capture(tab).await;
         Some(shot?.picture)
@@ -148,7 +147,7 @@ impl BrowserSession {
         reading.unwrap_or_else(|error| self.nothing(tab, &error.to_string()))
     }
 
-    /// Returns tree and picture of the same moment, as far as possible.
+    /// Returns the element tree and a picture of the same moment, as far as possible.
     async fn read_and_capture(&self, tab: &TabState) -> (TabReading, Option<HashedPicture>) {
         // Scaled as before, most likely: then neither has to wait for the other.
         let before = self.memory.lock().scaling;
@@ -198,7 +197,7 @@ impl BrowserSession {
         }
     }
 
-    /// Whether the page contains something that must not be seen.
+    /// Whether an element must be kept from pictures because it shows a secret.
     fn is_secret(&self, one: &Element) -> bool {
         let is_shown = one
             .value
@@ -234,7 +233,6 @@ impl BrowserSession {
         covered
     }
 
-    /// Returns the current tab.
     pub(crate) fn tab(&self) -> Result<TabState, ScreenError> {
         let tab = self.state().active_tab().cloned();
         tab.ok_or_else(|| ScreenError::Lost {
@@ -255,7 +253,7 @@ impl BrowserSession {
         }
     }
 
-    /// Returns the size of the picture, if the page has the requested size.
+    /// Returns the size of the picture in pixels, if the page has the requested size.
     fn frame_size(&self) -> (u32, u32) {
         let (width, height) = (self.launch.width.max(1), self.launch.height.max(1));
         if width > MAX_WIDTH {
@@ -265,7 +263,7 @@ impl BrowserSession {
         }
     }
 
-    /// Reads all frames of a tab at once, the main one with the given script, and joins them.
+    /// Reads all frames of a tab at once, the main frame with the given script, and joins them.
     pub(crate) async fn read(&self, tab: &TabState, how: &str) -> Result<TabReading, CdpError> {
         let frames = self.state().frames_of(tab);
         self.own_frames(&frames).await;
@@ -330,7 +328,7 @@ impl BrowserSession {
         })
     }
 
-    /// Reads a frame, and again if it contains closed shadow roots that were not opened yet.
+    /// Reads a frame, twice if it contains closed shadow roots that were not opened yet.
     async fn walk(&self, frame: &PageFrame, how: &str) -> Result<FrameContent, CdpError> {
         // Without it, elements that only listen are missing.
         let _ = self.hear(frame).await;

@@ -4,7 +4,7 @@ use std::collections::HashSet;
 
 use crate::tokens::WordToken;
 
-/// Beginning of the terms that stand for dates; no word has it.
+/// Prefix of the terms that represent dates; no word has it.
 const DATE: char = '\u{2}';
 
 /// English and German names of months, each by its first letters, at least three.
@@ -39,7 +39,7 @@ impl Date {
         is_valid.then_some(Self { year, month, day })
     }
 
-    /// Tells the terms of the date: those of each part by which somebody may ask for it.
+    /// Yields the terms of the date, one for each part by which somebody may ask for it.
     fn terms(self, each: &mut impl FnMut(&str)) {
         let month = self.month;
         each(&format!("{DATE}{month}"));
@@ -55,8 +55,8 @@ impl Date {
     }
 }
 
-/// Tells the terms of all dates in a line, and returns the places of the numbers that are parts of
-/// one and nothing else, so no words.
+/// Passes the terms of all dates in a line to `each`, and returns the indices of numbers that are
+/// only parts of dates.
 pub(crate) fn dates(tokens: &[WordToken<'_>], mut each: impl FnMut(&str)) -> HashSet<usize> {
     let mut parts = HashSet::new();
     let mut at = 0;

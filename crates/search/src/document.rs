@@ -4,10 +4,10 @@ use std::collections::HashMap;
 
 use crate::words::{TermKind, terms};
 
-/// Number of fields of a text that are weighted separately: title, headings, tags and body.
+/// Number of fields of a text with separate weights: title, headings, tags and body.
 pub(crate) const FIELDS: usize = 4;
 
-/// Start of the words that stand for links; no word of a text has it.
+/// Prefix of the words that represent links; no word of a text has it.
 const LINK: char = '\0';
 
 /// IndexField of a text, weighted separately.
@@ -15,9 +15,9 @@ const LINK: char = '\0';
 pub enum IndexField {
     Title,
     Heading,
-    /// A word by which it is sorted.
+    /// A tag of the text.
     Tag,
-    /// All else.
+    /// All other text.
     Body,
 }
 
@@ -29,7 +29,7 @@ pub struct IndexDocument {
 }
 
 impl IndexDocument {
-    /// Adds the words of a part of it.
+    /// Adds the words of a part of the document.
     pub fn add(&mut self, field: IndexField, text: &str) {
         let field = field as usize;
         terms(text, |word, kind| {
@@ -45,20 +45,20 @@ impl IndexDocument {
         });
     }
 
-    /// Adds a link to a name, or what else other texts have in common with it. Case does not count.
+    /// Adds a link to a name, or another feature that texts can share. Case does not count.
     pub fn link(&mut self, name: &str) {
         let counts = self.counts.entry(link_word(name)).or_default();
         counts[IndexField::Body as usize] = 1;
     }
 }
 
-/// Returns the word that stands for a link to a name.
+/// Returns the word that represents a link to a name.
 pub(crate) fn link_word(name: &str) -> String {
     format!("{LINK}{}", name.to_lowercase())
 }
 
-/// Returns the name by which others link to the text at a path: its last part, without the ending of
-/// notes.
+/// Returns the name by which others link to the text at a path: its last part, without the ending
+/// of notes.
 pub fn name_of(path: &str) -> &str {
     let name = path.rsplit('/').next().unwrap_or(path);
     name.strip_suffix(".md").unwrap_or(name)

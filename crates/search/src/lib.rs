@@ -38,26 +38,26 @@ pub use self::{
     words::{QueryWords, words},
 };
 
-/// Changes of at most one of so many notes are not written.
+/// Share of the notes, as a divisor, up to which changes are not written.
 const UNWRITTEN: usize = 64;
 
-/// A note that was found.
+/// A note that matches a query.
 #[derive(Debug, Clone, PartialEq)]
 pub struct NoteHit {
-    /// Its path, or what else it was added by.
+    /// The note's path, or another name under which it was added.
     pub path: String,
-    /// Its score; higher is better.
+    /// The note's score; higher is better.
     pub score: f64,
-    /// Part of what the query tells that the note has words of, from 0 to 1.
+    /// Share of the query's information that the note's words cover, from 0 to 1.
     pub coverage: f64,
 }
 
 /// Result of comparing the index with the notes.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct IndexChanges {
-    /// Number of texts that were read.
+    /// Number of texts that were read because they changed.
     pub changed: usize,
-    /// Number of texts that no longer count, or not as they were.
+    /// Number of texts that are gone or changed.
     pub removed: usize,
 }
 
@@ -65,17 +65,17 @@ pub struct IndexChanges {
 #[derive(Debug)]
 pub struct Index {
     folder: PathBuf,
-    /// The file; `None` if there is none that can be read.
+    /// The index file; `None` if there is none that can be read.
     stored: Option<IndexFile>,
-    /// The notes of the file, then those that it lacks; `None` for what no longer counts.
+    /// The notes of the file, then those that it lacks; `None` for outdated ones.
     notes: Vec<Option<IndexedNote>>,
     numbers: HashMap<Box<str>, usize>,
-    /// The words of the notes that the file lacks.
+    /// Words of the notes that are not in the file yet.
     unwritten: Vec<WordOccurrence>,
 }
 
 impl Index {
-    /// Opens the index in a folder, which is made if it is missing. One that cannot be read is
+    /// Opens the index in a folder, which is created if it is missing. One that cannot be read is
     /// built again.
     pub fn open(folder: &Path) -> io::Result<Self> {
         fs::create_dir_all(folder)?;
@@ -106,8 +106,8 @@ impl Index {
         self.numbers.len() as u64
     }
 
-    /// Brings the index up to date with these notes; `read` returns the content of one, or `None`
-    /// if it is gone. A note whose stamp is the default one is read again the next time.
+    /// Updates the index to these notes; `read` returns the content of one, or `None` if it is
+    /// gone. A note whose stamp is the default one is read again the next time.
     pub fn refresh(
         &mut self,
         notes: &[(String, SourceStamp)],
@@ -124,7 +124,7 @@ impl Index {
         self.refresh_some(&listed.chain(gone).collect::<Vec<_>>(), read)
     }
 
-    /// Brings the index up to date with these notes alone; `None` stands for one that is gone.
+    /// Updates the index for these notes alone; `None` stands for one that is gone.
     pub fn refresh_some(
         &mut self,
         notes: &[(&str, Option<SourceStamp>)],
@@ -170,7 +170,7 @@ impl Index {
         self.unwritten.extend(postings);
     }
 
-    /// Writes the file anew, with what counts.
+    /// Writes a new file with the current notes.
     fn write(&mut self) -> io::Result<()> {
         let stored = self.stored.as_ref().map(IndexFile::all).transpose()?;
         let mut postings = stored.unwrap_or_default();
@@ -201,13 +201,13 @@ impl Index {
         notes.map(|note| (&*note.path, note.stamp))
     }
 
-    /// Returns the texts that have words of the query, the best first. `now_ms` is the time against
+    /// Returns the texts with words of the query, the best first. `now_ms` is the time against
     /// which their ages count.
     pub fn search(&self, query: &str, most: usize, now_ms: i64) -> io::Result<Vec<NoteHit>> {
         self.search_among(|_| true, query, most, now_ms)
     }
 
-    /// Returns the same of those that link to a name.
+    /// Returns the texts with words of the query that link to a name, the best first.
     pub fn search_linking_to(
         &self,
         name: &str,
@@ -302,7 +302,7 @@ impl Index {
         self.notes.get(posting.note())?.as_ref()
     }
 
-    /// Returns the postings of a word in the notes that count.
+    /// Returns the postings of a word in the present notes.
     fn postings(&self, word: &str) -> io::Result<Vec<WordOccurrence>> {
         let digest = digest(word);
         let stored = self.stored.as_ref().map(|stored| stored.postings(digest));

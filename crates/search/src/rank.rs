@@ -15,18 +15,18 @@ const WEIGHTS: [f64; FIELDS] = [4.0, 2.0, 3.0, 1.0];
 /// Influence of the length of a field, from 0 to 1.
 const LENGTH_MATTERS: [f64; FIELDS] = [0.3, 0.5, 0.0, 0.75];
 
-/// Number of the best notes by words that recency and links may reorder.
+/// Number of the best notes by words whose order recency and links may change.
 pub(crate) const REORDERED: usize = 100;
 
 /// Facts about all notes.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Statistics {
     pub(crate) notes: u64,
-    /// Words of each field in all notes.
+    /// Number of words of each field in all notes.
     pub(crate) lengths: [u64; FIELDS],
 }
 
-/// Scores of one word.
+/// The weight of one word.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct WordWeight {
     rarity: f64,
@@ -45,7 +45,7 @@ impl WordWeight {
         }
     }
 
-    /// Returns what the word adds to the score of a note.
+    /// Returns the word's part of a note's score.
     pub(crate) fn score(&self, counts: [u32; FIELDS], lengths: [u32; FIELDS]) -> f64 {
         let mut weighted = 0.0;
         for field in 0..FIELDS {
@@ -61,8 +61,8 @@ impl WordWeight {
     }
 }
 
-/// Returns how much all words of a query tell. Of a long one only the most telling count: no note
-/// has all of it.
+/// Returns the total weight of a query's words. Of a long query only the highest weights count,
+/// because no note has all of its words.
 pub(crate) fn told_by_all(mut words: Vec<f64>) -> f64 {
     const COUNTED: usize = 8;
     words.sort_by(|one, other| other.total_cmp(one));

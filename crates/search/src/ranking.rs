@@ -16,7 +16,7 @@ const B: f64 = 0.75;
 #[derive(Default)]
 pub struct Ranking {
     wanted: BTreeSet<String>,
-    /// For each text: the count of each wanted word, and its length in words.
+    /// For each text, the count of each wanted word, and the text's length in words.
     texts: Vec<(BTreeMap<String, u32>, usize)>,
 }
 
@@ -50,8 +50,8 @@ impl Ranking {
         self.texts.push((counts, length));
     }
 
-    /// Returns the texts that have any of the words, by number in the order of [`add`](Self::add),
-    /// best first; of two that are as good, the earlier one.
+    /// Returns the texts with any of the words, by number in the order of [`add`](Self::add), best
+    /// first; equal ones in this order.
     pub fn best(&self) -> Vec<usize> {
         let count = self.texts.len() as f64;
         let total: usize = self.texts.iter().map(|(_, length)| length).sum();

@@ -1,10 +1,9 @@
 //! The form of a word that is compared: lower case, without accents and without its ending.
 
-/// Fewest letters that are left of a word.
+/// Minimum number of letters that are left of a word.
 const SHORTEST: usize = 3;
 
-/// Returns the form of a word that is compared. Numbers lose what groups their digits, and zeros
-/// before them.
+/// Returns the form of a word for comparisons, numbers without separators and leading zeros.
 pub(crate) fn normal(word: &str) -> String {
     if word.starts_with(|first: char| first.is_ascii_digit()) {
         return number(word);
@@ -61,7 +60,7 @@ fn number(word: &str) -> String {
     digits[if kept { zeros } else { zeros.saturating_sub(1) }..].to_owned()
 }
 
-/// Returns the letters that stand for one with an accent, or nothing for an accent alone.
+/// Returns the letters that replace one with an accent; empty for an accent alone.
 fn without_accent(character: char) -> Option<&'static str> {
     Some(match character {
         '\u{e0}'..='\u{e5}' | '\u{101}' | '\u{103}' | '\u{105}' => "a",

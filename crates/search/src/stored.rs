@@ -24,12 +24,12 @@ const LOCK: &str = "lock";
 /// postings.
 const HEAD: usize = 32;
 
-/// State of a file by which a change of it is noticed.
+/// Metadata of a file by which a change is noticed.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct SourceStamp {
-    /// Its length in bytes.
+    /// The file's length in bytes.
     pub size: u64,
-    /// Its number in the file system.
+    /// The file's inode number.
     pub inode: u64,
     /// Time of the last change of the content, in nanoseconds since 1970.
     pub modified: i64,
@@ -37,12 +37,12 @@ pub struct SourceStamp {
     pub changed: i64,
 }
 
-/// A note as the index knows it.
+/// A note in the index.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) struct IndexedNote {
     pub(crate) path: Box<str>,
     pub(crate) stamp: SourceStamp,
-    /// Number of words of each field.
+    /// Number of words of each field in the note.
     pub(crate) lengths: [u32; FIELDS],
 }
 
@@ -52,7 +52,7 @@ pub(crate) struct WordOccurrence {
     /// The digest of the word.
     pub(crate) word: u32,
     note: u32,
-    /// At most 255 of each field; more change no score by much.
+    /// Number of occurrences in each field, at most 255, since more would hardly change a score.
     counts: [u8; FIELDS],
 }
 
@@ -103,15 +103,14 @@ fn small(number: usize) -> u32 {
     u32::try_from(number).unwrap_or(u32::MAX)
 }
 
-/// An open file.
+/// An open index file.
 #[derive(Debug)]
 pub(crate) struct IndexFile {
     file: File,
-    /// Number of its notes.
+    /// Number of notes in the file.
     pub(crate) notes: usize,
-    /// Place of the first posting.
+    /// Offset of the first posting.
     start: u64,
-    /// Number of postings.
     postings: u64,
 }
 
@@ -144,7 +143,7 @@ impl IndexFile {
         Some((stored, notes))
     }
 
-    /// Replaces the file of a folder, and removes what else stands there: indices of earlier versions.
+    /// Replaces the file of a folder, and removes old index files: indices of earlier versions.
     pub(crate) fn write(
         folder: &Path,
         notes: &[IndexedNote],
@@ -209,7 +208,7 @@ impl IndexFile {
         self.read_while(0, |_| true)
     }
 
-    /// Reads blocks of postings until the last one of a block is not wanted.
+    /// Reads blocks of postings while the last one of a block is wanted.
     fn read_while(
         &self,
         from: u64,
@@ -225,7 +224,7 @@ impl IndexFile {
         Ok(found)
     }
 
-    /// Returns the place of the first posting of this word or a later one.
+    /// Returns the index of the first posting of this word or a later one.
     fn first(&self, word: u32) -> io::Result<u64> {
         let (mut from, mut to) = (0, self.postings);
         while from < to {

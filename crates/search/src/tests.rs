@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use super::*;
 
-/// Notes, and the same search over them without an index.
+/// Notes for comparing searches with and without an index.
 #[derive(Default)]
 struct Notes {
     notes: BTreeMap<String, (String, SourceStamp)>,
@@ -124,7 +124,7 @@ fn document(path: &str, text: &str) -> IndexDocument {
     document
 }
 
-/// Returns a word of a small vocabulary, common ones more often.
+/// Returns a random word of a small vocabulary, common ones more often.
 fn word(random: &mut fastrand::Rng) -> String {
     let number = random.usize(1..60) * random.usize(1..60) / 60;
     format!("w{number}")

@@ -1,20 +1,20 @@
 //! The words of a line as they stand there, with what stands between them.
 
-/// Maximum characters of a word that are searched; the rest of a longer one is ignored.
+/// Maximum number of characters of a word that are indexed; the rest is ignored.
 const MAX_WORD_CHARS: usize = 40;
 
-/// Most changes between letters and digits in a word that is split there, as `hive77` is. What has
-/// more is a digest or an id, and is one word.
+/// Maximum number of changes between letters and digits at which a word such as `hive77` is split.
+/// A word with more is a digest or an id, and stays whole.
 const MAX_CHANGES: usize = 2;
 
-/// Words that stand between a thing and its number.
+/// Words between a noun and its number.
 const FILLERS: [&str; 6] = ["no", "nr", "num", "number", "nummer", "num\u{e9}ro"];
 
-/// A word of a text, as it stands there.
+/// A word of a text, unchanged.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct WordToken<'t> {
     pub(crate) text: &'t str,
-    /// The text between the word before it and this one.
+    /// The text between this word and the previous one.
     pub(crate) gap: &'t str,
 }
 
@@ -27,7 +27,7 @@ impl WordToken<'_> {
         self.text.starts_with(char::is_uppercase)
     }
 
-    /// Whether it is a short word in capitals, as `HR` or `IT`.
+    /// Whether the word is short and in capitals, as `HR` or `IT`.
     pub(crate) fn is_acronym(&self) -> bool {
         (2..=5).contains(&self.text.len())
             && self.text.bytes().all(|byte| byte.is_ascii_uppercase())
@@ -40,7 +40,7 @@ impl WordToken<'_> {
     }
 }
 
-/// Returns the words of a line as they stand there.
+/// Returns the words of a line as written.
 pub(crate) fn tokens(line: &str) -> Vec<WordToken<'_>> {
     let mut tokens = Vec::new();
     let (mut from, mut end) = (0, 0);
@@ -111,7 +111,7 @@ fn split<'t>(whole: &'t str, gap: &'t str, tokens: &mut Vec<WordToken<'t>>) {
     }
 }
 
-/// Returns the part of a word that is searched.
+/// Returns the part of a word that is indexed.
 fn searched(word: &str) -> &str {
     let end = word.char_indices().nth(MAX_WORD_CHARS);
     &word[..end.map_or(word.len(), |(at, _)| at)]

@@ -9,7 +9,7 @@ use crate::{
     tokens::{WordToken, tokens},
 };
 
-/// Words that tell no subject. In a query they count only if there is nothing else.
+/// Words without a subject of their own. In a query they count only if there is nothing else.
 const FUNCTION_WORDS: &str = " a about all am an and any are as at be been but by can could did do \
     does for from get give gives gave got had has have he her his how i if in into is it its me \
     much many my no not of on or our out please she should so tell than that the their them then \
@@ -23,7 +23,7 @@ const FUNCTION_WORDS: &str = " a about all am an and any are as at be been but b
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum TermKind {
     Word,
-    /// Something that words say together, or in another spelling.
+    /// A meaning of several words together, or of another spelling.
     Joint,
 }
 
@@ -78,7 +78,7 @@ fn joint(first: &str, second: &str) -> String {
     format!("{first}\u{1}{second}")
 }
 
-/// Whether words with this between them may belong together: no sentence or list ends there.
+/// Whether words with this text between them may belong together: no sentence or list ends there.
 fn is_close(gap: &str) -> bool {
     gap.len() <= 3
         && gap
@@ -107,18 +107,19 @@ fn spelled_out(word: &str) -> Option<String> {
     (spelled.len() > word.len() || spelled.is_ascii() && !word.is_ascii()).then(|| normal(&spelled))
 }
 
-/// A term that a query asks for.
+/// A term of a query.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct QueryTerm {
     pub(crate) term: String,
-    /// Whether the query says it by words that are terms themselves. It counts where a text has it.
+    /// Whether the query contains the term only as a combination of other terms. It counts where a
+    /// text has it.
     pub(crate) is_joint: bool,
 }
 
 impl QueryTerm {
-    /// Returns how much it tells what a query is about, where so many of the notes have it. Some notes
-    /// without it are added, or in a small vault no word would tell anything. Words together tell
-    /// more than each: another note may have them apart.
+    /// Returns the weight of the term in a query, if this number of the notes has it. A small
+    /// constant is added to the number of notes, or in a small vault no word would have any weight.
+    /// Words together weigh more than each: another note may have them apart.
     pub(crate) fn tells(&self, occurs_in: u64, notes: u64) -> f64 {
         const ADDED: f64 = 20.0;
         let (all, some) = (notes as f64 + ADDED, occurs_in as f64);
@@ -173,7 +174,7 @@ fn is_function_word(word: &str) -> bool {
     FUNCTION_WORDS.contains(&format!(" {lower} "))
 }
 
-/// The terms of a query, to count which a text has.
+/// The terms of a query, for counting those in a text.
 #[derive(Debug, Clone)]
 pub struct QueryWords(HashSet<String>);
 
@@ -187,12 +188,12 @@ impl QueryWords {
         )
     }
 
-    /// Whether the query has no words.
+    /// Whether the query is empty of words.
     pub fn is_empty(&self) -> bool {
         self.0.is_empty()
     }
 
-    /// Returns the number of different terms that a text has.
+    /// Returns the number of different query terms that a text has.
     pub fn count_in(&self, text: &str) -> usize {
         let mut found = HashSet::new();
         terms(text, |term, _| {

@@ -59,8 +59,8 @@ pub async fn announce(app: Arc<App>) {
     }
 }
 
-/// Publishes the decisions about a changeset since the last look. `decided` holds the entry of each
-/// run up to which was looked; `None` stands for a run of another loop.
+/// Publishes the decisions about a changeset made since the last call. `decided` holds the entry of
+/// each run up to which was looked; `None` stands for a run of another loop.
 async fn publish_decisions(
     app: &Arc<App>,
     head: &RunHead,

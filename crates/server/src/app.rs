@@ -63,11 +63,10 @@ pub trait HostProgram: RunHost {
     /// Checks an answer before it is given.
     fn check_answer(&self, open: &OpenQuestion, answer: &Answer) -> Result<(), ApiError>;
 
-    /// Returns the files that describe agents, as they were read last.
+    /// Returns the files that describe agents, as last read.
     fn agent_files(&self) -> Vec<AgentFileView>;
 
-    /// Returns the settings in force, and the policy for runs in this folder. May block for the
-    /// disk.
+    /// Returns the settings, and the policy for runs in this folder. May block for the disk.
     ///
     /// # Errors
     /// The folder cannot be worked in.
@@ -76,26 +75,26 @@ pub trait HostProgram: RunHost {
     /// Begins to carry out a command of the command line, in a process of its own.
     ///
     /// # Errors
-    /// It cannot be started, or is none of those that may be started so.
+    /// The command cannot be started, or may not be started in this way.
     fn begin_command(
         &self,
         arguments: Vec<String>,
         stdin: Vec<u8>,
     ) -> Result<CommandPieces, ApiError>;
 
-    /// Returns the fleet that the server is a door of, if it is one.
+    /// Returns the fleet to which the server belongs, if any.
     fn fleet(&self) -> Option<FleetView>;
 
     /// Returns the chats of the server.
     fn chats(&self) -> Vec<ChatView>;
 
-    /// Makes a code by which somebody is paired with a chat.
+    /// Creates a one-time code with which a person is paired with a chat.
     ///
     /// # Errors
     /// There is no such chat.
     fn pairing_code(&self, chat: &str) -> Result<String, ApiError>;
 
-    /// Takes a person's right to use a chat.
+    /// Withdraws a person's right to use a chat.
     ///
     /// # Errors
     /// There is no such chat, or no such person in it.
@@ -115,17 +114,17 @@ pub trait HostProgram: RunHost {
 /// Settings of a server.
 #[derive(Debug, Clone)]
 pub struct Options {
-    /// Values of `Host` that it answers to, with port: `127.0.0.1:7717`.
+    /// Accepted values of the header `Host`, with port: `127.0.0.1:7717`.
     pub hosts: BTreeSet<String>,
     /// Other origins whose pages may show and answer runs: `https://wiki.example`.
     pub origins: BTreeSet<String>,
-    /// Name of its cookie. Browsers keep one of each name for all ports of a host.
+    /// Name of the server's cookie. Browsers keep one of each name for all ports of a host.
     pub cookie: String,
-    /// The emergency stop that it shows, sets and lifts.
+    /// The emergency stop that the server shows, sets and lifts.
     pub latch: Latch,
     /// The state folder.
     pub state: PathBuf,
-    /// The limits of what runs at once.
+    /// The limits of concurrent runs.
     pub at_once: AtOnce,
 }
 
@@ -143,10 +142,10 @@ impl Counters {
     }
 }
 
-/// Maximum size of what a command prints that is kept, in bytes.
+/// Maximum size of a command's output that is kept, in bytes.
 const MAX_OUTPUT: usize = 16 << 20;
 
-/// A server's state.
+/// The state of a server.
 pub struct App {
     pub(crate) store: Store,
     pub(crate) gateway: Gateway,
@@ -162,17 +161,16 @@ pub struct App {
     pub(crate) state_folder: LastLook,
     pub(crate) counters: Counters,
     pub(crate) options: Options,
-    /// The time at which it was made, in UTC milliseconds.
+    /// The time at which the state was created, in UTC milliseconds.
     pub(crate) started_ms: i64,
-    /// The OpenAPI document, once the router is made.
+    /// The OpenAPI document, set when the router is built.
     pub(crate) document: OnceLock<Value>,
     /// True once the server stops: streams end then.
     pub(crate) stopping: watch::Receiver<bool>,
 }
 
 impl App {
-    /// Puts a server's state together, and begins to follow the runs of the store as they were
-    /// found.
+    /// Creates a server's state, and begins to follow the runs found in the store.
     pub fn new(
         gateway: Gateway,
         found: FoundRuns,

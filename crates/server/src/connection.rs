@@ -34,33 +34,33 @@ const HEAD_WITHIN: Duration = Duration::from_secs(10);
 const MAX_HEAD: usize = 32 << 10;
 const MAX_FIELDS: usize = 64;
 
-/// Time for which connections may go on after the server was told to stop.
+/// Time for which connections may remain open after the server was told to stop.
 const GRACE: Duration = Duration::from_secs(2);
 
 /// A socket on which a server listens.
 pub enum ServerListener {
     /// A network address.
     Network(TcpListener),
-    /// A file. Only the user who owns the server may connect, and acts as its owner, under this
-    /// name.
+    /// A socket in the file system. Only the user who owns the server may connect, and acts as its
+    /// owner, under this name.
     Local(UnixListener, Principal),
 }
 
 /// The other end of a connection.
 #[derive(Debug, Clone)]
 pub enum Peer {
-    /// It came over the network, from this address to this address.
+    /// The connection came over the network, from this address to this address.
     Network {
         from: SocketAddr,
         /// The server's address.
         to: SocketAddr,
-        /// Whether it is part of a run, once that is known.
+        /// Whether the peer is part of a run, once that is known.
         of_run: Arc<OnceLock<bool>>,
     },
-    /// It came over a local socket.
+    /// The connection came over a local socket.
     Local {
         pid: Option<u32>,
-        /// The name under which it acts.
+        /// The name under which the peer acts.
         principal: Principal,
     },
 }
@@ -79,8 +79,8 @@ impl Peer {
     }
 }
 
-/// Whether the other end of a connection may be part of a run of this user. A process that has sent
-/// its request and is gone already is one: nobody can tell.
+/// Whether the other end of a connection may be part of a run of this user. A process that has
+/// ended since it sent its request counts as one, because that cannot be ruled out.
 fn may_be_of_run(
     from: SocketAddr,
     to: SocketAddr,
@@ -106,7 +106,7 @@ fn is_of_run(pid: u32, drivers: &BTreeSet<u32>) -> bool {
     drivers.contains(&pid) || keeper::is_below_a_keeper(pid)
 }
 
-/// Returns the processes of this user that have a socket.
+/// Returns this user's processes that have the socket with this inode number.
 fn processes(inode: u64) -> Vec<u32> {
     let socket = format!("socket:[{inode}]");
     let mut found = Vec::new();
@@ -254,8 +254,8 @@ async fn listen(
     }
 }
 
-/// A connection that broke before it was accepted is no reason to stop, nor is a lack of file
-/// descriptors that passes.
+/// Continues after an error of accepting: neither a connection that broke before it was accepted
+/// nor a temporary lack of file descriptors is a reason to stop.
 async fn not_fatal(error: io::Error) -> io::Result<()> {
     match error.kind() {
         io::ErrorKind::ConnectionAborted

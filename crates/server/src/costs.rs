@@ -19,7 +19,7 @@ use serde::Deserialize;
 
 use crate::heads::{Heads, RunWord};
 
-/// Number of runs that people started whose costs are kept: the newest.
+/// Maximum number of runs started by people whose costs are cached: the newest.
 const KEPT: usize = 20_000;
 
 /// Number of child runs of one run that are read.
@@ -31,12 +31,12 @@ const READ_FOR: Duration = Duration::from_secs(2);
 /// Length of a day in milliseconds. Days are those of UTC.
 pub(crate) const DAY_MS: i64 = 24 * 60 * 60 * 1_000;
 
-/// Calls that are added up together.
+/// A key by which the costs of calls are added up.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub(crate) struct CallGroup {
     /// Number of the day since 1970, UTC.
     pub(crate) day: i64,
-    /// The model that was asked.
+    /// The model of the calls.
     pub(crate) model: Arc<str>,
     /// The purpose of the question, in one word.
     pub(crate) purpose: &'static str,
@@ -47,13 +47,13 @@ pub(crate) struct CallGroup {
 pub(crate) struct Sums {
     /// Number of attempts.
     pub(crate) calls: u64,
-    /// Number of tokens, estimated ones included.
+    /// Number of tokens, including estimated ones.
     pub(crate) tokens: u64,
     /// Charges that the provider's figures confirm.
     pub(crate) settled: u64,
     /// Charges that are the reservation, because no figures came.
     pub(crate) estimated: u64,
-    /// Reservations of attempts that are under way.
+    /// Reservations of attempts in progress.
     pub(crate) reserved: u64,
 }
 
@@ -66,7 +66,7 @@ impl Sums {
         self.reserved = self.reserved.saturating_add(other.reserved);
     }
 
-    /// Returns everything that was or may be charged.
+    /// Returns the sum of everything charged or reserved.
     pub(crate) fn cost(&self) -> u64 {
         let charged = self.settled.saturating_add(self.estimated);
         charged.saturating_add(self.reserved)
@@ -76,13 +76,13 @@ impl Sums {
 /// The costs of a run and its children.
 #[derive(Debug, Clone)]
 pub(crate) struct RunCosts {
-    /// The agent that it worked for.
+    /// The agent for which the run worked.
     pub(crate) agent: Arc<str>,
     pub(crate) cognitive_loop: Arc<str>,
-    /// The strength with which its goal is believed to be reached, if it is.
+    /// The strength of the evidence that the run reached its goal, if it did.
     pub(crate) outcome: Option<Strength>,
     pub(crate) calls: BTreeMap<CallGroup, Sums>,
-    /// The journals of the run and its children, with what is open in them.
+    /// The journals of the run and its children, with their open attempts.
     members: Vec<Member>,
     is_over: bool,
 }
@@ -93,7 +93,7 @@ struct Member {
     run: RunId,
     /// The number of the next entry.
     next: u64,
-    /// Attempts that were not answered yet.
+    /// Attempts without an answer yet.
     open: HashMap<(EffectId, u32), (CallGroup, Charge)>,
 }
 
@@ -133,15 +133,15 @@ pub(crate) struct Costs(Mutex<CostLedger>);
 #[derive(Debug, Default)]
 pub(crate) struct CostLedger {
     pub(crate) runs: HashMap<RunId, RunCosts>,
-    /// Number of runs that were not read yet.
+    /// Number of runs that are not read yet.
     pub(crate) unread: usize,
-    /// Runs whose journals cannot be read to their ends.
+    /// Runs whose journals cannot be read completely.
     pub(crate) damaged: BTreeSet<RunId>,
     names: HashSet<Arc<str>>,
 }
 
 impl Costs {
-    /// Reads what is new, for a bounded time, and returns all costs.
+    /// Reads new entries for a limited time, and returns all costs.
     pub(crate) fn now(
         &self,
         gateway: &Gateway,
@@ -171,7 +171,7 @@ impl Costs {
         Ok(known)
     }
 
-    /// Returns the runs of which it is known that their journals cannot be read to their ends.
+    /// Returns the runs whose journals are known to be damaged.
     pub(crate) fn damaged(&self) -> Vec<RunId> {
         let known = self.0.lock();
         known.damaged.iter().copied().collect()
@@ -179,7 +179,7 @@ impl Costs {
 }
 
 impl RunCosts {
-    /// Creates costs of which nothing was read yet; without an agent, the journal names it.
+    /// Creates the costs of an unread run; without an agent, the journal names it.
     fn new(run: RunId, agent: Arc<str>) -> Self {
         Self {
             agent,
@@ -191,7 +191,7 @@ impl RunCosts {
         }
     }
 
-    /// Whether there may be entries that were not read.
+    /// Whether there may be unread entries.
     fn may_grow(&self, heads: &Heads) -> bool {
         let Some(root) = self.members.first() else {
             return false;
@@ -203,10 +203,10 @@ impl RunCosts {
         }
     }
 
-    /// Reads what is new in the journals.
+    /// Reads the new entries of the journals.
     ///
     /// # Errors
-    /// One of them cannot be read to its end. What was read before that counts.
+    /// Some journal cannot be read to its end; the entries read before that count.
     fn read(
         &mut self,
         store: &Store,
@@ -332,7 +332,7 @@ impl CostLedger {
     }
 }
 
-/// Returns a name that is kept once.
+/// Returns the stored copy of a name, so that equal names share memory.
 fn shared(names: &mut HashSet<Arc<str>>, name: &str) -> Arc<str> {
     if let Some(known) = names.get(name) {
         return Arc::clone(known);

@@ -15,13 +15,13 @@ pub(crate) enum BodyForm {
     Json(SchemaOf),
     /// A stream of server-sent events.
     Events,
-    /// Something else, by its media type.
+    /// Another form, by its media type.
     Other(&'static str),
-    /// Nothing.
+    /// No body.
     Empty,
 }
 
-/// An answer that is no error.
+/// A successful answer in JSON.
 #[derive(Clone, Copy)]
 pub(crate) struct JsonAnswer {
     pub(crate) status: u16,
@@ -32,13 +32,13 @@ pub(crate) struct JsonAnswer {
 pub(crate) struct Endpoint {
     pub(crate) method: Method,
     pub(crate) path: &'static str,
-    /// `None` if it answers everybody.
+    /// The scope that a client needs; `None` if the endpoint answers everybody.
     pub(crate) scope: Option<TokenScope>,
     /// A name for generated clients.
     pub(crate) id: &'static str,
-    /// Whether it answers with a page, its errors included.
+    /// Whether the endpoint answers with a page, errors included.
     pub(crate) is_page: bool,
-    /// Whether pages of other origins that the person named may use it, with a token.
+    /// Whether pages of other origins that the person named may use the endpoint, with a token.
     pub(crate) is_for_origins: bool,
     pub(crate) summary: &'static str,
     pub(crate) query: Option<SchemaOf>,
@@ -47,17 +47,17 @@ pub(crate) struct Endpoint {
     pub(crate) route: MethodRouter<Arc<App>>,
 }
 
-/// Creates an endpoint that shows something.
+/// Creates an endpoint that only reads.
 pub(crate) fn reads(path: &'static str, route: MethodRouter<Arc<App>>) -> Endpoint {
     Endpoint::new(Method::GET, path, TokenScope::Read, route)
 }
 
-/// Creates an endpoint that does something in the name of whoever asks.
+/// Creates an endpoint that acts in the name of the client.
 pub(crate) fn acts(path: &'static str, route: MethodRouter<Arc<App>>) -> Endpoint {
     Endpoint::new(Method::POST, path, TokenScope::Act, route)
 }
 
-/// Creates an endpoint that decides something for a person.
+/// Creates an endpoint that makes a decision for a person.
 pub(crate) fn decides(path: &'static str, route: MethodRouter<Arc<App>>) -> Endpoint {
     Endpoint::new(Method::POST, path, TokenScope::Approve, route)
 }
@@ -84,7 +84,7 @@ impl Endpoint {
         }
     }
 
-    /// Has this name in generated clients, and this summary.
+    /// Sets the operation's name in generated clients, and its summary.
     pub(crate) fn named(mut self, id: &'static str, summary: &'static str) -> Self {
         (self.id, self.summary) = (id, summary);
         self
@@ -96,13 +96,13 @@ impl Endpoint {
         self
     }
 
-    /// Uses GET, whatever its scope.
+    /// Sets the method to GET, whatever the scope.
     pub(crate) fn reading(mut self) -> Self {
         self.method = Method::GET;
         self
     }
 
-    /// Uses DELETE, whatever its scope.
+    /// Sets the method to DELETE, whatever the scope.
     pub(crate) fn deleting(mut self) -> Self {
         self.method = Method::DELETE;
         self
@@ -114,19 +114,19 @@ impl Endpoint {
         self
     }
 
-    /// Answers pages of other origins that the person named, too.
+    /// Allows pages of other origins that the person named to use the endpoint.
     pub(crate) fn for_named_origins(mut self) -> Self {
         self.is_for_origins = true;
         self
     }
 
-    /// Takes these parameters in the query.
+    /// Declares the parameters in the query.
     pub(crate) fn query<T: JsonSchema>(mut self) -> Self {
         self.query = Some(T::json_schema);
         self
     }
 
-    /// Takes this JSON as its body.
+    /// Sets the form of the body to JSON of this type.
     pub(crate) fn body<T: JsonSchema>(mut self) -> Self {
         self.body = Some(subschema::<T>);
         self

@@ -50,7 +50,7 @@ impl ApiError {
         Self::new(StatusCode::BAD_REQUEST, error)
     }
 
-    /// Returns an error: there is nothing of this name.
+    /// Creates an error for a name that does not exist.
     pub fn not_found(error: impl Into<String>) -> Self {
         Self::new(StatusCode::NOT_FOUND, error)
     }
@@ -59,17 +59,17 @@ impl ApiError {
         Self::new(StatusCode::CONFLICT, error)
     }
 
-    /// Something of the server's failed.
+    /// Creates an error for a failure of the server.
     pub fn internal(error: impl Into<String>) -> Self {
         Self::new(StatusCode::INTERNAL_SERVER_ERROR, error)
     }
 
-    /// Returns the error in one sentence.
+    /// Returns the error as one sentence.
     pub fn message(&self) -> &str {
         &self.body.error
     }
 
-    /// The same error with words on what to do next.
+    /// Adds advice on the next step.
     #[must_use]
     pub fn hint(mut self, hint: impl Into<String>) -> Self {
         self.body.hint = Some(hint.into());

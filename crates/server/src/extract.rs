@@ -18,10 +18,10 @@ use crate::{app::App, error::ApiError};
 /// Time within which a body must have arrived.
 const BODY_WITHIN: Duration = Duration::from_secs(30);
 
-/// The highest number that a client may send and that every client can read.
+/// The highest number that a client may send, which every client can represent.
 pub(crate) const MAX_NUMBER: u64 = (1 << 53) - 1;
 
-/// A JSON body.
+/// A body in JSON.
 pub(crate) struct ApiJson<T>(pub(crate) T);
 
 impl<T: DeserializeOwned> FromRequest<Arc<App>> for ApiJson<T> {
@@ -41,7 +41,8 @@ impl<T: DeserializeOwned> FromRequest<Arc<App>> for ApiJson<T> {
     }
 }
 
-/// A browser sends other types across origins without asking first.
+/// Whether the body is declared as JSON, because browsers send other types across origins without
+/// asking first.
 fn is_json(headers: &HeaderMap) -> bool {
     let given = headers
         .get(CONTENT_TYPE)
@@ -50,7 +51,7 @@ fn is_json(headers: &HeaderMap) -> bool {
     media.is_some_and(|media| media.trim().eq_ignore_ascii_case("application/json"))
 }
 
-/// A body as it was sent.
+/// An unparsed body.
 pub(crate) struct RawBody(pub(crate) Bytes);
 
 impl FromRequest<Arc<App>> for RawBody {
@@ -99,7 +100,7 @@ impl<T: DeserializeOwned + Send> FromRequestParts<Arc<App>> for ApiPath<T> {
     }
 }
 
-/// The most items of a list that a query asks for: 1 to `MAX`, and `DEFAULT` if it says nothing.
+/// Maximum number of items that a query asks for: 1 to `MAX`, and `DEFAULT` if it says nothing.
 #[derive(Debug, Clone, Copy, Deserialize)]
 #[serde(try_from = "usize")]
 pub(crate) struct ListLimit<const DEFAULT: usize, const MAX: usize>(pub(crate) usize);
@@ -135,7 +136,7 @@ impl<const DEFAULT: usize, const MAX: usize> JsonSchema for ListLimit<DEFAULT, M
     }
 }
 
-/// The run that the path names by `{run}`: `last`, its id, or the start or end of it.
+/// The run that the path parameter `{run}` names: `last`, its id, or the start or end of it.
 pub(crate) struct RunInPath(pub(crate) RunId);
 
 impl FromRequestParts<Arc<App>> for RunInPath {
@@ -151,7 +152,7 @@ impl FromRequestParts<Arc<App>> for RunInPath {
     }
 }
 
-/// As [`RunInPath`], and also the run that an open command is to start, by its whole id.
+/// Like [`RunInPath`], and also the run that an open command is to start, by its complete id.
 pub(crate) struct CommandRunPath {
     pub(crate) run: RunId,
     has_begun: bool,

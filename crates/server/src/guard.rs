@@ -35,7 +35,7 @@ use crate::{
 /// Maximum size of a body in bytes.
 pub(crate) const MAX_BODY: usize = 4 << 20;
 
-/// Number of requests a second that one identity may keep up, and how many it may save up.
+/// Number of requests a second that an identity may sustain, before the number that it may save.
 const RATE: f64 = 200.0;
 const BURST: f64 = 1_000.0;
 
@@ -71,7 +71,7 @@ pub(crate) fn guarded(endpoints: Vec<Endpoint>, app: Arc<App>) -> Router {
         .with_state(app)
 }
 
-/// The origin of the page that a request comes from, which the person named.
+/// The origin of the page that sent a request, if the person named it.
 #[derive(Clone)]
 struct NamedOrigin(HeaderValue);
 
@@ -85,7 +85,7 @@ impl NamedOrigin {
             .then(|| Self(origin.clone()))
     }
 
-    /// Answers a browser that asks what a page of this origin may send.
+    /// Returns the answer to a browser that asks what a page of this origin may send.
     fn preflight() -> Response {
         let mut response = StatusCode::NO_CONTENT.into_response();
         for (name, value) in [
@@ -101,7 +101,7 @@ impl NamedOrigin {
     }
 }
 
-/// Refuses requests that mean another host or come from a strange page.
+/// Refuses requests for another host or from a foreign page.
 async fn at_home(State(app): State<Arc<App>>, mut request: Request, next: Next) -> Response {
     Counters::add(&app.counters.requests);
     let refusal = strange(&app, &request);
@@ -146,7 +146,7 @@ async fn at_home(State(app): State<Arc<App>>, mut request: Request, next: Next) 
     response
 }
 
-/// Returns the error of a request that is not for this server, or not from a page of it.
+/// Returns the error for a request to another host or from a foreign page.
 fn strange(app: &App, request: &Request) -> Option<ApiError> {
     // A delivery is signed, and comes by whatever name the sender knows.
     if request.uri().path().starts_with("/hooks/") {
@@ -190,7 +190,7 @@ fn strange(app: &App, request: &Request) -> Option<ApiError> {
     None
 }
 
-/// Returns the error of a body that is said to be too long.
+/// Returns the error for a body whose declared length is too large.
 fn too_long(headers: &HeaderMap) -> Option<ApiError> {
     let length = headers
         .get(CONTENT_LENGTH)
@@ -210,7 +210,7 @@ struct Need {
     rates: Arc<Rates>,
 }
 
-/// Refuses whoever may not use an endpoint.
+/// Refuses clients that may not use an endpoint.
 async fn authorised(State(need): State<Arc<Need>>, request: Request, next: Next) -> Response {
     let is_page = need.is_page;
     let app = Arc::clone(&need.app);
@@ -320,7 +320,7 @@ fn comes_from_a_run(app: &App, request: &Request) -> bool {
     }
 }
 
-/// The rates at which identities have asked lately.
+/// Recent request rates of identities: the allowance left and its time.
 #[derive(Default)]
 struct Rates(Mutex<HashMap<Principal, (f64, Instant)>>);
 

@@ -22,10 +22,10 @@ use tokio::{
 /// Maximum number of runs that are followed at once: the newest of those that are not over.
 const MAX_FOLLOWED: usize = 2_000;
 
-/// Number of runs that are looked at in one moment. Each takes a thread while it is read.
+/// Maximum number of runs that are read at once. Each takes a thread meanwhile.
 const LOOKS_AT_ONCE: usize = 4;
 
-/// Shortest time between two listings of all runs: many may begin in one moment.
+/// Minimum time between two listings of all runs: many may begin in one moment.
 const LIST_EVERY: Duration = Duration::from_millis(50);
 
 /// The state of a run, in one word.
@@ -58,7 +58,7 @@ pub struct RunHead {
     pub questions: usize,
 }
 
-/// The positions of all runs that are not over, and of those that ended while this server lived.
+/// The positions of all unfinished runs, and of those that ended while this server lived.
 #[derive(Clone)]
 pub struct Heads {
     shared: Arc<HeadsInner>,
@@ -73,7 +73,7 @@ impl Drop for AbortTask {
     }
 }
 
-/// The positions, each with the version at which it changed last.
+/// The positions, each with the version of its last change.
 #[derive(Default)]
 struct HeadTable {
     by_run: BTreeMap<RunId, (u64, RunHead)>,
@@ -89,7 +89,7 @@ impl HeadTable {
         self.by_version.insert(version, run);
     }
 
-    /// Forgets runs that were removed.
+    /// Removes runs that no longer exist.
     fn retain(&mut self, is_there: impl Fn(&RunId) -> bool) {
         self.by_run.retain(|run, _| is_there(run));
         self.by_version.retain(|_, run| is_there(run));
@@ -104,7 +104,7 @@ struct HeadsInner {
 }
 
 impl Heads {
-    /// Begins to follow the runs of a store, as they were found.
+    /// Begins to follow the runs found in a store.
     pub fn follow(store: &Store, found: FoundRuns) -> Self {
         let shared = Arc::new(HeadsInner {
             store: store.clone(),
@@ -148,8 +148,7 @@ impl Heads {
             .map(|(_, head)| head.clone())
     }
 
-    /// Tells the position of a run once more: something about it changed that its journal does not
-    /// have.
+    /// Sends the position of a run again, because something outside its journal changed.
     pub(crate) fn tell_again(&self, run: RunId) {
         let mut heads = self.shared.heads.lock();
         if let Some(head) = heads.by_run.get(&run).map(|(_, head)| head.clone()) {
@@ -160,7 +159,7 @@ impl Heads {
         }
     }
 
-    /// Returns the runs that are not over.
+    /// Returns the unfinished runs.
     pub fn live(&self) -> Vec<RunId> {
         let heads = self.shared.heads.lock();
         let live = heads
@@ -178,7 +177,7 @@ impl Heads {
 }
 
 impl HeadsInner {
-    /// Whether a process drove a run when it was looked at last.
+    /// Whether a process drove a run at the last check.
     fn is_at_work(&self, run: RunId) -> bool {
         let heads = self.heads.lock();
         let known = heads.by_run.get(&run);
@@ -229,7 +228,7 @@ async fn follow_all(shared: Arc<HeadsInner>, mut known: BTreeSet<RunId>, mut wai
     }
 }
 
-/// Returns the runs that began behind those that are known, the newest last.
+/// Returns the runs that began after the known ones, the newest last.
 fn began_since(store: &Store, known: &BTreeSet<RunId>) -> Vec<RunId> {
     // The folder appears with the first run.
     let register = Register::read(store).unwrap_or_default();
@@ -294,8 +293,8 @@ async fn follow_one(shared: Arc<HeadsInner>, run: RunId) {
     }
 }
 
-/// Waits until the process that drives a run has ended; for ever if there is none, and none was when
-/// the run was looked at last.
+/// Waits until the process that drives a run has ended; for ever if there is none, and none was
+/// when the run was looked at last.
 async fn process_ended(shared: &HeadsInner, run: RunId) {
     match shared.store.holder(&log_name(run)) {
         Ok(Some(holder)) if holder.process.ended().await.is_ok() => {}
@@ -305,7 +304,7 @@ async fn process_ended(shared: &HeadsInner, run: RunId) {
     }
 }
 
-/// Looks at a run as it is; returns the number of its last entry, or `None` if it is over.
+/// Reads the present state of a run; returns the number of its last entry, or `None` if it is over.
 async fn look(
     shared: &Arc<HeadsInner>,
     run: RunId,
@@ -345,7 +344,7 @@ fn head(
 /// Number of the newest runs by which it is known what began behind them.
 const KNOWN: usize = 10_000;
 
-/// The runs of a store that people started, as a server finds them at its start.
+/// The runs of a store that people started, found when the server starts.
 #[derive(Debug, Default)]
 pub struct FoundRuns {
     /// The newest.
@@ -354,7 +353,7 @@ pub struct FoundRuns {
 }
 
 impl FoundRuns {
-    /// Looks at all runs of a store. One that cannot be read counts as over.
+    /// Reads all runs of a store. One that cannot be read counts as over.
     ///
     /// # Errors
     /// The store cannot be listed.
@@ -382,14 +381,13 @@ impl FoundRuns {
         Ok(found)
     }
 
-    /// Returns the runs that are not over, each with its state.
+    /// Returns the unfinished runs, each with its state.
     pub fn unfinished(&self) -> impl Iterator<Item = (RunId, &RunState)> {
         let unfinished = self.unfinished.iter();
         unfinished.map(|(head, state)| (head.run, state))
     }
 }
 
-/// Returns the state of a run in a word.
 pub(crate) fn word(state: &RunState, questions: usize) -> RunWord {
     match state {
         RunState::Over(_) | RunState::NeverBegan | RunState::Record(_) => RunWord::Over,

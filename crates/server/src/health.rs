@@ -10,7 +10,7 @@ use serde::Serialize;
 
 use crate::{app::App, error::ApiError, heads::RunWord, state_folder::StateFolder};
 
-/// Number of ended commands that failed that are told.
+/// Maximum number of failed commands that are reported.
 const FAILURES: usize = 10;
 
 /// The state of a server.
@@ -84,7 +84,7 @@ pub(crate) struct FailedCommand {
 }
 
 impl ServerStatus {
-    /// Looks at the server. May block for the disk.
+    /// Measures the present status of the server. May block for the disk.
     ///
     /// # Errors
     /// The state folder cannot be read.

@@ -26,7 +26,7 @@ pub(crate) struct TakeoverLease {
 }
 
 impl TakeoverLease {
-    /// Returns what somebody may know of it.
+    /// Returns the parts of the lease that a client may know.
     pub(crate) fn seen_by(mut self, who: &Requester) -> Self {
         if self.by != who.principal || !who.may(TokenScope::Approve) {
             self.address = None;
@@ -55,7 +55,8 @@ impl Leases {
         self.0.lock().get(&run).map(|held| held.lease.clone())
     }
 
-    /// Begins a lease; returns what ends with it. Of several on one run the first counts.
+    /// Begins a lease, and returns a receiver that closes when the lease ends. If a run has
+    /// several, the first counts.
     ///
     /// # Errors
     /// Somebody has the browser already.
@@ -82,7 +83,7 @@ impl Leases {
         }
     }
 
-    /// This lease is over, if it is not already.
+    /// Ends this lease, if it is not over already.
     pub(crate) fn is_over(&self, run: RunId, lease: &TakeoverLease) {
         let mut held = self.0.lock();
         if held.get(&run).is_some_and(|held| held.is(lease)) {
@@ -90,7 +91,7 @@ impl Leases {
         }
     }
 
-    /// Gives a browser back; returns whether somebody had it.
+    /// Ends the lease of a run's browser; returns whether somebody had it.
     pub(crate) fn end(&self, run: RunId) -> bool {
         self.0.lock().remove(&run).is_some()
     }

@@ -47,14 +47,14 @@ pub use tokens::{
     AccessTokens, Requester, TokenError, TokenFact, TokenList, TokenRecord, TokenScope,
 };
 
-/// A service of another protocol behind the server's guard, with a description of its own. Whoever
-/// may read reaches it; the [`Requester`] is in the extensions of each request.
+/// A service of another protocol behind the server's guard, with its own description. Whoever may
+/// read reaches it; the [`Requester`] is in the extensions of each request.
 pub struct MountedService {
     pub path: &'static str,
     pub route: axum::routing::MethodRouter<std::sync::Arc<App>>,
 }
 
-/// Returns everything that the server answers.
+/// Returns the router of all endpoints.
 pub fn router(app: std::sync::Arc<App>, mounted: Vec<MountedService>) -> axum::Router {
     let mut endpoints = api::endpoints();
     app.document.get_or_init(|| openapi::document(&endpoints));

@@ -67,8 +67,8 @@ pub(crate) fn document(endpoints: &[Endpoint]) -> Value {
     })
 }
 
-/// Writes a choice among words, each of which has a description of its own, as one enumeration:
-/// generators of clients make a type of each word otherwise.
+/// Replaces a choice among described words by one enumeration: generators of clients make a type of
+/// each word otherwise.
 fn words_as_enum(schema: &mut Schema) {
     let Some(choices) = schema.get("oneOf").and_then(Value::as_array) else {
         return;

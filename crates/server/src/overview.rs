@@ -15,11 +15,11 @@ use crate::heads::{self, RunWord};
 /// Maximum number of characters of a goal and of a sentence.
 const GIST: usize = 400;
 
-/// Number of entries that are searched for the last sentence.
+/// Maximum number of entries that are searched for the last sentence.
 const SEARCHED: usize = 60;
 
-/// Number of overviews of runs that are over that are kept: as many as one list looks at, because a
-/// longer list would push out what it has just read.
+/// Maximum number of cached overviews of ended runs: as many as one list looks at, because a longer
+/// list would push out what it has just read.
 const KEPT: usize = 20_000;
 
 /// A run in a few words.
@@ -79,7 +79,7 @@ pub struct RunOverview {
     pub questions: usize,
 }
 
-/// Overviews of runs that are over, which never change again.
+/// Overviews of ended runs, which never change again.
 #[derive(Default)]
 pub(crate) struct Overviews(Mutex<HashMap<RunId, Arc<RunOverview>>>);
 
@@ -108,7 +108,7 @@ impl Overviews {
 }
 
 impl RunOverview {
-    /// Reads the overview of a run that asks so many questions.
+    /// Reads the overview of a run with this number of open questions.
     pub fn read(store: &Store, run: RunId, questions: usize) -> Result<Self, gyrus_journal::Error> {
         let reader = store.reader(&log_name(run))?;
         let state = RunState::of(store, run)?;

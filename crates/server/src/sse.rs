@@ -24,7 +24,7 @@ use tokio::{
 
 use crate::{app::App, error::ApiError, heads::RunWord};
 
-/// Interval of signs of life, so that what lies between does not close the connection.
+/// Interval of keep-alive comments, so that proxies do not close the connection.
 const ALIVE_EVERY: Duration = Duration::from_secs(15);
 
 /// Time after which a follower connects again, in milliseconds.
@@ -88,16 +88,16 @@ pub(crate) fn heads(app: &Arc<App>, with_bus: bool) -> Result<Response, ApiError
     Ok(respond(events))
 }
 
-/// A follower of all positions.
+/// A follower of the positions of all runs.
 struct HeadFollower {
     place: StreamPlace,
     changes: watch::Receiver<u64>,
     stopping: watch::Receiver<bool>,
-    /// The version of the positions of runs that was told last.
+    /// Version of the last positions of runs that were sent.
     seen: Option<u64>,
-    /// The position of the bus that was told last; the highest that there can be if none is wanted.
+    /// The position of the bus last reported; the highest possible if none is wanted.
     bus: Option<EventPosition>,
-    /// The time from which on the next one may be told.
+    /// Earliest time of the next message about the bus.
     bus_from: Instant,
 }
 
@@ -206,7 +206,7 @@ struct RunStream {
     place: StreamPlace,
     run: RunId,
     follower: Follower,
-    /// The number of the last entry that there will be.
+    /// The number of the last entry of an ended run.
     end: Option<u64>,
     last: u64,
     stopping: watch::Receiver<bool>,
@@ -248,7 +248,7 @@ pub(crate) struct PlacedEvent {
     pub(crate) event: Arc<runtime::Event>,
 }
 
-/// Maximum number of events that a follower has in memory, each of at most 256 KiB.
+/// Maximum number of events in a follower's memory, each of at most 256 KiB.
 const EVENTS_AHEAD: usize = 16;
 
 /// Streams durable events behind a position, as they reach the disk. A slow follower reads them
@@ -293,7 +293,7 @@ pub(crate) fn events(
     Ok(respond(events))
 }
 
-/// Returns the number of the last event that a follower had when it was cut off.
+/// Returns the number of the last event that a follower received before its connection broke.
 pub(crate) fn last_event_id(headers: &HeaderMap) -> Result<Option<u64>, ApiError> {
     let last = headers.get("last-event-id");
     let last = last.map(|last| {

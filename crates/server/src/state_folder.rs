@@ -15,14 +15,14 @@ use serde::Serialize;
 /// Time for which the sizes of files are added up; what comes after it is left out.
 const SIZED_FOR: Duration = Duration::from_secs(1);
 
-/// Time for which the state folder is not looked at again: a page that is open asks often.
+/// Interval at which the state folder is measured: a page that is open asks often.
 const SIZED_EVERY: Duration = Duration::from_secs(30);
 
 #[derive(Debug, Default)]
 pub(crate) struct LastLook(Mutex<Option<(Instant, StateFolder)>>);
 
 impl LastLook {
-    /// Returns the state folder, as it was lately.
+    /// Returns a recent look at the state folder.
     pub(crate) fn now(&self, store: &Store, folder: &Path) -> io::Result<StateFolder> {
         let mut last = self.0.lock();
         if let Some((at, state)) = &*last

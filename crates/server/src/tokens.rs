@@ -20,10 +20,10 @@ const SECRET_BYTES: usize = 32;
 /// Time for which a one-time code can be exchanged, in milliseconds.
 const CODE_LASTS_MS: i64 = 10 * 60 * 1000;
 
-/// Time after which a browser has to be let in again, in milliseconds.
+/// Time in milliseconds after which a browser has to log in again.
 const COOKIE_LASTS_MS: i64 = 30 * 24 * 60 * 60 * 1000;
 
-/// Maximum number of tokens, of browsers that were let in, and of codes that were not exchanged.
+/// Maximum number of tokens, of browsers with a cookie, and of unused codes.
 const MAX_TOKENS: usize = 1_000;
 
 /// A right of the holder of a token. Everybody may read who may do more.
@@ -70,14 +70,14 @@ pub struct TokenRecord {
 pub enum TokenFact {
     #[serde(rename = "token.made")]
     Made {
-        /// The hash of its secret.
+        /// The hash of the token's secret.
         hash: String,
         token: TokenRecord,
     },
     /// The token with this hash no longer counts.
     #[serde(rename = "token.revoked")]
     Revoked {
-        /// The hash of its secret.
+        /// The hash of the cookie's secret.
         hash: String,
     },
 }
@@ -87,7 +87,7 @@ pub enum TokenFact {
 pub struct TokenList(BTreeMap<String, TokenRecord>);
 
 impl TokenList {
-    /// Returns who holds a secret.
+    /// Returns the identity that belongs to a secret.
     fn holder(&self, secret: &str, is_cookie: bool) -> Option<Requester> {
         // Whoever compares the time that this takes learns about hashes, not about secrets.
         let token = self.0.get(&hash(secret))?;
@@ -128,7 +128,7 @@ impl Fold for TokenList {
 
 #[derive(Debug, thiserror::Error)]
 pub enum TokenError {
-    /// They cannot be read or written.
+    /// The log of tokens cannot be read or written.
     #[error(transparent)]
     Ledger(#[from] LedgerError),
     /// The log cannot be written.
@@ -151,13 +151,13 @@ pub enum TokenError {
 /// The person or program behind a request.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Requester {
-    /// The name under which it acts.
+    /// The name under which the requester acts.
     pub principal: Principal,
     scopes: BTreeSet<TokenScope>,
 }
 
 impl Requester {
-    /// Returns the identity of the person who owns the state folder.
+    /// Returns the identity of the owner of the state folder.
     pub fn owner(principal: Principal) -> Self {
         Self {
             principal,
@@ -170,7 +170,7 @@ impl Requester {
         Self { principal, scopes }
     }
 
-    /// Whether it may do what needs this scope.
+    /// Whether the requester has this scope.
     pub fn may(&self, scope: TokenScope) -> bool {
         scope == TokenScope::Read || self.scopes.contains(&scope)
     }
@@ -180,7 +180,7 @@ impl Requester {
 #[derive(Debug)]
 pub struct AccessTokens {
     ledger: Mutex<Ledger<TokenList>>,
-    /// One-time codes, by their hash, with the scopes that they give and the time at which they end.
+    /// One-time codes, by their hash, with the scopes that they give and their expiry.
     codes: Mutex<HashMap<String, (BTreeSet<TokenScope>, i64)>>,
 }
 
@@ -201,7 +201,7 @@ impl AccessTokens {
         Ok(list.0.into_values().collect())
     }
 
-    /// Makes a token, and returns its secret, which is not kept.
+    /// Creates a token, and returns its secret, which is not stored.
     ///
     /// # Errors
     /// There is one of this name, or it cannot be written.
@@ -215,7 +215,7 @@ impl AccessTokens {
         Ok(secret)
     }
 
-    /// Makes a token of a secret that a person chose, in the place of an earlier one of this name.
+    /// Creates a token with a secret that a person chose, and replaces an earlier one of this name.
     ///
     /// # Errors
     /// The secret is too short, or it cannot be written.
@@ -293,7 +293,7 @@ impl AccessTokens {
         Ok(count)
     }
 
-    /// Returns a code that lets one browser in, once, within ten minutes.
+    /// Returns a code that admits one browser, once, within ten minutes.
     ///
     /// # Errors
     /// The system gives no random numbers.
@@ -339,12 +339,13 @@ impl AccessTokens {
         Ok(Some(secret))
     }
 
-    /// Returns who holds a secret.
+    /// Returns the identity that belongs to a secret.
     pub fn identify(&self, secret: &str, is_cookie: bool) -> Option<Requester> {
         self.ledger().state().holder(secret, is_cookie)
     }
 
-    /// Returns who holds the secret of a token of a store, whatever process has the tokens open.
+    /// Returns the identity that belongs to the secret of a token in a store, whatever process has
+    /// the tokens open.
     pub fn holder(store: &Store, secret: &str) -> Result<Option<Requester>, TokenError> {
         let list: TokenList = Ledger::read(store, ID)?;
         Ok(list.holder(secret, false))
@@ -359,7 +360,7 @@ impl AccessTokens {
     }
 }
 
-/// Returns facts that revoke cookies that are over, and the oldest of too many.
+/// Returns facts that revoke expired cookies, and the oldest of too many.
 fn surplus(list: &BTreeMap<String, TokenRecord>, now: i64) -> Vec<TokenFact> {
     let mut cookies: Vec<_> = list.iter().filter(|(_, token)| token.is_browser).collect();
     cookies.sort_by_key(|(_, token)| std::cmp::Reverse(token.made_ms));
@@ -380,7 +381,7 @@ fn random() -> Result<String, TokenError> {
     Ok(bytes.iter().map(|byte| format!("{byte:02x}")).collect())
 }
 
-/// A secret is random, so its hash needs no salt and may be fast.
+/// Returns the hash of a secret, which is random, so that it needs no salt and may be fast.
 fn hash(secret: &str) -> String {
     blake3::hash(secret.as_bytes()).to_hex().to_string()
 }

@@ -6,10 +6,10 @@ use std::{collections::BTreeMap, sync::Arc};
 use gyrus_runtime::{BusError, EventBus, EventPosition, TopicPattern};
 use tokio::sync::Mutex;
 
-/// Number of events before the first look that are counted.
+/// Maximum number of events before the first look that are counted.
 const COUNTED: u64 = 10_000;
 
-/// Number of topics that are kept: those that came last.
+/// Maximum number of topics in memory: those that came last.
 const KEPT: usize = 2_000;
 
 /// Number of events that are read at once.
@@ -17,15 +17,15 @@ const STRETCH: usize = 256;
 
 #[derive(Debug, Clone, Copy, Default)]
 pub(crate) struct TopicCount {
-    /// Number of events.
+    /// Number of events of the topic.
     pub(crate) events: u64,
-    /// The position of the last one.
+    /// The position of the last event.
     pub(crate) last: u64,
-    /// The time of the last one, in UTC milliseconds.
+    /// The time of the last event, in UTC milliseconds.
     pub(crate) last_ms: i64,
 }
 
-/// Topics by their name, and the position behind which their events were counted.
+/// Topics by name, with the position up to which their events were counted.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct TopicCounts {
     pub(crate) since: u64,

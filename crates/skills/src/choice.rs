@@ -14,21 +14,21 @@ use crate::{
     triggers::{COMMON_GOALS, TriggerMatch, TriggerSet, check_trigger},
 };
 
-/// Minimum number of letters of a word that tells a skill's subject.
+/// Minimum number of letters of a word that identifies a skill's subject.
 const MIN_WORD: usize = 4;
 
-/// Minimum number of words that a goal and a description share, for the description alone to load
-/// the skill.
+/// Minimum number of words that a goal and a description must share for the description alone to
+/// load the skill.
 const MIN_SHARED: usize = 3;
 
 /// Minimum weight of the shared words together. A word of which no everyday goal and no other
 /// description knows weighs 1.
 const MIN_WEIGHT: f64 = 1.4;
 
-/// Lead that the best description must have over the next one.
+/// Minimum ratio of the best description's score to the next one's.
 const MIN_LEAD: f64 = 1.3;
 
-/// Words that tell no subject.
+/// Words that identify no subject.
 const EMPTY_WORDS: &[&str] = &[
     "about", "after", "again", "also", "been", "before", "begin", "best", "each", "every", "find",
     "from", "give", "going", "good", "have", "help", "here", "into", "like", "list", "look",
@@ -54,9 +54,9 @@ static COMMON_WORDS: LazyLock<BTreeMap<String, u32>> = LazyLock::new(|| {
 pub struct SkillChoice {
     pub skill: Skill,
     pub matches: Vec<TriggerMatch>,
-    /// Words that the goal and the description share.
+    /// Words in both the goal and the description.
     pub shared: Vec<String>,
-    /// Whether the person named it.
+    /// Whether the person named the skill.
     pub by_name: bool,
 }
 
@@ -71,7 +71,7 @@ impl SkillChoice {
         )
     }
 
-    /// Returns the reason why it was nominated, in words.
+    /// Returns the reason why the skill was nominated.
     pub fn why(&self) -> String {
         if self.by_name {
             return "you named it".to_owned();
@@ -97,8 +97,8 @@ impl SkillChoice {
 }
 
 impl Library {
-    /// Returns the skills that a goal nominates, the most specific first. A goal that begins with
-    /// `/NAME` names one.
+    /// Returns the skills that fit a goal, the most specific first. A goal that begins with `/NAME`
+    /// names one.
     pub fn nominate(&self, goal: &str) -> Vec<SkillChoice> {
         let triggers = TriggerSet::new(self.skills.iter().map(|skill| skill.triggers.as_slice()));
         let matches = triggers.matches(goal);
@@ -130,7 +130,7 @@ impl Library {
         nominated
     }
 
-    /// Returns the skill whose description alone fits a goal of these words, if one does clearly.
+    /// Returns the skill whose description alone clearly fits a goal of these words, if any.
     fn by_description(&self, goal: &BTreeSet<String>) -> Option<SkillChoice> {
         let described = |skill: &Skill| words(&format!("{} {}", skill.name, skill.description));
         let descriptions: Vec<_> = self.skills.iter().map(described).collect();
@@ -164,7 +164,7 @@ impl Library {
     }
 }
 
-/// Returns the name that a goal begins with, as `/NAME`.
+/// Returns the name in `/NAME` at the beginning of a goal.
 fn named(goal: &str) -> Option<&str> {
     goal.trim_start()
         .strip_prefix('/')?
@@ -172,7 +172,7 @@ fn named(goal: &str) -> Option<&str> {
         .next()
 }
 
-/// Returns the words of a text that may tell a subject, without the ends that tell its number.
+/// Returns the words of a text that may name a subject, without plural endings.
 fn words(text: &str) -> BTreeSet<String> {
     let words = text.split(|letter: char| !letter.is_alphanumeric());
     let words = words.map(str::to_lowercase);

@@ -3,7 +3,7 @@
 
 use crate::skill::Draft;
 
-/// Whether a text has this form.
+/// Whether a text is a skill in this form.
 pub(crate) fn is_one(text: &str) -> bool {
     title(
         text.trim_start_matches('\u{feff}')
@@ -15,7 +15,7 @@ pub(crate) fn is_one(text: &str) -> bool {
     .is_some()
 }
 
-/// Returns the name that the text gives itself, checked by nobody.
+/// Returns the name in the text, unchecked.
 pub(crate) fn declared_name(text: &str) -> Option<String> {
     let mut lines = text.trim_start_matches('\u{feff}').trim_start().lines();
     title(lines.next()?).map(str::to_owned)
@@ -25,7 +25,7 @@ fn title(line: &str) -> Option<&str> {
     line.strip_prefix("# SKILL:").map(str::trim)
 }
 
-/// Reads the file. Sections that are not known are part of how the task is done.
+/// Parses the file. Unknown sections are part of the instructions.
 pub(crate) fn read(text: &str) -> Draft {
     let mut draft = Draft::default();
     let mut section = String::new();

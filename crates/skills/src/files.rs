@@ -19,7 +19,7 @@ pub(crate) const MAX_FILES: usize = 1_000;
 /// Maximum size of one file in bytes.
 pub(crate) const MAX_FILE_BYTES: u64 = 2 << 20;
 
-/// Maximum size of all files together in bytes.
+/// Maximum total size of all files in bytes.
 pub(crate) const MAX_TOTAL_BYTES: u64 = 16 << 20;
 
 /// Maximum length of a path in bytes.
@@ -28,7 +28,7 @@ const MAX_PATH: usize = 240;
 /// Maximum depth of folders.
 const MAX_DEPTH: usize = 12;
 
-/// Folders that are no part of a skill.
+/// Folders that do not belong to a skill.
 const LEFT_OUT: [&str; 2] = [".git", "node_modules"];
 
 /// The reason why files cannot be taken as a skill.
@@ -45,24 +45,24 @@ pub enum SkillFilesError {
     /// A path that no skill may have.
     #[error("`{path}`: {reason}")]
     Path {
-        /// The path as it was found, within the skill.
+        /// The path within the skill, as found.
         path: String,
         reason: &'static str,
     },
-    /// Two paths that some computers cannot keep apart.
+    /// Two paths that some file systems cannot distinguish.
     #[error("`{path}` comes twice, perhaps in another letter case")]
     Twice {
         /// The second path.
         path: String,
     },
-    /// There is too much of something.
+    /// The files exceed a limit.
     #[error("{what}; at most {most} can be taken")]
     TooMuch {
-        /// Describes the excess.
+        /// Description of the excess.
         what: String,
         most: String,
     },
-    /// An archive that is damaged, or of a form that is not read.
+    /// An archive that is damaged, or of an unsupported form.
     #[error("the archive cannot be read: {0}")]
     Archive(String),
 }
@@ -70,7 +70,7 @@ pub enum SkillFilesError {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct SkillFile {
     pub bytes: Vec<u8>,
-    /// Whether it can be started.
+    /// Whether the file is executable.
     pub is_executable: bool,
 }
 
@@ -84,8 +84,8 @@ pub struct SkillFiles {
 }
 
 impl SkillFiles {
-    /// Reads a folder. Symbolic links, pipes and devices in it are errors; `.git` and `node_modules`
-    /// are left out.
+    /// Reads the files of a folder. Symbolic links, pipes and devices in it are errors; `.git` and
+    /// `node_modules` are left out.
     ///
     /// # Errors
     /// Something in it cannot be a part of a skill.
@@ -95,10 +95,10 @@ impl SkillFiles {
         Ok(files)
     }
 
-    /// Reads one file, as the text of a skill.
+    /// Reads a single file, as the text of a skill.
     ///
     /// # Errors
-    /// It cannot be a part of a skill.
+    /// The file cannot be a part of a skill.
     pub fn single(file: &Path) -> Result<Self, SkillFilesError> {
         let mut files = Self::default();
         files.add(SKILL_FILE.to_owned(), read_file(file, SKILL_FILE)?)?;
@@ -146,7 +146,7 @@ impl SkillFiles {
         Ok(())
     }
 
-    /// Adds a file.
+    /// Adds a file under a path.
     ///
     /// # Errors
     /// Its path cannot be one of a skill's, or there is too much.
@@ -194,7 +194,7 @@ impl SkillFiles {
         std::str::from_utf8(&self.files.get(path)?.bytes).ok()
     }
 
-    /// Returns all files, by their paths.
+    /// Returns all files with their paths.
     pub fn iter(&self) -> impl Iterator<Item = (&str, &SkillFile)> {
         self.files.iter().map(|(path, file)| (path.as_str(), file))
     }
@@ -204,7 +204,7 @@ impl SkillFiles {
         self.files.len()
     }
 
-    /// Whether there are none.
+    /// Whether there are no files.
     pub fn is_empty(&self) -> bool {
         self.files.is_empty()
     }
@@ -223,7 +223,7 @@ impl SkillFiles {
         below
     }
 
-    /// Returns the files without the folders that [`SkillFiles::read`] leaves out.
+    /// Returns the files except those in folders that [`SkillFiles::read`] leaves out.
     pub(crate) fn without_left_out(self) -> Self {
         let is_left_out = |path: &str| path.split('/').any(|part| LEFT_OUT.contains(&part));
         let mut kept = Self::default();
@@ -251,12 +251,12 @@ impl SkillFiles {
         hasher.finalize().to_hex().to_string()
     }
 
-    /// Returns the hash of one file, as that of [`Skill`](crate::Skill).
+    /// Returns the hash of a skill that consists of this text alone.
     pub fn digest_of_text(bytes: &[u8]) -> String {
         blake3::hash(bytes).to_hex().to_string()
     }
 
-    /// Writes the files into a folder that does not exist yet, for this user only.
+    /// Writes the files into a new folder, readable by this user only.
     ///
     /// # Errors
     /// The folder exists, or something cannot be written. What was written stays.
@@ -315,7 +315,7 @@ pub(crate) fn check_size(path: &str, size: u64) -> Result<(), SkillFilesError> {
     })
 }
 
-/// Checks that a path stays within the skill and means the same everywhere.
+/// Checks that a path stays within the skill and means the same on every system.
 pub(crate) fn check_path(path: &str) -> Result<(), SkillFilesError> {
     let plain = |part| matches!(part, Component::Normal(_));
     let parts = path.split('/');
@@ -337,7 +337,7 @@ pub(crate) fn check_path(path: &str) -> Result<(), SkillFilesError> {
     Err(wrong(path, reason))
 }
 
-/// Reads a regular file that lies there itself, not behind a link.
+/// Reads a regular file, without following a link.
 pub(crate) fn read_file(file: &Path, path: &str) -> Result<SkillFile, SkillFilesError> {
     let failed = |source| SkillFilesError::Io {
         path: path.to_owned(),

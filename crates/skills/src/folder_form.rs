@@ -16,7 +16,7 @@ const KEYS: [&str; 6] = [
     "allowed-tools",
 ];
 
-/// Reads a `SKILL.md`. The skill has the name of its folder.
+/// Parses a `SKILL.md`. The skill has the name of its folder.
 pub(crate) fn read(text: &str, folder: &str) -> Result<Draft, Vec<FileMistake>> {
     let refuse = |mistake| vec![mistake];
     let (front, body, line) = split_front_matter(text).map_err(refuse)?;
@@ -65,7 +65,7 @@ pub(crate) fn read(text: &str, folder: &str) -> Result<Draft, Vec<FileMistake>> 
     Ok(draft)
 }
 
-/// Returns the name that the text gives itself, checked by nobody.
+/// Returns the name in the text, unchecked.
 pub(crate) fn declared_name(text: &str) -> Option<String> {
     let (front, _, line) = split_front_matter(text).ok()?;
     let Yaml::Map(fields) = parse_yaml(front, line).ok()?.value else {
@@ -98,7 +98,7 @@ fn text_of(key: &str, node: YamlNode, draft: &mut Draft) -> Option<String> {
     }
 }
 
-/// Takes `triggers` (a regular expression a line), `max-steps` and `permissions`; leaves the rest
+/// Reads `triggers` (a regular expression a line), `max-steps` and `permissions`; leaves the rest
 /// to other programs.
 fn metadata(node: YamlNode, draft: &mut Draft) {
     for (line, key, node) in fields(node, draft) {

@@ -23,24 +23,23 @@ const MAX_FILE: u64 = 256 << 10;
 /// Maximum number of skills in one folder.
 const MAX_SKILLS: usize = 2_000;
 
-/// Maximum number of entries of a folder that are looked at.
+/// Maximum number of entries of a folder that are examined.
 const MAX_ENTRIES: usize = 100_000;
 
-/// The places in which skills are looked for.
+/// The places that are searched for skills.
 #[derive(Debug, Default)]
 pub struct SkillFolders {
     /// Folders of the person.
     pub user: Vec<PathBuf>,
-    /// Folders of a project that the person trusts.
+    /// Folders of skills in a project that the person trusts.
     pub project: Vec<PathBuf>,
-    /// The folder of installed packages, each with a folder `skills`, as packages in a folder of the
-    /// person have.
+    /// The folder of installed packages, each with a folder `skills`.
     pub installed: Option<PathBuf>,
-    /// Skills that are part of gyrus: name and text of each.
+    /// The skills of gyrus: name and text of each.
     pub built_in: &'static [(&'static str, &'static str)],
 }
 
-/// A file that is no skill, with the reasons.
+/// A file that is not a valid skill, with the reasons.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Misread {
     pub path: PathBuf,
@@ -48,38 +47,36 @@ pub struct Misread {
     pub mistakes: Vec<FileMistake>,
 }
 
-/// A skill that does not count, because another of its name does.
+/// A skill that is not used, because another one of its name is.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ShadowedSkill {
     pub skill: Skill,
-    /// The file of the one that counts.
+    /// The file of the skill that is used.
     pub by: PathBuf,
 }
 
 /// The skills that were found.
 #[derive(Debug, Default)]
 pub struct Library {
-    /// Those that count, sorted by name.
+    /// The skills in use, sorted by name.
     pub skills: Vec<Skill>,
-    /// Those that the person has never said anything about. They keep no other of their name from
-    /// counting.
+    /// Skills about which the person never decided. They do not hide other skills of their name.
     pub unknown: Vec<Skill>,
-    /// Those that have the name of another.
+    /// Skills that are hidden by another one of their name.
     pub shadowed: Vec<ShadowedSkill>,
     /// Files that cannot be read as skills.
     pub misread: Vec<Misread>,
 }
 
 impl Library {
-    /// Reads all skills, and checks everything about them. A folder that is not there has none.
-    /// `is_known` says whether the person has once said that a skill of this place and name is
-    /// followed.
+    /// Reads and checks all skills. A folder that is not there has none. `is_known` says whether
+    /// the person has once said that a skill of this place and name is followed.
     pub fn read(places: &SkillFolders, is_known: &dyn Fn(&Skill) -> bool) -> Self {
         Self::read_with(places, Care::Whole, is_known)
     }
 
-    /// Reads all skills for a run. A trigger is checked when a goal matches it, which takes a
-    /// fraction of the time.
+    /// Reads all skills for a run. Triggers are only checked when a goal matches them, which takes
+    /// a fraction of the time.
     pub fn read_for_run(places: &SkillFolders, is_known: &dyn Fn(&Skill) -> bool) -> Self {
         Self::read_with(places, Care::WithoutTriggers, is_known)
     }
@@ -116,7 +113,7 @@ impl Library {
         found.library()
     }
 
-    /// Checks the text of a skill that is to lie at a path, and returns it.
+    /// Checks the text of a skill for a path, and returns the skill.
     ///
     /// # Errors
     /// All mistakes.
@@ -146,7 +143,7 @@ fn read(path: &Path, place: SkillPlace, text: &str, care: Care) -> Result<Skill,
     draft.check(place, path.to_owned(), text, care)
 }
 
-/// Returns the name that the text of a skill gives itself, checked by nobody.
+/// Returns the name in the text of a skill, unchecked.
 pub(crate) fn declared_name(text: &str) -> Option<String> {
     file_form::declared_name(text).or_else(|| folder_form::declared_name(text))
 }
@@ -238,7 +235,7 @@ impl<'a> SkillScan<'a> {
     }
 }
 
-/// Returns what lies in a folder, sorted, without what is hidden.
+/// Returns the entries of a folder, sorted, without hidden ones.
 fn entries(folder: &Path) -> Vec<PathBuf> {
     let Ok(entries) = fs::read_dir(folder) else {
         return Vec::new();
@@ -255,7 +252,7 @@ fn entries(folder: &Path) -> Vec<PathBuf> {
     paths
 }
 
-/// Reads a file that really lies in a folder.
+/// Reads a file whose real path is in a folder.
 fn read_inside(folder: &Path, file: &Path) -> io::Result<String> {
     let real = file.canonicalize()?;
     if !real.starts_with(folder) {

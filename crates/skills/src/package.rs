@@ -23,17 +23,17 @@ const MAX_ARCHIVE: u64 = 16 << 20;
 /// Maximum number of skills of a plugin.
 const MAX_SKILLS: usize = 100;
 
-/// The files that make a folder a plugin or an npm package, a path a line; the first that is there
-/// counts.
+/// The files that mark a folder as a plugin or an npm package, one path per line; the first that is
+/// there counts.
 const MANIFESTS: &str = include_str!("package/manifests.txt");
 
-/// The reason why something cannot be installed.
+/// The reason why a package cannot be installed.
 #[derive(Debug, thiserror::Error)]
 pub enum PackageError {
     /// The files cannot be taken.
     #[error(transparent)]
     Files(#[from] SkillFilesError),
-    /// A text in it is not in order.
+    /// A skill in the package is invalid.
     #[error("`{path}`: {mistakes}")]
     Skill {
         /// The file, within the package.
@@ -41,7 +41,7 @@ pub enum PackageError {
         /// All mistakes, each with its line.
         mistakes: String,
     },
-    /// It is not of a form that can be installed.
+    /// The package has a form that cannot be installed.
     #[error("{what}")]
     Form {
         what: String,
@@ -52,9 +52,9 @@ pub enum PackageError {
 
 #[derive(Debug)]
 pub struct PackagedSkill {
-    /// The skill, checked.
+    /// The checked skill.
     pub skill: Skill,
-    /// All its files, with its text as `SKILL.md`.
+    /// All files of the skill, with its text as `SKILL.md`.
     pub files: SkillFiles,
 }
 
@@ -65,7 +65,7 @@ pub struct Package {
     pub plugin: Option<String>,
     /// The skills, sorted by name.
     pub skills: Vec<PackagedSkill>,
-    /// Number of files that are no part of a skill and are left behind.
+    /// Number of files that belong to no skill and are left out.
     pub left_behind: usize,
 }
 
@@ -73,7 +73,7 @@ impl Package {
     /// Reads a folder, a file or an archive.
     ///
     /// # Errors
-    /// It cannot be installed.
+    /// The package cannot be installed.
     pub fn read(path: &Path) -> Result<Self, PackageError> {
         Self::of(read_package(path)?)
     }
@@ -130,8 +130,7 @@ impl Package {
     }
 }
 
-/// Reads the files of a folder, a single file or an archive, without the one folder in which all
-/// files of an archive lie.
+/// Reads the files of a folder, file or archive, without an archive's single top folder.
 ///
 /// # Errors
 /// Something in it cannot be taken.
@@ -160,7 +159,7 @@ pub fn read_package(path: &Path) -> Result<SkillFiles, PackageError> {
     Ok(without_top_folder(files).without_left_out())
 }
 
-/// Returns the path of the file that makes files a plugin or an npm package.
+/// Returns the path of the file by which files are recognised as a plugin or an npm package.
 pub fn manifest_path(files: &SkillFiles) -> Option<&'static str> {
     MANIFESTS.lines().find(|path| files.get(path).is_some())
 }
@@ -172,10 +171,10 @@ pub fn plugin_name(given: &str) -> Option<String> {
     is_name(&name).then_some(name)
 }
 
-/// Returns the skills of a plugin, sorted by name. The manifest comes with its path.
+/// Returns the skills of a plugin, sorted by name. The manifest is given with its path.
 ///
 /// # Errors
-/// One of them is not in order, or there are too many.
+/// A skill is invalid, or there are too many.
 pub fn packaged_skills(
     files: &SkillFiles,
     (path, manifest): (&str, &Value),
@@ -222,7 +221,7 @@ fn read_archive(path: &Path) -> Result<Vec<u8>, SkillFilesError> {
     fs::read(path).map_err(failed)
 }
 
-/// Returns the files below the one folder in which all lie, as npm's `package`.
+/// Returns the files below their only top folder, such as npm's `package`.
 fn without_top_folder(files: SkillFiles) -> SkillFiles {
     let top = |path: &str| path.split_once('/').map(|(top, _)| top.to_owned());
     let first = files.iter().next().and_then(|(path, _)| top(path));
@@ -238,7 +237,7 @@ fn without_top_folder(files: SkillFiles) -> SkillFiles {
     }
 }
 
-/// Returns the folders or files in which a manifest says that parts of a kind lie; the folder of the
+/// Returns the folders or files with parts of a kind according to a manifest; the folder of the
 /// kind's name if it says nothing.
 ///
 /// # Errors
@@ -297,7 +296,7 @@ fn is_single(file: &SkillFile) -> bool {
     std::str::from_utf8(&file.bytes).is_ok_and(crate::file_form::is_one)
 }
 
-/// Reads the text of a skill, whose folder will have its name.
+/// Parses the text of a skill, whose folder will have its name.
 fn check(files: &SkillFiles, path: &str) -> Result<Skill, PackageError> {
     let broken = |mistakes: &[FileMistake]| PackageError::Skill {
         path: path.to_owned(),

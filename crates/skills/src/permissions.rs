@@ -6,7 +6,6 @@
 
 use std::fmt;
 
-/// Maximum number of words.
 const MAX_WORDS: usize = 100;
 
 /// A right that a person can grant to a skill at its installation.
@@ -37,16 +36,16 @@ impl fmt::Display for GrantableRight {
     }
 }
 
-/// One word by which a skill asks for a tool or a right.
+/// One word in a skill that asks for a tool or a right.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct SkillPermission {
-    /// The word, as it stands in the skill.
+    /// The word, as written in the skill.
     pub word: String,
-    /// The tool that it names, or a group: `screen`, `network`.
+    /// The tool that the word names, or a group: `screen`, `network`.
     pub tool: Option<String>,
-    /// The right that it asks for.
+    /// The right that the word asks for.
     pub widening: Option<GrantableRight>,
-    /// The reason why some of it has no effect.
+    /// The reason why a part of the word has no effect.
     pub no_effect: Option<&'static str>,
 }
 
@@ -57,7 +56,7 @@ const NOT_KNOWN: &str = "it is neither a tool nor a right that gyrus knows";
 const NOT_PLAIN: &str = "a right names plain words or one absolute path";
 
 impl SkillPermission {
-    /// Reads words that are parted by spaces, commas or lines; those in brackets belong together.
+    /// Parses words separated by spaces, commas or lines; those in brackets belong together.
     pub fn read(text: &str) -> Vec<Self> {
         let mut words = vec![String::new()];
         let mut depth = 0_u32;
@@ -131,7 +130,7 @@ impl SkillPermission {
         }
     }
 
-    /// Returns what it means for a run that follows the skill, in words.
+    /// Returns the meaning of the word for a run that follows the skill.
     pub fn meaning(&self) -> String {
         let mut parts = Vec::new();
         if let Some(tool) = &self.tool {
@@ -178,9 +177,9 @@ fn command(inside: &str) -> Option<Vec<String>> {
     (are_plain && (1..=8).contains(&words.len())).then_some(words)
 }
 
-/// The place of a path that a right names.
+/// The place of the path in a right, relative to the workspace.
 enum Outside {
-    /// In the workspace, which needs no right.
+    /// In the workspace, where a path needs no right.
     No,
     At(String),
     Unclear,

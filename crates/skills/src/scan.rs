@@ -13,7 +13,7 @@ use crate::files::{SkillFile, SkillFiles};
 /// Minimum length of letters and digits in a row that may be an encoded text.
 const ENCODED: usize = 160;
 
-/// Maximum number of findings that are told.
+/// Maximum number of reported findings.
 const MAX_FINDINGS: usize = 40;
 
 /// Length of a quotation from the text.
@@ -24,18 +24,18 @@ const QUOTED: usize = 120;
 pub enum Severity {
     /// The skill is not installed.
     Refused,
-    /// A person has to look at it.
+    /// A person must look at the finding.
     Warning,
 }
 
-/// Something that the scan found.
+/// A finding of the scan.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ScanFinding {
     pub severity: Severity,
     pub path: String,
     /// The line, from 1; 0 for the file as a whole.
     pub line: usize,
-    /// The finding, in words.
+    /// Description of the finding.
     pub what: String,
 }
 
@@ -48,7 +48,7 @@ impl std::fmt::Display for ScanFinding {
     }
 }
 
-/// A kind of sentence that does not belong in a skill, with its weight and the reason.
+/// A kind of sentence that does not belong in a skill, with its severity and the reason.
 struct Sentence {
     pattern: &'static str,
     severity: Severity,
@@ -115,7 +115,7 @@ static IN_ROW: LazyLock<Regex> = LazyLock::new(|| {
     Regex::new(&format!("[A-Za-z0-9+/_-]{{{ENCODED},}}={{0,2}}")).expect("a test compiles it")
 });
 
-/// Looks through all files of a skill.
+/// Scans all files of a skill.
 pub fn scan(files: &SkillFiles) -> Vec<ScanFinding> {
     let mut findings = Vec::new();
     for (path, file) in files.iter() {
@@ -229,7 +229,7 @@ fn binary(path: &str, file: &SkillFile) -> Option<ScanFinding> {
     })
 }
 
-/// Returns a word with Latin letters and with letters of another script that look like them.
+/// Returns a word that mixes Latin letters with lookalikes of another script.
 fn mixed_word(text: &str) -> Option<Range<usize>> {
     let is_alike = |c: char| {
         matches!(c, '\u{400}'..='\u{52f}' | '\u{ff21}'..='\u{ff5a}' | '\u{13a0}'..='\u{13ff}')
@@ -252,7 +252,7 @@ fn mixed_word(text: &str) -> Option<Range<usize>> {
     None
 }
 
-/// Returns one of the names that a new name is easily taken for, but is not.
+/// Returns a known name that is easily confused with a new one, but differs.
 pub fn looks_like<'a>(name: &str, known: impl IntoIterator<Item = &'a str>) -> Option<&'a str> {
     let shape = |name: &str| {
         let plain = name.replace("rn", "m").replace("vv", "w").replace('-', "");

@@ -18,10 +18,10 @@ const MAX_INSTRUCTIONS: usize = 24 << 10;
 /// Maximum number of triggers of one skill.
 const MAX_TRIGGERS: usize = 50;
 
-/// Maximum number of steps that a skill may name as the budget of a run.
+/// Maximum number of steps that a skill may set as the budget of a run.
 const MAX_STEPS: u64 = 10_000;
 
-/// The place where a skill was found. Of one name the first of these counts.
+/// The kind of place in which a skill was found. Of one name the first of these counts.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
 pub enum SkillPlace {
     /// The person's own folder.
@@ -30,7 +30,7 @@ pub enum SkillPlace {
     Project,
     /// A package of this name, which the person installed.
     Installed(String),
-    /// Part of gyrus.
+    /// A part of gyrus itself.
     BuiltIn,
 }
 
@@ -45,22 +45,22 @@ impl fmt::Display for SkillPlace {
     }
 }
 
-/// A text about how a kind of task is done.
+/// Instructions for a kind of task.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Skill {
     /// The name: 1 to 64 lower-case letters, digits and single hyphens.
     pub name: String,
-    /// When it helps, in words.
+    /// Description of the cases in which the skill helps.
     pub description: String,
-    /// The way in which the task is done.
+    /// Text that explains how the task is done.
     pub instructions: String,
-    /// Regular expressions that match goals it is for.
+    /// Regular expressions that match the goals for the skill.
     pub triggers: Vec<String>,
     /// Maximum number of steps of a run that follows it.
     pub max_steps: Option<u64>,
-    /// The tools and rights that it asks for. They widen nothing by themselves.
+    /// The tools and rights that the skill asks for, without effect by themselves.
     pub permissions: Vec<SkillPermission>,
-    /// The place where it was found.
+    /// The place where the skill was found.
     pub place: SkillPlace,
     pub path: PathBuf,
     /// The hash of the file's content, in hexadecimal digits.
@@ -82,13 +82,13 @@ pub fn is_name(name: &str) -> bool {
 /// The care with which skills are read.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Care {
-    /// Everything is checked.
+    /// All parts are checked.
     Whole,
     /// Triggers are checked when a goal first matches them.
     WithoutTriggers,
 }
 
-/// The parts of a skill as they were read, not checked yet; each with its line.
+/// The parsed but unchecked parts of a skill, each with its line.
 #[derive(Debug, Default)]
 pub(crate) struct Draft {
     pub(crate) name: Option<(usize, String)>,

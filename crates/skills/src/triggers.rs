@@ -17,13 +17,13 @@ const MAX_TRIGGER: usize = 500;
 /// Maximum size of a compiled trigger in bytes.
 const MAX_COMPILED: usize = 1 << 20;
 
-/// Share of everyday goals, one in so many, above which a trigger matches too much.
+/// Share of everyday goals, as a divisor, above which a trigger matches too much.
 const TOO_COMMON: usize = 5;
 
-/// Two hundred everyday goals, a line each.
+/// Two hundred everyday goals, one per line.
 pub const COMMON_GOALS: &str = include_str!("common_goals.txt");
 
-/// Checks a trigger.
+/// Checks that a trigger is valid and does not match too much.
 ///
 /// # Errors
 /// The reason why it is refused.
@@ -65,10 +65,10 @@ fn compile(trigger: &str) -> Result<Regex, String> {
 /// A trigger that matches a goal.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct TriggerMatch {
-    /// Number of the skill, as it was given.
+    /// Number of the skill, in the order given.
     pub skill: usize,
     pub trigger: String,
-    /// The part of the goal that it matches.
+    /// The part of the goal that the trigger matches.
     pub matched: String,
 }
 
@@ -81,7 +81,7 @@ struct Trigger {
 /// The triggers of several skills.
 pub struct TriggerSet {
     triggers: Vec<Trigger>,
-    /// Finds words, and the trigger that needs each.
+    /// Finds words, with the triggers that need each.
     words: Option<AhoCorasick>,
     of_word: Vec<usize>,
     /// Triggers that need no certain word.
@@ -154,7 +154,7 @@ mod tests {
 
     const WORDS: [&str; 9] = ["ab", "abc", "c", "straße", "k", "ΣΑΣ", "i", "cab", "ſk"];
 
-    /// A trigger like those that people write, or that they should not.
+    /// Returns a random trigger like those that people write, or that they should not.
     fn trigger(random: &mut fastrand::Rng) -> String {
         let mut word = || *random.choice(&WORDS).unwrap();
         let (one, two) = (word(), word());

@@ -14,8 +14,8 @@ use crate::error::SurfaceError;
 /// Editor used if the environment names none, as POSIX specifies.
 const DEFAULT_EDITOR: &str = "vi";
 
-/// Has the card's text changed in the person's editor. A yes to it as it was, if they left it as
-/// it was.
+/// Opens the card's text in the person's editor and returns the answer: a plain yes if the text was
+/// not changed.
 pub fn in_editor(card: &ApprovalCard, editor: Option<&str>) -> Result<Answer, SurfaceError> {
     let Some(before) = card.edit.as_deref() else {
         return Err(VoidAnswer::from(AnswerMismatch::NothingToEdit).into());
@@ -24,7 +24,7 @@ pub fn in_editor(card: &ApprovalCard, editor: Option<&str>) -> Result<Answer, Su
     Ok(approvals::edited(card, after)?)
 }
 
-/// Has a text changed in the person's editor, and returns it.
+/// Opens a text in the person's editor and returns the edited text.
 ///
 /// # Errors
 /// The editor cannot be started, fails, or leaves no text.
@@ -63,7 +63,7 @@ pub fn write_in_editor(before: &str, editor: Option<&str>) -> Result<String, Sur
     fs::read_to_string(file.path()).map_err(failed)
 }
 
-/// By which an editor knows what it is.
+/// Returns the file extension by which an editor recognises the kind of text.
 fn suffix(text: &str) -> &'static str {
     if text.starts_with('{') {
         ".json"
@@ -74,7 +74,7 @@ fn suffix(text: &str) -> &'static str {
     }
 }
 
-/// As it stands in a file.
+/// Reads the answer from an edited file.
 pub fn from_file(card: &ApprovalCard, path: &Path) -> Result<Answer, SurfaceError> {
     let after = gyrus_process::read_regular_text(path).map_err(|error| SurfaceError::Usage {
         message: format!("{} cannot be read", path.display()),

@@ -5,26 +5,26 @@ use gyrus_journal::Payload;
 use gyrus_kernel::Entry;
 use serde::Deserialize;
 
-/// A stretch of time in one state.
+/// A stretch of time in which a changeset is in one state.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ChangeSpan {
     pub state: ChangeState,
-    /// The event that led to it; `None` for the beginning.
+    /// The event that led to the state; `None` for the beginning.
     pub event: Option<ChangeEvent>,
-    /// The person who decided it, or what stands for one; empty if nobody did.
+    /// The person or program that decided; empty if nobody did.
     pub by: String,
-    /// The reason or result, in words.
+    /// Description of the reason or result.
     pub text: String,
     pub cycle: u32,
-    /// Number of its first entry.
+    /// Number of the stretch's first entry.
     pub seq: u64,
-    /// The time of its first entry, in UTC milliseconds.
+    /// The time of the stretch's first entry, in UTC milliseconds.
     pub from_ms: i64,
-    /// The time at which the next one began; `None` for the present one.
+    /// The time at which the next stretch began; `None` for the present one.
     pub until_ms: Option<i64>,
 }
 
-/// The fact `changeset.state`.
+/// The payload of the fact `changeset.state`.
 #[derive(Deserialize)]
 struct Transition {
     event: ChangeEvent,
@@ -66,7 +66,7 @@ pub struct ChangeCycle {
 }
 
 impl ChangeCycle {
-    /// Takes the next entry. Before the first transition the cycle is idle.
+    /// Adds the next entry. Before the first transition the cycle is idle.
     pub fn take(&mut self, entry: &gyrus_journal::LogEntry) {
         let begun = ChangeSpan {
             state: ChangeState::Idle,

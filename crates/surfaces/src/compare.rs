@@ -8,36 +8,37 @@ use serde_json::Value;
 
 use crate::{page::first_words, projection::stored};
 
-/// The most calls of a run that are compared.
+/// Maximum number of calls of a run that are compared.
 const MAX_CALLS: usize = 5_000;
 
-/// The most forks of forks that are followed back.
+/// Maximum number of forks that are followed back.
 const MAX_FORKS: usize = 32;
 
-/// The most pairs of calls that are compared for the longest common order; beyond it calls between
-/// the common beginning and the common end count as different.
+/// Maximum number of pairs of calls that are compared for the longest common order; beyond it,
+/// calls between the common beginning and the common end count as different.
 const MAX_PAIRS: usize = 4_000_000;
 
 /// Characters of the words about a call, and about its result.
 const GIST: usize = 160;
 
-/// A call of a run, or its end.
+/// A call of a run, or the run's end.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ComparedCall {
-    /// The run whose journal holds it: for what is before a fork, the run that it was forked from.
+    /// The run whose journal contains the call: for what is before a fork, the run that it was
+    /// forked from.
     pub run: RunId,
-    /// Number of its first entry.
+    /// Number of the call's first entry.
     pub seq: u64,
     pub step: u32,
-    /// The tool; empty for the end of the run.
+    /// The name of the tool; empty for the end of the run.
     pub tool: String,
-    /// Its arguments in a few words, or the way in which the run ended.
+    /// The call's arguments in a few words, or the way in which the run ended.
     pub gist: String,
     /// Decision of the gate.
     pub decision: &'static str,
     /// The result in a few words.
     pub result: String,
-    /// Whether it failed or was not carried out.
+    /// Whether the call failed or was not executed.
     pub failed: bool,
     /// The duration in milliseconds.
     pub took_ms: u64,
@@ -52,14 +53,14 @@ impl ComparedCall {
     }
 }
 
-/// The calls of a run, those before its fork included.
+/// The calls of a run, including those before its fork.
 #[derive(Debug, Default)]
 pub struct CallsWithFork {
     /// The calls, in order, and the end of the run if it is over.
     pub calls: Vec<ComparedCall>,
-    /// Whether there are more calls than are compared.
+    /// Whether the run has more calls than are compared.
     pub is_cut: bool,
-    /// Number of steps that it shares with the run that it was forked from.
+    /// Number of steps that the run shares with the one that it was forked from.
     pub shared_steps: u32,
 }
 
@@ -89,7 +90,7 @@ impl CallsWithFork {
         Ok(path)
     }
 
-    /// Adds the calls of one journal up to the end of a step, and returns where it was forked from.
+    /// Adds the calls of one journal up to the end of a step, and returns the origin of the fork.
     fn add(
         &mut self,
         store: &Store,
@@ -130,12 +131,12 @@ impl CallsWithFork {
     }
 }
 
-/// Puts calls together from their entries.
+/// Assembles calls from their entries.
 struct CallCollector<'a> {
     run: RunId,
     reader: &'a LogReader,
     workspace: String,
-    /// The calls that have no result yet, by their place.
+    /// The calls without a result, by their index.
     open: Vec<(EffectId, usize)>,
 }
 
@@ -197,7 +198,7 @@ impl CallCollector<'_> {
         }
     }
 
-    /// Returns what stands for a call. Its folder does not count: a copy of it is as good.
+    /// Returns a digest for comparing calls. Its folder does not count, because a copy is as good.
     fn key(&self, tool: &str, arguments: &Value) -> Digest {
         let mut text = arguments.to_string();
         if self.workspace.len() > 1 {
@@ -224,7 +225,7 @@ fn words(arguments: &Value) -> String {
 /// A row of a comparison: for each run the place of its call; `None` where it made no such call.
 pub type AlignedCalls = Vec<Option<usize>>;
 
-/// Aligns the calls of runs, each next one with what the runs before it did.
+/// Aligns the calls of runs, each run with those before it.
 pub fn align(paths: &[CallsWithFork]) -> Vec<AlignedCalls> {
     let mut rows: Vec<AlignedCalls> = Vec::new();
     for (number, path) in paths.iter().enumerate() {

@@ -6,7 +6,7 @@ use gyrus_kernel::approvals::{AnswerMismatch, ApprovalError, VoidAnswer};
 use gyrus_process::ProgramError;
 use gyrus_text::visible;
 
-/// A surface that cannot show something or deliver an answer.
+/// The error of a surface that cannot show something or deliver an answer.
 #[derive(Debug, thiserror::Error)]
 pub enum SurfaceError {
     /// The journal cannot be read.
@@ -24,14 +24,14 @@ pub enum SurfaceError {
     /// The value has no JSON form.
     #[error("the output cannot be written")]
     Json(#[source] serde_json::Error),
-    /// The person asked for something that cannot be had.
+    /// The person requested something that is not possible.
     #[error("{message}")]
     Usage {
-        /// The event, in one sentence.
+        /// The error as one sentence.
         message: String,
         /// The cause, if the system gave one.
         source: Option<io::Error>,
-        /// The next step.
+        /// Advice on the next step.
         hint: Option<&'static str>,
     },
     /// A file cannot be written.
@@ -40,7 +40,7 @@ pub enum SurfaceError {
         /// The event and the file.
         message: String,
         source: io::Error,
-        /// The next step.
+        /// Advice on the next step.
         hint: Option<&'static str>,
     },
     /// The task that shows the run ended early.
@@ -69,7 +69,7 @@ impl SurfaceError {
         }
     }
 
-    /// Returns the error with its causes and the next step, for a person who goes on.
+    /// Returns the error with its causes and the advice, for a person who continues.
     pub(crate) fn told(&self) -> String {
         let mut told = format!("error: {}", visible(&self.to_string()));
         let mut next = self.source();
@@ -85,7 +85,7 @@ impl SurfaceError {
     }
 }
 
-/// Returns the next step after an answer that does not count, in commands.
+/// Returns the next step, as commands, after an answer that is void.
 pub fn next_step(void: &VoidAnswer) -> String {
     match void {
         VoidAnswer::Answered { run, .. } => format!("to go on: gyrus resume {}", run.short()),

@@ -5,8 +5,8 @@ use gyrus_journal::{LogEntry, Payload};
 use serde::Serialize;
 use serde_json::value::RawValue;
 
-/// `{"run":…,"seq":…,"at":…,"kind":…,"v":…,"payload":{…}}`; an erased entry has `"erased":HASH`
-/// instead of a payload.
+/// The line `{"run":…,"seq":…,"at":…,"kind":…,"v":…,"payload":{…}}`; an erased
+/// entry has `"erased":HASH` instead of a payload.
 #[derive(Serialize)]
 struct JsonLine<'a> {
     run: RunId,

@@ -15,7 +15,7 @@ use rustix::{
     termios::{LocalModes, OptionalActions, Termios, tcgetattr, tcsetattr},
 };
 
-/// Time after which an escape character that nothing follows is the key.
+/// Time after which an escape character without a successor is the key Escape.
 const ALONE: Timespec = Timespec {
     tv_sec: 0,
     tv_nsec: 30_000_000,
@@ -35,27 +35,27 @@ pub enum Key {
     Tab,
     /// The tabulator with Shift.
     BackTab,
-    /// Up, or Ctrl-P.
+    /// Moves up: the arrow, or Ctrl-P.
     Up,
-    /// Down, or Ctrl-N.
+    /// Moves down: the arrow, or Ctrl-N.
     Down,
-    /// Ctrl-C, where it is no signal.
+    /// Interrupts: Ctrl-C, unless it is a signal.
     Interrupt,
-    /// Ctrl-Z, where it is no signal.
+    /// Suspends: Ctrl-Z, unless it is a signal.
     Suspend,
-    /// Ctrl-D: on an empty line nothing more comes.
+    /// Ctrl-D, which ends the input on an empty line.
     EndOfInput,
     /// Ctrl-B: to the character before; while a run works, its command goes on in the background.
     Background,
-    /// Ctrl-G: the line is to be written in an editor.
+    /// Ctrl-G, which opens the line in an editor.
     Editor,
-    /// Ctrl-R: a line from before is looked for.
+    /// Ctrl-R, which searches the earlier lines.
     Search,
-    /// One that changes a line or moves the cursor in it.
+    /// A key that changes a line or moves the cursor.
     Edit(LineEdit),
 }
 
-/// A change of a line, or of the place of the cursor in it.
+/// A change of a line, or a move of the cursor in the line.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum LineEdit {
     /// Inserts characters; a pasted text may have line ends.
@@ -87,7 +87,7 @@ pub enum LineEdit {
 /// Whether Ctrl-C and Ctrl-Z stay signals.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum KeySignals {
-    /// They do.
+    /// Both keys send signals.
     Sent,
     Keys,
 }
@@ -95,16 +95,16 @@ pub enum KeySignals {
 /// The modes of the terminal before keys were read one by one.
 static BEFORE: Mutex<Option<Termios>> = Mutex::new(None);
 
-/// Reads keys until it is dropped, which gives the terminal its modes back and leaves what is typed
-/// afterwards to whoever reads next.
+/// Reads keys until it is dropped, which restores the terminal's modes and leaves further input to
+/// the next reader.
 pub struct KeyReader {
-    /// Closing it wakes the thread.
+    /// A pipe that wakes the thread when it is closed.
     stop: Option<OwnedFd>,
     thread: Option<JoinHandle<()>>,
 }
 
 impl KeyReader {
-    /// Whether nothing will be typed any more.
+    /// Whether the terminal's input has ended.
     pub fn is_over(&self) -> bool {
         self.thread.as_ref().is_none_or(JoinHandle::is_finished)
     }
@@ -119,7 +119,7 @@ impl Drop for KeyReader {
     }
 }
 
-/// Gives every key that is typed at this process's terminal to `take`, on a thread of its own.
+/// Passes every key that is typed at this process's terminal to `take`, on a separate thread.
 ///
 /// # Errors
 /// The terminal's modes cannot be set, or no thread can be started.
@@ -144,8 +144,8 @@ pub fn read_keys(
     Ok(reading)
 }
 
-/// Sets the modes in which keys come one by one and nobody but us shows them, if they are not set: a
-/// shell that continues a stopped process may have set others.
+/// Sets the terminal's modes to deliver keys singly and without echo, if they are not set: a shell
+/// that continues a stopped process may have set others.
 ///
 /// # Errors
 /// The terminal does not take them.
@@ -166,7 +166,7 @@ pub fn hold_modes(signals: KeySignals) -> io::Result<()> {
     io::stderr().write_all(b"\x1b[?2004h")
 }
 
-/// Gives the terminal the modes back that it had. For whoever ends this process at once, too.
+/// Restores the terminal's earlier modes; also called before this process is ended at once.
 pub fn restore_modes() {
     let mut before = BEFORE.lock();
     if let Some(modes) = before.take() {
@@ -209,7 +209,8 @@ fn more(held: &mut Vec<u8>, stopped: &OwnedFd) -> io::Result<bool> {
     }
 }
 
-/// Takes the keys from the beginning of some bytes. What may be the beginning of a key stays.
+/// Parses the keys at the beginning of a buffer and removes their bytes. What may be the beginning
+/// of a key stays.
 fn take_keys(held: &mut Vec<u8>) -> Vec<Key> {
     let mut keys = Vec::new();
     loop {
@@ -225,8 +226,8 @@ fn take_keys(held: &mut Vec<u8>) -> Vec<Key> {
     }
 }
 
-/// Returns the length of the first key, and the key unless it means nothing here; `None` if more bytes
-/// are needed.
+/// Returns the length of the first key, and the key unless it has no meaning here; `None` if more
+/// bytes are needed.
 fn first(bytes: &[u8]) -> Option<(usize, Option<Key>)> {
     let key = match *bytes.first()? {
         b'\x1b' => return escaped(bytes),

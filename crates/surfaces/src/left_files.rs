@@ -13,7 +13,7 @@ use rustix::fs::{Mode, OFlags, ResolveFlags};
 
 use crate::projection::{Happening, HappeningPart, Projection};
 
-/// Files that calls left, by their paths in the workspace, the newest last.
+/// Paths in the workspace of files that calls produced, newest last.
 #[derive(Debug, Clone, Default)]
 pub struct LeftFiles(Vec<String>);
 
@@ -33,7 +33,7 @@ impl LeftFiles {
         Ok(files)
     }
 
-    /// Adds the files of what happened.
+    /// Adds the files of an event.
     pub fn note(&mut self, happening: &Happening) {
         for part in &happening.parts {
             if let HappeningPart::Files(paths) = part {
@@ -43,17 +43,17 @@ impl LeftFiles {
         }
     }
 
-    /// Returns the newest ones, at most so many.
+    /// Returns the newest files, at most `most`.
     pub fn newest(&self, most: usize) -> &[String] {
         &self.0[self.0.len().saturating_sub(most)..]
     }
 }
 
-/// Reads a file that a run left, of at most `most` bytes, without following links: the run may have
-/// made any.
+/// Reads at most `most` bytes of a file that a run produced, without following links, which the run
+/// may have made.
 ///
 /// # Errors
-/// It is not a regular file below the workspace, is too large, or cannot be read.
+/// The path is not a regular file below the workspace, or the file is too large or unreadable.
 pub fn read_left_file(workspace: &Path, path: &str, most: usize) -> io::Result<Vec<u8>> {
     let folder = File::open(workspace)?;
     let file = rustix::fs::openat2(

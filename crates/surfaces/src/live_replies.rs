@@ -9,18 +9,18 @@ use tokio::sync::mpsc;
 /// A piece of a model's reply, while it arrives.
 #[derive(Debug, Clone)]
 pub struct ReplyPiece {
-    /// The run that asked.
+    /// The run that sent the request.
     pub run: RunId,
     /// The purpose of the question.
     pub purpose: Purpose,
     pub said: LivePiece,
 }
 
-/// Receives the pieces.
+/// Receives the pieces of replies.
 pub type LiveReplies = mpsc::UnboundedReceiver<ReplyPiece>;
 
-/// Returns what a kernel passes replies to while they arrive, and where they are received. A reply
-/// is bounded, so the queue is.
+/// Returns the sender to which a kernel passes replies as they arrive, and the receiver. A reply is
+/// bounded, so the queue is.
 pub fn live_replies() -> (Live, LiveReplies) {
     let (sender, receiver) = mpsc::unbounded_channel();
     let live: Live = Arc::new(move |event| {

@@ -16,20 +16,20 @@ use tokio::task::JoinSet;
 
 use crate::console::put;
 
-/// The command is killed after so many milliseconds. gyrus waits for it before it ends.
+/// Milliseconds after which the command is killed. gyrus waits for it before it ends.
 const TIME_LIMIT_MS: u64 = 10_000;
 
-/// Maximum of its output that is kept for the warning, in bytes.
+/// Maximum size of the command's output that is kept for the warning, in bytes.
 const OUTPUT: usize = 400;
 
-/// The person's command and how it is run.
+/// The person's command and its environment.
 #[derive(Debug, Clone)]
 pub struct NotifyCommand {
     /// The line for the shell.
     pub line: String,
-    /// The folder that it runs in.
+    /// The folder in which the command runs.
     pub folder: PathBuf,
-    /// Its environment, without `PATH`.
+    /// The command's environment, without `PATH`.
     pub environment: BTreeMap<String, String>,
 }
 
@@ -37,7 +37,7 @@ impl NotifyCommand {
     /// Runs the command with a line on its standard input, for at most 10 seconds.
     ///
     /// # Errors
-    /// It cannot be started, or does not succeed; the sentence goes on after its name.
+    /// A message that continues after the command's name: it cannot be started, or failed.
     pub async fn run(self, line: String) -> Result<(), String> {
         let not_run = |error: &dyn std::fmt::Display| format!("was not run: {error}");
         let shell = Programs::of_this_process().find("sh");
@@ -69,7 +69,7 @@ impl NotifyCommand {
     }
 }
 
-/// Runs the person's command, if there is one.
+/// Runs the person's command when a run needs attention.
 pub struct Notifier {
     command: Option<NotifyCommand>,
     on_ask: OnAsk,
@@ -80,7 +80,7 @@ pub struct Notifier {
 #[derive(Debug, Serialize)]
 struct WaitingQuestion {
     run: String,
-    /// The card, as `gyrus approve` wants it.
+    /// The id of the card, as `gyrus approve` takes it.
     #[serde(skip_serializing_if = "Option::is_none")]
     question: Option<String>,
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -91,7 +91,7 @@ struct WaitingQuestion {
 }
 
 impl Notifier {
-    /// Creates the notifier; without a command it does nothing.
+    /// Creates the notifier; without a command, it does nothing.
     pub fn new(command: Option<NotifyCommand>, on_ask: OnAsk) -> Self {
         Self {
             command,
@@ -100,7 +100,7 @@ impl Notifier {
         }
     }
 
-    /// A run asks something. Where nobody is to be asked, nobody is called.
+    /// Handles a question of a run. Nobody is notified if nobody is to be asked.
     pub fn asked(&mut self, open: &OpenQuestion, reader: &LogReader) {
         if self.command.is_none() || self.on_ask == OnAsk::Deny {
             return;
@@ -126,7 +126,7 @@ impl Notifier {
         });
     }
 
-    /// A run parked. Its question, if that is why, was announced when it was asked.
+    /// Handles a run that parked. Its question, if that is the reason, was announced before.
     pub fn parked(&mut self, run: RunId, ending: &Ending) {
         let headline = match ending {
             Ending::Stuck { .. } => "the run is stuck",
@@ -163,7 +163,7 @@ impl Notifier {
         });
     }
 
-    /// Waits until every command has ended; each is bounded.
+    /// Waits until all commands have ended; each is bounded.
     pub async fn finish(&mut self) {
         while self.running.join_next().await.is_some() {}
     }

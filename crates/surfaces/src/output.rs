@@ -24,12 +24,12 @@ pub fn standard() -> StandardOutput {
     StandardOutput(io::stdout().lock())
 }
 
-/// Takes standard input and output away from everything else in this process, and from whatever it
-/// starts, for a protocol that alone may stand there. Reading gives nothing from then on, and what
-/// would be printed goes to standard error.
+/// Reserves standard input and output for a protocol, out of reach of all else in this process and
+/// of its child processes. Reading gives nothing from then on, and what would be printed goes to
+/// standard error.
 ///
 /// # Errors
-/// One of them is not open.
+/// Standard input or output is not open.
 pub fn take_both() -> io::Result<(File, File)> {
     let input = rustix::io::fcntl_dupfd_cloexec(io::stdin(), FIRST_FREE)?;
     let output = rustix::io::fcntl_dupfd_cloexec(io::stdout(), FIRST_FREE)?;
@@ -38,39 +38,39 @@ pub fn take_both() -> io::Result<(File, File)> {
     Ok((File::from(input), File::from(output)))
 }
 
-/// The first descriptor that is none of the three standard ones.
+/// Number of the first descriptor after the three standard ones.
 const FIRST_FREE: i32 = 3;
 
 impl StandardOutput {
-    /// For `write!` and `writeln!`: text for people.
+    /// Writes text for people; used by `write!` and `writeln!`.
     pub fn write_fmt(&mut self, text: fmt::Arguments<'_>) -> io::Result<()> {
         let text = text.to_string();
         let wrapped = wrapped(&text, columns_of(&self.0));
         self.0.write_all(fit(&wrapped).as_bytes())
     }
 
-    /// One line of JSON, for programs.
+    /// Writes one line of JSON, for programs.
     pub fn json(&mut self, value: &impl Serialize) -> Result<(), SurfaceError> {
         let line = serde_json::to_string(value).map_err(SurfaceError::Json)?;
         Ok(self.json_line(&line)?)
     }
 
-    /// A line that is JSON already.
+    /// Writes a line that is JSON already.
     pub fn json_line(&mut self, line: &str) -> io::Result<()> {
         writeln!(self.0, "{}", escaped_json(line))
     }
 
-    /// The stream itself, for what is meant for a file or a program to the byte.
+    /// Returns the stream itself, for exact bytes to a file or a program.
     pub fn raw(&mut self) -> &mut impl Write {
         &mut self.0
     }
 
-    /// Writes what is buffered.
+    /// Flushes the buffer.
     pub fn flush(&mut self) -> io::Result<()> {
         self.0.flush()
     }
 
-    /// Whether a person reads it at a terminal.
+    /// Whether a person reads the output at a terminal.
     pub fn is_terminal(&self) -> bool {
         self.0.is_terminal()
     }
@@ -102,8 +102,8 @@ fn size_of(stream: &(impl AsFd + IsTerminal)) -> Option<(usize, usize)> {
     Some((usize::from(size.ws_col), usize::from(size.ws_row)))
 }
 
-/// Returns the text with lines that are too long broken at words; what follows stands below the
-/// beginning of its line.
+/// Returns the text with long lines broken at words; what follows stands below the beginning of its
+/// line.
 pub fn wrapped(text: &str, columns: Option<usize>) -> Cow<'_, str> {
     let Some(columns) = columns else {
         return Cow::Borrowed(text);
@@ -129,7 +129,7 @@ pub fn wrapped(text: &str, columns: Option<usize>) -> Cow<'_, str> {
     Cow::Owned(whole)
 }
 
-/// Splits a line that is painted as a whole into the colour, the text, and the end of the colour.
+/// Splits a line painted in one colour into the colour, the text, and the end of the colour.
 fn painted(line: &str) -> (&str, &str, &str) {
     let mut inner = line;
     while let Some(rest) = inner.strip_prefix('\x1b')

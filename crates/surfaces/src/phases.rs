@@ -4,20 +4,20 @@ use gyrus_contract::Purpose;
 use gyrus_journal::Payload;
 use gyrus_kernel::{Ending, Entry};
 
-/// The part of its cycle that a run is in.
+/// The part of its cycle in which a run is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Phase {
     /// Between two cycles, or without a process.
     Idle,
-    /// It collects its input.
+    /// The run collects its input.
     Perceive,
-    /// It asks a model what to do next.
+    /// The run asks a model what to do next.
     Think,
-    /// It waits for a person.
+    /// The run waits for a person.
     Ask,
-    /// It carries out calls.
+    /// The run carries out calls.
     Act,
-    /// It looks back, or verifies.
+    /// The run reviews the cycle, or verifies.
     Reflect,
 }
 
@@ -43,7 +43,7 @@ impl Phase {
         }
     }
 
-    /// One sentence about it.
+    /// Returns a description of the phase, as one sentence.
     pub fn words(self) -> &'static str {
         match self {
             Phase::Idle => "between two cycles",
@@ -61,16 +61,16 @@ impl Phase {
 pub struct PhaseSpan {
     pub phase: Phase,
     pub cycle: u32,
-    /// Number of its first entry.
+    /// Number of the stretch's first entry.
     pub seq: u64,
-    /// The time of its first entry, in UTC milliseconds.
+    /// The time of the stretch's first entry, in UTC milliseconds.
     pub from_ms: i64,
-    /// The time at which the next one began, in UTC milliseconds; `None` for the present one.
+    /// The time at which the next stretch began, in UTC milliseconds; `None` for the present one.
     pub until_ms: Option<i64>,
 }
 
 impl PhaseSpan {
-    /// Milliseconds in the phase until it ended.
+    /// Returns the duration of the phase in milliseconds, once it has ended.
     pub fn took_ms(&self) -> Option<u64> {
         let took = self.until_ms?.saturating_sub(self.from_ms);
         Some(u64::try_from(took).unwrap_or(0))
@@ -86,7 +86,7 @@ pub struct Phases {
 }
 
 impl Phases {
-    /// Takes the next entry. One that cannot be read changes nothing.
+    /// Adds the next entry. One that cannot be read changes nothing.
     pub fn take(&mut self, entry: &gyrus_journal::LogEntry) {
         if matches!(entry.payload, Payload::Erased(_)) {
             return;
@@ -124,7 +124,7 @@ impl Phases {
         &self.spans
     }
 
-    /// Returns the milliseconds in each phase, and how often it was entered.
+    /// Returns the milliseconds in each phase, with the number of times that it was entered.
     pub fn totals(&self) -> Vec<(Phase, u64, u64)> {
         let of = |phase: Phase| {
             let spans = self.spans.iter().filter(|span| span.phase == phase);

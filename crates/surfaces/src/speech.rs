@@ -10,16 +10,16 @@ use crate::{live_replies::ReplyPiece, projection::HappeningSubject};
 /// The beginnings of an object in a reply. The object is for the loop; what it says to a person comes as a note.
 const OBJECT_STARTS: [&str; 3] = ["{\"", "{ \"", "```json"];
 
-/// Text of a model that a person is shown while it arrives.
+/// Text of a model, shown to a person as it arrives.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct LiveSpeech {
     /// The kind of text.
     pub kind: SpokenKind,
     /// The text, in pieces that end anywhere.
     pub text: String,
-    /// Whether it is the first of its kind in its reply.
+    /// Whether the text is the first of its kind in the reply.
     pub begins: bool,
-    /// Number of lines of the same kind before it in its reply; counted for thinking alone.
+    /// Number of lines of the same kind before the text in the reply; counted for thinking only.
     pub lines_before: usize,
 }
 
@@ -31,7 +31,7 @@ pub enum SpokenKind {
     Thinking,
 }
 
-/// The replies that are arriving, by run.
+/// The replies in progress, by run.
 #[derive(Debug, Default)]
 pub struct Speech {
     runs: BTreeMap<RunId, SpeechState>,
@@ -39,15 +39,15 @@ pub struct Speech {
 
 #[derive(Debug, Default)]
 struct SpeechState {
-    /// Numbers of the questions that were announced and of those whose entry was shown: a reply is
-    /// shown after everything that was on disk before its question.
+    /// Numbers of the announced questions and of those whose entry was shown: a reply is shown
+    /// after everything that was on disk before its question.
     announced: u64,
     shown: u64,
     held: Vec<(u64, ReplyPiece)>,
-    /// Questions that are open at once. With two, their words would run into each other.
+    /// Number of open questions. With two, their replies would be mixed up.
     open: usize,
     mixed: bool,
-    /// The subject of the note that will say the same.
+    /// The subject of the note that will repeat the text.
     said_as: Option<HappeningSubject>,
     /// Whether the rest of the reply is an object.
     is_object: bool,
@@ -69,7 +69,7 @@ impl Speech {
         saying.take(piece)
     }
 
-    /// Takes note that the entry of a question was shown, and returns the text that waited for it.
+    /// Notes that the entry of a question was shown, and returns the text that waited for it.
     pub fn was_asked(&mut self, run: RunId) -> Vec<LiveSpeech> {
         let saying = self.runs.entry(run).or_default();
         saying.shown += 1;
@@ -83,7 +83,7 @@ impl Speech {
             .collect()
     }
 
-    /// Whether a note says only what was shown already.
+    /// Whether the text of a note was shown already.
     pub fn was_shown(&mut self, run: RunId, subject: HappeningSubject) -> bool {
         let Some(saying) = self.runs.get_mut(&run) else {
             return false;
@@ -137,7 +137,7 @@ impl SpeechState {
         }
     }
 
-    /// The words of a piece, without the object that may begin in it.
+    /// Returns the text of a piece, without the JSON object that may begin in it.
     fn text(&mut self, text: &str, note: HappeningSubject) -> Option<LiveSpeech> {
         if self.is_object {
             return None;

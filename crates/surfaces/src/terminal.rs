@@ -35,7 +35,7 @@ pub fn person(user: Option<&str>, surface: &str) -> Principal {
     }
 }
 
-/// Asks the person at this terminal; nothing but a plain yes is one.
+/// Asks the person at this terminal for approval; nothing but a plain yes is one.
 pub fn says_yes(question: &str) -> io::Result<bool> {
     Ok(matches!(
         answer(question)?.to_lowercase().as_str(),
@@ -43,7 +43,7 @@ pub fn says_yes(question: &str) -> io::Result<bool> {
     ))
 }
 
-/// Asks the person at this terminal for a word, which may be empty.
+/// Asks the person at this terminal for a line of text, which may be empty.
 pub fn answer(question: &str) -> io::Result<String> {
     forget_what_was_typed();
     let mut asking = io::stderr().lock();
@@ -55,10 +55,10 @@ pub fn answer(question: &str) -> io::Result<String> {
     Ok(line.trim().to_owned())
 }
 
-/// Maximum size of the list of users that is looked into, in bytes.
+/// Maximum number of bytes searched of the list of users.
 const MAX_USERS: u64 = 1 << 20;
 
-/// The name of this process's user, or its number if it has none here.
+/// Returns the name of this process's user, or the user id if there is no name.
 fn name_of_this_user() -> String {
     let id = rustix::process::getuid().as_raw();
     let mut users = String::new();
@@ -74,7 +74,7 @@ fn name_of_this_user() -> String {
         .unwrap_or_else(|| format!("user {id}"))
 }
 
-/// Drops what was typed before a question was shown: it cannot be meant as its answer.
+/// Discards input typed before a question was shown: it cannot be meant as its answer.
 pub fn forget_what_was_typed() {
     // Without a terminal there is nothing to forget.
     let _ = rustix::termios::tcflush(io::stdin(), QueueSelector::IFlush);
@@ -84,14 +84,13 @@ pub fn forget_what_was_typed() {
 #[derive(Debug)]
 pub enum TerminalEvent {
     Line(String),
-    /// Its end: nothing will come any more.
+    /// The input has ended.
     End,
 }
 
-/// Lines of the terminal while they are wanted. Dropping it leaves what is typed afterwards to
-/// whoever reads next.
+/// Reads lines of the terminal. Dropping it leaves further input to the next reader.
 pub struct TerminalReader {
-    /// Closing it wakes the thread.
+    /// A pipe that wakes the thread when it is closed.
     _stop: OwnedFd,
 }
 
@@ -114,15 +113,15 @@ pub fn read_lines(sender: Sender<TerminalEvent>) -> io::Result<TerminalReader> {
     Ok(TerminalReader { _stop: stop })
 }
 
-/// Bytes of a line that is not complete yet. Read from the descriptor itself: what a buffer of
-/// this process held could not be left to the next reader.
+/// Bytes of an incomplete line. Read from the descriptor itself: what a buffer of this process held
+/// could not be left to the next reader.
 #[derive(Default)]
 struct LineBuffer {
     held: Vec<u8>,
 }
 
 impl LineBuffer {
-    /// The next line; `None` when nobody wants one any more.
+    /// Returns the next line; `None` when nobody wants one any more.
     fn next(&mut self, stopped: &OwnedFd) -> io::Result<Option<TerminalEvent>> {
         let stdin = io::stdin();
         loop {

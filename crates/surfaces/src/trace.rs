@@ -7,13 +7,12 @@ use serde_json::{Value, json};
 
 use crate::projection::stored;
 
-/// One line of the trace.
+/// A step of the trace, written as one line.
 #[derive(Debug, Serialize)]
 pub struct TraceStep {
     /// The step's number, counted from 1.
     pub step: u32,
-    /// The phase of the loop in which the step thought and acted, or the loop's name if it has no
-    /// phases.
+    /// Phase of the loop in which the step took place, or the loop's name if it has no phases.
     phase: String,
     /// The thoughts of the model, in order, joined by blank lines.
     thought: String,
@@ -21,14 +20,13 @@ pub struct TraceStep {
     tool_inputs: Vec<Value>,
     /// Results of the calls, in the order in which they ended.
     tool_outputs: Vec<Value>,
-    /// Time at which the step was done, UTC.
+    /// Time at which the step ended, UTC.
     timestamp: String,
 }
 
 /// Collects entries until a step is complete.
 #[derive(Debug, Default)]
 pub struct TraceCollector {
-    /// The present phase.
     phase: String,
     /// The phase in which the present step thinks or acts.
     thinks_in: Option<String>,
@@ -38,8 +36,8 @@ pub struct TraceCollector {
 }
 
 impl TraceCollector {
-    /// Takes the next entry of a run and returns the step that it completes. What became of no
-    /// step, because it was abandoned, is left out.
+    /// Adds the next entry of a run and returns the step that it completes. What became of no step,
+    /// because it was abandoned, is left out.
     pub fn take(
         &mut self,
         entry: &gyrus_journal::LogEntry,

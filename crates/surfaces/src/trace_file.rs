@@ -43,7 +43,7 @@ pub struct TraceFile {
     path: PathBuf,
     file: File,
     trace: TraceCollector,
-    /// Steps up to this one are in the file already.
+    /// Number of the last step that the file contains.
     written: u32,
 }
 
@@ -52,7 +52,7 @@ pub struct TraceFile {
 pub enum TracePurpose {
     /// A run that begins: whatever stands in the file is older.
     NewRun,
-    /// A run that goes on: its earlier steps may stand in the file.
+    /// The trace of a resumed run: its earlier steps may stand in the file.
     Resumed,
 }
 
@@ -101,7 +101,7 @@ impl TraceFile {
         })
     }
 
-    /// Takes in the next entry.
+    /// Adds the next entry.
     pub fn entry(&mut self, entry: &LogEntry, reader: &LogReader) -> Result<(), SurfaceError> {
         match self.trace.take(entry, reader) {
             Some(step) if step.step > self.written => self.write(&step),

@@ -7,7 +7,7 @@ use gyrus_journal::{Error, LogEntry, LogReader, Store};
 use gyrus_kernel::{StandingChange, log_name};
 use tokio::{sync::mpsc, task::JoinSet};
 
-/// Number of entries that may wait to be taken; beyond it, reading waits.
+/// Maximum number of entries in the queue; beyond it, reading waits.
 const QUEUE: usize = 256;
 
 /// An entry of a run that is followed.
@@ -15,7 +15,7 @@ const QUEUE: usize = 256;
 pub struct TreeEntry {
     pub run: RunId,
     pub entry: LogEntry,
-    /// The reader of the journal of that run.
+    /// The reader of that run's journal.
     pub reader: LogReader,
     /// The change that it makes of the standing of that run.
     pub change: Option<StandingChange>,
@@ -44,7 +44,8 @@ impl TreeFollower {
         }
     }
 
-    /// Follows a run from an entry on, unless it is followed. Its journal may appear later.
+    /// Follows a run from an entry on, unless it is already followed. The run's journal may appear
+    /// later.
     pub fn follow(&mut self, run: RunId, from: u64) {
         if self.followed.insert(run) {
             let (store, sender) = (self.store.clone(), self.sender.clone());
@@ -61,7 +62,7 @@ impl TreeFollower {
     /// Dropping the future loses nothing.
     ///
     /// # Errors
-    /// One of the journals cannot be read any further.
+    /// A journal cannot be read any further.
     pub async fn next(&mut self) -> Result<TreeEntry, Error> {
         let Some(next) = self.entries.recv().await else {
             // It holds a sender itself.
@@ -74,7 +75,7 @@ impl TreeFollower {
         Ok(next)
     }
 
-    /// Whether no entry was read that was not taken.
+    /// Whether all entries that were read have been taken.
     pub fn is_empty(&self) -> bool {
         self.entries.is_empty()
     }

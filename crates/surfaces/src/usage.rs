@@ -11,7 +11,7 @@ use crate::projection::stored;
 /// Requests, tokens and money of one purpose with one model.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct ModelUsage {
-    /// Number of requests, repeated ones included.
+    /// Number of requests, including repeated ones.
     pub requests: u64,
     /// Number of requests that got no reply.
     pub failed: u64,
@@ -32,7 +32,7 @@ pub struct ModelUsage {
 }
 
 impl ModelUsage {
-    /// Returns all money together.
+    /// Returns the sum of all charges.
     pub fn cost(&self) -> Microdollars {
         self.settled.cost + self.estimated.cost + self.reserved.cost
     }
@@ -48,7 +48,7 @@ pub struct RunUsage {
 }
 
 impl RunUsage {
-    /// Takes the next entry.
+    /// Adds the next entry.
     pub fn take(&mut self, entry: &Entry, reader: &LogReader) {
         if let Entry::ModelCall(call) = entry {
             let key = (call.purpose, call.model.clone());
@@ -92,7 +92,7 @@ impl RunUsage {
         rows.map(|((purpose, model), row)| (*purpose, model.as_str(), row))
     }
 
-    /// Whether no model was asked.
+    /// Whether no request was sent to a model.
     pub fn is_empty(&self) -> bool {
         self.rows.is_empty()
     }

@@ -34,13 +34,13 @@ const TICK: Duration = Duration::from_millis(500);
 /// Views that show the entries of a run.
 pub struct Views {
     pub person: Person,
-    /// The notifier for a person who looks elsewhere.
+    /// The notifier for a person who does not watch.
     pub notifier: Notifier,
     /// The file that gets a line a step.
     pub trace: Option<TraceFile>,
-    /// The same beside the run's journal. The run does not depend on it.
+    /// The trace beside the run's journal. The run does not depend on it.
     pub own_trace: Option<TraceFile>,
-    /// With what the person at the console changes a text.
+    /// The editor in which the person at the console changes a text.
     pub editor: Option<String>,
 }
 
@@ -57,12 +57,12 @@ pub struct WatchAtWork {
     finish: oneshot::Sender<Until>,
 }
 
-/// The condition under which a watcher is done.
+/// The condition under which a watcher ends.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Until {
-    /// When it has shown this entry of the run.
+    /// After the output of this entry of the run.
     Entry(u64),
-    /// When it has shown what it knows of: the journal failed.
+    /// After the output of the entries known by now, because the journal failed.
     Now,
 }
 
@@ -72,7 +72,7 @@ enum WatchEvent {
     Key(Key),
     /// A model is speaking.
     Reply(ReplyPiece),
-    /// Time went by.
+    /// A moment has passed.
     Tick,
 }
 
@@ -105,7 +105,7 @@ impl WatchAtWork {
         Self { task, finish }
     }
 
-    /// Waits until everything is shown; the first thing that could not be.
+    /// Waits until everything is shown; returns the first error.
     pub async fn finish(self, until: Until) -> Result<(), SurfaceError> {
         // A watcher that failed is gone already and says so.
         let _ = self.finish.send(until);
@@ -122,13 +122,13 @@ struct RunWatcher {
     run: RunId,
     views: Views,
     lines: mpsc::Sender<TerminalEvent>,
-    /// Lines of the terminal come from here, once one was wanted.
+    /// Reader of the terminal's lines, once a line was needed.
     terminal: Option<TerminalReader>,
     typing: mpsc::UnboundedSender<Key>,
     /// Keys of the terminal, where a person can type all the time.
     keys: Option<KeyReader>,
     until: Option<Until>,
-    /// The last entry of the run that was shown.
+    /// Sequence number of the last entry shown.
     shown: u64,
 }
 
@@ -185,7 +185,7 @@ impl RunWatcher {
         }
     }
 
-    /// When the status line is due again; never where there is none.
+    /// Waits until the status line must be updated; forever if there is none.
     async fn tick(&self) {
         match &self.views.person {
             Person::Console(console) if console.has_status() => {

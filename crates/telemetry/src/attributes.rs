@@ -27,13 +27,13 @@ pub(crate) mod gen_ai {
 /// A class of error, of few values.
 pub(crate) const ERROR_TYPE: &str = "error.type";
 
-/// Maximum characters of an attribute that names something.
+/// Maximum characters of an attribute with a name.
 const NAME_LIMIT: usize = 200;
 
 /// Maximum bytes of an attribute with content.
 const CONTENT_LIMIT: usize = 16 << 10;
 
-/// Returns an attribute that names something; a longer name is cut.
+/// Returns a text attribute; a long text is cut.
 pub(crate) fn text(key: &str, value: impl AsRef<str>) -> KeyValue {
     let value = value.as_ref().chars().take(NAME_LIMIT).collect();
     attribute(key, Value::StringValue(value))
@@ -59,7 +59,7 @@ pub(crate) fn flag(key: &str, value: bool) -> KeyValue {
     attribute(key, Value::BoolValue(value))
 }
 
-/// Returns an attribute with one text in a list.
+/// Returns an attribute with a list of one text.
 pub(crate) fn one_of_list(key: &str, value: &str) -> KeyValue {
     let values = vec![any(Value::StringValue(value.to_owned()))];
     attribute(key, Value::ArrayValue(ArrayValue { values }))

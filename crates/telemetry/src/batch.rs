@@ -18,10 +18,10 @@ const MAX_ENTRIES: u64 = 512;
 /// Bytes after which a batch is sent. Collectors take 4 MiB and more.
 const MAX_BYTES: usize = 1 << 20;
 
-/// Time after the first failure before a request is sent again; it doubles with each further one.
+/// Delay before a request is sent again after its first failure; it doubles with each further one.
 const FIRST_WAIT: Duration = Duration::from_secs(1);
 
-/// Maximum time before a request is sent again, also if the collector asks for more.
+/// Maximum time before a request is sent again, even if the collector asks for more.
 const MAX_WAIT: Duration = Duration::from_secs(60);
 
 /// Spans and log records that some entries of a run add.
@@ -50,7 +50,7 @@ impl TelemetryBatch {
         self.entries >= MAX_ENTRIES || self.bytes >= MAX_BYTES
     }
 
-    /// Empties the batch into requests, and returns these and the number of spans in them.
+    /// Empties the batch into requests, and returns them with the number of their spans.
     pub(crate) fn requests(
         &mut self,
         run: RunId,
@@ -76,7 +76,7 @@ pub(crate) struct Backoff {
 }
 
 impl Backoff {
-    /// Returns the time to wait after one more failure, of which the collector asked for `after`.
+    /// Returns the delay after another failure, for which the collector requested `after`.
     pub(crate) fn wait(&mut self, after: Option<Duration>) -> Duration {
         let doubled = FIRST_WAIT.saturating_mul(2_u32.saturating_pow(self.failures));
         self.failures = self.failures.saturating_add(1);

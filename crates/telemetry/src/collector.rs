@@ -34,7 +34,7 @@ const CONNECT_LIMIT: Duration = Duration::from_secs(5);
 /// Maximum bytes read of an answer.
 const MAX_ANSWER_BYTES: usize = 64 << 10;
 
-/// Maximum characters shown of what a collector says.
+/// Maximum number of shown characters of a collector's answer.
 const MAX_SAID: usize = 200;
 
 /// The requests of a batch that are not delivered yet.
@@ -53,7 +53,7 @@ pub(crate) struct SendOutcome {
     pub(crate) told: Vec<String>,
     /// Reason why some requests have to be sent again, if they have to.
     pub(crate) again: Option<String>,
-    /// Time after which the collector wants to be asked again.
+    /// Time after which the collector wants the next attempt.
     pub(crate) after: Option<Duration>,
 }
 
@@ -63,14 +63,14 @@ enum CollectorAnswer {
     Again(String, Option<Duration>),
 }
 
-/// A collector, by its addresses for each signal.
+/// A collector with its address for each signal.
 pub(crate) struct Collector {
     endpoints: Vec<(SignalEndpoint, Client)>,
     resource: Resource,
 }
 
 impl Collector {
-    /// Creates the client. Nothing is sent yet.
+    /// Creates the client without sending anything.
     pub(crate) fn new(settings: &TelemetrySettings) -> Result<Self, CollectorError> {
         let clients = settings.endpoints.iter().map(|endpoint| {
             let builder = client_builder(&endpoint.address, CONNECT_LIMIT)?;
@@ -92,7 +92,7 @@ impl Collector {
         })
     }
 
-    /// Returns the requests that deliver these, about the run `instance`.
+    /// Returns the requests that deliver this telemetry of the run `instance`.
     pub(crate) fn requests(
         &self,
         instance: &str,
@@ -158,7 +158,7 @@ impl Collector {
         BatchRequests(requests)
     }
 
-    /// Sends requests at the same time. Those that were answered for good are removed.
+    /// Sends requests concurrently. Those that were accepted or finally rejected are removed.
     pub(crate) async fn send(&self, requests: &mut BatchRequests) -> SendOutcome {
         let answers = join_all(
             requests
@@ -233,7 +233,7 @@ impl Collector {
 /// A collector for which no client can be made.
 #[derive(Debug, thiserror::Error)]
 pub enum CollectorError {
-    /// The roots that the environment names are not there.
+    /// The root certificates that the environment names are missing.
     #[error(transparent)]
     Roots(#[from] RootsError),
     #[error("no HTTP client can be made")]
@@ -252,7 +252,7 @@ async fn bounded(mut response: Response) -> Result<Vec<u8>, reqwest::Error> {
     Ok(bytes)
 }
 
-/// Returns what a collector says about data that it did not take, in one line.
+/// Returns the collector's message about data that it rejected, in one line.
 fn partial_success(signal: Signal, bytes: &[u8]) -> Option<String> {
     let (rejected, message) = match signal {
         Signal::Traces => {

@@ -6,7 +6,7 @@ use gyrus_kernel::{Inline, Stop};
 use serde::{Serialize, de::DeserializeOwned};
 use serde_json::{Value, json};
 
-/// Reads a value, wherever it is stored; `None` if it is gone.
+/// Reads a value, wherever it is stored; `None` if it was removed.
 pub(crate) fn stored<T>(value: &Inline<T>, reader: &LogReader) -> Option<T>
 where
     T: Serialize + DeserializeOwned + Clone,
@@ -14,13 +14,13 @@ where
     value.read(|id| reader.blob(id).map_err(Stop::from)).ok()
 }
 
-/// Returns one message of one text.
+/// Returns a message with one text.
 pub(crate) fn said(role: &str, words: &str) -> String {
     let parts = json!([{ "type": "text", "content": words }]);
     json!([{ "role": role, "parts": parts }]).to_string()
 }
 
-/// Returns messages as the conventions write them. Pictures and thinking blocks are left out.
+/// Returns messages in the form of the conventions. Pictures and thinking blocks are left out.
 pub(crate) fn messages<'a>(messages: impl Iterator<Item = &'a Message>) -> String {
     let messages = messages.map(|message| {
         let role = match message.role {
@@ -61,7 +61,7 @@ fn parts(parts: &[Part]) -> Vec<Value> {
     parts.collect()
 }
 
-/// Returns the word by which an enum is told in the journal.
+/// Returns the name of an enum's variant in the journal.
 pub(crate) fn tag(value: &impl Serialize, key: &str) -> String {
     let value = serde_json::to_value(value).unwrap_or_default();
     let word = value.as_str().or_else(|| value[key].as_str());

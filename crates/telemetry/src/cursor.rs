@@ -9,8 +9,8 @@ use gyrus_contract::{Digest, RunId};
 use gyrus_journal::Store;
 use gyrus_kernel::log_name;
 
-/// The file that says how far a run was exported. One that is lost, torn or of another destination
-/// counts as nothing: what was exported is then exported again, under the same ids.
+/// The file that records how far a run was exported. A file that is missing, damaged or of another
+/// destination is ignored: the run is then exported again, under the same ids.
 #[derive(Debug)]
 pub(crate) struct Cursor {
     path: PathBuf,
@@ -18,7 +18,6 @@ pub(crate) struct Cursor {
 }
 
 impl Cursor {
-    /// Returns the cursor of `run` in `folder`.
     pub(crate) fn new(folder: &Path, run: RunId, destination: &str) -> Self {
         Self {
             path: folder.join(run.to_string()),
@@ -46,14 +45,14 @@ impl Cursor {
         fs::rename(&new, &self.path)
     }
 
-    /// Removes it: the run is over, and all of it was delivered.
+    /// Removes the cursor of a run that was completely delivered.
     pub(crate) fn remove(&self) {
         // One that stays says the same.
         let _ = fs::remove_file(&self.path);
     }
 }
 
-/// Removes the cursors of runs that are gone.
+/// Removes the cursors of runs that no longer exist.
 pub(crate) fn sweep(folder: &Path, store: &Store) {
     let Ok(files) = fs::read_dir(folder) else {
         return;

@@ -9,7 +9,7 @@ use crate::attributes::{flag, number, text};
 /// Maximum number of attributes of a fact.
 const MAX_ATTRIBUTES: usize = 16;
 
-/// Words of facts that are one of a few, so that they hold no content: the kind, and the key.
+/// Fields of facts whose values are one of a few words, without content: the kind, and the key.
 const WORDS: [(&str, &str); 6] = [
     ("phase", "text"),
     ("changeset.state", "from"),
@@ -19,8 +19,8 @@ const WORDS: [(&str, &str); 6] = [
     ("batch.stopped", "verdict"),
 ];
 
-/// Returns what is told of a fact without its texts: numbers, what is true or false, and the words
-/// that are one of a few.
+/// Returns the attributes of a fact without its texts: numbers, what is true or false, and the
+/// words that are one of a few.
 pub(crate) fn words(kind: &str, fact: &Value) -> Vec<KeyValue> {
     let fields = fact.as_object().into_iter().flatten();
     let attributes = fields.filter_map(|(key, value)| {

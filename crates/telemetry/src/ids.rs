@@ -25,7 +25,7 @@ pub(crate) fn child_span_id(run: RunId, effect: &EffectId) -> SpanId {
     hashed(&format!("{run} child {effect}"))
 }
 
-/// Returns the id of the first span of a run, which all its other spans are below.
+/// Returns the id of the first span of a run, the ancestor of all its other spans.
 pub(crate) fn first_span_id(run: RunId) -> SpanId {
     span_id(run, "run", 1)
 }

@@ -33,13 +33,13 @@ use crate::{
     projection::TelemetryProjection,
 };
 
-/// Time after which a batch that is not full is sent.
+/// Time after which an incomplete batch is sent.
 const DELAY: Duration = Duration::from_secs(1);
 
-/// Maximum time for which the end of a process waits for what is not delivered yet.
+/// Time limit at the end of a process for delivering the rest.
 const FLUSH: Duration = Duration::from_secs(2);
 
-/// The same if the collector did not take, or not answer, what was sent to it last.
+/// Time limit of the last delivery if the collector failed or did not answer before.
 const FLUSH_FAILING: Duration = Duration::from_millis(500);
 
 /// Number of entries after which other tasks get a turn.
@@ -56,23 +56,23 @@ struct LiveInner {
     settings: TelemetrySettings,
     collector: Collector,
     cursors: PathBuf,
-    /// The run at the top of those that are exported, and its topmost parent.
+    /// The run at the top of the exported ones, and its topmost parent.
     run: RunId,
     trace: RunId,
     finishing: watch::Receiver<bool>,
     tasks: Mutex<JoinSet<()>>,
-    /// Sentences for the person, each once.
+    /// Messages for the person, each once.
     told: Mutex<BTreeSet<String>>,
     /// Reason why the last request was not delivered, if it was not.
     failing: Mutex<Option<String>>,
     /// Time at which the request in progress was sent.
     sending: Mutex<Option<Instant>>,
-    /// The last entries that were delivered.
+    /// The last delivered entry of each run.
     delivered: Mutex<BTreeMap<RunId, u64>>,
 }
 
 impl LiveExport {
-    /// Starts exporting `run` from where the last process left off. `cursors` is a folder of its
+    /// Starts exporting `run` from where the previous process stopped. `cursors` is a folder of its
     /// own.
     ///
     /// # Errors
@@ -106,8 +106,7 @@ impl LiveExport {
         })
     }
 
-    /// Delivers what is on disk by now, within a short time, and returns what the person should
-    /// know, in sentences.
+    /// Delivers everything on disk by now in a short time, and returns messages for the person.
     pub async fn finish(self) -> Vec<String> {
         let shared = &self.shared;
         let silent = shared
@@ -164,7 +163,7 @@ impl LiveInner {
         self.told.lock().insert(what);
     }
 
-    /// Follows a run and delivers what its entries add, until this is to finish.
+    /// Follows a run and delivers the telemetry of its entries, until the export is to finish.
     async fn export(self: &Arc<Self>, run: RunId) -> Result<(), gyrus_journal::Error> {
         let (mut finishing, name) = (self.finishing.clone(), log_name(run));
         tokio::select! {
@@ -201,8 +200,8 @@ impl LiveInner {
         }
     }
 
-    /// Sends requests until each was answered for good, or, once this is to finish, once. Returns
-    /// whether each was.
+    /// Delivers requests, retrying until each is accepted or rejected. Once the export is to
+    /// finish, each is tried once. Returns whether none is left.
     async fn deliver(&self, mut requests: BatchRequests) -> bool {
         let mut finishing = self.finishing.clone();
         let mut backoff = Backoff::default();
@@ -239,9 +238,9 @@ struct RunExport {
     due: Instant,
     /// The entry until which an earlier process delivered.
     from: u64,
-    /// The entry that was read last.
+    /// The number of the last entry that was read.
     last: u64,
-    /// Whether it is the last of the run.
+    /// Whether the last entry is also the last of the run.
     is_over: bool,
 }
 
@@ -281,7 +280,7 @@ impl RunExport {
         }
     }
 
-    /// Delivers the batch, and keeps how far that is. Returns whether it was delivered.
+    /// Delivers the batch, and records the position on success. Returns whether it was delivered.
     async fn flush(&mut self) -> bool {
         let shared = &self.shared;
         if self.batch.is_empty() {
@@ -302,7 +301,9 @@ impl RunExport {
                 shared.cursor(*run).remove();
             }
         } else if let Err(error) = self.cursor.write(self.last) {
-            shared.tell(format!("how far it was sent cannot be kept: {error}"));
+            shared.tell(format!(
+                "the position of the export cannot be stored: {error}"
+            ));
         }
         true
     }

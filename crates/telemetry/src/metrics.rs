@@ -18,10 +18,10 @@ use crate::attributes::{flag, text};
 /// Whether values count from the start of the run, or from the last export.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub enum Temporality {
-    /// From the start of the run.
+    /// Values count from the start of the run.
     #[default]
     Cumulative,
-    /// From the last export.
+    /// Values count from the last export.
     Delta,
 }
 
@@ -36,11 +36,11 @@ pub(crate) enum Instrument {
     OperationDuration,
     /// Runs that came into a state.
     Runs,
-    /// Tool calls that were settled.
+    /// Number of settled tool calls.
     ToolCalls,
 }
 
-/// Buckets as the conventions ask for them: 4 to the power of 0 to 13.
+/// Bucket bounds of the conventions for tokens: 4 to the power of 0 to 13.
 const TOKEN_BOUNDS: [f64; 14] = [
     1.0,
     4.0,
@@ -58,7 +58,7 @@ const TOKEN_BOUNDS: [f64; 14] = [
     67_108_864.0,
 ];
 
-/// Buckets as the conventions ask for them.
+/// Bucket bounds of the conventions for seconds.
 const SECOND_BOUNDS: [f64; 14] = [
     0.01, 0.02, 0.04, 0.08, 0.16, 0.32, 0.64, 1.28, 2.56, 5.12, 10.24, 20.48, 40.96, 81.92,
 ];
@@ -138,13 +138,12 @@ impl RunMetrics {
         self.start_ns = start_ns;
     }
 
-    /// Forgets what was recorded until `now_ns`: it was sent.
+    /// Removes the values until `now_ns`, which were sent.
     pub(crate) fn reset(&mut self, now_ns: u64) {
         self.series.clear();
         self.start_ns = now_ns;
     }
 
-    /// Returns the metrics as of `now_ns`.
     pub(crate) fn at(&self, now_ns: u64, temporality: Temporality) -> Vec<Metric> {
         let temporality = match temporality {
             Temporality::Cumulative => AggregationTemporality::Cumulative,

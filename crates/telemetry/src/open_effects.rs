@@ -13,7 +13,7 @@ pub(crate) enum EffectRole {
     Child,
 }
 
-/// The effects that are open, oldest first. The kernel bounds how many there are at once.
+/// The spans of open effects, oldest first. The kernel bounds how many there are at once.
 #[derive(Debug, Default)]
 pub(crate) struct OpenEffects(Vec<(EffectId, EffectRole, Span)>);
 

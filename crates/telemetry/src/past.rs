@@ -13,26 +13,26 @@ use crate::{
     projection::TelemetryProjection,
 };
 
-/// Number of times that a request is sent.
+/// Maximum number of attempts to send a request.
 const ATTEMPTS: u32 = 5;
 
-/// Numbers of what was delivered.
+/// Numbers of delivered items.
 #[derive(Debug, Default, PartialEq, Eq)]
 pub struct ExportedRuns {
     /// Number of runs, child runs included.
     pub runs: u64,
-    /// Number of entries.
+    /// Number of delivered entries.
     pub entries: u64,
-    /// Number of spans.
+    /// Number of delivered spans.
     pub spans: u64,
-    /// Sentences about data that the collector did not take.
+    /// Messages about data that the collector rejected.
     pub refused: Vec<String>,
 }
 
-/// A run that was not exported, or only a part of it.
+/// The error of a run that was not completely exported.
 #[derive(Debug, thiserror::Error)]
 pub enum ExportError {
-    /// Its journal cannot be read.
+    /// The run's journal cannot be read.
     #[error(transparent)]
     Journal(#[from] gyrus_journal::Error),
     /// No client can be made for the collector.

@@ -28,7 +28,7 @@ use crate::{
 /// Difference between the clocks of entries, in microseconds, above which the wall clock counts.
 const MAX_DRIFT_US: u64 = 1_000_000;
 
-/// Choices about what is said of a run.
+/// Options for the content of telemetry.
 #[derive(Debug, Clone, Copy)]
 pub struct ProjectionOptions {
     /// Whether prompts, arguments, results and other texts are included.
@@ -37,14 +37,14 @@ pub struct ProjectionOptions {
     pub provider: fn(&str) -> &str,
 }
 
-/// Telemetry that one entry adds.
+/// The telemetry that one entry adds.
 #[derive(Debug, Default)]
 pub struct EntryTelemetry {
-    /// The spans that it ends.
+    /// The spans that the entry ends.
     pub spans: Vec<Span>,
     /// The entry as a log record.
     pub log: LogRecord,
-    /// The child run that it starts.
+    /// The child run that the entry starts.
     pub child: Option<RunId>,
     /// Whether the run is over.
     pub is_last: bool,
@@ -58,9 +58,9 @@ pub struct TelemetryProjection {
     trace: Vec<u8>,
     clock: EntryClock,
     agent: String,
-    /// The part of the run that the present process drives.
+    /// The span of the present process.
     stretch: Option<Span>,
-    /// The id of the stretch before it.
+    /// The id of the previous process's span.
     previous: Option<SpanId>,
     cycle: Option<(u32, Span)>,
     phase: Option<(CyclePhase, Span)>,
@@ -127,7 +127,7 @@ impl TelemetryProjection {
         }
     }
 
-    /// Takes the next entry. Large values are read from the blobs of `reader`; one that cannot be
+    /// Adds the next entry. Large values are read from the blobs of `reader`; one that cannot be
     /// read is left out.
     pub fn take(&mut self, entry: &gyrus_journal::LogEntry, reader: &LogReader) -> EntryTelemetry {
         let before_ns = self.clock.now_ns;
@@ -236,7 +236,7 @@ impl TelemetryProjection {
         self.stretch = Some(span);
     }
 
-    /// Adds what is known at the start of the run.
+    /// Adds the attributes that are known at the start of the run.
     fn describe(&mut self, span: &mut Span, started: &RunStarted) {
         self.metrics.starting(span.start_time_unix_nano);
         self.agent.clone_from(&started.agent);
@@ -335,7 +335,7 @@ impl TelemetryProjection {
         }
     }
 
-    /// A stretch is over by an entry that says why.
+    /// Ends the span of a stretch of work, with the reason.
     fn stopped(&mut self, ending: &Ending, now_ns: u64, spent: gyrus_contract::Spent) {
         let state = content::tag(ending, "ending");
         self.count_run(&state);
@@ -380,7 +380,7 @@ impl TelemetryProjection {
         self.metrics.record(Instrument::Runs, of, 1.0);
     }
 
-    /// Ends the open cycle with all that is open in it, if there is one.
+    /// Ends the open cycle with all open spans in it, if there is one.
     fn end_cycle(&mut self, now_ns: u64, why: Option<&str>) {
         for mut span in self.effects.take_all() {
             fail(&mut span, why.unwrap_or("unfinished"), None);

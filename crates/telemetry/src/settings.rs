@@ -11,7 +11,7 @@ use reqwest::{
 
 use crate::{metrics::Temporality, projection::ProjectionOptions};
 
-/// The kind of data that an endpoint takes.
+/// The kind of data that an endpoint accepts.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Signal {
     /// Spans.
@@ -24,7 +24,7 @@ pub enum Signal {
 impl Signal {
     pub(crate) const ALL: [Signal; 3] = [Signal::Traces, Signal::Metrics, Signal::Logs];
 
-    /// Returns its part of a variable's name, and the path of its endpoint.
+    /// Returns the signal's part of a variable's name, and the path of its endpoint.
     fn names(self) -> (&'static str, &'static str) {
         match self {
             Signal::Traces => ("TRACES", "v1/traces"),
@@ -33,7 +33,7 @@ impl Signal {
         }
     }
 
-    /// Returns its name in a sentence.
+    /// Returns the name of the signal in a sentence.
     pub(crate) fn word(self) -> &'static str {
         match self {
             Signal::Traces => "spans",
@@ -43,7 +43,7 @@ impl Signal {
     }
 }
 
-/// An address that takes one signal.
+/// An address that accepts one signal.
 #[derive(Debug, Clone)]
 pub(crate) struct SignalEndpoint {
     pub(crate) signal: Signal,
@@ -52,7 +52,7 @@ pub(crate) struct SignalEndpoint {
     pub(crate) headers: HeaderMap,
 }
 
-/// Destination of telemetry, and what it says.
+/// The destination and the content of telemetry.
 #[derive(Debug, Clone)]
 pub struct TelemetrySettings {
     pub(crate) endpoints: Vec<SignalEndpoint>,
@@ -62,22 +62,22 @@ pub struct TelemetrySettings {
     pub(crate) service: String,
     /// Attributes of the resource, beside the service.
     pub(crate) resource: Vec<(String, String)>,
-    /// Choices about what is said of a run.
+    /// Options for the content.
     pub options: ProjectionOptions,
 }
 
 /// Settings of the configuration file; variables count before them.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct FileSettings {
-    /// As `OTEL_EXPORTER_OTLP_ENDPOINT`.
+    /// Default of `OTEL_EXPORTER_OTLP_ENDPOINT`.
     pub endpoint: Option<String>,
-    /// As `OTEL_SERVICE_NAME`.
+    /// Default of `OTEL_SERVICE_NAME`.
     pub service_name: Option<String>,
-    /// As `OTEL_INSTRUMENTATION_GENAI_CAPTURE_MESSAGE_CONTENT`.
+    /// Default of `OTEL_INSTRUMENTATION_GENAI_CAPTURE_MESSAGE_CONTENT`.
     pub content: Option<bool>,
 }
 
-/// A setting that does not mean anything. No value of a header is in it.
+/// The error of an invalid setting. No value of a header is in it.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("invalid {name}: {reason}")]
 pub struct SettingsError {
@@ -102,8 +102,8 @@ const TEMPORALITY: &str = "OTEL_EXPORTER_OTLP_METRICS_TEMPORALITY_PREFERENCE";
 const CONTENT: &str = "OTEL_INSTRUMENTATION_GENAI_CAPTURE_MESSAGE_CONTENT";
 
 impl TelemetrySettings {
-    /// Reads the settings; `None` if nothing names an address, or a variable turns telemetry off.
-    /// `variable` returns the value of an environment variable.
+    /// Reads the settings; `None` if no setting names an address, or a variable turns telemetry
+    /// off. `variable` returns the value of an environment variable.
     ///
     /// # Errors
     /// A value does not mean anything, or asks for a protocol other than `http/protobuf`.
@@ -177,10 +177,10 @@ impl TelemetrySettings {
         self.resource.push((name.to_owned(), value.to_owned()));
     }
 
-    /// Sends everything to the paths below another address.
+    /// Replaces all endpoints by paths below another address.
     ///
     /// # Errors
-    /// It is not an address.
+    /// `address` is not an address.
     pub fn send_to(&mut self, address: &str) -> Result<(), SettingsError> {
         for endpoint in &mut self.endpoints {
             endpoint.address = below("the address", address, endpoint.signal)?;
@@ -188,7 +188,7 @@ impl TelemetrySettings {
         Ok(())
     }
 
-    /// Returns what tells these endpoints from others, without their headers.
+    /// Returns a text that identifies these endpoints, without their headers.
     pub(crate) fn destination(&self) -> String {
         let addresses = self.endpoints.iter().map(|one| one.address.as_str());
         addresses.collect::<Vec<_>>().join(" ")

@@ -17,7 +17,7 @@ use crate::{
 /// Maximum number of events of a span; further ones are counted.
 const MAX_EVENTS: usize = 128;
 
-/// Marks a span as failed, with a class of error, and words if they may be said.
+/// Marks a span as failed, with a class of error, and a message if content may be exported.
 pub(crate) fn fail(span: &mut Span, class: &str, words: Option<&str>) {
     span.attributes.push(text(ERROR_TYPE, class));
     span.status = Some(Status {

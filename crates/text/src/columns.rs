@@ -4,14 +4,14 @@ use unicode_width::UnicodeWidthChar;
 
 use crate::shown::readable;
 
-/// Returns the number of columns of a text that has no unseen characters but those that
+/// Returns the number of columns of a text without unseen characters other than those that
 /// [`readable`] leaves. Terminals differ about joined pictographs; they are counted as if each
 /// stood alone.
 pub fn width(text: &str) -> usize {
     text.chars().map(columns_of).sum()
 }
 
-/// A selector for a picture in colour makes one column two.
+/// Returns the columns of a character; a selector for a coloured picture adds one.
 fn columns_of(c: char) -> usize {
     match c {
         '\u{fe0f}' => 1,
@@ -19,8 +19,8 @@ fn columns_of(c: char) -> usize {
     }
 }
 
-/// One [`readable`] line of at most `columns` columns, with `…` for what was cut and `⏎` for line
-/// ends.
+/// Returns one [`readable`] line of at most `columns` columns, with `…` for the cut part and `⏎`
+/// for line ends.
 pub fn clip(text: &str, columns: usize) -> String {
     let shown = readable(text);
     let line = shown.trim_end_matches('\n').replace('\n', "⏎");
@@ -42,8 +42,7 @@ pub fn clip(text: &str, columns: usize) -> String {
     cut
 }
 
-/// The [`readable`] text as lines of at most `columns` columns, broken at spaces where there are
-/// some.
+/// Splits the [`readable`] text into lines of at most `columns` columns, if possible at spaces.
 pub fn wrap(text: &str, columns: usize) -> Vec<String> {
     let columns = columns.max(1);
     let shown = readable(text);

@@ -1,13 +1,13 @@
 //! Numbers in sentences.
 
-/// The number and the noun that it counts: `1 file`, `2 files`, `1,234 entries`. `noun` is in the
-/// singular; its last word is given the ending of a regular English plural.
+/// Returns the number with the noun in the right form: `1 file`, `2 files`, `1,234 entries`. `noun`
+/// is in the singular; its last word is given the ending of a regular English plural.
 pub fn counted(number: impl TryInto<u64>, noun: &str) -> String {
     let number = number.try_into().unwrap_or(u64::MAX);
     format!("{} {}", grouped(number), plural(number, noun))
 }
 
-/// The noun as it agrees with the number: `file` or `files`.
+/// Returns the noun in the form that fits the number: `file` or `files`.
 pub fn plural(number: impl TryInto<u64>, noun: &str) -> String {
     if number.try_into().is_ok_and(|number| number == 1) {
         return noun.to_owned();
@@ -26,7 +26,7 @@ pub fn plural(number: impl TryInto<u64>, noun: &str) -> String {
     }
 }
 
-/// A number with commas between its thousands.
+/// Returns a number with commas between its thousands.
 pub fn grouped(number: impl TryInto<u64>) -> String {
     let digits = number.try_into().unwrap_or(u64::MAX).to_string();
     let mut text = String::new();

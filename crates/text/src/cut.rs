@@ -7,8 +7,8 @@ use std::borrow::Cow;
 
 use unicode_width::UnicodeWidthChar;
 
-/// The text with at most its first `most` characters, and `…` if there were more. A letter keeps
-/// its combining marks, or is left out with them.
+/// Returns the first `most` characters of the text, with `…` if there were more. A letter keeps its
+/// combining marks, or is left out with them.
 pub fn shorten(text: &str, most: usize) -> Cow<'_, str> {
     let start = first_chars(text, most);
     if start.len() == text.len() {
@@ -27,7 +27,7 @@ pub fn shorten(text: &str, most: usize) -> Cow<'_, str> {
     Cow::Owned(format!("{}…", kept.trim_end()))
 }
 
-/// The first `most` characters of the text.
+/// Returns the first `most` characters of the text.
 pub fn first_chars(text: &str, most: usize) -> &str {
     match text.char_indices().nth(most) {
         Some((end, _)) => &text[..end],
@@ -35,7 +35,7 @@ pub fn first_chars(text: &str, most: usize) -> &str {
     }
 }
 
-/// The longest beginning of the text that has at most `most` bytes.
+/// Returns the longest beginning of the text with at most `most` bytes.
 pub fn first_bytes(text: &str, most: usize) -> &str {
     &text[..text.floor_char_boundary(most)]
 }

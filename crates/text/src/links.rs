@@ -92,8 +92,8 @@ pub fn may_be_file(link: &str) -> bool {
     ending.is_some_and(|ending| FILE_ENDINGS.contains(&&*ending)) && link.chars().all(is_of_name)
 }
 
-/// Returns the addresses that a text writes in full: from `http://` or `https://` to the first
-/// character that an address cannot hold, without the punctuation of the sentence around.
+/// Returns the addresses in a text that are written in full: from `http://` or `https://` to the
+/// first character that an address cannot hold, without the punctuation of the sentence around.
 pub fn full_addresses(text: &str) -> impl Iterator<Item = &str> {
     let starts = ["http://", "https://"]
         .into_iter()
@@ -106,7 +106,7 @@ pub fn full_addresses(text: &str) -> impl Iterator<Item = &str> {
     })
 }
 
-/// The texts that programs may take this text for.
+/// Returns the texts that programs may read instead of this one.
 fn readings(text: &str) -> Vec<String> {
     let mut all = vec![Cow::Borrowed(text)];
     if text.contains('<') {
@@ -122,7 +122,7 @@ fn readings(text: &str) -> Vec<String> {
     all
 }
 
-/// Returns a text as addresses in it are read.
+/// Returns a text in the form in which programs read addresses in it.
 fn plain(text: &str) -> String {
     let mut text = decoded(text);
     if !text.is_ascii() {
@@ -150,10 +150,10 @@ fn ends_link(c: char) -> bool {
     c.is_whitespace() || DELIMITERS.contains(c)
 }
 
-/// A text in which links are looked for.
+/// A text that is searched for links.
 struct LinkScanner<'t> {
     text: &'t str,
-    /// The text in lower case, where that is ASCII.
+    /// The text with its ASCII letters in lower case.
     lower: String,
 }
 
@@ -208,7 +208,7 @@ impl<'t> LinkScanner<'t> {
         self.text[..at].chars().next_back()
     }
 
-    /// Returns the start of the scheme whose colon stands at a place.
+    /// Returns the start of the scheme before a colon.
     fn scheme(&self, colon: usize) -> usize {
         self.text[..colon].trim_end_matches(is_of_scheme).len()
     }
@@ -230,8 +230,8 @@ impl<'t> LinkScanner<'t> {
         })
     }
 
-    /// Returns the starts of links whose scheme needs no slashes. Where an attribute or a link of
-    /// markdown begins, that is any.
+    /// Returns the starts of links whose scheme needs no slashes, which is any at the beginning of
+    /// an attribute or a link of markdown.
     fn after_colons(&self) -> impl Iterator<Item = usize> {
         self.text.match_indices(':').filter_map(|(colon, _)| {
             let start = self.scheme(colon);

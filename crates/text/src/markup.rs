@@ -1,7 +1,7 @@
 //! Removes from a text what programs undo before they look for links in it: entities, escapes and
 //! tags.
 
-/// Stands for an entity that is not known here, and so for any letter.
+/// Replacement of unknown entities, which may stand for any letter.
 pub(crate) const ANY_LETTER: char = '\u{fffd}';
 
 /// Maximum number of times that entities are decoded: what a program decodes may have been encoded
@@ -11,10 +11,10 @@ const ROUNDS: usize = 3;
 /// Maximum length of the name of an entity; the longest of HTML has 31 letters.
 const MAX_ENTITY: usize = 32;
 
-/// Maximum length in bytes of a comment that is left out.
+/// Maximum length in bytes of a comment that is removed.
 const MAX_COMMENT: usize = 1_000;
 
-/// Entities that addresses are written with, and usual ones that end them.
+/// Entities that occur in addresses, and usual ones that end them.
 #[rustfmt::skip]
 const ENTITIES: &[(&str, char)] = &[
     ("amp", '&'), ("AMP", '&'), ("lt", '<'), ("LT", '<'), ("gt", '>'), ("GT", '>'), ("quot", '"'),
@@ -49,7 +49,7 @@ const INLINE: &[&str] = &[
     "s", "samp", "small", "span", "strong", "sub", "sup", "tt", "u", "var", "wbr",
 ];
 
-/// Returns a text with its entities decoded. One that is not known here becomes [`ANY_LETTER`].
+/// Returns a text with its entities decoded, unknown ones as [`ANY_LETTER`].
 pub(crate) fn decoded(text: &str) -> String {
     let mut text = text.to_owned();
     for _ in 0..ROUNDS {
@@ -82,7 +82,7 @@ fn decoded_once(text: &str) -> String {
     out
 }
 
-/// Reads what stands after `&#`: the character, and how many bytes it takes.
+/// Parses the text after `&#`: the character, and how many bytes it takes.
 fn numeric(text: &str) -> Option<(char, usize)> {
     let (digits, radix, before) = match text.strip_prefix(['x', 'X']) {
         Some(digits) => (digits, 16, 1),
@@ -97,7 +97,7 @@ fn numeric(text: &str) -> Option<(char, usize)> {
     Some((c, before + length + end))
 }
 
-/// Reads what stands after `&`: the character, and how many bytes it takes.
+/// Parses the text after `&`: the character, and how many bytes it takes.
 fn named(text: &str) -> Option<(char, usize)> {
     let length = text
         .find(|c: char| !c.is_ascii_alphanumeric())
@@ -131,7 +131,7 @@ pub(crate) fn unescaped(text: &str) -> String {
     out
 }
 
-/// Reads what stands after a backslash: the character, and how many bytes it takes.
+/// Parses the text after a backslash: the character, and how many bytes it takes.
 fn escape(text: &str) -> Option<(char, usize)> {
     let hex = |text: &str, most: usize| {
         let digits = text.bytes().take(most).take_while(u8::is_ascii_hexdigit);
@@ -179,7 +179,7 @@ pub(crate) fn without_tags(text: &str) -> String {
     out
 }
 
-/// Returns the length of the tag that a text begins with, if it ends no word.
+/// Returns the length of the tag at the beginning of a text, unless it separates words.
 fn inline_tag(text: &str) -> Option<usize> {
     let name = text[1..].trim_start_matches('/');
     let length = name.find(|c: char| !c.is_ascii_alphanumeric())?;
@@ -190,14 +190,13 @@ fn inline_tag(text: &str) -> Option<usize> {
     INLINE.contains(&&*name).then_some(end + 2)
 }
 
-/// Returns where a comment ends, if that is near.
+/// Returns the end of a comment, if it is near.
 fn end_of_comment(text: &str) -> Option<usize> {
     let near = &text.as_bytes()[..text.len().min(MAX_COMMENT)];
     near.windows(3).position(|bytes| bytes == b"-->")
 }
 
-/// Returns a text without the tabs and ends of lines in attributes that stand in quotes: a browser
-/// reads an address without them.
+/// Removes tabs and line ends from quoted attributes of a text, as browsers do in addresses.
 pub(crate) fn with_whole_attributes(text: &str) -> String {
     let mut out = String::with_capacity(text.len());
     let mut within = None;

@@ -1,16 +1,16 @@
 //! Suggests known words for an unknown one.
 
-/// The most characters of a word for which a known one is sought: comparing takes time with the
-/// product of both lengths.
+/// Maximum number of characters of a word that is compared with known ones, in a time that grows
+/// with the product of both lengths.
 const MAX_CHARS: usize = 100;
 
-/// The most edits between a word and what it was meant to be, however long they are.
+/// Maximum number of edits between a word and the one that was meant, whatever their length.
 const MAX_EDITS: usize = 3;
 
-/// The fewest characters that are taken for the beginning of a longer word.
+/// Minimum length of a typed beginning of a longer word.
 const MIN_BEGINNING: usize = 3;
 
-/// The known word that `given` was probably meant to be: the only one that begins with it, or else
+/// Returns the known word that `given` probably means: the only one that begins with it, or else
 /// the one that it is a misspelling of, the first of several that are equally near. Letters
 /// inserted, left out, exchanged or swapped with their neighbour count as one edit each; at most
 /// three are allowed, and three for each seven characters of the longer word. Case does not count.
@@ -49,9 +49,9 @@ fn only_beginning_with<'k>(given: &str, known: &[&'k str]) -> Option<&'k str> {
     }
 }
 
-/// Finds what was [meant](closest) by the unknown word of a parser's message, which names that
-/// word first and then those that it expected, each between backquotes, as serde does. `None` for
-/// other messages.
+/// Finds the word [meant](closest) by an unknown one in a parser's message, which first names that
+/// word and then the expected ones, each between backquotes, as serde does. `None` for other
+/// messages.
 pub fn closest_in(message: &str) -> Option<&str> {
     if !message.starts_with("unknown ") {
         return None;

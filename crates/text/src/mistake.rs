@@ -10,7 +10,7 @@ pub struct FileMistake {
     pub line: usize,
     /// The error, in one line.
     pub message: String,
-    /// The known word that is nearest to an unknown one.
+    /// The known word that is nearest to an unknown one in the error.
     pub nearest: Option<String>,
 }
 
@@ -27,9 +27,9 @@ impl fmt::Display for FileMistake {
 
 impl Error for FileMistake {}
 
-/// The mistake that a parser of `text` complains of in `message`, at the bytes `at`; without them,
-/// it is in the first line. Words in backquotes after `unknown …` are the unknown one and those
-/// that are known.
+/// Returns the mistake that a parser of `text` reports in `message`, at the bytes `at`; without
+/// them, it is in the first line. Words in backquotes after `unknown …` are the unknown one and
+/// those that are known.
 pub fn file_mistake(text: &str, at: Option<Range<usize>>, message: &str) -> FileMistake {
     let told = message
         .replacen("unknown field", "unknown key", 1)

@@ -6,7 +6,7 @@
 
 use crate::{is_unseen, links::is_registered};
 
-/// Words that a sentence holds without meaning anybody by them.
+/// Words in a sentence that never name anybody.
 const COMMON: &[&str] = &[
     "a",
     "about",
@@ -75,13 +75,13 @@ const COMMON: &[&str] = &[
     "your",
 ];
 
-/// Characters that may stand right before a word without being a part of it.
+/// Characters that may directly precede a word.
 const OPENING: &str = "([{<\"'`«“„‘‹*_";
 
-/// Characters that may stand right after a word without being a part of it.
+/// Characters that may directly follow a word.
 const CLOSING: &str = ")]}>\"'`»”“’›.!?:…*_";
 
-/// Characters that stand between words, as spaces do.
+/// Characters that separate words, as spaces do.
 const BETWEEN: &str = ",;|";
 
 /// Returns the form in which two spellings of one destination are the same text.
@@ -97,7 +97,7 @@ pub fn folded_name(value: &str) -> String {
     bare.to_owned()
 }
 
-/// Whether the value stands as a whole in one of the texts.
+/// Whether the value occurs as a whole in one of the texts.
 pub fn is_named(value: &str, texts: &[&str]) -> bool {
     let value = folded_name(value);
     let is_number = !value.chars().any(char::is_alphabetic);
@@ -134,7 +134,7 @@ fn sentences_apart(text: &str) -> Option<String> {
     (!starts.is_empty()).then_some(apart)
 }
 
-/// Whether the number stands in one of the texts, with a currency or not: `12.50`, `€12.50` and
+/// Whether a number occurs in one of the texts, with a currency or not: `12.50`, `€12.50` and
 /// `12.5` are the same.
 pub fn is_number_named(value: &str, texts: &[&str]) -> bool {
     let Some(value) = number_in(value) else {
@@ -145,7 +145,7 @@ pub fn is_number_named(value: &str, texts: &[&str]) -> bool {
     words.any(|word| number_in(word) == Some(value))
 }
 
-/// The number that a word is, without its currency and the punctuation of the sentence around it.
+/// Returns the value of a word that is a number, without currency and the punctuation around it.
 pub fn number_in(word: &str) -> Option<f64> {
     let word = word.trim_end_matches(['.', ',', ':']);
     let is_part = |c: char| c.is_ascii_digit() || c == '.' || c == ',' || c == '-';

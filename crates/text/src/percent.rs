@@ -10,7 +10,7 @@ pub fn percent_encoded(text: &str) -> String {
     encoded.collect()
 }
 
-/// Decodes a text; `None` if it is not encoded like this.
+/// Decodes a text; `None` if its encoding is invalid.
 pub fn percent_decoded(text: &str) -> Option<String> {
     let mut parts = text.split('%');
     let mut bytes = parts.next()?.as_bytes().to_vec();

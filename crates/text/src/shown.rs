@@ -27,12 +27,12 @@ pub fn visible(text: &str) -> Cow<'_, str> {
     named(text, all)
 }
 
-/// The text with every unseen character named, but for those that ordinary writing needs.
+/// Returns the text with every unseen character named, except those that ordinary writing needs.
 pub fn readable(text: &str) -> Cow<'_, str> {
     named(text, unseen_when_reading(text))
 }
 
-/// The text [`visible`] on one line, with `⏎` for line ends.
+/// Returns the [`visible`] text on one line, with `⏎` for line ends.
 pub fn one_line(text: &str) -> Cow<'_, str> {
     let shown = visible(text);
     if shown.contains('\n') {
@@ -52,11 +52,11 @@ pub fn quote(text: &str, most: usize) -> String {
     format!("“{shown}”")
 }
 
-/// Characters that look as if they closed or opened a quotation.
+/// Characters that could be taken for the end or the beginning of a quotation.
 const QUOTATION_MARKS: [char; 8] = ['“', '”', '"', '„', '‟', '«', '»', '＂'];
 
-/// JSON with every unseen character in its strings as `\u202e`: the same values, and nothing that a
-/// terminal could obey. The line end after it stays.
+/// Returns JSON with every unseen character in its strings as `\u202e`: the same values, and
+/// nothing that a terminal could obey. The line end after it stays.
 pub fn escaped_json(json: &str) -> Cow<'_, str> {
     if is_plain(json) {
         return Cow::Borrowed(json);

@@ -2,15 +2,15 @@
 
 use icu_normalizer::DecomposingNormalizerBorrowed;
 
-/// The fewest letters of a name in which one may be wrong.
+/// Minimum number of letters of a name in which one may be wrong.
 const MIN_LETTERS: usize = 5;
 
 /// Maximum number of characters of a name.
 const MAX_CHARS: usize = 80;
 
-/// Whether a name may be the one that a person typed: it differs in case, accents or one letter, or
-/// has further names between the first and the last. Only names in words count: of an address or a
-/// number, another one is never meant.
+/// Whether a name may be the one that a person mistyped: it differs in case, accents or one letter,
+/// or has further names between the first and the last. Only names in words count: of an address or
+/// a number, another one is never meant.
 pub fn is_slip(typed: &str, known: &str) -> bool {
     let (Some(typed), Some(known)) = (plain(typed), plain(known)) else {
         return false;
@@ -25,7 +25,7 @@ pub fn is_slip(typed: &str, known: &str) -> bool {
     is_near || has_more_names(&typed, &known)
 }
 
-/// Whether a name is another with further names between its first and its last.
+/// Whether one name is the other with further names between its first and its last.
 fn has_more_names(typed: &[String], known: &[String]) -> bool {
     if typed.len() < 2 || known.len() <= typed.len() || typed.last() != known.last() {
         return false;
@@ -34,8 +34,7 @@ fn has_more_names(typed: &[String], known: &[String]) -> bool {
     typed.first() == known.first() && typed.iter().all(|name| rest.any(|known| known == name))
 }
 
-/// Returns the words of a name in lower case and without accents; `None` if it is not a name in
-/// words.
+/// Returns the words of a name in lower case and without accents; `None` if it has no words.
 fn plain(name: &str) -> Option<Vec<String>> {
     if name.chars().nth(MAX_CHARS).is_some() {
         return None;

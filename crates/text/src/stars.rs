@@ -1,7 +1,7 @@
 //! Patterns with stars.
 
-/// Whether the whole `text` fits a pattern in which `*` stands for any characters, and everything
-/// else for itself. Takes a time that grows with the text for each star, not with their product.
+/// Whether the whole `text` matches a pattern in which `*` stands for any characters. Takes a time
+/// that grows with the text for each star, not with their product.
 pub fn fits(pattern: &str, text: &str) -> bool {
     let Some((start, rest)) = pattern.split_once('*') else {
         return pattern == text;

@@ -29,8 +29,8 @@ pub fn utc(at_ms: i64) -> String {
     )
 }
 
-/// A time on the clock of this machine like `17:40`, from milliseconds since 1970; with the day if it
-/// is not today.
+/// Returns a time on the clock of this machine, like `17:40`, from milliseconds since 1970; with
+/// the day if it is not today.
 pub fn on_the_clock(at_ms: i64) -> String {
     let here = |time: Timestamp| time.to_zoned(TimeZone::system());
     let Ok(time) = Timestamp::from_millisecond(at_ms).map(here) else {
@@ -55,7 +55,7 @@ pub fn check_http_date(now: SystemTime) -> io::Result<()> {
     Err(io::Error::other(format!("the system clock is set {wrong}")))
 }
 
-/// Returns roughly how long before `now_ms` a time was, in words.
+/// Returns the approximate age of a time at `now_ms`, as words.
 pub fn ago(at_ms: i64, now_ms: i64) -> String {
     let seconds = now_ms.saturating_sub(at_ms) / 1000;
     match seconds {

@@ -24,21 +24,21 @@ use icu_properties::{
 /// The reason why a character is not seen.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Unseen {
-    /// It controls a terminal or ends a line.
+    /// The character controls a terminal or ends a line.
     Control,
-    /// It changes the direction of the text around it.
+    /// The character changes the direction of the text around it.
     Direction,
-    /// It stands for a letter or a number that is not drawn: whole texts can be hidden in a row of
-    /// these (tags, and variation selectors beyond the first sixteen).
+    /// The character stands for a letter or a number that is not drawn: whole texts can be hidden
+    /// in a row of these (tags, and variation selectors beyond the first sixteen).
     Carrier,
-    /// It is drawn as nothing.
+    /// The character is drawn as nothing.
     Blank,
 }
 
 use Unseen::{Blank, Carrier, Control, Direction};
 
-/// Symbols and letters whose picture is blank: braille without dots, the head of no note, what
-/// stands for an object that is not there, fillers of Khitan and hieroglyphs.
+/// Symbols and letters whose glyph is blank: braille without dots, the head of no note, what stands
+/// for an object that is not there, fillers of Khitan and hieroglyphs.
 const BLANK_PICTURES: [char; 6] = [
     '\u{2800}',
     '\u{1d159}',
@@ -86,8 +86,8 @@ pub fn ends_line(c: char) -> bool {
     matches!(c, '\n'..='\r' | '\u{85}' | '\u{2028}' | '\u{2029}')
 }
 
-/// The text without what is not seen, for comparing names by what a reader sees. White space stays,
-/// line ends too: it stands between words.
+/// Returns the text without unseen characters, for comparing names by what a reader sees. White
+/// space stays, line ends too: it stands between words.
 pub fn without_unseen(text: &str) -> Cow<'_, str> {
     let goes = |c: char| is_unseen(c) && !c.is_whitespace();
     if !text.contains(goes) {

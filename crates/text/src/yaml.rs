@@ -16,21 +16,21 @@ pub struct YamlNode {
     pub value: Yaml,
 }
 
-/// A value.
+/// A value of YAML.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Yaml {
-    /// A text, and whether it stands without quotes: it may mean a number or a switch then.
+    /// A text, with whether it stands without quotes: it may mean a number or a switch then.
     Text(String, bool),
     List(Vec<YamlNode>),
-    /// Keys, each with its line, and their values, in their order.
+    /// The keys in order, each with its line, and their values.
     Map(Vec<(usize, String, YamlNode)>),
 }
 
-/// Splits a file into its settings and the text below them, and the number of the first line of
-/// that text.
+/// Splits a file into its front matter and the text below, and returns the number of the text's
+/// first line.
 ///
 /// # Errors
-/// It has no settings.
+/// The file has no front matter.
 pub fn split_front_matter(text: &str) -> Result<(&str, &str, usize), FileMistake> {
     let text = text.strip_prefix('\u{feff}').unwrap_or(text);
     let missing = |what: &str| {
@@ -61,17 +61,17 @@ fn mistake(line: usize, message: String) -> FileMistake {
     }
 }
 
-/// A list or mapping that is being read.
+/// A list or mapping during its parsing.
 struct OpenCollection {
     node: YamlNode,
-    /// The key whose value comes next, and its line.
+    /// The key of the next value, with its line.
     key: Option<(usize, String)>,
 }
 
-/// Reads a document. `line` is the number of its first line in its file.
+/// Parses a document. `line` is the number of its first line in its file.
 ///
 /// # Errors
-/// It is not YAML, or uses what is not supported here.
+/// The text is not YAML, or uses an unsupported part of YAML.
 pub fn parse_yaml(text: &str, line: usize) -> Result<YamlNode, FileMistake> {
     let mut open: Vec<OpenCollection> = Vec::new();
     let mut root = None;
@@ -133,7 +133,7 @@ impl OpenCollection {
         }
     }
 
-    /// Takes the next item of a list, or the next key or value of a mapping.
+    /// Adds the next item of a list, or the next key or value of a mapping.
     fn take(&mut self, node: YamlNode) -> Result<(), FileMistake> {
         match &mut self.node.value {
             Yaml::Text(..) => {}

@@ -10,7 +10,6 @@ use gyrus_contract::{
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-/// Maximum bytes of an answer.
 const MAX_ANSWER_BYTES: usize = 32 * 1024;
 
 /// Asks the person a question.
@@ -37,11 +36,11 @@ impl Arguments for AskPersonArguments {
 /// The value of an answer.
 #[derive(Serialize)]
 struct PersonAnswer<'a> {
-    /// The person's words, or the choice that they mean.
+    /// The person's words, or the choice that they select.
     text: &'a str,
 }
 
-/// Reason why there is no answer, in words that are not the model's.
+/// Reason why there is no answer, not in the model's words.
 pub struct NoAnswerReason(String);
 
 impl From<WrongArguments> for NoAnswerReason {
@@ -102,7 +101,7 @@ fn said(shown: &str, text: &str) -> ToolOutput {
     ToolOutput::read(shown).with_value(&PersonAnswer { text })
 }
 
-/// Returns the choice that the answer means: the words themselves, before its number counted from
+/// Returns the choice that the answer selects: the words themselves, before its number counted from
 /// 1, before a beginning that no other choice has.
 fn chosen<'a>(answer: &str, choices: &'a [String]) -> Option<&'a str> {
     let answer = answer.to_lowercase();

@@ -11,7 +11,7 @@ use std::{
     time::{Duration, Instant},
 };
 
-/// Deadline and cancellation of the work, which must check them often.
+/// Deadline and cancellation of work, which has to check them often.
 pub(crate) struct Deadline {
     until: Instant,
     abandoned: Arc<AtomicBool>,

@@ -18,13 +18,13 @@ use serde::{Deserialize, Serialize};
 
 use crate::failure::ToolFailure;
 
-/// Maximum bytes of text that is set or shown.
+/// Maximum bytes of text written to the clipboard or shown from it.
 const MAX_TEXT_BYTES: usize = 64 * 1024;
 
-/// Time limit of a helper, which may wait for a program that does not serve its text.
+/// Time limit of a helper program, in milliseconds.
 const TIME_LIMIT_MS: u64 = 10_000;
 
-/// Marker printed before the text that was read back.
+/// Marker before the text that was read back.
 const READ_BACK: &str = "--- read back ---\n";
 
 /// Sets the clipboard, ends the helper, and reads the clipboard back. The program `$1` sets,
@@ -44,11 +44,11 @@ const SET: &str = "exec 3<&0\n\
 /// Maximum bytes of a picture in Base64; providers take none that is larger.
 const MAX_PICTURE_BASE64: usize = 7 << 20;
 
-/// Programs that access the clipboard of one kind of desktop.
+/// The programs for the clipboard of one kind of desktop.
 struct Helper {
     /// The environment variable that names a desktop of this kind.
     desktop: &'static str,
-    /// Program and arguments that print the text and nothing else.
+    /// Program and arguments that print only the text.
     read: (&'static str, &'static str),
     /// Arguments with which the same program prints a picture.
     picture: Option<&'static str>,
@@ -99,12 +99,12 @@ impl Arguments for ClipboardArguments {
 /// The value of a clipboard that was read.
 #[derive(Serialize)]
 struct ClipboardText {
-    /// The text; empty if there is none.
+    /// The text; empty if the clipboard holds none.
     text: String,
 }
 
 impl Clipboard {
-    /// Creates the tool for the desktop that this process was started on.
+    /// Creates the tool for the desktop of this process.
     #[expect(clippy::new_without_default, reason = "it looks at the environment")]
     pub fn new() -> Self {
         let programs = Arc::clone(Programs::of_this_process());
@@ -324,7 +324,7 @@ impl TypedTool for Clipboard {
 
 const EMPTY: &str = "(there is no text on the clipboard)";
 
-/// Whether a helper printed that the clipboard holds no text.
+/// Whether a helper's output means that the clipboard holds no text.
 fn holds_no_text(printed: &str) -> bool {
     [
         "Nothing is copied",
@@ -342,7 +342,7 @@ fn failed(printed: &str) -> String {
     format!("the clipboard cannot be reached: {printed}")
 }
 
-/// Returns only the variables that the helpers need to find the desktop.
+/// Returns only the variables by which helpers find the desktop.
 fn environment(
     variable: impl Fn(&str) -> Option<String>,
     path: String,

@@ -74,7 +74,7 @@ impl Documents {
         self.found
     }
 
-    /// Returns the numbers of found and omitted documents, as notes in brackets.
+    /// Returns notes in brackets on the numbers of found and omitted documents.
     pub(crate) fn note(&self) -> String {
         let (found, left_out) = (self.found, self.left_out);
         let mut note = format!("[searched: {}]\n", counted(found, "document"));

@@ -7,7 +7,7 @@ use memchr::memmem;
 
 use crate::likeness;
 
-/// Maximum bytes of a file that is edited.
+/// Maximum size of a file that can be edited, in bytes.
 pub(crate) const MAX_FILE_BYTES: u64 = 16 * 1024 * 1024;
 
 /// Maximum bytes of the changed file.
@@ -27,13 +27,13 @@ pub(crate) struct Replacement {
     pub(crate) all: bool,
 }
 
-/// A replacement that was made.
+/// The result of a replacement.
 pub(crate) struct AppliedReplacement {
     /// The replacement, fitted to this file.
     pub(crate) replacement: Replacement,
     /// Offsets in the old content.
     pub(crate) places: Vec<usize>,
-    /// The new content.
+    /// The new content of the file.
     pub(crate) content: Vec<u8>,
 }
 
@@ -160,7 +160,7 @@ impl Replacement {
     }
 }
 
-/// Returns the lines of the content that are most like a text that does not occur in it.
+/// Returns the lines of the content that are most similar to a text that does not occur.
 fn near(content: &[u8], old: &str) -> String {
     let mut words = likeness::nearest(&String::from_utf8_lossy(content), old);
     if words.is_empty() {

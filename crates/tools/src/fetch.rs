@@ -57,9 +57,9 @@ impl Arguments for FetchArguments {
 struct FetchedPage {
     url: String,
     status: u16,
-    /// The text, without notes about it; empty for a picture and other files.
+    /// The text of the page; empty for a picture and other files.
     text: String,
-    /// The address on another host that it leads to, which was not asked.
+    /// The address on another host to which the page redirects, which was not requested.
     #[serde(skip_serializing_if = "Option::is_none")]
     leads_to: Option<String>,
 }
@@ -71,8 +71,8 @@ impl Fetch {
         Self::allowing([])
     }
 
-    /// Creates the tool for public hosts and for these hosts, names or addresses as written in a
-    /// URL, which may have any address, such as those in the person's own network.
+    /// Creates the tool for public hosts and for the named hosts, which may have any address, such
+    /// as one in the person's own network.
     pub fn allowing(hosts: impl IntoIterator<Item = String>) -> Self {
         let hosts = hosts.into_iter();
         let allowed = hosts.map(|host| host.to_ascii_lowercase()).collect();

@@ -21,7 +21,6 @@ const MAX_SHOWN: usize = 500;
 /// Maximum bytes of text in an answer; no further file is listed after it.
 const MAX_TEXT_BYTES: usize = 32 * 1024;
 
-/// Maximum bytes of a pattern.
 const MAX_PATTERN_BYTES: usize = 1_000;
 
 /// Time limit of one call.
@@ -96,7 +95,7 @@ pub(crate) fn compile(pattern: &str) -> Result<GlobSet, ToolFailure> {
     set.add(glob).build().map_err(invalid)
 }
 
-/// Returns the text, and the paths in it.
+/// Returns the output text, and the paths in it.
 fn find(
     mut walk: FolderWalk,
     matcher: &GlobSet,

@@ -23,7 +23,6 @@ use crate::{
 /// Time limit of one verdict.
 const TIME_LIMIT: Duration = Duration::from_secs(600);
 
-/// Maximum bytes of a report.
 const MAX_REPORT_BYTES: usize = 50_000;
 
 /// Maximum number of pictures in one report.
@@ -32,13 +31,13 @@ const MAX_IMAGES: usize = 4;
 /// Posts a submission to a judge.
 pub struct PostToJudge;
 
-/// A judge's answer; other fields are ignored.
+/// A judge's answer; other fields of it are ignored.
 #[derive(Deserialize)]
 struct JudgeAnswer {
     accepted: bool,
     #[serde(default)]
     report: String,
-    /// Base64 data.
+    /// The pictures, in base64.
     #[serde(default)]
     images: Vec<String>,
 }
@@ -74,8 +73,8 @@ impl TypedTool for PostToJudge {
     }
 }
 
-/// Returns the host, if it is written as an address or means this machine: only then is it certain
-/// that the person meant a host in their own network.
+/// Returns the host if it is a literal address or means this machine: only then is it certain that
+/// the person meant a host in their own network.
 fn typed(url: &Url) -> BTreeSet<String> {
     let host = url.host_str().unwrap_or_default();
     let host = host.trim_start_matches('[').trim_end_matches(']');

@@ -8,16 +8,16 @@ const MAX_LINES: usize = 10_000;
 /// Maximum number of lines of the text that are compared.
 const MAX_COMPARED: usize = 20;
 
-/// Maximum number of lines like the first one from which the others are compared.
+/// Maximum number of lines similar to the first one from which the others are compared.
 const MAX_CANDIDATES: usize = 32;
 
-/// Maximum bytes of a line that are compared and shown.
+/// Maximum length of a line that is compared and shown, in bytes.
 const MAX_LINE_BYTES: usize = 200;
 
 /// Minimum likeness, from 0 to 1, of a line to the text's first line.
 const LEAST_LIKENESS: f64 = 0.5;
 
-/// Returns the part of `content` that is most like `wanted`: a sentence and numbered lines as
+/// Returns the part of `content` that is most similar to `wanted`: a sentence and numbered lines as
 /// `read` shows them, or empty if nothing is similar.
 pub(crate) fn nearest(content: &str, wanted: &str) -> String {
     let lines: Vec<&str> = content.lines().take(MAX_LINES).collect();

@@ -21,8 +21,8 @@ use crate::{
 /// Maximum number of lines of a tree.
 const MAX_LINES: usize = 1_000;
 
-/// Maximum number of lines of one folder in it, not counting the contents of its subfolders: a
-/// large folder must not crowd out the rest.
+/// Maximum number of lines of one folder in a tree, without its subfolders' contents: a large
+/// folder must not crowd out the rest.
 const MAX_IN_FOLDER: usize = 200;
 
 /// Maximum bytes of text of a tree; no further line is added after it.
@@ -95,7 +95,7 @@ impl TypedTool for List {
     }
 }
 
-/// Returns the tree, and the paths in it.
+/// Returns the tree as text, and the paths in it.
 fn tree(mut walk: FolderWalk, given: &str, deadline: &Deadline) -> (String, Vec<String>) {
     let mut paths = Vec::new();
     let mut text = String::new();

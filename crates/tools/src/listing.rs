@@ -15,7 +15,7 @@ use rustix::{
 
 use crate::walk;
 
-/// Maximum number of names that are shown, if they are not very long.
+/// Maximum number of names in a listing, if they are of usual length.
 const MAX_SHOWN: usize = 1_000;
 
 /// Maximum bytes of text of a listing; no further name is shown after it.
@@ -73,7 +73,7 @@ fn slash(folder: &OwnedFd, name: &OsStr) -> &'static str {
     if stat.is_ok_and(is_folder) { "/" } else { "" }
 }
 
-/// Returns one line of a listing, without its end.
+/// Returns one line of a listing, without a line end.
 pub(crate) fn line(folder: &OwnedFd, name: &OsStr) -> String {
     let shown = printable(name);
     // Deleted since, or out of reach: the name alone is still true.
@@ -97,8 +97,7 @@ pub(crate) fn line(folder: &OwnedFd, name: &OsStr) -> String {
     }
 }
 
-/// Returns a name on one line: with unseen characters, or if it is not UTF-8, it is quoted and
-/// escaped.
+/// Returns a name on one line, quoted and escaped if it has unseen characters or is not UTF-8.
 pub(crate) fn printable(name: &OsStr) -> String {
     match name.to_str() {
         Some(text)

@@ -34,7 +34,7 @@ pub(crate) enum ImageKind {
 }
 
 impl ImageKind {
-    /// Returns the format, by the first dozen bytes.
+    /// Returns the format of a picture, by its first dozen bytes.
     pub(crate) fn of(start: &[u8]) -> Option<Self> {
         if start.starts_with(b"\x89PNG\r\n\x1a\n") {
             Some(Self::Png)
@@ -89,8 +89,8 @@ impl PictureHeader {
     }
 }
 
-/// Keeps the picture for the model, with words that describe it. A picture that models would not
-/// accept is only described, without an image.
+/// Stores the picture for the model, with a description. A picture that models would not accept is
+/// only described, without an image.
 pub(crate) fn keep(
     header: PictureHeader,
     bytes: &[u8],

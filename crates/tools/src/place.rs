@@ -24,10 +24,10 @@ use serde::Serialize;
 /// Maximum size of a file that is compared to show its change, in bytes.
 pub(crate) const MAX_COMPARED_BYTES: usize = 1 << 20;
 
-/// Maximum number of characters of a change that is shown.
+/// Maximum number of characters of a change on a card.
 const MAX_DIFF_CHARS: usize = 16_000;
 
-/// Maximum number of names that an error about a missing file has, and of those that are looked at.
+/// Maximum number of names in an error about a missing file, and of candidates for them.
 const MAX_NAMED: usize = 12;
 const MAX_LOOKED_AT: usize = 1_000;
 
@@ -85,7 +85,7 @@ fn hint(error: Errno) -> &'static str {
 }
 
 impl<'a> AccessPlace<'a> {
-    /// Returns the place that the call's argument `path` was resolved to.
+    /// Returns the place to which the call's argument `path` was resolved.
     pub(crate) fn of(call: &'a ResolvedCall, workspace: &Path) -> Result<Self, PlaceError> {
         let path = call.paths.get("path").ok_or(PlaceError::Unresolved)?;
         let (root, below) = match &path.in_workspace {
@@ -115,7 +115,7 @@ impl<'a> AccessPlace<'a> {
         )
     }
 
-    /// Returns the path as the model wrote it, with the real name of a file that looks alike.
+    /// Returns the path as the model wrote it, with the real name of a similarly spelt file.
     pub(crate) fn given(&self) -> &str {
         &self.path.given
     }
@@ -125,7 +125,7 @@ impl<'a> AccessPlace<'a> {
         &self.path.real
     }
 
-    /// Returns the value of a call that changed it: its path, and the change as a patch.
+    /// Returns the value of a call that changed the file: its path, and the change as a patch.
     pub(crate) fn value(&self, diff: Option<String>) -> ChangedFile {
         ChangedFile {
             paths: vec![self.given().to_owned()],
@@ -161,8 +161,8 @@ impl<'a> AccessPlace<'a> {
         self.path.in_workspace.as_deref()
     }
 
-    /// Returns the names that are in the place's folder, or in the nearest one above it that exists, as
-    /// the end of a sentence; empty outside of the workspace.
+    /// Returns the names in the place's folder, or in the nearest existing one above, as the end of
+    /// a sentence; empty outside of the workspace.
     fn there(&self) -> String {
         let Some(path) = self.in_workspace() else {
             return String::new();
@@ -253,8 +253,8 @@ impl<'a> AccessPlace<'a> {
         }
     }
 
-    /// Opens the folder that the place is in. In the workspace, missing folders are made; they
-    /// are removed again with [`Parent::undo`].
+    /// Opens the folder of the place. In the workspace, missing folders are made; they are removed
+    /// again with [`Parent::undo`].
     pub(crate) fn parent(&self) -> Result<Parent<'a>, PlaceError> {
         if self.below.file_name().is_none() {
             let path = self.given().to_owned();
@@ -276,7 +276,7 @@ impl<'a> AccessPlace<'a> {
     }
 }
 
-/// Describes a file that is neither a regular file nor a folder.
+/// Returns the name of the kind of a file that is neither a regular file nor a folder.
 pub(crate) fn special(stat: &Stat) -> Option<&'static str> {
     match FileType::from_raw_mode(stat.st_mode) {
         FileType::RegularFile | FileType::Directory => None,

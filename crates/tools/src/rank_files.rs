@@ -31,7 +31,7 @@ const DEFAULT_TOKENS: u64 = 20_000;
 /// Estimated bytes of a token. Tokenisers differ; four is the usual estimate.
 const BYTES_A_TOKEN: u64 = 4;
 
-/// Weight of the words of a path relative to those of the content: a file is named for its subject.
+/// Weight of the words in a path relative to those in the content: a file is named for its subject.
 const WORTH_OF_PATH: usize = 4;
 
 /// Name of the file with a project's guidelines for agents, in any folder.

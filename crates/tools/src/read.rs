@@ -19,13 +19,13 @@ use serde::Serialize;
 
 use crate::{failure::ToolFailure, listing, notebook, picture, place::AccessPlace};
 
-/// Maximum bytes of text of one call, line numbers included.
+/// Maximum size of the text of one call, including line numbers, in bytes.
 const MAX_TEXT_BYTES: usize = 64 * 1024;
 
-/// Maximum bytes kept of one line: data on one endless line must not crowd out the rest.
+/// Maximum size of a line kept, in bytes: data on one endless line must not crowd out the rest.
 const MAX_LINE_BYTES: usize = 2_000;
 
-/// Maximum bytes kept of a line that is read on from a column.
+/// Maximum size of a line's part from a column on, in bytes.
 const MAX_PART_BYTES: usize = 16 * 1024;
 
 /// Maximum bytes of a line as shown: each byte may become a replacement character of three, plus
@@ -35,7 +35,7 @@ const MAX_SHOWN_LINE_BYTES: usize = 3 * MAX_LINE_BYTES + 200;
 /// Maximum bytes read of a file in one call, to find a line or count them all.
 const MAX_SCAN_BYTES: u64 = 64 * 1024 * 1024;
 
-/// Number of bytes at the start in which a NUL byte means that the file is not text.
+/// Number of bytes at the start of a file checked for a NUL byte, the sign of a binary file.
 const SNIFFED_BYTES: usize = 8 * 1024;
 
 /// Reads a file, shows a picture or lists a folder.
@@ -127,7 +127,7 @@ async fn pdf_text(bytes: Vec<u8>) -> Result<String, String> {
     reading.await.unwrap_or_else(|error| Err(error.to_string()))
 }
 
-/// The file that says how agents are to work in a folder.
+/// The file with guidelines for agents in a folder.
 const GUIDELINES: &str = "AGENTS.md";
 
 /// Returns a note about guidelines in the folders between the workspace and the place, which the run
@@ -207,13 +207,13 @@ fn kind(start: &[u8]) -> &'static str {
 /// The value of a text file: the lines that were returned.
 #[derive(Default, Serialize)]
 struct FileText {
-    /// The lines as they stand in the file; the rest of one that is too long is missing.
+    /// The lines, unchanged; the rest of a line that is too long is missing.
     text: String,
-    /// The number of the first, counted from 1.
+    /// The number of the first line, counted from 1.
     first_line: u64,
-    /// The number of lines of the file, as far as it was read.
+    /// Number of lines of the file, counted as far as it was read.
     lines: u64,
-    /// Whether something of the file, or of the lines, is missing in `text`.
+    /// Whether `text` lacks a part of the file or of a line.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     is_cut: bool,
 }
@@ -224,17 +224,16 @@ struct LineExcerpt {
     text: String,
     /// The lines without numbers and notes.
     plain: String,
-    /// Whether a line in it is cut.
     has_cut_line: bool,
     /// Number of lines in `text`.
     shown: u64,
-    /// Number of lines that were read, shown or not.
+    /// Number of lines that were read, including omitted ones.
     total: u64,
     replaced: bool,
 }
 
 impl LineExcerpt {
-    /// Takes lines from `first` on; that one begins at `column`, counted in bytes from 1.
+    /// Reads lines from `first` on; that one begins at `column`, counted in bytes from 1.
     fn take(file: &mut impl BufRead, first: u64, count: u64, column: u64) -> io::Result<Self> {
         let mut excerpt = Self::default();
         let mut full = false;
@@ -334,16 +333,16 @@ impl LineExcerpt {
     }
 }
 
-/// A part of one line, without its end.
+/// A part of one line, without the line end.
 #[derive(Default)]
 struct LinePart {
-    /// The bytes from the column on, as far as they are kept.
+    /// The stored bytes from the column on.
     start: Vec<u8>,
     /// Number of bytes before the part.
     skipped: u64,
     /// Length in the file, in bytes.
     length: u64,
-    /// Whether a line break follows it.
+    /// Whether a line break follows the part.
     is_ended: bool,
 }
 
@@ -383,7 +382,7 @@ impl LinePart {
         }
     }
 
-    /// Returns the bytes without a character that was cut in half.
+    /// Returns the bytes without characters that were cut in half.
     fn whole_characters(&self) -> &[u8] {
         if self.length == self.skipped + self.start.len() as u64 {
             return &self.start;

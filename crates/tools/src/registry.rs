@@ -42,7 +42,7 @@ fn tool(tool: impl TypedTool) -> Arc<dyn Tool> {
     Arc::new(BuiltIn::new(tool))
 }
 
-/// Two tools have the same name.
+/// The error of two tools with the same name.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("there are two tools called `{name}`; rename or leave out one of them")]
 pub struct DuplicateTool {
@@ -61,7 +61,7 @@ impl ToolRegistry {
         Self::default()
     }
 
-    /// Creates a registry with the tools that every run has.
+    /// Creates a registry with the tools of every run.
     pub fn builtin() -> Self {
         built_in()
             .into_iter()
@@ -74,7 +74,7 @@ impl ToolRegistry {
         of_changesets().into_iter().try_fold(self, Self::with)
     }
 
-    /// Adds a tool.
+    /// Adds a tool to the registry.
     pub fn with(mut self, tool: Arc<dyn Tool>) -> Result<Self, DuplicateTool> {
         let spec = Arc::new(tool.spec().clone());
         let name = spec.name.clone();

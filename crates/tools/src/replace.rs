@@ -52,8 +52,8 @@ pub(crate) fn target(
     Ok(Some(stat))
 }
 
-/// Writes beside the file, then renames, so that the file always has either the old content or the
-/// new.
+/// Replaces a file by writing beside it and renaming, so that the file always has either the old
+/// content or the new.
 pub(crate) fn replace(
     parent: &Parent<'_>,
     before: Option<&Stat>,

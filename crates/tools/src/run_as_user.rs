@@ -21,10 +21,10 @@ use crate::{
     shell::{HEAD_BYTES, TAIL_BYTES, output},
 };
 
-/// Maximum number of arguments of one call. A person reads all of them before approval.
+/// Maximum number of arguments of one call, all of which a person reads before approval.
 const MAX_ARGUMENTS: usize = 30;
 
-/// Maximum characters of all arguments together, as the approval shows them.
+/// Maximum total length of the arguments, as the approval shows them, in characters.
 const MAX_SHOWN: usize = 2_000;
 
 /// Maximum characters of the reason.

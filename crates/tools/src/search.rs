@@ -21,7 +21,6 @@ use crate::{
     walk::{FolderWalk, WalkExtent, shown},
 };
 
-/// Maximum bytes of a pattern.
 const MAX_PATTERN_BYTES: usize = 2_000;
 
 /// Maximum bytes of a compiled pattern. The time of a search grows with it.
@@ -152,7 +151,7 @@ fn is_too_large(stat: &Stat) -> bool {
     u64::try_from(stat.st_size).unwrap_or(0) > MAX_FILE_BYTES
 }
 
-/// A file whose reading ends when the time is up, and at the size limit: one that grows, or has no
+/// A file whose reading ends at the time limit and at the size limit: one that grows, or has no
 /// size, may be endless.
 struct TimedFile<'a> {
     file: io::Take<File>,

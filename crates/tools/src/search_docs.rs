@@ -21,13 +21,11 @@ use crate::{
 /// Length in bytes after which a passage ends with the current paragraph.
 const PASSAGE_BYTES: usize = 800;
 
-/// Maximum bytes shown of a passage.
+/// Maximum number of bytes of a passage in the output.
 const SHOWN_BYTES: usize = 2_000;
 
-/// Default number of passages.
 const DEFAULT_PASSAGES: usize = 5;
 
-/// Maximum number of passages.
 const MAX_PASSAGES: usize = 20;
 
 /// Time limit of one call.
@@ -133,7 +131,7 @@ impl PassageList {
         }
     }
 
-    /// Returns the best passages, each in its bounded length.
+    /// Returns the best passages, each within its maximum length.
     fn best(&self, most: usize) -> Vec<Passage> {
         let best = self.ranking.best().into_iter().take(most);
         best.map(|number| {

@@ -22,10 +22,10 @@ use crate::{failure::ToolFailure, terminal::folded};
 /// Maximum bytes kept from the start of the output.
 pub(crate) const HEAD_BYTES: usize = 16 * 1024;
 
-/// Maximum bytes kept from its end.
+/// Maximum size of the end of the output that is kept, in bytes.
 pub(crate) const TAIL_BYTES: usize = 16 * 1024;
 
-/// Folders that are searched for programs after those of the person's own `PATH`.
+/// Folders that are searched for programs after those of the person's `PATH`.
 const STANDARD_PATH: &str = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin";
 
 /// Variables that keep programs from checking for updates of themselves, because the person would
@@ -187,11 +187,11 @@ impl TypedTool for Shell {
     }
 }
 
-/// Time for which a command that was put in the background is watched.
+/// Time for which a command is watched after it was put in the background.
 const FIRST_LOOK: Duration = Duration::from_secs(1);
 
 impl Shell {
-    /// Starts a command that goes on, and returns what it said at first.
+    /// Starts a background command, and returns its first output.
     async fn start(
         &self,
         arguments: &ShellCall,
@@ -211,7 +211,7 @@ impl Shell {
     }
 }
 
-/// Returns what a process said since it was asked last, after waiting for it.
+/// Waits for a process and returns its new output.
 async fn more_of(
     name: &str,
     arguments: &ShellCall,
@@ -335,7 +335,7 @@ fn shown(captured: &CapturedOutput, mut folded: String) -> String {
     folded
 }
 
-/// Words with which programs tell that they got no more memory.
+/// Words with which programs report that they got no more memory.
 const OUT_OF_MEMORY: [&str; 5] = [
     "Cannot allocate memory",
     "out of memory",
@@ -344,8 +344,8 @@ const OUT_OF_MEMORY: [&str; 5] = [
     "memory allocation of",
 ];
 
-/// Returns the limits of the sandbox that a command seems to have met, each with what would let it
-/// through.
+/// Returns the limits of the sandbox that a command seems to have met, each with the setting that
+/// would allow it.
 fn limits(
     call: &ResolvedCall,
     outcome: &CommandOutcome,
@@ -395,7 +395,7 @@ fn limits(
     limits
 }
 
-/// Whether the command ran in the sandbox, and its output suggests that it failed because of it.
+/// Whether the command's output suggests that it failed because of the sandbox.
 fn needed_rights(call: &ResolvedCall) -> bool {
     let Some(command) = &call.command else {
         return false;
@@ -410,7 +410,7 @@ fn needed_rights(call: &ResolvedCall) -> bool {
         })
 }
 
-/// Returns a path that the line names and the sandbox hides.
+/// Returns a path in the line that the sandbox hides.
 fn hidden(call: &ResolvedCall) -> Option<&Path> {
     let command = call.command.as_ref()?;
     let hidden = &command.containment.as_ref()?.hidden;

@@ -6,7 +6,7 @@
 
 use std::{iter::Peekable, str::Chars};
 
-/// Returns the last state of each line.
+/// Returns the final state of each line of a program's output.
 pub(crate) fn folded(output: &str) -> String {
     let mut screen = TerminalScreen {
         lines: vec![Vec::new()],
@@ -46,7 +46,7 @@ impl TerminalScreen {
         self.column += 1;
     }
 
-    /// Moves down, to the last line at most unless the move `makes` one.
+    /// Moves the cursor down, beyond the last line only if `makes` is set.
     fn down(&mut self, lines: usize, makes: bool) {
         self.line = self.line.saturating_add(lines);
         if makes {

@@ -42,9 +42,9 @@ pub(crate) struct WalkEntry {
     pub(crate) path: PathBuf,
     pub(crate) stat: Stat,
     pub(crate) kind: FileType,
-    /// Number of folders between it and the start.
+    /// Number of folders between the start and the entry.
     pub(crate) depth: usize,
-    /// Whether it is a folder whose content comes next.
+    /// Whether the entry is a folder whose content comes next.
     pub(crate) is_entered: bool,
 }
 
@@ -55,7 +55,7 @@ impl WalkEntry {
 }
 
 pub(crate) struct WalkExtent {
-    /// Whether it includes names with a leading dot and files that `.gitignore` excludes.
+    /// Whether the walk includes names with a leading dot and files that `.gitignore` excludes.
     pub(crate) hidden: bool,
     /// Number of levels of folders, 1 for the start's own names only; the walk has a bound of its
     /// own.
@@ -90,7 +90,7 @@ struct WalkLevel {
     ignore: Option<Gitignore>,
 }
 
-/// Counts of the entries that were left out.
+/// Numbers of entries that were left out.
 #[derive(Default)]
 struct LeftOutCounts {
     hidden: usize,
@@ -173,7 +173,7 @@ impl FolderWalk {
         }
     }
 
-    /// Returns the entry of this name in the current folder, if it is wanted.
+    /// Returns the entry of this name in the current folder, if the walk includes it.
     fn look(&mut self, name: &OsStr) -> Option<WalkEntry> {
         let level = self.levels.last()?;
         let Ok(stat) = statat(&level.folder, name, AtFlags::SYMLINK_NOFOLLOW) else {
@@ -315,7 +315,7 @@ impl FolderWalk {
     }
 }
 
-/// Returns the folder's `.gitignore`, if it has a readable one.
+/// Returns the folder's `.gitignore`, if it has one and it can be read.
 fn ignore_file(folder: &OwnedFd) -> Option<Gitignore> {
     let flags = OFlags::RDONLY | OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::CLOEXEC;
     let file = openat(folder, ".gitignore", flags, Mode::empty()).ok()?;
@@ -335,7 +335,7 @@ fn ignore_file(folder: &OwnedFd) -> Option<Gitignore> {
     builder.build().ok()
 }
 
-/// Returns a path below the place in the form that `read` takes, on one line.
+/// Formats a path below the place on one line, as `read` accepts it.
 pub(crate) fn shown(given: &str, below: &Path) -> String {
     match given.trim_end_matches('/') {
         "" if given.is_empty() => printable(below.as_os_str()),

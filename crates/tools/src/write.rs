@@ -22,7 +22,7 @@ use crate::{
     replace,
 };
 
-/// Maximum number of lines that are shown of a file which was not read before it was to be replaced.
+/// Maximum number of lines of an unread file that are shown when it was to be replaced.
 const MAX_START_LINES: usize = 5;
 
 /// Maximum bytes of such a line.
@@ -46,7 +46,7 @@ impl Arguments for WriteArguments {
 }
 
 enum WriteResult {
-    /// With the change, if it can be shown.
+    /// The file was created, with the change if it can be shown.
     Created(Option<String>),
     Overwritten(Option<String>),
     /// The file was created or overwritten by an earlier call whose outcome was lost.
@@ -212,7 +212,6 @@ fn present(file: File, stat: &Stat, most: usize) -> Option<Vec<u8>> {
     read.ok().map(|_| content)
 }
 
-/// Whether the file has this content.
 fn same(file: File, stat: &Stat, content: &[u8]) -> io::Result<bool> {
     if u64::try_from(stat.st_size) != Ok(content.len() as u64) {
         return Ok(false);

@@ -51,13 +51,13 @@ pub struct ChangeSet {
 pub struct ChangeRecord {
     /// The paths that really differ from the snapshot.
     pub changes: ChangeSet,
-    /// Paths whose content cannot be kept: pipes, sockets, devices, files that are too large, and
+    /// Paths whose content cannot be stored: pipes, sockets, devices, files that are too large, and
     /// paths that are too long.
     pub not_kept: Vec<PathBuf>,
 }
 
-/// Maximum bytes of a path that can be taken back one by one: the system takes no more than 4,096
-/// at once, and copies lie deeper.
+/// Maximum bytes of a path that can be undone by itself: the system takes no more than 4,096 at
+/// once, and copies lie deeper.
 const MAX_PATH_BYTES: usize = 2_048;
 
 impl ChangeSet {
@@ -202,7 +202,7 @@ impl ChangeSet {
         }
     }
 
-    /// Returns the same changes without some paths.
+    /// Returns the same changes without those of some paths.
     #[must_use]
     pub fn without(&self, paths: &[PathBuf]) -> Self {
         let mut rest = self.clone();
@@ -255,8 +255,8 @@ impl ChangeSet {
         )
     }
 
-    /// Applies the changes again after they were undone; `load` reads a blob. What has changed
-    /// since is left alone and reported.
+    /// Applies the changes again after an undo; `load` reads a blob. Entries that changed since are
+    /// left alone and reported.
     ///
     /// # Errors
     /// As [`Self::take_back`].
@@ -299,7 +299,7 @@ impl ChangeSet {
 pub(crate) enum DiffSide {
     Nothing,
     Text(String),
-    /// Description of another kind of entry.
+    /// The description of an entry that is neither a file nor a link.
     Other(String),
 }
 
@@ -390,15 +390,15 @@ fn keep<S: ContentStore>(
     Ok(entry)
 }
 
-/// Whether all of a file was read.
+/// Whether a file was read to its end.
 fn is_whole(now: &look::PresentEntry) -> bool {
     let read = now.content.len() as u64;
     let is_file = matches!(now.entry, SnapshotEntry::File { .. });
     !is_file || u64::try_from(now.stat.st_size).is_ok_and(|size| size == read)
 }
 
-/// Moves an entry whose content cannot be kept into the folder `trash`, as the file of this number;
-/// a pipe or socket that cannot be moved there is removed.
+/// Moves an entry whose content cannot be stored into the folder `trash`, as the file of this
+/// number; a pipe or socket that cannot be moved there is removed.
 fn set_apart(root: &RootFolder<'_>, path: &Path, trash: &Path, number: usize) -> io::Result<()> {
     let found = root.parent(path).and_then(|(folder, name)| {
         let found = root::stat(&folder, name)?;

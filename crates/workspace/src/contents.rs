@@ -7,12 +7,12 @@ use gyrus_contract::BlobId;
 
 /// Maximum number of threads that judge contents at once.
 const MAX_THREADS: usize = 4;
-/// Bytes below which one thread judges all contents.
+/// Size in bytes below which one thread judges all contents.
 const MIN_SHARED_BYTES: usize = 128 << 10;
 
-/// Tells which files are or hold secrets. Called by several threads at once.
+/// Decides which files are secret or contain secrets. Called by several threads at once.
 pub trait Secrecy: Sync {
-    /// Whether the file at `path`, relative to the folder, is or holds a secret.
+    /// Whether the file at `path`, relative to the folder, is secret or contains a secret.
     fn is_secret(&self, path: &Path, content: &[u8]) -> bool;
 }
 
@@ -21,17 +21,17 @@ pub trait ContentStore {
     /// Error of the store.
     type Error;
 
-    /// Returns the judge of contents that must be kept apart.
+    /// Returns the judge that decides which contents are stored apart as secrets.
     fn secrecy(&self) -> &dyn Secrecy;
 
-    /// Stores bytes that hold no secret.
+    /// Stores bytes that contain no secret.
     fn put(&mut self, bytes: &[u8]) -> Result<BlobId, Self::Error>;
 
     /// Stores bytes with a secret, apart from all others.
     fn put_apart(&mut self, bytes: &[u8]) -> Result<BlobId, Self::Error>;
 }
 
-/// The content of a file, and whether it is kept apart.
+/// The content of a file, and whether it is stored apart as a secret.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct ContentToKeep<'a> {
     content: &'a [u8],

@@ -54,14 +54,15 @@ const BEGAN: &str = "began";
 const UNDECIDED: &str = "undecided";
 const JUDGEMENT: &str = "judgement.json";
 
-/// File systems that cannot hold the changes of an overlay, by statfs(2): overlays, FUSE and NFS.
+/// File systems that cannot hold an overlay's changes, by their magic numbers of statfs(2):
+/// overlays, FUSE and NFS.
 const UNFIT_SYSTEMS: [rustix::fs::FsWord; 3] = [0x794c_7630, 0x6573_5546, 0x6969];
 
 /// Maximum length of the paths that an overlay is mounted with, in bytes: the kernel takes a page, and
 /// names of calls are added.
 const LONGEST_OPTIONS: usize = 3_500;
 
-/// Interval at which the clock of a file system is read until it has moved on.
+/// Interval between readings of a file system's clock while waiting for a tick.
 const CLOCK_READ_EVERY: Duration = Duration::from_millis(1);
 
 /// Maximum number of times that the clock is read, for a file system without times.
@@ -77,22 +78,22 @@ pub struct CallLayer {
 /// Result of moving the changes of a layer.
 #[derive(Debug, Default)]
 pub struct AppliedLayer {
-    /// The data needed to undo it.
+    /// The data needed to undo the changes.
     pub kept: KeptFiles,
-    /// Paths that others changed meanwhile; their changes stay.
+    /// Paths that other processes changed meanwhile; their changes stay.
     pub refused: Vec<UndoRefusal>,
     pub moved: MovedPaths,
 }
 
-/// Paths that layers were moved to, each with the time of its last change then, in nanoseconds. What
-/// is there since, and in a folder, what is older, comes from the layer.
+/// Paths to which layers were moved, each with the time of its last change at the move, in
+/// nanoseconds. Changes since, and older entries in a moved folder, come from the layer.
 pub type MovedPaths = BTreeMap<PathBuf, i64>;
 
-/// One move, or change of a mode. Paths are below the folder.
+/// One step of a layer: a move, or a change of a mode. Paths are below the folder.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(tag = "step", rename_all = "snake_case")]
 enum LayerStep {
-    /// Move an entry of the layer to a path that does not exist.
+    /// Moves an entry of the layer to a path that does not exist.
     Put {
         #[serde(with = "crate::layer::encoded")]
         path: PathBuf,
@@ -134,7 +135,7 @@ impl LayerStep {
 }
 
 impl CallLayer {
-    /// Makes a new layer over `workspace` in `folder`, which must not exist.
+    /// Creates a new layer over `workspace` in `folder`, which must not exist.
     ///
     /// # Errors
     /// When it cannot be made, or lies on another file system.
@@ -168,7 +169,7 @@ impl CallLayer {
         }
     }
 
-    /// Opens the layer that an earlier process made; `None` if there is none.
+    /// Opens the layer of an earlier process; `None` if there is none.
     #[must_use]
     pub fn find(folder: &Path, workspace: &Path) -> Option<Self> {
         let layer = Self::at(folder, workspace);
@@ -208,8 +209,8 @@ impl CallLayer {
         changed_at(&path).map_err(|source| LayerError::File { path, source })
     }
 
-    /// Records that its command begins now: what changed in the folder until now is no change by
-    /// somebody else. Creating the layer does the same.
+    /// Records that the layer's command begins now, so that earlier changes in the folder do not
+    /// count as those of others. Creating the layer does the same.
     pub fn begin(&self) -> Result<(), LayerError> {
         let path = self.folder.join(BEGAN);
         begin(&path).map_err(|source| LayerError::File { path, source })
@@ -222,7 +223,7 @@ impl CallLayer {
         fs::write(&path, "").map_err(|source| LayerError::File { path, source })
     }
 
-    /// Records that the changes count.
+    /// Records the decision that the changes count.
     pub fn decide(&self) -> Result<(), LayerError> {
         let path = self.folder.join(UNDECIDED);
         match fs::remove_file(&path) {
@@ -265,7 +266,7 @@ impl CallLayer {
         fs::read(self.folder.join(JUDGEMENT)).ok()
     }
 
-    /// Whether a command has had the layer over the workspace.
+    /// Whether the layer was ever mounted over the workspace for a command.
     #[must_use]
     pub fn was_mounted(&self) -> bool {
         // The kernel makes this folder when it mounts an overlay.
@@ -283,7 +284,7 @@ impl CallLayer {
     }
 }
 
-/// Whether layers over `workspace` can lie in `folder`: files can be renamed between both, and the
+/// Whether layers over `workspace` can be in `folder`: files can be renamed between both, and the
 /// file system can hold the changes of an overlay, unless the kernel refuses it.
 #[must_use]
 pub fn is_possible(folder: &Path, workspace: &Path) -> bool {

@@ -29,13 +29,13 @@ const TIME_LIMIT: Duration = Duration::from_secs(2);
 /// One side of a file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct FileVersion<'a> {
-    /// Its mode, as git has it.
+    /// The file's mode, as git stores it.
     pub mode: u32,
-    /// Its content, or the target of a link.
+    /// The file's content, or the target of a link.
     pub content: &'a [u8],
 }
 
-/// Returns the name that git gives a content, in a repository that uses SHA-1.
+/// Returns git's SHA-1 name of a blob with this content.
 pub fn git_id(content: &[u8]) -> String {
     let mut hash = Sha1::new();
     hash.update(format!("blob {}\0", content.len()));
@@ -91,7 +91,7 @@ pub fn of_file(path: &[u8], old: Option<FileVersion<'_>>, new: Option<FileVersio
     PatchHeader { ids, ..header }.lines() + &format!("{BINARY}\n{after}{before}")
 }
 
-/// Returns the patch of a file that has another name and is otherwise the same.
+/// Returns the patch that renames a file without changing its content.
 pub fn of_renamed(from: &[u8], to: &[u8], mode: u32) -> String {
     let header = PatchHeader {
         path: to,
@@ -142,7 +142,7 @@ fn literal(content: &[u8]) -> String {
     text
 }
 
-/// The digits of base 85, as git has them.
+/// Git's alphabet for base 85.
 const BASE_85: &[u8; 85] =
     b"0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz!#$%&()*+-;<=>?@^_`{|}~";
 
@@ -210,7 +210,7 @@ fn compared(old: &[&str], new: &[&str], until: Instant) -> Vec<DiffOp> {
     all
 }
 
-/// Formats first line and count as diffs do: an empty range names the line before it.
+/// Formats the first line and the count of a hunk: an empty range names the line before it.
 fn numbers(lines: &Range<usize>) -> String {
     let first = lines.start + usize::from(!lines.is_empty());
     format!("{first},{}", lines.len())

@@ -29,13 +29,13 @@ use rustix::{
 /// Function called before each change of the disk; its error simulates one of the system.
 pub type Pace<'a> = &'a (dyn Fn() -> Result<(), Errno> + Sync);
 
-/// Pace of a real disk, which never fails by itself.
+/// Function that lets every step pass at once, as on a real disk.
 pub(crate) const AT_ONCE: Pace<'static> = &|| Ok(());
 
 /// Maximum bytes of a path that the system accepts at once.
 const MAX_PATH: usize = 4_095;
 
-/// A failed system call, and its path.
+/// The error of a system call, with the path.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("`{}`: {error}", path.display())]
 pub struct RootError {
@@ -69,7 +69,7 @@ impl RootFolder<'static> {
 }
 
 impl<'a> RootFolder<'a> {
-    /// Like [`RootFolder::open`]; `pace` is called before each change.
+    /// Does the same as [`RootFolder::open`]; `pace` is called before each change.
     ///
     /// # Errors
     /// Those of [`RootFolder::open`].
@@ -113,7 +113,7 @@ impl<'a> RootFolder<'a> {
         Ok((folder, name))
     }
 
-    /// Like [`RootFolder::parent`], but makes missing folders, all of them or none.
+    /// Does the same as [`RootFolder::parent`], and creates missing folders, all of them or none.
     ///
     /// # Errors
     /// Those of [`RootFolder::parent`].
@@ -138,8 +138,8 @@ impl<'a> RootFolder<'a> {
         Ok(parent)
     }
 
-    /// Returns the folders from this one down to `path`, which is not among them, each with the
-    /// rest of the path below it; fewer if one cannot be opened.
+    /// Returns the open ancestors of `path` from this folder down, each with the rest of the path
+    /// below it; fewer if one cannot be opened.
     pub fn folders_above(&self, path: &Path) -> Vec<(OwnedFd, PathBuf)> {
         let mut folders = Vec::new();
         let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
@@ -210,7 +210,6 @@ impl<'a> RootFolder<'a> {
             .map_err(|error| failed(path, error))
     }
 
-    /// Returns the names in a folder.
     pub(crate) fn names(&self, path: &Path) -> Result<Vec<OsString>, RootError> {
         let names = names(&self.folder(path)?).map_err(|error| failed(path, error))?;
         names
@@ -289,7 +288,7 @@ impl<'a> RootFolder<'a> {
             .map_err(|error| failed(path, error))
     }
 
-    /// Syncs all changes to disk: one call, however many files were changed.
+    /// Syncs all changes to disk, with one call for any number of files.
     pub(crate) fn sync(&self) -> Result<(), RootError> {
         let folder = self.folder(Path::new("."))?;
         (self.pace)()
@@ -316,13 +315,13 @@ fn beneath(folder: &OwnedFd, path: &[u8], flags: OFlags) -> Result<OwnedFd, Errn
     )
 }
 
-/// An open folder, which may have been created, and a name in it.
+/// An open folder, possibly just created, and a name in it.
 pub struct Parent<'p> {
     /// The folder, opened as a path only.
     pub folder: OwnedFd,
     /// Last part of the path.
     pub name: &'p OsStr,
-    /// Folders that were created: the folder above, and the name.
+    /// Folders that were created, each by the folder above and its name.
     made: Vec<(OwnedFd, &'p OsStr)>,
 }
 
@@ -356,7 +355,7 @@ impl<'p> Parent<'p> {
         Ok(())
     }
 
-    /// Removes the created folders, as far as they are empty.
+    /// Removes those of the created folders that are empty.
     pub fn undo(self) {
         for (above, name) in self.made.into_iter().rev() {
             // In use by another process now, so it stays.
@@ -406,7 +405,7 @@ pub(crate) fn remove_tree(path: &Path) -> io::Result<()> {
     }
 }
 
-/// Removes a folder of `top`, and moves the folders in it to `top`.
+/// Removes a folder of `top` after moving its subfolders to `top`.
 fn empty_into(top: &RootFolder<'_>, name: &Path, number: &mut u64) -> io::Result<()> {
     top.set_mode(name, Mode::RWXU)?;
     for inner in top.names(name)? {
@@ -449,7 +448,7 @@ pub(crate) fn open_file(folder: impl AsFd, name: impl Arg) -> Result<Option<File
     Ok((kind == FileType::RegularFile).then_some(file))
 }
 
-/// Reads a file, at most `limit` bytes and one more.
+/// Reads at most `limit + 1` bytes of a file.
 pub(crate) fn read(file: &File, limit: u64) -> io::Result<Vec<u8>> {
     let mut content = Vec::new();
     file.take(limit + 1).read_to_end(&mut content)?;

@@ -38,7 +38,7 @@ pub const MAX_ENTRIES: u64 = 30_000;
 pub const MAX_BYTES: u64 = 256 << 20;
 /// Maximum bytes of one file.
 pub const MAX_FILE_BYTES: u64 = 16 << 20;
-/// Maximum number of deltas between a snapshot and the full one that it is based on.
+/// Maximum number of deltas between a snapshot and the full one at its base.
 pub const MAX_DELTAS: u32 = 50;
 
 /// Reason why a snapshot could not be taken, compared or laid out. `E` is the blob store's own
@@ -72,7 +72,7 @@ pub enum SnapshotError<E> {
         /// Bytes counted so far.
         bytes: u64,
     },
-    /// The blob is not a snapshot that this version would have written.
+    /// The blob is not a snapshot in the form that this version writes.
     #[error("the snapshot {id} is refused: {reason}")]
     Malformed {
         id: BlobId,

@@ -47,7 +47,7 @@ pub struct UndoChange {
     pub action: UndoAction,
     /// Kind of the entry: what it will be, or was.
     pub kind: EntryKind,
-    /// Size of the file that is restored, or of the one that is removed.
+    /// Size of the restored file, or of the removed one.
     pub bytes: u64,
 }
 
@@ -60,7 +60,7 @@ pub enum EntryKind {
     /// A symbolic link.
     Link,
     Folder,
-    /// A repository: its references, `HEAD`, index and settings.
+    /// A repository, with its references, `HEAD`, index and settings.
     Repository,
 }
 
@@ -79,14 +79,14 @@ pub enum UndoError<E> {
     /// A snapshot is damaged, or was dropped.
     #[error("what was kept of the folder cannot be read: {0}")]
     Snapshot(#[from] SnapshotError<E>),
-    /// The content of one file is damaged or gone.
+    /// The content of a file is damaged or gone.
     #[error(
         "the content {blob} that belongs to {path} cannot be read; nothing was changed: {source}"
     )]
     Content {
         /// Path of the file.
         path: String,
-        /// Its name in the store.
+        /// The id of the content in the store.
         blob: BlobId,
         source: Box<SnapshotError<E>>,
     },

@@ -19,7 +19,7 @@ use crate::{
     shared::AccountInner,
 };
 
-/// Gives the answer of a button to exactly the card that it stands below.
+/// Applies a button's answer to exactly the card above it.
 pub(super) async fn answer(
     shared: &Arc<AccountInner>,
     press: &PressedButton,
@@ -72,9 +72,9 @@ pub(super) async fn answer(
 
 /// The reason why an answer was not given.
 enum GivenInVain {
-    /// The card needs none any more; in words.
+    /// The card needs no answer any more, for this reason.
     Void(String),
-    /// It could not be; in words.
+    /// The answer could not be given, for this reason.
     Failed(String),
 }
 
@@ -102,7 +102,7 @@ async fn give(
     .await
 }
 
-/// Returns the next step after an answer that a card does not take, in the ways of a chat.
+/// Returns the next step, as buttons or words, after an answer that a card does not accept.
 fn buttons_or_words(mismatch: AnswerMismatch) -> &'static str {
     match mismatch {
         AnswerMismatch::UnaskedWords => {
@@ -112,7 +112,7 @@ fn buttons_or_words(mismatch: AnswerMismatch) -> &'static str {
     }
 }
 
-/// Returns the reason of a reply that denies what a card asks for: `no: not there`.
+/// Returns the reason in a reply that denies a card's request: `no: not there`.
 fn denial(card: &ApprovalCard, words: &str) -> Option<String> {
     let (no, reason) = words.trim().split_once([':', ','])?;
     let is_no = ["no", "nein", "deny", "reject"].contains(&no.trim().to_lowercase().as_str());

@@ -4,6 +4,6 @@
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum JobAttempt {
     First,
-    /// The process before this one may have begun it.
+    /// An earlier process may have begun the job.
     Again,
 }

@@ -11,14 +11,14 @@ use crate::{
     shared::AccountInner,
 };
 
-/// The decision of a job that has looked at the world.
+/// The changes that a job decided on, computed from the present record.
 pub(super) type JobDecision = Box<dyn FnOnce(&ChatRecord, &mut Numbers) -> Vec<ChatChange> + Send>;
 
 pub(super) fn nothing() -> JobDecision {
     Box::new(|_, _| Vec::new())
 }
 
-/// Says a text as a reply to a message.
+/// Sends a text as a reply to a message.
 pub(super) fn say(
     shared: &Arc<AccountInner>,
     message: &IncomingMessage,

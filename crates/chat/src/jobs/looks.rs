@@ -22,12 +22,12 @@ use crate::{
     shared::AccountInner,
 };
 
-/// Number of open questions, and of runs, that are shown at once.
+/// Maximum number of open questions, and of runs, in one message.
 const SHOWN_QUESTIONS: usize = 10;
 
 const SHOWN_RUNS: usize = 20;
 
-/// Number of characters of a message that is quoted.
+/// Maximum length of a quoted message, in characters.
 const QUOTED: usize = 80;
 
 pub(super) async fn printed(
@@ -43,7 +43,7 @@ pub(super) async fn printed(
     say(shared, message, text)
 }
 
-/// Returns what runs and what waits, in words.
+/// Returns a description of the running and waiting runs.
 pub(super) fn status(shared: &AccountInner) -> String {
     let store = shared.gateway.store();
     let mut lines = Vec::new();
@@ -157,7 +157,7 @@ pub(super) async fn screenshot(
     }
 }
 
-/// Sends a file, as a picture if it is one that is shown.
+/// Sends a file, as a picture if the messenger can show it.
 async fn send_file(
     shared: &Arc<AccountInner>,
     speaking: ReplyTarget,
@@ -192,7 +192,7 @@ async fn send_file(
     })
 }
 
-/// Sends a file that a run left.
+/// Sends a file that a run produced.
 pub(super) async fn file_of(
     shared: &Arc<AccountInner>,
     press: &PressedButton,

@@ -29,7 +29,7 @@ use crate::{
 /// Time within which the id of a message that is being sent is known.
 const KNOWN_WITHIN: Duration = Duration::from_secs(10);
 
-/// Carries out a pending job, and notes that it is done together with what is said about it.
+/// Carries out a pending job, and records its completion together with the messages about it.
 pub(crate) fn carry_out(
     shared: Arc<AccountInner>,
     number: u64,
@@ -112,8 +112,8 @@ async fn written(
     }
 }
 
-/// Tells an agent what stands behind its name. A message that is handled again after a crash tells it
-/// nothing new.
+/// Sends the text after an agent's name to the agent. A message that is handled again after a crash
+/// has no further effect.
 async fn tell_agent(
     shared: &Arc<AccountInner>,
     message: &IncomingMessage,
@@ -135,7 +135,7 @@ async fn tell_agent(
     say(shared, message, text)
 }
 
-/// Returns the subject of the message that a message replies to.
+/// Returns the subject of the message to which a message is a reply.
 async fn replied(shared: &AccountInner, message: &IncomingMessage) -> Option<MessageSubject> {
     let message_id = message.reply_to.clone()?;
     let place = ChatPlace {
@@ -164,7 +164,6 @@ async fn subject(shared: &AccountInner, place: &ChatPlace) -> Option<MessageSubj
     known.unwrap_or_default()
 }
 
-/// Returns the run that a subject belongs to.
 fn run_of(shared: &AccountInner, about: Option<MessageSubject>) -> Option<RunId> {
     match about? {
         MessageSubject::Run(run) => Some(run),
@@ -204,13 +203,13 @@ async fn pressed(shared: &Arc<AccountInner>, press: &PressedButton) -> JobDecisi
     decision
 }
 
-/// Whether a message with this subject may be the one with the buttons of a card: also one whose
-/// delivery was unknown, until somebody pressed its button.
+/// Whether a message with this subject may be the one with the buttons of a card. One whose
+/// delivery was unknown counts, until somebody pressed its button.
 fn may_be(about: Option<MessageSubject>, card: u64) -> bool {
     about.is_none_or(|about| about == MessageSubject::Card(card))
 }
 
-/// Sends a message again whose delivery is unknown.
+/// Sends a message of unknown delivery again.
 fn send_again(number: u64) -> (String, JobDecision) {
     let decision = move |record: &ChatRecord, numbers: &mut Numbers| {
         let unknown = record.outgoing.get(&number);

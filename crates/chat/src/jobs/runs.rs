@@ -122,12 +122,11 @@ pub(super) async fn add_to_run(
     }
 }
 
-/// Whether a run came to its end.
 fn is_over(store: &Store, run: RunId) -> bool {
     matches!(RunState::of(store, run), Ok(RunState::Over(_)))
 }
 
-/// Whether nothing more is done for the task of a run.
+/// Whether the task of a run is finished.
 fn is_done(shared: &AccountInner, run: RunId) -> bool {
     shared.with(|record| record.tasks.get(&run).is_none_or(ChatTask::is_over))
 }
@@ -144,10 +143,10 @@ pub(super) fn new_task(
     })
 }
 
-/// The result of telling a run something.
+/// The result of sending a message to a run.
 enum TellResult {
     Added,
-    /// It has it, and may have to be resumed.
+    /// The run got the message, and may have to be resumed.
     Parked,
     Over,
     NotBegun,
@@ -179,7 +178,7 @@ fn tell(
     Ok(told)
 }
 
-/// Whether a run has taken a message.
+/// Whether a run has received a message.
 fn was_told(store: &Store, run: RunId, id: &str) -> Result<bool, gyrus_journal::Error> {
     for entry in store.reader(&log_name(run))?.entries_back()? {
         if let Ok(Entry::Steered(steered)) = gyrus_kernel::parse(&entry?)

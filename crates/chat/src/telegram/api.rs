@@ -27,7 +27,7 @@ pub(super) struct BotApi {
     client: Client,
     /// The address up to and with the token.
     calls: String,
-    /// The same for files.
+    /// The base address for downloading files.
     files: String,
 }
 
@@ -49,7 +49,7 @@ struct ErrorParameters {
 }
 
 impl BotApi {
-    /// Creates it for the address of a server and the token of a bot.
+    /// Creates a client for the address of a server and the token of a bot.
     pub(super) fn new(server: &str, token: &str) -> Result<Self, String> {
         let url: Url = server
             .parse()

@@ -28,7 +28,7 @@ use crate::{
 /// Seconds for which the server holds a request for updates.
 const HELD_SECONDS: u64 = 50;
 
-/// Time after which such a request has failed.
+/// Time limit for a request for updates.
 const HELD_WITHIN: Duration = Duration::from_secs(HELD_SECONDS + 15);
 
 /// Time without an update after which ids may begin anew at any number: the server says a week.
@@ -44,7 +44,7 @@ const TOAST: usize = 200;
 /// The bot of a person.
 pub struct Telegram {
     api: BotApi,
-    /// The bot, once it is known.
+    /// The bot's own user, once known.
     own: OnceLock<BotUser>,
 }
 
@@ -74,7 +74,7 @@ impl Telegram {
     /// Creates the bot of a token at a server of the Bot API.
     ///
     /// # Errors
-    /// The address or the token cannot be used; in words.
+    /// A message if the address or the token cannot be used.
     pub fn new(server: &str, token: &str) -> Result<Self, String> {
         if !is_telegram_token(token) {
             return Err("the token does not have the form of a bot's token".to_owned());
@@ -216,7 +216,7 @@ impl Telegram {
     }
 }
 
-/// Takes the name of a bot out of a command: `/run@my_bot x`.
+/// Removes the name of a bot from a command: `/run@my_bot x`.
 fn without_name(words: &str) -> (String, Option<String>) {
     let end = words.find(char::is_whitespace).unwrap_or(words.len());
     let (command, rest) = words.split_at(end);

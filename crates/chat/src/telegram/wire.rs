@@ -31,7 +31,7 @@ pub(super) struct BotChat {
 pub(super) struct BotMessage {
     pub(super) message_id: i64,
     pub(super) from: Option<BotUser>,
-    /// Somebody who writes in the name of a channel or a group.
+    /// The channel or group in whose name the message was sent.
     pub(super) sender_chat: Option<BotChat>,
     pub(super) chat: BotChat,
     #[serde(default)]
@@ -41,7 +41,7 @@ pub(super) struct BotMessage {
     pub(super) forward_origin: Option<Value>,
     /// Servers before version 7.0 of the Bot API have this instead.
     pub(super) forward_date: Option<i64>,
-    /// Written by another bot on the person's behalf.
+    /// The other bot that wrote the message on the person's behalf.
     pub(super) via_bot: Option<Value>,
     pub(super) reply_to_message: Option<Box<RepliedMessage>>,
     pub(super) document: Option<BotFile>,

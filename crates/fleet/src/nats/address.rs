@@ -7,7 +7,7 @@ use std::{fmt, path::PathBuf};
 
 use crate::LogSubject;
 
-/// The port of a server if none is given.
+/// The default port of a server.
 const PORT: u16 = 4222;
 
 #[derive(Clone, PartialEq, Eq)]
@@ -16,7 +16,7 @@ pub struct FleetAddress {
     pub servers: Vec<String>,
     /// The credentials of this machine: the same for all servers.
     pub login: Option<FleetLogin>,
-    /// Whether only encrypted connections are made.
+    /// Whether connections must be encrypted.
     pub demands_tls: bool,
     /// The name of the fleet: several can share the servers.
     pub name: String,
@@ -30,7 +30,7 @@ pub struct FleetAddress {
     pub authority: Option<PathBuf>,
     /// The files of the certificate by which this machine is known, and its key.
     pub certificate: Option<(PathBuf, PathBuf)>,
-    /// Number of servers that keep each message; `None` means as many as are good for the cluster.
+    /// Number of servers that store each message; `None` means as many as are good for the cluster.
     pub replicas: Option<u8>,
 }
 
@@ -39,7 +39,7 @@ pub struct FleetAddress {
 pub enum FleetLogin {
     /// A name and a password.
     Password { user: String, password: String },
-    /// A word that all know.
+    /// A token that all machines know.
     Token(String),
 }
 
@@ -47,13 +47,13 @@ pub enum FleetLogin {
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("`{given}` is not the address of a fleet: {why}")]
 pub struct BadFleetAddress {
-    /// The text, without its password.
+    /// The invalid text, without its password.
     pub given: String,
     pub why: String,
 }
 
 impl FleetAddress {
-    /// Reads an address.
+    /// Parses an address.
     ///
     /// # Errors
     /// The text is not one.
@@ -141,7 +141,7 @@ impl FleetAddress {
     }
 }
 
-/// Shown without passwords.
+/// Formats the address without passwords.
 impl fmt::Debug for FleetAddress {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{self}")
@@ -216,7 +216,7 @@ fn fleet_name(value: &str) -> Result<String, String> {
     }
 }
 
-/// Returns an address without what stands before the host.
+/// Returns an address without the part before the host.
 fn without_password(text: &str) -> String {
     let (address, options) = text.split_once('?').unwrap_or((text, ""));
     let (scheme, rest) = match address.split_once("://") {

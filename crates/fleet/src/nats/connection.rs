@@ -10,13 +10,13 @@ use tokio::sync::watch;
 use super::{FleetAddress, FleetLogin};
 use crate::LogUnreachable;
 
-/// Time that a server may take to accept a connection. A server that is stopped still has its
-/// connections accepted by the kernel, so this is also the time until the next server is tried.
+/// Time limit for a server to accept a connection. The kernel also accepts connections for a server
+/// that is stopped, so this is the time until the next server is tried.
 const CONNECT: Duration = Duration::from_secs(3);
 
-/// Time after which a connection that says nothing is looked at. The library leaves a server that
-/// did not answer two of these looks at the time of the third: after 3 s, so that with the default
-/// lease a run's driver finds another server before its lease is over.
+/// Time without data after which a connection is checked. The library leaves a server that did not
+/// answer two of these looks at the time of the third: after 3 s, so that with the default lease a
+/// run's driver finds another server before its lease is over.
 const PING: Duration = Duration::from_secs(1);
 
 /// The fleet cannot be reached.
@@ -38,7 +38,7 @@ pub enum FleetConnectError {
 pub struct FleetConnection {
     pub(super) client: Client,
     address: Arc<FleetAddress>,
-    /// The last thing that a server said went wrong.
+    /// The last error that a server reported.
     complaint: watch::Sender<Option<String>>,
 }
 
@@ -65,12 +65,13 @@ impl FleetConnection {
         &self.address
     }
 
-    /// Returns the last thing that a server said went wrong, such as a permission that is missing.
+    /// Returns the last error that a server reported, such as a missing permission.
     pub fn complaint(&self) -> Option<String> {
         self.complaint.borrow().clone()
     }
 
-    /// Asks the servers' own interface, and returns the answer as it is, errors included.
+    /// Sends a request to the servers' own interface, and returns the unchecked answer, even an
+    /// error.
     pub(super) async fn ask(
         &self,
         subject: String,
@@ -112,8 +113,8 @@ impl FleetConnection {
             .map_err(|error| unreachable(format!("the answer cannot be read: {error}")))
     }
 
-    /// Waits for the answer to what is published to `subject`, or until the servers say that this
-    /// machine may not do that: then there is none.
+    /// Waits for the answer to a message published to `subject`; `None` if the servers report that
+    /// this machine lacks the permission.
     pub(super) async fn unless_forbidden<T>(
         &self,
         subject: &str,
@@ -232,7 +233,7 @@ fn tls_error(error: &(dyn std::error::Error + 'static)) -> Option<String> {
     })
 }
 
-/// Returns an error with its causes.
+/// Returns an error with its causes as text.
 fn reason(error: &dyn std::error::Error) -> String {
     let mut text = error.to_string();
     let mut cause = error.source();

@@ -17,7 +17,8 @@ use crate::{
     SharedLog, StoredMessage,
 };
 
-/// The last message of the subject is another one. The description ends with its number.
+/// Error code for a subject whose last message is another one. The description ends with its
+/// number.
 const WRONG_LAST_SEQUENCE: u64 = 10_071;
 
 /// The condition cannot be checked: something is under way.
@@ -26,10 +27,10 @@ const UNDER_WAY: [u64; 2] = [10_164, 10_158];
 /// Errors that leave open whether a leader will take the message: it has none, or not yet.
 const NO_LEADER: [u64; 3] = [10_008, 10_009, 10_025];
 
-/// Number of messages that are asked for at once.
+/// Number of messages in one request.
 const BATCH: u64 = 256;
 
-/// Bytes that are asked for at once.
+/// Maximum size of the messages in one request, in bytes.
 const BATCH_BYTES: u64 = 8 << 20;
 
 /// The shared log on the servers of a fleet.
@@ -189,7 +190,7 @@ impl NatsLog {
     }
 }
 
-/// Returns the time that is left.
+/// Returns the remaining time.
 fn within(until: MachineTime) -> Duration {
     until.since(OsMachine.now()).max(Duration::from_millis(1))
 }
@@ -218,7 +219,7 @@ fn read_acknowledgement(answer: &Value) -> AppendAnswer {
     }
 }
 
-/// Reads one message of the answer to a batched get; `None` at its end.
+/// Parses one message of the answer to a batched get; `None` at its end.
 fn read_message(answer: Message) -> Result<Option<StoredMessage>, LogUnreachable> {
     match answer.status.map(|status| status.as_u16()) {
         // The end of the batch, or: there is nothing after the number.

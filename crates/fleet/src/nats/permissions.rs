@@ -8,9 +8,9 @@ use super::{
 /// The rights of a user of the servers who works for a fleet.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct FleetPermissions {
-    /// Subjects to which it publishes.
+    /// Subjects to which the user publishes.
     pub publish: Vec<String>,
-    /// Subjects that it hears.
+    /// Subjects to which the user subscribes.
     pub subscribe: Vec<String>,
 }
 
@@ -44,8 +44,8 @@ impl FleetPermissions {
         )
     }
 
-    /// Returns the command that makes a user with these rights and its credentials file, where accounts
-    /// are kept with `nsc`.
+    /// Returns the command that creates a user with these rights and a credentials file, for
+    /// accounts managed by `nsc`.
     pub fn nsc_command(&self) -> String {
         format!(
             "nsc add user --name worker --allow-pub '{}' --allow-sub '{}'\n",

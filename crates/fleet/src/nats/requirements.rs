@@ -13,14 +13,14 @@ pub const OLDEST_SERVER: [u32; 3] = [2, 14, 6];
 /// The largest message of a fleet in bytes: a piece of a blob, with room for what says where it belongs.
 const LARGEST_MESSAGE: usize = 640 << 10;
 
-/// A requirement that holds, in words.
+/// Description of a requirement that is met.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Requirement {
     pub name: &'static str,
     pub found: String,
 }
 
-/// A requirement that does not hold.
+/// The error of a server that does not fulfil a requirement.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum RequirementError {
     #[error(
@@ -29,7 +29,7 @@ pub enum RequirementError {
         OLDEST_SERVER[0], OLDEST_SERVER[1], OLDEST_SERVER[2]
     )]
     TooOld { server: String, found: String },
-    /// A server does not put what it acknowledges on disk.
+    /// A server does not write messages to disk before it acknowledges them.
     #[error(
         "the server {server} puts messages on disk every {every_s} s only, so an entry that it \
          acknowledged can be lost with the power; write `sync_interval: always` into the \
@@ -47,7 +47,7 @@ pub enum RequirementError {
     )]
     SmallMessages {
         server: String,
-        /// Its limit in bytes.
+        /// The server's limit in bytes.
         limit: usize,
     },
     #[error("the server {server} keeps no streams; add a `jetstream` block to its configuration")]
@@ -60,7 +60,7 @@ pub enum RequirementError {
     Unseen { why: String },
 }
 
-/// Checks one server by what its monitoring page (`/varz`) says.
+/// Checks one server by its monitoring page (`/varz`).
 ///
 /// # Errors
 /// A requirement does not hold.
@@ -97,10 +97,10 @@ pub fn requirements(varz: &Value) -> Result<Vec<Requirement>, RequirementError> 
 }
 
 impl FleetConnection {
-    /// Checks what the server that this is connected to says of itself.
+    /// Checks the connected server by the information that it sends.
     ///
     /// # Errors
-    /// It is too old, or takes small messages only.
+    /// The server is too old, or accepts small messages only.
     pub fn check_server(&self) -> Result<(), RequirementError> {
         let info = self.client.server_info();
         let (server, found) = (info.server_name, info.version);

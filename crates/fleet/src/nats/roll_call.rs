@@ -15,22 +15,22 @@ use crate::LogUnreachable;
 /// The last word of the question's subject.
 const SUBJECT: &str = "roll-call";
 
-/// A worker of the fleet, in its own words.
+/// A worker of the fleet, as it describes itself.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct WorkerReport {
     pub name: String,
     pub machine: String,
-    /// The labels that a person gave it, and what else it says that it has.
+    /// The labels that a person gave the worker, and others that it reports.
     pub labels: BTreeSet<String>,
-    /// Maximum number of its runs at once.
+    /// Maximum number of the worker's concurrent runs.
     pub at_once: usize,
-    /// Length of its leases in milliseconds.
+    /// Length of the worker's leases in milliseconds.
     pub lease_ms: u64,
-    /// The version of its program.
+    /// The version of the worker's program.
     pub build: String,
-    /// The time at which it started, in UTC milliseconds.
+    /// The time at which the worker started, in UTC milliseconds.
     pub since_ms: i64,
-    /// The labels that were asked for, and that it does not have.
+    /// The labels in the request that the worker lacks.
     #[serde(default)]
     pub lacks: BTreeSet<String>,
 }
@@ -40,8 +40,8 @@ struct RollCall {
     needs: BTreeSet<String>,
 }
 
-/// Answers each call of the roll, until this is dropped. `lacks` returns those of some labels that this
-/// machine does not have.
+/// Answers each roll call, until the future is dropped. `lacks` returns the labels among some that
+/// this machine does not have.
 pub async fn answer_roll_calls(
     connection: &FleetConnection,
     report: WorkerReport,
@@ -67,8 +67,8 @@ pub async fn answer_roll_calls(
     }
 }
 
-/// Asks which workers are there, and what of `needs` each lacks. Waits `within` for their answers; who
-/// answers later is left out. Sorted by machine and name.
+/// Asks which workers there are, and which labels of `needs` each lacks. Waits `within` for
+/// answers; later ones are left out. Sorted by machine and name.
 pub async fn call_the_roll(
     connection: &FleetConnection,
     needs: BTreeSet<String>,

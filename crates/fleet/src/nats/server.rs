@@ -13,18 +13,18 @@ use std::{
 
 use serde_json::Value;
 
-/// Time that a server gets to say where it listens.
+/// Time limit for a server to report its address.
 const START: Duration = Duration::from_secs(20);
 
-/// Interval between two looks for what it says; it offers no event to wait for.
+/// Interval at which the server's messages are checked, since there is no event to wait for.
 const LOOK_AGAIN: Duration = Duration::from_millis(5);
 
 /// The settings of a server.
 #[derive(Debug, Clone)]
 pub struct ServerOptions {
-    /// The program, `nats-server`.
+    /// The path of the program `nats-server`.
     pub program: PathBuf,
-    /// The folder for its configuration, its messages and what it says.
+    /// The folder for the server's configuration, messages and log.
     pub folder: PathBuf,
     /// The name of the server: no two of a cluster have the same.
     pub name: String,
@@ -32,7 +32,7 @@ pub struct ServerOptions {
     pub port: Option<u16>,
     /// The word that clients must give.
     pub token: Option<String>,
-    /// More lines of its configuration: other ways in, the servers of its cluster.
+    /// Further lines of the server's configuration: other ways in, the servers of its cluster.
     pub more: String,
     /// Whether every message is on disk before it is acknowledged. Without that, it is no server for
     /// a fleet.
@@ -42,22 +42,22 @@ pub struct ServerOptions {
 /// A server cannot be started.
 #[derive(Debug, thiserror::Error)]
 pub enum ServerError {
-    /// Its files cannot be written, or its program not be run.
+    /// The server's files cannot be written, or its program cannot be started.
     #[error("the server cannot be started: {what}")]
     Io {
         /// The step that failed.
         what: String,
         source: io::Error,
     },
-    /// It ended at once, or did not say where it listens.
+    /// The server ended at once, or did not report its address.
     #[error("the server did not start: {said}")]
     NotStarted {
-        /// The end of what it said.
+        /// The end of the server's log.
         said: String,
     },
 }
 
-/// A server that runs until this is dropped.
+/// A server that runs until it is dropped.
 #[derive(Debug)]
 pub struct LocalServer {
     child: Child,
@@ -69,7 +69,7 @@ pub struct LocalServer {
 }
 
 impl LocalServer {
-    /// Starts a server and waits until it says where it listens.
+    /// Starts a server and waits until it reports its address.
     pub fn start(options: &ServerOptions) -> Result<Self, ServerError> {
         let failed = |what: &str| {
             let what = what.to_owned();
@@ -141,10 +141,10 @@ impl LocalServer {
         )
     }
 
-    /// Waits until it has ended by itself.
+    /// Waits until the server has ended by itself.
     ///
     /// # Errors
-    /// It cannot be waited for.
+    /// The operating system cannot wait for the server.
     pub fn wait(&mut self) -> io::Result<()> {
         self.child.wait().map(drop)
     }
@@ -158,7 +158,7 @@ impl Drop for LocalServer {
     }
 }
 
-/// Returns a command that ends with this process, where the system has a program for that.
+/// Returns a command that ends with this process, if the system has a program for that.
 fn below_this_process(program: &Path) -> Command {
     const SETPRIV: &str = "/usr/bin/setpriv";
     if !Path::new(SETPRIV).exists() {
@@ -202,7 +202,7 @@ fn quoted(text: &str) -> String {
     format!("\"{}\"", text.replace('\\', "\\\\").replace('"', "\\\""))
 }
 
-/// Reads the ports for clients and of the monitoring page, once the server has written them.
+/// Reads the ports for clients and for monitoring, once the server has written them.
 fn read_ports(path: &Path) -> Option<(u16, u16)> {
     let text = fs::read(path).ok()?;
     let said: Value = serde_json::from_slice(&text).ok()?;

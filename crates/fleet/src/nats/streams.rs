@@ -10,7 +10,7 @@ use crate::LogUnreachable;
 /// The kinds of streams: the first word of a subject names one.
 pub(super) const STREAMS: [&str; 4] = ["runs", "blobs", "queue", "inbox"];
 
-/// Time for one request.
+/// Time limit of one request.
 const REQUEST: Duration = Duration::from_secs(5);
 
 /// The error code of a stream that does not exist.
@@ -35,15 +35,15 @@ pub enum StreamError {
         stream: String,
         setting: &'static str,
         found: String,
-        /// The value that it must have.
+        /// The value that the setting must have.
         wanted: String,
     },
 }
 
-/// Makes the fleet's streams if they are missing, and checks them.
+/// Creates the fleet's streams if they are missing, and checks them.
 ///
 /// # Errors
-/// One cannot be made, or is not as it must be.
+/// A stream cannot be created, or has wrong settings.
 pub async fn prepare_streams(connection: &FleetConnection) -> Result<(), StreamError> {
     for kind in STREAMS {
         prepare(connection, kind).await?;
@@ -129,7 +129,7 @@ fn settings(connection: &FleetConnection, kind: &str, name: &str) -> Value {
     })
 }
 
-/// The settings on which it depends that nothing is lost.
+/// The settings that prevent the loss of messages, with their required values.
 const NEEDED: [(&str, &str); 7] = [
     ("storage", "\"file\""),
     ("retention", "\"limits\""),
@@ -140,7 +140,7 @@ const NEEDED: [(&str, &str); 7] = [
     ("max_msgs_per_subject", "-1"),
 ];
 
-/// The settings that must be missing or say nothing.
+/// The settings that must be missing or empty.
 const UNWANTED: [&str; 8] = [
     "allow_rollup_hdrs",
     "max_age",

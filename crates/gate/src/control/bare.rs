@@ -18,7 +18,7 @@ const PARTS: [&str; 8] = [
     "commondir",
 ];
 
-/// Returns the folders that these changes made into repositories, or into more of one.
+/// Returns the folders that these changes made into repositories, or nearer to one.
 pub(super) fn repositories(changes: &CallChanges<'_>, workspace: &Path) -> Vec<PathBuf> {
     let mut folders: Vec<&Path> = changes
         .all

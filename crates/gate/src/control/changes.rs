@@ -10,7 +10,7 @@ use gyrus_contract::{ChangedPath, PathChange};
 pub(super) struct CallChanges<'a> {
     pub(super) all: &'a [ChangedPath],
     by_path: HashMap<&'a Path, PathChange>,
-    /// Folders in which something was changed, at any depth.
+    /// Folders that contain changes, at any depth.
     around: HashSet<&'a Path>,
 }
 
@@ -30,12 +30,12 @@ impl<'a> CallChanges<'a> {
         self.by_path.get(path).copied()
     }
 
-    /// Whether something stays below a path that was changed there.
+    /// Whether a file remains below a changed path.
     pub(super) fn below(&self, path: &Path) -> bool {
         self.around.contains(path)
     }
 
-    /// Whether a path that is there, or was, was there before.
+    /// Whether a path existed before the changes.
     pub(super) fn was_there(&self, path: &Path) -> bool {
         self.at(path) != Some(PathChange::Created)
     }

@@ -9,18 +9,18 @@ use std::{
 
 use super::{surroundings::WorkspaceState, table::ControlTable};
 
-/// Age of a change from which on a later one has another time on every file system.
+/// Age of a change after which a later change has another timestamp on every file system.
 const SETTLED_AFTER: Duration = Duration::from_millis(20);
 
 /// Identity, size and time of the last change in nanoseconds; `None` for what is not there.
 type LookStamp = Option<(u64, u64, i128)>;
 
-/// A look at a workspace, with the state of every folder and file that was read for it.
+/// Result of looking at a workspace, with the state of every folder and file that was read.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct WorkspaceLook {
     pub(crate) surroundings: WorkspaceState,
     stamps: Vec<(PathBuf, LookStamp)>,
-    /// Whether a later change of what was read would be seen.
+    /// Whether a later change of the files that were read would be noticed.
     is_settled: bool,
 }
 
@@ -48,7 +48,7 @@ impl WorkspaceLook {
         }
     }
 
-    /// Whether a new look would see the same.
+    /// Whether a new look would have the same result.
     pub(crate) fn is_still_true(&self) -> bool {
         self.is_settled
             && self

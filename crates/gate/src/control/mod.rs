@@ -36,11 +36,11 @@ pub(crate) use self::{
 /// The place in which changes are judged.
 #[derive(Clone, Copy)]
 pub(crate) struct ChangeSite<'a> {
-    /// The workspace, real.
+    /// The real path of the workspace.
     pub(crate) workspace: &'a Path,
-    /// The folders in which the person's shell looks for programs.
+    /// Folders in which the person's shell looks for programs.
     pub(crate) programs: &'a [PathBuf],
-    /// The names that the person and the project added.
+    /// The names of control files that the person and the project added.
     pub(crate) added: &'a ControlTable,
     pub(crate) surroundings: &'a WorkspaceState,
 }
@@ -178,7 +178,7 @@ fn in_program_folder(change: &ChangedPath, path: &Path, around: &ChangeSite<'_>)
     })
 }
 
-/// A file that a control file reads acts when that does, if it is there.
+/// Judges a file that a control file reads: it takes effect when that one does, if it exists.
 fn read_by_another(
     change: &ChangedPath,
     path: &Path,
@@ -192,8 +192,8 @@ fn read_by_another(
     Some(format!("`{}` reads it", reader.display()))
 }
 
-/// A link in the place of a folder in which programs look for control files: what it leads to may
-/// have any name.
+/// Judges a link in the place of a folder in which programs look for control files: what it leads
+/// to may have any name.
 fn link_in_place(
     change: &ChangedPath,
     changes: &CallChanges<'_>,
@@ -215,12 +215,13 @@ fn link_in_place(
     is_link.then(|| "it leads to where programs look for what they obey".to_owned())
 }
 
-/// A pipe makes whatever reads it wait for ever, and a socket is of no use without its process.
+/// Returns the reason against special files: a pipe makes its readers wait for ever, and a socket
+/// is of no use without its process.
 fn special(change: &ChangedPath) -> Option<String> {
     (change.change == PathChange::Special).then(|| "it is a pipe, a socket or a device".to_owned())
 }
 
-/// The folders of build output of a workspace, each looked up once.
+/// Cache of the folders with build output of a workspace.
 struct Outputs<'a> {
     workspace: &'a Path,
     known: HashMap<PathBuf, bool>,
@@ -234,7 +235,7 @@ impl<'a> Outputs<'a> {
         }
     }
 
-    /// Whether a path lies in one of them. A folder that these changes made is none yet.
+    /// Whether a path lies in an output folder. A folder that these changes made is none yet.
     fn hold(&mut self, path: &Path, changes: &CallChanges<'_>) -> bool {
         let mut above: Vec<&Path> = path.ancestors().skip(1).collect();
         above.pop();

@@ -15,14 +15,14 @@ use gyrus_workspace::snapshot::is_left_out;
 
 use super::{named_file::ReadByControl, table::Acts};
 
-/// Maximum bytes that are read of a file.
+/// Maximum number of bytes of a file that are read.
 const MAX_BYTES: u64 = 64 << 10;
 /// Maximum number of files that are named.
 const MAX_NAMED: usize = 512;
-/// Maximum number of words of a file that are looked at.
+/// Maximum number of words read of a file.
 const MAX_WORDS: usize = 2_000;
-/// Maximum number of files from a control file to one that is read for what it names: code that a
-/// hook starts leads to all of a project's. Makefiles include each other at any depth.
+/// Maximum number of steps from a control file to a file that is read for the names in it: code
+/// that a hook starts leads to all of a project's. Makefiles include each other at any depth.
 const MAX_DEPTH: u8 = 1;
 /// Maximum number of places in which a named file is looked for.
 const MAX_CANDIDATES: usize = 8;
@@ -64,16 +64,16 @@ const READS: [&str; 30] = [
 const OF_GIT: [&str; 3] = ["path", "attributesfile", "fsmonitor"];
 /// Words of a service's settings after which others of the repository are named.
 const OF_SERVICES: [&str; 3] = ["local", "include", "template"];
-/// Words after which a folder is named in which programs are found.
+/// Words followed by the name of a folder with programs.
 const FOLDERS: [&str; 4] = ["PATH_add", "path_add", "hookspath", "load_prefix"];
 /// Files that direnv evaluates for `use nix` and `use flake`.
 const OF_NIX: [&str; 4] = ["flake.nix", "flake.lock", "shell.nix", "default.nix"];
 /// Directives of a makefile that name files.
 const INCLUDES: [&str; 5] = ["include", "-include", "sinclude", ".include", ".-include"];
-/// Words between the one that starts a program and what it starts.
+/// Words between a word that starts programs and the program.
 const BETWEEN: [&str; 4] = ["args", "run", "-u", "env"];
 
-/// Endings of files that are data to whoever names them.
+/// Extensions of files that are data to the file that names them.
 const DATA: [&str; 12] = [
     "md", "txt", "css", "scss", "html", "svg", "png", "lock", "csv", "log", "d", "tsx",
 ];
@@ -90,7 +90,7 @@ const DEPENDENCIES: [&str; 6] = ["d", "Po", "Plo", "Tpo", "dep", "deps"];
 /// Endings that code may leave out when it names other code.
 const CODE: [&str; 5] = ["js", "cjs", "mjs", "ts", "rb"];
 
-/// Language of a control file, as far as it matters for what the file names.
+/// Language of a control file, as far as it matters for finding names in the file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Language {
     Make,
@@ -104,13 +104,13 @@ enum Language {
     Other,
 }
 
-/// A control file that is to be read.
+/// A control file to read.
 #[derive(Debug)]
 pub(super) struct ToRead {
     file: PathBuf,
     /// The control file by which it is read, for the person.
     by: PathBuf,
-    /// The folders from which it may name others, below the workspace.
+    /// The folders from which the file may name others, below the workspace.
     bases: Vec<PathBuf>,
     language: Language,
     /// Number of files between it and the control file.
@@ -133,7 +133,7 @@ impl ToRead {
         }
     }
 
-    /// Whether it is a makefile that is not at the top.
+    /// Whether the file is a makefile that is not at the top.
     pub(super) fn is_deep_makefile(&self) -> bool {
         self.language == Language::Make && self.file.components().count() > 1
     }
@@ -154,8 +154,8 @@ impl ToRead {
     }
 }
 
-/// The person's git configuration and the hooks and settings of the repository around a
-/// workspace, all outside of what changes there.
+/// Returns the person's git configuration and the hooks and settings of the repository around a
+/// workspace, as far as they lie outside the changed folder.
 pub(super) fn git_settings(workspace: &Path, home: Option<&Path>) -> Vec<ToRead> {
     let git = workspace.ancestors().map(|above| above.join(".git"));
     let git = git.take(16).find(|git| git.symlink_metadata().is_ok());
@@ -200,7 +200,8 @@ impl<'a> ControlFileReader<'a> {
         }
     }
 
-    /// Reads one, and notes what it names; what that names in turn is read later.
+    /// Reads a control file, and records the files that it names; control files among these are
+    /// read later.
     pub(super) fn read(
         &mut self,
         file: ToRead,
@@ -258,7 +259,8 @@ impl<'a> ControlFileReader<'a> {
         found
     }
 
-    /// A file that a makefile includes. Of a name with a variable, what follows that is known.
+    /// Returns a file that a makefile includes. If its name begins with a variable, the rest is
+    /// known.
     fn included(&self, name: &str, file: &ToRead) -> Option<ReadByControl> {
         let name = name.trim_matches(['"', '<', '>']);
         let base = file.bases.first()?;
@@ -282,7 +284,7 @@ impl<'a> ControlFileReader<'a> {
         })
     }
 
-    /// The place of a file that lies in a folder whose name is not known: here or one below.
+    /// Finds a file in a folder whose name is unknown: here or one below.
     fn find_named(&self, base: &Path, name: &str) -> Option<PathBuf> {
         let here = self.workspace.join(base);
         if here.join(name).exists() {
@@ -346,7 +348,7 @@ impl<'a> ControlFileReader<'a> {
         found.map(ReadByControl::file).collect()
     }
 
-    /// The files of the workspace that a word of a control file names.
+    /// Returns the files of the workspace that a word of a control file names.
     fn resolve(&self, word: &str, file: &ToRead, sure: Sure) -> Vec<PathBuf> {
         let Some(word) = self.relative(word) else {
             return Vec::new();
@@ -384,8 +386,7 @@ impl<'a> ControlFileReader<'a> {
         }
     }
 
-    /// The path in a word, relative to a folder that is to be found; `None` if there is none that
-    /// matters.
+    /// Returns the path in a word, relative to the folder to search; `None` if none matters.
     fn relative(&self, word: &str) -> Option<String> {
         let word = word.trim_start_matches(['!', '+', '@']);
         // What stands before it was a variable: `$PWD/x`, `${workspaceFolder}/x`.
@@ -405,14 +406,14 @@ impl<'a> ControlFileReader<'a> {
     }
 }
 
-/// The kind of file that a word names, and how surely it does.
+/// The kind of file that a word names, and how certain that is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Sure {
-    /// The words around it say that it is a file.
+    /// The context says that the word is a file.
     File,
-    /// The words around it say that it is a folder.
+    /// The context says that the word is a folder.
     Folder,
-    /// It does if there is a program of that name.
+    /// The word is a file if there is a program of that name.
     IfProgram,
 }
 

@@ -4,13 +4,13 @@ use std::path::{Path, PathBuf};
 
 use gyrus_text::fits;
 
-/// A file, or a folder with all below it, that a control file says it reads.
+/// A file, or a folder with its contents, that a control file names as read by its program.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) struct ReadByControl {
-    /// Below the workspace; parts may have stars.
+    /// Path below the workspace; parts may have stars.
     pub(super) path: PathBuf,
     pub(super) is_folder: bool,
-    /// Whether make reads it, which makes what it reads from other files first.
+    /// Whether make reads the file, which make first rebuilds from other files.
     pub(super) by_make: bool,
 }
 

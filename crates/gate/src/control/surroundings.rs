@@ -17,13 +17,13 @@ use super::{
     table::{ControlTable, embedded, parts},
 };
 
-/// Maximum number of entries that are looked at.
+/// Maximum number of entries that are examined.
 const MAX_ENTRIES: usize = 5_000;
-/// Maximum number of links that are remembered.
+/// Maximum number of links that are recorded.
 const MAX_LINKS: usize = 256;
-/// Maximum number of control files that are read, those that they include among them.
+/// Maximum number of control files that are read, including those that they include.
 const MAX_READ: usize = 128;
-/// Maximum number of names that a path has by links.
+/// Maximum number of names of a path by links.
 const MAX_NAMES: usize = 32;
 
 /// Folders that are not entered: nobody keeps control files or links to them there.
@@ -45,20 +45,19 @@ pub(super) fn is_makefile(name: &str) -> bool {
     MAKEFILES.contains(&name)
 }
 
-/// The state of a workspace, as far as it decides what a changed file means.
+/// The state of a workspace that decides what a changed file means.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct WorkspaceState {
     /// Links, with the places below the workspace that they lead to.
     links: BTreeMap<PathBuf, PathBuf>,
-    /// Files that others read, with the one that says so.
+    /// Files that others read, each with the file that names it.
     named: BTreeMap<ReadByControl, PathBuf>,
     makefiles: BTreeSet<PathBuf>,
 }
 
 impl WorkspaceState {
     /// Looks at a workspace, which is real. `home` is that of the person, whose git configuration
-    /// may name files of the workspace.
-    /// Every folder and file that was read is added to `read`.
+    /// may name files of the workspace. Every folder and file that was read is added to `read`.
     pub(super) fn look(
         workspace: &Path,
         home: Option<&Path>,
@@ -114,7 +113,7 @@ impl WorkspaceState {
         found
     }
 
-    /// Notes a file that tells more if it is one that a program obeys.
+    /// Records a file if a program obeys it, with the other files that it names.
     fn sort_in(
         &mut self,
         path: PathBuf,
@@ -134,20 +133,20 @@ impl WorkspaceState {
         }
     }
 
-    /// Adds what another look found.
+    /// Adds the findings of another look.
     pub(crate) fn extend(&mut self, other: &Self) {
         self.links.extend(other.links.clone());
         self.named.extend(other.named.clone());
         self.makefiles.extend(other.makefiles.iter().cloned());
     }
 
-    /// Whether there was a makefile in this folder before the changes.
+    /// Whether the folder contained a makefile before the changes.
     pub(super) fn has_makefile(&self, folder: &Path, changes: &CallChanges<'_>) -> bool {
         let mut makefiles = self.makefiles.iter();
         makefiles.any(|one| one.parent() == Some(folder) && changes.was_there(one))
     }
 
-    /// Returns the file that says it reads this one, and was there before the changes.
+    /// Returns the control file that reads this one, and existed before the changes.
     pub(super) fn reader_of(&self, path: &Path, changes: &CallChanges<'_>) -> Option<&Path> {
         let made: Vec<PathBuf> = sources(path).collect();
         let remade =
@@ -166,7 +165,7 @@ impl WorkspaceState {
         })
     }
 
-    /// Returns the other names that a path has by links that lead to it or to a folder around it.
+    /// Returns the other names of a path by links to it or to a folder around it.
     pub(super) fn other_names(&self, path: &Path) -> Vec<PathBuf> {
         let mut names = vec![path.to_owned()];
         let mut next = 0;
@@ -191,7 +190,7 @@ impl WorkspaceState {
     }
 }
 
-/// The place below a workspace that a link leads to, whether anything is there or not.
+/// Returns the place below a workspace to which a link leads, whether it exists or not.
 fn led_to(workspace: &Path, link: &Path) -> Option<PathBuf> {
     let path = workspace.join(link);
     if let Ok(real) = fs::canonicalize(&path) {
@@ -204,8 +203,8 @@ fn led_to(workspace: &Path, link: &Path) -> Option<PathBuf> {
     }
 }
 
-/// The files that make makes from this one by itself, by its rules for endings, RCS and SCCS. It
-/// remakes what it reads before anything else, even with `-n`.
+/// Returns the files that make builds from this one by itself, by its rules for endings, RCS and
+/// SCCS. It remakes what it reads before anything else, even with `-n`.
 pub(super) fn sources(path: &Path) -> impl Iterator<Item = PathBuf> {
     let name = path.file_name().unwrap_or_default().to_string_lossy();
     let mut folder = path.parent().unwrap_or(Path::new(""));

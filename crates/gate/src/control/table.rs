@@ -17,18 +17,18 @@ pub(crate) enum Acts {
     Git,
     /// An editor or an agent opens the folder.
     Open,
-    /// A coding agent reads it as instructions.
+    /// When a coding agent reads the file as instructions.
     Agent,
     /// An editor opens or saves a file.
     Save,
-    /// A program is started for something else.
+    /// When a program is started for another purpose.
     Start,
-    /// A service acts on what was pushed.
+    /// When a service processes pushed files.
     Push,
 }
 
 impl Acts {
-    /// Whether it acts from a folder of build output, too: nobody edits, pushes or starts anything
+    /// Whether files in folders of build output count, too: nobody edits, pushes or starts anything
     /// from there, and packages bring such files along.
     pub(super) fn in_build_output(self) -> bool {
         match self {
@@ -38,18 +38,18 @@ impl Acts {
     }
 }
 
-/// Whether a file counts that was not there before.
+/// Whether a new file counts.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub(crate) enum New {
-    /// It does.
+    /// A new file counts everywhere.
     #[default]
     Anywhere,
-    /// Unless its folder is new, too.
+    /// A new file counts unless its folder is new, too.
     KnownFolder,
 }
 
-/// A program with the files that it obeys, as it is written.
+/// A program with the files that it obeys, as written in the table.
 #[derive(Debug, Clone, Deserialize)]
 #[serde(deny_unknown_fields)]
 struct TableRow {
@@ -64,7 +64,7 @@ struct TableRow {
     folders: Vec<String>,
     #[serde(default)]
     new: New,
-    /// For readers of the table.
+    /// A link for readers of the table.
     #[serde(default, rename = "docs")]
     _docs: Option<String>,
     #[serde(default, rename = "test")]
@@ -81,19 +81,19 @@ struct WrittenTable {
 /// A program that obeys files.
 #[derive(Debug, Clone)]
 pub(crate) struct ControlTool {
-    /// The program and what it does, as a phrase: "direnv, which runs it when …".
+    /// Name of the program and what it does, as a phrase: "direnv, which runs it when …".
     pub(crate) obeyed_by: String,
     pub(crate) acts: Acts,
     pub(crate) new: New,
 }
 
-/// Part of a path that a pattern has to be.
+/// Part of a path that a pattern must match.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Covers {
     File,
-    /// Its end, with any ending.
+    /// The end of the path, with any extension.
     Stem,
-    /// Any part of it, with all below.
+    /// Any part of the path, with everything below.
     Folder,
 }
 
@@ -106,7 +106,7 @@ struct ControlPattern {
 }
 
 impl ControlPattern {
-    /// Whether it fits the parts of a path from here on.
+    /// Whether the pattern matches the parts of a path from here on.
     fn fits(&self, path: &[String]) -> bool {
         let Some((last, leading)) = self.parts.split_last() else {
             return false;
@@ -122,13 +122,13 @@ impl ControlPattern {
     }
 }
 
-/// Endings of sources, documents and pictures, which are not settings, whatever they are called.
+/// Extensions of sources, documents and pictures, which are never settings.
 const NOT_SETTINGS: [&str; 18] = [
     "rs", "go", "c", "h", "cc", "cpp", "java", "kt", "swift", "md", "rst", "txt", "html", "css",
     "svg", "png", "snap", "log",
 ];
 
-/// The name without one or more endings, if it may be one of settings.
+/// Returns the name without one or more extensions, if it may be one of settings.
 fn stems(name: &str) -> impl Iterator<Item = &str> {
     let ending = name.rsplit('.').next().unwrap_or_default();
     let is_one = !NOT_SETTINGS.contains(&ending);
@@ -147,10 +147,10 @@ pub(crate) struct ControlTable {
 }
 
 impl ControlTable {
-    /// Reads a table.
+    /// Parses a table.
     ///
     /// # Errors
-    /// Returns what is wrong with it, in words.
+    /// A message about a mistake in the table.
     pub(crate) fn parse(text: &str) -> Result<Self, String> {
         let written: WrittenTable = toml::from_str(text).map_err(|error| error.to_string())?;
         let mut table = Self::default();
@@ -178,10 +178,10 @@ impl ControlTable {
         Ok(table)
     }
 
-    /// Returns a table of one name that a policy lists, with all that lies below.
+    /// Returns a table with one name that a policy lists, including everything below it.
     ///
     /// # Errors
-    /// Returns what is wrong with it, in words.
+    /// A message about a mistake in the name.
     pub(crate) fn listed(name: &str) -> Result<Self, String> {
         let mut table = Self::default();
         table.add(name.trim_end_matches('/'), Covers::Folder, 0)?;
@@ -253,7 +253,7 @@ impl ControlTable {
     }
 
     /// Whether programs look for files below a folder of this name, so that a link in its place
-    /// moves them elsewhere.
+    /// redirects them.
     pub(crate) fn leads_to(&self, path: &[String]) -> bool {
         self.leading.iter().any(|leading| {
             let end = path.len().checked_sub(leading.len());
@@ -272,7 +272,7 @@ impl ControlTable {
     }
 }
 
-/// The table that gyrus brings along.
+/// Returns the built-in table.
 pub(crate) fn embedded() -> &'static ControlTable {
     static TABLE: OnceLock<ControlTable> = OnceLock::new();
     TABLE.get_or_init(|| ControlTable::parse(EMBEDDED).expect("the tests read the table, too"))

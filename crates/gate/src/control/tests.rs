@@ -25,7 +25,7 @@ fn workspace(files: &[(&str, &str)]) -> tempfile::TempDir {
     folder
 }
 
-/// The paths that are withheld of these changes.
+/// Returns the withheld paths of these changes.
 fn judged(workspace: &Path, programs: &[PathBuf], changes: &[ChangedPath]) -> Vec<PathBuf> {
     let workspace = fs::canonicalize(workspace).unwrap();
     let added = ControlTable::default();

@@ -22,7 +22,7 @@ use crate::{
     weight::TouchWeight,
 };
 
-/// Ports of loopback that are looked at, at most; those that a person named come first.
+/// Maximum number of loopback ports that are considered; those that a person named come first.
 const MAX_PORTS: usize = 32;
 
 impl PolicyGate {
@@ -158,8 +158,9 @@ impl PolicyGate {
         strictest.unwrap_or_default()
     }
 
-    /// Addresses of this machine's loopback at which something listens, each with the decision about
-    /// a command that connects there. Ports that the system picks are left out, unless one was named.
+    /// Returns the loopback addresses of this machine with a listener, each with the decision about
+    /// a command that connects there. Ports that the system picks are left out, unless one was
+    /// named.
     pub(super) fn loopback(
         &self,
         call: &ResolvedCall,

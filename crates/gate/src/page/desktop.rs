@@ -24,10 +24,10 @@ const QUOTED: usize = 60;
 /// Beginning of the addresses of windows.
 const SCHEME: &str = "x11:";
 
-/// The place of a desktop that nobody else works at, whose programs are in the run's sandbox.
+/// Name of a desktop without a person, whose programs run in the run's sandbox.
 const SANDBOX: &str = "sandbox";
 
-/// The place of a desktop that nobody else works at, whose programs have the person's rights.
+/// Name of a desktop without a person, whose programs have the person's rights.
 const NESTED: &str = "nested";
 
 /// The role of the clipboard: what a person copied may be anything, also a password.
@@ -41,10 +41,10 @@ const TERMINALS: &str = "term konsole alacritty kitty tilix guake tilda yakuake 
                          st-256color ghostty urxvt rxvt emacs rofi dmenu gmrun krunner appfinder \
                          xfrun bash zsh";
 
-/// Parts of the names of windows that ask for a password or a key.
+/// Parts of the names of windows that ask for a password or a key, separated by spaces.
 const PROMPTS: &str = "pinentry askpass prompter keyring kwallet seahorse gksu kdesu lightdm";
 
-/// Parts of the names of windows that no run may use: those that give rights, and our own.
+/// Parts of the names of windows that no run may use: those that give rights, and gyrus's own.
 const FORBIDDEN: &str = "polkit policykit gyrus screensaver i3lock xscreensaver dunst notif";
 
 /// Parts of the names of windows that manage files.
@@ -53,7 +53,6 @@ const FILE_MANAGERS: &str = "pcmanfm thunar nautilus dolphin nemo caja spacefm f
 /// Parts of the names of windows that change the system.
 const SETTINGS: &str = "settings control-center systemsettings software synaptic gparted discover";
 
-/// Whether an aim is one of a desktop.
 pub(super) fn is_desktop(aim: &Aim) -> bool {
     aim.address.starts_with(SCHEME)
 }
@@ -85,13 +84,13 @@ struct InputWindow<'a> {
     program: String,
     /// Whether the person works at this desktop.
     is_persons: bool,
-    /// Whether its programs are in the run's sandbox.
+    /// Whether the window's programs are in the run's sandbox.
     is_contained: bool,
     /// The reason why using the program needs no question.
     listed: Option<&'static str>,
-    /// The window, in words.
+    /// Description of the window.
     place: String,
-    /// The control, in words.
+    /// Description of the control.
     control: String,
     label: Label,
     role: &'a str,
@@ -156,7 +155,7 @@ impl<'a> InputWindow<'a> {
         parts.any(|part| self.program.contains(part))
     }
 
-    /// Whether text that is typed there is a command.
+    /// Whether text typed into the window is a command.
     fn is_terminal(&self) -> bool {
         self.role == "terminal" || self.is_one_of(TERMINALS)
     }
@@ -208,7 +207,7 @@ impl<'a> InputWindow<'a> {
         }
     }
 
-    /// Use of a window whose text is a command.
+    /// Returns the weight of using a window whose text is a command.
     fn commands(&self) -> TouchWeight {
         let place = &self.place;
         if self.is_contained {
@@ -249,7 +248,7 @@ impl<'a> InputWindow<'a> {
         self.unless_listed(what)
     }
 
-    /// Asks once, unless the person named or allowed the program.
+    /// Asks once, unless the policy names the program or the person allowed it.
     fn unless_listed(&self, what: String) -> TouchWeight {
         match self.listed {
             Some(why) => TouchWeight::new(Risk::Moderate, format!("{what}, {why}")).contained(),
@@ -293,7 +292,7 @@ impl<'a> InputWindow<'a> {
         weights
     }
 
-    /// Weights of giving files to a program by a control that asks for one.
+    /// Weighs giving files to a program by a control that asks for one.
     fn gives(&self, names: &[String]) -> Vec<TouchWeight> {
         let names: Vec<_> = names.iter().map(|name| quoted(name)).collect();
         let mut weights = self.acts();
@@ -361,7 +360,7 @@ impl<'a> InputWindow<'a> {
     }
 }
 
-/// Words of a program, so that they cannot pass for ours.
+/// Quotes the words of a program, so that they cannot be taken for gyrus's.
 fn quoted(text: &str) -> String {
     quote(text, QUOTED)
 }

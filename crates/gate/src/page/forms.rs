@@ -36,7 +36,7 @@ const COMMAND: &str = "gyrus browser roles";
 #[derive(Debug, Clone, Default)]
 pub struct FormMeanings(Arc<BTreeMap<String, OriginForms>>);
 
-/// The described forms of one origin, as its file has them.
+/// The described forms of one origin, as stored in its file.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct OriginForms {
@@ -50,13 +50,13 @@ pub struct OriginForms {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct ConfirmedForm {
-    /// A short name for it, of which there is one at the origin.
+    /// A short name of the form, unique at its origin.
     pub id: String,
-    /// The action of sending it.
+    /// The action of sending the form.
     pub does: ToolAction,
     /// The words of the button.
     pub button: String,
-    /// The address that it is sent to.
+    /// The address to which the form is sent.
     pub action: String,
     #[serde(default, rename = "field")]
     pub fields: Vec<ConfirmedField>,
@@ -66,14 +66,14 @@ pub struct ConfirmedForm {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct ConfirmedField {
-    /// The technical name.
+    /// The technical name of the field.
     pub name: String,
-    /// The label; empty if it has none.
+    /// The label of the field; empty if it has none.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub label: String,
-    /// The type.
+    /// The type of the field.
     pub kind: String,
-    /// Its role; `None` if nobody said, and then it is a place.
+    /// The role of the field; `None` if nobody said, and then it is a place.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub role: Option<ArgumentRole>,
 }
@@ -91,7 +91,7 @@ impl OriginForms {
 }
 
 impl ConfirmedForm {
-    /// Whether it is this form, whatever is said of it.
+    /// Whether both describe the same form, whatever its meaning.
     pub fn is_same(&self, other: &Self) -> bool {
         let field = |field: &ConfirmedField| {
             let ConfirmedField {
@@ -140,7 +140,7 @@ impl ConfirmedForm {
         (spec, meaning)
     }
 
-    /// The values that stand in the form.
+    /// Returns the values that the form would send.
     fn values(&self, controls: &[SentControl]) -> Vec<ArgumentValue> {
         let filled = controls.iter().filter_map(|control| {
             let text = control.read().filter(|text| !text.is_empty())?;
@@ -211,7 +211,7 @@ impl FormMeanings {
         folder.join(format!("{host}-{}.toml", &digest[..8]))
     }
 
-    /// Returns what was confirmed for an origin.
+    /// Returns the forms that were confirmed for an origin.
     pub fn of_origin(&self, origin: &str) -> Option<&OriginForms> {
         self.0.get(origin)
     }
@@ -229,7 +229,7 @@ impl FormMeanings {
         })
     }
 
-    /// Returns the described forms of the origins that stand in these texts, as tools.
+    /// Returns the described forms of the origins named in these texts, as tools.
     pub(crate) fn tools(&self, trusted: &[&str]) -> Vec<(ToolSpec, ToolMeaning)> {
         if self.0.is_empty() {
             return Vec::new();
@@ -246,7 +246,7 @@ impl FormMeanings {
     }
 }
 
-/// A form that an input would send, as it was measured.
+/// A form that an input would send, as the screen measured it.
 pub(super) struct MeasuredForm<'a> {
     pub(super) button: &'a str,
     pub(super) action: String,
@@ -311,7 +311,7 @@ fn id_of(button: &str) -> String {
     if id.is_empty() { "form".to_owned() } else { id }
 }
 
-/// The name by which a mandate speaks of a form.
+/// Returns the name of a form in mandates.
 fn name_of(id: &str, origin: &str) -> String {
     format!("{id} on {origin}")
 }

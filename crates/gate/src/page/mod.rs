@@ -32,18 +32,18 @@ use crate::{
 /// Longest quotation from a page, in characters.
 const QUOTED: usize = 60;
 
-/// Longest address or origin that is shown whole, in characters.
+/// Maximum length of an address or origin that is shown whole, in characters.
 const SHOWN: usize = 120;
 
-/// Fields and files that a reason names.
+/// Maximum number of fields and files that a reason names.
 const NAMED: usize = 3;
 
-/// Fields that nobody types into.
+/// Types of fields that take no typed text.
 const NOT_TYPED: [&str; 8] = [
     "hidden", "checkbox", "radio", "select", "range", "submit", "button", "image",
 ];
 
-/// Roles of what shows data: a name there is content, and only as a whole a command.
+/// Roles of elements that show data: a name there is content, and only as a whole a command.
 const DATA: [&str; 8] = [
     "cell",
     "gridcell",
@@ -73,7 +73,7 @@ const SEARCHES: [&str; 14] = [
     "pesquisa",
 ];
 
-/// The hosts that an input has to do with, for rules about hosts; an empty one may be any.
+/// Hosts that an input may reach, for rules about hosts; an empty one may be any.
 pub(crate) fn hosts(aim: &Aim) -> Vec<String> {
     let mut addresses = Vec::new();
     let on_page = aim.starts.iter().filter(|_| !desktop::is_desktop(aim));
@@ -106,8 +106,8 @@ pub(crate) fn hosts(aim: &Aim) -> Vec<String> {
     addresses.into_iter().map(host).chain(filled).collect()
 }
 
-/// The origins to which a page may send because of an input that was let through with this risk:
-/// those that the person named or granted, and where the input itself was judged to send.
+/// Returns the origins to which a page may send because of an allowed input of this risk: those
+/// that the person named or granted, and the input's own if it was judged to send.
 pub(crate) fn sends_to(
     aim: Option<&Aim>,
     risk: Risk,
@@ -135,7 +135,7 @@ pub(crate) fn sends_to(
 }
 
 impl Scales<'_> {
-    /// All weights of an input on a page.
+    /// Returns all weights of an input on a page.
     pub(crate) fn page(&self) -> Vec<TouchWeight> {
         let Some(aim) = &self.call.aim else {
             let what = "uses a page, and what it would touch there was not measured";
@@ -174,17 +174,17 @@ impl Scales<'_> {
 struct InputPage<'a> {
     scales: &'a Scales<'a>,
     aim: &'a Aim,
-    /// `None` if it has none that can be named.
+    /// The page's origin; `None` if it has none that can be named.
     origin: Option<PageOrigin>,
-    /// The reason why typing there needs no question.
+    /// The reason why typing into the page needs no question.
     listed: Option<&'static str>,
-    /// The element's place on the page, in words.
+    /// Description of the element's place on the page.
     place: String,
-    /// The control, in words.
+    /// Description of the control.
     control: String,
     label: Label,
     role: &'a str,
-    /// The call of the mandate that it is, if that lets it pass unasked.
+    /// The mandate's call that the input is, if it may pass without a question.
     mandated: Option<&'a str>,
 }
 
@@ -219,7 +219,8 @@ impl<'a> InputPage<'a> {
         }
     }
 
-    /// Lowers what is high because it is sent to the page's own origin, if the mandate says so.
+    /// Lowers weights that are high because the input sends to the page's own origin, if the
+    /// mandate covers it.
     fn apply_mandate(&self, weights: &mut [TouchWeight]) {
         let own = self.origin.as_ref().map(PageOrigin::grant);
         let sends = |weight: &&mut TouchWeight| weight.risk >= Risk::High;
@@ -272,7 +273,7 @@ impl<'a> InputPage<'a> {
         }
     }
 
-    /// Pages of the browser itself, whose controls change the browser.
+    /// Weighs an input on a page of the browser itself, whose controls change the browser.
     fn on_the_browsers_own(&self) -> Option<TouchWeight> {
         let scheme = Url::parse(&self.aim.address).ok()?;
         let of_pages = ["http", "https", "about", "blob", "data", "file"];
@@ -282,15 +283,15 @@ impl<'a> InputPage<'a> {
         })
     }
 
-    /// Moderate, and the person need not be asked: they named the place, or nothing that the run
-    /// knows goes there.
+    /// Weighs an input as moderate, without a question: the person named the place, or nothing that
+    /// the run knows goes there.
     fn plain(&self, what: &str) -> TouchWeight {
         let why = self.listed.map(|why| format!(", {why}"));
         let what = format!("{what} on {}{}", self.place, why.unwrap_or_default());
         TouchWeight::new(Risk::Moderate, what).contained()
     }
 
-    /// Asked once for this origin.
+    /// Weighs an input as one that asks once for this origin.
     fn asks(&self, what: &str) -> TouchWeight {
         let why = match self.listed {
             Some(_) => "",
@@ -312,7 +313,7 @@ impl<'a> InputPage<'a> {
         element.is_some_and(|element| element.states.contains(&state))
     }
 
-    /// Weight that the control's name adds, if it says anything.
+    /// Returns the weight that the control's name adds, if it adds one.
     fn said(&self, does: &str, class: Option<WordClass>) -> Option<TouchWeight> {
         let control = &self.control;
         let what = |says: &str| format!("{does} {control}, whose name says that it {says},");
@@ -328,13 +329,13 @@ impl<'a> InputPage<'a> {
         })
     }
 
-    /// Whether it pays the amount that the mandate says.
+    /// Whether the input pays the amount that the mandate states.
     fn pays_by_mandate(&self) -> bool {
         let action = self.scales.meant.and_then(|meant| meant.action);
         self.mandated.is_some() && action == Some(ToolAction::Pays)
     }
 
-    /// Goes to another address.
+    /// Weighs going to another address.
     fn goes(&self, address: &str, by_link: bool) -> Vec<TouchWeight> {
         let Ok(url) = Url::parse(address) else {
             let what = format!("goes to {}, which is not an address", quoted(address));
@@ -387,8 +388,9 @@ impl<'a> InputPage<'a> {
         weights
     }
 
-    /// Returns what following it does, by its words. Those of a link say what it is about; those of a
-    /// button, and of a link that listens for clicks, what it does.
+    /// Returns the effect of following the link, according to its words. The words of a link
+    /// describe its target; those of a button, and of a link that listens for clicks, describe the
+    /// effect.
     fn class_of_a_link(&self) -> Option<WordClass> {
         let listens = self.has(ElementState::Clickable);
         match self.role {
@@ -510,7 +512,7 @@ impl<'a> InputPage<'a> {
         TouchWeight::new(Risk::High, what).unless(target.grant())
     }
 
-    /// Lets a request go that the screen held.
+    /// Weighs the release of a request that the screen held.
     fn lets_go(&self, method: &str, address: &str, bytes: Option<u64>) -> Vec<TouchWeight> {
         let size = match bytes {
             Some(bytes) => counted(bytes, "byte"),
@@ -562,7 +564,7 @@ impl<'a> InputPage<'a> {
         )
     }
 
-    /// Whatever the page does when the control is used.
+    /// Weighs the unknown effects of using the control.
     fn acts(&self) -> Vec<TouchWeight> {
         let uses = format!("uses {}", self.control);
         let form = self.aim.form.as_ref();
@@ -625,7 +627,7 @@ impl<'a> InputPage<'a> {
         weights
     }
 
-    /// A dialog: its kind is the element's role, its message the name.
+    /// Weighs answering a dialog: its kind is the element's role, its message the name.
     fn answers(&self, accepts: bool) -> TouchWeight {
         let says = |word: &str| format!("answers {word} to {}", self.control);
         match (self.role, accepts) {
@@ -653,7 +655,7 @@ impl<'a> InputPage<'a> {
     }
 }
 
-/// Returns the gravest thing that a button of a form says.
+/// Returns the most serious meaning of a form's buttons.
 fn class_of_buttons(form: &Form) -> Option<WordClass> {
     let is_button = |field: &&Field| matches!(&*field.kind, "submit" | "image");
     let buttons = form.fields.iter().filter(is_button);
@@ -665,7 +667,7 @@ fn is_secret(field: &Field) -> bool {
     field.secret || field.kind == "password" || Label::new(&field.name).is_secret
 }
 
-/// A form that asks for a page, with one text at most, which is for a search.
+/// Whether a form only requests a page, with at most one text, as a search does.
 fn only_looks_up(form: &Form) -> bool {
     let mut typed = form
         .fields
@@ -691,7 +693,7 @@ fn carried(form: &Form) -> String {
     }
 }
 
-/// Whether an address asks for something to be deleted: `?action=delete`.
+/// Whether an address requests a deletion: `?action=delete`.
 fn is_ordered_to_delete(url: &Url) -> bool {
     const ORDERS: [&str; 9] = [
         "action", "act", "do", "op", "cmd", "method", "_method", "mode", "task",
@@ -700,7 +702,7 @@ fn is_ordered_to_delete(url: &Url) -> bool {
         .any(|(key, value)| says_delete(&key) || (ORDERS.contains(&&*key) && says_delete(&value)))
 }
 
-/// Whether an address has a step of that name: `/items/5/delete`, or a page about the word.
+/// Whether an address has a step that names deleting: `/items/5/delete`, or a page about the word.
 fn is_called_delete(url: &Url) -> bool {
     url.path_segments().into_iter().flatten().any(says_delete)
 }
@@ -709,7 +711,7 @@ fn says_delete(text: &str) -> bool {
     Label::new(text).class_of_the_whole == Some(WordClass::Deletes)
 }
 
-/// Names from a page, the first ones.
+/// Lists the first of some names from a page.
 fn enumerated<'n>(names: impl ExactSizeIterator<Item = &'n str>) -> String {
     let more = names.len().saturating_sub(NAMED);
     let mut all: Vec<String> = names.take(NAMED).map(quoted).collect();
@@ -719,12 +721,12 @@ fn enumerated<'n>(names: impl ExactSizeIterator<Item = &'n str>) -> String {
     all.join(", ")
 }
 
-/// Words of a page, so that they cannot pass for ours.
+/// Quotes the words of a page, so that they cannot be taken for gyrus's.
 fn quoted(text: &str) -> String {
     quote(text, QUOTED)
 }
 
-/// An address: bounded, with what is not painted shown.
+/// Returns an address, shortened, with invisible characters shown.
 fn address_shown(address: &str) -> String {
     quote(address, SHOWN)
 }

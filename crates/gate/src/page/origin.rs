@@ -12,14 +12,13 @@ use crate::destinations;
 pub(super) struct PageOrigin(String);
 
 impl PageOrigin {
-    /// Returns the origin of an address.
     pub(super) fn of(address: &Url) -> Option<Self> {
         matches!(address.scheme(), "http" | "https")
             .then(|| Self(address.origin().ascii_serialization()))
     }
 
-    /// Returns the origin that a browser reports for the document at `address`; `None` if the two
-    /// do not fit together.
+    /// Returns the origin that a browser reports for the document at `address`; `None` if they do
+    /// not match.
     pub(super) fn measured(origin: &str, address: &str) -> Option<Self> {
         let found = Self::of(&Url::parse(origin).ok()?)?;
         let document = Url::parse(address).ok()?;
@@ -42,7 +41,7 @@ impl PageOrigin {
         }
     }
 
-    /// Returns the reason why typing there needs no question; `None` if it does.
+    /// Returns the reason why typing into pages of the origin needs no question; `None` if it does.
     pub(super) fn listed(&self, under: &Judgement<'_>, standing: &[Grant]) -> Option<&'static str> {
         let wanted = self.grant();
         if under
@@ -72,7 +71,6 @@ pub(super) fn all_listed(under: &Judgement<'_>, standing: &[Grant]) -> Vec<PageO
         .collect()
 }
 
-/// The origins that stand in a text.
 pub(super) fn named_in(text: &str) -> Vec<PageOrigin> {
     let ends = |c: char| {
         c.is_whitespace()
@@ -91,7 +89,7 @@ pub(super) fn named_in(text: &str) -> Vec<PageOrigin> {
     all
 }
 
-/// Origins named by a piece of text with an address in it: `(https://example.com/a),`.
+/// Returns the origins named by a piece of text with an address in it: `(https://example.com/a),`.
 fn by_address(chunk: &str) -> Option<Vec<PageOrigin>> {
     let lower = chunk.to_ascii_lowercase();
     let starts = ["https://", "http://"];
@@ -120,8 +118,8 @@ fn by_address(chunk: &str) -> Option<Vec<PageOrigin>> {
     Some(all)
 }
 
-/// Origins named by a word that is a host, perhaps with a port or a path. Only the secure origin is
-/// meant, unless the host is near; a host of this machine alone needs its port.
+/// Returns the origins named by a word that is a host, perhaps with a port or a path. Only the
+/// secure origin is meant, unless the host is near; a host of this machine alone needs its port.
 fn by_host(word: &str) -> Option<Vec<PageOrigin>> {
     let word = word
         .trim_start_matches(['*', '_', '~'])
@@ -160,8 +158,8 @@ fn by_host(word: &str) -> Option<Vec<PageOrigin>> {
     Some(all)
 }
 
-/// Whether an address leads to this machine, or to its own network, where nobody else's page has
-/// any business.
+/// Whether an address leads to this machine, or to its local network, where pages of others have no
+/// business.
 pub(super) fn is_near(address: &Url) -> bool {
     match address.host() {
         None => false,

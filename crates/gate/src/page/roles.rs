@@ -9,13 +9,13 @@ use serde_json::json;
 use super::forms::{ConfirmedForm, MeasuredForm, measured};
 use crate::service::{self, table, words};
 
-/// Words of labels and names with what they probably mean; the file's own head says in which form.
+/// Words in labels and names with their probable meaning; the file's own head says in which form.
 const WORDS: &str = include_str!("roles.txt");
 
 /// Parts of names of hidden fields by which a site knows its own page again.
 const TOKENS: [&str; 5] = ["csrf", "xsrf", "nonce", "authenticity", "token"];
 
-/// Returns the form that an input would send, with what it probably means, and its origin; `None` if
+/// Returns the form that an input would send, with its probable meaning, and its origin; `None` if
 /// the input does not send one by a button, as data, to its own origin.
 pub fn propose_form(aim: &Aim) -> Option<(String, ConfirmedForm)> {
     let (origin, form) = measured(aim)?;
@@ -48,7 +48,7 @@ fn propose(form: &MeasuredForm<'_>) -> ConfirmedForm {
     proposed
 }
 
-/// The role that a field probably has.
+/// Returns the probable role of a field.
 fn role(control: &SentControl) -> Option<ArgumentRole> {
     let hint = control.autocomplete.split_whitespace().next_back();
     match (hint.unwrap_or_default(), control.kind.as_str()) {

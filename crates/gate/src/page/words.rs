@@ -22,13 +22,13 @@ pub(super) enum WordClass {
 /// The words of the data file, folded. Those of secrets have no class.
 #[derive(Default)]
 struct WordTable {
-    /// Words and phrases by their first word, with the rest.
+    /// Words and phrases by their first word, with the other words.
     words: HashMap<String, Vec<Phrase>>,
     /// Letters of scripts that set no spaces.
     anywhere: Vec<(String, Option<WordClass>)>,
 }
 
-/// The words after a first word, and the meaning of all of them together.
+/// The words after a first word, and the meaning of the whole phrase.
 struct Phrase {
     rest: Vec<String>,
     class: Option<WordClass>,
@@ -39,15 +39,15 @@ struct Phrase {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum PhrasePlace {
     Anywhere,
-    /// As the first word, where it is an order.
+    /// As the first word of a name that is an order.
     First,
     Whole,
 }
 
-/// Most words of a link's name that is an order: `Delete row 4`.
+/// Maximum number of words of a link's name that is an order: `Delete row 4`.
 const ORDER: usize = 4;
 
-/// First words of a title that tells about something and orders nothing, folded.
+/// First words of a title that describes something and is not an order, folded.
 const ABOUT: [[&str; 2]; 8] = [
     ["how", "to"],
     ["how", "do"],
@@ -59,7 +59,7 @@ const ABOUT: [[&str; 2]; 8] = [
     ["come", "si"],
 ];
 
-/// Orders that are names of things before the number of one: `Order 4711`.
+/// Orders that are nouns before a number: `Order 4711`.
 const NUMBERED: [&str; 3] = ["order", "post", "book"];
 
 /// Signs and codes of currencies, folded.
@@ -97,7 +97,7 @@ static TABLE: LazyLock<WordTable> = LazyLock::new(|| {
     table
 });
 
-/// Class (`None` for secrets), language and words of each line.
+/// Returns the class (`None` for secrets), language and words of each line.
 fn lines() -> impl Iterator<Item = (Option<WordClass>, &'static str, &'static str)> {
     include_str!("words.txt")
         .lines()
@@ -120,19 +120,19 @@ fn lines() -> impl Iterator<Item = (Option<WordClass>, &'static str, &'static st
 /// The name of a control, read.
 #[derive(Debug, Default)]
 pub(super) struct Label {
-    /// The gravest thing that it says anywhere.
+    /// The most serious meaning of any of its words.
     pub(super) class: Option<WordClass>,
-    /// Meaning of the name as a whole, if no word says anything else.
+    /// Meaning of the name as a whole, used if no single word has a meaning.
     pub(super) class_of_the_whole: Option<WordClass>,
-    /// Meaning of its first words, if it is as short as an order.
+    /// Meaning of its first words, if the name is as short as an order.
     pub(super) class_of_the_order: Option<WordClass>,
-    /// It names an amount of money.
+    /// Whether the name contains an amount of money.
     pub(super) has_amount: bool,
-    /// It names a field for a secret.
+    /// Whether the name is that of a field for a secret.
     pub(super) is_secret: bool,
-    /// It has letters, all of which belong to scripts that the table knows.
+    /// Whether the name has letters, all from scripts that the table knows.
     pub(super) is_readable: bool,
-    /// It has letters of others.
+    /// Whether the name has letters from other scripts.
     pub(super) is_foreign: bool,
 }
 
@@ -224,7 +224,7 @@ impl Label {
         }
     }
 
-    /// `P a y  n o w` has the run `paynow`.
+    /// Adds the word spelt by single letters: `P a y  n o w` adds `paynow`.
     fn read_spelt(&mut self, reading: &[&str]) {
         let is_letter = |word: &str| word.chars().count() == 1;
         let runs = reading.chunk_by(|one, next| is_letter(one) && is_letter(next));
@@ -277,7 +277,7 @@ fn humps_apart(text: &str) -> String {
     all
 }
 
-/// Returns the text in lower case, with each letter as the plain letter that it is, or looks like.
+/// Folds a text to lower case, each letter replaced by the plain letter that it is or looks like.
 fn fold(text: &str) -> String {
     let mut folded = String::new();
     for letter in undecorated(text).to_lowercase().chars() {
@@ -291,7 +291,8 @@ fn fold(text: &str) -> String {
     folded
 }
 
-/// Without accents and what is not painted; wide, bold and circled letters as plain ones.
+/// Returns the text without accents and invisible characters; wide, bold and circled letters as
+/// plain ones.
 fn undecorated(text: &str) -> String {
     DecomposingNormalizerBorrowed::new_nfkd()
         .normalize_iter(gyrus_text::without_unseen(text).chars())
@@ -312,20 +313,21 @@ fn is_latin(c: char) -> bool {
             | '\u{1e00}'..='\u{1eff}' | '\u{1f130}'..='\u{1f189}')
 }
 
-/// Kana and Han.
+/// Whether a character is Kana or Han.
 fn sets_no_spaces(c: char) -> bool {
     matches!(c, '\u{3005}'..='\u{3007}' | '\u{3041}'..='\u{30ff}' | '\u{31f0}'..='\u{31ff}'
         | '\u{3400}'..='\u{4dbf}' | '\u{4e00}'..='\u{9fff}' | '\u{f900}'..='\u{faff}'
         | '\u{20000}'..='\u{3ffff}')
 }
 
-/// Letters of scripts whose words stand within others: Kana, Han, and the parts of Hangul.
+/// Whether a character belongs to a script whose words stand within others: Kana, Han, and the
+/// parts of Hangul.
 fn stands_in_words(c: char) -> bool {
     sets_no_spaces(c) || matches!(c, '\u{1100}'..='\u{11ff}')
 }
 
-/// Small letters by the Latin ones that they are taken for, after the table of confusable letters
-/// of Unicode Technical Standard 39.
+/// Small letters with the Latin ones that they resemble, after the table of confusable letters of
+/// Unicode Technical Standard 39.
 const LOOK_ALIKE: [(char, &str); 26] = [
     ('a', "аαɑᴀ"),
     ('b', "ьвʙƀ"),

@@ -6,10 +6,10 @@ use serde_json::Value;
 
 use super::{PolicySubject, subject::ServiceArguments, text::TextPattern};
 
-/// Maximum depth to which values of arguments are looked into.
+/// Maximum depth to which values of arguments are searched.
 const MAX_DEPTH: usize = 16;
 
-/// The words for roles, in the order that a table of words has.
+/// Words for roles, in the order of a table of words.
 pub(super) const ROLES: [(&str, ArgumentRole); 7] = {
     let all = ArgumentRole::ALL;
     let mut words = [("", ArgumentRole::To); 7];
@@ -25,27 +25,27 @@ pub(super) const ROLES: [(&str, ArgumentRole); 7] = {
 #[derive(Debug)]
 pub(super) struct ArgumentCondition {
     pub(super) which: WhichArgument,
-    /// Patterns of which one must fit; empty if any value will do.
+    /// Patterns of which one must match; empty if any value will do.
     pub(super) values: Vec<TextPattern>,
-    /// Whether the value must stand in what the person typed, or must not.
+    /// Whether the value must be contained in the person's texts, or must not be.
     pub(super) named: Option<bool>,
-    /// Whether the condition holds, too, where there is no such argument.
+    /// Whether the condition also holds if the argument is missing.
     pub(super) or_absent: bool,
 }
 
-/// The arguments that a condition is about.
+/// The arguments that a condition applies to.
 #[derive(Debug)]
 pub(super) enum WhichArgument {
     /// The argument of this name, with everything below it. For servers' tools the name may lead
     /// into objects: `message.to`.
     Name(String),
-    /// All values of this role. A value that nobody described counts as a destination.
+    /// All values of this role. A value without a described role counts as a destination.
     Role(ArgumentRole),
 }
 
 impl ArgumentCondition {
-    /// Whether an allow rule's condition holds: for every value that it is about. A role that no
-    /// value has leaves nothing to object to; a name must be there.
+    /// Whether an allow rule's condition holds for every value with its role or name. A role
+    /// without values is satisfied; a name must exist.
     pub(super) fn surely_holds(&self, subject: &PolicySubject) -> bool {
         match subject.service {
             Some(service) => {
@@ -62,7 +62,7 @@ impl ArgumentCondition {
         }
     }
 
-    /// Whether the condition of an ask or deny rule may hold: for any value that it is about.
+    /// Whether an ask or deny rule's condition may hold for some value with its role or name.
     pub(super) fn may_hold(&self, subject: &PolicySubject) -> bool {
         match subject.service {
             Some(service) => {
@@ -77,7 +77,7 @@ impl ArgumentCondition {
         }
     }
 
-    /// The argument of a tool that is not a server's; a role says nothing there.
+    /// Returns the argument of a tool that is not a server's, to which roles do not apply.
     fn value<'a>(&self, subject: &PolicySubject<'a>) -> Option<&'a Value> {
         match &self.which {
             WhichArgument::Name(name) => subject.arguments.get(name),
@@ -126,7 +126,7 @@ impl ArgumentCondition {
         }
     }
 
-    /// Whether anything in a value fits. What is too deep to look at does.
+    /// Whether any part of a value fits the condition. What is too deep to look at does.
     fn any_fits(&self, value: &Value, subject: &PolicySubject, depth: usize) -> bool {
         if depth == MAX_DEPTH {
             return true;
@@ -143,8 +143,8 @@ impl ArgumentCondition {
     }
 }
 
-/// The first value of a server's call that says where something goes, and of which none of these
-/// conditions speaks. All of them hold.
+/// Returns the first destination among the values of a server's call that none of these conditions
+/// covers. All of them hold.
 pub(super) fn uncovered(
     conditions: &[ArgumentCondition],
     subject: &PolicySubject,

@@ -47,11 +47,11 @@ const WRAPPERS: [&str; 34] = [
 /// Shells, whose option `-c` makes the next word a command line.
 const SHELLS: [&str; 7] = ["ash", "bash", "dash", "fish", "ksh", "sh", "zsh"];
 
-/// Maximum distance at which a program is looked for behind a wrapper, in words. Farther away, it
+/// Maximum number of words behind a wrapper among which a program is looked for. Farther away, it
 /// is taken to be there.
 const MAX_WRAPPER_WORDS: usize = 1_000;
 
-/// The longest pattern, in words: one bit each in a set of positions.
+/// Maximum number of words in a pattern, one bit each in a set of positions.
 pub(super) const MAX_ELEMENTS: usize = 32;
 
 /// Beginning of a command: at each position one of these words. The first is the program.
@@ -66,7 +66,7 @@ impl CommandPattern {
         Self { elements }
     }
 
-    /// Whether the command surely begins with these words.
+    /// Whether the command certainly begins with the pattern's words.
     pub(super) fn surely_matches(&self, command: &SimpleCommand) -> bool {
         command.words.len() >= self.elements.len()
             && self
@@ -79,7 +79,7 @@ impl CommandPattern {
                 })
     }
 
-    /// Whether the command could be one of these.
+    /// Whether the command could begin with the pattern's words.
     pub(super) fn may_match(&self, command: &SimpleCommand) -> bool {
         let Some((first, rest)) = command.words.split_first() else {
             return false;
@@ -108,7 +108,7 @@ impl CommandPattern {
             .is_some_and(|element| element.iter().any(|one| same_program(one, name)))
     }
 
-    /// Whether one of the words behind a wrapper may be the program.
+    /// Whether a word behind a wrapper may be the program.
     fn may_be_behind(&self, words: &[CommandWord]) -> bool {
         let words = &apart(words);
         let mut seen_program = false;
@@ -135,7 +135,8 @@ impl CommandPattern {
         false
     }
 
-    /// Options are found anywhere; all else in its order, with options and their values between.
+    /// Whether the arguments may match: options at any place, all else in order, with options and
+    /// their values between.
     fn arguments_may_match(&self, words: &[CommandWord]) -> bool {
         let open = words.iter().any(|word| word.literal().is_none());
         let in_order: Vec<&Vec<String>> = self.elements[1..]
@@ -182,7 +183,7 @@ fn is_option(word: &str) -> bool {
     word.len() > 1 && word.starts_with('-')
 }
 
-/// The words, those that are a command line themselves taken apart: `su -c "git push"`.
+/// Returns the words, with those that are command lines themselves split: `su -c "git push"`.
 fn apart(words: &[CommandWord]) -> Vec<CommandWord> {
     let parts = words.iter().flat_map(|word| match word.literal() {
         Some(text) => text

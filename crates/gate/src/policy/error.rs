@@ -8,7 +8,7 @@ use std::{
 
 use gyrus_text::counted;
 
-/// Maximum number of problems that are told of one file; the rest is counted.
+/// Maximum number of problems reported for one file; the rest is counted.
 const MAX_PROBLEMS: usize = 20;
 
 /// A policy file that cannot be used. No part of it holds then: whoever loads it stops.
@@ -21,17 +21,17 @@ pub struct PolicyError {
     pub more: usize,
 }
 
-/// One thing that is wrong.
+/// A mistake in a policy file.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Problem {
     /// The column, counted from 1.
     pub line: usize,
     /// Column in characters, from 1.
     pub column: usize,
-    /// The key that it is about; empty if it is about none.
+    /// The key with the mistake; empty if it concerns no key.
     pub key: String,
     pub what: String,
-    /// The correct form, if it is known.
+    /// The correct form, if known.
     pub hint: Option<String>,
 }
 
@@ -70,7 +70,7 @@ impl fmt::Display for Problem {
 /// Collects problems while a file is read.
 pub(super) struct Problems<'t> {
     text: &'t str,
-    /// Offsets at which lines start, so that a place is found without counting from the top again.
+    /// Offsets of the line starts, so that a place is found without counting from the top again.
     lines: Vec<usize>,
     found: Vec<Problem>,
     more: usize,
@@ -89,7 +89,7 @@ impl<'t> Problems<'t> {
         }
     }
 
-    /// The line that a byte stands on, from 1.
+    /// Returns the line of a byte, from 1.
     pub(super) fn line(&self, byte: usize) -> usize {
         self.lines.partition_point(|start| *start <= byte)
     }
@@ -124,7 +124,6 @@ impl<'t> Problems<'t> {
         });
     }
 
-    /// Number of problems found.
     pub(super) fn count(&self) -> usize {
         self.found.len() + self.more
     }

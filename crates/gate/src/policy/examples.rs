@@ -21,9 +21,9 @@ use super::{
     ruling::{PolicyRuling, judge},
 };
 
-/// Examples of one rule.
+/// Maximum number of examples of one rule.
 const MAX_OF_RULE: usize = 100;
-/// Examples of one file: reading a command line is the slowest part of loading.
+/// Maximum number of examples in one file: reading a command line is the slowest part of loading.
 const MAX_OF_FILE: usize = 10_000;
 
 const KEYS: [&str; 9] = [
@@ -166,7 +166,7 @@ fn plain(value: &DeValue) -> Option<Value> {
     }
 }
 
-/// Tries the examples of all rules.
+/// Checks the examples of all rules.
 pub(super) fn check(
     problems: &mut Problems,
     rules: &[(Arc<PolicyRule>, Vec<PolicyExample>)],
@@ -253,7 +253,7 @@ fn check_one(
     }
 }
 
-/// Notes that an example is not as its rule decides.
+/// Reports an example that its rule decides otherwise.
 fn report(
     problems: &mut Problems,
     rule: &PolicyRule,
@@ -305,7 +305,7 @@ fn schema_of(value: &Value) -> Value {
     }
 }
 
-/// Use that a tool makes of the path of an example.
+/// Returns the way in which a tool uses the path of an example.
 fn used_by(tool: &str) -> PathUse {
     match tool {
         "write" | "edit" => PathUse::Changes,
@@ -357,7 +357,7 @@ impl ExampleTouches {
     }
 }
 
-/// An example's path as it would be looked up.
+/// Returns the path of an example as it would be looked up.
 fn example_path(text: &str, origin: &PolicyOrigin, workspace: &Path) -> Option<PathBuf> {
     let path = match text.strip_prefix("~/") {
         Some(below) => origin.home.as_ref()?.join(below),

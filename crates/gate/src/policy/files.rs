@@ -18,7 +18,7 @@ const OF_PROJECT: &str = ".gyrus/policy.toml";
 /// The policy files of a workspace, whether they exist or not.
 #[derive(Debug, Clone)]
 pub struct PolicyFiles {
-    /// The person's.
+    /// The person's policy file.
     pub own: PathBuf,
     /// The folder that runs work in.
     pub workspace: PathBuf,
@@ -29,7 +29,7 @@ pub struct PolicyFiles {
 /// A policy cannot be used. Nothing runs until that is fixed.
 #[derive(Debug, thiserror::Error)]
 pub enum PolicyFileError {
-    /// A file is there and cannot be read.
+    /// A policy file exists, but cannot be read.
     #[error("the policy {} cannot be read", file.display())]
     Read {
         file: PathBuf,
@@ -42,7 +42,7 @@ pub enum PolicyFileError {
     #[error("the table of control files {} cannot be used: {reason}", file.display())]
     ControlFiles {
         file: PathBuf,
-        /// The reason, in words.
+        /// Description of the error.
         reason: String,
     },
     /// The file of confirmed meanings or forms cannot be read.
@@ -52,13 +52,13 @@ pub enum PolicyFileError {
     #[error("there is no agent `{agent}`; there are {}", known.join(", "))]
     UnknownAgent {
         agent: String,
-        /// Agents that the policy has settings for.
+        /// Names of the agents that the policy configures.
         known: Vec<String>,
     },
 }
 
 impl PolicyFiles {
-    /// The files, each with whether it may loosen what holds without it.
+    /// Returns the files, each with whether it may loosen the default rules.
     pub fn paths(&self) -> [(PathBuf, bool); 2] {
         [
             (self.own.clone(), true),
@@ -66,7 +66,7 @@ impl PolicyFiles {
         ]
     }
 
-    /// Reads all that holds.
+    /// Reads the policy of all files.
     pub fn policy(&self) -> Result<Policy, PolicyFileError> {
         let mut policy = Policy::default();
         for (file, may_loosen) in self.paths() {
@@ -82,7 +82,7 @@ impl PolicyFiles {
         Ok(policy.with_forms(FormMeanings::read(&self.forms())?))
     }
 
-    /// The person's table of control files beside those that gyrus knows.
+    /// Returns the path of the person's table of additional control files.
     fn control_files(&self) -> PathBuf {
         self.own.with_file_name("control_files.toml")
     }
@@ -100,12 +100,12 @@ impl PolicyFiles {
         Err(PolicyFileError::ControlFiles { file, reason })
     }
 
-    /// The folder of what the person said that servers' tools mean.
+    /// Returns the folder of the meanings that the person confirmed for servers' tools.
     pub fn meanings(&self) -> PathBuf {
         self.own.with_file_name("mcp-roles")
     }
 
-    /// The folder of what the person said that forms of pages mean.
+    /// Returns the folder of the meanings that the person confirmed for forms of pages.
     pub fn forms(&self) -> PathBuf {
         self.own.with_file_name("page-roles")
     }

@@ -22,24 +22,23 @@ pub(super) struct HostPattern {
 enum HostName {
     Any,
     Exactly(String),
-    /// Whatever ends with this, which begins with a dot.
+    /// All names with this ending, which begins with a dot.
     Below(String),
 }
 
-/// A host that a call connects to.
+/// A host to which a call connects.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum Host {
     Known {
         name: String,
         port: Option<u16>,
     },
-    /// Not known, or nothing that a resolver should be asked for.
+    /// An unknown host, or a text that is not for a resolver.
     Unknown,
 }
 
 impl HostPattern {
-    /// # Errors
-    /// In words, when it is none.
+    /// Parses a pattern of hosts; the error is a phrase.
     pub(super) fn new(text: &str) -> Result<Self, String> {
         if text.contains("://") || text.contains('/') {
             return Err("is an address; write the host alone, such as `example.com`".into());
@@ -102,7 +101,7 @@ impl HostPattern {
         same_name && same_port
     }
 
-    /// The ports that an allow rule means, if it names one of these hosts.
+    /// Returns the ports that an allow rule names, if it matches one of these hosts.
     pub(super) fn ports_of(&self, hosts: &[&str]) -> Vec<u16> {
         match (&self.name, self.port) {
             (HostName::Exactly(name), port) if hosts.contains(&name.as_str()) => {
@@ -169,7 +168,7 @@ fn plain_name(text: &str) -> Option<String> {
     }
 }
 
-/// An IPv4 address as resolvers read it: up to four numbers, decimal, octal or hexadecimal, the
+/// Parses an IPv4 address as resolvers do: up to four numbers, decimal, octal or hexadecimal, the
 /// last of which fills what is left.
 fn numbers(name: &str) -> Option<Ipv4Addr> {
     let numbers: Option<Vec<u64>> = name

@@ -11,9 +11,9 @@ use gyrus_text::is_unseen;
 
 use super::{error::Problems, error::shortened};
 
-/// Entries of one list.
+/// Maximum number of entries of one list.
 const MAX_LIST: usize = 1_000;
-/// Characters of one text.
+/// Maximum number of characters of one text.
 const MAX_TEXT: usize = 1_024;
 
 /// A table of the file.
@@ -49,7 +49,7 @@ impl<'t> PolicyTable<'t> {
         })
     }
 
-    /// Notes the keys that are not known.
+    /// Reports unknown keys.
     pub(super) fn check(&self, problems: &mut Problems, known: &[&str]) {
         for (key, _) in self.table {
             let given = key.get_ref().as_ref();
@@ -74,7 +74,7 @@ impl<'t> PolicyTable<'t> {
         self.table.get(key)
     }
 
-    /// A text; `None` also after a problem.
+    /// Returns a text; `None` also after a problem.
     pub(super) fn text(&self, problems: &mut Problems, key: &str) -> Option<PlacedText<'t>> {
         text(problems, key, self.get(key)?)
     }
@@ -103,7 +103,7 @@ impl<'t> PolicyTable<'t> {
     }
 }
 
-/// The values of a list that is not empty.
+/// Returns the values of a list that is not empty.
 pub(super) fn list<'t>(
     problems: &mut Problems,
     key: &str,
@@ -125,7 +125,7 @@ pub(super) fn list<'t>(
     values.iter().collect()
 }
 
-/// A text that says something and can be shown.
+/// Returns a text that is neither empty nor contains unprintable characters.
 pub(super) fn text<'t>(
     problems: &mut Problems,
     key: &str,
@@ -165,7 +165,7 @@ fn kind(value: &DeValue) -> &'static str {
     }
 }
 
-/// One of the words of a closed list, or a problem.
+/// Returns a word of a closed list, or reports a problem.
 pub(super) fn word<T: Copy>(
     problems: &mut Problems,
     key: &str,

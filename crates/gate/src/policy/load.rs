@@ -26,9 +26,9 @@ use crate::control::ControlTable;
 
 /// The largest policy file, in bytes.
 pub const MAX_BYTES: usize = 1 << 20;
-/// The most rules in one file.
+/// Maximum number of rules in one file.
 pub const MAX_RULES: usize = 10_000;
-/// The most agents in one file.
+/// Maximum number of agents in one file.
 const MAX_AGENTS: usize = 1_000;
 
 const DECISIONS: [(&str, Decision); 3] = [
@@ -53,7 +53,7 @@ const RULE_KEYS: [&str; 11] = [
 
 const ARGUMENT_KEYS: [&str; 5] = ["name", "role", "matches", "named", "or_absent"];
 
-/// A file that is being read.
+/// A policy file during its parsing.
 struct Loader<'a, 't> {
     origin: &'a PolicyOrigin,
     /// Name of the file in reasons.
@@ -141,7 +141,7 @@ impl<'t> Loader<'_, 't> {
         }
     }
 
-    /// Names of files that others obey, beside those that gyrus knows.
+    /// Reads the names of files that programs obey, beside those that gyrus knows.
     fn control_files(&mut self, root: &PolicyTable<'t>) -> ControlTable {
         let mut table = ControlTable::default();
         for given in root.texts(&mut self.problems, "control_files") {

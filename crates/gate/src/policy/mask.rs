@@ -11,20 +11,21 @@ use std::{
 
 use super::{Policy, path::PathPattern};
 
-/// Entries of folders that are looked at for one command.
+/// Maximum number of folder entries that are examined for one command.
 const MAX_ENTRIES: usize = 50_000;
 
-/// Places that are kept from one command.
+/// Maximum number of paths that are kept from one command.
 const MAX_PLACES: usize = 256;
 
-/// Paths that a command must not see, or not change.
+/// Paths that a command must not see, or must not change.
 #[derive(Debug, Default)]
 pub(crate) struct Mask {
     pub(crate) hidden: BTreeSet<PathBuf>,
     pub(crate) read_only: BTreeSet<PathBuf>,
-    /// Folders around these that must not be moved: elsewhere no rule would know what lies in them.
+    /// Folders around these paths that must not be moved: elsewhere no rule would know what lies in
+    /// them.
     pub(crate) fixed: BTreeSet<PathBuf>,
-    /// There is more than could be looked at, or a rule denies the workspace as a whole.
+    /// Whether more paths exist than could be examined, or a rule denies the whole workspace.
     pub(crate) is_partial: bool,
 }
 

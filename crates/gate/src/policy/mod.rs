@@ -52,14 +52,14 @@ use self::{
 pub struct Policy {
     rules: Arc<Vec<Arc<PolicyRule>>>,
     agents: Arc<Vec<Arc<AgentTrust>>>,
-    /// Names of control files beside those that gyrus knows.
+    /// Additional names of control files, beside the built-in ones.
     control_files: Arc<ControlTable>,
     meanings: Meanings,
     forms: FormMeanings,
 }
 
 impl Policy {
-    /// Reads a policy and tries its examples.
+    /// Parses a policy and checks its examples.
     ///
     /// # Errors
     /// With everything that is wrong with it. No part of such a file may be used.
@@ -78,8 +78,7 @@ impl Policy {
         })
     }
 
-    /// Both: the rules and the trust of this one and the other. Neither can loosen what the other
-    /// tightens.
+    /// Joins the rules and the trust of two policies. Neither can loosen what the other tightens.
     #[must_use]
     pub fn and(self, other: Policy) -> Policy {
         let both = |one: &[Arc<PolicyRule>], other: &[Arc<PolicyRule>]| [one, other].concat();
@@ -101,18 +100,18 @@ impl Policy {
         }
     }
 
-    /// Returns the names of control files beside those that gyrus knows.
+    /// Returns the additional names of control files, beside the built-in ones.
     pub(crate) fn control_files(&self) -> &ControlTable {
         &self.control_files
     }
 
-    /// Returns the policy with what the person said that servers' tools mean.
+    /// Returns the policy with the meanings that the person confirmed for servers' tools.
     #[must_use]
     pub fn with_meanings(self, meanings: Meanings) -> Policy {
         Policy { meanings, ..self }
     }
 
-    /// Returns the policy with what the person said that forms of pages mean.
+    /// Returns the policy with the meanings that the person confirmed for forms of pages.
     #[must_use]
     pub fn with_forms(self, forms: FormMeanings) -> Policy {
         Policy { forms, ..self }
@@ -123,7 +122,7 @@ impl Policy {
         &self.forms
     }
 
-    /// Returns what the person said that a server's tool means.
+    /// Returns the meaning that the person confirmed for a server's tool.
     pub fn meaning(&self, service: &Service) -> Option<ToolMeaning> {
         self.meanings.of(service)
     }
@@ -133,24 +132,25 @@ impl Policy {
         ruling::judge(&self.rules, subject, CallPart::Whole)
     }
 
-    /// Returns the ruling on a command whose connections are each judged when they are made.
+    /// Returns the ruling on a command whose connections are each judged when made.
     pub(crate) fn rule_before_connecting(&self, subject: &PolicySubject) -> PolicyRuling {
         ruling::judge(&self.rules, subject, CallPart::BeforeConnecting)
     }
 
-    /// Returns the ruling of the rules on hosts on one connection that a command makes.
+    /// Returns the ruling of the host rules on one connection of a command.
     pub(crate) fn rule_connection(&self, subject: &PolicySubject) -> PolicyRuling {
         ruling::judge(&self.rules, subject, CallPart::Connection)
     }
 
-    /// Whether a rule that does not allow is about paths, and so what words may stand for matters.
+    /// Whether a rule other than an allow rule is about paths, so that the possible meanings of
+    /// words matter.
     pub(crate) fn asks_about_paths(&self) -> bool {
         let about_paths =
             |rule: &Arc<PolicyRule>| rule.decide != Decision::Allow && !rule.paths.is_empty();
         self.rules.iter().any(about_paths)
     }
 
-    /// Whether a rule that does not allow is about this path.
+    /// Whether a rule other than an allow rule is about this path.
     pub(crate) fn asks_about(&self, path: &SubjectPath) -> bool {
         let names = path::PathNames::of(path);
         let rules = self.rules.iter();
@@ -158,7 +158,7 @@ impl Policy {
         rules.any(|rule| rule.paths.iter().any(|pattern| pattern.matches(&names)))
     }
 
-    /// The ports of this machine's loopback that rules may allow.
+    /// Returns the ports of this machine's loopback that rules may allow.
     pub(crate) fn loopback_ports(&self) -> Vec<u16> {
         let rules = self.rules.iter();
         let allowing = rules.filter(|rule| rule.decide == Decision::Allow);
@@ -166,8 +166,8 @@ impl Policy {
         hosts.flat_map(|host| host.ports_of(&LOOPBACK)).collect()
     }
 
-    /// Returns the trust in an agent for a call of a tool that was found to be of this risk. A
-    /// critical call is never approved beforehand.
+    /// Returns the trust in an agent for a call of a tool with this risk. A critical call is never
+    /// approved beforehand.
     pub fn trust(&self, agent: &str, tool: &str, risk: Risk) -> CallTrust {
         trust::evaluate(&self.of(agent), tool, risk)
     }

@@ -29,7 +29,7 @@ enum PatternBase {
 enum PatternPart {
     /// Any number of names.
     Names,
-    /// One name that looks like this.
+    /// One name that matches this pattern.
     Name(String),
 }
 
@@ -88,8 +88,7 @@ impl PathPattern {
         }
     }
 
-    /// # Errors
-    /// In words, when it is none.
+    /// Parses a pattern of paths; the error is a phrase.
     pub(super) fn new(
         text: &str,
         home: Option<&Path>,
@@ -144,7 +143,7 @@ impl PathPattern {
         Ok(Self { base, parts, reach })
     }
 
-    /// Folder in which everything that the pattern matches lies.
+    /// Returns the folder that contains everything that the pattern matches.
     pub(super) fn start(&self, workspace: &Path) -> PathBuf {
         match self.base {
             PatternBase::Workspace => workspace.to_owned(),
@@ -152,19 +151,19 @@ impl PathPattern {
         }
     }
 
-    /// Whether what matched up to this part matches as a whole, with all below.
+    /// Whether a path that matched up to this part matches as a whole, with all below.
     pub(super) fn ends_at(&self, part: usize) -> bool {
         self.parts[part..]
             .iter()
             .all(|rest| *rest == PatternPart::Names)
     }
 
-    /// Whether this part stands for any number of folders.
+    /// Whether this part of the pattern matches any number of folders.
     pub(super) fn is_any_depth_at(&self, part: usize) -> bool {
         self.parts.get(part) == Some(&PatternPart::Names)
     }
 
-    /// Whether this part stands for a name, in either case.
+    /// Whether this part of the pattern matches a name, ignoring case.
     pub(super) fn name_matches_at(&self, part: usize, name: &OsStr) -> bool {
         let name = name.to_string_lossy().to_lowercase();
         matches!(self.parts.get(part), Some(PatternPart::Name(pattern)) if name_matches(pattern, &name))
@@ -223,7 +222,8 @@ impl PathPattern {
     }
 }
 
-/// Makes a pattern match in either case, with all below it, and at any depth if asked.
+/// Makes a pattern match in either letter case, with all paths below, and at any depth if
+/// requested.
 fn widen(parts: &mut Vec<PatternPart>, any_depth: bool) {
     for part in parts.iter_mut() {
         if let PatternPart::Name(name) = part {
@@ -271,7 +271,7 @@ fn parts_match(
     parts[part..].iter().all(|rest| *rest == PatternPart::Names)
 }
 
-/// Whether a name looks like a pattern of `*` and `?`.
+/// Whether a name matches a pattern with `*` and `?`.
 pub(crate) fn name_matches(pattern: &str, name: &str) -> bool {
     if !pattern.contains(['*', '?']) {
         return pattern == name;
@@ -395,7 +395,7 @@ mod tests {
         all
     }
 
-    /// The meaning of patterns in its shortest form, exponential as it is.
+    /// Computes the meaning of patterns in its shortest form, which is exponential.
     fn means(pattern: &[&str], many: &str, one: &str, given: &[&str]) -> bool {
         match (pattern.split_first(), given.split_first()) {
             (None, None) => true,

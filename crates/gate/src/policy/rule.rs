@@ -18,7 +18,7 @@ use super::{
 /// Position of an item in a policy.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct RulePlace {
-    /// Name of the file as people and models are told: `policy.toml`.
+    /// Name of the file in messages, as `policy.toml`.
     pub(super) file: Arc<str>,
     pub(super) line: usize,
 }
@@ -33,12 +33,12 @@ impl std::fmt::Display for RulePlace {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum RuleCertainty {
     No,
-    /// If what could not be read is what the rule is about.
+    /// The rule may apply, depending on parts of the call that could not be read.
     Perhaps,
     Yes,
 }
 
-/// A rule. Conditions that are empty do not stand.
+/// A rule. Empty conditions do not count.
 #[derive(Debug)]
 pub(super) struct PolicyRule {
     pub(super) place: RulePlace,
@@ -53,16 +53,16 @@ pub(super) struct PolicyRule {
     pub(super) hosts: Vec<HostPattern>,
 }
 
-/// Part of a call that rules are asked about.
+/// Part of a call that a rule can be about.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum CallPart {
     Whole,
-    /// All but where it connects: that is judged when it does.
+    /// All parts but the connections, which are judged when they are made.
     BeforeConnecting,
     Connection,
 }
 
-/// A call, taken apart once for all rules.
+/// A call, analysed once for all rules.
 pub(super) struct PolicyCall<'a> {
     pub(super) subject: &'a PolicySubject<'a>,
     pub(super) part: CallPart,
@@ -83,16 +83,16 @@ impl<'a> PolicyCall<'a> {
     }
 }
 
-/// Condition that keeps an allow rule from allowing a call.
+/// Reason why an allow rule does not allow a call.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Lacks {
-    /// It is about something else.
+    /// The rule is about something else.
     Everything,
     /// The path of this index.
     Path(usize),
     /// Part of the line could not be read.
     Reading,
-    /// It does not speak of this value of a server's call, which says where something goes.
+    /// The rule does not cover this value of a server's call, which is a destination.
     Value(usize),
 }
 
@@ -136,7 +136,7 @@ impl PolicyRule {
         }
     }
 
-    /// Whether it denies paths whatever else a call is, so that they can be kept from commands.
+    /// Whether the rule denies paths whatever the call, so that they can be hidden from commands.
     fn speaks_of_paths_alone(&self) -> bool {
         self.decide == Decision::Deny
             && !self.paths.is_empty()
@@ -146,7 +146,7 @@ impl PolicyRule {
             && self.exposed.is_none()
     }
 
-    /// Whether paths are to be kept from the commands of this tool because of it.
+    /// Whether the rule hides paths from the commands of this tool.
     pub(super) fn masks(&self, tool: &str, agent: &str) -> bool {
         let matches_one = |patterns: &[TextPattern], text: &str| {
             patterns.is_empty() || patterns.iter().any(|pattern| pattern.matches(text))
@@ -156,15 +156,15 @@ impl PolicyRule {
             && matches_one(&self.agents, agent)
     }
 
-    /// Whether reading what it denies would be against it. It would not if the tools that write are
-    /// named and the one that reads is not.
+    /// Whether reading the denied paths would violate the rule. It would not if the rule names the
+    /// tools that write and not the one that reads.
     pub(super) fn is_about_reading(&self) -> bool {
         let names = |tool: &str| self.tools.iter().any(|pattern| pattern.matches(tool));
         self.tools.is_empty() || names("read") || !(names("write") || names("edit"))
     }
 
-    /// Whether an allow rule takes part in allowing the call. Its commands and hosts are counted
-    /// by the caller: several rules may share them.
+    /// Returns the reason why an allow rule does not take part in allowing the call, if there is
+    /// one. Its commands and hosts are counted by the caller: several rules may share them.
     pub(super) fn lacks(&self, call: &PolicyCall) -> Option<Lacks> {
         if call.part == CallPart::Connection {
             return (!self.allows_connection(call)).then_some(Lacks::Everything);
@@ -235,8 +235,8 @@ impl PolicyRule {
         self.hosts.iter().any(allows)
     }
 
-    /// Only a rule for a whole tool does. One for files or hosts says nothing of commands: which
-    /// files a command touches is not known well enough.
+    /// Whether the rule allows all commands, as only one for a whole tool does. One for files or
+    /// hosts says nothing of commands: which files a command touches is not known well enough.
     fn allows_all_commands(&self) -> bool {
         !self.tools.is_empty() && self.paths.is_empty() && self.hosts.is_empty()
     }

@@ -10,18 +10,18 @@ use super::{
     rule::{CallPart, Lacks, PolicyCall, PolicyRule, RuleCertainty, RulePlace},
 };
 
-/// Maximum number of rules that give their reasons; the rest is counted.
+/// Maximum number of rules whose reasons are given; the rest is counted.
 const MAX_REASONS: usize = 5;
 
 /// Ruling of a policy on a call.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct PolicyRuling {
-    /// The strictest decision of the rules that hold; `None` if none does.
+    /// The strictest decision of the matching rules; `None` if none does.
     pub decision: Option<Decision>,
     /// Reasons, each with the file and line of its rule: those of the decision, at most five and a
     /// count of the rest. For people, and for the model.
     pub reasons: Vec<String>,
-    /// The rules that made the decision, by their number in the policy, from 1.
+    /// Numbers of the deciding rules in the policy, from 1.
     pub rules: Vec<usize>,
     /// Set if an allow rule is about a part of the call and the rest is not allowed: what keeps
     /// it from counting. For people.

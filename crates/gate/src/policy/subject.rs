@@ -21,7 +21,7 @@ pub struct PolicyOrigin {
 /// Reads the command lines of examples.
 #[derive(Clone, Copy)]
 pub struct LineReader<'a> {
-    /// The workspace that `read` takes lines to run in, absolute. It need not exist.
+    /// Absolute path of the workspace in which `read` assumes that lines run. It need not exist.
     pub workspace: &'a Path,
     /// Reads a line without running it.
     pub read: &'a dyn Fn(&str) -> CommandReading,
@@ -30,7 +30,7 @@ pub struct LineReader<'a> {
 /// A call, as far as a policy is about it.
 #[derive(Debug, Clone, Copy)]
 pub struct PolicySubject<'a> {
-    /// The tool's name.
+    /// The name of the tool.
     pub tool: &'a str,
     /// The checked arguments.
     pub arguments: &'a Value,
@@ -38,12 +38,12 @@ pub struct PolicySubject<'a> {
     pub service: Option<ServiceArguments<'a>>,
     /// The texts that the person typed.
     pub trusted: &'a [&'a str],
-    /// Every path that it is known to touch, the ones that a command line names, too.
+    /// Every path that the call is known to touch, including those in its command line.
     pub paths: &'a [SubjectPath],
-    /// Every host that it connects to, with or without a port. An empty text stands for a host
-    /// that is not known.
+    /// Every host to which the call connects, with or without a port. An empty text stands for a
+    /// host that is not known.
     pub hosts: &'a [String],
-    /// Every simple command in its command line.
+    /// Every simple command in the call's command line.
     pub commands: &'a [SimpleCommand],
     /// Part of the command line was not understood, so there may be more to it.
     pub unread: bool,
@@ -51,7 +51,7 @@ pub struct PolicySubject<'a> {
     pub exposed: bool,
     /// Name of the agent that makes the call.
     pub agent: &'a str,
-    /// Paths that the call's words may stand for, beside `paths`.
+    /// Paths that the words of the call may stand for, beside `paths`.
     pub may_name: MayName<'a>,
 }
 
@@ -60,19 +60,19 @@ pub struct PolicySubject<'a> {
 pub struct ServiceArguments<'a> {
     /// All values, each with its role.
     pub values: &'a [ArgumentValue],
-    /// Whether the person said what the tool does. Then a rule allows only calls whose destinations
-    /// it speaks of.
+    /// Whether the person confirmed the tool's meaning. Then a rule allows only calls whose
+    /// destinations it covers.
     pub is_meant: bool,
 }
 
-/// Paths that a command line may touch, as far as its words can tell.
+/// Paths that a command line may touch, as far as its words show.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct MayName<'a> {
     /// Paths that a word may name.
     pub paths: &'a [SubjectPath],
-    /// A word is known only when it runs, so it could be any.
+    /// Whether a word is known only at run time, and could be any path.
     pub any: bool,
-    /// It runs where nothing can be reached that rules on paths alone deny.
+    /// Whether the command runs where paths denied by rules on paths alone cannot be reached.
     pub masked: bool,
 }
 
@@ -83,7 +83,7 @@ pub struct SubjectPath {
     pub real: PathBuf,
     /// `real` below the workspace; `None` when it is outside.
     pub in_workspace: Option<PathBuf>,
-    /// Use that the call makes of the path.
+    /// The way in which the call uses the path.
     pub used: PathUse,
     /// Whether other programs obey the file.
     pub obeyed: bool,
@@ -101,19 +101,19 @@ impl SubjectPath {
     }
 }
 
-/// Use that a call makes of a path.
+/// The way in which a call uses a path.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum PathUse {
-    /// It only reads.
+    /// The call only reads the path.
     Reads,
-    /// It creates, writes, moves or removes.
+    /// The call creates, writes, moves or removes the path.
     Changes,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum PatternReading {
-    /// The pattern as it stands: for allow rules.
+    /// The literal pattern: for allow rules.
     Narrow,
-    /// With all that could be meant: for deny and ask.
+    /// The pattern with all its possible meanings: for deny and ask.
     Wide,
 }

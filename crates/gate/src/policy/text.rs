@@ -13,7 +13,7 @@ impl TextPattern {
         gyrus_text::fits(&self.0, text)
     }
 
-    /// The text, if there is no star in it.
+    /// Returns the text, if it contains no star.
     pub(super) fn literal(&self) -> Option<&str> {
         (!self.0.contains('*')).then_some(self.0.as_str())
     }

@@ -9,7 +9,7 @@ use super::{rule::RulePlace, text::TextPattern};
 pub(super) struct AgentTrust {
     pub(super) place: RulePlace,
     pub(super) agent: String,
-    /// Its tools; all others are blocked.
+    /// The agent's tools; all others are blocked.
     pub(super) tools: Option<Vec<TextPattern>>,
     pub(super) without_asking: Vec<TextPattern>,
     pub(super) mode: Option<Mode>,
@@ -18,7 +18,7 @@ pub(super) struct AgentTrust {
 /// Trust in an agent for one call of a tool.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum CallTrust {
-    /// The tool is not among those that the agent may use.
+    /// The agent may not use the tool.
     Blocked {
         /// Reason for the person and the model.
         why: String,
@@ -45,8 +45,7 @@ impl CallTrust {
     }
 }
 
-/// Evaluates settings in this order: blocked, no permission needed, approved beforehand, else a
-/// person.
+/// Evaluates settings in this order: blocked, no permission needed, approved before, else a person.
 pub(super) fn evaluate(agents: &[&AgentTrust], tool: &str, risk: Risk) -> CallTrust {
     let among = |patterns: &[TextPattern]| patterns.iter().any(|pattern| pattern.matches(tool));
     for of in agents {
@@ -75,7 +74,7 @@ pub(super) fn evaluate(agents: &[&AgentTrust], tool: &str, risk: Risk) -> CallTr
     }
 }
 
-/// The mode that lets less happen by itself.
+/// Returns the mode that allows less without a question.
 pub(super) fn stricter(one: Mode, other: Mode) -> Mode {
     let freedom = |mode: &Mode| match mode {
         Mode::ReadOnly => 0,

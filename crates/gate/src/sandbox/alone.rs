@@ -27,7 +27,7 @@ use super::{
     trees,
 };
 
-/// Promises that are not kept, whatever else there is.
+/// Promises that Landlock alone never keeps, each with the gap.
 const GAPS: &[(Promise, &str)] = &[
     (
         Promise::Sight,
@@ -39,21 +39,21 @@ const GAPS: &[(Promise, &str)] = &[
     ),
 ];
 
-/// Promises that are not kept without a supervisor either.
+/// Promises that Landlock alone does not keep without a supervisor.
 const GAPS_UNSUPERVISED: &[(Promise, &str)] = &[(
     Promise::Processes,
     "processes of the same user can be signalled, for which Landlock has to be of Linux 6.12",
 )];
 
-/// Caches that programs keep elsewhere when they are told to: a variable, and a folder's name.
+/// Caches that programs move on request: a variable, and a folder's name.
 const CACHES: [(&str, &str); 3] = [
     ("XDG_CACHE_HOME", "cache"),
     ("npm_config_cache", "npm"),
     ("GOCACHE", "go-build"),
 ];
 
-/// Restricts this process by Landlock, and splits a supervisor off from it. `reason` is why there
-/// are no namespaces.
+/// Restricts this process by Landlock, and forks off a supervisor. `reason` is why there are no
+/// namespaces.
 pub(super) fn build<'a>(
     containment: &'a Containment,
     reason: io::Error,
@@ -112,7 +112,7 @@ pub(super) fn build<'a>(
     })
 }
 
-/// Whether there can be such a sandbox at all; gives the reason back.
+/// Checks whether a sandbox by Landlock alone is possible at all; gives the reason back.
 fn check(containment: &Containment, reason: io::Error) -> Result<io::Error, ConfineError> {
     if let Some(layer) = containment.layered.iter().find(|layer| layer.required) {
         return Err(trees::at("layering", &layer.lower)(reason));
@@ -137,8 +137,8 @@ fn check(containment: &Containment, reason: io::Error) -> Result<io::Error, Conf
     Ok(reason)
 }
 
-/// TCP ports that the command may use. The proxy listens on the machine's loopback interface:
-/// others there reach it, too, and through it nothing that they do not reach anyway.
+/// Returns the TCP ports that the command may use. The proxy listens on the machine's loopback
+/// interface: others there reach it, too, and through it nothing that they do not reach anyway.
 fn ports(
     containment: &Containment,
     confined: &mut ConfinedProcess,
@@ -191,7 +191,7 @@ fn say_gaps(
     }
 }
 
-/// Tells programs what stands elsewhere than they expect.
+/// Sets the variables by which programs find folders that were moved.
 fn settle(containment: &Containment, confined: &mut ConfinedProcess) {
     let layers = containment.layered.iter();
     confined

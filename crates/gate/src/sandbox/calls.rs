@@ -29,29 +29,29 @@ pub(super) enum OtherConfinement {
 /// Coverage of the writable folders by Landlock's rules.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Folders {
-    /// Everything in them is writable.
+    /// All files in the folders are writable.
     Whole,
-    /// Not everything; the supervisor decides about the rest.
+    /// Not all files are writable; the supervisor decides about the rest.
     Mixed,
 }
 
 /// Way in which the supervisor obtains a socket of the command.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum SocketMethod {
-    /// It takes them when they are needed.
+    /// The supervisor takes the command's sockets when they are needed.
     Taken,
-    /// It makes each, and keeps a twin.
+    /// The supervisor creates each socket, and keeps a twin of it.
     Made,
 }
 
-/// Types of Unix sockets that name whom they send to with each message. The kernel takes the
-/// second for the first.
+/// Types of Unix sockets that take a destination with each message. The kernel takes the second for
+/// the first.
 const UNCONNECTED: [libc::c_int; 2] = [libc::SOCK_DGRAM, libc::SOCK_RAW];
 
 /// The bits of a socket's type that are not flags.
 const SOCKET_TYPE: u32 = 0xf;
 
-/// Refused with `EPERM`, whatever the arguments.
+/// Calls refused with `EPERM`, whatever their arguments.
 const REFUSED: &[i64] = &[
     // Mounts.
     libc::SYS_mount,
@@ -117,11 +117,11 @@ const SYS_OPEN_TREE_ATTR: i64 = 467;
 /// `fchmodat2` of Linux 6.6.
 pub(super) const SYS_FCHMODAT2: i64 = 452;
 
-/// Unknown to the kernel, as it seems: the C library then uses the older call, whose arguments a
+/// Calls that seem unknown to the kernel: the C library then uses the older call, whose arguments a
 /// filter can read.
 const UNKNOWN: &[i64] = &[libc::SYS_clone3, libc::SYS_openat2];
 
-/// Every kind of namespace that clone(2) and unshare(2) can make.
+/// Flags of every kind of namespace that clone(2) and unshare(2) can create.
 const NAMESPACES: &[libc::c_int] = &[
     libc::CLONE_NEWNS,
     libc::CLONE_NEWCGROUP,
@@ -136,14 +136,14 @@ const NAMESPACES: &[libc::c_int] = &[
 /// The flag of unshare(2) alone: clone(2) keeps its signal number in these bits.
 const CLONE_NEWTIME: libc::c_int = 0x80;
 
-/// Types of execution that programs ask for: usual, 32 bit, old version number, no randomising of
-/// addresses (for debuggers and sanitizers), and the question which it is.
+/// Arguments of personality(2) that programs use: usual, 32 bit, old version number, no randomising
+/// of addresses (for debuggers and sanitizers), and the query of the present one.
 const PERSONALITIES: &[u32] = &[0, 0x8, 0x2_0000, 0x2_0008, 0x4_0000, 0xffff_ffff];
 
-/// Calls that a supervisor makes instead, if there is one.
+/// Calls that the supervisor makes instead, if there is one.
 const SUPERVISED: &[i64] = &[libc::SYS_connect];
 
-/// Calls that it makes instead for folders, which a layer may be unable to move.
+/// Calls for folders that the supervisor makes instead, because a layer may be unable to move them.
 pub(super) const MOVES: &[i64] = &[
     #[cfg(target_arch = "x86_64")]
     libc::SYS_rename,
@@ -152,11 +152,11 @@ pub(super) const MOVES: &[i64] = &[
     libc::SYS_renameat2,
 ];
 
-/// Calls that it makes instead where no namespace parts the network.
+/// Network calls that the supervisor makes instead where no namespace separates the network.
 const NETWORK: &[i64] = &[libc::SYS_bind, libc::SYS_listen];
 
-/// Calls that change what Landlock does not guard: rights, owners, times and attributes of files.
-/// It guards no file against them, wherever it lies and however it was opened.
+/// Calls that change what Landlock does not protect: rights, owners, times and attributes of files,
+/// wherever they lie and however they were opened.
 pub(super) const ATTRIBUTES: &[i64] = &[
     #[cfg(target_arch = "x86_64")]
     libc::SYS_chmod,
@@ -184,7 +184,7 @@ pub(super) const ATTRIBUTES: &[i64] = &[
     libc::SYS_fremovexattr,
 ];
 
-/// Calls by which files come and go, but for those that open one.
+/// System calls that create, rename or remove files, except those that open a file.
 const ENTRIES: &[i64] = &[
     #[cfg(target_arch = "x86_64")]
     libc::SYS_mkdir,
@@ -213,7 +213,7 @@ const ENTRIES: &[i64] = &[
     libc::SYS_creat,
 ];
 
-/// Means of processes of one user to reach each other that only an IPC namespace parts.
+/// Means of communication between processes of one user that only an IPC namespace separates.
 const SHARED: &[i64] = &[
     libc::SYS_shmget,
     libc::SYS_shmat,
@@ -234,8 +234,8 @@ const SHARED: &[i64] = &[
     libc::SYS_migrate_pages,
 ];
 
-/// Calls that set something of a process, which comes first. Landlock guards no process of the
-/// same user against them.
+/// Calls that set something of a process, which is their first argument. Landlock guards no process
+/// of the same user against them.
 const OF_PROCESSES: &[i64] = &[
     libc::SYS_prlimit64,
     libc::SYS_sched_setaffinity,
@@ -244,13 +244,13 @@ const OF_PROCESSES: &[i64] = &[
     libc::SYS_sched_setattr,
 ];
 
-/// The number, in its own PID namespace, of the process that starts commands, and of its group. What
-/// is set of it would last for the next command.
+/// The number of the process that starts commands, and of its group, in its own PID namespace.
+/// Changes to it would last for the next command.
 const KEEPER: u32 = 1;
 
 /// `process_mrelease` of Linux 5.15.
 const SYS_PROCESS_MRELEASE: i64 = 448;
-/// `setxattrat` and `removexattrat` of Linux 6.13, whose arguments stand in memory.
+/// `setxattrat` and `removexattrat` of Linux 6.13, whose arguments lie in memory.
 const SYS_SETXATTRAT: i64 = 463;
 const SYS_REMOVEXATTRAT: i64 = 466;
 /// `file_setattr` of Linux 6.17; nobody has judged it and what came later.
@@ -267,7 +267,7 @@ const FILE_REQUESTS: [(u32, &[u32]); 4] = [
     (0x9400, &[0x4004_9409, 0x4020_940d, 0xc018_9436]),
 ];
 
-/// The bits of a request that say of which kind it is.
+/// Bits of an ioctl request that give its kind.
 const REQUEST_KIND: u32 = 0xff00;
 
 /// Flag by which send(2) and its kin connect a TCP socket.
@@ -321,7 +321,7 @@ pub(super) fn refuse(network: Network, beside: OtherConfinement) -> io::Result<O
     }
 }
 
-/// Tells the supervisor of calls by which files come, go or are written.
+/// Notifies the supervisor of calls that create, remove or write files.
 fn notify_of_entries(filter: &mut Filter) {
     let flags = libc::O_WRONLY | libc::O_RDWR | libc::O_CREAT | libc::O_TRUNC;
     let changes = Test::Has(flags.unsigned_abs());
@@ -331,8 +331,8 @@ fn notify_of_entries(filter: &mut Filter) {
     filter.all(ENTRIES, FilterAnswer::Notify);
 }
 
-/// Refuses what reaches other processes and files outside although Landlock is there, and only
-/// namespaces would keep from.
+/// Refuses access to other processes and files outside that Landlock leaves open and only
+/// namespaces would prevent.
 fn refuse_unguarded(filter: &mut Filter) {
     let refused = FilterAnswer::Error(libc::EPERM);
     filter.all(SHARED, refused);
@@ -363,7 +363,7 @@ fn refuse_unguarded(filter: &mut Filter) {
     }
 }
 
-/// Refuses to set what the process that starts commands hands on to the next one.
+/// Refuses to change settings that the process which starts commands passes on to the next one.
 fn refuse_of_keeper(filter: &mut Filter) {
     let keeper = Test::Is(KEEPER);
     refuse_of_processes(filter, keeper);
@@ -387,7 +387,7 @@ fn refuse_of_processes(filter: &mut Filter, some: Test) {
     }
 }
 
-/// Refuses calls that do harm with some arguments.
+/// Refuses calls that do harm with certain arguments.
 fn refuse_some(filter: &mut Filter) {
     let refused = FilterAnswer::Error(libc::EPERM);
     let all = NAMESPACES.iter().fold(0, |all, flag| all | flag);
@@ -434,8 +434,8 @@ fn refuse_setuid(filter: &mut Filter) {
     }
 }
 
-/// Only what a build needs passes. Others lead into rarely walked parts of the kernel, and some
-/// (vsock) out of every network namespace.
+/// Allows only the sockets that a build needs. Others lead into rarely walked parts of the kernel,
+/// and some (vsock) out of every network namespace.
 fn refuse_sockets(filter: &mut Filter, network: Network, beside: OtherConfinement) {
     let refused = FilterAnswer::Error(libc::EAFNOSUPPORT);
     let mut families = vec![libc::AF_NETLINK];
@@ -466,7 +466,7 @@ fn refuse_sockets(filter: &mut Filter, network: Network, beside: OtherConfinemen
     }
 }
 
-/// Refuses what is sent over the network but for TCP, which the supervisor judges.
+/// Refuses to send anything over the network but TCP, which the supervisor judges.
 fn refuse_all_but_tcp(filter: &mut Filter) {
     let refused = FilterAnswer::Error(libc::EACCES);
     let stream = [libc::SOCK_STREAM, libc::SOCK_STREAM | libc::SOCK_NONBLOCK]

@@ -21,11 +21,11 @@ pub enum Promise {
     Writes,
     /// Hidden files and the machine's services cannot be reached.
     Hidden,
-    /// The network is as limited as it was said.
+    /// The network is as limited as requested.
     Network,
-    /// Other processes cannot be touched, and of their memory and environment nothing is seen.
+    /// Other processes cannot be touched, and their memory and environment cannot be read.
     Processes,
-    /// Other processes cannot be seen, nor the arguments with which they were started.
+    /// Other processes, and the arguments with which they were started, cannot be seen.
     Sight,
     /// No privileges can be gained.
     Privileges,
@@ -34,7 +34,7 @@ pub enum Promise {
 }
 
 impl Promise {
-    /// All of them.
+    /// All promises.
     pub const ALL: [Promise; 7] = [
         Promise::Writes,
         Promise::Hidden,
@@ -46,35 +46,35 @@ impl Promise {
     ];
 }
 
-/// Something that was asked for and does not hold, or not wholly.
+/// A requested promise that is not kept, or not wholly.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Gap {
-    /// The promise that is not kept.
+    /// The promise that cannot be kept.
     pub promise: Promise,
-    /// The part that is missing, and why.
+    /// The missing part, and the reason.
     pub reason: String,
 }
 
-/// A process that is confined. To be kept until what it starts has ended.
+/// A confined process. Must be kept until all processes that it starts have ended.
 #[derive(Debug, Default)]
 pub struct ConfinedProcess {
-    /// Sockets on which gyrus serves its proxy, if that is the network.
+    /// Sockets on which gyrus serves its proxy, if the network is a proxy.
     pub listeners: Option<Listeners>,
     /// Variables to be set in the command's environment.
     pub environment: Vec<(String, String)>,
-    /// Promises that are not kept.
+    /// Promises that are not kept, or not wholly.
     pub gaps: Vec<Gap>,
     /// Layered folders that are read-only instead: the file system cannot do better, or another
     /// command has them.
     pub unlayered: Vec<PathBuf>,
-    /// Whether signals of this process reach only itself and what it starts.
+    /// Whether signals of this process reach only itself and its descendants.
     pub signals_contained: bool,
     /// Rules of Landlock that the command's process has to enter before its program starts: it may
     /// write no more than the mounts allow, or, without namespaces, cannot signal this one.
     pub command_rules: Option<OwnedFd>,
     /// Replaces the layer that the containment requires.
     pub relayer: Option<Box<dyn Relayer>>,
-    /// Whether another command may be run here when nothing of this one is left.
+    /// Whether another command may run here once all processes of this one have ended.
     pub may_stay: bool,
     /// Locks on the folders of the layers' changes.
     pub(super) locks: Vec<File>,
@@ -92,23 +92,23 @@ impl ConfinedProcess {
     }
 }
 
-/// Error: a process could not be confined. It may be confined partly, so it has to end.
+/// The error of a process that could not be confined. It may be confined partly, so it has to end.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum ConfineError {
     #[error("`{}` cannot be part of a sandbox: {reason}", path.display())]
     Path { path: PathBuf, reason: &'static str },
-    /// The operating system refused something for a path.
+    /// The operating system refused an operation on a path.
     #[error("the sandbox could not be built: {doing} `{}`: {source}", path.display())]
     At {
         /// The step that failed.
         doing: &'static str,
-        /// To what.
+        /// The path of the operation.
         path: PathBuf,
         /// The operating system's error.
         source: io::Error,
     },
-    /// The operating system refused something.
+    /// The operating system refused an operation.
     #[error("the sandbox could not be built: {doing}: {source}")]
     Refused {
         /// The step that failed.
@@ -118,7 +118,7 @@ pub enum ConfineError {
     },
     #[error("nothing can confine a command here: no namespaces ({reason}) and no landlock")]
     Nothing {
-        /// The reason why there are no namespaces.
+        /// The reason why namespaces are not available.
         reason: io::Error,
     },
 }
@@ -133,14 +133,14 @@ pub(super) fn refused<E: Into<io::Error>>(doing: &'static str) -> impl FnOnce(E)
 /// The walls around a process before its filter is installed.
 pub(super) struct ProcessWalls<'a> {
     pub(super) beside: OtherConfinement,
-    /// The same, where no supervisor can be had after all.
+    /// The confinement that remains if no supervisor can be started after all.
     pub(super) unsupervised: OtherConfinement,
     pub(super) supervisor: Option<Supervisor>,
     /// Folder for temporary files.
     pub(super) temporary: &'a Path,
 }
 
-/// Whether an error says that a thing is not there or cannot be seen.
+/// Whether an error means that a file is missing or cannot be seen.
 pub(super) fn is_absent(error: Errno) -> bool {
     matches!(
         error,

@@ -17,7 +17,7 @@ use super::{
     trees::{self, FollowLinks},
 };
 
-/// Devices without a memory, the same for all.
+/// Devices without state, the same for all processes.
 pub(super) const HARMLESS: [&str; 6] = [
     "/dev/null",
     "/dev/zero",
@@ -43,7 +43,7 @@ pub(super) struct Devices {
     shared_memory: OwnedFd,
 }
 
-/// Takes the devices while they may still be used. `temporary` will stand for shared memory.
+/// Opens the devices while they may still be used. `temporary` will stand for shared memory.
 pub(super) fn take(temporary: &Path) -> Result<Devices, ConfineError> {
     let shared_memory = trees::take(temporary)?;
     let devices = (|| {
@@ -89,7 +89,7 @@ pub(super) fn take(temporary: &Path) -> Result<Devices, ConfineError> {
 }
 
 impl Devices {
-    /// Puts everything in its place.
+    /// Attaches all devices at their places.
     pub(super) fn attach(&self) -> Result<(), ConfineError> {
         trees::attach(&self.folder, Path::new("/dev"), FollowLinks::Followed)?;
         for (place, device) in &self.harmless {

@@ -8,9 +8,9 @@ use libc::sock_filter;
 /// Answer of the filter to a call.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum FilterAnswer {
-    /// It fails with this error.
+    /// The call fails with this error.
     Error(libc::c_int),
-    /// Its thread waits until the listener has answered it.
+    /// The calling thread waits until the listener has answered the call.
     Notify,
 }
 
@@ -42,17 +42,16 @@ const THIS_MACHINE: u32 = 0xc000_003e;
 #[cfg(target_arch = "aarch64")]
 const THIS_MACHINE: u32 = 0xc000_00b7;
 
-/// The bit by which x86_64 marks calls with 32-bit pointers, which do the same under other
-/// numbers.
+/// The bit by which x86_64 marks calls with 32-bit pointers, which do the same under other numbers.
 #[cfg(target_arch = "x86_64")]
 const X32: u32 = 0x4000_0000;
 
-/// The most calls that [`Filter::all`] takes: a jump is a byte long.
+/// Maximum number of calls in one [`Filter::all`], because a jump is a byte long.
 const CALLS: usize = 250;
 
 impl Filter {
-    /// Ends processes that make calls of another machine (as of 32-bit programs), and lets calls
-    /// with 32-bit pointers look unknown to the kernel, as they are to most.
+    /// Creates a filter that ends processes which make calls of another machine (as of 32-bit
+    /// programs), and answers calls with 32-bit pointers as unknown, as most kernels do.
     pub(super) fn new() -> Self {
         #[cfg_attr(
             not(target_arch = "x86_64"),
@@ -72,7 +71,7 @@ impl Filter {
         Self(program)
     }
 
-    /// Answers these calls, whatever their arguments.
+    /// Gives this answer to these calls, whatever their arguments.
     pub(super) fn all(&mut self, calls: &[libc::c_long], answer: FilterAnswer) {
         debug_assert!(calls.len() <= CALLS);
         for (index, call) in calls.iter().enumerate() {
@@ -86,7 +85,7 @@ impl Filter {
         }
     }
 
-    /// Answers a call whose arguments fit all tests.
+    /// Gives this answer to a call whose arguments pass all tests.
     pub(super) fn when(&mut self, call: libc::c_long, tests: &[(u32, Test)], answer: FilterAnswer) {
         let mut block = Vec::new();
         for (argument, test) in tests {
@@ -115,13 +114,13 @@ impl Filter {
         self.0.extend(block);
     }
 
-    /// Answers this call and all that the kernel got later.
+    /// Gives this answer to this call and all later additions to the kernel.
     pub(super) fn from(&mut self, call: libc::c_long, answer: FilterAnswer) {
         self.0.push(jump(libc::BPF_JGE, number(call), 0, 1));
         self.0.push(end(answer.value()));
     }
 
-    /// The program.
+    /// Returns the program of the filter.
     pub(super) fn finish(mut self) -> Vec<sock_filter> {
         self.0.push(end(libc::SECCOMP_RET_ALLOW));
         self.0
@@ -168,7 +167,7 @@ fn jump(kind: u32, k: u32, jt: u8, jf: u8) -> sock_filter {
 mod tests {
     use super::*;
 
-    /// Runs a program on a call, as the kernel does.
+    /// Runs a filter program on a call, as the kernel does.
     fn run(program: &[sock_filter], call: u32, arguments: [u32; 2]) -> u32 {
         let words = |offset| match offset {
             NUMBER => call,

@@ -9,10 +9,10 @@ use super::Promise;
 /// An attempt, and whether the sandbox held.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct SandboxFinding {
-    /// The promise that was put to the test.
+    /// The tested promise.
     pub promise: Promise,
     pub attempt: String,
-    /// Whether it went as promised.
+    /// Whether the attempt ended as promised.
     pub held: bool,
     /// The operating system's answer.
     pub detail: String,
@@ -22,20 +22,20 @@ pub struct SandboxFinding {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Wall {
-    /// Namespaces, and all else behind them.
+    /// Namespaces, and all other means behind them.
     Namespaces,
     /// Landlock, a filter of system calls and a supervisor: namespaces are refused here.
     Landlock,
-    /// There is none.
+    /// No sandbox.
     Nothing,
 }
 
-/// Collects what was tried.
+/// Collects the results of attempts.
 #[derive(Default)]
 pub(super) struct AttemptCollector(pub(super) Vec<SandboxFinding>);
 
 impl AttemptCollector {
-    /// Something that must fail.
+    /// Records an attempt that must fail.
     pub(super) fn forbidden<T, E: ToString>(
         &mut self,
         promise: Promise,
@@ -49,7 +49,7 @@ impl AttemptCollector {
         self.add(promise, what, held, detail);
     }
 
-    /// Something that must work, or the sandbox is of no use.
+    /// Records an attempt that must succeed for the sandbox to be of use.
     pub(super) fn needed<T>(&mut self, promise: Promise, what: &str, done: io::Result<T>) {
         let (held, detail) = match done {
             Ok(_) => (true, "it worked".to_owned()),

@@ -22,7 +22,7 @@ const ALWAYS: [&str; 5] = ["/tmp", "/var/tmp", "/dev/shm", "/dev/pts", "/dev/ptm
 /// are below `/dev`, where another one of the same user could be read.
 const SHARED: &[&str] = &["/dev", "/run", "/var/run", "/tmp", "/var/tmp"];
 
-/// Rights that a file can have which is not a folder.
+/// Rights that apply to files other than folders.
 const FILE: BitFlags<AccessFs> = landlock::make_bitflags!(AccessFs::{
     Execute | WriteFile | ReadFile | Truncate | IoctlDev
 });
@@ -35,7 +35,7 @@ pub(super) enum Walls {
     NoScopes,
 }
 
-/// Error: the process could not be restricted.
+/// The error of a process that could not be restricted.
 #[derive(Debug)]
 pub(super) enum RestrictError {
     /// The kernel has no Landlock that suffices.
@@ -49,7 +49,7 @@ impl From<RulesetError> for RestrictError {
     }
 }
 
-/// Keeps what this process starts from signalling others and from their abstract sockets.
+/// Keeps this process and its children from signalling others and using their abstract sockets.
 pub(super) fn part() -> Result<Walls, RulesetError> {
     // Whatever rules do not mention this, they forbid: files could not be moved between folders.
     let moves = AccessFs::Refer.into();
@@ -62,14 +62,14 @@ pub(super) fn part() -> Result<Walls, RulesetError> {
     }
 }
 
-/// Rules that keep signals of whoever enters them from those who have not.
+/// Returns rules that keep a process which enters them from signalling those that have not.
 pub(super) fn apart() -> Option<OwnedFd> {
     let rules = Ruleset::default().set_compatibility(CompatLevel::HardRequirement);
     rules.scope(Scope::Signal).ok()?.create().ok()?.into()
 }
 
-/// Rules that restrict the writes of whoever enters them to where the mounts allow them too; `None`
-/// where the kernel has none.
+/// Returns rules that restrict the writes of a process to the places that the mounts leave
+/// writable; `None` where the kernel has none.
 pub(super) fn within_mounts(containment: &Containment) -> Result<Option<OwnedFd>, RulesetError> {
     // Below the second version no file could be renamed from folder to folder.
     for abi in [ABI::V3, ABI::V2] {
@@ -92,8 +92,8 @@ pub(super) fn within_mounts(containment: &Containment) -> Result<Option<OwnedFd>
     Ok(None)
 }
 
-/// Restricts all that Landlock can: writes, reads of what is hidden, the network, and signals to
-/// what is not restricted so.
+/// Restricts everything that Landlock can: writes, reads of hidden files, the network, and signals
+/// to processes that are not restricted.
 pub(super) fn alone(
     containment: &Containment,
     places: &WritablePlaces,
@@ -134,7 +134,7 @@ pub(super) fn alone(
     Ok(walls)
 }
 
-/// Like [`allow`], for places that a command may have replaced by links.
+/// Does the same as [`allow`], for places that a command may have replaced by links.
 fn allow_plain<'a>(
     mut rules: RulesetCreated,
     places: impl IntoIterator<Item = &'a Path>,
@@ -154,8 +154,8 @@ fn allow_plain<'a>(
     Ok(rules)
 }
 
-/// The strictest set of rules that this kernel knows of two, and which. The third version of
-/// Landlock is the first that knows of truncating.
+/// Returns the strictest set of rules that this kernel supports, and its walls. The third version
+/// of Landlock is the first that knows of truncating.
 fn strictest(network: Network) -> Option<(RulesetCreated, Walls)> {
     let whole = || {
         let rules = Ruleset::default().set_compatibility(CompatLevel::HardRequirement);
@@ -174,8 +174,8 @@ fn strictest(network: Network) -> Option<(RulesetCreated, Walls)> {
     whole().or_else(without_scopes)
 }
 
-/// The rules of Landlock allow a folder with all below, so everything but what is hidden has to
-/// be named. Links lead to what is named itself.
+/// Collects the paths for Landlock's rules, which allow a folder only with everything below it: all
+/// in `place` except hidden paths. Links lead to paths that are collected themselves.
 fn collect_readable(place: &Path, hidden: &[PathBuf], readable: &mut Vec<PathBuf>) {
     if hidden.iter().any(|path| path == place) || place.is_symlink() {
         return;
@@ -191,7 +191,7 @@ fn collect_readable(place: &Path, hidden: &[PathBuf], readable: &mut Vec<PathBuf
     }
 }
 
-/// A set of rules that handles all of this; `None` if the kernel knows some of it not.
+/// Returns a set of rules that handles all these rights; `None` if the kernel lacks some of them.
 fn ruleset(access: BitFlags<AccessFs>, walls: Walls) -> Option<RulesetCreated> {
     let rules = Ruleset::default()
         .set_compatibility(CompatLevel::HardRequirement)

@@ -12,24 +12,24 @@ use rustix::thread::UnshareFlags;
 /// Attributes that [`set_attributes`] sets on a mount, see mount_setattr(2).
 #[derive(Debug, Clone, Copy, Default)]
 pub(super) struct Attributes {
-    /// Nothing in it can be changed.
+    /// Whether nothing in the mount can be changed.
     pub(super) read_only: bool,
-    /// Whether mounts that are made outside later stay away from here.
+    /// Whether later mounts outside are kept away from here.
     pub(super) private: bool,
-    /// Devices work.
+    /// Whether device files work.
     pub(super) devices: bool,
 }
 
 /// The mounts that a change is for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum MountReach {
-    /// The one alone.
+    /// The mount alone.
     One,
-    /// It and all that are attached below.
+    /// The mount and all mounts attached below.
     Below,
 }
 
-/// Changes mounts. Setuid programs in them are programs like others then.
+/// Sets attributes of mounts. Setuid programs in them then run like any other program.
 pub(super) fn set_attributes(
     at: BorrowedFd<'_>,
     path: &CStr,
@@ -85,13 +85,13 @@ pub(super) fn unshare(flags: UnshareFlags) -> io::Result<()> {
     Ok(unsafe { rustix::thread::unshare_unsafe(flags) }?)
 }
 
-/// Installs a filter for this process and all that it starts.
+/// Installs a filter for this process and its descendants.
 pub(super) fn install(program: &mut [libc::sock_filter]) -> io::Result<()> {
     install_as(program, 0).map(drop)
 }
 
-/// Installs a filter for this process and all that it starts. Returns the listener that gets the
-/// calls for which the filter says so. Fails with `EBUSY` if there is one around this process.
+/// Installs a filter for this process and its descendants. Returns the listener that gets the calls
+/// for which the filter says so. Fails with `EBUSY` if there is one around this process.
 pub(super) fn install_with_listener(program: &mut [libc::sock_filter]) -> io::Result<OwnedFd> {
     let flags = libc::SECCOMP_FILTER_FLAG_NEW_LISTENER;
     let killable = flags | libc::SECCOMP_FILTER_FLAG_WAIT_KILLABLE_RECV;

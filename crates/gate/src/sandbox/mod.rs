@@ -48,12 +48,12 @@ pub use plan::{PlanError, SandboxSurroundings, plan};
 pub use probe::probe_if_asked;
 pub use prove::{ProbeCommand, ProofError, SandboxProof, prove};
 
-/// Makes everything that `containment` says hold for this process and all that it starts, for
-/// good. The process must have a single thread. It should be the init process of a PID namespace,
-/// and have its own user namespace if it is not root's; what cannot hold without is in
-/// [`ConfinedProcess::gaps`]. Without namespaces another process returns from this than the one that
-/// called it: a child, whose parent lives as long and ends with the same code. Takes a few
-/// milliseconds. After an error the process must end.
+/// Enforces `containment` on this process and all processes that it starts, for good. The process
+/// must have a single thread. It should be the init process of a PID namespace, and have its own
+/// user namespace if it is not root's; what cannot hold without is in [`ConfinedProcess::gaps`].
+/// Without namespaces another process returns from this than the one that called it: a child, whose
+/// parent lives as long and ends with the same code. Takes a few milliseconds. After an error the
+/// process must end.
 pub fn confine(containment: &Containment) -> Result<ConfinedProcess, ConfineError> {
     mounts::check(containment)?;
     let mut confined = ConfinedProcess::default();

@@ -32,7 +32,7 @@ use super::{
     trees::{FollowLinks, at, attach, new_file_system, open_plain, read_only, take, take_with},
 };
 
-/// Folders for all users that the run's own stands for. `/dev/shm` is one more, see [`devices`].
+/// Shared temporary folders replaced by the run's own. `/dev/shm` is one more, see [`devices`].
 const TEMPORARY: [&str; 2] = ["/tmp", "/var/tmp"];
 
 /// Folders in which services listen.
@@ -46,7 +46,7 @@ pub(super) const RESOLVERS: [&str; 4] = [
     "/run/NetworkManager/resolv.conf",
 ];
 
-/// Files of `/proc` that tell root about the machine rather than about processes.
+/// Files of `/proc` that describe the machine rather than processes, hidden from root.
 const MACHINE: [&str; 4] = [
     "/proc/kcore",
     "/proc/keys",
@@ -54,21 +54,21 @@ const MACHINE: [&str; 4] = [
     "/proc/timer_list",
 ];
 
-/// Process numbers below this one are used once only, see pid_namespaces(7).
+/// Process numbers below this one are used only once, see pid_namespaces(7).
 const RESERVED_NUMBERS: u64 = 300;
 
-/// Number of times that a place may be replaced by another while something is put there.
+/// Maximum number of times that a place may be replaced while something is mounted there.
 const TRIES: usize = 8;
 
 /// The thing to be put in a place.
 enum Stand {
-    /// This, attached nowhere yet.
+    /// This detached tree.
     Tree(OwnedFd),
-    /// Nothing: an empty folder or file.
+    /// An empty folder or file.
     Nothing,
 }
 
-/// Whether anything can be mounted here, tried with what nobody will see.
+/// Tests whether this process can mount anything, in a place that nobody sees.
 pub(super) fn try_one() -> io::Result<()> {
     let flags = OpenTreeFlags::OPEN_TREE_CLONE | OpenTreeFlags::OPEN_TREE_CLOEXEC;
     let tree = open_tree(CWD, c"/dev/null", flags)?;
@@ -192,7 +192,7 @@ fn hiding(place: &Path, behind: &[(PathBuf, Stand)], containment: &Containment) 
     }
 }
 
-/// Trees that are put over other things in the end, each with its place.
+/// Returns trees that are mounted over others in the end, each with its place.
 fn bound(containment: &Containment) -> Result<Vec<(&Path, OwnedFd)>, ConfineError> {
     let bound = containment.binds.iter().map(|bind| {
         let attributes = Attributes {
@@ -204,7 +204,7 @@ fn bound(containment: &Containment) -> Result<Vec<(&Path, OwnedFd)>, ConfineErro
     bound.collect()
 }
 
-/// All that is writable, as it is outside, with its place.
+/// Returns all writable trees, as they are outside, with their places.
 fn trees(
     containment: &Containment,
     confined: &mut ConfinedProcess,
@@ -245,7 +245,7 @@ fn trees(
     Ok(trees)
 }
 
-/// Paths to be hidden, each with its real place.
+/// Returns the paths to hide, each with its real place.
 fn hidden(containment: &Containment) -> Vec<(PathBuf, Stand)> {
     let machine = MACHINE.iter().filter(|_| geteuid().is_root());
     let fixed = SERVICES.iter().chain(machine).map(Path::new);
@@ -280,7 +280,7 @@ fn hidden(containment: &Containment) -> Vec<(PathBuf, Stand)> {
         .collect()
 }
 
-/// A `/proc` of this PID namespace alone, read-only but for the limit on processes.
+/// Mounts a `/proc` of this PID namespace alone, read-only but for the limit on processes.
 fn fresh_proc(
     limits: &ResourceLimits,
     confined: &mut ConfinedProcess,
@@ -317,7 +317,7 @@ fn fresh_proc(
     Ok(Some(proc))
 }
 
-/// Attaches a tree; where something else stands for the folder around it now, its place is made.
+/// Attaches a tree; its place is created if the folder around it was replaced.
 fn put(tree: &OwnedFd, place: &Path) -> Result<(), ConfineError> {
     if matches!(open_plain(place), Err(Errno::NOENT)) {
         fs::create_dir_all(place).map_err(at("making a place for", place))?;
@@ -325,8 +325,8 @@ fn put(tree: &OwnedFd, place: &Path) -> Result<(), ConfineError> {
     attach(tree, place, FollowLinks::Refused)
 }
 
-/// Attaches an empty thing, unless what it shall hide went out of sight by what was put before,
-/// or is gone: services come and go.
+/// Attaches an empty thing, unless the path to hide was covered by earlier mounts or is gone:
+/// services come and go.
 fn attach_hiding(empty: &OwnedFd, place: &Path) -> Result<(), ConfineError> {
     let is_folder = |data: Stat| FileType::from_raw_mode(data.st_mode) == FileType::Directory;
     for _ in 0..TRIES {
@@ -347,15 +347,15 @@ fn attach_hiding(empty: &OwnedFd, place: &Path) -> Result<(), ConfineError> {
     attach(empty, place, FollowLinks::Refused)
 }
 
-/// An empty thing to hide another one with.
+/// An empty thing that hides a path.
 enum Void {
-    /// A read-only piece of the one that is shared.
+    /// A read-only part of the shared empty file system.
     Shared(OwnedFd),
-    /// A file system of its own, in which places can be made.
+    /// A separate file system, in which places can be created.
     Own(OwnedFd),
 }
 
-/// Way in which something is hidden.
+/// Method by which a path is hidden.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum HideMethod {
     /// An empty file or folder, which programs take for a person's without keys.
@@ -363,7 +363,7 @@ enum HideMethod {
     /// An unreadable file or folder: a program that records a folder, as git does, must not record
     /// that its files are empty or gone.
     Locked,
-    /// A folder in which places can be made.
+    /// A folder of its own, in which trees can still be mounted and services be reached.
     Around,
 }
 
@@ -374,7 +374,7 @@ struct Empty;
 impl Empty {
     const PLACE: &str = "/dev";
 
-    /// Mounts it over the folder in which layers are made, if there is one.
+    /// Mounts an empty file system over the folder in which layers are made, if there is one.
     fn mount_over(base: Option<&LayerBase>) -> Result<Self, ConfineError> {
         if let Some(base) = base {
             base.attach_at(Path::new(Self::PLACE))?;
@@ -398,7 +398,7 @@ impl Empty {
         Ok(Self)
     }
 
-    /// Something empty of the kind that stands at `place`; `None` if nothing does.
+    /// Returns an empty thing of the kind that stands at `place`; `None` if the place is empty.
     fn like(&self, place: &Path, hiding: HideMethod) -> Result<Option<Void>, ConfineError> {
         let kind = open_plain(place)
             .and_then(fstat)
@@ -421,7 +421,7 @@ impl Empty {
     }
 }
 
-/// An empty folder of its own, but for the links in `folder` (some systems keep the way to their
+/// Returns an empty folder, but for the links in `folder` (some systems keep the way to their
 /// programs there) and the addresses of name servers.
 fn services(folder: &Path) -> Result<OwnedFd, ConfineError> {
     let copied = (|| {

@@ -16,9 +16,9 @@ const NLMSG_ERROR: u16 = 2;
 const RTM_NEWLINK: u16 = 16;
 const NLM_F_REQUEST: u16 = 1;
 const NLM_F_ACK: u16 = 4;
-/// See netdevice(7).
+/// The flag for an active interface, see netdevice(7).
 const IFF_UP: u32 = 1;
-/// Loopback is the first interface of every network namespace.
+/// The index of loopback, the first interface of every network namespace.
 const LOOPBACK: i32 = 1;
 /// Header and `struct ifinfomsg`.
 const REQUEST_BYTES: u32 = 32;
@@ -68,8 +68,8 @@ pub(super) fn listen() -> io::Result<(OwnedFd, u16)> {
     Ok((listener.into(), port))
 }
 
-/// A socket inside at the very address that it leads to outside. `None` where the address cannot
-/// be had, such as without IPv6: the command finds nothing there, as before.
+/// Opens a socket inside the sandbox at the same address as the forwarded one outside. `None` where
+/// the address cannot be had, such as without IPv6: the command finds nothing there, as before.
 pub(super) fn forward(to: &SocketAddr) -> Option<OwnedFd> {
     TcpListener::bind(to).ok().map(OwnedFd::from)
 }

@@ -11,21 +11,21 @@ use std::{
 
 use gyrus_contract::Containment;
 
-/// The most entries of one folder that get rules of their own. The supervisor serves others.
+/// Maximum number of entries of a folder that get rules of their own. The supervisor serves others.
 const ENTRIES: usize = 1_024;
 
-/// Folders that may be changed, and places in them that may not. Of two that hold a path, the inner
-/// one decides.
+/// Writable folders, and places in them that are not. Of two around a path, the inner one decides.
 #[derive(Debug, Clone)]
 pub(super) struct WritablePlaces {
     writable: Vec<PathBuf>,
     kept: Vec<PathBuf>,
-    /// Files and folders that are writable with all below, as they were at the start.
+    /// Files and folders that are writable with everything below, as they were at the start.
     whole: Vec<PathBuf>,
 }
 
 impl WritablePlaces {
-    /// The places of a containment whose binds cannot be made: what they would stand over is kept.
+    /// Returns the places of a containment whose binds cannot be mounted: the places below the
+    /// binds are not writable.
     pub(super) fn of(containment: &Containment) -> Self {
         let binds = &containment.binds;
         let sources = binds.iter().filter(|bind| bind.writable);
@@ -62,28 +62,28 @@ impl WritablePlaces {
         depth(&self.writable) > depth(&self.kept)
     }
 
-    /// Whether `path` may be made, moved or deleted: unless something is kept there or below.
+    /// Whether `path` may be created, moved or deleted, which a protected part at or below it
+    /// prevents.
     pub(super) fn may_replace(&self, path: &Path) -> bool {
         let is_place = self.writable.iter().any(|place| place == path);
         self.may_change(path) && !is_place && !self.keeps_below(path)
     }
 
-    /// Whether some folder is writable but for a part of it.
+    /// Whether a part of some writable folder is read-only.
     pub(super) fn are_mixed(&self) -> bool {
         self.writable.iter().any(|place| self.keeps_below(place))
     }
 
-    /// The writable folders.
     pub(super) fn folders(&self) -> impl Iterator<Item = &Path> {
         self.writable.iter().map(PathBuf::as_path)
     }
 
-    /// Paths that get rules that allow everything.
+    /// Returns the paths whose rules allow everything.
     pub(super) fn whole(&self) -> impl Iterator<Item = &Path> {
         self.whole.iter().map(PathBuf::as_path)
     }
 
-    /// Whether Landlock itself allows changes there.
+    /// Whether Landlock itself allows changes of a path.
     pub(super) fn has_rule(&self, path: &Path) -> bool {
         self.whole.iter().any(|place| path.starts_with(place))
     }

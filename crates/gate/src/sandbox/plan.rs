@@ -20,9 +20,9 @@ pub struct SandboxSurroundings<'a> {
     pub home: &'a Path,
     /// gyrus's own folders of state, configuration and caches. Nothing of them can be seen.
     pub own: &'a [PathBuf],
-    /// The folder that the run works in.
+    /// The folder in which the run works.
     pub workspace: &'a Path,
-    /// An existing folder of the run's that stands for `/tmp`. It may lie in one of `own`.
+    /// An existing folder of the run that becomes `/tmp`. It may lie in one of `own`.
     pub temporary: &'a Path,
     /// A folder of the run's that takes the changes of shared caches. It may lie in one of `own`.
     /// No two commands may use it at once.
@@ -35,14 +35,14 @@ pub struct SandboxSurroundings<'a> {
     pub limits: ResourceLimits,
 }
 
-/// Error: no sandbox fits a workspace.
+/// The error of a workspace that no sandbox fits.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum PlanError {
-    /// A folder does not exist, or cannot be looked at.
+    /// A folder does not exist, or cannot be read.
     #[error("`{}` cannot be worked in: {source}", path.display())]
     Folder {
-        /// The folder.
+        /// The path of the folder.
         path: PathBuf,
         /// The operating system's error.
         source: io::Error,
@@ -53,22 +53,22 @@ pub enum PlanError {
     )]
     Hidden {
         workspace: PathBuf,
-        /// The hidden folder that holds it.
+        /// The hidden folder that contains the workspace.
         hidden: PathBuf,
     },
-    /// The workspace holds more than it may.
+    /// The workspace contains more than it may.
     #[error(
         "the workspace `{}` holds `{}`, which commands must not change; choose a folder below it",
         workspace.display(), held.display()
     )]
     TooWide {
         workspace: PathBuf,
-        /// The folder that it holds.
+        /// The folder that the workspace contains.
         held: PathBuf,
     },
 }
 
-/// Settings that are needed, unless a token stands in them.
+/// Needed settings, which are hidden if a token stands in them.
 const SETTINGS: &[&str] = &[
     ".npmrc",
     ".yarnrc",
@@ -80,7 +80,7 @@ const SETTINGS: &[&str] = &[
 /// Names of settings in [`SETTINGS`] whose values are tokens.
 const TOKEN_NAMES: &[&str] = &["_auth", "_password", "AuthToken", "AuthIdent", "token"];
 
-/// Below the home: what package managers download.
+/// Download caches of package managers, below the home.
 const CACHES: &[&str] = &[
     ".npm",
     ".yarn",
@@ -97,8 +97,8 @@ const CACHES: &[&str] = &[
     ".composer/cache",
 ];
 
-/// Folders of package managers below the home, the variables that name others, and what they are
-/// called below the temporary folder when they are missing.
+/// Package managers' folders below the home, the variables that name others, and the name below the
+/// temporary folder that stands in for a missing one.
 const MOVABLE: &[(&str, &str, &str)] = &[
     (".cache", "XDG_CACHE_HOME", "cache"),
     (".cargo", "CARGO_HOME", "cargo"),
@@ -108,7 +108,7 @@ const MOVABLE: &[(&str, &str, &str)] = &[
     ("go", "GOPATH", "go"),
 ];
 
-/// Plans what contains the commands of a run: the workspace and a private `/tmp` are writable,
+/// Plans the containment of a run's commands: the workspace and a private `/tmp` are writable,
 /// caches of packages look so, secrets are hidden, all else can be read.
 pub fn plan(around: &SandboxSurroundings<'_>) -> Result<Containment, PlanError> {
     let workspace = real(around.workspace)?;
@@ -164,7 +164,7 @@ fn resolved(path: &Path) -> PathBuf {
     fs::canonicalize(path).unwrap_or_else(|_| path.to_owned())
 }
 
-/// Everything to be hidden; what is not there yet may come while the run goes on.
+/// Returns everything to hide; what is not there yet may come while the run goes on.
 fn hidden(around: &SandboxSurroundings<'_>, home: &Path) -> Vec<PathBuf> {
     let folder = |variable, usual| folder(around, variable, &home.join(usual));
     let (cache, cargo) = (
@@ -206,7 +206,7 @@ fn holds_token(settings: &Path) -> bool {
     }
 }
 
-/// A folder that a variable may have moved.
+/// Returns a folder that a variable may have moved.
 fn folder(around: &SandboxSurroundings<'_>, variable: &str, usual: &Path) -> PathBuf {
     let moved = around.environment.get(variable).map(PathBuf::from);
     let moved = moved.filter(|path| path.is_absolute());
@@ -237,7 +237,8 @@ fn caches(around: &SandboxSurroundings<'_>, home: &Path) -> Vec<PathBuf> {
     caches
 }
 
-/// A folder that is missing cannot be layered, nor made in a home that is read-only.
+/// Returns the variables that move missing folders, which can neither be layered nor created in a
+/// read-only home.
 fn moved(around: &SandboxSurroundings<'_>, home: &Path) -> BTreeMap<String, String> {
     let missing = MOVABLE.iter().filter(|(usual, variable, _)| {
         !around.environment.contains_key(*variable) && !home.join(usual).is_dir()
@@ -247,7 +248,7 @@ fn moved(around: &SandboxSurroundings<'_>, home: &Path) -> BTreeMap<String, Stri
         .collect()
 }
 
-/// A layer whose changes have their own folder, named for the path.
+/// Returns a layer with a separate folder for its changes, named after the path.
 fn layer(changes: &Path, lower: PathBuf) -> Layer {
     let name = lower
         .to_string_lossy()
@@ -273,7 +274,7 @@ mod tests {
         file_bytes: 1 << 30,
     };
 
-    /// A home with a workspace and whatever `folders` say, planned for the folder `workspace`.
+    /// Plans the sandbox of the folder `workspace` in a home that contains it and `folders`.
     fn planned(
         folders: &[&str],
         workspace: &str,

@@ -23,10 +23,10 @@ const KEPT_BY_ROOT: CapabilitySet = CapabilitySet::CHOWN
     .union(CapabilitySet::SETUID)
     .union(CapabilitySet::SETGID);
 
-/// One more than any capability that a kernel may know.
+/// One more than the highest capability that a kernel may know.
 const CAPABILITIES: u32 = 64;
 
-/// Gives up what this process may do beyond its user's rights, for good and for all it starts.
+/// Gives up all privileges of this process beyond its user's rights, for good and for its children.
 pub(super) fn give_up() -> io::Result<()> {
     set_no_new_privs(true)?;
     let kept = if geteuid().is_root() {
@@ -66,8 +66,8 @@ fn keep_only(kept: CapabilitySet) -> io::Result<()> {
     Ok(set_dumpable_behavior(DumpableBehavior::NotDumpable)?)
 }
 
-/// Gives up what a supervisor needs not. Beside what a command keeps, it may look into processes
-/// that are not dumpable or have changed users.
+/// Gives up the privileges that a supervisor does not need. It keeps those of a command, and may
+/// look into processes that are not dumpable or have changed users.
 pub(super) fn keep_for_supervising() -> io::Result<()> {
     set_no_new_privs(true)?;
     let kept = CapabilitySet::SYS_PTRACE.union(if geteuid().is_root() {
@@ -78,7 +78,7 @@ pub(super) fn keep_for_supervising() -> io::Result<()> {
     keep_only(capabilities(None)?.permitted & kept)
 }
 
-/// Number of processes and threads of this machine; 0 if it cannot be told.
+/// Returns the number of processes and threads of this machine; 0 if it is unknown.
 pub(super) fn tasks_of_machine() -> u64 {
     let text = fs::read_to_string("/proc/loadavg").unwrap_or_default();
     // `0.00 0.01 0.05 1/234 5678`
@@ -87,8 +87,7 @@ pub(super) fn tasks_of_machine() -> u64 {
     tasks.unwrap_or(0)
 }
 
-/// Limits each process, and the number of processes of this user, of which there may be as many
-/// as are `outside` already.
+/// Limits each process, and the number of this user's processes, of which `outside` exist already.
 pub(super) fn limit(limits: &ResourceLimits, outside: u64) -> io::Result<()> {
     for (resource, value) in [
         (Resource::Nproc, limits.processes.saturating_add(outside)),
@@ -110,12 +109,12 @@ pub(super) fn limit(limits: &ResourceLimits, outside: u64) -> io::Result<()> {
     Ok(())
 }
 
-/// Should memory run out, what is confined dies first. Best effort: nothing depends on it.
+/// Makes the confined process die first if memory runs out. Best effort: nothing depends on it.
 pub(super) fn yield_memory() {
     let _ = fs::write("/proc/self/oom_score_adj", "1000");
 }
 
-/// Takes back [`yield_memory`] for what has to end the command. Best effort, too.
+/// Reverts [`yield_memory`] for the process that has to end the command. Best effort, too.
 pub(super) fn keep_memory() {
     let _ = fs::write("/proc/self/oom_score_adj", "0");
 }

@@ -30,35 +30,36 @@ use super::{
     reach::{OutsideServices, try_services},
 };
 
-/// Asks a program to be the probe.
+/// Argument that makes a program run as the probe.
 pub(super) const ARGUMENT: &str = "--gyrus-sandbox-probe";
 
-/// Asks it to write a file that is too long.
+/// The argument that makes the probe write a file that is too long.
 const LONG_FILE: &str = "--gyrus-sandbox-long-file";
 
-/// Process numbers that a limit on them leaves over, see `mounts.rs`, with some room.
+/// Number of processes that must be left when their number is limited, see `mounts.rs`, with some
+/// room.
 const SPARE_PROCESSES: u64 = 310;
 
 /// Time limit of one connection; nothing that is reachable takes so long.
 const CONNECT_LIMIT: Duration = Duration::from_millis(20);
 
-/// The attempts that the probe shall make.
+/// The attempts that the probe is to make.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub(super) struct ProbeTask {
     pub(super) workspace: PathBuf,
-    /// A file that may be read and not be changed.
+    /// A file that may be read but not changed.
     pub(super) outside: PathBuf,
     /// A file that may not be read.
     pub(super) secret: PathBuf,
-    /// Services with sockets.
+    /// Services outside, with their sockets.
     pub(super) services: OutsideServices,
     /// A service on the machine's loopback interface.
     pub(super) port: u16,
-    /// A process outside, and when it started.
+    /// A process outside, with its start time.
     pub(super) process: (u32, String),
-    /// Its limits on dumps of its memory.
+    /// The process's limits on dumps of its memory.
     pub(super) core_bytes: (Option<u64>, Option<u64>),
-    /// The IPC namespace of whoever looks from outside.
+    /// The IPC namespace of the process outside.
     pub(super) around: Option<PathBuf>,
     pub(super) network: Network,
     pub(super) limits: ResourceLimits,
@@ -114,7 +115,7 @@ pub(super) struct ProbeAnswer {
     pub(super) wall: Wall,
 }
 
-/// The namespace that each sandbox enters, whatever its network.
+/// Returns the namespace that every sandbox enters, whatever its network.
 pub(super) fn surroundings() -> Option<PathBuf> {
     fs::read_link("/proc/self/ns/ipc").ok()
 }
@@ -313,7 +314,7 @@ fn try_limits(task: &ProbeTask, attempts: &mut AttemptCollector) {
     attempts.forbidden(promise, "write a longer file", made);
 }
 
-/// Starts so many threads that live at once.
+/// Starts this number of threads at the same time.
 fn start_threads(wanted: u64) -> io::Result<()> {
     const STACK_BYTES: usize = 32 * 1024;
     // They wait for the writer to be dropped.

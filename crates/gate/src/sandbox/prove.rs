@@ -23,7 +23,7 @@ use super::{
     reach::Services,
 };
 
-/// Small ones are reached soon.
+/// Resource limits of the probe, so small that they are soon reached.
 const LIMITS: ResourceLimits = ResourceLimits {
     processes: 32,
     memory_bytes: 1 << 30,
@@ -34,14 +34,14 @@ const LIMITS: ResourceLimits = ResourceLimits {
 /// Findings about the sandbox of this machine.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct SandboxProof {
-    /// The sandbox that was tried.
+    /// The sandbox that was tested.
     pub wall: Wall,
-    /// Everything that was tried.
+    /// The results of all attempts.
     pub findings: Vec<SandboxFinding>,
 }
 
 impl SandboxProof {
-    /// Whether a promise was put to the test and nothing broke it.
+    /// Whether a promise was tested and nothing broke it.
     pub fn holds(&self, promise: Promise) -> bool {
         let mut tried = self
             .findings
@@ -50,7 +50,7 @@ impl SandboxProof {
         tried.clone().next().is_some() && tried.all(|found| found.held)
     }
 
-    /// Whether all promises hold.
+    /// Whether all promises are kept.
     pub fn is_whole(&self) -> bool {
         Promise::ALL.into_iter().all(|promise| self.holds(promise))
     }
@@ -65,20 +65,20 @@ impl SandboxProof {
 /// [`probe_if_asked`](super::probe_if_asked).
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ProbeCommand {
-    /// This very program.
+    /// The path of this program.
     pub program: String,
-    /// Arguments that ask it to be the probe.
+    /// Arguments that make the program be the probe.
     pub arguments: Vec<String>,
 }
 
-/// Error: the proof could not be made.
+/// The error of a proof that could not be made.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum ProofError {
-    /// The files and services that the probe shall not reach could not be laid out.
+    /// The files and services that the probe must not reach could not be prepared.
     #[error("the sandbox could not be tried: preparing it in `{folder}`: {source}")]
     Prepare {
-        /// The folder that the process works in.
+        /// The folder in which the process works.
         folder: String,
         /// The operating system's error.
         source: io::Error,
@@ -86,13 +86,13 @@ pub enum ProofError {
     /// No confined process could be started.
     #[error("the sandbox could not be tried: {reason}")]
     Start {
-        /// The reason, in words of whoever starts it.
+        /// The reason, as reported by the function that starts commands.
         reason: String,
     },
     /// The probe's answer cannot be read.
     #[error("the sandbox could not be tried: the probe said `{said}`")]
     Answer {
-        /// The start of it.
+        /// The beginning of the answer.
         said: String,
     },
 }
@@ -130,7 +130,7 @@ pub fn prove<E: fmt::Display>(
     Ok(SandboxProof { wall, findings })
 }
 
-/// Files and services that the probe shall not reach.
+/// Files and services that the probe must not reach.
 struct ProbeLayout {
     containment: Containment,
     task: ProbeTask,
@@ -206,7 +206,7 @@ impl ProbeLayout {
         })
     }
 
-    /// Looks at them from outside, whatever the probe says.
+    /// Examines the files and services from outside, whatever the probe says.
     fn look(&self) -> Vec<SandboxFinding> {
         let text = fs::read_to_string(&self.task.outside);
         let secret = fs::read_to_string(&self.task.secret);

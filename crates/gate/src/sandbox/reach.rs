@@ -26,23 +26,24 @@ use serde::{Deserialize, Serialize};
 
 use super::{Promise, finding::AttemptCollector};
 
-/// Connections that are made while a thread changes what they lead to. Some milliseconds.
+/// Number of connections made while a thread changes their destination, which takes some
+/// milliseconds.
 const RACES: usize = 200;
 
-/// Connections that a service lets wait.
+/// Maximum number of connections that wait for a service.
 const WAITING: i32 = 8;
 
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub(super) struct OutsideServices {
-    /// Sockets in files, and what is special about each.
+    /// Sockets in files, each with a description.
     pub(super) files: Vec<(String, PathBuf)>,
-    /// The bytes of an abstract one.
+    /// The name of an abstract socket, in bytes.
     pub(super) name: Vec<u8>,
-    /// One that takes messages without a connection.
+    /// A socket that takes messages without a connection.
     pub(super) messages: PathBuf,
 }
 
-/// Services that nobody may reach, laid out by whoever looks from outside.
+/// Services that nobody inside the sandbox may reach, prepared from outside.
 #[derive(Debug)]
 pub(super) struct Services {
     listeners: Vec<UnixListener>,
@@ -50,7 +51,7 @@ pub(super) struct Services {
 }
 
 impl Services {
-    /// Makes services in `folder` and in the workspace that is in it.
+    /// Creates services in `folder` and in the workspace inside it.
     pub(super) fn make(folder: &Path, workspace: &Path) -> io::Result<(Self, OutsideServices)> {
         let mut listeners = Vec::new();
         // The paths may be longer than an address.
@@ -94,7 +95,7 @@ impl Services {
         Ok((services, names))
     }
 
-    /// Whether anybody connected or sent something.
+    /// Whether any service was connected to or received something.
     pub(super) fn were_reached(&self) -> bool {
         let is_reached = |listener: &UnixListener| listener.accept().is_ok();
         // Each is looked at, so that none is left with what another one shows already.
@@ -106,8 +107,8 @@ impl Services {
     }
 }
 
-/// Listens at an abstract name that the kernel chooses: nothing of ours is too long for one, and
-/// two probes never take the same.
+/// Listens at an abstract name that the kernel chooses, which is never too long and never taken by
+/// two probes.
 fn listen_abstractly() -> io::Result<(UnixListener, Vec<u8>)> {
     let (family, kind) = (AddressFamily::UNIX, SocketType::STREAM);
     let socket = socket_with(family, kind, SocketFlags::CLOEXEC, None)?;
@@ -122,7 +123,7 @@ fn listen_abstractly() -> io::Result<(UnixListener, Vec<u8>)> {
     Ok((listener, name))
 }
 
-/// Tries to reach them from within `workspace`.
+/// Tries to reach the services from within `workspace`.
 pub(super) fn try_services(
     names: &OutsideServices,
     workspace: &Path,
@@ -155,7 +156,7 @@ pub(super) fn try_services(
     }
 }
 
-/// Connects by a path, and by others that lead to the same.
+/// Connects to a socket by a path, and by other paths to the same socket.
 fn connect(path: &Path) -> io::Result<UnixStream> {
     let link = Path::new("way");
     let _ = fs::remove_file(link);

@@ -32,22 +32,22 @@ use super::{
 /// Memory for the thread's stack.
 const STACK_BYTES: usize = 128 * 1024;
 
-/// Depth of a layer's changes below the folder in which layers are made.
+/// Depth of a layer's changes below the folder of the layers.
 const BELOW_POOL: usize = 2;
 
-/// Folders from which layers are made, held before they are covered.
+/// Open folders from which layers are made, as their paths become covered.
 pub(super) struct LayerBase {
     layer: Layer,
     lower: OwnedFd,
-    /// The folder in which layers are made, attached nowhere yet.
+    /// The folder of the layers, not attached yet.
     pool: OwnedFd,
     pool_path: PathBuf,
-    /// Outermost places within the layered folder at which something else is mounted.
+    /// Outermost places within the layered folder at which another file system is mounted.
     inner: Vec<PathBuf>,
 }
 
 impl LayerBase {
-    /// Holds the folders of the layer that a containment requires; `None` if it requires none.
+    /// Opens the folders of the layer that a containment requires; `None` if there is no layer.
     pub(super) fn hold(containment: &Containment) -> Result<Option<Self>, ConfineError> {
         let Some(layer) = containment.layered.iter().find(|layer| layer.required) else {
             return Ok(None);
@@ -65,12 +65,12 @@ impl LayerBase {
         }))
     }
 
-    /// Attaches the folder in which layers are made where something else is about to cover it.
+    /// Attaches the folder of the layers at a place that is about to be covered.
     pub(super) fn attach_at(&self, place: &Path) -> Result<(), ConfineError> {
         attach(&self.pool, place, FollowLinks::Followed)
     }
 
-    /// Records the places at which something was mounted, outer ones first.
+    /// Records the mount points within the layered folder, outer ones first.
     pub(super) fn record<'a>(base: Option<&mut Self>, places: impl Iterator<Item = &'a Path>) {
         let Some(Self { layer, inner, .. }) = base else {
             return;
@@ -111,7 +111,7 @@ impl LayerBase {
         Ok(Box::new(LayerThread { orders, replies }))
     }
 
-    /// Puts a new layer in the place of the present one. Returns the lock on it.
+    /// Replaces the present layer by a new one. Returns the lock on it.
     fn replace(&self, layer: &Layer) -> io::Result<File> {
         if layer.lower != self.layer.lower {
             return Err(io::ErrorKind::InvalidInput.into());
@@ -140,8 +140,8 @@ impl LayerBase {
         Ok(lock)
     }
 
-    /// Makes the layer forget which files of the folder below were missing: somebody outside may
-    /// have made one.
+    /// Makes the layer look up missing files of the folder below again: somebody outside may have
+    /// made one.
     fn refresh(&self) -> io::Result<()> {
         let system = fspick(CWD, &self.layer.lower, FsPickFlags::FSPICK_CLOEXEC)?;
         Ok(fsconfig_reconfigure(&system)?)
@@ -156,7 +156,7 @@ impl LayerBase {
     }
 }
 
-/// Returns what is mounted at a place, with all below, attached nowhere.
+/// Returns a detached copy of the mounts at a place, with all below.
 fn clone_of(place: &Path) -> Result<OwnedFd, Errno> {
     let flags = OpenTreeFlags::OPEN_TREE_CLONE
         | OpenTreeFlags::OPEN_TREE_CLOEXEC
@@ -174,7 +174,7 @@ enum LayerOrder {
     Refresh,
 }
 
-/// The thread that replaces layers, as other threads see it.
+/// The handle to the thread that replaces layers.
 #[derive(Debug)]
 struct LayerThread {
     orders: Sender<LayerOrder>,

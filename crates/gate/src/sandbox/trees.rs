@@ -20,7 +20,7 @@ use super::{
     linux::{Attributes, MountReach, set_attributes},
 };
 
-/// A file, or a folder with all that is mounted below, attached nowhere.
+/// Returns a detached copy of a file, or of a folder with all mounts below it.
 pub(super) fn take(folder: &Path) -> Result<OwnedFd, ConfineError> {
     take_with(folder, Attributes::default())
 }
@@ -39,7 +39,7 @@ pub(super) fn take_with(folder: &Path, attributes: Attributes) -> Result<OwnedFd
     taken.map_err(at("taking", folder))
 }
 
-/// Opens a path that has no links in it. A command may have put one there.
+/// Opens a path without following links, which a command may have put there.
 pub(super) fn open_plain(path: &Path) -> Result<OwnedFd, Errno> {
     let flags = OFlags::PATH | OFlags::CLOEXEC;
     openat2(CWD, path, flags, Mode::empty(), ResolveFlags::NO_SYMLINKS)
@@ -60,7 +60,7 @@ pub(super) fn new_file_system(
     fsmount(&system, FsMountFlags::FSMOUNT_CLOEXEC, attributes)
 }
 
-/// Makes a mount read-only that stays what it is otherwise.
+/// Makes a mount read-only, with its other attributes unchanged.
 pub(super) fn read_only(mount: &OwnedFd) -> Result<(), ConfineError> {
     let attributes = Attributes {
         read_only: true,

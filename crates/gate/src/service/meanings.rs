@@ -16,7 +16,7 @@ use serde::{Deserialize, Serialize};
 #[derive(Debug, Clone, Default)]
 pub struct Meanings(Arc<BTreeMap<String, ServerMeanings>>);
 
-/// The meanings of one server's tools, as its file has them.
+/// The meanings of one server's tools, as stored in its file.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct ServerMeanings {
@@ -45,7 +45,7 @@ pub struct ConfirmedTool {
 pub struct MeaningsError {
     pub file: PathBuf,
     pub reason: String,
-    /// The command that writes it.
+    /// The command that writes the file.
     pub command: &'static str,
 }
 
@@ -62,7 +62,7 @@ impl ServerMeanings {
 }
 
 impl ConfirmedTool {
-    /// Returns the meaning without the description that it was confirmed for.
+    /// Returns the meaning without the description for which it was confirmed.
     pub fn meaning(&self) -> ToolMeaning {
         ToolMeaning {
             action: self.action,
@@ -98,13 +98,13 @@ impl Meanings {
         folder.join(format!("{server}.toml"))
     }
 
-    /// Returns what was confirmed for a server.
+    /// Returns the meanings that were confirmed for a server.
     pub fn of_server(&self, server: &str) -> Option<&ServerMeanings> {
         self.0.get(server)
     }
 
-    /// Returns the meaning of a tool, if its server is still the one, and describes it still as it
-    /// was confirmed.
+    /// Returns the confirmed meaning of a tool, if the server and its description of the tool are
+    /// unchanged.
     pub fn of(&self, service: &Service) -> Option<ToolMeaning> {
         let server = self.0.get(&service.server)?;
         let tool = server.tools.get(&service.tool)?;
@@ -113,7 +113,7 @@ impl Meanings {
     }
 }
 
-/// The files of all servers, in order.
+/// Returns the files of all servers, in order.
 pub(crate) fn files(folder: &Path) -> Vec<PathBuf> {
     let entries = match std::fs::read_dir(folder) {
         Ok(entries) => entries,

@@ -35,7 +35,7 @@ pub use self::{
 /// Characters of a value on a card.
 const SHOWN: usize = 120;
 
-/// Takes a call apart, by the meaning that its tool has. The links in written text are values of
+/// Splits a call into values by the meaning of its tool. The links in written text are values of
 /// their own.
 pub(crate) fn take_apart(
     call: &ResolvedCall,
@@ -74,8 +74,7 @@ pub(crate) fn add_links(values: &mut Vec<ArgumentValue>) {
     values.extend(links);
 }
 
-/// Returns the hosts that the values of a call lead to, for rules about hosts; an empty text for
-/// one that cannot be told.
+/// Returns the hosts in the values of a call, for rules about hosts; an empty text if unknown.
 pub(crate) fn hosts(meant: &MeantCall) -> impl Iterator<Item = String> {
     let is_address = |value: &&ArgumentValue| {
         value.role == Some(ArgumentRole::Page)
@@ -85,8 +84,8 @@ pub(crate) fn hosts(meant: &MeantCall) -> impl Iterator<Item = String> {
     pages.map(|value| host_of(&value.text).unwrap_or_default())
 }
 
-/// Returns the form of a destination that a grant names: a host, or the text without what two
-/// spellings of it differ by.
+/// Returns a destination in the form that a grant stores: a host, or the text without differences
+/// in spelling.
 fn granted_form(value: &ArgumentValue) -> String {
     let host = (value.role == Some(ArgumentRole::Page))
         .then(|| host_of(&value.text))
@@ -104,8 +103,8 @@ pub(crate) struct ServiceScales<'a> {
 }
 
 impl ServiceScales<'_> {
-    /// All weights of the call, whose effects are not known here, whatever the server says of
-    /// itself.
+    /// Returns all weights of the call, whose effects are not known here, whatever the server
+    /// claims.
     pub(crate) fn weigh(&self) -> Vec<TouchWeight> {
         let server = &self.service.server;
         let mut weights = match self.meant.action {
@@ -141,7 +140,7 @@ impl ServiceScales<'_> {
         weights
     }
 
-    /// Weighs a tool whose meaning nobody confirmed.
+    /// Weighs a tool without a confirmed meaning.
     fn weigh_unknown(&self) -> TouchWeight {
         let reaches = match self.service.reach {
             Reach::Workspace => "which can change the workspace",
@@ -177,7 +176,7 @@ impl ServiceScales<'_> {
         }
     }
 
-    /// Weighs a call by what the person said that it does.
+    /// Weighs a call by the meaning that the person confirmed.
     fn weigh_meant(&self, action: ToolAction) -> Vec<TouchWeight> {
         let server = &self.service.server;
         let values = &self.meant.values;
@@ -219,7 +218,6 @@ impl ServiceScales<'_> {
         weights
     }
 
-    /// Weighs a value that says where something goes.
     fn destination(&self, value: &ArgumentValue) -> TouchWeight {
         let text = shown(&value.text);
         let path = shown(&value.path);
@@ -253,7 +251,7 @@ impl ServiceScales<'_> {
     }
 }
 
-/// Whether the value is a link that a text of the same argument holds.
+/// Whether the value is a link inside a text of the same argument.
 fn is_link_in_text(value: &ArgumentValue, all: &[ArgumentValue]) -> bool {
     let mut texts = all
         .iter()

@@ -6,11 +6,11 @@ use std::{collections::BTreeMap, str::FromStr};
 use gyrus_contract::{ANY_PART, ArgumentRole, ToolAction, ToolMeaning, ToolSpec, Touch};
 use serde_json::Value;
 
-/// Words of names with what they probably mean, the more serious first; the file's own head says in
+/// Words in names with their probable meaning, the more serious first; the file's own head says in
 /// which form.
 const WORDS: &str = include_str!("words.txt");
 
-/// The lines of a table that speak of this kind of meaning.
+/// Returns the lines of a table for this kind of meaning.
 pub(crate) fn table<T: FromStr>(words: &'static str) -> Vec<(T, Vec<&'static str>)> {
     let lines = words.lines().filter_map(|line| line.split_once(": "));
     let meant = lines.filter_map(|(word, words)| Some((word.parse().ok()?, words)));
@@ -19,13 +19,13 @@ pub(crate) fn table<T: FromStr>(words: &'static str) -> Vec<(T, Vec<&'static str
         .collect()
 }
 
-/// Maximum depth to which a schema is looked into.
+/// Maximum depth to which a schema is searched.
 const MAX_DEPTH: usize = 6;
 
-/// Maximum number of arguments of a tool that are looked at; what is left has none, which is stricter.
+/// Maximum number of arguments of a tool that get a role; what is left has none, which is stricter.
 const MAX_ARGUMENTS: usize = 300;
 
-/// Returns what a tool of a server probably means.
+/// Returns the probable meaning of a server's tool.
 pub fn propose(spec: &ToolSpec) -> ToolMeaning {
     let service = spec.touches.iter().find_map(Touch::service);
     let name = service.map_or(spec.name.as_str(), |service| service.tool.as_str());
@@ -71,7 +71,7 @@ struct RoleProposal<'a> {
     /// The whole schema, into which references lead.
     root: &'a Value,
     meaning: ToolMeaning,
-    /// The number of arguments that were looked at.
+    /// The number of arguments examined so far.
     seen: usize,
 }
 
@@ -113,7 +113,7 @@ impl<'a> RoleProposal<'a> {
     }
 }
 
-/// Follows a reference, and takes the first alternative that is not `null`.
+/// Resolves a reference, and takes the first alternative that is not `null`.
 fn resolved<'a>(root: &'a Value, schema: &'a Value) -> &'a Value {
     let mut at = schema;
     for _ in 0..MAX_DEPTH {
@@ -132,7 +132,7 @@ fn resolved<'a>(root: &'a Value, schema: &'a Value) -> &'a Value {
     at
 }
 
-/// The role that an argument probably has; `None` where nothing tells, which counts as a
+/// Returns the probable role of an argument; `None` where nothing tells, which counts as a
 /// destination.
 fn role(name: &str, schema: &Value, action: ToolAction) -> Option<ArgumentRole> {
     let words = words(name);
@@ -183,7 +183,7 @@ fn role(name: &str, schema: &Value, action: ToolAction) -> Option<ArgumentRole> 
 /// Words of things that an id may be of, although they are also the address of somebody.
 const MAIL: [&str; 3] = ["email", "mail", "message"];
 
-/// Arguments of a search that say whose thing or which is meant: "the mail from Bob".
+/// Arguments of a search that select its object: "the mail from Bob".
 const NAMING: [&str; 5] = ["sender", "from", "author", "subject", "title"];
 
 /// Grades of a permission that let everybody in.
@@ -198,8 +198,8 @@ const OPEN: [&str; 8] = [
     "domain",
 ];
 
-/// Whether an argument is how much somebody may do, of which the schema names all grades, and none
-/// says who that is.
+/// Whether an argument is a level of permission, with all levels listed in the schema, and no
+/// argument names the recipient.
 fn is_grade(last: &str, schema: &Value) -> bool {
     let grades = schema["enum"].as_array();
     ["permission", "permissions"].contains(&last)

@@ -9,13 +9,13 @@ use super::{
     words::{ShellWord, host},
 };
 
-/// Subcommands that read.
+/// Subcommands that only read.
 const READS: &str = "status log diff show blame annotate ls-files ls-tree cat-file rev-parse \
     rev-list shortlog describe grep name-rev merge-base diff-tree diff-index diff-files for-each-ref \
     show-ref count-objects check-ignore check-attr var version help whatchanged cherry range-diff \
     show-branch verify-commit --version --help --exec-path";
 
-/// Subcommands that read if the first of their words is one of these, or if there is none.
+/// Subcommands that only read if their first word is one of these, or if there is none.
 const READS_WITH: [(&str, &str); 8] = [
     (
         "branch",
@@ -33,7 +33,7 @@ const READS_WITH: [(&str, &str); 8] = [
 /// Subcommands that do more than read even without further words.
 const CHANGES_ALONE: &str = "stash config worktree";
 
-/// Subcommands that reach other machines.
+/// Subcommands that connect to other machines.
 const CONNECTS: &str = "push fetch pull clone ls-remote submodule lfs send-email svn p4";
 
 /// Subcommands that lose data for good: with one of these words, or with any (`*`), but not with

@@ -33,7 +33,7 @@ pub fn read(line: &str, place: &ShellPlace) -> CommandReading {
     read_whole(line, place).reading
 }
 
-/// Reads a command line without running it, with all paths that its words may stand for.
+/// Reads a command line without running it, and collects all paths that its words may mean.
 pub fn read_with_names(line: &str, place: &ShellPlace) -> CommandReading {
     let LineReading { mut reading, names } = read_whole(line, place);
     reading.named = NamedPaths {
@@ -43,7 +43,7 @@ pub fn read_with_names(line: &str, place: &ShellPlace) -> CommandReading {
     reading
 }
 
-/// Reads a command line without running it, and what its words may stand for.
+/// Reads a command line without running it, with the possible meanings of its words.
 pub(crate) fn read_whole(line: &str, place: &ShellPlace) -> LineReading {
     let mut reader = reader::ShellReader::new(line, place);
     if line.len() > MAX_LINE_BYTES {
@@ -65,12 +65,12 @@ pub(crate) fn read_whole(line: &str, place: &ShellPlace) -> LineReading {
     read
 }
 
-/// Whether the path is one of the system's that anybody may read.
+/// Whether the path is a system path that anybody may read.
 pub fn is_system_path(path: &Path) -> bool {
     paths::is_system(path)
 }
 
-/// Whether keys, passwords or tokens are usually kept there. `home` is the person's.
+/// Whether a path is a usual place for keys, passwords or tokens. `home` is the person's.
 pub fn is_secret(path: &Path, home: Option<&Path>) -> bool {
     paths::is_secret(path, home)
 }

@@ -12,22 +12,22 @@ use std::{
 use super::words::{ShellWord, WordKnowledge};
 use crate::{paths::real_path, policy::name_matches};
 
-/// Texts of one line that may be paths.
+/// Maximum number of texts in a line that may be paths.
 const MAX_TEXTS: usize = 1_000;
 
-/// Folders that one line enters.
+/// Maximum number of folders that a line enters.
 const MAX_FOLDERS: usize = 8;
 
-/// Entries of folders that are compared with the patterns of one line.
+/// Maximum number of folder entries that are compared with the patterns of one line.
 const MAX_ENTRIES: usize = 10_000;
 
-/// Paths that the words of a line may stand for.
+/// Paths that the words of a line may mean.
 #[derive(Debug)]
 pub(crate) struct PossiblePaths {
     folders: Vec<PathBuf>,
     texts: BTreeSet<String>,
     patterns: BTreeSet<String>,
-    /// A word is known only when the line runs, so it may stand for anything.
+    /// Whether some word is known only when the line runs, so that it may mean any path.
     pub(crate) any: bool,
 }
 
@@ -51,7 +51,7 @@ impl PossiblePaths {
         }
     }
 
-    /// A text, and each of its parts that looks like a path.
+    /// Adds a text, and each of its parts that looks like a path.
     pub(super) fn add(&mut self, text: &str) {
         let is_part = |c: char| c.is_alphanumeric() || "_./~+-".contains(c);
         let parts = text.split(|c| !is_part(c));
@@ -80,13 +80,14 @@ impl PossiblePaths {
         known
     }
 
-    /// The paths that the texts may be, with links followed. What cannot be looked up is none.
+    /// Returns the paths that the texts may be, with links followed. Paths that cannot be looked up
+    /// are left out.
     pub(crate) fn paths(&self, home: Option<&Path>) -> BTreeSet<PathBuf> {
         let looked_up = self.texts.iter().flat_map(|text| self.places(text, home));
         looked_up.filter_map(|path| real_path(&path).ok()).collect()
     }
 
-    /// The paths that the patterns stand for now; `None` if there are too many files to tell.
+    /// Returns the paths that the patterns stand for now; `None` if there are too many files.
     pub(crate) fn found(&self, home: Option<&Path>) -> Option<BTreeSet<PathBuf>> {
         let mut left = MAX_ENTRIES;
         let mut found = BTreeSet::new();
@@ -117,7 +118,7 @@ impl PossiblePaths {
     }
 }
 
-/// Adds what is there and looks like this path.
+/// Adds existing paths that match a pattern.
 fn expand(pattern: &Path, left: &mut usize, found: &mut BTreeSet<PathBuf>) -> Option<()> {
     let mut places = vec![PathBuf::from("/")];
     for part in pattern.components().skip(1) {

@@ -2,7 +2,7 @@
 
 use std::path::{Component, Path, PathBuf};
 
-/// Everything below may be read by anybody.
+/// Folders whose content anybody may read.
 const SYSTEM: &[&str] = &[
     "/usr",
     "/bin",
@@ -24,7 +24,7 @@ const SYSTEM: &[&str] = &[
     "/snap",
 ];
 
-/// Below those, but not for anybody.
+/// Exceptions below those folders that not everybody may read.
 const NOT_FOR_ALL: &[&str] = &[
     "/etc/shadow",
     "/etc/gshadow",
@@ -57,7 +57,7 @@ fn secrets_at_home() -> impl Iterator<Item = PathBuf> {
     hidden.chain(MORE_AT_HOME.iter().map(PathBuf::from))
 }
 
-/// Names of files that hold secrets wherever they lie.
+/// Names of files that contain secrets in any folder.
 const SECRET_NAMES: &[&str] = &[
     ".netrc",
     ".npmrc",
@@ -82,7 +82,7 @@ pub(super) fn is_system(path: &Path) -> bool {
     (below(SYSTEM) && !below(NOT_FOR_ALL)) || is_null(&path)
 }
 
-/// Whether the file is known to hold secrets.
+/// Whether the file is known to contain secrets.
 pub(super) fn is_secret(path: &Path, home: Option<&Path>) -> bool {
     let name = path
         .file_name()
@@ -109,7 +109,7 @@ pub(super) fn is_secret(path: &Path, home: Option<&Path>) -> bool {
     process || at_home || hidden || NOT_FOR_ALL.iter().any(|secret| path.starts_with(secret))
 }
 
-/// Whether nothing is kept that is written there, and reading it tells nothing.
+/// Whether a path is a device that discards what is written and contains nothing to read.
 pub(super) fn is_null(path: &Path) -> bool {
     const NULL: &[&str] = &[
         "/dev/null",
@@ -141,7 +141,7 @@ pub(super) fn normal(path: &Path) -> PathBuf {
     plain
 }
 
-/// The same, if no `..` in it follows a link.
+/// Returns the same path without `..`, if none of them follows a link.
 pub(super) fn without_dots(path: &Path) -> Option<PathBuf> {
     let mut plain = PathBuf::new();
     for part in path.components() {

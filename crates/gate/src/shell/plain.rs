@@ -9,8 +9,7 @@ use std::{collections::BTreeMap, fs, os::unix::fs::MetadataExt, path::PathBuf};
 use super::read::ShellPlace;
 use crate::paths::real_path;
 
-/// Folders in which the program is looked for: nothing that a run could have planted stands before
-/// it.
+/// Folders in which the program is looked for, none of which a run can write to.
 const PATH: &str = "/usr/bin:/bin";
 
 /// Meaning of the words that are not options.
@@ -20,12 +19,11 @@ enum OperandMeaning {
     Files,
     /// A pattern, then at least one file.
     Pattern,
-    /// Files or folders of which names and numbers are printed; the current folder if there are
-    /// none.
+    /// Files or folders whose names and numbers are printed; the current folder if there are none.
     Places,
     /// Text that is printed or computed with.
     Text,
-    /// None.
+    /// No words are allowed.
     Nothing,
     /// A format after a plus sign: without it, the clock would be set.
     Format,
@@ -73,7 +71,7 @@ const PROGRAMS: [(&str, &str, &str, OperandMeaning); 36] = [
     ("nproc", "", "", Nothing),
 ];
 
-/// The files and folders that the line reads, if it is a plain one. `None` for every other line.
+/// Returns the files and folders that a plain line reads; `None` for every other line.
 pub(super) fn reads(line: &str, place: &ShellPlace) -> Option<Vec<PathBuf>> {
     let words = words(line)?;
     let (name, arguments) = words.split_first()?;
@@ -105,8 +103,8 @@ pub(super) fn environment() -> BTreeMap<String, String> {
     BTreeMap::from([("PATH".to_owned(), PATH.to_owned())])
 }
 
-/// The words of a line in which the shell finds nothing to expand: of letters that stand for
-/// themselves, or within quotes that hold no others.
+/// Splits a line that needs no expansion into its words, which consist of literal characters, or
+/// stand within quotes that contain no others.
 fn words(line: &str) -> Option<Vec<String>> {
     let is_plain = |c: char| c.is_ascii_alphanumeric() || "_./-,:@%+".contains(c);
     let in_quotes = |c: char| is_plain(c) || " =#*?[](){}<>|&;^~".contains(c);
@@ -130,7 +128,7 @@ fn words(line: &str) -> Option<Vec<String>> {
     Some(words)
 }
 
-/// The words that are not options, if all options are listed.
+/// Returns the words that are not options, if all options are listed.
 fn options<'a>(words: &'a [String], flags: &str, takes: &str) -> Option<Vec<&'a str>> {
     let mut operands = Vec::new();
     let mut words = words.iter();
@@ -152,7 +150,7 @@ fn options<'a>(words: &'a [String], flags: &str, takes: &str) -> Option<Vec<&'a 
     Some(operands)
 }
 
-/// The path of an operand that is what its words say: no link and no second name leads elsewhere.
+/// Returns the path of an operand, unless a link or a second name leads elsewhere.
 fn path(word: &str, prints: bool, place: &ShellPlace) -> Option<PathBuf> {
     let path: PathBuf = place.folder.join(word).components().collect();
     // What lies there depends on who looks.

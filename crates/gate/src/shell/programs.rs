@@ -13,31 +13,31 @@ use super::{
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum ProgramPurpose {
-    /// It changes nothing and opens nothing that its words name.
+    /// The program changes nothing and opens nothing that its words name.
     Saying,
-    /// It reads the files that its words name, after this many words that are text.
+    /// The program reads the files in its words, after this number of words that are text.
     Reading(usize),
-    /// It writes the files that its words name.
+    /// The program writes the files in its words.
     Writing,
-    /// It writes the last of them.
+    /// The program writes the last file in its words.
     WritingLast,
-    /// It moves all of them to the last.
+    /// The program moves all files in its words to the last.
     Moving,
     Removing,
     GettingPackages,
     Connecting,
-    /// It needs keys or logins of the person.
+    /// The program needs keys or logins of the person.
     LoggingIn,
-    /// It needs the machine: services, other processes, another user.
+    /// The program affects the machine: services, other processes, another user.
     ChangingTheMachine,
-    /// It starts the program that its words name.
+    /// The program starts the program in its words.
     Starting,
     /// A shell, whose option `-c` is followed by a command line.
     Shell,
     Git,
 }
 
-/// Names by what they are for. What is not here runs code that is not known.
+/// Names of programs by purpose. A program that is not listed counts as running unknown code.
 const PROGRAMS: [(ProgramPurpose, &str); 15] = [
     (
         ProgramPurpose::Saying,
@@ -97,7 +97,7 @@ const PROGRAMS: [(ProgramPurpose, &str); 15] = [
     (ProgramPurpose::Git, "git"),
 ];
 
-/// Words by which a program that reads does more: to a file, or by another program.
+/// Options by which a program that usually reads also writes a file or runs another program.
 const MORE: [(&str, &[&str]); 14] = [
     ("sed", &["-i", "--in-place", "-Ei", "-ni", "-ri"]),
     ("sort", &["-o", "--output"]),
@@ -133,10 +133,10 @@ const PUBLISHES: [&str; 8] = [
 const MANAGERS: &str = "npm pnpm yarn bun pip pip3 pipx conda mamba uv pdm hatch poetry pipenv cargo \
     rustup go gem bundle composer dotnet mix deno mvn";
 
-/// Programs that start programs, one within the other.
+/// Maximum number of programs that start each other.
 const MAX_STARTING: usize = 8;
 
-/// Folders whose programs are the system's.
+/// Folders with programs of the system.
 const SYSTEM_FOLDERS: [&str; 5] = ["/usr/bin", "/bin", "/usr/local/bin", "/sbin", "/usr/sbin"];
 
 fn is_in(names: &str, name: &str) -> bool {
@@ -176,7 +176,7 @@ impl ShellReader<'_> {
     }
 }
 
-/// Notes the facts of a known program and its words.
+/// Notes the facts about a known program and its arguments.
 fn does(
     reader: &mut ShellReader<'_>,
     what: ProgramPurpose,
@@ -242,7 +242,7 @@ fn does_more(name: &str, arguments: &[ShellWord]) -> bool {
     options.any(|option| arguments.iter().any(|word| word.text.starts_with(option)))
 }
 
-/// Commands of the shell that change what follows. `false` for others.
+/// Handles shell commands that change the state for later commands; returns `false` for others.
 fn shell(reader: &mut ShellReader<'_>, name: &str, arguments: &[ShellWord], part: &str) -> bool {
     match name {
         "cd" | "pushd" => {
@@ -302,7 +302,7 @@ fn writes_in_its_own_ways(name: &str, operands: &[&ShellWord]) -> bool {
     }
 }
 
-/// Notes the changes of a program that otherwise only reads.
+/// Records the changes of a program that otherwise only reads.
 fn edits(reader: &mut ShellReader<'_>, name: &str, arguments: &[ShellWord], part: &str) {
     let operands = || arguments.iter().filter(|word| !word.is_option());
     match name {
@@ -346,7 +346,7 @@ fn find(reader: &mut ShellReader<'_>, arguments: &[ShellWord], part: &str) {
 const NARROWS: &str = "-name -iname -path -ipath -regex -newer -mtime -mmin -size -empty -maxdepth \
     -perm -user -inum";
 
-/// The program that another one starts.
+/// Reads the program that another one starts.
 fn starts(reader: &mut ShellReader<'_>, name: &str, arguments: &[ShellWord], part: &str) {
     const WITH_VALUE: [&str; 12] = [
         "-n", "-u", "-s", "-k", "-I", "-P", "-L", "-d", "-a", "-c", "-g", "-C",
@@ -383,7 +383,7 @@ fn starts(reader: &mut ShellReader<'_>, name: &str, arguments: &[ShellWord], par
     reader.program(&words, part);
 }
 
-/// A shell: the text that follows `-c`, or a script.
+/// Reads the text after `-c` of a shell, or its script.
 fn runs_text(reader: &mut ShellReader<'_>, arguments: &[ShellWord], part: &str) {
     let is_text = |word: &ShellWord| {
         word.is_option() && !word.text.starts_with("--") && word.text.ends_with('c')

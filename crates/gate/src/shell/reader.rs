@@ -16,13 +16,13 @@ use super::{
 };
 use crate::shell::names::PossiblePaths;
 
-/// Texts within texts: substitutions, and shells started with a text.
+/// Maximum depth of texts within texts: substitutions, and shells started with a text.
 const MAX_DEPTH: usize = 8;
 
-/// Simple commands in one line.
+/// Maximum number of simple commands in one line.
 const MAX_COMMANDS: usize = 2000;
 
-/// Characters of a part that is quoted in a fact.
+/// Maximum number of characters of a part that a fact quotes.
 const PART_CHARS: usize = 120;
 
 /// Words that open, part or close commands, and are none.
@@ -30,7 +30,7 @@ const KEYWORDS: [&str; 12] = [
     "if", "then", "else", "elif", "fi", "while", "until", "do", "done", "{", "}", "!",
 ];
 
-/// Reads one line.
+/// The state of reading one line.
 pub(super) struct ShellReader<'a> {
     place: &'a ShellPlace,
     home: Option<&'a str>,
@@ -44,7 +44,7 @@ pub(super) struct ShellReader<'a> {
     pub starting: usize,
 }
 
-/// The rest of a text.
+/// The remaining pieces of a text.
 struct Pieces<'a>(std::iter::Peekable<std::vec::IntoIter<ShellPiece<'a>>>);
 
 impl<'a> Pieces<'a> {
@@ -72,11 +72,11 @@ impl<'a> Pieces<'a> {
 #[derive(Default)]
 struct ListState {
     words: Vec<ShellWord>,
-    /// Number of `case` constructs that are open.
+    /// Number of open `case` constructs.
     cases: usize,
     /// A pattern of `case` comes next.
     pattern: bool,
-    /// An assignment or a redirection came first, so that words that open commands are none.
+    /// Whether an assignment or a redirection came first, after which words open no commands.
     begun: bool,
 }
 
@@ -127,7 +127,7 @@ impl<'a> ShellReader<'a> {
         self.depth -= 1;
     }
 
-    /// Reads what runs in a shell of its own: the folders that it enters are not entered here.
+    /// Reads a text that runs in its own shell, whose changes of folder do not matter here.
     pub(super) fn apart(&mut self, text: &str) {
         let folder = self.folder.clone();
         self.text(text);
@@ -192,7 +192,7 @@ impl<'a> ShellReader<'a> {
         }
     }
 
-    /// The first word of a command.
+    /// Handles the first word of a command.
     fn first(&mut self, raw: &str, state: &mut ListState, pieces: &mut Pieces<'_>) {
         match raw {
             "for" | "select" => {
@@ -345,7 +345,7 @@ impl<'a> ShellReader<'a> {
         self.fact(Does::RunsCode, "", "it asks what may be written");
     }
 
-    /// It reads what the word names.
+    /// Records that the command reads the file that a word names.
     pub(super) fn reads(&mut self, word: &ShellWord, part: &str) {
         if let Some(Ok(path)) = word.literal().map(|path| self.absolute(path))
             && !paths::is_null(&path)
@@ -362,7 +362,7 @@ impl<'a> ShellReader<'a> {
         self.changes(word, part, "it removes this", |path| Does::Removes { path });
     }
 
-    /// It removes some of what the folder holds.
+    /// Records that the command removes some of the folder's content.
     pub(super) fn removes_some(&mut self, part: &str) {
         if let Some(path) = self.folder.clone() {
             self.fact(Does::Removes { path }, part, SOME);
@@ -387,7 +387,7 @@ impl<'a> ShellReader<'a> {
         }
     }
 
-    /// The folder of what follows becomes another one.
+    /// Changes the folder of the following commands.
     pub(super) fn enter(&mut self, word: Option<&ShellWord>, part: &str) {
         let entered = match word {
             None => self.place.home.clone(),
@@ -438,7 +438,7 @@ fn assigned(raw: &str) -> Option<&str> {
     (is_name && bytes.all(|byte| byte == b'_' || byte.is_ascii_alphanumeric())).then_some(value)
 }
 
-/// The part as it is shown: one line, not too long.
+/// Returns the part as facts show it: one line, not too long.
 fn shortened(part: &str) -> String {
     gyrus_text::shorten(part.trim(), PART_CHARS).replace('\n', " ")
 }

@@ -3,13 +3,13 @@
 //! This splitter knows little on purpose: what it does not expect is an error, and the line is then
 //! not understood.
 
-/// Substitutions within substitutions.
+/// Maximum depth of nested substitutions.
 const MAX_DEPTH: usize = 8;
 
-/// Parentheses within parentheses.
+/// Maximum depth of nested parentheses.
 const MAX_PARENTHESES: usize = 16;
 
-/// Longest first.
+/// Operators of the shell, longest first.
 const OPERATORS: [&str; 23] = [
     "&>>", "<<<", "<<-", ";;&", "&&", "&>", "||", "|&", ";;", ";&", "<<", "<&", "<>", ">>", ">&",
     ">|", "&", "|", ";", "<", ">", "(", ")",
@@ -23,16 +23,16 @@ pub(super) type UnsplitReason = &'static str;
 pub(super) enum ShellPiece<'a> {
     /// A token that separates or joins.
     Operator(&'a str),
-    /// Everything else, with its quotes.
+    /// All other characters, with quotes.
     Word(&'a str),
     /// The number before a redirection: `2` in `2>file`.
     Descriptor,
-    /// Arithmetic in two pairs of parentheses, with them.
+    /// Arithmetic expression, including its two pairs of parentheses.
     Sum(&'a str),
     /// The body of a here-document, which belongs to a command before it.
     Body {
         text: &'a str,
-        /// Whether the shell looks for expansions in it.
+        /// Whether the shell expands the text.
         expands: bool,
     },
 }
@@ -81,7 +81,7 @@ impl<'a> Scanner<'a> {
         self.at += c.len_utf8();
     }
 
-    /// All pieces up to the end, or up to the parenthesis that closes a substitution.
+    /// Returns all pieces up to the end, or up to the parenthesis that closes a substitution.
     fn pieces(&mut self, substitution: bool) -> Result<Vec<ShellPiece<'a>>, UnsplitReason> {
         let mut pieces: Vec<ShellPiece<'a>> = Vec::new();
         let mut tags: Vec<Tag<'a>> = Vec::new();
@@ -144,7 +144,7 @@ impl<'a> Scanner<'a> {
         }
     }
 
-    /// A continued line is only expected where a blank could stand.
+    /// Accepts a continued line only where a blank could stand.
     fn between_words(&self, last: Option<&ShellPiece<'_>>) -> Result<(), UnsplitReason> {
         let before = self.text[..self.at].chars().next_back();
         let after = self.text[self.at + 2..].chars().next();
@@ -235,7 +235,7 @@ impl<'a> Scanner<'a> {
         Ok(())
     }
 
-    /// An expansion, or a dollar sign that is just one.
+    /// Reads an expansion, or a plain dollar sign.
     fn dollar(&mut self) -> Result<(), UnsplitReason> {
         let rest = self.rest();
         if rest.starts_with("$((") {
@@ -273,7 +273,7 @@ impl<'a> Scanner<'a> {
         Ok(())
     }
 
-    /// The tag of a here-document, whose body comes after the next line end.
+    /// Reads the tag of a here-document, whose body follows the next line end.
     fn tag(&mut self, tabs: bool) -> Result<Tag<'a>, UnsplitReason> {
         let here = self.rest().trim_start_matches([' ', '\t']);
         let at = self.text.len() - here.len();
@@ -366,7 +366,7 @@ fn sum(text: &str) -> Option<usize> {
     None
 }
 
-/// Whether it stands where the shell puts the number of a descriptor that it chooses.
+/// Whether a word has the form `{name}`, before which the shell stores the number of a descriptor.
 fn is_named(word: &str) -> bool {
     let name = word
         .strip_prefix('{')
@@ -374,7 +374,7 @@ fn is_named(word: &str) -> bool {
     name.is_some_and(|name| name.bytes().all(|b| b.is_ascii_alphanumeric() || b == b'_'))
 }
 
-/// Characters that look like others; outside quotes they have no business in a command.
+/// Refuses characters that look like others; outside quotes they have no business in a command.
 fn suspicious(c: char) -> Result<(), UnsplitReason> {
     let spaces = matches!(
         c,

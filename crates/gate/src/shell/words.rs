@@ -7,9 +7,9 @@ use super::scan::{self, UnsplitReason};
 /// A word of a command line.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct ShellWord {
-    /// The word as it is written.
+    /// The word as written.
     pub raw: String,
-    /// Without quotes; in a pattern, all that may stand for something else is `*` or `?`.
+    /// The word without quotes; in a pattern, all that may stand for something else is `*` or `?`.
     pub text: String,
     pub kind: WordKnowledge,
 }
@@ -17,16 +17,16 @@ pub(super) struct ShellWord {
 /// Extent to which a word is known.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum WordKnowledge {
-    /// Its text is exactly what the program is given.
+    /// The program gets exactly this text.
     Literal,
     /// A pattern of file names.
     Pattern,
-    /// Known only when it runs; its text is what surely stands at its beginning.
+    /// The word is known only at run time; its text is what surely stands at its beginning.
     Open,
 }
 
 impl ShellWord {
-    /// One that is known only when the line runs.
+    /// Creates a word that is known only at run time.
     pub(super) fn open(raw: &str) -> Self {
         Self {
             raw: raw.to_owned(),
@@ -35,7 +35,7 @@ impl ShellWord {
         }
     }
 
-    /// Its text, if that is certain.
+    /// Returns the text, if it is certain.
     pub(super) fn literal(&self) -> Option<&str> {
         (self.kind == WordKnowledge::Literal).then_some(&*self.text)
     }
@@ -44,7 +44,7 @@ impl ShellWord {
         self.text.len() > 1 && self.text.starts_with('-')
     }
 
-    /// Returns the form in which others see the reading.
+    /// Returns the word in the form of the public reading.
     pub(super) fn contract(&self) -> CommandWord {
         match self.literal() {
             Some(text) => CommandWord::Literal(text.to_owned()),
@@ -55,8 +55,8 @@ impl ShellWord {
     }
 }
 
-/// Reads a word as it is written, and the texts of its substitutions. `home` is what `~` and
-/// `$HOME` mean, if that is known.
+/// Parses a word as written, and returns the texts of its substitutions, too. `home` is what `~`
+/// and `$HOME` mean, if that is known.
 pub(super) fn read(
     raw: &str,
     home: Option<&str>,
@@ -74,8 +74,8 @@ pub(super) fn read(
     Ok((reading.word(), reading.texts))
 }
 
-/// The texts of the substitutions in what is expanded as within double quotes, such as the body of
-/// a here-document.
+/// Returns the substitutions in a text that is expanded as within double quotes, such as the body
+/// of a here-document.
 pub(super) fn substitutions(text: &str) -> Result<Vec<String>, UnsplitReason> {
     let mut reading = WordReader::new(text, None);
     while let Some(c) = reading.next() {
@@ -125,7 +125,7 @@ impl<'a> WordReader<'a> {
         self.rest().chars().next()
     }
 
-    /// Appends text that is known, unless something before it is open.
+    /// Appends known text, unless something before it is open.
     fn push_str(&mut self, text: &str) {
         if self.kind != WordKnowledge::Open {
             self.text.push_str(text);

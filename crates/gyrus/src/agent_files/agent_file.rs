@@ -15,7 +15,7 @@ pub(crate) type HookSecrets = BTreeMap<String, Result<HookSecret, String>>;
 /// A trigger as its file describes it.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) struct FileTrigger {
-    /// The trigger; a webhook is without its secret.
+    /// The trigger; a webhook's secret is still missing.
     pub(crate) config: TriggerConfig,
     /// The variable with the secret of a webhook.
     pub(crate) secret: Option<String>,
@@ -24,17 +24,17 @@ pub(crate) struct FileTrigger {
 /// An agent as its file describes it.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) struct AgentFile {
-    /// The goal of each of its runs.
+    /// The goal of each of the agent's runs.
     pub(crate) instructions: String,
-    /// The folder that it works in.
+    /// The folder in which the agent works.
     pub(crate) workdir: PathBuf,
     /// Options of `gyrus run`.
     pub(crate) options: RunOptions,
-    /// Labels that the machine must have which carries out its runs, in a fleet.
+    /// Labels that a machine of the fleet must have to carry out the agent's runs.
     pub(crate) needs: Vec<String>,
     /// Limits of a day.
     pub(crate) budget: DayBudget,
-    /// Triggers, which wake it beside events.
+    /// Triggers, which wake the agent beside events.
     pub(crate) triggers: Vec<FileTrigger>,
     /// Name, subscriptions and mailbox.
     pub(crate) config: AgentConfig,

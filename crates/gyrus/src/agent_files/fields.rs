@@ -38,7 +38,7 @@ const KEYS: [&str; 10] = [
 
 const BUDGET_KEYS: [&str; 3] = ["runs", "tokens", "cost"];
 
-/// The lines of fields that are checked together with others.
+/// The lines of fields that are checked together with other fields.
 pub(super) struct FieldLines {
     pub(super) workdir: usize,
     /// The line of the first option.
@@ -89,7 +89,7 @@ impl Fields {
         config.overflow = self.read(root, "overflow", overflow, |word| match word {
             "drop-oldest" => Ok(MailboxOverflow::DropOldest),
             "drop-newest" => Ok(MailboxOverflow::DropNewest),
-            _ => Err("it is drop-oldest or drop-newest"),
+            _ => Err("it must be drop-oldest or drop-newest"),
         });
         let mailbox = config.mailbox;
         config.mailbox = self.read(root, "mailbox", mailbox, |text| match text.parse() {
@@ -168,7 +168,7 @@ impl Fields {
         patterns
     }
 
-    /// Returns the labels that the machine must have which carries out a run.
+    /// Returns the labels that a machine must have to carry out a run.
     fn needs(&mut self, root: &FieldMap) -> Vec<String> {
         let mut needs = Vec::new();
         for (line, label) in self.texts(root, "needs", "labels") {
@@ -275,7 +275,7 @@ impl Fields {
         }
     }
 
-    /// Reads a text; `or` stands for one that is missing or wrong.
+    /// Reads a text; `or` replaces one that is missing or invalid.
     pub(super) fn read<T, E: Display>(
         &mut self,
         of: &FieldMap,
@@ -293,7 +293,7 @@ impl Fields {
         }
     }
 
-    /// Reads a mapping, and notes every key that is not known.
+    /// Reads a mapping, and reports every unknown key.
     pub(super) fn settings(&mut self, node: YamlNode, what: &str, known: &[&str]) -> FieldMap {
         let line = node.line;
         let fields = self.map(node, what);
@@ -317,7 +317,7 @@ impl Fields {
         }
     }
 
-    /// Notes every key that is not known.
+    /// Notes a mistake for each unknown key.
     pub(super) fn only(&mut self, settings: &FieldMap, known: &[&str]) {
         for (line, key, _) in &settings.fields {
             if known.contains(&key.as_str()) {

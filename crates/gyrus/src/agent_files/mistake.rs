@@ -11,7 +11,7 @@ pub(crate) struct Mistake {
     /// The line, counted from 1.
     pub(crate) line: usize,
     pub(crate) message: String,
-    /// Advice.
+    /// Advice on how to correct the mistake.
     pub(crate) hint: Option<String>,
 }
 

@@ -45,8 +45,8 @@ pub(crate) struct AgentFileResult {
     pub(crate) agent: Result<AgentFile, Vec<Mistake>>,
 }
 
-/// Reads all files, sorted by name; none if there is no folder. Of two files that name the same
-/// agent, the second is invalid.
+/// Reads all files, sorted by name; none if the folder does not exist. Of two files that name the
+/// same agent, the second is invalid.
 ///
 /// # Errors
 /// The folder cannot be read, or has too many files.
@@ -71,10 +71,10 @@ pub(crate) fn read_all(gyrus: &Gyrus, home: &Home) -> io::Result<Vec<AgentFileRe
     Ok(readings)
 }
 
-/// Reads a file.
+/// Reads the file of an agent.
 ///
 /// # Errors
-/// It has mistakes: all of them.
+/// All mistakes in the file.
 pub(crate) fn read(gyrus: &Gyrus, home: &Home, path: &Path) -> Result<AgentFile, Vec<Mistake>> {
     let unreadable =
         |error: io::Error| vec![Mistake::new(1, format!("it cannot be read: {error}"))];
@@ -135,7 +135,8 @@ pub(crate) fn secrets(gyrus: &Gyrus, readings: &[AgentFileResult]) -> HookSecret
         .collect()
 }
 
-/// Returns what triggers lack here. A server may have been started where it is there.
+/// Returns a remark for each thing that triggers need and this process lacks. A server may have
+/// been started where it is there.
 pub(crate) fn remarks(gyrus: &Gyrus, readings: &[AgentFileResult]) -> Vec<String> {
     let mut remarks = Vec::new();
     for (variable, secret) in secrets(gyrus, readings) {
@@ -158,7 +159,7 @@ pub(crate) fn remarks(gyrus: &Gyrus, readings: &[AgentFileResult]) -> Vec<String
     remarks
 }
 
-/// Checks what `gyrus run` would check.
+/// Makes the checks that `gyrus run` would make.
 fn check_run(
     gyrus: &Gyrus,
     home: &Home,

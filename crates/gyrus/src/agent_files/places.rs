@@ -10,7 +10,6 @@ use gyrus::runtime::Home;
 /// Maximum size of a file in bytes.
 pub(super) const MAX_FILE: u64 = 256 << 10;
 
-/// Maximum number of files.
 const MAX_FILES: usize = 2_000;
 
 /// Returns the folder of the files.

@@ -19,7 +19,7 @@ const MAX_ROLES: usize = 20;
 /// Maximum size of the instructions of a role in bytes: each stands in the first entry of every run.
 const MAX_INSTRUCTIONS: usize = 16 << 10;
 
-/// Whether a file describes a role, and no agent that works by itself.
+/// Whether a file describes a role rather than an agent that works by itself.
 pub(super) fn is_role(path: &Path) -> bool {
     gyrus_process::read_regular_text(path)
         .ok()

@@ -153,7 +153,7 @@ impl Fields {
             let is_fit = SETTLES.contains(&settle);
             is_fit
                 .then_some(settle)
-                .ok_or("it is 100ms to 1h".to_owned())
+                .ok_or("it must be 100ms to 1h".to_owned())
         });
         let missed = self.read(settings, "missed", false, |word| match word {
             "skip" | "once" => Ok(word == "once"),
@@ -238,7 +238,7 @@ impl Fields {
             Yaml::List(items) => items,
             Yaml::Map(_) => vec![node],
             Yaml::Text(..) => {
-                self.mistake(line, "invalid `when`: it is a list of conditions");
+                self.mistake(line, "invalid `when`: it must be a list of conditions");
                 return Vec::new();
             }
         };
@@ -313,7 +313,7 @@ impl Fields {
     }
 }
 
-/// Whether this is the name of a variable with a secret.
+/// Whether `name` is the name of a variable with a secret.
 pub(crate) fn is_variable(name: &str) -> bool {
     let is_known = |byte: u8| byte.is_ascii_uppercase() || byte.is_ascii_digit() || byte == b'_';
     (1..=100).contains(&name.len())
@@ -321,7 +321,7 @@ pub(crate) fn is_variable(name: &str) -> bool {
         && !name.as_bytes()[0].is_ascii_digit()
 }
 
-/// Returns a value: a number, a switch or nothing only without quotes.
+/// Returns a scalar as a value: a number, a switch or null only if it stands without quotes.
 fn scalar(text: String, is_plain: bool) -> Value {
     if is_plain {
         match &*text {

@@ -177,7 +177,7 @@ fn list(gyrus: &Gyrus, flags: &ListFlags) -> Result<Code, Failure> {
     Ok(Code::Reached)
 }
 
-/// Returns how a trigger stands, in one line.
+/// Returns the state of a trigger, in one line.
 fn trigger_line(trigger: &Value) -> String {
     let text = |key: &str| {
         trigger[key]
@@ -209,7 +209,7 @@ fn trigger_line(trigger: &Value) -> String {
         .map(|(why, count)| format!("{count} {}", why.replace('_', " ")))
         .collect();
     if !held.is_empty() {
-        line.push_str(&format!("; held back: {}", held.join(", ")));
+        line.push_str(&format!("; did not fire: {}", held.join(", ")));
     }
     for (key, word) in [("paused", "paused"), ("problem", "cannot fire")] {
         if let Some(why) = text(key) {

@@ -90,8 +90,8 @@ impl Apply {
     }
 }
 
-/// Leaves files alone by which other programs run things: at a run's end, a person was asked about them
-/// for the folder that it worked in, if anybody was.
+/// Leaves files alone through which other programs run code: at a run's end, a person was asked
+/// about them for the folder of the run only.
 fn protect(plan: &mut UndoPlan, gate: &gyrus_gate::PolicyGate) {
     let change = |action: UndoAction| match action {
         UndoAction::Create => PathChange::Created,

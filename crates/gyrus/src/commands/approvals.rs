@@ -61,7 +61,7 @@ impl Approvals {
     }
 }
 
-/// Every open question. Children's come with the run that a person started.
+/// Returns every open question, those of children with the run that a person started.
 fn all_open(store: &Store) -> Result<Vec<OpenQuestion>, Failure> {
     let mut all = Vec::new();
     for run in Register::read(store)?.unfinished(store) {
@@ -118,7 +118,7 @@ fn list(gyrus: &Gyrus, flags: &ListFlags) -> Result<Code, Failure> {
     list_grants(&store, flags, &mut out)
 }
 
-/// Lists what is always allowed.
+/// Lists the calls that are always allowed.
 fn list_grants(
     store: &Store,
     flags: &ListFlags,
@@ -227,7 +227,7 @@ impl Revoke {
                 let found = number.and_then(|number| standing.get(number.checked_sub(1)?));
                 let found = found.ok_or_else(|| {
                     Failure::usage(format!(
-                        "nothing that is always allowed has the number {}",
+                        "no permission in the list has the number {}",
                         self.what
                     ))
                     .hint("see the list: gyrus approvals")

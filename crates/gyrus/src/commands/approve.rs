@@ -65,7 +65,7 @@ impl ApproveCommand {
     }
 }
 
-/// Answers a question of a run or of one of its children, as `say` does when it sees the card.
+/// Answers a question of a run or of one of its children with the result of `say` for the card.
 pub(super) fn answer(
     gyrus: &Gyrus,
     run: &RunArgument,
@@ -113,8 +113,8 @@ pub(super) fn answer(
     Ok(Code::Reached)
 }
 
-/// Checks an edited text before it is sent: its form, the arguments of its calls, and what the
-/// gate says of them. The run checks it again.
+/// Checks an edited text before it is sent: its form, the arguments of its calls, and the gate's
+/// verdict on them. The run checks it again.
 pub(crate) fn check_edited(
     gyrus: &Gyrus,
     store: &Store,
@@ -185,7 +185,7 @@ fn refused(wrong: &[String]) -> Failure {
     Failure::usage(what).hint("nothing was sent; correct it and approve again")
 }
 
-/// The question that is meant, and not yet answered.
+/// Returns the open question that the person means.
 fn the_question(
     store: &Store,
     run: RunId,

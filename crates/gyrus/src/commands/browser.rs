@@ -93,7 +93,7 @@ impl BrowserCommand {
     }
 }
 
-/// In a window, or where there is no desktop on a page that any browser shows.
+/// Opens a window to log in, or without a desktop a page that any browser shows.
 async fn log_in(home: &Home, address: &str, profile: &str) -> Result<Code, Failure> {
     let launch = Launch {
         visible: has_display(),

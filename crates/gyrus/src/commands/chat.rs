@@ -79,7 +79,7 @@ impl ChatName {
         }
     }
 
-    /// Returns the variable of a token that the configuration names no other for.
+    /// Returns the variable of the token, unless the configuration names another.
     fn variable(self) -> &'static str {
         match self {
             ChatName::Telegram => "TELEGRAM_TOKEN",
@@ -93,7 +93,7 @@ impl ChatName {
         }
     }
 
-    /// Checks a token; the error is in words, with a hint.
+    /// Checks a token; the error is text, with a hint.
     fn check_token(self, token: &str) -> Result<(), (&'static str, &'static str)> {
         match self {
             ChatName::Telegram if is_telegram_token(token) => Ok(()),

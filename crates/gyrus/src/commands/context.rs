@@ -47,9 +47,9 @@ impl ContextCommand {
 #[derive(Debug, Serialize)]
 pub(crate) struct LastRequest {
     model: String,
-    /// The window in tokens, if it is known.
+    /// The context window in tokens, if known.
     window: Option<u64>,
-    /// Tokens, as the provider counted them, or as they are estimated.
+    /// Number of tokens, as counted by the provider or estimated.
     tokens: u64,
     /// Whether the provider counted them.
     counted: bool,
@@ -71,14 +71,14 @@ const PARTS: [&str; 7] = [
     "pictures",
 ];
 
-/// Bytes of a token, where no provider counted them.
+/// Estimated number of bytes of a token, if no provider counted them.
 const TOKEN_BYTES: u64 = 4;
 
 /// Bytes of text that take as many tokens as a picture, about.
 const PICTURE_BYTES: usize = 4_000;
 
 impl LastRequest {
-    /// Returns how full the window is, in words, if it is known.
+    /// Returns a description of how full the window is, if known.
     pub(crate) fn fullness(&self) -> Option<String> {
         let window = self.window.filter(|window| *window > 0)?;
         Some(format!("window {} %", self.tokens * 100 / window))
@@ -91,11 +91,11 @@ impl LastRequest {
     pub(crate) fn summary(&self) -> Result<&str, Failure> {
         self.summary.as_deref().ok_or_else(|| {
             Failure::usage("this conversation holds no summary yet")
-                .hint("one is made near the end of the window, or by: gyrus run -c --compact")
+                .hint("a summary is made near the end of the window, or by: gyrus run -c --compact")
         })
     }
 
-    /// Reads it from the journal of a run.
+    /// Reads the last request from the journal of a run.
     ///
     /// # Errors
     /// Returns an error when no model was asked yet, or when the journal cannot be read.
@@ -145,7 +145,7 @@ impl LastRequest {
         })
     }
 
-    /// Returns it as lines for a person.
+    /// Returns the request as a table for a person.
     pub(crate) fn table(&self) -> String {
         let about = if self.counted { "" } else { "about " };
         let of = self.window.map_or(String::new(), |window| {

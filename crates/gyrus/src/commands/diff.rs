@@ -37,7 +37,7 @@ impl Diff {
     }
 }
 
-/// Prints what a run changed after a step.
+/// Prints the changes of a run after a step.
 pub(crate) fn show(gyrus: &Gyrus, store: &Store, run: RunId, since: u32) -> Result<Code, Failure> {
     let failed = |error| super::undo::failure(error, run);
     // A run of a fleet may have worked in a folder that is not on this machine, and a record did.
@@ -68,7 +68,7 @@ pub(crate) fn show(gyrus: &Gyrus, store: &Store, run: RunId, since: u32) -> Resu
         ))?;
     }
     if patch.is_empty() && left_out.is_empty() {
-        put("nothing that the run changed is still as it left it\n")?;
+        put("no file that the run changed is still as the run left it\n")?;
     }
     Ok(Code::Reached)
 }

@@ -29,7 +29,7 @@ pub(crate) struct Doctor {
 /// Result of one check.
 pub(crate) enum DoctorFinding {
     Good(String),
-    /// It works, with a gap that one should know.
+    /// The part works, with a gap that one should know of.
     Gap(String),
     Bad(Failure),
 }
@@ -131,7 +131,7 @@ fn plugins(gyrus: &Gyrus) -> Option<DoctorFinding> {
     }
 }
 
-/// Whether answers, steering and new runs are seen at once; `None` if they are.
+/// Checks that answers, steering and new runs are seen at once; `None` if they are.
 fn watches() -> Option<DoctorFinding> {
     watch::probe().err()?;
     // The system's own words name the wrong cause: open files, or room on the disk.
@@ -175,14 +175,14 @@ fn keeper() -> DoctorFinding {
             Failure::failed("commands cannot be started")
                 .because(&error)
                 .hint(format!(
-                    "is {} still the file it was?",
+                    "was the program {} replaced since it started?",
                     env::current_exe().unwrap_or_default().display()
                 )),
         ),
     }
 }
 
-/// Whether runs can look at pages, tried just now.
+/// Tries whether runs can look at pages.
 fn browses(gyrus: &Gyrus) -> DoctorFinding {
     if let Some(none) = browser::missing() {
         return DoctorFinding::Gap(none.to_string());
@@ -206,7 +206,7 @@ fn browses(gyrus: &Gyrus) -> DoctorFinding {
     }
 }
 
-/// Reports which promises the sandbox kept when it was tried just now.
+/// Tries the sandbox and reports the promises that it kept.
 pub(crate) fn sandboxed(gyrus: &Gyrus) -> DoctorFinding {
     let proof = gyrus
         .home()
@@ -214,8 +214,9 @@ pub(crate) fn sandboxed(gyrus: &Gyrus) -> DoctorFinding {
     let proof = match proof {
         Ok(proof) => proof,
         Err(failure) => {
-            let first =
-                format!("there is none here ({failure}), so whatever runs code is asked for");
+            let first = format!(
+                "there is no sandbox here ({failure}), so commands that run code need your approval"
+            );
             return DoctorFinding::Gap([vec![first], namespaces::remedy()].concat().join("\n"));
         }
     };
@@ -244,7 +245,9 @@ pub(crate) fn sandboxed(gyrus: &Gyrus) -> DoctorFinding {
         (Ok(()), Wall::Namespaces | Wall::Nothing) => {
             format!("tried just now in {ways} ways: {KEPT}. What does not hold: {broken}")
         }
-        (Err(_), _) => format!("it does not hold, so whatever runs code is asked for: {broken}"),
+        (Err(_), _) => format!(
+            "the sandbox does not hold here, so commands that run code need your approval: {broken}"
+        ),
     };
     DoctorFinding::Gap([vec![first], remedy].concat().join("\n"))
 }
@@ -253,7 +256,7 @@ pub(crate) fn found(tried: Result<String, Failure>) -> DoctorFinding {
     tried.map_or_else(DoctorFinding::Bad, DoctorFinding::Good)
 }
 
-/// The kind of file system by its number, as `statfs(2)` lists them.
+/// Returns the kind of file system by its number, as listed in `statfs(2)`.
 fn file_system(path: &Path) -> String {
     const KNOWN: [(i64, &str); 7] = [
         (0xEF53, "ext4"),

@@ -32,7 +32,7 @@ impl Dot {
 #[cfg(feature = "desktop")]
 use crate::status_dot::show;
 
-/// Says how to get a gyrus that shows dots.
+/// Returns the failure with the advice how to get a gyrus that shows dots.
 #[cfg(not(feature = "desktop"))]
 fn show(_: &Gyrus, _: &str) -> Result<Code, Failure> {
     let failure = Failure::usage("this gyrus was built without desktops");

@@ -16,7 +16,7 @@ use crate::{
     Gyrus, drive, exit::Code, failure::Failure, lab::DemoInstallation, setup, stopped, time,
 };
 
-/// The folder of the state with copies of reports, and the most of them.
+/// The folder in the state with copies of reports.
 const KEPT_IN: &str = "evals";
 const MOST_KEPT: usize = 500;
 
@@ -93,7 +93,7 @@ impl Eval {
     }
 }
 
-/// Keeps a copy of a report with the state, where a server finds it, and forgets the oldest copies.
+/// Stores a copy of a report in the state, where a server finds it, and removes the oldest copies.
 fn keep(gyrus: &Gyrus, folder: &Path) -> Result<(), Failure> {
     let kept = gyrus.home()?.state.join(KEPT_IN);
     fs::create_dir_all(&kept)?;

@@ -79,7 +79,7 @@ impl Up {
         let mut server = LocalServer::start(&options).map_err(|error| {
             Failure::failed("the server does not start")
                 .because(&error)
-                .hint("if another one has its port: gyrus fleet up --port 0")
+                .hint("if another program has its port: gyrus fleet up --port 0")
         })?;
         let address = server.address();
         let _written = local.write(&address)?;

@@ -33,6 +33,6 @@ impl WorkerCommand {
 }
 
 pub(crate) fn missing() -> Failure {
-    let failure = Failure::usage("this gyrus was built without its fleet");
+    let failure = Failure::usage("this gyrus was built without fleets");
     failure.hint("build it with: cargo install --path crates/gyrus --features fleet")
 }

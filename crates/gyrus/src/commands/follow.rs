@@ -15,7 +15,7 @@ use gyrus_surfaces::{
 use super::run_argument::RunArgument;
 use crate::{Gyrus, drive, exit::Code, failure::Failure};
 
-/// Interval at which it is checked whether the process that drives the run is alive.
+/// Interval at which the process that drives the run is checked for being alive.
 const LOOK_EVERY: Duration = Duration::from_millis(500);
 
 /// Watch a run that another process drives
@@ -39,7 +39,7 @@ impl Follow {
     }
 }
 
-/// Watches a run to its end, or to where it parks.
+/// Prints a run's progress until the run ends or parks.
 pub(crate) fn follow(
     gyrus: &Gyrus,
     store: &Store,
@@ -96,8 +96,8 @@ pub(crate) fn follow(
     done
 }
 
-/// Waits until the run ends or parks, or nobody drives it any more. Returns its last entry, and how
-/// it ended; `None` if it did not say.
+/// Waits until the run ends or parks, or no process drives it any more. Returns its last entry, and
+/// how it ended; `None` if it did not say.
 async fn end_of(store: &Store, run: RunId) -> Result<(u64, Option<DriveResult>), Failure> {
     let name = log_name(run);
     loop {

@@ -29,7 +29,7 @@ use crate::{
 };
 use gyrus_surfaces::{console::put, terminal, trace_file::TracePurpose, watching::live_replies};
 
-/// Differences of a workspace that are listed.
+/// Maximum number of differences of a workspace that are listed.
 const SHOWN_DIFFERENCES: usize = 20;
 
 /// Go on from an earlier step of a run, as a new run
@@ -150,7 +150,7 @@ fn principal(json: &str) -> Result<Principal, String> {
     serde_json::from_str(json).map_err(|error| error.to_string())
 }
 
-/// Makes the folder, if it may be a workspace; the kernel fills it.
+/// Creates the folder, if it may be a workspace; the kernel fills it.
 fn new_folder(home: &Home, folder: &Path) -> Result<PathBuf, Failure> {
     let made = match fs::create_dir(folder) {
         Ok(()) => true,
@@ -202,7 +202,7 @@ fn said(files: &ForkedFiles) -> String {
             );
         }
         ForkedFiles::Unknown(why) => {
-            return format!("nobody knows how the folder looked at that step: {why}\n");
+            return format!("the state of the folder at that step is unknown: {why}\n");
         }
         ForkedFiles::Differ(differences) => differences,
     };

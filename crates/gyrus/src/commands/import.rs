@@ -49,7 +49,7 @@ pub(crate) struct ImportCommand {
     yes: bool,
 }
 
-/// Parts that are to be written.
+/// The parts to write.
 #[derive(Default)]
 struct ImportPlan {
     servers: Vec<FoundServer>,
@@ -133,7 +133,7 @@ impl ImportPlan {
         self.said.push_str(&format!("  {}\n", one_line(line)));
     }
 
-    /// Decides about what one agent has.
+    /// Adds the skills, servers and rules of one agent to the plan.
     fn add(&mut self, here: &SkillPlaces, config: &Config, found: ImportFound) {
         self.said.push_str(&format!("{}:\n", found.source.title));
         for server in found.servers {
@@ -210,7 +210,7 @@ impl ImportPlan {
         self.skills.push(one);
     }
 
-    /// Makes a plugin of agents.
+    /// Creates a plugin from agents.
     fn agents(
         &mut self,
         here: &SkillPlaces,

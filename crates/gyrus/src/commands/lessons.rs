@@ -142,7 +142,7 @@ fn print(out: &mut StandardOutput, record: &LessonRecord) -> Result<(), Failure>
     Ok(())
 }
 
-/// Returns how the runs did that were given a lesson.
+/// Returns the results of the runs that a lesson was given to.
 fn given(record: &LessonRecord) -> String {
     let named = |wanted: bool, what: &str| {
         let runs: Vec<&GivenTo> = record

@@ -23,8 +23,8 @@ impl ListFlags {
         self.json
     }
 
-    /// Takes the next item of a list: prints it for a program, or returns whether it is to be shown
-    /// to a person.
+    /// Handles the next item of a list: prints it for a program, or returns whether it is to be
+    /// shown to a person.
     pub(super) fn shows(&self, out: &mut StandardOutput, item: &Value) -> Result<bool, Failure> {
         if let Some(filter) = &self.filter
             && !contains(item, &filter.to_lowercase())

@@ -138,7 +138,7 @@ pub(super) enum DesktopWord {
 mod desktop {
     use super::{Failure, LookCommand, ViewWithPicture};
 
-    /// Says how to get a gyrus that sees desktops.
+    /// Returns the failure with the advice how to get a gyrus that sees desktops.
     pub(super) async fn look(_: &LookCommand) -> Result<ViewWithPicture, Failure> {
         let failure = Failure::usage("this gyrus was built without desktops");
         Err(failure.hint("build it with them: cargo build --release --features desktop"))
@@ -152,7 +152,7 @@ mod desktop {
 
     use super::{Failure, LookCommand, ViewWithPicture, browser};
 
-    /// Looks at a desktop, once the program that was named has shown its elements.
+    /// Looks at a desktop, once the named program shows its elements.
     pub(super) async fn look(options: &LookCommand) -> Result<ViewWithPicture, Failure> {
         let place = match &options.display {
             Some(display) => DesktopPlace::Own {

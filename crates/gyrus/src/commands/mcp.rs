@@ -33,7 +33,7 @@ use gyrus_surfaces::{
 /// Maximum number of resources of a server that are shown.
 const SHOWN_RESOURCES: usize = 20;
 
-/// Digits of a content that name it.
+/// Number of digits of a content's hash by which it is named.
 const NAMED_BY: usize = 8;
 
 /// See and try the servers whose tools runs have (Model Context Protocol)
@@ -91,7 +91,7 @@ enum McpVerb {
     },
 }
 
-/// Places where this command looks.
+/// Places where this command looks for servers.
 struct ServerPlaces {
     home: Home,
     config: Config,
@@ -204,7 +204,7 @@ fn list(gyrus: &Gyrus, here: &ServerPlaces, flags: &ListFlags) -> Result<Code, F
     })
 }
 
-/// Returns what a server offers, as JSON.
+/// Returns the tools, prompts and resources of a server, as JSON.
 fn listed(server: &ServerWish, state: Option<&ServerState>, offers: &Offers) -> Value {
     let (tools, missing): (Vec<&str>, _) = match state {
         Some(ServerState::Ready { tools, .. }) => {
@@ -285,7 +285,7 @@ fn test(gyrus: &Gyrus, here: &ServerPlaces, name: &str) -> Result<Code, Failure>
     })
 }
 
-/// All of one server.
+/// Prints all details of one server.
 fn tell(out: &mut StandardOutput, painter: &Painter, state: &ServerState) -> Result<Code, Failure> {
     let ServerState::Ready {
         about,
@@ -338,7 +338,7 @@ fn tell(out: &mut StandardOutput, painter: &Painter, state: &ServerState) -> Res
     Ok(Code::Reached)
 }
 
-/// The prompts and the first resources of a server.
+/// Prints the prompts and the first resources of a server.
 fn tell_offers(
     out: &mut StandardOutput,
     painter: &Painter,

@@ -26,7 +26,7 @@ pub(super) fn login(around: &StartSurroundings<'_>, name: &str) -> Result<Code, 
     drive::runtime()?.block_on(async {
         let challenge = McpServer::challenge(&setup).await.map_err(|why| {
             Failure::usage(format!("the server `{name}`: {}", visible(&why)))
-                .hint(format!("see what it says: gyrus mcp test {name}"))
+                .hint(format!("see the server's answer: gyrus mcp test {name}"))
         })?;
         let attempt = login.begin(&url, &challenge).await.map_err(failed)?;
         let host = attempt.address().host_str().unwrap_or_default();
@@ -81,10 +81,10 @@ fn server(
         ServerWay::Http { login: None, .. } => Err(Failure::usage(format!(
             "the server `{name}` has its authorization in `headers`"
         ))
-        .hint("take that line out of its section to log in instead")),
+        .hint("remove `headers` from the server's section to log in instead")),
         ServerWay::Process { .. } => Err(Failure::usage(format!(
             "the server `{name}` is started here, and asks for no login"
         ))
-        .hint("give it what it needs in `env`")),
+        .hint("give the server its keys in `env`")),
     }
 }

@@ -25,7 +25,7 @@ const FACTS: &str = "Memory/facts.md";
 /// Maximum bytes of a text on standard input.
 const MAX_TEXT_BYTES: u64 = 1 << 20;
 
-/// Maximum number of notes that a search lists.
+/// Maximum number of notes in a search result.
 const MAX_FOUND: usize = 100;
 
 /// Look into what runs remember, add to it, and take back what they wrote

@@ -114,7 +114,7 @@ With any command: --connect SERVER has a server carry it out; before one:
 --fleet ADDRESS means the runs of a fleet.
 ";
 
-/// Returns the names of the commands, with what each does.
+/// Returns the names of the commands, each with its purpose.
 pub(crate) fn names() -> Vec<(String, String)> {
     let groups = OVERVIEW.lines().filter_map(|line| line.strip_prefix("  "));
     let groups = groups.filter_map(|line| line.split_once("  "));
@@ -140,7 +140,7 @@ macro_rules! commands {
         }
 
         impl Command {
-            /// Whether it only reads runs, or says something to one that somebody else drives.
+            /// Whether the command only reads runs, or sends something to a run of another process.
             #[cfg(feature = "fleet")]
             pub(crate) fn works_on_copies(&self) -> bool {
                 match self {
@@ -160,7 +160,7 @@ macro_rules! commands {
                 }
             }
 
-            /// Does it, to the exit code.
+            /// Executes the command, and returns the exit code.
             pub(crate) fn execute(self, gyrus: &Gyrus) -> Result<Code, Failure> {
                 match self {
                     $(Command::$name(arguments) => arguments.execute(gyrus),)*

@@ -13,13 +13,13 @@ use serde_json::json;
 use super::roles::{MeaningOrigin, RoleList, RoleRow, correct, forget};
 use crate::{exit::Code, failure::Failure, new_run, workdir::here};
 
-/// Number of runs in which forms are looked for, the newest.
+/// Number of the newest runs that are searched for forms.
 const RUNS_READ: usize = 30;
 
 /// Maximum number of forms of a list.
 const MAX_FORMS: usize = 50;
 
-/// Characters of a page's words that are shown.
+/// Maximum number of shown characters of a page's words.
 const SHOWN: usize = 80;
 
 /// Say what the forms of a site do and what their fields hold, so that a mandate can speak of them
@@ -67,7 +67,7 @@ impl PageRoles {
         let (forms, rows) = self.corrected(listed(&home.store()?, &origin, known)?)?;
         if forms.is_empty() {
             return Err(Failure::usage(format!("no run has met a form of {origin}")).hint(
-                "let a run fill in the form and click its button; it is asked about, and known then",
+                "let a run fill in the form and click its button; gyrus asks then, and knows the form from then on",
             ));
         }
         let wanted = OriginForms {
@@ -140,8 +140,7 @@ fn is_left_out(correction: &str) -> bool {
     form.is_some_and(|form| !form.contains('.'))
 }
 
-/// Returns the forms of the list: the confirmed ones, and others that runs have met, the newest
-/// first.
+/// Returns the forms of the list: the confirmed ones, and others that runs have met, newest first.
 fn listed(
     store: &Store,
     origin: &str,
@@ -219,7 +218,6 @@ fn row(form: &ConfirmedForm, why: MeaningOrigin) -> RoleRow {
     }
 }
 
-/// Returns the form with the roles of its row.
 fn confirmed(form: ConfirmedForm, row: &RoleRow) -> ConfirmedForm {
     let role_of = |name: &str| -> Option<ArgumentRole> {
         row.meaning.arguments.get(&name.replace('.', "_")).copied()

@@ -197,7 +197,7 @@ impl PolicyExplain {
 }
 
 impl PolicyExplain {
-    /// Returns the tool that is asked about, and the arguments.
+    /// Returns the tool and the arguments that the person asks about.
     fn call(
         &self,
         gyrus: &Gyrus,
@@ -320,7 +320,7 @@ fn name(does: &Does) -> String {
     }
 }
 
-/// Returns the folder that a run would work in. Where a person only asks, any will do.
+/// Returns the folder in which a run would work: the given one, or the current one.
 fn place(home: &Home, given: Option<&Path>) -> Result<PathBuf, Failure> {
     match given {
         Some(given) => new_run::workspace(home, Some(given)),

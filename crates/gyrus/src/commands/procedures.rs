@@ -135,7 +135,7 @@ impl Procedures {
     }
 }
 
-/// Returns what stands in a list about whether a procedure is replayed.
+/// Returns the state of a procedure for a list: whether it is replayed.
 fn state(kept: &KeptProcedure) -> String {
     let counts = kept.counts();
     let replays = format!(
@@ -211,7 +211,7 @@ fn version_of<'a>(
     })
 }
 
-/// Prints what a version does.
+/// Prints the steps of a version.
 fn print(version: &ProcedureVersion, kept: &KeptProcedure) -> Result<(), Failure> {
     let mut out = output::standard();
     let source = match &version.source {
@@ -426,7 +426,7 @@ fn why(gyrus: &Gyrus, run: &RunArgument) -> Result<Code, Failure> {
             writeln!(out, "it shows how to do this: {}", visible(&command))?;
             match known.same_as(&procedure) {
                 Some(name) => writeln!(out, "`{name}` does that already")?,
-                None => writeln!(out, "it was not kept, or forgotten since")?,
+                None => writeln!(out, "the procedure was not stored, or was forgotten since")?,
             }
         }
         Err(why) => writeln!(out, "it taught nothing: {}", visible(&why.to_string()))?,

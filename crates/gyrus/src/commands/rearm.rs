@@ -42,7 +42,7 @@ impl Rearm {
     }
 }
 
-/// Asks the person at the terminal.
+/// Asks the person at the terminal for confirmation.
 fn confirmed(words: &str) -> Result<bool, Failure> {
     if !terminal::can_ask() {
         return Err(Failure::usage("there is no terminal to ask at")

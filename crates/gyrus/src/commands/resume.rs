@@ -56,7 +56,7 @@ pub(crate) struct Resume {
 }
 
 impl Resume {
-    /// Returns the command that goes on with a run for the queue.
+    /// Returns the command that resumes a run for the queue.
     pub(crate) fn of_queue(run: RunId, on_ask: OnAsk, correlation: Option<String>) -> Self {
         let mut changes = ChangeFlags::default();
         changes.approvals.on_ask = Some(on_ask);
@@ -71,7 +71,7 @@ impl Resume {
         }
     }
 
-    /// Returns what happens to a process that still drives the run.
+    /// Returns the handling of a process that still drives the run.
     fn how(&self) -> LockWait {
         if self.take {
             LockWait::KillHolder
@@ -80,7 +80,7 @@ impl Resume {
         }
     }
 
-    /// Begins a new run with what a record remembers.
+    /// Starts a new run that continues the memory of a record.
     fn begin_from(
         self,
         gyrus: &Gyrus,

@@ -13,17 +13,17 @@ use gyrus_text::{counted, one_line};
 
 use crate::{exit::Code, failure::Failure, private_file};
 
-/// Digits of a content that name it.
+/// Number of digits of a content's hash by which it is named.
 const NAMED_BY: usize = 8;
 
-/// A tool or a form with what it is to mean.
+/// A tool or a form, with the meaning that is to be confirmed.
 pub(super) struct RoleRow {
-    /// Its name in the list.
+    /// The name of the row in the list.
     pub(super) name: String,
     pub(super) parameters: serde_json::Value,
     pub(super) meaning: ToolMeaning,
     pub(super) why: MeaningOrigin,
-    /// Lines by which a person recognises it, beside its name.
+    /// Lines by which a person recognises the tool or form, beside its name.
     pub(super) about: Vec<String>,
 }
 
@@ -31,13 +31,13 @@ pub(super) struct RoleRow {
 pub(super) enum MeaningOrigin {
     Confirmed,
     Proposed,
-    /// It was confirmed for another description.
+    /// The meaning was confirmed for another description.
     Changed,
 }
 
-/// A list that a person is to confirm.
+/// A list for a person to confirm.
 pub(super) struct RoleList<'a> {
-    /// The line above it.
+    /// The line above the list.
     pub(super) heading: String,
     pub(super) rows: &'a [RoleRow],
     /// The word for one row, such as `tool`.
@@ -45,13 +45,13 @@ pub(super) struct RoleList<'a> {
     /// The text of the file once the list is confirmed.
     pub(super) text: String,
     pub(super) file: &'a Path,
-    /// Whether they confirmed exactly this list before.
+    /// Whether the person confirmed exactly this list before.
     pub(super) is_confirmed: bool,
     /// The command that shows the list.
     pub(super) command: String,
-    /// The corrections that were made to it.
+    /// The corrections that the person made to the list.
     pub(super) corrections: &'a [String],
-    /// The digest of the list to which they said yes beforehand.
+    /// The digest of a list that the person confirmed beforehand.
     pub(super) given: Option<&'a str>,
 }
 
@@ -61,7 +61,7 @@ impl RoleList<'_> {
         Digest::of(self.text.as_bytes()).to_string()
     }
 
-    /// Shows the list, asks for a yes, and keeps what was confirmed.
+    /// Shows the list, asks for confirmation, and stores the confirmed list.
     pub(super) fn confirm(&self, plain: bool) -> Result<Code, Failure> {
         let mut out = output::standard();
         let painter = Painter::new(&out, plain);
@@ -85,7 +85,7 @@ impl RoleList<'_> {
         Ok(Code::Reached)
     }
 
-    /// Returns when the person said yes to exactly this list: at the terminal, or by its digest.
+    /// Returns once the person has confirmed exactly this list, at the terminal or by its digest.
     fn ask(&self) -> Result<(), Failure> {
         let content = self.content();
         let short = &content[..NAMED_BY];
@@ -178,7 +178,7 @@ pub(super) fn correct(rows: &mut [RoleRow], correction: &str) -> Result<(), Fail
     Ok(())
 }
 
-/// Whether it has an argument whose path begins like this one.
+/// Whether the row has an argument whose path begins with this one.
 fn has_argument(row: &RoleRow, path: &str) -> bool {
     let first = path.split('.').next().unwrap_or(path);
     !path.split('.').any(str::is_empty) && row.parameters["properties"].get(first).is_some()
@@ -234,7 +234,7 @@ fn show(out: &mut StandardOutput, painter: &Painter, rows: &[RoleRow]) -> Result
     Ok(())
 }
 
-/// The arguments at the top of the schema of which nothing is said.
+/// Returns the top-level arguments of the schema without a description.
 fn undescribed(row: &RoleRow) -> Vec<String> {
     let properties = row.parameters["properties"].as_object();
     let names = properties.into_iter().flatten().map(|(name, _)| name);

@@ -75,7 +75,7 @@ pub(crate) struct Run {
     /// The id of a run that was not typed here.
     #[arg(skip)]
     ordered: Option<RunId>,
-    /// The id that ties it to what caused it.
+    /// The id that connects the run to its cause.
     #[arg(skip)]
     correlation: Option<String>,
     /// The procedure that must be replayed.
@@ -89,15 +89,15 @@ type PromptWithArguments = (PromptName, BTreeMap<String, String>);
 #[cfg(feature = "fleet")]
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum FolderSource {
-    /// It has the same path on the worker's machine.
+    /// The worker's folder has the same path.
     SamePath,
     /// This machine's folder is uploaded.
     Upload,
-    /// The worker clones what is checked out here.
+    /// The worker clones the commit that is checked out here.
     Clone,
 }
 
-/// Parts that a run is created with.
+/// Parts from which a run is created.
 struct Parts<'a> {
     gyrus: &'a Gyrus,
     home: &'a Home,
@@ -106,7 +106,7 @@ struct Parts<'a> {
 }
 
 impl Run {
-    /// Returns the run that replays this procedure, or nothing.
+    /// Returns the run that replays this procedure, or `None`.
     pub(crate) fn replaying(
         command: Text,
         procedure: String,
@@ -129,7 +129,7 @@ impl Run {
         }
     }
 
-    /// Returns the run for a goal that remembers another one.
+    /// Returns the run for a goal that continues the memory of another run.
     pub(crate) fn after(before: RunId, goal: Text, flags: RunFlags, output: OutputFlags) -> Self {
         let mut request = RunRequest::with_flags(goal, flags);
         request.continues = Some(before);
@@ -139,7 +139,7 @@ impl Run {
         }
     }
 
-    /// Returns the run that the queue orders.
+    /// Returns the run that a command of the queue orders.
     pub(crate) fn of_queue(
         run: RunId,
         mut request: RunRequest,
@@ -169,7 +169,7 @@ impl Run {
         }
     }
 
-    /// Checks that nothing is said of a fleet where there is none.
+    /// Checks that no flag for a fleet is given without a fleet.
     fn check_place(&self) -> Result<(), Failure> {
         let failure = if !self.request.needs.is_empty() && self.ordered.is_none() {
             Failure::usage("`--needs` names what a machine of a fleet must have")
@@ -260,12 +260,12 @@ impl Run {
         code
     }
 
-    /// Lets this fleet reach the goal, unless it names another one.
+    /// Sets the fleet for the run, unless the run names another one.
     pub(crate) fn use_fleet(&mut self, fleet: &str) {
         self.fleet.get_or_insert(fleet.to_owned());
     }
 
-    /// Returns the address of the fleet that is to reach the goal, if one is named.
+    /// Returns the address of the fleet that carries out the run, if one is named.
     pub(crate) fn fleet(&self) -> Option<&str> {
         self.fleet.as_deref()
     }
@@ -382,7 +382,7 @@ impl Run {
         code
     }
 
-    /// Returns what came with the goal.
+    /// Returns the attachments of the goal.
     fn context(&self) -> Result<Vec<Attachment>, Failure> {
         let options = &self.request.options;
         prompt_of(&options.context)?;
@@ -395,7 +395,8 @@ impl Run {
         Ok(context)
     }
 
-    /// Only a goal of `-` reads standard input: what is piped in for other reasons may never end.
+    /// Returns the goal; only `-` reads it from standard input: what is piped in for other reasons
+    /// may never end.
     fn goal(&self, home: &Home) -> Result<Text, Failure> {
         let typed = &self.request.goal;
         let goal = if self.ordered.is_some() {
@@ -447,7 +448,7 @@ fn prompt_of(flags: &ContextFlags) -> Result<Option<PromptWithArguments>, Failur
     )))
 }
 
-/// Has a run work in a work tree of its own, made from the last commit of the folder's repository.
+/// Moves a run into a separate work tree, made from the last commit of the folder's repository.
 fn move_into_worktree(new: &mut NewRun) -> Result<(), Failure> {
     let worktree = GitWorktrees.add(&new.workspace, new.id).map_err(|why| {
         Failure::usage(format!("there can be no work tree: {why}"))

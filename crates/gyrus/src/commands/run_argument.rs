@@ -27,12 +27,12 @@ impl RunArgument {
         }
     }
 
-    /// Whether it names a run.
+    /// Whether the argument names a run.
     pub(crate) fn is_given(&self) -> bool {
         self.given.is_some() || self.anywhere
     }
 
-    /// Returns the card that was typed where a run could stand: `gyrus approve 2.3`.
+    /// Returns the card that was typed instead of a run: `gyrus approve 2.3`.
     pub(super) fn card(&self) -> Option<QuestionId> {
         let given = self.given.as_deref().filter(|given| given.contains('.'));
         given.and_then(|given| given.parse().ok())
@@ -47,7 +47,7 @@ impl RunArgument {
         find(gyrus, store, self.words(), self.anywhere)
     }
 
-    /// Finds the run, for what acts on its word: it was begun here.
+    /// Finds a run that was begun here, for commands that act on the word of its journal.
     pub(crate) fn find_own(&self, gyrus: &Gyrus, store: &Store) -> Result<RunId, Failure> {
         let run = self.find(gyrus, store)?;
         check_not_record(store, run)?;
@@ -55,7 +55,7 @@ impl RunArgument {
     }
 }
 
-/// Finds the run that `given` means, `last` in the folder where the command was typed or `anywhere`.
+/// Finds the run that `given` names; `last` is looked up in the current folder or `anywhere`.
 pub(super) fn find(
     gyrus: &Gyrus,
     store: &Store,

@@ -95,7 +95,7 @@ impl Try {
             Exit::Signal(signal) => 128 + signal,
             Exit::TimedOut => {
                 put(&format!(
-                    "it was ended after {seconds} s, the longest time of a command\n"
+                    "the command was ended after {seconds} s, the longest time of a command\n"
                 ))?;
                 124
             }

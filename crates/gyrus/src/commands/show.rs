@@ -113,7 +113,7 @@ fn page(store: &Store, run: RunId, file: Option<&Path>) -> Result<Code, Failure>
         None if output::standard().is_terminal() => {
             let run = run.short();
             return Err(
-                Failure::usage("a page is nothing for a terminal").hint(format!(
+                Failure::usage("a terminal cannot show an HTML page").hint(format!(
                     "name a file for it: gyrus show {run} --html -o {run}.html"
                 )),
             );
@@ -132,8 +132,8 @@ fn page(store: &Store, run: RunId, file: Option<&Path>) -> Result<Code, Failure>
     }
 }
 
-/// The file appears when it is complete, readable by its owner alone, and takes the place of
-/// nothing but an older page.
+/// Writes a page to a file, which appears once it is complete, readable by its owner alone, and
+/// replaces nothing but an older page.
 fn to_file(
     store: &Store,
     run: RunId,

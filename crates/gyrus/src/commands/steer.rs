@@ -32,9 +32,9 @@ impl SteerCommand {
         approvals::send(&store, run, person, MessageBody::steer(self.text))?;
         let name = run.short();
         let when = match store.holder(&log_name(run))? {
-            Some(_) => "it will be read before the next step".to_owned(),
-            None if gyrus.is_of_a_fleet() => "it will be read before its next step".to_owned(),
-            None => format!("it will be read when the run goes on: gyrus resume {name}"),
+            Some(_) => "the run reads this before the next step".to_owned(),
+            None if gyrus.is_of_a_fleet() => "the run reads this before its next step".to_owned(),
+            None => format!("the run reads this when it is resumed: gyrus resume {name}"),
         };
         put(&format!("run {name} was told; {when}\n"))?;
         Ok(Code::Reached)

@@ -16,10 +16,10 @@ use super::run_argument::RunArgument;
 use crate::{Gyrus, drive, exit::Code, failure::Failure, inside_run, state_folder, stopped};
 use gyrus_surfaces::{console::put, terminal};
 
-/// Time in which a run that has nothing in progress parks.
+/// Time limit for a run without an effect in progress to park.
 const PARKS_WITHIN: Duration = Duration::from_millis(500);
 
-/// Timeout for the process that holds the run to obey.
+/// Time limit for the run's process to obey.
 const OBEY_WITHIN: Duration = Duration::from_secs(30);
 
 /// Timeout for killed processes to be gone.
@@ -48,13 +48,12 @@ impl StopCommand {
         !self.all
     }
 
-    /// Returns the run that is to be stopped, as it was given.
+    /// Returns the run to stop, as typed.
     #[cfg(feature = "fleet")]
     pub(crate) fn run(&self) -> &str {
         self.run.words()
     }
 
-    /// Returns the reason that was given.
     #[cfg(feature = "fleet")]
     pub(crate) fn reason(self) -> Option<String> {
         self.reason
@@ -68,7 +67,7 @@ impl StopCommand {
     }
 }
 
-/// The latch first: whatever happens to this process then, nothing new is done.
+/// Stops all runs, the latch first: whatever happens to this process then, nothing new is done.
 pub(crate) fn everything(
     gyrus: &Gyrus,
     surface: &str,
@@ -104,7 +103,7 @@ pub(crate) fn everything(
     store?;
     if !ended.left.is_empty() {
         return Err(Failure::failed("something may still be at work")
-            .hint("end it by hand; it can begin nothing new until: gyrus rearm"));
+            .hint("end these processes by hand; they can begin nothing new until: gyrus rearm"));
     }
     Ok(Code::Reached)
 }
@@ -144,7 +143,8 @@ fn said(tripped: &io::Result<LatchResult>, ended: &StopResult) -> String {
     text
 }
 
-/// Orders a run to stop or pause, and waits until it has, unless it may finish what is in progress.
+/// Orders a run to stop or pause, and waits until it has, unless it may finish the effect in
+/// progress.
 pub(super) fn order(gyrus: &Gyrus, run: &RunArgument, body: MessageBody) -> Result<Code, Failure> {
     let store = gyrus.store()?;
     let run = run.find_own(gyrus, &store)?;
@@ -194,11 +194,11 @@ pub(super) fn order(gyrus: &Gyrus, run: &RunArgument, body: MessageBody) -> Resu
         }
         Err(_) => {
             return Err(Failure::failed(format!(
-                "run {name} was told so, but process {} does not obey",
+                "run {name} was told to stop, but its process {} does not react",
                 holder.process.pid
             ))
             .hint(format!(
-                "it may be suspended; to end it and go on here: gyrus resume {name} --take"
+                "the process may be suspended; to end it and continue the run here: gyrus resume {name} --take"
             )));
         }
     }

@@ -31,7 +31,7 @@ use crate::{
 };
 use gyrus_surfaces::{console::put, output, terminal};
 
-/// The run answers at once unless something is in progress.
+/// Time in which a run without an effect in progress answers.
 const SOON: Duration = Duration::from_secs(1);
 
 /// Take a run's screen over: log in, solve a captcha, do a step yourself
@@ -81,7 +81,7 @@ impl TakeCommand {
     }
 }
 
-/// The run that a person started.
+/// Returns the run that a person started, above `run`.
 fn root(store: &Store, mut run: RunId) -> Result<RunId, Failure> {
     check_not_record(store, run)?;
     while let Some(parent) = StandingRun::read(store, run)?.started.parent {
@@ -90,10 +90,10 @@ fn root(store: &Store, mut run: RunId) -> Result<RunId, Failure> {
     Ok(run)
 }
 
-/// The person who takes a screen over.
+/// A person who takes over a screen.
 struct TakeoverVisitor {
     by: Principal,
-    /// Whether the page is opened here, and not only told.
+    /// Whether the page is also opened here, rather than only printed.
     opens: bool,
 }
 
@@ -106,7 +106,7 @@ async fn take(
     let stream = takeover::knock(home, run).await.map_err(|error| {
         Failure::failed(format!("run {name} has no screen to take over"))
             .because(&error)
-            .hint("it has one if it was started with --screen or --url")
+            .hint("a run has a screen if it was started with --screen or --url")
     })?;
     let (reader, mut writer) = stream.into_split();
     let text = serde_json::to_string(&VisitorRequest::TakeOver { by })
@@ -144,9 +144,10 @@ async fn take(
     }
 }
 
-/// A page that a person is told of. Dropping it removes what opened it.
+/// A page that a person is asked to open; dropping it removes the file that leads there.
 pub(super) struct OpenerPage {
-    /// Leads there. A program's arguments can be read by everybody, and the address lets in.
+    /// A file that leads to the page. A program's arguments can be read by everybody, and the
+    /// address lets in.
     way: Option<PathBuf>,
 }
 
@@ -159,7 +160,7 @@ impl Drop for OpenerPage {
 }
 
 impl OpenerPage {
-    /// Says where it is, and opens it if wanted.
+    /// Prints the address of the page, and opens it if wanted.
     pub(super) fn open(home: &Home, address: &str, opens: bool) -> Result<Self, Failure> {
         writeln!(output::standard(), "{address}")?;
         put("open this page; the screen is yours until you give it back there, or end this\n")?;
@@ -185,7 +186,7 @@ impl OpenerPage {
     }
 }
 
-/// A file of the person's own that leads to an address.
+/// Creates a file for this user alone that leads to an address.
 fn way_to(home: &Home, address: &str) -> io::Result<PathBuf> {
     let folder = takeover::folder(home);
     fs::create_dir_all(&folder)?;

@@ -91,7 +91,7 @@ impl Teach {
         Ok(Code::Reached)
     }
 
-    /// Has the person do it in a browser.
+    /// Records the person's work in a browser.
     async fn watch_page(&self, home: &Home, start: &str) -> Result<RecordedResult, Failure> {
         let Some(origin) = procedures::origin(start) else {
             return Err(Failure::usage(format!("`{start}` is of no site")));
@@ -157,7 +157,7 @@ fn teaching(
     Ok(Arc::new(TeachingSession::new(parts, place)))
 }
 
-/// Says what was learned.
+/// Prints the procedure that was learned.
 fn tell(home: &Home, added: &ProcedureUpdate) -> Result<(), Failure> {
     let name = &added.name;
     let kept = procedures::kept(&home.store()?)?;
@@ -179,7 +179,7 @@ fn tell(home: &Home, added: &ProcedureUpdate) -> Result<(), Failure> {
 mod desktop {
     use super::{Failure, Home, RecordedResult, Teach};
 
-    /// Says how to get a gyrus with desktops.
+    /// Returns the failure with the advice how to get a gyrus with desktops.
     pub(super) async fn watch(_: &Teach, _: &Home) -> Result<RecordedResult, Failure> {
         Err(crate::screen::without_desktops())
     }
@@ -198,7 +198,7 @@ mod desktop {
         screen::{DesktopKind, DesktopOptions},
     };
 
-    /// Has the person do it with a program of a desktop.
+    /// Records the person's work with a program of a desktop.
     pub(super) async fn watch(teach: &Teach, home: &Home) -> Result<RecordedResult, Failure> {
         let (program, file) = match &teach.program[..] {
             [program] => (program, None),
@@ -253,9 +253,11 @@ fn failed(error: impl std::fmt::Display) -> Failure {
     Failure::failed(error.to_string())
 }
 
-/// Returns the failure for a person who ended it without giving the screen back.
+/// Returns the failure for a person who ended the command without giving the screen back.
 fn ended() -> Failure {
-    let failure = Failure::failed("nothing was learned: it was ended before the screen came back");
+    let failure = Failure::failed(
+        "nothing was learned: the command was ended before the screen was given back",
+    );
     Failure {
         code: Code::Interrupted,
         ..failure
@@ -264,5 +266,5 @@ fn ended() -> Failure {
 
 fn not_learned(why: &NotLearned) -> Failure {
     Failure::failed(format!("nothing was learned: {why}"))
-        .hint("show it again; the values that you type must stand in the command")
+        .hint("show the work again; the command must contain the values that you type")
 }

@@ -77,7 +77,7 @@ impl ToolsCommand {
     }
 }
 
-/// The tools of the servers of this folder.
+/// Returns the tools of the servers that are configured for this folder.
 fn served(gyrus: &Gyrus, home: &Home) -> Result<Vec<Arc<ToolSpec>>, Failure> {
     let workspace = match new_run::workspace(home, None) {
         Ok(workspace) => workspace,

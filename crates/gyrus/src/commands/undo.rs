@@ -41,7 +41,7 @@ pub(crate) struct UndoCommand {
 }
 
 impl UndoCommand {
-    /// Takes back all that a run changed, after a question.
+    /// Returns the command that undoes all changes of a run, after a question.
     pub(crate) fn of(run: RunId) -> Self {
         Self {
             run: RunArgument::of(run),
@@ -99,7 +99,7 @@ impl UndoCommand {
         }
     }
 
-    /// Asks, where somebody can be asked.
+    /// Asks for confirmation, if somebody can be asked.
     fn may(&self) -> Result<bool, Failure> {
         if self.json || !terminal::can_ask() {
             return Ok(false);
@@ -137,7 +137,7 @@ impl UndoCommand {
     }
 }
 
-/// Lists what was undone of a run, a line each.
+/// Returns the changes of a run that were undone, one a line.
 pub(super) fn lines(store: &Store, run: RunId) -> Result<Vec<String>, Failure> {
     let undone = undo::undone(store, run).map_err(|error| failure(error, run))?;
     let line = |undone: &undo::Undone| {
@@ -156,7 +156,7 @@ pub(super) fn lines(store: &Store, run: RunId) -> Result<Vec<String>, Failure> {
     Ok(undone.iter().map(line).collect())
 }
 
-/// While a process drives the run, or the one that started it, the folder is theirs.
+/// Refuses to undo while a process drives the run or the one that started it.
 fn must_be_free(store: &Store, run: RunId) -> Result<(), Failure> {
     let mut next = Some(run);
     while let Some(run) = next {
@@ -302,7 +302,7 @@ fn said(found: &RunUndo, done: &UndoResult, trash: &Path) -> String {
     text
 }
 
-/// One object: the plan, and what came of it.
+/// Prints one JSON object: the plan, and what came of it.
 fn print(found: &RunUndo, done: Option<(&UndoResult, &Path)>) -> Result<(), Failure> {
     let (changes, refused) = match done {
         Some((done, _)) => (&done.undone, &done.refused),
@@ -323,7 +323,7 @@ fn print(found: &RunUndo, done: Option<(&UndoResult, &Path)>) -> Result<(), Fail
     Ok(output::standard().json(&object)?)
 }
 
-/// For tests of recovery: the process kills itself after so many changes on disk.
+/// Kills the process after this many changes on disk; for tests of recovery.
 fn crash_after(given: Option<&str>) -> Result<impl FnMut(), Failure> {
     let given = given.map(|given| {
         given.parse().map_err(|_| {

@@ -7,8 +7,7 @@ use gyrus_text::counted;
 
 use crate::{Gyrus, failure::Failure};
 
-/// Reads everything that the state folder has, and changes nothing. Returns what was found, each with
-/// its name.
+/// Reads the whole state folder without changing it, and returns the findings, each with a name.
 pub(super) fn findings(gyrus: &Gyrus) -> Vec<(&'static str, Result<String, Failure>)> {
     let store = gyrus.home().and_then(|home| Ok(home.store()?));
     let store = match store {
@@ -51,7 +50,7 @@ fn runs(store: &Store) -> Result<String, Failure> {
     Ok(format!("{runs} of {entries}: this version reads them all"))
 }
 
-/// Reads the queue, the agents, grants and whatever else has a log.
+/// Reads the logs of the queue, the agents, the grants and all other kinds.
 fn other_logs(store: &Store) -> Result<String, Failure> {
     let mut kinds = kinds(store.root());
     kinds.remove(gyrus_kernel::RUNS);
@@ -76,7 +75,7 @@ fn whole(store: &Store, name: &LogName) -> Result<(), Failure> {
     Ok(())
 }
 
-/// Returns the kinds of logs that the store has a folder for.
+/// Returns the kinds of logs that have a folder in the store.
 fn kinds(root: &Path) -> BTreeSet<String> {
     let folders = fs::read_dir(root).into_iter().flatten().flatten();
     let names = folders.filter_map(|entry| entry.file_name().into_string().ok());

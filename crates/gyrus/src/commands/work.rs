@@ -20,7 +20,7 @@ impl WorkCommand {
         let limit = u64::try_from(2 * queue::MAX_COMMAND).unwrap_or(u64::MAX);
         stdin().lock().take(limit).read_to_string(&mut text)?;
         let order: WorkOrder = serde_json::from_str(&text).map_err(|error| {
-            Failure::usage("there is no command of the queue on standard input")
+            Failure::usage("standard input contains no command of the queue")
                 .because(&error)
                 .hint("the server starts this by itself: gyrus serve")
         })?;
@@ -35,7 +35,7 @@ impl WorkCommand {
 #[derive(Debug, Serialize, Deserialize)]
 pub(crate) struct WorkOrder {
     pub(crate) command: queue::QueueCommand,
-    /// The fleet for which it is carried out.
+    /// The fleet that ordered the command.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) fleet: Option<FleetOrder>,
 }

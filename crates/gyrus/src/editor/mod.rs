@@ -23,10 +23,10 @@ use crate::{
     new_run::RunBuilder, serve, skills, which_loop,
 };
 
-/// Strengths that a provider has models of.
+/// Names of the sizes of a provider's models.
 const TIERS: [&str; 3] = ["small", "medium", "large"];
 
-/// An editor's runs.
+/// The runs that an editor starts.
 pub(crate) struct Editor {
     gyrus: Gyrus,
     home: Home,
@@ -117,7 +117,7 @@ fn choice(value: &str, name: &str, about: &str) -> SettingChoice {
     }
 }
 
-/// Describes a mode in one sentence.
+/// Returns the description of a mode, in one sentence.
 fn about(mode: Mode) -> &'static str {
     match mode {
         Mode::ReadOnly => "Only what changes nothing",

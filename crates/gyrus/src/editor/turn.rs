@@ -169,7 +169,7 @@ impl TurnBeginning {
         })
     }
 
-    /// Goes on with a run.
+    /// Resumes a run.
     fn resume(
         &self,
         runtime: &Runtime,
@@ -251,7 +251,7 @@ impl TurnBeginning {
         ServerSet::start_these(around, &wanted, notes)
     }
 
-    /// Drives a run to its end, or to where it parks.
+    /// Drives a run until it ends or parks.
     async fn drive(
         &self,
         around: &StartSurroundings<'_>,

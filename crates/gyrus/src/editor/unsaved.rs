@@ -13,13 +13,13 @@ use gyrus_contract::{
 };
 use serde_json::Value;
 
-/// Tools that change files which they name.
+/// Tools that change files named in their arguments.
 const CHANGING: [&str; 3] = ["edit", "write", "apply_changeset"];
 
-/// Tools that read a file which they name.
+/// Tools that read a file named in their arguments.
 const READING: [&str; 1] = ["read"];
 
-/// Returns those of the tools that read or change files, so that they respect these buffers.
+/// Wraps the tools that read or change files, so that they respect these buffers.
 pub(super) fn respecting(
     tools: impl IntoIterator<Item = Arc<dyn Tool>>,
     buffers: &EditorBuffers,
@@ -44,8 +44,7 @@ pub(super) fn respecting(
     respecting
 }
 
-/// Returns the paths of a call, as they were given, of which the editor shows something else than
-/// what is on disk.
+/// Returns the paths in a call of which the editor shows something else than the file on disk.
 async fn unsaved(call: &ResolvedCall, buffers: &EditorBuffers) -> Vec<String> {
     let mut found = Vec::new();
     for path in call.paths.values() {
@@ -61,7 +60,7 @@ async fn unsaved(call: &ResolvedCall, buffers: &EditorBuffers) -> Vec<String> {
     found
 }
 
-/// Whether a text is another one than that of a file. Ends of lines are the editor's own affair.
+/// Whether a buffer's text differs from that of a file. Ends of lines are the editor's own affair.
 fn differs(shown: &str, path: &Path) -> bool {
     let plain = |text: &str| {
         let text = text.trim_start_matches('\u{feff}').replace("\r\n", "\n");
@@ -75,12 +74,12 @@ fn differs(shown: &str, path: &Path) -> bool {
     }
 }
 
-/// The use that a tool makes of the files which it names.
+/// The way in which a tool uses the files named in its arguments.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum UseOfFile {
-    /// It changes them: not while one has changes that are not saved.
+    /// The tool changes the files, and is refused while one of them has unsaved changes.
     Changes,
-    /// It reads them: it says that one has such changes.
+    /// The tool reads the files, and its result mentions that one has unsaved changes.
     Reads,
 }
 

@@ -16,13 +16,13 @@ use gyrus_runtime::request::FolderBase;
 
 use crate::failure::Failure;
 
-/// Time for one command of git.
+/// Time limit for one command of git.
 const WITHIN: Duration = Duration::from_secs(600);
 
-/// Interval at which is looked whether a command has ended.
+/// Interval at which a command is checked for its end.
 const LOOK: Duration = Duration::from_millis(10);
 
-/// Maximum number of bytes of what git says.
+/// Maximum number of bytes of git's messages.
 const SAID: usize = 600;
 
 /// Transports of the addresses.
@@ -38,7 +38,7 @@ const SETTINGS: [&str; 6] = [
     "transfer.fsckObjects=true",
 ];
 
-/// Returns what is checked out in a folder, as a worker elsewhere can have it.
+/// Returns the commit that is checked out in a folder, as a worker elsewhere can clone it.
 pub(super) fn of_checkout(folder: &Path) -> Result<FolderBase, Failure> {
     let ask = |words: &[&str]| -> Result<String, Failure> {
         let said = run(git(folder)?.args(words))?;
@@ -159,7 +159,7 @@ fn check_url(url: &str) -> Result<(), Failure> {
             .chars()
             .any(|one| one.is_whitespace() || one.is_control())
     {
-        return refused("is not one that can be sent");
+        return refused("is not an address that can be sent to a worker");
     }
     let (scheme, rest) = match url.split_once("://") {
         Some(parts) => parts,
@@ -187,7 +187,7 @@ fn check_url(url: &str) -> Result<(), Failure> {
     Ok(())
 }
 
-/// Whether git takes a name for a branch: not all that it would, and nothing that means something else.
+/// Whether git accepts a branch name, by a stricter rule that excludes names of another meaning.
 fn is_branch(name: &str) -> bool {
     let plain = |one: char| one.is_ascii_alphanumeric() || "/._-+#".contains(one);
     let parts = || name.split('/');
@@ -231,7 +231,7 @@ fn git(folder: &Path) -> Result<Command, Failure> {
     Ok(command)
 }
 
-/// Lets a command of git see no settings but its own and the repository's.
+/// Makes a command of git ignore settings other than its own and the repository's.
 fn without_settings(command: &mut Command) -> &mut Command {
     command
         .env("GIT_CONFIG_NOSYSTEM", "1")
@@ -240,7 +240,7 @@ fn without_settings(command: &mut Command) -> &mut Command {
         .env("GIT_ATTR_NOSYSTEM", "1")
 }
 
-/// Runs a command to its end and returns what it says.
+/// Runs a command to its end and returns its output.
 fn run(command: &mut Command) -> Result<String, Failure> {
     let failed = |error: &std::io::Error| Failure::failed("git cannot be run").because(error);
     let (out, err) = (tempfile::tempfile(), tempfile::tempfile());

@@ -14,13 +14,13 @@ use crate::{
     failure::Failure,
 };
 
-/// Difference of two clocks from which it is told.
+/// Difference between two clocks, in milliseconds, from which it is reported.
 const SKEW_MS: i64 = 2_000;
 
-/// Time for a message that was stored to be heard of.
+/// Time limit for the notification about a message that was stored.
 const HEARD: Duration = Duration::from_secs(3);
 
-/// Tries everything, and returns what was found under the names of its subjects.
+/// Checks the whole fleet, and returns the findings, each with the name of its subject.
 pub(crate) async fn diagnose(address: &FleetAddress) -> Vec<(&'static str, DoctorFinding)> {
     let connection = match FleetConnection::open(address).await {
         Ok(connection) => connection,
@@ -36,7 +36,7 @@ pub(crate) async fn diagnose(address: &FleetAddress) -> Vec<(&'static str, Docto
     findings.extend(servers(address).await);
     let streams = prepare_streams(&connection).await;
     let are_there = streams.is_ok();
-    let words = "there, and nothing but a person with all rights can remove from them";
+    let words = "there, and only a person with all rights can remove messages from them";
     let streams = streams.map(|()| words.to_owned()).map_err(Failure::from);
     findings.push(("streams", found(streams)));
     if are_there {
@@ -45,7 +45,7 @@ pub(crate) async fn diagnose(address: &FleetAddress) -> Vec<(&'static str, Docto
     findings
 }
 
-/// Looks at each server by its monitoring page.
+/// Checks each server by its monitoring page.
 async fn servers(address: &FleetAddress) -> Vec<(&'static str, DoctorFinding)> {
     let seen = match monitor::servers(address).await {
         Ok(seen) => seen,
@@ -82,7 +82,7 @@ async fn servers(address: &FleetAddress) -> Vec<(&'static str, DoctorFinding)> {
     findings
 }
 
-/// Returns how much room a server has for messages.
+/// Returns the room that a server has for messages.
 fn room_of(varz: &Value) -> Option<DoctorFinding> {
     let stream = &varz["jetstream"];
     let room = stream["config"]["max_storage"].as_u64()?;
@@ -97,7 +97,7 @@ fn room_of(varz: &Value) -> Option<DoctorFinding> {
     })
 }
 
-/// Tries each kind of log.
+/// Checks each kind of log.
 async fn try_logs(connection: &FleetConnection) -> Result<String, Failure> {
     let mut fastest = Duration::MAX;
     for kind in ["runs", "blobs", "queue", "inbox"] {

@@ -18,24 +18,24 @@ use tokio::task::JoinSet;
 use super::{FleetMembership, status::view, submit::copies};
 use crate::{Gyrus, failure::Failure};
 
-/// Time between two looks at the workers.
+/// Interval at which the workers are asked for their state.
 const LOOK: Duration = Duration::from_secs(2);
 
 pub(crate) struct FleetDoor {
-    /// The address as it was given.
+    /// The address, as the person typed it.
     given: String,
     joined: Arc<FleetMembership>,
-    /// The folder of the copies, and their store.
+    /// The folder of the copies of the runs, and their store.
     folder: PathBuf,
     store: Store,
-    /// The folder with the file that stands while all runs of the fleet are stopped.
+    /// The folder with the file that exists while all runs of the fleet are stopped.
     latch: Latch,
     seen: Arc<Mutex<FleetView>>,
     tasks: JoinSet<()>,
 }
 
 impl FleetDoor {
-    /// Joins the fleet.
+    /// Connects to the fleet.
     pub(crate) async fn open(gyrus: &Gyrus, fleet: &str) -> Result<Self, Failure> {
         let (folder, store) = copies(gyrus)?;
         let joined = Arc::new(FleetMembership::open(gyrus, fleet, None).await?);
@@ -52,7 +52,7 @@ impl FleetDoor {
         })
     }
 
-    /// Returns the program as it works on the copies.
+    /// Returns the program with the copies as its journals.
     pub(crate) fn gyrus(&self, gyrus: &Gyrus) -> Gyrus {
         Gyrus {
             journal: Some(self.folder.clone()),
@@ -65,7 +65,7 @@ impl FleetDoor {
         self.joined.client(&self.store)
     }
 
-    /// Returns the file that stands while all runs of the fleet are stopped.
+    /// Returns the latch, whose file exists while all runs of the fleet are stopped.
     pub(crate) fn latch(&self) -> Latch {
         self.latch.clone()
     }
@@ -75,13 +75,13 @@ impl FleetDoor {
         vec![format!("--fleet={}", self.given)]
     }
 
-    /// Returns the fleet as it was seen last.
+    /// Returns the fleet as last seen.
     pub(crate) fn seen(&self) -> Arc<Mutex<FleetView>> {
         Arc::clone(&self.seen)
     }
 
-    /// Begins to keep copies and everything else up to date, until this is dropped. Ends of commands
-    /// are published from now on.
+    /// Starts to keep the copies up to date, until the door is dropped. Ends of commands are
+    /// published from now on.
     pub(crate) fn begin(&mut self, gateway: &Gateway) {
         let queue = Arc::clone(&self.joined.queue);
         self.tasks.spawn(async move { queue.follow().await });

@@ -15,8 +15,8 @@ use gyrus_surfaces::console::put;
 use super::folder;
 use crate::{Gyrus, commands::work::FleetOrder, exit::Code, failure::Failure};
 
-/// Takes a run from the fleet, lets `carry_out` go on with it, and lets it go. If it is lost to this
-/// process meanwhile, the process ends at once.
+/// Claims a run from the fleet, lets `carry_out` drive it, and releases it. If this process loses
+/// the run meanwhile, the process ends at once.
 pub(crate) fn drive(
     order: &FleetOrder,
     mut command: QueueCommand,
@@ -37,7 +37,7 @@ pub(crate) fn drive(
         // If nobody hears it, the exit code says it.
         let room = super::room(&error.to_string());
         let _ = put(&format!(
-            "{error}{room}; this process ends, and nothing is lost\n"
+            "{error}{room}; this process ends, and the run stays in the fleet\n"
         ));
         std::process::exit(Code::Elsewhere as i32);
     });
@@ -66,7 +66,7 @@ pub(crate) fn drive(
     done
 }
 
-/// Takes a run, and copies the one before it in its session to this machine.
+/// Takes a run, and copies the previous run of its session to this machine.
 async fn take(
     order: &FleetOrder,
     command: &QueueCommand,

@@ -33,12 +33,12 @@ pub(crate) fn with_copies(
     let sent = runtime.block_on(forward(&joined, &store))?;
     runtime.shutdown_background();
     if sent > 0 {
-        put("sent to the fleet: the run hears of it wherever it is\n")?;
+        put("sent to the fleet: the run receives it, whichever worker drives it\n")?;
     }
     done
 }
 
-/// Brings the copies of the newest runs up to date.
+/// Updates the copies of the newest runs.
 async fn refresh(joined: &FleetMembership, store: &Store) -> Result<(), Failure> {
     let mut newest = Vec::new();
     joined.queue.look(&mut |queue| {
@@ -64,7 +64,7 @@ async fn refresh(joined: &FleetMembership, store: &Store) -> Result<(), Failure>
     Ok(())
 }
 
-/// Sends what was put into the inboxes of the copies; returns the number of messages.
+/// Sends the messages in the inboxes of the copies to the runs, and returns their number.
 async fn forward(joined: &FleetMembership, store: &Store) -> Result<usize, Failure> {
     let mut sent = 0;
     for run in runs(store)? {
@@ -80,8 +80,9 @@ async fn forward(joined: &FleetMembership, store: &Store) -> Result<usize, Failu
             send_message(&joined.log, &joined.machine, root, &message, until)
                 .await
                 .map_err(|error| {
-                    Failure::usage(&error)
-                        .hint("it is kept, and sent with the next gyrus --fleet command")
+                    Failure::usage(&error).hint(
+                        "the message is stored here, and sent with the next gyrus --fleet command",
+                    )
                 })?;
             inbox.remove(&id)?;
             sent += 1;

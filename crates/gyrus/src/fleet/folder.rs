@@ -30,18 +30,18 @@ use tokio::runtime::Handle;
 use super::clone;
 use crate::{Gyrus, failure::Failure};
 
-/// The folder that every machine has, in which every user may make folders, and in which they are still
-/// there after a restart.
+/// A folder that every machine has, in which every user may create folders, and whose contents
+/// survive a restart.
 pub(super) const PLACE: &str = "/var/tmp";
 
-/// Time for one content.
+/// Time limit for one content.
 const CONTENT: Duration = Duration::from_secs(60);
 
-/// Time for which a folder that nobody worked in is used as it stands: systems remove files from
-/// [`PLACE`] that nobody used for ten days or more.
+/// Time for which an unused folder is reused: systems remove files from [`PLACE`] that nobody used
+/// for ten days or more.
 const STANDS: Duration = Duration::from_secs(5 * 24 * 60 * 60);
 
-/// Number of paths that are named in a message.
+/// Maximum number of paths that a message names.
 const NAMED: usize = 20;
 
 /// Returns the folder of a run.
@@ -55,12 +55,12 @@ fn name(run: RunId) -> String {
     format!("gyrus-{run}")
 }
 
-/// Returns the file that stands where the journal of a run was copied without its folder.
+/// Returns the file that marks a run whose journal was copied without its folder.
 fn copied(home: &Home, run: RunId) -> PathBuf {
     home.state.join("fleet/copied").join(run.to_string())
 }
 
-/// Notes that the journal of a run is copied here: that it is whole does not mean from then on that the
+/// Notes that the journal of a run was copied here, so a whole journal no longer means that the
 /// folder is the newest.
 pub(super) fn was_copied(home: &Home, run: RunId) -> Result<(), Failure> {
     let copied = copied(home, run);
@@ -71,7 +71,7 @@ pub(super) fn was_copied(home: &Home, run: RunId) -> Result<(), Failure> {
     noted().map_err(|error| unusable(&copied, &error))
 }
 
-/// The source that a folder is made from.
+/// The source from which a folder is created.
 enum FolderOrigin {
     Base(FolderBase),
     Journal(RecordedFolder),
@@ -91,7 +91,7 @@ impl ReadyFolder {
     };
 }
 
-/// Sees to it that the folder of a run is there, if it is one that travels.
+/// Creates the folder of a run, if the folder travels and is not there.
 pub(super) fn prepare(
     command: &mut QueueCommand,
     gyrus: &Gyrus,
@@ -162,7 +162,7 @@ pub(super) fn prepare(
     })
 }
 
-/// Whether a folder is there that can be used as it stands.
+/// Whether a folder exists and can be used as it is.
 fn stands(place: &Path) -> Result<bool, Failure> {
     let found = match fs::symlink_metadata(place) {
         Ok(found) => found,
@@ -175,13 +175,13 @@ fn stands(place: &Path) -> Result<bool, Failure> {
             "{} belongs to somebody else on this machine",
             place.display()
         ))
-        .hint("another worker, or the person who put it there, has to go on"));
+        .hint("let another worker continue the run, or ask the owner of the folder to"));
     }
     let age = found.modified().ok().and_then(|at| at.elapsed().ok());
     Ok(age.is_none_or(|age| age < STANDS))
 }
 
-/// Makes a folder beside its place, and moves it there.
+/// Creates a folder beside its place, and moves it there.
 fn make(
     place: &Path,
     fill: impl FnOnce(&Path) -> Result<Vec<String>, Failure>,
@@ -228,7 +228,7 @@ fn from_base(
             materialise(snapshot, load, into).map_err(|error| match error {
                 SnapshotError::Store(BlobError::Unreachable(error)) => Failure::elsewhere(&error),
                 SnapshotError::Store(error) => {
-                    Failure::usage("what was uploaded of the folder is not there").because(&error)
+                    Failure::usage("a part of the uploaded folder is not there").because(&error)
                 }
                 error @ SnapshotError::Malformed { .. } => {
                     Failure::usage("the folder cannot be made").because(&error)
@@ -253,7 +253,7 @@ fn from_journal(
         RecordedFolder::Known { .. } => {
             return Ok(folder.lay_out(&gyrus.store()?, into)?.unwrap_or_default());
         }
-        RecordedFolder::NotYet => "nothing of it was recorded",
+        RecordedFolder::NotYet => "the run recorded nothing of the folder",
         RecordedFolder::Missing(why) => why,
     };
     Err(Failure::failed(format!(
@@ -301,7 +301,7 @@ pub(super) fn discard(run: RunId) {
     }
 }
 
-/// Removes the folders of runs that are over, and what was left beside them.
+/// Removes the folders of runs that are over, and temporary folders beside them.
 pub(super) fn sweep(is_over: impl Fn(RunId) -> bool) {
     let Ok(entries) = fs::read_dir(PLACE) else {
         return;
@@ -321,7 +321,7 @@ pub(super) fn sweep(is_over: impl Fn(RunId) -> bool) {
     }
 }
 
-/// Removes a folder with everything in it, also where a run took away its own right to do so.
+/// Removes a folder with everything in it, even if a run took away its own right to do so.
 fn remove(folder: &Path) -> io::Result<()> {
     match fs::remove_dir_all(folder) {
         Err(error) if error.kind() == io::ErrorKind::PermissionDenied => {

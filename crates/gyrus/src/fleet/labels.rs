@@ -22,8 +22,9 @@ pub(crate) fn this_machine() -> String {
     machine_label(&machine())
 }
 
-/// Returns what this machine has: the labels that a person gave it, and what is looked for as it is
-/// asked for: folders, browser profiles, a browser, an X server for desktops.
+/// Returns the function that tells whether this machine has a label: those that a person gave it,
+/// and folders, browser profiles, a browser, and an X server for desktops, which are looked for
+/// when asked about.
 pub(super) fn of_this_machine(home: &Home, given: BTreeSet<String>) -> HasLabel {
     let home = home.clone();
     Arc::new(move |label| {
@@ -42,7 +43,7 @@ pub(super) fn of_this_machine(home: &Home, given: BTreeSet<String>) -> HasLabel 
     })
 }
 
-/// Returns what of the machine is told to people who look for one.
+/// Returns the labels of the machine that are shown to people.
 pub(super) fn shown(has: &HasLabel, given: &BTreeSet<String>) -> BTreeSet<String> {
     let mut shown = given.clone();
     shown.extend(
@@ -59,13 +60,13 @@ fn has_x_server() -> bool {
     gyrus_screen::nested_parts().is_ok()
 }
 
-/// Without desktops in the build there is none.
+/// Returns `false`, since this build has no desktops.
 #[cfg(not(feature = "desktop"))]
 fn has_x_server() -> bool {
     false
 }
 
-/// Reads a label.
+/// Parses a label.
 pub(crate) fn parse(text: &str) -> Result<String, String> {
     if !is_label(text) {
         return Err(

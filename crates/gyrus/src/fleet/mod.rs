@@ -41,7 +41,7 @@ pub(crate) use self::{
 };
 use crate::{Gyrus, failure::Failure};
 
-/// Time for which the servers may be silent while a person waits for them.
+/// Time without an answer of the servers after which a person who waits is told.
 const PATIENCE: Duration = Duration::from_secs(30);
 
 /// A fleet that this process takes part in.
@@ -54,8 +54,8 @@ struct FleetMembership {
 }
 
 impl FleetMembership {
-    /// Connects to a fleet and reads its queue. A change of the queue is tried for as long as
-    /// `patience`, or for ever.
+    /// Connects to a fleet and reads its queue. A change of the queue is retried for `patience`, or
+    /// for ever.
     async fn open(gyrus: &Gyrus, fleet: &str, patience: Option<Duration>) -> Result<Self, Failure> {
         let address = address(gyrus, fleet)?;
         let connection = connect(&address).await?;
@@ -71,13 +71,13 @@ impl FleetMembership {
         })
     }
 
-    /// Keeps the queue up to date from now on.
+    /// Keeps the queue up to date, until the handle is aborted.
     fn follow(&self) -> tokio::task::AbortHandle {
         let queue = Arc::clone(&self.queue);
         tokio::spawn(async move { queue.follow().await }).abort_handle()
     }
 
-    /// Returns the queue for one that puts commands into it and carries out none.
+    /// Returns the queue for a program that submits commands and carries out none.
     fn client(&self, store: &Store) -> Gateway {
         let client = QueueWorker {
             name: format!("client-{}", gyrus_contract::time_ordered_uuid()),
@@ -126,7 +126,7 @@ pub(crate) async fn connect(address: &FleetAddress) -> Result<FleetConnection, F
     Ok(connection)
 }
 
-/// Returns what to do if servers refuse something because they are full.
+/// Returns the advice for a request that the servers refused because they are full.
 pub(crate) fn room(why: &str) -> &'static str {
     // As JetStream words it: 10002, 10023, 10047, 10077.
     let words = [

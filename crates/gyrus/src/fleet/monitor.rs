@@ -13,22 +13,22 @@ use reqwest::Url;
 use serde_json::Value;
 use tokio::task::JoinSet;
 
-/// Time for one page.
+/// Time limit for one page.
 const PAGE: Duration = Duration::from_secs(5);
 
-/// A server, by its page.
+/// A server, as its monitoring page shows it.
 pub(crate) struct ServerView {
     /// The page `/varz`.
     pub(crate) varz: Value,
-    /// Milliseconds by which its clock is ahead of this machine's.
+    /// Milliseconds by which the server's clock is ahead of this machine's.
     pub(crate) ahead_ms: i64,
 }
 
-/// The servers as far as they can be seen.
+/// The servers whose monitoring pages were read, and the failures.
 pub(crate) struct SeenServers {
-    /// Those whose pages could be read.
+    /// The servers whose pages could be read.
     pub(crate) servers: Vec<ServerView>,
-    /// The reasons why others could not be.
+    /// The reasons why other servers' pages could not be read.
     pub(crate) unseen: Vec<String>,
 }
 

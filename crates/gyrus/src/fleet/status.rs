@@ -17,13 +17,13 @@ use gyrus_text::{ago, clip, counted, visible};
 use super::{FleetMembership, PATIENCE};
 use crate::{Gyrus, exit::Code, failure::Failure};
 
-/// Time that workers get to say that they are there.
+/// Time in which workers must answer to be listed.
 const ROLL: Duration = Duration::from_millis(500);
 
-/// Maximum number of runs that are listed of each kind.
+/// Maximum number of runs listed of each kind.
 const LISTED: usize = 50;
 
-/// Maximum number of different needs that workers are asked about.
+/// Maximum number of different sets of labels about which workers are asked.
 const ASKED: usize = 5;
 
 /// Maximum number of columns of a goal.
@@ -42,7 +42,7 @@ pub(crate) async fn status(gyrus: &Gyrus, fleet: &str, json: bool) -> Result<Cod
     Ok(Code::Reached)
 }
 
-/// Returns why a command does not begin, if it has not begun.
+/// Returns the reason why a command has not begun, if it has not.
 pub(super) async fn why_it_waits(
     joined: &FleetMembership,
     id: &str,
@@ -65,7 +65,7 @@ pub(super) async fn why_it_waits(
     Ok(Some(unsuited(&workers).unwrap_or(free)))
 }
 
-/// Returns what the workers lack, if none has all that was asked for.
+/// Returns the labels that the workers lack, if no worker has all that are needed.
 fn unsuited(workers: &[WorkerReport]) -> Option<String> {
     if workers.is_empty() {
         return Some("no worker is there; to start one: gyrus worker --fleet ADDRESS".to_owned());
@@ -97,7 +97,7 @@ fn stopped_words(told: &LatchContent) -> String {
     )
 }
 
-/// Asks who is there, and reads the queue as it is now.
+/// Asks the workers to report, and reads the queue as it is now.
 pub(super) async fn view(joined: &FleetMembership) -> Result<FleetView, Failure> {
     let mut view = FleetView::default();
     let mut waiting = Vec::new();
@@ -173,7 +173,7 @@ fn run_view(one: &QueuedCommand) -> FleetRunView {
     }
 }
 
-/// Returns what the queue says.
+/// Returns the part of the view that comes from the queue.
 fn of_queue(queue: &CommandQueue) -> FleetView {
     let now = now_ms();
     let mut view = FleetView {
@@ -255,7 +255,7 @@ fn text(view: &FleetView, now: i64) -> String {
     text
 }
 
-/// Returns a time in milliseconds in words.
+/// Returns a duration in milliseconds as text.
 fn lasted(ms: i64) -> String {
     gyrus_text::span(u64::try_from(ms).unwrap_or(0))
 }

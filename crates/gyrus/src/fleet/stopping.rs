@@ -8,7 +8,7 @@ use gyrus_text::counted;
 use super::{FleetMembership, LOCAL, PATIENCE, submit::copies};
 use crate::{Gyrus, drive, exit::Code, failure::Failure, inside_run};
 
-/// Stops all runs of a fleet, and lets none begin.
+/// Stops all runs of a fleet, and keeps new ones from starting.
 pub(crate) fn stop_all(
     gyrus: &Gyrus,
     fleet: &str,
@@ -34,8 +34,7 @@ pub(crate) fn stop_all(
     Ok(Code::Reached)
 }
 
-/// Takes a run back that waits for its turn, named by its id, or by the start or end of it. Returns
-/// whether there is one.
+/// Cancels a queued run, named by its id or the start or end of it. Returns whether it exists.
 pub(crate) fn take_back(gyrus: &Gyrus, fleet: &str, run: &str) -> Result<bool, Failure> {
     inside_run::refuse("stop a run")?;
     let by = terminal::person(gyrus.environment.user.as_deref(), "command line");
@@ -66,13 +65,13 @@ pub(crate) fn take_back(gyrus: &Gyrus, fleet: &str, run: &str) -> Result<bool, F
     });
     runtime.shutdown_background();
     if taken? {
-        put("taken back: no worker begins it any more\n")?;
+        put("taken back: no worker will begin this run\n")?;
         return Ok(true);
     }
     Ok(false)
 }
 
-/// Lets the runs of a fleet begin again.
+/// Allows the runs of a fleet to begin again.
 pub(crate) fn rearm(gyrus: &Gyrus, fleet: &str) -> Result<Code, Failure> {
     inside_run::refuse("let runs go on")?;
     let by = terminal::person(gyrus.environment.user.as_deref(), "command line");

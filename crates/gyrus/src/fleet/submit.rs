@@ -24,11 +24,11 @@ use crate::{
     failure::Failure,
 };
 
-/// Time after which is said why a run does not begin.
+/// Time after which the reason is printed why a run does not begin.
 const BEGINS_WITHIN: Duration = Duration::from_secs(2);
 
-/// Puts a run into the queue of a fleet, and watches it to its end, or to where it parks. The copy of
-/// its journal is kept apart from this machine's own runs.
+/// Puts a run into the queue of a fleet, and follows it until it ends or parks. The copy of its
+/// journal is kept apart from this machine's own runs.
 pub(crate) fn submit_and_follow(gyrus: &Gyrus, asked: Run) -> Result<Code, Failure> {
     let fleet = asked.fleet().unwrap_or(LOCAL).to_owned();
     let (source, json) = (asked.folder_source(), asked.is_json());
@@ -71,7 +71,7 @@ pub(super) fn copies(gyrus: &Gyrus) -> Result<(PathBuf, Store), Failure> {
     Ok((folder, store))
 }
 
-/// Returns the failure that a run is not in the queue.
+/// Returns the failure of a run that could not be queued.
 fn not_queued(error: QueueError) -> Failure {
     let why = error.to_string();
     let failure = Failure::usage(format!("the run is not in the queue of the fleet: {why}"));
@@ -143,7 +143,7 @@ async fn submit(
 }
 
 impl FleetSubmission {
-    /// Returns why nobody goes on with the run, if nobody does.
+    /// Returns the reason why no worker continues the run, if none does.
     fn given_up(&self) -> Option<String> {
         self.gateway
             .with(|queue| match &queue.get(&self.id)?.stage {

@@ -27,7 +27,7 @@ use tokio::runtime::Handle;
 use super::{FleetMembership, folder::named};
 use crate::{Gyrus, failure::Failure, keys::KeyLookup};
 
-/// Time for one content.
+/// Time limit for one content.
 const CONTENT: Duration = Duration::from_secs(60);
 
 /// Uploads a folder.
@@ -94,7 +94,7 @@ fn take(mut store: SharedLogContents, folder: PathBuf) -> Result<FolderBase, Fai
     Ok(FolderBase::Uploaded { snapshot })
 }
 
-/// Says what was sent, and what was not.
+/// Reports the uploaded folder, and the entries that were left out.
 fn say(left_out: &[LeftOutEntry], folder: &str, sent: usize) -> Result<(), Failure> {
     let with = |why: WhyLeftOut| -> Vec<String> {
         let with = left_out.iter().filter(|one| one.why == why);
@@ -142,8 +142,8 @@ struct SharedLogContents {
     machine: Arc<dyn Machine>,
     runtime: Handle,
     judge: SecretFiles,
-    /// The bytes that are stored next: those that come last are the snapshot itself, which is not sent
-    /// as it is.
+    /// The bytes to store next: those that come last are the snapshot itself, which is not sent as
+    /// it is.
     last: Option<Vec<u8>>,
     sent: usize,
 }
@@ -172,13 +172,13 @@ impl ContentStore for SharedLogContents {
         Ok(BlobId::of(bytes))
     }
 
-    /// Sends nothing: a content that would be kept apart stays here.
+    /// Stores nothing: a content that would be stored separately stays here.
     fn put_apart(&mut self, bytes: &[u8]) -> Result<BlobId, BlobError> {
         Ok(BlobId::of(bytes))
     }
 }
 
-/// Tells which files are or hold secrets, as for a run's snapshots.
+/// Decides which files are or contain secrets, as for a run's snapshots.
 struct SecretFiles {
     gate: PolicyGate,
     redactor: Redactor,

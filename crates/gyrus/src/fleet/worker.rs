@@ -27,18 +27,18 @@ use crate::{
 pub(crate) struct WorkerSettings {
     /// The address of the fleet.
     pub(crate) fleet: String,
-    /// The name that others know it by.
+    /// The name by which others know the worker.
     pub(crate) name: String,
     /// Maximum number of runs at once.
     pub(crate) at_once: NonZeroUsize,
-    /// Maximum number of runs of one agent at once, on all workers.
+    /// Maximum number of concurrent runs of one agent, on all workers.
     pub(crate) per_agent: Option<NonZeroUsize>,
     pub(crate) lease: Duration,
     /// The labels that a person gave this machine.
     pub(crate) labels: BTreeSet<String>,
 }
 
-/// Takes runs from the queue until a signal, and gives back what it has then.
+/// Takes runs from the queue until a signal, and returns the unfinished ones to it.
 pub(crate) async fn work(gyrus: &Gyrus, settings: WorkerSettings) -> Result<Code, Failure> {
     let home = gyrus.home()?;
     home.create_state()?;
@@ -104,7 +104,7 @@ pub(crate) async fn work(gyrus: &Gyrus, settings: WorkerSettings) -> Result<Code
     ended.map(|()| Code::Reached)
 }
 
-/// Sees to runs whose worker is dead and to those that are parked, until this is dropped.
+/// Takes care of parked runs and of those whose worker is dead, until the result is dropped.
 fn see_to_others(
     joined: &FleetMembership,
     gateway: &Gateway,
@@ -133,7 +133,10 @@ fn see_to_others(
     tasks.spawn(async move {
         while trouble.changed().await.is_ok() {
             let told = match trouble.borrow_and_update().as_ref() {
-                Some(why) => format!("{why}; it is tried on, and nothing is lost{}\n", room(why)),
+                Some(why) => format!(
+                    "{why}; the worker keeps trying, and nothing is lost{}\n",
+                    room(why)
+                ),
                 None => "the fleet's servers answer again\n".to_owned(),
             };
             let _ = put(&told);
@@ -142,7 +145,7 @@ fn see_to_others(
     tasks
 }
 
-/// Answers whoever asks which workers are there.
+/// Answers requests for the list of workers.
 fn answer(
     joined: &FleetMembership,
     worker: QueueWorker,
@@ -168,7 +171,7 @@ fn answer(
     }
 }
 
-/// Gives back to the queue what this worker has.
+/// Returns the runs that this worker holds to the queue.
 async fn give_back(gateway: &Gateway, name: &str) -> Result<(), Failure> {
     for (command, worker) in gateway.at_work() {
         if worker == name {

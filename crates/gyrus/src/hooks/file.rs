@@ -20,20 +20,20 @@ const MAX_RULES: usize = 100;
 #[derive(Debug, Clone)]
 pub(crate) struct HookRule {
     event: HookEvent,
-    /// The pattern of what it is about; `None` is everything.
+    /// The pattern of the tools or other subjects to which the hook applies; `None` for all.
     matcher: Option<Regex>,
     pub(super) command: String,
     pub(super) seconds: u64,
 }
 
 impl HookRule {
-    /// Whether it is run for an event about this subject. Tools are meant by our name for them, too.
+    /// Whether the hook runs for an event about this subject. Tools match by our name, too.
     pub(super) fn fits(&self, event: HookEvent, subject: &str) -> bool {
         let matches = |name: &str| self.matcher.as_ref().is_none_or(|it| it.is_match(name));
         self.event == event && (matches(subject) || matches(own_tool_name(subject)))
     }
 
-    /// Returns it in one line, for a person who is asked about it.
+    /// Returns the hook as one line, for a person who is asked about it.
     pub(super) fn in_words(&self) -> String {
         let about = self.matcher.as_ref().map(|matcher| {
             let pattern = matcher.as_str();
@@ -51,7 +51,7 @@ impl HookRule {
     }
 }
 
-/// The part of a settings file that is about hooks.
+/// The hooks section of a settings file.
 #[derive(Deserialize)]
 #[serde(rename_all = "camelCase", default)]
 #[derive(Default)]
@@ -60,7 +60,7 @@ struct HookSettings {
     disable_all_hooks: bool,
 }
 
-/// Hooks with one matcher.
+/// Hooks that share a matcher.
 #[derive(Deserialize)]
 struct HookGroup {
     #[serde(default)]
@@ -72,7 +72,7 @@ struct HookGroup {
 /// Reads the hooks of a file. The second list names those that gyrus cannot run, with the reason.
 ///
 /// # Errors
-/// The file is not what it should be, in words.
+/// A message about a mistake in the file.
 pub(super) fn read_rules(text: &str) -> Result<(Vec<HookRule>, Vec<String>), String> {
     let settings: Map<String, Value> =
         serde_json::from_str(text).map_err(|error| error.to_string())?;
@@ -111,7 +111,7 @@ pub(super) fn read_rules(text: &str) -> Result<(Vec<HookRule>, Vec<String>), Str
     Ok((rules, left_out))
 }
 
-/// Returns the pattern that a matcher means: it fits whole names.
+/// Returns the pattern of a matcher, which must match a whole name.
 fn matcher(given: &str) -> Result<Option<Regex>, String> {
     if ["", "*"].contains(&given.trim()) {
         return Ok(None);

@@ -81,8 +81,8 @@ pub(crate) fn of_runs(around: &StartSurroundings<'_>) -> Result<Option<Arc<dyn H
     Ok((!is_empty).then(|| Arc::new(loaded) as Arc<dyn Hooks>))
 }
 
-/// Returns the folder whose hooks a run in this one has: what a person agreed to holds in the work
-/// trees of the folder, too.
+/// Returns the folder whose hooks apply to a run in this folder: what a person agreed to holds in
+/// the work trees of the folder, too.
 fn agreed_folder(workspace: &Path) -> PathBuf {
     runtime::stands_for(workspace).unwrap_or_else(|| workspace.to_owned())
 }
@@ -105,8 +105,8 @@ fn own_rules(home: &Home) -> Result<Vec<HookRule>, Failure> {
     }
 }
 
-/// Asks the person at the terminal once about the hooks of a project, before a run begins or goes on. Elsewhere
-/// they are told how to agree.
+/// Asks the person at the terminal once about the hooks of a project, before a run begins or is
+/// resumed. Without a terminal, prints how to agree.
 pub(crate) fn settle(
     gyrus: &Gyrus,
     home: &Home,

@@ -10,14 +10,14 @@ use gyrus_text::{one_line, visible};
 use super::file::{HookRule, read_rules};
 use crate::{Gyrus, agreement, failure::Failure};
 
-/// The files that may propose hooks, below the folder.
+/// The files that may propose hooks, relative to the project's folder.
 const FILES: [&str; 3] = [
     ".claude/settings.json",
     ".claude/settings.local.json",
     ".gyrus/hooks.json",
 ];
 
-/// Folders with what such hooks run. A yes holds for their content, too.
+/// Folders with the scripts of such hooks. A yes holds for their content, too.
 const SCRIPTS: [&str; 2] = [".claude/hooks", ".gyrus/hooks"];
 
 /// Maximum number of files in these folders, and of their bytes in all.
@@ -34,7 +34,7 @@ impl ProjectHooks {
     /// Reads the hooks that a folder proposes; `None` if there are none.
     ///
     /// # Errors
-    /// They can be used for nothing, for this reason.
+    /// A message with the reason why none of the hooks can be used.
     pub(crate) fn read(workspace: &Path) -> Result<Option<Self>, String> {
         let (mut rules, mut left_out, mut contents) = (Vec::new(), Vec::new(), Vec::new());
         for name in FILES {
@@ -69,7 +69,7 @@ impl ProjectHooks {
         }
     }
 
-    /// Asks the person at the terminal, if nobody has, or tells them how to agree.
+    /// Asks the person at the terminal, unless they were asked before, or prints how to agree.
     pub(super) fn settle(
         &self,
         place: (&Gyrus, &Home, &Path),
@@ -86,7 +86,7 @@ impl ProjectHooks {
         agreement::settle(place, at_terminal, grant, (notice, &question)).map(drop)
     }
 
-    /// Returns the hooks, one a line, and what is left out.
+    /// Returns the hooks as text, one a line, with those that are left out.
     pub(crate) fn in_words(&self) -> String {
         let rules = self.rules.iter().map(HookRule::in_words);
         let left_out = self.left_out.iter().map(|why| format!("not run: {why}"));
@@ -141,7 +141,7 @@ fn is_missing(error: &io::Error) -> bool {
     )
 }
 
-/// Tells the person why the hooks of a folder can be used for nothing.
+/// Prints the reason why the hooks of a folder cannot be used.
 pub(super) fn tell_unusable(why: &str) -> Result<(), Failure> {
     Ok(put(&format!(
         "the hooks of this folder are not run: {}\n",

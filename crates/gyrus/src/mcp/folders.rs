@@ -9,7 +9,7 @@ use std::{
 use gyrus::runtime::Home;
 use gyrus_mcp::ServerSection;
 
-/// Folders of the machine in whose place a sandbox has an empty one of its own.
+/// Folders of the machine that a sandbox replaces by an empty one of its own.
 const TEMPORARY: [&str; 3] = ["/tmp", "/var/tmp", "/dev/shm"];
 
 /// Files at the root of a program that consists of several folders.
@@ -39,8 +39,8 @@ pub(super) fn of_program(section: &ServerSection, workspace: &Path) -> Vec<PathB
     folders
 }
 
-/// The folder of a program, below this one: the nearest that is the root of a package, else the one
-/// that the file is in.
+/// Returns the folder of a program below another folder: the nearest that is the root of a package,
+/// else the one that the file is in.
 fn root_of(path: &Path, below: &Path) -> Option<PathBuf> {
     let folder = if path.is_dir() { path } else { path.parent()? };
     let within = |folder: &&Path| folder.starts_with(below) && *folder != below;
@@ -50,10 +50,10 @@ fn root_of(path: &Path, below: &Path) -> Option<PathBuf> {
         .map(Path::to_owned)
 }
 
-/// Returns the real folders that the person gave the server to change.
+/// Returns the real folders that the server may change, as the person configured them.
 ///
 /// # Errors
-/// Returns the reason, in words, why one cannot be given.
+/// A message with the reason why a folder cannot be given to the server.
 pub(super) fn given(section: &ServerSection, home: &Home) -> Result<Vec<PathBuf>, String> {
     let given = section.folders.iter().map(|written| {
         let path = match (written.strip_prefix("~/"), &home.person) {

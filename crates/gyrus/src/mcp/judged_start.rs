@@ -23,9 +23,9 @@ use parking_lot::Mutex;
 
 /// Maximum number of entries of a workspace in which a server's start can be judged.
 const MAX_ENTRIES: usize = 2_000_000;
-/// Maximum bytes of a control file of which a copy is kept while a server starts.
+/// Maximum size of a control file that is copied during the start of a server, in bytes.
 const MAX_KEPT: u64 = 1 << 20;
-/// Maximum time for which a server that was ended is waited for.
+/// Maximum time to wait for a server that was ended.
 const GONE_WITHIN: Duration = Duration::from_secs(5);
 /// Maximum number of files that are named to the person.
 const MAX_NAMED: usize = 5;
@@ -51,10 +51,10 @@ enum ControlFileBefore {
 /// A workspace before a server starts.
 pub(super) struct WorkspaceBefore {
     workspace: PathBuf,
-    /// Folder for what is moved away; made when it is needed.
+    /// Folder for files that are moved away, made at its first use.
     trash: PathBuf,
     gate: PolicyGate,
-    /// The keeper of the server, once there is one.
+    /// The keeper of the server, once the server is started.
     keeper: KeeperOfServer,
     entries: BTreeMap<PathBuf, FileStamp>,
     kept: BTreeMap<PathBuf, ControlFileBefore>,
@@ -64,7 +64,7 @@ impl WorkspaceBefore {
     /// Looks at the workspace.
     ///
     /// # Errors
-    /// Returns the reason in words if it cannot be compared later.
+    /// A message with the reason why the workspace cannot be compared later.
     pub(super) fn look(
         workspace: &Path,
         trash: PathBuf,
@@ -93,8 +93,7 @@ impl WorkspaceBefore {
         Ok(before)
     }
 
-    /// Returns the judgement of the start, which is to be made when the server is ready, or has
-    /// ended.
+    /// Returns the judgement of the start, for the time when the server is ready, or has ended.
     pub(super) fn end(mut self) -> EndOfStart {
         Box::new(move |server| {
             if server == StartedServer::Ended {
@@ -171,7 +170,7 @@ impl WorkspaceBefore {
         ))
     }
 
-    /// Moves away what stands there now, and puts back what stood there before.
+    /// Moves the present file at a path away, and restores the one that stood there before.
     fn take_back(&self, change: &ChangedPath) -> io::Result<()> {
         let path = self.workspace.join(&change.path);
         if path.symlink_metadata().is_ok() {

@@ -56,14 +56,14 @@ pub(crate) fn prompt_argument(text: &str) -> Result<(String, String), String> {
     }
 }
 
-/// All servers that may be started for a folder, and what is to be said of the others.
+/// All servers that may be started for a folder, with the notes about the others.
 pub(crate) struct ServerCandidates {
     pub(crate) wanted: Vec<ServerWish>,
     pub(crate) notes: Vec<String>,
 }
 
-/// Looks for the servers of a folder: those of the person, and those of the project where the
-/// person allowed them.
+/// Finds the servers of a folder: those of the person, and those of the project where the person
+/// allowed them.
 pub(crate) fn find(around: &StartSurroundings<'_>) -> Result<ServerCandidates, Failure> {
     let mut found = ServerCandidates {
         wanted: Vec::new(),
@@ -127,8 +127,8 @@ pub(crate) fn find(around: &StartSurroundings<'_>) -> Result<ServerCandidates, F
     Ok(found)
 }
 
-/// Adds the servers of plugins to those of the person. One of a plugin never takes the place of
-/// another one of its name.
+/// Adds the servers of plugins to those of the person. A plugin's server never replaces another one
+/// of its name.
 fn add_plugins(
     around: &StartSurroundings<'_>,
     found: &mut ServerCandidates,
@@ -167,9 +167,9 @@ fn is_allowed(project: &ProjectServers, store: &Store, workspace: &Path) -> Resu
 
 /// The tools of servers for a run.
 pub(crate) struct ServedTools {
-    /// Those that it begins with, or began with.
+    /// The tools with which the run begins, or began.
     pub(crate) tools: Vec<Arc<dyn Tool>>,
-    /// Those that may join it.
+    /// The tools that may join the run later.
     pub(crate) late: Arc<dyn LateTools>,
 }
 
@@ -178,7 +178,7 @@ pub(crate) struct ServerSet {
     servers: Servers,
     secrets: Vec<Secret>,
     notes: Vec<String>,
-    /// Folders of their pipes and temporary files; dropping this deletes them.
+    /// Folders of the servers' pipes and temporary files; dropping this deletes them.
     _folders: Vec<tempfile::TempDir>,
 }
 
@@ -216,7 +216,7 @@ impl ServerSet {
         })
     }
 
-    /// Starts the servers for a new run while its model is looked for. What is missing is said.
+    /// Starts the servers for a new run while its model is looked up. Reports missing servers.
     pub(crate) async fn beside(
         around: &StartSurroundings<'_>,
         model: impl Future<Output = Result<ReadyModels, Failure>>,
@@ -236,7 +236,7 @@ impl ServerSet {
         Ok((connected, ready, tools))
     }
 
-    /// Returns the secrets that they were given and no run may see.
+    /// Returns the secrets that were passed to the servers, which no run may see.
     pub(crate) fn secrets(&self) -> Vec<Secret> {
         let copy = |secret: &Secret| Secret {
             name: secret.name.clone(),
@@ -245,7 +245,7 @@ impl ServerSet {
         self.secrets.iter().map(copy).collect()
     }
 
-    /// Returns their states, after waiting for at most `limit`.
+    /// Returns the servers' states, after waiting for at most `limit`.
     pub(crate) async fn states(&mut self, limit: Duration) -> &BTreeMap<String, ServerState> {
         self.servers.states(limit).await
     }
@@ -305,12 +305,12 @@ impl ServerSet {
         Ok(Attachment::Text(Text::new(words, Origin::Tool { name })))
     }
 
-    /// Returns what a server offers beside its tools.
+    /// Returns the prompts and resources of a server.
     pub(crate) async fn offers(&self, server: &str) -> Offers {
         self.servers.offers(server).await.unwrap_or_default()
     }
 
-    /// The tools that a run began with, whether their servers are there yet or not.
+    /// Returns the tools that a run began with, whether their servers are ready yet or not.
     pub(crate) fn tools_of(&mut self, store: &Store, run: RunId) -> Result<ServedTools, Failure> {
         self.say()?;
         Ok(ServedTools {
@@ -319,7 +319,7 @@ impl ServerSet {
         })
     }
 
-    /// Lets the servers go.
+    /// Ends the servers.
     pub(crate) async fn leave(self) {
         self.servers.leave().await;
     }
@@ -328,7 +328,7 @@ impl ServerSet {
 /// Timeout for a server that a person waits for by name.
 pub(crate) const PATIENCE: Duration = Duration::from_secs(60);
 
-/// Starts one server, and returns the tools that it has now.
+/// Starts one server, and returns its present tools.
 pub(crate) async fn tools_of(
     around: &StartSurroundings<'_>,
     name: &str,
@@ -350,7 +350,7 @@ pub(crate) async fn tools_of(
     Err(Failure::failed(why).hint(format!("see more: gyrus mcp test {name}")))
 }
 
-/// The failure about a server that is not configured for the folder.
+/// Returns the failure for a server that is not configured for the folder.
 pub(crate) fn no_such_server(name: &str, notes: &[String]) -> Failure {
     let failure = Failure::usage(format!("there is no server `{name}` for this folder"));
     match notes.first() {
@@ -363,17 +363,18 @@ fn missing(name: &str, why: &str) -> String {
     format!("the server `{name}` is not there, and its tools are missing: {why}")
 }
 
-/// The tools of servers that a run began with, with nobody behind them: for reading and replaying.
+/// Returns the tools of servers that a run began with, without the servers: for reading and
+/// replaying.
 pub(crate) fn recorded(store: &Store, run: RunId) -> Result<Vec<Arc<dyn Tool>>, Failure> {
     tools_as(&Servers::default(), store, run)
 }
 
-/// The tools that joined a run, with nobody behind them.
+/// Returns the tools that joined a run, without their servers.
 pub(crate) fn recorded_late() -> Arc<dyn LateTools> {
     Servers::default().late_tools()
 }
 
-/// The tools that a run began with, and the one that finds them if it had that.
+/// Returns the tools that a run began with, and the one that finds them if the run had that.
 fn tools_as(servers: &Servers, store: &Store, run: RunId) -> Result<Vec<Arc<dyn Tool>>, Failure> {
     let started = StandingRun::read(store, run)?.started;
     let pinned = started.served_tools(&store.reader(&log_name(run))?);

@@ -30,10 +30,10 @@ use super::{
 };
 use crate::{config::Config, env, keys::KeyLookup};
 
-/// Variables that a server has of ours, beside those that were written for it.
+/// Variables of gyrus's environment that a server gets, beside those configured for it.
 const VARIABLES: [&str; 5] = ["HOME", "USER", "LANG", "LC_ALL", "TZ"];
 
-/// The names of servers' folders begin so; the process that they belong to follows.
+/// The prefix of the names of servers' folders, before the id of the process that they belong to.
 const PREFIX: &str = "mcp-";
 
 /// The surroundings in which servers are started.
@@ -48,33 +48,33 @@ pub(crate) struct StartSurroundings<'a> {
     pub(crate) on_ask: OnAsk,
 }
 
-/// A server that is to be had.
+/// A server to start.
 pub(crate) struct ServerWish {
     pub(crate) name: String,
-    /// Its section of the configuration.
+    /// The server's section of the configuration.
     pub(crate) section: ServerSection,
-    /// The place that names it.
+    /// The place that names the server.
     pub(crate) source: ServerSource,
-    /// The folder of its plugin, which it can read and not change.
+    /// The folder of the server's plugin, which the server can read and not change.
     pub(crate) package: Option<PathBuf>,
 }
 
-/// Places that name servers, which decide about what a server may be given.
+/// Places that name servers, which decide what a server may get.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum ServerSource {
     /// The person's own configuration: it gets at the environment and at the keys.
     Person,
-    /// The file of a project that the person allowed: it gets at the environment.
+    /// The file of a project that the person allowed: the server gets at the environment.
     Project,
-    /// A plugin that the person installed: it gets at the environment, and runs in the sandbox or
-    /// not at all.
+    /// A plugin that the person installed: the server gets at the environment, and runs in the
+    /// sandbox or not at all.
     Plugin,
     /// The settings of an editor, into which a project may have written: it gets at nothing, and
     /// runs in the sandbox or not at all.
     Editor,
 }
 
-/// Returns the way to start a server, and its folder if it has one; or the reason in words why it
+/// Returns the setup of a server, and its folder if it has one; the error is the reason why it
 /// cannot be started.
 pub(crate) fn setup(
     around: &StartSurroundings<'_>,
@@ -137,7 +137,7 @@ pub(crate) fn setup(
     Ok((setup, Some(folder)))
 }
 
-/// Checks that a server is contained which the person did not describe.
+/// Checks that a server which the person did not describe is contained.
 fn check_reach(source: ServerSource, reach: Reach) -> Result<(), String> {
     let names_it = match source {
         ServerSource::Editor => "an editor names",
@@ -153,7 +153,7 @@ fn check_reach(source: ServerSource, reach: Reach) -> Result<(), String> {
     ))
 }
 
-/// Returns the function that judges what a server does to the workspace while it starts.
+/// Returns the function that judges a server's changes of the workspace during its start.
 fn judge_start(
     around: &StartSurroundings<'_>,
     name: &str,
@@ -174,8 +174,8 @@ fn judge_start(
     }))
 }
 
-/// Whether servers may ask the person: a call waits for the answer, so a run that does not wait
-/// offers nothing.
+/// Returns whether servers may ask the person: a call waits for the answer, so a run that does not
+/// wait offers nothing.
 fn requests(around: &StartSurroundings<'_>) -> RequestPolicy {
     match around.on_ask {
         OnAsk::Wait => RequestPolicy::Offered,
@@ -183,7 +183,7 @@ fn requests(around: &StartSurroundings<'_>) -> RequestPolicy {
     }
 }
 
-/// Returns the values of variables or headers as a server gets them.
+/// Returns the values of variables or headers in the form that a server gets.
 fn values(
     written: &BTreeMap<String, String>,
     source: ServerSource,
@@ -216,7 +216,7 @@ fn values(
     Ok(read)
 }
 
-/// Returns the means to log in at a server, unless its headers authorize somebody.
+/// Returns the means to log in at a server, unless its headers authorize the client.
 fn login(
     home: &Home,
     wanted: &ServerWish,
@@ -281,8 +281,8 @@ fn picture(bytes: &[u8]) -> Option<PictureFormat> {
     })
 }
 
-/// A folder for a server of this process. Those that a crash left behind are removed when a run is
-/// driven.
+/// Creates a folder for a server of this process. Those that a crash left behind are removed when a
+/// run is driven.
 pub(crate) fn folder(home: &Home) -> Result<TempDir, String> {
     let below = home.state.join("sandbox");
     let wrong = |error: std::io::Error| format!("{}: {error}", below.display());
@@ -293,7 +293,7 @@ pub(crate) fn folder(home: &Home) -> Result<TempDir, String> {
         .map_err(wrong)
 }
 
-/// Returns the keeper of the server, what the server can reach, and the folder of its pipes.
+/// Returns the keeper of the server, the server's reach, and the folder of its pipes.
 fn kept(
     around: &StartSurroundings<'_>,
     folder: &TempDir,

@@ -20,10 +20,9 @@ use super::{
 };
 use crate::failure::Failure;
 
-/// Maximum number of tokens of the text.
 const MAX_TOKENS: usize = 300;
 
-/// Maximum number of reasons for which replays stopped that are told.
+/// Maximum number of reasons for stopped replays in a hint.
 const MAX_TRAPS: usize = 2;
 
 /// Number of words that a learned command must have beside its slots.
@@ -32,7 +31,7 @@ const MIN_WORDS: usize = 3;
 /// Share of these words, in percent, that the goal must have.
 const SHARED_PERCENT: usize = 60;
 
-/// Time in milliseconds from which a wait of the learned run is told.
+/// Duration of a wait of the learned run from which a hint mentions it, in milliseconds.
 const LONG_WAIT_MS: u64 = 1_500;
 
 /// Returns the text for a person's goal on a site, if a procedure of that site is like it.
@@ -79,7 +78,7 @@ fn words_of(text: &str) -> BTreeSet<String> {
         .collect()
 }
 
-/// Returns the share of a command's own words that were said, in percent, if it is enough.
+/// Returns the share of a command's own words in the goal, in percent, if it is large enough.
 fn share(procedure: &Procedure, said: &BTreeSet<String>) -> Option<usize> {
     let fixed = procedure.command.0.iter().filter_map(|part| match part {
         TemplatePart::Words(words) => Some(words.as_str()),
@@ -93,7 +92,7 @@ fn share(procedure: &Procedure, said: &BTreeSet<String>) -> Option<usize> {
     (share >= SHARED_PERCENT).then_some(share)
 }
 
-/// Returns how it was done, as long as that fits.
+/// Returns the text of a procedure's steps, as long as it is short enough.
 fn text(kept: &KeptProcedure, procedure: &Procedure) -> String {
     let names = words::names(procedure);
     let mut text = format!(

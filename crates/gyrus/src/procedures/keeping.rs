@@ -21,7 +21,7 @@ use crate::failure::Failure;
 /// The kind of the note that a replay was handed over to a model.
 const HANDED_OVER: &str = "procedure.handed_over";
 
-/// Maximum number of characters of a name, before a number that makes it another one's.
+/// Maximum length of a name in characters, without a number that distinguishes it.
 const MAX_NAME: usize = 48;
 
 /// The procedure that a run added or repaired.
@@ -30,12 +30,12 @@ pub(crate) struct ProcedureUpdate {
     /// The name of the procedure that was learned or repaired.
     pub(crate) name: String,
     pub(crate) version: u32,
-    /// Whether it takes the place of a promoted version without another question.
+    /// Whether the procedure replaces a promoted version without another question.
     pub(crate) is_promoted: bool,
 }
 
-/// Takes into the ledger what a run that ended has to tell: what became of a replay, and what can be
-/// learned. Doing it again adds nothing.
+/// Records in the ledger the outcome of a run's replay, and the procedure that can be learned from
+/// the run. Repeating it adds nothing.
 ///
 /// # Errors
 /// A journal cannot be read, or the ledger cannot be written. The inner error says why nothing was
@@ -89,7 +89,7 @@ pub(crate) fn after_run(
     )
 }
 
-/// Keeps a procedure as the first version of its name, or as a further one. `repaired` is what the
+/// Stores a procedure as the first version of its name, or as a further one. `repaired` is what the
 /// run replayed before it handed over.
 pub(crate) fn keep(
     store: &Store,
@@ -119,7 +119,7 @@ pub(crate) fn keep(
     }))
 }
 
-/// Returns the facts that keep a procedure.
+/// Returns the facts that store a procedure.
 fn addition(
     kept: &KeptProcedures,
     procedure: &Procedure,
@@ -207,7 +207,7 @@ fn is_taught(source: &ProcedureSource) -> bool {
     }
 }
 
-/// Whether two procedures do the same, whatever the values that they were learned with.
+/// Whether two procedures do the same, apart from the values with which they were learned.
 fn is_same_work(one: &Procedure, other: &Procedure) -> bool {
     let does = |procedure: &Procedure| {
         let steps = procedure.steps.iter();
@@ -218,7 +218,7 @@ fn is_same_work(one: &Procedure, other: &Procedure) -> bool {
     does(one) == does(other) && one.checks == other.checks
 }
 
-/// Whether a repaired procedure binds nobody in a new way: the same committing steps, with the same
+/// Whether a repaired procedure commits to nothing new: the same committing steps, with the same
 /// targets and arguments, in the same order.
 fn binds_alike(before: &Procedure, repaired: &Procedure) -> bool {
     let binding = |procedure: &Procedure| {
@@ -228,7 +228,7 @@ fn binds_alike(before: &Procedure, repaired: &Procedure) -> bool {
     before.checks == repaired.checks && binding(before) == binding(repaired)
 }
 
-/// A step's tool and arguments, and its targets by role and name.
+/// The tool and arguments of a step, and its targets by role and name.
 type StepWork = (String, Value, Vec<(String, String, SlotTemplate)>);
 
 fn work(step: &ProcedureStep) -> StepWork {
@@ -261,7 +261,7 @@ fn handed_over(reader: &LogReader) -> Result<Option<String>, Failure> {
     })
 }
 
-/// Returns what became of a replay; `None` while it can go on as one.
+/// Returns the outcome of a replay; `None` while it can go on as one.
 fn outcome(ending: Option<&Ending>, handed_over: Option<&str>) -> Option<ReplayOutcome> {
     if let Some(reason) = handed_over {
         let reason = reason.to_owned();

@@ -10,14 +10,13 @@ use gyrus_runtime::{
 
 use crate::failure::Failure;
 
-/// Maximum number of attempts to take the ledger while another process writes, which takes
+/// Maximum number of attempts to open the ledger while another process writes to it, which takes
 /// milliseconds.
 const TRIES: u32 = 100;
 
 /// Time between two attempts.
 const PAUSE: Duration = Duration::from_millis(50);
 
-/// Returns all procedures that are kept.
 pub(crate) fn kept(store: &Store) -> Result<KeptProcedures, Failure> {
     Ok(Ledger::read(store, PROCEDURE_LEDGER)?)
 }

@@ -20,10 +20,10 @@ use crate::{
 /// A procedure with the values of a command.
 #[derive(Debug, Clone)]
 pub(crate) struct ProcedureReplay {
-    /// The procedure, under the name by which it is kept.
+    /// The procedure, under its stored name.
     procedure: Procedure,
     values: SlotValues,
-    /// The place in which it begins.
+    /// The place where the replay begins.
     start: ReplayStart,
 }
 
@@ -52,12 +52,12 @@ impl ProcedureReplay {
         }
     }
 
-    /// Whether it works on a screen.
+    /// Whether the procedure works on a screen.
     pub(crate) fn is_on_screen(&self) -> bool {
         self.start != ReplayStart::Folder
     }
 
-    /// Returns the configuration of the loop that replays it.
+    /// Returns the configuration of the loop that replays the procedure.
     pub(crate) fn config(&self) -> CognitiveConfig {
         let checks = self.procedure.checks.iter();
         CognitiveConfig {
@@ -66,7 +66,7 @@ impl ProcedureReplay {
         }
     }
 
-    /// Returns the scripts among its checks, which the person saw when they promoted it.
+    /// Returns the scripts among the procedure's checks, which the person saw at the promotion.
     pub(crate) fn scripts(&self) -> Vec<String> {
         let checks = self.procedure.checks.iter();
         let checks = checks.filter_map(|check| check.parse::<Check>().ok());
@@ -85,7 +85,7 @@ pub(crate) struct CommandPlace<'a> {
     pub(crate) screen: Option<&'a ScreenOptions>,
 }
 
-/// Returns the flag that does not go with a replay, if one was given.
+/// Returns the given flag that cannot be combined with a replay, if any.
 pub(crate) fn refusing_flag(flags: &RunFlags) -> Option<&'static str> {
     let named = flags.cognitive_loop.as_deref();
     if flags.no_procedure {
@@ -105,8 +105,8 @@ pub(crate) fn refusing_flag(flags: &RunFlags) -> Option<&'static str> {
     }
 }
 
-/// Returns the one promoted procedure that answers to a person's command at this place. Where
-/// several do, none is replayed.
+/// Returns the one promoted procedure that answers to a person's command at this place, or none if
+/// there are several.
 pub(crate) fn for_command(
     store: &Store,
     command: &Text,

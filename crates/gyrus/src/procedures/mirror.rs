@@ -18,7 +18,7 @@ use crate::{failure::Failure, lessons, private_file};
 /// Maximum number of traps of a task.
 const MAX_TRAPS: usize = 20;
 
-/// Writes the files of all procedures that are kept, where they changed.
+/// Writes the files of all stored procedures, where they changed.
 pub(crate) fn mirror(home: &Home, store: &Store) -> Result<(), Failure> {
     let lessons = lessons::of_home(home, store).all()?;
     for (name, procedure) in kept(store)?.all() {
@@ -96,7 +96,7 @@ fn is_at(site: &str, procedure: &Procedure) -> bool {
     }
 }
 
-/// Returns a name without what a file's cannot have.
+/// Returns a procedure's name without characters that a file name cannot have.
 fn file_name(name: &str) -> String {
     let plain = |letter: char| letter.is_alphanumeric() || matches!(letter, '-' | '_' | '.');
     let name: String = name

@@ -13,8 +13,7 @@ use super::{
 };
 use crate::{failure::Failure, inside_run};
 
-/// Asks the person at this terminal, once for what was learned, whether it is to be replayed from
-/// now on.
+/// Asks the person at this terminal, once for each procedure, whether to replay it from now on.
 ///
 /// # Errors
 /// The terminal or the ledger cannot be used.
@@ -63,7 +62,7 @@ pub(crate) fn ask(
     Ok(())
 }
 
-/// Promotes a version. The person has seen what it does, and said yes.
+/// Promotes a version, which the person has seen and agreed to.
 ///
 /// # Errors
 /// A run asks for it, or the ledger cannot be written.

@@ -19,10 +19,10 @@ use crate::{
 /// The name of the source of the texts that help a run with a goal that is like a learned one.
 pub(super) const HINT: &str = "list of procedures";
 
-/// The start of what stands for a secret in texts.
+/// The start of the marker that replaces a secret in texts.
 pub(super) const SECRET_MARK: &str = "⟦secret:";
 
-/// Reads a run that reached its goal, with evidence, as a person said it.
+/// Reads a run that a person started and that reached its goal with evidence.
 ///
 /// # Errors
 /// The journal cannot be read. The inner error says why nothing can be learned from the run.
@@ -72,7 +72,7 @@ struct UnendedCall {
 /// Maximum number of calls of a run that is learned from.
 const MAX_CALLS: usize = 200;
 
-/// The run as far as its entries were read.
+/// The state of reading a run's entries.
 #[derive(Default)]
 struct RunReader {
     command: String,
@@ -83,7 +83,7 @@ struct RunReader {
     viewed_at_ms: i64,
     /// The end of the last call.
     ended_at_ms: i64,
-    /// The time that models took since then.
+    /// Time that models took since the last call, in milliseconds.
     asked_ms: i64,
     checks: Vec<String>,
     answer: Option<String>,
@@ -272,7 +272,7 @@ impl RunReader {
         Ok(())
     }
 
-    /// A check was made by the call just before: it is not a step of the work.
+    /// Removes the last call from the steps, because it was made for a check.
     fn checked(&mut self, noted: &EffectId) {
         let before = |effect: &EffectId| {
             let (cycle, number) = (effect.path().first(), effect.path().get(1));
@@ -339,7 +339,8 @@ pub(crate) fn origin(address: &str) -> Option<String> {
     matches!(url.scheme(), "http" | "https").then(|| url.origin().ascii_serialization())
 }
 
-/// Whether a call binds somebody, by the gate's verdict on it and by what it would touch.
+/// Whether a call commits somebody to something, by the gate's verdict and the element that the
+/// call would touch.
 pub(super) fn commits(verdict: &Verdict, aim: Option<&Aim>) -> bool {
     let sends = |aim: &Aim| {
         aim.starts.iter().any(|starts| match starts {
@@ -365,7 +366,7 @@ pub(super) fn sent_form(aim: &Aim) -> Option<Form> {
     (aim.starts.iter().any(may_send) && !form.words.is_empty()).then_some(form)
 }
 
-/// Refuses what typed a secret.
+/// Returns an error for a call that typed a secret.
 fn keeps_secrets(verdict: &GateVerdict, call: &ToolCall) -> Result<(), NotLearned> {
     let element = verdict.aim.as_ref().and_then(|aim| aim.element.as_ref());
     let is_masked = element.is_some_and(|aimed| aimed.states.contains(&ElementState::Masked));

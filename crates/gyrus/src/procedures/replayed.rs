@@ -14,7 +14,6 @@ pub(crate) fn is_replay(loop_config: &Value) -> bool {
     !loop_config["replays"].is_null()
 }
 
-/// Returns the procedure that a run replays.
 pub(super) fn replays(started: &RunStarted) -> Option<Procedure> {
     serde_json::from_value(started.loop_config["replays"]["procedure"].clone()).ok()
 }

@@ -34,7 +34,7 @@ pub(super) fn names(procedure: &Procedure) -> SlotValues {
     SlotValues(names)
 }
 
-/// Returns what a procedure does, one thing a line: where, the steps, the conditions, the checks.
+/// Returns the description of a procedure, one thing a line: place, steps, conditions, checks.
 pub(crate) fn lines(procedure: &Procedure) -> Vec<String> {
     let names = names(procedure);
     let mut lines = vec![format!("answers to: {}", command(procedure))];
@@ -151,7 +151,7 @@ fn window(step: &ProcedureStep, names: &SlotValues) -> Option<String> {
     })
 }
 
-/// Returns the arguments of a step with templates, as JSON, where they hold slots.
+/// Returns the arguments of a step as JSON, with templates for those that contain slots.
 pub(super) fn written(step: &ProcedureStep) -> Value {
     let mut arguments = step.arguments.clone();
     for (pointer, template) in &step.texts {

@@ -13,14 +13,15 @@ use ignore::WalkBuilder;
 
 use super::words;
 
-/// Most files that are looked at, and the longest time for it: what is shown must be there at once.
+/// Maximum number of files that a completion looks at, and the longest time for it: a completion
+/// must be shown at once.
 const MOST_FILES: usize = 20_000;
 const LONGEST_LOOK: Duration = Duration::from_millis(150);
 
 /// Time for which the files are known.
 const KNOWN_FOR: Duration = Duration::from_secs(5);
 
-/// Most candidates of a word.
+/// Maximum number of candidates for a word.
 const MOST_WORDS: usize = 50;
 
 /// Knows the words and the files of a folder.
@@ -32,7 +33,7 @@ pub(super) struct Completion {
 }
 
 impl Completion {
-    /// Knows the files of a folder, and the goals that a name stands for.
+    /// Creates the completion of a folder's files, and of the goals that names stand for.
     pub(super) fn new(folder: &Path, goals: Vec<(String, String)>) -> Self {
         let goals = goals
             .into_iter()
@@ -44,7 +45,7 @@ impl Completion {
         }
     }
 
-    /// Returns what could be meant by the words before the cursor.
+    /// Returns the completions of the words before the cursor.
     pub(super) fn candidates(&self, typed: &str) -> LineCandidates {
         let word = typed.rfind(char::is_whitespace).map_or(0, |space| {
             space + typed[space..].chars().next().map_or(1, char::len_utf8)
@@ -90,8 +91,8 @@ impl Completion {
         }
     }
 
-    /// Returns the paths that could be meant, the best first: those of the folder by any of their
-    /// characters in order, all others as they begin.
+    /// Returns the possible paths, the best first: those of the folder by any of their characters
+    /// in order, all others as they begin.
     fn paths(&self, typed: &str) -> Vec<String> {
         if typed.starts_with(['/', '~']) || typed.starts_with("..") {
             return self.beginning_with(typed);
@@ -130,7 +131,7 @@ impl Completion {
     }
 }
 
-/// Returns the files of a folder, relative to it, without what git ignores and what is hidden.
+/// Returns the files of a folder, relative to it, without hidden ones and those that git ignores.
 fn files(folder: &Path) -> Vec<String> {
     let since = Instant::now();
     WalkBuilder::new(folder)
@@ -146,8 +147,8 @@ fn files(folder: &Path) -> Vec<String> {
         .collect()
 }
 
-/// Returns a number that is larger the better a path fits what was typed, by any of its characters in
-/// order; `None` if it does not. What stands together, and in the file's own name, fits best.
+/// Returns a score that is larger the better a path fits the typed characters, which must occur in
+/// order; `None` if they do not. Adjacent characters, and those in the file's own name, score best.
 fn fit(typed: &str, path: &str) -> Option<u32> {
     let (typed, path) = (typed.to_lowercase(), path.to_lowercase());
     let name = path

@@ -70,7 +70,7 @@ struct TerminalConversation<'a> {
     runtime: Runtime,
     flags: RunFlags,
     workspace: PathBuf,
-    /// Found when it is needed first.
+    /// The model of the runs, found when one is first needed.
     choice: Option<ModelChoice>,
     /// The browser of the session; pages stay open from one goal to the next.
     screen: Option<RunScreen>,
@@ -82,7 +82,7 @@ struct TerminalConversation<'a> {
     begins_at: Option<String>,
     /// Attachments of the next goal.
     context: Vec<Attachment>,
-    /// The run that the next one continues.
+    /// The run that the next run continues.
     last: Option<RunId>,
     /// The runs of the session.
     runs: Vec<RunId>,
@@ -90,14 +90,14 @@ struct TerminalConversation<'a> {
     ahead: LineQueue,
     /// Words with which the next line begins.
     begun: String,
-    /// The part of the window that the last run's model has used, in words.
+    /// The part of the window that the last run's model has used, as text.
     window: String,
 }
 
-/// Shown while nothing is typed.
+/// The hint in the empty input line.
 const HINT: &str = "a goal · / words · @ files · ! your command · Shift-Tab the mode";
 
-/// Reads goals until there are no more.
+/// Reads goals and commands until the person leaves.
 pub(crate) fn open(
     gyrus: &Gyrus,
     mut flags: RunFlags,
@@ -175,7 +175,7 @@ impl TerminalConversation<'_> {
         )
     }
 
-    /// Returns what the person wants next: a line that waits, or one that they type now.
+    /// Returns the person's next request: a line typed ahead, or one that they type now.
     fn next_line(
         &mut self,
         editor: Option<&mut LineEditor>,
@@ -200,7 +200,7 @@ impl TerminalConversation<'_> {
         })?)
     }
 
-    /// Does what the person wants. `false`: that was the last.
+    /// Fulfils a request of the person. `false`: the person leaves.
     fn grant(&mut self, wish: LineWish) -> Result<bool, Failure> {
         match wish {
             LineWish::Line(line) => return self.take(&line),
@@ -245,7 +245,7 @@ impl TerminalConversation<'_> {
         all.join(" · ")
     }
 
-    /// Does what a line says. `false`: that was the last.
+    /// Carries out a line. `false`: the person leaves.
     fn take(&mut self, line: &str) -> Result<bool, Failure> {
         let word = match words::understand(line) {
             Err(failure) => Some(self.named_goal(line)?.ok_or(failure)?),
@@ -298,7 +298,7 @@ impl TerminalConversation<'_> {
         Ok(true)
     }
 
-    /// Has the person edit the summary that stands for the older part of the conversation.
+    /// Lets the person edit the summary that replaces the older part of the conversation.
     fn edit_summary(&mut self) -> Result<(), Failure> {
         let request = LastRequest::read(&self.store, &log_name(self.last()?))?;
         let editor = self.gyrus.environment.editor.as_deref();
@@ -311,12 +311,12 @@ impl TerminalConversation<'_> {
         Ok(put("the next goal begins with this summary\n")?)
     }
 
-    /// Does what a word says about the next goal.
+    /// Carries out a word that concerns the next goal.
     fn prepare(&mut self, word: PromptWord) -> Result<(), Failure> {
         match word {
             PromptWord::File(path) => {
                 self.context.push(attachments::file(&path)?);
-                put("it comes with the next goal\n")?;
+                put("the next goal comes with this attachment\n")?;
             }
             PromptWord::Image(path) => {
                 let picture = match path {
@@ -327,7 +327,7 @@ impl TerminalConversation<'_> {
                     }
                 };
                 self.context.push(picture);
-                put("it comes with the next goal\n")?;
+                put("the next goal comes with this attachment\n")?;
             }
             PromptWord::Model(name) => {
                 self.choice = Some(ModelChoice::parse([name.as_str()])?);
@@ -339,7 +339,7 @@ impl TerminalConversation<'_> {
                     .choice
                     .take()
                     .map(|choice| choice.with(Some(effort), None));
-                put("the next run thinks so much\n")?;
+                put("the next run thinks with this effort\n")?;
             }
             PromptWord::Mode(word) => {
                 self.flags.approvals.approve = Some(word);
@@ -449,7 +449,7 @@ impl TerminalConversation<'_> {
         self.run(&goal)
     }
 
-    /// Takes the servers of the session, which are started if they are not.
+    /// Returns the servers of the session, starting them at the first call.
     fn connected(&mut self) -> Result<ServerSet, Failure> {
         if let Some(connected) = self.connected.take() {
             return Ok(connected);
@@ -489,7 +489,7 @@ impl TerminalConversation<'_> {
         Ok(format!("this session: {runs} · {tokens}{cost}"))
     }
 
-    /// Goes on with a run where it stopped: the last one, or one that is named.
+    /// Resumes a run where it stopped: the last one, or one that is named.
     fn resume(&mut self, named: Option<&str>) -> Result<(), Failure> {
         let run = match named {
             Some(named) => gyrus_kernel::find_run(&self.store, named)?,

@@ -17,10 +17,10 @@ use tokio::{
 
 use crate::failure::Failure;
 
-/// Most bytes of the output, its end, that come with the next goal.
+/// Maximum number of bytes of the output's end that come with the next goal.
 const MOST_OUTPUT: usize = 16 << 10;
 
-/// Runs a command line in this folder as the person, and returns what it printed.
+/// Runs a command line in this folder as the person, and returns its output.
 pub(super) fn run(line: &str, runtime: &Runtime) -> Result<Attachment, Failure> {
     let failed = |error: io::Error| Failure::failed("the command cannot be run").because(&error);
     // Ctrl-C is for the command; whoever has asked for the signal once is not ended by it.

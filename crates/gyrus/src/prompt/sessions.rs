@@ -8,10 +8,10 @@ use gyrus_text::clip;
 use super::TerminalConversation;
 use crate::{commands::undo::UndoCommand, failure::Failure, time};
 
-/// Most runs that can be chosen from.
+/// Maximum number of runs to choose from.
 const MOST_RUNS: usize = 9;
 
-/// Characters that are shown of a goal.
+/// Maximum number of characters of a goal in the list.
 const GOAL: usize = 60;
 
 impl TerminalConversation<'_> {
@@ -40,8 +40,8 @@ impl TerminalConversation<'_> {
         Ok(put("the next run knows nothing of it\n")?)
     }
 
-    /// Lets the person choose a run of the folder: one that is parked is resumed, and the next goal goes
-    /// on from one that is over.
+    /// Lets the person choose a run of the folder: one that is parked is resumed, and the next goal
+    /// goes on from one that is over.
     pub(super) fn choose_run(&mut self) -> Result<(), Failure> {
         let register = Register::read(&self.store)?;
         let here = register
@@ -75,7 +75,7 @@ impl TerminalConversation<'_> {
     }
 }
 
-/// Asks for one of some lines, the number of which is returned; `None` for none.
+/// Asks the person to choose one of some lines, and returns its index; `None` for none.
 fn choose(question: &str, lines: Vec<String>) -> Result<Option<usize>, Failure> {
     if lines.is_empty() {
         return Err(Failure::usage("there is nothing to choose from yet").hint("type a goal"));

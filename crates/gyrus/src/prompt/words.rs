@@ -7,7 +7,7 @@ use gyrus_runtime::request::Approve;
 
 use crate::{commands, failure::Failure, mcp::PromptName};
 
-/// A line, understood.
+/// A parsed line of the prompt.
 #[derive(Debug, Clone, PartialEq)]
 pub(super) enum PromptWord {
     Goal(String),
@@ -22,11 +22,11 @@ pub(super) enum PromptWord {
     Image(Option<PathBuf>),
     Model(String),
     Loop(String),
-    /// A prompt of a server, with what stands after it.
+    /// A prompt of a server, with the text after its name.
     Prompt(PromptName, String),
     Mode(Approve),
     Effort(ThinkingEffort),
-    /// With a run, if one is named.
+    /// Resumes the last run, or the one that is named.
     Resume(Option<String>),
     Rewind,
     Undo,
@@ -39,7 +39,7 @@ pub(super) enum PromptWord {
     Quit,
 }
 
-/// Every word with what it takes and does. What is in brackets may be left out.
+/// Every word with its arguments and its effect. Arguments in brackets may be left out.
 const WORDS: [(&str, &str, &str); 18] = [
     ("/file", "PATH", "give the next run this text to read"),
     (
@@ -101,10 +101,10 @@ const WORDS: [(&str, &str, &str); 18] = [
     ("/quit", "", "leave; so does Ctrl-D"),
 ];
 
-/// Other words for some of them.
+/// Other names of some words.
 const ALIASES: [(&str, &str); 2] = [("/approve", "/mode"), ("/exit", "/quit")];
 
-/// Returns every word, the commands of gyrus among them, with what it takes and does.
+/// Returns every word, including the commands of gyrus, with its arguments and its effect.
 pub(super) fn all() -> Vec<(String, String, String)> {
     let own = WORDS.map(|(word, takes, does)| (word.into(), takes.into(), does.into()));
     let is_own = |name: &str| WORDS.iter().any(|(word, ..)| word[1..] == *name);
@@ -136,10 +136,10 @@ pub(super) fn help(columns: Option<usize>) -> String {
     text
 }
 
-/// Columns of a terminal that has room for the help in two columns.
+/// Number of columns from which the help is printed in two columns.
 const WIDE: usize = 80;
 
-/// Understands a line; `None` if there is nothing on it.
+/// Parses a line; `None` if there is nothing on it.
 pub(super) fn understand(line: &str) -> Result<Option<PromptWord>, Failure> {
     let line = line.trim();
     if let Some(command) = line.strip_prefix('!') {
@@ -217,7 +217,7 @@ pub(super) fn named_files(goal: &str) -> Vec<PathBuf> {
     named.map(|word| path(&word.replace('\0', " "))).collect()
 }
 
-/// A path as it was typed or completed: with `~`, and with a backslash before a space.
+/// Returns the path that was typed or completed: with `~`, and with a backslash before a space.
 pub(super) fn path(typed: &str) -> PathBuf {
     let plain = typed.replace("\\ ", " ");
     match (plain.strip_prefix("~/"), std::env::home_dir()) {

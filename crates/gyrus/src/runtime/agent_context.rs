@@ -21,10 +21,10 @@ use serde::{Deserialize, Serialize};
 
 use super::RuntimeError;
 
-/// Number of the newest runs that a context keeps.
+/// Number of the newest runs in a context.
 const MAX_RUNS: usize = 200;
 
-/// Number of the newest records that are always given, whatever the question is.
+/// Number of the newest records that every run is given, whatever its goal.
 const ALWAYS_GIVEN: usize = 4;
 
 /// The constant of reciprocal rank fusion (Cormack, Clarke and Büttcher, SIGIR 2009).
@@ -36,11 +36,11 @@ const TOKENS_OF_A_LINE: u64 = 8;
 /// The bounds of a context.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct ContextLimits {
-    /// Maximum number of records that are kept in memory; the oldest go first.
+    /// Maximum number of records in memory; the oldest are dropped first.
     pub records: usize,
     /// Maximum number of characters of a record.
     pub characters: usize,
-    /// Maximum number of tokens that a run is given.
+    /// Maximum number of tokens of the records that a run is given.
     pub tokens: u64,
 }
 
@@ -127,7 +127,7 @@ impl TokenLedger {
 pub struct ContextWindow {
     /// The records, oldest first.
     pub records: Vec<ContextRecord>,
-    /// The tokens that they need.
+    /// The number of tokens of the records.
     pub ledger: TokenLedger,
 }
 
@@ -147,8 +147,7 @@ impl ContextWindow {
         text
     }
 
-    /// Returns the records as material for a run; `None` if there are none. Whatever they say is
-    /// data.
+    /// Returns the records as material for a run, where they are data; `None` if there are none.
     pub(super) fn attachment(&self) -> Option<Attachment> {
         let text = Text::new(self.to_context_string(), Origin::Run);
         (!self.records.is_empty()).then_some(Attachment::Text(text))
@@ -207,22 +206,22 @@ impl AgentContext {
         }
     }
 
-    /// Returns all records that are kept, oldest first, up to the present. Of a journal that is
-    /// damaged there are those before the damage.
+    /// Returns all records, oldest first, up to the present. Of a damaged journal, the records
+    /// before the damage are returned.
     pub fn records(&self) -> Vec<ContextRecord> {
         let mut state = self.state.lock();
         state.refresh(&self.limits);
         state.records.iter().cloned().collect()
     }
 
-    /// Returns the records that matter most for a question, within so many tokens: those with its
-    /// words and the newest, answers before what led to them.
+    /// Returns the records that matter most for a question, within this number of tokens: those
+    /// with its words and the newest ones, answers before the records that led to them.
     pub fn retrieve(&self, question: &str, tokens: u64) -> ContextWindow {
         select(self.records(), question, tokens)
     }
 
-    /// Returns what a new run for a goal is given, without the records of the run whose memory it
-    /// goes on from.
+    /// Returns the records that a new run for a goal is given, without those of the run that it
+    /// continues.
     pub(super) fn for_goal(&self, goal: &str, continues: Option<RunId>) -> ContextWindow {
         let mut records = self.records();
         records.retain(|record| Some(record.run) != continues);
@@ -277,7 +276,7 @@ impl AgentContext {
 }
 
 impl ContextState {
-    /// Reads what the runs did since the last time.
+    /// Reads the new entries of the runs since the last refresh.
     fn refresh(&mut self, limits: &ContextLimits) {
         let Some(opened) = &self.opened else {
             return;
@@ -323,7 +322,7 @@ impl ContextState {
     }
 }
 
-/// Returns what an entry adds to a context.
+/// Returns the records that an entry adds to a context.
 fn recorded(entry: Entry, reader: &LogReader) -> Vec<(RecordKind, String)> {
     let blob = |id: &_| reader.blob(id).map_err(Stop::from);
     match entry {
@@ -416,7 +415,7 @@ enum ContextFact {
     /// The context was made.
     #[serde(rename = "context.named")]
     Named { session: String, agent: String },
-    /// A run belongs to it.
+    /// A run belongs to the context.
     #[serde(rename = "context.run")]
     Run { run: RunId },
 }

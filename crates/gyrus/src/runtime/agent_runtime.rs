@@ -50,8 +50,8 @@ impl SimpleCognitiveLoop {
         }
     }
 
-    /// Records what its runs perceive and do, and gives each of them what the runs before it in the
-    /// session recorded, as far as it matters for the goal.
+    /// Records what the loop's runs perceive and do, and gives each run the records of the runs
+    /// before it in the session that matter for the goal.
     #[must_use]
     pub fn with_context(mut self, context: AgentContext) -> Self {
         self.context = Some(context);
@@ -65,11 +65,11 @@ pub trait AgentLoop: Send + Sync + 'static {
     /// Returns the loop's name in the journal.
     fn loop_name(&self) -> &'static str;
 
-    /// Returns what creates the loop, and those that child runs may have.
+    /// Returns the factory of the loop, and of those that child runs may have.
     fn factory(&self) -> LoopFactory;
 
-    /// Returns what a loop of gyrus was made of; `None` for one's own, which asks the models and
-    /// calls the tools of the runtime.
+    /// Returns the parts of a loop of gyrus; `None` for a loop of the embedder, which asks the
+    /// models and calls the tools of the runtime.
     fn simple(&self) -> Option<&SimpleCognitiveLoop> {
         None
     }
@@ -124,7 +124,7 @@ pub struct AgentRuntime {
     /// The models and the tools of loops that bring none.
     llm: Arc<LlmClient>,
     tools: Arc<ToolRegistry>,
-    /// The bus and the agents, once they are needed.
+    /// The bus and the agents, created at their first use.
     pub(super) living: Arc<OnceCell<(EventBus, Agents)>>,
 }
 
@@ -159,7 +159,7 @@ impl AgentRuntime {
         })
     }
 
-    /// Sets what runs may do unasked; [`Mode::default`] by default.
+    /// Sets what runs may do without asking; [`Mode::default`] by default.
     #[must_use]
     pub fn with_mode(mut self, mode: Mode) -> Self {
         self.mode = mode;
@@ -211,14 +211,13 @@ impl AgentRuntime {
         self.drive(kernel.create(new)?).await
     }
 
-    /// Adds a run that is about to be created to the context of its loop, if there is one.
+    /// Adds a run that is about to be created to the context of its loop, if the loop has one.
     pub(super) fn join(agent: &impl AgentLoop, run: RunId) -> Result<(), RuntimeError> {
         let context = agent.simple().and_then(|simple| simple.context.as_ref());
         context.map_or(Ok(()), |context| context.join(run))
     }
 
-    /// Returns a run of this loop for a goal, which goes on from the memory of an earlier run if
-    /// there is one.
+    /// Returns a run of this loop for a goal, which continues the memory of an earlier run if any.
     pub(super) fn run_of(
         &self,
         agent: &impl AgentLoop,
@@ -247,7 +246,7 @@ impl AgentRuntime {
         Ok(new)
     }
 
-    /// Takes a run up again, after a crash or where it parked, and drives it until it ends or parks.
+    /// Resumes a run, after a crash or where it parked, and drives it until it ends or parks.
     ///
     /// # Errors
     /// As for [`run`](Self::run); and another process holds the run, or it is over.

@@ -35,7 +35,7 @@ impl<L: AgentLoop> CognitiveAgent<L> {
         }
     }
 
-    /// Makes this the goal for every event, whose payload comes with it as data.
+    /// Sets the goal of every run; the event's payload is attached as data.
     #[must_use]
     pub fn with_instructions(mut self, instructions: impl Into<String>) -> Self {
         self.instructions = Some(instructions.into());
@@ -98,8 +98,8 @@ impl<L: AgentLoop> AgentRuns for RunsHere<L> {
 }
 
 impl AgentRuntime {
-    /// Creates an agent, or brings the one of this name back to life, with its state and its
-    /// mailbox, and begins to deliver events to it.
+    /// Creates an agent, or revives the one of this name with its state and its mailbox, and begins
+    /// to deliver events to it.
     ///
     /// # Errors
     /// Its name is not usable or in use, it is retired, or another process has these agents.
@@ -121,7 +121,7 @@ impl AgentRuntime {
         Ok(agents.create_agent(config, behavior, runs).await?)
     }
 
-    /// Returns the agents, to look at them, pause and resume them.
+    /// Returns the agents, which can be inspected, paused and resumed.
     ///
     /// # Errors
     /// Another process has them, or they cannot be read.
@@ -140,7 +140,7 @@ impl AgentRuntime {
     /// Publishes an event; it is on disk when this returns.
     ///
     /// # Errors
-    /// It is too large, or it cannot be written.
+    /// The event is too large, or cannot be written.
     pub async fn publish(&self, event: Event) -> Result<EventPosition, RuntimeError> {
         let bus = self.bus().await?;
         Ok(bus.publish_durable(event).await?)

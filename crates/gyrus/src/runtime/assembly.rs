@@ -23,7 +23,7 @@ use super::{GitWorktrees, Home, RunScreen, RuntimeError, sandbox};
 pub struct KernelParts<'a> {
     /// Chooses the models.
     pub router: Arc<dyn Router>,
-    /// Chooses the model for a second look at calls, if there is to be one.
+    /// Chooses the model for a second look at calls, if one is wanted.
     pub assessor: Option<Arc<dyn Router>>,
     /// Secrets beside those of the environment.
     pub secrets: Vec<Secret>,
@@ -99,8 +99,8 @@ pub fn memory_tools(home: &Home) -> Vec<Arc<dyn Tool>> {
     vault.map(gyrus_memory::tools).unwrap_or_default()
 }
 
-/// Returns a gate without policy, grants or sandbox, under which nothing runs unasked: for replaying
-/// and for explaining.
+/// Returns a gate without policy, grants or sandbox, under which nothing runs without a question:
+/// for replaying and for explaining.
 pub fn bare_gate(home: &Home) -> PolicyGate {
     PolicyGate::new(OwnPaths {
         own: home.own(),
@@ -108,8 +108,8 @@ pub fn bare_gate(home: &Home) -> PolicyGate {
     })
 }
 
-/// Returns the gate for runs of `agent` in `workspace`, with what the person's policy says now and
-/// what they always allow in that folder.
+/// Returns the gate for runs of `agent` in `workspace`, with the person's present policy and
+/// standing grants for that folder.
 ///
 /// # Errors
 /// The policy or the grants cannot be read, or the policy does not name the agent.
@@ -134,8 +134,8 @@ pub fn gate(
     })
 }
 
-/// As [`gate`], and a policy that becomes stricter holds at once. `explain` says what is wrong with
-/// a policy file, as a person is told.
+/// Creates a gate as [`gate`] does, for which a policy that becomes stricter takes effect at once.
+/// `explain` says what is wrong with a policy file, as a person is told.
 ///
 /// # Errors
 /// As for [`gate`].
@@ -152,7 +152,7 @@ pub fn live_gate(
     })
 }
 
-/// Returns the folders in which the person's shell looks for programs when it stands in the
+/// Returns the folders in which the person's shell finds programs when its current folder is the
 /// workspace.
 fn program_folders(workspace: &Path) -> Vec<PathBuf> {
     let path = std::env::var_os("PATH").unwrap_or_default();
@@ -163,8 +163,7 @@ fn program_folders(workspace: &Path) -> Vec<PathBuf> {
         .collect()
 }
 
-/// Returns the real path of a folder that runs may work in, and keeps programs in it from being
-/// started by this process.
+/// Returns the real path of a folder for runs, and keeps this process from starting programs in it.
 ///
 /// # Errors
 /// The folder cannot be a workspace.

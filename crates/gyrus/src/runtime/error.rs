@@ -42,7 +42,7 @@ pub enum RuntimeError {
     /// The key for naming secrets cannot be used.
     #[error(transparent)]
     Key(#[from] KeyError),
-    /// The journals failed.
+    /// The journals cannot be read or written.
     #[error(transparent)]
     Journal(#[from] gyrus_journal::Error),
     /// The agents cannot be used.

@@ -20,7 +20,7 @@ const NAMES: [&str; 2] = ["AGENTS.md", "CLAUDE.md"];
 /// Maximum length of guidelines in bytes: they are part of every prompt. What is longer is cut.
 const MAX_BYTES: usize = 32 * 1024;
 
-/// Most files that files name, and how deep.
+/// Maximum number of files that guidelines include, and their maximum depth.
 const MAX_IMPORTS: u32 = 32;
 const MAX_DEPTH: u32 = 4;
 
@@ -29,14 +29,14 @@ const MAX_DEPTH: u32 = 4;
 pub struct Guidelines {
     /// The nearest file.
     pub path: PathBuf,
-    /// The content of all files, as far as a prompt takes it.
+    /// The content of all files, cut to the size that a prompt takes.
     pub text: String,
 }
 
 /// A person's word about guidelines.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum GuidelineTrust {
-    /// They instruct.
+    /// The person trusts the guidelines, so they are instructions.
     Trusted,
     Data,
     /// Nobody was asked about this content yet: until then they are data.
@@ -80,7 +80,7 @@ impl Guidelines {
         Some(Self { path, text })
     }
 
-    /// Returns what the person said about exactly this content, for runs in `workspace`.
+    /// Returns the person's decision about exactly this content, for runs in `workspace`.
     pub fn trust(&self, store: &Store, workspace: &Path) -> Result<GuidelineTrust, RuntimeError> {
         let standing = grants::in_folder(store, workspace)?;
         // The newest word counts.
@@ -96,7 +96,7 @@ impl Guidelines {
         Ok(said.unwrap_or(GuidelineTrust::Unasked))
     }
 
-    /// Returns the grant by which a person says whether they instruct.
+    /// Returns the grant by which a person decides whether the guidelines are instructions.
     pub fn grant(&self, instruct: bool) -> Grant {
         Grant::Guidelines {
             content: Digest::of_json(&self.text),
@@ -104,7 +104,7 @@ impl Guidelines {
         }
     }
 
-    /// Returns them as what comes with the goal of a run in `workspace`.
+    /// Returns the guidelines as an attachment to the goal of a run in `workspace`.
     pub fn attachment(self, workspace: &Path, trust: GuidelineTrust) -> Attachment {
         let above = workspace.strip_prefix(self.path.parent().unwrap_or(&self.path));
         let steps = above.map_or(0, |above| above.components().count());

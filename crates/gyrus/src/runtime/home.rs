@@ -25,7 +25,7 @@ const SECRET_NAMES: [&str; 5] = ["KEY", "TOKEN", "SECRET", "PASSWORD", "CREDENTI
 /// Number of files that must be left on the disk of the state for a run to begin.
 const FILES_OF_RUN: u64 = 64;
 
-/// The folders of one person's gyrus. Nothing is created before it is needed.
+/// The folders of one person's gyrus. They are created at their first use.
 #[derive(Debug, Clone)]
 pub struct Home {
     /// The folder of journals and keys. No run may see or change it.
@@ -34,16 +34,16 @@ pub struct Home {
     pub config: PathBuf,
     /// The person's own home folder.
     pub person: Option<PathBuf>,
-    /// The state folder that an ephemeral run's own stands beside: what stops all runs is there.
+    /// The state folder beside that of an ephemeral run, in which all runs can be stopped.
     pub beside: Option<PathBuf>,
-    /// The memory of runs, if they are to have one.
+    /// The memory of runs, if it is enabled.
     pub vault: Option<Vault>,
     /// The folder of the journals, if it is not below the state.
     pub journal: Option<PathBuf>,
-    /// The second copies that journals must have before what is in them counts; `None` means that
-    /// this disk alone decides.
+    /// The replicas that journals must have for their entries to count; `None` means that this disk
+    /// alone decides.
     pub replicas: Option<Arc<dyn Replicas>>,
-    /// Whether other machines may go on with the runs in folders of their own.
+    /// Whether other machines may continue the runs in folders of their own.
     pub travels: FolderTravels,
 }
 
@@ -67,7 +67,7 @@ impl Home {
         Latch::of(self.beside.as_ref().unwrap_or(&self.state))
     }
 
-    /// Returns the policy files that hold in a workspace, whether they exist or not.
+    /// Returns the policy files for a workspace, whether they exist or not.
     pub fn policy_files(&self, workspace: &Path) -> PolicyFiles {
         PolicyFiles {
             own: self.config.with_file_name("policy.toml"),
@@ -76,12 +76,12 @@ impl Home {
         }
     }
 
-    /// Returns the list of the system's folders in which the person lets runs work, one a line.
+    /// Returns the list of the system's folders in which the person allows runs, one a line.
     pub fn agreed_folders(&self) -> PathBuf {
         self.config.with_file_name("agreed-folders")
     }
 
-    /// Whether the person lets runs work in this folder of the system, or in one above it.
+    /// Whether the person allows runs in this folder of the system, or in one above it.
     pub(super) fn agrees_to(&self, folder: &Path) -> bool {
         let agreed = fs::read_to_string(self.agreed_folders()).unwrap_or_default();
         let mut lines = agreed.lines().filter(|line| !line.trim().is_empty());
@@ -94,8 +94,8 @@ impl Home {
         (!folder.starts_with(&self.state)).then(|| folder.to_owned())
     }
 
-    /// Returns all folders of gyrus's own. The memory is one of them: what runs write into it has
-    /// to carry where it came from, so only its own tools may.
+    /// Returns all folders of gyrus's own. The memory is one of them, because what runs write into
+    /// it must carry its provenance, which only its own tools add.
     pub fn own(&self) -> Vec<PathBuf> {
         let mut own = vec![self.state.clone()];
         own.extend(self.beside.clone());
@@ -123,8 +123,8 @@ impl Home {
         })
     }
 
-    /// Returns what keeps secrets out of journals: it knows those of the environment, those in
-    /// `read`, and a key for naming secrets that are found in text.
+    /// Returns the redactor that keeps secrets out of journals: it knows those of the environment,
+    /// those in `read`, and a key for naming secrets that are found in text.
     ///
     /// # Errors
     /// The state folder or the key in it cannot be used.

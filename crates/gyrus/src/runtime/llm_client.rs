@@ -11,7 +11,8 @@ use gyrus_models::{
 
 use super::RuntimeError;
 
-/// Models by name, or one of the embedder's own. Nothing is connected before a run asks.
+/// A client of models: models by name, or one of the embedder's own. Nothing is connected before a
+/// run asks.
 pub struct LlmClient {
     source: ModelSource,
 }
@@ -23,8 +24,8 @@ enum ModelSource {
 }
 
 impl LlmClient {
-    /// Takes the models that `GYRUS_MODEL` names, separated by commas, else those of the first
-    /// provider whose key is set.
+    /// Creates a client of the models in `GYRUS_MODEL`, separated by commas, else of those of the
+    /// first provider whose key is set.
     ///
     /// # Errors
     /// [`RuntimeError::NoModel`] if there is none.
@@ -42,7 +43,7 @@ impl LlmClient {
         Ok(Self::named([provider]))
     }
 
-    /// Takes models by the names that `--model` takes: `PROVIDER`, `PROVIDER:small`,
+    /// Creates a client of models by their names for `--model`: `PROVIDER`, `PROVIDER:small`,
     /// `PROVIDER/MODEL`, the address of a compatible server, or `script:FILE` alone. Several are
     /// alternatives.
     pub fn named<'a>(names: impl IntoIterator<Item = &'a str>) -> Self {
@@ -56,7 +57,7 @@ impl LlmClient {
         Self { source }
     }
 
-    /// Takes one model of the embedder's own.
+    /// Creates a client with one model of the embedder's own.
     pub fn own(model: Arc<dyn Model>) -> Self {
         Self {
             source: ModelSource::Own(model),

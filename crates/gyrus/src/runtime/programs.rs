@@ -8,11 +8,11 @@ use gyrus_process::Programs;
 
 use super::Home;
 
-/// Runs whose folders are looked up, the newest first.
+/// Maximum number of runs whose folders are looked up, the newest first.
 const MAX_RUNS: usize = 2_000;
 
-/// Keeps this process from starting programs out of the current folder, out of gyrus's own, or out of
-/// one in which a run has worked.
+/// Prevents this process from starting programs in the current folder, in gyrus's own folders, or
+/// in one in which a run has worked.
 pub fn keep_out_of_workspaces(home: Home) {
     let programs = Programs::of_this_process();
     for own in home.own() {

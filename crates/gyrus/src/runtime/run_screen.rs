@@ -24,7 +24,7 @@ impl RunScreen {
         }
     }
 
-    /// Returns it as runs look at it.
+    /// Returns the screen as runs see it.
     pub fn shown(&self) -> Arc<dyn Screen> {
         match self {
             Self::Browser(browser) => browser.clone(),
@@ -33,10 +33,10 @@ impl RunScreen {
         }
     }
 
-    /// Hands it to a person, and waits until they give it back. Their page shows `reason`, the run's
-    /// own words for why it asked them. `told` gets the address of the page, which admits one
-    /// browser; `watcher` hears of every input before it is carried out. Dropping this takes the
-    /// screen back.
+    /// Hands the screen to a person, and waits until they give it back. Their page shows `reason`,
+    /// the run's own words for why it asked them. `told` gets the address of the page, which admits
+    /// one browser; `watcher` hears of every input before it is carried out. Dropping this takes
+    /// the screen back.
     ///
     /// # Errors
     /// When there is no screen, no port, or the screen is lost meanwhile.
@@ -53,7 +53,7 @@ impl RunScreen {
         }
     }
 
-    /// Returns a picture of it for somebody who watches; `None` while it shows nothing.
+    /// Returns a picture of the screen for somebody who watches; `None` while it shows nothing.
     pub async fn watch(&self) -> Option<Picture> {
         match self {
             Self::Browser(browser) => browser.watch().await,
@@ -62,7 +62,7 @@ impl RunScreen {
         }
     }
 
-    /// Returns the browser, if it is one.
+    /// Returns the browser, if the screen is one.
     pub fn browser(&self) -> Option<&Arc<Browser>> {
         match self {
             Self::Browser(browser) => Some(browser),
@@ -71,7 +71,7 @@ impl RunScreen {
         }
     }
 
-    /// Ends it, with what was started on it.
+    /// Closes the screen, with the programs that were started on it.
     pub async fn leave(&self) {
         match self {
             Self::Browser(browser) => browser.leave().await,

@@ -57,7 +57,7 @@ const NEEDED: [Promise; 5] = [
 /// Confines a keeper's process.
 ///
 /// # Errors
-/// Returns the reason in words.
+/// A message with the reason.
 pub(crate) fn confine(containment: &Containment) -> Result<ConfinementRecord, String> {
     let mut confined = sandbox::confine(containment).map_err(|error| error.to_string())?;
     Ok(ConfinementRecord {
@@ -87,8 +87,9 @@ impl Outlet for Proxy {
     }
 }
 
-/// Opens hosts that were named beforehand, at every port, and nothing else; `*` is any. An address
-/// of this machine or of a private network that a name leads to must be named itself.
+/// Allows connections to hosts that were named beforehand, at every port, and to nothing else; `*`
+/// is any. An address of this machine or of a private network that a name leads to must be named
+/// itself.
 #[derive(Debug)]
 pub struct FixedHosts(pub Vec<String>);
 
@@ -105,7 +106,8 @@ impl ConnectionPolicy for FixedHosts {
     }
 }
 
-/// Returns what commands of a run are confined to; it is found out when the first is judged.
+/// Returns the function that confines the commands of a run; it is found out when the first is
+/// judged.
 pub fn contain(home: &Home) -> Arc<Contain> {
     let home = home.clone();
     let proven = OnceLock::new();
@@ -121,24 +123,24 @@ pub fn contain(home: &Home) -> Arc<Contain> {
     })
 }
 
-/// Checks that the sandbox holds on this machine.
+/// Checks that the sandbox works on this machine.
 ///
 /// # Errors
-/// Returns the reason why not, in words.
+/// A message with the reason why the sandbox does not work.
 pub fn holds(home: &Home) -> Result<(), String> {
     suffices(&proof(home)?)
 }
 
-/// Whether the sandbox holds on this machine, and what is in it sees folders and processes of its
-/// own, which only namespaces give.
+/// Whether the sandbox holds on this machine and shows separate folders and processes inside, which
+/// needs namespaces.
 pub fn has_own_folders(home: &Home) -> bool {
     proof(home).is_ok_and(|proof| suffices(&proof).is_ok() && proof.holds(Promise::Sight))
 }
 
-/// Checks that a sandbox that was tried keeps what commands need.
+/// Checks that a tried sandbox offers what commands need.
 ///
 /// # Errors
-/// Returns what it does not keep, in words.
+/// A message with the promises that the sandbox does not keep.
 pub fn suffices(proof: &SandboxProof) -> Result<(), String> {
     let broken: Vec<_> = proof
         .broken()
@@ -154,11 +156,11 @@ pub fn suffices(proof: &SandboxProof) -> Result<(), String> {
     ))
 }
 
-/// Plans the containment of a command that has `folder`, of gyrus's own, for its temporary files and
-/// its changes of shared caches.
+/// Plans the containment of a command that uses `folder`, one of gyrus's own, for its temporary
+/// files and its changes of shared caches.
 ///
 /// # Errors
-/// Returns the reason in words.
+/// A message with the reason.
 pub fn plan(home: &Home, folder: &Path, workspace: &Path) -> Result<Containment, String> {
     let (temporary, changes) = (folder.join("tmp"), folder.join("caches"));
     for made in [&temporary, &changes] {
@@ -188,12 +190,12 @@ pub fn plan(home: &Home, folder: &Path, workspace: &Path) -> Result<Containment,
 /// Checks that commands may see a folder.
 ///
 /// # Errors
-/// It lies in what they must not see, or holds it: in words.
+/// A message: the folder lies in a hidden place, or contains one.
 pub fn check_visible(home: &Home, folder: &Path) -> Result<(), String> {
     let own = tempfile::tempdir().map_err(|error| error.to_string())?;
     plan(home, own.path(), folder).map(drop).map_err(|_| {
         let folder = folder.display();
-        format!("{folder} lies in a place that commands must not see, or holds one")
+        format!("{folder} is inside a folder that commands must not see, or contains one")
     })
 }
 
@@ -222,7 +224,7 @@ pub fn run_connected(containment: Containment, policy: Arc<dyn ConnectionPolicy>
     })
 }
 
-/// A proof with what it is about.
+/// A proof with the facts that it depends on.
 #[derive(Serialize, Deserialize)]
 struct StoredProof {
     about: ProofSubject,
@@ -262,11 +264,11 @@ impl ProofSubject {
     }
 }
 
-/// Returns what this program found out about the sandbox since the machine was booted; it is tried
-/// now, if it was not before.
+/// Returns the findings about the sandbox since the machine was booted; it is tried now, if it was
+/// not before.
 ///
 /// # Errors
-/// Returns the reason in words, if it cannot be tried.
+/// A message with the reason why the sandbox cannot be tried.
 pub fn proof(home: &Home) -> Result<SandboxProof, String> {
     let path = below(home).join("proof.json");
     let about = ProofSubject::here()?;
@@ -297,7 +299,7 @@ fn this_program() -> io::Result<(u64, i64, u64)> {
 /// Tries to break the sandbox.
 ///
 /// # Errors
-/// Returns the reason in words, if it cannot be tried.
+/// A message with the reason why the sandbox cannot be tried.
 pub fn try_now(home: &Home) -> Result<SandboxProof, String> {
     let below = below(home);
     fs::create_dir_all(&below).map_err(|error| format!("{}: {error}", below.display()))?;

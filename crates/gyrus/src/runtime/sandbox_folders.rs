@@ -30,10 +30,10 @@ use super::{Home, RuntimeError};
 /// Prefix of the names of folders that wait to be removed.
 const REMOVED: &str = "removed-";
 
-/// Prefixes of the names of folders that belong to a process; its id follows.
+/// Prefixes of the names of folders that belong to a process, before the process's id.
 const OF_PROCESSES: [&str; 2] = ["mcp-", "probe-"];
 
-/// Maximum time for removing folders, each time that it is done. The next start does the rest.
+/// Maximum time for removing folders at one start. The next start does the rest.
 const REMOVING: Duration = Duration::from_secs(2);
 
 /// Maximum depth of folders that are removed: each level holds a file descriptor.
@@ -42,10 +42,10 @@ const MAX_DEPTH: usize = 256;
 /// Maximum number of attempts to lock a folder that others remove.
 const MAX_ATTEMPTS: usize = 8;
 
-/// Maximum number of parents of a run that are looked at.
+/// Maximum number of parents of a run that are examined.
 const MAX_PARENTS: usize = 64;
 
-/// Returns the folder in which all of them lie.
+/// Returns the folder that contains the sandbox folders of all runs.
 pub(super) fn below(home: &Home) -> PathBuf {
     home.state.join("sandbox")
 }
@@ -73,8 +73,8 @@ impl RunFolders {
     }
 }
 
-/// Returns a folder for the changes of a command that is tried as if a run had started it. It goes
-/// with the run's own.
+/// Returns a folder for the changes of a command that is tried as if a run had started it. It is
+/// removed with the run's own.
 pub fn of_trial(home: &Home, run: RunId) -> PathBuf {
     below(home).join(run.to_string()).join("trial")
 }
@@ -93,7 +93,7 @@ fn lock(path: &Path) -> io::Result<Option<File>> {
         .then_some(folder))
 }
 
-/// Removes the folders of runs that are over. What cannot be removed is left to the next
+/// Removes the folders of runs that are over. A folder that cannot be removed is left to the next
 /// [`sweep`].
 pub fn remove(home: &Home, runs: &[RunId]) {
     let below = below(home);
@@ -103,9 +103,9 @@ pub fn remove(home: &Home, runs: &[RunId]) {
     empty(&below);
 }
 
-/// Removes what killed processes left: the folders of runs that are over, that were killed or that
-/// no longer exist, and those of servers and probes. Runs that are parked keep theirs, and so does
-/// whatever a living process uses. It ends after 2 seconds, with the rest left to the next call.
+/// Removes the folders that killed processes left: those of servers and probes, and those of runs
+/// that are over, were killed or no longer exist. Folders of parked runs and those that a living
+/// process uses are kept. Ends after 2 seconds; the next call removes the rest.
 ///
 /// # Errors
 /// The journals cannot be opened.
@@ -141,7 +141,7 @@ fn is_of_dead_process(name: &str) -> bool {
     process.is_some_and(|process| !Path::new(&format!("/proc/{process}")).exists())
 }
 
-/// Whether a run or one above it is held by a process, or is parked.
+/// Whether a run, or a run above it, is parked or held by a process.
 fn may_go_on(store: &Store, run: RunId) -> bool {
     let mut next = Some(run);
     for _ in 0..MAX_PARENTS {
@@ -177,13 +177,13 @@ fn standing(store: &Store, run: RunId) -> Result<(bool, Option<RunId>), gyrus_jo
     Ok((is_parked, parent))
 }
 
-/// Renames a folder, so that nobody finds it while it is removed.
+/// Renames a folder, so that it is not found during its removal.
 fn put_away(below: &Path, name: &str) {
     // One of this name is still being removed: then this one waits for the next sweep.
     let _ = fs::rename(below.join(name), below.join(format!("{REMOVED}{name}")));
 }
 
-/// Removes what was put away.
+/// Removes the folders that were renamed for removal.
 fn empty(below: &Path) {
     let until = Instant::now() + REMOVING;
     let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC;
@@ -198,7 +198,7 @@ fn empty(below: &Path) {
     }
 }
 
-/// Removes what has this name in a folder, with all that is in it. No link is followed, and no
+/// Removes the entry of this name in a folder, with all that is in it. No link is followed, and no
 /// right on it is needed but to own it: caches have folders that are read-only, and overlays one
 /// without any rights.
 fn remove_tree(

@@ -122,7 +122,7 @@ impl Worktrees for GitWorktrees {
     }
 }
 
-/// Commits what was changed in a work tree. Returns its last commit.
+/// Commits the changes in a work tree, and returns its last commit.
 fn commit(worktree: &RunWorktree) -> Result<String, String> {
     // What the work tree says of its repository could be changed by then.
     let at = [
@@ -158,8 +158,8 @@ fn beside(top: &Path) -> Option<PathBuf> {
     Some(top.with_file_name(name))
 }
 
-/// Returns the folder that a work tree of [`GitWorktrees`] stands for; `None` for any other folder.
-/// Its path alone says so, so it may only be asked for what is bound to contents.
+/// Returns the folder for which a work tree of [`GitWorktrees`] stands; `None` for any other
+/// folder. Its path alone says so, so it may only be asked for what is bound to contents.
 pub fn stands_for(folder: &Path) -> Option<PathBuf> {
     folder.ancestors().find_map(|root| {
         let beside = root.parent()?;
@@ -175,7 +175,7 @@ fn path(path: &Path) -> Result<&str, String> {
         .ok_or_else(|| format!("the path {} is not valid UTF-8", path.display()))
 }
 
-/// Runs git. Returns what it prints, without the last line end.
+/// Runs git, and returns its output without the last line end.
 fn git(at: &[&str], arguments: &[&str]) -> Result<String, String> {
     let program = Programs::of_this_process()
         .find("git")

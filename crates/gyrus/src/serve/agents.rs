@@ -47,7 +47,7 @@ const TRIGGERED: &str = include_str!("triggered.md");
 /// The settings of an agent, which its file may change at any time.
 type AgentSettings = Arc<Mutex<Arc<AgentFile>>>;
 
-/// The files as they were read last, for whoever shows them.
+/// The files as last read, for pages that show them.
 pub(super) type ReadFiles = Arc<Mutex<Vec<AgentFileView>>>;
 
 /// The agents that files describe.
@@ -59,7 +59,7 @@ struct FileAgents {
     triggers: Triggers,
     living: BTreeMap<String, AgentSettings>,
     secrets: HookSecrets,
-    /// The agent that each file described when it was valid last.
+    /// The agent that each file described when the file was last valid.
     described: BTreeMap<PathBuf, String>,
     files: ReadFiles,
     /// Messages about the last look at the files, and about this one: each is said once.
@@ -68,8 +68,8 @@ struct FileAgents {
     is_refused: bool,
 }
 
-/// Brings the agents to life that files describe, begins to deliver events to them, and follows the
-/// files until the handle is aborted.
+/// Creates the agents that files describe, begins to deliver events to them, and follows the files
+/// until the handle is aborted.
 pub(super) async fn begin(
     gyrus: &Gyrus,
     home: &Home,
@@ -137,7 +137,7 @@ impl FileAgents {
         self.tell(format!("agent {name}: {}", gyrus_net::causes(error)));
     }
 
-    /// Reads all files, and changes the agents accordingly.
+    /// Reads all files, and creates, changes or pauses agents accordingly.
     async fn load(&mut self) {
         self.is_refused = false;
         self.bring_up_to_date().await;
@@ -206,7 +206,7 @@ impl FileAgents {
         }
     }
 
-    /// Keeps the secrets of webhooks, and says which of them cannot be used.
+    /// Stores the secrets of webhooks, and reports those that cannot be used.
     fn take_secrets(&mut self, secrets: HookSecrets) {
         for (variable, secret) in &secrets {
             if let Err(error) = secret {
@@ -246,7 +246,7 @@ impl FileAgents {
         self.is_back(&name).await;
     }
 
-    /// Goes on with an agent that was paused because its file was removed.
+    /// Resumes an agent that was paused because its file was removed.
     async fn is_back(&self, name: &str) {
         let was_removed = self.agents.look(name, |record| {
             matches!(&record.stage, Some(AgentStage::Paused { by, .. }) if *by == keeper())
@@ -301,7 +301,7 @@ fn watch_files(home: &Home) -> io::Result<FolderWatch> {
     watch::watch(&folder)
 }
 
-/// Whoever pauses agents whose files are removed.
+/// Returns the principal that pauses agents whose files are removed.
 fn keeper() -> Principal {
     Principal {
         surface: "agent files".to_owned(),
@@ -309,7 +309,7 @@ fn keeper() -> Principal {
     }
 }
 
-/// A server whose standard error is closed goes on.
+/// Writes to standard error; a failure is ignored, since a server without it goes on.
 fn say(text: &str) {
     let _ = put(text);
 }
@@ -319,7 +319,7 @@ fn current(settings: &AgentSettings) -> Arc<AgentFile> {
     Arc::clone(&settings)
 }
 
-/// Makes a run of every event.
+/// Starts a run for every event.
 struct FileAgent(AgentSettings);
 
 impl AgentBehavior for FileAgent {
@@ -451,7 +451,7 @@ impl QueuedRuns {
         }
     }
 
-    /// Returns the end of a run that is over.
+    /// Returns the end of a run, once the run is over.
     fn end(&self, run: RunId) -> Result<Option<AgentRunEnd>, QueueError> {
         let store = self.gateway.store();
         if !store.exists(&log_name(run)) {
@@ -495,7 +495,7 @@ impl QueuedRuns {
         Ok(queued.command.run)
     }
 
-    /// Returns the start of the next day if the budget of this one is used up.
+    /// Returns the start of the next day if today's budget is used up.
     async fn not_before(&self, file: &AgentFile) -> Option<i64> {
         let budget = file.budget;
         let (gateway, name) = (self.gateway.clone(), file.config.name.clone());

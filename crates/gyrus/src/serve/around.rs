@@ -45,13 +45,13 @@ const PIECES: usize = 64;
 /// Maximum size of a piece in bytes.
 const PIECE: usize = 16 << 10;
 
-/// Time within which a page gives its picture. One that is busy gives none.
+/// Time within which a page gives its picture; a page that is busy gives none.
 const PICTURE_WITHIN: Duration = Duration::from_secs(5);
 
-/// Maximum size of what a command prints where that is shown as a whole, in bytes.
+/// Maximum size of a command's output that is shown as a whole, in bytes.
 const MAX_PRINTED: usize = 256 << 10;
 
-/// Commands that only make sense where they are typed.
+/// Commands that only make sense at a terminal.
 const NOT_HERE: [&str; 3] = ["serve", "work", "demo"];
 
 pub(super) struct ServerProgram {
@@ -60,9 +60,9 @@ pub(super) struct ServerProgram {
     pub(super) agents: Agents,
     pub(super) agent_files: ReadFiles,
     pub(super) failures: HookFailures,
-    /// The fleet that the server is a door of, as it was seen last.
+    /// The fleet to which the server belongs, as last seen.
     pub(super) fleet: Option<Arc<Mutex<FleetView>>>,
-    /// The chats, once they have begun.
+    /// The chats, once they are started.
     pub(super) chats: OnceLock<Vec<ChatAccount>>,
 }
 
@@ -191,7 +191,7 @@ pub(super) fn begin_command(
     Ok(pieces)
 }
 
-/// Returns what a command of the command line prints.
+/// Returns the output of a command of the command line.
 pub(crate) async fn printed(processes: &Processes, arguments: &[String]) -> Result<String, String> {
     let in_words = |error: ApiError| error.message().to_owned();
     let mut pieces = begin_command(processes, arguments, Vec::new()).map_err(in_words)?;
@@ -214,7 +214,7 @@ pub(crate) async fn printed(processes: &Processes, arguments: &[String]) -> Resu
     }
 }
 
-/// Returns what is shown of a chat.
+/// Returns the view of a chat that pages show.
 fn view(chat: &ChatAccount) -> ChatView {
     let people = chat.people().into_iter().map(|person| ChatPersonView {
         id: person.id,
@@ -272,7 +272,7 @@ async fn carry_out(mut child: Child, stdin: Vec<u8>, pieces: mpsc::Sender<Comman
     }
 }
 
-/// Forwards text as it comes. A character is never cut in two.
+/// Forwards text as it arrives, without cutting a character in two.
 async fn forward(
     from: Option<impl AsyncRead + Unpin>,
     to: &mpsc::Sender<CommandPiece>,

@@ -20,7 +20,7 @@ use crate::{
     keys::KeyLookup,
 };
 
-/// A chat that can begin.
+/// A configured chat, ready to be started.
 pub(super) struct ConfiguredChat {
     messenger: Arc<dyn Messenger>,
     settings: ChatSettings,
@@ -53,14 +53,14 @@ fn telegram(section: &ChatSection, token: &str) -> Result<Arc<dyn Messenger>, St
     Ok(Arc::new(Telegram::new(server, token)?))
 }
 
-/// Ends the chats, each after the message that it is sending.
+/// Ends the chats, each after the message in progress.
 pub(super) async fn stop(chats: Vec<ChatTasks>) {
     for chat in chats {
         chat.stop().await;
     }
 }
 
-/// Begins the chats, and says so.
+/// Starts the chats, and reports each.
 pub(super) async fn begin(
     chats: Vec<ConfiguredChat>,
     gateway: &Gateway,

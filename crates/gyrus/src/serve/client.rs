@@ -25,19 +25,18 @@ const MAX_ANSWER: usize = 64 << 20;
 
 pub(crate) enum ServerLocation {
     OfHome(Home),
-    /// One behind a socket.
+    /// A server behind a socket, by the socket's path.
     Socket(PathBuf),
-    /// One at an address.
+    /// A server at an address.
     At {
         /// Host and port.
         host: String,
-        /// The token, if there is one.
+        /// The token of the client, if there is one.
         token: Option<String>,
     },
 }
 
 impl ServerLocation {
-    /// Returns the server of a home.
     pub(crate) fn of(home: &Home) -> Self {
         ServerLocation::OfHome(home.clone())
     }
@@ -45,7 +44,7 @@ impl ServerLocation {
     /// Returns the server that a person names: `http://HOST:PORT`, or the path of a socket.
     ///
     /// # Errors
-    /// It is neither.
+    /// The text is neither such an address nor a path.
     pub(crate) fn named(given: &str, token: Option<String>) -> Result<Self, Failure> {
         if given.starts_with('/') || given.starts_with('.') {
             return Ok(ServerLocation::Socket(PathBuf::from(given)));
@@ -97,7 +96,7 @@ impl ServerLocation {
         Err(refusal(status.as_u16(), &value))
     }
 
-    /// Carries out a command of the command line at the server, and passes on what it prints.
+    /// Carries out a command of the command line at the server, and passes its output on.
     pub(crate) async fn command(
         &self,
         arguments: &[String],
@@ -214,7 +213,7 @@ impl ServerLocation {
     }
 }
 
-/// Returns what a server said instead of doing it.
+/// Returns the failure for a request that the server refused, with the server's words.
 fn refusal(status: u16, value: &Value) -> Failure {
     let error = value["error"].as_str().unwrap_or("it gave no reason");
     let failure = Failure::failed(format!("the server refused ({status}): {error}"));

@@ -13,14 +13,13 @@ use gyrus_surfaces::{console::put, output, terminal};
 use super::client::ServerLocation;
 use crate::{Gyrus, drive, failure::Failure};
 
-/// The flag, which stands anywhere among those of the command.
+/// The flag `--connect`, which may stand anywhere among those of the command.
 const FLAG: &str = "--connect";
 
 /// Maximum number of bytes of standard input that are sent along.
 const MAX_STDIN: u64 = 1 << 20;
 
-/// Carries out the command of this process's command line at the server that it names; `None` if it
-/// names none.
+/// Carries out this process's command line at the server that it names; `None` if it names none.
 pub(crate) fn elsewhere(gyrus: &Gyrus) -> Option<Result<ExitCode, Failure>> {
     let mut words: Vec<_> = env::args_os().skip(1).collect();
     let server = take_server(&mut words)?;
@@ -30,8 +29,8 @@ pub(crate) fn elsewhere(gyrus: &Gyrus) -> Option<Result<ExitCode, Failure>> {
     Some(server.and_then(|server| at(gyrus, &server, &arguments?)))
 }
 
-/// Takes the flag and its server off the words of a command line. What follows `--`, and a command
-/// line for the sandbox, are words of their own.
+/// Removes the flag and its server from the words of a command line. What follows `--`, and a
+/// command line for the sandbox, are words of their own.
 fn take_server(words: &mut Vec<OsString>) -> Option<Result<String, Failure>> {
     if words.first()? == "sandbox" {
         return None;

@@ -6,7 +6,7 @@ use gyrus_process::keeper::Keeper;
 use gyrus_runtime::triggers::ClipboardReader;
 use gyrus_tools::Clipboard;
 
-/// Reads it with the helper programs that the tool `clipboard` uses.
+/// Reads the clipboard with the helper programs that the tool `clipboard` uses.
 pub(super) struct DesktopClipboard;
 
 impl ClipboardReader for DesktopClipboard {

@@ -28,14 +28,14 @@ const TIME_LIMIT: Duration = Duration::from_secs(10);
 /// Times after which a delivery that failed is tried again, in seconds.
 const AGAIN_AFTER: [u64; 8] = [1, 5, 30, 120, 300, 900, 1_800, 3_600];
 
-/// A hook that can be called.
+/// A hook that is ready to be called.
 pub(super) struct EventHook {
     name: String,
     patterns: Vec<TopicPattern>,
     way: HookDelivery,
 }
 
-/// The way in which a hook is told.
+/// The way in which events are delivered to a hook.
 enum HookDelivery {
     Post(Box<Post>),
     Command(NotifyCommand),
@@ -50,13 +50,13 @@ struct Post {
 
 /// The reason why an event was not delivered.
 enum DeliveryError {
-    /// It may go better later.
+    /// A later attempt may succeed.
     Again(String),
-    /// It will never be taken.
+    /// The receiver will never accept the event.
     Refused(String),
 }
 
-/// The last failure of each hook, for whoever shows it.
+/// The last failure of each hook, for pages that show it.
 pub(super) type HookFailures = Arc<Mutex<BTreeMap<String, HookFailure>>>;
 
 /// Reads the hooks of the configuration.
@@ -70,8 +70,8 @@ pub(super) fn configured(gyrus: &Gyrus) -> Result<Vec<EventHook>, Failure> {
     hooks.collect()
 }
 
-/// Begins to tell hooks of events, and forgets those that there were before. Dropping the tasks
-/// ends it.
+/// Begins to deliver events to hooks, and removes the subscriptions of earlier ones. Dropping the
+/// tasks ends it.
 pub(super) async fn begin(
     hooks: Vec<EventHook>,
     bus: &EventBus,
@@ -146,7 +146,7 @@ fn read(keys: &KeyLookup<'_>, variable: &str) -> Result<HookSecret, String> {
     HookSecret::new(&text).map_err(|error| error.to_string())
 }
 
-/// Tells a hook of events, one after the other.
+/// Delivers events to a hook, one after the other.
 async fn follow(bus: &EventBus, hook: EventHook, failures: &HookFailures) -> Result<(), BusError> {
     let subscriber = format!("{SUBSCRIBER}{}", hook.name);
     let mut known = bus.durable_subscribers().into_iter();
@@ -214,7 +214,7 @@ fn note(failures: &HookFailures, hook: &str, why: &str) {
 }
 
 impl HookDelivery {
-    /// Tells of an event once.
+    /// Delivers an event once.
     async fn tell(&self, event: &Event, body: &str) -> Result<(), DeliveryError> {
         match self {
             HookDelivery::Post(post) => post.tell(event, body).await,
@@ -257,7 +257,7 @@ fn answered(status: StatusCode) -> String {
     format!("it answered {status}")
 }
 
-/// There may be nobody left to tell.
+/// Writes to standard error; a failure is ignored, since nobody may be left to read it.
 fn say(text: &str) {
     let _ = put(text);
 }

@@ -21,7 +21,7 @@ use crate::failure::Failure;
 const SOCKET: &str = "socket";
 const ADDRESS: &str = "address";
 
-/// Opens both sockets, and writes the address down. `owner` is who acts through the local one.
+/// Opens both sockets, and writes the address to its file. `owner` is the local one's principal.
 pub(super) async fn listen(
     home: &Home,
     port: u16,
@@ -40,7 +40,6 @@ pub(super) async fn listen(
     Ok((address, listeners))
 }
 
-/// Listens on a port of loopback.
 async fn on_loopback(port: u16) -> Result<TcpListener, Failure> {
     TcpListener::bind(SocketAddr::new(IpAddr::V4(Ipv4Addr::LOCALHOST), port))
         .await
@@ -55,8 +54,8 @@ fn folder(home: &Home) -> PathBuf {
     home.state.join("serve")
 }
 
-/// Returns a path of the socket that is short whatever the state folder is called: a socket's path
-/// has at most 107 bytes.
+/// Returns a path of the socket that is short however long the path of the state folder is: a
+/// socket's path has at most 107 bytes.
 fn short_path(home: &Home) -> io::Result<(File, PathBuf)> {
     let folder = File::open(folder(home))?;
     let path = PathBuf::from(format!("/proc/self/fd/{}/{SOCKET}", folder.as_raw_fd()));
@@ -87,7 +86,7 @@ pub(super) fn address(home: &Home) -> Result<String, Failure> {
     Ok(read_regular_text(&folder(home).join(ADDRESS))?)
 }
 
-/// Removes the socket. One that stays leads nowhere.
+/// Removes the socket; one that cannot be removed leads nowhere.
 pub(super) fn remove_socket(home: &Home) {
     let _ = fs::remove_file(folder(home).join(SOCKET));
 }

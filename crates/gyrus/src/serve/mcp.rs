@@ -34,14 +34,14 @@ const PATH: &str = "/mcp";
 /// Maximum number of runs at once of a client that started this process.
 const AT_ONCE: usize = 8;
 
-/// Time within which a process has its run, and interval at which that is looked at.
+/// Time within which a process must have taken its run.
 const BEGINS_WITHIN: Duration = Duration::from_secs(5);
 const LOOK_EVERY: Duration = Duration::from_millis(10);
 
 /// The surface of a client that shows no token.
 const SURFACE: &str = "mcp";
 
-/// Returns the service of a server, whose runs are commands of its queue.
+/// Returns the MCP service of a server, whose runs are commands of the server's queue.
 pub(super) fn mounted(
     around: &Arc<ServerProgram>,
     gateway: &Gateway,
@@ -116,7 +116,7 @@ fn somebody(name: &str, scope: TokenScope) -> Requester {
     Requester::new(principal, BTreeSet::from([scope]))
 }
 
-/// The server, whose queue carries runs out.
+/// Runs of an MCP client as commands of the server's queue.
 struct InQueue {
     around: Arc<ServerProgram>,
     gateway: Gateway,
@@ -166,11 +166,10 @@ impl McpHost for InQueue {
     }
 }
 
-/// The end of the work for a run, in words, once it ended.
+/// The end of the work for a run, as text, once it has ended.
 type WorkEnd = watch::Receiver<Option<String>>;
 
-/// A process for one client. Each of its runs has a process of its own, which is parked when the
-/// client goes.
+/// Runs of one MCP client, each in a process of its own, which is parked when the client goes.
 struct OfProcess {
     gyrus: Gyrus,
     store: Store,
@@ -205,7 +204,7 @@ impl OfProcess {
         Ok(())
     }
 
-    /// Returns the runs that it began and whose processes are at work.
+    /// Returns the client's runs whose processes are at work.
     fn at_work(&self) -> Vec<RunId> {
         let begun = self.begun.lock();
         let at_work = begun
@@ -214,7 +213,7 @@ impl OfProcess {
         at_work.map(|(run, _)| *run).collect()
     }
 
-    /// Parks what is at work, and waits until it is parked.
+    /// Parks the runs that are at work, and waits until they are parked.
     async fn park(&self) {
         let since = Instant::now();
         loop {

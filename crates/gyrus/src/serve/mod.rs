@@ -50,7 +50,7 @@ use self::{
 pub(crate) use self::{around::printed, connect::elsewhere, workers::Processes};
 use crate::{Gyrus, drive, exit::Code, failure::Failure, inside_run};
 
-/// Number of runs at once if nothing else is said.
+/// Default number of concurrent runs.
 const AT_ONCE: NonZeroUsize = NonZeroUsize::new(4).expect("it is not zero");
 
 /// Let programs and a browser start, watch and answer runs
@@ -198,7 +198,7 @@ impl Serve {
         ended.map(|()| Code::Reached)
     }
 
-    /// Returns the tokens of the store, and the one that was given among them.
+    /// Returns the tokens of the store, including the one given on the command line.
     async fn tokens(&self, store: &Store) -> Result<AccessTokens, Failure> {
         let tokens = AccessTokens::open(store)?;
         if let Some(secret) = &self.token {
@@ -209,7 +209,7 @@ impl Serve {
         Ok(tokens)
     }
 
-    /// Puts runs into the queue that no process holds and that did not end: their processes died.
+    /// Queues runs that have not ended and that no process holds, because their processes died.
     /// Returns a line about each.
     async fn take_up(&self, place: &ServedRuns, found: &FoundRuns) -> Result<Vec<String>, Failure> {
         if !place.is_own() {
@@ -278,7 +278,7 @@ impl TokenFlags {
         Ok(Code::Reached)
     }
 
-    /// Does the same where no server is at work.
+    /// Changes the tokens directly, where no server is at work.
     async fn change(&self, store: &Store, tokens: &AccessTokens) -> Result<Code, Failure> {
         match (&self.name, self.revoke) {
             (None, _) => {
@@ -315,7 +315,7 @@ fn show_once(token: &str) -> Result<(), Failure> {
     Ok(())
 }
 
-/// Prints an address that lets another browser in.
+/// Prints an address that admits another browser.
 async fn open(gyrus: &Gyrus) -> Result<Code, Failure> {
     let home = gyrus.home()?;
     let invitation = ServerLocation::of(&home)
@@ -351,7 +351,7 @@ fn goal_of(store: &Store, run: RunId) -> String {
     read().unwrap_or_default()
 }
 
-/// Most characters of a goal in a line about a run that is gone on with.
+/// Maximum length of a goal in a line about a resumed run, in characters.
 const GOAL: usize = 70;
 
 /// Returns the settings of a server at this address. A browser on this machine may mean it by
@@ -389,7 +389,7 @@ async fn dispatch(
     }
 }
 
-/// Parks what is at work, unless it is the work of others.
+/// Parks the runs at work, unless workers of a fleet drive them.
 async fn leave(place: &ServedRuns) {
     if place.is_own() {
         // Whoever does not see this sees the runs parked.
@@ -398,7 +398,7 @@ async fn leave(place: &ServedRuns) {
     }
 }
 
-/// Puts a run into the queue whose process died.
+/// Queues a run whose process died.
 async fn resume(gateway: &Gateway, gyrus: &Gyrus, run: RunId) -> Result<(), Failure> {
     let agent = StandingRun::read(gateway.store(), run).map_or_else(
         |_| DEFAULT_AGENT.to_owned(),

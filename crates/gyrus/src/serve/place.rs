@@ -11,16 +11,16 @@ use super::workers::Processes;
 use crate::{Gyrus, failure::Failure, learning};
 
 pub(super) struct ServedRuns {
-    /// The program, with their journals.
+    /// The program, with the journals of these runs.
     pub(super) gyrus: Gyrus,
     pub(super) gateway: Gateway,
-    /// The stop of all of them.
+    /// The emergency stop of all these runs.
     pub(super) latch: Latch,
-    /// Words that stand before those of a command which is carried out on them.
+    /// Words of the command line before those of a command that is carried out on these runs.
     pub(super) words: Vec<String>,
-    /// The fleet that they are of, as it was seen last. Its workers drive them.
+    /// The fleet of these runs, as last seen; its workers drive them.
     pub(super) fleet: Option<Arc<Mutex<FleetView>>>,
-    /// Keeps all that up to date until it is dropped.
+    /// Keeps the copies of a fleet up to date until it is dropped.
     _door: Option<Box<dyn Any + Send + Sync>>,
 }
 
@@ -33,12 +33,12 @@ impl ServedRuns {
         }
     }
 
-    /// Whether they are this person's own.
+    /// Whether the runs are this person's own.
     pub(super) fn is_own(&self) -> bool {
         self.fleet.is_none()
     }
 
-    /// Returns what starts their commands; nothing if workers of a fleet do that.
+    /// Returns the dispatcher that starts the runs' commands; nothing if workers of a fleet do.
     pub(super) fn dispatcher(
         &self,
         processes: Arc<Processes>,

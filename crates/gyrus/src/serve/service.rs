@@ -16,7 +16,7 @@ use crate::{Gyrus, exit::Code, failure::Failure, private_file};
 /// The port of the server if none is given.
 pub(super) const PORT: u16 = 7717;
 
-/// The first line of files that this makes, by which it knows them again.
+/// The first line of files that `gyrus serve install` writes, by which they are recognised.
 const MARK: &str = "# Written by `gyrus serve install`; `gyrus serve uninstall` removes it.\n";
 
 /// Name of the unit.
@@ -30,7 +30,7 @@ const START: [&[&str]; 3] = [
     &["--user", "restart", UNIT],
 ];
 
-/// Commands that end it.
+/// Commands of systemd that end the service.
 const END: [&[&str]; 1] = [&["--user", "disable", "--now", UNIT]];
 
 /// Let the server start with your session, and the dot with your desktop
@@ -143,7 +143,7 @@ fn autostart(program: &str, home: Option<&str>) -> String {
     )
 }
 
-/// Returns a path as it stands in both kinds of files, which read some characters as their own.
+/// Returns a path in the syntax of both kinds of files, which give some characters a meaning.
 fn word(path: &Path) -> Result<String, Failure> {
     let text = path.to_str().unwrap_or_default();
     let is_plain = |letter: char| letter.is_alphanumeric() || "/._+@,-".contains(letter);
@@ -157,7 +157,7 @@ fn word(path: &Path) -> Result<String, Failure> {
     Ok(text.to_owned())
 }
 
-/// Whether a file is there and was made by this.
+/// Whether a file exists and was written by `gyrus serve install`.
 fn is_own(path: &Path) -> io::Result<bool> {
     match fs::read_to_string(path) {
         Ok(text) => Ok(text.starts_with(MARK)),
@@ -172,13 +172,14 @@ fn write(path: &Path, text: &str) -> Result<(), Failure> {
         |error: &io::Error| Failure::failed(format!("{shown} cannot be written")).because(error);
     if path.exists() && !is_own(path).map_err(|error| failed(&error))? {
         let failure = Failure::usage(format!("{shown} is there already, and not of gyrus"));
-        return Err(failure.hint("move it away, then install again"));
+        return Err(failure.hint("move the file away, then install again"));
     }
     private_file::write(path, text.as_bytes()).map_err(|error| failed(&error))?;
     Ok(put(&format!("wrote {shown}\n"))?)
 }
 
-/// Lets systemd do this. Where it cannot, the person is told what to type; returns whether it did.
+/// Runs commands of systemd, and returns whether they succeeded; if not, the person is told what to
+/// type.
 fn systemctl(commands: &[&[&str]]) -> Result<bool, Failure> {
     let program = Programs::of_this_process().find("systemctl");
     for arguments in commands {

@@ -26,7 +26,7 @@ use crate::{
     env::GYRUS_TOKEN,
 };
 
-/// Bytes of the end of what a process said that are kept.
+/// Maximum number of bytes of a process's last messages that are kept.
 const SAID: u64 = 4 << 10;
 
 /// Starts processes of this program.
@@ -35,11 +35,11 @@ pub(crate) struct Processes {
     program: PathBuf,
     /// The fleet for which the commands are carried out.
     fleet: Option<FleetOrder>,
-    /// Words that stand before those of a command that is carried out.
+    /// Words of the command line before those of the command.
     before: Vec<String>,
-    /// The commands whose processes are alive, with what kills each.
+    /// The commands whose processes are alive, each with the notification that kills its process.
     alive: Arc<Mutex<BTreeMap<String, Arc<Notify>>>>,
-    /// Whether whoever runs this was told why commands cannot begin, and none has begun since.
+    /// Whether it was reported why commands cannot begin, and none has begun since.
     is_want_told: Arc<AtomicBool>,
 }
 
@@ -135,7 +135,7 @@ impl Workers for Processes {
         if !self.is_want_told.swap(true, Ordering::Relaxed) {
             let why = why.strip_prefix("error: ").unwrap_or(why);
             let _ = put(&format!(
-                "nothing more begins, and it is tried again until it does: {why}\n"
+                "no queued run can begin, and gyrus tries again until one can: {why}\n"
             ));
         }
     }

@@ -6,7 +6,7 @@ use gyrus_text::{closest, visible};
 
 use crate::failure::Failure;
 
-/// Maximum number of models that are shown.
+/// Maximum number of models in a list.
 const SHOWN: usize = 50;
 
 /// Returns the name of the model at an address: the one that stands behind `#`, the only one, or the
@@ -38,7 +38,7 @@ pub(super) async fn model_at(address: &str, catalogue: &Catalogue) -> Result<Str
     Ok(server.name_of(chosen))
 }
 
-/// Asks at the terminal which of several models is meant.
+/// Asks at the terminal which of several models to use.
 fn choose(server: &ModelServer) -> Result<&String, Failure> {
     let models = &server.models;
     if !terminal::can_ask() {

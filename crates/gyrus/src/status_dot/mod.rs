@@ -21,10 +21,10 @@ use crate::{Gyrus, commands::stop, drive, exit::Code, failure::Failure, stopped}
 use popover::Popover;
 use questions::QuestionNotices;
 
-/// Number of the last entries of a run that tell its part of the cycle.
+/// Number of the last entries of a run that are read to find its part of the cycle.
 const ENTRIES: u64 = 40;
 
-/// Shows the dot until it is interrupted.
+/// Shows the dot until the program is interrupted.
 pub(crate) fn show(gyrus: &Gyrus, display: &str) -> Result<Code, Failure> {
     gyrus.home()?.create_state()?;
     let store = gyrus.store()?;
@@ -83,7 +83,7 @@ async fn follow(gyrus: &Gyrus, store: &Store, display: &str) -> Result<Code, Fai
     }
 }
 
-/// Stops everything, and says how long after the key that was done.
+/// Stops everything, and prints how long after the key press that was done.
 fn stop(gyrus: &Gyrus, pressed: Instant) -> Result<(), Failure> {
     let stopped = stop::everything(
         gyrus,
@@ -111,8 +111,8 @@ fn waiting(heads: &Heads) -> Vec<RunId> {
 /// Maximum number of runs at work whose phases are read.
 const READ_RUNS: usize = 16;
 
-/// Returns what the runs do: a question comes before work, and of several at work the one that acts
-/// counts, then one that thinks; of those that do the same the newest.
+/// Returns the activity of the runs: a question comes before work, acting before thinking, and
+/// among equals the newest run counts.
 fn at_work(heads: &Heads, store: &Store) -> (DotState, String) {
     let mut live: Vec<_> = heads
         .live()
@@ -138,7 +138,7 @@ fn at_work(heads: &Heads, store: &Store) -> (DotState, String) {
     }
 }
 
-/// Returns how much a person wants to know of a state.
+/// Returns how urgent a state is for a person.
 fn urgency(state: DotState) -> u8 {
     match state {
         DotState::Idle | DotState::Stopped => 0,
@@ -149,7 +149,7 @@ fn urgency(state: DotState) -> u8 {
     }
 }
 
-/// Returns what a run does that is at work and has come to this entry.
+/// Returns the activity of a run that is at work and has come to this entry.
 fn state_of(store: &Store, run: RunId, seq: u64) -> DotState {
     let mut phases = Phases::default();
     // A run that was removed meanwhile shows as idle until the next change.

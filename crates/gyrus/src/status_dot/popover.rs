@@ -14,21 +14,21 @@ use crate::failure::Failure;
 /// Name (class) of the window, which no run may use.
 const CLASS: &str = "gyrus";
 
-/// Terminals that give their window a name, with the words for it and for the command.
+/// Terminals whose windows can be named, each with the options for the name and for the command.
 const TERMINALS: [(&str, &[&str]); 3] = [
     ("alacritty", &["--class", CLASS, "-e"]),
     ("kitty", &["--class", CLASS]),
     ("xterm", &["-u8", "-class", CLASS, "-e"]),
 ];
 
-/// The terminal, one at a time.
+/// The terminal window, at most one at a time.
 pub(super) struct Popover {
     display: String,
     open: Option<Child>,
 }
 
 impl Popover {
-    /// Returns one for a display, which is not open yet.
+    /// Returns a closed popover for a display.
     pub(super) fn on(display: &str) -> Self {
         Self {
             display: display.to_owned(),
@@ -36,10 +36,10 @@ impl Popover {
         }
     }
 
-    /// Opens it, unless it is open.
+    /// Opens the terminal, unless it is open.
     ///
     /// # Errors
-    /// Nothing can be said to the person.
+    /// Nothing can be printed.
     pub(super) fn open(&mut self, state: DotState) -> Result<(), Failure> {
         if let Some(open) = &mut self.open
             && matches!(open.try_wait(), Ok(None))

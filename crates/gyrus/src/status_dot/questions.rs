@@ -14,7 +14,7 @@ use gyrus_text::{one_line, readable};
 
 use crate::{Gyrus, failure::Failure};
 
-/// Maximum number of questions that are shown at a time.
+/// Maximum number of questions shown at a time.
 const MAX_SHOWN: usize = 5;
 
 /// Maximum length of a card that can be allowed in a notification, in characters: services cut what
@@ -38,10 +38,10 @@ pub(super) struct AnsweredQuestion {
 }
 
 impl QuestionNotices {
-    /// Connects to what shows notifications.
+    /// Connects to the service that shows notifications.
     ///
     /// # Errors
-    /// In words: there is nothing.
+    /// A message if there is no such service.
     pub(super) async fn connect(store: &Store) -> Result<Self, String> {
         Ok(Self {
             notifications: NotificationService::connect().await?,
@@ -50,8 +50,8 @@ impl QuestionNotices {
         })
     }
 
-    /// Shows what these runs ask, and takes away what is no longer asked. Where a run uses the
-    /// display, a notification can only be clicked to open gyrus.
+    /// Shows the questions of these runs, and removes those that are no longer open. Where a run
+    /// uses the display, a notification can only be clicked to open gyrus.
     pub(super) async fn show(&mut self, waiting: &[RunId], is_display_used: bool) {
         let open = waiting.iter().flat_map(|run| {
             // A run that is removed meanwhile asks nothing.

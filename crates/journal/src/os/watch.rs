@@ -26,10 +26,11 @@ use tokio::sync::watch;
 /// Size of the buffer for events in bytes.
 const EVENT_BYTES: usize = 16 << 10;
 
-/// Interval at which a folder that cannot be watched is looked at: twice before a stop kills.
+/// Interval at which a folder is listed that cannot be watched, short enough for two listings
+/// before a stop kills.
 const LOOK_EVERY: Duration = Duration::from_millis(500);
 
-/// Errors of a system that has no more instances or watches, or none at all.
+/// Errors of a system without further inotify instances or watches.
 const USED_UP: [Errno; 5] = [
     Errno::MFILE,
     Errno::NFILE,
@@ -38,7 +39,7 @@ const USED_UP: [Errno; 5] = [
     Errno::NOSYS,
 ];
 
-/// Tells when something may have changed in a folder.
+/// Reports when a folder may have changed.
 pub struct FolderWatch {
     changes: watch::Receiver<u64>,
     /// The source of changes, which ends when it is dropped with the watch.
@@ -60,7 +61,7 @@ impl FolderWatch {
         }
     }
 
-    /// Waits until something may have changed since the last call, or since the watch was made.
+    /// Waits until the folder may have changed since the last call, or since the watch was created.
     /// Dropping the future loses nothing.
     pub async fn changed(&mut self) {
         if self.changes.changed().await.is_err() {
@@ -76,7 +77,7 @@ struct InotifyInstance {
     folders: Mutex<HashMap<i32, watch::Sender<u64>>>,
 }
 
-/// Keeps one folder watched.
+/// The watch of one folder.
 struct Feed {
     watcher: Arc<InotifyInstance>,
     descriptor: i32,
@@ -99,8 +100,8 @@ impl Drop for Feed {
     }
 }
 
-/// Watches a folder for changes to its names and to the contents of its files. Where the system has
-/// no watch left, changes may be told a second late.
+/// Watches a folder for changes of its names and of its files' contents. Where the system has no
+/// watch left, changes may be told a second late.
 ///
 /// # Errors
 /// Returns an error if the folder does not exist or may not be read.
@@ -127,7 +128,7 @@ pub fn probe() -> io::Result<()> {
     Ok(())
 }
 
-/// Returns a watch that tells of a possible change twice a second.
+/// Returns a watch that reports a possible change twice a second.
 fn by_the_clock() -> io::Result<FolderWatch> {
     static TICKS: OnceLock<watch::Sender<u64>> = OnceLock::new();
     static TICKING: Mutex<bool> = Mutex::new(false);

@@ -71,8 +71,7 @@ impl Driver {
         Ok(None)
     }
 
-    /// Records the outcomes of what an earlier process began among these entries, for a run that is
-    /// not taken up.
+    /// Records the outcomes of effects that an earlier process began, for a run not taken up.
     pub(super) async fn settle(&mut self, recorded: &[Entry]) -> Result<(), Stop> {
         self.core.layers.lock().is_settling = true;
         let outcomes = unsettled(&self.core, recorded).await?;
@@ -80,7 +79,7 @@ impl Driver {
         self.core.log.barrier().await
     }
 
-    /// Abandons the unfinished cycle and tells a fresh one what it did.
+    /// Abandons the unfinished cycle and informs a fresh one of its work.
     async fn hand_over(&mut self, reason: String, mut recorded: Vec<Entry>) -> Result<(), Stop> {
         let mut entries = unsettled(&self.core, &recorded).await?;
         recorded.extend(entries.iter().cloned());

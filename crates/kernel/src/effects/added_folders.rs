@@ -26,8 +26,8 @@ const GIT: &str = ".git";
 pub(super) struct AddedLayers(Vec<(PathBuf, CallLayer)>);
 
 impl AddedLayers {
-    /// Puts a layer over each added folder that the command may change. Where there can be none, the
-    /// folder is read-only.
+    /// Puts a layer over each added folder that the command may change. Where that is impossible,
+    /// the folder is read-only.
     pub(super) fn mount(core: &Core, effect: &EffectId, containment: &mut Containment) -> Self {
         let run = core.kernel.store().folder(&log_name(core.started.run));
         let mut mounted = Self::default();
@@ -60,7 +60,7 @@ impl AddedLayers {
         mounted
     }
 
-    /// Moves into the folders what may stay. Returns what the model is told.
+    /// Moves the changes that may stay into the folders. Returns the text for the model.
     pub(super) fn settle(self, core: &Core) -> String {
         let mut told = String::new();
         for (folder, layer) in self.0 {
@@ -80,7 +80,7 @@ impl AddedLayers {
     }
 }
 
-/// Returns the changes in one folder, in words.
+/// Returns a description of the changes in one folder.
 fn settled(core: &Core, folder: &Path, layer: &CallLayer) -> Result<String, LayerError> {
     if !layer.was_mounted() {
         return Ok(String::new());

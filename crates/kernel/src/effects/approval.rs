@@ -16,11 +16,11 @@ use crate::{
     run::NumberedEffect,
 };
 
-/// Maximum time that a wait does not check the clock: the wall clock may be set meanwhile.
+/// Maximum time without a check of the clock while waiting: the wall clock may be set meanwhile.
 const LOOK_AT_THE_CLOCK: Duration = Duration::from_secs(60);
 
-/// Asks a question that a loop asks by itself. Its answer is the effect's outcome and does not
-/// expire once it is recorded.
+/// Asks a question of the loop itself. Its answer is the effect's outcome and does not expire once
+/// it is recorded.
 pub(crate) async fn perform(
     core: &Core,
     begun: NumberedEffect,
@@ -30,7 +30,7 @@ pub(crate) async fn perform(
     perform_about(core, begun.effect, begun.past, digest, card).await
 }
 
-/// Asks about `digest`, or returns the recorded answer.
+/// Asks a question about `digest`, or returns the recorded answer.
 pub(crate) async fn perform_about(
     core: &Core,
     effect: EffectId,
@@ -51,7 +51,7 @@ pub(crate) async fn perform_about(
 /// The recorded questions of an effect.
 #[derive(Debug, Default)]
 pub(crate) struct PastQuestions {
-    /// Number of times that the effect has asked, about anything.
+    /// Number of questions of the effect, about anything.
     askings: u32,
     /// The latest question, unless it is void.
     asked: Option<ApprovalAsked>,
@@ -107,7 +107,7 @@ impl PastQuestions {
         self.asked.is_some() && self.answered.is_none()
     }
 
-    /// Returns the question and its answer.
+    /// Returns the question and its answer, once there is one.
     pub(super) fn outcome(&self) -> Option<(&ApprovalAsked, &ApprovalAnswered)> {
         self.asked.as_ref().zip(self.answered.as_ref())
     }
@@ -147,7 +147,7 @@ impl PastQuestions {
         self.askings > 0
     }
 
-    /// Forgets the question and its answer, which were about something else.
+    /// Drops the question and its answer, which were about something else.
     pub(crate) fn forget(&mut self) {
         self.asked = None;
         self.answered = None;
@@ -161,7 +161,7 @@ impl PastQuestions {
         }
     }
 
-    /// Returns the answer, if it still counts: no call may begin after an approval has expired.
+    /// Returns the answer, if it is still valid: no call may begin after an approval has expired.
     pub(crate) fn answer(&self, core: &Core) -> Option<ApprovalAnswered> {
         let (asked, answered) = (self.asked.as_ref()?, self.answered.as_ref()?);
         let leave = answered.approved && !asked.card.question;
@@ -169,7 +169,7 @@ impl PastQuestions {
         (!expired).then(|| answered.clone())
     }
 
-    /// Returns the question, if it waits for its answer.
+    /// Returns the question that is waiting for its answer.
     fn open(&self, core: &Core) -> Option<ApprovalAsked> {
         let asked = self.asked.as_ref().filter(|_| self.answered.is_none())?;
         let expired = core.log.is_live() && asked.valid.is_over(now_ms());
@@ -177,7 +177,7 @@ impl PastQuestions {
     }
 }
 
-/// Asks, or continues to wait for the answer to the earlier question.
+/// Asks the question, or continues to wait for the answer to the earlier one.
 pub(crate) async fn ask(
     core: &Core,
     effect: &EffectId,
@@ -241,7 +241,7 @@ pub(super) fn on_ask(core: &Core) -> OnAsk {
     }
 }
 
-/// Records the question. It is on disk when this returns.
+/// Records the question, and returns once it is on disk.
 pub(super) async fn put(
     core: &Core,
     effect: &EffectId,

@@ -144,8 +144,9 @@ fn steering(core: &Core, effect: &EffectId, past: &PastAsk) -> Result<Vec<Messag
     Ok(texts.into_iter().map(amendment_message).collect())
 }
 
-/// Returns the message that tells the model of an amendment of the goal. A question to which one
-/// comes ends with it; a loop that remembers it adds the same message to its memory.
+/// Returns the message that informs the model of an amendment of the goal. A question during which
+/// an amendment arrives ends with this message; a loop that remembers the amendment adds the same
+/// message to its memory.
 pub fn amendment_message(amendment: Text) -> Message {
     let Text { text, origin } = amendment;
     let text = if origin.is_trusted() {
@@ -225,7 +226,7 @@ fn quota_returns_at(error: &ModelError) -> Option<i64> {
 /// The result of a recorded attempt.
 enum Again {
     Reply(Box<Reply>),
-    /// Another attempt is needed. `None` means that this one was interrupted.
+    /// Another attempt is needed. `None` means that the attempt was interrupted.
     Failed(Option<ModelError>),
 }
 
@@ -237,9 +238,9 @@ struct ReplyAttempts<'a> {
     request: WholeQuestion<'a>,
     ordinal: u64,
     made: u32,
-    /// The time for which each model said nothing in attempts that failed.
+    /// The total time that each model was silent in failed attempts.
     silent: HashMap<String, Duration>,
-    /// The model whose server refused last, and the property that was left out then.
+    /// The model whose server refused last, and the property that was left out of the request then.
     left_out: Option<(String, Simplification)>,
     /// The last refusals of exactly this request in earlier processes, by model.
     refused: BTreeMap<String, ModelError>,
@@ -370,7 +371,7 @@ impl<'a> ReplyAttempts<'a> {
         }
     }
 
-    /// Returns the time for which a model may still say nothing.
+    /// Returns the time for which a model may still be silent.
     fn silence_left(&self, model: &dyn Model) -> Duration {
         let silent = self.silent.get(model.name()).copied().unwrap_or_default();
         model.max_silence().saturating_sub(silent)
@@ -397,8 +398,8 @@ impl<'a> ReplyAttempts<'a> {
         self.core.account.reserve(input, output, model.price())
     }
 
-    /// Makes an attempt, and tells the router how it went. A request that is refused is made plainer
-    /// and sent again, until it is accepted or nothing in it could be the reason.
+    /// Makes an attempt, and reports its result to the router. A refused request is simplified and
+    /// sent again, until it is accepted or nothing in it could be the reason.
     async fn attempt(&mut self, router: &dyn Router, choice: &Choice) -> Result<Reply, AskError> {
         let name = choice.model.name();
         loop {
@@ -423,7 +424,7 @@ impl<'a> ReplyAttempts<'a> {
         }
     }
 
-    /// Returns what can be left out of the request after a refusal by this model's server.
+    /// Returns the change of the request that may help after a refusal by this model's server.
     fn remedy(&self, model: &str, words: &str) -> Option<Remedy> {
         let shared = self.core.shared();
         let left_out = shared.state.plainer.get(model).cloned().unwrap_or_default();
@@ -433,8 +434,7 @@ impl<'a> ReplyAttempts<'a> {
         remedy(&Features::of(&prompt), &left_out, accepted, words)
     }
 
-    /// Leaves something out of the requests to this model after such an error; returns whether it
-    /// did.
+    /// Simplifies the requests to this model after a refusal; returns whether it could.
     fn make_plainer(&mut self, model: &str, error: &ModelError) -> bool {
         let ModelError::Refused { message } = error else {
             return false;
@@ -456,7 +456,7 @@ impl<'a> ReplyAttempts<'a> {
         true
     }
 
-    /// Returns the error as what it is for this request: one of length, if the conversation is all
+    /// Returns the error in the class that fits this request: too long, if the conversation is all
     /// that could be refused; a refusal, if its pictures are too large.
     fn classified(&self, model: &str, error: ModelError) -> ModelError {
         match error {
@@ -477,7 +477,7 @@ impl<'a> ReplyAttempts<'a> {
         }
     }
 
-    /// Returns the one that passes on the words of an attempt.
+    /// Returns the speaker that passes on the words of an attempt.
     fn speaker(&self) -> Speaker<'_> {
         let organs = self.core.kernel.organs();
         Speaker::new(
@@ -490,7 +490,7 @@ impl<'a> ReplyAttempts<'a> {
         )
     }
 
-    /// Returns what is left out of the next request to this model.
+    /// Returns the parts to leave out of the next request to this model.
     fn plainness(&self, choice: &Choice) -> Plainness {
         let mut shared = self.core.shared();
         let name = choice.model.name().to_owned();
@@ -499,14 +499,14 @@ impl<'a> ReplyAttempts<'a> {
         plainer.clone()
     }
 
-    /// Notes that the server of this model accepts such a prompt.
+    /// Notes that the server of this model accepts a prompt with these properties.
     fn accepted(&self, model: &str, prompt: &Prompt) {
         let mut shared = self.core.shared();
         let accepted = shared.accepted.entry(model.to_owned()).or_default();
         accepted.also(Features::of(prompt));
     }
 
-    /// Sends one attempt with its own reservation, recorded before.
+    /// Sends one attempt, after recording a reservation for it.
     async fn send(&mut self, choice: &Choice) -> Result<Reply, AskError> {
         let core = self.core;
         core.may_act()?;
@@ -642,7 +642,7 @@ impl<'a> ReplyAttempts<'a> {
         Ok(())
     }
 
-    /// Settles an attempt that ended with this error, and returns that.
+    /// Settles a failed attempt, and returns its error.
     fn settle_failed(&self, reserved: Charge, error: ModelError, since: Instant) -> AskError {
         let charged = (!may_be_charged(&error)).then(Charge::default);
         let stored = AttemptResult::Error {
@@ -654,7 +654,7 @@ impl<'a> ReplyAttempts<'a> {
         }
     }
 
-    /// Redacts an error as it enters the run: providers quote the key that they refuse.
+    /// Redacts an error when it enters the run: providers quote the key that they refuse.
     fn redacted_error(&self, error: ModelError) -> Result<ModelError, Stop> {
         let unreadable = |error: serde_json::Error| Stop::Failed(error.to_string());
         let mut value = serde_json::to_value(error).map_err(unreadable)?;
@@ -662,7 +662,7 @@ impl<'a> ReplyAttempts<'a> {
         serde_json::from_value(value).map_err(unreadable)
     }
 
-    /// Redacts a reply as it enters the run, and sets its origin to the model.
+    /// Redacts a reply when it enters the run, and sets its origin to the model.
     fn redacted(&self, mut reply: Reply) -> Result<Reply, Stop> {
         let redactor = &self.core.kernel.organs().redactor;
         let fields = self.core.shared().secret_fields.clone();
@@ -690,8 +690,8 @@ impl<'a> ReplyAttempts<'a> {
     }
 }
 
-/// Settles the requests inside `effect` that nobody waits for any more, and returns their ends. They
-/// may have been answered and charged.
+/// Settles the requests inside `effect` for which no branch waits any more, and returns their ends.
+/// They may have been answered and charged.
 pub(super) fn cut_off_asks(core: &Core, effect: &EffectId) -> Vec<Entry> {
     let mut shared = core.shared();
     let asks = shared

@@ -32,7 +32,7 @@ const REASON: usize = 200;
 /// Maximum size of a call in bytes. A model that sees only a part of it cannot judge its effects.
 const CALL: usize = 16 * 1024;
 
-/// Maximum length of the goal with its amendments in characters; the rest is left out.
+/// Maximum length of the goal with its amendments in characters, before it is cut.
 const GOAL: usize = 4_000;
 
 /// Second looks at one call: one for each verdict that was recorded of it.
@@ -45,7 +45,7 @@ pub(super) struct Looks {
 }
 
 impl Looks {
-    /// Creates it with the recorded entries.
+    /// Creates the looks with the recorded entries.
     pub(super) fn recorded(recorded: Vec<Entry>) -> Self {
         Self {
             recorded,
@@ -53,14 +53,14 @@ impl Looks {
         }
     }
 
-    /// Records that there is another verdict: the opinion on the one before no longer applies.
+    /// Notes another verdict, to which the opinion on the previous one does not apply.
     pub(super) fn judged(&mut self) {
         self.verdicts += 1;
         self.opinion = None;
     }
 
-    /// Makes the verdict stricter where the gate wants a second look and that finds more risk.
-    /// Returns the model's text for the card.
+    /// Makes the verdict stricter if the gate wants a second look and this finds more risk. Returns
+    /// the model's text for the card.
     pub(super) async fn again(
         &mut self,
         core: &Core,
@@ -93,7 +93,7 @@ impl Looks {
         Ok(says)
     }
 
-    /// Counts recorded looks that are not used any more: they were paid for.
+    /// Charges recorded looks that are not used any more, since they were paid for.
     pub(super) fn pay(&mut self, core: &Core) -> Result<(), Stop> {
         count_abandoned(core, &std::mem::take(&mut self.recorded))
     }
@@ -104,7 +104,7 @@ impl Looks {
 enum SecondOpinion {
     /// No more risk was found, or no model is configured to look.
     Same,
-    /// A person is asked.
+    /// The model found more risk, so a person is asked.
     Doubt {
         /// The reason, in gyrus's words.
         why: String,
@@ -122,7 +122,8 @@ impl SecondOpinion {
     }
 }
 
-/// Looks at a call as the effect `look`. `past` are the recorded entries of that effect.
+/// Takes a second look at a call, as the effect `look`. `past` are the recorded entries of that
+/// effect.
 async fn look_again(
     core: &Core,
     look: EffectId,
@@ -215,7 +216,7 @@ fn shown(call: &ResolvedCall) -> String {
     text
 }
 
-/// Marks every line, whatever ends it, so that no text in it can look like gyrus's words.
+/// Marks every line of a text, whatever ends it, so that no line can look like gyrus's words.
 fn boxed(text: &str) -> String {
     let lines = text
         .split(gyrus_text::ends_line)

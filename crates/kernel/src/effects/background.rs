@@ -130,7 +130,7 @@ pub(super) fn keep(
         .insert(effect.clone(), process);
 }
 
-/// Runs a process to its end, and keeps its output and how it ended.
+/// Runs a process to its end, and stores its output and exit status.
 pub(super) async fn run(
     process: &BackgroundProcess,
     running: impl Future<Output = Result<(CommandOutcome, Option<Keeper>), KeeperError>>,
@@ -178,7 +178,7 @@ fn confine(core: &Core, containment: &mut Containment) {
     }
 }
 
-/// Does what a call wants with a process.
+/// Carries out a call's operation on a background process.
 pub(super) async fn act(
     core: &Core,
     effect: &EffectId,

@@ -25,7 +25,7 @@ pub(crate) const MAX_BRANCHES: usize = 64;
 pub type Branch<'a, T> =
     Box<dyn for<'r> FnOnce(&'r mut Run) -> BoxedFuture<'r, Result<T, Stop>> + Send + 'a>;
 
-/// The recorded state of a form that has started.
+/// The recorded state of a concurrent form that has started.
 struct BranchState {
     /// The winner, if it is decided.
     won: Option<RaceWon>,
@@ -205,7 +205,7 @@ pub(crate) async fn timeout<T: Send>(
     Ok(ended)
 }
 
-/// Runs a branch again that is known to have ended.
+/// Runs a branch again whose end is recorded.
 async fn run_ended<T>(
     core: &Arc<Core>,
     prefix: EffectId,
@@ -215,7 +215,7 @@ async fn run_ended<T>(
     run_branch(core.clone(), prefix, branch).await
 }
 
-/// Counts what the losing branches used; they are not run again.
+/// Charges the use of the losing branches, which are not run again.
 fn abandon_within(core: &Core, effect: &EffectId) -> Result<(), Stop> {
     let lost = core.recorded.lock().take_within(effect);
     count_abandoned(core, &lost)
@@ -232,8 +232,7 @@ fn decide(core: &Core, effect: &EffectId, winner: Option<u32>) -> Result<(), Sto
     abandon_within(core, effect)
 }
 
-/// Returns the outcomes of all effects inside `effect` that were in progress when its branch was
-/// dropped.
+/// Returns the outcomes of effects inside `effect` in progress when its branch was dropped.
 fn cut_off_within(core: &Core, effect: &EffectId) -> Result<Vec<Entry>, Stop> {
     let (calls, children) = {
         let mut shared = core.shared();

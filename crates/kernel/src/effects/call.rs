@@ -42,7 +42,7 @@ const SHOWN_WORDS: usize = 300;
 /// The reason why a person is asked about a call that they approved before a crash.
 const BEGUN_BEFORE: &str = "it was begun before, and cut off by a crash";
 
-/// Describes a call in one line, for a person who compares two.
+/// Describes a call in one line, for a person who compares two calls.
 pub(crate) fn describe(call: &ToolCall) -> String {
     let arguments = call.arguments.to_string();
     format!(
@@ -58,7 +58,7 @@ struct PastCall {
     called: bool,
     judged: Option<GateVerdict>,
     looks: Looks,
-    /// Entries of the question about its changes.
+    /// Entries of the question about the call's changes.
     changes: Vec<Entry>,
     approval: approval::PastQuestions,
     /// The files that the latest card named.
@@ -131,7 +131,7 @@ impl PastCall {
         Ok((effect, past))
     }
 
-    /// Adds to a card what changed in the files of the call since the last one.
+    /// Adds to a card the changes in the files of the call since the last card.
     fn show_changes(
         &mut self,
         core: &Core,
@@ -148,7 +148,7 @@ impl PastCall {
     }
 }
 
-/// Decides whether an input may go to what was measured; the error is the reason why not. It must
+/// Decides whether an input may go to the measured target; the error is the reason why not. It must
 /// depend on nothing else but what the journal holds.
 pub type ExpectedAim<'a> = &'a (dyn Fn(&Aim) -> Result<(), String> + Send + Sync);
 
@@ -192,8 +192,7 @@ pub(crate) async fn perform(
     concluded(core, call, past, resulted).await
 }
 
-/// Returns the loop's observation of a call that has its outcome, once it is decided what happens
-/// to withheld changes.
+/// Returns the loop's observation of a call with an outcome, once its withheld changes are decided.
 async fn concluded(
     core: &Core,
     call: &ToolCall,
@@ -268,7 +267,7 @@ async fn live(
     .await
 }
 
-/// A call that may be made.
+/// A call that was allowed.
 struct Through {
     resolved: ResolvedCall,
     /// The person's answer beside the approval.
@@ -280,9 +279,9 @@ struct Through {
 /// The reason for which a call was allowed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum AllowedBy {
-    /// The mandate, of which it is a call.
+    /// The mandate, which includes the call.
     Mandate,
-    /// Its risk, the mode, the policy, a grant.
+    /// The gate: risk, mode, policy and grants.
     Gate,
     Person,
 }
@@ -361,7 +360,7 @@ async fn let_through(
     }
 }
 
-/// Resolves a call, and measures what an input would touch.
+/// Resolves a call, and measures the target of an input.
 async fn resolve(
     core: &Core,
     call: &ToolCall,
@@ -495,7 +494,7 @@ fn judge(
     Ok((verdict, by))
 }
 
-/// The card about a call, with what it would change, if the tool shows that.
+/// Returns the card about a call, with a preview of its changes if the tool can make one.
 fn card_with_preview(
     core: &Core,
     tool: &dyn Tool,
@@ -584,15 +583,15 @@ fn card(
     }
 }
 
-/// Whether all texts among the arguments are what the person typed for the run: a check, or a
-/// command that verifies or judges.
+/// Whether the person typed all texts among the arguments for the run: a check, or a command that
+/// verifies or judges.
 fn is_typed(loop_config: &Value, arguments: &Value) -> bool {
     let texts = arguments.as_object().into_iter().flatten();
     let mut texts = texts.filter_map(|(_, value)| value.as_str()).peekable();
     texts.peek().is_some() && texts.all(|text| has_text(loop_config, text))
 }
 
-/// Whether a value has a text in it, alone or behind the kind of a check, as `cmd:cargo test`.
+/// Whether a value contains a text, alone or after the kind of a check, as in `cmd:cargo test`.
 fn has_text(value: &Value, text: &str) -> bool {
     match value {
         Value::String(typed) => {
@@ -679,7 +678,7 @@ fn as_user_card(
     }
 }
 
-/// Returns the touch that asks a person, with the argument that holds the question.
+/// Returns the touch that asks a person, with the argument for the question.
 fn asks_a_person(spec: &ToolSpec) -> Option<(&Touch, &str)> {
     let mut touches = spec.touches.iter();
     touches.find_map(|touch| Some((touch, touch.question()?)))
@@ -702,8 +701,8 @@ fn denial(answer: &ApprovalAnswered, reasons: &str) -> String {
     }
 }
 
-/// Notes the tools of servers that a search has found, or the one that was called by its name:
-/// models are offered them from then on.
+/// Notes the tools of servers that a search has found, or the one that a call named: models are
+/// offered them from then on.
 fn note_found_tools(core: &Core, call: &ToolCall, value: Option<&Value>) {
     let names = if call.tool == FindToolsCall::TOOL {
         let found = value.and_then(|value| FoundTools::deserialize(value).ok());

@@ -14,20 +14,20 @@ use gyrus_contract::{ChangedPath, PathChange};
 use gyrus_text::one_line;
 use gyrus_workspace::{RootFolder, Secrecy, patch, snapshot::build_output};
 
-/// Maximum number of names after each word.
+/// Maximum number of names after each of the words for changes.
 const MAX_NAMES: usize = 8;
 
 /// Maximum number of files of a folder that are named where there are more than [`MAX_NAMES`].
 const MAX_OF_FOLDER: usize = 3;
 
-/// Maximum number of changed files whose hunks are told, of lines of these, and of bytes of a file and
-/// of the hunks.
+/// Maximum number of changed files whose hunks are shown, of lines of these hunks, and of bytes of
+/// a file and of the hunks.
 const MAX_FILES: usize = 3;
 const MAX_LINES: usize = 24;
 const MAX_FILE_BYTES: i64 = 64 << 10;
 const MAX_BYTES: usize = 1_600;
 
-/// Maximum time that is spent on comparing.
+/// Maximum time for comparing files.
 const MAX_TIME: Duration = Duration::from_millis(20);
 
 /// Returns the hunks of the files that a command changed in its layer, before they are moved into the

@@ -36,15 +36,15 @@ pub(crate) struct JudgedChanges {
     pub(crate) to_undo: Option<BlobId>,
     /// Notes for the model, in whole sentences, without secrets.
     notes: Vec<String>,
-    /// The line about the files that a command changed, where that is known.
+    /// The line about the files that a command changed, if they are known.
     files: Option<String>,
-    /// The hunks of these, where they are short.
+    /// The hunks of these files, if they are short.
     hunks: String,
 }
 
 impl JudgedChanges {
-    /// Returns the notes, the changed files and how they changed as the end of an outcome's text; empty
-    /// if there are none.
+    /// Returns the notes, the changed files and their changes as the end of an outcome's text;
+    /// empty if there are none.
     pub(crate) fn told(&self) -> String {
         let notes = (!self.notes.is_empty()).then(|| self.notes.join(" "));
         let told = notes.iter().chain(&self.files);
@@ -69,7 +69,7 @@ pub(super) fn are_judged(tool: &dyn Tool, resolved: &ResolvedCall) -> bool {
 /// returned, which is to be on disk with the call's start.
 ///
 /// # Errors
-/// Returns the reason in words if neither is possible although the verdict relied on one.
+/// A message if neither is possible although the verdict relied on one.
 pub(super) fn begin(
     core: &Core,
     effect: &EffectId,
@@ -103,7 +103,7 @@ pub(super) fn begin(
     Ok(before)
 }
 
-/// Has the end of this call judge the layer of a process that an earlier call started.
+/// Makes the end of this call judge the layer of a process that an earlier call started.
 pub(super) fn take_over(core: &Core, effect: &EffectId, layer: CallLayer) -> Result<(), String> {
     layer.decide().map_err(|error| error.to_string())?;
     let mut began = core.judged_calls.lock();
@@ -118,8 +118,8 @@ pub(super) fn take_over(core: &Core, effect: &EffectId, layer: CallLayer) -> Res
     Ok(())
 }
 
-/// Withholds those changes since [`begin`] that may not stay, once the call's processes have ended.
-/// `copies` are those of files that it named.
+/// Withholds the changes since [`begin`] that may not stay, once the call's processes have ended.
+/// `copies` are copies of files that the call named.
 pub(super) fn end(
     core: &Core,
     effect: &EffectId,
@@ -200,8 +200,8 @@ fn of_dead_layer(core: &Core, layer: CallLayer) -> Result<ChangedFiles, Stop> {
     of_layer(core, layer)
 }
 
-/// Parks the run: changes of a command stand in the folder that nobody has judged. Resuming it
-/// tries again.
+/// Parks the run, because the folder contains changes of a command that nobody has judged. Resuming
+/// it tries again.
 fn park_unjudged(error: &dyn std::error::Error) -> Stop {
     let what = format!(
         "what a command changed could not be judged, so it must not be used: {error}. Mend that \
@@ -250,13 +250,13 @@ struct ChangedFiles {
     withheld: WithheldCallChanges,
     /// The previous content, where no snapshot holds it.
     kept: Option<KeptFiles>,
-    /// Files that another program changed meanwhile.
+    /// Files that another program changed in the meantime.
     refused: Vec<UndoRefusal>,
     /// The reason why all changes were dropped.
     dropped: Option<String>,
     /// The changes of a command that were applied, if it had a layer.
     applied: Option<Vec<ChangedPath>>,
-    /// The hunks of files, where they are short.
+    /// The hunks of files, if they are short.
     hunks: Vec<(PathBuf, String)>,
 }
 
@@ -337,7 +337,7 @@ fn judge(
 }
 
 /// Moves a command's changes from its layer into the workspace, except those that may not stay. If
-/// they cannot be judged, because the disk is full or a path is too long, all of them are dropped.
+/// they cannot be judged, because the disk is full or a path is too long, all changes are dropped.
 fn of_layer(core: &Core, layer: CallLayer) -> Result<ChangedFiles, Stop> {
     if !layer.was_mounted() {
         layers::remove(layer);
@@ -436,8 +436,8 @@ fn ended_at(core: &Core, effect: &EffectId) -> Option<i64> {
     changed_at(&end_mark(core, effect)).ok()
 }
 
-/// Reverts those of the files changed since the last snapshot that may not stay. What changed after
-/// `ended` was not changed by the call.
+/// Reverts the files changed since the last snapshot whose changes may not stay. Changes after
+/// `ended` were not made by the call.
 fn take_back(core: &Core, effect: &EffectId, ended: Option<i64>) -> Result<ChangedFiles, Stop> {
     let mut changed_files = ChangedFiles::default();
     let withheld = &mut changed_files.withheld;

@@ -46,16 +46,16 @@ pub struct Delegation {
 /// The ways in which a child differs from its parent.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ChildOptions {
-    /// The model that it asks.
+    /// The model that the child asks.
     #[serde(flatten)]
     pub model: ChildModel,
-    /// The tools that it is limited to, as for a skill that it follows.
+    /// The tools to which the child is limited, as by a skill that it follows.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub narrowed: Option<FollowedSkill>,
-    /// Whether it works in a work tree of its own, and comes back as a branch.
+    /// Whether the child works in a work tree of its own, and returns a branch.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub has_worktree: bool,
-    /// Maximum number of runs that its tree may start, if that is less than [`MAX_CHILDREN`].
+    /// Maximum number of runs in the child's tree, if less than [`MAX_CHILDREN`].
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub most_runs: Option<u32>,
 }
@@ -68,9 +68,9 @@ pub struct ChildResult {
     pub ending: Ending,
     /// The answer or the reason. Untrusted.
     pub answer: Text,
-    /// The resources that it and the runs below it used.
+    /// The resources used by the child and the runs below it.
     pub spent: Spent,
-    /// The words about what became of its work tree.
+    /// A description of the outcome of the child's work tree.
     pub brought_back: Option<String>,
 }
 
@@ -201,7 +201,7 @@ fn failed(reason: String) -> Ending {
     }
 }
 
-/// Moves a child that is to work apart into a work tree; the error is a sentence.
+/// Moves a child that works separately into a work tree; the error is a sentence.
 async fn with_worktree(core: &Core, mut new: NewRun, has_worktree: bool) -> Result<NewRun, String> {
     if !has_worktree || core.kernel.exists(new.id) {
         return Ok(new);
@@ -216,7 +216,7 @@ async fn with_worktree(core: &Core, mut new: NewRun, has_worktree: bool) -> Resu
     Ok(new)
 }
 
-/// Brings back what a child did in its work tree. Returns what became of it, in words.
+/// Applies a child's work in its work tree. Returns a description of the outcome.
 async fn bring_back(core: &Core, child: RunId) -> Result<Option<String>, Stop> {
     let worktree = match position(&core.kernel, child) {
         Ok(Some(position)) => position.started.worktree.clone(),
@@ -235,7 +235,7 @@ async fn bring_back(core: &Core, child: RunId) -> Result<Option<String>, Stop> {
     Ok(Some(redactor.redact(&words).into_owned()))
 }
 
-/// Returns the digest of a task. What is as for every child is left out, as in old journals.
+/// Returns the digest of a task. Default options are not part of it, as in old journals.
 fn digest_of(work: &Delegation) -> Digest {
     let basic = (&work.goal, &work.cognitive_loop, &work.loop_config);
     if work.options == ChildOptions::default() {
@@ -245,7 +245,8 @@ fn digest_of(work: &Delegation) -> Digest {
     }
 }
 
-/// Whether a child with this ending has a result for its parent. Otherwise the parent waits with it.
+/// Whether a child with this ending has a result for its parent. Otherwise the parent waits with
+/// it.
 fn is_result(core: &Core, ending: &Ending, own_model: bool) -> bool {
     match ending {
         Ending::Reached { .. }
@@ -337,8 +338,8 @@ async fn begin(
     Ok(Err(ended))
 }
 
-/// Asks the hooks about a child that is about to be started. Returns the reason if one refuses: one
-/// that wants a person to be asked does, too.
+/// Asks the hooks about a child that is about to be started. Returns the reason if one refuses or
+/// wants a person to be asked.
 async fn refused_by_hooks(
     core: &Core,
     effect: &EffectId,
@@ -406,7 +407,7 @@ fn child_run(
     }
 }
 
-/// Returns the guidelines, skills and notes that this run has, for whatever it delegates.
+/// Returns this run's guidelines, skills and notes, which every child gets.
 fn guidelines(core: &Core) -> Vec<Attachment> {
     let parts = core.context.iter().filter_map(|part| match part {
         Part::Text(text) => Some(text),
@@ -423,8 +424,8 @@ fn guidelines(core: &Core) -> Vec<Attachment> {
         .collect()
 }
 
-/// Creates the child if it does not exist, or else takes it up, and drives it to its end. Returns
-/// its ending, what it used, and the number of runs that were started below it.
+/// Creates the child, or takes it up if it exists, and drives it to its end. Returns its ending,
+/// its use, and the number of runs that were started below it.
 async fn drive(core: &Arc<Core>, new: NewRun) -> Result<(Ending, Spent, u32), Stop> {
     let (kernel, child) = (&core.kernel, new.id);
     let failed = |error: KernelError| match error {

@@ -51,7 +51,7 @@ fn digest_of(call: &ToolCall) -> Digest {
     Digest::of_json(&(&call.tool, &call.arguments))
 }
 
-/// Takes out the permits that this start of a call uses up.
+/// Removes the permits that this start of a call uses up.
 pub(super) fn use_permits(core: &Core, command: &Digest) -> Vec<ConnectionPermit> {
     let mut shared = core.shared();
     let permits = shared
@@ -66,7 +66,7 @@ fn covers(asked: (&Destination, &[Grant]), wanted: (&Destination, &[Grant])) -> 
     asked.0 == wanted.0 || (!asked.1.is_empty() && asked.1 == wanted.1)
 }
 
-/// The questions about connections that a call has asked, in this process or an earlier one.
+/// The questions about connections of a call, in this process or an earlier one.
 #[derive(Debug)]
 pub(super) struct ConnectionQuestions {
     command: Digest,
@@ -81,7 +81,7 @@ struct ConnectionQuestion {
 }
 
 impl ConnectionQuestions {
-    /// Takes the entries of these questions out of `recorded`.
+    /// Takes the entries of questions about connections from `recorded`.
     pub(super) fn recorded(
         core: &Core,
         effect: &EffectId,
@@ -234,7 +234,7 @@ enum QuestionState {
     Moot,
 }
 
-/// A destination that a question is about.
+/// A destination about which a question is open.
 #[derive(Debug)]
 struct OpenDestination {
     to: Destination,
@@ -258,7 +258,7 @@ pub(super) struct Destinations<'a> {
     permits: Vec<ConnectionPermit>,
     questions: AsyncMutex<&'a mut ConnectionQuestions>,
     board: Mutex<DestinationBoard>,
-    /// Notified when there is a question to be put.
+    /// Notified when a question is queued.
     queued: Notify,
     /// Announces that the state of a question has changed.
     moved: watch::Sender<()>,
@@ -272,7 +272,7 @@ enum ConnectionDecision {
 }
 
 impl<'a> Destinations<'a> {
-    /// Begins to decide for a call that starts now, which uses up its permits.
+    /// Creates the decisions for a call that starts now, which uses up its permits.
     pub(super) fn new(
         core: &'a Core,
         effect: &'a EffectId,
@@ -293,12 +293,11 @@ impl<'a> Destinations<'a> {
         }
     }
 
-    /// Returns the call, and the specification of its tool.
     pub(super) fn call(&self) -> (&ResolvedCall, &ToolSpec) {
         (&self.call, self.spec)
     }
 
-    /// Runs a command in its sandbox, and meanwhile asks about the connections it requests.
+    /// Runs a command in its sandbox, and meanwhile asks about its connections.
     pub(super) async fn run(
         &self,
         keeper: Keeper,
@@ -346,7 +345,7 @@ impl<'a> Destinations<'a> {
         }
     }
 
-    /// Returns what is told of refused connections, if there are any.
+    /// Returns the text for the model about refused connections, if there are any.
     pub(super) fn told_of_refused(&self) -> Option<String> {
         let board = self.board.lock();
         if board.refused.is_empty() {
@@ -379,7 +378,7 @@ impl<'a> Destinations<'a> {
         self.core.judge_destination(to, &self.call, self.spec)
     }
 
-    /// Judges under the present facts, and queues a question if a person must be asked.
+    /// Judges a destination by the present facts, and queues a question if a person must be asked.
     fn now(&self, to: &Destination) -> ConnectionDecision {
         if self.core.may_act().is_err() {
             return ConnectionDecision::MayNot("all runs were stopped".to_owned());
@@ -427,7 +426,7 @@ impl<'a> Destinations<'a> {
         }
     }
 
-    /// Puts the questions, one after the other.
+    /// Asks the queued questions, one after the other.
     async fn ask_all(&self, questions: &mut ConnectionQuestions) -> Infallible {
         loop {
             let next = {
@@ -546,7 +545,7 @@ impl ConnectionPolicy for Destinations<'_> {
     }
 }
 
-/// The outlet of a program without one: it allows no connections.
+/// The outlet of a program that may not connect to anything.
 struct NoOutlet;
 
 impl Outlet for NoOutlet {

@@ -48,19 +48,19 @@ const OUTPUT_LIMIT: usize = 2 << 20;
 /// the limit in JSON.
 const VALUE_LIMIT: usize = 2 * OUTPUT_LIMIT;
 
-/// The environment that a tool gets for one call.
+/// The environment of a tool during one call.
 struct CallSite<'a> {
     core: &'a Core,
     effect: EffectId,
     keeper: Mutex<Option<Keeper>>,
     answer: Option<String>,
     command: Option<ResolvedCommand>,
-    /// The containment of its command.
+    /// The containment of the call's command.
     containment: Option<Containment>,
     sending: PageData,
     /// Decides about the command's connections.
     destinations: Option<Destinations<'a>>,
-    /// Handles the requests of the server whose tool it is.
+    /// Handles the requests of the server that the tool belongs to.
     requests: Option<RequestHandler<'a>>,
     /// A text for the model about changes in added folders, and those that were discarded.
     thrown_away: Mutex<String>,
@@ -302,7 +302,7 @@ impl Site for CallSite<'_> {
     }
 }
 
-/// Adds the variables that a command sees beside those of every command.
+/// Adds the variables that the command of this call sees beside those of every command.
 fn with_variables(core: &Core, mut command: CommandSpec, of: &ResolvedCommand) -> CommandSpec {
     // A program with the person's own rights has the person's own variables.
     if of.program.is_none() {
@@ -386,8 +386,7 @@ fn keeper_for(
     }
 }
 
-/// Keeps a sandbox for the next command, unless the layer over the workspace is one that is thrown
-/// away.
+/// Keeps a sandbox for the next command, unless the layer over the workspace is to be discarded.
 fn keep_standing(core: &Core, keeper: Option<Keeper>, containment: &Containment) {
     let thrown_away = |layer: &Layer| layer.lower == core.started.workspace && !layer.required;
     match keeper {
@@ -408,7 +407,7 @@ fn keep_standing(core: &Core, keeper: Option<Keeper>, containment: &Containment)
     }
 }
 
-/// A call that the gate allowed, and the person where it asked one.
+/// A call that the gate allowed, with the person if one was asked.
 pub(super) struct Clearance {
     pub(super) resolved: ResolvedCall,
     /// The person's answer beside the approval.
@@ -420,9 +419,9 @@ pub(super) struct Clearance {
 /// The data that a page may send because of a call.
 #[derive(Default)]
 pub(super) struct PageData {
-    /// The origins to which it may send.
+    /// The origins to which the page may send.
     pub(super) to: Vec<String>,
-    /// Whether it may send nothing but the form that was judged.
+    /// Whether the page may send nothing but the form that was judged.
     pub(super) only_the_form: bool,
 }
 
@@ -534,8 +533,8 @@ fn done(
     })
 }
 
-/// Clears and executes a call, unless what it names has changed; returns `Err` if a person interrupts
-/// it.
+/// Clears and executes a call, unless the files or programs that it names have changed; returns
+/// `Err` if a person interrupts it.
 async fn call_of(
     core: &Core,
     effect: &EffectId,
@@ -560,7 +559,7 @@ async fn call_of(
     }
 }
 
-/// Records an interrupted call, once everything that it started has ended, and stops.
+/// Records an interrupted call, once all its processes have ended, and stops.
 async fn cut_off_by_person(
     core: &Core,
     effect: &EffectId,
@@ -598,7 +597,7 @@ pub(super) struct CutOff<'a> {
     pub(super) resolved: ResolvedCall,
 }
 
-/// Waits until everything that a call of a dead process started has ended.
+/// Waits until all processes of a call of a dead process have ended.
 pub(crate) async fn wait_for_tree(started: &ToolStarted) -> Result<(), Stop> {
     let Some(keeper) = &started.keeper else {
         return Ok(());
@@ -666,7 +665,7 @@ pub(super) async fn settle(
     }))
 }
 
-/// Reverts those changes of an earlier process's call that may not stay. The call's processes have
+/// Reverts the changes of an earlier process's call that may not stay. The call's processes have
 /// ended.
 pub(crate) fn judged_of_the_dead(
     core: &Core,

@@ -41,7 +41,7 @@ fn group(name: &str, paths: &[&str]) -> String {
     }
 }
 
-/// Returns the words for the folder that all files are below, if it is not the workspace.
+/// Returns a phrase for the folder above all files, unless that is the workspace.
 fn below(paths: &[&str]) -> String {
     let folder = |path: &'_ str| path.rfind('/').map_or(0, |end| end + 1);
     let mut shared = paths.first().map_or("", |path| &path[..folder(path)]);

@@ -10,7 +10,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::{Entry, Fact, FolderTravels, Snapshot, Stop, core::Core, driver::snapshot_of};
 
-/// The kind of the fact that says how the folder was after a call. It stands before the call's outcome.
+/// The kind of the fact that records the folder after a call. It precedes the call's outcome.
 pub(crate) const FOLDER_RECORDED: &str = "folder.recorded";
 
 /// The folder after a call. An export leaves out the blob of what is called a snapshot.
@@ -19,7 +19,7 @@ struct FolderRecorded {
     snapshot: Snapshot,
 }
 
-/// Records the folder after a call that may have changed it, if the run's folder travels.
+/// Records the folder after a call that may have changed it, if the folder travels.
 pub(super) fn record(core: &Core, effect: &EffectId, tool: &dyn Tool) -> Result<(), Stop> {
     if !tool.spec().touches(Touch::changes_workspace) {
         return Ok(());

@@ -20,7 +20,7 @@ pub enum Foreseen {
     Unresolvable(String),
 }
 
-/// The recorded form.
+/// The recorded form of a foresight.
 #[derive(Serialize, Deserialize)]
 struct RecordedForesight {
     /// The digest of the calls.

@@ -31,7 +31,7 @@ fn filled(field: &Aim, text: &str) -> String {
     format!("fills in “{name}” on {}: {text}", field.origin)
 }
 
-/// Describes a control that is sent, if it is.
+/// Describes a control, if its value is sent.
 fn sent(control: &SentControl) -> Option<String> {
     let read = shorten(control.read()?, SHOWN);
     let name = match control.label.as_str() {

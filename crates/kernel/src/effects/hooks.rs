@@ -18,10 +18,10 @@ pub(crate) const HOOKS_RAN: &str = "hooks.ran";
 /// Maximum length of a result that hooks are given, in bytes.
 const MAX_RESPONSE: usize = 64 << 10;
 
-/// Characters of the command of a hook by which it is named.
+/// Maximum number of characters of a hook's command in messages about the hook.
 const SHOWN: usize = 80;
 
-/// The fact that hooks were asked about an event.
+/// The fact about the answers of hooks to an event.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 struct HooksRan {
     event: HookEvent,
@@ -32,7 +32,7 @@ struct HooksRan {
 }
 
 impl HooksRan {
-    /// Reads it from an entry of this kind.
+    /// Reads the answers of hooks from an entry of this kind.
     fn read(kind: &str, fact: &Fact) -> Option<Self> {
         let is_one = kind == HOOKS_RAN;
         is_one.then(|| Self::deserialize(&fact.fact).ok()).flatten()
@@ -45,8 +45,8 @@ impl Run {
         self.core.started.hooks
     }
 
-    /// Asks the hooks about an event of the run itself. `subject` is the kind of it, `more` what they
-    /// are told beside that.
+    /// Asks the hooks about an event of the run itself. `subject` is the kind of the event, `more`
+    /// further data for the hooks.
     ///
     /// # Errors
     /// Returns a [`Stop`], to be passed on.
@@ -102,7 +102,7 @@ impl CallHooks {
         Some(&ran.answer)
     }
 
-    /// Asks before the call. Returns the reason for the model if one refuses.
+    /// Asks the hooks before the call. Returns the reason for the model if one refuses.
     pub(super) async fn ask_before(
         &mut self,
         core: &Core,
@@ -118,7 +118,7 @@ impl CallHooks {
         Ok(why.map(|why| format!("this call is not allowed: {why}")))
     }
 
-    /// Asks after the call, if it was made.
+    /// Asks the hooks after a call that was made.
     pub(super) async fn ask_after(
         &mut self,
         core: &Core,
@@ -154,7 +154,7 @@ impl CallHooks {
         answer.map_or(&[], |answer| &answer.asks)
     }
 
-    /// Makes a verdict ask where a hook wants that.
+    /// Makes a verdict require a question if a hook wants that.
     pub(super) fn make_stricter(&self, verdict: &mut Verdict) {
         for why in self.asks() {
             verdict.decision = verdict.decision.max(Decision::Ask);
@@ -162,7 +162,7 @@ impl CallHooks {
         }
     }
 
-    /// Returns what the model is told beside the result.
+    /// Returns the words of hooks for the model, beside the call's result.
     pub(super) fn told(&self, core: &Core) -> Vec<String> {
         let answers = self.recorded.iter().map(|ran| &ran.answer);
         let context = answers.flat_map(|answer| &answer.context);
@@ -177,7 +177,7 @@ impl CallHooks {
     }
 }
 
-/// Asks the hooks about a call and records their answer; `None` if none is about it.
+/// Asks the hooks about a call and records their answer; `None` if none applies to it.
 async fn about_call(
     core: &Core,
     effect: &EffectId,
@@ -238,7 +238,7 @@ async fn ask(core: &Core, event: HookEvent, subject: &str, more: Value) -> Resul
     Ok(ran)
 }
 
-/// Returns what hooks read on their standard input.
+/// Returns the JSON that hooks read on their standard input.
 fn input(core: &Core, event: HookEvent, more: Value) -> Value {
     let run = core.started.run;
     let journal = core.kernel.store().folder(&log_name(run));

@@ -12,7 +12,7 @@ use gyrus_text::{one_line, shorten};
 use super::layers;
 use crate::{Stop, core::Core, links, mandate::MandateCall};
 
-/// Maximum number of destinations of which a card says where they were read.
+/// Maximum number of destinations whose origin a card shows.
 const MAX_ORIGINS: usize = 8;
 
 /// Characters of a value on a card.
@@ -66,7 +66,7 @@ impl Core {
         Ok(JudgedCall { verdict, mandated })
     }
 
-    /// Returns the call of the mandate that this one is.
+    /// Returns the entry of the mandate that allows this call, if one does.
     fn mandated(
         &self,
         resolved: &ResolvedCall,
@@ -127,7 +127,7 @@ impl Core {
         self.under(false, |under| gate.withhold(changes, under))
     }
 
-    /// Returns those of the changes in a folder beside the workspace that may not stay.
+    /// Returns the changes in a folder beside the workspace that may not stay.
     pub(crate) fn withhold_in(
         &self,
         folder: &Path,
@@ -202,7 +202,7 @@ impl Core {
         })
     }
 
-    /// Returns the texts that came with the goal, and those that the person typed.
+    /// Returns the texts of the goal and its attachments, and those that the person typed.
     fn given(&self) -> Vec<String> {
         let context = self.context.iter().filter_map(|part| match part {
             Part::Text(text) => Some(text.text.clone()),

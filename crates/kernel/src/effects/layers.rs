@@ -47,7 +47,7 @@ fn is_large(core: &Core) -> bool {
     core.shared().state.not_undoable.is_some()
 }
 
-/// Whether calls keep the previous content of the files that they change, because no snapshot does.
+/// Whether calls keep the previous content of changed files, because there are no snapshots.
 pub(crate) fn keep_files(core: &Core) -> bool {
     is_large(core) && are_used(core)
 }
@@ -93,8 +93,8 @@ pub(super) fn has_current(core: &Core, effect: &EffectId) -> bool {
     current.is_some_and(|layer| !layer.is_undecided())
 }
 
-/// Waits until no other call changes the workspace, if this one does and each keeps the previous
-/// content of what it changes.
+/// Waits until no other call changes the workspace, if this call does and each call keeps the
+/// previous content of its files.
 pub(super) async fn turn<'a>(core: &'a Core, spec: &ToolSpec) -> Option<MutexGuard<'a, ()>> {
     if spec.touches(Touch::changes_workspace) && keep_files(core) {
         Some(core.layer_turn.lock().await)
@@ -142,8 +142,8 @@ fn is_conditional(spec: &ToolSpec) -> bool {
     spec.touches(Touch::starts_processes) && spec.touches(changes_files)
 }
 
-/// Records that the command of the call in progress begins, so that files which the call itself
-/// changed until now are not taken for somebody else's.
+/// Records that the command of the call in progress begins, so that changes by the call itself
+/// before are not attributed to others.
 pub(super) fn command_begins(core: &Core, effect: &EffectId) {
     if let Some(layer) = core.layers.lock().current.get(effect) {
         // Otherwise those files stay as the call left them, and the outcome says so.
@@ -197,8 +197,8 @@ fn over(workspace: &Path, layer: &CallLayer, required: bool) -> gyrus_contract::
     }
 }
 
-/// Lets a command of a read-only run change the workspace in a layer that is discarded. Without
-/// layers the workspace is read-only.
+/// Allows a command of a read-only run to change the workspace in a layer that is discarded.
+/// Without layers the workspace is read-only.
 pub(super) fn to_throw_away(
     core: &Core,
     effect: &EffectId,
@@ -234,7 +234,7 @@ pub(super) fn throw_away(layer: CallLayer) -> String {
     }
 }
 
-/// Records that a command could not have its layer, if that is why it was not started.
+/// Records that a command was not started because it could not have its layer.
 pub(super) fn refuse(core: &Core, effect: &EffectId, why: &str) {
     let mut layers = core.layers.lock();
     let current = layers.current.get(effect);
@@ -248,22 +248,22 @@ pub(super) fn take(core: &Core, effect: &EffectId) -> Option<CallLayer> {
     core.layers.lock().current.remove(effect)
 }
 
-/// Removes a layer whose changes do not count. What cannot be removed now is removed with the run,
-/// and is not taken up again.
+/// Removes a layer whose changes do not count. If that fails now, the layer is removed with the
+/// run, and is not used again.
 pub(super) fn remove(layer: CallLayer) {
     let _ = layer.leave_undecided();
     let _ = layer.remove();
 }
 
-/// Releases a layer whose changes were moved into the workspace. Where snapshots hold what was there
-/// before, no undo needs it.
+/// Releases a layer whose changes were moved into the workspace. Where snapshots hold the previous
+/// content, no undo needs it.
 pub(super) fn release(core: &Core, layer: CallLayer) {
     if !keeps_applied(core) {
         core.layers.lock().spent.push(layer);
     }
 }
 
-/// Ends all processes of a run. Changes that nobody saw them make are dropped.
+/// Ends all processes of a run. Their changes since the last judgement are dropped.
 pub(crate) async fn end_processes(core: &Core) {
     let processes = mem::take(&mut *core.background.processes.lock());
     for process in processes.into_values() {
@@ -281,7 +281,7 @@ pub(crate) fn remove_spent(core: &Core) {
     }
 }
 
-/// Drops the layers of commands that have no outcome, as whoever takes the run up would.
+/// Drops the layers of commands without an outcome, as the next process of the run would.
 pub(crate) fn drop_unfinished(core: &Core) {
     for layer in std::mem::take(&mut core.layers.lock().current).into_values() {
         remove(layer);
@@ -311,7 +311,7 @@ pub(super) fn apply(
     Ok(applied)
 }
 
-/// Continues moving contents that a kill interrupted; returns `None` if that had not begun.
+/// Continues an interrupted move of contents; returns `None` if the move had not begun.
 pub(super) fn recover(layer: &CallLayer) -> Result<Option<AppliedLayer>, Stop> {
     layer.recover(&mut || {}).map_err(failed)
 }
@@ -320,7 +320,8 @@ pub(super) fn failed(error: LayerError) -> Stop {
     Stop::Failed(format!("changes of a command cannot be applied: {error}"))
 }
 
-/// Copies the files that a call names and is about to change; returns `None` if it needs no copies.
+/// Copies the files that a call names and is about to change; returns `None` if no copies are
+/// needed.
 pub(super) fn copy_before(
     core: &Core,
     effect: &EffectId,

@@ -9,7 +9,7 @@ use crate::{
     run::NumberedEffect, runs::entries, typed::SecretFields,
 };
 
-/// Returns the view, or the reason in words why there is none.
+/// Returns the view, or the reason why there is none.
 pub(crate) async fn perform(
     core: &Core,
     begun: NumberedEffect,
@@ -52,8 +52,8 @@ fn parse(text: &str) -> Result<View, Stop> {
         .map_err(|error| Stop::Failed(format!("a recorded view cannot be read: {error}")))
 }
 
-/// Returns the first view of the run and its last `most`, up to `cycle`: a later process reads a
-/// journal that has continued.
+/// Returns the first view of the run and its last `most`, up to `cycle`, since a later process
+/// reads a journal that has continued.
 pub(crate) async fn seen_so_far(core: &Core, cycle: u32, most: usize) -> Result<Vec<View>, Stop> {
     if core.log.is_live() {
         core.log.barrier().await?;

@@ -15,7 +15,7 @@ use crate::{
     run::NumberedEffect,
 };
 
-/// Number of times that a model may state a mandate anew after one that does not hold.
+/// Maximum number of times that a model may restate a mandate that is not valid.
 const REPAIRS: u32 = 2;
 
 /// Maximum length of the reply in tokens.
@@ -24,25 +24,25 @@ const OUTPUT: u64 = 4_000;
 /// Whether a person is to approve the mandate before it counts.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum MandateReview {
-    /// A card shows it, and without a yes there is none.
+    /// A card shows the mandate, which takes effect once a person approves it.
     Wanted,
-    /// It counts at once.
+    /// The mandate takes effect at once.
     Unwanted,
 }
 
-/// The calls that a mandate can speak of.
+/// The calls that a mandate can cover.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum MandateSubject {
-    /// Those of servers' tools.
+    /// Calls of servers' tools.
     Tools,
-    /// Forms that are sent from pages.
+    /// Submissions of forms on pages.
     Forms,
 }
 
 impl Run {
-    /// Has a model state the mandate of the goal, if the run began with tools or forms whose meaning
-    /// a person confirmed, and if none was stated for the goal as it is now. `instructions`
-    /// say how it is written. A model that states none, or none that holds, leaves the run without.
+    /// Asks a model to state the mandate of the goal, if the run began with tools or forms whose
+    /// meaning a person confirmed, and none was stated for the present goal. `instructions` say how
+    /// it is written. A model that states none, or none that holds, leaves the run without.
     ///
     /// # Errors
     /// Returns a [`Stop`], to be passed on.
@@ -85,8 +85,8 @@ impl Run {
         self.end(done)
     }
 
-    /// Returns the mandate that a model states. Of one that does not hold after all repairs, the
-    /// calls remain that do.
+    /// Returns the mandate that a model states. Of one that is still invalid after all repairs,
+    /// only the valid calls are kept.
     async fn ask_for_mandate(
         &mut self,
         instructions: &str,
@@ -165,7 +165,7 @@ fn card(mandate: &Mandate) -> ApprovalCard {
     }
 }
 
-/// The tools that the run began with and whose meaning a person confirmed.
+/// Returns the tools that the run began with and whose meaning a person confirmed.
 fn meant_tools(core: &Core, meanings: BTreeMap<String, ToolMeaning>) -> MeantTools {
     let meant = meanings.into_iter().filter_map(|(name, meaning)| {
         let specs = core.kernel.organs().specs.iter();
@@ -177,7 +177,7 @@ fn meant_tools(core: &Core, meanings: BTreeMap<String, ToolMeaning>) -> MeantToo
     meant.collect()
 }
 
-/// The forms that a person had described when the run began, as tools.
+/// Returns the forms, as tools, that a person had described when the run began.
 fn meant_forms(core: &Core, meanings: &BTreeMap<String, ToolMeaning>) -> Result<MeantTools, Stop> {
     let Some(forms) = &core.started.forms else {
         return Ok(MeantTools::new());

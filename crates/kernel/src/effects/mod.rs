@@ -102,10 +102,10 @@ impl Run {
         look::seen_so_far(&self.core, self.cycle(), most).await
     }
 
-    /// Looks at the screen, with a picture if `frame`.
+    /// Looks at the screen, with a picture if `frame` is set.
     ///
     /// # Errors
-    /// Returns the reason in words why the screen cannot be seen, or a [`Stop`].
+    /// A message with the reason why the screen cannot be seen, or a [`Stop`].
     pub async fn look(&mut self, frame: bool) -> Result<View, EffectError<String>> {
         let begun = self.begin(|| "looking at the screen".to_owned())?;
         let done = Box::pin(look::perform(&self.core, begun, frame)).await;
@@ -119,8 +119,8 @@ impl Run {
         self.end(done)
     }
 
-    /// Calls a tool like [`Run::call`], if what it would touch, as measured just before it is judged,
-    /// is `expected`; else it is refused with the returned reason.
+    /// Calls a tool like [`Run::call`], if the call's target, as measured just before it is judged,
+    /// is `expected`; otherwise it is refused with the returned reason.
     pub async fn call_if(
         &mut self,
         call: &ToolCall,
@@ -215,8 +215,7 @@ impl Run {
         self.end(done).map(|_| ())
     }
 
-    /// Waits for a named signal; returns `None` if the deadline, in UTC milliseconds, passes
-    /// before.
+    /// Waits for a named signal; `None` if the deadline, in UTC milliseconds, passes before.
     pub async fn wait(
         &mut self,
         signal: &str,
@@ -257,8 +256,8 @@ impl Run {
         self.end(done)
     }
 
-    /// Parks the run because it repeats itself, and records what repeats. When a person has resumed
-    /// it, this returns and the loop may continue in another way.
+    /// Parks the run because it repeats itself, and records the repetition. When a person has
+    /// resumed the run, this returns and the loop may continue in another way.
     pub fn stuck(&mut self, what: impl Into<String>) -> Result<(), Stop> {
         let what = what.into();
         let begun = self.begin(|| format!("being stuck: {what}"))?;

@@ -14,15 +14,15 @@ use gyrus_workspace::text_diff;
 use super::to_undo::holds_secret;
 use crate::{Stop, contents, core::Core};
 
-/// Maximum bytes of a file whose content is kept to show a difference.
+/// Maximum size of a file that is kept to show a difference, in bytes.
 const MAX_KEPT: u64 = 256 << 10;
 /// Maximum number of characters of the differences on a card.
 const MAX_DIFF_CHARS: usize = 16_000;
 /// Number of digits of a digest that a card shows.
 const SHOWN_DIGITS: usize = 12;
 
-/// Keeps the contents of files that a card names, so that a later card can show what changed. No
-/// export has them.
+/// Keeps the contents of files that a card names, so that a later card can show the changes. They
+/// are never exported.
 pub(super) fn keep(core: &Core, files: &[NamedFile]) -> Result<(), Stop> {
     for file in files {
         let FileState::Content { hash, bytes, .. } = &file.state else {
@@ -58,7 +58,7 @@ pub(super) fn lines(files: &[NamedFile]) -> Vec<Text> {
     files.iter().map(line).collect()
 }
 
-/// The difference between what an earlier card named and what the call names now.
+/// The difference between the files that an earlier card named and those that the call names now.
 #[derive(Debug, Default)]
 pub(super) struct NamedFileChange {
     pub(super) reasons: Vec<String>,
@@ -115,7 +115,7 @@ pub(super) fn changed(core: &Core, before: &[NamedFile], now: &[NamedFile]) -> N
     changed
 }
 
-/// Returns the content of a file as a card named it, if it was kept or is still there.
+/// Returns the content of a file in the state that a card named, if it was stored or still exists.
 fn kept(core: &Core, file: &NamedFile) -> Option<String> {
     let FileState::Content { hash, bytes, .. } = &file.state else {
         return None;
@@ -129,7 +129,7 @@ fn kept(core: &Core, file: &NamedFile) -> Option<String> {
     String::from_utf8(content).ok()
 }
 
-/// Returns the reason why a call that a person approved is not the same any more, if it is not.
+/// Returns the reason why an approved call is not the same any more, if it is not.
 pub(super) fn differs_now(core: &Core, tool: &dyn Tool, resolved: &ResolvedCall) -> Option<String> {
     let command = resolved.command.as_ref();
     let is_program = command.is_some_and(|command| command.program.is_some());

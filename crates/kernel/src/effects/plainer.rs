@@ -57,7 +57,7 @@ impl Features {
         }
     }
 
-    /// Adds the properties of another prompt that was accepted.
+    /// Adds the properties of another accepted prompt.
     pub(super) fn also(&mut self, other: Self) {
         self.pictures.extend(other.pictures);
         self.has_thinking |= other.has_thinking;
@@ -71,7 +71,7 @@ impl Features {
 /// The change by which a refused request may be accepted.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) enum Remedy {
-    /// Leave this out.
+    /// Leave a part of the request out.
     Without(Simplification),
     /// Leave these pictures out.
     WithoutPictures(BTreeSet<BlobId>),
@@ -82,7 +82,7 @@ pub(super) enum Remedy {
 /// The smallest conversation that a summary could shorten, in bytes.
 const WORTH_A_SUMMARY: usize = 8 * 1024;
 
-/// Returns what is to be changed after a refusal with these words. `sent` is what was refused with
+/// Returns the change to make after a refusal with these words. `sent` is the refused request with
 /// `left_out` left out of it, `accepted` what the same model's server accepted before. `None` if
 /// nothing in the request is new, or the request was not the reason.
 pub(super) fn remedy(
@@ -148,8 +148,8 @@ pub(super) fn remedy(
     }
 }
 
-/// Whether words of a server say that there is no such model, which no other request changes, but
-/// whoever runs the server may.
+/// Whether a server's words say that there is no such model, which no change of the request can
+/// fix.
 pub(super) fn is_about_the_model(words: &str) -> bool {
     let words = words.to_lowercase();
     let missing = [
@@ -178,12 +178,12 @@ fn is_about_length(words: &str) -> bool {
     said.iter().any(|said| words.contains(said))
 }
 
-/// Whether words of a server say that pictures are too large, and not the conversation.
+/// Whether a server's words say that pictures, and not the conversation, are too large.
 pub(super) fn is_about_large_pictures(words: &str) -> bool {
     names(Simplification::SmallerPictures, &words.to_lowercase())
 }
 
-/// Whether words of a server say that its model takes no pictures at all.
+/// Whether a server's words say that its model takes no pictures at all.
 fn is_about_eyes(words: &str) -> bool {
     let said = [
         "not support",
@@ -217,7 +217,7 @@ const PARAMETERS: [&str; 17] = [
     "effort",
 ];
 
-/// Whether words of a server name what a step leaves out, in lower case.
+/// Whether a server's words, in lower case, name the part that a step leaves out.
 fn names(step: Simplification, words: &str) -> bool {
     let any = |said: &[&str]| said.iter().any(|said| words.contains(said));
     let pictures = ["image", "picture", "vision", "multimodal", "mmproj"];

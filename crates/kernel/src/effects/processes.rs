@@ -50,7 +50,7 @@ pub(super) struct BackgroundProcess {
     pub(super) layer: Mutex<Option<CallLayer>>,
 }
 
-/// Output that was not read yet.
+/// Unread output of a process.
 #[derive(Default)]
 pub(super) struct Unread {
     text: String,
@@ -82,7 +82,7 @@ impl Background {
             && (self.served().iter()).any(|one| Some(one.port()) == port || Some(*one) == at)
     }
 
-    /// Returns a socket for a destination that a process serves.
+    /// Returns a socket to a destination at which a process listens.
     pub(super) fn socket(&self, to: &Destination) -> Option<OwnedFd> {
         let at = SocketAddr::new(to.host.parse().ok()?, to.port);
         self.processes.lock().values().find_map(|process| {
@@ -96,7 +96,6 @@ impl Background {
         })
     }
 
-    /// Returns the process of this name.
     pub(super) fn find(&self, name: &str) -> Result<(EffectId, Arc<BackgroundProcess>), String> {
         let processes = self.processes.lock();
         let named = processes
@@ -138,7 +137,7 @@ impl BackgroundProcess {
         }
     }
 
-    /// Ends the process with everything that it started.
+    /// Ends the process with all processes that it started.
     pub(super) async fn end(&self) {
         let task = self.task.lock().take();
         if let Some(task) = task {
@@ -161,7 +160,7 @@ impl BackgroundProcess {
         std::future::pending::<()>().await;
     }
 
-    /// Waits for output, for `until` in it, or for the end.
+    /// Waits for output, for `until` in the output, or for the process's end.
     pub(super) async fn wait(&self, redactor: &Redactor, until: Option<&str>, within: Duration) {
         let deadline = Instant::now() + within;
         let mut moved = self.moved.subscribe();
@@ -183,7 +182,7 @@ impl BackgroundProcess {
         }
     }
 
-    /// Takes what can be read.
+    /// Takes the output that is ready to be read.
     pub(super) fn read(&self, redactor: &Redactor) -> ProcessReport {
         let mut unread = self.output.lock();
         let ready = unread.ready(redactor).len();
@@ -197,7 +196,7 @@ impl BackgroundProcess {
 }
 
 impl Unread {
-    /// Returns the part in which secrets can be recognised, whatever follows it.
+    /// Returns the part of the output in which secrets can be recognised, whatever follows.
     fn ready(&self, redactor: &Redactor) -> &str {
         if self.ended.is_some() {
             &self.text
@@ -216,8 +215,8 @@ impl Unread {
         Some(shorten(last, SHOWN).into_owned())
     }
 
-    /// Adds output. Where there is too much, whole lines are dropped: the end of a secret alone is not
-    /// recognised as one.
+    /// Adds output. If there is too much, whole lines are dropped, since the end of a secret alone
+    /// is not recognised as one.
     pub(super) fn push(&mut self, bytes: &[u8], whole_texts: bool) {
         self.rest.extend(bytes);
         let rest = mem::take(&mut self.rest);
@@ -251,7 +250,7 @@ impl Unread {
     }
 }
 
-/// Serves the proxy of a process, and keeps the way to its servers.
+/// Serves the proxy of a process, and keeps the connection to its servers.
 pub(super) struct ProcessOutlet<'a> {
     pub(super) outlet: Option<Arc<dyn Outlet>>,
     pub(super) process: &'a BackgroundProcess,

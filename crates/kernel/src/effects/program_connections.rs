@@ -13,14 +13,14 @@ use serde_json::json;
 
 use crate::core::Core;
 
-/// Decides by the present facts of a run, for as long as it is driven.
+/// Decides about connections by the present facts of a run, while the run is driven.
 pub(super) struct ProgramConnections {
     core: Weak<Core>,
     spec: Arc<ToolSpec>,
     call: ResolvedCall,
 }
 
-/// Lets the gate decide about the connections of programs on the run's desktop, if it has one.
+/// Makes the gate decide about the connections of programs on the run's desktop, if it has one.
 pub(crate) fn hand_to_screen(core: &Arc<Core>) {
     let organs = core.kernel.organs();
     let mut tools = organs.tools.values();

@@ -47,23 +47,23 @@ const NAME_DIGITS: usize = 16;
 pub(crate) struct Repositories {
     /// The known repositories; `None` until the first command.
     known: Option<Vec<RepositoryBefore>>,
-    /// The time before the first of the commands in progress.
+    /// The time before the start of the first command in progress.
     began: Option<SystemTime>,
-    /// The result of carrying over before a command, to be reported when it has ended.
+    /// The result of carrying over before a command, which is reported at the command's end.
     waiting: CarryOverResult,
 }
 
 #[derive(Debug)]
 struct RepositoryBefore {
     directory: GitDirectory,
-    /// Device and inode number of its folder, before the commands in progress.
+    /// Device and inode number of the repository's folder, before the commands in progress.
     identity: Option<(u64, u64)>,
     copy: Option<PrivateCopy>,
     /// The reason why commands may only read the real repository.
     only_readable: Option<String>,
 }
 
-/// The result of carrying over when a command has ended.
+/// The result of carrying over at the end of a command.
 #[derive(Debug, Default)]
 pub(super) struct CarryOverResult {
     /// Notes for the model, in whole sentences.
@@ -96,7 +96,7 @@ pub(super) struct ApplyResult {
 /// The changes of paths in a `.git` that may not stay.
 #[derive(Debug, Default)]
 pub(super) struct WithheldPaths {
-    /// Git directories below the workspace about whose files the gate has nothing to decide.
+    /// Git directories below the workspace about whose files the gate need not decide.
     pub(super) git_directories: Vec<PathBuf>,
     pub(super) withheld: Vec<WithheldPath>,
 }
@@ -134,8 +134,8 @@ impl RepositoryBefore {
         }
     }
 
-    /// Brings the copy up to date with the real repository. Changes that a lock or a kill kept from
-    /// being carried over are carried over first.
+    /// Updates the copy from the real repository. Changes that a lock or a kill kept from being
+    /// carried over are carried over first.
     fn prepare(
         &mut self,
         run: &RepositoryFacts<'_>,
@@ -184,7 +184,7 @@ impl RepositoryBefore {
             self.copy = None;
             return Err(CarryError::Moved {
                 what: self.directory.name(),
-                reason: "the folder that it is in was moved or replaced".to_owned(),
+                reason: "the folder around it was moved or replaced".to_owned(),
             });
         }
         let until = Instant::now() + LOCKED_FOR;
@@ -242,7 +242,7 @@ pub(super) struct RepositoryFacts<'a> {
     /// The folder of the private copies.
     folder: PathBuf,
     name: String,
-    /// Found only when it is needed: most commands have nothing to carry over.
+    /// The program git, looked up at its first use: most commands have nothing to carry over.
     git: OnceCell<Result<PathBuf, String>>,
     real_objects: &'a (dyn Fn() -> RealObjects + Send + Sync),
     /// The gate's rule for changes of files of the workspace.
@@ -357,8 +357,8 @@ impl<'a> RepositoryFacts<'a> {
 }
 
 impl Repositories {
-    /// Brings the copies up to date with the real repositories, before a command when no other is
-    /// in progress.
+    /// Updates the copies from the real repositories, before a command when no other is in
+    /// progress.
     ///
     /// # Errors
     /// Returns the reason why no command can be run.
@@ -480,7 +480,7 @@ impl Repositories {
         examined
     }
 
-    /// Takes a new list of repositories, and keeps the copies of those that still exist.
+    /// Adopts a new list of repositories, and keeps the copies of those that still exist.
     fn adopt(&mut self, found: Vec<RepositoryBefore>) {
         let mut before = self.known.take().unwrap_or_default();
         let known = found.into_iter().map(|mut one| {
@@ -544,7 +544,7 @@ impl RepositoryBefore {
         ))
     }
 
-    /// Whether the `.git` at `place` is this repository, or leads to it.
+    /// Whether the `.git` at `place` is this repository, or points to it.
     fn leads_from(&self, place: &Path) -> bool {
         let pointers = &self.directory.pointers;
         self.directory.path == place || pointers.iter().any(|pointer| pointer == place)
@@ -571,7 +571,7 @@ fn told(directory: &GitDirectory, carried: &CarryRecord) -> Vec<String> {
     carried.notes.iter().cloned().chain(kept).collect()
 }
 
-/// Returns the path up to the first `.git` in it.
+/// Returns the path up to and including its first `.git`.
 fn git_part(path: &Path) -> Option<PathBuf> {
     let at = path.iter().position(|part| part == ".git")?;
     Some(path.iter().take(at + 1).collect())

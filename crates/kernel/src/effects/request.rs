@@ -24,9 +24,9 @@ pub struct ModelQuestion<'a> {
     pub purpose: Purpose,
     /// Instructions, cacheable parts first.
     pub system: Vec<SystemPart>,
-    /// Messages at their place in memory: the goal.
+    /// Messages at the beginning of memory: the goal.
     pub lead: Vec<Message>,
-    /// The number of the memory's item before which they stand; 0 puts them first.
+    /// The number of the memory's item before which the lead is placed; 0 puts it first.
     pub lead_at: u64,
     /// The conversation so far.
     pub memory: Option<&'a MemoryBuffer>,
@@ -43,18 +43,18 @@ pub struct ModelQuestion<'a> {
 /// The tools that a model is offered.
 #[derive(Debug, Clone, PartialEq)]
 pub enum ToolOffer {
-    /// None.
+    /// The model is offered no tools.
     Withheld,
     /// These tools: some of the run's, and those that the loop itself handles.
     Those(Vec<Arc<ToolSpec>>),
-    /// The same, one of which the reply must call.
+    /// Tools of which the reply must call one.
     OneOf(Vec<Arc<ToolSpec>>),
     /// None of the run's tools. The prompt's last picture shows its screen in this size: a provider
     /// may offer its models a built-in tool for it.
     OnScreen(ScreenSize),
 }
 
-/// A question in all its parts.
+/// A question with all its parts.
 pub(super) struct WholeQuestion<'a> {
     pub(super) frame: Vec<u8>,
     system: Vec<SystemPart>,
@@ -69,7 +69,7 @@ pub(super) struct WholeQuestion<'a> {
     pub(super) to: u64,
     pub(super) tail: Vec<Message>,
     pub(super) digest: Digest,
-    /// Size of all text in bytes.
+    /// Total size of the text in bytes.
     bytes: u64,
     images: Vec<Image>,
 }

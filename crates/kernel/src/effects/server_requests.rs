@@ -47,8 +47,8 @@ pub(super) struct CallRequests {
 }
 
 impl CallRequests {
-    /// Takes the entries of these requests out of `recorded`, and returns them, too: they are used
-    /// for nothing else, but what they cost counts.
+    /// Takes the entries of these requests from `recorded`, and also returns them, because their
+    /// cost counts.
     pub(super) fn recorded(call: &EffectId, recorded: &mut Vec<Entry>) -> (Self, Vec<Entry>) {
         let branch = call.then(BRANCH).then(BRANCH);
         let is_own = |entry: &mut Entry| entry.effect().is_some_and(|id| id.is_within(&branch));
@@ -113,7 +113,6 @@ impl<'a> RequestHandler<'a> {
         })
     }
 
-    /// Puts a question of the server to the person.
     pub(super) async fn ask_person(&self, question: ServerQuestion) -> PersonReply {
         let mut requests = self.requests.lock().await;
         self.put(&mut requests, question).await
@@ -176,7 +175,7 @@ impl<'a> RequestHandler<'a> {
         }
     }
 
-    /// Has the run's model answer a prompt of the server, if the person allows it.
+    /// Lets the run's model answer a prompt of the server, if the person allows it.
     pub(super) async fn ask_model(&self, prompt: ServerPrompt) -> Result<Reply, String> {
         let mut requests = self.requests.lock().await;
         match self.put(&mut requests, prompt.question).await {
@@ -217,7 +216,7 @@ impl<'a> RequestHandler<'a> {
     }
 }
 
-/// Returns a person's answer as it goes to the server.
+/// Returns a person's answer in the form that the server gets.
 fn reply(answered: ApprovalAnswered) -> PersonReply {
     match (answered.approved, answered.by) {
         (true, _) => {

@@ -8,8 +8,8 @@ use std::{
 use gyrus_contract::{Model, ModelError};
 use tokio::time::Instant;
 
-/// The part of a model's maximum silence, as a divisor, that earlier attempts may take without
-/// shortening further ones, and that each of those has in any case.
+/// The part of a model's maximum silence, as a divisor, that earlier attempts may use without
+/// shortening further ones, and that each of those has at least.
 const SMALL_PART: u32 = 4;
 
 /// The silence of an attempt.
@@ -22,8 +22,8 @@ pub(super) struct Silence {
 }
 
 impl Silence {
-    /// Creates the silence of an attempt after failed ones in which the model said nothing for
-    /// `before`, if there was any.
+    /// Creates the silence of an attempt after failed ones in which the model was silent for
+    /// `before` in total.
     pub(super) fn of(before: Option<&Duration>, model: &dyn Model) -> Self {
         let most = model.max_silence();
         let small = most / SMALL_PART;
@@ -41,7 +41,7 @@ impl Silence {
         self.has_ended.store(true, Ordering::Relaxed);
     }
 
-    /// Returns its duration so far, if the reply has not begun; otherwise zero.
+    /// Returns the duration of the silence so far, or zero once the reply has begun.
     pub(super) fn lasted(&self) -> Duration {
         if self.has_ended.load(Ordering::Relaxed) {
             Duration::ZERO

@@ -13,10 +13,10 @@ use crate::{
     mandate, recorded::diverges, run::NumberedEffect,
 };
 
-/// The kind of the note that says about which calls of a turn one question was asked.
+/// The kind of the note with the calls of a turn that one question was about.
 const ASKED_TOGETHER: &str = "calls.asked_together";
 
-/// Maximum number of calls on one card; of more, the others are asked about one by one.
+/// Maximum number of calls on one card; further ones are asked about one by one.
 const MAX_CALLS: usize = 30;
 
 /// Maximum number of reasons on one card.
@@ -25,16 +25,16 @@ const MAX_REASONS: usize = 20;
 /// The calls of a turn that a person denied with one answer.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct DeniedTogether {
-    /// Their positions among the calls of the turn.
+    /// The positions of these calls in the turn.
     pub calls: Vec<usize>,
     /// A sentence for the model.
     pub why: String,
 }
 
 impl Run {
-    /// Asks a person once about the calls of a turn of which the gate would ask one by one: those of
-    /// servers' tools whose meaning is confirmed, except what is asked about each time (deleting,
-    /// passwords). Does nothing if these are fewer than two.
+    /// Asks a person once about the calls of a turn about which the gate would ask one by one:
+    /// those of servers' tools whose meaning is confirmed, except what is asked about each time
+    /// (deleting, passwords). Does nothing if these are fewer than two.
     ///
     /// # Errors
     /// Returns a [`Stop`], to be passed on: also when the run parks until the answer comes.
@@ -126,7 +126,7 @@ async fn perform(
     Ok(None)
 }
 
-/// The mandate to make these calls, each once.
+/// Returns the mandate to make exactly these calls, each once.
 fn exactly(effect: &EffectId, calls: &[&ToolCall]) -> Mandate {
     let calls = calls.iter().zip(1..).map(|(call, number)| MandatedCall {
         id: format!("{effect}-{number}"),

@@ -5,13 +5,13 @@ use gyrus_text::{closest, shorten};
 
 use crate::core::Core;
 
-/// The most characters shown of the name that was called.
+/// Maximum number of shown characters of the unknown name.
 const SHOWN: usize = 200;
 
 /// Maximum number of servers' tools that a message names.
 const SHOWN_SERVED: usize = 40;
 
-/// Returns which tools there are, as a model reads it.
+/// Returns the list of tools, for a model that called an unknown one.
 pub(super) fn told(core: &Core, call: &ToolCall) -> String {
     let tools = core.callable();
     let offered = core.shared().offered.clone();

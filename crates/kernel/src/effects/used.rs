@@ -62,8 +62,7 @@ impl<'a> OpenEnds<'a> {
     }
 }
 
-/// Returns the resources that a run used according to its own journal and those of the runs below
-/// it.
+/// Returns the use of a run according to its own journal and those of the runs below it.
 pub(crate) fn by_run(kernel: &Kernel, run: RunId) -> Result<TreeUsage, Stop> {
     let Some(position) = position(kernel, run)? else {
         return Ok(TreeUsage::default());
@@ -95,7 +94,7 @@ pub(crate) fn by_run(kernel: &Kernel, run: RunId) -> Result<TreeUsage, Stop> {
     Ok(used)
 }
 
-/// Returns the end of a child that nobody waits for any more, after its processes have ended.
+/// Returns the end of a child that no effect waits for any more, after its processes have ended.
 pub(crate) async fn abandoned(
     kernel: &Kernel,
     effect: EffectId,
@@ -105,7 +104,7 @@ pub(crate) async fn abandoned(
     Ok(ended(effect, child, by_run(kernel, child)?))
 }
 
-/// Returns the end of a child that used this and is not driven any more.
+/// Returns the end of a child with this use that is not driven any more.
 pub(crate) fn ended(effect: EffectId, child: RunId, used: TreeUsage) -> ChildEnded {
     ChildEnded {
         effect,

@@ -41,7 +41,7 @@ pub(crate) fn note<T: Serialize + ?Sized>(
     }
 }
 
-/// Records what repeats, and parks the run; a recorded note means that a person has resumed it
+/// Records the repetition, and parks the run; a recorded note means that a person has resumed it
 /// since.
 pub(crate) fn stuck(core: &Core, begun: NumberedEffect, what: String) -> Result<(), Stop> {
     let told = !begun.past.is_empty();

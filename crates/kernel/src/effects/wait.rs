@@ -101,7 +101,7 @@ async fn live(
     }
 }
 
-/// Waits until a time inside an effect that has no entries about it. The run parks where that is
+/// Waits until a time, inside an effect without entries about it. The run parks where that is
 /// allowed, and the effect begins again when it goes on.
 pub(super) async fn until(core: &Core, effect: &EffectId, until_ms: i64) -> Result<(), Stop> {
     core.spares.end_all();

@@ -23,8 +23,7 @@ use crate::{ApprovalCard, Entry, Fact, Stop, ToolResulted, contents, core::Core,
 /// The kind of the fact that withheld changes were applied, or the reason why they were not.
 pub(crate) const APPLIED: &str = "changes.applied";
 
-/// The kind of the fact that names the blob with the changes that an applied change made in a
-/// repository.
+/// The kind of the fact with the blob of an applied change's effects on a repository.
 pub(crate) const CARRIED: &str = "changes.carried";
 
 /// The folder below the run's own for copies of files that its changes replaced.
@@ -62,7 +61,8 @@ impl WithheldCallChanges {
         self.reasons.is_empty() && self.repositories.is_empty() && self.history.is_empty()
     }
 
-    /// Returns what stays where it was because of commits, for a sentence; empty if nothing does.
+    /// Returns the names of what stays in place because of commits, for a sentence; empty if
+    /// nothing does.
     fn held(&self) -> String {
         let held = self.history.iter().flat_map(WithheldHistory::held);
         let mut held: Vec<String> = held.map(|name| format!("`{name}`")).collect();
@@ -222,7 +222,7 @@ pub(super) fn trash(core: &Core, effect: &EffectId) -> PathBuf {
         .join(format!("{effect}-{}", crate::clock::now_ms()))
 }
 
-/// Returns the effect under which a person is asked about the changes of `effect`.
+/// Returns the effect of the question about the changes of `effect`.
 pub(crate) fn asking(effect: &EffectId) -> EffectId {
     effect.then(0).then(1)
 }

@@ -28,23 +28,23 @@ pub struct GateVerdict {
     /// written.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub arguments: Option<Value>,
-    /// The paths among them, resolved.
+    /// The resolved paths among the arguments.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub paths: BTreeMap<String, ResolvedPath>,
-    /// The files that the arguments name, as far as an approval depends on what they hold.
+    /// The files that the arguments name, if an approval depends on their contents.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub files: Vec<NamedFile>,
     /// The element of the screen that the call would touch.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub aim: Option<Aim>,
-    /// The containment of its command: a `Containment` as JSON.
+    /// The containment of the call's command: a `Containment` as JSON.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub containment: Option<BlobId>,
     /// The digest of everything that was judged; absent in journals from before there were
     /// sandboxes.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub digest: Option<Digest>,
-    /// The call of the mandate that it is, if it is one.
+    /// The id of the mandate's call that this call is, if any.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub mandated: Option<String>,
     pub verdict: Verdict,
@@ -96,14 +96,14 @@ impl GateVerdict {
     }
 }
 
-/// A person is asked.
+/// A person was asked.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct ApprovalAsked {
     pub effect: EffectId,
     /// The card that is shown.
     pub card: ApprovalCard,
-    /// The digest of what would be done and, from the second time on, of the number of the asking.
-    /// An answer to another digest does not count.
+    /// The digest of the planned action and, from the second question on, of the number of the
+    /// asking. An answer to another digest does not count.
     pub digest: Digest,
     /// Number of times that the effect has asked; 1 for the first time.
     #[serde(default = "first", skip_serializing_if = "is_first")]
@@ -153,8 +153,8 @@ impl Validity {
         }
     }
 
-    /// Returns the rest of it in milliseconds. Setting the clock back by more than the whole leaves
-    /// nothing, so no clock makes an answer count forever.
+    /// Returns the remaining validity in milliseconds. Setting the clock back by more than the
+    /// whole leaves nothing, so no clock makes an answer count forever.
     pub fn left_ms(self, now_ms: i64) -> u64 {
         let lasts_ms = self.until_ms.saturating_sub(self.from_ms);
         if now_ms < self.from_ms.saturating_sub(lasts_ms) {
@@ -177,9 +177,9 @@ pub const APPROVAL_REFUSED: &str = "approval.refused";
 pub struct ApprovalRefused {
     /// Whether the answer was an approval.
     pub approved: bool,
-    /// The person who answered.
+    /// The person who gave the answer.
     pub by: Principal,
-    /// The reason why it did not count, as a sentence.
+    /// The reason why the answer did not count, as a sentence.
     pub text: String,
     /// The inbox message.
     pub message: String,
@@ -194,7 +194,7 @@ pub struct ApprovalCard {
     pub reasons: Vec<String>,
     /// The call's own text: untrusted, shown in a marked box.
     pub details: Vec<Text>,
-    /// Whether it asks for words instead of approval.
+    /// Whether the card asks for words instead of approval.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub question: bool,
     /// The grants that a wider approval would give for the rest of the session; empty if there are
@@ -210,7 +210,7 @@ pub struct ApprovalCard {
 /// A person answered, or nobody could be asked.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct ApprovalAnswered {
-    /// The effect that asked.
+    /// The effect of the question.
     pub effect: EffectId,
     /// The digest of the question that was answered.
     pub digest: Digest,
@@ -235,7 +235,7 @@ pub struct ToolStarted {
     pub effect: EffectId,
     /// The number of the attempt, 1 for the first.
     pub attempt: u32,
-    /// The keeper of the processes it starts.
+    /// The keeper of the processes that the tool starts.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub keeper: Option<ProcessIdentity>,
     /// The snapshot of the workspace before the call, if its changes there are judged when it ends.
@@ -261,14 +261,14 @@ pub enum CallEnd {
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct ToolResulted {
     pub effect: EffectId,
-    /// The way in which it ended.
+    /// The way in which the call ended.
     pub settled: CallEnd,
     /// The text that the model sees, redacted.
     pub text: Inline<String>,
     /// The result as data, redacted; absent if the tool returned none, and in old journals.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub value: Option<Inline<Value>>,
-    /// Pictures that the model sees with it.
+    /// Pictures that the model sees with the text.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub images: Vec<Image>,
     /// Whether the call failed.
@@ -285,14 +285,16 @@ pub struct ToolResulted {
     /// The changes that were reverted until a person approves them, as a blob.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub withheld: Option<BlobId>,
-    /// The data that an undo needs to revert its changes where no snapshot holds it, as a blob:
-    /// about repositories, and files of a large folder.
+    /// The data for undoing the call's changes that no snapshot contains, as a blob: about
+    /// repositories, and files of a large folder.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub to_undo: Option<BlobId>,
-    /// Questions about connections of its command that were open when it ended, and are continued.
+    /// Questions about connections of the call's command that were open when it ended, and are
+    /// continued.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub pending: Vec<EffectId>,
-    /// The limits of the sandbox that its command met, each with what would let it through, redacted.
+    /// The limits of the sandbox that stopped the call's command, each with the setting that would
+    /// allow it, redacted.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub sandbox: Vec<String>,
     /// The duration in milliseconds.

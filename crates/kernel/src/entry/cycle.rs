@@ -26,12 +26,12 @@ pub struct CycleEnded {
     pub state_version: u32,
     /// The loop's state.
     pub state: Value,
-    /// The messages added to memory since its last entry.
+    /// The messages added to memory since the previous entry that holds some.
     #[serde(default, skip_serializing_if = "nothing_appended")]
     pub appended: MessagesAppended,
     /// Number of messages that memory ever held.
     pub memory_next: u64,
-    /// Number before which messages were archived by the loop, although there was room for them.
+    /// Number before which the loop archived messages, although there was room for them.
     #[serde(default, skip_serializing_if = "is_zero_u64")]
     pub memory_first: u64,
     pub kernel: KernelState,
@@ -41,7 +41,7 @@ pub struct CycleEnded {
     /// The strength of the claim's support.
     #[serde(default, skip_serializing_if = "is_claimed")]
     pub strength: Strength,
-    /// The reason why the run cannot go on.
+    /// The reason why the run cannot continue.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub error: Option<String>,
     /// The workspace, if it changed in this cycle.
@@ -78,13 +78,13 @@ pub struct KernelState {
     /// The context window of the model that was asked last, in tokens.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub window: Option<u64>,
-    /// The parts that are left out of the requests to each model, whose server refused them.
+    /// The parts left out of the requests to each model, because its server refused them.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub plainer: BTreeMap<String, Plainness>,
     /// Number of documents counted on screens so far.
     #[serde(default, skip_serializing_if = "is_zero")]
     pub documents: u32,
-    /// The tools of servers that were found or called, where models are offered only those.
+    /// The tools of servers that were found or called, if models are only offered those.
     #[serde(default, skip_serializing_if = "BTreeSet::is_empty")]
     pub found_tools: BTreeSet<String>,
     /// The tools of servers that joined the run, each time that some did.
@@ -93,7 +93,7 @@ pub struct KernelState {
     /// Connections that the person allowed once, to commands that had ended by then.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub permits: Vec<ConnectionPermit>,
-    /// Number of texts of the person that the last mandate was stated for.
+    /// Number of the person's texts for which the last mandate was stated.
     #[serde(default, skip_serializing_if = "is_zero")]
     pub mandate_for: u32,
     /// Inputs that a crash interrupted.
@@ -111,10 +111,10 @@ pub struct KernelState {
 /// The answers of hooks about the start and the end of a run, up to now.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct HookState {
-    /// Whether they were asked about the start.
+    /// Whether the hooks were asked about the start.
     #[serde(default)]
     pub began: bool,
-    /// Number of times that they kept the run from ending.
+    /// Number of times that the hooks kept the run from ending.
     #[serde(default)]
     pub refused_ends: u32,
 }
@@ -147,15 +147,14 @@ pub struct ConnectionPermit {
     /// The digest of the call: one more start of it may use this.
     pub command: Digest,
     pub destination: Destination,
-    /// The grants that a wider answer would have given: the approval counts for everything they
-    /// cover.
+    /// The grants that a wider answer would have given; the approval also covers these.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub wider: Vec<Grant>,
-    /// The time in which it counts.
+    /// The period for which the permit is valid.
     pub valid: Validity,
 }
 
-/// The target of an input that was interrupted, so that it is unknown whether it happened.
+/// The target of an interrupted input, which may or may not have happened.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct UnknownInput {
     /// The origin of the document.

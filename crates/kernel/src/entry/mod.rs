@@ -42,7 +42,7 @@ macro_rules! entries {
             )*
             /// A fact under its own kind and version.
             Noted {
-                /// The kind, dotted.
+                /// The kind of the fact, dotted.
                 kind: String,
                 /// The version of the fact's format.
                 version: u16,

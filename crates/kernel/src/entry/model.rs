@@ -49,7 +49,7 @@ pub struct ModelCall {
     pub from: u64,
     /// The number after that of the last message of memory that is sent.
     pub to: u64,
-    /// The messages among them that no entry held before.
+    /// The sent messages that no earlier entry contains.
     #[serde(default, skip_serializing_if = "nothing_appended")]
     pub appended: MessagesAppended,
     /// Messages sent after memory.
@@ -59,7 +59,7 @@ pub struct ModelCall {
     pub max_output_tokens: u64,
     /// The charge that is reserved until the reply is settled.
     pub reserved: Charge,
-    /// The parts that are left out of it for this model, whose server refused them.
+    /// The parts left out for this model, because its server refused them.
     #[serde(default, skip_serializing_if = "Plainness::is_empty")]
     pub plainer: Plainness,
 }
@@ -93,7 +93,7 @@ pub struct ModelReply {
     /// The number of the attempt.
     pub attempt: u32,
     pub came: AttemptResult,
-    /// The charge at which it is settled.
+    /// The charge with which the request is settled.
     pub charged: Charge,
     /// Whether no usage was reported, so that `charged` is the reservation.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]

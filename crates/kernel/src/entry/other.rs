@@ -60,7 +60,7 @@ pub struct WaitEnded {
     pub effect: EffectId,
     /// The data sent with the signal; `None` when the deadline passed.
     pub payload: Option<Text>,
-    /// The id of the inbox message that delivered it.
+    /// The id of the inbox message that delivered the awaited signal.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub message: Option<String>,
 }
@@ -81,7 +81,7 @@ pub struct BranchesStarted {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum ConcurrencyForm {
-    /// All run to their end.
+    /// All branches run to their end.
     All,
     /// The first branch to end wins.
     Race,
@@ -102,7 +102,7 @@ pub struct RaceWon {
 pub struct ChildStarted {
     pub effect: EffectId,
     pub child: RunId,
-    /// Its goal, which is not trusted text for the child.
+    /// The child's goal, which is not trusted text for the child.
     pub goal: String,
     /// The limits of the child, within this run's own.
     pub limits: Limits,
@@ -119,10 +119,10 @@ pub struct ChildEnded {
     pub ending: Ending,
     /// The resources that it used, which now count as this run's own use.
     pub spent: Spent,
-    /// Number of runs that were started below it.
+    /// Number of runs that were started below the child.
     #[serde(default, skip_serializing_if = "is_zero")]
     pub children: u32,
-    /// The words about what became of its work tree.
+    /// A description of the outcome of the child's work tree.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub brought_back: Option<String>,
 }

@@ -26,7 +26,7 @@ pub struct RunStarted {
     /// The material that came with the goal.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub context: Vec<Inline<Part>>,
-    /// The previous run in its session, whose memory it continues with.
+    /// The previous run in its session, whose memory this one continues.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub continues: Option<RunId>,
     #[serde(default, skip_serializing_if = "nothing_appended")]
@@ -39,7 +39,7 @@ pub struct RunStarted {
     pub grants: Vec<Grant>,
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub skills: Vec<FollowedSkill>,
-    /// The configuration of its screen, opaque here.
+    /// The configuration of the run's screen, opaque here.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub screen: Option<Value>,
     /// The texts that the person typed beside the goal, for this run or for its parents.
@@ -51,12 +51,12 @@ pub struct RunStarted {
     /// The additions of the person to the sandbox of its commands.
     #[serde(default, skip_serializing_if = "SandboxOptions::is_empty")]
     pub sandbox: SandboxOptions,
-    /// The name of its loop.
+    /// The name of the run's loop.
     #[serde(rename = "loop")]
     pub cognitive_loop: String,
     /// The loop's configuration, opaque here.
     pub loop_config: Arc<Value>,
-    /// The folder it works in.
+    /// The folder in which the run works.
     pub workspace: PathBuf,
     /// Whether the person named the workspace as one that may be lost.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
@@ -64,20 +64,20 @@ pub struct RunStarted {
     /// The settings until it is resumed with others.
     #[serde(flatten)]
     pub settings: RunSettings,
-    /// The names of the tools it has.
+    /// The names of the run's tools.
     pub tools: Vec<String>,
-    /// The tools of servers among them, as the servers described them at the start.
+    /// The tools of servers among these, as the servers described them at the start.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub served: Option<Inline<Vec<Arc<ToolSpec>>>>,
     /// The model as the person named it.
     pub model: String,
-    /// The work tree that was made for it and goes with it.
+    /// The work tree that was made for the run and is removed with it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub worktree: Option<RunWorktree>,
-    /// Whether there were hooks at the start: then they are asked about its start and its end.
+    /// Whether there were hooks at the start, which are then asked about the start and the end.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub hooks: bool,
-    /// The model of a child run that has one of its own.
+    /// The model of a child run with its own model.
     #[serde(flatten)]
     pub own_model: ChildModel,
     /// The run that delegated this one.
@@ -86,11 +86,11 @@ pub struct RunStarted {
     /// The cycle of another run that this one continues from.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub forked_from: Option<ForkedFrom>,
-    /// The meanings that a person had confirmed of the tools of servers among them and of forms of
-    /// pages, by name, if a mandate is to be stated.
+    /// The meanings that a person had confirmed of tools of servers and of forms of pages, by name,
+    /// if a mandate is needed.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub meanings: Option<Inline<BTreeMap<String, ToolMeaning>>>,
-    /// The forms among these, as tools whose arguments are their fields.
+    /// The forms with a confirmed meaning, as tools whose arguments are the forms' fields.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub forms: Option<Inline<Vec<ToolSpec>>>,
     /// The workspace at the start; `None` if it is in a [`WorkspaceRecorded`].
@@ -110,7 +110,7 @@ pub struct ToolsAdded {
     /// Effect 0 of the cycle.
     pub effect: EffectId,
     pub names: Vec<String>,
-    /// The tools, as the servers described them then.
+    /// The tools, as the servers described them at that time.
     pub tools: Inline<Vec<Arc<ToolSpec>>>,
 }
 
@@ -165,7 +165,7 @@ pub struct ParentRun {
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct ForkedFrom {
     pub run: RunId,
-    /// The last cycle that both share.
+    /// The last cycle that both runs share.
     pub cycle: u32,
     /// The hash of that cycle's last entry.
     pub head: Digest,
@@ -191,7 +191,7 @@ pub struct RunResumed {
     /// The settings from here on.
     #[serde(flatten)]
     pub settings: RunSettings,
-    /// Number of bytes at the journal's end that a crash left unfinished and that were set aside.
+    /// Number of bytes of an unfinished write at the journal's end that were set aside.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub set_aside_bytes: Option<u64>,
 }
@@ -200,7 +200,7 @@ pub struct RunResumed {
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct RunHandedOver {
     pub reason: String,
-    /// The finished effects that the fresh cycle is told about.
+    /// The finished effects of which the fresh cycle is informed.
     pub done: Vec<EffectId>,
 }
 
@@ -215,7 +215,7 @@ pub enum Ending {
         #[serde(default, skip_serializing_if = "is_claimed")]
         strength: Strength,
     },
-    /// The goal was not reached, or the loop cannot go on.
+    /// The goal was not reached, or the loop cannot continue.
     Failed {
         /// The reason, for a person.
         reason: String,
@@ -230,7 +230,7 @@ pub enum Ending {
     },
     /// The run waits for a person's answer.
     Waiting {
-        /// The child run that asks, if it is not this one.
+        /// The child run that asks, if not this one.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         run: Option<RunId>,
         /// The effect that asks.
@@ -252,7 +252,7 @@ pub enum Ending {
     },
     /// The run repeats itself.
     Stuck {
-        /// A description of what repeats.
+        /// A description of the repetition.
         what: String,
     },
     /// The model could not be reached or refused the key.
@@ -294,7 +294,7 @@ impl Ending {
 /// A person's message amended the goal.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct GoalAmendment {
-    /// The effect that it was recorded with; effect 0 of a cycle is its start.
+    /// The effect at which the amendment was recorded; effect 0 of a cycle is its start.
     pub effect: EffectId,
     /// The messages, in the order they arrived.
     pub messages: Vec<SurfaceMessage>,

@@ -23,13 +23,13 @@ use gyrus_process::{ProcessIdentity, keeper};
 
 use crate::{Ending, Entry, Register, log, log_name};
 
-/// Interval after which the processes found so far are looked at, even if the search goes on.
+/// Interval at which the processes found so far are stopped, even if the search goes on.
 const WAVE: Duration = Duration::from_millis(50);
 
-/// Number of the newest runs among which those that have stopped by themselves are looked for.
+/// Number of the newest runs that are searched for those that stopped by themselves.
 const NEWEST: usize = 64;
 
-/// Time for which a process may stop by itself before it is killed.
+/// Time limit for a process to stop by itself before it is killed.
 const PATIENCE: Duration = Duration::from_secs(1);
 
 /// Maximum number of threads that search. A log whose holder has not written its record is waited
@@ -39,9 +39,9 @@ const LOOKERS: usize = 8;
 /// The result of stopping everything.
 #[derive(Debug, Default)]
 pub struct StopResult {
-    /// The processes that were found at work, with the runs that each held.
+    /// The processes that were at work, each with the runs that it held.
     pub processes: Vec<(ProcessIdentity, Vec<RunId>)>,
-    /// Runs that had stopped by themselves before their process was found.
+    /// Runs that stopped by themselves before their process was found.
     pub obeyed: Vec<RunId>,
     /// Number of killed process trees of commands.
     pub commands: usize,
@@ -52,10 +52,10 @@ pub struct StopResult {
 /// Something that may still be working.
 #[derive(Debug)]
 pub enum StillWorking {
-    /// A process that holds a run, or keeps its command.
+    /// A process that holds a run, or the keeper of its command.
     Process {
         process: ProcessIdentity,
-        /// The reason why it is still there.
+        /// The reason why the process is still there.
         why: String,
     },
     /// A run whose holder is unknown.
@@ -71,9 +71,9 @@ impl fmt::Display for StillWorking {
     }
 }
 
-/// Ends every process that holds a run of these stores, and the process trees of their commands,
-/// and waits until they have ended, at most for `timeout`. The latch must be set before: they stop
-/// by themselves then, and those that have not within a second are killed.
+/// Ends every process that holds a run of these stores, with the process trees of their commands,
+/// and waits for that at most for `timeout`. The latch must be set before: then processes stop by
+/// themselves, and those that have not within a second are killed.
 ///
 /// Runs that stopped after `since_ms` (UTC milliseconds) have obeyed this stop.
 pub fn stop_all(stores: &[Store], since_ms: i64, timeout: Duration) -> StopResult {
@@ -128,7 +128,8 @@ impl StillWorking {
     }
 }
 
-/// Finds the holders of runs and kills those that do not stop by themselves, in waves. Returns the logs that were held.
+/// Finds the holders of runs and kills those that do not stop by themselves, in waves. Returns the
+/// logs that were held.
 fn end_holders(
     logs: &[(&Store, LogName)],
     since_ms: i64,
@@ -188,7 +189,7 @@ fn end_holders(
     held
 }
 
-/// A log with its holder, or with none if its run stopped by itself.
+/// A log with its holder; `None` if its run stopped by itself.
 type HeldLog = (LogName, Result<Option<Holder>, Error>);
 
 fn look(
@@ -215,7 +216,7 @@ fn look(
     }
 }
 
-/// Whether the last entry of a run says that it was stopped, and not before this time.
+/// Whether the last entry of a run reports that it was stopped, and not before this time.
 fn stopped_since(store: &Store, name: &LogName, since_ms: i64) -> bool {
     let last = || store.reader(name)?.entries_back()?.next().transpose();
     let last = last().ok().flatten().filter(|last| last.at_ms >= since_ms);
@@ -227,7 +228,7 @@ fn kill<'a>(processes: impl Iterator<Item = &'a ProcessIdentity>, stopped: &mut 
     let me = std::process::id();
     for process in processes {
         let why = if process.pid == me {
-            "it is the one that stops the others".to_owned()
+            "it is the process that stops the others".to_owned()
         } else {
             match process.kill() {
                 Ok(()) => continue,
@@ -241,8 +242,8 @@ fn kill<'a>(processes: impl Iterator<Item = &'a ProcessIdentity>, stopped: &mut 
     }
 }
 
-/// Returns the keepers of calls that have begun and not ended, as far as the journal tells. Other
-/// keepers die with the process that started them.
+/// Returns the keepers of calls that the journal shows as begun and not ended. Other keepers die
+/// with the process that started them.
 fn keepers(store: &Store, name: &LogName, was_held: bool) -> Vec<ProcessIdentity> {
     let mut keepers = BTreeMap::new();
     if let Ok(reader) = store.reader(name) {

@@ -22,7 +22,7 @@ const MAX_VALUES: usize = 50;
 /// Characters of a value in a message.
 const SHOWN: usize = 80;
 
-/// The tools that a mandate can speak of, by name, with what they mean.
+/// The tools that a mandate can cover, by name, with their meanings.
 pub(crate) type MeantTools = BTreeMap<String, (ToolSpec, ToolMeaning)>;
 
 /// A mandate as a model states it.
@@ -65,12 +65,12 @@ pub(crate) fn schema() -> Value {
     })
 }
 
-/// A mandate of which not all holds.
+/// A mandate with invalid parts.
 #[derive(Debug, Default)]
 pub(crate) struct BrokenMandate {
     /// Each mistake, for the model.
     pub(crate) wrong: Vec<String>,
-    /// The calls that hold, and need none of the others.
+    /// The valid calls that do not depend on invalid ones.
     pub(crate) rest: Mandate,
 }
 
@@ -83,7 +83,7 @@ impl BrokenMandate {
     }
 }
 
-/// Reads a reply, and checks it.
+/// Parses a reply as a mandate, and checks it.
 pub(crate) fn read(
     reply: &str,
     tools: &MeantTools,
@@ -123,7 +123,7 @@ pub(crate) fn read(
     })
 }
 
-/// Leaves out calls that need one which is not there.
+/// Leaves out calls that need a missing one.
 fn without_loose_holes(calls: Vec<MandatedCall>) -> Mandate {
     let mut ids: BTreeSet<String> = BTreeSet::new();
     let mut kept = Vec::new();
@@ -182,9 +182,9 @@ struct MandateCheck<'a> {
 enum Results {
     /// The person named the thing or page that the call is about.
     Named,
-    /// They did not.
+    /// The person did not name the thing or page.
     Unnamed,
-    /// They are not data, but what a page shows after a form was sent.
+    /// The results are not data, but the page that follows a sent form.
     NotData,
 }
 

@@ -35,10 +35,10 @@ use crate::{
 /// Maximum number of calls of a kind that goes to each of several places.
 const MAX_EACH: usize = 50;
 
-/// Maximum number of leaves that are remembered; values of later ones have no source.
+/// Maximum number of remembered leaves; values of later ones have no source.
 const MAX_LEAVES: usize = 500_000;
 
-/// Maximum number of sources of one value that are told.
+/// Maximum number of sources of one value that are reported.
 const MAX_SOURCES: usize = 3;
 
 /// The mandate in force, and the values that the run has read.
@@ -47,20 +47,20 @@ pub(crate) struct Provenance {
     /// The number of the next entry to read.
     next: u64,
     mandate: Mandate,
-    /// The calls that were found to be one of the mandate's: its id, and the places it goes to.
+    /// The calls found to be in the mandate, each with its id there and its destinations.
     made: BTreeMap<EffectId, EarlierCall>,
     /// Calls that have no result yet, by effect.
     open: BTreeMap<EffectId, ToolCall>,
     /// The leaves of all results, by their folded text.
     fields: HashMap<String, Vec<FieldSource>>,
     leaves: usize,
-    /// The fields that each result has.
+    /// The fields of each result.
     names: BTreeMap<EffectId, BTreeSet<String>>,
     /// The leaves that are numbers.
     numbers: Vec<(f64, FieldSource)>,
-    /// The tools that only read, with what their arguments stand for.
+    /// The tools that only read, with the meanings of their arguments.
     reading: BTreeMap<String, ToolMeaning>,
-    /// The tools that returned something, with what it was.
+    /// The tools that returned something, with the result.
     returned: Vec<(String, ToolResulted)>,
 }
 
@@ -85,18 +85,18 @@ struct FieldSource {
 /// The writer of a field, the least certain first.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 enum FieldWriter {
-    /// Whoever wrote the content of the single thing that was read: who writes a whole file can write
-    /// fields into it.
+    /// The author of the content of the single thing that was read: who writes a whole file can
+    /// write fields into it.
     InContent,
     /// In YAML that a call returned which reads no single thing. A server that joins lines lets
     /// whoever writes one of them write more.
     Joined,
-    /// In structured content, or in JSON that such a call returned.
+    /// In structured content, or in JSON, of a call that reads no single thing.
     Encoded,
 }
 
 impl FieldSource {
-    /// Whether the value stands in the field that a hole names.
+    /// Whether the value is in the field that a hole names.
     fn is_for(&self, field: &str, at_least: FieldWriter) -> bool {
         if field == ELEMENT {
             // Lists of lists and fields within elements have names of their own.
@@ -107,7 +107,7 @@ impl FieldSource {
     }
 }
 
-/// A call that is to be judged.
+/// A call to judge.
 #[derive(Clone, Copy)]
 pub(crate) struct MandateCall<'a> {
     pub(crate) arguments: &'a Value,
@@ -117,7 +117,7 @@ pub(crate) struct MandateCall<'a> {
 }
 
 impl Provenance {
-    /// Reads the entries that were written since.
+    /// Reads the entries since the last reading.
     pub(crate) fn read_on(&mut self, log: &RunLog) -> Result<(), Stop> {
         for entry in entries(log.reader(), self.next)? {
             let (seq, entry) = entry?;
@@ -257,8 +257,8 @@ impl Provenance {
         })
     }
 
-    /// Returns the id of the mandate's call that this one is, and counts it as made by `effect`, if
-    /// one is given.
+    /// Returns the id of the mandate's call that matches this one, and counts it as made by
+    /// `effect`, if that is given.
     pub(crate) fn mandated(
         &mut self,
         planned: MandateCall<'_>,
@@ -310,7 +310,7 @@ impl Provenance {
         }
     }
 
-    /// Whether every value of the call is one that the mandate's call lets it have.
+    /// Whether every value of the call is allowed by the mandate's call.
     fn fits(
         &self,
         call: &MandatedCall,
@@ -454,8 +454,8 @@ impl Provenance {
         least == Some(depth(&source.field))
     }
 
-    /// Whether a text is the only one, of those that the mandate's calls returned, that the person can
-    /// have meant by a name which they typed a little differently.
+    /// Whether a text is the only one in the results of the mandate's calls that the person can
+    /// have meant by a mistyped name.
     fn is_meant_by(&self, pattern: &str, text: &str) -> bool {
         let Ok(pattern) = HolePattern::read(pattern) else {
             return false;
@@ -471,8 +471,8 @@ impl Provenance {
         known.next().is_some_and(|(only, _)| *only == text) && known.next().is_none()
     }
 
-    /// Whether a source is an entry of what a call of the mandate returned: none that whoever wrote a
-    /// single thing wrote.
+    /// Whether a source is an entry of a result of a mandate's call, rather than a part that the
+    /// author of a single thing wrote.
     fn is_entry(&self, source: &FieldSource) -> bool {
         let made = self.made.get(&source.effect);
         source.written > FieldWriter::InContent
@@ -488,15 +488,15 @@ impl Provenance {
         })
     }
 
-    /// The call that the mandate states by this id. One that a person approved with exactly its
-    /// arguments is none: nothing was said of what it returns.
+    /// Returns the call that the mandate states under this id. A call that a person approved with
+    /// exactly its arguments is not returned, because its results were not described.
     fn stated(&self, id: &str) -> Option<&MandatedCall> {
         let mut calls = self.mandate.calls.iter();
         calls.find(|call| call.id == id && call.exact.is_none())
     }
 
-    /// Whether the text stands as a whole word in what a call of the mandate with this id returned.
-    /// What reads as several places, or as a name with an address, is not a word.
+    /// Whether the text is a whole word in the result of the mandate's call with this id. What
+    /// reads as several places, or as a name with an address, is not a word.
     fn is_word_of(&self, id: &str, text: &str, log: &RunLog) -> Result<bool, Stop> {
         if text.contains([',', ';', '<', '>', '\n', '\r', '\t']) {
             return Ok(false);
@@ -525,7 +525,7 @@ impl Provenance {
         })
     }
 
-    /// Says where a value was read, for the person who is asked about it.
+    /// Describes where a value was read, for the person who is asked about it.
     pub(crate) fn sources(&self, value: &str, log: &RunLog) -> Result<Vec<String>, Stop> {
         let fields = self.fields.get(&folded_name(value)).into_iter().flatten();
         let mut told: Vec<String> = Vec::new();
@@ -567,13 +567,13 @@ fn wanted<'a>(call: &'a MandatedCall, path: &str) -> Option<&'a [String]> {
     paths.find_map(|path| call.arguments.get(&path).map(Vec::as_slice))
 }
 
-/// The destinations of a call, in one form.
+/// Returns the destinations of a call, in normal form.
 fn places(meant: &MeantCall) -> BTreeSet<String> {
     let destinations = meant.values.iter().filter(|value| value.is_destination());
     destinations.map(|value| folded_name(&value.text)).collect()
 }
 
-/// All values that the form of an input sends, in one form.
+/// Returns all values that the form of an input sends, in normal form.
 fn sent_values(aim: &Aim) -> BTreeSet<String> {
     let sends = aim.form.iter().filter_map(|form| form.sends.as_ref());
     let controls = sends.flat_map(|sends| &sends.controls);
@@ -581,7 +581,7 @@ fn sent_values(aim: &Aim) -> BTreeSet<String> {
     values.map(folded_name).collect()
 }
 
-/// All texts in the arguments of a call, in one form.
+/// Returns all texts in the arguments of a call, in normal form.
 fn values(call: &ToolCall) -> BTreeSet<String> {
     fn collect(value: &Value, found: &mut BTreeSet<String>) {
         match value {
@@ -621,8 +621,8 @@ fn is_field(field: &str, named: &str) -> bool {
         .all(|name| ends.next() == Some(name))
 }
 
-/// The texts that a leaf holds: itself, the parts of a list in it, and the address at the end of
-/// `Anna Berg <anna@example.com>`.
+/// Returns the texts that a leaf contains: itself, the parts of a list in it, and the address at
+/// the end of `Anna Berg <anna@example.com>`.
 fn parts(text: &str) -> BTreeSet<String> {
     let mut all = BTreeSet::new();
     all.insert(folded_name(text));

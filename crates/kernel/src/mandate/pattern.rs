@@ -3,7 +3,6 @@
 
 use gyrus_text::folded_name;
 
-/// Maximum number of holes in one text.
 const MAX_HOLES: usize = 3;
 
 /// Maximum length in bytes of a value that is compared with a text with several holes.
@@ -12,10 +11,10 @@ const MAX_FILLED: usize = 1_000;
 /// The text that stands for any value.
 pub(super) const ANY: &str = "*";
 
-/// Before the largest amount that may be paid.
+/// Prefix of the largest amount that may be paid.
 pub(super) const UP_TO: &str = "up to ";
 
-/// In the place of a field: an element of a list.
+/// The name of a hole's field that stands for an element of a list.
 pub(super) const ELEMENT: &str = "*";
 
 /// A text with holes, taken apart.
@@ -39,11 +38,11 @@ pub(super) struct Hole {
 }
 
 impl HolePattern {
-    /// Reads a text. Braces around anything but the name of a call, alone or with a field, are a
-    /// part of the text.
+    /// Parses a text with holes. Braces around anything but the name of a call, alone or with a
+    /// field, are a part of the text.
     ///
     /// # Errors
-    /// Returns an error, in words, when it has too many holes.
+    /// A message if the text has too many holes.
     pub(super) fn read(text: &str) -> Result<Self, String> {
         let mut pieces = Vec::new();
         let mut plain = String::new();
@@ -84,7 +83,7 @@ impl HolePattern {
         })
     }
 
-    /// The text, if it has no hole.
+    /// Returns the pattern's text, if the pattern has no hole.
     pub(super) fn constant(&self) -> Option<&str> {
         match self.pieces.as_slice() {
             [PatternPiece::Text(text)] => Some(text),
@@ -92,7 +91,7 @@ impl HolePattern {
         }
     }
 
-    /// The hole, if there is nothing else.
+    /// Returns the hole that makes up the whole text, if one does.
     pub(super) fn sole_hole(&self) -> Option<&Hole> {
         match self.pieces.as_slice() {
             [PatternPiece::Hole(hole)] => Some(hole),
@@ -111,7 +110,7 @@ impl HolePattern {
     }
 }
 
-/// Whether the pieces, one after the other, are the value.
+/// Whether the concatenated pieces match the value.
 fn fit(pieces: &[PatternPiece], value: &str, fills: &dyn Fn(&Hole, &str) -> bool) -> bool {
     match pieces {
         [] => value.is_empty(),
@@ -126,7 +125,7 @@ fn fit(pieces: &[PatternPiece], value: &str, fills: &dyn Fn(&Hole, &str) -> bool
     }
 }
 
-/// Reads what stands between two braces. The `[]` after lists in a server's names of fields is left
+/// Parses the text between two braces. The `[]` after lists in a server's names of fields is left
 /// out.
 fn hole(inner: &str) -> Option<Hole> {
     let (of, field) = match inner.split_once('.') {

@@ -11,17 +11,16 @@ use serde_json::json;
 
 use super::MeantTools;
 
-/// Maximum size in bytes of the tools, unless it takes more to show each of them in short.
+/// Maximum size of the tools in bytes, unless even their short forms need more.
 const MAX_SHOWN: usize = 60_000;
 
-/// Maximum size in bytes of the tools where some are shown in short; with more, there is no
-/// question.
+/// Maximum size of the tools in bytes with some in a short form; with more, there is no question.
 const MAX_IN_SHORT: usize = 240_000;
 
-/// Maximum number of undescribed arguments of a tool that is shown in short.
+/// Maximum number of undescribed arguments of a tool in its short form.
 const MAX_ARGUMENTS: usize = 40;
 
-/// Characters of the name of an argument of a tool that is shown in short.
+/// Maximum length of an argument's name in a tool's short form, in characters.
 const MAX_NAME: usize = 60;
 
 /// Returns the question, or `None` if the tools are too many.
@@ -33,8 +32,8 @@ pub(crate) fn question(tools: &MeantTools, trusted: &[&str]) -> Option<String> {
     ))
 }
 
-/// Returns a line for each tool. Where these would be too long, the longest are shown in short, so
-/// that a server which says much of its tools shortens its own.
+/// Returns a line for each tool. If they are too long together, the longest are shortened, so that
+/// a verbose server only shortens its own.
 fn shown(tools: &MeantTools) -> Option<String> {
     let tools: Vec<_> = tools.values().collect();
     let mut lines: Vec<String> = tools
@@ -56,7 +55,7 @@ fn shown(tools: &MeantTools) -> Option<String> {
     (size <= MAX_IN_SHORT).then(|| lines.join("\n"))
 }
 
-/// Returns all that is known of a tool.
+/// Returns the full description of a tool.
 fn in_full(spec: &ToolSpec, meaning: &ToolMeaning) -> String {
     let mut tool = json!({
         "tool": spec.name,
@@ -73,7 +72,7 @@ fn in_full(spec: &ToolSpec, meaning: &ToolMeaning) -> String {
     tool.to_string()
 }
 
-/// Returns the names of a tool and its arguments, and what a person said of them.
+/// Returns the names of a tool and its arguments, with the meanings that a person confirmed.
 fn in_short(spec: &ToolSpec, meaning: &ToolMeaning) -> String {
     let is_described = |name: &str| {
         let mut paths = meaning.arguments.keys();

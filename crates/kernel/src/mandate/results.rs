@@ -14,11 +14,12 @@ const MAX_LEAF: usize = 2_000;
 
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Leaf {
-    /// The names of the fields that lead to it, joined by dots; positions in lists are left out.
+    /// The names of the fields that lead to the leaf, joined by dots; positions in lists are left
+    /// out.
     pub(super) field: String,
     pub(super) text: String,
-    /// Whether it is one of a list of texts, or of names of things, rather than in a field of its
-    /// own.
+    /// Whether the leaf is an element of a list of texts, or of names of things, rather than in a
+    /// field of its own.
     pub(super) is_element: bool,
 }
 
@@ -33,12 +34,11 @@ pub(super) fn leaves(value: Option<&Value>, text: &str) -> Vec<Leaf> {
     found.found
 }
 
-/// Whether a text is JSON as a whole.
 pub(super) fn is_json(text: &str) -> bool {
     serde_json::from_str::<serde::de::IgnoredAny>(text).is_ok()
 }
 
-/// Whether a word stands in a result: in its text, or in a text of the data that it is, where a
+/// Whether a result contains a word: in its text, or in a text of the data that it is, where a
 /// quoted word has a backslash beside it.
 pub(super) fn has_word(value: Option<&Value>, text: &str, is_in: impl Fn(&str) -> bool) -> bool {
     if is_in(text) {
@@ -130,8 +130,9 @@ impl Leaves {
         }
     }
 
-    /// The path of what stands below a key. A key that programs do not write as the name of a field
-    /// names a thing (`{"anna@example.com": "reads"}`): it is data itself, and no part of the path.
+    /// Returns the path of the values below a key. A key that programs do not write as the name of
+    /// a field names a thing (`{"anna@example.com": "reads"}`): it is data itself, and no part of
+    /// the path.
     fn below(&mut self, field: &str, key: &str) -> String {
         if !is_field_name(key) {
             self.add(field, key, LeafPlace::List);
@@ -151,7 +152,7 @@ enum LeafPlace {
     List,
 }
 
-/// Whether the keys that a document begins with are names of fields.
+/// Whether the first keys of a document are names of fields.
 fn begins_as_data(node: &YamlNode) -> bool {
     match &node.value {
         Yaml::Text(..) => true,

@@ -14,7 +14,7 @@ use super::{
 
 /// Minimum length of a password in bytes; a shorter word is a number or a letter of an option.
 const MIN_BYTES: usize = 4;
-/// Number of bytes of a command that are read.
+/// Maximum number of bytes of a command that are read.
 const MAX_COMMAND_BYTES: usize = 4096;
 
 /// The way in which an option carries a password.
@@ -24,11 +24,11 @@ enum Carries {
     Next,
     /// The rest of the same word is the password.
     Attached,
-    /// Either of them is the password.
+    /// Either of these two is the password.
     Both,
-    /// The next word, or the rest of the same one, has it behind this character.
+    /// The password is behind this character in the next word or the rest of the same one.
     After(char),
-    /// The next word has it behind `pass:`.
+    /// The password is behind `pass:` in the next word.
     AfterPass,
 }
 use Carries::{After, AfterPass, Attached, Both, Next};
@@ -125,7 +125,7 @@ impl Commands {
         }
     }
 
-    /// Whether a text has a word that could begin a command with a password.
+    /// Whether a text contains a word that could begin a command with a password.
     pub(super) fn names_one(&self, text: &str) -> bool {
         self.programs.is_match(text) || text.contains("echo") || text.contains("printf")
     }
@@ -228,8 +228,8 @@ fn in_command(
     end
 }
 
-/// Returns the words of a command, without the quotation marks around them; `-p'…'` is two. A word
-/// that a marker cuts off is left out.
+/// Returns the words of a command, without quotation marks around them; `-p'…'` is two. A word that
+/// a marker cuts off is left out.
 fn words(piece: &FreeText<'_>, start: usize) -> Vec<Range<usize>> {
     let rest = &piece.text[start..];
     let rest = first_bytes(rest, MAX_COMMAND_BYTES);

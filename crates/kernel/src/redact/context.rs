@@ -82,7 +82,7 @@ impl SecretContext {
         hits
     }
 
-    /// Whether a text has a word that could be part of a name for a secret.
+    /// Whether a text contains a word that could be part of a name for a secret.
     pub(super) fn names_one(&self, text: &str) -> bool {
         self.words.is_match(text)
     }
@@ -106,13 +106,13 @@ struct SecretName<'a> {
     text: &'a str,
     class: NameClass,
     at: Range<usize>,
-    /// The separator, without white space and without what closes the name.
+    /// The separator, without white space and the end of the name.
     separator: &'a str,
-    /// Whether it is an option of a command, whose value is the next word.
+    /// Whether the name is an option of a command, whose value is the next word.
     option: bool,
-    /// Whether it is `pass` alone, which is a result more often than a password.
+    /// Whether the name is `pass` alone, which is a result more often than a password.
     only_pass: bool,
-    /// Whether it is `NAME=` alone, as in shells and `.env` files.
+    /// Whether the name is followed by `=` alone, as in shells and `.env` files.
     environment: bool,
 }
 
@@ -214,7 +214,7 @@ fn name_at<'a>(piece: &FreeText<'a>, found: &Range<usize>, after: usize) -> Opti
     })
 }
 
-/// Returns the part of a value that is a secret, if it is one.
+/// Returns the secret part of a value, if there is one.
 fn accepted(
     text: &str,
     name: &SecretName<'_>,

@@ -12,8 +12,8 @@ use super::{
 const MIN_RUN_BYTES: usize = 12;
 
 impl Redactor {
-    /// Whether a file with this content holds a secret that is known or recognised: in text, in
-    /// UTF-16 with its mark, and in runs of text within other bytes. Nothing is remembered.
+    /// Whether a file with this content contains a known or recognisable secret: in text, in UTF-16
+    /// with its mark, and in runs of text within other bytes. Nothing is remembered.
     pub fn recognises(&self, content: &[u8]) -> bool {
         if let Ok(text) = std::str::from_utf8(content) {
             return self.recognises_text(text);

@@ -17,7 +17,7 @@ use super::{
     plausible::is_placeholder,
 };
 
-/// The table; its head describes the format.
+/// The table of formats; its head describes the format.
 const FORMATS: &str = include_str!("formats.txt");
 
 /// A format that is recognisable only by a part in its middle. The token must not continue before
@@ -82,14 +82,14 @@ const MAX_KEY_BLOCK_BYTES: usize = 16 << 10;
 /// keys.
 const MIN_KEY_LINE_BYTES: usize = 16;
 
-/// Number of bytes behind a beginning that decide whether it is a secret.
+/// Maximum number of bytes behind a beginning that decide whether a token is a secret.
 const MAX_DECIDING_BYTES: usize = 1024;
 
 struct SecretFormat {
     kind: &'static str,
-    /// Whether it only counts at the beginning of a word.
+    /// Whether the format only counts at the beginning of a word.
     alone: bool,
-    /// Whether its beginning only marks the place and is not a part of the secret.
+    /// Whether the beginning of the format only marks the place and is not a part of the secret.
     after: bool,
     /// The pattern that follows the beginning.
     rest: Regex,
@@ -267,7 +267,7 @@ fn begins_token(text: &str, at: usize) -> bool {
     begins_word(text, at) || text[..at].ends_with("/bot")
 }
 
-/// Whether a text has digits and letters: a number or a repeated word is not a token.
+/// Whether a text has both digits and letters, since a number or a repeated word is not a token.
 fn is_mixed(token: &str) -> bool {
     let has = |is: fn(&u8) -> bool| token.bytes().any(|byte| is(&byte));
     has(u8::is_ascii_digit) && has(u8::is_ascii_alphabetic)

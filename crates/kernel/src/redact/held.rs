@@ -2,13 +2,13 @@
 
 use super::{ends::block_header, pairs::Pairs};
 
-/// Maximum number of bytes that are held back. It is more than any pass reads at once, except for
-/// key blocks, which are held back to their end.
+/// Maximum number of bytes that are held back, which is more than any pass reads at once. Key
+/// blocks are held back to their end.
 const MAX_BYTES: usize = 4096;
 
-/// Returns the start of something that the next lines may belong to: a key block, a tag or a triple
-/// quote that is not closed, a block after a name, a name whose value is on the next line. Only
-/// whole lines count: the line that closes it must be complete too.
+/// Returns the start of an unfinished part that later lines may belong to: a key block, a tag or a
+/// triple quote that is not closed, a block after a name, a name whose value is on the next line.
+/// Only whole lines count: the line that closes it must be complete too.
 pub(super) fn from(text: &str, pairs: &Pairs) -> Option<usize> {
     let text = &text[..line_start(text, text.len())];
     let not_closed = |begin: &str, end: &str| {

@@ -45,7 +45,7 @@ fn read_key(file: &Path) -> Result<Option<[u8; 32]>, KeyError> {
     }
 }
 
-/// Writes a new key atomically, unless there is one already. The file is created with mode 0600.
+/// Writes a new key atomically, unless a key exists. The file is created with mode 0600.
 fn write_key(path: &Path) -> io::Result<()> {
     let mut key = [0; 32];
     getrandom::fill(&mut key).map_err(io::Error::other)?;

@@ -143,9 +143,8 @@ fn lower_escapes(encoded: &str) -> String {
     encoded.chars().map(lower).collect()
 }
 
-/// Returns the base64 digits that `value` determines when it stands `shift` bytes (modulo 3) into a
-/// longer text, as a password does in `user:password`. Digits shared with the text around it are
-/// left out.
+/// Returns the base64 digits that are certain for `value` at `shift` bytes (modulo 3) into a longer
+/// text, as for a password in `user:password`. Digits shared with the text around it are left out.
 fn base64_inside(value: &[u8], shift: usize) -> String {
     const DIGITS: &[u8; 64] = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
     let bit = |at: usize| {

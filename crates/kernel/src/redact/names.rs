@@ -20,11 +20,11 @@ const PASSWORD_ENDS: [&str; 17] = [
     "パスワード",
     "비밀번호",
 ];
-/// Last words of such a name that are too short to be endings of other words.
+/// Last words of a name for a password that are too short to be endings of other words.
 const PASSWORD_WORDS: [&str; 3] = ["pw", "storepass", "keypass"];
 /// Last words of a name for a value that a program generated.
 const TOKEN_WORDS: [&str; 4] = ["token", "secret", "authorization", "bearer"];
-/// Endings of such last words when they are written together.
+/// Endings of last words that are written together with others.
 const TOKEN_ENDS: [&str; 10] = [
     "apikey",
     "accesskey",
@@ -56,14 +56,14 @@ const KEY_WORDS: [&str; 14] = [
 ];
 /// Words after which `phrase` names a secret.
 const PHRASE_WORDS: [&str; 4] = ["seed", "recovery", "secret", "backup"];
-/// Words that may follow without changing the class.
+/// Words that may follow a name without changing its class.
 const TRAILING_WORDS: &str = "\
     prod production dev staging stage test live local ci value main old new default primary \
     secondary base env confirm confirmation repeat again";
 /// Maximum number of characters of a name that are read.
 const MAX_NAME_CHARS: usize = 128;
 
-/// The class of a name, which decides what a bare word beside it must look like.
+/// The class of a name, which decides which values beside it look like secrets.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum NameClass {
     /// A value that people choose: any word is possible.

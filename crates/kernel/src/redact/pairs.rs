@@ -27,7 +27,7 @@ const PAIR: &str = r#"(?x-u)
     ([A-Za-z0-9_.-]{2,64}) \\? ["']? (?: [\ \t]* ,? (?: \r?\n | \\n )? [\ \t]* ) \\? ["']?
     (?: [Vv]alue | ParameterValue ) \\? ["']? [\ \t]* [:=] [\ \t]*"#;
 
-/// Keys of the name of a value that stands beside it.
+/// Keys of the name of a value under a sibling key.
 const NAMES: [&str; 4] = ["name", "key", "variable", "parameterkey"];
 /// Keys of a text that describes a field.
 const LABELS: [&str; 6] = [
@@ -38,7 +38,7 @@ const LABELS: [&str; 6] = [
     "placeholder",
     "locator",
 ];
-/// Keys of the value itself.
+/// Keys that stand for the value, in an object that has the name under another key.
 const VALUES: [&str; 5] = ["value", "text", "val", "input", "parametervalue"];
 
 /// Returns the class of an object's value, by the object's own name or the description of its
@@ -57,7 +57,7 @@ pub(super) fn class_by_sibling(object: &Map<String, Value>) -> Option<NameClass>
     })
 }
 
-/// Whether this is the key of a value that a sibling names.
+/// Whether `key` names the value of a pair whose other key gives the name.
 pub(super) fn is_value(key: &str) -> bool {
     VALUES.iter().any(|value| value.eq_ignore_ascii_case(key))
 }

@@ -31,7 +31,7 @@ pub(super) struct SecretHit {
 }
 
 pub(super) enum HitName {
-    /// A name that is complete.
+    /// The complete name.
     Known(String),
     /// The kind of secret; the name consists of the kind and a fingerprint of the value.
     Found(&'static str),
@@ -41,7 +41,7 @@ pub(super) enum HitName {
 pub(super) struct FreeText<'a> {
     pub(super) text: &'a str,
     pub(super) before: TextBefore,
-    /// Whether it ends the text; otherwise a marker follows.
+    /// Whether the part ends the text; otherwise a marker follows.
     pub(super) ends_text: bool,
 }
 
@@ -50,7 +50,7 @@ pub(super) struct FreeText<'a> {
 pub(crate) enum TextBefore {
     /// The start of the text.
     Nothing,
-    /// A line that was redacted by itself.
+    /// The end of a line that was redacted separately.
     LineEnd,
     /// A marker, or the beginning of the line.
     Text,

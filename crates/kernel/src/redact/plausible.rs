@@ -12,14 +12,14 @@ use super::{
 const MAX_WORD_BYTES: usize = 64;
 /// Minimum number of words in a phrase from which keys are derived.
 const MIN_PHRASE_WORDS: usize = 12;
-/// Placeholders that stand where a secret would.
+/// Placeholders in the place of a secret.
 const PLACEHOLDERS: &str = "\
     string str number integer boolean object optional required option hidden redacted masked \
     invalid incorrect missing expired unknown default undefined changeme changeit placeholder \
     example sample dummy enabled disabled false bearer basic credentials notset nullptr uint64 \
     uint32 int64 float64 varchar username pass removed omitted unset nullable readonly encrypted \
     protected generated todo tbd";
-/// Prefixes of values that say where the secret is stored.
+/// Prefixes of values that name the place of the secret.
 const REFERENCES: [&str; 17] = [
     "op://",
     "vault:",
@@ -54,23 +54,23 @@ const SENTENCE: &str = "\
 const OPERATORS: [&str; 16] = [
     "|", "||", "+", "-", "=", "==", "!=", "?", ":", "??", "&&", "&", "*", "/", "=>", "->",
 ];
-/// Names of algorithms, which stand beside passwords and have digits.
+/// Names of algorithms, which occur beside passwords and have digits.
 const ALGORITHMS: [&str; 16] = [
     "sha", "md5", "md4", "base64", "base32", "argon2", "bcrypt", "scrypt", "pbkdf", "oauth", "utf",
     "aes", "rsa", "hs256", "rs256", "totp",
 ];
 
-/// The syntax in which a value stands beside its name.
+/// The syntax of a value beside its name.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum ValueSyntax {
     /// A line `NAME=value`, which shells and `.env` files read.
     Environment,
     /// A value in quotation marks, between tags, or in a block of its own.
     Quoted,
-    /// The rest of a line that begins with the name: a setting.
+    /// The rest of a line that begins with the name, as in a setting.
     Line,
     Bare {
-        /// Whether nothing follows it on its line.
+        /// Whether nothing follows the value on its line.
         ends_line: bool,
     },
     /// A word behind the name, with only white space or `is` between.
@@ -143,7 +143,7 @@ fn reads_as_prose(value: &str) -> bool {
             .any(|word| is_word(word) || OPERATORS.contains(&word) || is_call(word))
 }
 
-/// Whether a word has digits among its letters, as words of a sentence do not.
+/// Whether a word has digits among its letters, unlike words of a sentence.
 fn is_odd(word: &str) -> bool {
     let word = word.trim_matches(|c: char| !c.is_alphanumeric());
     let letters = word.trim_end_matches(|c: char| c.is_ascii_digit());
@@ -293,7 +293,7 @@ fn is_variable(value: &str) -> bool {
     name.starts_with(['{', '(']) || (starts && name.chars().all(plain))
 }
 
-/// Whether a value is the path of a file with the secret in it, like `/run/secrets/db`.
+/// Whether a value is the path of a file with the secret, like `/run/secrets/db`.
 fn is_path(value: &str) -> bool {
     let plain = |b: u8| b.is_ascii_lowercase() || b.is_ascii_digit() || b"_-./".contains(&b);
     let starts = ["/", "./", "../", "~/"]

@@ -32,9 +32,9 @@ const QUOTES: [char; 3] = ['"', '\'', '`'];
 #[derive(Debug, Clone, Copy, Default)]
 pub(super) struct LineBefore {
     at: usize,
-    /// Whether each of [`QUOTES`] is open.
+    /// Whether each of the [`QUOTES`] is open.
     open: [bool; 3],
-    /// Whether this is not the first line.
+    /// Whether the line is not the first of the text.
     is_later_line: bool,
 }
 
@@ -71,11 +71,11 @@ pub(super) struct ValuePlace<'a> {
     pub(super) start: usize,
     /// The end of the previous value: nothing before it affects this one.
     pub(super) settled: usize,
-    /// The text before `start` in its line, as far as nothing in it is settled.
+    /// The unsettled text before `start` in its line.
     pub(super) before: LineBefore,
-    /// The separator, without white space and without what closes the name.
+    /// The separator, without white space and the end of the name.
     pub(super) separator: &'a str,
-    /// Whether it is `NAME=`, which shells and `.env` files read.
+    /// Whether the name is followed by `=` alone, as in shells and `.env` files.
     pub(super) environment: bool,
 }
 
@@ -122,7 +122,7 @@ impl<'a> ValuePlace<'a> {
         self.start + range.start..self.start + range.end
     }
 
-    /// Whether a marker stands where the value would end.
+    /// Whether a marker begins where the value would end.
     fn is_cut(&self, end: usize) -> bool {
         self.start + end == self.piece.text.len() && !self.piece.ends_text
     }
@@ -231,7 +231,7 @@ impl<'a> ValuePlace<'a> {
         })
     }
 
-    /// Returns the rest of a line that begins with the name, without what follows a setting.
+    /// Returns the value of a setting: the rest of a line that begins with its name.
     fn setting(&self, line: &str) -> Option<ValueRange> {
         let in_a_file = !self.environment || self.is_line_of_file(line);
         let separated = matches!(self.separator, ":" | "=" | ":=" | "?=" | "=>");
@@ -261,7 +261,7 @@ impl<'a> ValuePlace<'a> {
         Some((self.at(range.start..end), shape))
     }
 
-    /// Returns one word, without what encloses it.
+    /// Returns one word, without quotation marks or brackets around it.
     fn word(&self, line: &str) -> Option<ValueRange> {
         // An authentication scheme like `Bearer` may stand between the separator and a bare value.
         let scheme = scheme_bytes(line);
@@ -286,7 +286,7 @@ impl<'a> ValuePlace<'a> {
     }
 }
 
-/// Whether the beginning of a line may stand before the name of a setting.
+/// Whether the beginning of a line may precede the name of a setting.
 pub(super) fn introduces_setting(words: &str) -> bool {
     matches!(
         words.trim_matches([' ', '\t', '-', '+', '"', '\'', '*']),

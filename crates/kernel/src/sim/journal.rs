@@ -46,7 +46,7 @@ impl Journal {
         self.records.push(record);
     }
 
-    /// Waits until everything is on disk.
+    /// Marks all entries as being on disk.
     pub(super) fn barrier(&mut self) {
         self.synced = self.records.len();
     }
@@ -93,15 +93,14 @@ pub(super) struct SimPosition {
     pub(super) state: KernelState,
     /// The recorded entries of the cycle after it.
     pub(super) recorded: Vec<SimRecord>,
-    /// Cycles after it that were abandoned.
+    /// Abandoned cycles after the last complete one.
     pub(super) dropped: Vec<Vec<SimRecord>>,
-    /// The resources that the run used, if it has ended.
+    /// The resources that the run used, if the run has ended.
     pub(super) over: Option<Spent>,
 }
 
 impl SimPosition {
-    /// Returns the number of runs that were started below this one, as `SimPosition::children` counts
-    /// them.
+    /// Returns the number of runs started below this one, as `SimPosition::children` counts them.
     pub(super) fn children(&self) -> u32 {
         let recorded = self.recorded.iter().map(|record| match record {
             SimRecord::ChildStarted { .. } => 1,

@@ -41,8 +41,8 @@ struct OracleCall {
     /// The charge; `None` while the request is in flight.
     charged: Option<Amount>,
     estimated: bool,
-    /// The amount by which it may count for more than was reserved for it, or than it counted for
-    /// when other requests were allowed.
+    /// The amount by which the request may count for more than its reservation, or than it counted
+    /// for when other requests were allowed.
     beyond: Amount,
 }
 
@@ -67,9 +67,9 @@ struct Sum {
 pub(super) struct AccountState {
     pub(super) spent: Spent,
     pub(super) reserved: Charge,
-    /// Number of children; `None` if it cannot be sure.
+    /// Number of children; `None` if that is uncertain.
     pub(super) children: Option<u32>,
-    /// Whether it expects charges of tokens, money or children to be reported again.
+    /// Whether the account expects charges of tokens, money or children to be reported again.
     pub(super) expected: bool,
 }
 

@@ -14,7 +14,7 @@ use crate::MAX_DEPTH;
 /// Maximum number of concurrent children of a run.
 const CHILDREN_AT_ONCE: usize = 6;
 
-/// Maximum number of tries, after which a schedule ends with the operations it has.
+/// Maximum number of attempts to find an operation, after which a schedule ends.
 const MAX_TRIES: usize = 400;
 
 /// An operation. Runs and requests are numbered from 0 as they begin.
@@ -139,7 +139,7 @@ impl Schedule {
         self.world.check_nothing_open()
     }
 
-    /// Answers everything that is in flight.
+    /// Settles all requests in flight.
     fn settle_all(&mut self) -> Result<(), String> {
         for run in 0..self.world.runs.len() {
             if self.world.runs[run].phase == RunPhase::GivesUp {

@@ -7,15 +7,13 @@ use super::schedule::{FailedSchedule, ScheduledOperation, live};
 /// The statistics of a sweep.
 #[derive(Debug, Clone, Copy, Default, PartialEq)]
 pub(super) struct ScheduleSweep {
-    /// Number of schedules.
     pub(super) schedules: u64,
-    /// Number of operations in all of them.
     pub(super) operations: u64,
     /// Number of requests that were refused for lack of money or tokens.
     pub(super) refused: u64,
     /// Number of processes that were killed.
     pub(super) kills: u64,
-    /// Number of cycles that were abandoned in the process that ran them.
+    /// Number of cycles that were abandoned by the process that ran them.
     pub(super) abandoned: u64,
     /// The duration in seconds.
     pub(super) seconds: f64,

@@ -16,12 +16,13 @@ use crate::{
 /// The state of a run in this process.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum RunPhase {
-    /// Not driven: it has ended, or lost a race, or its process was killed.
+    /// The run is not driven: it has ended, or lost a race, or its process was killed.
     Absent,
     Driven,
-    /// Its parent waits for it, but it does not continue in this process.
+    /// The run's parent waits for it, but it does not continue in this process.
     Parked,
-    /// It abandoned a cycle, and the next driver has not reported the charges to its account yet.
+    /// The run abandoned a cycle, and the next driver has not reported the charges to its account
+    /// yet.
     GivesUp,
 }
 
@@ -41,8 +42,7 @@ pub(super) struct SimRun {
     pub(super) calls: Vec<RequestInFlight>,
     /// Children that are driven or abandon a cycle.
     pub(super) children: Vec<usize>,
-    /// Whether other code than the present one began the cycle that was recorded when it was taken
-    /// up.
+    /// Whether other code began the recorded cycle before the run was taken up.
     pub(super) may_hand_over: bool,
     pub(super) journal: Journal,
     limits: Limits,
@@ -71,9 +71,9 @@ pub(super) enum ChildEnding {
 pub(super) struct SimWorld {
     pub(super) runs: Vec<SimRun>,
     oracle: Oracle,
-    /// Whether a child was started while a run abandoned a cycle: a account above both takes it for
-    /// one that is reported again. Money is not confused like this, because no other run reports
-    /// any then.
+    /// Whether a child was started while a run abandoned a cycle, so that an account above both
+    /// takes it for one that is reported again. Money is not confused like this, because no other
+    /// run reports any then.
     children_unsure: bool,
 }
 
@@ -345,14 +345,14 @@ impl SimWorld {
         }
     }
 
-    /// Takes up the run that a person started in a new process, with other limits if they say so.
+    /// Resumes the run that a person started in a new process, possibly with other limits.
     pub(super) fn resume(&mut self, random: &mut Rng, limits: impl Fn(Limits) -> Limits) {
         self.runs[0].limits = limits(self.runs[0].limits);
         self.oracle.limited(0, self.runs[0].limits);
         self.resume_run(0, random);
     }
 
-    /// Takes a run up and runs its unfinished cycle again, or has it abandoned.
+    /// Takes a run up and repeats its unfinished cycle, or abandons the cycle.
     fn resume_run(&mut self, run: usize, random: &mut Rng) {
         let recorded = self.runs[run].journal.position();
         // Not modelled: a cycle that is abandoned while a child of it has no end.

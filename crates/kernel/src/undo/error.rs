@@ -17,12 +17,12 @@ pub enum RunUndoError {
     #[error("run {run} has no complete step {step}; the last one is {last}")]
     NoStep {
         run: RunId,
-        /// The number that was asked for.
+        /// The number of the step that was requested.
         step: u32,
         /// The last complete step.
         last: u32,
     },
-    /// There is no snapshot of the workspace at one of the two moments.
+    /// The workspace has no snapshot at one of the two moments.
     #[error("nobody knows how the folder looked {when}: {why}")]
     NotKept {
         /// The moment: `before step 1`, `after step 3`.

@@ -27,9 +27,9 @@ pub struct RunUndo {
     pub plan: UndoPlan,
     /// The changes of repositories that are reverted.
     pub repositories: Vec<RepositoryUndo>,
-    /// The changes that calls made to files that no snapshot holds, oldest first.
+    /// The changes of calls to files that no snapshot contains, oldest first.
     pub(super) files: Vec<KeptFiles>,
-    /// Changes of files among them that are reverted.
+    /// File changes inside these repositories that are reverted.
     pub(super) files_back: Vec<UndoChange>,
     /// The step in which the run was interrupted; its changes are in no snapshot.
     pub unfinished: Option<u32>,
@@ -37,8 +37,8 @@ pub struct RunUndo {
     pub is_over: bool,
 }
 
-/// Plans to revert the changes that `run` made after its step `to`. Earlier undos went back to the
-/// ends of the steps `back_to`, oldest first.
+/// Plans to revert the changes of `run` after its step `to`. Earlier undos went back to the ends of
+/// the steps `back_to`, oldest first.
 pub(super) fn plan(
     store: &Store,
     run: RunId,
@@ -93,7 +93,7 @@ pub(super) fn plan_in(store: &Store, run: RunId, folder: &Path) -> Result<UndoPl
     Ok(UndoPlan::carry_over(folder, &before, &after, &load)?)
 }
 
-/// Returns what a run changed after a step, from its snapshots.
+/// Returns the changes of a run after a step, from its snapshots.
 pub(super) fn recorded_patch(
     store: &Store,
     run: RunId,

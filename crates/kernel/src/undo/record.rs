@@ -25,13 +25,13 @@ const ENDED: &str = "undo.done";
 /// A recorded undo of a run.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Undone {
-    /// The time at which it began, in milliseconds since 1970.
+    /// The time at which the undo began, in milliseconds since 1970.
     pub at_ms: i64,
     /// The step after which the workspace was as it should become; 0 means before the run.
     pub to: u32,
     /// The folder with copies of the replaced files.
     pub trash: PathBuf,
-    /// Number of paths that were reverted, and of those left alone; `None` if it was interrupted.
+    /// Number of reverted paths, and of those left alone; `None` if the undo was interrupted.
     pub ended: Option<(u64, u64)>,
 }
 
@@ -62,7 +62,7 @@ fn name(run: RunId) -> LogName {
 }
 
 impl RunUndo {
-    /// Returns everything that is reverted: files by path, then repositories.
+    /// Returns all reverted changes: files by path, then repositories.
     #[must_use]
     pub fn changes(&self) -> Vec<UndoChange> {
         let repositories = self.repositories.iter().map(RepositoryUndo::change);
@@ -70,9 +70,9 @@ impl RunUndo {
         files.cloned().chain(repositories).collect()
     }
 
-    /// Returns what the run changed and what is still as it left it, as a patch that `git apply`
-    /// takes, with the paths that are not in it: files of folders that are too large for snapshots,
-    /// and repositories.
+    /// Returns the run's changes that still exist unchanged, as a patch that `git apply` takes,
+    /// with the paths that are not in it: files of folders that are too large for snapshots, and
+    /// repositories.
     ///
     /// # Errors
     /// Returns an error when a content or the workspace cannot be read.
@@ -215,7 +215,7 @@ pub fn forget(store: &Store, run: RunId) -> Result<Vec<PathBuf>, RunUndoError> {
     Ok(trash)
 }
 
-/// Parses a payload; returns `None` for one that a newer version wrote, or that was erased.
+/// Parses a payload; returns `None` if a newer version wrote it, or if it was erased.
 fn payload<T: DeserializeOwned>(entry: &gyrus_journal::LogEntry) -> Option<T> {
     match &entry.payload {
         gyrus_journal::Payload::Json(json) => serde_json::from_str(json.get()).ok(),

@@ -21,14 +21,14 @@ use crate::{
 /// The plan to undo the changes of one repository.
 #[derive(Debug)]
 pub struct RepositoryUndo {
-    /// The git directory, relative to the workspace if it lies there.
+    /// The path of the git directory, relative if it is in the workspace.
     pub name: String,
-    /// The changes of commands there, newest first.
+    /// The changes of commands in the repository, newest first.
     carried: Vec<CarryRecord>,
 }
 
 impl RepositoryUndo {
-    /// Returns it as one of the changes that an undo lists.
+    /// Returns the plan as one of the changes that an undo lists.
     #[must_use]
     pub fn change(&self) -> UndoChange {
         UndoChange {
@@ -60,7 +60,7 @@ pub(super) fn read(
     Ok((carried, files))
 }
 
-/// Returns the git directories that lie in the workspace, as relative paths.
+/// Returns the git directories in the workspace, as relative paths.
 pub(super) fn in_folder(carried: &[CarryRecord], workspace: &Path) -> Vec<PathBuf> {
     let below = carried.iter();
     let below = below.filter_map(|one| one.repository.strip_prefix(workspace).ok());
@@ -99,7 +99,7 @@ pub(super) fn plan(carried: Vec<CarryRecord>, plan: &mut UndoPlan) -> Vec<Reposi
     found
 }
 
-/// Returns the index of the first change to revert: an interrupted undo reverted those before it.
+/// Returns the index of the first change to revert, after those that an interrupted undo reverted.
 /// Returns `None` if all of them were.
 fn first_to_restore(carried: &[CarryRecord]) -> Result<Option<usize>, String> {
     let look = |one: &CarryRecord| {

@@ -15,7 +15,7 @@ use gyrus_process::ProcessIdentity;
 
 use crate::{Installation, LabError};
 
-/// Everything that is waited for happens within this time, or the demo fails.
+/// Time limit of everything that the demo waits for.
 pub(super) const TIMEOUT: Duration = Duration::from_secs(60);
 
 /// A process of gyrus. Dropping it kills it.
@@ -56,7 +56,8 @@ impl Actor {
         Ok(Self { child })
     }
 
-    /// Its exit code; `None` if a signal ended it.
+    /// Waits for the process to end, without keeping it, and returns its exit code; `None` if a
+    /// signal ended it.
     pub(super) async fn end(mut self) -> Result<Option<i32>, LabError> {
         if let Some(process) = ProcessIdentity::of(self.child.id())? {
             // Waiting blocks a thread; the child stays here, so that it dies if we give up.
@@ -68,7 +69,7 @@ impl Actor {
         Ok(self.child.wait()?.code())
     }
 
-    /// Waits for its end, with its exit code.
+    /// Waits for the process to end, and returns its exit code.
     pub(super) async fn ended(&mut self) -> Result<Option<i32>, LabError> {
         let Some(process) = ProcessIdentity::of(self.child.id())? else {
             return Ok(self.child.wait()?.code());
@@ -79,7 +80,7 @@ impl Actor {
         Ok(self.child.wait()?.code())
     }
 
-    /// It and everything that it started.
+    /// Returns the process and all its descendants.
     pub(super) fn tree(&self) -> Vec<ProcessIdentity> {
         let children = children();
         let mut tree = Vec::new();
@@ -110,7 +111,7 @@ impl Actor {
     }
 }
 
-/// Waits until all processes are gone; whether they are.
+/// Waits until all processes are gone; returns whether they are.
 fn all_gone(tree: &[ProcessIdentity]) -> Result<bool, LabError> {
     let deadline = Instant::now() + TIMEOUT;
     for process in tree {
@@ -165,8 +166,8 @@ pub(super) async fn first_run(store: &Store) -> Result<RunId, LabError> {
     within(appears, "the run does not begin").await?
 }
 
-/// Waits until a command of this step is being run, and has left its first words in `folder`, or in
-/// its layer over it.
+/// Waits until a command of this step is running and has written its first output into `folder`, or
+/// into its layer.
 pub(super) async fn in_the_middle(
     store: &Store,
     run: RunId,
@@ -199,7 +200,7 @@ pub(super) async fn in_the_middle(
     .await?
 }
 
-/// Returns the output of `done`, unless it takes too long.
+/// Returns the output of `done`, or an error after the time limit.
 pub(super) async fn within<T>(
     done: impl Future<Output = T>,
     too_long: &str,

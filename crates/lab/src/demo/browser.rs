@@ -7,7 +7,7 @@ use super::{DemoOptions, report::DemoReport};
 use crate::{Installation, LabConsole, LabError};
 use gyrus_surfaces::projection::Tone;
 
-/// The command that brings one.
+/// The command that installs a browser.
 const INSTALL: &str = "apt-get -o DPkg::Lock::Timeout=300 install --yes \
                        --no-install-recommends chromium";
 
@@ -38,7 +38,7 @@ pub(super) fn installed(report: &DemoReport<'_>, options: &DemoOptions) -> Resul
     Ok(true)
 }
 
-/// Whether it works here; else says what is left out.
+/// Whether the browser works here; if not, prints what is left out.
 pub(super) async fn works(
     gyrus: &dyn Installation,
     report: &DemoReport<'_>,

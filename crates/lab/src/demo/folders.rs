@@ -9,18 +9,18 @@ use tempfile::TempDir;
 
 use crate::LabError;
 
-/// The folders, gone with this.
+/// The folders of the demo, which are removed when this is dropped.
 pub(super) struct DemoFolders {
     folder: TempDir,
     root: PathBuf,
     /// The folder that runs work in.
     pub(super) work: PathBuf,
-    /// The folder in which everything that the demo starts keeps its state.
+    /// The folder for the state of everything that the demo starts.
     pub(super) home: PathBuf,
 }
 
 impl DemoFolders {
-    /// Makes them, below the system's folder for temporary files.
+    /// Creates the folders, below the system's folder for temporary files.
     pub(super) fn make() -> Result<Self, LabError> {
         let folder = tempfile::Builder::new()
             .prefix("gyrus-demo-")
@@ -38,19 +38,19 @@ impl DemoFolders {
         Ok(folders)
     }
 
-    /// Another place beside what runs work in.
+    /// Returns another path beside the folder in which runs work.
     pub(super) fn path(&self, name: &str) -> PathBuf {
         self.root.join(name)
     }
 
-    /// Puts a file beside what runs work in.
+    /// Writes a file beside the folder in which runs work.
     pub(super) fn write(&self, name: impl AsRef<Path>, text: &str) -> Result<PathBuf, LabError> {
         let path = self.root.join(name);
         fs::write(&path, text).map_err(failed)?;
         Ok(path)
     }
 
-    /// Leaves the folder for a person to look at.
+    /// Leaves the folder in place for a person to inspect.
     pub(super) fn keep(self) -> PathBuf {
         self.folder.keep()
     }

@@ -40,10 +40,10 @@ pub struct DemoOptions {
     pub install: bool,
 }
 
-/// Makes an installation whose state is in a folder.
+/// Creates an installation whose state is in a folder.
 pub type MakeInstallation<'a> = dyn Fn(&Path) -> Result<Box<dyn Installation>, LabError> + 'a;
 
-/// Plays the demo with an installation that `install` makes in an empty folder; says whether
+/// Plays the demo with an installation that `install` creates in an empty folder; returns whether
 /// everything held.
 pub fn play(
     options: &DemoOptions,
@@ -116,7 +116,7 @@ fn uncontained(
 struct DemoStage {
     files: DemoFolders,
     gyrus: Box<dyn Installation>,
-    /// The console of the runs is shown.
+    /// Whether the console of the runs is shown.
     seen: bool,
 }
 
@@ -124,12 +124,12 @@ struct DemoStage {
 struct NextCommands {
     /// Commands for which the folder stays; `GYRUS_HOME` is set.
     here: Vec<String>,
-    /// In any case.
+    /// Commands that are useful in any case.
     own: Vec<String>,
 }
 
 impl DemoStage {
-    /// Says how it went and what to try next.
+    /// Prints the result and what to try next.
     fn farewell(
         self,
         report: &DemoReport<'_>,
@@ -173,7 +173,7 @@ impl DemoStage {
     }
 }
 
-/// The entries of a run that this version can read.
+/// Returns the entries of a run that this version can read.
 fn entries(store: &Store, run: RunId) -> Result<Vec<Entry>, LabError> {
     let mut entries = Vec::new();
     for entry in store.reader(&log_name(run))?.entries(1)? {

@@ -12,8 +12,8 @@ use gyrus_kernel::{
 
 use crate::LabError;
 
-/// Says yes to what stays on pages of `origin`, which gyrus itself serves, and no to everything
-/// else. Never ends by itself.
+/// Answers yes to questions that concern only pages of `origin`, which gyrus itself serves, and no
+/// to all others. Never ends by itself.
 pub(super) async fn answers(
     store: &Store,
     run: RunId,
@@ -44,7 +44,7 @@ pub(super) async fn answers(
     }
 }
 
-/// Returns the person who answers, as the journal names it.
+/// Returns the principal of the answers in the journal.
 fn myself() -> Principal {
     Principal {
         surface: "demo".to_owned(),
@@ -52,7 +52,7 @@ fn myself() -> Principal {
     }
 }
 
-/// Whether all of an input happens at `origin`.
+/// Whether all effects of an input stay at `origin`.
 fn stays(aim: &Aim, origin: &str) -> bool {
     let is_there = |address: &str| {
         address == origin

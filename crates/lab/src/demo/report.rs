@@ -6,7 +6,7 @@ use serde::Serialize;
 use crate::{LabConsole, LabError, TrialEnd};
 use gyrus_surfaces::projection::Tone;
 
-/// One thing that was to hold.
+/// An expectation of the demo, and whether it was met.
 #[derive(Serialize)]
 struct DemoFinding<'a> {
     finding: &'a str,
@@ -14,7 +14,7 @@ struct DemoFinding<'a> {
     detail: &'a str,
 }
 
-/// Says what is found, as it is found.
+/// Prints findings as they are made.
 pub(super) struct DemoReport<'a> {
     json: bool,
     pub(super) console: &'a LabConsole,
@@ -45,7 +45,7 @@ impl<'a> DemoReport<'a> {
         self.say(Tone::Strong, text)
     }
 
-    /// Says whether the run reached its goal, by the exit code of its process.
+    /// Reports whether the run reached its goal, by the exit code of its process.
     pub(super) fn reached(&mut self, code: Option<i32>) -> Result<(), LabError> {
         let detail = format!(
             "the run reached its goal (exit code {})",
@@ -54,7 +54,7 @@ impl<'a> DemoReport<'a> {
         self.found("the_run_reaches_its_goal", code == Some(0), &detail)
     }
 
-    /// Something was to hold, and did or did not.
+    /// Reports whether an expectation was met.
     pub(super) fn found(
         &mut self,
         finding: &str,
@@ -86,7 +86,6 @@ impl<'a> DemoReport<'a> {
         Ok(self.console.print(&text)?)
     }
 
-    /// Returns the end of the demo.
     pub(super) fn end(&self) -> TrialEnd {
         if self.failed == 0 {
             TrialEnd::Passed

@@ -22,23 +22,23 @@ pub struct AttemptOutcome {
     /// Whether the task is solved: the answer is right, and the checks of the evaluation passed or,
     /// on a screen, the outcome is as strong as was required.
     pub passed: bool,
-    /// The outcome that the run itself ended with; absent if it did not end reached.
+    /// The outcome with which the run itself ended; absent if it did not reach its goal.
     pub strength: Option<Strength>,
     /// Whether the run claimed to have reached the goal, or more, though the answer is wrong or a
     /// check of the evaluation failed.
     #[serde(default)]
     pub false_claim: bool,
-    /// Whether a call was executed that does work.
+    /// Whether any call was executed that does work.
     #[serde(default)]
     pub worked: bool,
-    /// Whether there was no run, because a program that the task needs is not installed.
+    /// Whether no run was started because a program of the task is not installed.
     #[serde(default)]
     pub skipped: bool,
-    /// The reason why it did not pass, in a sentence.
+    /// The reason why the attempt did not pass, as a sentence.
     pub why: Option<String>,
-    /// Turns that were begun.
+    /// Number of turns that were begun.
     pub steps: u64,
-    /// Tokens of all prompts and replies.
+    /// Number of tokens of all prompts and replies.
     pub tokens: Tokens,
     /// Cost in millionths of a US dollar.
     pub cost: u64,
@@ -48,9 +48,9 @@ pub struct AttemptOutcome {
     pub verdicts: Verdicts,
     /// Counts of the run's questions.
     pub questions: QuestionCounts,
-    /// Inputs that the gate measured at another element than the one that was named.
+    /// Number of inputs that the gate measured at another element than the named one.
     pub landed_elsewhere: u64,
-    /// The run, as `gyrus show` takes it.
+    /// The id of the run, for `gyrus show`.
     pub run: Option<RunId>,
 }
 
@@ -81,7 +81,7 @@ impl AttemptOutcome {
         }
     }
 
-    /// Whether the run claimed something without a call that does work.
+    /// Whether the run claimed a result without any call that does work.
     pub(super) fn claims_without_work(&self) -> bool {
         self.strength >= Some(Strength::Claimed) && !self.worked
     }
@@ -90,26 +90,26 @@ impl AttemptOutcome {
 /// Tokens as providers report them.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Serialize, Deserialize)]
 pub struct Tokens {
-    /// Prompt tokens that did not come from a cache.
+    /// Number of prompt tokens that did not come from a cache.
     pub fresh: u64,
     /// Prompt tokens that came from a cache.
     pub cached: u64,
-    /// Tokens of replies.
+    /// Number of tokens in replies.
     pub output: u64,
-    /// Prompts that were sent.
+    /// Number of prompts that were sent.
     pub prompts: u64,
 }
 
 /// Counts of the verdicts on the calls of tools.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Serialize, Deserialize)]
 pub struct Verdicts {
-    /// Calls that changed something.
+    /// Number of calls that changed something.
     pub changed: u64,
     /// Calls without an effect.
     pub no_effect: u64,
-    /// Calls of which nobody can tell.
+    /// Number of calls with an unknown effect.
     pub cannot_tell: u64,
-    /// Calls that were refused.
+    /// Number of refused calls.
     pub refused: u64,
 }
 
@@ -119,7 +119,7 @@ pub struct QuestionCounts {
     pub asked: u64,
     /// Number of questions that the evaluation answered because they were about its own server.
     pub allowed: u64,
-    /// Questions that were answered with no.
+    /// Number of questions answered with no.
     pub denied: u64,
 }
 
@@ -137,7 +137,8 @@ pub(super) struct AttemptReader {
     pub(super) attempt: AttemptOutcome,
     pub(super) ending: Option<Ending>,
     pub(super) last_frame: Option<Image>,
-    /// Targets of calls that are not settled: as the call named them and as the gate measured them.
+    /// The named targets of calls that are not settled: as the call named them and as the gate
+    /// measured them.
     named: BTreeMap<EffectId, String>,
     /// Tools of the calls.
     tools: BTreeMap<EffectId, String>,
@@ -147,7 +148,7 @@ pub(super) struct AttemptReader {
 }
 
 impl AttemptReader {
-    /// Takes an entry in; a question is returned, for somebody to answer.
+    /// Adds an entry; a question is returned, for somebody to answer.
     pub(super) fn take(&mut self, entry: Entry, reader: &LogReader) -> Option<ApprovalAsked> {
         let attempt = &mut self.attempt;
         match entry {
@@ -216,7 +217,7 @@ impl AttemptReader {
         self.ending = Some(ending);
     }
 
-    /// Returns the target of the call that a question is about; `None` if it is about no screen.
+    /// Returns the measured target of the call in a question; `None` if it is about no screen.
     pub(super) fn measured(&self, asked: &ApprovalAsked) -> Option<&MeasuredTarget> {
         self.measured.get(&asked.effect)
     }
@@ -226,8 +227,7 @@ impl AttemptReader {
         self.tools.get(&asked.effect).map(String::as_str)
     }
 
-    /// Returns the answer of a run that came to an end by itself, and whether it says that the goal is
-    /// reached.
+    /// Returns the claim of a run that ended by itself, with its strength.
     fn claim(&self) -> Option<(&Claim, Strength)> {
         match &self.ending {
             Some(Ending::Reached { claim, strength }) => Some((claim, *strength)),
@@ -262,9 +262,9 @@ impl AttemptReader {
         self.attempt.why = why.map(|why| in_short(&why));
     }
 
-    /// Settles an attempt without a screen, whose checks the evaluation has made: `failed` says which
-    /// failed. What the run says about itself decides nothing, except that an impossible task is
-    /// solved by not claiming it.
+    /// Settles an attempt without a screen, whose checks the evaluation has made: `failed` says
+    /// which failed. What the run says about itself decides nothing, except that an impossible task
+    /// is solved by not claiming it.
     pub(super) fn settle_in_folder(
         &mut self,
         task: &EvalTask,
@@ -292,7 +292,7 @@ impl AttemptReader {
         self.attempt.why = why.map(|why| in_short(&why));
     }
 
-    /// Whether something else than the run itself ended it, so that its silence says nothing.
+    /// Whether the run was ended from outside, so that its silence means nothing.
     fn is_cut_off(&self) -> bool {
         match &self.ending {
             Some(
@@ -305,7 +305,7 @@ impl AttemptReader {
         }
     }
 
-    /// Says why the run did not reach the goal.
+    /// Describes why the run did not reach the goal.
     fn unreached(&self, otherwise: &str) -> String {
         match &self.ending {
             None => otherwise.to_owned(),
@@ -318,13 +318,13 @@ impl AttemptReader {
     }
 }
 
-/// The check that a fact tells of, if it failed.
+/// Returns the check that a fact reports as failed, if any.
 fn failed_check(fact: &serde_json::Value) -> Option<String> {
     let check = fact["check"].as_str().filter(|_| fact["passed"] == false)?;
     Some(format!("the check {check} failed"))
 }
 
-/// One line of at most 300 characters.
+/// Returns a text as one line of at most 300 characters.
 pub(super) fn in_short(text: &str) -> String {
     let words: Vec<&str> = text.split_whitespace().collect();
     gyrus_text::shorten(&words.join(" "), 300).into_owned()

@@ -10,7 +10,7 @@ use super::{
     report::{EvaluationReport, median},
 };
 
-/// Tasks that are listed because they take more or fewer steps.
+/// Maximum number of listed tasks that take more or fewer steps.
 const LISTED: usize = 10;
 
 /// Returns the comparison as text, and whether a task that passed fails now.
@@ -59,12 +59,12 @@ pub(super) fn compare(
     (text, end)
 }
 
-/// Differences between tasks that both reports have.
+/// Differences between tasks that are in both reports.
 #[derive(Default)]
 struct TaskDifferences {
     worse: Vec<String>,
     better: Vec<String>,
-    /// Lines with the number of steps that they differ by.
+    /// Lines with the differences in the number of steps.
     longer: Vec<(u64, String)>,
 }
 
@@ -118,7 +118,7 @@ fn steps(attempts: &[&AttemptOutcome]) -> u64 {
     median(attempts.iter().map(|attempt| attempt.steps))
 }
 
-/// The totals of both, and how they differ.
+/// Returns the totals of both reports, with their differences.
 fn figures(old: &EvaluationReport, new: &EvaluationReport) -> String {
     let (was, is) = (&old.totals, &new.totals);
     let rows = [

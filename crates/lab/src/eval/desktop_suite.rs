@@ -1,6 +1,6 @@
 //! The tasks on programs of a desktop, as they stand in `suite-of-desktops/`, and their files.
 
-/// Name and text of each file of tasks.
+/// Name and text of each file with tasks.
 const TASKS: [(&str, &str); 9] = [
     (
         "both.toml",
@@ -40,7 +40,7 @@ const TASKS: [(&str, &str); 9] = [
     ),
 ];
 
-/// Name and content of each file that the folder of an attempt holds.
+/// Name and content of each file in the folder of an attempt.
 const FILES: [(&str, &[u8]); 7] = [
     (
         "harbour.png",
@@ -72,12 +72,12 @@ const FILES: [(&str, &[u8]); 7] = [
     ),
 ];
 
-/// Returns the files of tasks, each with its name.
+/// Returns the files with tasks, each with its name.
 pub(super) fn tasks() -> impl Iterator<Item = (&'static str, &'static str)> {
     TASKS.into_iter()
 }
 
-/// Returns the files of the folder that a task is done in: name and content.
+/// Returns the name and content of each file in the folder of a task.
 pub(super) fn files() -> impl Iterator<Item = (&'static str, &'static [u8])> {
     FILES.into_iter()
 }

@@ -17,7 +17,7 @@ const COUNTS: [&str; 7] = [
 
 const STYLE: &str = include_str!("evaluation.css");
 
-/// Returns the page; `frames` are the last pictures of the attempts.
+/// Returns the page about an evaluation; `frames` are the last pictures of the attempts.
 pub(super) fn page(store: &Store, report: &EvaluationReport, frames: &[Option<Image>]) -> String {
     let suites = report.suites.join(", ");
     let has_failures = report.attempts.iter().any(is_failure);

@@ -1,6 +1,6 @@
 //! The tasks without a screen that come with gyrus, as they stand in `examples/eval/everyday/`.
 
-/// Names the files and includes their text.
+/// Expands to the names of files with their included text.
 macro_rules! files {
     ($($name:literal),* $(,)?) => {
         [$((
@@ -10,7 +10,7 @@ macro_rules! files {
     };
 }
 
-/// Name and text of each file of tasks.
+/// Name and text of each file with tasks.
 const TASKS: [(&str, &str); 16] = files![
     "writing",
     "editing",
@@ -30,7 +30,7 @@ const TASKS: [(&str, &str); 16] = files![
     "large",
 ];
 
-/// Returns the files of tasks, each with its name.
+/// Returns the files with tasks, each with its name.
 pub(super) fn tasks() -> impl Iterator<Item = (&'static str, &'static str)> {
     TASKS.into_iter()
 }

@@ -3,7 +3,7 @@
 use regex::Regex;
 use serde::Deserialize;
 
-/// A number as it stands in an answer, with commas between thousands or without.
+/// Pattern of a number in an answer, with or without commas between thousands.
 const NUMBER: &str = r"-?(?:\d{1,3}(?:,\d{3})+|\d+)(?:\.\d+)?";
 
 /// The answer that a task expects. Case and white space do not matter.
@@ -65,7 +65,7 @@ impl TryFrom<ExpectationForm> for ExpectedAnswer {
 }
 
 impl ExpectedAnswer {
-    /// Returns the reason why an answer is not this one, or nothing if it is.
+    /// Returns the reason why an answer differs from the expected one; `None` if it does not.
     pub(super) fn mismatch(&self, answer: &str) -> Option<String> {
         let said = plain(answer);
         let (holds, expected) = match self {
@@ -108,7 +108,7 @@ fn has_number(text: &str, expected: f64) -> bool {
     })
 }
 
-/// Without the marks that people and models put around an answer.
+/// Returns an answer without the quotation marks and other marks around it.
 fn bare(text: &str) -> &str {
     text.trim_matches(|c: char| c.is_whitespace() || ".,;:!?\"'`*“”".contains(c))
 }

@@ -17,11 +17,11 @@ use crate::{CommandEnd, Installation, LabError};
 /// there is kept.
 pub(super) const CHECKS: &str = ".gyrus-checks";
 
-/// A folder that may be lost, with the files of a task.
+/// A disposable folder with the files of a task.
 pub(super) struct TaskFolder(TempDir);
 
 impl TaskFolder {
-    /// Makes the folder with the files of the suite and those of the task.
+    /// Creates the folder with the files of the suite and those of the task.
     pub(super) fn new(
         task: &EvalTask,
         suite_files: &BTreeMap<OsString, Vec<u8>>,
@@ -104,7 +104,7 @@ impl TaskFolder {
         }
     }
 
-    /// Makes the task's checks and says which failed first. Nothing of the run is left that could
+    /// Runs the task's checks and returns the first failure. Nothing of the run is left that could
     /// still change the folder.
     pub(super) async fn failed_check(
         &self,

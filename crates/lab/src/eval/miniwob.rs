@@ -36,7 +36,7 @@ const BUDGET: TaskBudget = TaskBudget {
 /// Timeout for a request to arrive.
 const SILENCE: Duration = Duration::from_secs(10);
 
-/// Folder of the pages below that of the package.
+/// Folder of the pages, below that of the package.
 const HTML: &str = "html";
 const PAGES: &str = "miniwob";
 
@@ -167,7 +167,7 @@ fn answer(stream: TcpStream, root: &Path) -> io::Result<()> {
     stream.write_all(&body)
 }
 
-/// A file of the folder, never one outside of it.
+/// Returns the path of a file in the folder, never one outside of it.
 fn below(root: &Path, path: &str) -> Option<PathBuf> {
     let path = Path::new(path.trim_start_matches('/'));
     let is_plain = path
@@ -176,7 +176,7 @@ fn below(root: &Path, path: &str) -> Option<PathBuf> {
     is_plain.then(|| root.join(path))
 }
 
-/// The page with a seed from its first script on, and an episode that starts by itself.
+/// Returns the page with a seed set before its first script, and an episode that starts by itself.
 fn with_episode(page: &str, query: &str) -> String {
     let number = |name: &str| -> u32 {
         let found = query

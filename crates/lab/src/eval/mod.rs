@@ -54,7 +54,7 @@ use self::{
 };
 use crate::{Installation, LabConsole, LabError, TrialEnd, sites::SiteServer};
 
-/// The most attempts under way at once, and at one task.
+/// Maximum number of attempts at once, and of attempts at one task.
 const MOST_JOBS: i64 = 64;
 const MOST_REPEATS: i64 = 100;
 
@@ -110,8 +110,8 @@ pub struct Evaluation {
 }
 
 impl Evaluation {
-    /// Reads the suites, makes room for the report, and looks for a browser and other programs that
-    /// the tasks need.
+    /// Reads the suites, creates the folder for the report, and finds a browser and other programs
+    /// that the tasks need.
     pub fn prepare(options: EvalOptions) -> Result<Self, LabError> {
         let only = options.only.as_deref();
         let settings = setting::combinations(&options.over);
@@ -151,7 +151,7 @@ impl Evaluation {
         self.options.over.iter().any(OptionAxis::is_model)
     }
 
-    /// Makes all attempts with these models and tells of them. `now_ms` is the time in UTC.
+    /// Makes all attempts with these models and reports them. `now_ms` is the time in UTC.
     pub async fn run(
         self,
         models: &[String],
@@ -214,7 +214,7 @@ impl Evaluation {
     }
 }
 
-/// Tells how two reports differ; whether no task that passed fails now.
+/// Prints how two reports differ; whether no task that passed fails now.
 pub fn compare(old: &Path, new: &Path, console: &LabConsole) -> Result<TrialEnd, LabError> {
     let (old, new) = (EvaluationReport::read(old)?, EvaluationReport::read(new)?);
     let (text, end) = compare::compare(&old, &new, console);
@@ -222,7 +222,7 @@ pub fn compare(old: &Path, new: &Path, console: &LabConsole) -> Result<TrialEnd,
     Ok(end)
 }
 
-/// An attempt that is to be made.
+/// An attempt before its start.
 struct PlannedAttempt<'a> {
     suite: &'a Suite,
     task: &'a EvalTask,
@@ -271,7 +271,7 @@ impl PlannedAttempt<'_> {
     }
 }
 
-/// Attempts that are being made.
+/// The attempts in progress.
 struct AttemptsAtWork<'a> {
     options: &'a EvalOptions,
     pages: Option<&'a FolderServer>,
@@ -282,8 +282,7 @@ struct AttemptsAtWork<'a> {
 }
 
 impl AttemptsAtWork<'_> {
-    /// The attempts that came to an end, in the order of the plan, and whether the person ended
-    /// it.
+    /// The attempts that came to an end, in the order of the plan, and whether the person ended it.
     async fn make_all(
         &self,
         all: &[PlannedAttempt<'_>],
@@ -315,7 +314,7 @@ impl AttemptsAtWork<'_> {
         Ok((ended.collect(), interrupted))
     }
 
-    /// Makes an attempt when there is room for it; nothing if the person has ended all before.
+    /// Makes an attempt when there is room for it, unless the person has ended all before.
     async fn in_turn(
         &self,
         planned: &PlannedAttempt<'_>,
@@ -358,7 +357,7 @@ impl AttemptsAtWork<'_> {
         }
     }
 
-    /// Makes an attempt on pages, served by gyrus or by others.
+    /// Runs an attempt on pages served by gyrus or by others.
     async fn on_pages(
         &self,
         planned: &PlannedAttempt<'_>,
@@ -472,7 +471,7 @@ impl AttemptsAtWork<'_> {
 /// A folder for a report, which appears when it is complete.
 struct Folder {
     path: PathBuf,
-    /// Beside it, so that it can be renamed.
+    /// The temporary folder beside it, which is renamed at the end.
     making: TempDir,
 }
 

@@ -10,38 +10,38 @@ use super::attempt::AttemptOutcome;
 use crate::{LabConsole, LabError};
 use gyrus_surfaces::projection::Tone;
 
-/// The name of the file with everything in a report's folder.
+/// The name of the file with all data in a report's folder.
 pub(super) const FILE: &str = "report.json";
 
 /// The version of this form.
 const VERSION: u32 = 1;
 
-/// Columns that a table takes.
+/// Width of a table in columns.
 const COLUMNS: usize = 80;
 
-/// Columns of the names in it.
+/// Width of the names in a table, in columns.
 const NAME: usize = 20;
 
-/// An evaluation.
+/// The report of an evaluation.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct EvaluationReport {
     /// Version of the form of this report.
     pub version: u32,
     /// Version of gyrus.
     pub gyrus: String,
-    /// Names of the suites, as they were given.
+    /// Names of the suites, as typed.
     pub suites: Vec<String>,
     /// Names of the models, separated by commas.
     pub model: String,
     /// The least strength that passes.
     pub required: String,
-    /// Time of its beginning, in UTC.
+    /// Time at which the evaluation began, in UTC.
     pub began: String,
-    /// Number of attempts that were to be made.
+    /// Number of planned attempts.
     pub planned: usize,
-    /// It was ended before all were made.
+    /// Whether the evaluation ended before all attempts were made.
     pub interrupted: bool,
-    /// Figures over all attempts.
+    /// Totals of all attempts.
     pub totals: Totals,
     /// Figures over the attempts with each combination of the options that vary; empty if none does.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
@@ -50,67 +50,67 @@ pub struct EvaluationReport {
     pub attempts: Vec<AttemptOutcome>,
 }
 
-/// Figures over all attempts that came to an end.
+/// Totals of all completed attempts.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 pub struct Totals {
-    /// Number of attempts, without those that were skipped.
+    /// Number of attempts, without the skipped ones.
     pub attempts: usize,
     /// Number of attempts that passed.
     pub passed: usize,
-    /// Number of attempts that were skipped, because a program is not installed.
+    /// Number of attempts skipped because a program is not installed.
     #[serde(default)]
     pub skipped: usize,
-    /// Number of runs that claimed what is not so.
+    /// Number of runs with a false claim.
     #[serde(default)]
     pub false_claims: usize,
-    /// Number of runs that claimed something without a call that does work.
+    /// Number of runs that claimed a result without any call that does work.
     #[serde(default)]
     pub claimed_without_work: usize,
-    /// Number of runs by the outcome that they ended with.
+    /// Number of runs by their outcome.
     #[serde(default)]
     pub outcomes: BTreeMap<String, usize>,
-    /// Requests to models.
+    /// Number of requests to models.
     #[serde(default)]
     pub requests: u64,
-    /// Passed, of all.
+    /// Share of the attempts that passed.
     pub rate: f64,
-    /// Interval in which the rate lies with 95 % certainty: Wilson's score interval.
+    /// Confidence interval of the rate at 95 %: Wilson's score interval.
     pub interval: (f64, f64),
-    /// Turns of all runs.
+    /// Number of turns of all runs.
     pub steps: u64,
     /// Turns of a run, in the median.
     pub median_steps: u64,
     /// Time of a run, in the median.
     pub median_wall_ms: u64,
-    /// Prompt tokens that did not come from a cache.
+    /// Number of prompt tokens that did not come from a cache.
     pub fresh_tokens: u64,
     /// Prompt tokens that came from a cache.
     pub cached_tokens: u64,
-    /// Tokens of replies.
+    /// Number of tokens in replies.
     pub output_tokens: u64,
     /// Fresh tokens of a prompt, on average.
     pub fresh_a_prompt: f64,
     /// Cost in millionths of a US dollar.
     pub cost: u64,
-    /// Calls that changed something.
+    /// Number of calls that changed something.
     pub changed: u64,
     /// Calls without an effect.
     pub no_effect: u64,
-    /// Calls of which nobody can tell.
+    /// Number of calls with an unknown effect.
     pub cannot_tell: u64,
-    /// Calls that were refused.
+    /// Number of refused calls.
     pub refused: u64,
-    /// Questions that were asked.
+    /// Number of questions.
     pub questions: u64,
-    /// Questions that were answered with yes.
+    /// Number of questions answered with yes.
     pub allowed: u64,
-    /// Questions that were answered with no.
+    /// Number of questions answered with no.
     pub denied: u64,
-    /// Inputs that the gate measured at another element than was named.
+    /// Number of inputs that the gate measured at another element than the named one.
     pub landed_elsewhere: u64,
 }
 
-/// Facts that are known before the first attempt.
+/// Facts known before the first attempt.
 pub(super) struct EvalPlan {
     pub(super) suites: Vec<String>,
     pub(super) model: String,
@@ -120,7 +120,7 @@ pub(super) struct EvalPlan {
 }
 
 impl EvaluationReport {
-    /// Makes the report of these attempts, which are in the order of tasks and repeats.
+    /// Creates the report of these attempts, given in the order of tasks and repeats.
     pub(super) fn of(plan: &EvalPlan, attempts: Vec<AttemptOutcome>, interrupted: bool) -> Self {
         Self {
             version: VERSION,
@@ -137,7 +137,7 @@ impl EvaluationReport {
         }
     }
 
-    /// Reads one: the file, or the folder that it lies in.
+    /// Reads a report from its file, or from the folder around it.
     pub fn read(path: &Path) -> Result<Self, LabError> {
         let file = if path.is_dir() {
             path.join(FILE)
@@ -401,7 +401,7 @@ impl Totals {
     }
 }
 
-/// The middle one; of two in the middle the lower.
+/// Returns the median, the lower of two values in the middle.
 pub(super) fn median(values: impl Iterator<Item = u64>) -> u64 {
     let mut values: Vec<u64> = values.collect();
     values.sort_unstable();

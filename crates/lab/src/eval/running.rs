@@ -37,7 +37,7 @@ use crate::{Installation, LabError};
 /// Time that a run may take beyond its budget: its browser's start, its last turn.
 const GRACE: Duration = Duration::from_secs(90);
 
-/// Time in which a run that was told to end may do so, before it is killed.
+/// Time limit for a run to end after it was told to, before it is killed.
 const ENDS_WITHIN: Duration = Duration::from_secs(5);
 
 /// Maximum number of bytes read of a process's standard error.
@@ -48,7 +48,7 @@ const LINE: u64 = 64 << 20;
 
 pub(super) struct AttemptSetting<'a> {
     pub(super) task: &'a EvalTask,
-    /// Files of its folder, by name.
+    /// Files of the attempt's folder, by name.
     pub(super) files: &'a BTreeMap<OsString, Vec<u8>>,
     pub(super) repeat: u32,
     /// The options that vary, as they are in this attempt.
@@ -56,7 +56,7 @@ pub(super) struct AttemptSetting<'a> {
     pub(super) screen: AttemptScreen<'a>,
     /// The server of tools that the task brings, as it is for this attempt.
     pub(super) server: Option<AttemptServer>,
-    /// Arguments of `gyrus run` that are the same for all.
+    /// Arguments of `gyrus run` that are the same for all attempts.
     pub(super) arguments: &'a [String],
     pub(super) required: Strength,
     pub(super) gyrus: &'a dyn Installation,
@@ -66,12 +66,12 @@ pub(super) struct AttemptSetting<'a> {
 pub(super) struct FilmedAttempt {
     pub(super) attempt: AttemptOutcome,
     pub(super) frame: Option<Image>,
-    /// It was ended from outside before its end.
+    /// Whether the run was ended from outside.
     pub(super) cut_off: bool,
 }
 
 impl AttemptSetting<'_> {
-    /// Makes it. When `stop` says so, the run is told to end, and ended if it does not.
+    /// Makes the attempt. When `stop` says so, the run is told to end, and ended if it does not.
     pub(super) async fn make(
         &self,
         mut stop: watch::Receiver<bool>,
@@ -191,7 +191,7 @@ impl AttemptSetting<'_> {
     }
 }
 
-/// The reason why a run was ended before it was done.
+/// The reason why a run was cut short.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum CutReason {
     ByPerson,
@@ -201,7 +201,7 @@ enum CutReason {
 struct WatchedRun<'a> {
     setting: &'a AttemptSetting<'a>,
     fold: AttemptReader,
-    /// Known from its first entry on.
+    /// The reader of the run's journal, known from its first entry on.
     reader: Option<(RunId, LogReader)>,
 }
 
@@ -237,7 +237,7 @@ impl WatchedRun<'_> {
         }
     }
 
-    /// Says yes to what is about the attempt's own screen alone, and no to everything else.
+    /// Answers yes to questions that are only about the attempt's own screen, and no to all others.
     fn answer(&mut self, run: RunId, asked: ApprovalAsked) {
         let screen = &self.setting.screen;
         if !screen.may_allow() {
@@ -299,7 +299,7 @@ impl GyrusProcess {
         Ok(Self { child, out, err })
     }
 
-    /// The lines that it prints, until it prints no more.
+    /// Returns the lines that the process prints, until it prints no more.
     fn entries(&mut self) -> mpsc::Receiver<String> {
         let (send, receive) = mpsc::channel(64);
         if let Some(out) = self.out.take() {
@@ -323,7 +323,7 @@ impl GyrusProcess {
         let _ = rustix::process::kill_process(Pid::from_child(&self.child), signal);
     }
 
-    /// Its exit code, and what it said on standard error.
+    /// Returns the exit code, and the text on standard error.
     async fn end(mut self) -> Result<(Option<i32>, String), LabError> {
         let ended = tokio::task::spawn_blocking(move || {
             let code = self.child.wait()?.code();

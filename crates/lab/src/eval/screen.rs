@@ -14,17 +14,17 @@ const IN_SANDBOX: &str = "x11:sandbox";
 
 pub(super) enum AttemptScreen<'a> {
     Browser {
-        /// Address at which it begins.
+        /// Address at which the screen begins.
         start: String,
-        /// Origins that gyrus itself serves for it. What is asked about these is allowed.
+        /// Origins that gyrus itself serves for the attempt. What is asked about these is allowed.
         ours: Vec<String>,
     },
-    /// A desktop of its own.
+    /// A separate desktop.
     Desktop {
         /// Names of the programs of the task. What is asked about these is allowed.
         programs: &'a [String],
     },
-    /// None: nothing beyond what the policy allows in the attempt's folder is allowed.
+    /// No screen: nothing beyond what the policy allows in the attempt's folder is allowed.
     NoScreen,
     /// None, beside a server of tools that the task brings. Its calls are allowed.
     Server {
@@ -34,7 +34,7 @@ pub(super) enum AttemptScreen<'a> {
 }
 
 impl AttemptScreen<'_> {
-    /// Returns the arguments by which `gyrus run` has this screen.
+    /// Returns the arguments that give `gyrus run` this screen.
     pub(super) fn arguments(&self) -> Vec<&str> {
         match self {
             Self::Browser { start, .. } => vec!["--url", start],
@@ -44,7 +44,7 @@ impl AttemptScreen<'_> {
         }
     }
 
-    /// Whether there is anything that may be allowed.
+    /// Whether anything on the screen may be allowed.
     pub(super) fn may_allow(&self) -> bool {
         match self {
             Self::Browser { ours, .. } => !ours.is_empty(),
@@ -61,7 +61,7 @@ impl AttemptScreen<'_> {
         measured.is_some_and(|measured| self.owns(measured))
     }
 
-    /// Whether everything that the gate measured is this attempt's own.
+    /// Whether everything that the gate measured belongs to this attempt.
     fn owns(&self, measured: &MeasuredTarget) -> bool {
         match self {
             Self::Browser { ours, .. } => is_on_pages(ours, &measured.aim),
@@ -86,7 +86,7 @@ impl AttemptScreen<'_> {
     }
 }
 
-/// Whether everything that an input is about (the document, the form, whatever it goes to) is of
+/// Whether everything that an input touches (the document, the form, any destination) has one of
 /// these origins.
 fn is_on_pages(ours: &[String], aim: &Aim) -> bool {
     let form = aim.form.iter().map(|form| form.action.as_str());
@@ -110,7 +110,6 @@ fn is_on_pages(ours: &[String], aim: &Aim) -> bool {
         && aim.fills.iter().all(|field| is_on_pages(ours, field))
 }
 
-/// Whether an address is of this origin.
 fn is_of(origin: &str, address: &str) -> bool {
     address
         .strip_prefix(origin)

@@ -31,16 +31,16 @@ const DESKTOP: &str = "desktop";
 /// The name of the suite of tasks without a screen.
 const EVERYDAY: &str = "everyday";
 
-/// The most tasks of one evaluation.
+/// Maximum number of tasks of one evaluation.
 const MOST: usize = 10_000;
 
-/// Tasks of one server.
+/// The tasks of one server.
 #[derive(Debug)]
 pub(super) struct Suite {
     /// Name of the suite, as the person gave it.
     pub(super) name: String,
     pub(super) tasks: Vec<EvalTask>,
-    /// Files of the folder that a task is done in, by name.
+    /// Files of the folder in which a task is done, by name.
     pub(super) files: BTreeMap<OsString, Vec<u8>>,
 }
 
@@ -48,7 +48,7 @@ pub(super) struct Suite {
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 struct SuiteFile {
-    /// Address at which its pages are served, if not by gyrus.
+    /// Address at which the pages are served, if not by gyrus.
     address: Option<String>,
     #[serde(default)]
     screen: ScreenKind,
@@ -56,7 +56,7 @@ struct SuiteFile {
     task: Vec<EvalTask>,
 }
 
-/// The suites that a person names, sound and with the tasks that `only` lets through.
+/// Loads the suites that a person names, with the tasks that `only` selects, and checks them.
 pub(super) fn load(named: &[String], only: Option<&str>) -> Result<Vec<Suite>, LabError> {
     let mut suites = Vec::new();
     for name in named {
@@ -96,7 +96,7 @@ pub(super) fn load(named: &[String], only: Option<&str>) -> Result<Vec<Suite>, L
     Ok(suites)
 }
 
-/// Keeps the tasks whose ids fit.
+/// Keeps the tasks whose ids match.
 pub(super) fn choose(suites: &mut [Suite], only: Option<&str>) -> Result<(), LabError> {
     let all = suites.iter().flat_map(|suite| &suite.tasks);
     let ids: BTreeSet<String> = all.map(|task| task.id.clone()).collect();
@@ -427,7 +427,7 @@ mod tests {
         assert!(said(on_page).contains("has `setup`, but is played on pages"));
     }
 
-    /// Whoever changes the suite is told at once, and no player has to be asked.
+    /// Checks the suite, so that mistakes are found without playing it.
     #[test]
     fn the_everyday_tasks_are_sound() {
         let suites = load(&[EVERYDAY.to_owned()], None).unwrap();

@@ -13,7 +13,8 @@ use serde::Deserialize;
 use super::{expected::ExpectedAnswer, served::TaskServer, setting, stand_in::StandIn};
 use crate::LabError;
 
-/// Steps and seconds of a task that names none. Without a screen there is time for a slow model.
+/// Default number of steps of a task, before the seconds. Without a screen there is time for a slow
+/// model.
 const STEPS: u64 = 30;
 const SECONDS: u64 = 180;
 const SECONDS_WITHOUT_SCREEN: u64 = 900;
@@ -42,30 +43,30 @@ const OPTIONS: [&str; 17] = [
 #[derive(Debug, Clone, Default, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(super) struct EvalTask {
-    /// Unique among all that are evaluated together.
+    /// The unique id among all evaluated tasks.
     pub(super) id: String,
     pub(super) goal: String,
     /// Below the task's world or the suite's address, or an address; empty where there are no pages.
     #[serde(default)]
     start: String,
-    /// Names of the programs that the task is done with. Without a screen, a task whose programs are
-    /// not installed is skipped.
+    /// Names of the programs that the task needs. Without a screen, a task whose programs are not
+    /// installed is skipped.
     #[serde(default)]
     pub(super) programs: Vec<String>,
-    /// As `gyrus run --check` takes them. Without a screen they are commands, which the evaluation
-    /// runs after the run: no run is told of them.
+    /// Checks, in the form for `gyrus run --check`. Without a screen they are commands, which the
+    /// evaluation runs after the run: no run is told of them.
     #[serde(default)]
     pub(super) checks: Vec<String>,
     pub(super) answer: Option<ExpectedAnswer>,
-    /// Text of the files of the task's folder, by their paths in it.
+    /// Text of the files in the task's folder, by path.
     #[serde(default)]
     pub(super) files: BTreeMap<String, String>,
     /// A folder whose contents are copied into the task's folder; in a file, relative to it.
     pub(super) folder: Option<PathBuf>,
     /// A command that completes the task's folder before the run.
     pub(super) setup: Option<String>,
-    /// Whether nobody can reach the goal: the task is solved by a run that gives up, or that answers
-    /// with the expected answer and does not claim to have reached the goal.
+    /// Whether the goal is unreachable, so that a run solves the task by giving up, or by the
+    /// expected answer without the claim to have reached the goal.
     #[serde(default)]
     pub(super) impossible: bool,
     #[serde(default)]
@@ -96,12 +97,12 @@ pub(super) struct EvalTask {
     /// Address at which the suite is served; `None` for what gyrus serves itself.
     #[serde(skip)]
     pub(super) address: Option<String>,
-    /// The screen that the suite is played on.
+    /// The screen for playing the suite.
     #[serde(skip)]
     pub(super) screen: ScreenKind,
 }
 
-/// The kind of screen that a suite is played on.
+/// The kind of screen for playing a suite.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub(super) enum ScreenKind {
@@ -109,7 +110,7 @@ pub(super) enum ScreenKind {
     Browser,
     /// A desktop of the run's own.
     X11,
-    /// None: the task is work in a folder.
+    /// No screen: the task is work in a folder.
     #[serde(rename = "none")]
     NoScreen,
 }
@@ -131,7 +132,7 @@ impl Default for TaskBudget {
 }
 
 impl EvalTask {
-    /// One at an address, with a check; its goal is not known yet.
+    /// Creates a task at an address, with a check and without a goal yet.
     pub(super) fn at(id: &str, start: &str, check: &str, budget: TaskBudget) -> Self {
         Self {
             id: id.to_owned(),
@@ -154,7 +155,7 @@ impl EvalTask {
         }
     }
 
-    /// Returns the seconds that a run may take.
+    /// Returns the time limit of a run in seconds.
     pub(super) fn seconds(&self) -> u64 {
         let usual = match self.screen {
             ScreenKind::Browser | ScreenKind::X11 => SECONDS,
@@ -163,12 +164,12 @@ impl EvalTask {
         self.budget.seconds.unwrap_or(usual)
     }
 
-    /// Whether gyrus serves what it is about.
+    /// Whether gyrus serves the pages of the task.
     pub(super) fn is_served_here(&self) -> bool {
         self.address.is_none() && !is_address(&self.start)
     }
 
-    /// Returns the address at which it begins; `world` is the address of a world of its own.
+    /// Returns the address at which the task begins; `world` is the address of a world of its own.
     pub(super) fn start_in(&self, world: &str) -> String {
         match (is_address(&self.start), &self.address) {
             (true, _) => self.start.clone(),
@@ -177,7 +178,7 @@ impl EvalTask {
         }
     }
 
-    /// Returns the first mistake in the task, if it has one.
+    /// Returns the first mistake in the task, if there is one.
     pub(super) fn mistake(&self) -> Option<String> {
         let id = &self.id;
         let is_kebab = |c: char| c.is_ascii_lowercase() || c.is_ascii_digit() || c == '-';
@@ -217,7 +218,7 @@ impl EvalTask {
             return Some(format!("the task `{id}`: {wrong}"));
         }
         (self.budget.steps == 0 || self.seconds() == 0)
-            .then(|| format!("the task `{id}` may use nothing: its budget has a 0"))
+            .then(|| format!("the task `{id}` cannot run: its budget has a 0"))
     }
 
     /// Returns the options of the task as arguments of `gyrus run`.
@@ -287,7 +288,7 @@ impl EvalTask {
         })
     }
 
-    /// Returns a key that only a task without a screen has, if the task has one.
+    /// Returns a key that only a task without a screen may have, if the task has one.
     fn key_of_folders(&self) -> Option<&'static str> {
         [
             ("files", !self.files.is_empty()),

@@ -6,7 +6,7 @@ use std::collections::BTreeMap;
 use parking_lot::Mutex;
 use tokio::sync::watch;
 
-/// By world and kind of event.
+/// Held answers by world and kind of event.
 #[derive(Debug, Default)]
 pub(crate) struct SiteHolds(Mutex<BTreeMap<(String, String), Waits>>);
 
@@ -16,7 +16,7 @@ struct Waits {
     let_go: watch::Receiver<()>,
 }
 
-/// Holds back the answers to one kind of event in one world. Dropping it lets them go.
+/// Holds back the answers to one kind of event in one world, until it is dropped.
 #[derive(Debug)]
 pub struct AnswerHold {
     reached: watch::Receiver<bool>,
@@ -24,7 +24,7 @@ pub struct AnswerHold {
 }
 
 impl AnswerHold {
-    /// Waits until such an event has happened and its answer is held back.
+    /// Waits until the event has happened and its answer is held back.
     pub async fn reached(&mut self) {
         // The sites are gone if it fails; nothing will happen any more.
         if self.reached.wait_for(|reached| *reached).await.is_err() {

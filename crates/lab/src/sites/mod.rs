@@ -36,8 +36,8 @@ pub struct SiteServer {
 }
 
 impl SiteServer {
-    /// Starts to listen on 127.0.0.1, on `port` or a free one, and on another free port for what
-    /// pages embed from elsewhere.
+    /// Starts to listen on 127.0.0.1, on `port` or a free one, and on another free port for content
+    /// that pages embed from elsewhere.
     ///
     /// # Errors
     /// If the port is taken or nothing can listen.
@@ -67,20 +67,19 @@ impl SiteServer {
         server::origin(self.address)
     }
 
-    /// The origin of what they embed from elsewhere.
+    /// Returns the origin from which the pages embed content.
     #[must_use]
     pub fn other_address(&self) -> String {
         server::origin(self.other)
     }
 
-    /// From now on, such an event of a world happens, and its answer waits until what this returns
-    /// is dropped.
+    /// Makes events of this kind in a world happen without an answer, until the result is dropped.
     #[must_use]
     pub fn hold(&self, world: &str, kind: &str) -> AnswerHold {
         self.holds.hold(world, kind)
     }
 
-    /// Whether things have other prices in a world than in a plain one.
+    /// Whether prices in a world differ from those in a plain one.
     #[must_use]
     pub fn is_repriced(&self, world: &str) -> bool {
         restyle::PageChanges::of(world).is_some_and(|restyling| restyling.price(0) != 0)
@@ -93,7 +92,7 @@ impl SiteServer {
     }
 }
 
-/// The sites by name, each with what it is: the first one is the shop.
+/// Returns the sites by name, each with a description: the first one is the shop.
 pub fn sites() -> impl Iterator<Item = (&'static str, &'static str)> {
     pages::SITES.iter().map(|site| (site.name, site.title))
 }

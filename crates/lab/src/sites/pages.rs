@@ -7,13 +7,13 @@ use crate::sites::{
     world::{self, SiteEvent},
 };
 
-/// Shared by all sites.
+/// The style sheet of all sites.
 pub(crate) const STYLE: &str = include_str!("../../pages/site.css");
 pub(crate) const SCRIPT: &str = include_str!("../../pages/site.js");
 pub(crate) const RESTYLE: &str = include_str!("../../pages/restyle.js");
 pub(crate) const UNAVAILABLE: &str = include_str!("../../pages/unavailable.html");
 
-/// Placeholder in a page for its events and data.
+/// Placeholder in a page for the site's events and data.
 const MARK: &str = "<!--site-->";
 
 /// A site: one document for all its pages.
@@ -21,7 +21,7 @@ pub(crate) struct SiteFiles {
     pub(crate) name: &'static str,
     pub(crate) title: &'static str,
     html: &'static str,
-    /// The data that it shows from the beginning, as JSON.
+    /// The initial data of the site, as JSON.
     data: &'static str,
 }
 
@@ -67,13 +67,13 @@ pub(crate) fn find(name: &str) -> Option<&'static SiteFiles> {
     SITES.iter().find(|site| site.name == name)
 }
 
-/// Returns the data that a site shows from the beginning; null if it has none.
+/// Returns the initial data of a site; null if it has none.
 pub(crate) fn data(name: &str) -> Value {
     let data = find(name).map_or("", |site| site.data);
     serde_json::from_str(data).unwrap_or(Value::Null)
 }
 
-/// Returns the data that a site shows in a world from the beginning.
+/// Returns the initial data of a site in a world.
 pub(crate) fn data_in(world: &str, name: &str) -> Value {
     let mut data = data(name);
     if let Some(restyling) = PageChanges::of(world) {
@@ -87,7 +87,7 @@ pub(crate) fn data_in(world: &str, name: &str) -> Value {
     data
 }
 
-/// A page with all it needs: the world's events at this site among it.
+/// Returns a complete page, which includes the world's events at this site.
 pub(crate) fn draw(site: &SiteFiles, world: &str, events: &[SiteEvent], other: &str) -> String {
     let own: Vec<_> = events.iter().filter(|one| one.site == site.name).collect();
     let listed = || SITES.iter().map(|one| json!([one.name, one.title]));

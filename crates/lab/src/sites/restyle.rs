@@ -26,7 +26,7 @@ pub const KINDS: [&str; 14] = [
     "reworded",
 ];
 
-/// Number of kinds that a world without named kinds may have.
+/// Maximum number of kinds that a world without named kinds may have.
 const PLAIN: usize = 7;
 
 /// The changes to the pages of a world.
@@ -37,7 +37,7 @@ pub(crate) struct PageChanges {
 }
 
 impl PageChanges {
-    /// Returns the changes that a world's name asks for.
+    /// Returns the changes that a world's name requests.
     pub(crate) fn of(world: &str) -> Option<Self> {
         let rest = world.strip_prefix("restyle")?;
         let rest = rest.split('-').next().unwrap_or_default();
@@ -54,7 +54,7 @@ impl PageChanges {
         Some(Self { seed, kinds })
     }
 
-    /// Returns the changes as a page's script reads them.
+    /// Returns the changes as JSON for a page's script.
     pub(crate) fn to_json(&self) -> Value {
         json!({ "seed": self.seed, "kinds": self.kinds })
     }

@@ -8,7 +8,7 @@ use crate::sites::{
     world::{SiteEvent, SiteRefusal},
 };
 
-/// An event that may be written to the ledger.
+/// An event with the data for the ledger.
 pub(crate) struct AdmissibleEvent<'a> {
     pub(crate) site: &'a str,
     pub(crate) kind: &'a str,
@@ -18,7 +18,7 @@ pub(crate) struct AdmissibleEvent<'a> {
 /// The only account of the login, and its password.
 const ACCOUNT: (&str, &str) = ("ada", "analytical");
 
-/// Judges what a visitor does at a site, after what has happened in the world.
+/// Judges an action of a visitor at a site, after the earlier events of the world.
 pub(crate) fn admit<'a>(
     world: &str,
     events: &[SiteEvent],
@@ -43,7 +43,7 @@ pub(crate) fn admit<'a>(
     Ok(AdmissibleEvent { site, kind, data })
 }
 
-/// The shop: what lies in the cart since the last order, its sum, and a number.
+/// Admits an order of the shop: what lies in the cart since the last order, its sum, and a number.
 fn order(
     world: &str,
     events: &[SiteEvent],
@@ -123,7 +123,7 @@ fn code(
     Ok(Map::from_iter([("code".to_owned(), code.into())]))
 }
 
-/// The last code that was sent opens the door, once.
+/// Admits a login, once, by the last code that was sent.
 fn enter(
     events: &[SiteEvent],
     data: &Map<String, Value>,

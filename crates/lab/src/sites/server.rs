@@ -40,12 +40,12 @@ pub(crate) async fn listen(port: Option<u16>) -> io::Result<TcpListener> {
     TcpListener::bind((Ipv4Addr::LOCALHOST, port.unwrap_or(0))).await
 }
 
-/// An address as pages write it.
+/// Returns the origin of an address as pages write it.
 pub(crate) fn origin(address: SocketAddr) -> String {
     format!("http://{address}")
 }
 
-/// One origin: the worlds, which both share, and where the other one is.
+/// The state of one origin: the worlds, which both share, and where the other one is.
 pub(crate) struct SiteState {
     worlds: Arc<Worlds>,
     holds: Arc<SiteHolds>,
@@ -98,7 +98,7 @@ async fn first_page(
     served.page(&world, &site, &asked(&uri)).await
 }
 
-/// All pages of a site are one document, which looks at its address.
+/// Returns a page of a site, which is one document that looks at its own address.
 async fn page(
     State(served): State<Arc<SiteState>>,
     Path((world, site, _)): Path<(String, String, String)>,
@@ -145,7 +145,7 @@ async fn act(
 }
 
 impl SiteState {
-    /// An origin beside `other`.
+    /// Creates the state of an origin beside `other`.
     pub(crate) fn new(worlds: &Arc<Worlds>, holds: &Arc<SiteHolds>, other: SocketAddr) -> Self {
         Self {
             worlds: worlds.clone(),
@@ -165,7 +165,7 @@ impl SiteState {
         Ok(typed("text/html; charset=utf-8", html))
     }
 
-    /// Waits as long as the address asks for with `slow=MILLISECONDS`. Of requests with `fails=N`,
+    /// Waits for the time given in the address as `slow=MILLISECONDS`. Of requests with `fails=N`,
     /// the first N of every N+1 are refused.
     async fn moods(
         &self,

@@ -1,6 +1,6 @@
 //! The tasks that come with the sites, as they stand in `suite/`, and the files that they need.
 
-/// Name and text of each file of tasks.
+/// Name and text of each file with tasks.
 const TASKS: [(&str, &str); 20] = [
     ("calendar.toml", include_str!("../../suite/calendar.toml")),
     ("endless.toml", include_str!("../../suite/endless.toml")),
@@ -30,12 +30,12 @@ const FILES: [(&str, &str); 2] = [
     ("notes.txt", include_str!("../../suite/files/notes.txt")),
 ];
 
-/// The files of tasks, each with its name.
+/// Returns the files with tasks, each with its name.
 pub fn tasks() -> impl Iterator<Item = (&'static str, &'static str)> {
     TASKS.into_iter()
 }
 
-/// Returns the files of the folder that a task is done in: name and content.
+/// Returns the name and content of each file in the folder of a task.
 pub fn files() -> impl Iterator<Item = (&'static str, &'static str)> {
     FILES.into_iter()
 }

@@ -8,31 +8,31 @@ use serde_json::{Map, Value};
 
 use crate::sites::rules;
 
-/// The most worlds of one server; another one is refused.
+/// Maximum number of worlds of one server; another one is refused.
 const MAX_WORLDS: usize = 1024;
-/// The most events of a world.
+/// Maximum number of events of a world.
 const MAX_EVENTS: usize = 4096;
-/// The most that the events of a world hold, in bytes of JSON.
+/// Maximum size of the events of a world, in bytes of JSON.
 const MAX_BYTES: usize = 1024 * 1024;
-/// The most addresses of a world whose visits are counted.
+/// Maximum number of addresses of a world whose visits are counted.
 const MAX_COUNTED: usize = 256;
 /// The longest name of a world or a kind, in bytes.
 const MAX_NAME: usize = 64;
 
-/// One thing that happened in a world.
+/// An event in a world.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct SiteEvent {
-    /// Its number in the world, from 1.
+    /// The number of the event in the world, from 1.
     pub n: usize,
-    /// The site it happened at.
+    /// The site at which the event happened.
     pub site: String,
     /// Kind of the event, such as `order`.
     pub kind: String,
-    /// Data that the visitor entered and the site added.
+    /// Data entered by the visitor or added by the site.
     pub data: Map<String, Value>,
 }
 
-/// The reason why something did not happen.
+/// The reason why an event did not happen.
 #[derive(Debug, PartialEq)]
 pub(crate) enum SiteRefusal {
     /// A bound is reached.
@@ -72,7 +72,7 @@ impl Worlds {
             .unwrap_or_default()
     }
 
-    /// Lets something happen, if the site's rules allow it.
+    /// Records an event, if the site's rules allow it.
     pub(crate) fn act(
         &self,
         world: &str,

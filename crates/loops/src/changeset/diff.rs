@@ -6,10 +6,10 @@ use gyrus_contract::{
     ProposedChange, WantedChange, path_of_header,
 };
 
-/// Maximum number of wrong lines that are reported.
+/// Maximum number of reported wrong lines.
 const MAX_WRONG: usize = 20;
 
-/// Whether the file existed and nothing is left to change in it.
+/// Whether a change leaves an existing file unchanged.
 fn is_nothing(change: &FileDiff) -> bool {
     let is_kept = change.before.is_some() && !change.deleted;
     is_kept && change.executable.is_none() && change.hunks.is_empty()
@@ -87,7 +87,7 @@ pub(super) fn counted(proposal: &Proposal) -> String {
     }
 }
 
-/// Parses a changeset; returns all mistakes if there are any. Files without changes are left out.
+/// Parses a changeset, or returns all its mistakes. Files without changes are left out.
 pub(super) fn read(text: &str) -> Result<Proposal, Vec<String>> {
     let mut reader = ProposalReader::default();
     for (number, line) in (1..).zip(text.split_inclusive('\n')) {
@@ -128,9 +128,9 @@ pub(super) fn read(text: &str) -> Result<Proposal, Vec<String>> {
 struct ProposalReader {
     proposal: Proposal,
     wrong: Vec<String>,
-    /// The lines of the comment that is being read, which belongs to the next file.
+    /// The lines of the comment being read, which belongs to the next file.
     comment: Vec<String>,
-    /// Files of which it is not said yet whether they are there.
+    /// Files that may or may not exist.
     unknown: Vec<String>,
     in_hunk: bool,
     /// Number of lines of the old file that are still to come in the present hunk, by its head.
@@ -185,7 +185,7 @@ impl ProposalReader {
         Ok(())
     }
 
-    /// Ends a comment that stands apart: before the first file it is the reason for the whole.
+    /// Ends a free-standing comment, which before the first file is the reason for the whole.
     fn end_comment(&mut self) {
         let comment = std::mem::take(&mut self.comment);
         if self.proposal.changes.is_empty() && !comment.is_empty() {
@@ -227,7 +227,7 @@ impl ProposalReader {
     }
 }
 
-/// The beginning of the line that says that a file is new.
+/// The beginning of the line about a new file.
 const NEW_FILE: &str = "new file mode ";
 
 /// Parses a line between a file's first line and its hunks.
@@ -250,7 +250,7 @@ fn of_header(change: &mut FileDiff, line: &str) -> Result<(), &'static str> {
     Ok(())
 }
 
-/// Whether a line of a header repeats what other lines say.
+/// Whether a header line repeats information of other lines.
 fn is_said_elsewhere(line: &str) -> bool {
     let starts = ["old mode ", "--- ", "+++ "];
     starts.iter().any(|start| line.starts_with(start))

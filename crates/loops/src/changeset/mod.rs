@@ -37,7 +37,7 @@ use crate::{
 const PROMPT: &str = include_str!("changeset.md");
 const REFLECTION_PROMPT: &str = include_str!("reflection.md");
 
-/// The loop, as `--loop changeset` names it.
+/// The description of the loop `changeset`.
 pub(crate) const KIND: LoopKind = LoopKind {
     name: "changeset",
     prompts: &[PROMPT, REFLECTION_PROMPT],
@@ -52,14 +52,14 @@ pub const REFLECTION: &str = "changeset.reflection";
 /// Maximum number of characters of goals and queries.
 const QUERY_CHARACTERS: usize = 4_000;
 
-/// The name of the approver where nobody is asked.
+/// Recorded name of the approver when no person is asked.
 const CONFIGURATION: &str = "configuration";
 
-/// The state that is kept between cycles.
+/// The state between cycles.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 pub struct ChangesetState {
     state: ChangeState,
-    /// The files that were approved.
+    /// The approved files.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     context: Option<Vec<RankedFile>>,
     /// The outcome of the last proposal, if there was one.
@@ -67,7 +67,7 @@ pub struct ChangesetState {
     outcome: Option<ProposalOutcome>,
     /// Number of proposals that could not be applied.
     failures: u32,
-    /// The reason why the last of them could not be applied.
+    /// The reason why the last changeset could not be applied.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     last_error: Option<String>,
     /// The state of the planning part.
@@ -88,7 +88,7 @@ struct NoChangesReason {
     by: Option<String>,
 }
 
-/// Finds files, plans with them, has the plan approved, and applies it.
+/// A loop that finds files, plans with them, has the plan approved, and applies it.
 #[derive(Debug)]
 pub struct Changeset {
     acting: React,
@@ -114,7 +114,7 @@ impl Changeset {
         }
     }
 
-    /// Takes a transition of the table and records it, with the person who decided it, if one did.
+    /// Makes a transition of the table and records it, with the person who decided it, if one did.
     fn step(
         &mut self,
         run: &mut Run,
@@ -146,8 +146,8 @@ impl Changeset {
         })
     }
 
-    /// Finds, has approved and reads the files: from `IDLE` to planning. Files that were approved
-    /// before are only read again.
+    /// Selects the files, has them approved and reads them, from `IDLE` to planning. Files that
+    /// were approved before are only read again.
     async fn curate(&mut self, run: &mut Run) -> Result<ExecutionResult, Stop> {
         let known = self.state.context.clone();
         let text = match known {
@@ -254,7 +254,7 @@ impl Changeset {
         Ok(files)
     }
 
-    /// Recalls what earlier runs in this folder recorded about similar goals.
+    /// Recalls the notes of earlier runs in this folder about similar goals.
     async fn recall(&mut self, run: &mut Run) -> Result<(), Stop> {
         let mut tools = run.tools().iter();
         if !tools.any(|spec| spec.name == ReadJournalCall::TOOL) {
@@ -294,7 +294,7 @@ impl Changeset {
         }
     }
 
-    /// Runs a turn of planning, and everything that follows from a proposal if there is one.
+    /// Runs a turn of planning, and handles the proposal if there is one.
     async fn plan(&mut self, run: &mut Run, plan: &Plan) -> Result<ExecutionResult, Stop> {
         let result = self.acting.act(run, plan).await?;
         let proposes = |action: &&Action| {

@@ -16,15 +16,14 @@ use crate::{
 /// Maximum number of further proposals after one that could not be applied.
 const MAX_RETRIES: u32 = 3;
 
-/// Maximum number of characters of a report by the applying tool that is kept in state and in
-/// reasons. Memory has the whole report.
+/// Maximum characters stored of a report by the applying tool. Memory has the whole report.
 const REPORT_CHARACTERS: usize = 4_000;
 
 /// A proposal in the form in which a person sees it.
 struct ProposalForPerson<'a> {
     proposal: &'a Proposal,
     verify: Option<&'a str>,
-    /// The reasons for which the gate will ask about applying it, if it will.
+    /// The gate's reasons for asking when the proposal is applied.
     asks: Vec<String>,
 }
 
@@ -117,7 +116,7 @@ impl Changeset {
         Ok(result)
     }
 
-    /// Returns the reasons for which the gate would ask about applying it, under the present facts.
+    /// Returns the gate's reasons for asking if the proposal were applied now.
     ///
     /// # Errors
     /// Returns the reason why the gate would deny it, or a [`Stop`].
@@ -152,7 +151,7 @@ impl Changeset {
         Ok(None)
     }
 
-    /// Returns the proposal as it was approved; otherwise `result` says how the cycle ends.
+    /// Returns the approved proposal; otherwise `result` says how the cycle ends.
     async fn decide(
         &mut self,
         run: &mut Run,
@@ -214,7 +213,7 @@ impl Changeset {
         }
     }
 
-    /// Changes the files, all or none.
+    /// Applies all changes of files, or none.
     async fn apply(
         &mut self,
         run: &mut Run,
@@ -255,8 +254,7 @@ impl Changeset {
         Ok(())
     }
 
-    /// Handles a proposal that was not applied, for this reason. Returns the reason if the run
-    /// ends.
+    /// Handles a proposal not applied for this reason. Returns the reason if the run ends.
     fn could_not(&mut self, run: &mut Run, report: &str) -> Result<Option<String>, Stop> {
         self.state.outcome = Some(ProposalOutcome::Failed);
         self.state.failures += 1;

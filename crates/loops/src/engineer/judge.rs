@@ -15,7 +15,7 @@ use serde_json::{Value, json};
 
 use crate::{goal, json::the_object};
 
-/// The tool that a model calls to submit, unless the judge is itself a tool.
+/// The tool by which a model submits, unless the judge is itself a tool.
 const SUBMIT: &str = "submit";
 
 /// A submission to a judge that sees the workspace.
@@ -47,19 +47,18 @@ impl Arguments for SubmitTextCall {
     const EXAMPLE: &'static str = r#"{"submission": "42", "summary": "The sum, checked by hand."}"#;
 }
 
-/// Maximum number of pictures of one judgement that are shown.
+/// Maximum number of pictures of one judgement for the model.
 const MAX_IMAGES: usize = 4;
 
 /// Time limit of a command that judges, in seconds.
 const JUDGE_SECONDS: u64 = 600;
 
-/// A judge. Written as `mcp:SERVER__TOOL`, `http://…`, `https://…`; everything else is a command
-/// line.
+/// A judge, written as `mcp:SERVER__TOOL`, `http://…` or `https://…`; all else is a command line.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub enum Judge {
     /// A command that runs in the workspace, behind the gate. Exit code 0 accepts.
     Command(String),
-    /// An address that takes a submission and answers with a verdict.
+    /// Address that receives a submission by HTTP and answers with a verdict.
     Http(String),
     /// A tool of a server, by its name in the run.
     Tool(String),
@@ -110,12 +109,13 @@ impl fmt::Display for Judge {
 pub(super) enum JudgeVerdict {
     Accepted,
     Rejected,
-    /// The judge was not asked, its answer was lost, or it was neither yes nor no.
+    /// The judge gave no verdict: it was not asked, its answer was lost, or the answer was neither
+    /// yes nor no.
     NoRuling,
 }
 
 impl Judge {
-    /// Returns the address that the person typed, for the gate.
+    /// Returns the address of the judge, which the person typed, for the gate.
     pub fn address(&self) -> Option<&str> {
         match self {
             Judge::Http(address) => Some(address),
@@ -193,8 +193,7 @@ impl Judge {
         }
     }
 
-    /// Whether the judge decides about the call: a submission, or a claim that only the judge can
-    /// make.
+    /// Whether the judge decides about the call: a submission, or a claim that only it can make.
     pub(crate) fn hears(&self, call: &ToolCall) -> bool {
         call.tool == self.name() || (call.tool == FINISH && claims(&call.arguments))
     }

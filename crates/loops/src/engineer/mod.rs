@@ -33,7 +33,7 @@ use crate::{
 const PROMPT: &str = include_str!("engineer.md");
 const WENT_RIGHT_PROMPT: &str = include_str!("went_right.md");
 
-/// The loop, as `--loop engineer` names it.
+/// The description of the loop `engineer`.
 pub(crate) const KIND: LoopKind = LoopKind {
     name: "engineer",
     prompts: &[PROMPT, WENT_RIGHT_PROMPT],
@@ -42,7 +42,7 @@ pub(crate) const KIND: LoopKind = LoopKind {
     build: |config| Ok(Box::new(Engineer::new(config)?)),
 };
 
-/// The kind of the fact about what went right.
+/// The kind of the fact with the lessons of a success.
 pub const WENT_RIGHT: &str = "engineer.went_right";
 
 /// Maximum number of rejected submissions after which the work continues.
@@ -51,7 +51,7 @@ const MAX_RETRIES: u32 = 3;
 /// Maximum number of consecutive submissions that no judge ruled on before the run gives up.
 const MAX_UNRULED: u32 = 3;
 
-/// Number of turns of searching before the plan is asked for.
+/// Maximum number of search turns before the model must plan.
 const MAX_SEARCHES: u32 = 10;
 
 /// Number of further turns before the loop concludes that there will be no plan.
@@ -60,22 +60,21 @@ const MAX_REMINDERS: u32 = 2;
 /// Maximum number of characters of a plan, which is part of every question.
 const PLAN_CHARACTERS: usize = 12_000;
 
-/// Maximum number of characters of the last report that is kept in state and in reasons. Memory has
-/// all of it.
+/// Maximum number of stored characters of the last report. Memory has all of it.
 const REPORT_CHARACTERS: usize = 4_000;
 
-/// The state that is kept between cycles.
+/// The state between cycles.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 pub struct EngineerState {
     phase: EngineerPhase,
-    /// Number of turns of all phases.
+    /// Number of turns in all phases.
     steps: u32,
-    /// The plan; empty while there is none.
+    /// The plan; empty before it is made.
     plan: String,
-    /// The last report of a judge that rejected, or the reason why there was no ruling.
+    /// The last report of a rejection, or the reason why there was no verdict.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     last_error: Option<String>,
-    /// Number of rejections that were followed by more work.
+    /// Number of rejections followed by more work.
     retries: u32,
     /// Number of consecutive submissions that no judge ruled on.
     #[serde(default)]
@@ -88,12 +87,12 @@ pub struct EngineerState {
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 enum EngineerPhase {
-    /// Searching, then one plan.
+    /// The model searches, then makes one plan.
     #[default]
     Planning,
     /// Acting, until the model submits.
     Executing,
-    /// Submitted: the judge decides, or has accepted.
+    /// The work was submitted: the judge decides, or has accepted.
     Validating,
 }
 
@@ -107,7 +106,7 @@ impl EngineerPhase {
     }
 }
 
-/// Plans, works, submits.
+/// A loop that plans, works and submits to a judge.
 #[derive(Debug)]
 pub struct Engineer {
     acting: React,
@@ -120,7 +119,7 @@ impl Engineer {
     /// Creates a loop with this configuration.
     ///
     /// # Errors
-    /// Returns the reason in words if the configuration names no judge.
+    /// A message if the configuration names no judge.
     pub fn new(config: CognitiveConfig) -> Result<Self, String> {
         let judge = config.judge.as_ref().cloned();
         let judge = judge.ok_or("the loop `engineer` needs a judge, and none is configured")?;
@@ -132,7 +131,8 @@ impl Engineer {
         })
     }
 
-    /// Returns the acting part's profile in this turn, which state and configuration determine.
+    /// Returns the profile of the acting part in this turn, which follows from state and
+    /// configuration.
     fn profile(&self, run: &Run) -> TurnProfile {
         let reads = browse::only_reads(run, &[]);
         let mut tools = browse::specs(run);
@@ -160,7 +160,7 @@ impl Engineer {
         }
     }
 
-    /// Tells the model to plan, as the last words so far: what was sent before stays as it is.
+    /// Appends the request for a plan to the prompt, whose earlier messages stay unchanged.
     fn ask_for_plan(&mut self) {
         let docs = match self.config.docs.as_deref() {
             Some(folder) => format!("The documents are in the folder `{folder}`."),
@@ -216,7 +216,7 @@ impl Engineer {
         Ok(result)
     }
 
-    /// Asks for the plan alone, without tools: small models call one as long as they may.
+    /// Requests the plan alone, without tools, which small models call as long as they may.
     async fn plan_alone(&self, run: &mut Run) -> Result<String, Stop> {
         let words = "Write the plan now. Answer with one JSON object: {\"plan\": \"…\"}";
         let question = ModelQuestion {
@@ -398,7 +398,7 @@ impl CognitiveLoop for Engineer {
         result
     }
 
-    /// Records what went right, for later runs.
+    /// Records the lessons of a success, for later runs.
     async fn conclude(&mut self, run: &mut Run, result: &ExecutionResult) -> Result<(), Stop> {
         let reached = result.claim.as_ref().is_some_and(|claim| claim.reached);
         if !reached || result.error.is_some() {

@@ -19,18 +19,19 @@ const LONG_GOAL: usize = 300;
 /// Maximum number of servers' tools that a message names.
 const SHOWN_SERVED: usize = 40;
 
-/// Texts in a path that are meant for a shell.
+/// Shell syntax that a path should not contain.
 const COMMANDS_IN_PATHS: [&str; 7] = ["\n", "`", "$(", "&&", "||", "; ", " | "];
 
-/// A plan that can be carried out.
+/// A plan that can be executed.
 #[derive(Debug, Clone)]
 pub(super) struct ValidPlan {
     pub(super) draft: AgentPlan,
-    /// The gate's expected verdict on each step; `None` where it depends on an earlier one.
+    /// The gate's expected verdict on each step; `None` where it depends on the output of an
+    /// earlier one.
     pub(super) verdicts: Vec<Option<Verdict>>,
 }
 
-/// The facts that a plan is checked against.
+/// The facts for checking a plan.
 pub(super) struct Against<'a> {
     pub(super) perception: &'a Perception,
     pub(super) tools: &'a [Arc<ToolSpec>],
@@ -38,7 +39,7 @@ pub(super) struct Against<'a> {
     pub(super) before: Vec<(&'a str, bool)>,
 }
 
-/// Checks a plan. The gate is only asked about one without other mistakes.
+/// Checks a plan. The gate is only asked if there are no other mistakes.
 ///
 /// # Errors
 /// Returns all mistakes if there are any, or a [`Stop`].

@@ -19,31 +19,31 @@ const LONGEST_ID: usize = 24;
 
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub(super) struct AgentStep {
-    /// The id, unique over all plans of a run.
+    /// The id of the step, unique over all plans of a run.
     pub(super) id: String,
-    /// The tool that it calls.
+    /// The tool that the step calls.
     pub(super) tool: String,
-    /// The arguments; always an object.
+    /// The arguments of the step; always an object.
     pub(super) input: Value,
     pub(super) reason: String,
-    /// Whether a person should know of it. This is only shown; the gate decides who is asked.
+    /// Whether a person should know of the step. This is only shown; the gate decides who is asked.
     pub(super) requires_permission: bool,
-    /// The expected result.
+    /// The expected result of the step.
     pub(super) expected: String,
     /// The ids of steps that must have succeeded before.
     pub(super) depends_on: Vec<String>,
 }
 
 impl AgentStep {
-    /// Returns the call of the step, with its references filled in from `outputs`, and the reason
-    /// why it cannot be made if one of them refers to nothing; that is left as it is written.
+    /// Returns the call of the step with its references filled in from `outputs`, and an error for
+    /// references to nothing; that is left as it is written.
     pub(super) fn call(&self, outputs: &BTreeMap<String, Value>) -> (ToolCall, Option<String>) {
         let mut wrong = None;
         let input = filled(&self.input, outputs, &mut wrong);
         (ToolCall::new(self.tool.clone(), input), wrong)
     }
 
-    /// Returns the ids of the steps that it refers to.
+    /// Returns the ids of the steps whose outputs the step uses.
     pub(super) fn references(&self) -> Vec<String> {
         let mut found = Vec::new();
         each_text(&self.input, &mut |text| {
@@ -64,7 +64,7 @@ pub(super) struct AgentPlan {
 }
 
 impl AgentPlan {
-    /// Returns the plan as a text that a person may edit.
+    /// Returns the plan as text for a person's edits.
     pub(super) fn to_edit(&self) -> String {
         // Strings, booleans and JSON values can always be serialized.
         serde_json::to_string_pretty(self).unwrap_or_default()
@@ -159,7 +159,7 @@ fn step(number: usize, value: Value, wrong: &mut Vec<String>) -> Option<AgentSte
     })
 }
 
-/// Returns the arguments: an object, or the text of one.
+/// Returns the arguments, given as an object or as the text of one.
 fn input(value: Option<Value>) -> Option<Value> {
     match value? {
         Value::String(text) => match serde_json::from_str(&text) {
@@ -183,8 +183,8 @@ fn ids(value: Value) -> Option<Vec<String>> {
     items.into_iter().map(one).collect()
 }
 
-/// Returns the schema that a provider may enforce. `input` is a text in it: its form differs from
-/// tool to tool, and a choice between all of them would be more than providers accept.
+/// Returns the schema for providers. `input` is a text in it: its form differs from tool to tool,
+/// and a choice between all of them would be more than providers accept.
 pub(super) fn schema() -> Value {
     let text = || json!({"type": "string"});
     let step = json!({
@@ -230,7 +230,7 @@ struct OutputReference<'a> {
     written: &'a str,
 }
 
-/// Splits a text into its parts. Braces that are not a reference are words.
+/// Splits a text into words and references. Braces that are not a reference are words.
 fn pieces(text: &str) -> impl Iterator<Item = InputPiece<'_>> {
     let mut rest = text;
     std::iter::from_fn(move || {
@@ -272,7 +272,7 @@ fn reference(text: &str) -> Option<(OutputReference<'_>, &str)> {
 }
 
 impl OutputReference<'_> {
-    /// Returns the text that it stands for, or the reason why there is none.
+    /// Returns the text of the referenced output, or the reason why there is none.
     fn text(self, outputs: &BTreeMap<String, Value>) -> Result<String, String> {
         let OutputReference { id, path, written } = self;
         let Some(mut value) = outputs.get(id) else {
@@ -315,7 +315,7 @@ fn plain_text(value: &Value) -> String {
     }
 }
 
-/// Returns the value with its references filled in. References in the filled-in text are not
+/// Returns the value with its references replaced. References in the filled-in text are not
 /// replaced again. The first one that refers to nothing is reported in `wrong`.
 fn filled(value: &Value, outputs: &BTreeMap<String, Value>, wrong: &mut Option<String>) -> Value {
     match value {

@@ -35,7 +35,7 @@ use crate::{
 const PROMPT: &str = include_str!("plan.md");
 const SUMMARY_PROMPT: &str = include_str!("summary.md");
 
-/// The loop, as `--loop plan` names it.
+/// The description of the loop `plan`.
 pub(crate) const KIND: LoopKind = LoopKind {
     name: "plan",
     prompts: &[PROMPT, SUMMARY_PROMPT],
@@ -44,24 +44,24 @@ pub(crate) const KIND: LoopKind = LoopKind {
     build: |config| Ok(Box::new(Planner::new(config))),
 };
 
-/// The state that is kept between cycles.
+/// The state between cycles.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 pub struct PlanState {
     stage: PlanStage,
     /// Whether `task.request` was recorded.
     requested: bool,
-    /// Number of plans that were in force.
+    /// Number of plans so far.
     revision: u32,
     replans: u32,
     /// Number of parts of the goal that the plan covers: the goal itself and its amendments.
     heard: usize,
     /// Steps of the present plan that have not begun.
     steps: Vec<AgentStep>,
-    /// Steps that ran, of all plans.
+    /// Executed steps of all plans.
     past: Vec<PastStep>,
-    /// Values that steps still refer to, by the step that returned them.
+    /// Values that later steps refer to, by the step that returned them.
     outputs: BTreeMap<String, Value>,
-    /// Files that steps created, each once.
+    /// Files created by steps, each once.
     files: Vec<String>,
 }
 
@@ -84,16 +84,16 @@ struct PastStep {
     worked: bool,
 }
 
-/// The thought of a cycle, for its act.
+/// The decision of a cycle about its actions.
 #[derive(Debug, Default)]
 enum CycleThought {
     #[default]
     Nothing,
-    /// A plan that can be carried out.
+    /// This valid plan was proposed.
     Proposed(ValidPlan),
-    /// No plan could be made, for this reason.
+    /// No plan is possible, for this reason.
     Hopeless(String),
-    /// These of the remaining steps run now.
+    /// The remaining steps with these indices run now.
     Steps(Vec<usize>),
     /// The work is over.
     Over(Claim),
@@ -125,7 +125,7 @@ impl Planner {
         self.memory.add(Message::user(text));
     }
 
-    /// Returns to planning for the rest, for this reason.
+    /// Returns to planning the rest of the work, for this reason.
     fn plan_anew(&mut self, why: &str) {
         self.state.stage = PlanStage::Planning;
         self.state.steps.clear();
@@ -136,7 +136,7 @@ impl Planner {
         ));
     }
 
-    /// Begins the task, whose id is the run's: what it is and what it comes with.
+    /// Begins the task, whose id is the run's: reads the goal and its attachments.
     fn handle_task(&mut self, run: &mut Run, perception: &Perception) -> Result<(), Stop> {
         self.state.requested = true;
         let request = json!({
@@ -150,7 +150,7 @@ impl Planner {
     }
 }
 
-/// Returns what came with the goal, by name.
+/// Returns the attachments of the goal, by name.
 fn build_context(perception: &Perception) -> Vec<String> {
     let given = perception.context.iter().map(|part| match part {
         Part::Text(text) => match &text.origin {
@@ -174,8 +174,8 @@ fn tools(run: &Run) -> Vec<Arc<ToolSpec>> {
     specs
 }
 
-/// Returns the tools that a plan is checked against: also those of servers that need not be found
-/// first, because the model knows their names.
+/// Returns the tools for checking a plan: also those of servers that need not be found first,
+/// because the model knows their names.
 fn callable(run: &Run) -> Vec<Arc<ToolSpec>> {
     let mut specs = tools(run);
     let is_known = |spec: &&Arc<ToolSpec>| specs.iter().any(|known| known.name == spec.name);

@@ -13,7 +13,7 @@ use crate::browse::BROWSE;
 /// Maximum number of concurrent steps.
 pub(super) const AT_ONCE: usize = 8;
 
-/// Returns for each step the indices in `steps` of those that it waits for.
+/// Returns for each step the indices in `steps` of the steps on which it waits.
 pub(super) fn waits(steps: &[AgentStep], tools: &[Arc<ToolSpec>]) -> Vec<Vec<usize>> {
     let number = |id: &String| steps.iter().position(|step| step.id == *id);
     let one = |(index, step): (usize, &AgentStep)| {
@@ -29,7 +29,7 @@ pub(super) fn waits(steps: &[AgentStep], tools: &[Arc<ToolSpec>]) -> Vec<Vec<usi
     steps.iter().enumerate().map(one).collect()
 }
 
-/// Returns the ids along one cycle of dependencies, if there is one.
+/// Returns the ids along a cycle of dependencies, if there is one.
 pub(super) fn circle(steps: &[AgentStep], waits: &[Vec<usize>]) -> Option<Vec<String>> {
     let mut left: Vec<usize> = (0..steps.len()).collect();
     loop {
@@ -73,7 +73,7 @@ fn share(one: &AgentStep, other: &AgentStep, tools: &[Arc<ToolSpec>]) -> bool {
         || written(other, tools).is_some_and(|path| names(one, path))
 }
 
-/// Returns the file that a step declares to change.
+/// Returns the path of the file that a step declares to change.
 fn written<'a>(step: &'a AgentStep, tools: &[Arc<ToolSpec>]) -> Option<&'a str> {
     let spec = tools.iter().find(|spec| spec.name == step.tool)?;
     let paths = spec.touches.iter().filter_map(Touch::paths);
@@ -93,7 +93,7 @@ fn names(step: &AgentStep, path: &str) -> bool {
     found
 }
 
-/// Returns a path without parts that have no meaning.
+/// Returns a path without redundant parts.
 fn plain(path: &str) -> &str {
     path.trim().trim_start_matches("./").trim_end_matches('/')
 }

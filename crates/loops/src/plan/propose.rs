@@ -20,7 +20,7 @@ use crate::{
     review::{ReviewResult, ReviewSubject, review},
 };
 
-/// Characters of an answer in words that the reason of a failure quotes.
+/// Maximum length of a textual answer that the reason of a failure quotes, in characters.
 const ANSWER_CHARACTERS: usize = 300;
 
 /// Maximum number of repairs of a plan by the model.
@@ -56,7 +56,7 @@ impl ReviewSubject for PlanForPerson<'_> {
 }
 
 impl Planner {
-    /// Returns a question with what the questions for a plan and for a summary share.
+    /// Returns a question with the common parts of the questions for a plan and for a summary.
     pub(super) fn question(
         &self,
         run: &Run,
@@ -71,8 +71,8 @@ impl Planner {
         question
     }
 
-    /// Returns a plan that can be carried out, an answer that the model repeats in words, or the
-    /// reason why there is neither.
+    /// Returns a valid plan, an answer that the model repeats as text, or the reason why there is
+    /// neither.
     pub(super) async fn plan_task(&mut self, run: &mut Run) -> Result<CycleThought, Stop> {
         let tools = callable(run);
         let mut talk = vec![kernel_says("Make the plan now.")];
@@ -141,7 +141,7 @@ impl Planner {
         check::validate_plan(run, draft, &against)
     }
 
-    /// Puts the plan in force.
+    /// Makes the plan the current one.
     fn adopt(&mut self, run: &mut Run, checked: ValidPlan) -> Result<(), Stop> {
         self.state.revision += 1;
         let listed = words::listed(&checked.draft);
@@ -165,7 +165,7 @@ impl Planner {
         self.memory.add(Message::user(text));
     }
 
-    /// Lets a person decide, if that is required; returns the reason if the run ends.
+    /// Asks a person to decide, if that is required; returns the reason if the run ends.
     pub(super) async fn decide(
         &mut self,
         run: &mut Run,

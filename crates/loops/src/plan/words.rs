@@ -20,13 +20,13 @@ const ARGUMENT_LINES: usize = 12;
 /// Maximum number of mistakes in a plan that are returned at once.
 const MOST_REASONS: usize = 30;
 
-/// Maximum number of letters of a step's result that the model is shown later.
+/// Maximum number of characters of a step's result in later prompts.
 const OUTCOME: usize = 4_000;
 
 /// Maximum number of letters of a failure in the run's last message.
 const FAILURE: usize = 400;
 
-/// Describes the planner's means beside the goal: the approval mode and the tools.
+/// Describes the planner's environment beside the goal: the approval mode and the tools.
 pub(super) fn surroundings(mode: Mode, tools: &[Arc<ToolSpec>]) -> String {
     let means = match mode {
         Mode::ReadOnly => "only steps that change nothing are allowed",
@@ -182,7 +182,7 @@ pub(super) fn failure(step: &AgentStep, said: &str) -> String {
     format!("step {} (`{}`) failed: {said}", step.id, step.tool)
 }
 
-/// Describes what the run did before it stopped.
+/// Describes the work of the run before it stopped.
 pub(super) fn so_far(state: &PlanState) -> String {
     let named = |worked: bool| {
         let steps = state.past.iter().filter(|step| step.worked == worked);

@@ -19,7 +19,7 @@ const MAX_REPLANS: u32 = 3;
 const MAX_SEARCHES: usize = 8;
 
 impl Planner {
-    /// Runs steps that do not wait for each other, and processes their results.
+    /// Runs steps that are independent of each other, and processes their results.
     pub(super) async fn execute_steps(
         &mut self,
         run: &mut Run,
@@ -156,8 +156,8 @@ impl Planner {
         Some(format!("{what}{tried}; {}", words::so_far(&self.state)))
     }
 
-    /// Plans the rest after a plan that ended with a search for tools: its steps could not call what
-    /// was not found yet.
+    /// Plans the rest after a plan that ended with a search for tools, whose steps could not call
+    /// tools that were not found yet.
     fn plan_with_found_tools(&mut self) {
         let past = self.state.past.iter();
         let searches = past.filter(|step| step.tool == FindToolsCall::TOOL);
@@ -166,7 +166,7 @@ impl Planner {
         }
     }
 
-    /// Asks for a summary of the results; a second time, if the first answer cannot be used.
+    /// Requests a summary of the results; a second time, if the first answer cannot be used.
     pub(super) async fn summarize(
         &mut self,
         run: &mut Run,
@@ -235,8 +235,8 @@ fn summary(said: &str) -> Option<(bool, String)> {
     (!summary.is_empty()).then(|| (reached, summary.to_owned()))
 }
 
-/// Executes a filled-in call, unless it could not be filled in, for the reason in `wrong`, or that
-/// made one of its paths invalid.
+/// Executes a call with replaced references, unless they could not be replaced, for the reason in
+/// `wrong`, or made one of its paths invalid.
 async fn execute_step(
     run: &mut Run,
     call: &ToolCall,

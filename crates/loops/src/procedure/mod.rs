@@ -25,7 +25,7 @@ use crate::{
 };
 use ready::{NextDeed, ReplayPosition};
 
-/// The loop, as the journal names it.
+/// The description of the loop for procedures, as named in the journal.
 pub(crate) const KIND: LoopKind = LoopKind {
     name: "procedure",
     prompts: &[],
@@ -34,34 +34,34 @@ pub(crate) const KIND: LoopKind = LoopKind {
     build: |config| Ok(Box::new(ReplayLoop::new(config)?)),
 };
 
-/// Seconds between two looks at a page that does not show yet what is needed; then it is handed
-/// over. A page of which the learned run waited longer is given that time as well.
+/// Seconds between readings of a page that lacks something for the next step, after which a model
+/// takes over. A page for which the learned run waited longer gets that time as well.
 const LOOKS: [f64; 5] = [0.1, 0.2, 0.4, 0.6, 0.8];
 
-/// Seconds between further looks for a sign that a binding step has happened.
+/// Seconds between further readings that look for a sign that a binding step has happened.
 const LOOKS_AFTER: [f64; 3] = [1.0, 2.0, 3.0];
 
-/// Maximum number of seconds that a page is given because the learned run waited.
+/// Maximum number of seconds to wait for a page because the learned run waited.
 const MOST_WAITED: f64 = 20.0;
 
 /// The address of an empty page.
 const BLANK: &str = "about:blank";
 
-/// The state that is kept between cycles.
+/// The state between cycles.
 #[derive(Debug, Clone, Default, Serialize, Deserialize)]
 struct ProcedureState {
-    /// Number of steps that were taken.
+    /// Number of executed steps.
     step: usize,
     /// Whether the start was opened.
     opened: bool,
     /// Whether the conditions after the last step are still to be checked.
     unchecked: bool,
-    /// Ids in the addresses of links that were clicked, in order.
+    /// Ids in the addresses of clicked links, in order.
     #[serde(default)]
     found: Vec<String>,
-    /// Descriptions of the steps that were taken.
+    /// Descriptions of the executed steps.
     done: Vec<String>,
-    /// The session of the screen, and the address that it showed last.
+    /// The session of the screen, and the last shown address.
     session: String,
     address: String,
     /// The reason why the run stops for a person before its next step.
@@ -71,7 +71,7 @@ struct ProcedureState {
     handed_over: bool,
 }
 
-/// The loop that goes on where a procedure cannot.
+/// The loop that takes over where a procedure cannot continue.
 enum FallbackLoop {
     Screen(Box<Reactive>),
     Tools(Box<React>),
@@ -134,7 +134,7 @@ impl ReplayLoop {
         self.replays.procedure.steps.get(number)
     }
 
-    /// The last step that was taken, if it binds somebody and nobody knows yet whether it happened.
+    /// Returns the last executed step, if it binds somebody and may not have happened.
     fn unknown_commit(&self) -> Option<&ProcedureStep> {
         let last = self.state.step.checked_sub(1)?;
         self.step(last)
@@ -177,7 +177,7 @@ impl ReplayLoop {
         }
     }
 
-    /// Makes the next step on a page, which is opened first.
+    /// Performs the next step on a page, after opening the page.
     async fn on_site(&mut self, run: &mut Run, origin: &str) -> Result<ExecutionResult, Stop> {
         let start = self
             .config
@@ -197,7 +197,7 @@ impl ReplayLoop {
         self.on_screen(run, &start, actions).await
     }
 
-    /// Makes the next step on a screen, after these actions of the same cycle.
+    /// Performs the next step on a screen, after other actions of the same cycle.
     async fn on_screen(
         &mut self,
         run: &mut Run,
@@ -253,7 +253,8 @@ impl ReplayLoop {
         Ok(result)
     }
 
-    /// Looks until the next step can be made; the error is what differs, with the last view.
+    /// Reads the screen until the next step is possible; the error is what differs, with the last
+    /// view.
     async fn wait_until_ready(
         &mut self,
         run: &mut Run,
@@ -315,7 +316,7 @@ impl ReplayLoop {
         }
     }
 
-    /// Whether a view is one of another desktop than that of the steps before.
+    /// Whether a view is of another desktop than that of the earlier steps.
     fn is_another_desktop(&self, view: &View) -> bool {
         match &self.replays.procedure.place {
             LearnedPlace::Desktop { .. } => {
@@ -325,7 +326,7 @@ impl ReplayLoop {
         }
     }
 
-    /// Returns the seconds between looks at a page on which something is missing.
+    /// Returns the seconds between readings of a page that lacks something.
     fn waits(&self) -> Vec<f64> {
         let mut waits = LOOKS.to_vec();
         if self.unknown_commit().is_some() {
@@ -346,7 +347,7 @@ impl ReplayLoop {
         Ok(Action { call, observation })
     }
 
-    /// Counts a step as taken, unless its call says that nothing happened; then returns the reason.
+    /// Counts a step as executed, or returns the reason why its call did nothing.
     fn took(&mut self, call: &ToolCall, seen: &Observation) -> Option<String> {
         let is_known = matches!(
             seen.verdict,
@@ -372,8 +373,8 @@ impl ReplayLoop {
         self.state.unchecked = true;
     }
 
-    /// Something is not as it was learned: it is handed over, unless nobody can tell whether the
-    /// last step has bound somebody.
+    /// Handles a difference from the learned procedure: a model takes over, unless nobody can tell
+    /// whether the last step has bound somebody.
     fn differs(
         &mut self,
         run: &mut Run,
@@ -427,7 +428,7 @@ impl ReplayLoop {
         Ok(ExecutionResult::default())
     }
 
-    /// Returns the words that the model is told when it takes over.
+    /// Returns the message to the model that takes over.
     fn told(&self, why: &str) -> String {
         let mut lines = vec![format!(
             "gyrus replayed a procedure that it learned for this goal, and stopped because something \
@@ -481,7 +482,7 @@ impl ReplayLoop {
         })
     }
 
-    /// Makes the next call of a procedure without a screen.
+    /// Performs the next call of a procedure without a screen.
     async fn in_folder(&mut self, run: &mut Run) -> Result<ExecutionResult, Stop> {
         self.state.opened = true;
         let Some(step) = self.step(self.state.step) else {

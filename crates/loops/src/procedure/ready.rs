@@ -8,13 +8,13 @@ use crate::Replays;
 
 pub(super) struct ReplayPosition<'a> {
     pub(super) replays: &'a Replays,
-    /// The values of the command, and the ids that were found since.
+    /// The values of the command, and the ids found since.
     pub(super) values: &'a SlotValues,
-    /// The address that the run began at.
+    /// The address at which the run began.
     pub(super) start: &'a str,
-    /// Number of steps that were taken.
+    /// Number of executed steps.
     pub(super) step: usize,
-    /// Whether the conditions after the last of them are still to be checked.
+    /// Whether the conditions after the last step are still unchecked.
     pub(super) unchecked: bool,
 }
 
@@ -22,10 +22,10 @@ pub(super) struct ReplayPosition<'a> {
 pub(super) enum NextDeed {
     Call {
         call: ToolCall,
-        /// The ids in the address of the link that it clicks.
+        /// The ids in the address of the link to click.
         found: Vec<String>,
     },
-    /// All steps are done, and everything holds.
+    /// All steps are executed, and all conditions hold.
     Done,
 }
 
@@ -39,7 +39,7 @@ impl ReplayPosition<'_> {
         }
     }
 
-    /// Whether a view shows that the last step has happened.
+    /// Whether a view shows that the last step took effect.
     pub(super) fn has_happened(&self, view: &View) -> bool {
         self.check_last(view).is_ok()
     }
@@ -55,7 +55,7 @@ impl ReplayPosition<'_> {
         Ok(())
     }
 
-    /// Returns what is done next.
+    /// Returns the next deed.
     ///
     /// # Errors
     /// Something is not as it was learned.

@@ -82,7 +82,7 @@ pub(super) fn arguments(action: &ScreenAction) -> impl Iterator<Item = (&String,
         .flatten()
 }
 
-/// Returns a schema without what not every provider accepts.
+/// Returns a schema without keywords that not every provider accepts.
 fn only_types(schema: &Value) -> Value {
     match schema {
         Value::Object(schema) => ["type", "enum", "items", "anyOf"]

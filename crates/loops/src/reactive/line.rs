@@ -11,10 +11,10 @@ use super::{
 /// Maximum number of characters of a usable element's name.
 pub(super) const OPERABLE: usize = 80;
 
-/// The same limit beside a picture.
+/// Maximum length of a line beside a picture.
 pub(super) const BESIDE_PICTURE: usize = 24;
 
-/// States that a picture shows, or that are found out by trying.
+/// States that a picture shows, or that only an attempt reveals.
 const SEEN: [ElementState; 3] = [
     ElementState::Required,
     ElementState::Opens,
@@ -61,8 +61,8 @@ pub(super) fn operable(view: &View, index: usize, budget: RenderBudget<'_>) -> S
     line
 }
 
-/// Returns an element's role, or a generic word for a role that a page made up and could use for a
-/// message.
+/// Returns an element's role, or a generic word for a role that a page invented, which could carry
+/// a message.
 pub(super) fn role(element: &Element) -> String {
     let known = element
         .role

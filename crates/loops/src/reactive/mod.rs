@@ -56,7 +56,7 @@ const PROMPT: &str = include_str!("reactive.md");
 /// The part of the instructions for a desktop.
 const DESKTOP_PROMPT: &str = include_str!("desktop.md");
 
-/// The loop, as `--loop reactive` names it.
+/// The description of the loop `reactive`.
 pub(crate) const KIND: LoopKind = LoopKind {
     name: "reactive",
     prompts: &[PROMPT, DESKTOP_PROMPT, mandate::PROMPT],
@@ -68,18 +68,17 @@ pub(crate) const KIND: LoopKind = LoopKind {
 /// The tool by which a run with a screen is recognised.
 pub(crate) const OF_EVERY_SCREEN: &str = ClickCall::TOOL;
 
-/// Whether a tool acts on what a screen shows, and is of no use to a loop that does not look.
+/// Whether a tool acts on a screen, and is of no use to a loop that does not look.
 pub(crate) fn is_of_screen(tool: &str) -> bool {
     tool != FINISH && actions::named(tool).is_some()
 }
 
-/// Whether a tool only changes which page is looked at.
+/// Whether a tool only navigates or reads.
 pub(crate) fn only_goes_or_looks(tool: &str) -> bool {
     actions::named(tool).is_some_and(|action| action.effect != ScreenEffect::Acts)
 }
 
-/// Formats a view as a model sees it, with at most `tokens` tokens for elements that are not
-/// usable.
+/// Formats a view for a model, with at most `tokens` tokens for elements that are not usable.
 #[doc(hidden)]
 pub fn shown(view: &View, tokens: usize) -> String {
     render::render(
@@ -95,7 +94,7 @@ pub fn shown(view: &View, tokens: usize) -> String {
 /// Maximum number of repeated questions after unusable replies; then the run parks.
 const REPAIRS: u32 = 2;
 
-/// Number of consecutive failed looks after which the run parks.
+/// Number of consecutive failed readings after which the run parks.
 const MOST_BLIND: u32 = 3;
 
 /// Beginnings of the address of a desktop that was started with the process of the run.
@@ -115,7 +114,7 @@ pub struct Reactive {
     state: ReactiveState,
     /// The view of this turn, or the reason why there is none.
     sight: Result<View, String>,
-    /// The model wants to end the work.
+    /// The model's claim that the work is finished.
     finish: Option<FinishClaim>,
 }
 
@@ -132,8 +131,8 @@ impl Reactive {
         }
     }
 
-    /// Takes over from another way of working, at the page where it stopped. `told` is what the
-    /// model is told first; `done` are descriptions of what was done.
+    /// Takes over from another loop, at the page where it stopped. `told` is the first message to
+    /// the model; `done` are descriptions of executed steps.
     pub(crate) fn continue_from(
         &mut self,
         told: String,
@@ -276,7 +275,7 @@ impl Reactive {
         offered
     }
 
-    /// Asks until there is a usable reply, or three were unusable.
+    /// Asks until there is a usable reply, or three replies were unusable.
     async fn decide(
         &mut self,
         run: &mut Run,
@@ -348,8 +347,8 @@ impl Reactive {
         Ok(None)
     }
 
-    /// Asks a person where the model's provider requires it, with the provider's reason. The
-    /// approval is for this reply; the gate asks its own questions besides.
+    /// Asks a person for the confirmation that the model's provider requires, with the provider's
+    /// reason. The approval is for this reply; the gate asks its own questions besides.
     async fn is_confirmed(
         &mut self,
         run: &mut Run,
@@ -426,7 +425,7 @@ impl Reactive {
         });
     }
 
-    /// Executes the decided calls, until the screen is no longer as it was when they were decided.
+    /// Executes the decided calls, until the screen differs from its state at the decision.
     async fn call_all(&mut self, run: &mut Run, plan: &Plan) -> Result<Vec<Action>, Stop> {
         let mut actions = Vec::new();
         self.state.last = LastTurn::default();
@@ -492,7 +491,7 @@ impl Reactive {
         Ok(actions)
     }
 
-    /// Executes an escape that the loop tries by itself.
+    /// Executes an escape from repetition, which the loop tries by itself.
     async fn escape(&mut self, run: &mut Run, way: ToolCall) -> Result<Action, Stop> {
         let observation = run.call(&way).await?;
         self.log(
@@ -549,7 +548,7 @@ impl Reactive {
             || (now.dialog.is_some() && before.dialog != now.dialog))
     }
 
-    /// Returns the content of the screen when the model claimed to be done, as evidence.
+    /// Returns the content of the screen at the claim that the work is done, as evidence.
     fn evidence(&self) -> Vec<Evidence> {
         let shown = self.sight.as_ref().ok().map(|view| Evidence {
             what: format!("the screen at the end: {}", quoted(&view.title, 80)),

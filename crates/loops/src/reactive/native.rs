@@ -13,7 +13,7 @@ use serde_json::{Map, Value, json};
 use super::reply::{ReplyChoices, UsableReply, understood};
 use crate::json::the_object;
 
-/// Parses calls and the text beside them; the error tells the model the mistake.
+/// Parses calls and accompanying text; the error tells the model the mistake.
 pub(super) fn read(
     calls: &[&ToolCall],
     text: &str,
@@ -65,7 +65,7 @@ fn action(call: &ToolCall, view: Option<&View>) -> Value {
     fields.into()
 }
 
-/// Returns the innermost element around a point that scrolls by itself.
+/// Returns the innermost scrolling element around a point.
 fn scrolls_at<'a>(view: &'a View, at: &Value) -> Option<&'a Element> {
     let [x, y] = [0, 1].map(|axis| at[axis].as_f64());
     let (x, y) = (x? as i32, y? as i32);

@@ -4,16 +4,16 @@ use gyrus_contract::View;
 
 use super::words::quoted;
 
-/// Number of elements before and after it among which the nearest words are looked for.
+/// Number of elements before and after an element among which the nearest words are searched for.
 const NEARBY: usize = 12;
 
-/// Maximum distance of those words in pixels.
+/// Maximum distance in pixels of the words that locate an element.
 const FAR: i32 = 200;
 
-/// Maximum height of something that an element lies in, as a multiple of its own.
+/// Maximum height of a container around an element, as a multiple of the element's height.
 const ROW: i32 = 3;
 
-/// Maximum number of characters of those words.
+/// Maximum number of characters of the words that locate an element.
 const WORDS: usize = 24;
 
 /// Returns the middle of an element; empty if nothing of it is painted.
@@ -28,7 +28,7 @@ pub(super) fn middle(view: &View, index: usize) -> String {
     format!(" at {x},{y}")
 }
 
-/// Returns how an element lies to the nearest words, if some are near.
+/// Describes an element's position relative to the nearest words, if some are near.
 pub(super) fn beside(view: &View, index: usize) -> Option<String> {
     let own = view.elements[index].bounds?;
     let before = view.elements[..index].iter().rev().take(NEARBY);

@@ -18,14 +18,14 @@ use crate::{CognitiveConfig, config::PerceptionMode, prompt};
 /// Number of tokens of a turn's own text without a picture.
 pub const FRESH: usize = 820;
 
-/// The same with a picture: it leaves room for one of 1280 by 800 where such pictures cost most.
+/// Maximum tokens of the changing part with a picture: it leaves room for one of 1280 by 800 where
+/// such pictures cost most.
 const FRESH_WITH_PICTURE: usize = 280;
 
 /// Minimum number of tokens of a view, beside its usable elements.
 const LEAST: usize = 120;
 
-/// Maximum number of tokens of an action's output: extracted text, search results, and any other
-/// text.
+/// Maximum tokens of an action's output: extracted text, search results, and any other text.
 const READ: usize = 2_500;
 const FOUND: usize = 300;
 const SAID: usize = 120;
@@ -72,13 +72,13 @@ pub(super) fn sends_picture(mode: PerceptionMode, state: &ReactiveState, view: &
 
 /// The screen as a turn sees it.
 pub(super) enum ScreenInTurn<'a> {
-    /// A view, with its picture if that is sent.
+    /// A view, with its picture if the picture is sent.
     View(&'a View, Option<&'a Image>),
     /// No view, for this reason.
     Blind(&'a str),
 }
 
-/// Returns all content that changes from turn to turn, as one message.
+/// Returns the content that changes from turn to turn, as one message.
 pub(super) fn turn(
     state: &ReactiveState,
     note: Option<&str>,
@@ -162,7 +162,7 @@ fn returned(output: &ActionOutput) -> (Text, bool) {
     (Text::new(text, origin), counts)
 }
 
-/// Formats the screen within the rest of a turn's tokens.
+/// Formats the screen within the remaining tokens of a turn.
 fn screen(view: &View, picture: Option<&Image>, goal: &str, spent: usize) -> Text {
     let fresh = if picture.is_some() {
         FRESH_WITH_PICTURE

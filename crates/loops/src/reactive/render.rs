@@ -19,21 +19,20 @@ use super::{
     words::quoted,
 };
 
-/// Maximum number of rows of one list or table whose text is shown.
+/// Maximum number of rows of a list or table whose text is shown.
 const ROWS: usize = 8;
 
-/// Maximum number of usable elements that have a line; a page with more is a grid of hundreds of
-/// cells.
+/// Maximum number of usable elements with a line; a page with more is a grid of hundreds of cells.
 const MOST: usize = 250;
 
-/// Roles of elements that are usable only because they react to clicks.
+/// Roles of elements that are only usable because they react to clicks.
 const CLICKED: [&str; 5] = ["generic", "row", "cell", "gridcell", "listitem"];
 
-/// Containers that are shown beside a picture as well: a list has an id, the others block the page
-/// or are documents of their own.
+/// Roles of containers that are listed even beside a picture: a list has an id, the others block
+/// the page or are documents of their own.
 const TOLD: [&str; 4] = ["dialog", "alertdialog", "listbox", "iframe"];
 
-/// Number of tokens up to which a page is shown whole, even beside a picture.
+/// Maximum size in tokens of a page that is listed in full even beside a picture.
 const SMALL: usize = 320;
 
 /// Maximum number of characters of a text.
@@ -46,7 +45,7 @@ pub(super) struct RenderBudget<'a> {
     pub(super) tokens: usize,
     /// Whether the model sees the picture as well, and can read the text there.
     pub(super) with_picture: bool,
-    /// The goal: elements out of view that share a word with it are named first.
+    /// The goal; elements out of view that share a word with it are named first.
     pub(super) goal: &'a str,
 }
 
@@ -102,7 +101,7 @@ fn is_in_view(element: &Element) -> bool {
     element.bounds.is_some() && !element.states.contains(&ElementState::OutOfView)
 }
 
-/// A line that could be shown.
+/// A line of the listing.
 struct ViewLine {
     text: String,
     depth: usize,
@@ -115,7 +114,7 @@ enum Rank {
     Always,
     First,
     Then,
-    /// A container, shown if something in it is.
+    /// A container, shown if something in it is shown.
     WithContent,
 }
 
@@ -163,7 +162,7 @@ fn lines(view: &View, budget: RenderBudget<'_>) -> (String, bool) {
     (head.join("\n"), more == 0 && left_out == 0)
 }
 
-/// Returns for each line whether it is shown, and the number of texts that are not.
+/// Returns whether each line is shown, and the number of hidden texts.
 fn choose(lines: &[ViewLine], budget: usize) -> (Vec<bool>, usize) {
     let mut chosen: Vec<bool> = lines.iter().map(|line| line.rank == Rank::Always).collect();
     let mut left = budget;
@@ -260,7 +259,7 @@ fn header(view: &View, budget: RenderBudget<'_>) -> Vec<String> {
     lines
 }
 
-/// Whether a page was read, and nothing was on it.
+/// Whether a page was read, and was empty.
 fn is_blank(view: &View) -> bool {
     let is_page = !["", "about:blank"].contains(&view.address.as_str());
     is_page && view.elements.is_empty() && view.unread.is_empty()
@@ -293,19 +292,19 @@ fn download(download: &Download) -> String {
     }
 }
 
-/// An element that contains the present one.
+/// An ancestor of the present element.
 struct Above<'a> {
     depth: u16,
-    /// The text of an element whose line contains it already.
+    /// The text of an ancestor, if its line contains it already.
     says: Option<&'a str>,
     is_shown_box: bool,
-    /// Number of rows that were seen directly below.
+    /// Number of rows seen directly below the element.
     rows: usize,
 }
 
-/// Returns the usable elements that have a line, if there are too many: first those that stand
-/// alone, then those in rows, last those that only react to clicks. A pager below a large grid is
-/// worth more than one of its cells.
+/// Returns the usable elements with a line, if there are too many: first those that stand alone,
+/// then those in rows, last those that only react to clicks. A pager below a large grid is worth
+/// more than one of its cells.
 fn with_line(view: &View) -> BTreeSet<usize> {
     let mut rows: Vec<u16> = Vec::new();
     let mut ranked = Vec::new();
@@ -328,7 +327,7 @@ fn with_line(view: &View) -> BTreeSet<usize> {
     first.map(|(_, _, index)| index).collect()
 }
 
-/// Returns the dialog in front, with what is in it.
+/// Returns the range of the dialog in front, with its content.
 fn front(view: &View) -> Option<Range<usize>> {
     let is_dialog = |one: &Element| {
         ["dialog", "alertdialog"].contains(&one.role.as_str())
@@ -344,8 +343,8 @@ fn front(view: &View) -> Option<Range<usize>> {
     (end > start + 1).then_some(start..end)
 }
 
-/// Returns the usable elements that cannot be used before something else is closed: those that a
-/// dialog covers, or whatever lies over most of the page without saying that it is one.
+/// Returns the elements that are unusable until another one is closed: those behind a dialog, or
+/// behind anything else that lies over most of the page.
 fn behind(view: &View) -> BTreeSet<usize> {
     let front = front(view);
     let is_outside = |index: &usize| front.as_ref().is_none_or(|front| !front.contains(index));
@@ -367,10 +366,10 @@ fn behind(view: &View) -> BTreeSet<usize> {
     }
 }
 
-/// Minimum number of covered elements for which something lies over the page, and not just over them.
+/// Minimum number of covered elements for which the cover counts as lying over the page.
 const OVERLAID: usize = 3;
 
-/// Whether everything that could be used outside the dialog lies behind it.
+/// Whether everything usable outside of the dialog lies behind it.
 fn is_modal(view: &View, front: &Range<usize>, behind: &BTreeSet<usize>) -> bool {
     let mut outside = (0..view.elements.len()).filter(|index| !front.contains(index));
     !behind.is_empty()
@@ -388,14 +387,14 @@ struct ElementWalk<'a> {
     budget: RenderBudget<'a>,
     above: Vec<Above<'a>>,
     lines: Vec<ViewLine>,
-    /// The usable elements that have a line.
+    /// The usable elements with a line.
     with_line: BTreeSet<usize>,
-    /// Number of usable elements in view by name, as it is shown beside a picture.
+    /// Number of usable elements in view by their name in the listing beside a picture.
     named: BTreeMap<&'a str, usize>,
     more: usize,
-    /// Number of elements left in the present row.
+    /// Number of elements still to come in the present row.
     rest_of_row: usize,
-    /// Usable elements that lie behind a dialog.
+    /// Indices of usable elements behind a dialog.
     behind: BTreeSet<usize>,
     /// A dialog that covers everything else.
     modal: Option<Range<usize>>,
@@ -524,7 +523,7 @@ impl<'a> ElementWalk<'a> {
         self.lines.push(ViewLine { text, depth, rank });
     }
 
-    /// Whether an element above it shows the text already, as a link does whose text this is.
+    /// Whether an ancestor shows the text already, as a link does with the text in it.
     fn is_said(&self, element: &Element) -> bool {
         let name = element.name.trim();
         self.above
@@ -653,12 +652,12 @@ fn out_of_view(view: &View, budget: RenderBudget<'_>) -> Vec<String> {
     lines
 }
 
-/// Number of elements out of view that are named, by side and kind; and the maximum where several
-/// share the most words with the goal.
+/// Number of named elements out of view, by side and kind; and the maximum where several share the
+/// most words with the goal.
 const EXAMPLES: usize = 3;
 const WANTED: usize = 6;
 
-/// Minimum length of a word that is compared, numbers aside.
+/// Minimum length of a compared word, except for numbers.
 const SHORTEST: usize = 3;
 
 /// Words that goals and controls have in common without being related.
@@ -667,7 +666,7 @@ const COMMON: [&str; 20] = [
     "find", "enter", "press", "button", "link", "page", "text", "one",
 ];
 
-/// Returns the words that are compared.
+/// Returns the words of a text for comparisons.
 fn words_of(text: &str) -> BTreeSet<String> {
     let words = text.split(|c: char| !c.is_alphanumeric());
     let is_number = |word: &str| !word.is_empty() && word.bytes().all(|it| it.is_ascii_digit());
@@ -712,7 +711,7 @@ fn group(found: &[&Element], goal: &BTreeSet<String>, only_wanted: bool) -> Opti
     Some(format!("{} {kind}{such}", found.len()))
 }
 
-/// Whether the tree tells so little about this view that a picture is worth its price.
+/// Whether the tree shows so little of a view that a picture is worth its price.
 pub(super) fn says_little(view: &View) -> bool {
     // What covers them without being a dialog may have to be seen.
     let behind = front(view).map_or_else(BTreeSet::new, |_| behind(view));

@@ -23,11 +23,11 @@ const NOTE: usize = 120;
 /// Maximum number of characters of the mistake in an action.
 const MISTAKE: usize = 200;
 
-/// The facts that a reply is checked against.
+/// The facts for checking a reply.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct ReplyChoices<'a> {
     pub(super) actions: &'a [&'static ScreenAction],
-    /// Width and height of the frame that was shown; without one, points are invalid.
+    /// Width and height of the frame shown to the model; without one, points are invalid.
     pub(super) frame: Option<(u32, u32)>,
 }
 
@@ -37,8 +37,7 @@ pub(super) struct UsableReply {
     pub(super) note: String,
     /// The changes to the memo; an empty text removes a key.
     pub(super) memo: Vec<(String, String)>,
-    /// The reasons for which the model's provider wants a person's confirmation, in the provider's
-    /// words.
+    /// The provider's reasons for requiring a person's confirmation.
     pub(super) confirm: Vec<String>,
     pub(super) deeds: Deeds,
     /// The model's expectation of the next view.
@@ -55,7 +54,7 @@ pub(super) enum Deeds {
 }
 
 impl UsableReply {
-    /// Returns the end of the work with an answer that was given in words.
+    /// Creates a reply that ends the work with an answer in text.
     pub(super) fn answer(words: &str, token: &str) -> Self {
         Self {
             note: String::new(),
@@ -72,7 +71,7 @@ impl UsableReply {
     }
 }
 
-/// Returns the text of a reply that is words alone: whole, without a call, and without an object.
+/// Returns the text of a reply that is text only: whole, without a call, and without an object.
 pub(super) fn in_words(reply: &gyrus_contract::Reply) -> Option<String> {
     let text = reply.text();
     let words = text.trim();
@@ -211,7 +210,7 @@ fn call(action: Value, offered: ReplyChoices<'_>) -> Result<ToolCall, String> {
     }
 }
 
-/// Whether a value stands for an argument that is left out.
+/// Whether a value means that the argument is omitted.
 fn is_nothing(value: &Value, schema: &Value, is_required: bool) -> bool {
     match value {
         Value::Null => true,
@@ -279,7 +278,7 @@ fn argument_of(
     Ok(meant.unwrap_or_else(|| value.clone()))
 }
 
-/// Returns the one of these words that is given in any case, or else what is given.
+/// Returns the one of these words that equals the value in any case, or else the value.
 fn one_of(words: &Value, value: &Value) -> Value {
     let given = value.as_str().unwrap_or_default().trim().to_lowercase();
     let words = words.as_array().into_iter().flatten();
@@ -292,7 +291,7 @@ fn element(value: &Value) -> Option<Value> {
     Some(id.to_string().into())
 }
 
-/// Parses a number, or one in quotation marks; it is always finite.
+/// Parses a finite number, possibly in quotation marks.
 fn number(value: &Value) -> Option<f64> {
     let number = match value {
         Value::Number(number) => number.as_f64()?,
@@ -337,7 +336,7 @@ fn point(name: &str, value: &Value, frame: Option<(u32, u32)>) -> Result<Value, 
     Ok(json!([x as u32, y as u32]))
 }
 
-/// Returns the actions that are possible with these tools of the run.
+/// Returns the actions that are possible with the run's tools.
 pub(super) fn offered_by<'a>(
     tools: impl Iterator<Item = &'a str> + Clone,
 ) -> Vec<&'static ScreenAction> {

@@ -16,11 +16,10 @@ use super::{
 /// Maximum size of a memo in tokens.
 pub(super) const MEMO_TOKENS: usize = 600;
 
-/// Number of actions that are remembered.
+/// Maximum number of remembered actions.
 pub(super) const LOG_LINES: usize = 10;
 
-/// Number of actions with a line of their own beside a picture, if the newest turn did not have
-/// more.
+/// Number of actions with their own line beside a picture, if the newest turn had no more.
 const WHOLE: usize = 2;
 
 /// Maximum number of characters of a key in the memo.
@@ -32,7 +31,7 @@ pub struct ReactiveState {
     /// The completion token, known only to the run and its model: with it the model claims that the
     /// work is over.
     pub(super) token: String,
-    /// Whether the address that the run starts with was opened.
+    /// Whether the start address was opened.
     #[serde(default)]
     pub(super) opened: bool,
     /// The model's memo.
@@ -41,7 +40,7 @@ pub struct ReactiveState {
     /// The last actions.
     #[serde(default)]
     pub(super) log: ActionLog,
-    /// The output of the last action, unless it only says that something changed; shown once.
+    /// The output of the last action, unless it only reports a change; shown once.
     pub(super) output: Option<ActionOutput>,
     /// The model's expectation of the present view.
     #[serde(default)]
@@ -49,32 +48,32 @@ pub struct ReactiveState {
     /// The facts about the last turn.
     #[serde(default)]
     pub(super) last: LastTurn,
-    /// The page of the last look.
+    /// The page of the last reading.
     #[serde(default)]
     pub(super) page: VisitedPage,
     /// The detector of repetition.
     #[serde(default)]
     pub(super) stuck: Stuck,
-    /// Number of consecutive failed looks.
+    /// Number of consecutive failed readings.
     #[serde(default)]
     pub(super) blind: u32,
-    /// Whether the model was told that there are no pictures.
+    /// Whether the model was informed that there are no pictures.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub(super) told_without: bool,
     /// The reason why the run parks before its next turn.
     pub(super) parks: Option<String>,
 }
 
-/// A page that was looked at, to open it again on a screen that has lost it.
+/// A visited page, which is opened again on a screen that has lost it.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
 pub(super) struct VisitedPage {
-    /// The screen's session.
+    /// The session of the screen.
     pub(super) session: String,
-    /// The address, if it is one of the web.
+    /// The address of the page, if it is one of the web.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(super) address: Option<String>,
-    /// A fingerprint of what the page showed.
+    /// A fingerprint of the page's content.
     pub(super) contents: u64,
 }
 
@@ -112,7 +111,7 @@ fn can_be_opened(address: &str) -> bool {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub(super) struct ActionOutput {
     pub(super) tool: String,
-    /// The text. Untrusted.
+    /// The text of the output. Untrusted.
     pub(super) text: String,
 }
 
@@ -122,7 +121,7 @@ pub(super) struct ActionOutput {
 pub(super) struct LastTurn {
     /// Whether an input had no effect, or an unknown one.
     pub(super) had_no_effect: bool,
-    /// Whether it pointed at pixels, dragged, or asked for a picture.
+    /// Whether the last turn pointed at pixels, dragged, or asked for a picture.
     pub(super) needs_picture: bool,
 }
 
@@ -133,8 +132,7 @@ pub(super) struct Memo(Vec<(String, String)>);
 
 impl Memo {
     /// Writes a text under a key, replacing the previous one; an empty text removes the key. When
-    /// the memo is too large, the oldest texts are removed. Returns a description of the loss for
-    /// the model.
+    /// the memo is too large, the oldest texts are removed. Describes the loss for the model.
     pub(super) fn change(&mut self, key: &str, text: &str) -> Option<String> {
         let key = shorten(&clean(key), KEY).into_owned();
         self.0.retain(|(known, _)| *known != key);
@@ -175,7 +173,7 @@ pub(super) struct ActionLine {
     pub(super) cycle: u32,
     pub(super) action: String,
     pub(super) verdict: ActionVerdict,
-    /// The reason, where the verdict does not tell it; written by a model or a tool.
+    /// The reason in words of a model or a tool, unless the verdict makes it clear.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub(super) note: String,
 }
@@ -228,8 +226,7 @@ impl ActionLine {
         format!("{cycle}. {action}: {verdict}{note}")
     }
 
-    /// Returns the tool and the first thing that it names, without its id, which may no longer
-    /// exist.
+    /// Returns the tool and the first thing it names, without an id, which may no longer exist.
     fn short(&self) -> String {
         let tool = self.action.split(' ').next().unwrap_or_default();
         let mut quotes = self.action.match_indices('"').map(|(at, _)| at);

@@ -16,7 +16,7 @@ use serde::{Deserialize, Serialize};
 
 use super::actions;
 
-/// Number of actions that are remembered.
+/// Maximum number of remembered actions.
 pub(super) const RING: usize = 8;
 
 /// The side of a cell in pixels of the frame.
@@ -27,7 +27,7 @@ const CELL: i32 = 10;
 pub(super) struct Stuck {
     /// The last actions, newest last.
     ring: Vec<ScreenPrint>,
-    /// Number of escapes that were tried.
+    /// Number of escapes tried so far.
     #[serde(default)]
     tried: u8,
     /// A note for the model's next prompt.
@@ -45,11 +45,11 @@ struct ScreenPrint {
 /// The reaction to an action.
 #[derive(Debug, Clone, PartialEq)]
 pub(super) enum StuckAdvice {
-    /// Continue; the model may be told.
+    /// Continue, perhaps with a note to the model.
     GoOn,
     /// Try this escape.
     Try(ToolCall),
-    /// Park: every escape was tried, or there is none. The text is for a person.
+    /// Park, because every escape was tried or there is none. The text is for a person.
     Park(String),
 }
 
@@ -57,12 +57,12 @@ pub(super) enum StuckAdvice {
 #[derive(Debug, Clone, Copy)]
 pub(super) struct ActionRecord<'a> {
     pub(super) call: &'a ToolCall,
-    /// A description of it.
+    /// A description of the action.
     pub(super) what: &'a str,
-    /// The view before it.
+    /// The view before the action.
     pub(super) view: Option<&'a View>,
     pub(super) verdict: ActionVerdict,
-    /// The tool's output.
+    /// The output of the tool.
     pub(super) said: &'a str,
 }
 
@@ -154,7 +154,7 @@ impl Stuck {
         }
     }
 
-    /// Takes the note for the model, which is shown once.
+    /// Removes and returns the note for the model.
     pub(super) fn take_note(&mut self) -> Option<String> {
         self.note.take()
     }
@@ -164,13 +164,13 @@ impl Stuck {
         self.note.is_some()
     }
 
-    /// Forgets everything, after a person has looked at it or on another screen.
+    /// Forgets all actions, after a person has looked at the repetition or on another screen.
     pub(super) fn reset(&mut self) {
         *self = Self::default();
     }
 }
 
-/// Returns the next escape that was not tried yet.
+/// Returns the next escape that was not tried.
 fn next_way(tried: &mut u8, done: ActionRecord<'_>, start: Option<&str>) -> Option<ToolCall> {
     let empty = || serde_json::json!({});
     while !leaves_no_page(done) && *tried < 3 {
@@ -258,7 +258,7 @@ fn letters(view: &View) -> u64 {
     short(Digest::of_json(&(&view.address, &view.scroll, names)))
 }
 
-/// Returns a hash of all that a page shows, without the ids and places of its elements.
+/// Returns a hash of a page's content, without the ids and places of its elements.
 pub(super) fn contents(view: &View) -> u64 {
     let shown = view.elements.iter().map(|element| {
         let states = element.states.iter();
@@ -300,7 +300,7 @@ fn screen(view: &View) -> u64 {
     })
 }
 
-/// Returns a part of a digest that distinguishes a few things and is short in the journal.
+/// Returns a short part of a digest, which is enough to distinguish a few things in the journal.
 fn short(digest: Digest) -> u64 {
     let bytes = digest.as_bytes();
     let (first, _) = bytes
@@ -310,7 +310,7 @@ fn short(digest: Digest) -> u64 {
     u64::from_le_bytes(*first) >> 12
 }
 
-/// Whether an action only looks.
+/// Whether an action only reads the screen.
 pub(super) fn only_looks(tool: &str) -> bool {
     actions::named(tool).is_some_and(|action| action.effect == ScreenEffect::Looks)
 }

@@ -6,8 +6,8 @@
 
 use gyrus_text::{Unseen, ends_line, first_chars, shorten, tokens, unseen};
 
-/// Returns `text` on one line, without characters that a person would not see. Removed characters
-/// that could be meant to mislead leave a mark.
+/// Returns `text` on one line, without invisible characters. Removed characters that could be meant
+/// to mislead leave a mark.
 pub(crate) fn clean(text: &str) -> String {
     let mut cleaned = String::with_capacity(text.len());
     let mut hidden = 0_usize;
@@ -42,8 +42,7 @@ pub(crate) fn quoted(text: &str, most: usize) -> String {
     format!("\"{}\"", shorten(&clean(text), most))
 }
 
-/// Returns the beginning of `text` that takes at most `most` tokens, cut between words if it has
-/// spaces.
+/// Returns the beginning of `text` with at most `most` tokens, cut between words if it has spaces.
 pub(super) fn within(text: &str, most: usize) -> String {
     let mut kept = String::new();
     let mut left = most;
@@ -62,8 +61,7 @@ pub(super) fn within(text: &str, most: usize) -> String {
     kept.trim_end().to_owned()
 }
 
-/// Formats lines of a tool's output as data: each marked, cleaned, and all of them within `most`
-/// tokens.
+/// Formats lines of a tool's output as data: marked, cleaned, and within `most` tokens together.
 pub(crate) fn lines_of_data(text: &str, most: usize) -> String {
     let (mut shown, mut left) = (String::new(), most);
     let mut lines = text

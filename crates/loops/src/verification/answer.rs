@@ -24,7 +24,7 @@ pub(super) fn in_form(answer: &str, schema: &AnswerSchema) -> Result<String, Str
     Err(text)
 }
 
-/// Reads JSON, alone or in the one fenced block of a text.
+/// Parses JSON that stands alone or in the only fenced block of a text.
 fn read(answer: &str) -> Result<Value, serde_json::Error> {
     let answer = answer.trim();
     serde_json::from_str(answer).or_else(|error| {
@@ -33,7 +33,7 @@ fn read(answer: &str) -> Result<Value, serde_json::Error> {
     })
 }
 
-/// Returns what is in the fenced block of a text, if it has exactly one.
+/// Returns the content of the fenced block of a text, if there is exactly one.
 fn fenced(text: &str) -> Option<&str> {
     let mut parts = text.split(FENCE);
     let (_, block, _) = (parts.next()?, parts.next()?, parts.next()?);

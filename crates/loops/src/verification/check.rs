@@ -9,7 +9,7 @@ use gyrus_kernel::{Run, Stop};
 use gyrus_text::shorten;
 use serde::Serialize;
 
-/// The kind of the note that a check was made, right after the call that it took, if it took one.
+/// The kind of the note about a check, right after the check's call if there was one.
 pub const CHECK_MADE: &str = "verification.check";
 
 /// Maximum number of characters of a check's output.
@@ -29,7 +29,7 @@ pub enum Check {
     File {
         /// The path, relative to the workspace or absolute.
         path: String,
-        /// The words that one of its lines must contain.
+        /// The words that a line of the file must contain.
         contains: Option<String>,
     },
     /// A JavaScript expression, evaluated in the page at the end; a promise is awaited. It must be
@@ -98,7 +98,7 @@ impl fmt::Display for Check {
 }
 
 impl Check {
-    /// Whether it looks at a page.
+    /// Whether the check looks at a page.
     pub fn needs_a_screen(&self) -> bool {
         match self {
             Check::Text(_) | Check::Url(_) | Check::Script(_) => true,
@@ -106,7 +106,7 @@ impl Check {
         }
     }
 
-    /// Returns the script that a person typed, for the gate.
+    /// Returns the script of the check, which the person typed, for the gate.
     pub fn script(&self) -> Option<&str> {
         match self {
             Check::Script(expression) => Some(expression),
@@ -119,7 +119,7 @@ impl Check {
 pub(super) struct CheckResult {
     pub(super) check: String,
     pub(super) passed: bool,
-    /// The output, or what was found instead.
+    /// The output of the check, or its finding.
     #[serde(skip_serializing_if = "String::is_empty")]
     pub(super) says: String,
 }
@@ -267,7 +267,7 @@ pub(super) fn says(view: &View, words: &str) -> bool {
     !words.is_empty() && plain(&text_of(view)).contains(&words)
 }
 
-/// Returns all text of a view, in reading order.
+/// Returns the text of a view, in reading order.
 pub(super) fn text_of(view: &View) -> String {
     let mut text = view.title.clone();
     for element in &view.elements {
@@ -287,7 +287,7 @@ fn plain(text: &str) -> String {
     lower.split_whitespace().collect::<Vec<_>>().join(" ")
 }
 
-/// Whether an address matches `wanted`, where `*` stands for any text.
+/// Whether an address matches `wanted`, where `*` matches any text.
 fn is_like(address: &str, wanted: &str) -> bool {
     let mut parts = wanted.split('*');
     let first = parts.next().unwrap_or_default();

@@ -8,10 +8,10 @@ use serde::Serialize;
 
 use super::check::text_of;
 
-/// Number of differing cells, of the 64 of a hash, from which a picture counts as another one.
+/// Minimum number of differing cells, of the 64 of a hash, at which pictures count as different.
 const ANOTHER_PICTURE: u32 = 6;
 
-/// Minimum length of a word that is compared.
+/// Minimum length of a compared word.
 const LETTERS: usize = 4;
 
 /// The result of the comparison.
@@ -51,7 +51,7 @@ pub(super) fn guess(goal: &str, before: &View, now: &View) -> Guess {
     }
 }
 
-/// Returns the share of elements that are not in both views; half of them makes another page.
+/// Returns the share of elements in one of the views only; half of them makes another page.
 fn changed_elements(before: &View, now: &View) -> f64 {
     let mut counts: BTreeMap<(&str, &str, Option<&str>), i64> = BTreeMap::new();
     for (view, step) in [(before, 1), (now, -1)] {

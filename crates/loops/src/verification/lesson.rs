@@ -26,8 +26,8 @@ pub(super) fn is_wanted(config: &CognitiveConfig) -> bool {
     config.reflection && !has_its_own
 }
 
-/// Returns what worked and what did not. Words that are not the object asked for are what worked if
-/// the goal was reached, else what did not.
+/// Returns what worked and what did not. A reply that is not the requested object counts as what
+/// worked if the goal was reached, otherwise as what did not.
 pub(crate) fn read(said: &str, reached: bool) -> [String; 2] {
     let parts = match the_object(said, "worked") {
         Ok(object) => ["worked", "did_not"].map(|name| {
@@ -40,8 +40,7 @@ pub(crate) fn read(said: &str, reached: bool) -> [String; 2] {
     parts.map(|words| first_chars(words.trim(), CHARACTERS).to_owned())
 }
 
-/// Asks for the lesson and records it. A model that does not answer costs the lesson and nothing
-/// else.
+/// Asks for the lesson and records it. If the model does not answer, only the lesson is missing.
 pub(super) async fn record(
     run: &mut Run,
     config: &CognitiveConfig,

@@ -23,10 +23,10 @@ use crate::{
     },
 };
 
-/// The instructions of the look.
+/// The model's instructions for the look.
 pub(crate) const VERIFY: &str = include_str!("verify.md");
 
-/// The score from which the look passes.
+/// Minimum score with which the look passes.
 pub(super) const PASSES: u8 = 70;
 
 /// Maximum number of tokens of a tree.
@@ -52,24 +52,24 @@ pub(super) struct VerifierOpinion {
     pub(super) score: u8,
     /// The reasons, in the model's words.
     pub(super) reasons: Vec<String>,
-    /// The words that were seen and that it is based on.
+    /// The quotation from the screen on which the opinion is based.
     #[serde(skip_serializing_if = "String::is_empty")]
     pub(super) quotation: String,
-    /// The reason why it does not strengthen the claim although the score would; written by gyrus.
+    /// The reason why the opinion does not strengthen the claim despite its score, by gyrus.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(super) does_not_count: Option<String>,
-    /// Whether it saw the picture.
+    /// Whether the model saw the picture.
     pub(super) with_picture: bool,
 }
 
 /// The material to judge.
 pub(super) struct Material<'a> {
     pub(super) claim: &'a Claim,
-    /// The screen as it is now.
+    /// The present view of the screen.
     pub(super) now: &'a View,
     /// The views so far, the first one first.
     pub(super) seen: &'a [View],
-    /// Whether something was done to a page.
+    /// Whether any input was made on a page.
     pub(super) acted: bool,
 }
 
@@ -84,7 +84,7 @@ struct VerifierReply {
     quotation: String,
 }
 
-/// Asks for an opinion; the error is the reason in words why there is none.
+/// Requests an opinion from the model; the error is the reason in words why there is none.
 pub(super) async fn perform(
     run: &mut Run,
     material: &Material<'_>,
@@ -171,7 +171,7 @@ fn schema() -> Value {
     })
 }
 
-/// Parses the one object of a reply, ignoring text around it.
+/// Parses the only object in a reply, ignoring text around it.
 fn read(reply: &Reply) -> Result<VerifierReply, String> {
     let text = reply.text();
     let (Some(start), Some(end)) = (text.find('{'), text.rfind('}')) else {
@@ -235,7 +235,7 @@ fn was_seen(material: &Material<'_>, quotation: &str) -> bool {
 /// Returns words of a page that address a judging model, if there are any. If an honest page is
 /// taken for such a one, a claim only stays unverified.
 fn speaks_to_a_judge(view: &View) -> Option<String> {
-    /// Both must occur within some words of each other.
+    /// Words that address a judge if both occur near each other.
     const PAIRS: &[(&str, &[&str])] = &[
         (
             "score",

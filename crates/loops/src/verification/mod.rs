@@ -35,7 +35,7 @@ const SENT_BACK: u32 = 3;
 /// Maximum number of times that a mere comparison sends the work back.
 const SENT_BACK_BY_GUESS: u32 = 2;
 
-/// The state that is kept between cycles.
+/// The state between cycles.
 #[derive(Debug, Clone, Default, Serialize, Deserialize)]
 struct VerificationState {
     sent_back: u32,
@@ -53,16 +53,16 @@ pub(crate) struct VerifiedLoop {
 }
 
 enum ClaimJudgement {
-    /// The claim stands with this strength and evidence.
+    /// The claim is accepted with this strength and evidence.
     Stands(Strength, Vec<Evidence>),
     /// The work continues, for this reason.
     Back(String),
-    /// The run ends without having reached its goal.
+    /// The run ends without having reached its goal, for this reason.
     Failed(String),
 }
 
 impl VerifiedLoop {
-    /// Wraps `inner`, unless nothing is to be verified or learned.
+    /// Wraps `inner`, unless neither verification nor learning is requested.
     pub(crate) fn around(
         inner: Box<dyn ErasedLoop>,
         config: &CognitiveConfig,
@@ -103,7 +103,7 @@ impl VerifiedLoop {
         Ok(result)
     }
 
-    /// Returns a claim whose answer has the form that is asked for.
+    /// Returns a claim whose answer has the required form.
     fn in_form(&mut self, claim: Claim) -> Result<Claim, ClaimJudgement> {
         let Some(schema) = self.config.answer_schema.as_ref() else {
             return Ok(claim);
@@ -197,7 +197,7 @@ impl VerifiedLoop {
         })
     }
 
-    /// Sends the work back, unless that was done often enough.
+    /// Sends the work back, unless the maximum is reached.
     fn back(&mut self, why: &str) -> Option<ClaimJudgement> {
         (self.state.sent_back < SENT_BACK).then(|| {
             self.state.sent_back += 1;
@@ -279,9 +279,9 @@ impl VerifiedLoop {
 
 enum LookResult {
     Agrees(Evidence),
-    /// A model says that something is missing.
+    /// A model found something missing.
     Doubts(String),
-    /// A comparison says that something is missing.
+    /// A comparison found something missing.
     Differs(String),
     CannotSay,
 }

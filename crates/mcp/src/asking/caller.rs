@@ -19,9 +19,9 @@ pub(crate) struct Caller<'a> {
     /// Name of the tool, as models know it.
     pub(super) tool: &'a str,
     pub(super) site: &'a dyn Site,
-    /// The tokens by which gyrus is logged in at the server, which nobody is shown.
+    /// The login tokens for the server, which are removed from all texts.
     tokens: Vec<String>,
-    /// Notes for the model about the server's requests, each with how often it holds.
+    /// Notes for the model about the server's requests, each with the number of its occurrences.
     notes: Mutex<Vec<(String, u32)>>,
 }
 
@@ -46,8 +46,7 @@ impl<'a> Caller<'a> {
         self.site.tell(&format!("{}: {words}", self.tool));
     }
 
-    /// Returns the notes for the model about what the server asked meanwhile; empty if there are
-    /// none.
+    /// Returns the notes for the model about the server's requests; empty if there are none.
     pub(crate) fn notes(&self) -> String {
         let notes = self.notes.lock();
         let notes = notes.iter().map(|(note, times)| match times {
@@ -57,7 +56,7 @@ impl<'a> Caller<'a> {
         notes.collect()
     }
 
-    /// Notes what became of a request. More than a few different notes are left out.
+    /// Records a note about the outcome of a request. At most a few different notes are kept.
     pub(super) fn note(&self, note: &str) {
         let note = shorten(note, MAX_NOTE);
         let mut notes = self.notes.lock();

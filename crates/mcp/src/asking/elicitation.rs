@@ -11,7 +11,7 @@ use super::{
     secrets,
 };
 
-/// Maximum number of times that a person is asked for the same form because the answer did not fit.
+/// Maximum number of times that a person is asked for the same form because the answer was invalid.
 const ATTEMPTS: u32 = 3;
 
 /// Maximum characters of a server's message to the person.
@@ -20,7 +20,7 @@ const MAX_MESSAGE: usize = 4_000;
 /// Maximum length of an address that a person is asked to open.
 const MAX_URL: usize = 2_000;
 
-/// Asks the person, and returns the answer for the server.
+/// Asks the person on behalf of a server, and returns the answer for the server.
 pub(super) async fn elicited(caller: &Caller<'_>, params: &ElicitRequestParams) -> ElicitResult {
     match outcome(caller, params).await {
         QuestionEnd::Accepted(Some(content)) => {
@@ -101,7 +101,7 @@ async fn fill(caller: &Caller<'_>, message: &str, form: &RequestedForm) -> Quest
             other => return not_accepted(caller, what, other),
         }
     }
-    caller.note(&format!("{what}; no answer fitted what it asked for"));
+    caller.note(&format!("{what}; no answer fitted the form"));
     QuestionEnd::Cancelled
 }
 
@@ -111,13 +111,13 @@ fn not_accepted(caller: &Caller<'_>, what: &str, reply: PersonReply) -> Question
         PersonReply::Declined => declined(caller, what, "a person refused"),
         PersonReply::NotAsked(why) => declined(caller, what, &why),
         PersonReply::NoAnswer(why) => {
-            caller.note(&format!("{what}; there was none: {why}"));
+            caller.note(&format!("{what}; no answer came: {why}"));
             QuestionEnd::Cancelled
         }
     }
 }
 
-/// Asks the person to do something on a page of the server.
+/// Asks the person to visit a page of the server.
 async fn send_to_page(caller: &Caller<'_>, message: &str, url: &str) -> QuestionEnd {
     let what = "the person to open a page";
     let (address, host) = match page(url) {
@@ -152,13 +152,13 @@ async fn send_to_page(caller: &Caller<'_>, message: &str, url: &str) -> Question
 }
 
 enum QuestionEnd {
-    /// The person answered; with the content of a form.
+    /// The person answered, with the content of a form if there was one.
     Accepted(Option<Value>),
     Declined,
     Cancelled,
 }
 
-/// Returns an address that a person may be asked to open, as it will be opened, and its host.
+/// Returns the address that will be opened, if a person may be asked to open it, with its host.
 fn page(url: &str) -> Result<(String, String), &'static str> {
     let address = Url::parse(url).map_err(|_| "its address is not valid")?;
     let host = address.host_str().unwrap_or_default().to_owned();

@@ -12,7 +12,6 @@ use serde_json::{Map, Number, Value};
 use super::secrets;
 use crate::definition::clean;
 
-/// Maximum number of fields.
 const MAX_FIELDS: usize = 20;
 
 /// Maximum number of options of a field.
@@ -34,7 +33,7 @@ const NAME_LENGTH: usize = 32;
 /// The word by which a person refuses on every surface.
 const DECLINE: &str = "decline";
 
-/// A form, as a server described it.
+/// A form, as described by a server.
 #[derive(Debug)]
 pub(super) struct RequestedForm {
     fields: Vec<RequestedField>,
@@ -46,7 +45,7 @@ struct RequestedField {
     title: String,
     description: String,
     required: bool,
-    /// The value that the server suggests, in words.
+    /// The value that the server suggests, as text.
     suggested: Option<String>,
     kind: FieldKind,
 }
@@ -81,7 +80,7 @@ enum TextFormat {
     DateTime,
 }
 
-/// An option, with the words that stand for it.
+/// An option, with the words for choosing it.
 #[derive(Debug)]
 struct FormOption {
     value: String,
@@ -89,10 +88,10 @@ struct FormOption {
 }
 
 impl RequestedForm {
-    /// Reads a form.
+    /// Parses a form.
     ///
     /// # Errors
-    /// Returns the reason in words why a person is not asked to fill it in.
+    /// A message with the reason why no person is asked to fill the form in.
     pub(super) fn read(schema: &ElicitationSchema) -> Result<Self, String> {
         if schema.properties.len() > MAX_FIELDS {
             return Err(format!("it has more than {MAX_FIELDS} fields"));
@@ -129,7 +128,7 @@ impl RequestedForm {
         Ok(form)
     }
 
-    /// Returns the secret that a field asks for.
+    /// Returns the kind of secret that a field asks for, if any.
     pub(super) fn wants_secret(&self) -> Option<&'static str> {
         self.fields.iter().find_map(|field| {
             let names = [&field.name, &field.title].into_iter();
@@ -146,8 +145,8 @@ impl RequestedForm {
         }
     }
 
-    /// Returns a few words about what it asks for. Only plain names stand in them: everything else
-    /// is the server's text.
+    /// Returns a short description of the form. Only plain names stand in them: everything else is
+    /// the server's text.
     pub(super) fn about(&self) -> String {
         let is_plain = |name: &str| {
             let usual = |c: char| c.is_ascii_alphanumeric() || c == '_' || c == '-';
@@ -184,7 +183,8 @@ impl RequestedForm {
         said
     }
 
-    /// Returns the fields in words, one a line with its options below it. Mostly the server's text.
+    /// Returns the description of the fields, one a line with its options below it. Mostly the
+    /// server's text.
     pub(super) fn described(&self) -> String {
         let lines = self.fields.iter().map(RequestedField::described);
         lines.collect::<Vec<_>>().join("\n")
@@ -193,7 +193,7 @@ impl RequestedForm {
     /// Reads an answer as the content of the form.
     ///
     /// # Errors
-    /// Returns in words for the person what does not fit.
+    /// A message for the person about an answer that does not fit.
     pub(super) fn filled(&self, words: &str) -> Result<Value, String> {
         let words = words.trim();
         let said: Vec<(&RequestedField, Value)> = match (self.fields.as_slice(), words) {
@@ -331,7 +331,7 @@ impl RequestedField {
         format!("`{}` is not {wanted}", self.shown_name())
     }
 
-    /// Reads a value in words.
+    /// Parses a value from a person's words.
     fn value(&self, words: &str) -> Result<Value, String> {
         if words.chars().count() > MAX_VALUE {
             return Err(self.misfit("a short value"));
@@ -510,7 +510,7 @@ impl FieldKind {
     }
 }
 
-/// Reads options: texts with separate titles, or objects with a `const` and a `title`.
+/// Parses options: texts with separate titles, or objects with a `const` and a `title`.
 fn choices(listed: &Value, titles: &Value) -> Result<Vec<FormOption>, String> {
     let listed = listed.as_array().map(Vec::as_slice).unwrap_or_default();
     if listed.is_empty() || listed.len() > MAX_OPTIONS {

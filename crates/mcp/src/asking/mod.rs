@@ -26,9 +26,9 @@ pub(crate) use caller::Caller;
 /// Whether the requests of a server are put to a person.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub enum RequestPolicy {
-    /// They are, and the server is told so from the start.
+    /// The requests are put to a person, and the server is informed of it from the start.
     Offered,
-    /// All are declined.
+    /// All requests are declined.
     #[default]
     Refused,
 }
@@ -48,7 +48,7 @@ pub(crate) enum ServerRequest {
 }
 
 impl ServerRequest {
-    /// Has it answered. A server that takes it back before is not answered.
+    /// Handles the request and sends the answer, unless the server cancels the request before.
     pub(crate) async fn answer(self, caller: &Caller<'_>) {
         match self {
             Self::Elicitation(params, mut answer) => {

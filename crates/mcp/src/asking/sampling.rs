@@ -28,10 +28,10 @@ const MAX_PROMPT: usize = 32 * 1024;
 /// Maximum length of the reply in tokens.
 const MAX_TOKENS: u32 = 4_000;
 
-/// Has a model answer a prompt, if the person allows it.
+/// Asks a model to answer a server's prompt, if the person allows it.
 ///
 /// # Errors
-/// Returns the reason in words why there is no reply.
+/// A message with the reason why there is no reply.
 pub(super) async fn sampled(
     caller: &Caller<'_>,
     params: &CreateMessageRequestParams,

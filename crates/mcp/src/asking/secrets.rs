@@ -3,7 +3,7 @@
 //! It goes by words in a few languages, so it is an obstacle to a careless server and to a simple
 //! attack, not a proof: what a person types is looked at again ([`gyrus_contract::Site`]).
 
-/// Long words that are found however they are written: with spaces, digits for letters, in one.
+/// Long words that are recognised in any spelling: with spaces, digits for letters, in one.
 const ANYWHERE: &[(&str, &str)] = &[
     ("password", "a password"),
     ("passwort", "a password"),
@@ -47,7 +47,7 @@ const ANYWHERE: &[(&str, &str)] = &[
     ("socialsecurity", "a social security number"),
 ];
 
-/// Words that ask for a secret wherever they stand alone.
+/// Words that ask for a secret wherever they occur as whole words.
 const WORDS: &[(&str, &str)] = &[
     ("passwd", "a password"),
     ("pwd", "a password"),
@@ -73,7 +73,7 @@ const NAMES: &[(&str, &str)] = &[
     ("pan", "a card number"),
 ];
 
-/// Returns the secret that a message or description asks for.
+/// Returns the kind of secret that a message or description asks for.
 pub(super) fn wanted(text: &str) -> Option<&'static str> {
     if let Some(mixed) = mixes_scripts(text) {
         return Some(mixed);
@@ -88,7 +88,7 @@ pub(super) fn wanted(text: &str) -> Option<&'static str> {
     ANYWHERE.iter().find(stands).map(|(_, what)| *what)
 }
 
-/// Returns the secret that the name or title of a field asks for.
+/// Returns the kind of secret that the name or title of a field asks for.
 pub(super) fn named(name: &str) -> Option<&'static str> {
     wanted(name).or_else(|| {
         let words = words(name);
@@ -107,7 +107,7 @@ fn among(words: &[String], known: &[(&'static str, &'static str)]) -> Option<&'s
     found.map(|(_, what)| *what)
 }
 
-/// Returns the words in lower case, without what joins them: `apiKey` and `API_KEY` are two.
+/// Returns the words in lower case, without joining characters: `apiKey` and `API_KEY` are two.
 fn words(text: &str) -> Vec<String> {
     let mut words = vec![String::new()];
     let mut before_is_small = false;
@@ -148,7 +148,7 @@ fn letter_of(c: char) -> char {
     }
 }
 
-/// Whether a word joins Latin letters with ones of another alphabet that look like them.
+/// Describes a word that mixes Latin letters with lookalikes of another alphabet, if there is one.
 fn mixes_scripts(text: &str) -> Option<&'static str> {
     let looks_alike = |c: char| matches!(c, '\u{370}'..='\u{3ff}' | '\u{400}'..='\u{52f}' | '\u{531}'..='\u{58f}');
     let mixed = text

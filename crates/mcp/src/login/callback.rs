@@ -34,9 +34,9 @@ pub(super) struct AuthorizationAnswer {
 
 /// A request to the port.
 enum CallbackRequest {
-    /// The answer, or its refusal in words.
+    /// The answer, or the reason why the login was refused.
     Answered(Result<AuthorizationAnswer, String>),
-    /// Something else, such as a page that guesses.
+    /// Any other request, such as one of a page that guesses the port.
     Strange,
 }
 
@@ -58,7 +58,7 @@ impl Callbacks {
     /// Waits for the answer to the question of this `state`. Everything else is turned away.
     ///
     /// # Errors
-    /// Returns the refusal in words.
+    /// A message about the refusal.
     pub(super) async fn answer(&self, state: &str) -> Result<AuthorizationAnswer, String> {
         loop {
             let Ok((mut stream, _)) = self.listener.accept().await else {
@@ -91,7 +91,7 @@ impl Callbacks {
     }
 }
 
-/// Returns what a request asks for: the second word of its first line.
+/// Returns the target of a request: the second word of its first line.
 async fn target(stream: &mut TcpStream) -> Option<String> {
     let mut head = Vec::new();
     while !head.windows(4).any(|end| end == b"\r\n\r\n") {

@@ -26,16 +26,16 @@ use self::{
 };
 use crate::definition::clean;
 
-/// Maximum time until the person has allowed it.
+/// Time limit for the person to allow the login.
 const LOGIN_LIMIT: Duration = Duration::from_secs(10 * 60);
 
-/// Text in place of a token that a server repeats in an answer.
+/// Text that replaces a token which a server repeats in an answer.
 const TOKEN: &str = "(a token of this server)";
 
 /// The means to log in at a server.
 #[derive(Debug, Clone)]
 pub struct ServerLogin {
-    /// The file that keeps the tokens, readable by the person alone.
+    /// The file with the tokens, readable by the person alone.
     pub file: PathBuf,
     /// The client that the person registered at the authorization server; without it, gyrus
     /// registers itself.
@@ -46,7 +46,7 @@ pub struct ServerLogin {
 #[derive(Clone)]
 pub struct LoginClient {
     pub id: String,
-    /// Its secret, if it has one.
+    /// The secret of the client, if it has one.
     pub secret: Option<String>,
 }
 
@@ -61,12 +61,12 @@ impl ServerLogin {
         LoginFile::new(self.file.clone(), url.to_owned())
     }
 
-    /// Returns the tokens that are kept for the server at this address.
+    /// Returns the stored tokens for the server at this address.
     pub fn tokens(&self, url: &str) -> Vec<String> {
         self.stored(url).tokens()
     }
 
-    /// Deletes the tokens. Returns whether there were any.
+    /// Deletes the stored tokens. Returns whether there were any.
     pub fn forget(&self) -> std::io::Result<bool> {
         match std::fs::remove_file(&self.file) {
             Ok(()) => Ok(true),
@@ -79,7 +79,7 @@ impl ServerLogin {
     /// if there are none.
     ///
     /// # Errors
-    /// Returns the reason in words when the authorization server cannot be found any more.
+    /// A message if the authorization server cannot be found any more.
     pub(crate) async fn manager(&self, url: &str) -> Result<Option<AuthorizationManager>, String> {
         if self.tokens(url).is_empty() {
             return Ok(None);
@@ -115,7 +115,7 @@ impl ServerLogin {
     /// Begins a login at the server at this address. `challenge` is the server's own word about it.
     ///
     /// # Errors
-    /// Returns the reason in words when the server offers none that is safe.
+    /// A message if the server offers no safe login.
     pub async fn begin(&self, url: &str, challenge: &str) -> Result<LoginAttempt, String> {
         let mut manager = self.new_manager(url).await?;
         let resolved = manager
@@ -163,15 +163,15 @@ pub struct LoginAttempt {
 }
 
 impl LoginAttempt {
-    /// Returns the address that the person opens.
+    /// Returns the address for the person to open.
     pub fn address(&self) -> &Url {
         &self.address
     }
 
-    /// Waits until the person has allowed it, and keeps the tokens.
+    /// Waits until the person has allowed the login, and stores the tokens.
     ///
     /// # Errors
-    /// Returns the reason in words when they did not, or the server gives no token.
+    /// A message if the person did not allow the login, or the server gives no token.
     pub async fn finish(self) -> Result<(), String> {
         let answered = timeout(LOGIN_LIMIT, self.callbacks.answer(&self.state)).await;
         let answered = answered.map_err(|_| {
@@ -189,7 +189,7 @@ impl LoginAttempt {
     }
 }
 
-/// Removes these tokens from a text, so that no journal and no prompt has them.
+/// Removes these tokens from a text, so that no journal or prompt contains them.
 pub(crate) fn scrub_text(text: &mut String, tokens: &[String]) {
     for token in tokens {
         if text.contains(token) {

@@ -42,7 +42,7 @@ impl LoginFile {
         Ok((stored.url == self.url).then_some(stored.credentials))
     }
 
-    /// Returns the tokens, or none if they cannot be read.
+    /// Returns the stored tokens, or none if they cannot be read.
     pub(super) fn tokens(&self) -> Vec<String> {
         let stored = self.read().ok().flatten();
         let response = stored.map(|stored| serde_json::to_value(stored.token_response));

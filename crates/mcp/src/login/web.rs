@@ -20,7 +20,7 @@ const MAX_BYTES: usize = 256 * 1024;
 
 /// Requests for a login at one server.
 pub(super) struct Web {
-    /// The server that a login is for.
+    /// The server for which the login is.
     server: Url,
 }
 
@@ -29,7 +29,7 @@ impl Web {
         Self { server }
     }
 
-    /// Returns the addresses of a host, if all of them may be reached: those on the internet, and
+    /// Returns the addresses of a host, if all of them may be contacted: those on the internet, and
     /// those of the network that the server itself is in.
     async fn addresses(&self, url: &Url) -> Result<Vec<SocketAddr>, String> {
         let addresses = resolve(url).await?;
@@ -89,7 +89,7 @@ impl Web {
     }
 }
 
-/// Whether nobody on the way can read what is sent to this address.
+/// Whether a connection to this address cannot be read on the way.
 pub(super) fn is_private_on_the_way(address: &Url) -> bool {
     match address.scheme() {
         "https" => true,

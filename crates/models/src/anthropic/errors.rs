@@ -5,7 +5,7 @@ use serde_json::Value;
 
 use crate::errors::{ErrorKind, ErrorResponse, words_of};
 
-/// Classifies a response with a status other than 200: the status decides.
+/// Classifies a response with a status other than 200 by its status.
 pub(super) fn from_refusal(refusal: &ErrorResponse<'_>) -> ModelError {
     let body = serde_json::from_str::<Value>(refusal.body).unwrap_or_default();
     let words = words_of(&body).unwrap_or_else(|| refusal.body.to_owned());

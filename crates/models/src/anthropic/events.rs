@@ -6,14 +6,14 @@
 use serde::Deserialize;
 use serde_json::{Map, Value};
 
-/// One event. An unknown type is `Other`: the protocol may grow.
+/// An event of the stream. An unknown type is `Other`: the protocol may grow.
 #[derive(Deserialize)]
 #[serde(tag = "type", rename_all = "snake_case")]
 pub(super) enum AnthropicEvent {
     MessageStart {
         message: MessageStart,
     },
-    /// A whole message, from a server that does not stream.
+    /// A complete message, from a server that does not stream.
     Message(Whole),
     ContentBlockStart {
         index: Option<u64>,

@@ -26,7 +26,7 @@ const PROTOCOL_VERSION: (HeaderName, HeaderValue) = (
     HeaderValue::from_static("2023-06-01"),
 );
 
-/// A model that is reached by the Messages protocol. Its base URL has no `/v1/messages`.
+/// A client for the Messages protocol. Its base URL has no `/v1/messages`.
 pub type AnthropicModel = ProtocolClient<Messages>;
 
 /// The Messages protocol.

@@ -72,7 +72,7 @@ fn system(prompt: &Prompt) -> Vec<Value> {
     blocks
 }
 
-/// Whether the server takes marks for its cache.
+/// Whether the server accepts marks for its cache.
 fn has_markers(prompt: &Prompt) -> bool {
     !prompt.plainer.contains(&Simplification::FewParameters)
 }
@@ -170,7 +170,7 @@ fn blocks(
     Ok(blocks)
 }
 
-/// Returns a result's text, followed by its pictures.
+/// Returns the text of a result, followed by its pictures.
 fn content(result: &ToolResult, blobs: &dyn PictureSource) -> Result<Value, ModelError> {
     if result.images.is_empty() {
         return Ok(result.text.text.clone().into());

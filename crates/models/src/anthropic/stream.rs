@@ -24,7 +24,7 @@ use crate::{
     stream::{self, ReplyReader},
 };
 
-/// The block that is being received.
+/// The block being received.
 enum Block {
     Text(String),
     /// A block of thinking, kept as the provider's own object; only its texts grow.
@@ -40,7 +40,7 @@ enum Block {
     },
 }
 
-/// Reads one reply.
+/// Reads the stream of one reply.
 #[derive(Default)]
 pub(crate) struct AnthropicReader {
     shown: Option<ScreenSize>,

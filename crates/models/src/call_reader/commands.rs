@@ -5,7 +5,7 @@
 
 use std::borrow::Cow;
 
-/// Returns the command as it is meant, with the repair in words, or `None` if nothing is to be mended.
+/// Returns the repaired command with a description of the repair, or `None` if it needs none.
 pub(super) fn mended(command: &str) -> Option<(String, &'static str)> {
     let unescaped = with_escapes(command);
     match closed(&unescaped) {
@@ -17,7 +17,7 @@ pub(super) fn mended(command: &str) -> Option<(String, &'static str)> {
     }
 }
 
-/// Backspaces and form feeds, which no command has, are `\b` and `\f` of a regular expression.
+/// Replaces backspaces and form feeds, which are misread `\b` and `\f` of a regular expression.
 fn with_escapes(command: &str) -> Cow<'_, str> {
     if command.contains(['\u{8}', '\u{c}']) {
         let text = command.replace('\u{8}', "\\b").replace('\u{c}', "\\f");
@@ -27,8 +27,8 @@ fn with_escapes(command: &str) -> Cow<'_, str> {
     }
 }
 
-/// Returns the command with an end of its last `-exec`, if that has none. It must be an argument of
-/// `find`, outside of quotation marks.
+/// Adds a missing end to the last `-exec` of a command. It must be an argument of `find`, outside
+/// of quotation marks.
 fn closed(command: &str) -> Option<String> {
     let (before, after) = command.rsplit_once(" -exec")?;
     let ends = ["\\;", "';'", "\";\"", "+"];

@@ -29,27 +29,27 @@ use names::offered;
 use read::ReplyPart;
 pub use style::CallStyle;
 
-/// The repair of a call that a model wrote as text, though it was offered tools on the wire.
+/// The description of a call that was read from text although the model was offered native tools.
 pub(crate) const READ_FROM_TEXT: &str = "it was read from the text of the reply";
 
-/// A model whose calls are read tolerantly.
+/// A model whose calls are parsed tolerantly.
 pub struct CallReader {
     model: Arc<dyn Model>,
     style: CallStyle,
 }
 
 impl CallReader {
-    /// Reads the calls of a model that is offered tools in this form.
+    /// Creates a reader for a model that is offered tools in this form.
     pub fn new(model: Arc<dyn Model>, style: CallStyle) -> Self {
         Self { model, style }
     }
 
-    /// Reads the calls of a model that has tool calls.
+    /// Creates a reader for a model with native tool calls.
     pub fn native(model: Arc<dyn Model>) -> Self {
         Self::new(model, CallStyle::Native)
     }
 
-    /// Lets a model that has no tool calls call tools by text.
+    /// Creates a reader for a model without native tool calls, which writes calls as text.
     pub fn prompted(model: Arc<dyn Model>) -> Self {
         Self::new(model, CallStyle::Prompted)
     }
@@ -145,8 +145,8 @@ impl Model for CallReader {
     }
 }
 
-/// Returns the reply with the calls that stand in its texts, if it has none on its wire; and with
-/// all calls as the offered tools take them.
+/// Returns the reply with the calls in its texts, unless it has native ones; and with all calls as
+/// the offered tools take them.
 fn with_calls(reply: Reply, tools: &[Arc<ToolSpec>]) -> Reply {
     let names: Vec<&str> = tools.iter().map(|tool| tool.name.as_str()).collect();
     let is_native = reply.tool_calls().next().is_some();
@@ -186,7 +186,7 @@ fn with_calls(reply: Reply, tools: &[Arc<ToolSpec>]) -> Reply {
     }
 }
 
-/// Returns the call with the name and the arguments that the tool has, as far as they are clear.
+/// Corrects a call's name and arguments to those of an offered tool, where the match is clear.
 fn as_offered(mut call: ToolCall, tools: &[Arc<ToolSpec>]) -> ToolCall {
     let names: Vec<&str> = tools.iter().map(|tool| tool.name.as_str()).collect();
     let Some(name) = offered(&call.tool, &names) else {
@@ -214,9 +214,9 @@ fn as_offered(mut call: ToolCall, tools: &[Arc<ToolSpec>]) -> ToolCall {
 /// until it is known.
 #[derive(Default)]
 struct LiveText {
-    /// Whether only the beginning of a reply is looked at.
+    /// Whether only the beginning of a reply is checked for calls.
     only_at_first: bool,
-    /// Whether something was shown.
+    /// Whether any text was shown.
     has_begun: bool,
     held_back: String,
     /// Whether the text so far ends inside a line.

@@ -65,8 +65,8 @@ fn line(tool: &ToolSpec) -> String {
     format!("{call}: {told}")
 }
 
-/// Whether the arguments that are not required can be written, too. A small model fills in each that
-/// it may, so those of our own tools are left to their defaults.
+/// Whether optional arguments can be written, too. A small model fills in each that it may, so
+/// those of gyrus's own tools are left to their defaults.
 fn may_have_more(tool: &ToolSpec, required: &[&str]) -> bool {
     tool.is_served() || required.is_empty()
 }
@@ -76,7 +76,7 @@ fn required(parameters: &Value) -> Vec<&str> {
     names.filter_map(Value::as_str).collect()
 }
 
-/// Returns what stands for a value of this schema.
+/// Returns a placeholder for a value of this schema.
 fn placeholder(schema: &Value) -> String {
     match schema["type"].as_str() {
         Some("string") | None => match schema["enum"].as_array().and_then(|all| all.first()) {
@@ -119,7 +119,6 @@ pub(super) fn schema(prompt: &Prompt, has_answers: bool) -> Value {
     json!({ "anyOf": forms })
 }
 
-/// Returns the schema of a call of this tool.
 fn call_schema(tool: &ToolSpec) -> Value {
     let mut arguments = tool.told_parameters();
     let required: Vec<String> = required(&arguments)
@@ -151,7 +150,7 @@ fn of_call(tool: &str, arguments: Value) -> Value {
     })
 }
 
-/// Returns the schema of the arguments with which `finish` says that a goal cannot be reached.
+/// Returns the schema of the arguments with which `finish` reports that a goal cannot be reached.
 fn in_vain() -> Value {
     json!({
         "type": "object",
@@ -161,13 +160,13 @@ fn in_vain() -> Value {
     })
 }
 
-/// Whether no call was executed so far.
+/// Whether no call has been executed so far.
 fn is_first(prompt: &Prompt) -> bool {
     let mut parts = prompt.messages.iter().flat_map(|message| &message.parts);
     !parts.any(|part| matches!(part, Part::ToolResult(_)))
 }
 
-/// Returns the tool that was called twice in a row with the same arguments at the end.
+/// Returns the tool of the last two calls, if both are the same with equal arguments.
 fn repeated(prompt: &Prompt) -> Option<&str> {
     let parts = prompt
         .messages
@@ -188,7 +187,7 @@ pub(super) fn written_answer(words: &str) -> String {
     json!({ ANSWER: words }).to_string()
 }
 
-/// Returns the words of a reply that is an answer.
+/// Returns the text of a reply that is an answer.
 pub(super) fn answer(text: &str) -> Option<String> {
     let value = arguments::read_leniently(text.trim())?;
     let fields = value.as_object().filter(|fields| fields.len() == 1)?;

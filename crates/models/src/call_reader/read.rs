@@ -17,7 +17,7 @@ use crate::{
 /// Maximum number of calls of one reply; later ones stay text.
 const MAX_CALLS: usize = 64;
 
-/// Maximum number of times that all of a reply is scanned.
+/// Maximum number of times that the whole reply may be scanned.
 const LOOKS: usize = 8;
 
 /// Words after the opening of a fence with calls.
@@ -61,12 +61,12 @@ pub(super) struct WrittenCall {
     pub(super) tool: String,
     /// The arguments, of any type.
     pub(super) arguments: Value,
-    /// Whether it has both a name and arguments, so that nothing but a call is meant.
+    /// Whether the call has both a name and arguments, so that it can only be a call.
     is_explicit: bool,
 }
 
 impl WrittenCall {
-    /// Reads a call in the spellings that were seen: `{"tool"|"name"|"function": NAME,
+    /// Reads a call in any known spelling: `{"tool"|"name"|"function": NAME,
     /// "arguments"|"parameters"|…: {…}}`, with the arguments as a text of JSON, or beside the name;
     /// `{"type": "function", "function": {…}}`; `{NAME: {…}}`.
     fn read(value: &Value, names: &[&str]) -> Option<Self> {
@@ -140,13 +140,13 @@ struct WholeCallReader<'a> {
     /// The text since the last call.
     plain: String,
     calls: usize,
-    /// Bytes that may still be scanned for the end of something: text that opens many brackets and
-    /// never closes them would be scanned as often.
+    /// Number of bytes that may still be scanned for closing brackets: text that opens many
+    /// brackets and never closes them would be scanned as often.
     steps_left: usize,
 }
 
 impl WholeCallReader<'_> {
-    /// Reads what begins with the line at the start of `text`; returns the rest.
+    /// Reads what begins with the first line of `text`; returns the rest.
     fn next<'t>(&mut self, text: &'t str) -> &'t str {
         let line = first_line(text);
         let start = text.trim_start_matches([' ', '\t']);
@@ -179,12 +179,12 @@ impl WholeCallReader<'_> {
         self.keep(text, line.len())
     }
 
-    /// Whether nothing was read before.
+    /// Whether nothing has been read before.
     fn is_beginning(&self) -> bool {
         self.pieces.is_empty() && self.plain.trim().is_empty()
     }
 
-    /// Returns the rest after a tag with only calls; `None` if it is another one.
+    /// Returns the rest after a tag that contains only calls; `None` for others.
     fn tag<'t>(&mut self, text: &'t str) -> Option<&'t str> {
         let opened = text.strip_prefix('<')?;
         let (tag, inside) = opened.split_once('>')?;
@@ -222,7 +222,7 @@ impl WholeCallReader<'_> {
         self.take(calls, true).then_some(after)
     }
 
-    /// Returns the rest after a fence with only calls; `None` if it is another one.
+    /// Returns the rest after a fence that contains only calls; `None` for others.
     fn fence<'t>(&mut self, inside: &'t str) -> Option<&'t str> {
         let is_word = |c: char| c.is_ascii_alphanumeric() || c == '_';
         let content = inside.trim_start_matches(is_word);
@@ -337,7 +337,7 @@ impl WholeCallReader<'_> {
         None
     }
 
-    /// Takes calls, if they are some. `is_plain` says that nothing but calls can be meant.
+    /// Adds these values if they are calls. `is_plain` says that nothing but calls can be meant.
     fn take(&mut self, calls: Vec<WrittenCall>, is_plain: bool) -> bool {
         let is_offered = |call: &WrittenCall| offered(&call.tool, self.names).is_some();
         let are_calls =
@@ -366,7 +366,7 @@ impl WholeCallReader<'_> {
     }
 }
 
-/// Returns the rest of a text after brackets that close nothing and end their line.
+/// Returns the rest of a text after surplus closing brackets at the end of their line.
 fn without_surplus(rest: &str) -> &str {
     let after = rest.trim_start_matches(['}', ']']);
     let ends_line = after

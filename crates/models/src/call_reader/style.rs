@@ -11,6 +11,6 @@ pub enum CallStyle {
     Native,
     /// Tools are described in the prompt, and calls are read from text.
     Prompted,
-    /// As `Prompted`, with every reply bound to one call, or to the answer, by a JSON schema.
+    /// Like `Prompted`, with every reply bound to one call, or to the answer, by a JSON schema.
     Bound,
 }

@@ -244,7 +244,7 @@ fn replies_that_never_end_what_they_begin_are_read_in_bounded_time() {
     assert!(calls.count() <= 64);
 }
 
-/// A model that writes `says` in pieces of three characters and keeps its prompt.
+/// A model that writes `says` in pieces of three characters and records its prompt.
 struct Writes {
     says: &'static str,
     stop: StopReason,

@@ -12,7 +12,7 @@ use super::{one_object, style::CallStyle};
 /// Instructions for the model about calls.
 const INSTRUCTIONS: &str = include_str!("instructions.md");
 
-/// Whether a prompt has neither tools nor traces of them.
+/// Whether a prompt contains neither tools nor calls nor results.
 pub(super) fn is_plain(prompt: &Prompt) -> bool {
     let mut parts = prompt.messages.iter().flat_map(|message| &message.parts);
     prompt.tools.is_empty()
@@ -20,9 +20,9 @@ pub(super) fn is_plain(prompt: &Prompt) -> bool {
 }
 
 /// Returns the same prompt without tools, calls and results. A reply that must fit a schema could
-/// not contain calls: with tools the schema is dropped, and one of a call binds a reply that must be
-/// one, or all replies where the style says so. `may_bind` allows that. Where words are wanted, the
-/// prompt's own schema binds them.
+/// not contain calls: with tools the schema is dropped, and one of a call binds a reply that must
+/// be one, or all replies where the style says so. `may_bind` allows that. Where words are wanted,
+/// the prompt's own schema binds them.
 pub(super) fn as_text(prompt: &Prompt, style: CallStyle, may_bind: bool) -> Prompt {
     let is_bound = style == CallStyle::Bound;
     let has_tools = !prompt.tools.is_empty();
@@ -79,8 +79,8 @@ fn instructions(tools: &[Arc<ToolSpec>]) -> String {
         .replacen("{tools}", &described.join("\n\n"), 1)
 }
 
-/// Converts a message. `is_bound` says that each reply is one object, and `called` records the tool of
-/// each call, for its result.
+/// Converts a message to text. `is_bound` says that each reply is one object, and `called` records
+/// the tool of each call, for its result.
 fn in_words<'a>(
     message: &'a Message,
     is_bound: bool,
@@ -124,7 +124,7 @@ fn written_call(call: &ToolCall, is_bound: bool) -> Text {
     Text::new(written, Origin::Model)
 }
 
-/// Returns the result between fences that nothing inside it can close.
+/// Returns the result between fences that it cannot close.
 fn written_result(result: &ToolResult, tool: Option<&str>) -> Text {
     let text = &result.text.text;
     let fence = "`".repeat(3.max(longest_run_of_backticks(text) + 1));

@@ -20,9 +20,9 @@ use crate::{CallReader, Candidate, ModelConnection, PictureSource, Tier};
 /// Maximum number of models that an error names.
 const NAMED: usize = 5;
 
-/// Connects to all models that a name stands for: a provider alone stands for its models of every
-/// strength, so that small questions go to small models. Missing strengths are not an error if
-/// there is at least one model.
+/// Connects to all models of a name: a provider alone stands for its models of every strength, so
+/// that small questions go to small models. Missing strengths are not an error if there is at least
+/// one model.
 pub async fn connect_all(
     name: &str,
     variable: impl Fn(&str) -> Option<String> + Copy,
@@ -57,9 +57,9 @@ pub async fn connect_all(
 pub enum ConnectError {
     #[error("no provider is called `{name}`; {}", remedy(.suggestion, .known))]
     UnknownProvider {
-        /// The given name.
+        /// The name as given.
         name: String,
-        /// The most similar name.
+        /// The most similar known name.
         suggestion: Option<String>,
         /// The names of all providers.
         known: Vec<String>,
@@ -70,7 +70,7 @@ pub enum ConnectError {
     #[error("{provider} wants a key: set {}", .variables.join(" or "))]
     NoKey {
         provider: String,
-        /// The environment variables that were read.
+        /// The environment variables that may hold the key.
         variables: Vec<String>,
     },
     #[error("invalid address `{address}`, expected https://host: {reason}")]
@@ -83,9 +83,9 @@ pub enum ConnectError {
     #[error("{provider} has no model that is known to be {tier}; name one: {}", examples(.listed))]
     NoModel {
         provider: String,
-        /// The requested tier.
+        /// The tier that was requested.
         tier: &'static str,
-        /// Some of its models, as names that can be used.
+        /// Some of the provider's models, as names that can be used.
         listed: Vec<String>,
     },
     /// The provider's list of models could not be read.
@@ -127,11 +127,11 @@ struct ModelAddress<'a> {
     protocol: ProviderProtocol,
     list: Option<Cow<'a, ListEntry>>,
     free_when_local: bool,
-    /// Whether a person runs the server and so decides on the window, which it can be asked for.
+    /// Whether a person runs the server and so sets the model's window, which the server reports.
     names_window: bool,
 }
 
-/// Returns the model that `name` means, as a candidate of a router.
+/// Connects to the model called `name`, as a candidate of a router.
 ///
 /// `environment` looks up variables; an empty one counts as not set. The provider is asked for its
 /// list if `name` does not contain the model. A server that a person runs is asked for its window if
@@ -226,8 +226,7 @@ impl Catalogue {
         })
     }
 
-    /// Returns the address of a provider, as its entry and the environment say it, and the pins of
-    /// its server.
+    /// Returns a provider's address from its entry and the environment, and the pins of its server.
     ///
     /// # Errors
     /// There is no such provider, or its address cannot be used.

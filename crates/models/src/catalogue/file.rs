@@ -13,7 +13,7 @@ use toml::Spanned;
 use super::{pattern::ModelPattern, protocol::ProviderProtocol};
 use crate::{ImageTokens, Tier};
 
-/// A whole file.
+/// The content of a catalogue file.
 #[derive(Debug, Default, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub(super) struct CatalogueFile {
@@ -23,7 +23,7 @@ pub(super) struct CatalogueFile {
     pub(super) models: Vec<ModelEntry>,
 }
 
-/// The table `[providers.NAME]`.
+/// A table `[providers.NAME]`.
 #[derive(Debug, Clone, Default, Deserialize)]
 #[serde(deny_unknown_fields, default, rename_all = "kebab-case")]
 pub(super) struct ProviderEntry {
@@ -32,16 +32,16 @@ pub(super) struct ProviderEntry {
     pub(super) base_url: Option<String>,
     /// Environment variables with another address; the first that is set counts.
     pub(super) base_url_variables: Option<Vec<String>>,
-    /// Environment variables with its key; the first that is set counts.
+    /// Environment variables with the provider's key; the first that is set counts.
     pub(super) key_variables: Option<Vec<String>>,
-    /// Whether it answers without a key too.
+    /// Whether the provider also answers without a key.
     pub(super) key_optional: Option<bool>,
-    /// Keys of which one must vouch for its server.
+    /// Public keys, one of which must vouch for the provider's server.
     #[serde(deserialize_with = "pins")]
     pub(super) pins: Option<Vec<KeyPin>>,
     /// Whether a server on this machine runs the models itself and so is free.
     pub(super) free_when_local: Option<bool>,
-    /// The way in which it lists its models.
+    /// The way in which the provider lists its models.
     pub(super) list: Option<ListEntry>,
 }
 
@@ -61,7 +61,7 @@ pub(super) struct ListEntry {
     pub(super) path: String,
     /// Header with the key.
     pub(super) key: KeyPlace,
-    /// Further headers.
+    /// Further headers of the request.
     #[serde(default)]
     pub(super) headers: BTreeMap<String, String>,
     /// A JSON pointer to the array of models.
@@ -89,25 +89,25 @@ impl ListEntry {
         }
     }
 
-    /// Whether it is a list as servers of the Chat protocol have it.
+    /// Whether the list has the form of the Chat protocol.
     pub(super) fn is_compatible(&self) -> bool {
         self.path == "/models" && self.models == "/data"
     }
 }
 
-/// Headers with keys.
+/// The header that carries the key.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub(super) enum KeyPlace {
-    /// `authorization: Bearer KEY`.
+    /// The header `authorization: Bearer KEY`.
     Bearer,
-    /// `x-api-key: KEY`.
+    /// The header `x-api-key: KEY`.
     XApiKey,
-    /// `x-goog-api-key: KEY`.
+    /// The header `x-goog-api-key: KEY`.
     XGoogApiKey,
 }
 
-/// One `[[models]]`: the facts of the models that it matches.
+/// A table `[[models]]`: the facts of the models that it matches.
 #[derive(Debug, Clone, Deserialize)]
 #[serde(deny_unknown_fields, rename_all = "kebab-case")]
 pub(super) struct ModelEntry {
@@ -121,22 +121,22 @@ pub(super) struct ModelEntry {
     pub(super) window: Option<u64>,
     /// Maximum tokens of one reply.
     pub(super) max_output_tokens: Option<u64>,
-    /// The way in which they count pictures.
+    /// The way in which the models count pictures.
     pub(super) image_tokens: Option<ImageTokens>,
-    /// Whether they call tools.
+    /// Whether the models call tools.
     pub(super) tools: Option<bool>,
-    /// Whether they accept pictures.
+    /// Whether the models accept pictures.
     pub(super) images: Option<bool>,
-    /// Whether their replies can be bound to a schema.
+    /// Whether the models' replies can be bound to a schema.
     pub(super) schema: Option<bool>,
-    /// Whether they are offered few tools, each reply being a call of one.
+    /// Whether the models are offered few tools, each reply being a call of one.
     pub(super) few_tools: Option<bool>,
-    /// Whether they are offered their provider's own tool for screens.
+    /// Whether the models are offered their provider's own tool for screens.
     pub(super) screen_tool: Option<bool>,
-    /// Whether they converse; models for embeddings or speech do not and are never chosen from a
-    /// list.
+    /// Whether the models converse; models for embeddings or speech do not and are never chosen
+    /// from a list.
     pub(super) chat: Option<bool>,
-    /// Whether they run on the provider's machines even where its address is on this one.
+    /// Whether the models run on the provider's machines even if its address is on this one.
     pub(super) hosted: Option<bool>,
 }
 
@@ -193,7 +193,7 @@ fn microdollars(dollars: f64) -> Result<u64, String> {
 }
 
 impl CatalogueFile {
-    /// Reads a file.
+    /// Parses a catalogue file.
     ///
     /// # Errors
     /// With the line, and a suggestion.

@@ -29,20 +29,21 @@ const WINDOWS: [&str; 7] = [
     "/n_ctx",
 ];
 
-/// Place of the longest window that a model was trained for, which the server may have made smaller.
+/// JSON pointer to the longest window for which a model was trained, which the server may have
+/// reduced.
 const LONGEST_WINDOW: &str = "/meta/n_ctx_train";
 
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct ProviderModel {
     /// The provider's id of the model.
     pub(super) id: String,
-    /// Maximum tokens, if the list contains it.
+    /// Size of the window in tokens, if the list contains it.
     pub(super) window: Option<u64>,
-    /// Maximum tokens that the model could have, if the list contains it.
+    /// Size of the longest possible window in tokens, if the list contains it.
     pub(super) longest_window: Option<u64>,
 }
 
-/// Asks the provider at `connection`, whose model is ignored, for its models.
+/// Requests the list of models from the provider at `connection`, whose model is ignored.
 ///
 /// # Errors
 /// As for every look-up; [`ModelError::BadOutput`] if the answer is not a list.
@@ -75,8 +76,7 @@ fn headers(entry: &ListEntry) -> Result<HeaderMap, ModelError> {
     })
 }
 
-/// Returns the error of a refusal, with the message from its usual place in the body, if there is
-/// one.
+/// Returns the error of a refusal, with the message from its usual place in the body, if any.
 fn refusal(refusal: &ErrorResponse<'_>) -> ModelError {
     let body: Value = serde_json::from_str(refusal.body).unwrap_or_default();
     let words = body["error"]["message"]

@@ -3,8 +3,7 @@
 use super::Catalogue;
 
 impl Catalogue {
-    /// Returns the environment variables that may hold a provider's key, in the order in which they
-    /// are read.
+    /// Returns the environment variables for a provider's key, in the order in which they are read.
     pub fn key_variables(&self, provider: &str) -> &[String] {
         let provider = self.providers.get(provider);
         provider.map_or(&[], |provider| &provider.key_variables)
@@ -21,7 +20,7 @@ impl Catalogue {
         providers.find(|provider| self.providers.contains_key(*provider))
     }
 
-    /// Returns the environment variables that may hold the key of any provider.
+    /// Returns the environment variables for the keys of all providers.
     pub fn all_key_variables(&self) -> impl Iterator<Item = &str> {
         let all = self.providers.values();
         all.flat_map(|provider| provider.key_variables.iter().map(String::as_str))

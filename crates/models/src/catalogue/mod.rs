@@ -31,7 +31,7 @@ const PROVIDERS: &str = include_str!("providers.toml");
 /// The built-in file with families of models.
 const MODELS: &str = include_str!("models.toml");
 
-/// Providers and models.
+/// The catalogue of known providers and models.
 #[derive(Debug, Clone)]
 pub struct Catalogue {
     providers: BTreeMap<String, Provider>,
@@ -72,9 +72,9 @@ pub struct ModelEntryFacts {
     pub facts: ModelFacts,
     /// Strength of the model; `None` when unknown.
     pub tier: Option<Tier>,
-    /// Whether it is not a model for conversations.
+    /// Whether the model is not made for conversations.
     pub(crate) is_other: bool,
-    /// Whether it runs on the provider's machines even where the address is on this one.
+    /// Whether the model runs on the provider's machines even if the address is on this one.
     pub(crate) is_hosted: bool,
 }
 
@@ -197,7 +197,7 @@ impl Provider {
 }
 
 impl ModelEntryFacts {
-    /// Takes over the facts that `entry` states.
+    /// Adds the facts that `entry` states.
     fn learn(&mut self, entry: &ModelEntry) {
         let ModelEntry {
             patterns: _,

@@ -12,8 +12,8 @@ pub(super) struct ModelPattern {
 }
 
 impl ModelPattern {
-    /// Whether it matches this model: its id as it is, or without the date of a snapshot at its end
-    /// (`-20261007`, `-2026-10-07`), since a snapshot is the same model.
+    /// Whether the pattern matches this model: its id as it is, or without the date of a snapshot
+    /// at its end (`-20261007`, `-2026-10-07`), since a snapshot is the same model.
     pub(super) fn is_for(&self, provider: &str, model: &str) -> bool {
         fits(&self.provider, provider)
             && (fits(&self.model, model) || fits(&self.model, without_date(model)))

@@ -10,15 +10,15 @@ use crate::{AnthropicModel, ChatModel, GeminiModel, ModelConnection, OllamaModel
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub(super) enum ProviderProtocol {
-    /// Anthropic's Messages.
+    /// Anthropic's Messages protocol.
     Messages,
-    /// OpenAI's Responses.
+    /// OpenAI's Responses protocol.
     Responses,
-    /// OpenAI's Chat Completions, and what is compatible with it.
+    /// OpenAI's Chat Completions protocol, and compatible ones.
     Chat,
     /// Google's Gemini API.
     Gemini,
-    /// Ollama's own chat.
+    /// Ollama's own chat protocol.
     Ollama,
 }
 

@@ -11,18 +11,18 @@ use super::{
 };
 use crate::ModelConnection;
 
-/// Ends of addresses that are copied from a request rather than from a manual.
+/// Endings of addresses that were copied from a request rather than from a manual.
 const COPIED: [&str; 3] = ["/chat/completions", "/completions", "/models"];
 
-/// Name of a provider of which the catalogue knows nothing in particular.
+/// Name of a provider without an entry in the catalogue.
 const ANY_PROVIDER: &str = "server";
 
 /// A server of models at an address.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ModelServer {
-    /// Its address, which ends before the protocol's own path.
+    /// The server's address, up to the protocol's own path.
     pub base_url: String,
-    /// Its models, in its order; at least one.
+    /// The server's models, in its order; at least one.
     pub models: Vec<String>,
     /// The model that stood behind the address, if one did.
     pub named: Option<String>,
@@ -49,7 +49,7 @@ pub enum AddressError {
     },
     #[error("the server at {address} wants a key")]
     Locked { address: String },
-    /// Something else than a server of models answers.
+    /// The address answers, but not as a server of models.
     #[error("something answers at {address}, but it lists no models: {reason}")]
     Other {
         address: String,

@@ -22,8 +22,8 @@ use crate::{
 /// Time limit for a server to name its window: without it, a run goes on as well.
 const LIMIT: Duration = Duration::from_secs(1);
 
-/// Returns the window that the server gives the model at `connection`, if it names one in time.
-/// `longest` is that for which the model was trained, if that is known.
+/// Returns the window that the server allows the model at `connection`, if it reports one in time.
+/// `longest` is the window for which the model was trained, if known.
 pub(super) async fn window(
     connection: &ModelConnection,
     entry: &ListEntry,
@@ -47,7 +47,7 @@ pub(super) async fn window(
     timeout(LIMIT, asked).await.unwrap_or(longest)
 }
 
-/// Returns the window from the place that each kind of server has for it beside the list.
+/// Returns the window from the endpoint that each kind of server has for it beside the list.
 async fn own_window(connection: &ModelConnection) -> Option<u64> {
     let model = &connection.model;
     let base = connection.base_url.trim_end_matches('/');

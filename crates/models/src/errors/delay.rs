@@ -46,8 +46,8 @@ pub(super) fn in_headers(headers: &HeaderMap, now: Timestamp) -> Option<f64> {
     milliseconds.or_else(|| time(text(RETRY_AFTER.as_str())?, now))
 }
 
-/// Returns the time until the limits that are reached are reset: that of `x-ratelimit-reset`,
-/// `x-ratelimit-reset-tokens` and the like. A limit of which something remains is not the reason.
+/// Returns the time until the exhausted limits are reset, from `x-ratelimit-reset`,
+/// `x-ratelimit-reset-tokens` and the like. Limits that are not exhausted do not count.
 pub(super) fn until_reset(headers: &HeaderMap, now: Timestamp) -> Option<f64> {
     let (mut reached, mut others) = (None, None::<f64>);
     for (name, value) in headers {
@@ -105,7 +105,7 @@ pub(super) fn in_body(body: &Value, now: Timestamp) -> Option<f64> {
         })
 }
 
-/// Returns the delay that a message asks for: "please try again in 7m12.5s".
+/// Returns the delay that a message asks for, such as "please try again in 7m12.5s".
 pub(super) fn in_words(words: &str) -> Option<f64> {
     let words = words.to_ascii_lowercase();
     BEFORE_A_DELAY.iter().find_map(|before| {

@@ -8,7 +8,7 @@ use std::borrow::Cow;
 
 use serde_json::Value;
 
-/// Maximum characters of a message in which a reason is looked for.
+/// Maximum number of characters of a message that are searched for a reason.
 const FIRST_WORDS: usize = 160;
 
 /// Beginnings of messages about a prompt that is too long, a line each.
@@ -34,13 +34,13 @@ pub(super) fn is_too_long(words: &str) -> bool {
     })
 }
 
-/// Whether a message says that the key or the account is not good enough.
+/// Whether a message says that the key or the account is not sufficient.
 pub(super) fn is_about_access(words: &str) -> bool {
     let words = original(words).to_ascii_lowercase();
     NO_ACCESS.iter().any(|begins| words.starts_with(begins))
 }
 
-/// Whether the message of a failure says that the request itself is not accepted.
+/// Whether a failure's message rejects the request itself.
 pub(super) fn refuses(words: &str) -> bool {
     says(words, &lines(REFUSED).collect::<Vec<_>>())
 }
@@ -49,8 +49,8 @@ fn lines(table: &'static str) -> impl Iterator<Item = &'static str> {
     table.lines().filter(|line| !line.starts_with('#'))
 }
 
-/// Whether one of `parts`, in lower case, stands in the first words of a message, outside of
-/// quotation marks.
+/// Whether the first words of a message, outside of quotation marks, contain one of `parts`, in
+/// lower case.
 pub(crate) fn says(words: &str, parts: &[&str]) -> bool {
     let words = original(words);
     let first = gyrus_text::first_chars(&words, FIRST_WORDS).to_ascii_lowercase();

@@ -17,7 +17,7 @@ const DAY: i64 = 86_400;
 /// is, in winter.
 const MIDNIGHT: i64 = 8 * 3_600;
 
-/// Returns the kind that the status alone does not determine.
+/// Returns the kind of error that the status alone does not determine.
 fn meaning(error: &Value) -> Option<ErrorKind> {
     let is_key = |detail: &Value| detail["reason"] == "API_KEY_INVALID";
     if details(error).any(is_key) {
@@ -39,7 +39,7 @@ fn is_nothing(words: &str) -> bool {
     })
 }
 
-/// Corrects the delay of a quota of a day, which is not the one that comes with it.
+/// Corrects the delay of a daily quota, for which the server gives a wrong one.
 fn until_tomorrow(mut error: ModelError, detail: &Value, now: Timestamp) -> ModelError {
     let violations = details(detail).flat_map(|detail| {
         let violations = detail["violations"].as_array();
@@ -96,7 +96,7 @@ mod tests {
         format!("{error} {:?}", error.retry_after_ms())
     }
 
-    /// Checks the same error as a response and as an event.
+    /// Checks that an error is classified equally in a response and in an event.
     fn both(error: &Value) -> String {
         let code = error["code"].as_u64().unwrap();
         let refused = |body: Value| {

@@ -23,7 +23,7 @@ use crate::{
 };
 use stream::GeminiReader;
 
-/// A model that is reached by the Gemini API. Its base URL has no `/v1beta`.
+/// A client for the Gemini API. Its base URL has no `/v1beta`.
 pub type GeminiModel = ProtocolClient<Gemini>;
 
 /// The Gemini API.

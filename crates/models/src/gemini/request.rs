@@ -72,7 +72,7 @@ fn tool(spec: &ToolSpec) -> Value {
     })
 }
 
-/// Returns a schema without the keyword that names its dialect, which is not part of the subset.
+/// Returns a schema without the keyword `$schema`, which the API does not accept.
 fn plain(schema: &Value) -> Value {
     let mut schema = schema.clone();
     if let Some(fields) = schema.as_object_mut() {

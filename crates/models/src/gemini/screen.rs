@@ -20,7 +20,7 @@ pub(super) fn tool() -> Value {
     }})
 }
 
-/// Translates a call into the screen's tools, after what a person must confirm.
+/// Translates a call into calls of the screen's tools, after the confirmation that it requires.
 pub(super) fn acts(name: &str, input: &Value, shown: ScreenSize) -> Vec<Act> {
     let decision = &input["safety_decision"];
     let mut acts = match decision["decision"].as_str() {

@@ -20,9 +20,9 @@ pub(super) const FOREIGN_CALL: &str = "skip_thought_signature_validator";
 pub(super) struct Signature {
     // Not called `type`: that field is the conversation's own, for the kind of a part.
     kind: SignatureKind,
-    /// The signature as the provider wrote it.
+    /// The signature, unchanged.
     pub(super) signature: String,
-    /// The part that it belongs to.
+    /// The part to which the signature belongs.
     pub(super) on: SignaturePart,
 }
 
@@ -32,14 +32,14 @@ enum SignatureKind {
     ThoughtSignature,
 }
 
-/// The part that a signature belongs to.
+/// The part to which a signature belongs.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub(super) enum SignaturePart {
-    /// The call after it.
+    /// The call after the signature.
     Call,
-    /// These bytes of the text after it, which arrived as a part of its own. The text is not stored
-    /// in pieces, because its readers need it whole. An empty range is an empty part.
+    /// These bytes of the text after the signature, which arrived as a separate part. The text is
+    /// not stored in pieces, because its readers need it whole. An empty range is an empty part.
     Text {
         /// First byte of the part.
         start: usize,

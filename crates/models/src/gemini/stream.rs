@@ -72,14 +72,14 @@ struct GeminiCall {
     will_continue: Option<bool>,
 }
 
-/// Reads one reply.
+/// Reads the stream of one reply.
 #[derive(Default)]
 pub(crate) struct GeminiReader {
     shown: Option<ScreenSize>,
     has_begun: bool,
     model: String,
     parts: Vec<Part>,
-    /// The text that is being received, and its signatures.
+    /// The text received so far, and its signatures.
     text: String,
     signatures: Vec<Part>,
     content: ContentAmount,

@@ -9,7 +9,7 @@ use reqwest::{Response, header::CONTENT_ENCODING};
 
 use crate::errors::{bad, bounded_line};
 
-/// A body that is being received.
+/// The body of a reply that is being received.
 pub(super) struct ReplyBody {
     response: Response,
     unpacking: Option<MultiGzDecoder<Vec<u8>>>,
@@ -57,7 +57,7 @@ impl ReplyBody {
     }
 }
 
-/// Returns an error of HTTP with its causes, in one line.
+/// Returns an error of HTTP with its causes as one line.
 pub(super) fn in_words(error: &reqwest::Error) -> String {
     bounded_line(&causes(error))
 }

@@ -37,15 +37,15 @@ pub(super) fn with_advice(error: ModelError) -> ModelError {
     }
 }
 
-/// Returns the kind that the status does not determine: every internal failure is a 500, or a line
-/// in the stream.
+/// Returns the kind of error that the status does not determine: every internal failure is a 500,
+/// or a line in the stream.
 fn meaning(words: &str) -> Option<ErrorKind> {
     // Asking again for the same does not make room.
     let memory = ["more system memory", "out of memory", "not enough memory"];
     says(words, &memory).then_some(ErrorKind::Refused)
 }
 
-/// Whether it is `model 'NAME' not found`, in either kind of quotes.
+/// Returns the model's name in `model 'NAME' not found`, with either kind of quotes.
 fn missing(words: &str) -> String {
     let name = words.split(['\'', '"']).nth(1).unwrap_or_default();
     let is_name = |c: char| c.is_ascii_alphanumeric() || "-_./:".contains(c);

@@ -13,17 +13,17 @@ use crate::{
     conversation::{RoleTurn, base64, turns},
 };
 
-/// Time for which the server keeps the model in memory after a reply: long enough for slow tools
+/// Time for which the server holds the model in memory after a reply, long enough for slow tools
 /// and for people between two steps of a run. The server's default is five minutes.
 const KEEP_ALIVE: &str = "30m";
 
 /// Minimum window in tokens to request where none is configured.
 const SMALLEST_WINDOW: u64 = 8_192;
 
-/// Maximum number of tokens that the server reads correctly.
+/// Maximum number of tokens that the server parses correctly.
 const MOST_TOKENS: u64 = i32::MAX as u64;
 
-/// Bytes of text per token, the same estimate that the run uses when it reserves.
+/// Bytes of text per token, as in the run's estimate for reservations.
 const BYTES_A_TOKEN: u64 = 3;
 
 /// Bytes that a template adds to a message.

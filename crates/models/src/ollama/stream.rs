@@ -50,13 +50,13 @@ struct Function {
     arguments: Option<Value>,
 }
 
-/// Reads one reply.
+/// Reads the stream of one reply.
 #[derive(Default)]
 pub(crate) struct OllamaReader {
     has_begun: bool,
     model: String,
     parts: Vec<Part>,
-    /// The text that is being received.
+    /// The text received so far.
     text: String,
     content: ContentAmount,
 }

@@ -31,7 +31,7 @@ pub(super) fn from_event(error: &Value) -> ModelError {
     meaning.event_error(&words, error)
 }
 
-/// Whether a model that does not reason refused to return its reasoning.
+/// Whether a model refused to return its reasoning because it does not reason.
 pub(super) fn is_about_reasoning(error: &ModelError) -> bool {
     matches!(error, ModelError::Refused { message }
         if message.starts_with("Encrypted content is not supported"))

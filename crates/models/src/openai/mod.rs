@@ -26,7 +26,6 @@ use crate::{
     reading::tokens,
 };
 
-/// Returns the system prompt as one text.
 fn system(prompt: &Prompt) -> String {
     let says_something = |part: &&SystemPart| !part.text.trim().is_empty();
     let parts = prompt.system.iter().filter(says_something);

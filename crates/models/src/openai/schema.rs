@@ -20,7 +20,7 @@ const KEYWORDS: [&str; 11] = [
     "$schema",
 ];
 
-/// Whether the strict mode takes `schema`, which must be of an object.
+/// Whether the strict mode accepts `schema`, which must describe an object.
 pub(super) fn is_strict(schema: &Value) -> bool {
     schema["type"] == "object" && is_in_subset(schema)
 }

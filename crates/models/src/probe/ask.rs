@@ -25,13 +25,13 @@ pub(super) struct ProbeQuestion {
     pub(super) schema: Option<Value>,
 }
 
-/// The model with the measurements so far.
+/// The probed model with the measurements so far.
 pub(super) struct ProbeDialogue<'a> {
     model: &'a dyn Model,
     pub(super) requests: u32,
     whole: Vec<Duration>,
     first: Vec<Duration>,
-    /// Tokens of the replies whose provider counts them, and the time that these took.
+    /// Number of tokens in replies whose provider counts them, and the time of these replies.
     written: (u64, Duration),
 }
 
@@ -46,7 +46,7 @@ impl<'a> ProbeDialogue<'a> {
         }
     }
 
-    /// Asks once.
+    /// Asks a question once, without retries.
     pub(super) async fn ask(&mut self, question: ProbeQuestion) -> Result<Reply, ModelError> {
         let mut parts = vec![Part::Text(Text::new(question.text, Origin::Kernel))];
         parts.extend(question.image.map(Part::Image));
@@ -108,8 +108,7 @@ fn median_ms(times: &[Duration]) -> Option<u64> {
     Some(u64::try_from(median.as_millis()).unwrap_or(u64::MAX))
 }
 
-/// Returns the finding about an ability from an error: a refusal means that the model does not have
-/// it.
+/// Returns the finding about an ability from an error: a refusal means that the model lacks it.
 pub(super) fn finding(error: &ModelError) -> ProbeFinding {
     let why = error.to_string();
     match error {

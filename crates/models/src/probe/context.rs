@@ -14,7 +14,7 @@ use super::{
 /// costs at most the product of the two.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct ContextProbe {
-    /// Maximum tokens of a prompt that is tried.
+    /// Maximum length of a tried prompt, in tokens.
     pub most_tokens: u64,
     /// Maximum number of requests.
     pub most_requests: u32,
@@ -23,17 +23,17 @@ pub struct ContextProbe {
 /// The word to remember.
 const WORD: &str = "heliotrope-48213";
 
-/// Text that is repeated between the word and the question.
+/// Filler text between the word to remember and the question.
 const FILLER: &str = "The harbour was quiet, and the boats lay where they had been left. ";
 
-/// Bytes of the filler per token, until the provider has counted some.
+/// Estimated bytes of the filler per token, until the provider has counted some.
 const BYTES_A_TOKEN: f64 = 4.5;
 
 /// The search ends when the result is known to this fraction of the shortest prompt that is too
 /// long.
 const PRECISION: u64 = 16;
 
-/// Searches for the longest prompt that is held, longest first.
+/// Searches for the longest prompt that the model remembers, longest first.
 ///
 /// # Errors
 /// As text, when not even one prompt was held.

@@ -19,32 +19,32 @@ pub struct Measurements {
     /// The model, as `provider/model`.
     pub model: String,
     pub answers: ProbeFinding,
-    /// Whether it calls a tool with the right arguments when tools go over its wire.
+    /// Whether the model calls a tool with the right arguments through its provider's API.
     pub tools: ProbeFinding,
-    /// The first form of tools in which it called one with the right arguments; `None` if it did in
-    /// none, or if an earlier version measured it.
+    /// The first form of tools in which the model called one with the right arguments; `None` if it
+    /// did in none, or if an earlier version measured it.
     pub calls: Option<CallStyle>,
-    /// Whether its reply is bound to a schema.
+    /// Whether the model's reply is bound to a schema.
     pub schema: ProbeFinding,
-    /// Whether it reads a number in a picture.
+    /// Whether the model reads a number in a picture.
     pub images: ProbeFinding,
-    /// Whether it points at targets on a screen.
+    /// Whether the model points at targets on a screen.
     pub pointing: ProbeFinding,
-    /// Its coordinates and errors, if it points.
+    /// Coordinates and errors of the model, if it points.
     pub clicks: Option<Clicks>,
-    /// Whether it picks the right element from a numbered tree.
+    /// Whether the model picks the right element from a numbered tree.
     pub choice: ProbeFinding,
-    /// Maximum tokens of a prompt and its reply together, as its server names them.
+    /// Maximum tokens of a prompt and its reply together, as reported by the server.
     pub window: Option<u64>,
     /// Length of the longest prompt. Only measured on request.
     pub context: Option<ContextLength>,
     /// Number of tokens for the size of a text.
     pub tokens: Option<TokenCount>,
-    /// Times of its replies.
+    /// Times of the model's replies.
     pub latency: Option<Latency>,
-    /// Tokens of its replies a second, the reading of the prompts included.
+    /// Tokens of the model's replies per second, including the reading of the prompts.
     pub tokens_per_second: Option<f64>,
-    /// Number of requests for all of this.
+    /// Number of requests that the measurements took.
     pub requests: u32,
 }
 
@@ -56,7 +56,7 @@ pub enum ProbeFinding {
     Works,
     /// The model does not have the ability.
     Fails {
-        /// Description of what it did instead.
+        /// Description of the model's wrong answer.
         why: String,
     },
     /// The probe had no result.
@@ -69,20 +69,20 @@ pub enum ProbeFinding {
 pub enum Convention {
     /// Pixels of the picture that was sent.
     Pixels,
-    /// Thousandths of its width and height.
+    /// Thousandths of the picture's width and height.
     Thousandths,
-    /// Fractions of its width and height.
+    /// Fractions of the picture's width and height.
     Fractions,
 }
 
 /// Accuracy of a model that points.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 pub struct Clicks {
-    /// Coordinates that it uses.
+    /// Coordinates that the model uses.
     pub convention: Convention,
     /// Median error, in pixels of a screen of 1280 by 800.
     pub median_error: f64,
-    /// Largest error, in the same pixels.
+    /// Largest error, in pixels as well.
     pub largest_error: f64,
 }
 
@@ -91,7 +91,7 @@ pub struct Clicks {
 pub struct ContextLength {
     /// Tokens of the longest prompt of which the model still knew the beginning.
     pub holds: u64,
-    /// Tokens of the shortest prompt that was too long; `None` if none was.
+    /// Number of tokens of the shortest prompt that was too long; `None` if none was.
     pub too_long: Option<u64>,
 }
 
@@ -100,7 +100,7 @@ pub struct ContextLength {
 pub struct TokenCount {
     /// Bytes of the prompt's texts.
     pub bytes: u64,
-    /// Tokens as the provider counted them.
+    /// Number of tokens as the provider counted them.
     pub counted: u64,
 }
 
@@ -109,7 +109,7 @@ pub struct TokenCount {
 pub struct Latency {
     /// Median time of whole replies.
     pub median_ms: u64,
-    /// Median time until their first pieces.
+    /// Median time until the first pieces of replies.
     pub first_ms: u64,
 }
 
@@ -118,7 +118,7 @@ pub struct Latency {
 const SLOW_MS: u64 = 10_000;
 
 impl Measurements {
-    /// Describes its speed. `None` if it did not answer.
+    /// Describes the model's speed; `None` if it did not answer.
     pub fn speed(&self) -> Option<String> {
         let Latency {
             median_ms,
@@ -132,12 +132,12 @@ impl Measurements {
         ))
     }
 
-    /// Whether its replies to short questions take so long that a person should know.
+    /// Whether replies to short questions take so long that a person should know.
     pub fn is_slow(&self) -> bool {
         self.latency.is_some_and(|it| it.median_ms >= SLOW_MS)
     }
 
-    /// Describes its tool calls.
+    /// Describes the model's tool calls.
     pub fn calls_in_words(&self) -> String {
         let prompted = match self.calls {
             None | Some(CallStyle::Native) => return self.tools.to_string(),
@@ -150,7 +150,7 @@ impl Measurements {
         format!("yes, {prompted} (on its wire: {})", self.tools)
     }
 
-    /// Returns the form in which it is offered tools from now on, if that is known.
+    /// Returns the form in which the model is offered tools from now on, if known.
     pub(crate) fn call_style(&self) -> Option<CallStyle> {
         let is_native = |known| {
             if known {

@@ -38,7 +38,7 @@ pub struct Effort {
 pub enum ProbeStep<'a> {
     /// The probe of this name begins.
     Begins(&'a str),
-    /// The probe of this name ended, with this result in words.
+    /// The probe of this name ended with this result.
     Ends(&'a str, &'a str),
 }
 
@@ -117,14 +117,14 @@ async fn calls(
 /// The form of a call in a reply.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum CallForm {
-    /// As the protocol has it.
+    /// As a call of the protocol.
     Wire,
-    /// Written as text.
+    /// As text.
     Text,
 }
 
-/// Binds the replies of a model that writes its calls as text and whose server holds it to a schema:
-/// such a model often writes no call where one is due.
+/// Binds the replies to a schema for a model that writes its calls as text and whose server
+/// enforces schemas: such a model often writes no call where one is due.
 async fn bind(asked: &mut ProbeDialogue<'_>, measured: &mut Measurements) {
     if tool_call(asked, CallStyle::Bound).await.0 == ProbeFinding::Works {
         measured.calls = Some(CallStyle::Bound);
@@ -225,7 +225,8 @@ fn start_of(text: &str) -> String {
     format!("`{}`", start.replace(gyrus_text::is_unseen, " "))
 }
 
-/// Returns whether it answers, and the number of tokens of the prompt if its server counts them.
+/// Returns whether the model answers, and the number of tokens of the prompt if its server counts
+/// them.
 async fn answers(asked: &mut ProbeDialogue<'_>) -> (ProbeFinding, Option<u64>) {
     let question = ProbeQuestion {
         text: "Are you there? Answer with the word yes.".to_owned(),
@@ -238,7 +239,7 @@ async fn answers(asked: &mut ProbeDialogue<'_>) -> (ProbeFinding, Option<u64>) {
     }
 }
 
-/// Returns the number of tokens of the prompt as the server counted them.
+/// Returns the server's count of the prompt's tokens.
 fn counted(reply: &Reply) -> Option<u64> {
     let tokens = reply.usage.map(|usage| usage.input_tokens);
     tokens.filter(|&tokens| tokens > 0)
@@ -301,8 +302,8 @@ async fn tool_call(
     (finding, counted(&reply), form)
 }
 
-/// Asks a question that invites anything but JSON, so that the answer shows whether a schema binds. Its
-/// values are short: a small model never ends a list of lines.
+/// Asks a question that invites anything but JSON, to test whether a schema is enforced. Its values
+/// are short: a small model never ends a list of lines.
 async fn schema(asked: &mut ProbeDialogue<'_>) -> ProbeFinding {
     let question = ProbeQuestion {
         text: "Write a short poem about the sea.".to_owned(),
@@ -352,7 +353,7 @@ async fn image(asked: &mut ProbeDialogue<'_>, pictures: &ProbePictures) -> Probe
     }
 }
 
-/// Elements of a page as shown to a model, with two buttons that differ by their position.
+/// Listing of a page's elements, with two buttons that differ only by position.
 const TREE: &str = "\
 [1] window \"Invoices\"
   [2] toolbar

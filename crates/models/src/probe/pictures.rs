@@ -30,17 +30,17 @@ pub(super) const TARGETS: [(&str, (u32, u32)); 5] = [
     ("black", (1040, 650)),
 ];
 
-/// The pictures, as the store that a model must have to be measured.
+/// The store of pictures that a model needs to be measured.
 #[derive(Debug, Clone)]
 pub struct ProbePictures {
     /// Picture of the number on white.
     pub(super) number: Image,
-    /// Picture of the screen with its targets.
+    /// Picture of a screen with targets.
     pub(super) screen: Image,
 }
 
 impl ProbePictures {
-    /// Returns the pictures.
+    /// Draws the pictures.
     pub fn new() -> Self {
         let image = |png: &[u8], (width, height)| Image {
             blob: BlobId::of(png),

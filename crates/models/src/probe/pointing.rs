@@ -12,7 +12,7 @@ use super::{
     start_of,
 };
 
-/// Median error in pixels above which a model does not count as pointing.
+/// Maximum median error in pixels with which a model counts as able to point.
 const FARTHEST: f64 = 100.0;
 
 /// Shows the screen and compares the answers.

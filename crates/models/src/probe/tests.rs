@@ -97,7 +97,7 @@ fn fenced(text: &str, request: &Value) -> Response {
     }
 }
 
-/// Does the same, and keeps to a schema.
+/// Answers like a small model, and keeps to a schema.
 fn obedient(text: &str, request: &Value) -> Response {
     let schema = request["response_format"]["json_schema"]["schema"].to_string();
     match () {
@@ -117,7 +117,7 @@ fn dropping(_text: &str, request: &Value) -> Response {
     }
 }
 
-/// Calls only where nothing else may be said.
+/// Calls tools only where the schema allows nothing else.
 fn bound(text: &str, request: &Value) -> Response {
     let schema = request["response_format"]["json_schema"]["schema"].to_string();
     if schema.contains("put_into_basket") {

@@ -59,7 +59,7 @@ pub(super) fn choose(
     }
 }
 
-/// Whether the policy allows it.
+/// Whether the policy allows to choose a candidate.
 pub(super) fn may_be_chosen(candidate: &Candidate, policy: RoutingPolicy) -> bool {
     policy != RoutingPolicy::LocalOnly || candidate.is_local
 }
@@ -127,7 +127,7 @@ fn failures<'a>(
 
 /// Reason why a model cannot answer a question.
 enum Unfit {
-    /// The question is too long for it.
+    /// The question is too long for the model.
     TooLong(String),
     /// Another reason.
     Other(String),
@@ -141,7 +141,7 @@ impl Unfit {
     }
 }
 
-/// Returns the reason why it cannot answer this question, if there is one.
+/// Returns the reason why a model cannot answer this question, if there is one.
 fn why_not(
     candidate: &Candidate,
     candidates: &[Candidate],
@@ -233,7 +233,7 @@ fn why(
     words.join("; ")
 }
 
-/// Returns a paused model of the wanted tier, if the chosen one replaces it.
+/// Returns the index of the paused model of the wanted tier that the chosen one replaces, if any.
 fn resting_before(
     chosen: usize,
     candidates: &[Candidate],

@@ -11,24 +11,24 @@ use gyrus_contract::ModelError;
 /// Number of consecutive failures after which a model is paused.
 const MOST_FAILURES: u32 = 3;
 
-/// Length of the first pause; it doubles with each further failure.
+/// Length of the first pause of a failing model; it doubles with each further failure.
 const FIRST_REST: Duration = Duration::from_secs(30);
 
 /// Maximum length of a pause.
 const LONGEST_REST: Duration = Duration::from_secs(10 * 60);
 
-/// Number of replies whose times count.
+/// Number of the last replies whose times count.
 const MEASURED: usize = 15;
 
 /// Recent health of one model.
 #[derive(Debug, Default)]
 pub(super) struct ModelHealth {
     failures: u32,
-    /// End and length of its pause.
+    /// End and length of the model's pause.
     rest: Option<(Instant, Duration)>,
-    /// Times of its last replies, oldest first.
+    /// Times of the model's last replies, oldest first.
     took: VecDeque<Duration>,
-    /// Whether it was asked.
+    /// Whether the model was chosen before.
     was_chosen: bool,
     /// The median that later runs begin with.
     kept: Option<Duration>,
@@ -37,18 +37,18 @@ pub(super) struct ModelHealth {
 /// Health of a model as a choice needs it.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub(super) struct HealthSummary {
-    /// Remaining time of its pause.
+    /// Remaining time of the model's pause.
     pub(super) rests_for: Option<Duration>,
     /// Number of consecutive failures.
     pub(super) failures: u32,
     /// Median time of a reply.
     pub(super) median: Option<Duration>,
-    /// Whether its time is not known and it was not asked yet.
+    /// Whether the model's time is unknown and it was never asked.
     pub(super) is_untried: bool,
 }
 
 impl ModelHealth {
-    /// Returns the health of a model that was not asked yet, but perhaps measured.
+    /// Creates the health of a model without requests so far, with its measured latency if known.
     pub(super) fn new(latency_ms: Option<u64>) -> Self {
         let kept = latency_ms.map(Duration::from_millis);
         Self {
@@ -58,7 +58,7 @@ impl ModelHealth {
         }
     }
 
-    /// Returns its health `now`.
+    /// Returns the model's health at the time `now`.
     pub(super) fn at(&self, now: Instant) -> HealthSummary {
         let rests_for = self
             .rest
@@ -79,8 +79,8 @@ impl ModelHealth {
         sorted.get(sorted.len() / 2).copied()
     }
 
-    /// Records that it is asked. After a pause this is its one attempt: until the result is known,
-    /// or for the length of the pause, no other question goes to it.
+    /// Records that the model is asked. After a pause this is a single attempt: until its result is
+    /// known, or for the length of the pause, the model gets no other question.
     pub(super) fn chosen(&mut self, now: Instant) {
         self.was_chosen = true;
         if let Some((until, length)) = &mut self.rest

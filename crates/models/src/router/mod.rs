@@ -35,20 +35,20 @@ pub struct Candidate {
     pub tier: Tier,
     /// Price, limits and abilities.
     pub facts: ModelFacts,
-    /// Whether it runs on this machine, so that no data leaves it.
+    /// Whether the model runs on this machine, so that no data leaves it.
     pub is_local: bool,
-    /// Whether its tool calls are prompted, so that it has them whatever its facts say.
+    /// Whether tool calls are prompted, so that the model has them whatever its facts say.
     pub is_prompted: bool,
-    /// Time of a reply when it was last measured, in milliseconds.
+    /// Last measured time of a reply, in milliseconds.
     pub latency_ms: Option<u64>,
-    /// The effort of its thinking, by purpose; the model's own where none is said.
+    /// The effort of thinking, by purpose; the model's default where none is set.
     pub efforts: BTreeMap<Purpose, ThinkingEffort>,
-    /// The properties of requests that its server is known not to accept.
+    /// The properties of requests that the model's server is known not to accept.
     pub refuses: BTreeSet<Simplification>,
 }
 
 impl Candidate {
-    /// Returns it with what was learned about the model in earlier runs.
+    /// Returns the candidate with the properties learned about its model in earlier runs.
     #[must_use]
     pub fn with_learned(mut self, learned: &LearnedModels) -> Self {
         let name = self.model.name();
@@ -65,12 +65,12 @@ impl Candidate {
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum RoutingPolicy {
-    /// The order in which they were given.
+    /// The order in which the candidates were given.
     #[default]
     Order,
     /// The cheapest known price.
     Cost,
-    /// The fastest, by the median of its last replies.
+    /// The model with the lowest median time of its last replies.
     Latency,
     /// Like `Order`, but never a model on another machine, even if no other is left.
     LocalOnly,
@@ -79,7 +79,7 @@ pub enum RoutingPolicy {
 /// Function that returns the time; in tests, the test's.
 type RouterClock = Arc<dyn Fn() -> Instant + Send + Sync>;
 
-/// Chooses among candidates.
+/// A router that chooses among candidates.
 pub struct ModelRouter {
     name: String,
     candidates: Vec<Candidate>,
@@ -89,7 +89,7 @@ pub struct ModelRouter {
     clock: RouterClock,
     /// The properties that the models' servers do not accept, by candidate.
     learned: Mutex<Vec<BTreeSet<Simplification>>>,
-    /// The folder in which that is kept for later runs.
+    /// The folder in which these are stored for later runs.
     kept_in: Option<PathBuf>,
 }
 
@@ -106,7 +106,7 @@ impl ModelRouter {
         self
     }
 
-    /// Keeps what it learns about models in this folder, where [`LearnedModels`] finds it.
+    /// Stores what the router learns about models in this folder, where [`LearnedModels`] finds it.
     #[must_use]
     pub fn with_learned_in(mut self, folder: PathBuf) -> Self {
         self.kept_in = Some(folder);

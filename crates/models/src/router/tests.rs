@@ -4,7 +4,7 @@ use gyrus_contract::{BoxedFuture, Delta, Price, Prompt, Purpose, Reply};
 
 use super::*;
 
-/// A model that is only chosen, never asked.
+/// A model that is only chosen and receives no request.
 struct Named {
     name: &'static str,
     price: Option<Price>,
@@ -392,7 +392,7 @@ async fn the_time_of_replies_is_kept_for_later_runs() {
     assert_eq!(kept("b/medium").latency_ms, None);
 }
 
-/// A model whose replies take as long as the test says.
+/// A model whose replies take the time that the test sets.
 struct Takes {
     hand: Arc<Mutex<Duration>>,
     next: Mutex<Duration>,

@@ -11,20 +11,21 @@ use parking_lot::Mutex;
 use super::{RouterClock, health::ModelHealth};
 use crate::{call_reader::READ_FROM_TEXT, learned::LearnedModels};
 
-/// The chosen model. Only whole replies are timed.
+/// The chosen model, whose complete replies are timed.
 pub(super) struct TimedModel {
     pub(super) model: Arc<dyn Model>,
     /// Index in the router's candidates.
     pub(super) index: usize,
-    /// Whether its replies can be bound to a schema. Other models are asked without one: every
-    /// prompt with a schema also describes the form in words.
+    /// Whether the model's replies can be bound to a schema. Other models are asked without one:
+    /// every prompt with a schema also describes the form in words.
     pub(super) takes_schemas: bool,
-    /// Whether it is bound from now on if it writes a call as text: a small one often writes none.
+    /// Whether the model is bound by a schema once it writes a call as text: a small one often
+    /// writes none.
     pub(super) may_be_bound: bool,
-    /// The effort of its thinking for this question.
+    /// The effort of thinking for this question.
     pub(super) effort: Option<ThinkingEffort>,
     pub(super) health: Arc<Mutex<Vec<ModelHealth>>>,
-    /// The folder in which its time is kept for later runs.
+    /// The folder in which the time of replies is stored for later runs.
     pub(super) kept_in: Option<PathBuf>,
     pub(super) clock: RouterClock,
 }
@@ -77,7 +78,7 @@ impl Model for TimedModel {
     }
 }
 
-/// Whether the reply has a call that was read from its text.
+/// Whether the reply has a call that was parsed from its text.
 fn is_written_as_text(reply: &Reply) -> bool {
     let mut repairs = reply.tool_calls().flat_map(|call| &call.repairs);
     repairs.any(|repair| repair == READ_FROM_TEXT)

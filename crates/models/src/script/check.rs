@@ -26,7 +26,7 @@ pub(super) fn check(request: &Value) -> Result<(), String> {
     check_messages(list(&request["messages"]))
 }
 
-/// Returns the text of the first message, where the goal stands.
+/// Returns the text of the first message, which contains the goal.
 pub(super) fn first_text(request: &Value) -> String {
     let first = list(&request["messages"]).first().unwrap_or(&Value::Null);
     texts(&first["content"]).join("\n")

@@ -23,7 +23,7 @@ pub(super) struct CheckedScript {
     replies: Vec<ScriptedReply>,
 }
 
-/// The `[model]` section.
+/// The section `[model]` of a script.
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(super) struct ModelSection {
@@ -40,17 +40,17 @@ struct PriceSection {
     output: u64,
 }
 
-/// One `[[reply]]`.
+/// A table `[[reply]]` of a script.
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(super) struct ScriptedReply {
-    /// Line in the file at which it begins.
+    /// Number of the line at which the reply begins.
     #[serde(skip)]
     pub(super) line: usize,
     #[serde(default = "agent")]
     purpose: Purpose,
-    /// Pattern of the first message, where the goal stands: the reply is for runs with such a goal
-    /// alone, and they get no others. So each sub-run has replies of its own.
+    /// Pattern of the first message, which contains the goal: the reply is for runs with such a
+    /// goal alone, and they get no others. So each sub-run has replies of its own.
     #[serde(default, deserialize_with = "regex")]
     goal: Option<Regex>,
     /// Pattern that the text of the last message must match.
@@ -65,7 +65,7 @@ pub(super) struct ScriptedReply {
     #[serde(default)]
     pub(super) calls: Vec<ScriptedCall>,
     pub(super) usage: Option<ReportedUsage>,
-    /// Fault that is played once, before the reply.
+    /// Fault that is simulated once, before the reply.
     pub(super) fault: Option<Fault>,
     /// Bytes of a stream: played once before the reply if there is one, otherwise always.
     pub(super) raw: Option<String>,
@@ -74,7 +74,7 @@ pub(super) struct ScriptedReply {
     repeat: NonZero<u64>,
 }
 
-/// The content of a reply with all placeholders filled.
+/// The content of a reply with all placeholders replaced.
 #[derive(Debug)]
 pub(super) struct FilledReply {
     pub(super) thinking: Option<String>,
@@ -94,7 +94,7 @@ pub(super) struct ScriptedCall {
     pub(super) arguments: String,
 }
 
-/// Usage that is reported instead of an estimate.
+/// Usage reported instead of an estimate.
 #[derive(Debug, Clone, Copy, Deserialize)]
 #[serde(
     untagged,
@@ -106,7 +106,7 @@ pub(super) enum ReportedUsage {
     Nothing(Nothing),
 }
 
-/// The word for it.
+/// The word `none`, for a server that reports no usage.
 #[derive(Debug, Clone, Copy, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub(super) enum Nothing {
@@ -117,22 +117,22 @@ pub(super) enum Nothing {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub(super) enum Fault {
-    /// HTTP 529.
+    /// A response with HTTP status 529.
     Overloaded,
     /// HTTP 429 with a short delay.
     RateLimited,
-    /// The stream ends in its middle.
+    /// The stream ends in the middle.
     Cut,
     /// An error event in a stream that began well.
     ErrorEvent,
     /// An event that is not JSON.
     Garbage,
-    /// Not an error: the reply, in pieces of one byte.
+    /// The correct reply, in pieces of one byte.
     SlowBytes,
 }
 
 impl CheckedScript {
-    /// Reads a script; `file` is its name for messages.
+    /// Parses a script; `file` is its name for messages.
     pub(super) fn parse(file: &str, text: &str) -> Result<Self, ScriptError> {
         #[derive(Deserialize)]
         #[serde(deny_unknown_fields)]
@@ -254,7 +254,7 @@ impl ScriptedReply {
         })
     }
 
-    /// Whether there is anything to serve besides `raw`.
+    /// Whether the reply has content besides `raw`.
     pub(super) fn has_content(&self) -> bool {
         self.text.is_some() || self.thinking.is_some() || !self.calls.is_empty()
     }

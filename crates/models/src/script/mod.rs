@@ -39,7 +39,7 @@ pub enum ScriptError {
     #[error("the script {} cannot be read", path.display())]
     Read {
         path: PathBuf,
-        /// The system's reason.
+        /// The operating system's error.
         source: std::io::Error,
     },
     /// The file is not a script.
@@ -52,7 +52,7 @@ pub enum ScriptError {
     /// The server could not be started.
     #[error("the server of the script cannot be started on 127.0.0.1")]
     Server {
-        /// The system's reason.
+        /// The operating system's error.
         source: std::io::Error,
     },
     /// The client for the server could not be created.
@@ -60,8 +60,8 @@ pub enum ScriptError {
     Client { source: ModelError },
 }
 
-/// A model whose replies are in a script. Its server lives on the runtime that started it and stops
-/// when this is dropped.
+/// A model whose replies come from a script. Its server lives on the runtime that started it and
+/// stops when this is dropped.
 pub struct ScriptedModel {
     client: MessagesClient,
     _server: ScriptServer,
@@ -80,7 +80,8 @@ impl ScriptedModel {
         Self::from_text(&file.display().to_string(), &text, blobs).await
     }
 
-    /// Like [`ScriptedModel::start`], with the script itself; `name` is its name in messages.
+    /// Does the same as [`ScriptedModel::start`] with the text of a script; `name` is its name in
+    /// messages.
     ///
     /// # Errors
     /// When `script` is invalid, or the server cannot be started.

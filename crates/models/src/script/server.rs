@@ -35,13 +35,12 @@ use super::{
     wire::{self, ServingValues},
 };
 
-/// Maximum bytes of a request.
 const MAX_REQUEST_BYTES: usize = 64 * 1024 * 1024;
 
 /// Delay that the fault `rate-limited` asks for, in milliseconds.
 const RATE_LIMIT_DELAY_MS: &str = "20";
 
-/// Maximum characters quoted of a message that a `when` did not match.
+/// Maximum length of a quoted message that a `when` did not match, in characters.
 const MAX_QUOTE: usize = 300;
 
 /// A running server. Dropping it stops it.
@@ -85,7 +84,7 @@ impl ScriptServer {
         format!("http://{}", self.address)
     }
 
-    /// Returns the key that it accepts.
+    /// Returns the key that the server accepts.
     pub(super) fn token(&self) -> &str {
         &self.token
     }
@@ -94,11 +93,11 @@ impl ScriptServer {
 struct ScriptStage {
     script: CheckedScript,
     token: String,
-    /// The requests whose fault was played.
+    /// The requests whose fault was simulated.
     played: Mutex<BTreeSet<(Purpose, u64)>>,
 }
 
-/// An HTTP error: status, the provider's word for its kind, message.
+/// An HTTP error: the status, the provider's word for its kind, and the message.
 struct ScriptRefusal(StatusCode, &'static str, String);
 
 impl IntoResponse for ScriptRefusal {

@@ -22,7 +22,7 @@ pub(super) fn signature(thinking: &str) -> String {
 
 /// Values that differ between two servings of the same scripted reply.
 pub(super) struct ServingValues<'a> {
-    /// The requested model.
+    /// The model named in the request.
     pub(super) model: &'a str,
     /// Unique in a run; ids of messages and calls are made from it.
     pub(super) key: String,

@@ -45,7 +45,7 @@ enum StreamForm {
 #[derive(Debug, Default)]
 pub(super) struct Decoder {
     form: StreamForm,
-    /// The line or the value that is being received.
+    /// The line or the value being received.
     line: Vec<u8>,
     event: StreamEvent,
     has_data: bool,
@@ -56,7 +56,7 @@ pub(super) struct Decoder {
 }
 
 impl Decoder {
-    /// Takes the next bytes and passes each completed event to `on_event`.
+    /// Decodes the next bytes and passes each completed event to `on_event`.
     pub(super) fn push(
         &mut self,
         bytes: &[u8],
@@ -75,13 +75,13 @@ impl Decoder {
         Ok(())
     }
 
-    /// Whether there were fields of server-sent events.
+    /// Whether the body has fields of server-sent events.
     pub(super) fn is_stream(&self) -> bool {
         self.has_fields
     }
 
-    /// Returns the event that the body ends with, although nothing ended it; without data if it was
-    /// cut off before those.
+    /// Returns the last event of a body without its closing blank line; its data is empty if the
+    /// body was cut off before them.
     pub(super) fn end(&mut self) -> Option<StreamEvent> {
         if self.form == StreamForm::Values {
             let event = self.end_value();
@@ -93,8 +93,8 @@ impl Decoder {
         self.end_event().or(is_cut.then(StreamEvent::default))
     }
 
-    /// Takes a byte before the form is known, and returns the length of what says nothing: white
-    /// space, and the bytes of a byte order mark.
+    /// Reads a byte before the form is known, and returns the number of leading bytes to skip:
+    /// white space, and the bytes of a byte order mark.
     fn begin(&mut self, byte: u8) -> usize {
         self.form = match byte {
             b' ' | b'\t' | b'\n' | b'\r' | 0xef | 0xbb | 0xbf => return 1,
@@ -104,7 +104,7 @@ impl Decoder {
         0
     }
 
-    /// Takes the rest of a line, and returns its length and the event that it completes.
+    /// Decodes the rest of a line, and returns its length and the event that it completes.
     fn line(&mut self, rest: &[u8]) -> Result<(usize, Option<StreamEvent>), ModelError> {
         if mem::take(&mut self.after_carriage_return) && rest[0] == b'\n' {
             return Ok((1, None));
@@ -152,7 +152,7 @@ impl Decoder {
         mem::take(&mut self.has_data).then_some(event)
     }
 
-    /// Takes the rest of a value, and returns its length and the value if that is complete. Text
+    /// Decodes the rest of a value, and returns its length and the value if it is complete. Text
     /// that is not an object ends with its line.
     fn value(&mut self, rest: &[u8]) -> Result<(usize, Option<StreamEvent>), ModelError> {
         if self.line.is_empty() {
@@ -197,7 +197,7 @@ struct JsonPosition {
 }
 
 impl JsonPosition {
-    /// Takes the next byte, and returns whether the value ends with it.
+    /// Advances by a byte, and returns whether the value ends with it.
     fn ends_with(&mut self, byte: u8) -> bool {
         match byte {
             _ if mem::take(&mut self.after_backslash) => false,
@@ -230,7 +230,7 @@ pub(super) fn first_object(data: &str) -> Option<usize> {
     end.filter(|_| data.starts_with('{')).map(|end| end + 1)
 }
 
-/// Whether the data of an event that nothing ended are all of it.
+/// Whether the data of an unfinished event is complete.
 pub(super) fn is_whole(data: &str) -> bool {
     let data = data.trim();
     data == "[DONE]" || first_object(data).is_some()

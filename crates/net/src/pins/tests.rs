@@ -55,7 +55,8 @@ struct Server {
     received: Arc<AtomicUsize>,
 }
 
-/// Starts a server whose certificate an authority signed, and which sends these others along.
+/// Starts a server with a certificate that an authority signed, which sends these further
+/// certificates.
 async fn server(of: &Authority, others: &[&Authority], expires_in: i32) -> Server {
     let mut parameters = CertificateParams::new(["localhost".to_owned()]).unwrap();
     parameters.not_after = date_time_ymd(expires_in, 1, 1);
@@ -205,7 +206,7 @@ fn pins_are_read_as_they_are_written() {
     }
 }
 
-/// As RFC 7469 has it: of the field with its head.
+/// Checks that a pin is the digest of the whole key field, with its head, as in RFC 7469.
 #[test]
 fn a_pin_is_the_digest_of_the_whole_key_field() {
     let key = KeyPair::generate().unwrap();

@@ -27,35 +27,35 @@ use crate::agent::PluginAgent;
 /// Maximum size of a file of another agent in bytes.
 const MAX_FILE: u64 = 8 << 20;
 
-/// Maximum number of entries of a folder that are looked at.
+/// Maximum number of entries of a folder that are examined.
 const MAX_ENTRIES: usize = 500;
 
-/// The folders in which is looked.
+/// The folders that are searched.
 #[derive(Debug, Clone, Copy)]
 pub struct ImportFolders<'a> {
     pub home: &'a Path,
-    /// The folder that the person works in.
+    /// The folder in which the person works.
     pub folder: &'a Path,
 }
 
-/// Everything that one other agent has.
+/// Everything found of one other agent.
 #[derive(Debug)]
 pub struct ImportFound {
     /// The other agent.
     pub source: &'static ImportSource,
     /// Servers that gyrus can have.
     pub servers: Vec<FoundServer>,
-    /// Skills, looked through.
+    /// Skills, after their check.
     pub skills: Vec<PackagedSkill>,
     /// Agents, each with its text.
     pub agents: Vec<(PluginAgent, String)>,
     /// Guidelines for the folder: each with its path.
     pub guidelines: Vec<(PathBuf, String)>,
-    /// The rest, which is not taken, each with the reason.
+    /// Other things that are not imported, each with the reason.
     pub left_out: Vec<String>,
 }
 
-/// Looks at the places of one agent. Files of the folder, which others may have written, are read
+/// Searches the places of one agent. Files of the folder, which others may have written, are read
 /// only if the person named the agent.
 pub fn look(source: &'static ImportSource, around: ImportFolders<'_>, named: bool) -> ImportFound {
     let mut found = ImportFound {
@@ -91,7 +91,7 @@ pub fn look(source: &'static ImportSource, around: ImportFolders<'_>, named: boo
 }
 
 impl ImportFound {
-    /// Whether there is nothing to tell.
+    /// Whether the search found nothing to import.
     pub fn is_empty(&self) -> bool {
         self.servers.is_empty()
             && self.skills.is_empty()
@@ -209,7 +209,7 @@ impl ImportFound {
         Ok(())
     }
 
-    /// Takes a file, or the rules in a folder, as guidelines.
+    /// Imports a file, or the rules in a folder, as guidelines.
     fn rules(&mut self, path: &Path) {
         let one = |found: &mut Self, path: &Path| {
             let text = text(path).map_err(|error| error.to_string())?;

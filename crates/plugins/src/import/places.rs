@@ -1,6 +1,6 @@
 //! The usual places of other agents.
 
-/// Another agent.
+/// Another agent program, with the places of its files.
 #[derive(Debug)]
 pub struct ImportSource {
     /// The word by which a person names it.
@@ -24,7 +24,7 @@ pub(super) enum PathRoot {
     Folder,
 }
 
-/// Kinds of things that lie at a place.
+/// Kinds of things to import.
 #[derive(Debug, Clone, Copy)]
 pub(super) enum PlaceKind {
     /// Servers, in a file of this shape.
@@ -35,7 +35,7 @@ pub(super) enum PlaceKind {
     Agents,
     /// Guidelines for the folder, or a folder of them.
     Rules,
-    /// Something that gyrus does not take, and why.
+    /// Something that gyrus does not import, with the reason.
     Unknown(&'static str),
 }
 
@@ -44,11 +44,11 @@ pub(super) enum PlaceKind {
 pub(super) enum ServerFileShape {
     /// JSON with `mcpServers`.
     Common,
-    /// JSON with `mcpServers`, and more of them under `projects`.
+    /// JSON with `mcpServers`, and further ones under `projects`.
     ClaudeCode,
     /// JSON with `servers`.
     VsCode,
-    /// JSON with `mcpServers`, where `url` is the older protocol and `httpUrl` this one.
+    /// JSON with `mcpServers`, where `url` means the older protocol and `httpUrl` the present one.
     Gemini,
     /// TOML with `mcp_servers`.
     Codex,
@@ -86,7 +86,7 @@ const RIGHTS: PlaceKind =
 const CONFIRMED: PlaceKind =
     PlaceKind::Unknown("gyrus reads it there itself, once you say: gyrus mcp allow");
 
-/// All of them.
+/// All agents from which can be imported.
 pub const SOURCES: &[ImportSource] = &[
     ImportSource {
         name: "claude-code",

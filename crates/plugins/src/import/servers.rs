@@ -36,15 +36,16 @@ const MIN_RANDOM: usize = 24;
 /// A server of another agent.
 #[derive(Debug, Clone, PartialEq)]
 pub struct FoundServer {
-    /// Its name here.
+    /// The server's name here.
     pub name: String,
-    /// Its section; a secret stands there as `secret:VARIABLE`.
+    /// The server's section; a secret is written there as `secret:VARIABLE`.
     pub section: ServerSection,
-    /// Values of the variables that the section names, which are to be stored as keys.
+    /// Values of the variables in the section, which are to be stored as keys.
     pub secrets: BTreeMap<String, String>,
 }
 
-/// Returns the servers of a file, or why each cannot be had. Reasons hold no values.
+/// Returns the servers of a file, or the reason why each cannot be imported. Reasons hold no
+/// values.
 pub(super) fn read_servers(shape: ServerFileShape, text: &str) -> Vec<Result<FoundServer, String>> {
     let document = match document(shape, text) {
         Ok(document) => document,
@@ -82,7 +83,7 @@ fn document(shape: ServerFileShape, text: &str) -> Result<Value, String> {
         .map_err(|error| format!("line {} is not JSON", error.line()))
 }
 
-/// Returns the JSON without lines that are remarks, and without commas before an end.
+/// Returns the JSON without comments and trailing commas.
 fn without_remarks(text: &str) -> String {
     let lines = text
         .lines()
@@ -129,7 +130,7 @@ fn servers(shape: ServerFileShape, document: &Value) -> Vec<(&String, &Value)> {
     }
 }
 
-/// Reads one server; the error follows "it", and holds no value.
+/// Parses one server; the error follows "it", and holds no value.
 fn read(shape: ServerFileShape, name: &str, written: &Value) -> Result<FoundServer, String> {
     if written["disabled"] == true || written["enabled"] == false {
         return Err("is switched off there".to_owned());
@@ -187,7 +188,7 @@ fn read(shape: ServerFileShape, name: &str, written: &Value) -> Result<FoundServ
     })
 }
 
-/// Returns a server in the form that most programs share.
+/// Converts a server to the form that most programs share.
 fn common(shape: ServerFileShape, written: &Value) -> Value {
     let mut made = Map::new();
     let mut copy = |from: &str, to: &str| {
@@ -245,7 +246,7 @@ fn common(shape: ServerFileShape, written: &Value) -> Value {
     Value::Object(made)
 }
 
-/// Returns what stands in the configuration for a value: a reference, or the name of a secret.
+/// Returns the form of a value in the configuration: a reference, or the name of a secret.
 fn kept(
     server: &str,
     key: &str,
@@ -297,7 +298,7 @@ fn kept(
     Ok(format!("secret:{variable}"))
 }
 
-/// Whether the command line or address of a server may hold a secret.
+/// Whether the command line or address of a server may contain a secret.
 fn holds_secret(section: &ServerSection) -> bool {
     let names_secret = |text: &str| {
         let text = text.to_ascii_lowercase();
@@ -343,7 +344,7 @@ fn holds_secret(section: &ServerSection) -> bool {
     })
 }
 
-/// Whether a word looks like one that a machine made up: long, of letters and many digits.
+/// Whether a word looks randomly generated: long, of letters and many digits.
 fn looks_random(word: &str) -> bool {
     let digits = word.chars().filter(char::is_ascii_digit).count();
     let letters = word.chars().filter(char::is_ascii_alphabetic).count();

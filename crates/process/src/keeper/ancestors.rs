@@ -7,7 +7,7 @@ use std::fs;
 
 use super::nursery::ARGUMENT;
 
-/// Maximum number of ancestors that are followed; more than any process has.
+/// Maximum number of ancestors that are examined; more than any process has.
 const MAX_ANCESTORS: u32 = 1_000;
 
 /// Whether a process or one of its ancestors is a keeper.

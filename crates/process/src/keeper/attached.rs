@@ -34,7 +34,7 @@ pub(super) fn send(socket: &UnixStream, word: u8, handle: impl AsFd) -> Result<(
     }
 }
 
-/// Receives one byte and the attached descriptor; `None` at the end.
+/// Receives one byte and the descriptor attached to it; `None` at the end.
 pub(super) fn receive(socket: impl AsFd) -> io::Result<Option<(u8, Option<OwnedFd>)>> {
     let mut space = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(1))];
     let mut attached = RecvAncillaryBuffer::new(&mut space);

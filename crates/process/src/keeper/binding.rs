@@ -20,12 +20,12 @@ pub(super) const ARGUMENT: &str = "leased";
 pub(super) enum KeeperTie {
     /// Keepers notice the end of the run's process by themselves.
     None,
-    /// Keepers die with their nursery, and it with the run's process.
+    /// Keepers die with their nursery, and the nursery dies with the run's process.
     Nursery(OwnedFd),
 }
 
 impl KeeperTie {
-    /// Binds this process, a nursery, to its parent if its arguments ask for it.
+    /// Binds this process, a nursery, to its parent if its arguments ask for that.
     pub(super) fn of_nursery() -> io::Result<Self> {
         if env::args_os().nth(2).is_none_or(|asked| asked != ARGUMENT) {
             return Ok(Self::None);
@@ -59,8 +59,8 @@ impl KeeperTie {
         }
     }
 
-    /// Binds this process, a server, to its guard: `signal` comes when that ends. The server must
-    /// then see whether the guard still lives.
+    /// Binds this process, a server, to its guard: `signal` is sent when the guard ends. The server
+    /// must then check whether the guard still lives.
     pub(super) fn bind_server(&self, signal: Signal) -> io::Result<()> {
         match self {
             Self::None => Ok(()),

@@ -4,7 +4,7 @@ use std::collections::VecDeque;
 
 use gyrus_contract::CapturedOutput;
 
-/// Takes bytes, keeps the first and the last of them.
+/// Collects output, and keeps its first and its last bytes.
 #[derive(Debug)]
 pub struct Capture {
     head_bytes: usize,
@@ -68,7 +68,7 @@ impl Capture {
     }
 }
 
-/// Returns the text in which each byte that is not UTF-8 stands as `\xNN`, and counts these.
+/// Returns the text with each byte that is not UTF-8 as `\xNN`, and counts these bytes.
 fn text(bytes: &[u8], invalid_bytes: &mut u64) -> String {
     let mut text = String::with_capacity(bytes.len());
     for chunk in bytes.utf8_chunks() {

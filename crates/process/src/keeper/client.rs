@@ -26,16 +26,16 @@ const START_LIMIT: Duration = Duration::from_secs(10);
 /// Maximum number of sockets accepted from a server.
 const MAX_FORWARDED: usize = 128;
 
-/// The sandbox that a command runs in.
+/// The sandbox of a command.
 pub struct KeeperSandbox<'a> {
     /// The paths and addresses that the command may reach.
     pub containment: &'a Containment,
-    /// Serves the sandbox's proxy, if it has one.
+    /// Serves the sandbox's proxy, if there is one.
     pub outlet: &'a dyn Outlet,
     /// Decides which requests the proxy forwards.
     pub policy: &'a dyn ConnectionPolicy,
-    /// A file that the keeper writes when the command's tree is gone, also if this process has
-    /// ended by then. Its time tells what the command cannot have changed.
+    /// A file that the keeper writes when the command's process tree has ended, even if this
+    /// process has ended by then. Its time tells what the command cannot have changed.
     pub ended: Option<&'a Path>,
 }
 
@@ -46,7 +46,7 @@ pub struct Keeper {
     identity: ProcessIdentity,
     level: KeeperLevel,
     control: UnixStream,
-    /// The sandbox that its commands run in, once one has been made.
+    /// The sandbox of the keeper's commands, once it was created.
     stands: Option<StandingSandbox>,
 }
 
@@ -68,7 +68,7 @@ impl Keeper {
         Self::with_program(Path::new("/proc/self/exe"))
     }
 
-    /// Like [`Self::start`], on another thread, for callers that must not be blocked.
+    /// Does the same as [`Self::start`] on another thread, for callers that must not block.
     pub async fn start_beside() -> Result<Self, KeeperError> {
         let started = tokio::task::spawn_blocking(Self::start).await;
         started.map_err(|error| KeeperError::Keeper {
@@ -76,7 +76,7 @@ impl Keeper {
         })?
     }
 
-    /// Starts a keeper from another program that begins with [`super::serve_if_asked`].
+    /// Starts a keeper from another program, which begins with [`super::serve_if_asked`].
     pub fn with_program(program: &Path) -> Result<Self, KeeperError> {
         match launch(program, KeeperLevel::Namespace)? {
             GuardStart::Keeper(keeper) => Ok(*keeper),
@@ -92,20 +92,20 @@ impl Keeper {
         }
     }
 
-    /// Returns the process whose end proves that the command's tree is gone. Record it on disk
-    /// before [`Self::run`].
+    /// Returns the process whose end proves that the command's process tree has ended. Record it on
+    /// disk before [`Self::run`].
     pub fn identity(&self) -> &ProcessIdentity {
         &self.identity
     }
 
-    /// Returns how this keeper makes sure that the whole tree ends.
+    /// Returns the means by which this keeper ends the whole process tree.
     pub fn level(&self) -> KeeperLevel {
         self.level
     }
 
-    /// Runs the command and waits until its whole tree is gone, also on an error. Needs a tokio
-    /// runtime with IO. Dropping the future kills the tree, and blocks for the milliseconds that
-    /// takes.
+    /// Runs the command and waits until its whole process tree has ended, also on an error. Needs a
+    /// tokio runtime with IO. Dropping the future kills the tree, and blocks for the few
+    /// milliseconds that this takes.
     pub async fn run(self, command: CommandSpec) -> Result<CommandOutcome, KeeperError> {
         self.run_with_grace(command, Duration::ZERO).await
     }
@@ -121,7 +121,7 @@ impl Keeper {
         Ok(outcome)
     }
 
-    /// Runs the command like [`Self::run`], confined as `sandbox` says. Also returns the keeper if
+    /// Runs the command like [`Self::run`], confined by `sandbox`. Also returns the keeper if
     /// another command may run in the same sandbox: nothing of this command is left in it, and all
     /// that the containment names is still in place.
     pub async fn run_in(
@@ -171,7 +171,7 @@ impl Keeper {
         stands.is_some_and(|standing| standing.is(containment) && standing.is_intact())
     }
 
-    /// Ends the keeper, and waits until it is gone.
+    /// Ends the keeper, and waits until it has ended.
     pub fn end(self) {
         let Self {
             identity, control, ..
@@ -184,7 +184,8 @@ impl Keeper {
 /// A keeper that can run another command: its socket and its sandbox.
 type Stays = (UnixStream, StandingSandbox);
 
-/// Orders a command, serves its proxy, and waits for its end. Returns `None` if no answer came.
+/// Sends a command to the keeper, serves its proxy, and waits for its end. Returns `None` if no
+/// answer came.
 async fn exchange(
     control: UnixStream,
     stands: Option<StandingSandbox>,
@@ -254,8 +255,8 @@ async fn exchange(
     )))
 }
 
-/// Reads a reply, and up to the end of the stream where the server does not stay: guard and server
-/// are gone then, and so is the tree.
+/// Reads a reply, and up to the end of the stream if the server does not stay, after which guard,
+/// server and tree are gone.
 async fn read_reply(control: &mut tokio::net::UnixStream, reply: &mut Vec<u8>) -> io::Result<()> {
     loop {
         if reply.ends_with(&[b'\n', STAYS]) || control.read_buf(reply).await? == 0 {
@@ -276,7 +277,7 @@ impl Drop for GoneOnDrop<'_> {
     }
 }
 
-/// The answer of a guard that was started, which may refuse its level for a reason.
+/// The answer of a started guard, which may refuse its level for a reason.
 enum GuardStart {
     Keeper(Box<Keeper>),
     Refused(String),

@@ -14,14 +14,14 @@ use rustix::net::{AddressFamily, SocketFlags, SocketType, socket_with};
 use super::attached;
 use crate::serving;
 
-/// Asks for the addresses that the command serves.
+/// The request for the addresses at which the command listens.
 const LIST: u8 = b'L';
 
-/// Ask for a socket of this version of the internet protocol.
+/// Request for a socket of version 4 of the internet protocol.
 const VERSION_4: u8 = b'4';
 const VERSION_6: u8 = b'6';
 
-/// Maximum time for an answer of the thread, which waits for nothing.
+/// Time limit for an answer of the thread, which waits for nothing.
 const ANSWER_LIMIT: Duration = Duration::from_secs(1);
 
 /// Memory for the thread's stack.
@@ -37,7 +37,7 @@ pub(super) fn start() -> io::Result<OwnedFd> {
     Ok(theirs.into())
 }
 
-/// Answers until nobody asks any more, or an answer fails.
+/// Answers requests until the channel closes or an answer fails.
 fn serve(mut channel: &UnixStream, others: &[SocketAddr]) -> Option<()> {
     loop {
         let mut word = [0];
@@ -66,7 +66,7 @@ fn serve(mut channel: &UnixStream, others: &[SocketAddr]) -> Option<()> {
 pub struct Dialer(UnixStream);
 
 impl Dialer {
-    /// Takes the other end of a thread's channel.
+    /// Creates a dialer from the other end of a thread's channel.
     ///
     /// # Errors
     /// The channel cannot be used.
@@ -76,8 +76,8 @@ impl Dialer {
         Ok(Self(channel))
     }
 
-    /// Returns the addresses of loopback at which the command serves now, but for those whose port
-    /// the system picked.
+    /// Returns the loopback addresses at which the command serves now, except ports picked by the
+    /// system.
     ///
     /// # Errors
     /// The command has ended.

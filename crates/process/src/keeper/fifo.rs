@@ -4,8 +4,8 @@ use std::{fs, fs::File, io, path::Path};
 
 use rustix::fs::{CWD, FileType, Mode, OFlags, fstat, mknodat, open};
 
-/// Makes a named pipe that only this user can open, in the place of whatever file has its name, and
-/// opens both of its ends. Reading and writing never wait.
+/// Creates a named pipe that only this user can open, replacing any file of its name, and opens
+/// both of its ends. Reading and writing never wait.
 ///
 /// # Errors
 /// The system refuses it, or something else has its name by now.

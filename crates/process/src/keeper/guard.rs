@@ -20,7 +20,7 @@ use rustix::{
 use super::{Hello, KeeperLevel, binding::KeeperTie, linux, server, tree};
 use crate::ProcessIdentity;
 
-/// Serves one command over `control`, as a process of its own with one thread.
+/// Serves one command over `control`, in a separate process with one thread.
 pub(super) fn guard(
     level: KeeperLevel,
     mut control: UnixStream,

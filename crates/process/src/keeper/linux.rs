@@ -26,9 +26,9 @@ pub(super) fn close_inherited() -> io::Result<()> {
     }
 }
 
-/// Resets every signal to its default action, because an ignored one would stay ignored in
-/// commands. SIGPIPE is the exception: our own writes must fail instead, and the standard library
-/// resets it in the children that it starts.
+/// Resets every signal to its default action, because ignored ones would stay ignored in commands.
+/// SIGPIPE is the exception: our own writes must fail instead, and the standard library resets it
+/// in the children that it starts.
 pub(super) fn default_signals() {
     const HIGHEST: libc::c_int = 64;
     for signal in (1..=HIGHEST).filter(|signal| *signal != libc::SIGPIPE) {
@@ -45,7 +45,7 @@ pub(super) fn outlive_size_limit() {
     unsafe { libc::signal(libc::SIGXFSZ, libc::SIG_IGN) };
 }
 
-/// Moves this process, or its children to come, into new namespaces.
+/// Moves this process, or its future children, into new namespaces.
 pub(super) fn unshare(flags: UnshareFlags) -> io::Result<()> {
     debug_assert!(!flags.contains(UnshareFlags::FILES));
     // SAFETY: only unsharing the descriptor table is dangerous, and only with several threads.

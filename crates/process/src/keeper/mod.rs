@@ -47,7 +47,7 @@ pub use fifo::make_fifo;
 pub use nursery::{ARGUMENT, serve_if_asked};
 pub use spares::Spares;
 
-/// Means by which a keeper makes sure that a command's whole tree ends.
+/// Means by which a keeper ensures that a command's whole tree ends.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum KeeperLevel {
     /// A PID namespace: killing its init process kills everything in it at once.
@@ -58,7 +58,7 @@ pub enum KeeperLevel {
 }
 
 impl KeeperLevel {
-    /// Returns the byte that stands for the level in an order to the nursery.
+    /// Returns the byte for the level in an order to the nursery.
     fn word(self) -> u8 {
         match self {
             KeeperLevel::Namespace => b'n',
@@ -77,26 +77,27 @@ impl KeeperLevel {
 /// the level is not available.
 type Hello = Result<ProcessIdentity, String>;
 
-/// One command that the server runs.
+/// The order to the server to run one command.
 #[derive(Debug, Serialize, Deserialize)]
 struct KeeperOrder {
     command: CommandSpec,
     place: CommandSite,
-    /// Time in milliseconds that the command gets to end by itself, after a `SIGINT`, once nobody
-    /// waits for it any more.
+    /// Milliseconds that the command gets to end by itself, after a `SIGINT`, once nobody waits for
+    /// it any more.
     grace_ms: u64,
-    /// A file that is written when the command's tree is gone, also if nobody waits for that.
+    /// A file that is written when the command's process tree has ended, even if nobody waits for
+    /// that.
     ended: Option<PathBuf>,
 }
 
-/// The place that a command runs in.
+/// The place where a command runs.
 #[derive(Debug, Serialize, Deserialize)]
 enum CommandSite {
     /// The server's own environment, without a sandbox.
     Bare,
     /// A new sandbox, which the server then stays in.
     Sandbox(Box<Containment>),
-    /// The sandbox of the command before, with a new layer where it has one.
+    /// The sandbox of the previous command, with a new layer where it has one.
     AsBefore(Option<Layer>),
 }
 
@@ -120,7 +121,7 @@ pub fn probe() -> Result<KeeperLevel, KeeperError> {
     Ok(Keeper::start()?.level())
 }
 
-/// Maximum time that the init process of a namespace may take to die once it was killed.
+/// Time limit for the init process of a namespace to die after it was killed.
 const KILL_LIMIT: Duration = Duration::from_secs(5);
 
 /// Waits until the tree of a recorded keeper, whose run process is dead, is gone. A keeper in a
@@ -138,8 +139,8 @@ pub async fn wait_until_gone(identity: &ProcessIdentity, limit: Duration) -> boo
     waiting.await.unwrap_or(false)
 }
 
-/// Kills a recorded keeper, and with it its tree, if that is sure: one that is not in a namespace
-/// is left to end its tree, for only it knows it. Does not wait.
+/// Kills a recorded keeper with its process tree, if it is in a namespace. Another one is left to
+/// end its own tree, which only it knows. Does not wait.
 pub fn kill_init(identity: &ProcessIdentity) -> io::Result<()> {
     if is_namespace_init(identity) {
         identity.kill()

@@ -33,7 +33,7 @@ use crate::lease;
 /// command line parser or test harness uses it for something else.
 pub const ARGUMENT: &str = "--gyrus-keepers";
 
-/// One nursery per program, for as long as this process lives.
+/// The nurseries by program, which live as long as this process.
 static NURSERIES: Mutex<BTreeMap<PathBuf, UnixStream>> = Mutex::new(BTreeMap::new());
 
 /// Whether this program begins with [`serve_if_asked`]. One that does not would run its own `main`
@@ -128,7 +128,7 @@ fn serve(confine: Confine) -> io::Result<()> {
     }
 }
 
-/// Waits for keepers that have ended, until there is an order.
+/// Reaps ended keepers, until there is an order.
 fn bury(orders: &UnixStream, keepers: &mut Vec<OwnedFd>) -> io::Result<()> {
     loop {
         let mut watched: Vec<_> = iter::once(orders.as_fd())

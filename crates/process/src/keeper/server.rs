@@ -52,7 +52,7 @@ const REFRESHED_AFTER: Duration = Duration::from_secs(1);
 /// Time that killed processes may take to die before they are killed again.
 const REKILL_AFTER: Duration = Duration::from_millis(100);
 
-/// All resources that a process can be limited in.
+/// All resources for which a process can have limits.
 const LIMITED: [Resource; 16] = [
     Resource::Cpu,
     Resource::Fsize,
@@ -72,8 +72,8 @@ const LIMITED: [Resource; 16] = [
     Resource::Rttime,
 ];
 
-/// Serves one command after the other, and returns when the tree of the last is gone. `guard` is
-/// readable when the guard has ended.
+/// Serves one command after another, and returns when the process tree of the last has ended.
+/// `guard` is readable when the guard has ended.
 pub(super) fn serve(
     level: KeeperLevel,
     guard: &OwnedFd,
@@ -150,7 +150,7 @@ fn next_line(control: &UnixStream, guard: &OwnedFd) -> io::Result<Option<String>
     Ok(line.ends_with('\n').then_some(line))
 }
 
-/// Whether no System V shared memory, queue or semaphore is left. Only the end of the IPC namespace
+/// Whether no System V shared memory, queue or semaphore remains. Only the end of the IPC namespace
 /// would free one.
 fn leaves_no_shared_memory() -> bool {
     ["shm", "msg", "sem"].iter().all(|kind| {
@@ -160,8 +160,8 @@ fn leaves_no_shared_memory() -> bool {
     })
 }
 
-/// Resource limits of this process, which its commands inherit. A command can lower them by the
-/// number of any of its threads.
+/// Returns the resource limits of this process, which its commands inherit. A command can lower
+/// them by the number of any of its threads.
 fn limits() -> Vec<(Option<u64>, Option<u64>)> {
     LIMITED
         .iter()
@@ -184,12 +184,12 @@ struct CommandSurroundings {
     may_stay: bool,
     /// Limits with which each command starts.
     limits: Vec<(Option<u64>, Option<u64>)>,
-    /// Kept until the last tree is gone.
+    /// Resources to hold until the last tree has ended.
     _held: Option<Box<dyn Any>>,
 }
 
 impl CommandSurroundings {
-    /// Confines this process, if that is ordered, and hands out the sockets that listen inside.
+    /// Confines this process, if ordered, and returns the sockets that listen inside.
     fn enter(
         &mut self,
         place: CommandSite,
@@ -249,7 +249,7 @@ fn keeper_error(doing: &str, error: &dyn std::error::Error) -> TreeReply {
     })
 }
 
-/// Gives the namespace a `/proc` that shows only its own processes.
+/// Mounts a `/proc` in the namespace that shows only its own processes.
 fn mount_proc() -> io::Result<()> {
     linux::unshare(UnshareFlags::NEWNS)?;
     // Mounts made here stay here; mounts made outside still arrive.
@@ -266,11 +266,11 @@ enum ServingEnd {
     /// The command's main process ended.
     Exited(ExitStatus),
     TimedOut,
-    /// The run's process or the guard has ended, so no one waits for a reply.
+    /// The run's process or the guard has ended, so the reply has no receiver.
     Abandoned,
 }
 
-/// Runs the command until its tree is gone. Returns `None` if no one waits for the reply.
+/// Runs the command until its process tree has ended. Returns `None` if no one waits for the reply.
 fn run(
     level: KeeperLevel,
     (spec, grace): (&CommandSpec, Duration),
@@ -334,7 +334,7 @@ fn run(
     }))
 }
 
-/// Asks the main process to end, as Ctrl-C does, and waits until it has, or until the time is over.
+/// Asks the main process to end, as Ctrl-C does, and waits until it has ended or the time is over.
 /// After a `SIGTERM`, browsers end without saving their cookies.
 fn end_gently(main: Pid, children: &mut PipeReader, grace: Duration) -> io::Result<()> {
     match kill_process(main, Signal::INT) {
@@ -393,7 +393,7 @@ fn start(spec: &CommandSpec, surroundings: &CommandSurroundings) -> io::Result<(
     Ok((Pid::from_child(&child), output))
 }
 
-/// Returns the text as a file in memory, so that nothing has to feed it while the command reads.
+/// Returns the text as a file in memory, which the command can read without a writer.
 fn standard_input(text: &str) -> io::Result<Stdio> {
     if text.is_empty() {
         return Ok(Stdio::null());
@@ -410,7 +410,7 @@ struct Reaper {
     ended: PipeReader,
 }
 
-/// Prepares a thread that waits for all future children, orphans of the tree among them.
+/// Prepares a thread that waits for all future children, including orphans of the tree.
 fn reap_children() -> io::Result<Reaper> {
     let (ended, mut writer) = io::pipe()?;
     let (main, started) = mpsc::channel();
@@ -424,8 +424,8 @@ fn reap_children() -> io::Result<Reaper> {
 }
 
 impl Reaper {
-    /// Begins when the command has started. The pipe gives the wait status of `main` and closes
-    /// when no child is left.
+    /// Starts reaping after the command has started. The pipe gives the wait status of `main` and
+    /// closes when no child is left.
     fn begin(self, main: Pid) -> io::Result<PipeReader> {
         self.main.send(main).map_err(io::Error::other)?;
         Ok(self.ended)
@@ -458,8 +458,7 @@ fn is_closed(pipe: &mut PipeReader, limit: Duration) -> io::Result<bool> {
     }
 }
 
-/// Collects output until the main process ends, the time is up, or no one waits for the reply any
-/// more.
+/// Collects output until the main process ends, the time is up, or no one awaits the reply.
 fn attend(
     capture: &mut Capture,
     output: &mut PipeReader,

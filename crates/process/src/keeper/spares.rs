@@ -8,7 +8,7 @@ use parking_lot::Mutex;
 
 use super::Keeper;
 
-/// Maximum number of kept keepers; more commands hardly ever run at once.
+/// Maximum number of idle keepers; more commands hardly ever run at once.
 const MOST: usize = 4;
 
 /// The keepers of one run. Dropping this ends them.
@@ -16,8 +16,8 @@ const MOST: usize = 4;
 pub struct Spares(Mutex<Vec<Keeper>>);
 
 impl Spares {
-    /// Takes a keeper whose sandbox has this containment. If there is none, all kept keepers are
-    /// ended: a sandbox can hold resources that a new one needs.
+    /// Removes and returns a keeper whose sandbox has this containment. If there is none, all kept
+    /// keepers are ended: a sandbox can hold resources that a new one needs.
     pub fn take(&self, containment: &Containment) -> Option<Keeper> {
         let mut spares = self.0.lock();
         let found = spares.iter().position(|keeper| keeper.suits(containment));
@@ -36,7 +36,7 @@ impl Spares {
         spares.drain(..).for_each(Keeper::end);
     }
 
-    /// Keeps a keeper for the next command.
+    /// Stores a keeper for the next command.
     pub fn put(&self, keeper: Keeper) {
         let mut spares = self.0.lock();
         if spares.len() < MOST {

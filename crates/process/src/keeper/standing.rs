@@ -13,7 +13,7 @@ pub(super) struct StandingSandbox {
 }
 
 impl StandingSandbox {
-    /// Records the containment of a sandbox that is about to be made.
+    /// Records the containment of a sandbox that is about to be created.
     pub(super) fn new(containment: &Containment) -> Self {
         Self {
             containment: containment.clone(),
@@ -22,8 +22,8 @@ impl StandingSandbox {
         }
     }
 
-    /// Whether the sandbox was made for this containment, but for a required layer, which is a new
-    /// one for each command.
+    /// Whether the sandbox fits this containment, apart from a required layer, which is new for
+    /// each command.
     pub(super) fn is(&self, containment: &Containment) -> bool {
         let Containment { layered, .. } = &self.containment;
         let as_made = Containment {
@@ -38,13 +38,12 @@ impl StandingSandbox {
             && layered.iter().zip(&containment.layered).all(is_like)
     }
 
-    /// Whether every path mounted or hidden in it is still the same file outside.
+    /// Whether every path mounted or hidden in the sandbox is still the same file outside.
     pub(super) fn is_intact(&self) -> bool {
         Marks::of(&self.containment) == self.marks
     }
 
-    /// Drops connections that the command left behind, unread: they would be judged as the next
-    /// one's.
+    /// Drops unread connections of the last command: they would be judged as the next one's.
     pub(super) fn hang_up(&self) -> io::Result<()> {
         let Some(Listeners {
             proxy, forwarded, ..
@@ -84,13 +83,13 @@ impl StandingSandbox {
     }
 }
 
-/// The files and folders that a sandbox was made of, and those that it hides, as they are now. A
-/// sandbox with other marks would show files that it must hide, or lead to files that do not exist
-/// any more.
+/// The files and folders of which a sandbox consists, and those that it hides, in their present
+/// state. A sandbox with other marks would show files that it must hide, or lead to files that do
+/// not exist any more.
 #[derive(Debug, PartialEq, Eq)]
 struct Marks(Vec<Option<Mark>>);
 
-/// Identity of one such file; an inode number alone may soon be another file's.
+/// Identity of such a file; an inode number alone may soon be another file's.
 #[derive(Debug, PartialEq, Eq)]
 struct Mark {
     device: (u32, u32),

@@ -21,19 +21,18 @@ pub(super) enum SignalReach {
     /// All processes that its user may signal.
     #[default]
     Machine,
-    /// Itself and its descendants; its parent is outside of that.
+    /// This process and its descendants; its parent is outside of that.
     Contained { parent: Pid },
 }
 
 impl SignalReach {
-    /// Returns the reach of a confined process, which the function that confined it has tested.
+    /// Returns the reach of a confined process, tested by the function that confined it.
     /// [`Self::is_contained`] tests it again.
     pub(super) fn of_contained() -> Self {
         getppid().map_or(Self::Machine, |parent| Self::Contained { parent })
     }
 
-    /// Whether the claim holds, tested with a process that must be out of reach and has the same
-    /// user.
+    /// Whether the claim is true, tested with a process of the same user that must be out of reach.
     fn is_contained(self) -> bool {
         match self {
             Self::Machine => false,
@@ -44,8 +43,8 @@ impl SignalReach {
     }
 }
 
-/// Kills everything below this process. Killed processes may still be dying on return; only reaping
-/// proves their end.
+/// Kills all descendants of this process. Killed processes may still be dying on return; only
+/// reaping proves their end.
 pub(super) fn kill_tree(level: KeeperLevel, reach: SignalReach) -> io::Result<()> {
     match level {
         // A sandbox may have put another process in that place.
@@ -66,8 +65,8 @@ fn kill_namespace() -> io::Result<()> {
     kill_all()
 }
 
-/// Kills every process that this one may signal, but itself. To be called only where that is known
-/// to be what it started.
+/// Kills every process that this one may signal, except itself. Must only be called where these are
+/// known to be its descendants.
 fn kill_all() -> io::Result<()> {
     // A "process group 1" is `kill(-1)`, which means every process that we can see but ourselves.
     match kill_process_group(Pid::INIT, Signal::KILL) {
@@ -76,8 +75,8 @@ fn kill_all() -> io::Result<()> {
     }
 }
 
-/// Kills everything below this process and reaps it, for a process with a single thread. That no
-/// child is left is the proof: orphans become children of a subreaper.
+/// Kills and reaps all descendants of this process, which has a single thread. That no child is
+/// left is the proof: orphans become children of a subreaper.
 pub(super) fn kill_children() -> io::Result<()> {
     loop {
         match wait(WaitOptions::NOHANG) {

@@ -17,11 +17,11 @@ use super::error::LeaseError;
 /// A command to start, and where to send the started process.
 type StartOrder = (Command, Sender<io::Result<Child>>);
 
-/// Record of the leases of this process and of the processes that it started.
+/// Record of the leases of this process and its child processes.
 enum LeaseState {
     /// No lease was begun and no process started.
     Untouched,
-    /// A process that does not die with this one was started.
+    /// A process was started that does not die with this one.
     Unbound,
     /// A lease was begun. All processes are started by a thread, and die with this one.
     Bound {
@@ -71,7 +71,8 @@ impl Drop for SoleLease {
     }
 }
 
-/// Never returns, because the other end of the channel is in [`STATE`].
+/// Starts the ordered processes. Never returns, because the other end of the channel is in
+/// [`STATE`].
 fn start_all(orders: &Receiver<StartOrder>) {
     for (mut command, started) in orders {
         // Whoever asked waits for it.
@@ -79,8 +80,8 @@ fn start_all(orders: &Receiver<StartOrder>) {
     }
 }
 
-/// Starts a process. Under a lease it gets `bound` as one more argument, and must then ask for
-/// `SIGKILL` at the death of its parent.
+/// Starts a process. Under a lease, it gets `bound` as an additional argument, and must then ask
+/// for `SIGKILL` at the death of its parent.
 pub(crate) fn start_child(mut command: Command, bound: &str) -> io::Result<Child> {
     let mut state = state();
     match &*state {

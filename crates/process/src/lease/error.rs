@@ -25,7 +25,7 @@ pub enum LeaseError {
     Earlier {
         /// The deadline in force.
         current: BootTime,
-        /// The deadline that was asked for.
+        /// The requested deadline.
         asked: BootTime,
     },
     /// The kernel refused the timer.

@@ -93,7 +93,7 @@ impl LifeLease {
         Ok(())
     }
 
-    /// Ends the lease: the run is over, or another process may take it over at any time. Nothing is
-    /// killed. Another lease may begin.
+    /// Ends the lease, when the run is over or another process may take it over. Nothing is killed,
+    /// and another lease may begin.
     pub fn end(self) {}
 }

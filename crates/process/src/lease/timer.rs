@@ -21,7 +21,7 @@ unsafe impl Send for KillTimer {}
 unsafe impl Sync for KillTimer {}
 
 impl KillTimer {
-    /// Makes a timer that is not set.
+    /// Creates a timer that is not set.
     pub(super) fn new() -> io::Result<Self> {
         // SAFETY: all fields are numbers or unions of numbers and pointers, which may be zero.
         let mut event: libc::sigevent = unsafe { mem::zeroed() };

@@ -9,10 +9,10 @@ use std::{
 
 use super::Programs;
 
-/// Prefix of gyrus's own variables, which may hold keys and are not passed to other programs.
+/// Prefix of gyrus's own variables, which may contain keys and are not passed to other programs.
 const OWN: &str = "GYRUS_";
 
-/// Variables whose whole purpose is to make a program load more code.
+/// Variables whose only purpose is to make a program load more code.
 const LOADS_CODE: [&str; 8] = [
     "BASH_ENV",
     "ENV",
@@ -58,7 +58,7 @@ const LOADED_FROM: [&str; 29] = [
     "XDG_CONFIG_HOME",
 ];
 
-/// Variables that hold a command line, in which a relative path may stand.
+/// Variables with a command line, which may contain a relative path.
 const COMMAND_LINES: [&str; 14] = [
     "BROWSER",
     "EDITOR",
@@ -77,7 +77,7 @@ const COMMAND_LINES: [&str; 14] = [
 ];
 
 impl Programs {
-    /// Returns those variables that a program with the person's own rights may be given, with a
+    /// Returns the variables that a program with the person's own rights may be given, with a
     /// `PATH` of trusted folders. Omits values that are not text, and those that would make a
     /// program load something from a folder that runs can write or from the current folder.
     pub fn environment(
@@ -97,7 +97,7 @@ impl Programs {
     }
 }
 
-/// Folders that runs can write, by all their known names.
+/// Folders that runs can write to, by all their known names.
 struct WritableFolders {
     names: Vec<PathBuf>,
 }
@@ -128,7 +128,7 @@ impl WritableFolders {
         !words.any(|word| word.starts_with('/') && self.holds(Path::new(word)))
     }
 
-    /// Whether a path lies in such a folder, as written or after resolving the part that exists.
+    /// Whether a path is in a writable folder, as written or after resolving its existing part.
     fn holds(&self, path: &Path) -> bool {
         let lies = |path: &Path| self.names.iter().any(|name| path.starts_with(name));
         let there = path.ancestors().find_map(|part| part.canonicalize().ok());

@@ -15,10 +15,10 @@ use rustix::{
 /// Maximum bytes read from each of the system's lists of users and groups.
 const MAX_LIST_BYTES: u64 = 1 << 20;
 
-/// The attribute that holds an access control list.
+/// The attribute with a file's access control list.
 const ACCESS_LIST: &str = "system.posix_acl_access";
 
-/// Users and groups that may change files without making them untrusted.
+/// Users and groups that may change files without making these untrusted.
 pub(super) struct Owners {
     users: BTreeSet<u32>,
     /// Groups without other members.
@@ -69,7 +69,7 @@ impl Owners {
     }
 }
 
-/// Returns the listed groups whose only members are these users. Root's own group is included even
+/// Returns the listed groups with only these users as members. Root's own group is included even
 /// where there are no lists.
 fn own_groups(users: &BTreeSet<u32>, passwd: &str, group: &str) -> BTreeSet<u32> {
     let mut names: BTreeMap<&str, u32> = BTreeMap::new();
@@ -107,9 +107,8 @@ fn own_groups(users: &BTreeSet<u32>, passwd: &str, group: &str) -> BTreeSet<u32>
     own
 }
 
-/// Returns the number that stands for all users unknown to a user namespace, if this process is in
-/// one that maps only some: such users are outside of it, and no process in it can have their
-/// rights.
+/// Returns the number of all users unknown to a user namespace, if this process is in one that maps
+/// only some: such users are outside of it, and no process in it can have their rights.
 fn unmapped() -> Option<u32> {
     let overflow = fs::read_to_string("/proc/sys/kernel/overflowuid").ok()?;
     let overflow: u32 = overflow.trim().parse().ok()?;

@@ -9,7 +9,7 @@ use tempfile::TempDir;
 
 use super::*;
 
-/// A workspace, folders of programs, and a way to look in them.
+/// A workspace, folders of programs, and a search in them.
 struct World {
     root: TempDir,
 }
@@ -39,7 +39,7 @@ impl World {
         symlink(target, self.at(path)).unwrap();
     }
 
-    /// Looks in these folders, of which relative ones are below the world's own.
+    /// Creates a search of these folders, of which relative ones are below the world's own.
     fn programs(&self, folders: &[&str]) -> Programs {
         let path: Vec<String> = folders
             .iter()
@@ -50,7 +50,7 @@ impl World {
         programs
     }
 
-    /// Returns where `tool` is found, below the world's folder.
+    /// Returns the path of `tool`, relative to the world's folder.
     fn finds(&self, folders: &[&str]) -> Result<String, String> {
         let found = self.programs(folders).find("tool");
         let found = found.map_err(|error| error.to_string())?;

@@ -14,7 +14,7 @@ use rustix::{
 
 use super::owners::Owners;
 
-/// Maximum number of links on one path, the same as the kernel's.
+/// Maximum number of links on one path, as in the kernel.
 const MAX_LINKS: usize = 40;
 
 /// Reason why a path cannot be used.
@@ -48,11 +48,11 @@ pub(super) struct ProgramFile {
     pub(super) identity: FileIdentity,
 }
 
-/// Follows paths, and refuses those that lead into a folder that runs write.
+/// Follows paths, and refuses those into a folder that runs can write to.
 pub(super) struct PathWalk<'a> {
     owners: &'a Owners,
-    /// Folders that runs write, by their path without links where it is known, and by their
-    /// identity: a bind mount has another path.
+    /// Folders that runs can write to, by their path without links if known, and by their identity:
+    /// a bind mount has another path.
     writable: Vec<(PathBuf, Option<(u64, u64)>)>,
 }
 
@@ -113,8 +113,7 @@ impl<'a> PathWalk<'a> {
         Ok(FoundProgram { real, file })
     }
 
-    /// Examines the entry at a path whose folder was checked before, if no other user can change
-    /// it.
+    /// Examines the entry at a path in a checked folder, if no other user can change it.
     fn look_at(&self, path: &Path) -> Result<Stat, Distrust> {
         let stat =
             statat(CWD, path, AtFlags::SYMLINK_NOFOLLOW).map_err(|error| not_there(path, error))?;

@@ -52,7 +52,7 @@ impl Agent {
         look(self.ledger.lock().state())
     }
 
-    /// Takes the log again if the disk refused something.
+    /// Opens the log again if the disk refused a write.
     pub(super) fn go_on(&self) -> Result<(), AgentError> {
         Ok(self.ledger.lock().go_on()?)
     }
@@ -68,7 +68,7 @@ impl Agent {
         Ok(())
     }
 
-    /// Puts an event into the mailbox, unless it is there already. It is on disk with the next
+    /// Adds an event to the mailbox, unless it is already there. It is on disk with the next
     /// [`Agent::record`], or after [`Agent::settle`].
     pub(super) fn receive(&self, position: EventPosition, event: &Event) -> Result<(), AgentError> {
         let mut ledger = self.ledger.lock();
@@ -144,7 +144,7 @@ impl Agent {
         }
     }
 
-    /// Lets the behaviour decide on an event.
+    /// Runs the behaviour on an event and returns its decision.
     async fn decide(
         &self,
         behavior: &mut dyn ErasedBehavior,
@@ -255,7 +255,7 @@ impl Agent {
         Ok(end)
     }
 
-    /// Tells whoever subscribed, and whoever waits for a reply, how a run ended.
+    /// Informs subscribers, and publishers that wait for a reply, of the end of a run.
     async fn tell(
         &self,
         bus: &EventBus,
@@ -337,7 +337,7 @@ struct ActionInProgress<'e> {
     event: &'e Event,
     /// The event's position and the action's number.
     id: (EventPosition, usize),
-    /// The run that was begun for it.
+    /// The run that was started for the action.
     run: Option<RunId>,
 }
 

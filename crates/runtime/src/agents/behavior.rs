@@ -26,10 +26,10 @@ impl AgentState {
         serde_json::from_value(self.0.get(name)?.clone()).ok()
     }
 
-    /// Sets a value.
+    /// Sets the value of this name.
     ///
     /// # Errors
-    /// It is not JSON.
+    /// The value cannot be written as JSON.
     pub fn set(&mut self, name: &str, value: &impl Serialize) -> Result<(), BehaviorError> {
         let value = serde_json::to_value(value)
             .map_err(|error| BehaviorError(format!("`{name}` is not JSON: {error}")))?;
@@ -37,14 +37,14 @@ impl AgentState {
         Ok(())
     }
 
-    /// Removes a value.
+    /// Removes the value of this name.
     pub fn remove(&mut self, name: &str) {
         self.0.remove(name);
     }
 }
 
-/// An action that a behaviour asks for. It is carried out once the event is recorded as handled, and
-/// is not lost if the process ends in between.
+/// An action that a behaviour requests. It is carried out once the event is recorded as handled,
+/// and is not lost if the process ends in between.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(tag = "action", rename_all = "snake_case")]
 pub enum AgentAction {
@@ -55,11 +55,11 @@ pub enum AgentAction {
     /// Calls tools, in this order, each through the gate. Their results arrive as an event
     /// `agent.NAME.called`.
     Call { calls: Vec<ToolCall> },
-    /// Lets the agent's loop reach a goal, in a run. Its end arrives as an event `agent.NAME.reached`
-    /// or `agent.NAME.failed`, and as the reply.
+    /// Starts a run in which the agent's loop pursues a goal. Its end arrives as an event
+    /// `agent.NAME.reached` or `agent.NAME.failed`, and as the reply.
     Run {
         goal: Text,
-        /// Text that the run starts with; the payload of an event is data, and stands here.
+        /// Text with which the run starts; the payload of an event is data, and stands here.
         #[serde(default, skip_serializing_if = "Vec::is_empty")]
         context: Vec<ContextText>,
     },
@@ -80,8 +80,8 @@ pub trait AgentBehavior: Send + 'static {
         state: &mut AgentState,
     ) -> impl Future<Output = Result<Vec<AgentAction>, BehaviorError>> + Send;
 
-    /// Returns the runs of an agent that brings a loop of its own. `host` is whatever creates the
-    /// agent; by default, that drives the runs too.
+    /// Returns the runs of an agent with a loop of its own. `host` is the creator of the agent; by
+    /// default, it also drives the runs.
     fn runs_in(&self, host: &dyn Any) -> Option<Arc<dyn AgentRuns>> {
         let _ = host;
         None

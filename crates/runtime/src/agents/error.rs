@@ -28,7 +28,7 @@ pub enum AgentError {
     NotFound { name: String },
     #[error("there is an agent `{name}` already")]
     Exists { name: String },
-    /// It is retired for good.
+    /// The agent is retired for good.
     #[error("the agent `{name}` is retired; create one of another name")]
     Retired { name: String },
 }

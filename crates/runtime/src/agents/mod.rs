@@ -79,7 +79,7 @@ impl Agents {
         }
     }
 
-    /// Creates an agent, or brings one of this name back to life, with its state and its mailbox.
+    /// Creates an agent, or revives the one of this name with its state and its mailbox.
     ///
     /// # Errors
     /// The name is not usable or in use, the agent is retired, or its log cannot be used.
@@ -113,14 +113,14 @@ impl Agents {
         Ok(())
     }
 
-    /// Returns the agent of this name as it is on disk, while another process may have it; `None` if
-    /// there was never one.
+    /// Reads the agent of this name from disk, even while another process has it; `None` if there
+    /// was never one.
     pub fn read(store: &Store, name: &str) -> Result<Option<AgentRecord>, AgentError> {
         let record = Ledger::<AgentRecord>::read(store, name)?;
         Ok(record.config.is_some().then_some(record))
     }
 
-    /// Returns the names of all agents that have a log, whether they live or not.
+    /// Returns the names of all agents that have a log, alive or not.
     pub fn known(store: &Store) -> Result<Vec<String>, AgentError> {
         Ok(Ledger::<AgentRecord>::ids(store)?)
     }
@@ -128,7 +128,7 @@ impl Agents {
     /// Checks the name of an agent.
     ///
     /// # Errors
-    /// It is not usable.
+    /// The name is invalid.
     pub fn check_name(name: &str) -> Result<(), AgentError> {
         check_name(name)
     }
@@ -151,7 +151,7 @@ impl Agents {
         agent.record(vec![AgentFact::Configured(config)]).await
     }
 
-    /// Begins to deliver events from the bus, from where the process before this one ended.
+    /// Begins to deliver events from the bus, from the position at which the last process ended.
     ///
     /// # Errors
     /// The bus cannot be read, or somebody delivers already.
@@ -185,12 +185,12 @@ impl Agents {
         Ok(())
     }
 
-    /// Returns the names of the agents that live.
+    /// Returns the names of the live agents.
     pub fn names(&self) -> Vec<String> {
         self.shared.agents.lock().keys().cloned().collect()
     }
 
-    /// Looks at an agent.
+    /// Calls `look` on the record of an agent.
     ///
     /// # Errors
     /// There is no such agent.
@@ -202,7 +202,7 @@ impl Agents {
         Ok(self.agent(name)?.with(look))
     }
 
-    /// Puts an event into the inbox of an agent, durably; `event` makes it for the inbox's topic.
+    /// Adds an event to the inbox of an agent, durably; `event` makes it for the inbox's topic.
     ///
     /// # Errors
     /// There is no such agent, or the event cannot be stored.
@@ -218,7 +218,7 @@ impl Agents {
         Ok(self.bus().publish_durable(event(topic)).await?)
     }
 
-    /// Lets events wait in the agent's mailbox. The event in progress is finished.
+    /// Pauses an agent: events wait in its mailbox. The event in progress is finished.
     ///
     /// # Errors
     /// There is no such agent, or its log cannot be written.
@@ -231,7 +231,7 @@ impl Agents {
         self.stage(name, AgentStage::Paused { by, why }).await
     }
 
-    /// Goes on with an agent that was paused or quarantined.
+    /// Resumes an agent that was paused or quarantined.
     ///
     /// # Errors
     /// There is no such agent, it is retired, or its log cannot be written.
@@ -242,7 +242,7 @@ impl Agents {
         Ok(())
     }
 
-    /// Gives up the first event of an agent's mailbox.
+    /// Drops the first event of an agent's mailbox.
     ///
     /// # Errors
     /// There is no such agent, or its log cannot be written.
@@ -284,8 +284,8 @@ impl Agents {
 }
 
 impl AgentsInner {
-    /// Puts events into the mailboxes of those who subscribed, and acknowledges them once they are
-    /// on disk there.
+    /// Puts events into the mailboxes of their subscribers, and acknowledges them once they are on
+    /// disk there.
     async fn deliver(self: &Arc<Self>, batch: &[DurableItem]) -> Result<(), AgentError> {
         let agents: Vec<Arc<Agent>> = self.agents.lock().values().cloned().collect();
         let mut last = EventPosition(0);
@@ -315,7 +315,7 @@ impl AgentsInner {
         Ok(())
     }
 
-    /// Lets an agent work until its mailbox is empty.
+    /// Starts the agent's work, which lasts until its mailbox is empty.
     fn wake(self: &Arc<Self>, agent: &Arc<Agent>) {
         let (agent, bus) = (Arc::clone(agent), self.bus.clone());
         let mut working = self.working.lock();

@@ -8,11 +8,11 @@ use serde::{Deserialize, Serialize};
 use super::behavior::{AgentAction, AgentState};
 use crate::{Event, EventPosition, TopicPattern, ledger::Fold};
 
-/// The fate of an event whose mailbox is full.
+/// The treatment of an event whose mailbox is full.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum MailboxOverflow {
-    /// The oldest event in the mailbox makes room.
+    /// The oldest event in the mailbox is dropped.
     #[default]
     DropOldest,
     /// The new event is dropped.
@@ -22,14 +22,15 @@ pub enum MailboxOverflow {
 /// The settings of an agent.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct AgentConfig {
-    /// The name: 1 to 40 characters of `a` to `z`, `0` to `9` and `-`, none of them doubled dashes.
+    /// The name of the agent: 1 to 40 characters of `a` to `z`, `0` to `9` and `-`, none of them
+    /// doubled dashes.
     pub name: String,
-    /// Events beside those to `agent.NAME.inbox` that it receives.
+    /// Events that the agent receives beside those to `agent.NAME.inbox`.
     #[serde(default)]
     pub subscriptions: Vec<TopicPattern>,
     /// Maximum number of events that wait.
     pub mailbox: usize,
-    /// The fate of an event when so many wait.
+    /// The treatment of an event for which the mailbox has no room.
     #[serde(default)]
     pub overflow: MailboxOverflow,
     /// Number of times that an event is tried again after its behaviour failed; after that the agent
@@ -61,23 +62,23 @@ impl AgentConfig {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(tag = "stage", rename_all = "snake_case")]
 pub enum AgentStage {
-    /// It handles events as they come.
+    /// The agent handles events as they come.
     Active,
-    /// Events wait in its mailbox.
+    /// The agent is paused; events wait in its mailbox.
     Paused {
-        /// The person who paused it.
+        /// The person who paused the agent.
         by: Principal,
         #[serde(default, skip_serializing_if = "Option::is_none")]
         why: Option<String>,
     },
-    /// It failed too often; events wait until a person resumes it.
+    /// The agent failed too often; events wait until a person resumes it.
     Quarantined {
-        /// The last failure.
+        /// The last failure of the agent.
         why: String,
     },
-    /// It receives nothing any more.
+    /// The agent receives no more events.
     Retired {
-        /// The person who retired it.
+        /// The person who retired the agent.
         by: Principal,
     },
 }
@@ -86,23 +87,23 @@ pub enum AgentStage {
 #[derive(Debug, Clone, Serialize, Deserialize)]
 #[serde(tag = "kind", content = "payload")]
 pub enum AgentFact {
-    /// It was created, or its settings were changed.
+    /// The agent was created, or its settings were changed.
     #[serde(rename = "agent.configured")]
     Configured(AgentConfig),
-    /// It reached a stage of its life.
+    /// The agent reached another stage of its life.
     #[serde(rename = "agent.stage")]
     Stage(AgentStage),
     /// An event arrived.
     #[serde(rename = "agent.received")]
     Received {
-        /// Its position on the bus.
+        /// The position of the event on the bus.
         position: EventPosition,
         event: Box<Event>,
     },
     /// An event was dropped, because the mailbox was full.
     #[serde(rename = "agent.dropped")]
     Dropped {
-        /// Its position on the bus.
+        /// The position of the event on the bus.
         position: EventPosition,
     },
     /// The behaviour failed on the first event of the mailbox.
@@ -111,37 +112,37 @@ pub enum AgentFact {
     /// The behaviour handled the first event of the mailbox.
     #[serde(rename = "agent.handled")]
     Handled {
-        /// The state after it.
+        /// The state after the event.
         state: AgentState,
-        /// The actions that it asks for.
+        /// The actions that the behaviour requested.
         actions: Vec<AgentAction>,
     },
-    /// An action was begun that needs a run.
+    /// A run was started for an action.
     #[serde(rename = "agent.began")]
     Began { run: RunId },
     /// The next action was carried out.
     #[serde(rename = "agent.performed")]
     Performed {
-        /// The result, in one sentence.
+        /// The result as one sentence.
         summary: String,
     },
-    /// The first event of the mailbox was given up by a person.
+    /// A person dropped the first event of the mailbox.
     #[serde(rename = "agent.skipped")]
     Skipped { by: Principal },
-    /// Figures of what was folded away.
+    /// Counts from facts that were folded away.
     #[serde(rename = "agent.figures")]
     Figures(AgentFigures),
-    /// The state, and how far the agent has come with the first event of its mailbox.
+    /// The agent's state, and its progress with the first event of its mailbox.
     #[serde(rename = "agent.position")]
     Position {
         state: AgentState,
-        /// The position of the last event that it received.
+        /// The position of the last event that the agent received.
         received: EventPosition,
-        /// Failures on the first event.
+        /// Number of failures on the first event.
         failures: u32,
-        /// Actions for the first event.
+        /// The actions requested for the first event.
         actions: Option<Vec<AgentAction>>,
-        /// Number of actions that are done.
+        /// Number of completed actions.
         done: usize,
         /// The run in progress.
         run: Option<RunId>,
@@ -152,33 +153,33 @@ pub enum AgentFact {
 /// Figures of an agent's life.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct AgentFigures {
-    /// Events that were handled to the end.
+    /// Number of completely handled events.
     pub handled: u64,
-    /// Failures of its behaviour.
+    /// Number of failures of the behaviour.
     pub failures: u64,
-    /// Events that were dropped or skipped.
+    /// Number of dropped or skipped events.
     pub dropped: u64,
 }
 
-/// An agent as its log tells it.
+/// The state of an agent, folded from its log.
 #[derive(Debug, Clone, Default)]
 pub struct AgentRecord {
-    /// The settings; `None` before it was created.
+    /// The settings; `None` before the agent was created.
     pub config: Option<AgentConfig>,
-    /// The stage; active if nothing else is said.
+    /// The stage; `None` means active.
     pub stage: Option<AgentStage>,
     pub state: AgentState,
-    /// Events that wait, the one in progress first.
+    /// Waiting events, the one in progress first.
     pub mailbox: VecDeque<(EventPosition, Event)>,
-    /// The position of the last event that it received.
+    /// The position of the last event that the agent received.
     pub received: u64,
-    /// Failures on the first event.
+    /// Number of failures on the first event.
     pub failures: u32,
-    /// Actions for the first event, and how many of them are done.
+    /// The actions requested for the first event, with the number of completed ones.
     pub actions: Option<(Vec<AgentAction>, usize)>,
     /// The run in progress.
     pub run: Option<RunId>,
-    /// The last run that it began.
+    /// The last run of the agent.
     pub last_run: Option<RunId>,
     /// The result of the last action, in one sentence.
     pub last_summary: Option<String>,
@@ -186,7 +187,7 @@ pub struct AgentRecord {
 }
 
 impl AgentRecord {
-    /// Whether it handles events as they come.
+    /// Whether the agent handles events as they come.
     pub fn is_active(&self) -> bool {
         self.config.is_some() && matches!(self.stage, None | Some(AgentStage::Active))
     }

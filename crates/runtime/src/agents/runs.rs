@@ -6,7 +6,7 @@ use gyrus_contract::{RunId, Text, ToolCall};
 
 use crate::{EventId, request::ContextText};
 
-/// The first line of an answer by which a run says that there was nothing to do.
+/// The first line of an answer that says that there was nothing to do.
 pub const NOTHING_TO_DO: &str = "Nothing to do";
 
 /// The work of a run for an agent.
@@ -15,9 +15,9 @@ pub enum AgentWork {
     /// Reaches a goal.
     Goal {
         goal: Text,
-        /// Text that the run starts with.
+        /// Text with which the run starts.
         context: Vec<ContextText>,
-        /// The run before it, whose memory it goes on from.
+        /// The previous run, whose memory this one continues.
         continues: Option<RunId>,
     },
     /// Calls tools, in this order.
@@ -28,29 +28,29 @@ pub enum AgentWork {
 #[derive(Debug, Clone)]
 pub struct AgentRun {
     pub agent: String,
-    /// Its id: if a run of this id exists, it is gone on with.
+    /// The id of the run: if one of this id exists, it is resumed.
     pub run: RunId,
     pub work: AgentWork,
-    /// The id that ties it to what caused it.
+    /// The id that connects the run to its cause.
     pub correlation: Option<String>,
 }
 
-/// The end of a run, as its agent learns it.
+/// The end of a run, as reported to its agent.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct AgentRunEnd {
     /// Whether the goal was reached.
     pub reached: bool,
-    /// The end in one sentence.
+    /// A summary of the end, as one sentence.
     pub summary: String,
-    /// The answer, if there is one. It may hold what a page or a file said.
+    /// The answer, if there is one. It may contain text of a page or a file.
     pub answer: Option<String>,
-    /// Whether the answer says that there was nothing to do.
+    /// Whether the answer states that there was nothing to do.
     pub nothing_to_do: bool,
 }
 
 impl AgentRunEnd {
-    /// Returns the end of a run whose goal was reached if there is an answer. An answer whose first
-    /// line is [`NOTHING_TO_DO`] says so.
+    /// Creates the end of a run, which reached its goal if there is an answer. An answer whose
+    /// first line is [`NOTHING_TO_DO`] sets `nothing_to_do`.
     pub fn new(summary: String, answer: Option<String>) -> Self {
         let first = answer
             .as_deref()
@@ -67,8 +67,8 @@ impl AgentRunEnd {
 
 /// Drives the runs of agents.
 pub trait AgentRuns: Send + Sync + 'static {
-    /// Returns the id of the run that an event brings about: the one that `run` has, or the one that
-    /// the same agent has begun for the same event on another server of the fleet.
+    /// Returns the id of the run for an event: the one that `run` has, or the one that the same
+    /// agent has begun for the same event on another server of the fleet.
     fn place<'a>(
         &'a self,
         run: &'a AgentRun,
@@ -78,6 +78,6 @@ pub trait AgentRuns: Send + Sync + 'static {
         Box::pin(std::future::ready(run.run))
     }
 
-    /// Drives a run to its end, also over parks and restarts.
+    /// Drives a run to its end, across parks and restarts.
     fn drive(&self, run: AgentRun) -> Pin<Box<dyn Future<Output = AgentRunEnd> + Send + '_>>;
 }

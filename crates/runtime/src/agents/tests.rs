@@ -12,7 +12,7 @@ use crate::{HistoryLimits, LiveItem};
 /// Everything that is waited for happens within this time, or the test fails.
 const TIMEOUT: Duration = Duration::from_secs(20);
 
-/// Counts events, and says the count.
+/// Counts events, and replies with the count.
 struct Counter;
 
 impl AgentBehavior for Counter {
@@ -39,7 +39,7 @@ impl AgentBehavior for Counter {
     }
 }
 
-/// Lets its loop reach whatever it is told.
+/// An agent whose loop works on the text of each event.
 struct Worker;
 
 impl AgentBehavior for Worker {
@@ -56,7 +56,7 @@ impl AgentBehavior for Worker {
     }
 }
 
-/// Runs that are reached at once, and counted; the first one never ends.
+/// Runs that reach their goal at once, and are counted; the first one never ends.
 #[derive(Default)]
 struct Reached {
     begun: Mutex<Vec<gyrus_contract::RunId>>,
@@ -165,7 +165,7 @@ async fn state_and_mailbox_outlive_the_process_and_nothing_is_handled_twice() {
     drop(bus);
 }
 
-/// Opens everything again, once the tasks of the one before are gone.
+/// Reopens everything, once the tasks of the previous one have ended.
 async fn reopened(store: &Store) -> (EventBus, Agents, Arc<Reached>) {
     let open = async {
         loop {

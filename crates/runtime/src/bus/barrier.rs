@@ -28,10 +28,10 @@ pub const BARRIER_MEMBERS: usize = 1_024;
 /// Number of arrivals that wait to be counted. When more come, all members are called again.
 const ARRIVALS: usize = 256;
 
-/// Number of calls and openings that a waiting member keeps.
+/// Maximum number of calls and openings in the queue of a waiting member.
 const CALLS: usize = 16;
 
-/// The name that the barrier itself publishes under.
+/// The name under which the barrier itself publishes.
 const BARRIER: &str = "barrier";
 
 /// The members of a barrier when it opened or its time was over.

@@ -16,19 +16,19 @@ use crate::event::Event;
 /// Maximum number of bids for a call.
 pub const CONTRACT_BIDS: usize = 1_024;
 
-/// Maximum number of bidders that a task is awarded to, one after the other.
+/// Maximum number of bidders that are awarded a task, one after the other.
 pub const CONTRACT_AWARDS: usize = 16;
 
 /// The bounds of one contract.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct ContractOptions {
-    /// Time for bids.
+    /// Time limit for bids.
     pub bid_within: Duration,
-    /// Number of bids after which no more are awaited, at most [`CONTRACT_BIDS`].
+    /// Number of bids after which the collection ends early, at most [`CONTRACT_BIDS`].
     pub bids: usize,
-    /// Time for the result of each award.
+    /// Time limit for the result of each award.
     pub result_within: Duration,
-    /// Number of bidders that get the award, one after the other, until one is done; at most
+    /// Number of bidders that get the award in turn until one completes the task; at most
     /// [`CONTRACT_AWARDS`].
     pub awards: usize,
 }
@@ -48,7 +48,7 @@ impl Default for ContractOptions {
 pub enum ContractStep {
     /// The call was published to this many subscriptions.
     Called {
-        /// Number of subscriptions.
+        /// Number of subscriptions that got the call.
         reached: usize,
     },
     /// A bid was accepted for comparison.
@@ -57,27 +57,27 @@ pub enum ContractStep {
         /// The score, by which bids are compared.
         score: f64,
     },
-    /// A bid does not count.
+    /// A bid was rejected.
     Refused { by: String, reason: &'static str },
     /// The task was awarded.
     Awarded { to: String },
-    /// The bidder does not want the task any more.
+    /// The bidder withdrew after the award.
     Declined {
         by: String,
-        /// The reason, in its words.
+        /// The bidder's reason.
         reason: String,
     },
     /// The bidder could not do the task.
     Failed {
         by: String,
-        /// The reason, in its words.
+        /// The bidder's reason.
         reason: String,
     },
     /// The bidder was gone, or sent no result in time.
     Silent { by: String },
     /// The bidder did the task.
     Done { by: String },
-    /// The bidder was told that it does not get the task.
+    /// The bidder was informed that another one gets the task.
     Rejected { by: String },
 }
 
@@ -86,20 +86,20 @@ pub enum ContractStep {
 pub struct ContractOutcome {
     /// The result, from the bidder named in it; `None` if nobody did the task.
     pub result: Option<ContractResult>,
-    /// Everything that happened, in order.
+    /// All steps in order.
     pub steps: Vec<ContractStep>,
 }
 
 #[derive(Debug, Clone, PartialEq)]
 pub struct ContractResult {
-    /// The bidder that did the task.
+    /// The bidder that completed the task.
     pub by: String,
     /// The source of the result.
     pub origin: Origin,
     pub value: Value,
 }
 
-/// The verdict on a bid, as it is sent to the bidder.
+/// The verdict on a bid, as sent to the bidder.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 enum BidVerdict {
@@ -113,7 +113,7 @@ enum BidVerdict {
 pub enum AwardAnswer {
     /// The task is done, with this result.
     Done(Value),
-    /// The bidder does not want the task any more, for this reason.
+    /// The bidder withdrew, for this reason.
     Declined(String),
     /// The bidder could not do the task, for this reason.
     Failed(String),
@@ -125,7 +125,7 @@ struct BidCandidate {
     bid: Arc<Event>,
 }
 
-/// The best bid first. Equal scores are ordered by the bidder's name.
+/// Orders bids, the best first. Equal scores are ordered by the bidder's name.
 fn best_first(one: &BidCandidate, other: &BidCandidate) -> Ordering {
     let by_score = other.score.total_cmp(&one.score);
     by_score.then_with(|| one.bid.from.cmp(&other.bid.from))
@@ -175,8 +175,8 @@ impl EventBus {
         Ok(ContractOutcome { result, steps })
     }
 
-    /// Bids for a task that was called for, and waits for the verdict. Returns the award, or `None`
-    /// if the bid was rejected or no verdict came in time.
+    /// Bids for an announced task, and waits for the verdict. Returns the award, or `None` if the
+    /// bid was rejected or no verdict came in time.
     ///
     /// # Errors
     /// Returns an error when the call does not ask for replies, or the bid is too large.
@@ -236,7 +236,7 @@ struct Contract<'a> {
 }
 
 impl Contract<'_> {
-    /// Publishes the call and returns the bids that count, at most one of each bidder.
+    /// Publishes the call and returns the valid bids, at most one of each bidder.
     async fn collect_bids(
         &mut self,
         call: Event,
@@ -350,8 +350,7 @@ pub struct Award {
 }
 
 impl Award {
-    /// Sends the answer, whose content comes from `origin`. Returns whether the caller still waited
-    /// for it.
+    /// Sends the answer, with content from `origin`. Returns whether the caller still waited.
     ///
     /// # Errors
     /// Returns an error when the answer is too large; the caller is told that then.

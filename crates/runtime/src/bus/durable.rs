@@ -28,10 +28,10 @@ pub const DURABLE_SUBSCRIBERS: usize = 1_000;
 /// Maximum length of a durable subscriber's name, in bytes.
 const NAME_BYTES: usize = 200;
 
-/// Number of positions that are read together on the way back.
+/// Number of positions that are read at once when reading backwards.
 const READ_BACK: u64 = 64;
 
-/// The next thing that a durable subscription has to tell.
+/// The next item of a durable subscription.
 #[derive(Debug, Clone, PartialEq)]
 pub enum DurableItem {
     Event(EventPosition, Arc<Event>),
@@ -49,17 +49,17 @@ pub enum DurableItem {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct DurableStatus {
     pub name: String,
-    /// The position of the last event that it acknowledged; 0 if there is none.
+    /// The position of the last event that the subscriber acknowledged; 0 if there is none.
     pub acknowledged: EventPosition,
-    /// Whether it has a subscription now.
+    /// Whether the subscriber has a subscription now.
     pub is_connected: bool,
-    /// The time at which it was last connected or acknowledged something, in milliseconds since
-    /// 1970, UTC.
+    /// The time at which the subscriber last connected or acknowledged an event, in milliseconds
+    /// since 1970, UTC.
     pub seen_ms: i64,
 }
 
 impl EventBus {
-    /// Opens the bus whose durable events are in `store`. May block for the disk.
+    /// Opens the bus with its durable events in `store`. May block for the disk.
     ///
     /// # Errors
     /// Returns [`BusError::InUse`] when another process, or another bus of this one, has them.
@@ -128,8 +128,8 @@ impl EventBus {
         Ok(subscription)
     }
 
-    /// Records that a durable subscriber has handled everything up to a position. It is on disk
-    /// when this returns. An earlier position than before changes nothing.
+    /// Records on disk that a durable subscriber has handled everything up to a position. An
+    /// earlier position than before changes nothing.
     ///
     /// # Errors
     /// Returns an error when there is no such subscriber or no such position.
@@ -137,7 +137,7 @@ impl EventBus {
         acknowledge(self.history()?, name, position).await
     }
 
-    /// Forgets a durable subscriber, so that no history is kept for it.
+    /// Removes a durable subscriber, so that no history is kept for it.
     ///
     /// # Errors
     /// Returns an error when there is no such subscriber, or it is connected.
@@ -172,9 +172,9 @@ impl EventBus {
         state.subscribers.iter().map(status).collect()
     }
 
-    /// Reads durable events behind a position whose topics match one of the patterns: at most
-    /// `limit`, oldest first, and the position up to which was read. Positions that are not kept any
-    /// more are passed over.
+    /// Reads durable events after a position whose topics match one of the patterns: at most
+    /// `limit`, oldest first, and the position up to which was read. Positions that are not kept
+    /// any more are passed over.
     pub async fn read(
         &self,
         after: EventPosition,
@@ -200,9 +200,9 @@ impl EventBus {
         Ok((events, EventPosition(passed)))
     }
 
-    /// Reads durable events before a position that are wanted: at most `limit`, newest first, of at
-    /// most `searched` positions. Returns them with the position down to which was read; 1 if there
-    /// is nothing older.
+    /// Reads wanted durable events before a position: at most `limit`, newest first, of at most
+    /// `searched` positions. Returns them with the position down to which was read; 1 if there is
+    /// nothing older.
     pub async fn read_back(
         &self,
         before: EventPosition,
@@ -236,7 +236,7 @@ impl EventBus {
         Ok((events, EventPosition(if is_oldest { 1 } else { down_to })))
     }
 
-    /// Waits until there are durable events behind a position.
+    /// Waits until there are durable events after a position.
     ///
     /// # Errors
     /// Returns [`BusError::Closed`] once the bus is dropped.
@@ -283,7 +283,7 @@ async fn acknowledge(
     history.control.write(acknowledged).await
 }
 
-/// Marks a subscriber as connected, and returns the position before the one that it starts at.
+/// Marks a subscriber as connected, and returns the position before its first event.
 fn connect(history: &EventHistory, name: &str, start: StartAt) -> Result<u64, BusError> {
     if !(1..=NAME_BYTES).contains(&name.len()) {
         let what = "name of a durable subscriber";
@@ -332,7 +332,7 @@ fn connect(history: &EventHistory, name: &str, start: StartAt) -> Result<u64, Bu
 pub struct DurableSubscription {
     name: String,
     patterns: Vec<TopicPattern>,
-    /// The position up to which all that match are returned or ready.
+    /// The position up to which all matching events are returned or ready.
     passed: u64,
     ready: VecDeque<DurableItem>,
     durable: watch::Receiver<Durable>,

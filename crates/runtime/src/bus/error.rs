@@ -16,7 +16,7 @@ pub enum BusError {
     /// A limit is reached.
     #[error("the event bus allows at most {limit} {what}")]
     TooMany {
-        /// The things that are counted.
+        /// The things whose number is limited.
         what: &'static str,
         /// Maximum number.
         limit: usize,
@@ -34,7 +34,7 @@ pub enum BusError {
     TimedOut {
         /// The topic of the request.
         topic: Topic,
-        /// The time that it had.
+        /// The time limit.
         within: Duration,
     },
     /// The bus was dropped.
@@ -43,13 +43,13 @@ pub enum BusError {
     /// The bus was created without a store.
     #[error("this event bus keeps no history; open it on a store to publish durable events")]
     NoHistory,
-    /// Another process, or another bus of this process, has the history.
+    /// Another process, or another bus of this process, has the history open.
     #[error(
         "the event bus is in use by process {} on {}; only one process may open it",
         holder.process.pid, holder.host
     )]
     InUse {
-        /// The process that has it.
+        /// The process that has the history open.
         holder: Box<Holder>,
     },
     #[error("no durable subscriber is named `{name}`; subscribe first")]
@@ -58,12 +58,12 @@ pub enum BusError {
     Connected { name: String },
     #[error("there is no event at position {position}; the last one is at {last}")]
     NoSuchPosition {
-        /// The position that was given.
+        /// The requested position.
         position: EventPosition,
         /// The position of the last event on disk.
         last: EventPosition,
     },
-    /// An entry of the bus's logs is not what it should be.
+    /// An entry of the bus's logs does not have the expected form.
     #[error("entry {seq} of {log} cannot be read: {source}")]
     BadEntry {
         log: String,
@@ -74,8 +74,8 @@ pub enum BusError {
     /// A thread of the bus ended early.
     #[error("a task of the event bus was cancelled")]
     Cancelled,
-    /// The store failed. The next event or acknowledgement takes the log again, as if the process
-    /// had just started.
+    /// The store failed. The next event or acknowledgement reopens the log, as if the process had
+    /// just started.
     #[error(transparent)]
     Journal(gyrus_journal::Error),
 }

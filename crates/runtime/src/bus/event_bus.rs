@@ -44,8 +44,7 @@ pub(super) struct BusParts {
 pub struct BusStatus {
     /// Number of conversations that wait for replies.
     pub open_conversations: usize,
-    /// Number of replies so far that came after their conversation had ended, or that were more
-    /// than it takes.
+    /// Number of replies that came after the end of their conversation, or exceeded its maximum.
     pub late_replies: u64,
 }
 
@@ -103,7 +102,7 @@ impl EventBus {
         Ok(self.deliver(&event).await)
     }
 
-    /// Delivers an event that was checked.
+    /// Delivers a checked event.
     pub(super) async fn deliver(&self, event: &Arc<Event>) -> usize {
         if event.topic.is_private() {
             return usize::from(self.parts.replies.deliver(event));
@@ -190,7 +189,7 @@ pub(super) fn check_patterns(patterns: &[TopicPattern]) -> Result<(), BusError> 
 
 type PendingSends<'a> = Pin<Box<dyn Future<Output = OfferOutcome> + Send + 'a>>;
 
-/// Waits for all at once, and returns how many queued the event.
+/// Waits for all sends at once, and returns how many queued the event.
 async fn all<'a>(waiting: impl Iterator<Item = PendingSends<'a>>) -> usize {
     let mut waiting: Vec<PendingSends<'a>> = waiting.collect();
     let mut queued = 0;

@@ -11,7 +11,7 @@ pub const GATHER_ANSWERS: usize = 1_024;
 /// The answers of a gathering.
 #[derive(Debug, Clone, PartialEq)]
 pub struct GatheredAnswers {
-    /// The first answer of each responder, in the order of arrival.
+    /// The first answer of each responder, in order of arrival.
     pub answers: Vec<Arc<Event>>,
     /// Number of the expected responders that did not answer in time.
     pub missing: usize,
@@ -19,8 +19,7 @@ pub struct GatheredAnswers {
 
 impl EventBus {
     /// Publishes an event and collects replies until `wait_for` of the `of` expected responders
-    /// have answered, or until the time is over. A responder, known by the name in `from`, counts
-    /// once.
+    /// have answered, or until time is up. A responder, known by the name in `from`, counts once.
     ///
     /// # Errors
     /// Returns an error when the numbers do not fit each other, or nobody subscribes to the topic.

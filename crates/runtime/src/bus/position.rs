@@ -16,17 +16,17 @@ impl fmt::Display for EventPosition {
     }
 }
 
-/// The first position that a durable subscriber wants.
+/// The first position for a durable subscriber.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum StartAt {
-    /// The oldest event that is kept.
+    /// The oldest stored event.
     Oldest,
-    /// The next event that is published.
+    /// The next published event.
     Next,
-    /// This position, for subscribers that keep their own cursor. All before it count as
+    /// This position, for subscribers that store their own cursor. All before it count as
     /// acknowledged.
     Position(EventPosition),
-    /// The position behind the last one that the subscriber acknowledged. A new subscriber starts
-    /// at the oldest event that is kept.
+    /// The position after the last one that the subscriber acknowledged. A new subscriber starts at
+    /// the oldest event that is kept.
     Acknowledged,
 }

@@ -22,7 +22,7 @@ pub const SUBSCRIPTION_PATTERNS: usize = 64;
 /// Maximum length of a subscription's name, in bytes.
 const NAME_BYTES: usize = 200;
 
-/// The policy of a queue that is full.
+/// The policy of a full queue.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Overflow {
@@ -30,15 +30,15 @@ pub enum Overflow {
     DropOldest,
     /// The new event is dropped.
     DropNewest,
-    /// The publisher waits until there is room or the subscription is dropped.
+    /// The publisher waits until the queue has room or the subscription is dropped.
     Wait,
 }
 
-/// The next thing that a subscription has to tell.
+/// The next item of a subscription.
 #[derive(Debug, Clone, PartialEq)]
 pub enum LiveItem {
     Event(Arc<Event>),
-    /// This many events, which came at this place in the order, were dropped.
+    /// This number of events was dropped at this place in the order.
     Lagged(u64),
 }
 
@@ -72,13 +72,13 @@ pub(super) struct EventQueue {
 
 #[derive(Debug, Default)]
 struct QueueState {
-    /// The events that wait, each with the number of dropped ones right before it.
+    /// The waiting events, each with the number of dropped ones right before it.
     waiting: VecDeque<(u64, Arc<Event>)>,
     /// Number of events dropped behind the last one that waits.
     dropped_last: u64,
     dropped: u64,
     is_closed: bool,
-    /// The receiver, if it waits for the next event.
+    /// The waker of a receiver that waits for the next event.
     receiver: Option<Waker>,
 }
 
@@ -130,7 +130,7 @@ impl EventQueue {
         })
     }
 
-    /// Puts an event into the queue if its policy allows.
+    /// Adds an event to the queue if the overflow policy allows.
     pub(super) fn offer(&self, event: &Arc<Event>) -> OfferOutcome {
         if self.overflow == Overflow::Wait {
             return match self.room.try_acquire() {
@@ -145,8 +145,7 @@ impl EventQueue {
         self.push(event)
     }
 
-    /// Puts an event into a queue that was full, once there is room. Waiting publishers are served
-    /// in order.
+    /// Adds an event to a full queue once it has room. Waiting publishers are served in order.
     pub(super) async fn wait(&self, event: &Arc<Event>) -> OfferOutcome {
         match self.room.acquire().await {
             Ok(place) => {

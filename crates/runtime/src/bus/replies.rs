@@ -19,11 +19,10 @@ use super::{
 };
 use crate::{event::Event, topic::Topic};
 
-/// Maximum number of conversations at once: requests, gatherings, bids and awards that wait for
-/// replies.
+/// Maximum number of conversations at once: requests, gatherings, bids and awards in progress.
 pub const OPEN_CONVERSATIONS: usize = 10_000;
 
-/// Longest time that anything waits for replies; longer ones are cut to it.
+/// Maximum time for any wait for replies; longer ones are cut to this.
 const LONGEST_WAIT: Duration = Duration::from_secs(365 * 24 * 60 * 60);
 
 /// Returns the moment at which a wait that begins now ends.
@@ -57,7 +56,7 @@ impl Replies {
     }
 }
 
-/// A private topic that is open for replies until it is dropped.
+/// A private topic for replies, which is closed when this is dropped.
 #[derive(Debug)]
 pub(super) struct Conversation {
     pub(super) topic: Topic,
@@ -66,7 +65,7 @@ pub(super) struct Conversation {
 }
 
 impl Conversation {
-    /// Opens a conversation that keeps up to `capacity` replies. A new reply beyond these is late.
+    /// Opens a conversation that stores up to `capacity` replies. A new reply beyond these is late.
     pub(super) fn open(replies: &Arc<Replies>, capacity: usize) -> Result<Self, BusError> {
         let topic = Topic::private(gyrus_contract::time_ordered_uuid());
         let queue = EventQueue::new("replies", Vec::new(), capacity, Overflow::DropNewest)?;

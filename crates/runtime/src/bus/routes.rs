@@ -16,11 +16,10 @@ use crate::topic::Topic;
 /// Maximum number of subscriptions of a bus.
 pub const BUS_SUBSCRIPTIONS: usize = 10_000;
 
-/// Maximum number of topics whose subscriptions are remembered. When it is reached, all are looked
-/// up again.
+/// Maximum number of topics with cached subscriptions. At this number, the cache is emptied.
 pub const BUS_ROUTES: usize = 4_096;
 
-/// Maximum number of subscriptions remembered for all these topics together, of 8 bytes each.
+/// Maximum number of cached subscriptions for all these topics together, of 8 bytes each.
 const REMEMBERED: usize = 1_000_000;
 
 /// The queues that match a topic, in order of subscription.
@@ -37,7 +36,7 @@ struct RouteTable {
     queues: BTreeMap<u64, Arc<EventQueue>>,
     /// Number of subscriptions and ends of subscriptions so far.
     changes: u64,
-    /// The queues of topics that were published to since the last change that concerned them.
+    /// The queues of recently used topics, until a change of the subscriptions concerns them.
     known: HashMap<Topic, Route>,
     /// Number of queues in `known`.
     remembered: usize,
@@ -58,7 +57,7 @@ impl RouteTable {
         }
     }
 
-    /// Forgets the queues of the topics that match a subscription which came or went.
+    /// Removes the cached queues of the topics that match a new or removed subscription.
     fn forget(&mut self, queue: &EventQueue) {
         self.changes += 1;
         self.known.retain(|topic, _| !matches(queue, topic));

@@ -38,7 +38,7 @@ impl Subscription {
         cooperative(poll_fn(|context| self.queue.poll_recv(context))).await
     }
 
-    /// Returns what [`Subscription::recv`] would return without waiting; `None` if nothing waits.
+    /// Returns the next item without waiting; `None` if nothing waits.
     pub fn try_recv(&mut self) -> Option<LiveItem> {
         self.queue.try_recv()
     }

@@ -10,14 +10,13 @@ use gyrus_contract::Intent;
 
 use self::words::{BROAD, LOOKS, POLITE, SAYS_ALL, THEN, WIDE, WORLD};
 
-/// Bytes of a goal that are looked at.
+/// Maximum number of bytes of a goal that are examined.
 const LOOKED_AT: usize = 8 << 10;
 
-/// Most words of a simple goal.
+/// Maximum number of words of a simple goal.
 const SIMPLE_WORDS: usize = 25;
 
-/// Most words of a goal that may be answered without a look at anything, beside the text that it
-/// is about.
+/// Maximum words of a goal that may be answered without tools, beside the text that it is about.
 const SAYING_WORDS: usize = 60;
 
 /// Words above which a goal that thinks out work is complex, and those above which any is.
@@ -30,11 +29,11 @@ const MANY_STEPS: usize = 4;
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ClassifiedGoal {
     pub intent: Intent,
-    /// The reason in words, to follow "because".
+    /// The reason, as a clause to follow "because".
     pub because: String,
-    /// Whether it can be answered without a look at anything.
+    /// Whether the goal can be answered without tools.
     pub needs_no_tools: bool,
-    /// Whether words of the goal say so; else it is what goals are mostly.
+    /// Whether words of the goal decided; otherwise the most frequent size is assumed.
     pub is_sure: bool,
 }
 
@@ -81,17 +80,17 @@ pub fn classify(goal: &str) -> ClassifiedGoal {
     }
 }
 
-/// A goal as its words.
+/// A goal, split into words.
 struct Goal {
-    /// In lower case.
+    /// The text in lower case.
     text: String,
-    /// The words of it, each between spaces.
+    /// The words of the text, each between spaces.
     words: String,
     count: usize,
     lines: usize,
     /// Number of items of lists.
     items: usize,
-    /// Whether it names a file, an address or a command.
+    /// Whether the goal names a file, an address or a command.
     names_a_place: bool,
 }
 
@@ -118,13 +117,13 @@ impl Goal {
         }
     }
 
-    /// Returns the entry that the goal has, if it has one.
+    /// Returns an entry of the table that the goal contains, if any.
     fn any(&self, table: &'static str) -> Option<&'static str> {
         entries(table).find(|entry| self.count_of(entry) > 0)
     }
 
-    /// Returns the entry that the goal begins with, after words of politeness. In scripts without
-    /// spaces a question may end with it.
+    /// Returns the entry of the table with which the goal begins, after words of politeness. In
+    /// scripts without spaces a question may end with it.
     fn begins(&self, table: &'static str) -> Option<&'static str> {
         let mut words = self.words.as_str();
         while let Some(rest) = entries(POLITE).find_map(|entry| {
@@ -145,7 +144,7 @@ impl Goal {
         found.max_by_key(|entry| entry.len())
     }
 
-    /// Returns how often the goal has an entry.
+    /// Counts how often the goal contains an entry of a list of words.
     fn count_of(&self, entry: &str) -> usize {
         match entry.strip_suffix('*') {
             _ if is_unspaced(entry) => self.text.matches(entry).count(),
@@ -162,7 +161,7 @@ impl Goal {
         joined + self.items.saturating_sub(1) + self.text.matches(';').count()
     }
 
-    /// Returns the number of words for work that has to be thought out.
+    /// Counts the words for open-ended work in the goal.
     fn broad_words(&self) -> usize {
         let is_broad = |word: &&str| {
             entries(BROAD).any(|entry| match entry.strip_suffix('*') {
@@ -173,7 +172,7 @@ impl Goal {
         self.words.split(' ').filter(is_broad).count()
     }
 
-    /// Returns why it is complex, if it is.
+    /// Returns the reason why the goal is complex, if it is.
     fn complex(&self) -> Option<String> {
         let (some, many) = LONG;
         let steps = self.steps();
@@ -196,7 +195,7 @@ impl Goal {
         (self.count > many).then(|| format!("it has {} words", self.count))
     }
 
-    /// Returns why it can be answered without a look at anything, if it can.
+    /// Returns the reason why the goal can be answered without tools, if it can.
     fn says_all(&self) -> Option<String> {
         if self.names_a_place || self.any(WORLD).is_some() || self.count > SAYING_WORDS {
             return None;
@@ -213,7 +212,7 @@ fn entries(table: &'static str) -> impl Iterator<Item = &'static str> {
     table.split(',').map(str::trim)
 }
 
-/// Returns an entry as it is shown: `refactor…` for every word that begins so.
+/// Returns an entry in readable form: `refactor…` for every word that begins so.
 fn shown(entry: &str) -> String {
     entry.replace('*', "…")
 }

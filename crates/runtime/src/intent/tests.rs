@@ -1,6 +1,7 @@
 use super::*;
 
-/// Goals as people write them. `no-tools` is simple, and answered without a look at anything.
+/// Goals as people write them, with their expected sizes. `no-tools` is simple, and answered
+/// without a look at anything.
 const GOALS: &[(&str, &str)] = &[
     // English
     ("no-tools", "What is the capital of Peru?"),

@@ -4,13 +4,13 @@
 //! Entries are joined by commas. One stands for itself as whole words; with `*` at its end for every
 //! word that begins so. Entries in scripts without spaces are looked for anywhere.
 
-/// Beginnings that say nothing of the goal.
+/// Beginnings that carry no meaning, such as words of politeness.
 pub(super) const POLITE: &str = "\
      please, can you, could you, would you, i want you to, i need you to, hey, hi, bitte, \
      kannst du, könntest du, s il te plaît, s il vous plaît, peux tu, pouvez vous, por favor, \
      puedes, podrías, per favore, puoi, você pode, пожалуйста, можешь";
 
-/// Beginnings of questions and of single actions that only look.
+/// Beginnings of questions and of single actions that only read.
 pub(super) const LOOKS: &str = "\
      what, what s, who, when, which, where, how many, how much, how old, how far, show, list, \
      count, print, read, tell me, define, name, look up, check whether, is, are, does, was, wer, \
@@ -21,7 +21,7 @@ pub(super) const LOOKS: &str = "\
      qual, o que, onde, leia, что, кто, когда, какой, какая, сколько, где, покажи, посчитай, \
      перечисли, прочитай, 什么, 是谁, 多少, 几个, 哪个, 显示, 列出, 统计, 何, 誰, いつ, いくつ, どこ, 表示し, 数えて, 見せて";
 
-/// Beginnings of what can be answered from the goal and from what everybody knows.
+/// Beginnings of goals that can be answered from their text and general knowledge.
 pub(super) const SAYS_ALL: &str = "\
      translate, what is the capital of, what s the capital of, how do you say, spell, \
      what is a synonym, give me a synonym, tell me a joke, write a haiku, write a poem, \
@@ -34,7 +34,7 @@ pub(super) const SAYS_ALL: &str = "\
      conte uma piada, escreva um poema, переведи, какая столица, как сказать, расскажи анекдот, \
      напиши стихотворение, 翻译, 首都是, 讲个笑话, 写一首诗, 訳して, 首都は, 俳句を";
 
-/// Words for things on this machine, and for what changes from day to day.
+/// Words for things on this machine, and for facts that change from day to day.
 pub(super) const WORLD: &str = "\
      file*, folder*, directory, directories, repo*, code*, function*, module*, class*, test*, \
      build*, commit*, branch*, log, logs, error*, bug*, database*, server*, page*, website*, \
@@ -57,7 +57,7 @@ pub(super) const THEN: &str = "\
      entonces, finalmente, y, antes, poi, dopo, infine, e, prima, depois, então, por fim, затем, \
      потом, после, наконец, и, 然后, 接着, 最后, 并且, 之后, それから, 次に, 最後に, その後, して、";
 
-/// Work that has to be thought out first.
+/// Work that needs a plan first.
 pub(super) const BROAD: &str = "\
      refactor*, migrat*, rewrite, redesign*, design, architect*, implement*, develop, build, \
      create an app, from scratch, end to end, full stack, research, investigate, audit, \

@@ -29,7 +29,7 @@ use crate::ledger::{Ledger, LedgerError};
 /// The ledger of the lessons.
 const ID: &str = "main";
 
-/// Time after which a change gives up waiting for its turn.
+/// Time limit for a change to wait for its turn.
 const TIMEOUT: Duration = Duration::from_secs(5);
 
 /// Time between two tries to have a turn.
@@ -43,7 +43,7 @@ pub enum LessonError {
     /// A file beside the ledger cannot be used.
     #[error("{path} cannot be used", path = path.display())]
     File { path: PathBuf, source: io::Error },
-    /// Another process has been changing the lessons for too long.
+    /// Another process has held the lock of the lessons for too long.
     #[error("another process is changing the lessons")]
     Busy,
     #[error("there is no lesson {0}")]
@@ -81,7 +81,7 @@ impl Lessons {
         Ok(similar::best(&self.all()?, subject, most))
     }
 
-    /// Adds what `facts` finds to be new in the lessons as they are. Processes take turns.
+    /// Adds the facts that `facts` derives from the present lessons, in one process at a time.
     pub fn change<E: From<LessonError>>(
         &self,
         facts: impl FnOnce(&LessonBook) -> Result<Vec<LessonFact>, E>,
@@ -98,7 +98,7 @@ impl Lessons {
         Ok(())
     }
 
-    /// Waits until no other process changes the lessons, for a bounded time. The lock ends with its
+    /// Waits a bounded time until no other process changes the lessons. The lock ends with its
     /// process.
     fn take_turn(&self) -> Result<File, LessonError> {
         fs::create_dir_all(&self.folder).map_err(at(&self.folder))?;

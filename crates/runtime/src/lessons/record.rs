@@ -20,27 +20,27 @@ pub struct Lesson {
     /// The number, from 1 on.
     pub number: u64,
     pub run: RunId,
-    /// The time of the end of that run, in UTC milliseconds.
+    /// The time at which the run ended, in UTC milliseconds.
     pub at_ms: i64,
     /// The goal of that run, cut.
     pub goal: String,
-    /// The folder that it worked in.
+    /// The folder in which the run worked.
     pub workspace: String,
-    /// The host of the page that it began at; empty if it began at none.
+    /// The host of the page at which the run began; empty if it began at none.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub site: String,
     /// The outcome of the run: `failed`, `limit`, `stuck`, `claimed`, `checked` or `verified`.
     pub outcome: String,
-    /// Description of what worked; may be empty.
+    /// Description of successful steps; may be empty.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub worked: String,
-    /// Description of what did not; may be empty.
+    /// Description of failed attempts; may be empty.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub did_not: String,
     /// Whether the run had read untrusted text: then the lesson is untrusted, too.
     pub exposed: bool,
-    /// Whether the run could leave nothing out: without any lesson it reached its goal, as checks
-    /// told, and each of its calls changed something. Then the same goal needs no lesson.
+    /// Whether the run was direct: without any lesson it reached its goal, as checks told, and each
+    /// of its calls changed something. Then the same goal needs no lesson.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub direct: bool,
 }
@@ -49,7 +49,7 @@ pub struct Lesson {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub struct GivenTo {
     pub run: RunId,
-    /// Whether it reached its goal.
+    /// Whether the run reached its goal.
     pub reached: bool,
 }
 
@@ -57,9 +57,9 @@ pub struct GivenTo {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum LessonDecision {
-    /// It is no longer given.
+    /// The lesson is no longer given to runs.
     Retire,
-    /// It is given again, and what was counted before counts no longer.
+    /// The lesson is given to runs again, with new counts.
     Restore,
 }
 
@@ -67,10 +67,10 @@ pub enum LessonDecision {
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(tag = "kind", content = "payload")]
 pub enum LessonFact {
-    /// A run taught something. The number is the next one, whatever the fact says.
+    /// A lesson was learned from a run. The number is the next one, whatever the fact says.
     #[serde(rename = "lesson.learned")]
     Learned(Lesson),
-    /// A run that was given a lesson has ended. A later one about the same run replaces it.
+    /// A run with a lesson has ended. A later one about the same run replaces it.
     #[serde(rename = "lesson.counted")]
     Counted {
         /// The number of the lesson.
@@ -79,7 +79,7 @@ pub enum LessonFact {
         #[serde(flatten)]
         given: GivenTo,
     },
-    /// A person decided.
+    /// A person decided about a lesson.
     #[serde(rename = "lesson.decided")]
     Decided {
         /// The number of the lesson.
@@ -88,20 +88,20 @@ pub enum LessonFact {
     },
 }
 
-/// A lesson as it stands.
+/// The present state of a lesson.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct LessonRecord {
     pub lesson: Lesson,
-    /// The runs that were given it and have ended, oldest first; at most 100.
+    /// The runs with this lesson that have ended, oldest first; at most 100.
     pub given: Vec<GivenTo>,
     /// The last decision of a person.
     pub decided: Option<LessonDecision>,
-    /// The number of runs, of those in `given`, that no longer count.
+    /// Number of the first runs in `given` that no longer count.
     before: usize,
 }
 
 impl LessonRecord {
-    /// Returns how many runs reached their goals and how many did not, of those that count.
+    /// Returns the number of counted runs that reached their goals, and of those that did not.
     pub fn counts(&self) -> (usize, usize) {
         let counted = &self.given[self.before..];
         let reached = counted.iter().filter(|given| given.reached).count();

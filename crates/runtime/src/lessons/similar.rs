@@ -16,7 +16,7 @@ const SAME_PLACE: f64 = 1.2;
 /// Maximum number of words of a goal that are compared.
 const MAX_WORDS: usize = 64;
 
-/// Words that say nothing about what a goal is about.
+/// Words that carry no meaning in a goal.
 const STOP_WORDS: &str = " a about all an and any are as at be by can could do for from get give \
     has have how i if in into is it its let make me my no not now of on one or our out per please \
     she should so some that the their them then there these this to two up us was we what when \
@@ -28,13 +28,13 @@ const STOP_WORDS: &str = " a about all an and any are as at be by can could do f
 #[derive(Debug, Clone, Copy)]
 pub struct LessonSubject<'a> {
     pub goal: &'a str,
-    /// The folder that it works in.
+    /// The folder in which the run works.
     pub workspace: &'a str,
-    /// The host of the page that it begins at; empty if it begins at none.
+    /// The host of the page at which the run begins; empty if it begins at none.
     pub site: &'a str,
 }
 
-/// Returns the words that a goal is compared by, as numbers, sorted. Numbers are left out: they are
+/// Returns the words of a goal for comparisons, as numbers, sorted. Numbers are left out: they are
 /// values that differ from one time to the next.
 pub(super) fn words(goal: &str) -> Vec<u32> {
     let lower = goal.to_lowercase();
@@ -48,16 +48,16 @@ pub(super) fn words(goal: &str) -> Vec<u32> {
     words.into_iter().collect()
 }
 
-/// Returns a number that stands for a word. Two may share one; then a lesson seems a little more
-/// similar than it is.
+/// Returns a hash of a word. When two share one, a lesson seems slightly more similar than it is.
 fn number(word: &str) -> u32 {
     let mut hasher = DefaultHasher::new();
     word.hash(&mut hasher);
     hasher.finish() as u32
 }
 
-/// Returns the lessons that fit a new run best, the best first and of equal ones the newest. There are
-/// none for a goal whose last run could leave nothing out: they would only make its prompts longer.
+/// Returns the lessons that fit a new run best, best first, newest first among equal ones. There
+/// are none for a goal whose last run could leave nothing out: they would only make its prompts
+/// longer.
 pub(super) fn best(book: &LessonBook, subject: &LessonSubject<'_>, most: usize) -> Vec<Lesson> {
     let given = book.lessons().filter(|record| !record.is_retired());
     let given: Vec<(&Lesson, Vec<u32>)> = given

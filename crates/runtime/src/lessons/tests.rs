@@ -168,7 +168,7 @@ fn lessons_that_processes_add_at_once_are_all_kept() {
     nothing.unwrap();
 }
 
-/// Everyday goals, none of which is about the same as another.
+/// Everyday goals, no two of which are about the same thing.
 const GOALS: &str = include_str!("../../../skills/src/common_goals.txt");
 
 #[test]

@@ -9,7 +9,7 @@ use crate::event::{EVENT_NAME_BYTES, Event, EventId};
 /// Maximum number of characters of goal and summary.
 const GIST: usize = 2_000;
 
-/// Returns the event that a command has ended. It has the command's correlation id, or else the
+/// Returns the event about the end of a command. It has the command's correlation id, or else the
 /// command's own id.
 pub(super) fn ended(command: &QueueCommand, code: Option<i32>, summary: &str) -> Event {
     let goal = match &command.work {

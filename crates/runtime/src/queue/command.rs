@@ -14,7 +14,7 @@ pub const MAX_COMMAND: usize = 1 << 20;
 /// The highest priority; the lowest is its negative.
 pub const MAX_PRIORITY: i8 = 100;
 
-/// Whether a run that needs this works in a folder that only one machine has.
+/// Whether these labels bind a run to a folder that only one machine has.
 pub(super) fn binds(needs: &BTreeSet<String>) -> bool {
     needs.iter().any(|need| need.starts_with(FOLDER))
 }
@@ -24,35 +24,36 @@ pub(super) fn binds(needs: &BTreeSet<String>) -> bool {
 #[serde(rename_all = "snake_case")]
 pub enum QueueWork {
     Start(Box<RunRequest>),
-    /// Goes on with a run that exists.
+    /// Resumes an existing run.
     Resume,
 }
 
-/// One command: a run to start or to go on with.
+/// A command of the queue: a run to start or to go on with.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct QueueCommand {
     /// A UUID of version 7.
     pub id: String,
-    /// The run. Its id is chosen when the command is accepted, so that a crash starts no second one.
+    /// The id of the run, chosen when the command is accepted, so that a crash starts no second
+    /// run.
     pub run: RunId,
     pub work: QueueWork,
-    /// The person or program who asked.
+    /// The person or program that submitted the command.
     pub from: Principal,
-    /// The agent for which it works; commands of one agent share a limit.
+    /// The agent for which the run works; commands of one agent share a limit.
     pub agent: String,
-    /// From -100 to 100; higher ones go first.
+    /// Priority from -100 to 100; higher ones go first.
     #[serde(default)]
     pub priority: i8,
     /// The earliest start, in UTC milliseconds.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub not_before_ms: Option<i64>,
-    /// Commands with the same key are one command.
+    /// Key that identifies the command: one with the same key is the same command.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub key: Option<String>,
-    /// Relates it to what caused it.
+    /// The id that connects the command to its cause.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub correlation: Option<String>,
-    /// The time at which it was accepted, in UTC milliseconds.
+    /// The time at which the command was accepted, in UTC milliseconds.
     pub submitted_ms: i64,
 }
 
@@ -60,7 +61,7 @@ pub struct QueueCommand {
 const REMEMBERED_GOAL: usize = 400;
 
 impl QueueCommand {
-    /// Creates a command that is accepted now: to go on with `run`, or to start a new one.
+    /// Creates a command that is accepted now, to resume `run` or to start a new one.
     pub fn new(work: QueueWork, run: Option<RunId>, from: Principal, agent: String) -> Self {
         Self {
             id: gyrus_contract::time_ordered_uuid().to_string(),
@@ -85,7 +86,7 @@ impl QueueCommand {
         })
     }
 
-    /// Returns the size of its texts in bytes.
+    /// Returns the size of the command's texts in bytes.
     pub(super) fn bytes(&self) -> usize {
         match &self.work {
             QueueWork::Start(request) => {
@@ -99,7 +100,7 @@ impl QueueCommand {
         }
     }
 
-    /// Forgets what only its run needs.
+    /// Drops the parts that only the command's run needs.
     pub(super) fn forget_work(&mut self) {
         if let QueueWork::Start(request) = &mut self.work {
             request.context.clear();
@@ -111,7 +112,7 @@ impl QueueCommand {
     }
 }
 
-/// Rests of a command whose process died again and again while its run got no further.
+/// Pauses of a command whose process died again and again without progress of its run.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Deaths {
     /// Number of rests in a row.
@@ -127,16 +128,16 @@ pub(super) const LONGEST_REST_MS: i64 = 600_000;
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(tag = "state", rename_all = "snake_case")]
 pub enum CommandStage {
-    /// It waits for its turn.
+    /// The command waits for its turn.
     Queued,
     /// A process drives its run.
     Running {
-        /// The time at which it was started last, in UTC milliseconds.
+        /// The time of the last start, in UTC milliseconds.
         since_ms: i64,
-        /// The worker whose process it is, if several share the queue.
+        /// The worker that runs the process, if several share the queue.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         worker: Option<String>,
-        /// That worker's machine.
+        /// The machine of that worker.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         machine: Option<String>,
         /// The version of that worker's program.
@@ -146,29 +147,29 @@ pub enum CommandStage {
     /// Its run waits outside memory.
     Parked {
         why: String,
-        /// Whether it waits for a person.
+        /// Whether the command waits for a person.
         for_person: bool,
-        /// The time at which it goes on by itself, in UTC milliseconds.
+        /// The time at which the command continues by itself, in UTC milliseconds.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         until_ms: Option<i64>,
-        /// The deaths of its process after which it rests; `None` if the run parked itself.
+        /// The deaths of the run's process that make it pause; `None` if the run parked itself.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         deaths: Option<Deaths>,
     },
-    /// Nothing more is done for it.
+    /// The command is over: its run ended, or cannot be started.
     Ended {
         /// The time, in UTC milliseconds.
         at_ms: i64,
-        /// The exit code of the process, if it had one.
+        /// Exit code of the process; `None` if a signal ended it.
         code: Option<i32>,
-        /// The ending of the run, in one sentence.
+        /// A summary of the run's ending, as one sentence.
         summary: String,
     },
-    /// It was taken back before it started.
+    /// The command was cancelled before it started.
     Cancelled {
         /// The time, in UTC milliseconds.
         at_ms: i64,
-        /// The person who took it back.
+        /// The person who cancelled the command.
         by: Principal,
     },
 }
@@ -189,7 +190,7 @@ impl CommandStage {
         left <= 0 || deaths.is_some() && left > LONGEST_REST_MS
     }
 
-    /// Whether nothing more is done.
+    /// Whether the command is over.
     pub fn is_over(&self) -> bool {
         matches!(
             self,

@@ -19,12 +19,11 @@ use super::{
 };
 use crate::ledger::is_of_disk;
 
-/// Number of times that a run's process is started anew after it died, while the run makes no
-/// progress in between, before its command rests.
+/// Number of restarts of a run's process that dies without progress, before its command pauses.
 const DEATHS: u32 = 3;
 
-/// Time after which a command whose turn could not be determined is looked at again: a stop that
-/// was lifted is seen by then.
+/// Time after which a command whose turn could not be determined is checked again: a stop that was
+/// lifted is seen by then.
 const LOOK_AGAIN: Duration = Duration::from_secs(1);
 
 /// The kind of the entry with which a run is taken up again.
@@ -33,16 +32,16 @@ const RESUMED: &str = "run.resumed";
 /// Exit code of a process whose command line or configuration is wrong.
 const WRONG_COMMAND: i32 = 2;
 
-/// Exit code of a process that did not get its run, or lost it to another worker that shares the
-/// queue. The command waits for its turn again then.
+/// Exit code of a process that did not get its run, or lost it to another worker of the queue. Its
+/// command then waits for its turn again.
 pub const RUN_IS_ELSEWHERE: i32 = 8;
 
 /// The end of a process that drove a run.
 #[derive(Debug, Clone, Default)]
 pub struct WorkerEnd {
-    /// Its exit code, unless a signal ended it.
+    /// The process's exit code, unless a signal ended it.
     pub code: Option<i32>,
-    /// The end of what it said to standard error.
+    /// The end of the process's standard error.
     pub said: String,
 }
 
@@ -57,13 +56,13 @@ pub trait Workers: Send + Sync + 'static {
     /// No process can be started.
     fn start(&self, command: &QueueCommand) -> io::Result<DrivingProcess>;
 
-    /// Kills the process of a command, with all that it started. What has ended is left alone.
+    /// Kills the process of a command with its descendants. What has ended is left alone.
     fn kill(&self, command: &QueueCommand);
 
-    /// Tells whoever runs this why a command could not begin. It is tried again.
+    /// Reports to the operator why a command could not begin. The command is retried.
     fn cannot_begin(&self, why: &str);
 
-    /// Returns a future that ends when a process, which another one started, has ended.
+    /// Returns a future that resolves when a process, started by another one, has ended.
     fn ended(&self, holder: &Holder) -> Pin<Box<dyn Future<Output = ()> + Send>>;
 }
 
@@ -74,7 +73,7 @@ pub struct Dispatcher {
     at_once: AtOnce,
     latch: Latch,
     tasks: JoinSet<Result<(), QueueError>>,
-    /// The want for which nothing begins, if there is one.
+    /// The reason why no command can begin, if there is one.
     want: Option<String>,
 }
 
@@ -91,8 +90,8 @@ impl Dispatcher {
         }
     }
 
-    /// Starts commands in their turn until `stop` is true, and then waits for the processes that
-    /// it watches. Commands whose process ends after that stay as they are, to be gone on with.
+    /// Starts commands in their turn until `stop` is true, and then waits for the processes that it
+    /// watches. Commands whose process ends later stay in their stage, to be resumed.
     pub async fn run(mut self, mut stop: watch::Receiver<bool>) -> Result<(), QueueError> {
         self.take_up().await?;
         let mut changes = self.gateway.changes();
@@ -115,7 +114,7 @@ impl Dispatcher {
         Ok(())
     }
 
-    /// Takes up what was under way when the process before this one ended.
+    /// Takes over the commands in progress of an earlier process.
     async fn take_up(&mut self) -> Result<(), QueueError> {
         let open: Vec<(Arc<QueueCommand>, CommandStage)> = self.gateway.with(|queue| {
             let standing = queue.all().into_iter();
@@ -154,7 +153,7 @@ impl Dispatcher {
         Ok(())
     }
 
-    /// Starts the command whose turn it is; returns whether there was one.
+    /// Starts the next command; returns whether there was one.
     async fn start_next(&mut self) -> Result<bool, QueueError> {
         if self.latch.check().is_err() {
             return Ok(false);
@@ -193,7 +192,7 @@ impl Dispatcher {
         Ok(true)
     }
 
-    /// Watches a process that was started by the one before this.
+    /// Watches a process that an earlier process started.
     fn adopt(&mut self, command: Arc<QueueCommand>, holder: &Holder) {
         let ended = self.workers.ended(holder);
         let worker: DrivingProcess = Box::pin(async move {
@@ -317,7 +316,7 @@ impl CommandWatch {
         }
     }
 
-    /// Lets a command rest, and returns once it goes on.
+    /// Pauses a command, and returns when it continues.
     async fn rest(&self, command: Arc<QueueCommand>, why: &str) -> Result<(), QueueError> {
         let (gateway, entries) = (&self.gateway, self.progress(command.run));
         if entries == 0 {
@@ -330,7 +329,7 @@ impl CommandWatch {
         }
     }
 
-    /// Returns once this worker no longer has a command.
+    /// Waits until this worker no longer holds a command.
     async fn lost(&self, id: &str) {
         let mut changes = self.gateway.changes();
         while self.gateway.has(id) {
@@ -388,7 +387,7 @@ fn failure(end: &WorkerEnd) -> String {
     }
 }
 
-/// Waits until a command has rested, or a person stops its run.
+/// Waits until a command rests, or a person stops its run.
 async fn resting(gateway: Gateway, command: Arc<QueueCommand>) -> Result<(), QueueError> {
     let store = gateway.store().clone();
     // A run that never began has none, and where there is no room, none can be made.
@@ -423,7 +422,7 @@ async fn resting(gateway: Gateway, command: Arc<QueueCommand>) -> Result<(), Que
     }
 }
 
-/// Returns who asked in a message that a run be stopped.
+/// Returns the person who asked in a message that a run be stopped.
 fn stopped_by(store: &Store, run: RunId) -> Result<Option<Principal>, QueueError> {
     let messages = store.inbox(&log_name(run))?.messages()?;
     Ok(messages.iter().find_map(|(_, body)| {

@@ -9,7 +9,7 @@ use crate::{BusError, ledger::LedgerError};
 
 #[derive(Debug, thiserror::Error)]
 pub enum QueueError {
-    /// It cannot be read or written.
+    /// The queue's log cannot be read or written.
     #[error(transparent)]
     Ledger(#[from] LedgerError),
     /// The journal of a run cannot be read.
@@ -21,7 +21,7 @@ pub enum QueueError {
     /// The end of a command cannot be published.
     #[error(transparent)]
     Bus(#[from] BusError),
-    /// It did not answer somebody who waits.
+    /// The queue did not answer in time.
     #[error(
         "the queue did not answer within {} s, and whether it took this is not known: look before you \
          send it again, or give it a `key`",
@@ -34,19 +34,18 @@ pub enum QueueError {
     TooLarge { bytes: usize },
     #[error("there is no command `{id}`; is it long over?")]
     NotFound {
-        /// The id that was given.
+        /// The unknown id.
         id: String,
     },
-    /// The command cannot be taken back any more.
+    /// The command has begun and can no longer be cancelled.
     #[error("command {id} has begun: stop its run {} instead", run.short())]
     Begun { id: String, run: RunId },
 }
 
-/// Time for which somebody waits for a change of the queue. The servers of a fleet may be down.
+/// Time limit for a change of the queue. The servers of a fleet may be down.
 const PATIENCE: Duration = Duration::from_secs(30);
 
-/// Waits for a change of the queue on behalf of somebody who waits for the answer, and for no longer
-/// than that.
+/// Waits for a change of the queue on behalf of somebody who waits for the answer, and no longer.
 ///
 /// # Errors
 /// [`QueueError::NoAnswer`], or the change's own.

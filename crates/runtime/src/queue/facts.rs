@@ -14,10 +14,10 @@ use super::{
 };
 use crate::ledger::{Ledger, LedgerError, TRY_AGAIN, is_of_disk};
 
-/// Room on the disk of the journals without which nothing is begun, in bytes.
+/// Free bytes on the journals' disk below which no run is begun.
 const ROOM: u64 = 256 << 10;
 
-/// Returns the want of a disk on which nothing can be begun.
+/// Describes the lack of disk space that keeps runs from beginning; `None` if there is enough.
 pub(super) fn want_of_room(store: &Store) -> Option<String> {
     let disk = statvfs(store.root()).ok()?;
     let has_files = disk.f_files == 0 || disk.f_favail > 0;
@@ -33,17 +33,17 @@ pub type DecideFacts<'a> = dyn FnMut(&CommandQueue) -> Vec<QueueFact> + Send + '
 
 /// A queue that many workers share.
 pub trait SharedQueue: Send + Sync + fmt::Debug {
-    /// Appends the facts that `decide` returns for the queue as it is then: it is asked again if
-    /// another worker was quicker. They outlive any crash when this returns.
+    /// Appends the facts that `decide` returns for the present queue, deciding again if another
+    /// worker was quicker.
     fn change<'a>(
         &'a self,
         decide: &'a mut DecideFacts<'a>,
     ) -> Pin<Box<dyn Future<Output = Result<(), LedgerError>> + Send + 'a>>;
 
-    /// Looks at the queue as far as this worker knows it.
+    /// Calls `look` on the queue in the state known to this worker.
     fn look(&self, look: &mut dyn FnMut(&CommandQueue));
 
-    /// Returns a receiver that is told of every change, whoever made it.
+    /// Returns a receiver that is notified of every change, by any worker.
     fn changes(&self) -> watch::Receiver<u64>;
 }
 
@@ -130,7 +130,7 @@ impl QueueFacts {
         }
     }
 
-    /// Takes a queue that is this process's own again, if its disk refused something.
+    /// Reopens a queue that belongs to this process alone, if its disk refused an operation.
     pub(super) fn go_on(&self) -> Result<(), LedgerError> {
         match self {
             Self::Own { ledger, .. } => {

@@ -15,6 +15,6 @@ pub trait RunHost: Send + Sync + 'static {
     /// Carries out a command of the command line; returns what it printed.
     ///
     /// # Errors
-    /// It failed; in words.
+    /// A message if the command failed.
     fn command(&self, arguments: Vec<String>) -> BoxedFuture<'_, Result<String, String>>;
 }

@@ -51,7 +51,7 @@ const ID: &str = "main";
 /// Maximum number of commands that are not over.
 pub const MAX_OPEN: usize = 100_000;
 
-/// Maximum size of their texts together, in bytes.
+/// Maximum total size of the texts of open commands, in bytes.
 pub const MAX_OPEN_BYTES: usize = 256 << 20;
 
 /// Length of a day in milliseconds.
@@ -63,7 +63,7 @@ pub fn day_of(at_ms: i64) -> Range<i64> {
     from..from.saturating_add(DAY_MS)
 }
 
-/// The resources that the runs of an agent used.
+/// The resources used by the runs of an agent.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct AgentUse {
     /// Number of runs.
@@ -75,7 +75,7 @@ pub struct AgentUse {
 }
 
 impl AgentUse {
-    /// Adds up what runs used.
+    /// Adds up the use of these runs.
     pub fn of(store: &Store, runs: &BTreeSet<RunId>) -> Self {
         let mut used = Self {
             runs: u64::try_from(runs.len()).unwrap_or(u64::MAX),
@@ -104,7 +104,7 @@ struct QueueInner {
     facts: QueueFacts,
     /// This worker, if several share the queue.
     worker: Option<QueueWorker>,
-    /// The bus that hears of ends.
+    /// The bus on which ends of commands are published.
     bus: OnceLock<EventBus>,
 }
 
@@ -118,7 +118,7 @@ impl Gateway {
         Ok(Self::new(store, facts, None))
     }
 
-    /// Takes part in a queue that many workers share. The journals are those of this worker.
+    /// Joins a queue that many workers share. The journals are those of this worker.
     pub fn share(store: &Store, queue: Arc<dyn SharedQueue>, worker: QueueWorker) -> Self {
         Self::new(store, QueueFacts::Shared(queue), Some(worker))
     }
@@ -134,16 +134,16 @@ impl Gateway {
         }
     }
 
-    /// Returns the queue as it is on disk, while another process may have it open.
+    /// Returns the queue as it is on disk, even if another process has it open.
     pub fn read(store: &Store) -> Result<CommandQueue, QueueError> {
         Ok(Ledger::read(store, ID)?)
     }
 
-    /// Accepts a command; it is on disk when this returns. One that has the key of an earlier
-    /// command is that command: it is returned, and nothing is accepted.
+    /// Accepts a command and returns once it is on disk. A command with the key of an earlier one
+    /// is not accepted: the earlier one is returned.
     ///
     /// # Errors
-    /// It is too large, the queue is full, it cannot be written, or its run is a record.
+    /// The command is too large or cannot be written, its run is a record, or the queue is full.
     pub async fn submit(&self, mut command: QueueCommand) -> Result<QueuedCommand, QueueError> {
         if is_record(self.store(), command.run) {
             check_not_record(self.store(), command.run)?;
@@ -174,7 +174,7 @@ impl Gateway {
             .await
     }
 
-    /// Takes a command back that has not begun.
+    /// Cancels a command that has not begun.
     ///
     /// # Errors
     /// There is no such command, or it has begun.
@@ -213,8 +213,8 @@ impl Gateway {
         AgentUse::of(self.store(), &runs)
     }
 
-    /// Returns what is in the way of accepted work, if something is: the disk of the queue, or a want
-    /// for which a command could not begin.
+    /// Returns the obstacle to accepted work, if there is one: the disk of the queue, or the reason
+    /// why a command could not begin.
     pub fn want(&self) -> Option<String> {
         let disk = self.shared.facts.go_on().err();
         let disk = disk.map(|error| error.to_string());
@@ -244,8 +244,7 @@ impl Gateway {
         })
     }
 
-    /// Waits until the command of a run is over; returns how it ended, or `None` if the run has no
-    /// command.
+    /// Waits until the command of a run is over; returns its end, or `None` if there is no command.
     pub async fn ended(&self, run: RunId) -> Option<String> {
         let mut changes = self.changes();
         loop {
@@ -261,7 +260,7 @@ impl Gateway {
         }
     }
 
-    /// Returns a receiver that is told of every change.
+    /// Returns a receiver that is notified of every change.
     pub fn changes(&self) -> watch::Receiver<u64> {
         self.shared.facts.changes()
     }
@@ -271,12 +270,12 @@ impl Gateway {
         self.shared.worker.is_some()
     }
 
-    /// Returns the journals.
+    /// Returns the store of the runs' journals.
     pub fn store(&self) -> &Store {
         &self.shared.store
     }
 
-    /// Puts the command whose turn it is to work, if one may start; returns it.
+    /// Marks the next command as running, if one may start, and returns it.
     async fn begin_next(&self, at_once: AtOnce) -> Result<Option<Arc<QueueCommand>>, QueueError> {
         let worker = self.shared.worker.as_ref();
         let facts = &self.shared.facts;
@@ -302,8 +301,8 @@ impl Gateway {
             .await
     }
 
-    /// Lets a command reach a stage if this worker has it at work, or if it is parked. What became of
-    /// it meanwhile, because this worker was taken for dead, stands.
+    /// Records a stage of a command that is parked or that this worker holds, and nothing for one
+    /// that another worker took over because this one seemed dead.
     async fn reach(&self, id: &str, stage: CommandStage) -> Result<(), QueueError> {
         let facts = &self.shared.facts;
         facts
@@ -320,13 +319,13 @@ impl Gateway {
         Some(&self.shared.worker.as_ref()?.name)
     }
 
-    /// Whether this worker has a command at work.
+    /// Whether this worker holds a command.
     fn has(&self, id: &str) -> bool {
         self.with(|queue| has(queue, id, self.name()))
     }
 
-    /// Gives a command back to the queue that a worker has which is dead, or which is this one and
-    /// ends. Returns whether that worker had it.
+    /// Returns a command to the queue from a worker that is dead, or from this one when it ends.
+    /// Returns whether that worker had it.
     pub async fn give_back(&self, id: &str, of: &str) -> Result<bool, QueueError> {
         let facts = &self.shared.facts;
         facts
@@ -365,12 +364,12 @@ impl Gateway {
         })
     }
 
-    /// Puts a command whose run is parked back into the queue.
+    /// Returns a command with a parked run to the queue.
     pub async fn wake(&self, id: &str) -> Result<(), QueueError> {
         self.leave_parked(id, CommandStage::Queued).await
     }
 
-    /// Ends a command whose run is parked, because a person wants that.
+    /// Ends a command with a parked run at a person's request.
     pub async fn stop_parked(&self, id: &str, by: Principal) -> Result<(), QueueError> {
         let ending = gyrus_kernel::Ending::Stopped { by, reason: None };
         let ended = CommandStage::Ended {
@@ -396,7 +395,7 @@ impl Gateway {
         let _ = self.shared.bus.set(bus);
     }
 
-    /// Tells of an end before it counts: a crash in between tells of it again, under one id.
+    /// Publishes an end before it is recorded: a crash in between tells of it again, under one id.
     async fn announce_end(
         &self,
         id: &str,
@@ -411,7 +410,7 @@ impl Gateway {
         Ok(())
     }
 
-    /// Publishes the end of a command that another worker ended. Telling of it again is harmless.
+    /// Publishes the end of a command that another worker ended. Publishing it twice is harmless.
     pub async fn announce_over(&self, id: &str) -> Result<(), QueueError> {
         let stage = self.with(|queue| queue.get(id).map(|standing| standing.stage.clone()));
         match stage {
@@ -438,7 +437,7 @@ impl Gateway {
     }
 }
 
-/// Whether a worker has a command at work.
+/// Whether a worker holds a command.
 fn has(queue: &CommandQueue, id: &str, worker: Option<&str>) -> bool {
     queue.get(id).is_some_and(|standing| {
         matches!(&standing.stage, CommandStage::Running { worker: has, .. } if has.as_deref() == worker)

@@ -10,9 +10,9 @@ use super::{CommandStage, Deaths, Gateway, QueueError, command::LONGEST_REST_MS,
 const FIRST_REST_MS: i64 = 5_000;
 
 impl Gateway {
-    /// Lets a command rest that a worker has, longer each time that its run had this number of
-    /// entries. `worker` is `None` in a queue that is not shared. Returns the time at
-    /// which it goes on, in UTC milliseconds, if it rests.
+    /// Pauses a command of a worker, longer each time that its run had this number of entries.
+    /// `worker` is `None` in a queue that is not shared. Returns the time at which the command
+    /// continues, in UTC milliseconds, if it pauses.
     pub async fn rest(
         &self,
         id: &str,
@@ -49,7 +49,7 @@ fn next(before: Option<Deaths>, entries: u64) -> Deaths {
     }
 }
 
-/// Returns the length of a rest in milliseconds; the first one has the number 1.
+/// Returns the length of a pause in milliseconds; the first one has the number 1.
 fn rest_ms(rests: u32) -> i64 {
     let doublings = rests.saturating_sub(1).min(10);
     (FIRST_REST_MS << doublings).min(LONGEST_REST_MS)

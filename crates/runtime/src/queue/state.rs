@@ -16,7 +16,7 @@ use super::{
 };
 use crate::ledger::Fold;
 
-/// Number of ended commands that are remembered, for whoever asks and to find the same key again.
+/// Number of remembered ended commands, for queries and to recognise repeated keys.
 const REMEMBERED: usize = 10_000;
 
 #[derive(Debug, Clone, Serialize, Deserialize)]
@@ -32,10 +32,10 @@ pub enum QueueFact {
         #[serde(flatten)]
         stage: CommandStage,
     },
-    /// A person stopped all runs: nothing begins any more.
+    /// A person stopped all runs, so that no new one begins.
     #[serde(rename = "queue.stopped")]
     Stopped(LatchContent),
-    /// A person lifted that.
+    /// A person lifted the stop of all runs.
     #[serde(rename = "queue.rearmed")]
     Rearmed {
         by: Principal,
@@ -49,19 +49,19 @@ pub enum QueueFact {
 pub struct QueuedCommand {
     pub command: Arc<QueueCommand>,
     pub stage: CommandStage,
-    /// The labels that the machine must have which carries it out, beside `bound_to`.
+    /// The labels that the machine must have to carry out the command, beside `bound_to`.
     needs: BTreeSet<String>,
-    /// The last rest after deaths of its process.
+    /// The last pause after deaths of the command's process.
     pub deaths: Option<Deaths>,
     /// The machine that its run is bound to: it began there, in a folder of that machine.
     pub bound_to: Option<String>,
-    /// The latest version of a program that had its run at work.
+    /// The latest version of a program that worked on the command's run.
     build: Option<String>,
 }
 
 impl QueuedCommand {
-    /// Returns a command that was accepted now. One that goes on with a run needs what the one
-    /// `before` it needed.
+    /// Returns a command that was accepted now. One that resumes a run needs the same labels as
+    /// `before`.
     pub(super) fn new(command: Arc<QueueCommand>, before: Option<&Self>) -> Self {
         let before = before.filter(|_| command.work == QueueWork::Resume);
         let needs = match &command.work {
@@ -78,7 +78,7 @@ impl QueuedCommand {
         }
     }
 
-    /// Returns the labels that the machine must have which carries it out.
+    /// Returns the labels that the machine must have to carry out the command.
     pub fn needs(&self) -> BTreeSet<String> {
         let mut needs = self.needs.clone();
         needs.extend(self.bound_to.as_deref().map(machine_label));
@@ -86,7 +86,7 @@ impl QueuedCommand {
         needs
     }
 
-    /// Returns stages that it reached before, and of which something is remembered.
+    /// Returns earlier stages of the command of which something is remembered.
     fn remembered(&self) -> impl Iterator<Item = CommandStage> {
         let has_begun = self.bound_to.is_some() || self.build.is_some();
         let began = has_begun.then(|| CommandStage::Running {
@@ -119,7 +119,7 @@ impl QueuedCommand {
 /// The place of a queued command: by priority, then by the order of acceptance.
 type QueuePlace = (i16, u64);
 
-/// Commands whose turn depends on the same conditions share a lane: those of an agent on a browser
+/// A group of commands whose turn depends on the same conditions: those of an agent on a browser
 /// profile, which need the same of a machine.
 #[derive(Debug, PartialEq, Eq, PartialOrd, Ord)]
 struct Lane {
@@ -128,7 +128,7 @@ struct Lane {
     needs: BTreeSet<String>,
 }
 
-/// The limits of what runs at once.
+/// The limits of concurrent runs.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct AtOnce {
     /// Maximum number of runs of one worker.
@@ -137,7 +137,7 @@ pub struct AtOnce {
     pub per_agent: usize,
 }
 
-/// All commands that are open, and the last that are over.
+/// All open commands, and the last ended ones.
 #[derive(Debug, Default)]
 pub struct CommandQueue {
     commands: HashMap<String, (u64, QueuedCommand)>,
@@ -145,11 +145,11 @@ pub struct CommandQueue {
     by_run: HashMap<RunId, String>,
     by_key: HashMap<String, String>,
     lanes: BTreeMap<Lane, BTreeSet<(QueuePlace, String)>>,
-    /// Queued commands that have an earliest start, by it.
+    /// Queued commands with an earliest start, in that order.
     delayed: BTreeSet<(i64, String)>,
-    /// Number of running commands of each agent.
+    /// Number of running commands by agent.
     running: BTreeMap<String, usize>,
-    /// Number of running commands of each worker.
+    /// Number of running commands by worker.
     by_worker: BTreeMap<Option<String>, usize>,
     busy_profiles: BTreeMap<String, usize>,
     over: VecDeque<String>,
@@ -221,7 +221,7 @@ impl CommandQueue {
         self.get(self.by_run.get(&run)?)
     }
 
-    /// Whether a run has a command that is not over.
+    /// Whether a run has an open command.
     pub fn is_open(&self, run: RunId) -> bool {
         self.of_run(run).is_some_and(|one| !one.stage.is_over())
     }
@@ -248,7 +248,7 @@ impl CommandQueue {
         all.into_iter().map(|(_, standing)| standing).collect()
     }
 
-    /// Returns the number of commands that are not over.
+    /// Returns the number of open commands.
     pub fn open(&self) -> usize {
         self.commands.len() - self.over.len()
     }
@@ -258,7 +258,7 @@ impl CommandQueue {
         self.bytes
     }
 
-    /// Returns the number of commands that a process works on.
+    /// Returns the number of running commands.
     pub fn running(&self) -> usize {
         self.running.values().sum()
     }
@@ -268,8 +268,8 @@ impl CommandQueue {
         self.stopped.as_ref()
     }
 
-    /// Returns the command whose turn it is at this time, if this worker may start one. A queue that
-    /// is not shared has no worker's name, and what commands need of a machine is not looked at.
+    /// Returns the next command at this time, if this worker may start one. A queue that is not
+    /// shared has no worker's name, and needs of commands are ignored.
     pub fn next(
         &self,
         now_ms: i64,
@@ -361,7 +361,7 @@ impl CommandQueue {
         }
     }
 
-    /// Counts a command where its stage puts it, or takes it out.
+    /// Adds a command to the counts of its stage, or removes it.
     fn count(&mut self, standing: &QueuedCommand, accepted: u64, is_there: bool) {
         let command = &standing.command;
         match standing.stage {
@@ -444,7 +444,7 @@ pub(super) fn stage(id: &str, stage: CommandStage) -> QueueFact {
     }
 }
 
-/// Returns the fact that a person took a command back.
+/// Returns the fact that a person cancelled a command.
 pub(super) fn cancelled(id: &str, by: Principal, at_ms: i64) -> QueueFact {
     stage(id, CommandStage::Cancelled { at_ms, by })
 }

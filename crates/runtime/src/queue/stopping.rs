@@ -7,8 +7,8 @@ use gyrus_kernel::{Ending, latch::LatchContent, now_ms, summary};
 use super::{CommandQueue, CommandStage, Gateway, QueueError, QueueFact, state};
 
 impl Gateway {
-    /// Stops all runs: those at work are over, and none begins until [`Gateway::rearm`]. Returns the
-    /// number of those that were at work; if a stop was in force already, it stays as it is.
+    /// Stops all runs: those at work are over, and none begins until [`Gateway::rearm`]. Returns
+    /// the number of those that were at work; if a stop was in force already, it stays as it is.
     pub async fn stop_all(&self, told: &LatchContent) -> Result<usize, QueueError> {
         let facts = &self.shared.facts;
         facts
@@ -41,7 +41,7 @@ impl Gateway {
     }
 }
 
-/// Returns the ends of the commands that are at work.
+/// Returns the ends of the commands in progress.
 fn ended(queue: &CommandQueue, told: &LatchContent) -> Vec<QueueFact> {
     let ending = Ending::Stopped {
         by: told.by.clone(),

@@ -60,7 +60,7 @@ fn next<'a>(queue: &'a CommandQueue, worker: &QueueWorker) -> Option<&'a str> {
     next.map(|command| command.id.as_str())
 }
 
-/// Returns the queue that a process sees which starts anew.
+/// Returns the queue as a newly started process sees it.
 fn folded_again(queue: &CommandQueue) -> CommandQueue {
     let mut again = CommandQueue::default();
     for fact in queue.facts() {
@@ -137,7 +137,7 @@ fn nothing_begins_while_all_runs_are_stopped() {
     }
 }
 
-/// A folder that is removed at the end.
+/// Returns a queue in a folder that is removed at the end.
 fn gateway() -> (tempfile::TempDir, Gateway) {
     let folder = tempfile::tempdir().expect("a folder");
     let store = Store::open(folder.path()).expect("a store");

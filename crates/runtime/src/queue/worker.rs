@@ -2,19 +2,19 @@
 
 use std::{collections::BTreeSet, fmt, sync::Arc};
 
-/// Returns whether a machine has what a label names. Asked each time, since it may change.
+/// Returns whether a machine has a label. Asked each time, since it may change.
 pub type HasLabel = Arc<dyn Fn(&str) -> bool + Send + Sync>;
 
-/// A worker among those that share a queue.
+/// A worker of a shared queue.
 #[derive(Clone)]
 pub struct QueueWorker {
-    /// Its name, which no other one has.
+    /// The unique name of the worker.
     pub name: String,
-    /// Its machine. Folders of one machine are not those of another.
+    /// The worker's machine. Folders of one machine are not those of another.
     pub machine: String,
-    /// The version of its program, as `0.1.0`.
+    /// The version of the worker's program, as `0.1.0`.
     pub build: String,
-    /// The labels that the machine has.
+    /// Tells whether the machine has a label.
     pub has: HasLabel,
 }
 
@@ -25,7 +25,7 @@ impl fmt::Debug for QueueWorker {
 }
 
 impl QueueWorker {
-    /// Returns the labels among these that the machine does not have.
+    /// Returns the labels in `needs` that the machine does not have.
     pub fn lacks<'a>(&self, needs: &'a BTreeSet<String>) -> Vec<&'a str> {
         let own = machine_label(&self.machine);
         let has = |need: &str| match need.strip_prefix(BUILD) {
@@ -37,16 +37,16 @@ impl QueueWorker {
     }
 }
 
-/// The beginning of the label of a program that is at least of a version.
+/// Prefix of the label that gives the version of a worker's program.
 const BUILD: &str = "gyrus:";
 
-/// Returns the label of a program that is at least of a version: what a newer one wrote, an older one
-/// may not understand.
+/// Returns the label of programs of at least a version: what a newer one wrote, an older one may
+/// not understand.
 pub(super) fn build_label(least: &str) -> String {
     format!("{BUILD}{least}")
 }
 
-/// Returns the later one of two versions.
+/// Returns the later of two versions.
 pub(super) fn later(one: Option<&str>, other: &str) -> String {
     match one {
         Some(one) if numbers(one) >= numbers(other) => one.to_owned(),
@@ -68,7 +68,7 @@ pub fn is_label(text: &str) -> bool {
     (1..=MAX_LABEL).contains(&text.len()) && text.chars().all(is_fit)
 }
 
-/// Returns the label that only one machine has.
+/// Returns the label of one particular machine.
 pub fn machine_label(machine: &str) -> String {
     format!("machine:{machine}")
 }

@@ -7,7 +7,7 @@ use gyrus_kernel::Attachment;
 use gyrus_process::open_regular;
 use serde_json::Value;
 
-/// A schema of answers, as it was given.
+/// A schema of answers, as given by the person.
 #[derive(Debug, Clone, PartialEq)]
 pub struct GivenSchema(AnswerSchema);
 
@@ -20,7 +20,7 @@ impl GivenSchema {
         &self.0
     }
 
-    /// Returns the words that tell the model of it.
+    /// Returns the attachment that describes the schema to the model.
     pub fn in_words(&self) -> Attachment {
         let schema = &self.0;
         let words = format!(

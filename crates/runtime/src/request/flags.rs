@@ -370,7 +370,8 @@ pub struct SandboxFlags {
 }
 
 impl RunFlags {
-    /// Returns the words for what a person reviews, which may stand in one text with commas.
+    /// Returns the words for the things that a person reviews, which may stand in one text with
+    /// commas.
     pub fn reviews(&self) -> impl Iterator<Item = &str> {
         self.review.iter().flat_map(|words| words.split(','))
     }
@@ -379,13 +380,13 @@ impl RunFlags {
         self.reviews().any(|named| named == word).then_some(flag)
     }
 
-    /// The flag that asks for a plan, if one does.
+    /// Returns the flag that makes a plan necessary, if one does.
     pub fn asks_for_a_plan(&self) -> Option<&'static str> {
         let on_failure = self.on_failure.map(|_| "--on-failure");
         self.reviewing("plan", "--review plan").or(on_failure)
     }
 
-    /// The flag that asks for a changeset, if one does.
+    /// Returns the flag that makes a changeset necessary, if one does.
     pub fn asks_for_a_changeset(&self) -> Option<&'static str> {
         let verify = self.verify.as_ref().map(|_| "--verify");
         self.reviewing("context", "--review context")
@@ -393,14 +394,14 @@ impl RunFlags {
             .or(verify)
     }
 
-    /// The flag that asks for a judge's loop, if one does.
+    /// Returns the flag that makes the judge's loop necessary, if one does.
     pub fn asks_for_a_judge(&self) -> Option<&'static str> {
         let judge = self.judge.as_ref().map(|_| "--judge");
         judge.or(self.docs.as_ref().map(|_| "--docs"))
     }
 
-    /// Says what becomes of questions in the queue, unless the flags say it. A run without a screen waits
-    /// outside memory; one that has a screen would lose it.
+    /// Sets the handling of questions in the queue, unless the flags set it. A run without a screen
+    /// waits outside memory; one with a screen would lose the screen.
     pub fn ask_in_queue(&mut self) {
         let by_screen = match self.screen.leads() {
             Some(_) => OnAsk::Wait,
@@ -409,7 +410,7 @@ impl RunFlags {
         self.approvals.on_ask.get_or_insert(by_screen);
     }
 
-    /// Returns the rule that the flags break together, if they break one.
+    /// Returns the rule about combinations that the flags violate, if any.
     pub fn contradiction(&self) -> Option<&'static str> {
         let (screen, limits) = (&self.screen, &self.limits);
         let is_own =
@@ -435,19 +436,19 @@ impl RunFlags {
 }
 
 impl VerificationFlags {
-    /// Whether anything is to be verified.
+    /// Whether any verification is requested.
     pub fn is_given(&self) -> bool {
         self.require.is_some() || !self.check.is_empty() || self.answer_schema.is_some()
     }
 
-    /// Returns the words that tell the model of the form of the answer.
+    /// Returns the attachment that describes the form of the answer to the model.
     pub fn answer_in_words(&self) -> Option<Attachment> {
         self.answer_schema.as_ref().map(GivenSchema::in_words)
     }
 }
 
 impl ScreenFlags {
-    /// The flag that has the run work on the screen itself, if one does.
+    /// Returns the flag that makes the run itself work on the screen, if any.
     pub fn leads(&self) -> Option<&'static str> {
         if self.url.is_some() {
             Some("--url")
@@ -459,7 +460,7 @@ impl ScreenFlags {
         }
     }
 
-    /// Whether it is a screen or a browser that is open on this machine.
+    /// Whether the flags name a screen or a browser that is open on this machine.
     pub fn is_of_this_machine(&self) -> bool {
         self.display.is_some() || self.attach.is_some()
     }
@@ -471,7 +472,7 @@ impl ScreenFlags {
 }
 
 impl LimitFlags {
-    /// As limits; what is not given is not limited.
+    /// Returns the flags as limits; what is not given is not limited.
     pub fn limits(&self) -> Limits {
         Limits {
             steps: self.max_steps,
@@ -483,7 +484,7 @@ impl LimitFlags {
 }
 
 impl ApprovalFlags {
-    /// The mode, if one was given.
+    /// Returns the mode, if one was given.
     pub fn mode(&self) -> Option<Mode> {
         self.approve.map(Approve::mode)
     }

@@ -26,7 +26,7 @@ pub use self::{
     values::{Approve, Confinement, CostLimit, RefusedRequest, confinement},
 };
 
-/// Text that a run starts with beside its goal. It is data, and never instructs.
+/// Text with which a run starts beside its goal. It is data, and never instructs.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct ContextText {
     pub name: String,
@@ -38,11 +38,11 @@ pub struct ContextText {
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum FolderBase {
-    /// A snapshot of a folder, whose contents are where all machines of the queue find them.
+    /// A snapshot of a folder, whose contents all machines of the queue can read.
     Uploaded { snapshot: BlobId },
     /// A commit of a git repository.
     Commit {
-        /// The repository's address.
+        /// The address of the repository.
         url: String,
         /// The commit, in hexadecimal digits.
         commit: String,
@@ -52,7 +52,7 @@ pub enum FolderBase {
     },
 }
 
-/// The label of a machine that makes folders for runs.
+/// The label of a machine that creates folders for runs.
 pub const TRAVELLING_FOLDERS: &str = "folders";
 
 /// The beginning of the label of a folder, before its path.
@@ -119,8 +119,8 @@ impl RunRequest {
         request
     }
 
-    /// Returns the labels that a machine must have which carries it out: those that are given, and those
-    /// that the folder and the options amount to.
+    /// Returns the labels that a machine must have to carry out the run: those that are given, and
+    /// those that the folder and the options amount to.
     pub(crate) fn all_needs(&self) -> BTreeSet<String> {
         let mut needs: BTreeSet<String> = self.needs.iter().cloned().collect();
         needs.insert(match &self.base {
@@ -142,7 +142,7 @@ impl RunRequest {
         self.options.flags.agent.as_deref().unwrap_or(DEFAULT_AGENT)
     }
 
-    /// Returns the name of the browser profile that it uses, which no other run may use meanwhile.
+    /// Returns the name of the browser profile that the run uses exclusively.
     pub fn profile(&self) -> Option<&str> {
         self.options.flags.screen.profile.as_deref()
     }

@@ -9,10 +9,10 @@ use serde_json::{Map, Value, json};
 
 use super::{flags::RunOptions, values::RefusedRequest};
 
-/// The name of what stands for options that cannot be read.
+/// The name that replaces unreadable options.
 const UNREADABLE: &str = "unreadable";
 
-/// All options by their names, none of which is given.
+/// Returns all options by their names, none of them set.
 fn none() -> Map<String, Value> {
     match serde_json::to_value(RunOptions::default()) {
         Ok(Value::Object(none)) => none,
@@ -25,7 +25,7 @@ pub(super) fn are_none(options: &RunOptions) -> bool {
     *options == RunOptions::default()
 }
 
-/// Writes the options that are given.
+/// Writes the options that are set.
 ///
 /// # Errors
 /// A path is not valid UTF-8.
@@ -47,7 +47,7 @@ pub fn serialize<S: Serializer>(options: &RunOptions, serializer: S) -> Result<S
 /// command of another version does not make a queue unreadable.
 ///
 /// # Errors
-/// It is not a map.
+/// The value is not a map.
 pub fn deserialize<'de, D: Deserializer<'de>>(deserializer: D) -> Result<RunOptions, D::Error> {
     let given = Map::deserialize(deserializer)?;
     let read = match given.get(UNREADABLE) {
@@ -95,7 +95,7 @@ pub fn read(given: Map<String, Value>) -> Result<RunOptions, RefusedRequest> {
     serde_json::from_value(Value::Object(all)).map_err(|error| wrong("", error))
 }
 
-/// Returns the values that one may mean.
+/// Returns the values that a given one may mean.
 fn forms(value: &Value) -> impl Iterator<Item = Value> {
     let other = match value {
         Value::Number(number) => Some(Value::from(number.to_string())),

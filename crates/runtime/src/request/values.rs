@@ -11,13 +11,13 @@ use serde::{
 };
 use serde_json::Value;
 
-/// Words for the strength that a result can be required to have.
+/// Words for the evidence that a result can be required to have.
 pub(super) const STRENGTHS: [&str; 3] = ["claimed", "checked", "verified"];
 
-/// Words for what a person reviews, and for nothing.
+/// Words for the things that a person reviews, and for none of them.
 pub(super) const REVIEWS: [&str; 5] = ["plan", "context", "proposal", "mandate", "none"];
 
-/// Reads one of the words by which a type is stored.
+/// Parses one of the words by which a type is stored.
 pub(super) fn word<T, const N: usize>(words: [&'static str; N]) -> impl TypedValueParser<Value = T>
 where
     T: DeserializeOwned + Clone + Send + Sync + 'static,
@@ -46,10 +46,10 @@ pub(super) fn text_of_file(path: &str) -> Result<String, String> {
 /// Whether commands of runs are confined.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Confinement {
-    /// Commands run in a sandbox, or are asked about where it does not hold.
+    /// Commands run in a sandbox, or need approval where the sandbox is incomplete.
     #[serde(rename = "on", alias = "workspace-write")]
     Sandboxed,
-    /// Commands run with the rights of this process, and are asked about.
+    /// Commands run with the rights of this process, after a question.
     #[serde(rename = "off", alias = "danger-full-access", alias = "none")]
     Unsandboxed,
 }
@@ -133,9 +133,9 @@ impl fmt::Display for TimeLimit {
 /// Values of `--approve`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Approve {
-    /// As the mode says.
+    /// This mode.
     Mode(Mode),
-    /// Other tools' word for asking nothing: mode `auto` without a sandbox.
+    /// Alias in the words of other tools: mode `auto` without a sandbox.
     Bypass,
 }
 
@@ -167,7 +167,7 @@ impl Approve {
         }
     }
 
-    /// Whether commands are confined where nothing else says so.
+    /// Whether commands are confined unless another setting decides it.
     pub fn confinement(self) -> Confinement {
         match self {
             Approve::Mode(_) => Confinement::Sandboxed,
@@ -180,9 +180,9 @@ impl Approve {
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("{message}{}{}", if .hint.is_some() { "; " } else { "" }, .hint.as_deref().unwrap_or_default())]
 pub struct RefusedRequest {
-    /// The reason, in one sentence.
+    /// The reason as one sentence.
     pub message: String,
-    /// The next step.
+    /// Advice on the next step.
     pub hint: Option<String>,
 }
 

@@ -18,7 +18,7 @@ use super::{
     shared::{LiveTrigger, TriggersInner},
 };
 
-/// Time between two looks. Tests do not wait for so long.
+/// Time between two readings of the clipboard. Tests do not wait for so long.
 const BETWEEN_LOOKS: Duration = if cfg!(test) {
     Duration::from_millis(2)
 } else {

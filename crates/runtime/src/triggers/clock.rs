@@ -2,7 +2,7 @@
 
 use std::{fmt, pin::Pin};
 
-/// A clock, as triggers need it.
+/// The clock of triggers, which tests replace.
 pub trait TriggerClock: fmt::Debug + Send + Sync + 'static {
     /// Returns the time in UTC milliseconds.
     fn now_ms(&self) -> i64;
@@ -14,12 +14,12 @@ pub trait TriggerClock: fmt::Debug + Send + Sync + 'static {
 /// The wall clock of the machine.
 #[derive(Debug)]
 pub struct SystemClock {
-    /// By this the clock is ahead of the machine's, in milliseconds: for tests.
+    /// Milliseconds by which the clock is ahead of the machine's, for tests.
     ahead_ms: i64,
 }
 
 impl SystemClock {
-    /// Creates a clock that is ahead of the machine's by so many milliseconds.
+    /// Creates a clock that is ahead of the machine's by this number of milliseconds.
     pub fn new(ahead_ms: i64) -> Self {
         Self { ahead_ms }
     }

@@ -11,10 +11,10 @@ use crate::queue::AgentUse;
 /// Maximum number of triggers of an agent.
 pub const MAX_TRIGGERS: usize = 32;
 
-/// Number of useless wakes in a row after which a trigger is paused, if nothing else is said.
+/// Default number of useless wakes in a row after which a trigger is paused.
 pub const PAUSE_AFTER: u32 = 5;
 
-/// Time without a change after which changed files are looked at, if nothing else is said.
+/// Default time without a change after which changed files are examined.
 pub const SETTLE: Duration = Duration::from_secs(1);
 
 /// Maximum number of patterns of a trigger for files.
@@ -23,9 +23,9 @@ pub const MAX_GLOBS: usize = 64;
 /// A trigger of an agent.
 #[derive(Debug, Clone, PartialEq)]
 pub struct TriggerConfig {
-    /// The name, which is that of no other trigger of the agent. The rules are those of agents' names.
+    /// The name, unique among the agent's triggers. The rules are those of agents' names.
     pub name: String,
-    /// The cause of its firings.
+    /// The cause of the trigger's firings.
     pub source: TriggerSource,
     /// Conditions, all of which must hold.
     pub when: Vec<Condition>,
@@ -54,19 +54,19 @@ pub enum TriggerSource {
     /// Instants of a schedule.
     Cron {
         schedule: CronSchedule,
-        /// The zone whose local time it is in.
+        /// The zone of the schedule's local time.
         zone: TimeZone,
-        /// The fate of instants that passed while nobody served.
+        /// Handling of instants that passed while no server ran.
         missed: MissedPolicy,
     },
     /// Changes of files below a folder.
     Files {
         folder: PathBuf,
-        /// The files, by their paths from the folder; all if there are none.
+        /// The files, by their paths from the folder; all files if empty.
         globs: FileGlobs,
-        /// Time without a change after which the files are looked at.
+        /// Time without a change after which the files are examined.
         settle: Duration,
-        /// Whether changes count that came while nobody served.
+        /// Whether changes count that happened while no server ran.
         missed: bool,
     },
     /// Texts that come to the clipboard.
@@ -76,7 +76,7 @@ pub enum TriggerSource {
 }
 
 impl TriggerSource {
-    /// Returns the kind in one word.
+    /// Returns the kind as one word.
     pub fn kind(&self) -> &'static str {
         match self {
             TriggerSource::Cron { .. } => "cron",
@@ -87,15 +87,15 @@ impl TriggerSource {
     }
 }
 
-/// The fate of instants that passed while nobody served.
+/// Handling of instants that passed while no server ran.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub enum MissedPolicy {
-    /// They are left out.
+    /// Missed instants are left out.
     #[default]
     Skip,
-    /// The last one counts.
+    /// The last missed instant counts.
     Once,
-    /// All count, at most the last 100.
+    /// All missed instants count, at most the last 100.
     All,
 }
 
@@ -113,7 +113,7 @@ impl PartialEq for FileGlobs {
 }
 
 impl FileGlobs {
-    /// Reads patterns. One without a slash is that of a name in any folder; `*` stops at slashes,
+    /// Parses patterns. One without a slash is that of a name in any folder; `*` stops at slashes,
     /// `**` does not.
     ///
     /// # Errors
@@ -142,7 +142,7 @@ impl FileGlobs {
     }
 }
 
-/// Limits of what the runs of an agent may use on one day (UTC).
+/// Limits of the resources that an agent's runs may use on one day (UTC).
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct DayBudget {
     /// Number of runs.

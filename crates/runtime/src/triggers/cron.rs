@@ -15,7 +15,7 @@ use jiff::{
 /// Years within which a schedule must fire: the longest time between two 29ths of February.
 const YEARS: i16 = 8;
 
-/// The step over a change of the clock, which is at most this many hours.
+/// Maximum number of hours by which a change of the clock moves local time.
 const JUMP_HOURS: i64 = 3;
 
 const MONTHS: [&str; 12] = [
@@ -40,7 +40,7 @@ pub struct CronSchedule {
     months: u64,
     weekdays: u64,
     is_every_hour: bool,
-    /// Whether a day must match both of its fields, because one of them is open.
+    /// Whether a day must match both fields for days, because one of them is open.
     is_both_days: bool,
 }
 
@@ -110,7 +110,7 @@ impl CronSchedule {
         }
     }
 
-    /// Returns the first instant after another at which the schedule fires; `None` at the end of
+    /// Returns the first instant after `after` at which the schedule fires; `None` at the end of
     /// what the calendar knows.
     pub fn next(&self, after: Timestamp, zone: &TimeZone) -> Option<Timestamp> {
         if self.is_every_hour {
@@ -144,7 +144,7 @@ impl CronSchedule {
         }
     }
 
-    /// Looks at every minute of the days that match.
+    /// Searches every minute of the matching days by elapsed time.
     fn next_elapsed(&self, after: Timestamp, zone: &TimeZone) -> Option<Timestamp> {
         let minute = |seconds: i64| Timestamp::from_second(seconds - seconds.rem_euclid(60)).ok();
         let mut instant = minute(after.as_second().checked_add(60)?)?;
@@ -165,7 +165,7 @@ impl CronSchedule {
         }
     }
 
-    /// Returns the first date from this one on that matches.
+    /// Returns the first matching date from this one on.
     fn next_date(&self, from: Date) -> Option<Date> {
         let mut date = from;
         while date.year() <= from.year().saturating_add(YEARS) {
@@ -199,7 +199,7 @@ impl CronField {
         }
     }
 
-    /// Returns the set of values that a list of values, ranges and steps names.
+    /// Returns the set of values in a list of values, ranges and steps.
     fn parse(&self, text: &str) -> Result<u64, String> {
         let mut set = 0;
         for part in text.split(',') {
@@ -276,8 +276,8 @@ mod tests {
         text.parse().unwrap()
     }
 
-    /// Returns the instants in a span, each minute looked at: those whose local time, or one that
-    /// was skipped, had not come yet.
+    /// Returns the instants in a span by looking at each minute: those whose local time, or one
+    /// that was skipped, had not come yet.
     fn slow(
         schedule: &CronSchedule,
         zone: &TimeZone,

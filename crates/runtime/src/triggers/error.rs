@@ -11,7 +11,7 @@ pub enum TriggerError {
     /// The bus cannot be used, or refuses the event.
     #[error(transparent)]
     Bus(#[from] BusError),
-    /// There is no such trigger.
+    /// The agent has no trigger of this name.
     #[error("the agent `{agent}` has no trigger `{trigger}`")]
     NotFound { agent: String, trigger: String },
     /// A delivery to a webhook is refused.
@@ -22,7 +22,7 @@ pub enum TriggerError {
     NoSecret,
     #[error("the body is not JSON: {0}")]
     NotJson(#[source] serde_json::Error),
-    /// There were too many deliveries lately.
+    /// The webhook had too many deliveries lately.
     #[error("too many deliveries; try again later")]
     TooMany,
 }

@@ -47,18 +47,18 @@ pub(super) enum WatchFilesError {
     Unreadable { source: ignore::Error },
 }
 
-/// The files as a look found them: a hash of what the system says of each, by path.
+/// The state of the files at one time: a hash of what the system says of each, by path.
 #[derive(Debug, Default, PartialEq, Eq)]
 pub(super) struct FilesLook(BTreeMap<PathBuf, u64>);
 
-/// Differences between two looks.
+/// Differences between two readings of the files.
 #[derive(Debug, Default, PartialEq, Eq)]
 pub(super) struct FileDifferences {
     changed: Vec<PathBuf>,
     removed: Vec<PathBuf>,
 }
 
-/// Watches on all folders of a trigger.
+/// The watches on all folders of a trigger.
 pub(super) struct Watches(FuturesUnordered<BoxFuture<'static, FolderWatch>>);
 
 impl Watches {
@@ -66,7 +66,7 @@ impl Watches {
         Self(watches.into_iter().map(changed).collect())
     }
 
-    /// Waits until something may have changed.
+    /// Waits until a file may have changed.
     pub(super) async fn changed(&mut self) {
         match self.0.next().await {
             Some(watch) => self.0.push(changed(watch)),
@@ -83,8 +83,8 @@ fn changed(mut watch: FolderWatch) -> BoxFuture<'static, FolderWatch> {
     .boxed()
 }
 
-/// Watches all folders and looks at all files. Each folder is watched before it is read, so nothing
-/// is missed in between. The watches are good for trying again also where there is an error. Blocks
+/// Watches all folders and reads all files. Each folder is watched before it is read, so nothing is
+/// missed in between. The watches are good for trying again also where there is an error. Blocks
 /// for the disk.
 pub(super) fn look(
     folder: &Path,
@@ -187,7 +187,7 @@ fn stamp(of: &Metadata) -> u64 {
 }
 
 impl FilesLook {
-    /// Returns a hash of everything, behind one of the settings by which it was found.
+    /// Returns a hash of the files' state, prefixed by the settings by which they were found.
     pub(super) fn fingerprint(&self, settings: &str) -> String {
         let mut hasher = blake3::Hasher::new();
         for (path, stamp) in &self.0 {
@@ -198,7 +198,7 @@ impl FilesLook {
         format!("{settings}-{}", &hasher.finalize().to_hex()[..32])
     }
 
-    /// Returns what changed since an earlier look; `None` if nothing did.
+    /// Returns the changes since an earlier look; `None` if there are none.
     pub(super) fn since(&self, before: &FilesLook) -> Option<FileDifferences> {
         let changed = self
             .0
@@ -214,7 +214,7 @@ impl FilesLook {
 }
 
 impl FileDifferences {
-    /// Returns the payload of an event that tells the first changes.
+    /// Returns the payload of an event about the first changes.
     pub(super) fn payload(&self, trigger: &str) -> Value {
         let (mut named, mut bytes) = (0, 0);
         let mut names = |paths: &[PathBuf]| -> Vec<String> {

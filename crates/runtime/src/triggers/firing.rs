@@ -21,7 +21,7 @@ const FROM: &str = "trigger";
 pub enum DeliveryFate {
     /// The trigger fired.
     Fired,
-    /// It was delivered before.
+    /// The same delivery arrived before.
     Repeated,
     /// The trigger did not fire. A delivery that only a pause or a budget held back may be repeated.
     Held(HeldBack),
@@ -29,7 +29,7 @@ pub enum DeliveryFate {
 
 /// The cause of a firing.
 pub(super) struct SetOff<'k> {
-    /// Tells it from everything else that sets the trigger off.
+    /// Distinguishes the cause from all others of the trigger.
     pub(super) key: &'k str,
     pub(super) payload: Value,
     pub(super) origin: Origin,
@@ -37,7 +37,7 @@ pub(super) struct SetOff<'k> {
 }
 
 impl TriggersInner {
-    /// Fires a trigger unless something holds it back; returns what does.
+    /// Fires a trigger unless something holds it back; returns the reason if so.
     pub(super) async fn set_off(
         &self,
         live: &LiveTrigger,
@@ -47,7 +47,7 @@ impl TriggersInner {
         self.set_off_alone(live, what).await
     }
 
-    /// The same for who holds the trigger's lock.
+    /// Fires a trigger whose lock the caller holds.
     async fn set_off_alone(
         &self,
         live: &LiveTrigger,
@@ -102,7 +102,7 @@ impl TriggersInner {
         live.budget.is_used_up(used)
     }
 
-    /// Tells, once a day, that a budget holds a trigger back.
+    /// Publishes, once a day, that a budget holds a trigger back.
     async fn tell_budget(&self, live: &LiveTrigger, at_ms: i64) -> Result<(), TriggerError> {
         let day = day_of(at_ms);
         if self.look(&live.name, |record| record.told_day) == Some(day) {
@@ -112,7 +112,7 @@ impl TriggersInner {
         self.tell(live, "limited", &day.to_string(), why).await
     }
 
-    /// Publishes something about a trigger on `agent.NAME.trigger.WORD`.
+    /// Publishes an event about a trigger on `agent.NAME.trigger.WORD`.
     pub(super) async fn tell(
         &self,
         live: &LiveTrigger,

@@ -6,15 +6,15 @@ use jiff::{Timestamp, tz::TimeZone};
 
 use super::{config::MissedPolicy, cron::CronSchedule};
 
-/// Time for which an instant that has come is not missed, in milliseconds: a server that starts
-/// again, or a machine under load, is that late.
+/// Time after which an instant counts as missed, in milliseconds: a server that starts again, or a
+/// machine under load, is that late.
 pub(super) const GRACE_MS: i64 = 60_000;
 
 /// Maximum number of missed instants that count.
 const MAX_MISSED: usize = 100;
 
-/// Spans in which the last instants are looked for, in milliseconds, so that a schedule of every
-/// minute is not followed through a year.
+/// Lengths of the time spans that are searched for the last instants, in milliseconds, so that a
+/// schedule of every minute is not followed through a year.
 const SPANS_MS: [i64; 6] = [
     10 * 60_000,
     6 * 3_600_000,
@@ -55,7 +55,7 @@ pub(super) fn due(
     last.into()
 }
 
-/// Returns the first instant behind a time, in UTC milliseconds.
+/// Returns the first instant after a time, in UTC milliseconds.
 pub(super) fn next(schedule: &CronSchedule, zone: &TimeZone, after_ms: i64) -> Option<i64> {
     let after = Timestamp::from_millisecond(after_ms).ok()?;
     Some(schedule.next(after, zone)?.as_millisecond())

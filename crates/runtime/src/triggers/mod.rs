@@ -59,25 +59,24 @@ use crate::{agents::Agents, ledger::Ledger, queue::Gateway};
 /// The ledger of the triggers.
 const ID: &str = "main";
 
-/// Number of looks at files at once.
+/// Maximum number of file scans at once.
 const LOOKS_AT_ONCE: usize = 2;
 
-/// The triggers of all agents. Clones are the same triggers; they are set off until the last one is
-/// dropped.
+/// The triggers of all agents. Clones are the same triggers, which work until the last is dropped.
 #[derive(Clone)]
 pub struct Triggers {
     shared: Arc<TriggersInner>,
 }
 
-/// A trigger as it stands.
+/// The present state of a trigger.
 #[derive(Debug, Clone)]
 pub struct TriggerStatus {
     pub name: String,
     /// The kind: `cron`, `files`, `clipboard` or `webhook`; `None` if no server has it.
     pub kind: Option<&'static str>,
-    /// The next instant of its schedule, in UTC milliseconds.
+    /// The next instant of the schedule, in UTC milliseconds.
     pub next_ms: Option<i64>,
-    /// The reason why it cannot be set off.
+    /// The reason why the trigger cannot fire.
     pub problem: Option<String>,
     /// Number of firings today (UTC).
     pub wakes_today: u64,
@@ -177,7 +176,7 @@ impl Triggers {
         self.shared.rescheduled.notify_one();
     }
 
-    /// Keeps these triggers of an agent, and all of others.
+    /// Removes the triggers of an agent for which `keeps` is false.
     fn keep(&self, agent: &str, keeps: impl Fn(&LiveTrigger) -> bool) {
         self.shared
             .live
@@ -185,7 +184,7 @@ impl Triggers {
             .retain(|name, live| name.agent != agent || keeps(live));
     }
 
-    /// Lifts all pauses of an agent's triggers.
+    /// Resumes all paused triggers of an agent.
     pub async fn resume(&self, agent: &str) -> Result<(), TriggerError> {
         let facts: Vec<TriggerFact> = {
             let book = self.shared.book();
@@ -201,7 +200,7 @@ impl Triggers {
         self.shared.record(facts).await
     }
 
-    /// Fires a trigger by hand, whatever its conditions, pauses and budgets say.
+    /// Fires a trigger manually, whatever its conditions, pauses and budgets say.
     ///
     /// # Errors
     /// There is no such trigger, or the event cannot be published.
@@ -215,7 +214,7 @@ impl Triggers {
         self.shared.fire_by_hand(&live, by).await
     }
 
-    /// Takes a delivery to a webhook. It is on disk when this returns.
+    /// Accepts a delivery to a webhook. It is on disk when this returns.
     ///
     /// # Errors
     /// There is no such webhook, the delivery is refused, or the event cannot be published.
@@ -230,7 +229,7 @@ impl Triggers {
         self.shared.deliver(&live, head, body).await
     }
 
-    /// Returns the triggers of an agent as they stand.
+    /// Returns the present state of an agent's triggers.
     pub fn of_agent(&self, agent: &str) -> Vec<TriggerStatus> {
         let now = self.shared.clock.now_ms();
         let live = self.shared.live.lock();
@@ -253,7 +252,7 @@ impl Triggers {
             .collect()
     }
 
-    /// Returns the triggers of an agent as they are on disk, while no server has them.
+    /// Reads the triggers of an agent from disk, while no server runs them.
     pub fn read(store: &Store, agent: &str) -> Result<Vec<TriggerStatus>, TriggerError> {
         let book: TriggerBook = Ledger::read(store, ID)?;
         let now = gyrus_kernel::now_ms();

@@ -4,6 +4,6 @@ use std::pin::Pin;
 
 /// Reads the clipboard of the desktop on which the server runs.
 pub trait ClipboardReader: Send + Sync + 'static {
-    /// Returns the text; `None` if there is none, and the reason if it cannot be read.
+    /// Returns the text of the clipboard, `None` for none, or the reason if it cannot be read.
     fn read(&self) -> Pin<Box<dyn Future<Output = Result<Option<String>, String>> + Send + '_>>;
 }

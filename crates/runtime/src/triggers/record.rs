@@ -12,37 +12,37 @@ const DAY_MS: i64 = 24 * 60 * 60 * 1000;
 /// Time for which ids of deliveries are remembered: longer than a signature counts.
 const REMEMBERED_MS: u64 = 15 * 60 * 1000;
 
-/// Maximum number of ids of deliveries that are remembered of a trigger: more than its rate lets in
-/// meanwhile, and few enough for the records of 256 triggers to be one batch of the log.
+/// Maximum number of remembered delivery ids of a trigger: more than its rate lets in meanwhile,
+/// and few enough for the records of 256 triggers to be one batch of the log.
 pub(super) const MAX_REMEMBERED: usize = 2_000;
 
 /// Maximum number of firings of a trigger whose results are awaited.
 const MAX_AWAITED: usize = 100;
 
-/// The reason why a trigger that was set off did not fire.
+/// The reason why a trigger did not fire in spite of its cause.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum HeldBack {
-    /// A condition did not hold.
+    /// A condition was false.
     Condition,
     /// A budget of the day is used up.
     Budget,
     /// The trigger is paused.
     Paused,
-    /// A run of the agent itself was at work.
+    /// A run of the agent itself was at work, and may be the cause.
     OwnRun,
 }
 
-/// The place from which a trigger goes on.
+/// The position from which a trigger continues.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 pub struct TriggerMark {
-    /// The last instant of the schedule that was looked at, in UTC milliseconds.
+    /// The last examined instant of the schedule, in UTC milliseconds.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub cursor_ms: Option<i64>,
     /// The fingerprint of the files, or of the schedule that the cursor belongs to.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub fingerprint: Option<String>,
-    /// Hashes of the values that the next payload is compared with, by their pointers.
+    /// Hashes of the values with which the next payload is compared, by their pointers.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub values: BTreeMap<String, String>,
     /// The delivery of a webhook, which counts once.
@@ -50,13 +50,13 @@ pub struct TriggerMark {
     pub delivery: Option<EventId>,
 }
 
-/// A trigger's firing.
+/// A firing of a trigger.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct TriggerFiring {
     pub event: EventId,
     /// The time, in UTC milliseconds.
     pub at_ms: i64,
-    /// The end of the run that it woke, in one sentence.
+    /// The end of the run that the firing started, as one sentence.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub result: Option<String>,
 }
@@ -64,30 +64,30 @@ pub struct TriggerFiring {
 /// The memory of a trigger.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 pub struct TriggerRecord {
-    /// The place from which it goes on.
+    /// The place from which the trigger continues.
     #[serde(flatten)]
     pub mark: TriggerMark,
     /// Number of firings.
     #[serde(default)]
     pub fired: u64,
-    /// The day of the last firing, in days since 1970, and the number of firings on it.
+    /// Day of the last firing, in days since 1970, and the number of firings on that day.
     #[serde(default)]
     pub wakes: (i64, u64),
-    /// Number of times that it did not fire, by the reason.
+    /// Number of times that the trigger was held back, by the reason.
     #[serde(default)]
     pub held: BTreeMap<HeldBack, u64>,
-    /// The last day on which it was told that a budget is used up.
+    /// The last day on which an exhausted budget was reported.
     pub told_day: Option<i64>,
-    /// Number of wakes in a row that were of no use.
+    /// Number of consecutive firings without use.
     #[serde(default)]
     pub useless: u32,
-    /// The reason why it is paused.
+    /// The reason why the trigger is paused.
     pub paused: Option<String>,
     pub last: Option<TriggerFiring>,
     /// Firings whose runs have not ended.
     #[serde(default)]
     awaited: VecDeque<EventId>,
-    /// Deliveries that count once, with their times.
+    /// Recent deliveries with their times, for recognising repeated ones.
     #[serde(default)]
     deliveries: VecDeque<(i64, EventId)>,
 }
@@ -104,7 +104,7 @@ impl TriggerRecord {
         self.deliveries.iter().any(|(_, known)| known == id)
     }
 
-    /// Returns the number of deliveries that are remembered at this time.
+    /// Returns the number of remembered deliveries at this time.
     pub(super) fn deliveries(&self, now_ms: i64) -> usize {
         let counts = |(at, _): &&(i64, EventId)| is_remembered(*at, now_ms);
         self.deliveries.iter().filter(counts).count()
@@ -143,17 +143,17 @@ pub(super) fn day_of(at_ms: i64) -> i64 {
     at_ms.div_euclid(DAY_MS)
 }
 
-/// Returns a hash of settings, by which changed ones are told.
+/// Returns a hash of settings, by which changes are noticed.
 pub(super) fn settings_hash(settings: &impl std::fmt::Debug) -> String {
     let text = format!("{settings:?}");
     blake3::hash(text.as_bytes()).to_hex()[..16].to_owned()
 }
 
-/// Names a trigger: its agent and its own name.
+/// The name of a trigger: its agent and its own name.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 pub struct TriggerName {
     pub agent: String,
-    /// The name, which no other trigger of the agent has.
+    /// The name, unique among the agent's triggers.
     pub trigger: String,
 }
 
@@ -169,7 +169,7 @@ pub enum TriggerFact {
         event: EventId,
         /// The time, in UTC milliseconds.
         at_ms: i64,
-        /// The place from which it goes on.
+        /// The place from which the trigger continues.
         mark: TriggerMark,
     },
     /// A trigger was set off and did not fire.
@@ -180,26 +180,26 @@ pub enum TriggerFact {
         why: HeldBack,
         /// The time, in UTC milliseconds.
         at_ms: i64,
-        /// The place from which it goes on.
+        /// The place from which the trigger continues.
         mark: TriggerMark,
     },
-    /// A trigger goes on from somewhere else, without having been set off.
+    /// A trigger continues from another position without having fired.
     #[serde(rename = "trigger.marked")]
     Marked {
         #[serde(flatten)]
         name: TriggerName,
-        /// The place from which it goes on.
+        /// The place from which the trigger continues.
         mark: TriggerMark,
     },
-    /// The run that a firing woke ended.
+    /// The run that a firing started has ended.
     #[serde(rename = "trigger.ended")]
     Ended {
         #[serde(flatten)]
         name: TriggerName,
         event: EventId,
-        /// Whether it was of use.
+        /// Whether the run was of use.
         useful: bool,
-        /// The end in one sentence.
+        /// The end as one sentence.
         summary: String,
     },
     #[serde(rename = "trigger.paused")]
@@ -220,7 +220,7 @@ pub enum TriggerFact {
         #[serde(flatten)]
         name: TriggerName,
     },
-    /// Everything of a trigger that was folded away.
+    /// The complete record of a trigger, in place of facts that were folded away.
     #[serde(rename = "trigger.record")]
     Record {
         #[serde(flatten)]

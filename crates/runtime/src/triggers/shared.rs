@@ -30,7 +30,7 @@ pub(super) struct TriggersInner {
     pub(super) clipboard: Arc<dyn ClipboardReader>,
     pub(super) book: Mutex<Ledger<TriggerBook>>,
     pub(super) live: Mutex<BTreeMap<TriggerName, Arc<LiveTrigger>>>,
-    /// Notified when the timer is to look at the schedules again.
+    /// Wakes the timer to check the schedules again.
     pub(super) rescheduled: Arc<Notify>,
     /// Notified when there may be triggers for the clipboard.
     pub(super) clipboard_wanted: Arc<Notify>,
@@ -38,14 +38,14 @@ pub(super) struct TriggersInner {
     pub(super) tasks: Mutex<Vec<AbortHandle>>,
 }
 
-/// A trigger that can be set off.
+/// A trigger that can fire.
 pub(super) struct LiveTrigger {
     pub(super) name: TriggerName,
     pub(super) config: TriggerConfig,
     pub(super) budget: DayBudget,
-    /// HeldBack while it is set off: one thing after the other.
+    /// Locked while the trigger fires, so that causes are handled one by one.
     pub(super) firing: tokio::sync::Mutex<Rate>,
-    /// The next instant of its schedule.
+    /// The next instant of the schedule.
     pub(super) next_ms: Mutex<Option<i64>>,
     pub(super) problem: Mutex<Option<String>>,
     pub(super) watching: Mutex<Option<AbortHandle>>,
@@ -122,7 +122,7 @@ impl TriggersInner {
         Ok(())
     }
 
-    /// Whether a run of an agent is at work at this moment: not one that waits.
+    /// Whether a run of an agent is working at this moment: not one that waits.
     pub(super) fn is_working(&self, agent: &str) -> bool {
         let run = self.agents.look(agent, |record| record.run);
         let Ok(Some(run)) = run else {
@@ -134,7 +134,7 @@ impl TriggersInner {
         })
     }
 
-    /// Looks at what is remembered of a trigger.
+    /// Reads the record of a trigger.
     pub(super) fn look<T>(&self, name: &TriggerName, look: impl FnOnce(&TriggerRecord) -> T) -> T {
         let (book, none) = (self.book(), TriggerRecord::default());
         look(book.state().get(name).unwrap_or(&none))

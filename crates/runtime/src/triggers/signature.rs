@@ -14,14 +14,14 @@ const MAX_SECRET: usize = 512;
 /// Maximum size of a delivery's id in bytes.
 const MAX_ID: usize = 256;
 
-/// Maximum number of signatures of one request: old and new while a secret is replaced.
+/// Maximum number of signatures of one request, such as two while a secret is replaced.
 const MAX_SIGNATURES: usize = 8;
 
-/// The secret that a sender and a trigger share.
+/// The secret shared by a sender and a trigger.
 #[derive(Clone)]
 pub struct HookSecret {
     key: hmac::Key,
-    /// Tells it from another.
+    /// A hash that distinguishes secrets.
     hash: blake3::Hash,
 }
 
@@ -40,8 +40,8 @@ impl std::fmt::Debug for HookSecret {
 /// The reason why a text is not a secret.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub enum HookSecretError {
-    /// It is too short to be one, or too long.
-    #[error("invalid secret: it has {MIN_SECRET} to {MAX_SECRET} bytes")]
+    /// The text is too short for a secret, or too long.
+    #[error("invalid secret: it must have {MIN_SECRET} to {MAX_SECRET} bytes")]
     Size,
     #[error("invalid secret: what stands behind `whsec_` is not base64")]
     Base64,
@@ -50,10 +50,10 @@ pub enum HookSecretError {
 }
 
 impl HookSecret {
-    /// Reads a secret: `whsec_` and base64, or any other text, whose bytes are the key.
+    /// Parses a secret: `whsec_` and base64, or any other text, whose bytes are the key.
     ///
     /// # Errors
-    /// It is not base64, too short or too long.
+    /// The secret is not base64, too short or too long.
     pub fn new(text: &str) -> Result<Self, HookSecretError> {
         let bytes = match text.strip_prefix("whsec_") {
             Some(rest) => STANDARD.decode(rest).map_err(|_| HookSecretError::Base64)?,
@@ -95,7 +95,7 @@ impl HookSecret {
 /// The head of a delivery: `webhook-id`, `webhook-timestamp` and `webhook-signature`.
 #[derive(Debug, Clone, Copy)]
 pub struct HookHead<'h> {
-    /// Identifies the delivery. One that is repeated has the same.
+    /// The id of the delivery, which a repeated one has as well.
     pub id: &'h str,
     /// The time of the attempt, in seconds since 1970.
     pub timestamp: &'h str,
@@ -106,10 +106,10 @@ pub struct HookHead<'h> {
 /// The reason why a delivery is refused.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub enum HookRefusal {
-    /// No signature of it is right.
+    /// None of the signatures is valid.
     #[error("the signature is missing or wrong")]
     Signature,
-    /// It is signed, but too old or too new.
+    /// The signature is valid, but too old or too new.
     #[error("the time of the delivery is not within 5 minutes of this server's clock")]
     Time,
 }

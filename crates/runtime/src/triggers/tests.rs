@@ -23,17 +23,17 @@ use crate::{
     ledger::Fold as _,
 };
 
-/// Everything that is waited for happens within this time, or the test fails.
+/// Time limit of everything that the tests wait for.
 const TIMEOUT: Duration = Duration::from_secs(20);
 
-/// 2023-11-14, 22:00 UTC.
+/// The start of each test: 2023-11-14, 22:00 UTC.
 const BEGIN_MS: i64 = 1_700_000_000_000 / HOUR * HOUR;
 const MINUTE: i64 = 60_000;
 const HOUR: i64 = 60 * MINUTE;
 
 const SECRET: &str = "the secret of these tests";
 
-/// A clock that is set by hand.
+/// A clock that the test sets.
 #[derive(Debug)]
 struct HandClock(watch::Sender<i64>);
 
@@ -52,7 +52,7 @@ impl TriggerClock for HandClock {
     }
 }
 
-/// A clipboard that is set by hand.
+/// A clipboard that the test sets.
 struct HandClipboard(Mutex<Option<String>>);
 
 impl ClipboardReader for HandClipboard {
@@ -65,7 +65,7 @@ impl ClipboardReader for HandClipboard {
     }
 }
 
-/// Makes a run of every event.
+/// Starts a run for every event.
 struct Worker;
 
 impl AgentBehavior for Worker {
@@ -81,7 +81,7 @@ impl AgentBehavior for Worker {
     }
 }
 
-/// Ends of runs: the first ones are of no use.
+/// Ends of runs, the first ones without use.
 #[derive(Default)]
 struct Ends {
     failing: AtomicU32,
@@ -115,7 +115,7 @@ struct World {
 }
 
 impl World {
-    /// Opens everything on a store, once the tasks of the world before are gone.
+    /// Opens everything on a store, once the tasks of the previous world have ended.
     async fn open(folder: &Path, now_ms: i64, own: &[TriggerConfig]) -> Self {
         let opening = async {
             loop {
@@ -192,7 +192,7 @@ impl World {
         }
     }
 
-    /// Sets the clock, and waits until the schedule was looked at.
+    /// Sets the clock, and waits until the timer has checked the schedule.
     async fn set_clock(&self, now_ms: i64) {
         self.clock.0.send_replace(now_ms);
         self.until("cron", |status| {

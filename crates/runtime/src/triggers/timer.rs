@@ -51,7 +51,7 @@ pub(super) fn follow(shared: &Arc<TriggersInner>) -> AbortHandle {
 }
 
 impl TriggersInner {
-    /// Fires every schedule that is due, and returns the time of the next instant of all.
+    /// Fires every schedule that is due, and returns the next instant of any.
     async fn fire_due(self: &Arc<Self>) -> Option<i64> {
         let now = self.clock.now_ms();
         let mut all: Vec<Arc<LiveTrigger>> = self.live.lock().values().cloned().collect();
@@ -73,8 +73,8 @@ impl TriggersInner {
         }
     }
 
-    /// Whether a schedule is to be looked at: its instant has come, it is new, or the clock was set
-    /// back.
+    /// Whether the timer has to check a schedule: its instant has come, it is new, or the clock was
+    /// set back.
     fn is_due(&self, live: &LiveTrigger, now: i64) -> bool {
         let next = *live.next_ms.lock();
         let cursor = self.look(&live.name, |record| record.mark.cursor_ms);

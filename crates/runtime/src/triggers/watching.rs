@@ -20,10 +20,10 @@ use super::{
 };
 use crate::{blocking, ledger::TRY_AGAIN};
 
-/// Files that never settle are looked at after this many times the time to settle.
+/// Factor on the settling time after which files that still change are examined.
 const IMPATIENCE: u32 = 10;
 
-/// A look takes at most this part of the time, one in so many.
+/// Denominator of the maximum share of time that scans take.
 const SHARE: u32 = 10;
 
 /// Begins to watch the files of a trigger, if it is one for files.
@@ -58,7 +58,7 @@ struct FilesWatch {
     globs: FileGlobs,
     settle: Duration,
     missed: bool,
-    /// The last look.
+    /// The state of the files at the last look.
     before: Option<FilesLook>,
     /// Whether the disk or the bus refused what the last look found.
     is_untold: bool,
@@ -91,8 +91,8 @@ impl FilesWatch {
         }
     }
 
-    /// Looks at the files, and fires if somebody else than the agent changed them. Returns the
-    /// watches and the time that the look took; `None` once the trigger is gone.
+    /// Scans the files, and fires if anyone but the agent changed them. Returns the watches and the
+    /// time that the look took; `None` once the trigger is gone.
     async fn look(&mut self, by_others: bool) -> Option<(Watches, Duration)> {
         let (shared, live) = (self.shared.upgrade()?, self.live.upgrade()?);
         let (folder, globs) = (self.folder.clone(), self.globs.clone());

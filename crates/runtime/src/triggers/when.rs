@@ -31,17 +31,17 @@ pub struct Condition {
     comparison: Comparison,
 }
 
-/// A comparison. A place that the payload lacks compares as false, except with `null`.
+/// A comparison with a value. A place that the payload lacks compares as false, except with `null`.
 #[derive(Debug, Clone)]
 pub enum Comparison {
     Equals(Value),
-    /// It is a text in which the pattern is found.
+    /// The value is a text that contains the pattern.
     Matches(Regex),
-    /// It is a number above this one.
+    /// The value is a number above this one.
     Above(f64),
-    /// It is a number below this one.
+    /// The value is a number below this one.
     Below(f64),
-    /// It is not the value of the payload before. The first payload has none before it.
+    /// The value differs from that of the previous payload. The first payload has none before it.
     Changed,
 }
 
@@ -120,7 +120,7 @@ impl Condition {
     }
 }
 
-/// Whether all conditions hold. `last` are the values of the payload before, by [`values`].
+/// Whether all conditions hold. `last` are the values of the previous payload, by [`values`].
 pub(super) fn all_hold(
     conditions: &[Condition],
     payload: &Value,
@@ -129,7 +129,7 @@ pub(super) fn all_hold(
     conditions.iter().all(|one| one.holds(payload, last))
 }
 
-/// Returns hashes of the values that the next payload is compared with, by their pointers.
+/// Returns hashes of the values with which the next payload is compared, by their pointers.
 pub(super) fn values(conditions: &[Condition], payload: &Value) -> BTreeMap<String, String> {
     let changed = conditions
         .iter()
@@ -142,7 +142,7 @@ pub(super) fn values(conditions: &[Condition], payload: &Value) -> BTreeMap<Stri
         .collect()
 }
 
-/// Numbers are equal by their value: 1 and 1.0.
+/// Whether two values are equal; numbers are compared by value, so that 1 equals 1.0.
 fn is_equal(value: &Value, wanted: &Value) -> bool {
     match (value, wanted) {
         (Value::Number(one), Value::Number(other)) => {

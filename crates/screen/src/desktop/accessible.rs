@@ -32,28 +32,28 @@ pub(super) const MAX_ITEMS: usize = 4_000;
 /// Maximum number of characters of a value.
 const MAX_VALUE: i32 = 2_000;
 
-/// Time that a program has for the first answer. One that hangs is named and left out.
+/// Time limit for a program's first answer. A program that hangs is named and left out.
 const FIRST_ANSWER: Duration = Duration::from_secs(1);
 
-/// Time that a program has for any other answer.
+/// Time limit for any other answer of a program.
 const ANSWER: Duration = Duration::from_secs(2);
 
-/// Time that a program has which did not answer before: one that hangs must not delay every look.
+/// Time limit for a program that did not answer before: one that hangs must not delay every look.
 const ANSWER_AGAIN: Duration = Duration::from_millis(200);
 
-/// Time for places and values of one window's elements.
+/// Time limit for places and values of one window's elements.
 pub(super) const DETAILS: Duration = Duration::from_secs(4);
 
-/// Time for connecting.
+/// Time limit for connecting.
 const CONNECT: Duration = Duration::from_secs(5);
 
-/// The service that knows all programs.
+/// The name of the service that lists all programs.
 const REGISTRY: &str = "org.a11y.atspi.Registry";
 
-/// The path of what stands for all of a program, and of the registry's list of programs.
+/// The path of a program's root object, and of the registry's list of programs.
 pub(super) const ROOT: &str = "/org/a11y/atspi/accessible/root";
 
-/// The interface of every element, and that of those with a place.
+/// The interface of every element.
 pub(super) const ACCESSIBLE: &str = "org.a11y.atspi.Accessible";
 pub(super) const COMPONENT: &str = "org.a11y.atspi.Component";
 const TEXT: &str = "org.a11y.atspi.Text";
@@ -66,28 +66,28 @@ const MAX_OPTIONS: usize = 500;
 /// Character in the place of an element within a text (OBJECT REPLACEMENT CHARACTER).
 const EMBEDDED: char = '\u{fffc}';
 
-/// The error for a program that has not answered in time.
+/// Error for a program that did not answer in time.
 const NO_ANSWER: &str = "it does not answer";
 
-/// Error of the bus, in words.
+/// Error message of the accessibility bus.
 type AccessibilityError = String;
 
 /// A connection to the accessibility bus.
 pub(super) struct Accessible {
     connection: Connection,
-    /// The names of programs that did not answer when they were asked last.
+    /// The names of programs that did not answer the last time.
     silent: Mutex<BTreeSet<String>>,
     pub(super) open_menus: OpenMenus,
 }
 
-/// A program that does not tell its elements.
+/// A program that does not report its elements.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Silent {
     pub(super) process: u32,
     pub(super) why: String,
 }
 
-/// An element as a program hands it out.
+/// An element as its program reports it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct AccessibleItem {
     pub(super) path: String,
@@ -96,11 +96,11 @@ pub(super) struct AccessibleItem {
     pub(super) name: String,
     pub(super) role: u32,
     pub(super) states: ElementStates,
-    /// Number of elements that it says are in it.
+    /// Number of children that the element reports.
     pub(super) children: i32,
-    /// Whether it has a place on the screen.
+    /// Whether the element has a place on the screen.
     pub(super) has_place: bool,
-    /// Whether it holds text that is read and is not its name: never that of a password.
+    /// Whether the element has text other than its name that is read; never that of a password.
     pub(super) has_text: bool,
 }
 
@@ -108,7 +108,8 @@ pub(super) struct AccessibleItem {
 pub(super) struct BusProgram {
     pub(super) bus_name: String,
     pub(super) process: u32,
-    /// Whether it hands out its elements; else they were asked for one by one.
+    /// Whether the program delivers all its elements at once; otherwise they are requested one by
+    /// one.
     pub(super) has_cache: bool,
     pub(super) items: Vec<AccessibleItem>,
 }
@@ -124,15 +125,16 @@ pub(super) struct Details {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct ChoiceOption {
     pub(super) name: String,
-    /// Its number, from 0.
+    /// The option's number, from 0.
     pub(super) index: i32,
 }
 
 /// The name on the bus and the path of an element.
 pub(super) type ObjectReference = (String, OwnedObjectPath);
 
-/// Tells programs that somebody reads their elements, by the properties that screen readers set: some
-/// (Chromium, Firefox) make none before. Where nobody keeps these properties, nothing needs them.
+/// Announces to programs that somebody reads their elements, by the properties that screen readers
+/// set. Some programs (Chromium, Firefox) create no elements before. Without a service for these
+/// properties, nothing needs them.
 async fn ask_for_everything(session: &Connection) {
     for name in ["IsEnabled", "ScreenReaderEnabled"] {
         let value = ("org.a11y.Status", name, zbus::Variant::from(true));
@@ -220,7 +222,7 @@ impl Accessible {
         Ok(accessible)
     }
 
-    /// Returns the programs with their elements, and those that do not tell them.
+    /// Returns the programs with their elements, and the programs that do not report them.
     pub(super) async fn programs(
         &self,
     ) -> Result<(Vec<BusProgram>, Vec<Silent>), AccessibilityError> {
@@ -292,7 +294,7 @@ impl Accessible {
         Ok(String::try_from(said).unwrap_or_default())
     }
 
-    /// Returns the elements that a program keeps for everybody who reads them.
+    /// Returns the elements in a program's cache.
     async fn cache(&self, name: &str) -> Result<Vec<AccessibleItem>, AccessibilityError> {
         let cache = "org.a11y.atspi.Cache";
         let items = self.ask(name, "/org/a11y/atspi/cache", cache, "GetItems", &());
@@ -334,8 +336,8 @@ impl Accessible {
         details
     }
 
-    /// Adds texts to those that came back empty: for an end beyond that of the text, editors of Qt
-    /// and paragraphs of LibreOffice tell nothing.
+    /// Adds texts that came back empty, since editors of Qt and paragraphs of LibreOffice answer
+    /// nothing for an end beyond that of the text.
     async fn add_short_texts(&self, name: &str, of: &[&AccessibleItem], details: &mut [Details]) {
         let is_empty = |(item, one): &(&&AccessibleItem, &mut Details)| {
             one.value.as_deref() == Some("") && !roles::is_cell(item.role)
@@ -356,14 +358,14 @@ impl Accessible {
         }
     }
 
-    /// Whether an element says that it has the keyboard; `None` if it says nothing.
+    /// Whether an element reports that it has the keyboard; `None` if it reports nothing.
     pub(super) async fn has_keyboard(&self, name: &str, path: &str) -> Option<bool> {
         let asked = self.ask(name, path, ACCESSIBLE, "GetState", &());
         let words: Vec<u32> = asked.await.ok()?;
         Some(states(&words).has(roles::FOCUSED))
     }
 
-    /// Returns the text of an element, at most so many characters.
+    /// Returns the text of an element, cut after `most` characters.
     pub(super) async fn text(&self, name: &str, path: &str, most: i32) -> Option<String> {
         let asked = (TEXT, "CharacterCount");
         let count: Value = self.ask(name, path, PROPERTIES, "Get", &asked).await.ok()?;
@@ -380,7 +382,7 @@ impl Accessible {
         Some((i32::try_from(caret).ok()?, selected.unwrap_or_default()))
     }
 
-    /// Selects characters of an element's text in place of what is selected there; whether it did.
+    /// Replaces an element's selection by characters `from` to `to`; whether it did.
     pub(super) async fn select(&self, name: &str, path: &str, from: i32, to: i32) -> bool {
         let changed: Result<bool, _> = self
             .ask(name, path, TEXT, "SetSelection", &(0_i32, from, to))
@@ -395,7 +397,7 @@ impl Accessible {
         added == Ok(true)
     }
 
-    /// Has a program scroll until an element is in view; whether it says that it did.
+    /// Asks a program to scroll until an element is in view; whether it says that it did.
     pub(super) async fn scroll_to(&self, name: &str, path: &str) -> bool {
         // ATSPI_SCROLL_ANYWHERE.
         let scrolled = self.ask(name, path, COMPONENT, "ScrollTo", &6_u32);
@@ -481,7 +483,7 @@ impl Accessible {
     }
 }
 
-/// Returns a place as a program tells it, if it is one.
+/// Returns an element's bounds as its program reports them; `None` if they are not a valid box.
 fn place((x, y, width, height): (i32, i32, i32, i32)) -> Option<Bounds> {
     // What is hidden has the smallest number there is.
     let is_real = width > 0 && height > 0 && x > -30_000 && y > -30_000;
@@ -514,7 +516,7 @@ fn cached(entry: CacheItem) -> AccessibleItem {
     item
 }
 
-/// Whether an element that a person uses has no name.
+/// Whether an element for use by a person has no name.
 pub(super) fn lacks_name(item: &AccessibleItem) -> bool {
     let is_used = matches!(
         roles::role(item.role),
@@ -529,8 +531,8 @@ pub(super) fn states(words: &[u32]) -> ElementStates {
     ElementStates(words.fold(0, |all, (at, word)| all | u64::from(*word) << (32 * at)))
 }
 
-/// Begins a connection to the bus that programs in an enclosure have at this address. A confined one
-/// names a file of its own, and nothing else.
+/// Begins a connection to the bus of programs in an enclosure, at the address that they see. A
+/// confined one names a file of its own, and nothing else.
 fn bus_at<'a>(enclosure: &Enclosure, address: &'a str) -> Result<Builder<'a>, zbus::Error> {
     if !enclosure.is_confined() {
         return Ok(Builder::address(address));

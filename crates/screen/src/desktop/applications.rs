@@ -8,7 +8,7 @@ use gyrus_process::Programs;
 /// Maximum size of a desktop file, in bytes.
 const MAX_BYTES: u64 = 256 * 1024;
 
-/// Maximum number of names that a message lists.
+/// Maximum number of names in a message.
 const MAX_NAMED: usize = 8;
 
 /// An application that can be started.
@@ -38,7 +38,7 @@ impl Application {
     }
 }
 
-/// Application as its desktop file describes it.
+/// An application as described by its desktop file.
 struct DesktopEntry {
     id: String,
     name: String,
@@ -48,10 +48,10 @@ struct DesktopEntry {
     needs_terminal: bool,
 }
 
-/// Finds the application that somebody means.
+/// Finds the application that a name means.
 ///
 /// # Errors
-/// Returns the reason in words when there is none, or more than one.
+/// A message if no application has the name, or more than one.
 pub(super) fn find(wanted: &str) -> Result<Application, String> {
     let wanted = wanted.trim();
     if wanted.is_empty() {
@@ -100,10 +100,11 @@ fn named(entries: &[&DesktopEntry]) -> String {
     format!("{}{more}", names.collect::<Vec<_>>().join(", "))
 }
 
-/// The rank up to which a name was meant as it is.
+/// Highest rank at which a name counts as an exact match.
 const EXACT: u8 = 1;
 
-/// Returns how well an application fits what was asked for, 0 for the best; `None` if not at all.
+/// Returns the rank of an application for a requested name, 0 for the best; `None` if it does not
+/// fit.
 fn rank(entry: &DesktopEntry, wanted: &str) -> Option<u8> {
     let wanted = wanted.to_lowercase();
     let wanted = wanted.trim_end_matches(".desktop");
@@ -140,7 +141,7 @@ fn rank(entry: &DesktopEntry, wanted: &str) -> Option<u8> {
     })
 }
 
-/// Whether a name differs from another in at most one letter of seven.
+/// Whether two names differ in at most one letter of seven.
 fn is_nearly(name: &str, wanted: &str) -> bool {
     let (one, other): (Vec<_>, Vec<_>) = (name.chars().collect(), wanted.chars().collect());
     let same = one.iter().zip(&other).filter(|(one, other)| one == other);

@@ -4,8 +4,8 @@ use std::path::Path;
 
 use crate::launch::PROGRAMS;
 
-/// Makes a Chromium tell the elements of its pages on the accessibility bus, ask nothing when it
-/// starts, and connect only where its pages do.
+/// Options that make Chromium report the elements of its pages on the accessibility bus, ask
+/// nothing at the start, and connect only where its pages do.
 const ALWAYS: [&str; 8] = [
     "--disable-background-networking",
     "--disable-component-update",
@@ -17,11 +17,11 @@ const ALWAYS: [&str; 8] = [
     "--password-store=basic",
 ];
 
-/// A Chromium cannot build its sandbox in one that exists already, which then holds instead. The
-/// second hides the warning about that.
+/// Options for a Chromium in a sandbox, inside of which it cannot build its own. The second option
+/// hides the warning about that.
 const IN_SANDBOX: [&str; 2] = ["--no-sandbox", "--test-type"];
 
-/// Returns the options that a program needs if it is a Chromium; none for any other.
+/// Returns the options for starting a program if it is a Chromium, and none for others.
 pub(super) fn options(program: &Path, is_confined: bool) -> impl Iterator<Item = &'static str> {
     let name = program.file_name().unwrap_or_default();
     let is_chromium = PROGRAMS.iter().any(|known| name == *known);

@@ -15,10 +15,10 @@ use super::{
     roles,
 };
 
-/// Maximum number of cells up to which all of a table are read, also those out of view.
+/// Maximum number of cells of a table that is read whole, including cells out of view.
 const ALL: i32 = 100;
 
-/// Minimum number of cells of a sheet, whose cells are named by their place and hold texts.
+/// Minimum number of cells of a spreadsheet, whose cells have texts and positions as names.
 const SHEET: i32 = 1_000_000_000;
 
 /// Maximum number of cells of a table that are read.
@@ -33,7 +33,7 @@ const STEP: i32 = 10;
 const POINTS: i32 = 12;
 
 impl Accessible {
-    /// Returns the cells of a table that are drawn; of a small one all.
+    /// Returns the drawn cells of a table, or all cells of a small one.
     pub(super) async fn cells(&self, name: &str, table: &AccessibleItem) -> Vec<AccessibleItem> {
         let path = table.path.as_str();
         let count: Option<OwnedVariant> = self.property(name, path, "ChildCount").await;
@@ -76,7 +76,7 @@ impl Accessible {
         cells.take(MAX_CELLS).collect()
     }
 
-    /// Returns the number of cells from one to that below it.
+    /// Returns the number of cells from one cell to the cell below it.
     async fn row_length(&self, name: &str, table: &str, cell: i32) -> Option<i32> {
         let asked = self.ask(name, table, ACCESSIBLE, "GetChildAtIndex", &cell);
         let (_, child): ObjectReference = asked.await.ok()?;
@@ -86,7 +86,7 @@ impl Accessible {
         (below > cell).then_some(below - cell)
     }
 
-    /// Returns the number of the first cell that is found on the way from a corner of a table.
+    /// Returns the number of the first cell found on the way from a corner of a table.
     async fn cell_from(
         &self,
         name: &str,
@@ -120,7 +120,7 @@ impl Accessible {
         (index >= 0 && parent.as_str() == table).then_some(index)
     }
 
-    /// Returns the words in a cell that consists of others, as one with an icon and a name does.
+    /// Returns the text of a cell that consists of parts, such as an icon and a name.
     async fn parts_of_cell(&self, name: &str, path: &str) -> String {
         let mut words: Vec<String> = Vec::new();
         for (_, part) in self.children(name, path).await.iter().take(MAX_PARTS) {
@@ -131,7 +131,7 @@ impl Accessible {
         words.join(" ")
     }
 
-    /// Returns the cells of a table with these numbers, as far as they are drawn or can be.
+    /// Returns those cells of a table with these numbers that are visible or showing.
     async fn cells_at(
         &self,
         name: &str,

@@ -30,10 +30,10 @@ pub(super) const MAX_TEXT: usize = 1024 * 1024;
 /// Maximum length of a part of a text, in bytes; longer texts go in parts.
 const PART: usize = 64 * 1024;
 
-/// Maximum number of programs that are given a text in parts at a time.
+/// Maximum number of concurrent transfers of a text in parts.
 const MAX_TRANSFERS: usize = 16;
 
-/// Time that the owner of the clipboard has for an answer or a part of it.
+/// Time limit for an answer of the clipboard's owner, or a part of it.
 const ANSWER: Duration = Duration::from_secs(3);
 
 /// Time for the whole text.
@@ -42,17 +42,17 @@ const WHOLE: Duration = Duration::from_secs(15);
 /// The form of a text in which each character of Unicode is known.
 const UTF8: &str = "UTF8_STRING";
 
-/// The same, as toolkits name it that speak of media types.
+/// The text format UTF-8, as named by toolkits that use media types.
 const UTF8_MEDIA: &str = "text/plain;charset=utf-8";
 
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct SelectionText {
     pub(super) text: String,
-    /// Whether there was more than [`MAX_TEXT`].
+    /// Whether the text was longer than [`MAX_TEXT`].
     pub(super) is_cut: bool,
 }
 
-/// A connection with a window that owns or asks.
+/// A connection to the server with a hidden window that owns a selection or asks for one.
 struct ClipboardClient {
     display: Display,
     window: Window,
@@ -61,7 +61,7 @@ struct ClipboardClient {
 }
 
 impl ClipboardClient {
-    /// Makes a window of a connection.
+    /// Creates the hidden window of a connection.
     fn on(display: Display) -> Result<Self, DisplayError> {
         let (connection, root) = (&display.connection, display.screen.root);
         let window = connection.generate_id().map_err(words)?;
@@ -81,7 +81,7 @@ impl ClipboardClient {
         })
     }
 
-    /// Returns the next event that is meant, within [`ANSWER`].
+    /// Returns the next event for which `meant` returns a value, within [`ANSWER`].
     async fn wait_for<T>(&self, meant: impl Fn(&Event) -> Option<T>) -> Result<T, DisplayError> {
         let waited = async {
             loop {
@@ -97,7 +97,7 @@ impl ClipboardClient {
         waited.unwrap_or_else(|_| Err("the program that holds it does not answer".to_owned()))
     }
 
-    /// Returns a time of the server, as owners of a selection must tell.
+    /// Returns a timestamp of the server, which an owner of a selection must give.
     async fn time(&self) -> Result<Timestamp, DisplayError> {
         let (connection, property) = (&self.display.connection, self.incremental);
         let kind = AtomEnum::INTEGER;
@@ -117,7 +117,7 @@ impl ClipboardClient {
         Ok(told.owner)
     }
 
-    /// Returns what the owner wrote into the property that it was asked to use, and removes it.
+    /// Returns the data that the owner wrote into the requested property, and removes the property.
     fn taken(&self, property: Atom) -> Result<GetPropertyReply, DisplayError> {
         let most = u32::try_from(MAX_TEXT / 4 + 1).unwrap_or(u32::MAX);
         let any = AtomEnum::ANY;
@@ -130,7 +130,7 @@ impl ClipboardClient {
 /// Reads the text on the clipboard, by a connection of its own; empty if there is none.
 ///
 /// # Errors
-/// In words: what is there is no text, or the program that holds it does not answer.
+/// The clipboard holds no text, or the owner of the text does not answer.
 pub(super) async fn read(display: Display) -> Result<SelectionText, DisplayError> {
     let client = ClipboardClient::on(display)?;
     let read = timeout(WHOLE, client.read()).await;
@@ -169,7 +169,7 @@ impl ClipboardClient {
         Err("it holds something else than text".to_owned())
     }
 
-    /// Asks the owner for one form of what it holds; `None` if it has it in no such form.
+    /// Requests the clipboard's content in one form; `None` if the owner does not offer this form.
     async fn converted(&self, form: Atom) -> Result<Option<(Vec<u8>, bool)>, DisplayError> {
         let property = self.display.atom("_GYRUS_CLIPBOARD")?;
         let time = self.time().await?;
@@ -217,7 +217,7 @@ fn first(mut bytes: Vec<u8>) -> Vec<u8> {
     bytes
 }
 
-/// A text that is offered on the clipboard until another one is, or this is dropped.
+/// A text offered on the clipboard, until another text replaces it or this value is dropped.
 pub(super) struct Offer(JoinHandle<()>);
 
 impl Drop for Offer {
@@ -226,10 +226,10 @@ impl Drop for Offer {
     }
 }
 
-/// Puts a text on the clipboard, by a connection of its own.
+/// Puts a text on the clipboard over a connection of its own.
 ///
 /// # Errors
-/// In words: the server does not give us the clipboard.
+/// The server does not give us the clipboard.
 pub(super) async fn offer(display: Display, text: String) -> Result<Offer, DisplayError> {
     let client = ClipboardClient::on(display)?;
     let since = client.time().await?;
@@ -273,14 +273,14 @@ impl ClipboardForms {
     }
 }
 
-/// A text on the clipboard, for those who ask.
+/// A text on the clipboard, for programs that request it.
 struct ClipboardOffer {
     client: ClipboardClient,
     forms: ClipboardForms,
     text: String,
     since: Timestamp,
-    /// The rest of the text for those who get it in parts: by their window and property, the form
-    /// and the bytes.
+    /// The remaining parts of the text for programs that get it in parts: by their window and
+    /// property, the form and the bytes.
     transfers: BTreeMap<(Window, Atom), (Atom, Vec<u8>)>,
 }
 
@@ -379,7 +379,8 @@ impl ClipboardOffer {
         Ok(true)
     }
 
-    /// Sends the next part to a program that has taken the one before. The last one is empty.
+    /// Sends the next part of the text to a program that has read the previous one. The last one is
+    /// empty.
     fn send_part(&mut self, to: Window, property: Atom) -> Result<(), DisplayError> {
         let Some((form, rest)) = self.transfers.get_mut(&(to, property)) else {
             return Ok(());

@@ -6,10 +6,10 @@ use std::{collections::BTreeMap, sync::Arc};
 use gyrus_contract::{BoxedFuture, ConnectionPolicy, Destination};
 use parking_lot::Mutex;
 
-/// Maximum number of refused destinations that are remembered.
+/// Maximum number of refused destinations in memory.
 const MAX_REFUSED: usize = 100;
 
-/// Maximum number of refused destinations that are told at a time.
+/// Maximum number of refused destinations in one message.
 const MAX_TOLD: usize = 3;
 
 /// Connections of the programs of a desktop. Nobody lets any through before a run does.
@@ -21,7 +21,7 @@ pub struct DesktopConnections {
 }
 
 impl DesktopConnections {
-    /// Has this policy decide from now on.
+    /// Replaces the policy that decides about connections.
     pub(super) fn decide_by(&self, policy: Arc<dyn ConnectionPolicy>) {
         let mut current = self.policy.lock();
         *current = Some(policy);
@@ -32,7 +32,7 @@ impl DesktopConnections {
         current.clone()
     }
 
-    /// Returns what was refused since this was last called, in words.
+    /// Returns a message about the connections refused since the last call.
     pub(super) fn newly_refused(&self) -> Option<String> {
         let mut refused = self.refused.lock();
         let new = refused.iter_mut().filter(|(_, why)| !why.is_empty());

@@ -33,10 +33,10 @@ const QUIET: Duration = Duration::from_millis(80);
 /// Maximum time to wait for a desktop to settle.
 const SETTLE_LIMIT: Duration = Duration::from_secs(3);
 
-/// Error of the X server, in words.
+/// Error message of the X server.
 pub(super) type DisplayError = String;
 
-/// Reason in words why an input was not sent: it would not have reached what was judged.
+/// Reason why an input was not sent: it would not have reached what was judged.
 pub(super) type NotSentReason = String;
 
 /// A connection to an X server.
@@ -46,7 +46,7 @@ pub(super) struct Display {
     pub(super) screen: Screen,
     /// The time up to which all events have been read.
     read_until: Mutex<Instant>,
-    /// The number of the last ping that was sent, and of the last that was answered.
+    /// The number of the last ping that was sent, and of the last one that was answered.
     pinged: AtomicU32,
     answered: AtomicU32,
     /// The atom of a ping, and of its answer.
@@ -58,21 +58,20 @@ pub(super) struct Display {
 /// The reason why waiting ended.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum WaitResult {
-    /// Nothing changed any more.
+    /// Nothing changed any more within the time.
     Quiet,
-    /// Something still changed when the time was over.
+    /// The display still changed when the time was over.
     Restless,
 }
 
 impl Display {
-    /// Connects to the display of this name, with the person's own authority, and follows what
-    /// changes on it.
+    /// Connects to the named display with the person's authority, and subscribes to its changes.
     pub(super) fn connect(name: &str) -> Result<Self, DisplayError> {
         Self::by_name(name, SERVER_ANSWER)?.following()
     }
 
-    /// Connects to the display of this name, with the person's own authority, to wait for events
-    /// for as long as it takes.
+    /// Connects to the named display with the person's own authority, only to wait for events
+    /// without a time limit.
     pub(super) fn connect_only(name: &str) -> Result<Self, DisplayError> {
         Self::by_name(name, FOR_EVENTS)
     }
@@ -125,8 +124,8 @@ impl Display {
         Self::new(connection, 0, name)
     }
 
-    /// Connects to the same display once more, with the person's own authority, to hear only of what
-    /// is asked for.
+    /// Opens another connection to the same display, with the person's own authority, which only
+    /// receives requested events.
     pub(super) fn again(&self) -> Result<Self, DisplayError> {
         Self::by_name(&self.name, SERVER_ANSWER)
     }
@@ -151,13 +150,13 @@ impl Display {
         Ok(display)
     }
 
-    /// Has it follow what changes on the display.
+    /// Makes this connection receive the changes on the display.
     pub(super) fn following(self) -> Result<Self, DisplayError> {
         self.follow().map_err(|error| error.to_string())?;
         Ok(self)
     }
 
-    /// Asks the server to tell of everything that changes on the screen.
+    /// Asks the server for events about all changes on the screen.
     fn follow(&self) -> Result<(), x11rb::errors::ReplyOrIdError> {
         let events = ChangeWindowAttributesAux::new().event_mask(
             EventMask::PROPERTY_CHANGE
@@ -186,7 +185,7 @@ impl Display {
         Ok((root.width, root.height))
     }
 
-    /// Returns an atom by its name, if any client has ever used it.
+    /// Returns the atom with this name, if any client has created it.
     pub(super) fn atom(&self, name: &str) -> Result<u32, DisplayError> {
         let reply = self.connection.intern_atom(false, name.as_bytes());
         let reply = reply.map_err(|error| error.to_string())?.reply();
@@ -214,7 +213,7 @@ impl Display {
             .collect())
     }
 
-    /// Waits until something changes.
+    /// Waits until something on the display changes.
     pub(super) async fn next_change(&self) -> Result<(), DisplayError> {
         loop {
             if self.drain()? {
@@ -235,12 +234,12 @@ impl Display {
         Ok(self.answered.load(Ordering::Relaxed) >= serial)
     }
 
-    /// Waits a moment for the server to send something.
+    /// Waits briefly for an event of the server.
     pub(super) async fn wait_for_event(&self) -> Result<(), DisplayError> {
         self.readable(QUIET).await
     }
 
-    /// Waits until nothing has changed for a moment.
+    /// Waits until the display has not changed for a moment.
     pub(super) async fn settle(&self) -> Result<WaitResult, DisplayError> {
         let until = Instant::now() + SETTLE_LIMIT;
         let since = *self.read_until.lock();
@@ -257,7 +256,7 @@ impl Display {
         Ok(WaitResult::Restless)
     }
 
-    /// Reads all events that are there, and returns whether one is a change.
+    /// Reads all available events, and returns whether one of them is a change.
     fn drain(&self) -> Result<bool, DisplayError> {
         let now = Instant::now();
         let mut changed = false;
@@ -278,13 +277,13 @@ impl Display {
         Ok(changed)
     }
 
-    /// Returns the next event that is there.
+    /// Returns the next available event.
     pub(super) fn next_event(&self) -> Result<Option<Event>, DisplayError> {
         let event = self.connection.poll_for_event();
         event.map_err(|error| error.to_string())
     }
 
-    /// Waits until the server sends something, at most so long.
+    /// Waits until the server sends something, at most for the time `most`.
     async fn readable(&self, most: Duration) -> Result<(), DisplayError> {
         use std::os::fd::AsFd as _;
         self.connection.flush().map_err(|error| error.to_string())?;

@@ -16,13 +16,13 @@ use super::{
 };
 use crate::{tools::action::ActionFailure, verdict::InputEffects, view::Pixels};
 
-/// Number of pixels that may differ without something else being drawn: a caret blinks.
+/// Number of pixels that may differ without counting as a change: a caret blinks.
 const BLINK: usize = 200;
 
 /// Maximum time for the elements of a window that opened.
 const NEW_WINDOW: std::time::Duration = std::time::Duration::from_secs(2);
 
-/// Maximum number of changes that are told.
+/// Maximum number of changes in a message.
 const MAX_TOLD: usize = 4;
 
 /// The desktop before an input.
@@ -63,7 +63,7 @@ fn focused(reading: &DesktopReading) -> Option<&Element> {
 }
 
 impl DesktopSession {
-    /// Returns what was saved where it ends with the desktop, in words, once for each file.
+    /// Returns a message about saved files that are lost at the desktop's end, once for each file.
     fn newly_saved(&mut self) -> Option<String> {
         let enclosure = self.nested.as_ref()?.enclosure();
         let saved = saved_files(enclosure);
@@ -208,7 +208,7 @@ impl DesktopSession {
     }
 }
 
-/// Returns the difference of the target, in words.
+/// Describes the difference between the target before and after the input.
 fn changed_target(was: &Element, is: &Element) -> Option<String> {
     if was.value != is.value && !is.states.contains(&ElementState::Masked) {
         let value = is.value.as_deref().unwrap_or_default();
@@ -220,7 +220,7 @@ fn changed_target(was: &Element, is: &Element) -> Option<String> {
     (lasting(was) != lasting(is)).then(|| "the element is different".to_owned())
 }
 
-/// Returns the states of an element that are more than where the keyboard or the pointer is.
+/// Returns the states of an element apart from those about the keyboard and the pointer.
 fn lasting(element: &Element) -> Vec<ElementState> {
     let passing = [
         ElementState::Focused,
@@ -250,8 +250,8 @@ fn by_id(reading: &DesktopReading) -> Elements<'_> {
 /// Elements by their id.
 type Elements<'e> = BTreeMap<ElementId, &'e Element>;
 
-/// Returns the differences of other elements in windows that were there before, in words. Of what
-/// was read in part, windows without elements say nothing.
+/// Returns the differences of other elements in windows that existed before, as text. If the
+/// reading is partial, windows without elements are left out.
 fn changed_elements(
     target: Option<ElementId>,
     (was, is): (&Elements<'_>, &Elements<'_>),

@@ -29,18 +29,18 @@ pub struct Enclosure {
     _held: TemporaryFolder,
 }
 
-/// Makes the place of a desktop. The error is the reason in words.
+/// Function that makes the place of a desktop. The error is the reason in words.
 pub type MakeEnclosure = Arc<dyn Fn() -> Result<Enclosure, String> + Send + Sync>;
 
-/// A socket in an enclosure, for as long as this is kept.
+/// A socket in an enclosure, which exists until this value is dropped.
 pub(super) struct EnclosureSocket {
-    /// The path by which this process connects to it.
+    /// Path at which this process connects to the socket.
     pub(super) path: PathBuf,
     _opened: Option<OwnedFd>,
 }
 
 impl Enclosure {
-    /// Makes one whose programs have the rights of this process.
+    /// Creates an enclosure whose programs have the rights of this process.
     ///
     /// # Errors
     /// Its folder cannot be made.
@@ -54,8 +54,8 @@ impl Enclosure {
         })
     }
 
-    /// Returns one whose programs are confined by `run`, begin in `workspace`, and see the folder
-    /// `tmp` in `held` as `/tmp`.
+    /// Creates an enclosure whose programs are confined by `run`, start in `workspace`, and see the
+    /// folder `tmp` in `held` as `/tmp`.
     pub fn confined(run: RunCommand, workspace: PathBuf, held: TemporaryFolder) -> Self {
         Self {
             run,
@@ -65,7 +65,7 @@ impl Enclosure {
         }
     }
 
-    /// Returns a function that makes such places as [`Self::open`] does.
+    /// Returns a function that makes enclosures as [`Self::open`] does.
     pub fn opener(run: RunCommand) -> MakeEnclosure {
         Arc::new(move || {
             let opened = Self::open(run.clone());
@@ -77,7 +77,7 @@ impl Enclosure {
         &self.run
     }
 
-    /// Whether its programs are confined.
+    /// Whether the enclosure confines its programs.
     pub(super) fn is_confined(&self) -> bool {
         self.workspace.is_some()
     }

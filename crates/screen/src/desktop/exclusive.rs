@@ -11,10 +11,11 @@ use super::{
     pointer::ScreenPoint,
 };
 
-/// Maximum number of windows inside of each other.
+/// Maximum depth of windows inside of others.
 const MAX_DEPTH: usize = 32;
 
-/// The time in which the server serves nobody else; it ends when this is dropped.
+/// Grab of the server, which serves no other client until this value is dropped; it ends when this
+/// is dropped.
 struct Exclusive<'a>(&'a Display);
 
 impl Drop for Exclusive<'_> {
@@ -25,7 +26,7 @@ impl Drop for Exclusive<'_> {
 }
 
 impl Display {
-    /// Sends an input to the window with the keyboard, if that is this one.
+    /// Sends an input to `window` if that window has the keyboard.
     pub(super) fn with_keyboard_in(
         &self,
         window: Window,
@@ -40,8 +41,8 @@ impl Display {
         self.sync().map(Ok)
     }
 
-    /// Sends an input to what lies under the pointer, if the pointer is at this point and the
-    /// uppermost there is this window.
+    /// Sends an input to the window under the pointer, if the pointer is at this point and the
+    /// uppermost window there is this one.
     pub(super) fn with_pointer_at(
         &self,
         point: ScreenPoint,
@@ -68,7 +69,7 @@ impl Display {
         Ok(Exclusive(self))
     }
 
-    /// Whether keys reach this window or a part of it.
+    /// Whether keys reach `window` or a part of it.
     fn has_keyboard(&self, window: Window) -> Result<bool, DisplayError> {
         let asked = self.connection.get_input_focus();
         let focus = asked.map_err(|error| error.to_string())?.reply();
@@ -90,8 +91,7 @@ impl Display {
         Ok(false)
     }
 
-    /// Whether this window is among those under the pointer, from the uppermost to its innermost
-    /// part.
+    /// Whether `window` is under the pointer, from the uppermost window to its innermost part.
     fn is_under_pointer(&self, window: Window) -> Result<bool, DisplayError> {
         let mut at = self.screen.root;
         for _ in 0..MAX_DEPTH {
@@ -126,7 +126,7 @@ mod tests {
     use super::*;
     use crate::desktop::pointer::Button;
 
-    /// Returns a shown window that hears of keys and buttons.
+    /// Returns a mapped window that receives events of keys and buttons.
     fn window(display: &Display) -> Window {
         let (connection, root) = (&display.connection, display.screen.root);
         let window = connection.generate_id().unwrap();
@@ -144,7 +144,7 @@ mod tests {
         window
     }
 
-    /// Returns the windows that heard of something.
+    /// Returns the windows that received an event.
     fn heard(display: &Display) -> Vec<Window> {
         display.sync().unwrap();
         let mut heard = Vec::new();

@@ -17,7 +17,7 @@ impl BusProgram {
         toolkit == TOOLKIT && inside.all(|item| !roles::is_shown(item.states))
     }
 
-    /// Corrects the states and names of its elements.
+    /// Corrects the states and names of a GTK 4 program's elements.
     pub(super) fn correct_gtk4(&mut self) {
         for item in &mut self.items {
             if roles::is_visible(item.states) {
@@ -28,7 +28,7 @@ impl BusProgram {
     }
 }
 
-/// Returns the name without what stands for none.
+/// Returns the name, or an empty text for a placeholder.
 fn real_name(name: &str) -> &str {
     let is_class = |prefix: &&str| {
         let rest = name.strip_prefix(*prefix).unwrap_or_default();

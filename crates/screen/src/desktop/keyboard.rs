@@ -18,29 +18,29 @@ use super::{
 };
 use crate::input::Chord;
 
-/// Maximum number of keys that are sent before the program must have read them.
+/// Maximum number of keys sent before waiting for the program to read them.
 const AT_ONCE: usize = 200;
 
-/// Time that a program has to say that it has read its events.
+/// Time limit for a program to report that it has read its events.
 const ANSWER: std::time::Duration = std::time::Duration::from_secs(5);
 
 /// Whether a program has read the keys that were sent to it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Arrival {
-    /// It has, as far as it can be asked.
+    /// The program has read the keys, as far as it can be asked.
     Read,
-    /// It has not said so in time; it may have, or will yet.
+    /// The program has not reported so in time; it may have read the keys, or will yet.
     Unknown,
 }
 
 /// Keysyms of modifier keys, with the bits of a chord that hold them.
 const MODIFIERS: [(u32, u32); 4] = [(1, 0xffe9), (2, 0xffe3), (4, 0xffeb), (8, 0xffe1)];
 
-/// The keysym of Shift, and that of Caps Lock.
+/// The keysym of Shift.
 const SHIFT: u32 = 0xffe1;
 const CAPS_LOCK: u32 = 0xffe5;
 
-/// Names of keys as a chord has them, with their keysyms.
+/// Names of keys in chords, with their keysyms.
 const NAMED: [(&str, u32); 21] = [
     ("Enter", 0xff0d),
     ("Tab", 0xff09),
@@ -102,7 +102,7 @@ struct KeyboardLayout {
     /// The number of keysyms of each key.
     width: usize,
     symbols: Vec<u32>,
-    /// The group of keysyms that the person has switched to.
+    /// Index of the group of keysyms that is active.
     group: usize,
     has_caps_lock: bool,
 }
@@ -143,7 +143,7 @@ impl KeyboardLayout {
     }
 }
 
-/// Keys that have been given a meaning; they lose it again when this is dropped.
+/// Keys with borrowed meanings, which they lose when the value is dropped.
 struct BorrowedKeys<'a> {
     display: &'a Display,
     width: u8,
@@ -151,7 +151,7 @@ struct BorrowedKeys<'a> {
 }
 
 impl BorrowedKeys<'_> {
-    /// Gives keys their meanings, without and with Shift, one request for neighbours.
+    /// Assigns meanings to keys, without and with Shift, with one request for adjacent keys.
     fn lend(&mut self, meanings: &BTreeMap<u8, [u32; 2]>) -> Result<(), DisplayError> {
         let codes: Vec<u8> = meanings.keys().copied().collect();
         for run in codes.chunk_by(|one, next| one + 1 == *next) {
@@ -191,7 +191,7 @@ impl Drop for BorrowedKeys<'_> {
     }
 }
 
-/// A text that is being typed. Once this is dropped, the keyboard is as it was.
+/// A text being typed. When the value is dropped, the keyboard is restored.
 pub(super) struct TextTyping<'a> {
     borrowed: BorrowedKeys<'a>,
     layout: KeyboardLayout,
@@ -323,7 +323,7 @@ impl Display {
         })
     }
 
-    /// Presses a key with its modifiers, if the keyboard is in the window.
+    /// Presses a key with its modifiers, if the window has the keyboard.
     pub(super) async fn strike(
         &self,
         chord: &Chord,
@@ -369,7 +369,7 @@ impl Display {
             .collect()
     }
 
-    /// Holds modifier keys, by the bits of a chord, for as long as the result lives.
+    /// Presses modifier keys, given as bits of a chord, until the result is dropped.
     pub(super) fn hold(&self, bits: u32) -> Result<HeldKeys<'_>, DisplayError> {
         let mut held = HeldKeys {
             display: self,
@@ -384,9 +384,9 @@ impl Display {
         Ok(held)
     }
 
-    /// Waits until the program of a window has read all events that were sent to it: it answers a
-    /// ping (EWMH) in the order of its events. A program that does not know pings is waited for
-    /// until the screen is still.
+    /// Waits until the program of a window has read all events sent to it: it answers a ping (EWMH)
+    /// in the order of its events. A program that does not know pings is waited for until the
+    /// screen is still.
     pub(super) async fn until_read(&self, window: Window) -> Result<Arrival, DisplayError> {
         let (protocols, ping) = (self.atom("WM_PROTOCOLS")?, self.atom("_NET_WM_PING")?);
         if !self.numbers(window, "WM_PROTOCOLS")?.contains(&ping) {
@@ -410,7 +410,7 @@ impl Display {
     }
 }
 
-/// Modifier keys that are held.
+/// Modifier keys that are held down.
 pub(super) struct HeldKeys<'a> {
     display: &'a Display,
     codes: Vec<u8>,

@@ -21,7 +21,7 @@ use tokio::{io::AsyncReadExt as _, net::unix::pipe, sync::oneshot, task::JoinHan
 
 use super::enclosure::Enclosure;
 
-/// Script that starts what is asked for: lines of a number and a command.
+/// Script that starts the requested programs: lines of a number and a command.
 const SCRIPT: &str = r#"
 exec 3<>"$1/requests" 4<>"$1/ends" || exit 1
 while IFS= read -r request <&3; do
@@ -36,20 +36,20 @@ done
 /// Maximum running time of a desktop.
 const LIFE: Duration = Duration::from_hours(24 * 30);
 
-/// Bytes kept of the output of the script itself.
+/// Maximum number of kept bytes of the script's own output.
 const OUTPUT_BYTES: usize = 4 * 1024;
 
-/// Bytes at the end of a program's output in which its last words are looked for.
+/// Number of bytes at the end of a program's output that are searched for its last message.
 const SAID_BYTES: u64 = 2_000;
 
-/// Maximum length of a line that tells an end.
+/// Maximum length of a line that reports an end.
 const MAX_END_BYTES: usize = 64;
 
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct ProgramEnd {
-    /// The reason of the end, in words.
+    /// Description of the end.
     pub(super) words: String,
-    /// Whether it said that all went well, as a program does that only called another.
+    /// Whether the program reported success, as one does that only hands over to another program.
     pub(super) is_success: bool,
 }
 
@@ -57,15 +57,15 @@ pub(super) struct ProgramEnd {
 pub(super) struct StartRequest<'a> {
     /// The kind of program, for messages.
     pub(super) what: &'static str,
-    /// Its absolute path and its arguments.
+    /// The program's absolute path and its arguments.
     pub(super) words: &'a [String],
-    /// Variables that are set for it alone.
+    /// Variables that are set for this program alone.
     pub(super) variables: &'a [(&'static str, String)],
-    /// A file to which its descriptor 5 leads, as programs see its path.
+    /// A file that the program gets as descriptor 5, by its path as programs see it.
     pub(super) descriptor: Option<String>,
 }
 
-/// Programs that run, by their numbers.
+/// Running programs, by their numbers.
 type RunningPrograms = Arc<Mutex<BTreeMap<u32, ProgramStart>>>;
 
 struct ProgramStart {
@@ -136,7 +136,7 @@ impl Launcher {
         })
     }
 
-    /// Starts a program, and returns what tells its end.
+    /// Starts a program, and returns the receiver of its end.
     pub(super) fn launch(
         &mut self,
         enclosure: &Enclosure,
@@ -174,7 +174,7 @@ impl Launcher {
         Ok(told)
     }
 
-    /// Ends everything that was started.
+    /// Ends all started programs.
     pub(super) async fn end(mut self) {
         for task in std::mem::take(&mut self.tasks) {
             task.abort();
@@ -183,7 +183,7 @@ impl Launcher {
     }
 }
 
-/// A desktop that is given up ends too: dropping a task's handle alone would let it run on.
+/// Ends a desktop that is given up, since dropping a task's handle alone would let it run on.
 impl Drop for Launcher {
     fn drop(&mut self) {
         for task in &self.tasks {
@@ -221,8 +221,8 @@ fn pass_on(line: &[u8], running: &RunningPrograms) {
     }
 }
 
-/// Describes the end of a program, with the last line of what it said. A shell gives a program that
-/// a signal ended the code 128 and its number.
+/// Describes the end of a program, with the last line of its output. A shell gives a program that a
+/// signal ended the code 128 and its number.
 fn words(code: i32, said: File) -> String {
     let exit = match code {
         129..=192 => format!("signal {}", code - 128),
@@ -256,7 +256,7 @@ fn with_last_line(exit: String, said: &str) -> String {
     }
 }
 
-/// Returns a word as the shell reads it, whatever it holds.
+/// Quotes a word for the shell.
 fn quoted(word: &str) -> String {
     format!("'{}'", word.replace('\'', r"'\''"))
 }

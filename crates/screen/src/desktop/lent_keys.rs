@@ -5,10 +5,10 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-/// A key that is pressed, and whether Shift is held.
+/// A pressed key, and whether Shift is held.
 pub(super) type PressedKey = (u8, bool);
 
-/// Keys that are lent to characters.
+/// Keys that temporarily type other characters.
 pub(super) struct LentKeys {
     places: Vec<KeyPosition>,
     /// The number of the part of the text that is being typed.
@@ -16,12 +16,12 @@ pub(super) struct LentKeys {
     changed: BTreeSet<u8>,
 }
 
-/// A key, with Shift or without, and the character that it stands for.
+/// A key with or without Shift, and the character that it types.
 struct KeyPosition {
     key: PressedKey,
     /// The keysym; 0 for none.
     symbol: u32,
-    /// The last part of the text that it was needed for.
+    /// The last part of the text in which the key was used.
     used_in: u32,
 }
 
@@ -44,7 +44,7 @@ impl LentKeys {
         }
     }
 
-    /// Begins another part of the text: what the part before needed was read.
+    /// Begins another part of the text, after the program has read the previous one.
     pub(super) fn begin_part(&mut self) {
         self.part += 1;
     }
@@ -69,8 +69,7 @@ impl LentKeys {
         Some(place.key)
     }
 
-    /// Returns the meanings of the keys that have changed since it was asked last: without and with
-    /// Shift.
+    /// Returns the meanings of the keys that changed since the last call, without and with Shift.
     pub(super) fn changes(&mut self) -> BTreeMap<u8, [u32; 2]> {
         let mut changes = BTreeMap::new();
         for code in std::mem::take(&mut self.changed) {

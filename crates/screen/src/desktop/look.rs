@@ -26,10 +26,10 @@ use crate::view::Pixels;
 /// Maximum number of characters of a title in a message.
 const MAX_TITLE: usize = 100;
 
-/// Time after which a program that tells no element is taken for one without.
+/// Time after which a program that reports no element counts as one without elements.
 const WITHOUT_ELEMENTS: Duration = Duration::from_secs(3);
 
-/// Looks at the desktop once it has settled.
+/// Reads the desktop once it has settled.
 pub(super) async fn look(
     session: &mut DesktopSession,
     wanted: LookOptions,
@@ -96,7 +96,7 @@ pub(super) fn rest(settled: WaitResult) -> Rest {
     }
 }
 
-/// Reads the desktop as it is now.
+/// Reads the desktop at once, settled or not.
 pub(super) async fn read(session: &mut DesktopSession) -> Result<DesktopReading, ScreenError> {
     let mut windows = session.display.windows_and_popups().map_err(lost)?;
     let (width, height) = session.display.size().map_err(lost)?;
@@ -122,7 +122,7 @@ pub(super) async fn read(session: &mut DesktopSession) -> Result<DesktopReading,
 }
 
 impl DesktopReading {
-    /// Adds the windows as elements, with what is shown in them.
+    /// Adds the windows as elements, with the elements in them.
     async fn add_elements(&mut self, session: &mut DesktopSession) {
         let (programs, unread) = programs(session, &self.windows).await;
         self.unread = unread;
@@ -161,7 +161,7 @@ impl DesktopReading {
     }
 }
 
-/// Returns the programs on the accessibility bus, and in words what is missing.
+/// Returns the programs on the accessibility bus, and a description of what is missing.
 async fn programs(
     session: &mut DesktopSession,
     windows: &[DesktopWindow],
@@ -204,8 +204,7 @@ async fn programs(
     (programs, unread)
 }
 
-/// Waits until the uppermost window tells its elements: programs do so a moment after they have
-/// drawn it.
+/// Waits until the uppermost window reports its elements, shortly after it was drawn.
 pub(super) async fn wait_for_elements(session: &mut DesktopSession, most: Duration) {
     let Ok(accessible) = &session.accessible else {
         return;
@@ -231,10 +230,10 @@ pub(super) async fn wait_for_elements(session: &mut DesktopSession, most: Durati
     let _ = tokio::time::timeout(most, telling).await;
 }
 
-/// A picture of the desktop as it was captured, which is encoded while its elements are read.
+/// A captured picture of the desktop, which is encoded while the elements are read.
 pub(super) struct BegunPicture(JoinHandle<EncodedPixels>);
 
-/// Pixels, and what encoding them gave.
+/// Pixels, and the result of encoding them.
 type EncodedPixels = (Pixels, Result<Vec<u8>, String>);
 
 impl BegunPicture {
@@ -250,7 +249,7 @@ impl BegunPicture {
         })))
     }
 
-    /// Returns the picture and its hash, with fields that hold secrets painted over.
+    /// Returns the picture and its hash, with secret fields painted over.
     pub(super) async fn without_secrets(
         self,
         elements: &[Element],
@@ -275,7 +274,6 @@ impl BegunPicture {
     }
 }
 
-/// Returns a window as an element.
 fn window_element(numbers: &mut ElementNumbers, window: &DesktopWindow) -> Element {
     let document = numbers.document(window.id);
     let active = window.is_active.then_some(ElementState::Focused);

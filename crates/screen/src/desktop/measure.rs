@@ -22,15 +22,15 @@ pub(super) struct DesktopSpot {
     pub(super) window: DesktopWindow,
     /// The address of the window.
     address: String,
-    /// The point where the mouse reaches it; `None` if it is not painted.
+    /// The point where the mouse reaches the element; `None` if it is not painted.
     pub(super) point: Option<ScreenPoint>,
     /// The uppermost window at that point: the element's own, or a menu.
     pub(super) top: Window,
-    /// Words for another element at that point.
+    /// Description of another element that covers that point.
     covered: Option<String>,
 }
 
-/// Returns an element in words.
+/// Describes an element for people and models.
 pub(super) fn words(element: &Element) -> String {
     let name = gyrus_text::shorten(&element.name, MAX_NAME);
     format!("{} “{name}”", element.role)
@@ -49,12 +49,12 @@ impl DesktopSpot {
         self.element.states.contains(&state)
     }
 
-    /// Whether a person can enter text there.
+    /// Whether a person can enter text into the element.
     pub(super) fn takes_text(&self) -> bool {
         ["textbox", "combobox", "spinbutton", "terminal"].contains(&&*self.element.role)
     }
 
-    /// Whether the element is a window of which nothing else is known.
+    /// Whether the target is a window whose elements are unknown.
     pub(super) fn is_window(&self) -> bool {
         self.element.role == "window"
     }
@@ -76,7 +76,7 @@ impl DesktopSpot {
         }
     }
 
-    /// Returns the point, unless something else lies there.
+    /// Returns the point, unless another element covers it.
     pub(super) fn reached(&self) -> Result<ScreenPoint, UnusableTarget> {
         if self.is(ElementState::OutOfView) && !self.is_window() {
             let why = format!("{} is out of view; scroll_to it first", self.words());
@@ -92,7 +92,7 @@ impl DesktopSpot {
         }
     }
 
-    /// Returns the effects of a click on it, as far as its role tells.
+    /// Returns the effects of a click on the element, as far as its role tells.
     pub(super) fn click_starts(&self) -> Vec<Starts> {
         vec![match self.element.role.as_str() {
             "textbox" | "spinbutton" | "terminal" | "menu" | "menubar" | "tab" | "text"
@@ -124,7 +124,7 @@ impl DesktopSession {
         self.find(&reading, target)
     }
 
-    /// Finds the target of an input in what was read.
+    /// Finds the target of an input in the last reading.
     pub(super) fn find(
         &self,
         reading: &DesktopReading,
@@ -175,8 +175,8 @@ impl DesktopSession {
         })
     }
 
-    /// Returns the middle of what is inside of the element's window, or of the menu around it, of the
-    /// box in which it scrolls, and of the screen.
+    /// Returns the middle of the visible part of an element, within its window, its menu, the box
+    /// in which it scrolls, and the screen.
     fn middle(
         id: ElementId,
         bounds: Bounds,
@@ -235,7 +235,7 @@ impl DesktopSession {
         entry.or_else(|| there().next_back())
     }
 
-    /// Returns what lies over an element at a point of it, in words.
+    /// Returns a description of the element that covers another one at a point.
     fn covered(
         &self,
         reading: &DesktopReading,
@@ -258,7 +258,7 @@ impl DesktopSession {
     }
 }
 
-/// Whether an element is one of those inside of another.
+/// Whether an element is a descendant of another.
 fn is_below(reading: &DesktopReading, element: &Element, of: &Element) -> bool {
     let all = reading.elements.iter().skip_while(|one| one.id != of.id);
     let mut below = all.skip(1).take_while(|one| one.depth > of.depth);

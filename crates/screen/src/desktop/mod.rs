@@ -81,18 +81,18 @@ pub enum DesktopPlace {
         /// The name of the display: `:0`.
         display: String,
     },
-    /// A display of its own that nobody sees.
+    /// A virtual display that nobody sees.
     Nested {
         /// Width in pixels.
         width: u16,
         /// Height in pixels.
         height: u16,
-        /// Makes the place in which it and its programs run.
+        /// Creates the enclosure in which the display and its programs run.
         enclosure: MakeEnclosure,
     },
 }
 
-/// A desktop, opened when it is first looked at.
+/// A desktop, opened at the first look.
 pub struct Desktop {
     place: DesktopPlace,
     connections: Arc<DesktopConnections>,
@@ -100,12 +100,12 @@ pub struct Desktop {
 }
 
 impl Desktop {
-    /// Creates a desktop.
+    /// Creates a desktop at a place.
     pub fn new(place: DesktopPlace) -> Self {
         Self::connected(place, Arc::default())
     }
 
-    /// Creates a desktop whose programs make these connections.
+    /// Creates a desktop that asks these connections when its programs connect.
     pub fn connected(place: DesktopPlace, connections: Arc<DesktopConnections>) -> Self {
         Self {
             place,
@@ -126,7 +126,7 @@ impl Desktop {
         Ok(())
     }
 
-    /// Starts an application on a nested desktop, as a run does: by its name, with this file.
+    /// Starts an application by its name on a nested desktop, as a run does, with a file if given.
     ///
     /// # Errors
     /// The desktop cannot be opened, or the application is not known or shows nothing.
@@ -140,7 +140,7 @@ impl Desktop {
         self.start(&found.words_with(file)).await
     }
 
-    /// Ends a nested desktop with everything on it.
+    /// Ends a nested desktop with all its programs.
     pub async fn leave(&self) {
         if let Some(session) = self.open.lock().await.take()
             && let Some(nested) = session.nested

@@ -35,13 +35,13 @@ const WINDOW_MANAGERS: [&str; 4] = ["openbox", "xfwm4", "fluxbox", "icewm"];
 /// Maximum time for a part of the desktop to be ready.
 const READY: Duration = Duration::from_secs(10);
 
-/// Maximum length of what a part says when it is ready.
+/// Maximum length of a part's message that it is ready.
 const MAX_READY_BYTES: u64 = 1_024;
 
 /// Checks that the programs of a nested desktop are installed.
 ///
 /// # Errors
-/// One is missing.
+/// A program is missing.
 pub fn nested_parts() -> Result<(), NestedError> {
     for name in ["Xvfb", "dbus-daemon"] {
         program(name)?;
@@ -55,7 +55,7 @@ fn window_manager() -> Result<String, NestedError> {
     found.map_or_else(|| program(WINDOW_MANAGERS[0]), Ok)
 }
 
-/// Reason why there is no nested desktop.
+/// Reason why a nested desktop cannot be started.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum NestedError {
@@ -65,21 +65,21 @@ pub enum NestedError {
     NoProgram(#[from] ProgramError),
     #[error("the folder of a nested desktop cannot be used: {0}")]
     Folder(#[from] std::io::Error),
-    /// The program that was named is not there.
+    /// The named program does not exist.
     #[error("{0}")]
     NoSuchProgram(ProgramError),
     #[error("the nested desktop did not start: {what} {why}")]
     NotReady {
-        /// The part.
+        /// The part that failed.
         what: &'static str,
-        /// The reason.
+        /// The reason of the failure.
         why: String,
     },
 }
 
 /// A running nested desktop.
 pub(super) struct NestedDesktop {
-    /// Dropped before the folder that its programs use.
+    /// The launcher, dropped before the folder that its programs use.
     launcher: Launcher,
     enclosure: Enclosure,
     number: String,
@@ -175,12 +175,12 @@ impl NestedDesktop {
         }
     }
 
-    /// Connects to the display, and follows what changes on it.
+    /// Connects to the display, and receives its changes.
     pub(super) fn connect(&self) -> Result<Display, String> {
         self.connect_only()?.following()
     }
 
-    /// Connects to the display, to hear only of what is asked for.
+    /// Connects to the display, only to receive the events that are asked for.
     pub(super) fn connect_only(&self) -> Result<Display, String> {
         let inner = format!("/tmp/.X11-unix/X{}", self.number);
         let name = format!(":{}", self.number);
@@ -190,7 +190,6 @@ impl NestedDesktop {
         Display::connect_with_cookie(&socket.path, &name, &self.cookie)
     }
 
-    /// The enclosure that the desktop is in.
     pub(super) fn enclosure(&self) -> &Enclosure {
         &self.enclosure
     }
@@ -200,7 +199,8 @@ impl NestedDesktop {
         format!("unix:path={}", self.enclosure.inner_path("runtime/bus"))
     }
 
-    /// Starts a program of the person on the desktop, and returns a future that ends with it.
+    /// Starts a person's program on the desktop, and returns a future that resolves when the
+    /// program ends.
     pub(super) fn start(
         &mut self,
         words: &[String],
@@ -233,7 +233,7 @@ impl NestedDesktop {
         self.launcher.end().await;
     }
 
-    /// Starts a program and returns the line that it writes to descriptor 5 once it is ready.
+    /// Starts a program and returns the line that it writes to descriptor 5 when it is ready.
     async fn start_until_ready(
         &mut self,
         what: &'static str,
@@ -288,7 +288,7 @@ impl NestedDesktop {
     }
 }
 
-/// Returns what all programs of a desktop have in their environment.
+/// Returns the environment variables of all programs of a desktop.
 fn environment(enclosure: &Enclosure) -> BTreeMap<String, String> {
     [
         ("PATH", Programs::of_this_process().path()),

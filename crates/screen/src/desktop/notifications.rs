@@ -6,16 +6,16 @@ use std::collections::{BTreeSet, HashMap};
 use futures_util::{StreamExt as _, stream::Fuse};
 use zbus::{Connection, MatchRule, MessageStream, Variant, message::Type};
 
-/// The service, and the interface of it.
+/// The name of the service and of its interface.
 const SERVICE: &str = "org.freedesktop.Notifications";
 
 /// The object that shows notifications.
 const OBJECT: &str = "/org/freedesktop/Notifications";
 
-/// The urgency of what waits for a person: it stays until it is answered.
+/// The urgency of a notification that waits for a person: it stays until it is answered.
 const CRITICAL: u8 = 2;
 
-/// Choice that a notification offers: its name, and its words.
+/// A choice that a notification offers: its name, and its words.
 pub type NotificationChoice<'a> = (&'a str, &'a str);
 
 /// A person's act on a notification.
@@ -31,7 +31,7 @@ pub struct ChosenNotification {
 pub struct NotificationService {
     connection: Connection,
     signals: Fuse<MessageStream>,
-    /// The abilities of the service, in its own words.
+    /// The abilities of the service, as it names them.
     abilities: BTreeSet<String>,
 }
 
@@ -39,7 +39,7 @@ impl NotificationService {
     /// Connects to the service of the person's session.
     ///
     /// # Errors
-    /// In words: there is no session bus, or nothing on it shows notifications.
+    /// A message: there is no session bus, or no notification service on it.
     pub async fn connect() -> Result<Self, String> {
         let connection = Connection::session().await;
         let connection = connection.map_err(|error| format!("there is no session bus: {error}"))?;
@@ -64,11 +64,11 @@ impl NotificationService {
         })
     }
 
-    /// Shows a notification until it is closed; returns its number. Choices are left out where the
-    /// service has none.
+    /// Shows a notification until it is closed, and returns its number. Choices are left out where
+    /// the service has none.
     ///
     /// # Errors
-    /// In words: the service does not take it.
+    /// A message with the reason why the service refused the notification.
     pub async fn show(
         &self,
         summary: &str,
@@ -98,7 +98,7 @@ impl NotificationService {
         body.deserialize().map_err(|error| error.to_string())
     }
 
-    /// Takes a notification away, if it is still there.
+    /// Closes a notification that is still shown.
     pub async fn close(&self, notification: u32) {
         let closed = self.connection.call_method(
             Some(SERVICE),
@@ -111,7 +111,8 @@ impl NotificationService {
         let _ = closed.await;
     }
 
-    /// Waits until the person chooses something; for ever, once the service is gone.
+    /// Waits until the person clicks a notification or a button of one; for ever, once the service
+    /// is gone.
     pub async fn next(&mut self) -> ChosenNotification {
         loop {
             let Some(signal) = self.signals.next().await else {
@@ -131,7 +132,7 @@ impl NotificationService {
     }
 }
 
-/// Returns a text in which nothing is taken for markup.
+/// Returns a text with markup escaped.
 fn escaped(text: &str) -> String {
     text.replace('&', "&amp;")
         .replace('<', "&lt;")

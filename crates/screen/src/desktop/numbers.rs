@@ -7,12 +7,11 @@ use gyrus_contract::ElementId;
 /// The numbers of elements, which stay the same for as long as the desktop is open.
 #[derive(Debug, Default)]
 pub(super) struct ElementNumbers {
-    /// Windows with their number.
+    /// The numbers of windows, by window.
     documents: BTreeMap<u32, u32>,
-    /// Elements of windows with their number, by name on the bus and path, or by their
-    /// place in a table.
+    /// The numbers of elements, by window and by name on the bus and path, or by place in a table.
     elements: BTreeMap<(u32, String), u32>,
-    /// Elements by their id: the name on the bus and the path.
+    /// The names on the bus and paths of elements, by their id.
     named: BTreeMap<ElementId, String>,
     /// The number of elements of each window.
     counts: BTreeMap<u32, u32>,
@@ -39,13 +38,13 @@ impl ElementNumbers {
         })
     }
 
-    /// Returns the id of an element of a window, which has this name on the bus and path: of the
-    /// window itself for an empty one.
+    /// Returns the id of the element of a window with this name and path on the bus, or of the
+    /// window itself for an empty path.
     pub(super) fn id(&mut self, document: u32, path: String) -> ElementId {
         self.id_by(document, path.clone(), path)
     }
 
-    /// Returns the id of an element that is known by `key`, whatever its path is now.
+    /// Returns the id of an element known by `key`, whatever its path is now.
     pub(super) fn id_by(&mut self, document: u32, key: String, path: String) -> ElementId {
         let count = self.counts.entry(document).or_default();
         let number = self.elements.entry((document, key));

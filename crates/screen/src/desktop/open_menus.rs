@@ -8,20 +8,20 @@ use parking_lot::Mutex;
 use tokio::task::JoinHandle;
 use zbus::{Connection, MatchRule, Message, MessageStream, message};
 
-/// Maximum number of elements that are remembered as having come up.
+/// Maximum number of remembered elements that came up.
 const MAX_SHOWN: usize = 64;
 
 /// Elements that came up and have not gone, each as the name of its program and its path.
 type MenuElements = Arc<Mutex<VecDeque<(String, String)>>>;
 
-/// A listener to what comes up on the accessibility bus; it ends when this is dropped.
+/// A listener for elements that come up on the accessibility bus; it ends when this is dropped.
 pub(super) struct OpenMenus {
     shown: MenuElements,
     listening: JoinHandle<()>,
 }
 
 impl OpenMenus {
-    /// Begins to listen.
+    /// Begins to listen on the bus.
     pub(super) async fn listen(bus: &Connection) -> Result<Self, zbus::Error> {
         let rule = MatchRule::builder()
             .msg_type(message::Type::Signal)
@@ -40,7 +40,8 @@ impl OpenMenus {
         Ok(Self { shown, listening })
     }
 
-    /// Returns the paths of what came up in the program of this name on the bus, the oldest first.
+    /// Returns the paths of elements that came up in the program of this name on the bus, the
+    /// oldest first.
     pub(super) fn of(&self, name: &str) -> Vec<String> {
         let shown = self.shown.lock();
         let own = shown.iter().filter(|(program, _)| program == name);

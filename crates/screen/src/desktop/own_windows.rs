@@ -9,7 +9,7 @@ use super::display::{Display, DisplayError};
 pub(super) const OWN_WINDOW: &str = "_GYRUS_OWN_WINDOW";
 
 impl Display {
-    /// Returns the places of gyrus's own windows that are shown, to be painted over.
+    /// Returns the bounds of gyrus's own windows in view, which are painted over in pictures.
     pub(super) fn own_windows(&self) -> Result<Vec<Bounds>, DisplayError> {
         let words = |error: &dyn std::fmt::Display| error.to_string();
         let mark = self.atom(OWN_WINDOW)?;

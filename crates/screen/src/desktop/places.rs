@@ -8,7 +8,7 @@ use super::{accessible::AccessibleItem, roles, windows::DesktopWindow};
 
 /// The place of an element, or that it is in a part that is not drawn.
 pub(super) enum ElementPlace {
-    /// It is drawn there, if its place is known.
+    /// The element is drawn at this place, if the place is known.
     At(Option<Bounds>),
     Not,
 }
@@ -16,20 +16,20 @@ pub(super) enum ElementPlace {
 /// The places of the elements of a window, which are gone through parents first.
 pub(super) struct ElementPlaces<'a> {
     placing: CoordinateMap,
-    /// The way of each pane.
+    /// The offset of each pane.
     panes: Vec<Shift>,
-    /// The elements around the next one with their depth, outermost first.
+    /// The ancestors of the next element with their depth, outermost first.
     around: Vec<(u16, Option<Bounds>)>,
-    /// The depth of the popup that the elements are in, and its way.
+    /// The depth of the popup around the elements, and its offset.
     opened: Option<(u16, Shift)>,
-    /// The depth of the menu bar that they are in and that is not drawn.
+    /// The depth of the menu bar around the elements that is not drawn.
     undrawn: Option<u16>,
     window: &'a DesktopWindow,
     above: &'a [DesktopWindow],
 }
 
 impl<'a> ElementPlaces<'a> {
-    /// Begins with a window, the windows above it, and for each pane the place of what is around it,
+    /// Starts with a window, the windows above it, and for each pane the bounds of its surroundings
     /// and its own.
     pub(super) fn new(
         placing: CoordinateMap,
@@ -76,7 +76,7 @@ impl<'a> ElementPlaces<'a> {
     }
 }
 
-/// The places of tables, without their heads.
+/// The places of tables without their column heads.
 #[derive(Default)]
 pub(super) struct TablePlaces(BTreeMap<String, Bounds>);
 
@@ -87,7 +87,7 @@ impl TablePlaces {
         table.filter(|_| roles::is_cell(item.role)).copied()
     }
 
-    /// Notes an element that is a table, or the head of one.
+    /// Adds an element that is a table or the header of one.
     pub(super) fn add(&mut self, item: &AccessibleItem, bounds: Option<Bounds>) {
         let Some(bounds) = bounds else { return };
         if roles::has_cells(item.role) {
@@ -99,19 +99,19 @@ impl TablePlaces {
     }
 }
 
-/// The way from places as a program says them to those on the screen.
+/// Conversion of coordinates that a program reports to those of the screen.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct CoordinateMap {
-    /// The number of pixels of each of the program's.
+    /// The number of screen pixels for each pixel of the program.
     scale: i32,
     /// The corner of the window, if the program counts from there.
     x: i32,
     y: i32,
 }
 
-/// The way from places in a pane as a program says them to those on the screen. LibreOffice does not
-/// count its menu bar: its pane is as large as what is around it, and stands elsewhere. It says the
-/// right places of fields that are GTK's, and of documents sometimes.
+/// Conversion of coordinates in a pane, as a program reports them, to those of the screen.
+/// LibreOffice does not count its menu bar: its pane is as large as what is around it, and stands
+/// elsewhere. It says the right places of fields that are GTK's, and of documents sometimes.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 struct Shift {
     x: i32,
@@ -119,7 +119,7 @@ struct Shift {
 }
 
 impl Shift {
-    /// Finds the way by the places of what is around a pane, and of the pane.
+    /// Computes the shift from the bounds of a pane and of what is around it.
     fn of(places: &[Option<Bounds>]) -> Self {
         match places {
             [Some(around), Some(pane)]
@@ -134,8 +134,8 @@ impl Shift {
         }
     }
 
-    /// Finds the way of what is as large as a popup of the window's program, and in it: GTK 4 tells
-    /// where it would be in the window.
+    /// Finds the offset of the elements in a popup of the window's program, which must have the
+    /// same size: GTK 4 reports where they would be in the window.
     fn to_popup(said: Bounds, window: &DesktopWindow, above: &[DesktopWindow]) -> Option<Self> {
         let is_it = |one: &&DesktopWindow| {
             let bounds = one.bounds;
@@ -174,7 +174,8 @@ impl Shift {
 const MAX_SCALE: i32 = 4;
 
 impl CoordinateMap {
-    /// Finds the way by the place of a window as its program says it, and as it is.
+    /// Computes the conversion from the bounds of a window as its program reports them and as the
+    /// server does.
     pub(super) fn of(said: Option<Bounds>, window: Bounds) -> Self {
         let as_it_is = Self {
             scale: 1,
@@ -240,7 +241,7 @@ pub(super) fn common(one: Bounds, other: Bounds) -> Option<Bounds> {
     })
 }
 
-/// Whether a rectangle lies within another, give or take a border: then an element may be one of
+/// Whether a rectangle lies within another, give or take a border: then the element may be part of
 /// the menu that is drawn there.
 pub(super) fn is_within(bounds: Bounds, around: Bounds) -> bool {
     const BORDER: i32 = 6;

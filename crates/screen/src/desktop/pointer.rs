@@ -42,7 +42,7 @@ impl Display {
         Ok(())
     }
 
-    /// Waits until the server has carried out everything that it was sent.
+    /// Waits until the server has carried out all requests of this connection.
     pub(super) fn sync(&self) -> Result<(), DisplayError> {
         use x11rb::protocol::xproto::ConnectionExt as _;
         let asked = self.connection.get_input_focus();
@@ -50,7 +50,7 @@ impl Display {
         answer.map(drop).map_err(|error| error.to_string())
     }
 
-    /// Moves the pointer.
+    /// Moves the pointer to a point of the screen.
     pub(super) fn point_at(&self, at: ScreenPoint) -> Result<(), DisplayError> {
         self.fake(xproto::MOTION_NOTIFY_EVENT, 0, at)?;
         self.sync()
@@ -101,7 +101,7 @@ impl Display {
     }
 }
 
-/// The left button while it is down. It is released also if the drag is given up.
+/// The left button held down; dropping the value releases it, even if the drag is given up.
 struct ButtonHold<'a>(&'a Display);
 
 impl Drop for ButtonHold<'_> {

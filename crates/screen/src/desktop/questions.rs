@@ -12,7 +12,7 @@ use zbus::{Connection, DynamicType, Message, MessageStream, Type, message};
 const WAITING: usize = 128;
 const TOGETHER: usize = 64;
 
-/// Questions to one program, and their answers in the same order.
+/// Requests to one program, with their answers in the same order.
 pub(super) struct ProgramQuestions<'a> {
     name: &'a str,
     asked: Vec<Option<Message>>,
@@ -22,7 +22,7 @@ pub(super) struct ProgramQuestions<'a> {
 pub(super) struct ProgramAnswer(Option<Message>);
 
 impl ProgramAnswer {
-    /// Returns what the program said, if it is of this type.
+    /// Returns the answer, if it has this type.
     pub(super) fn read<T: DeserializeOwned + Type>(&self) -> Option<T> {
         let body = self.0.as_ref()?.body();
         // A structure and its parts are sent alike.
@@ -31,7 +31,7 @@ impl ProgramAnswer {
 }
 
 impl<'a> ProgramQuestions<'a> {
-    /// Begins questions to the program of this name on the bus.
+    /// Creates an empty list of requests to the program of this name on the bus.
     pub(super) fn to(name: &'a str) -> Self {
         let asked = Vec::new();
         Self { name, asked }
@@ -50,7 +50,7 @@ impl<'a> ProgramQuestions<'a> {
         self.asked.push(call.build(body).ok());
     }
 
-    /// Asks everything. What is not answered by then is missing at the end.
+    /// Sends all requests. Answers that do not arrive in time are missing at the end.
     pub(super) async fn ask(self, bus: &Connection, until: Instant) -> Vec<ProgramAnswer> {
         let mut answers: Vec<Option<ProgramAnswer>> = Vec::new();
         let mut waiting: BTreeMap<NonZeroU32, usize> = BTreeMap::new();

@@ -31,8 +31,8 @@ impl DesktopReading {
         listed.cloned().collect()
     }
 
-    /// Returns the reason, in words, why nothing on the desktop can be used, if a window that no
-    /// window manager knows covers all of it: that is how programs lock a screen.
+    /// Returns the reason why nothing on the desktop can be used, if a window unknown to the window
+    /// manager covers all of it: that is how programs lock a screen.
     pub(super) fn locked(&self) -> Option<String> {
         let (width, height) = self.size;
         let covers = |window: &&DesktopWindow| {

@@ -16,10 +16,10 @@ impl ElementStates {
     }
 }
 
-/// The role of a window that is no frame and no dialog, as a menu's.
+/// The role of a window that is neither frame nor dialog, such as a menu's.
 pub(super) const WINDOW: u32 = 69;
 
-/// The role of a menu, which holds the options of a list that opens, too.
+/// Role number of a menu, which also holds the options of an open list.
 pub(super) const MENU: u32 = 33;
 
 /// The role of a page in a browser.
@@ -79,7 +79,7 @@ pub(super) fn role(number: u32) -> Option<&'static str> {
     })
 }
 
-/// Whether the role is that of text that a person can enter.
+/// Whether the role is that of text that a person can edit.
 pub(super) fn takes_text(number: u32) -> bool {
     matches!(number, 11 | 12 | 40 | 52 | 60 | 61 | 79)
 }
@@ -91,13 +91,13 @@ pub(super) fn shows_text(number: u32) -> bool {
     is_read && !is_secret(number)
 }
 
-/// Whether the role holds a secret.
+/// Whether elements of this role hold secrets.
 pub(super) fn is_secret(number: u32) -> bool {
     number == 40
 }
 
-/// Whether a person uses the element by a click, although its role in ARIA is that of something to
-/// read: a menu, an icon, an item of a list, a cell, a terminal.
+/// Whether a person clicks elements of this role although its counterpart in ARIA is only read: a
+/// menu, an icon, an item of a list, a cell, a terminal.
 fn is_clicked(number: u32) -> bool {
     matches!(number, 10 | 26 | 32 | 33 | 41 | 56 | 57 | 60)
 }
@@ -107,12 +107,12 @@ pub(super) fn is_pane(number: u32) -> bool {
     number == 46
 }
 
-/// Whether the role is that of a box that shows a part of what is in it.
+/// Whether the role is that of a box that shows a part of its content.
 pub(super) fn scrolls(number: u32) -> bool {
     matches!(number, 49 | 68 | PAGE)
 }
 
-/// Whether the role is that of a table, a list or a tree, whose cells are asked for by themselves.
+/// Whether elements of this role are tables, lists or trees, whose cells are queried separately.
 pub(super) fn has_cells(number: u32) -> bool {
     matches!(number, 31 | 55 | 65 | 66 | 98)
 }
@@ -158,13 +158,12 @@ pub(super) fn is_shown(states: ElementStates) -> bool {
 }
 
 impl ElementStates {
-    /// Says that an element is drawn.
+    /// Marks an element as drawn.
     pub(super) fn show(&mut self) {
         self.0 |= 1 << SHOWING;
     }
 }
 
-/// Returns the states of an element.
 pub(super) fn states(role: u32, states: ElementStates) -> BTreeSet<ElementState> {
     let named = [
         (FOCUSED, ElementState::Focused),

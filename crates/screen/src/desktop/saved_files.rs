@@ -15,16 +15,16 @@ use rustix::fs::{CWD, Dir, FileType, Mode, OFlags, ResolveFlags, openat2};
 
 use super::enclosure::Enclosure;
 
-/// Maximum number of files that are found.
+/// Maximum number of files that are returned.
 const MAX_FILES: usize = 500;
 
-/// Maximum number of folders within folders that are looked into.
+/// Maximum depth of folders that are searched.
 const MAX_DEPTH: usize = 4;
 
-/// The home of programs, as an entry of the folder, and the one file there that is gyrus's.
+/// Name of the programs' home in the folder, the only entry there that belongs to gyrus.
 pub(super) const HOME: &str = "home";
 
-/// The folders that a person saves to, by the names of xdg-user-dirs.
+/// The folders in which a person saves files, by the names of xdg-user-dirs.
 const PLACES: [&str; 6] = [
     "DESKTOP",
     "DOCUMENTS",

@@ -22,32 +22,32 @@ use super::{
 /// Maximum time for a program's first window.
 const FIRST_WINDOW: Duration = Duration::from_secs(20);
 
-/// Maximum time for a window of a program that was asked by another to open it.
+/// Time limit for a program to show a window after another program asked it to.
 const CALLED: Duration = Duration::from_secs(2);
 
 /// An open desktop.
 pub(super) struct DesktopSession {
-    /// The id that is in every view.
+    /// The session's id, which is part of every view.
     pub(super) id: String,
     /// The place in addresses: `sandbox` for a nested one that is confined, `nested` for another one,
     /// or the name of the person's display.
     pub(super) place: String,
     pub(super) display: Display,
-    /// The accessibility bus, or the reason in words why there is none.
+    /// The accessibility bus, or the reason why there is none.
     pub(super) accessible: Result<Accessible, String>,
     /// The time of the last attempt to connect to the accessibility bus again.
     pub(super) reconnected: Option<Instant>,
-    /// Whether the accessibility bus is another one than that at the beginning.
+    /// Whether the accessibility bus has been replaced since the beginning.
     pub(super) has_new_bus: bool,
     pub(super) numbers: ElementNumbers,
-    /// Kept for as long as the desktop is used.
+    /// The nested desktop, which lives as long as the session.
     pub(super) nested: Option<NestedDesktop>,
     /// The last press of a button, with its place: two in a short time are a double click.
     pub(super) pressed: Option<(Instant, ScreenPoint)>,
-    /// The files in the desktop's own folder that were told of.
+    /// Names of the files in the desktop's own folder that were reported.
     pub(super) saved: BTreeSet<String>,
     pub(super) connections: Arc<DesktopConnections>,
-    /// The text on the clipboard, if it is ours.
+    /// The run's text on the clipboard.
     pub(super) offered: Option<Offer>,
 }
 
@@ -69,7 +69,7 @@ impl DesktopSession {
         }
     }
 
-    /// Connects to the display once more, to hear only of what is asked for.
+    /// Opens another connection to the display, only to receive the events that are asked for.
     pub(super) fn connect_again(&self) -> Result<Display, DisplayError> {
         match &self.nested {
             Some(nested) => nested.connect_only(),
@@ -139,7 +139,7 @@ pub(super) fn unavailable(reason: impl ToString) -> ScreenError {
     }
 }
 
-/// Returns the error for a desktop that broke down.
+/// Returns the error for a desktop whose session failed.
 pub(super) fn lost(reason: impl ToString) -> ScreenError {
     ScreenError::Lost {
         reason: reason.to_string(),

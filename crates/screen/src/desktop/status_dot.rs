@@ -58,7 +58,7 @@ const CONTROLS: [u32; 2] = [0xffe3, 0xffe4];
 /// The symbols of the keys Alt, left and right, and Meta, which layouts put there too.
 const ALTS: [u32; 4] = [0xffe9, 0xffea, 0xffe7, 0xffe8];
 
-/// The selection whose owner uses the display.
+/// The selection whose owner uses the display for a run.
 const IN_USE: &str = "_GYRUS_IN_USE";
 
 /// The property of the root window that changes before a run sends an Escape.
@@ -68,8 +68,8 @@ const ESCAPES_SENT: &str = "_GYRUS_ESCAPES_SENT";
 /// a later one of a person.
 const ANNOUNCED_FOR: Duration = Duration::from_secs(2);
 
-/// Shortest time between two times that the dot is brought to the top: another window may want to be
-/// there too.
+/// Minimum interval at which the dot is brought to the top: another window may want to be there
+/// too.
 const RAISE_EVERY: Duration = Duration::from_millis(200);
 
 /// State of a person's runs, in one word.
@@ -77,7 +77,7 @@ const RAISE_EVERY: Duration = Duration::from_millis(200);
 pub enum DotState {
     /// No run is at work.
     Idle,
-    /// A run looks.
+    /// A run reads its screen.
     Seeing,
     /// A run waits for its model.
     Thinking,
@@ -85,7 +85,7 @@ pub enum DotState {
     Acting,
     /// A run waits for an answer of a person.
     Waiting,
-    /// All runs are stopped until a person lets them go on.
+    /// All runs are stopped until a person lifts the stop.
     Stopped,
 }
 
@@ -118,9 +118,9 @@ impl DotState {
 /// Act of a person.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum DotEvent {
-    /// They pressed the key that stops everything, at this moment.
+    /// The person pressed the key that stops everything, at this moment.
     Stop(Instant),
-    /// They clicked the dot, or pressed the key that summons gyrus.
+    /// The person clicked the dot, or pressed the key that summons gyrus.
     Summoned,
 }
 
@@ -131,7 +131,7 @@ pub struct StatusDot {
     events: mpsc::UnboundedReceiver<Result<DotEvent, String>>,
 }
 
-/// Reads what the server tells, in a thread of its own: the stop key waits for nothing else.
+/// Reads events of the server on a thread of its own: the stop key waits for nothing else.
 struct ServerReader {
     display: Arc<Display>,
     window: Window,
@@ -143,10 +143,10 @@ struct ServerReader {
     summons: Vec<u32>,
     controls: Vec<u32>,
     alts: Vec<u32>,
-    /// The keys that are down, as far as they were heard of. The state of the server is another one
-    /// by the time that it is asked, if this process is slow.
+    /// The keys that are down, according to the events read so far. The state of the server is
+    /// another one by the time that it is asked, if this process is slow.
     down: BTreeSet<u32>,
-    /// The times at which runs announced an Escape that has not come yet.
+    /// Times at which runs announced an Escape that has not yet arrived.
     announced: Vec<Instant>,
     raised: Option<Instant>,
     told: mpsc::UnboundedSender<Result<DotEvent, String>>,
@@ -156,7 +156,7 @@ impl StatusDot {
     /// Shows a dot on the display of this name, at its upper right corner.
     ///
     /// # Errors
-    /// In words: the display cannot be opened, or lacks one of the extensions SHAPE and XInput.
+    /// A message: the display cannot be opened, or lacks the extension SHAPE or XInput.
     pub fn open(name: &str) -> Result<Self, String> {
         let display = Display::connect_only(name)?;
         Self::on(display).map_err(|error| format!("a dot cannot be shown on `{name}`: {error}"))
@@ -205,7 +205,7 @@ impl StatusDot {
         })
     }
 
-    /// Makes the window of the dot, which is not shown yet.
+    /// Creates the window of the dot, not yet mapped.
     fn window(display: &Display) -> Result<Window, Box<dyn std::error::Error + Send + Sync>> {
         let (connection, root) = (&display.connection, display.screen.root);
         let window = connection.generate_id()?;
@@ -244,7 +244,7 @@ impl StatusDot {
     /// Shows a state, with words that say more; `xprop` and screen readers tell them.
     ///
     /// # Errors
-    /// In words: the display is gone.
+    /// A message: the display is gone.
     pub fn show(&self, state: DotState, words: &str) -> Result<(), String> {
         let shown = || -> Result<(), Box<dyn std::error::Error>> {
             let connection = &self.display.connection;
@@ -267,18 +267,18 @@ impl StatusDot {
         shown().map_err(|error| error.to_string())
     }
 
-    /// Whether a run uses the display now, so that what is clicked there may be clicked by a run.
+    /// Whether a run uses the display now, so that a click there may be the run's.
     ///
     /// # Errors
-    /// In words: the display is gone.
+    /// A message: the display is gone.
     pub fn is_display_used(&self) -> Result<bool, String> {
         is_used(&self.display, self.display.atom(IN_USE)?)
     }
 
-    /// Waits until a person does something with it.
+    /// Waits until a person clicks the dot or presses one of its keys.
     ///
     /// # Errors
-    /// In words: the display is gone.
+    /// A message: the display is gone.
     pub async fn next(&mut self) -> Result<DotEvent, String> {
         let told = self.events.recv().await;
         told.unwrap_or_else(|| Err("the display is gone".to_owned()))
@@ -335,7 +335,7 @@ impl ServerReader {
         Ok(())
     }
 
-    /// Returns what a key of a device means.
+    /// Returns the meaning of a device's key.
     fn pressed(&mut self, key: u32, device: u16) -> Result<Option<DotEvent>, DisplayError> {
         let pressed = Instant::now();
         if self.summons.contains(&key) && self.has_control_and_alt()? {
@@ -347,7 +347,7 @@ impl ServerReader {
         Ok(None)
     }
 
-    /// Whether a person pressed the key that came from this device, and not a run.
+    /// Whether a person, and not a run, pressed the key of this device.
     fn is_of_person(&mut self, device: u16) -> Result<bool, DisplayError> {
         self.announced.retain(|at| at.elapsed() < ANNOUNCED_FOR);
         if self.announced.is_empty() {
@@ -366,7 +366,7 @@ impl ServerReader {
         Ok(!is_for_tests)
     }
 
-    /// Whether an Escape of a person is meant for the runs.
+    /// Whether an Escape was pressed by a person and is meant for the runs.
     fn is_meant(&self) -> Result<bool, DisplayError> {
         Ok(is_used(&self.display, self.in_use)? || self.has_control_and_alt()?)
     }
@@ -429,7 +429,7 @@ fn disc(diameter: u16) -> Vec<Rectangle> {
 }
 
 impl Display {
-    /// Says that this connection uses the display, until it ends.
+    /// Marks the display as used by this connection until it ends.
     pub(super) fn mark_in_use(&self) -> Result<(), DisplayError> {
         if self.in_use.get().is_some() {
             return Ok(());

@@ -9,13 +9,13 @@ use std::{
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use x11rb::rust_connection::{DefaultStream, PollMode, Stream};
 
-/// Time that a server has for an answer.
+/// Time limit for a server's answer.
 pub(super) const SERVER_ANSWER: Duration = Duration::from_secs(10);
 
 /// Limit of a connection that waits for events of a person: ten years.
 pub(super) const FOR_EVENTS: Duration = Duration::from_hours(24 * 3_650);
 
-/// A stream whose waiting ends with an error after a limit.
+/// A stream on which waiting fails after a time limit.
 pub(super) struct TimedStream {
     stream: DefaultStream,
     limit: Duration,
@@ -73,7 +73,7 @@ impl Stream for TimedStream {
     }
 }
 
-/// Returns an error that says that the server has ended in place of one that only means it.
+/// Returns an error with the message that the server has ended, for errors that mean this.
 fn in_words(error: io::Error) -> io::Error {
     match error.kind() {
         kind @ (io::ErrorKind::BrokenPipe | io::ErrorKind::ConnectionReset) => {

@@ -32,7 +32,7 @@ use crate::{
 const YOURS: &str =
     "This is the display that you work at. Do there what is needed, then give it back.";
 
-/// Pixels of a wheel's turn that are one click of it.
+/// Pixels of scrolling that correspond to one click of the wheel.
 const WHEEL_CLICK: f64 = 60.0;
 
 /// Maximum number of clicks of the wheel at once.
@@ -40,18 +40,18 @@ const MAX_WHEEL_CLICKS: u32 = 20;
 
 /// A desktop in a person's hands.
 struct TakenDesktop {
-    /// Sees it; `None` for the person's own display.
+    /// The connection for pictures; `None` for the person's own display.
     eyes: Option<Display>,
-    /// Acts on it.
+    /// The connection for inputs.
     hands: Display,
     size: (u32, u32),
 }
 
 impl Desktop {
-    /// Opens the desktop if it is not, hands it to a person, and waits until they give it back.
-    /// Their page shows `reason`, the run's own words for why it asked them. `told` gets the address
-    /// of the page, which admits one browser; `watcher` hears of every input before it is carried
-    /// out. Dropping this takes the desktop back.
+    /// Opens the desktop if necessary, hands it to a person, and waits until they give it back.
+    /// Their page shows `reason`, the run's own words for why it asked them. `told` gets the
+    /// address of the page, which admits one browser; `watcher` hears of every input before it is
+    /// carried out. Dropping this takes the desktop back.
     ///
     /// # Errors
     /// When there is no desktop, no port, or the desktop is lost meanwhile.
@@ -86,7 +86,7 @@ impl Desktop {
     }
 }
 
-/// Makes the ids of elements that a person may have changed invalid, once this is dropped.
+/// Invalidates the ids of elements, which a person may have changed, when the value is dropped.
 struct RenumberOnDrop<'a>(&'a Desktop);
 
 impl Drop for RenumberOnDrop<'_> {
@@ -127,7 +127,7 @@ impl TakenDesktop {
         }
     }
 
-    /// Shows it until the receiver or the desktop is gone.
+    /// Sends pictures of the desktop until the receiver or the desktop is gone.
     async fn watch(
         &self,
         desk: &TakeoverDesk,
@@ -164,7 +164,7 @@ impl TakenDesktop {
         }
     }
 
-    /// Returns what is told beside the picture.
+    /// Returns the data shown beside the picture.
     fn surroundings(&self, desk: &TakeoverDesk) -> Result<Value, DisplayError> {
         let windows = match self.eyes {
             Some(_) => self.hands.windows()?,
@@ -188,7 +188,7 @@ impl TakenDesktop {
         }))
     }
 
-    /// Returns the window that has the keyboard.
+    /// Returns the window with the keyboard focus.
     fn with_keyboard(&self) -> Result<Window, String> {
         let windows = self.hands.windows()?;
         let active = windows.iter().find(|window| window.is_active);
@@ -261,7 +261,7 @@ impl TakenDesktop {
         self.hands.sync()
     }
 
-    /// Turns the wheel: to the first of two directions for less than zero.
+    /// Turns the wheel, to the first of two directions for a negative amount.
     fn turn(&self, by: f64, [back, forth]: [Button; 2]) -> Result<(), DisplayError> {
         // It is rounded, not negative and bounded.
         let clicks = ((by.abs() / WHEEL_CLICK).ceil() as u32).min(MAX_WHEEL_CLICKS);

@@ -14,23 +14,23 @@ pub(super) const MAX_DEPTH: u16 = 60;
 /// Elements of one window, found on the accessibility bus.
 pub(super) struct WindowTree<'a> {
     pub(super) program: &'a BusProgram,
-    /// The items by the path of their parent, in their order.
+    /// The items in order, by the path of their parent.
     pub(super) children: BTreeMap<&'a str, Vec<&'a AccessibleItem>>,
     pub(super) root: &'a AccessibleItem,
 }
 
 impl<'a> WindowTree<'a> {
-    /// Whether the program tells the elements of the window, with those of a page that is shown.
+    /// Whether the program reports the elements of the window, including those of a visible page.
     pub(super) fn has_elements(&self) -> bool {
         !self.below(self.root).is_empty() && !self.is_loading(self.root, 0)
     }
 
-    /// Whether the window shows a page that does not tell its elements yet.
+    /// Whether the window shows a web page that does not report its elements yet.
     pub(super) fn has_page(&self) -> bool {
         self.is_loading(self.root, 0)
     }
 
-    /// Whether a page is shown below an element without its elements, or is about to change.
+    /// Whether a page below an element is visible without its elements, or about to change.
     fn is_loading(&self, item: &AccessibleItem, depth: u16) -> bool {
         if !roles::is_shown(item.states) || depth > MAX_DEPTH {
             return false;
@@ -42,7 +42,7 @@ impl<'a> WindowTree<'a> {
         below.any(|item| self.is_loading(item, depth + 1))
     }
 
-    /// Returns what lies directly below an element, in its order.
+    /// Returns the children of an element, in order.
     pub(super) fn below(&self, item: &AccessibleItem) -> &[&'a AccessibleItem] {
         let found = self.children.get(item.path.as_str());
         found.map_or(&[], Vec::as_slice)
@@ -91,14 +91,14 @@ impl<'a> WindowTree<'a> {
         })
     }
 
-    /// Returns the name of what is chosen in a list that opens, as far as the program hands it out.
+    /// Returns the name of the selected item of a drop-down list, if the program reports it.
     pub(super) fn chosen(&self, list: &AccessibleItem) -> Option<&str> {
         let mut options = self.below(list).iter().flat_map(|menu| self.below(menu));
         let chosen = options.find(|option| roles::is_chosen(option.states))?;
         Some(&chosen.name)
     }
 
-    /// Returns the menus of the program that hang at no other element: they are windows without a
+    /// Returns the menus of the program that belong to no other element: they are windows without a
     /// name, or stand beside the windows.
     pub(super) fn menus(&self) -> impl Iterator<Item = &'a AccessibleItem> {
         let root = &self.root.path;
@@ -132,12 +132,12 @@ fn children(program: &BusProgram) -> BTreeMap<&str, Vec<&AccessibleItem>> {
     children
 }
 
-/// Whether an element is one that a window is.
+/// Whether an element represents a window.
 fn is_top(item: &AccessibleItem) -> bool {
     matches!(item.role, 2 | 16 | 19 | 23 | roles::WINDOW)
 }
 
-/// Returns the number that a program gave an element when it made it, which ends its path.
+/// Returns the creation number of an element, which ends its path.
 fn made_as(item: &AccessibleItem) -> i64 {
     let number = item.path.rsplit('/').next();
     number

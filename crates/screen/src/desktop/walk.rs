@@ -19,26 +19,26 @@ use super::{
     roles,
 };
 
-/// Maximum number of levels that are read.
+/// Maximum depth of elements that are read.
 const MAX_LEVELS: usize = 80;
 
-/// Maximum number of options of a closed list that are read to know what is chosen.
+/// Maximum number of options read of a closed list, to find the chosen one.
 const MAX_OPTIONS: i32 = 100;
 
-/// The names that browsers give their toolkits: Chromium and Firefox.
+/// The toolkit names of browsers: Chromium and Firefox.
 const BROWSERS: [&str; 2] = ["Chromium", "Gecko"];
 
 /// The way to the cells of tables, lists and trees.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum CellAccess {
-    /// As to all other elements: a page has those that it shows.
+    /// Cells are requested like all other elements: a page has those that it shows.
     Walked,
-    /// Cells are asked for by themselves: there may be millions.
+    /// Cells are requested by themselves: there may be millions.
     Left,
 }
 
 impl CellAccess {
-    /// Whether what lies below an element is asked for level by level.
+    /// Whether the descendants of an element are requested level by level.
     fn are_walked(self, item: &AccessibleItem) -> bool {
         self == Self::Walked || !roles::has_cells(item.role)
     }
@@ -52,8 +52,7 @@ struct TreePlace {
 }
 
 impl BusProgram {
-    /// Puts an element that the program handed out below the one that has it: LibreOffice may name
-    /// another there.
+    /// Puts a reported element below its parent, where LibreOffice may name another one.
     fn put(&mut self, place: &TreePlace, known: &BTreeSet<String>) {
         if known.contains(&place.path) {
             let mut items = self.items.iter_mut();
@@ -66,7 +65,7 @@ impl BusProgram {
 }
 
 impl Accessible {
-    /// Adds the elements of a program with this toolkit that it did not hand out.
+    /// Adds the elements of a program with this toolkit that the program did not report itself.
     pub(super) async fn add_rest(&self, program: &mut BusProgram, toolkit: &str) {
         let name = program.bus_name.clone();
         let tables = if BROWSERS.contains(&toolkit) {
@@ -109,7 +108,7 @@ impl Accessible {
         self.walk(program, tables, level, &mut known, until).await;
     }
 
-    /// Adds what lies below these elements of a program, level by level.
+    /// Adds the descendants of these elements of a program, level by level.
     async fn walk(
         &self,
         program: &mut BusProgram,
@@ -171,7 +170,7 @@ impl Accessible {
         found
     }
 
-    /// Returns the elements of a program that have these places.
+    /// Returns the elements of a program at these places.
     async fn items(
         &self,
         name: &str,
@@ -214,7 +213,7 @@ impl Accessible {
         items
     }
 
-    /// Names what a person uses and has no name by its description, which is that of its hint.
+    /// Gives controls without a name that of their description, which is their hint.
     async fn add_descriptions(&self, name: &str, items: &mut [AccessibleItem], until: Instant) {
         let mut nameless: Vec<_> = items.iter_mut().filter(|item| lacks_name(item)).collect();
         let mut questions = ProgramQuestions::to(name);

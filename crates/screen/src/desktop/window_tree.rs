@@ -29,14 +29,13 @@ pub(super) struct Inside {
     /// The part of the screen in which an element can be seen, where a box that scrolls or the head
     /// of a table limits it.
     pub(super) limits: BTreeMap<ElementId, Bounds>,
-    /// Those of `elements` that are cells of a sheet.
+    /// The ids of `elements` that are cells of a sheet.
     sheet: BTreeSet<ElementId>,
-    /// Whether the program told all places in time.
+    /// Whether the program reported all places in time.
     pub(super) is_whole: bool,
 }
 
-/// Returns what is shown in a window, which has this number: what lies below these tops of its
-/// program.
+/// Returns the content of the window with this number, below these top elements of its program.
 pub(super) async fn inside(
     accessible: &Accessible,
     numbers: &mut ElementNumbers,
@@ -106,7 +105,7 @@ pub(super) async fn inside(
 }
 
 impl Inside {
-    /// Adds an element of which this part of the screen shows something.
+    /// Adds an element that is at least partly visible in this part of the screen.
     fn add(&mut self, mut element: Element, item: &AccessibleItem, limit: Option<Bounds>) {
         if let Some(limit) = limit {
             let bounds = element.bounds;
@@ -121,8 +120,7 @@ impl Inside {
         self.elements.push(element);
     }
 
-    /// Leaves out the empty cells of a sheet that are more than one row or column beyond those that
-    /// hold something.
+    /// Removes empty cells of a sheet that are more than one row or column away from filled ones.
     fn leave_out_empty_cells(&mut self) {
         let is_used = |one: &Element| {
             let marks = [ElementState::Focused, ElementState::Selected];
@@ -147,8 +145,8 @@ impl Inside {
         });
     }
 
-    /// Takes the keyboard from tabs where another element says that it has it: Qt says so of the
-    /// chosen tab, too.
+    /// Removes the keyboard state from tabs if another element has it, since Qt reports it for the
+    /// selected tab, too.
     fn correct_keyboard(&mut self) {
         let has = |one: &Element| one.states.contains(&ElementState::Focused);
         let is_other = |one: &Element| one.role != "tab" && has(one);
@@ -160,7 +158,7 @@ impl Inside {
     }
 }
 
-/// Adds what is chosen in a closed list that does not tell it as its text.
+/// Adds the selected item of a closed list that does not report it as its text.
 fn add_choice(details: &mut Details, tree: &WindowTree<'_>, item: &AccessibleItem) {
     let value = details.value.as_deref().unwrap_or_default();
     if roles::is_combo_box(item.role) && value.trim().is_empty() {
@@ -168,17 +166,17 @@ fn add_choice(details: &mut Details, tree: &WindowTree<'_>, item: &AccessibleIte
     }
 }
 
-/// An item of a tree with its place in it.
+/// An item of a tree, with its position in the tree.
 struct TreeItem<'a> {
     item: Cow<'a, AccessibleItem>,
     depth: u16,
     /// The number of the box in which it scrolls.
     scrolled_in: Option<usize>,
-    /// The number of the pane that it is in.
+    /// The number of the pane around the item.
     pane: Option<usize>,
 }
 
-/// The items of a tree that are shown, or would be after scrolling.
+/// The items of a tree that are visible, or would be after scrolling.
 #[derive(Default)]
 struct TreeItems<'a> {
     listed: Vec<TreeItem<'a>>,
@@ -192,14 +190,14 @@ struct TreeItems<'a> {
 #[derive(Clone, Copy)]
 struct ItemPosition {
     depth: u16,
-    /// The number of the innermost box around them that scrolls.
+    /// Index of the innermost scrolling box around the items.
     scrolled_in: Option<usize>,
-    /// The number of the pane around them.
+    /// The number of the pane around the items.
     pane: Option<usize>,
 }
 
 impl<'a> TreeItems<'a> {
-    /// Lists what lies below these tops.
+    /// Lists the descendants of these top elements.
     fn below(tree: &WindowTree<'a>, tops: &[&'a AccessibleItem]) -> Self {
         let mut listing = Self::default();
         let top = ItemPosition {
@@ -213,7 +211,7 @@ impl<'a> TreeItems<'a> {
         listing
     }
 
-    /// Adds what lies below an item, parents first.
+    /// Adds the descendants of an item, parents first.
     fn add_below(&mut self, tree: &WindowTree<'a>, below: &'a AccessibleItem, at: ItemPosition) {
         if at.depth > MAX_DEPTH || self.listed.len() > 4_000 {
             return;
@@ -261,7 +259,7 @@ impl<'a> TreeItems<'a> {
     }
 }
 
-/// Adds the cells of tables that were not handed out with the other elements.
+/// Adds the cells of tables that were not reported with the other elements.
 async fn with_cells<'a>(
     accessible: &Accessible,
     tree: &WindowTree<'a>,
@@ -340,7 +338,7 @@ fn element(
     })
 }
 
-/// Returns a text as elements have it.
+/// Returns a text in the length that elements have.
 pub(super) fn shorten(text: &str) -> String {
     gyrus_text::shorten(text.trim(), MAX_TEXT).into_owned()
 }

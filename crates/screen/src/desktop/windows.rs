@@ -19,7 +19,7 @@ use super::display::{Display, DisplayError};
 /// Maximum number of windows that are listed.
 const MAX_WINDOWS: usize = 64;
 
-/// Time in which a window manager does what it is asked, or a program asks back.
+/// Time limit for a window manager to do what it is asked, or for a program to ask back.
 const OBEY: Duration = Duration::from_secs(3);
 
 /// Maximum length of a title, in bytes.
@@ -33,18 +33,19 @@ pub(super) struct DesktopWindow {
     pub(super) title: String,
     /// The class, by which desktop files name the program: `Mousepad`.
     pub(super) class: String,
-    /// The process, by the socket that it uses, else as it says itself; 0 if neither tells.
+    /// The process, according to the socket or else to the window; 0 if neither tells.
     pub(super) process: u32,
-    /// The connection to the X server that made it: the same for all windows of a program.
+    /// The connection to the X server that created the window: the same for all windows of a
+    /// program.
     pub(super) client: u32,
-    /// The number of the user whose program shows it, if it is another one than ours.
+    /// The user whose program shows the window, if it is not this process's user.
     pub(super) other_user: Option<u32>,
-    /// The place of its content on the screen.
+    /// The place of the window's content on the screen.
     pub(super) bounds: Bounds,
     pub(super) is_active: bool,
-    /// Whether it is drawn: not one that is minimised or on another workspace.
+    /// Whether the window is drawn; not one that is minimised or on another workspace.
     pub(super) is_shown: bool,
-    /// Whether it is none that a window manager knows: a menu, a list, a hint.
+    /// Whether the window is unknown to the window manager: a menu, a list, a hint.
     pub(super) is_popup: bool,
 }
 
@@ -89,7 +90,7 @@ impl Display {
         Ok(windows)
     }
 
-    /// Returns the window around a window that the window manager moves.
+    /// Returns the frame around a window, which the window manager moves.
     fn frame(&self, window: Window) -> Result<Window, DisplayError> {
         let mut frame = window;
         loop {
@@ -104,18 +105,18 @@ impl Display {
         }
     }
 
-    /// Has the window manager show a window, uppermost and with the keyboard.
+    /// Asks the window manager to raise a window and give it the keyboard focus.
     pub(super) fn activate(&self, window: Window) -> Result<(), DisplayError> {
         self.ask_manager("_NET_ACTIVE_WINDOW", window, [BY_PERSON, 0, 0, 0, 0])
     }
 
-    /// Has the window manager close a window, which its program may ask about.
+    /// Asks the window manager to close a window; its program may ask the person first.
     pub(super) fn close(&self, window: Window) -> Result<(), DisplayError> {
         self.ask_manager("_NET_CLOSE_WINDOW", window, [0, BY_PERSON, 0, 0, 0])
     }
 
-    /// Waits until this is so of the windows, at most [`OBEY`]: a window manager obeys in its own
-    /// time, and need not.
+    /// Waits until a condition on the windows is true, at most [`OBEY`]: a window manager obeys in
+    /// its own time, and need not.
     pub(super) async fn until_windows(
         &self,
         are: impl Fn(&[DesktopWindow]) -> bool,
@@ -157,7 +158,7 @@ impl Display {
         Ok(windows)
     }
 
-    /// Whether there is a window of this number.
+    /// Whether a window of this number exists.
     pub(super) fn is_there(&self, window: Window) -> Result<bool, DisplayError> {
         let asked = self.connection.get_geometry(window);
         let answer = asked.map_err(|error| error.to_string())?.reply();
@@ -182,8 +183,8 @@ impl Display {
         })
     }
 
-    /// Returns the process that shows a window, as the server knows it by the socket; else as the
-    /// window says.
+    /// Returns the process that shows a window, as the server knows it by the socket, or else as
+    /// the window reports it.
     fn process(&self, window: Window) -> Result<u32, DisplayError> {
         let wanted = ClientIdSpec {
             client: window,
@@ -238,7 +239,7 @@ impl Display {
     }
 }
 
-/// Returns the number of the user of a process, if it is another one than ours and not unknown.
+/// Returns the user id of a process if it is known and not ours.
 pub(super) fn other_user(process: u32) -> Option<u32> {
     let status = fs::read_to_string(format!("/proc/{process}/status")).ok()?;
     let line = status.lines().find_map(|line| line.strip_prefix("Uid:"))?;

@@ -90,11 +90,11 @@ pub(crate) struct Chord {
     code: String,
     number: u32,
     text: String,
-    /// Bits of [`MODIFIERS`].
+    /// Bits of the held [`MODIFIERS`].
     held: u32,
 }
 
-/// A part of a text that is typed.
+/// A step of typing a text.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum Stroke {
     Key(Chord),
@@ -245,7 +245,7 @@ impl Chord {
         })
     }
 
-    /// Returns the events that the keyboard sends, with those of modifiers around them.
+    /// Returns the events of the keyboard, with those of the modifiers around them.
     pub(crate) fn events(&self) -> Vec<Value> {
         // Held keys of a single capital letter are part of the letter.
         let told = |bit: u32| bit != 8 || self.text.is_empty() || self.held != 8;

@@ -54,7 +54,7 @@ pub(crate) enum UnusableTarget {
     Gone {
         id: ElementId,
     },
-    /// Another element covers it.
+    /// Another element covers the target.
     Covered {
         element: String,
         by: String,
@@ -66,7 +66,7 @@ pub(crate) enum UnusableTarget {
         number: u32,
     },
     Held(NoPageAnswer),
-    /// Nothing there may be used now.
+    /// Nothing at the point may be used now.
     #[cfg(feature = "desktop")]
     Barred {
         why: String,
@@ -126,7 +126,7 @@ pub(crate) struct ElementProperties {
     name: String,
     states: BTreeSet<ElementState>,
     form: Option<Form>,
-    /// The data that its form sends if it is clicked.
+    /// The data that the element's form sends after a click.
     sends: Option<SentForm>,
     starts: Vec<Starts>,
     /// Way in which text is entered: `line`, `text`, `rich`, `keys`, `set`, `slide`, `select`, `file`,
@@ -176,7 +176,7 @@ pub(crate) struct Spot {
     pub(crate) frame_id: String,
     pub(crate) frame: PageFrame,
     pub(crate) told: ElementProperties,
-    /// The point where the mouse reaches it.
+    /// The point where the mouse reaches the element.
     pub(crate) point: PagePoint,
 }
 
@@ -201,7 +201,7 @@ impl Spot {
         )
     }
 
-    /// Returns the form that a click on it sends, with its values.
+    /// Returns the form that a click on the element sends, with its values.
     pub(crate) fn sent_form(&self) -> Option<ExpectedForm> {
         let (form, sends) = (self.told.form.as_ref()?, self.told.sends.as_ref()?);
         Some(ExpectedForm::new(form, sends))
@@ -236,14 +236,14 @@ impl Spot {
         }
     }
 
-    /// Checks that it is still the element that was judged. The error describes the difference.
+    /// Checks that the element is still the judged one. The error describes the difference.
     pub(crate) fn is_as_judged(&self, judged: &Aim) -> Result<(), String> {
         is_same_aim(judged, &self.aim(), &self.told.words)
     }
 }
 
-/// Checks that what an input would touch now, an element with these words, is what was judged. The
-/// error describes the difference.
+/// Checks that the present target of an input, an element with this description, is the judged one.
+/// The error describes the difference.
 pub(crate) fn is_same_aim(judged: &Aim, now: &Aim, words: &str) -> Result<(), String> {
     let moved = |what: String| Err(format!("refused: moved ({what}); look again"));
     let (Some(was), Some(is)) = (&judged.element, &now.element) else {
@@ -377,7 +377,7 @@ impl BrowserSession {
         })
     }
 
-    /// Asks from the main frame down to the frame that contains the answer.
+    /// Descends from the main frame to the frame that contains the answer.
     async fn descend(
         &self,
         tab: &TabState,

@@ -32,13 +32,13 @@ fn http(status: &str, body: &str) -> Vec<u8> {
     format!("HTTP/1.1 {status}\r\nContent-Length: {length}\r\n\r\n{body}").into_bytes()
 }
 
-/// Returns the answer of a browser that reports an address which is not its own.
+/// Returns the answer of a browser that reports a foreign address.
 fn version() -> Vec<u8> {
     let body = r#"{"webSocketDebuggerUrl": "ws://192.0.2.1:1/devtools/browser/x"}"#;
     http("200 OK", body)
 }
 
-/// Returns a server's side of the handshake that `asked` begins.
+/// Returns a server's answer to the handshake `asked`.
 fn switched(asked: &str) -> String {
     let key = asked.lines().find_map(|line| {
         let (name, value) = line.split_once(": ")?;

@@ -26,13 +26,13 @@ pub(crate) const MAX_DOWNLOAD: u64 = 1 << 30;
 /// Maximum number of downloads of a session; more are refused.
 const MAX_DOWNLOADS: u32 = 50;
 
-/// Maximum bytes of all downloads of a session; further ones are aborted.
+/// Maximum size of all downloads of a session, in bytes; further ones are aborted.
 const MAX_DOWNLOADED: u64 = 4 << 30;
 
 /// An action that an event requires.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) enum EventReaction {
-    /// Set up a session that has begun and waits.
+    /// Set up a new session, which waits for it.
     SetUp { session: String, is_page: bool },
     /// Release a waiting session that is not needed.
     LetGo { session: String },
@@ -49,7 +49,7 @@ pub(crate) enum EventReaction {
         request: InterceptedRequest,
         answer: LoginAnswer,
     },
-    /// Test whether the page still answers while this request of it is held.
+    /// Test whether the page still answers while this request is held.
     Probe {
         session: String,
         request: InterceptedRequest,

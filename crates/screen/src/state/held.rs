@@ -6,32 +6,32 @@ use gyrus_contract::{AimedElement, HeldRequest};
 
 use crate::sent::ExpectedForm;
 
-/// A request that the browser paused for us.
+/// A request that the browser has paused.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct InterceptedRequest {
-    /// The session that reported it, which gets the answer.
+    /// The session of the request, which gets the answer.
     pub(crate) session: String,
     /// Id in the Fetch domain.
     pub(crate) id: String,
 }
 
-/// The time between an input and the next look, and a little more after a link.
+/// The time between an input and the next look, slightly longer after a link.
 #[derive(Debug)]
 pub(crate) struct Wake {
     /// Origins to which a page may send.
     pub(crate) allowed: Vec<String>,
-    /// The last document whose requests are held; `None`: those of later documents are held too.
+    /// The last document whose requests are held; `None` if those of later documents are held too.
     pub(crate) up_to: Option<u32>,
-    /// Whether the present documents may send one form only.
+    /// The data that the present documents may send.
     pub(crate) sends: MaySend,
-    /// Name of the tool that caused it.
+    /// Name of the tool whose call caused the requests.
     pub(crate) by: String,
     /// The link, if the input was judged as one that only goes somewhere: then every request that
     /// does more than fetch is held, wherever it goes.
     pub(crate) link: Option<AimedElement>,
     /// The address of that link.
     pub(crate) link_to: Option<String>,
-    /// When it ends, once the page was looked at.
+    /// The end of the time, once the page was looked at.
     pub(crate) until: Option<Instant>,
 }
 
@@ -41,15 +41,15 @@ const AFTER_LOOK: Duration = Duration::from_secs(2);
 /// The data that the present documents may send.
 #[derive(Debug)]
 pub(crate) enum MaySend {
-    /// Anything, to the origins that are allowed.
+    /// Any data may go to the allowed origins.
     Anything,
-    /// Anything that does not contradict this form, which was judged.
+    /// Anything that does not contradict this judged form.
     LikeForm(ExpectedForm),
-    /// Nothing yet: the form is measured just before the input.
+    /// Nothing yet, because the form is measured just before the input.
     NothingYet,
-    /// This form, once; all else is blocked.
+    /// This form, once, and nothing else.
     Form(ExpectedForm),
-    /// Nothing more: the form was sent.
+    /// Nothing more, because the form was sent.
     NothingMore,
 }
 
@@ -57,13 +57,13 @@ pub(crate) enum MaySend {
 pub(crate) struct RequestHold {
     pub(crate) shown: HeldRequest,
     pub(crate) id: InterceptedRequest,
-    /// Its id in the Network domain.
+    /// The request's id in the Network domain.
     pub(super) network: Option<String>,
     pub(crate) frame: String,
-    /// The link that was followed, and did this.
+    /// The followed link that caused the request.
     pub(crate) link: Option<AimedElement>,
     pub(super) turns: u32,
-    /// Whether it was blocked because no answer came in time.
+    /// Whether the request was blocked because no answer came in time.
     pub(super) is_over: bool,
 }
 
@@ -96,7 +96,7 @@ impl Holdings {
         }
     }
 
-    /// Forgets the input if its time is over.
+    /// Forgets the input once its time is over.
     pub(super) fn forget_old(&mut self) {
         let until = self.wake.as_ref().and_then(|wake| wake.until);
         if until.is_some_and(|until| until < Instant::now()) {

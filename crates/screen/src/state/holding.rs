@@ -22,10 +22,10 @@ use crate::{
 /// Maximum number of requests held at once; more are blocked.
 const MAX_HELD: usize = 10;
 
-/// Number of looks and actions for which a request is held.
+/// Number of looks and actions for which a request may be held.
 const MAX_TURNS: u32 = 20;
 
-/// Maximum characters of an address that is reported.
+/// Maximum number of characters of a reported address.
 const MAX_ADDRESS: usize = 300;
 
 /// Kinds of requests that can carry data; all others only fetch.
@@ -51,7 +51,7 @@ struct RequestPaused {
     #[serde(default)]
     resource_type: String,
     network_id: Option<String>,
-    /// The request that a server answered with this address.
+    /// The request that was redirected to this address.
     redirected_request_id: Option<String>,
 }
 
@@ -104,7 +104,7 @@ impl RequestPaused {
         ["GET", "HEAD", "OPTIONS"].contains(&self.request.method.as_str())
     }
 
-    /// Whether a script asks for something whose address says that this does something.
+    /// Whether a script requests an address that indicates an action.
     fn orders_by_address(&self, link_to: Option<&str>) -> bool {
         let address = &self.request.url;
         self.redirected_request_id.is_none()
@@ -112,7 +112,7 @@ impl RequestPaused {
             && says_an_order(address)
     }
 
-    /// Whether it is a question in GraphQL, which pages send as they send orders.
+    /// Whether the request is a query in GraphQL, which pages send in the same way as orders.
     fn only_reads(&self) -> bool {
         #[derive(Deserialize)]
         struct GraphQuery {
@@ -183,7 +183,8 @@ impl BrowserState {
         probe
     }
 
-    /// Compares the port under any name that leads to this machine.
+    /// Whether a page may not connect to an origin. Ports of this machine are compared under any of
+    /// its names.
     fn is_closed_to_pages(&self, origin: Option<&str>) -> bool {
         let port = origin.and_then(|origin| origin.rsplit_once(':')?.1.parse().ok());
         port.is_some() && (port == self.own_page || port == self.debugging)
@@ -243,8 +244,8 @@ impl BrowserState {
             .is_some_and(|(last, frame)| frame.document > last)
     }
 
-    /// Whether a request carries something else than the form that was judged; if only that may be
-    /// sent and this is it, nothing more may be.
+    /// Whether a request has other content than the judged form. If only that form may be sent and
+    /// this is it, nothing more may be sent.
     fn is_not_the_form(&mut self, paused: &RequestPaused) -> bool {
         if self.is_later(paused) {
             return false;
@@ -298,7 +299,7 @@ impl BrowserState {
             .any(|one| one.network.as_deref() == Some(network))
     }
 
-    /// Marks a request that blocks its page while it waits.
+    /// Marks a request that blocks its page while it is held.
     pub(crate) fn blocks(&mut self, id: &InterceptedRequest) {
         let mut all = self.holdings.all.iter_mut();
         if let Some(one) = all.find(|one| one.id == *id) {
@@ -352,7 +353,7 @@ impl BrowserState {
         (!requests.is_empty()).then_some(EventReaction::Block { requests })
     }
 
-    /// Counts a turn, and ends requests that have been held for too long.
+    /// Counts a look or a call, and ends requests that have been held for too many of them.
     pub(crate) fn turn(&mut self) -> Option<EventReaction> {
         for one in &mut self.holdings.all {
             one.turns += 1;
@@ -378,7 +379,7 @@ impl BrowserState {
         .collect()
     }
 
-    /// Returns the notes for a look, each once.
+    /// Returns the notes about held requests for a look, each once.
     pub(crate) fn notes_of_held(&mut self) -> Vec<String> {
         let holdings = &mut self.holdings;
         let over = |one: &RequestHold| one.is_over;
@@ -400,7 +401,7 @@ impl BrowserState {
     }
 }
 
-/// Words of addresses by which a server does something, though it is only asked for a page.
+/// Words in addresses by which a server performs an action although the request only reads.
 const ORDERS: [&str; 22] = [
     "delete",
     "remove",
@@ -426,14 +427,14 @@ const ORDERS: [&str; 22] = [
     "publish",
 ];
 
-/// Keys of addresses whose values are words to look for.
+/// Query keys whose values are search words.
 const SEARCHES: [&str; 5] = ["q", "query", "search", "s", "term"];
 
 fn without_fragment(address: &str) -> &str {
     address.split('#').next().unwrap_or_default()
 }
 
-/// Whether a step of an address, or a part of its query, is a word for doing something.
+/// Whether a step of an address, or a part of its query, is a word for an action.
 fn says_an_order(address: &str) -> bool {
     let plain = without_fragment(address).to_lowercase();
     let rest = plain.split_once("://").map_or("", |(_, rest)| rest);

@@ -85,7 +85,8 @@ impl BrowserState {
         None
     }
 
-    /// Takes the request of a tab that waits for a login out, with the tab's dialog, and keeps a login.
+    /// Removes the request of a tab that waits for a login, with the tab's dialog, and stores a
+    /// login.
     pub(crate) fn answer_login(
         &mut self,
         tab: u32,

@@ -20,7 +20,6 @@ use super::held::InterceptedRequest;
 /// Kind of the dialog; pages cannot open one of it.
 pub(crate) const KIND: &str = "login";
 
-/// Maximum number of logins that are kept.
 const MAX_LOGINS: usize = 100;
 
 /// A user name and a password for a part of a site.
@@ -30,7 +29,7 @@ pub(super) struct SiteLogin {
     realm: String,
     pub(super) user: String,
     pub(super) password: String,
-    /// Whether it was given in this session: a site that asks again has refused it.
+    /// Whether the login was given in this session: a site that asks again has refused it.
     #[serde(skip)]
     pub(super) is_given: bool,
 }
@@ -45,7 +44,6 @@ impl fmt::Debug for SiteLogin {
 #[derive(Debug, Clone)]
 pub(super) struct LoginRequest {
     pub(super) request: InterceptedRequest,
-    /// Number of the tab.
     pub(super) tab: u32,
     pub(super) origin: String,
     pub(super) realm: String,
@@ -56,18 +54,18 @@ pub(super) struct LoginRequest {
 pub(crate) struct Logins {
     known: Vec<SiteLogin>,
     pub(super) wanted: Vec<LoginRequest>,
-    /// File in which they are kept; `None`: in memory alone.
+    /// File of the stored logins; `None` if they are in memory only.
     file: Option<PathBuf>,
-    /// Whether a person at the browser's window is asked by the browser itself.
+    /// Whether the browser has a window and asks the person at it itself.
     pub(super) has_window: bool,
 }
 
 /// Answer to a request that waits for a login.
 #[derive(Clone, PartialEq, Eq)]
 pub(crate) enum LoginAnswer {
-    /// Leaves it to the browser.
+    /// Leaves the request to the browser.
     Default,
-    /// None: the site shows what it shows without one.
+    /// Gives no login: the site shows what it shows without one.
     Cancel,
     /// A user name and a password.
     Give { user: String, password: String },
@@ -98,7 +96,7 @@ impl LoginAnswer {
 }
 
 impl Logins {
-    /// Reads the logins that are kept in a file, which may not exist yet.
+    /// Reads the logins stored in a file, which may not exist yet.
     pub(crate) fn new(file: Option<PathBuf>, has_window: bool) -> Self {
         let known = file.as_ref().and_then(|file| fs::read(file).ok());
         let known = known.and_then(|bytes| serde_json::from_slice(&bytes).ok());
@@ -110,7 +108,7 @@ impl Logins {
         }
     }
 
-    /// Returns a login that was not given yet.
+    /// Returns a login that was not tried yet.
     pub(super) fn next(&mut self, origin: &str, realm: &str) -> Option<&mut SiteLogin> {
         let mut known = self.known.iter_mut();
         known.find(|one| one.origin == origin && one.realm == realm && !one.is_given)
@@ -121,7 +119,7 @@ impl Logins {
             .retain(|one| one.origin != origin || one.realm != realm);
     }
 
-    /// Keeps a login that was given to a site.
+    /// Stores a login that was given to a site.
     pub(super) fn learn(
         &mut self,
         wanted: &LoginRequest,

@@ -8,7 +8,7 @@ use serde::Deserialize;
 /// Kind of the dialog; pages cannot open one of it.
 pub(crate) const KIND: &str = "permission";
 
-/// Name in the page's world by which its questions are told.
+/// Name of the function in the page's world that reports its questions.
 pub(crate) const BINDING: &str = "gyrusAsks";
 
 /// A question of a page.
@@ -16,7 +16,7 @@ pub(crate) const BINDING: &str = "gyrusAsks";
 pub(crate) struct PermissionQuestion {
     #[serde(skip)]
     pub(super) tab: u32,
-    /// The permission, as browsers name it.
+    /// The requested permission, as browsers name it.
     pub(crate) asks: PagePermission,
     /// The origin of the document that asks.
     pub(crate) origin: String,

@@ -33,19 +33,18 @@ impl BrowserState {
         Some(())
     }
 
-    /// Returns the question that a tab asks first, unless something else holds the tab up.
+    /// Returns the first question of a tab, unless something else blocks the tab.
     pub(crate) fn question_of(&self, tab: &TabState) -> Option<&PermissionQuestion> {
         let mut questions = self.questions.iter().filter(|_| tab.dialog.is_none());
         questions.find(|one| one.tab == tab.number)
     }
 
-    /// Returns the dialog of a tab.
     pub(crate) fn dialog_of(&self, tab: &TabState) -> Option<Dialog> {
         let question = self.question_of(tab).map(PermissionQuestion::dialog);
         tab.dialog.clone().or(question)
     }
 
-    /// Forgets the questions of a page that was left.
+    /// Removes the questions of a page that was left.
     pub(super) fn forget_questions(&mut self, session: &str) {
         let left = self.tab_of_session(session).map(|tab| tab.number);
         self.questions.retain(|one| Some(one.tab) != left);

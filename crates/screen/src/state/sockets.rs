@@ -6,7 +6,7 @@ use std::{
     time::{Duration, Instant},
 };
 
-/// Time after an input within which what is sent counts as its effect.
+/// Time after an input within which sent data counts as an effect of the input.
 const AT_ONCE: Duration = Duration::from_millis(250);
 
 /// Maximum time to wait for an answer, which may never come.
@@ -22,11 +22,11 @@ pub(crate) struct PageSockets {
     input_ended: Option<Instant>,
     /// The last message sent because of an input, with the last one received after it, by session.
     asked: BTreeMap<String, (Instant, Option<Instant>)>,
-    /// Those that are open, by session and number.
+    /// The open sockets, by session and number.
     open: BTreeSet<(String, String)>,
 }
 
-/// Maximum number of open sockets that are remembered.
+/// Maximum number of remembered open sockets.
 const MAX_OPEN: usize = 1_000;
 
 impl PageSockets {
@@ -49,12 +49,12 @@ impl PageSockets {
         self.open.remove(&(session.to_owned(), number));
     }
 
-    /// Forgets the sockets of a document that was replaced.
+    /// Removes the sockets of a document that was replaced.
     pub(super) fn left(&mut self, session: &str) {
         self.open.retain(|(of, _)| of != session);
     }
 
-    /// Whether a page can send over a socket, which nothing can hold.
+    /// Whether a page has an open socket, whose messages cannot be held.
     pub(crate) fn is_open(&self, session: &str) -> bool {
         self.open.iter().any(|(of, _)| of == session)
     }

@@ -107,8 +107,8 @@ pub(super) async fn show(
     }
 }
 
-/// Requests titles: the browser reports the title of a page before it has one, and later only on
-/// request.
+/// Requests the titles of pages: the browser reports the title of a page before it has one, and
+/// later only on request.
 async fn ask_titles(session: &BrowserSession) {
     #[derive(Deserialize)]
     #[serde(rename_all = "camelCase")]
@@ -137,7 +137,7 @@ async fn ask_titles(session: &BrowserSession) {
     }
 }
 
-/// Captures a picture of a page that stands still and so sends none by itself.
+/// Captures a picture of a page that does not change and therefore sends none.
 async fn still(session: &BrowserSession, tab: &TabState) -> Option<Vec<u8>> {
     #[derive(Deserialize)]
     struct Screenshot {
@@ -159,11 +159,11 @@ pub(super) fn stop(session: &BrowserSession, of: &str) {
         .send(of, "Input.setInterceptDrags", json!({"enabled": false}));
 }
 
-/// The page that is shown, and its quality.
+/// The page whose pictures are sent, and their quality.
 #[derive(Default)]
 struct CastPage {
     session: Option<String>,
-    /// Whether no picture of the page was shown yet.
+    /// Whether no picture of the page was sent yet.
     owes: bool,
     grade: usize,
     quick: u32,

@@ -24,7 +24,7 @@ use super::InputWatcher;
 /// Header with the key of a request.
 const KEY: &str = "x-gyrus-key";
 
-/// Maximum characters of a run's reason that are shown.
+/// Maximum number of characters shown of a run's reason.
 const MAX_REASON: usize = 1_000;
 
 /// Result of a takeover that a person ended.
@@ -34,9 +34,9 @@ pub struct GivenBack {
     pub words: Option<String>,
 }
 
-/// State of one page.
+/// State of one takeover page.
 pub(crate) struct TakeoverDesk {
-    /// The reason for which the run asked for a person, in the model's words.
+    /// The model's reason for asking a person to take over.
     pub(crate) reason: Option<String>,
     /// Hears of every input.
     pub(super) watcher: Option<Arc<dyn InputWatcher>>,
@@ -44,17 +44,18 @@ pub(crate) struct TakeoverDesk {
     /// Digest of the token; digests are compared in constant time. `None` once it was used.
     token: Mutex<Option<blake3::Hash>>,
     key: OnceLock<blake3::Hash>,
-    /// Size of the page as shown last, in CSS pixels.
+    /// Size of the page as last shown, in CSS pixels.
     shown: Mutex<(f64, f64)>,
     dragging: AtomicBool,
-    /// Keeps inputs in their order.
+    /// Keeps inputs in order.
     pub(super) inputs: tokio::sync::Mutex<()>,
     give_back: Mutex<Option<oneshot::Sender<GivenBack>>>,
     closed: AtomicBool,
 }
 
 impl TakeoverDesk {
-    /// Creates a desk at a screen of this size for the holder of `token`, and the receiver of their giving back.
+    /// Creates a desk at a screen of this size for the holder of `token`, and the channel that
+    /// reports when they give the screen back.
     pub(super) fn new(
         (width, height): (u32, u32),
         (port, token): (u16, &str),

@@ -4,7 +4,7 @@ use serde::Deserialize;
 
 use super::PersonInput;
 
-/// One input of a person. Positions are fractions of the picture's width and height.
+/// An input of a person. Positions are fractions of the picture's width and height.
 #[derive(Deserialize)]
 #[serde(tag = "do", rename_all = "snake_case")]
 pub(crate) enum Did {
@@ -38,7 +38,7 @@ pub(crate) enum Did {
         accept: bool,
         #[serde(default)]
         text: String,
-        /// For a login, with the user name in `text`.
+        /// The password of a login, whose user name is in `text`.
         #[serde(default)]
         password: String,
     },
@@ -49,7 +49,7 @@ pub(crate) struct Mouse {
     pub(crate) kind: MouseKind,
     pub(crate) x: f64,
     pub(crate) y: f64,
-    /// `left`, `middle`, `right` or `none`.
+    /// The button: `left`, `middle`, `right` or `none`.
     pub(crate) button: String,
     /// Pressed buttons, as the DOM's bits.
     pub(crate) buttons: u32,
@@ -70,7 +70,7 @@ pub(crate) enum MouseKind {
 }
 
 impl Did {
-    /// Returns the input as a watcher hears of it, if it can mean something for the page.
+    /// Returns the input as watchers receive it, if it can matter to the page.
     pub(super) fn seen(&self) -> Option<PersonInput> {
         match self {
             Did::Mouse(mouse) => {

@@ -46,14 +46,14 @@ const POLICY: &str = "default-src 'none'; script-src 'self'; style-src 'self'; i
                       connect-src 'self'; base-uri 'none'; form-action 'none'; \
                       frame-ancestors 'none'";
 
-/// A desk and the screen that is had there.
+/// A desk, with the screen that is taken over at it.
 #[derive(Clone)]
 pub(super) struct ServedDesk {
     pub(super) desk: Arc<TakeoverDesk>,
     pub(super) screen: Arc<dyn TakenScreen>,
 }
 
-/// Serves the page until it is aborted.
+/// Serves the takeover page until it is aborted.
 pub(super) async fn serve(served: ServedDesk, listener: TcpListener) {
     let desk = served.desk.clone();
     let kept = Router::new()

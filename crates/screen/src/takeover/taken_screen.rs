@@ -8,12 +8,12 @@ use tokio::sync::mpsc;
 
 use super::{desk::TakeoverDesk, did::Did};
 
-/// A screen that a person has.
+/// A screen in a person's control.
 pub(crate) trait TakenScreen: Send + Sync {
     /// Returns the width and the height at the beginning, in the pixels of its inputs.
     fn size(&self) -> (u32, u32);
 
-    /// Sends pictures and what is around them until the receiver is gone.
+    /// Sends pictures, and the data around them, until the receiver is gone.
     fn show(
         self: Arc<Self>,
         desk: Arc<TakeoverDesk>,

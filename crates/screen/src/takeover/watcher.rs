@@ -8,21 +8,21 @@ use gyrus_contract::BoxedFuture;
 pub enum PersonInput {
     /// Presses the left button, at these fractions of the picture's width and height.
     Presses {
-        /// From the left.
+        /// Distance from the left edge.
         x: f64,
-        /// From the top.
+        /// Distance from the top edge.
         y: f64,
     },
-    /// Presses it again at the same place, soon enough to be one of several clicks.
+    /// Presses the left button again at the same place, soon enough to be one of several clicks.
     PressesAgain {
         /// The number of clicks, from 2.
         count: u32,
     },
-    /// Lets the left button go, at these fractions of the picture's width and height.
+    /// Releases the left button, at these fractions of the picture's width and height.
     Releases {
-        /// From the left.
+        /// Distance from the left edge.
         x: f64,
-        /// From the top.
+        /// Distance from the top edge.
         y: f64,
     },
     /// Presses another button than the left one.
@@ -38,19 +38,19 @@ pub enum PersonInput {
     },
     /// Goes back, or loads the page again.
     GoesBack,
-    /// Goes to another tab or window by the list of them, or closes one.
+    /// Switches to another tab or window in the list, or closes one.
     ChangesTab,
     /// Answers a dialog.
     Answers {
-        /// Whether with yes.
+        /// Whether the dialog is accepted.
         accepts: bool,
     },
-    /// Gives the screen back.
+    /// Returns control of the screen to the run.
     GivesBack,
 }
 
 /// Hears of a person's inputs.
 pub trait InputWatcher: Send + Sync {
-    /// Takes the next input, which is carried out when this has ended.
+    /// Receives the next input, which is carried out after this returns.
     fn before(&self, input: PersonInput) -> BoxedFuture<'_, ()>;
 }

@@ -2,7 +2,7 @@
 
 use axum::body::Bytes;
 
-/// Type of a message with JSON about what is around the picture.
+/// Type of a message with JSON about the state around the picture.
 pub(crate) const WORDS: u8 = 0;
 
 /// Type of a message with a JPEG or a PNG.

@@ -13,10 +13,10 @@ use crate::{
 
 /// An action on the screen, by the arguments of its tool.
 pub(crate) trait ScreenToolAction: Arguments + Sync + 'static {
-    /// Whether it only reads the page. Such an action is not measured.
+    /// Whether the action only reads the page, so that it needs no measuring.
     const ONLY_READS: bool = false;
 
-    /// The argument with the path of a file that it reads.
+    /// Name of the argument with the path of a file that the action reads.
     const READS: Option<&'static str> = None;
 
     /// Returns the target of the input with its purpose, in the words of `page/aim.js`; `None` if
@@ -25,7 +25,7 @@ pub(crate) trait ScreenToolAction: Arguments + Sync + 'static {
         None
     }
 
-    /// Measures what it would touch.
+    /// Measures what the action would touch.
     fn aim(
         &self,
         session: &BrowserSession,
@@ -41,7 +41,7 @@ pub(crate) trait ScreenToolAction: Arguments + Sync + 'static {
         }
     }
 
-    /// Does it.
+    /// Performs the action.
     fn act(
         &self,
         doing: &ActionCall<'_>,
@@ -123,7 +123,7 @@ pub(super) fn document_of(session: &BrowserSession, tab: &TabState) -> ElementId
     }
 }
 
-/// Returns the aim of an action on a page and not on an element of it.
+/// Returns the aim of an action on a page as a whole.
 pub(super) fn whole_page(
     session: &BrowserSession,
     tab: &TabState,

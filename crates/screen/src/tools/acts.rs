@@ -31,7 +31,7 @@ const PAGE: f64 = 0.9;
 /// Maximum time of scrolling, in milliseconds.
 const SCROLL_MS: u32 = 3_000;
 
-/// Maximum number of attempts of an input that the guard kept from the page.
+/// Maximum number of attempts at an input that the guard keeps from the page.
 pub(super) const MAX_PRESSES: usize = 3;
 
 /// Returns the failure for a target with another element over it.

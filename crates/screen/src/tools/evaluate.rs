@@ -17,7 +17,7 @@ use crate::browser::Browser;
 /// Time limit of an expression, promises included.
 const LIMIT: Duration = Duration::from_secs(15);
 
-/// Maximum characters of a value that is shown.
+/// Maximum number of characters shown of a value.
 const SHOWN: usize = 400;
 
 /// Evaluates expressions in the page.

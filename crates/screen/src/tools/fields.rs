@@ -17,7 +17,7 @@ use crate::{
     verdict::InputEffects,
 };
 
-/// Maximum characters of a field's value that are shown.
+/// Maximum number of characters shown of a field's value.
 const MAX_VALUE: usize = 200;
 
 #[derive(Debug, Deserialize)]
@@ -221,10 +221,10 @@ fn choosing(spot: &Spot, option: &str, only: &str) -> String {
 }
 
 impl OptionResult {
-    /// Returns what is chosen now.
+    /// Returns the options that are chosen after the input.
     ///
     /// # Errors
-    /// Nothing was chosen.
+    /// No option was chosen.
     fn check(self, spot: &Spot, wanted: &str) -> Result<Vec<String>, ActionFailure> {
         let words = &spot.told.words;
         let why = match self {

@@ -24,7 +24,7 @@ use crate::{
 /// Maximum bytes of a file that is given to a page, because it is copied.
 const MAX_UPLOAD: u64 = 256 << 20;
 
-/// Maximum time until a clicked page asks for a file.
+/// Time limit for a clicked page to ask for a file.
 const CHOOSER_LIMIT: Duration = Duration::from_secs(3);
 
 /// Folder of downloads, below the workspace.
@@ -184,7 +184,7 @@ fn lend(session: &BrowserSession, path: &Path) -> io::Result<PathBuf> {
     Ok(copy)
 }
 
-/// Moves complete downloads into the workspace, and lists them in the output.
+/// Moves finished downloads into the workspace, and lists them in the output.
 pub(super) async fn bring_downloads(
     session: &BrowserSession,
     site: &dyn Site,

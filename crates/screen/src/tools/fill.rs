@@ -17,7 +17,7 @@ use crate::{
 /// Value of a field, which is missing for a secret.
 #[derive(Deserialize)]
 struct FieldContent {
-    /// Whether it has the letters and digits of what was typed.
+    /// Whether the field holds the letters and digits that were typed.
     is_like: bool,
     value: Option<String>,
 }
@@ -44,7 +44,7 @@ pub(super) async fn aims(
     Ok(aims)
 }
 
-/// Returns what stands in the fields of a document then, for its scripts.
+/// Returns the values in a document's fields after the filling, for its scripts.
 pub(super) fn meant(call: &ClickCall) -> String {
     let document = call.on.map(|on| on.document);
     let own = call
@@ -127,7 +127,7 @@ impl ActionCall<'_> {
         }
     }
 
-    /// Describes how what a field holds differs from what was typed, if more than its signs do.
+    /// Describes how a field's value differs from the typed text, if in more than punctuation.
     async fn differs(
         &self,
         FieldText(on, text): &FieldText,

@@ -23,7 +23,7 @@ use crate::{
     verdict::StateBefore,
 };
 
-/// Maximum time until an answered dialog has gone.
+/// Time limit for an answered dialog to close.
 const DIALOG_LIMIT: Duration = Duration::from_secs(5);
 
 impl From<NavigationError> for ActionFailure {

@@ -40,7 +40,7 @@ pub(crate) fn saying<'e>(elements: &'e [Element], wanted: &str) -> Vec<&'e Eleme
     elements.iter().filter(said).collect()
 }
 
-/// Returns the elements that were found, one a line.
+/// Lists the found elements, one per line.
 pub(crate) fn listed(found: &[&Element], nothing: impl FnOnce() -> String) -> ToolOutput {
     if found.is_empty() {
         return ToolOutput::read(nothing());

@@ -111,7 +111,7 @@ pub(crate) fn piece(text: &str, number: Option<f64>) -> ToolOutput {
     ToolOutput::read(text.trim_end())
 }
 
-/// Returns a line that says something, in parts that are not too long.
+/// Splits a line into parts of limited length.
 fn parts(line: &str) -> impl Iterator<Item = &str> {
     let mut rest = line.trim();
     std::iter::from_fn(move || {

@@ -28,12 +28,12 @@ pub(super) struct FrameContent {
     pub(super) suspects: u32,
     /// Number of fields for secrets, filled or not.
     pub(super) secrets: u32,
-    /// The part that is not drawn yet though it was waited for, in words.
+    /// Description of the part that is not drawn yet in spite of waiting.
     pub(super) drawing: String,
 }
 
-/// A node: number, role, name, value, states, x, y, width, height, depth, link target. A negative
-/// width means no box.
+/// An element of a frame: number, role, name, value, states, x, y, width, height, depth, link
+/// target. A negative width means no box.
 #[derive(Debug, Deserialize)]
 pub(super) struct RawNode(
     u32,
@@ -49,9 +49,9 @@ pub(super) struct RawNode(
     #[serde(default)] Option<String>,
 );
 
-/// A frame inside: its id, the box of its content, the visible part of it, the covered cells of an
-/// 8 by 8 grid over that (a byte per row; empty: nothing is visible), the node that it follows, and
-/// its depth.
+/// A frame inside the frame: its id, the box of its content, the visible part of it, the covered
+/// cells of an 8 by 8 grid over that (a byte per row; empty: nothing is visible), the node that it
+/// follows, and its depth.
 #[derive(Debug, Deserialize)]
 pub(super) struct Child(String, [f64; 4], [f64; 4], Vec<u8>, usize, u16);
 
@@ -155,7 +155,7 @@ impl Area {
     }
 }
 
-/// Rounds to whole pixels, and clamps values that no screen has.
+/// Rounds to whole pixels, and clamps to values that a screen can have.
 pub(super) fn pixels(value: f64) -> i32 {
     value.clamp(-1e6, 1e6) as i32
 }
@@ -203,7 +203,7 @@ pub(super) struct Join {
 }
 
 impl Join {
-    /// Adds the main frame and all frames in it.
+    /// Adds the main frame and all nested frames.
     pub(super) fn add_main(
         &mut self,
         id: &str,

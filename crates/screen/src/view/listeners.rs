@@ -19,11 +19,11 @@ use crate::{browser::BrowserSession, cdp::CdpError, state::PageFrame};
 /// Maximum number of new elements per look; the others follow with the next one.
 const MAX_NEW: usize = 1_000;
 
-/// Maximum number of shadow roots per document whose listeners are asked for.
+/// Maximum number of shadow roots per document whose listeners are read.
 const MAX_ROOTS: usize = 300;
 
-/// Number of kinds of events from which on an element is the root of a framework, which listens for
-/// all that is in it.
+/// Number of kinds of events from which on an element counts as the root of a framework, which
+/// listens on behalf of the elements in it.
 const OF_A_FRAMEWORK: usize = 16;
 
 /// Ways of using an element by the mouse, as bits that `page/tell.js` reads.
@@ -31,7 +31,7 @@ const PRESSED: u8 = 1;
 const POINTED_AT: u8 = 2;
 const DROPPED_ON: u8 = 4;
 
-/// Returns the use that a kind of event tells, or 0.
+/// Returns the use that a kind of event indicates, or 0.
 fn use_of(kind: &str) -> u8 {
     match kind {
         "click" | "dblclick" | "mousedown" | "mouseup" | "pointerdown" | "pointerup"
@@ -42,7 +42,7 @@ fn use_of(kind: &str) -> u8 {
     }
 }
 
-/// Returns the uses of elements that listeners tell, by the browser's numbers.
+/// Returns the uses of elements that their listeners show, by the browser's node numbers.
 fn uses(listeners: Vec<DomListener>) -> BTreeMap<i64, u8> {
     let mut kinds: BTreeMap<i64, (BTreeSet<String>, u8)> = BTreeMap::new();
     for one in listeners.into_iter().filter(|one| one.backend_node_id != 0) {
@@ -88,8 +88,8 @@ fn group(frame: &PageFrame) -> String {
 }
 
 impl BrowserSession {
-    /// Tells our world of a frame which elements listen, each element once. Pages add listeners
-    /// without any event, so the browser is asked each time.
+    /// Passes the listening elements of a frame to our world, each element once. Pages add
+    /// listeners without any event, so the browser is asked each time.
     pub(super) async fn hear(&self, frame: &PageFrame) -> Result<(), CdpError> {
         let session = &frame.session;
         let document = self.document_of_page(frame).await?;
@@ -149,8 +149,7 @@ impl BrowserSession {
         new
     }
 
-    /// Returns the shadow roots that are known in a document as the page's own objects, each created
-    /// once.
+    /// Returns the known shadow roots of a document as objects of the page, each created once.
     async fn roots_of_page(&self, frame: &PageFrame) -> Result<Vec<String>, CdpError> {
         let group = group(frame);
         let new = self.objects(frame, "gyrus.newRoots()", &group).await?;

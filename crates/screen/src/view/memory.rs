@@ -7,7 +7,7 @@ use gyrus_contract::{Bounds, Picture};
 /// Maximum width of a picture, in pixels.
 pub(crate) const MAX_WIDTH: u32 = 1280;
 
-/// Data that one look keeps for the next.
+/// Data that each look passes on to the next.
 #[derive(Default)]
 pub(crate) struct LookMemory {
     /// Frames whose elements are known to the document around them, each with that document.
@@ -19,7 +19,7 @@ pub(crate) struct LookMemory {
     /// Scaling of the last page.
     pub(super) scaling: Option<PageScale>,
     pub(super) picture: Option<LastPicture>,
-    /// Whether the last look found secrets, or fields for them.
+    /// Whether the last look found secrets, or fields for secrets.
     pub(super) had_secrets: bool,
 }
 
@@ -28,9 +28,9 @@ pub(crate) struct KnownListeners {
     /// The document as an object of the page's own. It belongs to no group: then the browser
     /// reports listeners without creating an object for each of their functions.
     pub(super) document: String,
-    /// The same of shadow roots in it.
+    /// The shadow roots in the document, also as objects of the page's own.
     pub(super) roots: Vec<String>,
-    /// Elements that listen, by the browser's numbers, with the uses that this tells.
+    /// Listening elements by the browser's node numbers, with the uses that their listeners show.
     pub(super) known: BTreeMap<i64, u8>,
 }
 

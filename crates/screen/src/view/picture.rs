@@ -14,7 +14,7 @@ use super::{
 };
 use crate::{browser::BrowserSession, cdp::CdpError, state::TabState};
 
-/// Picture as the browser sent it.
+/// A picture as the browser sent it.
 #[derive(Deserialize)]
 pub(super) struct BrowserPicture {
     data: String,

@@ -47,7 +47,7 @@ struct ShadowRoot {
 }
 
 impl BrowserSession {
-    /// Tells the world around each frame which element holds it, once per document.
+    /// Tells the isolated world around each frame which element contains it, once per document.
     pub(crate) async fn own_frames(&self, frames: &[(String, PageFrame)]) {
         let by_id: BTreeMap<&String, &PageFrame> =
             frames.iter().map(|(id, frame)| (id, frame)).collect();

@@ -5,7 +5,7 @@ use std::io::Cursor;
 use gyrus_contract::Bounds;
 use png::{BitDepth, ColorType, Compression, Decoder, Encoder, Transformations};
 
-/// Distance of the pixels that count for the hash, which has 64 cells for a whole screen.
+/// Distance between the pixels that enter the hash, which has 64 cells for a whole screen.
 const STRIDE: usize = 4;
 
 /// Grey value that covers secrets.
@@ -66,7 +66,7 @@ impl Pixels {
         Ok(bytes)
     }
 
-    /// Paints over a rectangle, as far as it is inside the picture.
+    /// Paints over a rectangle, clipped to the picture.
     pub(crate) fn cover(&mut self, bounds: Bounds) {
         let within =
             |at: i32, most: u32| usize::try_from(at.clamp(0, i32::try_from(most).unwrap_or(0)));

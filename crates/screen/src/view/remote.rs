@@ -2,7 +2,7 @@
 
 use serde::Deserialize;
 
-/// Answer to `DOM.resolveNode`.
+/// The answer to `DOM.resolveNode`.
 #[derive(Deserialize)]
 pub(super) struct ResolveResult {
     pub(super) object: Object,
@@ -20,7 +20,7 @@ pub(super) struct Object {
     /// Id of the object; empty for a plain value.
     #[serde(default)]
     pub(super) object_id: String,
-    /// Kind of the object in words, as `Array(0)`.
+    /// Description of the object's kind, as `Array(0)`.
     #[serde(default)]
     pub(super) description: String,
 }

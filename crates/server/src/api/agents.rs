@@ -33,7 +33,7 @@ use crate::{
 };
 use gyrus_kernel::now_ms;
 
-/// Maximum number of waiting events that are shown.
+/// Maximum number of waiting events in an answer.
 const SHOWN: usize = 100;
 
 /// Returns the endpoints of this module.
@@ -197,7 +197,7 @@ fn today(app: &App, name: &str) -> AgentUse {
     app.gateway.used_on_day_of(name, now_ms())
 }
 
-/// Returns the agents of a store as they are on disk, while no server has them.
+/// Reads the agents of a store from disk, while no server runs them.
 pub fn agents_on_disk(store: &Store) -> Result<Vec<AgentView>, ApiError> {
     let queue = Gateway::read(store)?;
     let today = day_of(now_ms());
@@ -221,7 +221,6 @@ async fn list(State(app): State<Arc<App>>) -> Result<Json<Vec<AgentView>>, ApiEr
     .await
 }
 
-/// Returns an agent as it stands.
 pub(crate) fn view(app: &App, name: &str) -> Result<AgentView, ApiError> {
     let used = today(app, name);
     let triggers = app.triggers.of_agent(name);

@@ -30,7 +30,7 @@ use crate::{
 };
 use gyrus_kernel::now_ms;
 
-/// Number of commands in a list if nothing else is asked for, and at most.
+/// Default and maximum number of commands in a list.
 const LISTED: usize = 100;
 const MAX_LISTED: usize = 1_000;
 

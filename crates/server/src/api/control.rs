@@ -124,7 +124,7 @@ pub(crate) async fn stop(
     send(app, identity, run, MessageBody::Stop).await
 }
 
-/// Puts a message into the inbox of a run that can still read it.
+/// Adds a message to the inbox of a run that can still read it.
 async fn send(
     app: Arc<App>,
     identity: Requester,
@@ -225,7 +225,7 @@ async fn carried_out(app: &App, arguments: Vec<String>) -> Result<Json<Done>, Ap
     }))
 }
 
-/// Returns the output of a command that succeeded; what it said otherwise is the error.
+/// Returns the output of a command that succeeded; the messages of a failed one become the error.
 pub(crate) fn succeeded(output: CommandOutput) -> Result<CommandOutput, ApiError> {
     if output.code == Some(0) {
         return Ok(output);

@@ -23,7 +23,7 @@ const GROUPS: usize = 1_000;
 /// Number of days before today of which each is in an answer by day, also without calls.
 const DAYS: i64 = 400;
 
-/// Maximum number of days that can be asked for.
+/// Maximum number of days that a query may cover.
 const MAX_DAYS: u32 = 100_000;
 
 /// Number of runs among the dearest.
@@ -111,7 +111,7 @@ pub(crate) struct CostGroup {
 }
 
 impl CostGroup {
-    /// Returns everything that was or may be charged.
+    /// Returns the sum of everything charged or reserved.
     pub(crate) fn cost(&self) -> u64 {
         let charged = self
             .settled_microdollars
@@ -179,12 +179,12 @@ async fn show(
     blocking(move || Ok(Json(report(&app, query.days, &[query.by])?.remove(0)))).await
 }
 
-/// A group while it is added up.
+/// A group during the addition.
 #[derive(Debug, Default)]
 struct Group {
     sums: Sums,
     runs: u64,
-    /// Number of runs that are claimed, checked, verified.
+    /// Number of runs by the evidence for their goals: claimed, checked, verified.
     outcomes: [u64; 4],
 }
 
@@ -204,7 +204,7 @@ impl Group {
     }
 }
 
-/// Returns the costs of the calls of so many days, added up in each of these ways.
+/// Returns the costs of the calls of a number of days, summed up in each of these ways.
 pub(crate) fn report(
     app: &App,
     days: Option<u32>,

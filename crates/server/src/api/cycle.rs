@@ -25,10 +25,10 @@ use crate::{
     heads::RunWord,
 };
 
-/// Number of entries that are read.
+/// Maximum number of entries that are read.
 const ENTRIES: u64 = 200;
 
-/// The loop whose cycle has states of its own.
+/// The name of the loop whose cycle has states of its own.
 pub(crate) const CHANGESET: &str = "changeset";
 
 /// Number of stretches in an answer.
@@ -199,7 +199,7 @@ async fn show(
     blocking(move || view(&app, run).map(Json)).await
 }
 
-/// Returns the part of its cycle that a run is in, from its last entries.
+/// Returns the part of its cycle in which a run is, from its last entries.
 pub(crate) fn view(app: &App, run: RunId) -> Result<CycleView, ApiError> {
     let overview = overview(app, run)?;
     let is_changeset = overview.cognitive_loop == CHANGESET;

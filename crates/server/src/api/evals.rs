@@ -16,7 +16,7 @@ use crate::{
     extract::ApiPath,
 };
 
-/// Number of reports that are listed: the newest.
+/// Maximum number of listed reports: the newest.
 const LISTED: usize = 100;
 
 /// Returns the endpoints of this module.

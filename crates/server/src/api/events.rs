@@ -25,12 +25,12 @@ use crate::{
     tokens::{Requester, TokenScope},
 };
 
-/// Number of events in a list if nothing else is asked for, and at most. An event has at most
-/// 256 KiB, so a list has at most 25 MiB.
+/// Default and maximum number of events in a list. An event has at most 256 KiB, so a list has at
+/// most 25 MiB.
 const LISTED: usize = 50;
 const MAX_LISTED: usize = 100;
 
-/// Number of events that are looked at for one list on the way back.
+/// Maximum number of events that are searched for one list backwards.
 const SEARCHED: u64 = 10_000;
 
 /// Returns the endpoints of this module.
@@ -129,7 +129,7 @@ pub(crate) async fn publish(
 #[serde(deny_unknown_fields)]
 struct DecisionBody {
     run: String,
-    /// The question; if it is absent, the only one of the run.
+    /// The id of the question; absent if the run has only one.
     #[serde(default)]
     question: Option<String>,
     /// The reason of a rejection, or the edited text that is approved.
@@ -137,7 +137,7 @@ struct DecisionBody {
     words: Option<String>,
 }
 
-/// Answers the question that a decision on the bus is about, in the name of whoever publishes it.
+/// Answers the question that a decision on the bus concerns, in the name of its publisher.
 async fn decide(
     app: &Arc<App>,
     identity: &Requester,
@@ -235,7 +235,7 @@ async fn list(
     selected(&app, query).await.map(Json)
 }
 
-/// Returns the events that a query asks for.
+/// Returns the events that match a query.
 pub(crate) async fn selected(app: &App, query: EventsQuery) -> Result<EventList, ApiError> {
     let pattern = pattern(query.topic)?;
     let (bus, limit) = (app.agents.bus(), query.limit.0);

@@ -67,7 +67,7 @@ pub(crate) async fn fork(
     Ok((StatusCode::ACCEPTED, Json(ForkedRun { run })))
 }
 
-/// Forks a run and returns the new one as soon as it has begun.
+/// Forks a run and returns the new one once it has begun.
 pub(crate) async fn begin(
     app: Arc<App>,
     identity: Requester,
@@ -114,7 +114,7 @@ pub(crate) async fn begin(
     Ok(forked)
 }
 
-/// Waits for the first entry of the new run, which the command prints.
+/// Waits until the command prints the first entry of the new run.
 async fn begun(pieces: &mut CommandPieces) -> Result<RunId, ApiError> {
     let mut output = CommandOutput::default();
     while let Some(piece) = pieces.recv().await {
@@ -136,8 +136,8 @@ async fn begun(pieces: &mut CommandPieces) -> Result<RunId, ApiError> {
     Err(ApiError::internal("the fork ended before it began"))
 }
 
-/// Reads what the command prints to its end, without which it would be interrupted. A run that
-/// waits for a person then goes to the queue, which goes on with it when the answer is there.
+/// Reads the output of the command to its end, since the command would be interrupted otherwise. A
+/// run that waits for a person then goes to the queue, which resumes it when the answer is there.
 async fn follow(app: Arc<App>, identity: Requester, run: RunId, mut pieces: CommandPieces) {
     while pieces.recv().await.is_some() {}
     let store = app.store.clone();

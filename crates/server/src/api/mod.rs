@@ -20,7 +20,6 @@ pub(crate) mod triggers;
 pub use self::agents::{AgentView, agents_on_disk};
 use crate::endpoint::Endpoint;
 
-/// Returns all endpoints.
 pub(crate) fn endpoints() -> Vec<Endpoint> {
     let mut all = runs::endpoints();
     all.extend(agents::endpoints());

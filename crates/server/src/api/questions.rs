@@ -175,7 +175,7 @@ pub(crate) fn find(app: &App, run: RunId, question: &str) -> Result<OpenQuestion
     found.ok_or_else(|| ApiError::from(VoidAnswer::NotAsked { run, id }))
 }
 
-/// Gives an answer to exactly this card.
+/// Records an answer to exactly this card.
 pub(crate) fn give(
     app: &App,
     identity: &Requester,

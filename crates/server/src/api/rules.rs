@@ -91,7 +91,7 @@ impl GrantView {
     }
 }
 
-/// Returns a name for a grant that stays, whatever is given and revoked beside it.
+/// Returns a name for a grant that does not depend on other grants.
 fn id(standing: &StandingGrant) -> String {
     let mut hasher = blake3::Hasher::new();
     hasher.update(standing.workspace.as_os_str().as_encoded_bytes());
@@ -183,7 +183,7 @@ async fn ask(
     asked(&app, question).await.map(Json)
 }
 
-/// Asks the gate, in the way in which the command line does.
+/// Asks the gate a question in the same way as the command line.
 pub(crate) async fn asked(app: &App, question: GateQuestion) -> Result<GateAnswer, ApiError> {
     let invalid = |what: &str| ApiError::bad_request(what.to_owned());
     if question.command.trim().is_empty() {

@@ -29,11 +29,11 @@ use crate::{
     sse,
 };
 
-/// Number of runs in a list if nothing else is asked for, and at most.
+/// Default and maximum number of runs in a list.
 const LISTED: usize = 50;
 const MAX_LISTED: usize = 500;
 
-/// Number of entries in an answer if nothing else is asked for, and at most.
+/// Default and maximum number of entries in an answer.
 const ENTRIES: usize = 200;
 const MAX_ENTRIES: usize = 1_000;
 
@@ -44,7 +44,7 @@ const MAX_ENTRY_BYTES: usize = 8 << 20;
 const MAX_FILES: usize = 10_000;
 const MAX_FILE_BYTES: usize = 64 << 20;
 
-/// Number of runs that are looked at for one list.
+/// Maximum number of runs that are searched for one list.
 const MAX_SEARCHED: usize = 20_000;
 
 /// Returns the endpoints of this module.
@@ -139,7 +139,7 @@ pub(crate) async fn list(
     blocking(move || listed(&app, &query).map(Json)).await
 }
 
-/// Returns the runs that a query asks for.
+/// Returns the runs that match a query.
 pub(crate) fn listed(app: &App, query: &RunsQuery) -> Result<RunList, ApiError> {
     let before = query.before.as_deref().map(|before| {
         before.parse::<RunId>().map_err(|_| {
@@ -445,7 +445,7 @@ pub(crate) async fn page(
     .await
 }
 
-/// Carries out what reads the disk on a thread that may block.
+/// Runs work that reads the disk on a thread for blocking work.
 pub(crate) async fn blocking<T: Send + 'static>(
     work: impl FnOnce() -> Result<T, ApiError> + Send + 'static,
 ) -> Result<T, ApiError> {

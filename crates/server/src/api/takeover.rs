@@ -25,8 +25,8 @@ use crate::{
     tokens::Requester,
 };
 
-/// Time for which whoever asks waits for the browser. The run may have to finish a long command
-/// first; the lease goes on waiting.
+/// Time for which a client waits for the browser. The run may have to finish a long command first;
+/// the lease goes on waiting.
 const ANSWER_WITHIN: Duration = Duration::from_secs(3);
 
 /// Returns the endpoints of this module.
@@ -106,10 +106,10 @@ pub(crate) async fn take_over(
     }
 }
 
-/// The address, or the reason why there is none.
+/// The address of the takeover page, or the reason why there is none.
 type Decided = Option<Result<String, String>>;
 
-/// Holds a browser by the command that took it over, until the command ends or the lease does.
+/// Holds a browser through the command that took it over, until the command or the lease ends.
 async fn hold(
     app: Arc<App>,
     run: RunId,

@@ -35,11 +35,11 @@ use crate::{
     tokens::Requester,
 };
 
-/// Number of runs and of events that are shown.
+/// Maximum number of runs, and of events, that are shown.
 const RUNS: usize = 20;
 const EVENTS: usize = 20;
 
-/// Number of events that are looked at.
+/// Maximum number of events that are searched.
 const SEARCHED: u64 = 2_000;
 
 pub(super) async fn show(

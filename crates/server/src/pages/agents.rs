@@ -141,7 +141,7 @@ pub(super) fn stage(agent: &AgentView) -> Markup {
     html! { span class={ "state " (class) } { span.shape aria-hidden="true" { (shape) } (word) } }
 }
 
-/// Returns what an agent does now, or why it does nothing.
+/// Draws an agent's present activity, or the reason why there is none.
 pub(super) fn doing(agent: &AgentView) -> Markup {
     let last = agent.last_summary.as_deref();
     html! {
@@ -154,7 +154,7 @@ pub(super) fn doing(agent: &AgentView) -> Markup {
     }
 }
 
-/// Returns what waits for an agent, and what was dropped.
+/// Draws the number of waiting and of dropped events of an agent.
 pub(super) fn waiting(agent: &AgentView) -> Markup {
     html! {
         (counted(agent.waiting, "event")) " waiting"
@@ -162,7 +162,7 @@ pub(super) fn waiting(agent: &AgentView) -> Markup {
     }
 }
 
-/// Returns what an agent used today, against its budget.
+/// Draws the use of an agent today, against its budget.
 pub(super) fn used(agent: &AgentView, file: Option<&AgentFileView>) -> Markup {
     let money = gyrus_contract::Microdollars;
     let most_cost = file.and_then(|file| file.most_cost_microdollars);
@@ -190,7 +190,7 @@ fn of(used: u64, most: Option<u64>) -> String {
     }
 }
 
-/// Returns how a trigger stands, in a line.
+/// Renders a trigger's state in a line.
 fn woken(trigger: &TriggerView) -> Markup {
     html! {
         b { (trigger.name) }

@@ -63,7 +63,7 @@ pub(super) fn path(file: &str) -> String {
     format!("/web/{}/{file}", version())
 }
 
-/// Leads to the element that shows a run's cycle, under an address that stays.
+/// Redirects to the element that shows a run's cycle, from an address that never changes.
 pub(super) async fn widget() -> Redirect {
     Redirect::temporary(&path("widget.js"))
 }

@@ -27,20 +27,20 @@ use crate::{
     overview::RunOverview,
 };
 
-/// The most runs that stand side by side.
+/// Maximum number of runs in a comparison.
 const MAX_RUNS: usize = 3;
 
-/// Equal calls beside a difference that are not folded.
+/// Number of equal calls beside a difference that are not folded.
 const BESIDE: usize = 1;
 
-/// The most rows, and the most files, that a page has.
+/// Maximum number of rows, and of files, on a page.
 const MAX_ROWS: usize = 2_000;
 const MAX_FILES: usize = 300;
 
 /// Names of the columns.
 const NAMES: [&str; MAX_RUNS] = ["A", "B", "C"];
 
-/// The runs to compare, with commas between them.
+/// Ids of the runs to compare, separated by commas.
 #[derive(Debug, Deserialize)]
 pub(super) struct ComparedRuns {
     #[serde(default)]
@@ -97,7 +97,7 @@ pub(super) async fn show(
     .await
 }
 
-/// Names the runs, for the script that follows them.
+/// Draws the names of the runs, for the script that follows them.
 fn about(columns: &Columns) -> String {
     let runs: Vec<String> = columns.iter().map(|(run, _)| run.to_string()).collect();
     runs.join(",")
@@ -212,7 +212,7 @@ fn delta(first: u64, own: u64, words: fn(u64) -> String) -> Markup {
     }
 }
 
-/// Whether all runs made the call, or came to the same end.
+/// Whether all runs made the same call, or came to the same end.
 fn is_equal(row: &AlignedCalls, calls: &[Calls]) -> bool {
     let made = row.iter().zip(calls);
     let made: Option<Vec<&ComparedCall>> = made
@@ -250,7 +250,7 @@ fn first_difference(rows: &[AlignedCalls], calls: &[Calls]) -> Markup {
     }
 }
 
-/// Rows that are all equal, or all different.
+/// Consecutive rows that are all equal, or all different.
 struct RowGroup<'a> {
     is_equal: bool,
     rows: &'a [AlignedCalls],
@@ -341,7 +341,7 @@ fn cell(call: &ComparedCall) -> Markup {
     }
 }
 
-/// The paths that the runs changed, with what each did to them.
+/// Draws the paths that the runs changed, with the change by each run.
 fn files(app: &App, columns: &Columns) -> Markup {
     let mut paths: BTreeMap<String, Vec<&'static str>> = BTreeMap::new();
     let mut unknown = Vec::new();

@@ -11,7 +11,7 @@ use maud::{Markup, html};
 use super::recipients::Recipients;
 use crate::{app::App, sse::PlacedEvent};
 
-/// Number of lanes; further parties share the last one.
+/// Maximum number of lanes; further parties share the last one.
 const LANES: usize = 8;
 
 /// Sizes of the drawing.
@@ -22,7 +22,7 @@ const HEAD: usize = 34;
 /// The lane of events that no agent receives.
 const BUS: &str = "the bus";
 
-/// The lane of all parties that have none of their own.
+/// The lane of all parties without one of their own.
 const OTHERS: &str = "others";
 
 /// Returns the runs that an event is about: the one that it names, and those of its conversation.
@@ -55,7 +55,7 @@ struct Arrow {
     topic: String,
 }
 
-/// Returns a conversation: its runs, and its events as a drawing.
+/// Draws a conversation: its runs, and its events as a drawing.
 pub(super) fn drawn(
     app: &App,
     id: &str,

@@ -24,7 +24,7 @@ use crate::{
     extract::ApiQuery,
 };
 
-/// The periods that can be chosen, in days; 0 stands for all.
+/// The selectable periods, in days; 0 stands for all.
 const PERIODS: [(u32, &str); 4] = [(7, "7 days"), (30, "30 days"), (90, "90 days"), (0, "all")];
 
 /// Number of days of a plot, and of groups of a table.
@@ -76,7 +76,7 @@ fn periods(chosen: u32) -> Markup {
     }
 }
 
-/// Says what is not in the figures.
+/// Draws a remark about costs that the figures do not include.
 fn told(report: &CostReport) -> Markup {
     html! {
         @if report.unread > 0 {
@@ -152,7 +152,7 @@ fn period(days: u32) -> String {
     }
 }
 
-/// Returns what the length of a bar stands for: money, or tokens where no price is known.
+/// Returns the value that the length of a bar represents: money, or tokens where no price is known.
 fn worth(group: &CostGroup) -> u64 {
     match group.cost() {
         0 => group.tokens,
@@ -274,7 +274,7 @@ fn dearest(app: &App, report: &CostReport) -> Markup {
     }
 }
 
-/// Returns one way of adding up as a file for spreadsheets.
+/// Returns the costs of one grouping as a file for spreadsheets.
 pub(super) async fn csv(
     State(app): State<Arc<App>>,
     ApiQuery(query): ApiQuery<CostsQuery>,

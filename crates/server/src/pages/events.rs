@@ -62,7 +62,7 @@ impl EventsPart {
         }
     }
 
-    /// Returns the address of the same selection from another position.
+    /// Returns the address of this selection from another position on.
     fn at(&self, place: &str) -> String {
         let mut address = format!("/events?{place}");
         for (name, value) in [("topic", &self.topic), ("correlation", &self.correlation)] {
@@ -177,7 +177,7 @@ pub(super) fn correlated(id: &str) -> Markup {
     html! { a href={ "/events?correlation=" (percent_encoded(id)) } title=(id) { (shown) } }
 }
 
-/// Returns how far a payload is trusted, in words.
+/// Renders how far a payload is trusted.
 pub(super) fn trust(origin: &Origin) -> Markup {
     let words = match origin {
         Origin::Person => "from a person",

@@ -5,7 +5,7 @@ use serde_json::Value;
 
 use crate::{api::runs::RunsQuery, error::ApiError, heads::RunWord};
 
-/// Takes the filters out of a text; the words that are left are searched for.
+/// Parses and removes the filters in a text; the words that are left are searched for.
 ///
 /// # Errors
 /// A filter has a value that there is not.
@@ -33,7 +33,7 @@ pub(super) fn take(text: &str, query: &mut RunsQuery) -> Result<(), ApiError> {
     Ok(())
 }
 
-/// Returns the state that a word stands for, as pages write it.
+/// Returns the state for a word of a page's filter.
 ///
 /// # Errors
 /// There is no such state.

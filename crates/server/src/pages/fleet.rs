@@ -94,7 +94,7 @@ fn runs(fleet: &FleetView) -> Markup {
     }
 }
 
-/// Returns a time in milliseconds in words.
+/// Formats a duration in milliseconds.
 fn lasted(ms: i64) -> String {
     span(u64::try_from(ms).unwrap_or(0))
 }

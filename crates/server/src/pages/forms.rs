@@ -5,13 +5,13 @@ use axum::{
     response::{IntoResponse, Response},
 };
 
-/// Leads a browser from a form that was sent to the page that shows what came of it.
+/// Redirects a browser from a sent form to the page with the result.
 pub(super) fn see(path: &str) -> Response {
     let path = HeaderValue::from_str(path).unwrap_or(HeaderValue::from_static("/"));
     (StatusCode::SEE_OTHER, [(LOCATION, path)]).into_response()
 }
 
-/// Returns what was typed into a field; `None` if it is empty.
+/// Returns the text of a form's field; `None` if it is empty.
 pub(super) fn typed(text: String) -> Option<String> {
     // Forms send line breaks as two characters.
     let text = text.replace("\r\n", "\n");

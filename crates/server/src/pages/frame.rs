@@ -114,7 +114,7 @@ fn whole(page: &Markup) -> Html<String> {
     Html(visible_html(page).0)
 }
 
-/// Returns the page for a browser that is not let in. Its script sends the code of the printed
+/// Returns the page for a browser without a cookie. Its script sends the code of the printed
 /// address, which no server sees by itself: it stands behind the `#`.
 pub(super) fn letting_in() -> Html<String> {
     whole(&html! {
@@ -135,7 +135,7 @@ pub(super) fn letting_in() -> Html<String> {
     })
 }
 
-/// Returns an error with its advice.
+/// Draws an error with its advice.
 pub(super) fn error(error: &ErrorBody) -> Markup {
     html! {
         h1 { "That was not done" }

@@ -20,10 +20,9 @@ use crate::{
     surroundings::HookView,
 };
 
-/// Number of processes that are named.
 const PROCESSES: usize = 50;
 
-/// Number of damaged journals that are named.
+/// Maximum number of named journals that are damaged.
 const DAMAGED: usize = 20;
 
 /// Beginning of the names under which hooks hear events.
@@ -33,7 +32,7 @@ pub(super) async fn show(State(app): State<Arc<App>>) -> Result<Html<String>, Ap
     page(app, None).await
 }
 
-/// Carries out `gyrus doctor`, which tries what runs need.
+/// Runs `gyrus doctor`, and shows its findings.
 pub(super) async fn doctor(State(app): State<Arc<App>>) -> Result<Html<String>, ApiError> {
     let output = app.command(vec!["doctor".to_owned()]).await?;
     page(app, Some(("gyrus doctor", output))).await

@@ -9,9 +9,9 @@ use maud::{Markup, html};
 
 #[derive(Debug, Default, PartialEq, Eq)]
 struct PatchFile {
-    /// The remarks above its header, and the header.
+    /// The remarks above the file's header, and the header.
     head: String,
-    /// Its hunks, each from its `@@` line on.
+    /// The file's hunks, each from its `@@` line on.
     hunks: Vec<String>,
 }
 
@@ -26,7 +26,7 @@ impl PatchFile {
         remarks.map(str::trim)
     }
 
-    /// Returns the rest of the header, which says what is created, deleted or made executable.
+    /// Returns the rest of the header, with lines about a created, deleted or executable file.
     fn header(&self) -> String {
         let lines = self.head.lines();
         let said = lines.filter(|line| {
@@ -39,7 +39,7 @@ impl PatchFile {
     }
 }
 
-/// A patch in its parts.
+/// A patch, split into files and hunks.
 #[derive(Debug, Default, PartialEq, Eq)]
 pub(super) struct Hunks {
     /// The remarks about the whole.
@@ -78,7 +78,7 @@ impl Hunks {
         (!hunks.files.is_empty()).then_some(hunks)
     }
 
-    /// Returns the patch without what is not ticked. A file of which nothing is left is left out.
+    /// Returns the patch with the ticked parts only. A file of which nothing is left is left out.
     pub(super) fn ticked(&self, ticks: &HashMap<String, String>) -> String {
         let is_ticked = |file: usize, hunk: usize| ticks.contains_key(&name(file, hunk));
         let mut text = self.summary.clone();
@@ -99,7 +99,7 @@ impl Hunks {
         text
     }
 
-    /// Draws the parts, whole, each with its tick.
+    /// Draws all parts of the patch, each with a checkbox.
     pub(super) fn fields(&self) -> Markup {
         let count: usize = self.files.iter().map(|file| file.hunks.len().max(1)).sum();
         html! {
@@ -136,7 +136,7 @@ fn name(file: usize, hunk: usize) -> String {
     format!("keep.{file}.{hunk}")
 }
 
-/// Draws a tick, the words that it stands beside, and the lines below them.
+/// Draws a checkbox, its label, and the lines below.
 fn tick(name: &str, words: &str, lines: &str) -> Markup {
     html! {
         div.hunk {

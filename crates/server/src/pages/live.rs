@@ -68,7 +68,7 @@ pub(super) async fn show(
     .await
 }
 
-/// Returns the picture of now, over the last one that the run kept.
+/// Renders the present picture, over the last one that the run stored.
 fn screen(run: &RunOverview, now: &RunNow) -> Markup {
     let is_live = matches!(run.state, RunWord::Running | RunWord::Waiting) && now.holder.is_none();
     html! {
@@ -99,7 +99,7 @@ fn kept(run: RunId, image: &Image) -> Markup {
     }
 }
 
-/// Outlines the element that the call in progress touches.
+/// Draws an outline of the element that the call in progress touches.
 fn target(now: &RunNow) -> Markup {
     html! {
         div.target #target data-live {
@@ -113,7 +113,7 @@ fn target(now: &RunNow) -> Markup {
     }
 }
 
-/// Says who has the browser, with the ways to take it over and to give it back.
+/// Draws who has the browser, with the ways to take it over and to give it back.
 fn holding(run: &RunOverview, now: &RunNow, lease: Option<TakeoverLease>, may: bool) -> Markup {
     let button = |what: &str, class: &str, words: &str| {
         html! {

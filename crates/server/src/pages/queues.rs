@@ -12,7 +12,7 @@ use crate::{
     topics::{TopicCount, TopicCounts},
 };
 
-/// Number of topics, and of queues of each kind, that are shown.
+/// Maximum number of topics, and of queues of each kind, on the page.
 const TOPICS: usize = 200;
 const QUEUES: usize = 50;
 
@@ -78,7 +78,7 @@ struct QueueLine {
     dropped: Option<u64>,
 }
 
-/// Returns all queues, and what was dropped from them.
+/// Draws all queues, with the number of events that they dropped.
 pub(super) fn queues(app: &App) -> Markup {
     let mut lines = mailboxes(app);
     lines.extend(live(app));
@@ -171,7 +171,7 @@ fn live(app: &App) -> Vec<QueueLine> {
     .collect()
 }
 
-/// Durable subscribers read the history, so nothing is dropped while it is kept.
+/// Returns the lines of durable subscribers, for which no stored event is dropped.
 fn durable(app: &App) -> Vec<QueueLine> {
     let bus = app.agents.bus();
     let last = bus.last_position().map_or(0, |last| last.0);

@@ -5,13 +5,13 @@ use maud::{Markup, html};
 
 use crate::app::App;
 
-/// Number of recipients that a row names.
+/// Maximum number of recipients that a row names.
 const NAMED: usize = 3;
 
 /// A recipient of events.
 pub(super) struct Recipient {
     pub(super) name: String,
-    /// Whether it is an agent, which has a page.
+    /// Whether the recipient is an agent, which has a page.
     pub(super) is_agent: bool,
     patterns: Vec<TopicPattern>,
 }
@@ -20,7 +20,7 @@ pub(super) struct Recipient {
 pub(super) struct Recipients(Vec<Recipient>);
 
 impl Recipients {
-    /// Returns the recipients as they stand now. May block for the disk.
+    /// Returns the present recipients. May block for the disk.
     pub(super) fn now(app: &App) -> Self {
         let mut all = Vec::new();
         for name in app.agents.names() {
@@ -56,7 +56,6 @@ impl Recipients {
         self.0.iter().filter(gets)
     }
 
-    /// Names the recipients of a topic.
     pub(super) fn named(&self, topic: &Topic) -> Markup {
         let all: Vec<_> = self.of(topic).collect();
         html! {

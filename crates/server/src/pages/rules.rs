@@ -30,7 +30,7 @@ use crate::{
     tokens::Requester,
 };
 
-/// Number of characters of a policy that are shown.
+/// Maximum number of characters of a policy that are shown.
 const POLICY: usize = 20_000;
 
 /// The runs whose rules are shown.

@@ -31,7 +31,7 @@ use crate::{
     tokens::Requester,
 };
 
-/// Number of runs that have not begun that the page names.
+/// Maximum number of queued runs that the page names.
 const QUEUED: usize = 20;
 
 /// The words for states in addresses.
@@ -45,7 +45,7 @@ const STATES: [RunWord; 5] = [
 
 const OUTCOMES: [&str; 5] = ["answered", "claimed", "checked", "verified", "failed"];
 
-/// The filters, as the form sends them: empty ones too.
+/// The filters, as the form sends them, including empty ones.
 #[derive(Debug, Default, Deserialize)]
 #[serde(default)]
 pub(super) struct Filters {
@@ -153,7 +153,7 @@ pub(super) fn outcome(run: &RunOverview) -> Markup {
     }
 }
 
-/// Returns what a run has used, against its limits.
+/// Draws the resources that a run used, against its limits.
 pub(super) fn figures(run: &RunOverview) -> Markup {
     let steps = run
         .limits
@@ -189,7 +189,7 @@ pub(super) fn line(run: &RunOverview) -> Markup {
     }
 }
 
-/// Runs that were asked for and have not begun.
+/// Draws the queued runs that have not begun.
 fn queued(app: &App) -> Markup {
     let waiting = app.gateway.with(|queue| {
         let all = queue.all().into_iter();
@@ -255,7 +255,7 @@ fn new_run(list: &RunList) -> Markup {
     }
 }
 
-/// Starts a run as it is typed: what the form has beside goal and folder are options.
+/// Starts a run from a form, whose fields beside goal and folder are options.
 pub(super) async fn start(
     state: State<Arc<App>>,
     identity: Extension<Requester>,

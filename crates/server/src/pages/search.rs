@@ -20,7 +20,7 @@ use crate::{
     overview::RunOverview,
 };
 
-/// Number of hits of each kind.
+/// Maximum number of hits of each kind.
 const HITS: usize = 20;
 
 /// Maximum number of characters of a text to search for.
@@ -79,7 +79,7 @@ pub(super) async fn find(
     .await
 }
 
-/// Returns the runs with a text, the one that it names first, and whether there are more.
+/// Returns the runs that match a text, the one named by it first, and whether there are more.
 fn runs(app: &App, text: &str) -> Result<(Vec<Arc<RunOverview>>, bool), ApiError> {
     if text.is_empty() {
         return Ok((Vec::new(), false));

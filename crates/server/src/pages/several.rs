@@ -26,8 +26,7 @@ use crate::{
 /// Maximum number of runs of one form.
 const MOST: usize = 500;
 
-/// Returns the forms that act on the runs that are shown: on exactly these, whatever begins
-/// meanwhile.
+/// Renders the forms that act on exactly the runs shown, whatever begins meanwhile.
 pub(super) fn forms(shown: &[Arc<RunOverview>]) -> Markup {
     let of = |states: &[RunWord]| -> Vec<RunId> {
         let fitting = shown.iter().filter(|run| states.contains(&run.state));
@@ -61,14 +60,14 @@ fn form(action: &str, word: &str, class: &str, runs: &[RunId]) -> Markup {
     }
 }
 
-/// Runs, and what to do to them.
+/// The selected runs, with the action for all of them.
 #[derive(Debug, Deserialize)]
 pub(super) struct Several {
     action: BulkAction,
     runs: String,
 }
 
-/// Something that can be done to a run.
+/// An action that can be applied to several runs.
 #[derive(Debug, Clone, Copy, Deserialize)]
 #[serde(rename_all = "snake_case")]
 enum BulkAction {

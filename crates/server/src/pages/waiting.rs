@@ -145,7 +145,7 @@ pub(super) struct TypedAnswer {
     /// Whether parts are approved by ticks.
     #[serde(default)]
     ticked: String,
-    /// The ticks, by their names.
+    /// The ticked boxes, by their names.
     #[serde(flatten)]
     ticks: HashMap<String, String>,
 }

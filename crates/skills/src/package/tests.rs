@@ -23,7 +23,7 @@ fn tar_entry(name: &str, kind: u8, content: &[u8]) -> Vec<u8> {
     entry
 }
 
-/// Returns a zip archive of files, not packed, as a Unix made it.
+/// Returns an uncompressed zip archive of files, as made on Unix.
 fn zip(entries: &[(&str, u32, &[u8])]) -> Vec<u8> {
     let (mut archive, mut directory) = (Vec::new(), Vec::new());
     for (name, mode, content) in entries {

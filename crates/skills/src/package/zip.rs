@@ -20,7 +20,7 @@ const MAX_COMMENT: usize = 1 << 16;
 /// Maximum number of entries, folders included.
 const MAX_ENTRIES: usize = 4_000;
 
-/// Number of the operating system whose modes an entry has.
+/// Number of the operating system whose file modes an entry has.
 const UNIX: u8 = 3;
 
 /// Kinds of files in a Unix mode: all, regular files, folders.

@@ -5,7 +5,7 @@ use regex_syntax::{
     hir::{Class, Hir, HirKind},
 };
 
-/// Maximum number of words that are looked for on behalf of one trigger.
+/// Maximum number of words that are searched for to find one trigger.
 const MAX_WORDS: usize = 32;
 
 /// Maximum depth of groups in a trigger.
@@ -17,7 +17,7 @@ const MIN_WORD: usize = 2;
 /// Maximum number of characters of a class that may all be one letter.
 const MAX_CLASS: usize = 8;
 
-/// Returns a text without its case. Characters that a regular expression takes for one letter of
+/// Returns a text in lower case. Characters that a regular expression takes for one letter of
 /// either case are the same then.
 pub(super) fn folded(text: &str) -> String {
     text.chars().flat_map(fold).collect()
@@ -27,7 +27,7 @@ fn fold(letter: char) -> impl Iterator<Item = char> {
     letter.to_uppercase().flat_map(char::to_lowercase)
 }
 
-/// Returns words without case of which each text that the trigger matches contains at least one;
+/// Returns words in lower case of which each text that the trigger matches contains at least one;
 /// `None` if there are none, or too many.
 pub(super) fn needed_words(trigger: &str) -> Option<Vec<String>> {
     let hir = ParserBuilder::new()

@@ -8,22 +8,22 @@ use parking_lot::{Mutex, MutexGuard};
 
 use crate::{error::SurfaceError, output};
 
-/// Colours off.
+/// The sequence that resets colours.
 const RESET: &str = "\x1b[0m";
 
-/// Words that go on: other text begins below them.
+/// An unfinished row, below which other text begins.
 struct OpenRow {
     columns: usize,
-    /// The sequence that began its colour, or nothing.
+    /// The sequence that began the row's colour, or an empty text.
     colour: String,
 }
 
 struct Bottom {
     row: Option<OpenRow>,
-    /// The lines that stay below everything.
+    /// The lines that stay below everything else.
     lines: Vec<String>,
-    /// Row and column of the cursor in them, where a person types there. Then they come back by
-    /// themselves whenever something was written.
+    /// Row and column of the cursor among the lines, if a person types there. Then they come back
+    /// by themselves whenever something was written.
     cursor: Option<(usize, usize)>,
     is_shown: bool,
 }
@@ -40,7 +40,7 @@ fn bottom() -> MutexGuard<'static, Bottom> {
 }
 
 impl Bottom {
-    /// Returns the sequence that takes the lines away, and leaves the cursor behind the last text.
+    /// Returns the escape sequence that erases the lines and puts the cursor behind the last text.
     fn hide(&mut self) -> String {
         if !std::mem::take(&mut self.is_shown) {
             return String::new();
@@ -73,7 +73,7 @@ impl Bottom {
         }
     }
 
-    /// Returns the sequence that puts the lines below the text.
+    /// Returns the escape sequence that draws the lines below the text.
     fn show(&mut self) -> String {
         if self.lines.is_empty() {
             return String::new();
@@ -118,7 +118,7 @@ pub fn put(text: &str) -> Result<(), SurfaceError> {
     Ok(stream.flush()?)
 }
 
-/// Writes more of a row that goes on, or begins one.
+/// Continues an unfinished row, or begins one.
 pub(super) fn put_more(text: &str) -> Result<(), SurfaceError> {
     if text.is_empty() {
         return Ok(());
@@ -145,24 +145,24 @@ pub(super) fn put_more(text: &str) -> Result<(), SurfaceError> {
     Ok(stream.flush()?)
 }
 
-/// Whether words stand at the bottom that may go on.
+/// Whether the bottom row is open for further words.
 pub(super) fn has_open_row() -> bool {
     bottom().row.is_some()
 }
 
-/// Puts a status line at the bottom, in place of an earlier one, until something else is written.
+/// Shows a status line at the bottom, in place of an earlier one, until other text is written.
 pub fn put_status(line: &str) -> Result<(), SurfaceError> {
     put("")?;
     put_below(vec![line.to_owned()], None)
 }
 
-/// Takes the lines at the bottom away.
+/// Erases the lines at the bottom.
 pub fn clear_status() -> Result<(), SurfaceError> {
     put_below(Vec::new(), None)?;
     put("")
 }
 
-/// Puts lines below everything, in place of those that are there. With a cursor, they stay there.
+/// Replaces the lines below everything else. With a cursor, they stay there.
 pub(super) fn put_below(
     lines: Vec<String>,
     cursor: Option<(usize, usize)>,
@@ -177,7 +177,7 @@ pub(super) fn put_below(
     Ok(stream.flush()?)
 }
 
-/// The columns of a text with our own colours in it.
+/// Counts the columns of a text that contains our own colours.
 fn shown_width(text: &str) -> usize {
     let mut columns = 0;
     for (number, part) in text.split('\x1b').enumerate() {
@@ -190,7 +190,7 @@ fn shown_width(text: &str) -> usize {
     columns
 }
 
-/// The first sequence of a text that sets a colour.
+/// Returns the first sequence of a text that sets a colour.
 fn colour(text: &str) -> String {
     let begin = text.find('\x1b');
     let sequence = begin.and_then(|begin| {

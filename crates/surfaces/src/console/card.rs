@@ -7,15 +7,15 @@ use gyrus_text::{counted, one_line, visible, width, wrap};
 use super::{line::painted_patch, paint::Painter};
 use crate::projection::{Tone, is_patch};
 
-/// Lines of details on one card. Who wants to see more looks at the run. A card whose text can be
-/// edited is shown whole: what is approved as it stands was there to be read.
+/// Maximum number of detail lines on one card. Who wants to see more looks at the run. A card whose
+/// text can be edited is shown whole: what is approved as it stands was there to be read.
 const DETAIL_LINES: usize = 60;
 
 /// Columns of the rules above and below a card, in a wide terminal.
 const RULE: usize = 72;
 
-/// The card's lines, in which everything unseen is shown. Every line of untrusted text begins with
-/// `┃`, so nothing in it can look like the card's end or like a word of ours.
+/// Returns the card's lines, with invisible characters shown. Every line of untrusted text begins
+/// with `┃`, so nothing in it can look like the card's end or like a word of ours.
 pub fn lines(id: &QuestionId, card: &ApprovalCard, run: &str, painter: &Painter) -> Vec<String> {
     let columns = painter.columns.min(RULE);
     let what = if card.question {
@@ -100,7 +100,7 @@ fn body(card: &ApprovalCard, run: &str, painter: &Painter) -> Vec<String> {
     lines
 }
 
-/// Returns words that say who wrote the details of a card.
+/// Returns the words that name the author of a card's details.
 pub fn whose(card: &ApprovalCard) -> &'static str {
     let any = |origin: Origin| card.details.iter().any(|detail| detail.origin == origin);
     if any(Origin::Model) {

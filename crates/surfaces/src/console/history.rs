@@ -10,7 +10,7 @@ use std::{
     path::{Path, PathBuf},
 };
 
-/// Most lines that are known; a file of twice as many is made shorter.
+/// Maximum number of remembered lines; a file of twice as many is made shorter.
 const MOST_LINES: usize = 1_000;
 
 /// Lines that were typed, the newest last.
@@ -21,7 +21,7 @@ pub(super) struct TypedHistory {
 }
 
 impl TypedHistory {
-    /// Reads the file; one that cannot be read is an empty history.
+    /// Reads the history from a file; one that cannot be read is an empty history.
     pub(super) fn open(file: &Path) -> Self {
         let kept = fs::read(file).unwrap_or_default();
         let kept = String::from_utf8_lossy(&kept);
@@ -41,7 +41,7 @@ impl TypedHistory {
         history
     }
 
-    /// The lines, the newest first.
+    /// Returns the lines, the newest first.
     pub(super) fn newest_first(&self) -> impl Iterator<Item = &String> {
         self.lines.iter().rev()
     }
@@ -51,8 +51,7 @@ impl TypedHistory {
         self.newest_first().nth(lines)
     }
 
-    /// Adds a line. One that begins with a space is for nobody to find, and one like the last tells
-    /// nothing.
+    /// Adds a line, unless it begins with a space or equals the last one.
     pub(super) fn add(&mut self, line: &str) {
         let is_last = self.lines.last().is_some_and(|last| last == line);
         if line.trim().is_empty() || line.starts_with(' ') || is_last {

@@ -7,32 +7,32 @@ use crate::{keys::LineEdit, projection::Tone};
 
 const PROMPT: &str = "❯ ";
 
-/// Stands before rows that go on.
+/// Prefix of continuation rows.
 const GOES_ON: &str = "  ";
 
-/// Most rows that are shown of a text, those around the cursor.
+/// Maximum number of shown rows of a text, those around the cursor.
 const MOST_ROWS: usize = 8;
 
-/// The first of the characters that stand for a folded piece of a text; Unicode gives them no meaning.
+/// The first of the characters that replace folded pieces of a text; Unicode gives them no meaning.
 const PIECE: char = '\u{e000}';
 
-/// Most pieces of a text that are folded.
+/// Maximum number of folded pieces of a text.
 const MOST_PIECES: usize = 256;
 
-/// Most characters and lines of a pasted text that is shown as it is.
+/// Maximum number of characters and of lines of a pasted text that is shown in full.
 const LONGEST_SHOWN: (usize, usize) = (800, 6);
 
 /// A text that is being typed, with a cursor.
 #[derive(Debug, Default, Clone, PartialEq, Eq)]
 pub(super) struct InputLine {
     text: String,
-    /// In bytes.
+    /// The position of the cursor, in bytes.
     cursor: usize,
-    /// Long pieces that were pasted; each stands in the text as one character.
+    /// Long pasted pieces; each stands in the text as one character.
     pieces: Vec<String>,
 }
 
-/// Rows of the terminal, and the place of the cursor in them: row and column.
+/// Rows of the terminal, with the position of the cursor: row and column.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) struct TerminalRows {
     pub(super) lines: Vec<String>,
@@ -40,14 +40,14 @@ pub(super) struct TerminalRows {
 }
 
 impl InputLine {
-    /// A text with the cursor at its end.
+    /// Creates an input line with a text, and the cursor at its end.
     pub(super) fn of(text: &str) -> Self {
         let mut line = Self::default();
         line.edit(LineEdit::Text(text.to_owned()));
         line
     }
 
-    /// Takes the text; an empty one stays.
+    /// Returns and clears the text; an empty one is left.
     pub(super) fn take(&mut self) -> String {
         let line = std::mem::take(self);
         let mut whole = String::with_capacity(line.text.len());
@@ -65,7 +65,7 @@ impl InputLine {
         self.pieces.get(usize::try_from(number).ok()?)
     }
 
-    /// The text as it is typed, folded pieces as one character each.
+    /// Returns the text as typed, with one character for each folded piece.
     pub(super) fn text(&self) -> &str {
         &self.text
     }
@@ -75,13 +75,13 @@ impl InputLine {
         &self.text[..self.cursor]
     }
 
-    /// Puts other words in place of those from `from` to the cursor.
+    /// Replaces the text from `from` to the cursor.
     pub(super) fn replace_before(&mut self, from: usize, words: &str) {
         self.text.replace_range(from..self.cursor, words);
         self.cursor = from + words.len();
     }
 
-    /// Returns a text as it is inserted: a long one is folded.
+    /// Returns a text in the form in which it is inserted: a long one is folded.
     fn folded(&mut self, text: &str) -> String {
         let is_piece = |c: &char| (PIECE..='\u{e0ff}').contains(c);
         let text: String = text.chars().filter(|c| !is_piece(c)).collect();
@@ -150,7 +150,7 @@ impl InputLine {
         }
     }
 
-    /// Returns a character as it is shown.
+    /// Returns a character in the form in which it is shown.
     fn sign(&self, c: char) -> String {
         match self.piece(c) {
             Some(piece) => format!("[pasted {}]", counted(piece.lines().count(), "line")),

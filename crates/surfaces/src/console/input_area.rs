@@ -17,17 +17,17 @@ use crate::{
     projection::Tone,
 };
 
-/// Shown while nothing is typed.
+/// The hint while nothing is typed.
 const STEER_HINT: &str =
     "Enter tells the run · Alt-Enter: the next goal · Esc interrupts · Ctrl-B: background";
 
-/// The same while a card is open.
+/// The hint while a card is open.
 const ANSWER_HINT: &str = "your answer · Alt-Enter: the next goal · Esc interrupts";
 
-/// Goals that are shown of those that wait.
+/// Maximum number of waiting goals that are shown.
 const SHOWN_GOALS: usize = 3;
 
-/// Lines that were typed while a run worked, for whoever reads the terminal next.
+/// Lines typed while a run worked, for the next reader of the terminal.
 #[derive(Debug, Default, Clone)]
 pub struct LineQueue(Arc<Mutex<QueuedLines>>);
 
@@ -38,18 +38,19 @@ struct QueuedLines {
 }
 
 impl LineQueue {
-    /// Takes the goal that was typed first.
+    /// Removes and returns the oldest waiting goal.
     pub fn next_goal(&self) -> Option<String> {
         let goals = &mut self.0.lock().goals;
         (!goals.is_empty()).then(|| goals.remove(0))
     }
 
-    /// Takes the line that was begun and not ended.
+    /// Takes the unfinished line.
     pub fn begun_line(&self) -> String {
         std::mem::take(&mut self.0.lock().begun)
     }
 
-    /// Makes the goals that wait a begun line: nothing of it is done before the person wants it again.
+    /// Turns the waiting goals into an unfinished line, so that none begins before the person sends
+    /// it again.
     pub fn hold_goals(&self) {
         let mut ahead = self.0.lock();
         let goals = std::mem::take(&mut ahead.goals);
@@ -60,25 +61,25 @@ impl LineQueue {
     }
 }
 
-/// A line that is complete.
+/// A complete line.
 pub(super) enum PersonLine {
-    /// To the card that is open.
+    /// An answer to the open card.
     Answer(String),
-    /// For the run.
+    /// A message to the run.
     Steer(String),
     /// The command in progress is to go on in the background.
     Background,
 }
 
-/// The line of a run's terminal, and what became of the lines before.
+/// The input line of a run's terminal, and the state of the previous lines.
 pub(super) struct InputArea {
     line: InputLine,
-    /// The line that was begun when a card came. It is no part of an answer.
+    /// The unfinished line when a card came, which is not part of an answer.
     aside: Option<InputLine>,
     ahead: LineQueue,
-    /// Messages that the run has not read: id and text.
+    /// Messages that the run has not read, each with its id and text.
     unread: Vec<(String, String)>,
-    /// The run will read nothing more.
+    /// Whether the run reads no more messages.
     is_over: bool,
 }
 
@@ -153,7 +154,7 @@ impl InputArea {
         put("the run ended before it read what you added, so that is the next goal\n")
     }
 
-    /// A card came.
+    /// Puts the unfinished line aside when a card comes.
     pub(super) fn set_aside(&mut self) {
         if self.aside.is_none() {
             self.aside = Some(std::mem::take(&mut self.line));

@@ -6,17 +6,17 @@ use serde_json::Value;
 use super::{markdown::Markdown, paint::Painter};
 use crate::projection::{Happening, HappeningPart, HappeningSubject, TextForm, Tone, patch_lines};
 
-/// Most lines of one happening that are shown; the journal has the rest.
+/// Maximum number of shown lines of one event; the journal has the rest.
 const SHOWN_LINES: usize = 10;
 
-/// Most lines of a patch that are shown.
+/// Maximum number of shown lines of a patch.
 const SHOWN_DIFF_LINES: usize = 40;
 
-/// Stands before what a line of a patch goes on with, which must not look like a line of it.
+/// Mark before the rest of a patch's broken line, so that it cannot look like a line of the patch.
 pub(super) const CONTINUED: &str = "↪ ";
 
-/// Arguments that are shown as a patch elsewhere, by their tools. Of a text of several lines, or of
-/// a list, only the size is shown.
+/// Names of arguments that are shown elsewhere as a patch, by tool. Of a text of several lines, or
+/// of a list, only the size is shown.
 const SHOWN_AS_PATCH: [(&str, &str); 5] = [
     ("edit", "old_text"),
     ("edit", "new_text"),
@@ -29,11 +29,11 @@ const SHOWN_AS_PATCH: [(&str, &str); 5] = [
 #[derive(Debug, Clone, PartialEq)]
 pub struct ConsoleLine {
     pub tone: Tone,
-    /// One character that says what kind of thing it is.
+    /// One character that marks the kind of text.
     pub mark: char,
-    /// The text; its line breaks count.
+    /// The text, with line breaks.
     pub text: String,
-    /// A patch that stands below the text.
+    /// A patch to show below the text.
     pub patch: Option<String>,
 }
 
@@ -100,7 +100,7 @@ impl ConsoleLine {
     }
 }
 
-/// Returns a patch as lines of at most this many columns, coloured by what they do.
+/// Formats a patch as lines of at most `columns` columns, coloured by additions and removals.
 pub(super) fn painted_patch(patch: &str, columns: usize, painter: &Painter) -> Vec<String> {
     let lines = patch_lines(patch).flat_map(|(tone, line)| {
         let wrapped = wrap(&visible(line), columns.saturating_sub(width(CONTINUED)));
@@ -113,7 +113,7 @@ pub(super) fn painted_patch(patch: &str, columns: usize, painter: &Painter) -> V
     lines.collect()
 }
 
-/// Returns what happened as one text: the headline, then what belongs to it.
+/// Returns an event as one text: the headline, then its parts.
 fn text(happening: &Happening) -> String {
     let mut text = happening.headline.clone();
     let mut remarks = Vec::new();
@@ -163,7 +163,7 @@ fn text(happening: &Happening) -> String {
     }
 }
 
-/// Arguments as one would say them, long ones last and as they are.
+/// Returns arguments in a readable form, long ones last and unchanged.
 fn of_arguments(tool: &str, arguments: &Value) -> String {
     let Some(object) = arguments.as_object() else {
         return arguments.to_string();

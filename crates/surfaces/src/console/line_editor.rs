@@ -24,51 +24,51 @@ use crate::{
     projection::Tone,
 };
 
-/// Most candidates that are shown at once.
+/// Maximum number of candidates shown at once.
 const MOST_SHOWN: usize = 8;
 
-/// Time after which the size of the terminal is looked at again.
+/// Interval at which the size of the terminal is read.
 const LOOK_AGAIN: Duration = Duration::from_millis(250);
 
-/// Words that could be meant by what stands before the cursor.
+/// Possible completions of the text before the cursor.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct LineCandidates {
-    /// Place in the line, in bytes, from which a candidate takes the place of the words there.
+    /// Byte offset in the line from which a candidate replaces the text.
     pub from: usize,
     /// The words, the best first.
     pub words: Vec<LineCandidate>,
 }
 
-/// A word that could be meant.
+/// A possible completion.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct LineCandidate {
-    /// The words that it puts into the line.
+    /// The word inserted into the line.
     pub word: String,
-    /// Its meaning, in a few words; may be empty.
+    /// The meaning of the word, in a few words; may be empty.
     pub about: String,
     /// Whether the return key is enough to have it: it takes nothing more.
     pub is_whole: bool,
 }
 
-/// The wish of a person who typed a line, or a key in place of one.
+/// The result of a line that a person typed, or of a key instead of one.
 #[derive(Debug, PartialEq, Eq)]
 pub enum LineWish {
-    /// That the line is done.
+    /// The line is to be carried out.
     Line(String),
-    /// The next mode; the line stays.
+    /// The next mode is wanted; the line stays.
     NextMode,
-    /// To go back: Escape was pressed twice on an empty line.
+    /// The person wants to go back: Escape was pressed twice on an empty line.
     Back,
     Leave,
 }
 
-/// The surroundings of the line, and who knows what could be meant.
+/// The surroundings of the line, and the source of completions.
 pub struct LineView<'a> {
-    /// The row above it.
+    /// The row above the line.
     pub above: &'a str,
-    /// Shown while nothing is typed.
+    /// The hint while nothing is typed.
     pub hint: &'a str,
-    /// Returns what could be meant by the words before the cursor.
+    /// Returns the completions of the text before the cursor.
     pub candidates: &'a dyn Fn(&str) -> LineCandidates,
 }
 
@@ -76,15 +76,15 @@ pub struct LineView<'a> {
 pub struct LineEditor {
     history: TypedHistory,
     line: InputLine,
-    /// Keys that were typed; those behind the return key are of the next line.
+    /// Typed keys; those behind the return key are of the next line.
     keys: (Sender<Key>, Receiver<Key>),
-    /// The candidates of what is typed, unless Escape sent them away.
+    /// The present completions, unless Escape dismissed them.
     candidates: LineCandidates,
-    /// The candidate that the person moved to.
+    /// The candidate that the person selected.
     selected: Option<usize>,
-    /// The line before that is shown, counted from the newest, and the line that was being typed.
+    /// The shown earlier line, counted from the newest, with the line that was being typed.
     before: Option<(usize, String)>,
-    /// A line before is looked for.
+    /// Whether the person is searching the history.
     searches: bool,
     /// Command of the person's editor.
     editor: Option<String>,
@@ -92,7 +92,7 @@ pub struct LineEditor {
 }
 
 impl LineEditor {
-    /// With the history in this file, which nobody else may read.
+    /// Creates an editor with the history in this file, which nobody else may read.
     pub fn open(history: &Path, editor: Option<String>, plain: bool) -> Self {
         Self {
             history: TypedHistory::open(history),
@@ -119,7 +119,7 @@ impl LineEditor {
         }
     }
 
-    /// Reads what the person wants next.
+    /// Reads the next line or request of the person.
     pub fn read(&mut self, view: &LineView<'_>) -> Result<LineWish, SurfaceError> {
         let sender = self.keys.0.clone();
         let take = move |key| {
@@ -158,7 +158,7 @@ impl LineEditor {
         }
     }
 
-    /// Does what a key says.
+    /// Handles a key.
     fn key(&mut self, key: &Key, last: Option<&Key>, view: &LineView<'_>) -> Option<LineWish> {
         let is_empty = self.line.text().is_empty();
         match key {
@@ -199,7 +199,7 @@ impl LineEditor {
         self.look(view);
     }
 
-    /// Looks again for what could be meant.
+    /// Updates the completions.
     fn look(&mut self, view: &LineView<'_>) {
         self.selected = None;
         let before = self.line.before();
@@ -221,7 +221,8 @@ impl LineEditor {
         };
     }
 
-    /// The return key: takes the candidate that is selected, and has the line if it is whole.
+    /// Handles the return key: takes the candidate that is selected, and has the line if it is
+    /// whole.
     fn enter(&mut self, view: &LineView<'_>) -> Option<LineWish> {
         let typed = &self.line.before()[self.candidates.from.min(self.line.before().len())..];
         let is_exact = |candidate: &LineCandidate| candidate.word == typed;
@@ -254,7 +255,7 @@ impl LineEditor {
         Some(LineWish::Line(text))
     }
 
-    /// Puts the candidate that is selected, or the first, in the place of what is typed.
+    /// Inserts the selected candidate, or the first, in place of the typed text.
     fn take_candidate(&mut self, view: &LineView<'_>) {
         let words = &mut self.candidates.words;
         let number = self.selected.unwrap_or(0);
@@ -303,7 +304,7 @@ impl LineEditor {
         }
     }
 
-    /// Has the line written in the person's editor.
+    /// Opens the line in the person's editor.
     fn write_in_editor(&mut self) -> Result<(), SurfaceError> {
         let text = self.line.take();
         let written = card_editor::write_in_editor(&text, self.editor.as_deref());
@@ -323,7 +324,7 @@ impl LineEditor {
         painter.with_columns(painter.columns - 1)
     }
 
-    /// Shows the line with what is around it.
+    /// Draws the line with its surroundings.
     fn show(&self, view: &LineView<'_>) -> Result<(), SurfaceError> {
         let painter = self.painter();
         let hint = if self.searches {
@@ -345,7 +346,7 @@ impl LineEditor {
         put_below(lines, Some(cursor))
     }
 
-    /// Returns the rows of the candidates, those around the selected one.
+    /// Returns the rows of the candidates around the selected one.
     fn palette(&self, painter: &Painter) -> Vec<String> {
         let words = &self.candidates.words;
         let first = self.selected.unwrap_or(0);
@@ -383,7 +384,7 @@ fn next(typed: &Receiver<Key>, is_over: impl Fn() -> bool) -> Option<Key> {
     }
 }
 
-/// Reads a line from a terminal that can do no more, or whose person wants no more; `None` at its end.
+/// Reads a line from a simple terminal, or for a person who wants no editor; `None` at its end.
 pub fn plain_line(prompt: &str) -> Result<Option<String>, SurfaceError> {
     put("")?;
     let mut asking = io::stderr().lock();

@@ -16,11 +16,11 @@ fn is_mark(c: char) -> bool {
 /// A text that arrives in pieces.
 #[derive(Debug, Default)]
 pub(super) struct Markdown {
-    /// The end of a piece, which cannot be understood without what follows.
+    /// The end of the text so far, which is ambiguous until more arrives.
     held: String,
     /// Lines of a table.
     table: Vec<String>,
-    /// The line has begun.
+    /// Whether the current line has begun.
     in_line: bool,
     in_fence: bool,
     /// Marks that are open in this line.
@@ -34,7 +34,7 @@ impl Markdown {
         self.understand(false)
     }
 
-    /// Returns what was held: nothing follows.
+    /// Returns the text held back, at the end of the input.
     pub(super) fn end(&mut self) -> String {
         let mut words = self.understand(true);
         words.push_str(&self.table());
@@ -155,7 +155,7 @@ impl Markdown {
         }
     }
 
-    /// Takes the table that has ended, its columns below each other.
+    /// Formats a table that has ended, with its columns below each other.
     fn table(&mut self) -> String {
         let rows: Vec<Vec<String>> = std::mem::take(&mut self.table)
             .iter()

@@ -68,10 +68,10 @@ use crate::{
 /// Most cards of a kind that are shown again when one joins them.
 const MOST_JOINED: usize = 3;
 
-/// Lines of thinking that are shown of one reply.
+/// Maximum number of shown lines of thinking in one reply.
 const THINKING_LINES: usize = 12;
 
-/// A row at the bottom, whose words may go on.
+/// A row at the bottom that may be continued.
 struct Row {
     run: RunId,
     tone: Tone,
@@ -84,36 +84,36 @@ pub struct Console {
     run: RunId,
     painter: Painter,
     on_ask: OnAsk,
-    /// The person who answers here; `None` when there is no terminal to answer at.
+    /// The person who answers here; `None` without a terminal to answer at.
     person: Option<Principal>,
-    /// Unanswered cards, the one that is being asked first.
+    /// Unanswered cards, the one being asked first.
     open: VecDeque<OpenQuestion>,
-    /// The cursor stands behind a question.
+    /// Whether the cursor is behind a question.
     asking: bool,
     /// Status of the run, for the line at the bottom; only at a terminal.
     status: Option<StatusRow>,
     /// The line in which the person types below everything, if they can while the run works.
     input_area: Option<InputArea>,
-    /// Text that its models are streaming.
+    /// Text that the run's models are streaming.
     speech: Speech,
     /// The row in which a model is speaking.
     row: Option<Row>,
-    /// The words that it is speaking, and its run.
+    /// The words being streamed, with their run.
     markdown: (RunId, Markdown),
     projections: BTreeMap<RunId, Projection>,
-    /// The run reads files for itself, and says in one line which.
+    /// Whether the run is reading files for itself, which is reported in one line.
     gathering: bool,
-    /// A patch that a run proposed: a card shows it, if one comes next.
+    /// A patch that a run proposed; a card shows it, if one comes next.
     proposed: Option<(RunId, ConsoleLine)>,
     /// The call by which the run's model ends it.
     claim: Option<EffectId>,
-    /// Calls whose change a card has shown.
+    /// Calls whose change was shown on a card.
     shown_changes: BTreeSet<(RunId, EffectId)>,
     /// The plan of the run.
     plan: ShownPlan,
     /// The sub-runs at work.
     at_work: Vec<RunId>,
-    /// The sub-runs that worked side by side with another one.
+    /// The sub-runs that worked in parallel with another one.
     side_by_side: BTreeSet<RunId>,
 }
 
@@ -150,14 +150,14 @@ impl Console {
         }
     }
 
-    /// With a line at the bottom that says what the run is at.
+    /// Adds a status line at the bottom about the run's activity.
     pub fn with_status(mut self, spent: Spent) -> Self {
         self.status = Some(StatusRow::new(spent));
         self
     }
 
-    /// With a line below everything in which the person types while the run works. `ahead` gets what is
-    /// for later.
+    /// Adds a line below everything else in which the person types while the run works. `ahead`
+    /// gets what is for later.
     pub fn with_input_area(mut self, ahead: LineQueue) -> Self {
         if self.person.is_some() && self.status.is_some() {
             self.input_area = Some(InputArea::new(ahead));
@@ -166,17 +166,17 @@ impl Console {
         self
     }
 
-    /// Whether keys are wanted, one by one.
+    /// Whether keys must be read one by one.
     pub fn has_input_area(&self) -> bool {
         self.input_area.is_some()
     }
 
-    /// Whether something at the bottom changes by itself.
+    /// Whether the bottom has a status that changes by itself.
     pub fn has_status(&self) -> bool {
         self.status.is_some() && (!self.asking || self.has_input_area())
     }
 
-    /// Whether a line from the terminal is wanted.
+    /// Whether the console waits for a line of the terminal.
     pub fn is_asking(&self) -> bool {
         self.asking
     }
@@ -287,7 +287,7 @@ impl Console {
         self.show(run, &line)
     }
 
-    /// Takes away the cards that an entry answers or makes void.
+    /// Removes the cards that an entry answers or voids.
     fn settle(&mut self, run: RunId, entry: &Entry) -> Result<(), SurfaceError> {
         let before = self.open.len();
         self.open.retain(|open| {
@@ -306,7 +306,7 @@ impl Console {
         }
     }
 
-    /// Whether an entry is one of the many by which a changeset's files are found and read.
+    /// Whether an entry is one of the many about finding and reading a changeset's files.
     fn gathers(&mut self, entry: &Entry) -> bool {
         if let Entry::Noted { kind, fact, .. } = entry {
             if kind == "changeset.state" {
@@ -395,7 +395,7 @@ impl Console {
         })
     }
 
-    /// Shows the card whose turn it is.
+    /// Shows the next card.
     fn ask(&mut self) -> Result<(), SurfaceError> {
         let Some(open) = self.open.front() else {
             self.asking = false;
@@ -424,7 +424,7 @@ impl Console {
         put(&text)
     }
 
-    /// A model speaks. What is shown of it here is not shown again when it is an entry.
+    /// Handles a piece of a model's reply. Text shown here is not shown again with its entry.
     pub fn reply_piece(&mut self, piece: &ReplyPiece) -> Result<(), SurfaceError> {
         if let Some(status) = &mut self.status {
             status.reply_piece(&piece.said);
@@ -438,7 +438,7 @@ impl Console {
         Ok(())
     }
 
-    /// Shows what a model says as it arrives, in lines like those of the entries that follow.
+    /// Shows a model's text as it arrives, in lines like those of the entries that follow.
     fn speaks(&mut self, run: RunId, spoken: &LiveSpeech) -> Result<(), SurfaceError> {
         let (tone, mark) = match spoken.kind {
             SpokenKind::Words => (Tone::Thought, '•'),
@@ -478,7 +478,7 @@ impl Console {
         self.show_status()
     }
 
-    /// Ends a row whose words may go on.
+    /// Ends an open row.
     fn end_line(&mut self) -> Result<(), SurfaceError> {
         let (run, markdown) = &mut self.markdown;
         let (run, held) = (*run, markdown.end());
@@ -492,7 +492,7 @@ impl Console {
         }
     }
 
-    /// Returns what stands before the lines of a run: of runs that worked side by side, their names.
+    /// Returns the prefix of a run's lines: of runs that worked side by side, their names.
     fn indent(&self, run: RunId) -> String {
         if run == self.run {
             String::new()
@@ -503,7 +503,7 @@ impl Console {
         }
     }
 
-    /// Notes which runs work side by side.
+    /// Records which sub-runs work in parallel.
     fn note_child(&mut self, entry: &Entry) {
         if let Entry::ChildStarted(started) = entry {
             self.at_work.push(started.child);
@@ -515,7 +515,7 @@ impl Console {
         }
     }
 
-    /// Fits what is shown from now on to the terminal, whose size may have changed.
+    /// Adapts the output to the terminal, whose size may have changed.
     fn fit_columns(&mut self) {
         if let Some(columns) = output::columns_of(&io::stderr()) {
             // Behind a character in the last column a cursor cannot be put.
@@ -613,7 +613,7 @@ impl Console {
         self.ask()
     }
 
-    /// Sends an answer to the question that is being asked.
+    /// Sends an answer to the question being asked.
     fn send(&mut self, answer: Answer) -> Result<(), SurfaceError> {
         let (Some(open), Some(person)) = (self.open.front(), &self.person) else {
             return Ok(());
@@ -634,7 +634,7 @@ impl Console {
         }
     }
 
-    /// The card to be changed in an editor, if that is what was typed.
+    /// Returns the card to edit, if the person typed the request for an editor.
     pub fn to_edit(&self, typed: &str) -> Option<ApprovalCard> {
         let open = self.open.front().filter(|_| self.asking)?;
         (wants_to_edit(typed, &open.card)).then(|| open.card.clone())
@@ -651,7 +651,7 @@ impl Console {
         }
     }
 
-    /// Nothing can be typed any more.
+    /// Handles the loss of the terminal, at which nothing can be typed any more.
     pub fn no_terminal(&mut self) -> Result<(), SurfaceError> {
         self.person = None;
         self.end_question()?;
@@ -686,7 +686,7 @@ fn comes_between(entry: &Entry) -> bool {
         || matches!(entry, Entry::Noted { kind, .. } if known.contains(&&**kind))
 }
 
-/// Rings the bell: whoever looks elsewhere is called.
+/// Rings the bell, for a person who does not look.
 fn ring() -> Result<(), SurfaceError> {
     Ok(io::stderr().lock().write_all(b"\x07")?)
 }

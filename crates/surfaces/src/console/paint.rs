@@ -14,7 +14,7 @@ const UNBOUNDED: usize = 2_000;
 /// The fewest columns that text is fitted to.
 const NARROWEST: usize = 20;
 
-/// The sequences that colours are made of, without the escape character at their start.
+/// The escape sequences of colours, without the escape character.
 pub(crate) const STYLES: [&str; 10] = [
     "[0m", "[1m", "[2m", "[31m", "[32m", "[33m", "[34m", "[35m", "[36m", "[94m",
 ];
@@ -52,7 +52,7 @@ pub fn set_theme(theme: Theme) {
     let _ = THEME.set(theme);
 }
 
-/// Writes texts in colours that fit one stream.
+/// Formats texts in colours that fit one stream.
 #[derive(Debug, Clone, Copy)]
 pub struct Painter {
     colours: bool,
@@ -83,7 +83,7 @@ impl Painter {
         }
     }
 
-    /// The same for another number of columns.
+    /// Returns a painter for another number of columns.
     pub(super) fn with_columns(mut self, columns: usize) -> Self {
         self.columns = columns.max(NARROWEST);
         self
@@ -107,12 +107,13 @@ impl Painter {
         (style.to_string(), format!("{style:#}"))
     }
 
-    /// Whether it writes colours.
+    /// Whether the painter writes colours.
     pub(super) fn has_colours(&self) -> bool {
         self.colours
     }
 
-    /// Returns words with the colours of their marks, of which `open` are open before and after them.
+    /// Returns words with the colours of their marks. `open` are the marks that are open before the
+    /// words, and then those after them.
     fn marked(&self, words: &str, begin: &str, open: &mut Vec<char>) -> String {
         let mut shown = String::with_capacity(words.len());
         for c in words.chars() {
@@ -131,9 +132,9 @@ impl Painter {
         shown
     }
 
-    /// Returns what is to be written so that `more` stands behind `begun`, the words of the present row,
-    /// wrapped at words; and the words of the row that is the present one then, if it goes on. A row keeps
-    /// its colour until it ends.
+    /// Returns the output that adds `more` after `begun`, the words of the present row, wrapped at
+    /// words; and the words of the row that is then the present one, if it is open. A row keeps its
+    /// colour until it ends.
     pub(super) fn go_on(
         &self,
         tone: Tone,

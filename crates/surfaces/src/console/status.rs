@@ -9,7 +9,7 @@ use gyrus_text::{clip, plural, span};
 use super::paint::Painter;
 use crate::projection::{Happening, HappeningSubject, Tone};
 
-/// The current activity of a run and what it has used.
+/// The current activity of a run, and its usage so far.
 #[derive(Debug)]
 pub(crate) struct StatusRow {
     since: Instant,
@@ -22,7 +22,7 @@ pub(crate) struct StatusRow {
 }
 
 impl StatusRow {
-    /// Creates the status of a run that had used this much.
+    /// Creates the status of a run with this use so far.
     pub(crate) fn new(spent: Spent) -> Self {
         Self {
             since: Instant::now(),
@@ -34,7 +34,7 @@ impl StatusRow {
         }
     }
 
-    /// Something happened in the run.
+    /// Handles an event of the run.
     pub(crate) fn happened(&mut self, happening: &Happening) {
         self.tokens += happening.charged.tokens;
         self.cost = self.cost + happening.charged.cost;
@@ -76,7 +76,7 @@ impl StatusRow {
         self.doing = doing;
     }
 
-    /// Takes a piece of a model's reply.
+    /// Adds a piece of a model's reply.
     pub(crate) fn reply_piece(&mut self, said: &LivePiece) {
         match said {
             LivePiece::Text(_) | LivePiece::Thinking(_) => {
@@ -88,7 +88,7 @@ impl StatusRow {
         }
     }
 
-    /// Returns one line that fits the terminal.
+    /// Returns a line that fits the terminal.
     pub(crate) fn line(&self, painter: &Painter) -> String {
         let elapsed = self.since.elapsed() + Duration::from_millis(self.before_ms);
         self.line_at(elapsed, painter)

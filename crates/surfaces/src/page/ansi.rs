@@ -6,7 +6,7 @@
 
 use maud::{Markup, PreEscaped, html};
 
-/// The longest sequence that is understood, in bytes.
+/// Maximum length of an escape sequence that is understood, in bytes.
 const SEQUENCE: usize = 64;
 
 const FOREGROUND: [&str; 16] = [
@@ -18,7 +18,7 @@ const BACKGROUND: [&str; 16] = [
     "b15",
 ];
 
-/// The sixteen as most terminals have them, for finding the nearest one.
+/// The sixteen basic colours of most terminals, for finding the nearest one.
 const PALETTE: [(u8, u8, u8); 16] = [
     (0, 0, 0),
     (205, 0, 0),
@@ -52,7 +52,7 @@ pub(super) struct Ansi {
 }
 
 impl Ansi {
-    /// The text with its colours. What it changes holds for the next text, too.
+    /// Returns the text with its colours, which also apply to the next text.
     pub(super) fn render(&mut self, text: &str) -> Markup {
         let mut html = String::new();
         let mut rest = text;
@@ -145,7 +145,7 @@ fn sequence(text: &str) -> Option<(&str, usize)> {
     (body.as_bytes()[end] == b'm').then(|| (&body[..end], end + 3))
 }
 
-/// A colour that takes several numbers, and the numbers behind it.
+/// Parses a colour code of several numbers, and returns the numbers after it.
 fn extended(numbers: &[usize]) -> (Option<usize>, &[usize]) {
     match numbers {
         [5, index, rest @ ..] => (Some(of_index(*index)), rest),
@@ -154,7 +154,8 @@ fn extended(numbers: &[usize]) -> (Option<usize>, &[usize]) {
     }
 }
 
-/// One of 256 colours: the sixteen, a cube of six levels, and greys.
+/// Returns the basic colour nearest to one of 256 colours: the sixteen, a cube of six levels, and
+/// greys.
 fn of_index(index: usize) -> usize {
     let level = |step: usize| if step == 0 { 0 } else { 55 + 40 * step };
     match index {

@@ -7,7 +7,7 @@ use maud::{Markup, html};
 use super::ansi::Ansi;
 use crate::projection::{Tone, patch_lines};
 
-/// Bytes that are kept of a text's start and of its end; what is between stays in the journal.
+/// Size of a text's start and end in bytes that are kept; what is between stays in the journal.
 const HEAD: usize = 12 << 10;
 const TAIL: usize = 4 << 10;
 
@@ -22,11 +22,11 @@ const LISTED: usize = 40;
 /// A rest shorter than this is not worth a fold.
 const SMALL_REST: usize = 300;
 
-/// A text, cut to what a page takes of it.
+/// A text, cut to the size that a page shows.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub(super) struct Excerpt {
     head: String,
-    /// Bytes between the two that were left out, and the end.
+    /// Number of bytes left out between the start and the end, with the end.
     cut: Option<(usize, String)>,
 }
 
@@ -35,11 +35,11 @@ pub(super) struct Excerpt {
 pub(super) enum ExcerptKind {
     /// Sentences.
     Prose,
-    /// Letters of one width, with line breaks as they are.
+    /// Monospaced text with its line breaks.
     Code,
-    /// As code; it may come from a terminal program, whose colours are shown.
+    /// Monospaced text of a program, with the colours of a terminal.
     Output,
-    /// As code, each line in the colour of what it does.
+    /// A patch, with a colour for each kind of line.
     Diff,
 }
 
@@ -54,7 +54,7 @@ pub(super) fn of_patch(tone: Tone) -> &'static str {
 }
 
 impl Excerpt {
-    /// As much of `text` as a page takes.
+    /// Cuts `text` to the size that a page shows.
     pub(super) fn of(text: &str) -> Self {
         Self::within(text, (HEAD, TAIL))
     }
@@ -74,12 +74,12 @@ impl Excerpt {
         }
     }
 
-    /// Whether it is one line that is not long.
+    /// Whether the text is one short line.
     pub(super) fn is_line(&self) -> bool {
         self.cut.is_none() && self.head.len() <= 120 && !self.head.contains('\n')
     }
 
-    /// Its beginning, on one line.
+    /// Returns the beginning of the text, on one line.
     pub(super) fn gist(&self, characters: usize) -> String {
         let line = self.head.trim_start().lines().next().unwrap_or_default();
         let mut gist = first_chars(line, characters).to_owned();
@@ -132,7 +132,8 @@ impl Excerpt {
     }
 }
 
-/// Returns the end of the part that shows while the text is folded; `None` if all of it may show.
+/// Returns the end of the part that is shown while the text is folded; `None` if it is short enough
+/// to be shown completely.
 fn first_part(text: &str) -> Option<usize> {
     let by_lines = text
         .match_indices('\n')
@@ -148,12 +149,12 @@ fn first_part(text: &str) -> Option<usize> {
     (rest.len() > SMALL_REST || rest.matches('\n').count() > 4).then_some(end)
 }
 
-/// A name or a phrase, cut to what fits into a line or two.
+/// Cuts a name or a phrase to a line or two.
 pub(super) fn brief(text: &str) -> String {
     shorten(text, BRIEF).into_owned()
 }
 
-/// The first of many names or phrases, each cut, and a word about the others.
+/// Returns the first of many names or phrases, each cut, and the number of the others.
 pub(super) fn briefs<'a>(texts: impl IntoIterator<Item = &'a str>) -> Vec<String> {
     let mut texts = texts.into_iter();
     let mut briefs: Vec<String> = texts.by_ref().take(LISTED).map(brief).collect();

@@ -66,7 +66,7 @@ fn frame(run: RunId, seq: u64, image: &Image, begins: Option<u32>) -> Markup {
     }
 }
 
-/// The places where a process ended and another one took the run up.
+/// Marks the places where one process ended and another continued the run.
 fn seams(item: &StepItem) -> Vec<Markup> {
     let resumed = item
         .happenings

@@ -14,16 +14,16 @@ use super::{
 };
 use crate::projection::limits;
 
-/// Characters of a goal that stands as a title; a longer one stands below it as text.
+/// Maximum number of characters of a goal in the title; a longer one stands below it as text.
 const TITLE: usize = 160;
 
-/// Pieces of evidence that the page has.
+/// Maximum number of pieces of evidence on the page.
 const EVIDENCE: usize = 40;
 
 /// Facts that always show; the others are folded.
 const SHOWN_FACTS: usize = 4;
 
-/// Returns the goal, what people added to it, and how the run stands.
+/// Draws the goal, what people added to it, and the state of the run.
 pub(super) fn head(survey: &Survey) -> Markup {
     let name = survey.run.short();
     let rest = format!("the whole text is in `gyrus runs show {name}`");
@@ -58,7 +58,7 @@ pub(super) fn head(survey: &Survey) -> Markup {
     }
 }
 
-/// Look and wording of an ending.
+/// Style and wording of an ending.
 struct EndingStyle<'a> {
     class: &'static str,
     badge: &'static str,
@@ -67,7 +67,7 @@ struct EndingStyle<'a> {
     next: String,
 }
 
-/// Renders the standing of the run, with the evidence for it.
+/// Renders the state of the run, with the evidence for its outcome.
 pub(super) fn outcome(standing: &SurveyState, name: &str, rest: &str) -> Markup {
     let verdict = match standing {
         SurveyState::Over(ending) | SurveyState::Parked(ending) => of_ending(ending, name),
@@ -214,7 +214,7 @@ fn evidence(claim: &Claim) -> Markup {
     }
 }
 
-/// Returns figures, drawings and what the run was started with.
+/// Draws figures, diagrams and the settings with which the run was started.
 pub(super) fn side(survey: &Survey, forks: &[ForkLink]) -> Markup {
     let cost = if survey.cost().0 == 0 {
         "unknown".to_owned()

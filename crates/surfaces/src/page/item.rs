@@ -20,7 +20,7 @@ use super::{
 use crate::console::card::whose;
 use crate::projection::{Happening, HappeningPart, HappeningSubject, TextForm, Tone, is_patch};
 
-/// Arguments of a call, and texts of a card, that the page has.
+/// Maximum number of arguments of a call, and of texts of a card, on the page.
 const LISTED: usize = 40;
 
 /// Characters of a headline.
@@ -31,9 +31,9 @@ pub(super) struct StepContext<'a> {
     /// The run's number on the page.
     pub(super) number: u32,
     pub(super) run: RunId,
-    /// The time that others are told from.
+    /// The start, from which other times are measured.
     pub(super) start: TimeOrigin,
-    /// Runs whose steps stand on the page, by their number there.
+    /// Runs whose steps are on the page, by their number there.
     pub(super) children: &'a BTreeMap<RunId, u32>,
 }
 
@@ -43,12 +43,12 @@ pub(super) struct ItemDrawer<'a> {
     pub(super) context: &'a StepContext<'a>,
     /// The journal that pictures are read from.
     pub(super) reader: &'a LogReader,
-    /// The words that say where the whole of a text is that was cut.
+    /// Text that tells where to find the whole of a shortened text.
     pub(super) rest: &'a str,
 }
 
 impl ItemDrawer<'_> {
-    /// Returns what belongs together.
+    /// Draws the entries of one item.
     pub(super) fn item(&self, item: &StepItem, pictures: &mut PagePictures) -> Markup {
         let Some((first, others)) = item.happenings.split_first() else {
             return html! {};
@@ -73,7 +73,7 @@ impl ItemDrawer<'_> {
         }
     }
 
-    /// Something that followed.
+    /// Draws an event that followed the first one.
     fn follower(&self, happening: &Happening, pictures: &mut PagePictures) -> Markup {
         html! {
             div class={ "part " (class(happening)) } {

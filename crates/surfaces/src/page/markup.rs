@@ -6,8 +6,8 @@ use std::{borrow::Cow, fmt};
 use gyrus_contract::RunId;
 use gyrus_text::{unseen_when_reading, visible};
 
-/// A place of the page that something points to. The number of a run is its order on the page; 0
-/// is the run that the page is about.
+/// A place of the page that links point to. The number of a run is its order on the page; 0 is the
+/// run that the page is about.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum PageAnchor {
     Run(u32),

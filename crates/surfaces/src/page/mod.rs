@@ -69,10 +69,10 @@ const SCRIPT: &str = include_str!("page.js");
 /// The beginning of every page; a file that begins so may be replaced by a newer page.
 pub const OPENING: &str = "<!doctype html>\n<!-- a run of gyrus -->\n";
 
-/// A run of at most so many steps is shown with all of them open.
+/// Maximum number of steps of a run that is shown with all of them open.
 const OPEN_ALL: usize = 12;
 
-/// Steps that are open at the end of a longer run.
+/// Number of open steps at the end of a longer run.
 const OPEN_LAST: usize = 4;
 
 /// Characters of a goal in the title of the window and in the line of a child run.
@@ -125,7 +125,7 @@ pub fn first_words(text: &str, characters: usize) -> String {
     excerpt::Excerpt::of(text).gist(characters)
 }
 
-/// A page that is being written.
+/// A page during its writing.
 struct HtmlPage<'a> {
     store: &'a Store,
     out: &'a mut dyn Write,
@@ -140,7 +140,7 @@ impl HtmlPage<'_> {
         self.tag(&html.0)
     }
 
-    /// Writes HTML that may be the begin or the end of an element.
+    /// Writes HTML that may be the beginning or the end of an element.
     fn tag(&mut self, html: &str) -> Result<(), SurfaceError> {
         Ok(self.out.write_all(shown(html).as_bytes())?)
     }
@@ -241,7 +241,7 @@ impl HtmlPage<'_> {
         Ok(())
     }
 
-    /// Gives the child runs of a step that are kept and not on the page yet their numbers.
+    /// Numbers the stored child runs of a step that are not on the page yet.
     fn new_children(&mut self, step: &PageStep) -> Vec<RunId> {
         let mut new = Vec::new();
         for part in step.happenings().flat_map(|one| &one.parts) {
@@ -317,12 +317,12 @@ fn document_head(title: &str, style: &str) -> Markup {
     }
 }
 
-/// Returns the hash that lets a browser run what the page says inline, as its policy writes it.
+/// Returns the hash of an inline script or style for the page's content security policy.
 fn digest(text: &str) -> String {
     STANDARD.encode(Sha256::digest(text.as_bytes()))
 }
 
-/// The bar that the script works with; without the script it stays hidden.
+/// Draws the bar for the script; without the script it stays hidden.
 fn toolbar(steps: usize) -> Markup {
     let keys = [
         ("j k", "next, previous"),

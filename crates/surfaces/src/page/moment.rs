@@ -19,7 +19,7 @@ impl TimeOrigin {
         }
     }
 
-    /// Returns the same with the hour beside it.
+    /// Returns the time since the start, with the hour beside it.
     pub(super) fn moment_and_hour(self, at_ms: i64) -> Markup {
         html! {
             (self.moment(at_ms))
@@ -36,7 +36,7 @@ pub fn date_and_time(at_ms: i64) -> String {
     }
 }
 
-/// `12:00:00`.
+/// Returns the time of day as `12:00:00`.
 fn hour(at_ms: i64) -> String {
     let text = date_and_time(at_ms);
     text.split(' ').nth(1).unwrap_or_default().to_owned()
@@ -48,7 +48,7 @@ fn since(ms: i64) -> String {
     format!("{sign}{}", duration(ms.unsigned_abs()))
 }
 
-/// Returns a duration in milliseconds in words, with two units where one would say too little.
+/// Formats a duration in milliseconds with one unit, or with two where one is too coarse.
 pub fn duration(ms: u64) -> String {
     let (seconds, minutes, hours) = (ms / 1_000, ms / 60_000, ms / 3_600_000);
     match ms {

@@ -18,8 +18,8 @@ use super::{
 };
 use crate::projection::{Happening, HappeningPart, HappeningSubject, Projection};
 
-/// Number of entries before the wanted one that are read first; if they hold no end of a step,
-/// more are read.
+/// Number of entries before the wanted one that are read first; if they hold no end of a step, more
+/// are read.
 const BEFORE: u64 = 200;
 
 /// Characters of the sentence about the step.
@@ -28,19 +28,19 @@ const GIST: usize = 140;
 /// A step, drawn whole.
 #[derive(Debug)]
 pub struct OneStep {
-    /// Its number, counted from 1.
+    /// The step's number, counted from 1.
     pub number: u32,
-    /// The words that say best what it is about.
+    /// A short description of the step.
     pub gist: String,
-    /// Number of its first entry, by which it is named for good.
+    /// Number of the step's first entry, which names it permanently.
     pub first: u64,
-    /// Number of its last entry.
+    /// Number of the step's last entry.
     pub last: u64,
     /// The step, in which every unseen character is visible.
     pub html: String,
 }
 
-/// Number of entries after the step in which a picture is looked for.
+/// Number of entries after the step that are searched for a picture.
 const AFTER: u64 = 200;
 
 /// A step with the pictures around it.
@@ -50,9 +50,8 @@ struct StepView {
     after: Option<Image>,
 }
 
-/// Draws the step that the entry `seq` belongs to, as far as it is known at the entry `end`. Reads
-/// little more than the step, wherever it is in the run. Returns `None` for an entry after the last
-/// step.
+/// Draws the step of the entry `seq`, as far as it is known at the entry `end`. Reads little more
+/// than the step, wherever it is in the run. Returns `None` for an entry after the last step.
 pub fn one_step(
     reader: &LogReader,
     run: RunId,
@@ -140,7 +139,7 @@ fn last_picture(happenings: &[Happening]) -> Option<Image> {
     happenings.iter().rev().find_map(picture)
 }
 
-/// Returns what was seen in a step before its first call.
+/// Returns the picture seen in a step before its first call.
 fn seen_before(step: &PageStep) -> Option<Image> {
     let until_call = step
         .happenings()
@@ -148,7 +147,7 @@ fn seen_before(step: &PageStep) -> Option<Image> {
     until_call.filter_map(picture).last()
 }
 
-/// Returns what was seen in a step after its last call.
+/// Returns the picture seen in a step after its last call.
 fn seen_after(step: &PageStep) -> Option<Image> {
     let all: Vec<&Happening> = step.happenings().collect();
     let after_call = all
@@ -159,7 +158,7 @@ fn seen_after(step: &PageStep) -> Option<Image> {
     last.find_map(|one| picture(one))
 }
 
-/// Returns the first picture of the entries behind a step.
+/// Returns the first picture in the entries after a step.
 fn next_picture(
     mut entries: impl Iterator<Item = gyrus_journal::LogEntry>,
     reader: &LogReader,

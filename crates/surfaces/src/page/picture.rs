@@ -10,10 +10,10 @@ use maud::{Markup, html};
 
 use super::markup::PageAnchor;
 
-/// Larger pictures are left out, in bytes.
+/// Maximum size of a picture on a page, in bytes.
 const PICTURE_LIMIT: usize = 4 << 20;
 
-/// All pictures of a page together, in bytes.
+/// Maximum size of all pictures of a page together, in bytes.
 const PAGE_LIMIT: usize = 24 << 20;
 
 /// A picture of a kind that browsers show and that cannot carry a program.
@@ -43,7 +43,7 @@ impl SafePicture {
         Some(Self { media_type, bytes })
     }
 
-    /// It as an address that needs no request.
+    /// Returns the picture as an address that needs no request.
     fn data_uri(&self) -> String {
         format!(
             "data:{};base64,{}",
@@ -56,25 +56,25 @@ impl SafePicture {
 /// Availability of a picture on the page.
 #[derive(Debug, Clone, PartialEq, Eq)]
 enum PictureState {
-    /// The picture itself, with a place of its own, so that it is sent once.
+    /// The picture itself, with an anchor, so that it is sent only once.
     Here(SafePicture, PageAnchor),
-    /// It stands there already.
+    /// An earlier place of the page has the picture.
     Before(PageAnchor),
-    /// The reason why it is not shown.
+    /// The reason why the picture is not shown.
     Not(String),
 }
 
-/// The pictures of a page, each taken in once.
+/// The pictures of a page, each included once.
 #[derive(Debug, Default)]
 pub struct PagePictures {
     taken: BTreeMap<BlobId, PageAnchor>,
     bytes: usize,
-    /// The run whose pictures a server gives out; without it they are part of the page.
+    /// The run whose pictures a server delivers; without it they are part of the page.
     served: Option<RunId>,
 }
 
 impl PagePictures {
-    /// Returns the pictures of a page beside which a server gives out the run's blobs.
+    /// Creates the pictures of a page whose server also serves the run's blobs.
     pub(super) fn served(run: RunId) -> Self {
         Self {
             served: Some(run),
@@ -82,13 +82,13 @@ impl PagePictures {
         }
     }
 
-    /// Whether a server shows the page, so that it may lead to other pages.
+    /// Whether a server shows the page, so that it may link to other pages.
     pub(super) fn are_served(&self) -> bool {
         self.served.is_some()
     }
 
-    /// Returns a picture of the run that `reader` reads, a link to where it stands already, or the
-    /// reason why it is not shown.
+    /// Draws a picture of the run that `reader` reads, a link to its earlier place on the page, or
+    /// the reason why it is not shown.
     pub fn figure(&mut self, image: &Image, reader: &LogReader) -> Markup {
         let caption = format!("{} × {}", image.width, image.height);
         if let Some(run) = self.served {

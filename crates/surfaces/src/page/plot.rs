@@ -13,14 +13,14 @@ use super::{
 /// Bars of a plot; with more steps, each bar stands for several.
 const BARS: usize = 120;
 
-/// A plot of few steps has room for so many, so that a bar stays a bar.
+/// Minimum number of columns of a plot, so that the bars of short runs stay narrow.
 const ROOMS: usize = 16;
 
-/// Size of a drawing in its own units; the page stretches it.
+/// Size of a diagram in its own units; the page stretches it.
 const WIDTH: f64 = 600.0;
 const HEIGHT: f64 = 60.0;
 
-/// The part of its room that a bar fills.
+/// The part of its space that a bar fills.
 const FILLED: f64 = 0.78;
 
 /// Returns drawings of tokens by step, and of money if any was spent; nothing for a run of one step.
@@ -43,11 +43,11 @@ pub(super) fn by_step(steps: &[Figures], link: &dyn Fn(u32, u64) -> String) -> M
 
 /// A bar of a plot, with its parts from the bottom up.
 pub struct Bar {
-    /// The address that it leads to.
+    /// The address to which the bar links.
     pub href: String,
-    /// The words for the whole of it.
+    /// The description of the whole bar.
     pub title: String,
-    /// The class of each part in the style, and its value.
+    /// The parts, each with its class in the style and its value.
     pub parts: Vec<(&'static str, u64)>,
 }
 

@@ -15,17 +15,17 @@ use super::{
 };
 use crate::projection::{Happening, HappeningPart, HappeningSubject, Projection, TextForm, stored};
 
-/// Number of last entries that are read.
+/// Number of the last entries that are read.
 const ENTRIES: u64 = 400;
 
-/// Number of last messages of people that are shown.
+/// Maximum number of the last messages of people that are shown.
 const MESSAGES: usize = 3;
 
-/// The person who has a run's browser.
+/// The person who controls a run's browser.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ScreenHolder {
     pub by: Principal,
-    /// The time at which they got it, in UTC milliseconds.
+    /// The time at which they got the browser, in UTC milliseconds.
     pub since_ms: i64,
 }
 
@@ -40,20 +40,20 @@ pub struct RunNow {
     pub plan: Option<Markup>,
     /// The last messages of people that the run received, the newest last.
     pub received: Vec<Markup>,
-    /// The title and address of the page that it looked at last.
+    /// Title and address of the last page that the run read.
     pub place: Option<String>,
-    /// The last picture that it kept.
+    /// The last picture of the run.
     pub picture: Option<Image>,
     /// The element that the call in progress touches.
     pub target: Option<ShownElement>,
-    /// The person who has its browser.
+    /// The person who controls the run's browser.
     pub holder: Option<ScreenHolder>,
 }
 
 /// An element of the screen.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct ShownElement {
-    /// Its place, in pixels of the view.
+    /// The element's place, in pixels of the view.
     pub bounds: Bounds,
     /// The width of the view.
     pub width: u32,
@@ -225,7 +225,7 @@ impl PresentBuilder {
     }
 }
 
-/// Whether a reply says something beside its calls.
+/// Whether a reply has text beside its calls.
 fn has_words(reply: &Happening) -> bool {
     let is_prose = |part: &HappeningPart| matches!(part, HappeningPart::Text(TextForm::Prose, text) if !text.trim().is_empty());
     reply.parts.iter().any(is_prose)

@@ -8,13 +8,13 @@ use maud::{Markup, html};
 
 use super::{picture::PagePictures, rows::whole_text, step::layout};
 
-/// Number of entries that are searched for the request before and after, in each direction.
+/// Maximum number of entries searched for the request before and after, in each direction.
 const SEARCHED: u64 = 2_000;
 
 /// A request to a model, and the ones beside it.
 #[derive(Debug)]
 pub struct AskedModel {
-    /// Number of its entry.
+    /// Number of the request's entry.
     pub seq: u64,
     pub call: ModelCall,
     /// Number of the entry of the request before it, if that is not far.
@@ -140,7 +140,7 @@ fn part_sent(part: &Part, reader: &LogReader, pictures: &mut PagePictures) -> Ma
     }
 }
 
-/// Returns the origin of a text in words.
+/// Describes the origin of a text.
 fn author(origin: &Origin) -> String {
     let value = serde_json::to_value(origin).unwrap_or_default();
     let word = |name: &str| value[name].as_str().unwrap_or_default();
@@ -149,7 +149,7 @@ fn author(origin: &Origin) -> String {
     words.collect::<Vec<_>>().join(" ")
 }
 
-/// Returns the purpose of a question to a model in words.
+/// Describes the purpose of a request to a model.
 pub(super) fn purpose(purpose: Purpose) -> &'static str {
     match purpose {
         Purpose::Agent => "next step",

@@ -18,10 +18,10 @@ use super::{
 };
 use crate::projection::patch_lines;
 
-/// Maximum number of entries that are read for one stretch of rows.
+/// Maximum number of entries read for one stretch of rows.
 const ENTRIES: u64 = 200;
 
-/// Rows that are open at the end of the newest stretch.
+/// Number of open rows at the end of the newest stretch.
 const OPEN_LAST: usize = 3;
 
 /// A stretch of a run's journal.
@@ -55,9 +55,9 @@ pub enum Zoom {
     /// Each cycle with its effects.
     #[default]
     Effects,
-    /// Each entry as it stands in the journal.
+    /// Each entry as the journal contains it.
     Entries,
-    /// One long text, in which nothing is folded that a person who watches the run would see.
+    /// One long text, in which nothing is folded that a person watching the run would see.
     Reading,
 }
 
@@ -69,12 +69,12 @@ pub struct RunRows {
     /// The pictures of the stretch as items of a list, with the cycles and the ends of processes
     /// as marks; empty if it has no pictures.
     pub film: String,
-    /// Number of the first entry that is shown.
+    /// Number of the first shown entry.
     pub first: u64,
-    /// Number of the entry after which the next look begins: a step that has not ended is drawn
+    /// Sequence number after which the next reading begins: a step that has not ended is drawn
     /// again.
     pub after: u64,
-    /// Whether there are entries behind the stretch.
+    /// Whether there are entries after the stretch.
     pub more: bool,
 }
 
@@ -139,7 +139,7 @@ pub fn rows(
     })
 }
 
-/// Draws the entries of a stretch as they stand in the journal.
+/// Renders a range of entries in the order of the journal.
 fn entries(
     reader: &LogReader,
     run: RunId,
@@ -176,7 +176,7 @@ fn entries(
 #[derive(Debug, Clone, Copy)]
 struct RowStyle {
     zoom: Zoom,
-    /// The first row that is open.
+    /// The first open row.
     open_from: usize,
 }
 
@@ -265,7 +265,7 @@ pub fn whole_text(text: &str) -> Markup {
     }
 }
 
-/// Returns a patch whole, each line in the colour of what it does.
+/// Draws a complete patch, with a colour for each kind of line.
 pub fn whole_patch(patch: &str) -> Markup {
     html! {
         pre {

@@ -11,46 +11,46 @@ use crate::projection::{
     Happening, HappeningPart, HappeningSubject, Projection, Prominence, TextForm, step_of,
 };
 
-/// JSON that is longer than this, in bytes, is not laid out: indenting what is deeply nested
-/// would make it many times longer.
+/// Maximum size of JSON that is indented, in bytes: indenting what is deeply nested would make it
+/// many times longer.
 const LAYOUT_LIMIT: usize = 64 << 10;
 
-/// Bytes of an entry's payload that the page has, at its start and its end.
+/// Number of bytes of an entry's payload that the page shows, at its start and its end.
 const RAW: (usize, usize) = (4 << 10, 512);
 
-/// Blobs of an entry that the page names.
+/// Maximum number of an entry's blobs that the page names.
 const BLOBS: usize = 20;
 
-/// A step, or what there is of it.
+/// A step, complete or not.
 #[derive(Debug)]
 pub(super) struct PageStep {
-    /// Its number, counted from 1.
+    /// The step's number, counted from 1.
     pub(super) number: u32,
-    /// The time of its first entry, in UTC milliseconds.
+    /// The time of the step's first entry, in UTC milliseconds.
     pub(super) began_ms: i64,
-    /// The time of its last entry, in UTC milliseconds.
+    /// The time of the step's last entry, in UTC milliseconds.
     pub(super) ended_ms: i64,
     pub(super) fate: StepFate,
-    /// Whether it is the end of what the run shares with the one that it was forked from.
+    /// Whether the step is the last that the run shares with the one that it was forked from.
     pub(super) is_shared: bool,
-    /// The things that happened in it; those of one effect stand together, in order of the first.
+    /// The events of the step; those of one effect stand together, in order of the first.
     pub(super) items: Vec<StepItem>,
-    /// Its entries as they stand in the journal, and those since the step before.
+    /// The step's entries as the journal contains them, with those since the previous step.
     pub(super) entries: Vec<RawEntry>,
 }
 
 /// The outcome of a step.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum StepFate {
-    /// Its state is kept.
+    /// The state of the step was kept.
     Done,
-    /// Its state is never used.
+    /// The step was abandoned, and its state is never used.
     Dropped,
-    /// It has not ended.
+    /// The step has not ended.
     Open,
 }
 
-/// The things that happened in one effect, or one thing that belongs to none. Never empty.
+/// The events of one effect, or one event that belongs to none. Never empty.
 #[derive(Debug)]
 pub(super) struct StepItem {
     pub(super) effect: Option<EffectId>,
@@ -58,28 +58,28 @@ pub(super) struct StepItem {
     pub(super) happenings: Vec<Happening>,
 }
 
-/// An entry as it stands in the journal.
+/// An entry as the journal contains it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct RawEntry {
     pub(super) seq: u64,
-    /// The time at which it was appended, in UTC milliseconds.
+    /// The time at which the entry was appended, in UTC milliseconds.
     pub(super) at_ms: i64,
     pub(super) kind: String,
-    /// Its payload as JSON, or the reason why there is none.
+    /// The entry's payload as JSON, or the reason why there is none.
     pub(super) payload: Excerpt,
-    /// The blobs that it names.
+    /// The blobs that the entry names.
     pub(super) blobs: Vec<BlobId>,
 }
 
-/// A part of the page that is complete.
+/// A complete part of the page.
 #[derive(Debug)]
 pub(super) enum Section {
     Step(PageStep),
-    /// Something between two steps.
+    /// An event between two steps.
     Between(StepItem),
 }
 
-/// Puts steps together.
+/// Assembles steps from entries.
 pub(super) struct Steps<'a> {
     reader: &'a LogReader,
     projection: Projection,
@@ -100,7 +100,7 @@ impl<'a> Steps<'a> {
         }
     }
 
-    /// Takes the next entry and returns the sections that are complete now.
+    /// Adds the next entry and returns the sections that are complete now.
     pub(super) fn take(&mut self, entry: &gyrus_journal::LogEntry) -> Vec<Section> {
         let mut sections = Vec::new();
         let happenings = self.projection.take(entry, self.reader);
@@ -154,7 +154,7 @@ impl<'a> Steps<'a> {
         sections
     }
 
-    /// Returns the step that is open, as far as it is known.
+    /// Returns the open step, as far as it is known.
     pub(super) fn finish(&mut self) -> Option<Section> {
         let mut step = self.step.take()?;
         step.entries = std::mem::take(&mut self.entries);
@@ -163,7 +163,7 @@ impl<'a> Steps<'a> {
         Some(Section::Step(step))
     }
 
-    /// Returns the number of the first entry that is in no complete step yet.
+    /// Returns the number of the first entry that belongs to no complete step yet.
     pub(super) fn pending_since(&self) -> Option<u64> {
         self.entries.first().map(|entry| entry.seq)
     }
@@ -196,12 +196,12 @@ impl PageStep {
         }
     }
 
-    /// All that happened in it.
+    /// Returns all events of the step.
     pub(super) fn happenings(&self) -> impl Iterator<Item = &Happening> {
         self.items.iter().flat_map(|item| &item.happenings)
     }
 
-    /// Returns what was charged in it, child runs included.
+    /// Returns the charges of the step, including child runs.
     pub(super) fn charged(&self) -> Charge {
         let mut sum = Charge::default();
         for happening in self.happenings() {
@@ -210,7 +210,7 @@ impl PageStep {
         sum
     }
 
-    /// Returns the words that say best what it is about, on one line.
+    /// Returns a short description of the step, on one line.
     pub(super) fn gist(&self, characters: usize) -> String {
         if self.is_shared {
             return "this and what is before it is shared with the run that it was forked from"
@@ -232,7 +232,7 @@ impl PageStep {
         Excerpt::of(&text.unwrap_or_default()).gist(characters)
     }
 
-    /// A loop records what the model said as a thought: then the reply need not say it again.
+    /// Removes words from a reply that the loop also recorded as a thought.
     fn drop_repeated_words(&mut self) {
         let thoughts = self.happenings().filter(|one| {
             matches!(
@@ -299,7 +299,7 @@ impl RawEntry {
     }
 }
 
-/// Collects the ids of blobs in a value, as many as a page takes.
+/// Collects the ids of blobs in a value, up to the page's limit.
 fn named_blobs(value: &Value, found: &mut Vec<BlobId>) {
     match value {
         Value::String(text) => {
@@ -317,7 +317,7 @@ fn named_blobs(value: &Value, found: &mut Vec<BlobId>) {
     }
 }
 
-/// Returns a value as JSON, laid out for reading if that does not make it much longer.
+/// Formats a value as JSON, indented unless that makes it much longer.
 pub(super) fn layout(value: &Value) -> String {
     let compact = value.to_string();
     if compact.len() <= LAYOUT_LIMIT

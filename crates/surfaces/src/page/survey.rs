@@ -13,32 +13,32 @@ use super::{
 };
 use crate::projection::{Happening, HappeningSubject, Projection, goal, step_of};
 
-/// Amendments of the goal and names of models that a page's head takes.
+/// Maximum number of amendments of the goal, and of model names, in a page's head.
 const AMENDMENTS: usize = 50;
 const MODELS: usize = 8;
 
 /// A run from afar.
 pub(super) struct Survey {
     pub(super) run: RunId,
-    /// The first entry's record of the start; `None` if it has none.
+    /// The record of the run's start; `None` if it is missing.
     pub(super) started: Option<RunStarted>,
     pub(super) goal: Excerpt,
     /// Additions of people, with time and author.
     pub(super) amendments: Vec<(i64, Principal, Excerpt)>,
-    /// The settings in force, if it was resumed with different ones.
+    /// The settings in force, if the run was resumed with different ones.
     pub(super) settings: Option<RunSettings>,
     /// Standing of the run.
     pub(super) standing: SurveyState,
     /// Times at which the first and the last entry were appended, in UTC milliseconds.
     pub(super) began_ms: i64,
     pub(super) ended_ms: i64,
-    /// The number of the last entry that was read.
+    /// The number of the last entry.
     pub(super) last_seq: u64,
-    /// Usage, as the run itself counts it.
+    /// The use of the run, as it counts itself.
     pub(super) spent: Spent,
     /// Shares of the time by activity.
     pub(super) shares: Shares,
-    /// Names of the models that were asked.
+    /// Names of the models that received requests.
     pub(super) models: BTreeSet<String>,
     /// Tool calls, questions to a person, and attempts at asking a model that failed.
     pub(super) calls: u64,
@@ -46,7 +46,7 @@ pub(super) struct Survey {
     pub(super) failed_attempts: u64,
     /// Figures of the steps, in order.
     pub(super) steps: Vec<Figures>,
-    /// The reason why nothing after `last_seq` can be read.
+    /// Reason why the entries after `last_seq` cannot be read.
     pub(super) damage: Option<Error>,
 }
 
@@ -54,11 +54,11 @@ pub(super) struct Survey {
 #[derive(Debug, Clone, PartialEq)]
 pub(super) enum SurveyState {
     Over(Ending),
-    /// It can be resumed.
+    /// The run can be resumed.
     Parked(Ending),
-    /// A process has it.
+    /// A process drives the run.
     Running,
-    /// It was cut off and can be resumed.
+    /// The run's process died; it can be resumed.
     CutOff,
 }
 
@@ -66,11 +66,11 @@ pub(super) enum SurveyState {
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub(super) struct Figures {
     pub(super) step: u32,
-    /// Number of the first entry that belongs to one of its effects.
+    /// Number of the first entry of any of the step's effects.
     pub(super) seq: u64,
-    /// Tokens that were charged.
+    /// Number of charged tokens.
     pub(super) tokens: u64,
-    /// Money that was charged.
+    /// Charged money.
     pub(super) cost: Microdollars,
 }
 
@@ -141,7 +141,7 @@ impl Survey {
         }
     }
 
-    /// Takes what the head of the page says of an entry.
+    /// Adds an entry to the data for the head of the page.
     fn take(&mut self, at_ms: i64, entry: Entry, reader: &LogReader, unless_stopped: &SurveyState) {
         if let Entry::RunStarted(started) = entry {
             self.goal = Excerpt::of(&goal(&started.goal, reader));
@@ -173,13 +173,13 @@ impl Survey {
         }
     }
 
-    /// Tokens that were used, those of an unfinished step included.
+    /// Returns the number of used tokens, including those of an unfinished step.
     pub(super) fn tokens(&self) -> u64 {
         let charged = self.steps.iter().map(|figures| figures.tokens);
         self.spent.tokens.max(charged.fold(0, u64::saturating_add))
     }
 
-    /// Money that was spent, that of an unfinished step included.
+    /// Returns the spent money, including that of an unfinished step.
     pub(super) fn cost(&self) -> Microdollars {
         let charged = self.steps.iter().map(|figures| figures.cost);
         self.spent
@@ -187,7 +187,7 @@ impl Survey {
             .max(charged.fold(Microdollars(0), |sum, cost| sum + cost))
     }
 
-    /// Milliseconds from the first to the last entry.
+    /// Returns the milliseconds from the first to the last entry.
     pub(super) fn lasted_ms(&self) -> u64 {
         self.ended_ms
             .saturating_sub(self.began_ms)
@@ -209,14 +209,14 @@ impl Survey {
     }
 }
 
-/// A run that goes another way from a step of the one that was looked for.
+/// A fork of the shown run.
 pub(super) struct ForkLink {
     pub(super) run: RunId,
-    /// The last step that both share.
+    /// The last step that both runs share.
     pub(super) step: u32,
 }
 
-/// The runs that were forked from `run`, in order of id. A run that cannot be read is none.
+/// Returns the runs forked from `run`, in order of id. Runs that cannot be read are left out.
 pub(super) fn forks(store: &Store, run: RunId) -> Result<Vec<ForkLink>, Error> {
     let step = |id: RunId| {
         let reader = store.reader(&log_name(id)).ok()?;

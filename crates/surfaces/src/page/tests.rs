@@ -37,7 +37,7 @@ impl World {
     }
 }
 
-/// Writes entries.
+/// Writes entries to a journal.
 struct Log(Writer);
 
 impl Log {
@@ -141,7 +141,7 @@ fn spent(steps: u32) -> Value {
     json!({"steps": steps, "tokens": 1200 * steps, "cost": 3600 * steps, "time_ms": 4000})
 }
 
-/// A run with at least one entry of every kind, a child run, and a fork of it.
+/// Records a run with at least one entry of every kind, a child run, and a fork.
 fn everything(world: &World) -> RunId {
     let run = RunId::new();
     let child = RunId::child(run, &EFFECT_OF_CHILD.parse().unwrap());
@@ -397,7 +397,7 @@ fn below(world: &World, run: RunId, child: RunId) {
     world.log(fork).start(fork, "Compare", from);
 }
 
-/// One grey point.
+/// A picture of one grey pixel.
 const PNG: &[u8] = &[
     0x89, b'P', b'N', b'G', b'\r', b'\n', 0x1a, b'\n', 0, 0, 0, 13, b'I', b'H', b'D', b'R', 0, 0,
     0, 1, 0, 0, 0, 1, 8, 0, 0, 0, 0, 0x3a, 0x7e, 0x9b, 0x55, 0, 0, 0, 10, b'I', b'D', b'A', b'T',

@@ -14,16 +14,16 @@ pub(super) enum Use {
     Tools,
     /// A child run works.
     Children,
-    /// A person is asked.
+    /// Waiting for a person's answer.
     Person,
     /// The run waits for a time or a signal, or no process has it.
     Rest,
-    /// gyrus itself.
+    /// gyrus itself works.
     Own,
 }
 
 impl Use {
-    /// All of them, in the order in which a page shows them.
+    /// All uses, in the order in which a page shows them.
     pub(super) const ALL: [Use; 6] = [
         Use::Model,
         Use::Tools,
@@ -44,7 +44,7 @@ impl Shares {
         self.0[what as usize]
     }
 
-    /// All together.
+    /// Returns the sum of all milliseconds.
     pub(super) fn total(&self) -> u64 {
         self.0.iter().sum()
     }
@@ -64,17 +64,17 @@ pub(super) struct TimeShares {
     delegated: BTreeSet<EffectId>,
     questions: BTreeSet<EffectId>,
     waiting: BTreeSet<EffectId>,
-    /// The run has no process; what it waits for.
+    /// State of the run without a process; `None` while a process drives the run.
     stopped: Option<Use>,
 }
 
 impl TimeShares {
-    /// Time by use, so far.
+    /// Returns the time by use, so far.
     pub(super) fn shares(&self) -> Shares {
         self.shares
     }
 
-    /// Takes the next thing that happened.
+    /// Adds the next event.
     pub(super) fn take(&mut self, happening: &Happening) {
         let at_ms = happening.at_ms;
         // A clock may have been set back.
@@ -151,7 +151,7 @@ impl TimeShares {
         }
     }
 
-    /// Nothing is under way any more.
+    /// Forgets everything in progress, and keeps the sums.
     fn begin(&mut self) {
         *self = Self {
             shares: self.shares,

@@ -15,10 +15,10 @@ use super::{
 };
 use crate::projection::{HappeningSubject, Prominence};
 
-/// Characters of a step's one line.
+/// Maximum number of characters of a step's one line.
 const GIST: usize = 140;
 
-/// Names of tools that a step's one line has.
+/// Maximum number of tool names in a step's one line.
 const NAMED_TOOLS: usize = 2;
 
 /// Returns a step, folded or open.
@@ -64,13 +64,12 @@ pub(super) fn step(
     }
 }
 
-/// Returns the address of the page of a step.
 fn address(context: &StepContext<'_>, step: &PageStep) -> String {
     let seq = step.entries.first().map_or(0, |entry| entry.seq);
     step_address(context.run, seq)
 }
 
-/// Returns a step as one sentence that leads to its page.
+/// Draws a step as one sentence that links to its page.
 pub(super) fn sentence(step: &PageStep, context: &StepContext<'_>) -> Markup {
     let class = if step.fate == StepFate::Done {
         "step sentence"
@@ -132,7 +131,7 @@ pub(super) fn figures(step: &PageStep) -> Markup {
     }
 }
 
-/// The tools of a step, each named once.
+/// Returns the tools of a step, each once.
 fn tools(step: &PageStep) -> Markup {
     let mut names: Vec<(&str, usize)> = Vec::new();
     for call in step
@@ -177,7 +176,7 @@ fn flags(step: &PageStep) -> impl Iterator<Item = (&'static str, &'static str)> 
     set.map(|(_, class, word)| (class, word))
 }
 
-/// Returns entries as they stand in the journal, folded.
+/// Draws entries as the journal contains them, folded.
 pub(super) fn entries(entries: &[RawEntry], start: TimeOrigin) -> Markup {
     if entries.is_empty() {
         return html! {};
@@ -190,8 +189,8 @@ pub(super) fn entries(entries: &[RawEntry], start: TimeOrigin) -> Markup {
     }
 }
 
-/// Returns an entry as it stands in the journal. A server, which gives out the blobs of `served`,
-/// has links to those that the entry names.
+/// Draws an entry as the journal contains it. A server, which gives out the blobs of `served`, has
+/// links to those that the entry names.
 pub(super) fn entry(entry: &RawEntry, served: Option<RunId>, start: TimeOrigin) -> Markup {
     let rest = format!("the whole payload is in entry {} of the journal", entry.seq);
     html! {

@@ -25,13 +25,13 @@ use crate::{
     usage::RunUsage,
 };
 
-/// The kinds of facts that say whether the goal was reached.
+/// Kinds of facts that show whether the goal was reached.
 const PROOFS: [&str; 3] = ["verification.check", "verification.look", "judge.verdict"];
 
-/// Checks and looks that the page has.
+/// Maximum number of checks and looks on the page.
 const MAX_PROOFS: usize = 200;
 
-/// Child runs that the page has.
+/// Maximum number of child runs on the page.
 const MAX_CHILDREN: usize = 500;
 
 /// A run that was read to its end.
@@ -152,7 +152,7 @@ impl WholeRun {
         }
     }
 
-    /// Draws what the run used: by purpose and model, by phase, by step and by use of time.
+    /// Draws the use of the run: by purpose and model, by phase, by step and by use of time.
     pub fn cost(&self) -> Markup {
         let run = self.survey.run;
         html! {
@@ -247,7 +247,7 @@ impl WholeRun {
 /// Steps in the table of the dearest.
 const DEAREST: usize = 10;
 
-/// Money in words; a dash where none is known of.
+/// Formats an amount of money; a dash for zero.
 fn money(cost: Microdollars) -> String {
     match cost.0 {
         0 => "–".to_owned(),

@@ -42,7 +42,7 @@ pub(super) fn judged(judged: GateVerdict) -> Happening {
     match judged.arguments {
         // What is executed, where the model wrote it otherwise.
         Some(resolved) => happening
-            .with(HappeningPart::aside("the arguments as they were resolved:"))
+            .with(HappeningPart::aside("the resolved arguments:"))
             .with(HappeningPart::Arguments(resolved)),
         None => happening,
     }

@@ -16,7 +16,7 @@ const APPLYING: &str = "APPLYING_CHANGESET";
 /// The fold of a run's changeset states.
 #[derive(Debug, Default)]
 pub(super) struct ChangesetFold {
-    /// The state that was recorded last; empty before the first.
+    /// The last recorded state; empty before the first.
     recorded: String,
     /// Whether the run stopped since.
     is_stopped: bool,
@@ -43,14 +43,14 @@ impl ChangesetFold {
         }
     }
 
-    /// Takes a `changeset.state`.
+    /// Handles a fact `changeset.state`.
     pub(super) fn recorded(&mut self, fact: &Value) {
         let state = fact["to"].as_str().unwrap_or_default();
         state.clone_into(&mut self.recorded);
         self.is_stopped = false;
     }
 
-    /// Takes the ending of the run, or the reason why it stopped for now. Returns what it tells
+    /// Adds the run's ending, or the reason why the run has stopped for now. Returns what it tells
     /// about the changeset.
     pub(super) fn stopped(&mut self, ending: &Ending) -> Option<Happening> {
         let stays = match ending {
@@ -78,7 +78,7 @@ impl ChangesetFold {
         Some(state(format!("{IDLE}: the run {how} in {}", self.recorded)))
     }
 
-    /// Takes the resumption of the run. Returns what it tells about the changeset.
+    /// Adds the resumption of the run. Returns what it tells about the changeset.
     pub(super) fn resumed(&mut self) -> Option<Happening> {
         let again = std::mem::take(&mut self.is_stopped);
         again.then(|| state(format!("{}: taken up again", self.recorded)))

@@ -105,7 +105,7 @@ pub(super) fn child_ended(child: &ChildEnded) -> Happening {
     happening
 }
 
-/// Limits in words; empty if there are none.
+/// Returns limits as text; empty if there are none.
 pub fn limits(limits: &gyrus_contract::Limits) -> String {
     let mut words = Vec::new();
     words.extend(limits.steps.map(|steps| counted(steps, "step")));

@@ -7,7 +7,7 @@ use serde_json::Value;
 
 use super::{Happening, HappeningPart, HappeningSubject, Tone};
 
-/// Returns what a fact tells.
+/// Returns the event that a fact reports.
 pub(super) fn fact(kind: &str, fact: &Value) -> Happening {
     let text = fact.as_str().or_else(|| fact["text"].as_str());
     let text = text.unwrap_or_default();
@@ -44,7 +44,7 @@ fn word<'a>(fact: &'a Value, name: &str) -> &'a str {
     fact[name].as_str().unwrap_or_default()
 }
 
-/// A text, as said by the model or a person; `None` without one.
+/// Creates an event with a text of the model or a person; `None` without one.
 fn said(subject: HappeningSubject, headline: &str, text: &str) -> Option<Happening> {
     let tone = if subject == HappeningSubject::Person {
         Tone::Ask
@@ -63,12 +63,12 @@ fn aside(headline: String) -> Option<Happening> {
     ))
 }
 
-/// A sentence; `None` if it is empty.
+/// Returns a note with a sentence; `None` if the sentence is empty.
 fn note(tone: Tone, text: &str) -> Option<Happening> {
     (!text.is_empty()).then(|| Happening::main(HappeningSubject::Note, tone, text))
 }
 
-/// Something that a loop sent back, with the reason.
+/// Returns the event that a loop rejected something, with the reason.
 fn refused(what: &str, why: &str) -> Option<Happening> {
     let headline = format!("{what}: {why}");
     (!why.is_empty()).then(|| Happening::main(HappeningSubject::Note, Tone::Bad, headline))
@@ -199,7 +199,7 @@ fn changeset(fact: &Value, text: &str) -> Option<Happening> {
     })
 }
 
-/// An answer that did not count.
+/// Returns the event of an answer that did not count.
 fn approval_refused(fact: &Value, why: &str) -> Option<Happening> {
     let said = match fact["approved"].as_bool() {
         Some(true) => "yes",

@@ -5,29 +5,29 @@ use gyrus_kernel::{ApprovalCard, Charge};
 use gyrus_text::{clip, one_line};
 use serde_json::Value;
 
-/// One thing that happened in a run. The texts may hold anything that a model, a page or a file
-/// said: a surface makes unseen characters visible and escapes its own markup.
+/// An event of a run. The texts may hold anything that a model, a page or a file said: a surface
+/// makes unseen characters visible and escapes its own markup.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Happening {
-    /// Number of the entry that tells it.
+    /// Number of the entry that reports the event.
     pub seq: u64,
     /// Time at which the entry was appended, in UTC milliseconds.
     pub at_ms: i64,
-    /// The effect that it belongs to. Those of one effect belong together.
+    /// The effect to which the event belongs; those of one effect belong together.
     pub effect: Option<EffectId>,
-    /// The step that it ends, if it ends one.
+    /// The step that the event ends, if any.
     pub step: Option<u32>,
     /// The kind of thing that happened.
     pub subject: HappeningSubject,
-    /// Whether a person who watches the run sees it.
+    /// Whether a person who watches the run sees the event.
     pub weight: Prominence,
     /// The colour, by meaning.
     pub tone: Tone,
-    /// The event in one sentence; empty if the parts say it.
+    /// The event as one sentence; empty if the parts say everything.
     pub headline: String,
-    /// The parts that belong to it, in order.
+    /// The parts of the event, in order.
     pub parts: Vec<HappeningPart>,
-    /// Tokens and money that it cost.
+    /// Tokens and money charged for the event.
     pub charged: Charge,
     /// The duration in milliseconds, if it was measured.
     pub took_ms: Option<u64>,
@@ -42,7 +42,7 @@ pub enum HappeningSubject {
     Resumed,
     /// The run stopped and can be resumed; whether a person has to answer first.
     Parked {
-        /// Whether it waits for a person.
+        /// Whether the run waits for a person.
         for_person: bool,
     },
     /// The run is over.
@@ -55,15 +55,15 @@ pub enum HappeningSubject {
     StepDropped,
     /// A limit is near.
     Warning,
-    /// A person amended the goal or has the browser.
+    /// A person amended the goal or took over the browser.
     Person,
-    /// A model is asked.
+    /// A request was sent to a model.
     Request,
     /// A model answered.
     Reply,
     /// A model did not answer.
     ReplyFailed,
-    /// gyrus told the model something.
+    /// gyrus sent the model a message of its own.
     Told,
     /// The model thought.
     Thought,
@@ -77,14 +77,14 @@ pub enum HappeningSubject {
     Verdict,
     /// A call was started.
     Started,
-    /// A call ended; whether it failed.
+    /// A call ended.
     Result {
-        /// Whether it failed or was not executed.
+        /// Whether the call failed or was not executed.
         failed: bool,
     },
-    /// The screen was looked at.
+    /// The run read the screen.
     View,
-    /// A person is asked.
+    /// A question was put to a person.
     Question,
     /// A person answered, or nobody could be asked.
     Answer {
@@ -108,7 +108,7 @@ pub enum HappeningSubject {
 }
 
 impl HappeningSubject {
-    /// One character that stands before it.
+    /// Returns the character that marks events of this kind.
     pub fn mark(self) -> char {
         match self {
             HappeningSubject::Goal
@@ -174,12 +174,12 @@ impl HappeningSubject {
     }
 }
 
-/// Whether a person who watches a run sees something.
+/// Whether a person who watches a run sees an event.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Prominence {
-    /// It is shown while the run goes on.
+    /// The event is shown while the run goes on.
     Main,
-    /// It is shown to a person who asks for the whole timeline.
+    /// The event is shown to a person who asks for the whole timeline.
     Detail,
 }
 
@@ -188,7 +188,7 @@ pub enum Prominence {
 pub enum Tone {
     /// The model's thinking.
     Thought,
-    /// A tool call, or something that went well.
+    /// A tool call, or a success.
     Call,
     /// The result of a call.
     Observation,
@@ -199,7 +199,7 @@ pub enum Tone {
     Strong,
     /// Text that a reader may skip.
     Aside,
-    /// Everything else.
+    /// All other text.
     Plain,
 }
 
@@ -209,16 +209,16 @@ pub enum TextForm {
     Prose,
     /// Text whose line breaks and columns count.
     Code,
-    /// Code that may come from a terminal program, with its colours.
+    /// Output of a terminal program, with its colours.
     Output,
     Diff,
     /// A remark of gyrus itself.
     Aside,
-    /// A remark that says what went wrong.
+    /// A remark about a failure.
     Wrong,
 }
 
-/// A part of what happened.
+/// A part of an event.
 #[derive(Debug, Clone, PartialEq)]
 pub enum HappeningPart {
     /// A short remark beside the headline, with the tone of its meaning.
@@ -229,14 +229,14 @@ pub enum HappeningPart {
     /// A question to a person.
     Card(Box<ApprovalCard>),
     Picture(Image),
-    /// Files that a call left, by their paths in the workspace.
+    /// Paths in the workspace of files that a call produced.
     Files(Vec<String>),
     /// A child run.
     Run(RunId),
 }
 
 impl HappeningPart {
-    /// Sentences.
+    /// Creates a part with sentences.
     pub fn prose(text: impl Into<String>) -> Self {
         Self::Text(TextForm::Prose, text.into())
     }
@@ -245,14 +245,14 @@ impl HappeningPart {
         Self::Text(TextForm::Code, text.into())
     }
 
-    /// A remark.
+    /// Creates a part with a remark.
     pub fn aside(text: impl Into<String>) -> Self {
         Self::Text(TextForm::Aside, text.into())
     }
 }
 
 impl HappeningPart {
-    /// Returns what it says in words.
+    /// Returns the part as text.
     fn words(&self) -> Option<String> {
         match self {
             HappeningPart::Badge(_, text) | HappeningPart::Text(_, text) => Some(text.clone()),
@@ -280,8 +280,8 @@ impl Happening {
         }
     }
 
-    /// Returns it in one line of at most so many columns, for surfaces that show the latest events;
-    /// `None` if there is nothing to say. Cards are shown in another way.
+    /// Returns the event in one line of at most `columns` columns, for surfaces that show the
+    /// latest events; `None` if there is nothing to say. Cards are shown in another way.
     pub fn in_one_line(&self, columns: usize) -> Option<String> {
         let words = match (&*self.headline, self.parts.first()) {
             ("", part) => part?.words()?,
@@ -322,7 +322,7 @@ impl Happening {
         self
     }
 
-    /// The text of its first part in this form.
+    /// Returns the text of the first part in this form.
     pub fn text(&self, wanted: TextForm) -> Option<&str> {
         self.parts.iter().find_map(|part| match part {
             HappeningPart::Text(form, text) if *form == wanted => Some(text.as_str()),

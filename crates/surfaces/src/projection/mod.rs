@@ -26,7 +26,7 @@ pub use self::happening::{Happening, HappeningPart, HappeningSubject, Prominence
 pub use self::patch::{is_patch, patch_lines};
 pub use self::stored::{given_lessons, goal, loaded_skills, notes_given, stored};
 
-/// Folds the entries of one run, in their order, into what happened.
+/// Folds the entries of one run, in order, into events for people.
 #[derive(Debug, Default)]
 pub struct Projection {
     /// Ids of the calls of the current step that became effects. A result for another call was
@@ -38,12 +38,12 @@ pub struct Projection {
 }
 
 impl Projection {
-    /// Creates the projection of a run that begins, or goes on, with the next entry.
+    /// Creates the projection of a run that starts, or is resumed, with the next entry.
     pub fn new() -> Self {
         Self::default()
     }
 
-    /// Takes the next entry and returns what it tells, in order. Large values are read from the
+    /// Handles the next entry and returns its events, in order. Large values are read from the
     /// blobs of `reader`; one that cannot be read is replaced by words that say so. An entry that
     /// this version does not understand is shown as it stands.
     pub fn take(&mut self, entry: &gyrus_journal::LogEntry, reader: &LogReader) -> Vec<Happening> {

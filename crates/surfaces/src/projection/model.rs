@@ -61,7 +61,7 @@ fn counts(usage: Usage) -> String {
     }
 }
 
-/// Returns when the model is asked again after an error that names a time, as the end of a sentence.
+/// Returns the time of the next attempt after an error that names one, as the end of a sentence.
 fn asked_again(error: &ModelError, at_ms: i64) -> String {
     let after_ms = error
         .retry_after_ms()
@@ -134,8 +134,9 @@ pub(super) fn reply(reply: ModelReply, at_ms: i64, reader: &LogReader) -> Happen
     happening
 }
 
-/// Returns what gyrus itself told the model: texts of its own, and results of calls that the loop did not
-/// execute. Such words are short; what stands in a blob came from somewhere that is shown already.
+/// Returns the messages that gyrus itself sent to the model: texts of its own, and results of calls
+/// that the loop did not execute. Such words are short; what stands in a blob came from somewhere
+/// that is shown already.
 pub(super) fn told(appended: &MessagesAppended, called: &BTreeSet<String>) -> Vec<Happening> {
     let items = appended.items.iter().filter_map(|item| match item {
         Inline::Is(item) => Some(&item.message),

@@ -18,8 +18,8 @@ pub fn is_patch(text: &str) -> bool {
     }
 }
 
-/// Returns the lines of a patch with the colour of what they do: added, removed, a heading, or
-/// neither. Contents that are not text are one line.
+/// Returns the lines of a patch, each with its colour: added, removed, a heading, or neither.
+/// Contents that are not text are one line.
 pub fn patch_lines(text: &str) -> impl Iterator<Item = (Tone, &str)> {
     let mut is_header = is_patch(text);
     let mut is_binary = false;

@@ -4,7 +4,7 @@ use gyrus_contract::{Origin, Part, Text};
 use gyrus_journal::LogReader;
 use gyrus_kernel::{Inline, RunStarted, Stop};
 
-/// Reads a value, wherever it is stored, or returns words that say why it cannot be shown.
+/// Reads a value, wherever it is stored; the error says why it cannot be shown.
 pub fn stored<T>(value: &Inline<T>, reader: &LogReader) -> Result<T, String>
 where
     T: serde::Serialize + serde::de::DeserializeOwned + Clone,
@@ -18,7 +18,6 @@ pub fn goal(goal: &Inline<Text>, reader: &LogReader) -> String {
     stored(goal, reader).map_or_else(|gone| gone, |text: Text| text.text)
 }
 
-/// Returns the texts that a run was started with.
 fn texts(started: &RunStarted, reader: &LogReader) -> impl Iterator<Item = Text> {
     let parts = started.context.iter();
     let parts = parts.filter_map(|part| stored(part, reader).ok());
@@ -28,7 +27,7 @@ fn texts(started: &RunStarted, reader: &LogReader) -> impl Iterator<Item = Text>
     })
 }
 
-/// Returns the numbers of the lessons that a run was given, and the lines that it was given.
+/// Returns the numbers of the lessons that a run was given, with their lines.
 pub fn given_lessons(started: &RunStarted, reader: &LogReader) -> Option<(Vec<u64>, String)> {
     texts(started, reader).find_map(|Text { origin, text }| {
         let Origin::Lessons { numbers, .. } = origin else {
@@ -49,7 +48,7 @@ pub fn loaded_skills(started: &RunStarted, reader: &LogReader) -> Vec<(String, S
     skills.collect()
 }
 
-/// Returns the number of notes of the memory that a run was given.
+/// Returns the number of notes from memory in a run's prompt.
 pub fn notes_given(started: &RunStarted, reader: &LogReader) -> u32 {
     let given = texts(started, reader).find_map(|text| {
         let Origin::Memory { notes, .. } = text.origin else {

@@ -1,6 +1,6 @@
 use super::*;
 
-/// Spellings that programs make a link of, each with the link that is found.
+/// Spellings that programs turn into a link, each with the link.
 const SPELLINGS: &[(&str, &str)] = &[
     // As ever.
     ("See https://evil.org/x, or not", "https://evil.org/x"),

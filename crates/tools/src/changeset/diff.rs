@@ -54,7 +54,7 @@ pub(super) fn patch(old: &[u8], diff: &str) -> Result<Vec<u8>, DiffError> {
     applied(old, &read(diff)?)
 }
 
-/// Returns the content that the diff was made for, if applying it yields `new`.
+/// Returns the content for which the diff was made, if applying the diff yields `new`.
 pub(super) fn unpatch(new: &[u8], diff: &str) -> Option<Vec<u8>> {
     let mut hunks = read(diff).ok()?;
     let (mut longer, mut shorter) = (0, 0);

@@ -41,7 +41,7 @@ pub struct ApplyChangeset {
 }
 
 impl ApplyChangeset {
-    /// Creates the tool; `shell` runs its verify commands.
+    /// Creates the tool; `shell` runs the verify commands.
     pub fn new(shell: Shell) -> Self {
         Self { shell }
     }
@@ -182,8 +182,8 @@ fn told(error: ApplyError) -> Result<ToolOutput, ToolFailure> {
     }
 }
 
-/// Returns the failure with the first conflicts: a changeset of ten thousand files may have as
-/// many.
+/// Returns the failure with the first conflicts, since a changeset of ten thousand files may have
+/// as many.
 fn named(error: ApplyError) -> ToolFailure {
     match error {
         ApplyError::Conflicts(mut files) => {
@@ -194,7 +194,7 @@ fn named(error: ApplyError) -> ToolFailure {
     }
 }
 
-/// Keeps the first entries, and adds the number of the others.
+/// Keeps the first entries, and appends the number of the others.
 fn first_of(named: &mut Vec<String>) {
     let more = named.len().saturating_sub(MAX_NAMED);
     named.truncate(MAX_NAMED);

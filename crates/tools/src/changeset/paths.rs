@@ -11,7 +11,7 @@ use gyrus_workspace::changeset::HOME;
 
 use super::CHANGES;
 
-/// Takes the paths of a call in order.
+/// Returns the paths of a call in order.
 pub(super) struct CallPaths<'a> {
     call: &'a ResolvedCall,
     taken: BTreeSet<PathBuf>,

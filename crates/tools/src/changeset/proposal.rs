@@ -21,11 +21,12 @@ use crate::exact::{ExactError, MAX_FILE_BYTES, Replacement};
 /// shortened.
 const MAX_DIFF_BYTES: usize = 1_900_000;
 
-/// Maximum bytes shown of one deleted file, and of all together; the text is for reading only.
+/// Maximum size of one deleted file that is shown, and of all together, in bytes; the text is for
+/// reading only.
 const MAX_DELETED_BYTES: usize = 16 << 10;
 const MAX_ALL_DELETED_BYTES: usize = 128 << 10;
 
-/// Maximum bytes of a file that can be deleted: its digest identifies the file.
+/// Maximum size of a file that can be deleted, in bytes; its digest identifies the file.
 const MAX_GONE_BYTES: u64 = 256 << 20;
 
 /// New state of a file, with the values of its secrets.
@@ -34,14 +35,14 @@ pub(super) enum Becomes {
     Edited(Vec<(String, String)>),
     Patched(String),
     Deleted,
-    /// The content stays; only the executable bit changes.
+    /// The content stays the same, and only the executable bit changes.
     Same,
 }
 
 pub(super) struct ProposedFile {
     pub(super) path: PathBuf,
     pub(super) reason: String,
-    /// Digest of the file that the change was made for, if known.
+    /// Digest of the file for which the change was made, if known.
     pub(super) before: Option<Digest>,
     pub(super) becomes: Becomes,
     pub(super) executable: Option<bool>,
@@ -92,7 +93,7 @@ pub(super) fn compare(
     Ok(proposal)
 }
 
-/// The files that exist and those that do not exist after the changes.
+/// The paths that exist after the changes, and those that do not.
 struct FilesAfter<'a> {
     gone: BTreeSet<&'a Path>,
     there: BTreeSet<&'a Path>,
@@ -199,7 +200,7 @@ fn change(
     }))
 }
 
-/// Returns an error for a file that a changeset cannot replace or delete.
+/// Returns an error for a file that cannot be replaced or deleted by a changeset.
 fn ordinary(stat: &Stat) -> Result<(), String> {
     let why = match FileType::from_raw_mode(stat.st_mode) {
         FileType::RegularFile if stat.st_mode & 0o222 == 0 => "is protected against writing",

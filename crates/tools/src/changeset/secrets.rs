@@ -24,7 +24,7 @@ pub(super) enum SecretError {
 /// The secrets of one proposal.
 #[derive(Default)]
 pub(super) struct Secrets {
-    /// Markers by value.
+    /// Markers by the values that they replace.
     used: BTreeMap<String, String>,
 }
 
@@ -47,7 +47,7 @@ impl Secrets {
         Ok(site.reveal(text)?)
     }
 
-    /// Puts markers in the place of all revealed values.
+    /// Replaces all revealed values by markers.
     pub(super) fn hide_in(&self, proposal: &mut Proposal) {
         proposal.summary = self.hide(&proposal.summary);
         for FileDiff {

@@ -8,18 +8,18 @@ use flate2::read::MultiGzDecoder;
 /// Maximum bytes after decompression: a small answer may become a huge one.
 pub(super) const MAX_UNPACKED_BYTES: u64 = 10 * 1024 * 1024;
 
-/// Bytes of a page that are searched for its character encoding (HTML standard, "prescan a byte
-/// stream to determine its encoding").
+/// Number of bytes of a page that are searched for its character encoding (HTML standard, "prescan
+/// a byte stream to determine its encoding").
 const PRESCANNED_BYTES: usize = 1024;
 
-/// Number of bytes at the start in which a NUL byte means that the body is not text.
+/// Number of bytes at the start of a body that are checked for a NUL byte, the sign of binary data.
 const SNIFFED_BYTES: usize = 8 * 1024;
 
-/// The kind of an answer, which determines how it is shown.
+/// The type of an answer's body, which determines how it is shown.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum BodyKind {
     Html,
-    /// Text that is shown as it is.
+    /// Text that is shown unchanged.
     Text,
     /// Any other type, which is not shown.
     Other,

@@ -9,7 +9,7 @@ use reqwest::Url;
 
 use crate::background::Deadline;
 
-/// Elements whose content is not shown. All have an end tag.
+/// Elements whose content is omitted. All have an end tag.
 const SILENT: [&[u8]; 9] = [
     b"script",
     b"style",
@@ -22,7 +22,7 @@ const SILENT: [&[u8]; 9] = [
     b"canvas",
 ];
 
-/// Maximum nesting of lists that is indented.
+/// Maximum depth of nested lists that are indented.
 const MAX_LIST_DEPTH: usize = 8;
 
 /// Maximum bytes of a link. A longer one is left out: it is data, not an address to follow.
@@ -53,22 +53,21 @@ pub(super) fn text(html: &str, base: &Url, limit: usize, deadline: &Deadline) ->
 
 /// The text of a page.
 pub(super) struct RenderedText {
-    /// The text; it begins with the title, if there is one.
+    /// The text; begins with the title, if there is one.
     pub(super) text: String,
-    /// Whether there was more.
     pub(super) is_cut: bool,
 }
 
-/// The text so far, and the position in the page.
+/// The text so far, with the position in the page.
 struct PageText {
     base: Url,
     title: String,
     in_title: bool,
     out: String,
-    /// Line breaks and a space that are due before the next word.
+    /// Number of line breaks due before the next word.
     breaks: usize,
     space: bool,
-    /// The open element whose content is not shown, and the number of open elements of its name.
+    /// The open element whose content is not shown, and the number of open elements with its name.
     silent: Option<(Vec<u8>, usize)>,
     preformatted: usize,
     /// For each open list, the number of its last item, or `None` without numbers.
@@ -80,7 +79,7 @@ struct PageText {
 
 struct Link {
     target: String,
-    /// Offset at which its text begins, once there is any.
+    /// Offset at which the link's text begins, once there is any.
     start: Option<usize>,
 }
 

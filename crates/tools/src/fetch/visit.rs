@@ -37,9 +37,9 @@ const CONNECT_WITHIN: Duration = Duration::from_secs(10);
 pub(crate) struct FetchAnswer {
     /// Final address, after redirects.
     pub(crate) url: Url,
-    /// Addresses that redirected, in their order.
+    /// Addresses that redirected, in order.
     pub(crate) redirected_from: Vec<Url>,
-    /// Redirect target on another host, which was not followed.
+    /// Target of a redirect to another host, which was not followed.
     pub(crate) leads_to: Option<Url>,
     pub(crate) status: StatusCode,
     /// Content type as sent; empty if missing.
@@ -47,7 +47,7 @@ pub(crate) struct FetchAnswer {
     /// Content encoding as sent, in lower case; empty if missing.
     pub(crate) encoding: String,
     pub(crate) body: Vec<u8>,
-    /// Whether there was more than [`MAX_BODY_BYTES`].
+    /// Whether the body was larger than [`MAX_BODY_BYTES`].
     pub(crate) is_cut: bool,
 }
 
@@ -144,7 +144,7 @@ fn redirect(url: &Url, response: &Response) -> Result<Option<Url>, VisitError> {
     parse(next.as_str()).map(Some)
 }
 
-/// Sends JSON to `url` and returns its answer. Redirects are not followed: data approved for one
+/// Sends JSON to `url` and returns the answer. Redirects are not followed: data approved for one
 /// address is not sent to another.
 pub(crate) async fn post(
     url: &Url,
@@ -236,7 +236,7 @@ async fn client(url: &Url, allowed: &BTreeSet<String>) -> Result<Client, VisitEr
     builder.build().map_err(|error| failed(url, error))
 }
 
-/// Returns all addresses of the host, each of them checked.
+/// Returns all addresses of the host, after checking each.
 async fn look_up(url: &Url, allowed: &BTreeSet<String>) -> Result<Vec<SocketAddr>, VisitError> {
     let given = url.host_str().unwrap_or_default();
     let host = given.trim_start_matches('[').trim_end_matches(']');

@@ -16,10 +16,10 @@ use crate::background::Deadline;
 /// Maximum bytes of text in an answer; the search ends with the file that exceeds it.
 const MAX_TEXT_BYTES: usize = 48 * 1024;
 
-/// Maximum bytes shown of one line.
+/// Maximum number of bytes of one line in the output.
 const MAX_LINE_BYTES: usize = 400;
 
-/// Maximum bytes of a long line that are shown before the match.
+/// Maximum number of bytes of a long line before the match.
 const BEFORE_MATCH_BYTES: usize = 100;
 
 /// Maximum bytes of a line; a file with a longer one is left out: it is data, and takes long to
@@ -38,7 +38,7 @@ pub(super) struct Matches {
     files: Vec<String>,
     searched: usize,
     binary: usize,
-    /// Number of files with lines that are too long.
+    /// Number of files whose lines are too long.
     long_lines: usize,
     pub(super) too_large: usize,
     pub(super) unreadable: usize,
@@ -238,7 +238,7 @@ impl InFile<'_> {
     }
 }
 
-/// Removes the halves of characters that a cut left at both ends.
+/// Removes halves of characters at both ends, which a cut left.
 fn whole_characters(mut bytes: &[u8]) -> &[u8] {
     let is_inner = |byte: &u8| (0x80..0xc0).contains(byte);
     for _ in 0..3 {

@@ -27,7 +27,7 @@ use crate::root::{RootError, RootFolder, failed};
 /// meanwhile.
 const MAX_ATTEMPTS: u32 = 8;
 
-/// A changeset that was applied and can still be undone; dropping it does that.
+/// An applied changeset that can still be undone; dropping it undoes it.
 pub struct UndoableChangeset<'a> {
     root: RootFolder<'a>,
     intent: UndoIntent,
@@ -36,7 +36,7 @@ pub struct UndoableChangeset<'a> {
     settled: bool,
 }
 
-/// Applies `changes`, after undoing what an earlier attempt left.
+/// Applies `changes`, after undoing an interrupted earlier attempt.
 ///
 /// # Errors
 /// All is as it was then, but for [`ApplyError::Stranded`].
@@ -144,8 +144,7 @@ impl UndoableChangeset<'_> {
         Ok(self.root.sync()?)
     }
 
-    /// Checks the file that was moved out: between the check and the move another one may have been
-    /// put there.
+    /// Checks the file that was moved out, since another one may have replaced it before the move.
     fn expect_old(&self, number: usize, step: &IntentStep) -> Result<(), ApplyError> {
         let (What::Replace { old, .. } | What::Delete { old }) = step.what else {
             return Ok(());
@@ -158,7 +157,7 @@ impl UndoableChangeset<'_> {
         }
     }
 
-    /// Keeps the changes; they cannot be undone here any more.
+    /// Keeps the changes, after which they cannot be undone here.
     ///
     /// # Errors
     /// When that cannot be recorded: then they are undone.
@@ -175,8 +174,8 @@ impl UndoableChangeset<'_> {
         Ok(())
     }
 
-    /// Undoes everything. If another process overwrote a file meanwhile, the folder with its
-    /// content is returned.
+    /// Undoes the whole changeset. If another process overwrote a file meanwhile, the folder with
+    /// its content is returned.
     ///
     /// # Errors
     /// When a file cannot be moved; the next changeset undoes the rest.

@@ -15,7 +15,7 @@ pub const EXECUTE: u32 = 0o111;
 pub struct FileChange {
     /// Path below the workspace.
     pub path: PathBuf,
-    /// Digest of the file that the changeset was made for; `None` if the file must not exist.
+    /// Digest of the file for which the changeset was made; `None` if the file must not exist.
     pub before: Option<Digest>,
     /// New state; `None` to delete the file.
     pub after: Option<After>,
@@ -26,11 +26,12 @@ pub struct FileChange {
 pub struct After {
     /// The whole content.
     pub content: Vec<u8>,
-    /// Whether it is executable; `None` keeps the old setting, and a new file is not.
+    /// Whether the file is executable; `None` keeps the old setting, and makes a new file not
+    /// executable.
     pub executable: Option<bool>,
 }
 
-/// Reason why nothing was applied.
+/// Reason why no change was applied.
 #[derive(Debug, PartialEq, Eq, thiserror::Error)]
 pub enum ApplyError {
     #[error("nothing was changed, because files are not as the changeset expects: {}", .0.join("; "))]
@@ -41,21 +42,21 @@ pub enum ApplyError {
     /// A system call failed; all files are as before.
     #[error("{}; nothing was changed{}", .0, room(.0))]
     Failed(#[from] RootError),
-    /// Applying failed half way, and so did undoing it.
+    /// Applying failed half way, and so did the undo.
     #[error(
         "{why}, and then what was done so far could not be taken back: {then}. The old files are \
          in `{HOME}`; the next changeset takes them back before it begins"
     )]
     Stranded {
-        /// Reason why it was not applied.
+        /// Reason why the changes were not applied.
         why: String,
-        /// Reason why it was not undone.
+        /// Reason why the changes were not undone.
         then: RootError,
     },
 }
 
 impl ApplyError {
-    /// Combines this error with the one that stopped the undo.
+    /// Combines this error with the one that made the undo fail.
     pub(super) fn stranded(self, then: RootError) -> Self {
         let why = match self {
             Self::Conflicts(files) => files.join("; "),

@@ -26,15 +26,15 @@ const MAX_NAMES: u32 = 10_000;
 #[derive(Debug, Default, PartialEq, Serialize, Deserialize)]
 pub(super) struct UndoIntent {
     pub(super) version: u32,
-    /// Steps in the order in which they are done.
+    /// The steps in the order of their execution.
     pub(super) steps: Vec<IntentStep>,
     /// Folders that deletions leave empty, the deepest first, with their modes.
     pub(super) emptied: Vec<(PathBuf, u32)>,
-    /// Folders to create, the highest first.
+    /// Folders to create, ancestors first.
     pub(super) made: Vec<PathBuf>,
 }
 
-/// Step of one file, by its place in [`Intent::steps`].
+/// The step of one file, with its number as the place of the file in [`Intent::steps`].
 #[derive(Debug, PartialEq, Serialize, Deserialize)]
 pub(super) struct IntentStep {
     pub(super) path: PathBuf,
@@ -77,7 +77,7 @@ pub(super) fn unfinished(root: &RootFolder<'_>) -> Result<Option<UndoIntent>, Ro
     }
 }
 
-/// Restores the tree as it was before. A foreign file that replaced one of the changeset is kept:
+/// Restores the tree to its old state. A foreign file that replaced one of the changeset is kept:
 /// the folder with it is named.
 pub(super) fn take_back(
     root: &RootFolder<'_>,
@@ -142,7 +142,7 @@ fn take_back_step(root: &RootFolder<'_>, slot: &Path, step: &IntentStep) -> Resu
     }
 }
 
-/// Keeps files in slots that are not the changeset's, because another process wrote them.
+/// Keeps files of other processes that are in slots of the changeset.
 fn keep_foreign(root: &RootFolder<'_>, intent: &UndoIntent) -> Result<Option<PathBuf>, RootError> {
     let mut kept = None;
     for (number, step) in intent.steps.iter().enumerate() {

@@ -52,7 +52,7 @@ pub(super) fn prepare(
     Ok(intent)
 }
 
-/// Returns the current state of each path, if all of them are as the changeset expects.
+/// Returns the current state of each path, if all are as the changeset expects.
 ///
 /// # Errors
 /// The conflicts, or a path that cannot be examined.

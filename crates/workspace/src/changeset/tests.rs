@@ -170,12 +170,12 @@ fn straight(world: fn() -> World) -> (Tree, Tree, usize) {
     (before, world.tree(), calls.into_inner())
 }
 
-/// Whether an attempt was interrupted before it was settled.
+/// Whether the record of an interrupted attempt exists.
 fn unfinished(root: &RootFolder<'_>) -> Result<bool, RootError> {
     Ok(intent::unfinished(root)?.is_some())
 }
 
-/// Simulates a crash: from the nth call on, the disk does nothing.
+/// Simulates a crash, after which the disk does nothing from the nth call on.
 fn ends_at(nth: usize) -> impl Fn() -> Result<(), Errno> + Sync {
     let calls = AtomicUsize::new(0);
     move || {
@@ -187,7 +187,7 @@ fn ends_at(nth: usize) -> impl Fn() -> Result<(), Errno> + Sync {
     }
 }
 
-/// Does what the next process does first, whatever it is about to apply.
+/// Recovers as the next process does, whatever it is about to apply.
 fn recover(world: &World) {
     let refused = apply(world.root(AT_ONCE), &[create("src/a.rs", b"")]);
     assert!(matches!(refused.map(drop), Err(ApplyError::Conflicts(_))));
@@ -282,7 +282,7 @@ fn a_disk_that_is_full_for_a_moment_changes_nothing() {
     }
 }
 
-/// A file that another process puts there at any time is not lost, and the rest is atomic.
+/// Files that another process writes during the change are not lost, and the rest is atomic.
 #[test]
 fn what_somebody_else_writes_meanwhile_stays() {
     let (before, after, calls) = straight(World::mixed);

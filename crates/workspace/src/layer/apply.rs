@@ -27,7 +27,7 @@ use crate::{
 
 const CHANGED_SINCE: &str = "somebody else changed it while the command ran";
 
-/// Maximum number of changes whose files are synced one by one.
+/// Maximum number of changes whose files are synced separately.
 const MAX_SYNCED: usize = 16;
 
 /// The planned steps, stored on disk.
@@ -101,8 +101,8 @@ impl CallLayer {
         written().map_err(|source| LayerError::File { path, source })
     }
 
-    /// Syncs the new files one by one if they are few: syncing the file system also writes what
-    /// every other program has changed. Returns whether it did.
+    /// Syncs the new files separately if they are few, since syncing the file system also writes
+    /// what every other program has changed. Returns whether it did.
     fn sync_few(&self, plan: &LayerPlan) -> io::Result<bool> {
         if plan.steps.len() > MAX_SYNCED {
             return Ok(false);
@@ -193,9 +193,9 @@ struct LayerMove<'a> {
     began: i64,
     upper: RootFolder<'static>,
     lower: RootFolder<'static>,
-    /// Entries that this process has moved into the layer.
+    /// Entries that this process has moved from the folder into the layer.
     old: Vec<MovedEntry>,
-    /// Paths that other layers were moved to.
+    /// Paths to which other layers were moved.
     others: &'a MovedPaths,
 }
 
@@ -203,7 +203,7 @@ struct LayerMove<'a> {
 struct MovedEntry {
     path: PathBuf,
     before: Stat,
-    /// The entry that took its place, if one did.
+    /// The entry that replaced it, if one did.
     after: Option<Stat>,
 }
 
@@ -333,7 +333,7 @@ impl LayerMove<'_> {
         Ok(StepResult::Done(LayerChange { path, was, now }))
     }
 
-    /// Whether the folder's entry, or one in it, was changed since the command began.
+    /// Whether another process changed the folder's entry, or one in it, since the command began.
     fn is_of_somebody_else(&self, path: &Path, now: &Stat) -> Result<bool, RootError> {
         Ok(self.is_change(path, now) || self.holds_change(&self.lower, path, now)?)
     }
@@ -370,15 +370,15 @@ impl LayerMove<'_> {
         Ok(false)
     }
 
-    /// Whether what was just moved into the layer is what stood in the folder when it was examined:
-    /// somebody may have changed or replaced it in between.
+    /// Whether the entry just moved into the layer is the one that was examined in the folder,
+    /// since another process may have changed or replaced it in between.
     fn is_as_before(&self, path: &Path, before: &Stat) -> Result<bool, RootError> {
         let moved = self.upper.stat(path)?;
         let same = moved.is_some_and(|moved| is_same(&moved, before));
         Ok(same && !self.holds_change(&self.upper, path, before)?)
     }
 
-    /// Whether somebody has written to a file that a process which was killed moved into the layer.
+    /// Whether another process has written to a file that a killed process moved into the layer.
     fn was_written_late(&self, path: &Path) -> Result<bool, RootError> {
         let old = self.upper.stat(path)?;
         Ok(old.is_some_and(|old| {
@@ -388,7 +388,8 @@ impl LayerMove<'_> {
         }))
     }
 
-    /// Puts back what somebody who had it open has changed since it was moved. Returns the paths.
+    /// Moves entries back that a process which had them open has changed since they were moved.
+    /// Returns their paths.
     fn return_late(&mut self) -> Vec<PathBuf> {
         let mut late = Vec::new();
         for moved in std::mem::take(&mut self.old) {
@@ -400,7 +401,7 @@ impl LayerMove<'_> {
         late
     }
 
-    /// Puts an entry that was just moved into the layer back if somebody changed it in between;
+    /// Moves an entry just moved into the layer back if another process changed it in between;
     /// returns whether it did. Otherwise it is examined once more at the end.
     fn is_moved_alone(
         &mut self,
@@ -420,8 +421,8 @@ impl LayerMove<'_> {
         Ok(true)
     }
 
-    /// Moves an entry from the layer back to its place in the folder, unless somebody has changed
-    /// what stands there instead: that is newer.
+    /// Moves an entry from the layer back to its place in the folder, unless another process has
+    /// changed that place: that is newer.
     fn put_back(&self, path: &Path, after: Option<&Stat>) -> Result<(), RootError> {
         let stands = self.lower.stat(path)?;
         let flags = match (stands, after) {
@@ -453,8 +454,8 @@ impl LayerMove<'_> {
     }
 }
 
-/// Whether two looks show the same entry with the same content, as far as times and sizes tell. Moving
-/// an entry changes neither.
+/// Whether two looks show the same entry with the same content, as far as times and sizes show.
+/// Moving an entry changes neither.
 fn is_same(one: &Stat, other: &Stat) -> bool {
     let of = |stat: &Stat| {
         let time = (stat.st_mtime, stat.st_mtime_nsec);

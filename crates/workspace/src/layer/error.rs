@@ -4,7 +4,7 @@ use std::{io, path::PathBuf};
 
 use crate::root::RootError;
 
-/// Maximum number of entries that a layer may hold or hide.
+/// Maximum number of entries in a layer, including deletions.
 pub const MAX_LISTED: usize = 2_000_000;
 
 /// Maximum bytes of a path in a layer. The system takes no more than 4,096 at once; longer ones are
@@ -27,10 +27,10 @@ pub enum LayerError {
     },
     #[error("there are more than {MAX_LISTED} changes")]
     TooMany,
-    /// A folder lies too deep.
+    /// A folder is nested too deep.
     #[error("a path has more than {MAX_PATH_BYTES} bytes")]
     TooDeep,
-    /// The folder and the layer are not on one file system, so renames between them fail.
+    /// The folder and the layer are on different file systems, so renames between them fail.
     #[error("`{}` and `{}` lie on different file systems or mounts", one.display(), other.display())]
     Apart { one: PathBuf, other: PathBuf },
 }

@@ -24,7 +24,7 @@ use crate::{
     undo::{EntryKind, UndoAction, UndoChange, UndoRefusal},
 };
 
-/// Changes of one call in a folder, in their order, with the entries from before.
+/// Changes of one call in a folder, in order, with the previous entries.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct KeptFiles {
     /// Folder with the entries from before, on the file system of the workspace.
@@ -32,7 +32,7 @@ pub struct KeptFiles {
     pub files: Vec<LayerChange>,
 }
 
-/// One changed path.
+/// The change of one path.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct LayerChange {
     /// Path below the workspace.
@@ -49,15 +49,15 @@ pub struct LayerChange {
 #[serde(tag = "was", rename_all = "snake_case")]
 pub(super) enum Was {
     Nothing,
-    /// The entry is kept at this path below [`KeptFiles::folder`].
+    /// The former entry is stored at this path below [`KeptFiles::folder`].
     Kept {
         #[serde(with = "super::encoded")]
         path: PathBuf,
         inode: u64,
-        /// Its stamp in the workspace.
+        /// The stamp of the path in the workspace.
         before: Digest,
     },
-    /// A folder with another mode.
+    /// A folder whose mode changed.
     Mode {
         before: u32,
         after: u32,
@@ -69,9 +69,9 @@ pub(super) enum Was {
 pub struct TakenBack {
     /// The changes that were undone.
     pub done: Vec<UndoChange>,
-    /// Paths that are no longer as the call left them; they stay.
+    /// Paths that changed since the call, which are left alone.
     pub refused: Vec<UndoRefusal>,
-    /// Number of paths that were undone already.
+    /// Number of paths that were undone before.
     pub already: u64,
 }
 
@@ -142,7 +142,7 @@ impl Copies {
         Ok(copies)
     }
 
-    /// Returns the copies that an earlier process made in `folder`; `None` if it made none, or not
+    /// Opens the copies that an earlier process made in `folder`; `None` if it made none, or not
     /// all.
     #[must_use]
     pub fn find(folder: &Path) -> Option<Self> {
@@ -189,9 +189,8 @@ fn copy(root: &RootFolder<'_>, path: &Path, to: &Path) -> Result<u64, LayerError
     })
 }
 
-/// Undoes the changes of calls in `workspace`, newest first, where paths are still as they left
-/// them. With `is_done` false, it is only looked at. `stepped` is called after every change on
-/// disk.
+/// Undoes the changes of calls in `workspace`, newest first, at paths that are unchanged since.
+/// With `is_done` false, it is only looked at. `stepped` is called after every change on disk.
 ///
 /// # Errors
 /// When the workspace or what was kept cannot be opened.
@@ -344,7 +343,7 @@ impl Back<'_> {
         })
     }
 
-    /// Undoes one change, which belongs to the call of this number.
+    /// Undoes one change, made by the call of this number.
     fn take(&self, one: &LayerChange, number: usize) -> Result<(), RootError> {
         match (&one.was, &one.now) {
             (Was::Mode { before, .. }, _) => {

@@ -26,10 +26,10 @@ use crate::root::{RootError, RootFolder, failed};
 /// Attributes that mark a folder as hiding the lower one, as set by root and by ordinary users.
 const OPAQUE: [&str; 2] = ["trusted.overlay.opaque", "user.overlay.opaque"];
 
-/// Bytes that are compared at once.
+/// Number of bytes compared at once.
 const PIECE: usize = 64 << 10;
 
-/// Changes of a command, from its layer.
+/// The changes in the layer of a command.
 #[derive(Debug, Default)]
 pub struct LayerChanges {
     /// Every changed path, sorted, including all paths in new and deleted folders.
@@ -38,7 +38,7 @@ pub struct LayerChanges {
 }
 
 impl LayerChanges {
-    /// Whether nothing changed.
+    /// Whether the layer contains no change.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.steps.is_empty() && self.changed.is_empty()
@@ -46,7 +46,7 @@ impl LayerChanges {
 }
 
 impl CallLayer {
-    /// Lists the changes. No command may be running in the layer.
+    /// Lists the changes; no command may run in the layer meanwhile.
     ///
     /// # Errors
     /// When something cannot be read, or there is too much.
@@ -120,8 +120,8 @@ struct LayerWalk {
 }
 
 impl LayerWalk {
-    /// Compares one folder that is in both. With `hides`, entries that only the lower one has are
-    /// deleted.
+    /// Compares a folder that exists on both sides. With `hides`, entries that only the lower one
+    /// has are deleted.
     fn folder(
         &mut self,
         folder: &Path,
@@ -331,7 +331,7 @@ impl LayerWalk {
     }
 }
 
-/// Returns the names in one of our own folders, also where its mode forbids it.
+/// Returns the names in one of our own folders, even if its mode forbids it.
 fn readable_names(root: &RootFolder<'_>, folder: &Path) -> Result<Vec<OsString>, RootError> {
     match root.names(folder) {
         Err(RootError {

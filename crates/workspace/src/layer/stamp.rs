@@ -13,7 +13,7 @@ use rustix::{fs::FileType, io::Errno};
 
 use crate::root::{RootError, RootFolder, failed};
 
-/// Maximum depth of folders that are examined.
+/// Maximum depth of examined folders.
 const MAX_DEPTH: usize = 2_000;
 
 /// Stamps that override the present state of paths; `None` for a path that does not exist.

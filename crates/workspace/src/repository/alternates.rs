@@ -15,17 +15,18 @@ use super::{
     stamps::REAL_OBJECTS,
 };
 
-/// Maximum bytes of a list that is read.
+/// Maximum size of a list of alternates that is read, in bytes.
 const MAX_LIST: u64 = 64 << 10;
 
 /// Place at which commands find the real objects.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum RealObjects {
-    /// Bound, read-only, beside the private objects, as the copy's binds say. The copy is bound
-    /// over the real git directory, whose own objects are then out of sight.
+    /// Bound read-only beside the private objects, at the path among the copy's binds. The copy is
+    /// bound over the real git directory, whose own objects are then out of sight.
     Bound,
-    /// Their own place. The copy is used by its path (`GIT_DIR`), without any mount.
+    /// The objects are at their usual place. The copy is used by its path (`GIT_DIR`), without any
+    /// mount.
     InPlace,
 }
 
@@ -65,7 +66,7 @@ pub(super) fn list(
     Ok(list)
 }
 
-/// Makes sure that a private store has a folder for its own objects, and reaches the real ones.
+/// Ensures that a private store has a folder for its own objects, and finds the real ones.
 pub(super) fn restore(
     private: &GitFolder,
     store: &Path,
@@ -85,7 +86,7 @@ pub(super) fn restore(
     Ok(private.write_new(&path, list, mode)?)
 }
 
-/// Makes a store that was copied out of a private copy whole: the real objects that stood beside its
+/// Completes a store that was copied out of a private copy: the real objects that stood beside its
 /// own, and were copied with it, become its own.
 pub(super) fn make_whole(git: &GitFolder, store: &Path) -> Result<(), RepositoryError> {
     let real = store.join(REAL_OBJECTS);

@@ -61,14 +61,14 @@ pub(super) fn apply(
     Ok(())
 }
 
-/// Moves a file to its place, creating missing folders.
+/// Moves a file to its place and creates missing folders.
 fn put(live: &GitFolder, from: &Path, to: &Path, modes: Modes) -> Result<(), RootError> {
     clear(live, to);
     live.make_folder(to.parent().unwrap_or(Path::new("")), modes)?;
     live.replace(from, to)
 }
 
-/// Removes empty folders that are in the place of a file.
+/// Removes empty folders at the place of a file.
 fn clear(live: &GitFolder, path: &Path) {
     if !live.kind(path).is_ok_and(|kind| kind == PathKind::Folder) {
         return;

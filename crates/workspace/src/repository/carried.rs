@@ -10,12 +10,12 @@ use super::{
 };
 use crate::root::RootError;
 
-/// Reason why nothing, or not everything, was carried over.
+/// Reason why changes were not, or not completely, carried over.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum CarryError {
     /// Another process holds a lock of the repository. Nothing of this store was carried over; it
-    /// can be tried again.
+    /// can be retried.
     #[error("another program holds `{}`", path.display())]
     Locked { path: PathBuf },
     /// The new objects are damaged, incomplete or too large. Nothing of their store was carried
@@ -25,7 +25,7 @@ pub enum CarryError {
         /// Git's message, or the exceeded limit.
         reason: String,
     },
-    /// A change to be undone was itself changed since. Nothing was undone.
+    /// A change to undo was itself changed since. Nothing was undone.
     #[error("`{what}` was changed since: {reason}")]
     Moved {
         /// A reference, `HEAD` or a setting.
@@ -33,7 +33,8 @@ pub enum CarryError {
         /// Description of that change.
         reason: String,
     },
-    /// A carry-over was interrupted in the same folder: [`super::recover`] has to finish it first.
+    /// An earlier carry-over in the same folder was interrupted: [`super::recover`] has to finish
+    /// it first.
     #[error("an earlier change of the repository was cut off and has to be finished first")]
     Unfinished,
     /// Git could not be started.
@@ -55,28 +56,28 @@ impl From<RootError> for CarryError {
     }
 }
 
-/// The changes that were carried over, with the data needed to undo them.
+/// The changes that were carried over, with the data to undo them.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct CarryRecord {
     /// The real git directory.
     pub repository: PathBuf,
-    /// Changes that were carried over: every reference, `HEAD`, path of an index, file of state and
-    /// setting, before and now.
+    /// The changes, with old and new values of each reference, `HEAD`, path of an index, file of
+    /// state and setting.
     pub stores: Vec<StoreChanges>,
-    /// Changes in conflict with those of others, which stayed.
+    /// Conflicting changes of others, which were left in place.
     pub kept: Vec<UncarriedChange>,
     /// Changes that wait for a person's approval.
     pub withheld: Vec<WithheldPath>,
-    /// Changes of references, `HEAD` and indexes that wait because of files in their commits.
+    /// Changes of references, `HEAD` and indexes that are withheld because of files in their
+    /// commits.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub history: Vec<WithheldHistory>,
-    /// Changes that were not carried over, in sentences for the model.
+    /// Sentences for the model about changes that were not carried over.
     pub notes: Vec<String>,
 }
 
 impl CarryRecord {
-    /// Returns the part that can be undone; `None` if nothing was carried over, or only lines of
-    /// logs.
+    /// Returns the part that can be undone; `None` if nothing was carried over but lines of logs.
     #[must_use]
     pub fn to_take_back(&self) -> Option<Self> {
         let stores = self.stores.iter().filter(|store| !store.only_logs());
@@ -89,12 +90,12 @@ impl CarryRecord {
     }
 }
 
-/// A change that was not carried over because another process changed the same.
+/// A change that was not carried over because another process made a conflicting one.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct UncarriedChange {
     /// A reference, `HEAD` or a setting.
     pub what: String,
-    /// The references under which the command's commits can be found.
+    /// References that lead to the command's commits.
     pub under: Vec<RefName>,
     /// Description of the other change, in a few words.
     pub reason: String,

@@ -88,7 +88,7 @@ pub fn recover(
     }
 }
 
-/// Carries out a plan that is on disk, and removes it.
+/// Carries out a stored plan, and removes it.
 pub(super) fn execute(
     folder: &Path,
     mut plan: CarryPlan,
@@ -143,9 +143,9 @@ pub(super) fn execute(
 
 /// Point at which a carry-over of a store ended.
 enum Halt {
-    /// Before anything was done, or as it was found: the plan is dropped.
+    /// Before any change, or with the repository as it was found: the plan is dropped.
     Before(CarryError),
-    /// In the middle: the plan is kept.
+    /// After some changes: the plan is kept.
     Within(CarryError),
 }
 
@@ -240,7 +240,7 @@ impl StoreCarry<'_> {
         Ok(((!done.is_empty()).then_some(done), kept))
     }
 
-    /// Copies the objects that the changes need, and takes out what waits for an approval.
+    /// Copies the objects of the changes, and withholds the changes that need an approval.
     fn import(
         &self,
         changes: &mut StoreChanges,
@@ -313,7 +313,7 @@ impl StoreCarry<'_> {
     }
 }
 
-/// Returns the changes that are in the real repository now.
+/// Returns the changes that are now in the real repository.
 fn done(changes: &StoreChanges, decision: &StoreDecision) -> StoreChanges {
     let is_done = |fate: &ChangeFate| !matches!(fate, ChangeFate::Kept(_));
     let refs = changes
@@ -344,7 +344,7 @@ fn done(changes: &StoreChanges, decision: &StoreDecision) -> StoreChanges {
     }
 }
 
-/// Returns the first of the changes that cannot be undone.
+/// Returns the error for the first change that cannot be undone.
 pub(super) fn moved(changes: &StoreChanges, decision: &StoreDecision) -> CarryError {
     let refs = changes
         .refs

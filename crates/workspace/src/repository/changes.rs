@@ -17,20 +17,19 @@ use super::{
     withheld::{FileContent, WithheldPath},
 };
 
-/// All changes that commands made in the private copy of one repository since it was last brought
-/// up to date.
+/// All changes that commands made in the private copy of one repository since its last refresh.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct RepositoryChanges {
-    /// Changes that are carried over, those of submodules first.
+    /// Changes to carry over, those of submodules first.
     pub stores: Vec<StoreChanges>,
     /// Changes that are carried over only after a person's approval.
     pub withheld: Vec<WithheldPath>,
-    /// Changes that are not carried over, in sentences for the model.
+    /// Sentences for the model about changes that are not carried over.
     pub notes: Vec<String>,
 }
 
 impl RepositoryChanges {
-    /// Whether there are no changes and no notes.
+    /// Whether there are neither changes nor notes.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.stores.is_empty() && self.withheld.is_empty() && self.notes.is_empty()
@@ -42,25 +41,25 @@ impl RepositoryChanges {
 pub struct StoreChanges {
     /// Path below the git directory: empty for itself, `modules/NAME` for a submodule.
     pub store: PathBuf,
-    /// Changes of branches, tags, notes, stashes.
+    /// Changes of branches, tags, notes and stashes.
     pub refs: Vec<RefChange>,
     /// Changes of work trees in the workspace.
     pub worktrees: Vec<WorktreeChange>,
     /// Changes of the configuration.
     pub settings: Vec<SettingChange>,
-    /// Changes of other files, approved by a person.
+    /// Changes of other files that a person approved.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub files: Vec<RepositoryFileChange>,
 }
 
-/// Change of a file that a person has approved.
+/// Change of a file that a person approved.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct RepositoryFileChange {
     /// Path below the git directory.
     pub path: PathBuf,
-    /// Old content; `None` if the file is new.
+    /// Old content; `None` for a new file.
     pub before: Option<FileContent>,
-    /// New content; `None` if the file is removed.
+    /// New content; `None` for a removed file.
     pub after: Option<FileContent>,
 }
 
@@ -69,9 +68,9 @@ pub struct RepositoryFileChange {
 pub struct RefChange {
     /// Name of the reference.
     pub name: RefName,
-    /// Old value; `None` if it is new.
+    /// Old value; `None` for a new reference.
     pub before: Option<RefValue>,
-    /// New value; `None` if it is removed.
+    /// New value; `None` for a removed reference.
     pub after: Option<RefValue>,
     pub log: Option<LogChange>,
 }
@@ -79,7 +78,8 @@ pub struct RefChange {
 /// Change of a work tree's `HEAD`, index and state.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct WorktreeChange {
-    /// The folder of its own files, below the git directory: the store, or `worktrees/NAME` in it.
+    /// The folder of the work tree's own files, below the git directory: the store, or
+    /// `worktrees/NAME` in it.
     pub worktree: PathBuf,
     /// `HEAD` before and after.
     pub head: (RefValue, RefValue),
@@ -87,9 +87,9 @@ pub struct WorktreeChange {
     pub branches: Vec<(RefName, Option<ObjectId>, Option<ObjectId>)>,
     /// Paths whose entries in the index changed.
     pub index: Vec<IndexChange>,
-    /// Files of state. Those of a merge are listed even if they are as before.
+    /// Changed files of state. Those of a merge are listed even if they are unchanged.
     pub state: Vec<StateChange>,
-    /// Operations in progress before the command that are not in progress any more.
+    /// Operations in progress before the command that ended during it.
     pub finished: Vec<FinishedOperation>,
     /// Change of the log of `HEAD`.
     pub log: Option<LogChange>,
@@ -100,22 +100,23 @@ pub struct WorktreeChange {
 pub struct StateChange {
     /// Name of the file.
     pub name: String,
-    /// Old content; `None` if it did not exist.
+    /// Old content; `None` for a new file.
     pub before: Option<String>,
-    /// New content; `None` if it is removed.
+    /// New content; `None` for a removed file.
     pub after: Option<String>,
 }
 
-/// A rebase or similar operation that a person had begun, and a command has finished or aborted.
+/// A rebase or similar operation of a person that a command finished or aborted.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct FinishedOperation {
-    /// Its files and folders beside `HEAD`, which are removed if they are still the same.
+    /// The operation's files and folders beside `HEAD`, which are removed if they are still the
+    /// same.
     pub files: Vec<PathBuf>,
     pub(super) digest: Digest,
 }
 
 impl StoreChanges {
-    /// Whether nothing of the store is carried over.
+    /// Whether no change of the store is carried over.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.refs.is_empty()
@@ -124,7 +125,7 @@ impl StoreChanges {
             && self.files.is_empty()
     }
 
-    /// Whether nothing changed but logs, other than the list of stashes.
+    /// Whether only logs changed, apart from the list of stashes.
     pub(super) fn only_logs(&self) -> bool {
         let refs = self.refs.iter().all(|change| {
             let is_list = change.log.as_ref().is_some_and(LogChange::lists_stashes);
@@ -140,7 +141,7 @@ impl StoreChanges {
         refs && worktrees && self.settings.is_empty() && self.files.is_empty()
     }
 
-    /// Returns the objects that must exist before any reference names them.
+    /// Returns the objects that must exist before references to them are written.
     pub(super) fn tips(&self) -> BTreeSet<ObjectId> {
         let mut tips = BTreeSet::new();
         tips.extend(
@@ -184,7 +185,7 @@ impl StoreChanges {
 }
 
 impl StateChange {
-    /// Returns the objects that its new content names.
+    /// Returns the objects named in the new content of the file.
     pub(super) fn objects(&self) -> Vec<ObjectId> {
         let content = self.after.as_deref().unwrap_or_default();
         state::objects_in(&self.name, content.as_bytes())
@@ -192,7 +193,7 @@ impl StateChange {
 }
 
 impl RepositoryFileChange {
-    /// Returns the objects that it names, as `HEAD` or the index of a new work tree.
+    /// Returns the objects named in the file, as `HEAD` or the index of a new work tree.
     fn objects(&self) -> Vec<ObjectId> {
         let bytes = self.after.as_ref().and_then(FileContent::bytes);
         let (Some((bytes, _)), true) = (bytes, self.path.iter().any(|part| part == "worktrees"))
@@ -216,7 +217,7 @@ impl RepositoryFileChange {
 }
 
 impl WorktreeChange {
-    /// Whether nothing but its log may have changed.
+    /// Whether nothing changed except perhaps the log of `HEAD`.
     pub(super) fn is_empty(&self) -> bool {
         let moved = self
             .branches
@@ -231,12 +232,12 @@ impl WorktreeChange {
             && self.log.is_none()
     }
 
-    /// Returns the objects that its new state names.
+    /// Returns the objects that the new state of the work tree names.
     pub(super) fn state_objects(&self) -> Vec<ObjectId> {
         self.state.iter().flat_map(StateChange::objects).collect()
     }
 
-    /// Returns the objects that the next commit would have as parents, or be made from.
+    /// Returns the objects that the next commit would have as parents or content.
     pub(super) fn merged_objects(&self) -> Vec<ObjectId> {
         let merged = self.state.iter().filter(|file| file.name != "ORIG_HEAD");
         merged.flat_map(StateChange::objects).collect()
@@ -257,7 +258,7 @@ pub(super) fn display(directory: &str, path: &Path) -> String {
     }
 }
 
-/// Returns a name that a command chose, with all unseen characters escaped.
+/// Returns a name chosen by a command, with invisible characters escaped.
 pub(super) fn plain(name: &str) -> String {
     gyrus_text::one_line(name).into_owned()
 }

@@ -36,7 +36,7 @@ const MAX_NOTES: usize = 30;
 /// Files by which git knows that a merge, cherry-pick or revert is in progress.
 const MERGES: [&str; 3] = ["MERGE_HEAD", "CHERRY_PICK_HEAD", "REVERT_HEAD"];
 
-/// Compares a private copy with the state it was made from.
+/// Compares a private copy with the state from which it was made.
 ///
 /// # Errors
 /// When the real git directory, or the copy of its former state, cannot be read.
@@ -363,7 +363,7 @@ impl StoreComparison<'_> {
     }
 }
 
-/// Whether this is the default branch of a remote, as `git clone` and `git remote` keep it.
+/// Whether a reference is the default branch of a remote, as `git clone` and `git remote` set it.
 fn is_remote_head(name: &RefName, target: &RefName) -> bool {
     let remote = name.as_str().strip_suffix("/HEAD");
     let remote = remote.filter(|remote| remote.starts_with("refs/remotes/"));

@@ -56,12 +56,12 @@ pub(super) struct SectionHeader {
     pub(super) span: Range<usize>,
 }
 
-/// One setting, with its continuation lines.
+/// A setting, with its continuation lines.
 #[derive(Debug)]
 pub(super) struct ConfigSetting {
     pub(super) name: SettingName,
     pub(super) value: Option<String>,
-    /// Index of its header.
+    /// Index of the setting's section header.
     pub(super) header: usize,
     /// Span from the name to the end of the line, included.
     pub(super) span: Range<usize>,
@@ -153,7 +153,7 @@ impl Parser<'_> {
         }
     }
 
-    /// Returns `None` where the text is not valid.
+    /// Parses the text; `None` if it is invalid.
     fn run(&mut self) -> Option<()> {
         loop {
             match self.peek() {

@@ -94,7 +94,7 @@ fn copy_link(from: &GitFolder, to: &GitFolder, path: &Path) -> Result<(), Reposi
     linked.map_err(|error| root::failed(&to.path().join(path), error).into())
 }
 
-/// Makes sure that the folder of `path` exists, and that `path` does not.
+/// Ensures that the folder of `path` exists, and that `path` does not.
 fn make_way(to: &GitFolder, path: &Path) -> Result<(), RepositoryError> {
     if let Some(above) = path.parent() {
         make_folder(to, above)?;
@@ -102,7 +102,7 @@ fn make_way(to: &GitFolder, path: &Path) -> Result<(), RepositoryError> {
     to.remove_tree(path)
 }
 
-/// Makes sure that there is a folder at `path`, and folders above it, that can be entered.
+/// Ensures that `path` and its ancestors are accessible folders.
 pub(super) fn make_folder(to: &GitFolder, path: &Path) -> Result<(), RepositoryError> {
     let failed = |error| root::failed(&to.path().join(path), error);
     let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::NOFOLLOW | OFlags::CLOEXEC;

@@ -26,13 +26,12 @@ use super::{
     worktree,
 };
 
-/// Decision about one change.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) enum ChangeFate {
     /// The change was carried over already.
     Done,
     Carried,
-    /// The change is kept apart, for this reason.
+    /// The change is stored under another name, for this reason.
     Kept(&'static str),
 }
 
@@ -61,16 +60,16 @@ pub(super) struct StoreDecision {
 /// Decision about the changes of a work tree. The error is the reason why they are kept apart.
 type WorktreeFate = Result<Carry, &'static str>;
 
-/// A work tree whose changes are carried over.
+/// The work tree whose changes are carried over.
 pub(super) struct Carry {
-    /// Whether `HEAD` still has to be moved.
+    /// Whether `HEAD` has yet to be moved.
     pub(super) moves_head: bool,
     /// The new index, if it changes.
     pub(super) index: Option<IndexEntries>,
 }
 
 impl StoreDecision {
-    /// Whether everything was carried over already.
+    /// Whether everything was already carried over.
     pub(super) fn is_done(&self) -> bool {
         let mut fates = self.refs.iter().chain(&self.settings).chain(&self.files);
         let mut worktrees = self.worktrees.iter();
@@ -80,7 +79,7 @@ impl StoreDecision {
             )
     }
 
-    /// Whether everything is carried over, or was.
+    /// Whether everything is or was carried over.
     pub(super) fn is_whole(&self) -> bool {
         let fates = self.refs.iter().chain(&self.settings).chain(&self.files);
         fates
@@ -90,7 +89,7 @@ impl StoreDecision {
     }
 }
 
-/// Decides all changes. `purpose` says whether only those settings may change that need no
+/// Decides about all changes. `purpose` says whether only those settings may change that need no
 /// approval.
 pub(super) fn decide(
     live: &GitFolder,
@@ -155,7 +154,8 @@ struct ChangeJudge<'a> {
 }
 
 impl ChangeJudge<'_> {
-    /// Drops changes that depend on others which cannot be carried over, until all are consistent.
+    /// Drops changes that depend on others which are not carried over, until the rest is
+    /// consistent.
     fn settle(
         &self,
         fates: &mut [ChangeFate],
@@ -196,7 +196,7 @@ impl ChangeJudge<'_> {
         }
     }
 
-    /// Whether the branch that `HEAD` will name has the value that the index was made from.
+    /// Whether the branch that `HEAD` will name has the commit from which the index was made.
     fn branch_arrives(
         &self,
         change: &WorktreeChange,
@@ -279,7 +279,7 @@ impl ChangeJudge<'_> {
     }
 }
 
-/// Whether a work tree is still as the command found it, or left it.
+/// Whether a work tree is as it was before or after the command.
 fn judge_worktree(
     live: &GitFolder,
     change: &WorktreeChange,
@@ -398,7 +398,7 @@ fn judge_settings(
     }
 }
 
-/// Returns the files of a store whose locks a carry-over takes, in that order.
+/// Returns the files of a store that a carry-over locks, in this order.
 pub(super) fn files_to_lock(changes: &StoreChanges) -> Vec<PathBuf> {
     let store = &changes.store;
     let mut files = Vec::new();

@@ -15,9 +15,8 @@ use super::{
     withheld::{FileContent, WithheldPath},
 };
 
-/// Examines a git directory that is new: a folder called `.git`, a bare repository, or a file or
-/// link called `.git`. Each [`WithheldPath::old`] is its replacement until a person approves the
-/// change.
+/// Examines a new git directory: a folder called `.git`, a bare repository, or a file or link
+/// called `.git`. Each [`WithheldPath::old`] is its replacement until a person approves the change.
 ///
 /// Git's own data, ordinary settings and a remote at an `https` address are allowed.
 ///
@@ -80,8 +79,8 @@ pub fn examine_new(git_directory: &Path) -> Result<Vec<WithheldPath>, Repository
     Ok(withheld)
 }
 
-/// Examines a git directory that is new, and replaces each change that is not allowed by its
-/// [`WithheldPath::old`]. Returns them for [`super::apply_withheld`].
+/// Examines a new git directory, and replaces each change that is not allowed by its
+/// [`WithheldPath::old`]. Returns the changes for [`super::apply_withheld`].
 ///
 /// # Errors
 /// When it is not a folder, or cannot be read or changed. Then all of it must be removed.
@@ -113,7 +112,7 @@ fn reason(kind: PathKind, below: &Path) -> &'static str {
     protected::reason(below)
 }
 
-/// Whether a regular file may stay as it is.
+/// Whether a regular file may remain unchanged.
 fn may_stay(git: &GitFolder, path: &Path, below: &Path) -> Result<bool, RepositoryError> {
     if below.starts_with("refs/replace") || is_list_of_steps(below) {
         return Ok(false);

@@ -28,7 +28,7 @@ pub const MAX_REPOSITORIES: usize = 64;
 pub struct Discovery {
     /// The repositories, sorted by path.
     pub directories: Vec<GitDirectory>,
-    /// Whether all of the workspace was searched; otherwise a limit was reached.
+    /// Whether the whole workspace was searched; otherwise a limit was reached.
     pub complete: bool,
 }
 
@@ -36,9 +36,9 @@ pub struct Discovery {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Support {
-    /// Commands get a private copy, and its changes are carried over.
+    /// Commands get a private copy, whose changes are carried over.
     Carried,
-    /// Commands may only read the real one.
+    /// Commands may only read the real repository.
     NotCarried {
         /// The reason, in a few words.
         reason: String,
@@ -51,21 +51,23 @@ pub enum Support {
 /// A repository that a workspace uses.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct GitDirectory {
-    /// Its real folder, which may lie outside of the workspace. For a linked work tree it is the
-    /// common directory, not the work tree's own.
+    /// The real path of the git directory, possibly outside of the workspace. For a linked work
+    /// tree it is the common directory, not the work tree's own.
     pub path: PathBuf,
-    /// The workspace in which it was found, without links in its path.
+    /// The workspace in which the directory was found, without links in its path.
     pub workspace: PathBuf,
     /// The `.git` files and links in the workspace that lead to it. They are control files.
     pub pointers: Vec<PathBuf>,
-    /// Whether one of them is a symbolic link, which makes a folder of the workspace its work tree.
+    /// Whether a symbolic link names the directory, which makes a folder of the workspace its work
+    /// tree.
     pub by_link: bool,
     /// Support for the repository.
     pub support: Support,
 }
 
 impl GitDirectory {
-    /// Returns its name for a person: its path below the workspace, otherwise the whole path.
+    /// Returns the name of the repository for a person: its path below the workspace, otherwise the
+    /// whole path.
     #[must_use]
     pub fn name(&self) -> String {
         let path = self
@@ -120,13 +122,13 @@ pub fn find(workspace: &Path) -> Result<Discovery, RepositoryError> {
 
 struct RepositorySearch {
     workspace: PathBuf,
-    /// Device whose file system counts folders by links: a folder without folders has two.
+    /// Device of file systems that count folders by links: a folder without folders has two.
     counted: Option<u64>,
     found: BTreeMap<PathBuf, GitDirectory>,
     complete: bool,
 }
 
-/// File systems on which a folder without folders has two links.
+/// File systems on which a folder without subfolders has two links.
 const COUNTING: [i64; 3] = [
     // Ext4, XFS, tmpfs.
     0xef53,
@@ -142,7 +144,7 @@ fn counting(folder: &Path) -> Option<u64> {
 }
 
 impl RepositorySearch {
-    /// Looks for a repository in a folder, and returns the folders below it.
+    /// Searches a folder for a repository, and returns its subfolders.
     fn look(&mut self, folder: &Path) -> Result<Vec<PathBuf>, RepositoryError> {
         if self.has_no_folders(folder) {
             // Resolves the `.git` of a folder.
@@ -182,7 +184,7 @@ impl RepositorySearch {
         data.is_ok_and(|data| Some(data.dev()) == self.counted && data.nlink() == 2)
     }
 
-    /// Follows what is called `.git` in a folder.
+    /// Follows an entry called `.git` in a folder.
     fn follow(&mut self, folder: &Path, kind: fs::FileType) {
         let entry = folder.join(".git");
         if kind.is_dir() {
@@ -289,7 +291,7 @@ fn git_file(file: &Path) -> Result<PathBuf, RepositoryError> {
     fs::canonicalize(&path).map_err(|error| RepositoryError::io(&path, &error))
 }
 
-/// Returns the common directory if it knows the work tree whose own folder is `own`.
+/// Returns the common directory if it lists the work tree whose own folder is `own`.
 fn names_back(common: &Path, own: &Path, entry: &Path) -> Result<PathBuf, RepositoryError> {
     let refused = |reason: &str| RepositoryError::Damaged {
         path: entry.to_owned(),
@@ -318,7 +320,7 @@ const EXTENSIONS: [(&str, &[&str]); 6] = [
     ("refstorage", &["files"]),
 ];
 
-/// Checks that the store at `path` has the form that the rest of this module supports.
+/// Checks that the store at `path` has a supported form.
 ///
 /// # Errors
 /// The reason why it has not.

@@ -66,7 +66,7 @@ impl GitFolder {
         })
     }
 
-    /// Returns the path at which it was opened.
+    /// Returns the path at which the folder was opened.
     pub(super) fn path(&self) -> &Path {
         &self.path
     }
@@ -166,7 +166,7 @@ impl GitFolder {
         })
     }
 
-    /// Makes a folder and the missing ones above it.
+    /// Creates a folder and its missing ancestors.
     ///
     /// # Errors
     /// The system's; [`Errno::NOTDIR`] where something else is in the way.
@@ -189,7 +189,7 @@ impl GitFolder {
         Ok(())
     }
 
-    /// Writes a file that does not exist yet. Its folder exists.
+    /// Writes a new file into an existing folder.
     pub(super) fn write_new(
         &self,
         path: &Path,
@@ -208,7 +208,7 @@ impl GitFolder {
         write().map_err(|error| self.failed(path, error))
     }
 
-    /// Makes a file executable for all who may read it.
+    /// Makes a file executable for everybody who may read it.
     pub(super) fn make_executable(&self, path: &Path) -> Result<(), RootError> {
         let set = || {
             let file = self.root.open_at(path, OFlags::RDONLY)?;
@@ -221,13 +221,13 @@ impl GitFolder {
         set().map_err(|error| self.failed(path, error))
     }
 
-    /// Makes sure that a file's content survives a loss of power.
+    /// Ensures that a file's content survives a loss of power.
     pub(super) fn sync_file(&self, path: &Path) -> Result<(), RootError> {
         let sync = || rustix::fs::fsync(self.root.open_at(path, OFlags::RDONLY)?);
         sync().map_err(|error| self.failed(path, error))
     }
 
-    /// Makes sure that everything below survives a loss of power.
+    /// Ensures that everything in the folder survives a loss of power.
     pub(super) fn sync_all(&self) -> Result<(), RootError> {
         self.root.sync()
     }
@@ -254,7 +254,7 @@ impl GitFolder {
         Ok(stat.map(|stat| (stat.st_mtime, stat.st_mtime_nsec)))
     }
 
-    /// Moves the file at `from` over the one at `to`, in one step.
+    /// Renames the file at `from` over the one at `to`, atomically.
     pub(super) fn replace(&self, from: &Path, to: &Path) -> Result<(), RootError> {
         let replace = || {
             let (source, old) = self.root.parent(from)?;
@@ -264,7 +264,7 @@ impl GitFolder {
         replace().map_err(|error| self.failed(to, error))
     }
 
-    /// Gives a file a second name, which must be free.
+    /// Adds a hard link with an unused name to a file.
     ///
     /// # Errors
     /// The system's; [`Errno::EXIST`] if the name is taken.
@@ -289,7 +289,7 @@ impl GitFolder {
         }
     }
 
-    /// Removes the folders from `path` upwards that are empty, up to `top`, which stays.
+    /// Removes empty folders from `path` upwards, up to but not including `top`.
     pub(super) fn remove_empty(&self, path: &Path, top: &Path) {
         let mut path = path;
         while path != top && path.starts_with(top) {

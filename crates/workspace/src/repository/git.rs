@@ -25,7 +25,7 @@ use rustix::{
 
 use super::carried::CarryError;
 
-/// Time limit of one step with objects.
+/// Time limit of one operation on objects.
 pub(super) const TIME_LIMIT: Duration = Duration::from_secs(120);
 /// Maximum memory of one process, in bytes, without mapped files.
 const MEMORY: u64 = 3 << 30;
@@ -51,7 +51,7 @@ const SETTINGS: [&str; 15] = [
     "protocol.allow=never",
 ];
 
-/// A git program with a folder in which it may keep its own files.
+/// A git program and a folder for its own files.
 pub(super) struct Git<'a> {
     program: &'a Path,
     folder: PathBuf,
@@ -139,7 +139,7 @@ impl<'a> Git<'a> {
         command
     }
 
-    /// Creates one of this module's own files with the input of the process of that name.
+    /// Creates a file in this module's own folder with the input for the process of that name.
     pub(super) fn input(
         &self,
         name: &str,
@@ -204,7 +204,7 @@ pub(super) struct GitProcess {
 }
 
 impl GitProcess {
-    /// Waits for its end, at most until `deadline`.
+    /// Waits for the process to end, at most until `deadline`.
     ///
     /// # Errors
     /// [`CarryError::Refused`] with git's message if it failed, or took too long.

@@ -36,22 +36,22 @@ use crate::change_set::{DiffSide, diff_of};
 
 /// Maximum number of files of which a card shows the difference.
 const MAX_SHOWN: usize = 50;
-/// Maximum number of paths that are looked up in the history of before. Of more, each counts as new.
+/// Maximum number of paths that are looked up in the earlier history. Further ones count as new.
 const MAX_LOOKED_UP: usize = 500;
 
-/// The state of a store, and who decides about it.
+/// The state of a store, with the rule about it.
 pub(super) struct Examination<'a> {
     pub(super) objects: &'a Objects<'a>,
     pub(super) rule: HistoryRule<'a>,
     /// The real git directory.
     pub(super) live: &'a GitFolder,
-    /// The objects that the real references named before.
+    /// The objects to which the real references pointed before.
     pub(super) known: &'a BTreeSet<ObjectId>,
 }
 
 impl Examination<'_> {
-    /// Takes out of `changes` what waits for a person's approval. `log` lists the new commits; their
-    /// objects have been checked.
+    /// Removes the parts of `changes` that need a person's approval. `log` lists the new commits;
+    /// their objects have been checked.
     pub(super) fn examine(
         &self,
         changes: &mut StoreChanges,
@@ -98,7 +98,7 @@ impl Examination<'_> {
         }))
     }
 
-    /// Whether the workspace holds the file so, without the command.
+    /// Whether the workspace contains the file in this state without the command.
     fn stands(&self, files: Option<&Path>, found: &NewHistoryFile) -> bool {
         let (path, mode, object) = found.content();
         let Some(files) = files else {
@@ -126,7 +126,7 @@ impl Examination<'_> {
             || beside.is_some_and(|git| names(&git, Path::new("")))
     }
 
-    /// Drops the files that the history of before has at the same path.
+    /// Drops the files that the earlier history has at the same path.
     fn drop_old(&self, store: &Path, found: &mut Vec<NewHistoryFile>) -> Result<(), CarryError> {
         let paths: BTreeSet<_> = found.iter().map(|one| one.change.path.clone()).collect();
         let mut known = self.known.clone();
@@ -149,7 +149,7 @@ impl Examination<'_> {
         Ok(())
     }
 
-    /// Returns the new objects that are not commits, each with the commit that it leads to as a tag.
+    /// Returns the new objects that are not commits, each with the commit that a tag leads to.
     fn tags(
         &self,
         changes: &StoreChanges,
@@ -258,7 +258,7 @@ fn tainted(
     tainted
 }
 
-/// Returns the objects that the references lead to, as far as they are new.
+/// Returns the new objects to which the references lead.
 fn reached(
     held: &StoreChanges,
     commits: &[Commit],

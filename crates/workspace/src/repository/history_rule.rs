@@ -26,9 +26,9 @@ const CLOCK_STEP: Duration = Duration::from_millis(12);
 pub struct HistoryRule<'a> {
     /// The folder to which paths are relative.
     pub workspace: &'a Path,
-    /// Returns the changes that may not stay without a person's approval.
+    /// Returns the changes that need a person's approval.
     pub withhold: &'a dyn Fn(&[ChangedPath]) -> Vec<WithheldChange>,
-    /// The time before the first command whose changes these are; `None` if it is not known.
+    /// The time before the first command with these changes; `None` if unknown.
     pub began: Option<SystemTime>,
 }
 
@@ -60,7 +60,7 @@ impl HistoryRule<'_> {
     }
 }
 
-/// A file that is new in a commit or an index.
+/// A new file in a commit or an index.
 #[derive(Debug, Clone)]
 pub(super) struct NewHistoryFile {
     pub(super) commit: Option<ObjectId>,
@@ -69,7 +69,7 @@ pub(super) struct NewHistoryFile {
 }
 
 impl NewHistoryFile {
-    /// A tree or a file that a reference names without a commit.
+    /// Creates an entry for a tree or a file that a reference names without a commit.
     pub(super) fn unread(id: ObjectId) -> Self {
         Self {
             commit: Some(id),
@@ -88,7 +88,7 @@ impl NewHistoryFile {
     }
 }
 
-/// Judges paths, each once.
+/// Judges each path once.
 pub(super) struct PathJudge<'a> {
     rule: HistoryRule<'a>,
     /// The work tree below the workspace; `None` if it is elsewhere or not known.

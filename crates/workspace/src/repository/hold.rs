@@ -9,9 +9,9 @@ use super::{
     reflog::LogChange,
 };
 
-/// Takes out the changes that lead to `tainted` objects, and the entries of indexes at the paths in
-/// `staged`. Returns `None` if there are none. Lines of logs that alone name such objects are
-/// dropped.
+/// Removes the changes that lead to `tainted` objects, and the index entries of the paths in
+/// `staged`, from what is carried over. Returns `None` if there are none. Lines of logs that alone
+/// name such objects are dropped.
 pub(super) fn hold(
     changes: &mut StoreChanges,
     tainted: &BTreeSet<ObjectId>,
@@ -95,7 +95,7 @@ fn clean(log: &mut Option<LogChange>, tainted: &BTreeSet<ObjectId>) {
     }
 }
 
-/// Takes the entries at these paths out of a work tree's changes.
+/// Removes the entries of these paths from a work tree's changes.
 fn unstage(change: &mut WorktreeChange, staged: &BTreeSet<Vec<u8>>) -> Option<WorktreeChange> {
     let (held, carried): (Vec<_>, Vec<_>) = std::mem::take(&mut change.index)
         .into_iter()

@@ -14,7 +14,7 @@ use super::{index_path, names::ObjectId};
 
 /// Maximum bytes of an index: about a million files.
 pub(super) const MAX_INDEX: u64 = 128 << 20;
-/// Maximum bytes of all its paths together, which version 4 compresses.
+/// Maximum total size of the index's paths in bytes, which version 4 compresses.
 const MAX_PATHS: usize = 256 << 20;
 /// Maximum number of paths that one command may change.
 const MAX_CHANGES: usize = 500_000;
@@ -26,20 +26,20 @@ const NAME_LENGTH: u16 = 0x0fff;
 const SKIP_WORKTREE: u16 = 0x4000;
 const INTENT_TO_ADD: u16 = 0x2000;
 
-/// Bytes of an entry before its flags, without the object's name.
+/// Size of an entry before its flags, without the object's name, in bytes.
 const STAT: usize = 40;
 const FIXED: usize = STAT + 20;
 
 /// Entries by path: a file, or up to three sides of a conflict.
 pub(super) type IndexEntries = BTreeMap<Vec<u8>, Vec<IndexEntry>>;
 
-/// One entry without its path.
+/// An index entry without its path.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct IndexEntry {
     pub(super) content: EntryContent,
     /// Times, device, inode, owner and size of the file; its mode is in the content.
     stat: [u8; STAT],
-    /// `assume-unchanged` and `skip-worktree`: a person's own marks.
+    /// The marks `assume-unchanged` and `skip-worktree`, which a person sets.
     marks: (bool, bool),
 }
 
@@ -58,7 +58,7 @@ pub struct EntryContent {
 }
 
 impl IndexEntry {
-    /// Returns an entry that git has to compare with the file before it uses it.
+    /// Creates an entry without file times, which makes git compare it with the file before use.
     pub(super) fn new(content: EntryContent, marks: (bool, bool)) -> Self {
         Self {
             content,
@@ -78,7 +78,7 @@ pub(super) enum IndexError {
     /// The bytes are not an index.
     #[error("it is damaged")]
     Damaged,
-    /// The index has a form that is not supported.
+    /// The form of the index is not supported.
     #[error("it is {0}, which is not supported")]
     NotSupported(&'static str),
     /// The index exceeds one of the limits.
@@ -291,7 +291,7 @@ pub(super) fn serialise(entries: &IndexEntries) -> Vec<u8> {
     bytes
 }
 
-/// The difference of one path between two indexes.
+/// The change of one path of an index.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct IndexChange {
     /// Path below the work tree.
@@ -299,7 +299,7 @@ pub struct IndexChange {
     pub path: Vec<u8>,
     /// Old entries; empty if the path was not in the index.
     pub before: Vec<EntryContent>,
-    /// New entries; empty if the path is not in the index any more.
+    /// New entries; empty if the path was removed from the index.
     pub after: Vec<EntryContent>,
 }
 
@@ -364,7 +364,7 @@ pub(super) fn contents(sides: Option<&Vec<IndexEntry>>) -> Vec<EntryContent> {
     sides.iter().map(|entry| entry.content).collect()
 }
 
-/// Returns an index with the same entries, with checked paths, and nothing else.
+/// Returns an index with the same entries and checked paths, without extensions.
 pub(super) fn cleaned(mut entries: IndexEntries) -> Result<Vec<u8>, IndexError> {
     compare(&IndexEntries::new(), &entries)?;
     for entry in entries.values_mut().flatten() {
@@ -373,8 +373,8 @@ pub(super) fn cleaned(mut entries: IndexEntries) -> Result<Vec<u8>, IndexError> 
     Ok(serialise(&entries))
 }
 
-/// Paths whose `assume-unchanged` or `skip-worktree` was set: marks that hide changes from a
-/// person, and so are not carried over.
+/// Returns the number of paths whose `assume-unchanged` or `skip-worktree` was set: marks that hide
+/// changes from a person, and so are not carried over.
 pub(super) fn newly_marked(before: &IndexEntries, after: &IndexEntries) -> usize {
     let marked = |sides: &Vec<IndexEntry>| sides.iter().any(|entry| entry.marks != (false, false));
     let new = after

@@ -19,8 +19,8 @@ use super::{
 /// Maximum number of names that are tried for one reference.
 const MAX_NAMES: usize = 1_000;
 
-/// Keeps apart the changes that were not carried over: below `refs/gyrus/kept/RUN`. New references
-/// conflict with nothing, so this may be done even if nothing is carried over.
+/// Stores changes that were not carried over below `refs/gyrus/kept/RUN`. New references cause no
+/// conflicts, so this may be done even if nothing is carried over.
 pub(super) fn keep(
     live: &GitFolder,
     changes: &StoreChanges,

@@ -19,10 +19,10 @@ use super::{
     plan::CarryPlan,
 };
 
-/// Total time to wait for locks that other processes hold.
+/// Total time limit for waiting for locks of other processes.
 const TIMEOUT: Duration = Duration::from_millis(500);
 
-/// The locks of a carry-over in one store, and its folder there. Dropping this releases nothing:
+/// The locks of a carry-over in one store, with its folder there. Dropping this releases nothing:
 /// after an error, as after a kill, the next process finishes the carry-over.
 pub(super) struct Locks<'a> {
     pub(super) live: &'a GitFolder,
@@ -43,7 +43,8 @@ pub(super) enum LockResult {
 }
 
 impl<'a> Locks<'a> {
-    /// No lock, and nothing written yet: what can be released is what a killed process left.
+    /// Creates the locks with none taken and nothing written, so that only those of a killed
+    /// process can be released.
     pub(super) fn new(
         live: &'a GitFolder,
         store: &Path,
@@ -123,7 +124,7 @@ impl<'a> Locks<'a> {
         Ok(LockResult::Held)
     }
 
-    /// Releases the locks of references that were in the folder `path`, which becomes a file.
+    /// Releases the locks of references in the folder `path`, which becomes a file.
     pub(super) fn release_below(&mut self, path: &Path) -> Result<(), CarryError> {
         let (below, held) = self
             .held
@@ -159,8 +160,8 @@ impl<'a> Locks<'a> {
         self.stage.join(self.files.get().to_string())
     }
 
-    /// Releases the locks that were taken, and those that a killed process had taken and that
-    /// `others` names, and removes the folder of this carry-over.
+    /// Releases all locks of this carry-over, and those that a killed process took and `others`
+    /// names, and removes the folder of the carry-over.
     pub(super) fn release(self, others: &[PathBuf]) -> Result<(), CarryError> {
         let others: Vec<_> = others.iter().map(|path| lock_of(path)).collect();
         for lock in self.held.iter().chain(&others) {

@@ -22,7 +22,7 @@ const MAX_CHANGES: usize = 5_000_000;
 /// The mode by which a tree names a commit of another repository.
 pub(super) const GITLINK: u32 = 0o160_000;
 
-/// A commit with the files that are unlike those of each of its parents.
+/// A commit with the files that differ from each of its parents.
 #[derive(Debug)]
 pub(super) struct Commit {
     pub(super) id: ObjectId,
@@ -45,7 +45,7 @@ pub(super) struct CommitLog {
 }
 
 impl CommitLog {
-    /// Starts listing the commits that are reachable from `tips` and not from `known`, children
+    /// Starts listing the commits that are reachable from `tips` but not from `known`, children
     /// before parents. Only the real objects are read.
     pub(super) fn start(
         objects: &Objects<'_>,

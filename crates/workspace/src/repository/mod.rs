@@ -108,10 +108,10 @@ pub enum RepositoryError {
     /// A system call failed.
     #[error(transparent)]
     System(#[from] RootError),
-    /// A link, a folder or a device where git has a file.
+    /// The path leads to a link, a folder or a device where git needs a file.
     #[error("`{}` is not a regular file", .0.display())]
     NotRegular(PathBuf),
-    /// A file is larger than any that git writes there.
+    /// A file is larger than any that git writes at its place.
     #[error("`{}` has more than {limit} bytes", path.display())]
     TooLarge {
         path: PathBuf,
@@ -122,17 +122,17 @@ pub enum RepositoryError {
     TooMany {
         /// The folder or file.
         path: PathBuf,
-        /// Maximum number of entries that are read.
+        /// Maximum number of entries.
         limit: usize,
     },
-    /// The content of a file is not what git writes there.
+    /// The content of a file is not in git's format.
     #[error("invalid `{}`: {reason}", path.display())]
     Damaged {
         path: PathBuf,
         /// Description of the damage.
         reason: String,
     },
-    /// The repository has a form that is not supported.
+    /// The form of the repository is not supported.
     #[error("`{}` is not supported: {reason}", path.display())]
     NotSupported {
         path: PathBuf,

@@ -12,7 +12,7 @@ const MAX_NAME: usize = 1_024;
 pub struct ObjectId([u8; 20]);
 
 impl ObjectId {
-    /// The name that stands for no object.
+    /// The null id, which names no object.
     pub(super) const NULL: Self = Self([0; 20]);
 
     /// Parses 40 hexadecimal digits.
@@ -37,7 +37,7 @@ impl ObjectId {
         &self.0
     }
 
-    /// Whether this is the name that stands for no object.
+    /// Whether this is the null id, which names no object.
     #[must_use]
     pub fn is_null(&self) -> bool {
         self.0 == [0; 20]
@@ -109,7 +109,7 @@ impl RefName {
         self.0.strip_prefix("refs/").unwrap_or(&self.0)
     }
 
-    /// Whether one of two names would have to be both a file and a folder.
+    /// Whether one name would have to be both a file and a folder if both references existed.
     pub(super) fn is_above(&self, other: &Self) -> bool {
         let below = other.0.strip_prefix(&self.0);
         below.is_some_and(|below| below.starts_with('/'))
@@ -127,8 +127,8 @@ impl RefName {
             .then_some("shells act upon some of its characters")
     }
 
-    /// Returns the other references that git, or a person, could confuse with this one by its short
-    /// name.
+    /// Returns the other references that share a short name with this one, so that git or a person
+    /// could confuse them.
     pub(super) fn namesakes(&self) -> Vec<Self> {
         let kinds = ["refs/heads/", "refs/tags/", "refs/remotes/"];
         let own = kinds
@@ -141,8 +141,7 @@ impl RefName {
         others.map(|kind| Self(format!("{kind}{short}"))).collect()
     }
 
-    /// Returns the reason why a reference that a command changed is not carried over; `None` if it
-    /// is.
+    /// Returns the reason why a command's change of a reference is not carried over, if any.
     pub(super) fn obstacle(&self) -> Option<&'static str> {
         let (kind, rest) = match self.below_refs().split_once('/') {
             Some((kind, rest)) => (kind, Some(rest)),
@@ -184,9 +183,9 @@ gyrus_contract::stored_as_text!(ObjectId, RefName);
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum RefValue {
-    /// An object. As the value of `HEAD`: it is detached.
+    /// An object. As the value of `HEAD`, it means a detached one.
     Object(ObjectId),
-    /// The value of another reference.
+    /// The name of another reference.
     Symbolic(RefName),
 }
 

@@ -23,9 +23,9 @@ use super::{
     withheld::MAX_CONTENT,
 };
 
-/// Maximum bytes of new objects that one command may add to a repository, compressed.
+/// Maximum compressed bytes of new objects that one command may add to a repository.
 const MAX_STREAM: u64 = 2 << 30;
-/// Number of objects from which on they are kept as one pack, as by `git push`.
+/// Number of objects from which they are stored as one pack, as by `git push`.
 const PACK_FROM: u32 = 100;
 /// Maximum number of files with objects in a private copy.
 const MAX_FILES: usize = 500_000;
@@ -95,7 +95,7 @@ fn odd(private: &GitFolder, path: &Path) -> RepositoryError {
 }
 
 impl Objects<'_> {
-    /// Returns those of `ids` that neither the private nor the real store has.
+    /// Returns the ids that neither the private nor the real store has.
     pub(super) fn missing(
         &self,
         ids: &BTreeSet<ObjectId>,
@@ -107,14 +107,14 @@ impl Objects<'_> {
         Ok(missing.collect())
     }
 
-    /// Returns the commit that each of `ids` is, or leads to as a tag; `None` for others.
+    /// Returns the commit that each of `ids` is, or to which it leads as a tag; `None` for others.
     pub(super) fn commits_of(&self, ids: &[ObjectId]) -> Result<Vec<Option<ObjectId>>, CarryError> {
         let names = ids.iter().map(|id| format!("{id}^{{commit}}"));
         let lines = self.look_up("%(objectname)", names)?;
         Ok(lines.iter().map(|line| ObjectId::parse(line)).collect())
     }
 
-    /// Returns the contents of those of the objects that a person can be shown.
+    /// Returns the contents of the objects that a person can be shown.
     pub(super) fn contents(
         &self,
         ids: &BTreeSet<ObjectId>,
@@ -143,7 +143,7 @@ impl Objects<'_> {
         Ok(contents)
     }
 
-    /// Returns one line for each of the objects with these names.
+    /// Returns one line of `git cat-file` for each of these objects.
     fn look_up(
         &self,
         format: &str,
@@ -233,8 +233,7 @@ impl Objects<'_> {
         pumped
     }
 
-    /// Checks that the real store alone has everything that is reachable from `tips`, as far as it
-    /// was not so before.
+    /// Checks that the real store alone has everything newly reachable from `tips`.
     pub(super) fn check(
         &self,
         tips: &BTreeSet<ObjectId>,
@@ -263,7 +262,7 @@ impl GitOutput {
         }
     }
 
-    /// Reads up to a byte, which is left out; `None` at the end.
+    /// Reads up to a byte and drops that byte; `None` at the end.
     pub(super) fn until(&mut self, end: u8) -> Result<Option<Vec<u8>>, CarryError> {
         let mut read = Vec::new();
         loop {
@@ -326,7 +325,7 @@ fn ready(
     is_ready(descriptor, flags, deadline).map_err(broken)
 }
 
-/// Reads the first bytes of a pack; `None` if there are none.
+/// Reads the first bytes of a pack; `None` if it is empty.
 fn read_header(
     stream: &mut ChildStdout,
     header: &mut [u8; 12],
@@ -345,7 +344,7 @@ fn read_header(
     Ok(Some(()))
 }
 
-/// Pipes a pack from one process to the other. Neither can block this beyond `deadline`.
+/// Pipes a pack from one process to the other, for no longer than until `deadline`.
 fn pump(
     header: &[u8],
     mut from: ChildStdout,

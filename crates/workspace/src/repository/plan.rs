@@ -13,9 +13,9 @@ use serde::{Deserialize, Serialize};
 
 use super::{RepositoryError, changes::RepositoryChanges};
 
-/// Name of its file in the folder of the private copy.
+/// Name of the plan's file in the folder of the private copy.
 pub(super) const FILE: &str = "plan.json";
-/// Version of the format that is written, and the only one that is read.
+/// Version of the format of plans; no other one is read.
 const VERSION: u32 = 1;
 
 /// Purpose of a plan, which determines the handling of conflicts.
@@ -24,9 +24,9 @@ const VERSION: u32 = 1;
 pub(super) enum PlanPurpose {
     /// Carry over a command's changes; those in conflict with others' are kept apart.
     Carry,
-    /// Apply changes that a person has approved; a conflict prevents all of them.
+    /// Apply changes that a person approved; any conflict prevents all of them.
     Approved,
-    /// Undo changes; a conflict prevents all of them.
+    /// Undo changes; any conflict prevents all of them.
     Restore,
 }
 
@@ -82,7 +82,7 @@ impl CarryPlan {
         }
     }
 
-    /// Writes the plan so that it survives a loss of power.
+    /// Writes the plan durably, so that it survives a loss of power.
     pub(super) fn write(&self, folder: &Path) -> Result<(), RepositoryError> {
         let (path, new) = (folder.join(FILE), folder.join("plan.new"));
         let write = || {

@@ -44,7 +44,7 @@ pub struct PrivateCopy {
     pub(super) folder: PathBuf,
     pub(super) run: String,
     real: RealObjects,
-    /// Stamps; `None` until this process has taken them.
+    /// Stamps of the real directory; `None` until this process has taken them.
     live_stamps: Option<Stamps>,
     private_stamps: Option<Stamps>,
     /// Stores of the real git directory: the path below it, and the content of its list of
@@ -55,16 +55,16 @@ pub struct PrivateCopy {
 /// Result of [`PrivateCopy::refresh`].
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum RefreshResult {
-    /// Nothing had changed.
+    /// The real directory had not changed.
     Unchanged,
     /// The copy is up to date with the real git directory again.
     Updated {
-        /// Number of files that were copied.
+        /// Number of copied files.
         copied: usize,
-        /// Changes that were dropped from the copy, in sentences for the model.
+        /// Sentences for the model about changes that were dropped from the copy.
         dropped: Vec<String>,
     },
-    /// Nothing was done: changes of commands were not carried over yet, or only in part.
+    /// Nothing was refreshed, because changes of commands are not carried over yet, or only partly.
     Pending,
 }
 
@@ -113,7 +113,7 @@ impl PrivateCopy {
         Ok(copy)
     }
 
-    /// Whether the indexes have a form that can be carried over.
+    /// Checks that the indexes can be carried over.
     fn check_indexes(&self) -> Result<(), RepositoryError> {
         let (live, base, _) = self.open()?;
         for (store, _) in &self.stores {
@@ -124,13 +124,13 @@ impl PrivateCopy {
         Ok(())
     }
 
-    /// Returns the git directory that this is a copy of.
+    /// Returns the real git directory.
     #[must_use]
     pub fn directory(&self) -> &GitDirectory {
         &self.directory
     }
 
-    /// Returns the path of the copy itself.
+    /// Returns the path of the private copy.
     #[must_use]
     pub fn path(&self) -> PathBuf {
         self.at(COPY)
@@ -166,8 +166,8 @@ impl PrivateCopy {
         ))
     }
 
-    /// Brings the copy up to date with the real git directory, before a command. If nothing
-    /// changed, this examines each file but objects once.
+    /// Updates the copy from the real git directory, before a command. If nothing changed, this
+    /// examines each file but objects once.
     ///
     /// Changes of commands that were carried over, or were refused, are as in the real one
     /// afterwards. An unfinished operation stays, unless another process moved `HEAD`, its branch
@@ -231,7 +231,7 @@ impl PrivateCopy {
         self.finish(&live, &private, synced)
     }
 
-    /// Leaves the copy as commands left it, except for its list of alternates.
+    /// Leaves the copy unchanged, except for its list of alternates.
     fn pending(&self, private: &GitFolder) -> Result<RefreshResult, RepositoryError> {
         for (store, list) in &self.stores {
             alternates::restore(private, store, list)?;
@@ -316,8 +316,8 @@ impl PrivateCopy {
         Ok((!changes.is_empty()).then_some(changes))
     }
 
-    /// Drops everything that commands changed in the copy. [`RefreshResult::Pending`] if a carry-over
-    /// of it was interrupted, which [`super::recover`] has to finish first.
+    /// Drops all changes of commands in the copy. [`RefreshResult::Pending`] if a carry-over of it
+    /// was interrupted, which [`super::recover`] has to finish first.
     pub fn discard(&mut self) -> Result<RefreshResult, RepositoryError> {
         if self.at(plan::FILE).exists() {
             return Ok(RefreshResult::Pending);

@@ -21,9 +21,9 @@ use super::{
     worktree,
 };
 
-/// Maximum number of changes of one command that a person is asked about, or a model is told of.
+/// Maximum number of changes of one command in a question or in a text for the model.
 const MAX_WITHHELD: usize = 100;
-/// Maximum number of settings of one file that are examined one by one.
+/// Maximum number of settings of one file that are examined separately.
 pub(super) const MAX_SETTINGS: usize = 200;
 
 /// Both sides of a comparison.
@@ -42,7 +42,7 @@ pub(super) struct ProtectedFindings {
     pub(super) settings: Vec<(PathBuf, Vec<SettingChange>)>,
 }
 
-/// Compares everything that is not carried over as references, index, logs or state.
+/// Compares all files other than references, indexes, logs and state.
 pub(super) fn compare(sides: &Sides<'_>, base: &Stamps, private: &Stamps) -> ProtectedFindings {
     let mut found = ProtectedFindings::default();
     let paths: BTreeSet<_> = base.entries.keys().chain(private.entries.keys()).collect();
@@ -141,7 +141,7 @@ fn is_in_workspace(sides: &Sides<'_>, worktree: &Path) -> bool {
     entry.ok().flatten().is_some_and(inside)
 }
 
-/// Returns the store that a path belongs to, and the path below it.
+/// Returns the store of a path, and the path below it.
 pub(super) fn split<'a>(path: &'a Path, stores: &'a [PathBuf]) -> (&'a Path, &'a Path) {
     let inner = stores.iter().filter(|store| path.starts_with(store));
     let store = inner.max_by_key(|store| store.as_os_str().len());
@@ -245,8 +245,8 @@ impl ProtectedFindings {
         Ok(())
     }
 
-    /// Compares a configuration. `store` is the one whose settings are carried over; `None` if
-    /// those of this file never are.
+    /// Compares a configuration. `store` is the one whose settings may be carried over; `None` if
+    /// those of this file never may.
     fn compare_config(
         &mut self,
         sides: &Sides<'_>,
@@ -287,8 +287,8 @@ impl ProtectedFindings {
     }
 }
 
-/// Returns the text that a person is shown: the present one with these settings changed, without
-/// other changes by a command.
+/// Returns the text of the configuration for a person: the present one with these settings changed,
+/// without other changes by a command.
 fn after(old: &GitConfig, changes: &[SettingChange]) -> Option<String> {
     let changes: Vec<_> = changes.iter().collect();
     config_edit::edit(&old.text, &changes).ok()

@@ -10,18 +10,18 @@ use super::names::ObjectId;
 
 /// Maximum bytes of a log that is read.
 pub(super) const MAX_LOG: u64 = 16 << 20;
-/// Maximum number of lines that one command may add to a log.
+/// Maximum number of lines that one command may add to a reflog.
 const MAX_LINES: usize = 20_000;
 
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct LogChange {
-    /// Digest of the log as it was.
+    /// Digest of the old log.
     pub(super) before: Digest,
     /// Whether the lines are appended; otherwise they replace the log.
     pub(super) appends: bool,
     /// The lines without line ends.
     pub(super) lines: Vec<String>,
-    /// For the list of stashes: all lines before and after, for an undo.
+    /// For the list of stashes, all old and new lines, for an undo.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(super) stashes: Option<(Vec<String>, Vec<String>)>,
 }
@@ -29,9 +29,9 @@ pub struct LogChange {
 /// Handling of lines that a command removed from a log.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum TakenOut {
-    /// Keep the lines, because a person finds lost commits by them.
+    /// Keep the lines, by which a person can find lost commits.
     Stay,
-    /// Remove the lines: a dropped stash is one line less.
+    /// Remove the lines, as with a dropped stash.
     Go,
 }
 
@@ -85,7 +85,7 @@ impl LogChange {
         }
     }
 
-    /// Whether it changes nothing.
+    /// Whether the log is unchanged.
     pub(super) fn is_empty(&self) -> bool {
         self.appends && self.lines.is_empty()
     }
@@ -96,7 +96,7 @@ impl LogChange {
             .retain(|line| objects(line).is_some_and(|ids| ids.iter().all(&exists)));
     }
 
-    /// Returns the objects that were new when the lines were written.
+    /// Returns the objects that became new values when the lines were written.
     pub(super) fn new_objects(&self) -> impl Iterator<Item = ObjectId> {
         let new = self.lines.iter().filter_map(|line| line.get(41..81));
         new.filter_map(ObjectId::parse).filter(|id| !id.is_null())

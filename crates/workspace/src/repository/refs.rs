@@ -29,7 +29,7 @@ pub(super) const PACKED: &str = "packed-refs";
 #[derive(Debug, Default)]
 pub(super) struct Refs {
     pub(super) all: BTreeMap<RefName, RefValue>,
-    /// Files below `refs/` that are not references, with the reason.
+    /// Files below `refs/` that are not references, each with the reason.
     pub(super) odd: Vec<(String, &'static str)>,
 }
 
@@ -71,8 +71,8 @@ pub(super) fn read_all(git: &GitFolder, store: &Path) -> Result<Refs, Repository
     Ok(refs)
 }
 
-/// Returns the objects that the references of a real store name, and `HEAD` of its work trees: they
-/// are complete.
+/// Returns the objects named by the references of a real store and by `HEAD` of its work trees,
+/// from which everything reachable exists.
 ///
 /// # Errors
 /// As for [`read_all`].
@@ -152,7 +152,7 @@ fn read_loose(
     }
 }
 
-/// Reads one reference: its file, otherwise its line in `packed`.
+/// Reads one reference from its file, or else from its line in `packed`.
 ///
 /// # Errors
 /// When it cannot be read or is not a reference.
@@ -177,7 +177,7 @@ pub(super) fn read_one(
     }
 }
 
-/// Reads `HEAD` of a work tree whose own files are at `worktree`.
+/// Reads `HEAD` of the work tree whose own files are at `worktree`.
 ///
 /// # Errors
 /// When it is missing, not a regular file, or does not name what `HEAD` may.
@@ -260,8 +260,8 @@ pub(super) fn packed_without(
     Ok(found.then_some(kept))
 }
 
-/// Returns the work trees that are linked to a repository, by the folders of their own files, such
-/// as `worktrees/feature`.
+/// Returns the work trees linked to a repository, by the folders of their own files, such as
+/// `worktrees/feature`.
 pub(super) fn linked_worktrees(
     git: &GitFolder,
     store: &Path,

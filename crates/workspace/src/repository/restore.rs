@@ -32,7 +32,7 @@ pub enum Restorable {
     Done,
     /// The changes can be undone.
     Yes,
-    /// Another process changed the same since; the description, in a few words.
+    /// Another process changed the same value since; the description, in a few words.
     No(String),
 }
 
@@ -159,8 +159,7 @@ pub fn apply_history(
     execute(&history.repository, stores, purpose, folder, git, steps)
 }
 
-/// Returns the store that a file belongs to, if that matters: where its settings, or the objects of
-/// its work tree, are.
+/// Returns the store of a file whose settings, or the objects of whose work tree, matter.
 fn store_of(path: &Path, is_config: bool) -> PathBuf {
     let parts = path.iter().take_while(|part| *part != "worktrees");
     match path.parent() {

@@ -13,9 +13,9 @@ use super::{
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct SettingChange {
     pub name: SettingName,
-    /// Old values; none if it was not set. `None` in the list is a name without `=`.
+    /// Old values; empty for a new setting. `None` in the list is a name without `=`.
     pub before: Vec<Option<String>>,
-    /// New values; none if it is not set any more.
+    /// New values; empty for a removed setting.
     pub after: Vec<Option<String>>,
 }
 
@@ -29,7 +29,7 @@ enum SettingForm {
     BooleanOr(&'static [&'static str]),
     OneOf(&'static [&'static str]),
     Color,
-    /// The name of a remote that the repository has, or `.`; an address is a place.
+    /// The name of one of the repository's remotes, or `.`; an address is a place.
     Remote,
     Branch,
     BranchName,
@@ -134,7 +134,7 @@ pub(super) fn is_allowed(change: &SettingChange, remotes: &BTreeSet<String>) -> 
     entry.is_some_and(|(.., form)| fits(*form, &change.after, remotes))
 }
 
-/// Whether a setting is allowed in a repository that a command made.
+/// Whether a setting is allowed in a repository that a command created.
 pub(super) fn is_allowed_in_new(name: &SettingName, values: &Values) -> bool {
     let SettingName {
         section,
@@ -207,7 +207,7 @@ fn fits(form: SettingForm, values: &Values, remotes: &BTreeSet<String>) -> bool 
     })
 }
 
-/// Returns the remotes that a configuration names by an address.
+/// Returns the remotes with an address in a configuration.
 pub(super) fn remotes(config: &GitConfig) -> BTreeSet<String> {
     let named = config
         .settings

@@ -16,10 +16,10 @@ use super::{
     withheld::FileContent,
 };
 
-/// Number of new references below which each is synced by itself, otherwise all files at once.
+/// Number of new references below which each is synced separately, rather than all files at once.
 const FEW: usize = 32;
 
-/// One change of a file of the repository. Each can be repeated.
+/// One change of a file of the repository, which can be repeated.
 #[derive(Debug)]
 pub(super) enum StageStep {
     /// Move a staged file, or a file that is put aside, to its place.
@@ -30,11 +30,11 @@ pub(super) enum StageStep {
     },
     /// Move a staged log to its place, unless stale logs of other references are in the way.
     Log { from: PathBuf, to: PathBuf },
-    /// Remove a file, if it is one.
+    /// Remove a file, if one exists.
     Remove { path: PathBuf, what: &'static str },
-    /// Remove empty folders, from this one up to another, which stays.
+    /// Remove empty folders from `path` up to, but not including, `top`.
     RemoveEmpty { path: PathBuf, top: PathBuf },
-    /// Take the lock of a reference whose folder could not be made before.
+    /// Take the lock of a reference whose folder could not be created before.
     Lock(PathBuf),
 }
 

@@ -34,7 +34,7 @@ const TICK: Duration = Duration::from_millis(20);
 pub(super) const REAL_OBJECTS: &str = "gyrus-objects";
 /// Prefix of the names of temporary files that a carry-over creates in a real git directory.
 pub(super) const OWN_PREFIX: &str = "gyrus-";
-/// Folders with large contents of other programs; they are bound instead of copied.
+/// Folders with large contents of other programs, which are mounted instead of copied.
 pub(super) const BOUND: [&str; 2] = ["lfs", "annex"];
 
 /// Metadata of one file or folder.
@@ -79,10 +79,9 @@ pub(super) struct Stamps {
     /// The folders that hold objects and references of their own: the git directory itself (the
     /// empty path) and those of submodules.
     pub(super) stores: Vec<PathBuf>,
-    /// Locks that are held, or were left behind.
+    /// Lock files, held or left behind.
     pub(super) locks: Vec<PathBuf>,
-    /// Files that were changed so shortly before that their stamps prove nothing, with their
-    /// digests if recorded.
+    /// Files changed so recently that their stamps prove nothing, with their digests if recorded.
     racy: BTreeMap<PathBuf, Option<Digest>>,
 }
 
@@ -171,7 +170,7 @@ impl Stamps {
         }
     }
 
-    /// Records the digests of files whose stamps prove nothing because they were just changed.
+    /// Records the digests of files that changed too recently for their stamps to prove anything.
     pub(super) fn remember(&mut self, git: &GitFolder) -> Result<(), RepositoryError> {
         for (path, digest) in &mut self.racy {
             let stamp = self.entries.get(path);
@@ -182,8 +181,8 @@ impl Stamps {
         Ok(())
     }
 
-    /// Whether `git` is still the same, as far as stamps can tell. Files with unreliable stamps are
-    /// compared with their digests, or else with `reference`, once.
+    /// Whether the directory is still the same, as far as stamps show. Files with unreliable stamps
+    /// are compared with their digests, or else with `reference`, once.
     pub(super) fn hold(
         &mut self,
         git: &GitFolder,
@@ -219,7 +218,7 @@ impl Stamps {
         Ok(same)
     }
 
-    /// Whether one file is as it was when `before` was taken.
+    /// Whether one file is unchanged since `before` was taken.
     pub(super) fn is_as_in(&self, before: &Self, path: &Path) -> bool {
         let now = self.entries.get(path);
         now.is_some() && now == before.entries.get(path) && !before.racy.contains_key(path)

@@ -29,7 +29,7 @@ enum StateForm {
     Mode,
 }
 
-/// The files that are carried over, with their contents:
+/// The files of state that are carried over, with the form of their contents.
 ///
 /// | file | why |
 /// | --- | --- |
@@ -47,8 +47,8 @@ const CARRIED: [(&str, StateForm); 7] = [
     ("SQUASH_MSG", StateForm::Message),
 ];
 
-/// Files that need not be kept: git writes them again when it needs them (`FETCH_HEAD` also names
-/// places, and `MERGE_RR` makes git apply recorded resolutions).
+/// Files that need not be preserved: git writes them again when it needs them (`FETCH_HEAD` also
+/// names places, and `MERGE_RR` makes git apply recorded resolutions).
 pub(super) const WRITTEN_ANEW: [&str; 9] = [
     "COMMIT_EDITMSG",
     "FETCH_HEAD",
@@ -146,7 +146,7 @@ pub(super) fn read(
     })
 }
 
-/// Whether this is text that moves no cursor when an editor or a terminal shows it.
+/// Whether a text is printable, so that it moves no cursor in an editor or a terminal.
 fn is_plain(content: &[u8]) -> bool {
     let is_fine = |c: char| !c.is_control() || matches!(c, '\n' | '\r' | '\t');
     std::str::from_utf8(content).is_ok_and(|text| text.chars().all(is_fine))
@@ -166,14 +166,14 @@ fn objects(content: &[u8]) -> Option<Vec<ObjectId>> {
     ids.filter(|ids| !ids.is_empty() && ids.iter().all(|id| !id.is_null()))
 }
 
-/// An operation of several steps that has begun.
+/// An operation in several steps that is in progress.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct GitOperation {
     /// Common name of the operation.
     pub(super) name: &'static str,
-    /// Its existing files and folders.
+    /// The existing files and folders of the operation.
     pub(super) files: Vec<PathBuf>,
-    /// Digest of all of them.
+    /// Digest of all these files.
     pub(super) digest: Digest,
 }
 
@@ -207,7 +207,7 @@ pub(super) fn operations(
     Ok(found)
 }
 
-/// Adds the path and content of everything at and below `path`.
+/// Adds the paths and contents of everything at and below `path` to the digest.
 fn describe(
     git: &GitFolder,
     path: &Path,

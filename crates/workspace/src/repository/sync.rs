@@ -32,9 +32,8 @@ pub(super) struct Sync<'a> {
     pub(super) may_retain: bool,
 }
 
-/// Result of a synchronisation.
 pub(super) struct SyncResult {
-    /// Stamps of the real git directory, as it was copied.
+    /// Stamps of the real git directory at the time of copying.
     pub(super) live: Stamps,
     pub(super) copied: usize,
     /// Dropped changes, in sentences for the model.
@@ -143,7 +142,7 @@ impl Sync<'_> {
         Ok(copied)
     }
 
-    /// Removes from both copies the files that are not in the real git directory.
+    /// Removes files from both copies that are not in the real git directory.
     fn remove(
         &self,
         now: &Stamps,
@@ -181,8 +180,8 @@ impl Sync<'_> {
         Ok(())
     }
 
-    /// Whether the copy's own index has the same entries as the one it is compared with. It then stays,
-    /// because it still has what git remembers beside the entries.
+    /// Whether the copy's own index has the same entries as another. It then stays, because it
+    /// still has what git remembers beside the entries.
     fn is_same_index(&self, path: &Path, private: &Stamps) -> bool {
         let is_file = private
             .entries

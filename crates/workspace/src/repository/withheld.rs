@@ -17,23 +17,23 @@ use super::{
 };
 use crate::change_set::{DiffSide, diff_of};
 
-/// Maximum bytes of content that can be shown and applied.
+/// Maximum size of a content that can be shown and applied, in bytes.
 pub(super) const MAX_CONTENT: u64 = 256 << 10;
 
-/// A change that is not carried over without a person's approval.
+/// A change that needs a person's approval to be carried over.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct WithheldPath {
     /// The real git directory.
     pub repository: PathBuf,
-    /// Path below it, such as `hooks/pre-commit`.
+    /// Path below the git directory, such as `hooks/pre-commit`.
     pub path: PathBuf,
-    /// Reason why it is withheld, in a few words.
+    /// Reason for withholding the change, in a few words.
     pub reason: String,
-    /// Present content; `None` if the file does not exist.
+    /// Present content; `None` for a new file.
     pub old: Option<FileContent>,
-    /// New content; `None` if the file would be removed.
+    /// New content; `None` for a removed file.
     pub new: Option<FileContent>,
-    /// For a configuration file: the settings that would change. The rest of it stays.
+    /// The settings of a configuration file that would change; the others are kept.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub settings: Vec<SettingChange>,
 }
@@ -47,7 +47,7 @@ pub enum FileContent {
         text: String,
         executable: bool,
     },
-    /// Other content than text.
+    /// Content that is not text.
     Binary {
         /// The bytes in hexadecimal digits.
         bytes: String,
@@ -72,8 +72,7 @@ impl WithheldPath {
         is_file(&self.old) && is_file(&self.new)
     }
 
-    /// Returns the name of the file for a person: its path below `folder`, otherwise the whole
-    /// path.
+    /// Returns the file's name for a person: its path below `folder`, otherwise the whole path.
     #[must_use]
     pub fn name(&self, folder: &Path) -> String {
         let path = self.repository.join(&self.path);
@@ -97,7 +96,7 @@ impl WithheldPath {
         diff_of(&self.name(folder), &side(&self.old), &side(&self.new))
     }
 
-    /// Drops the contents, so that the change can be reported but no longer applied.
+    /// Drops the contents, so that the change can be reported but not applied.
     pub fn leave_out_content(&mut self) {
         let secret = || FileContent::Other("content with a secret, which was not kept".to_owned());
         self.old = self.old.as_ref().map(|_| secret());

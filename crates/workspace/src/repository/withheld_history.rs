@@ -9,7 +9,7 @@ use super::{
     names::{ObjectId, RefName},
 };
 
-/// Changes of references, `HEAD` and indexes that wait for a person's approval, because of files in
+/// Changes of references, `HEAD` and indexes that need a person's approval because of files in
 /// their commits.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct WithheldHistory {
@@ -22,18 +22,18 @@ pub struct WithheldHistory {
 /// A file of a commit or an index that a person has to approve.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct HistoryFile {
-    /// The newest commit in which it is new; `None` if it is only staged.
+    /// The newest commit with the new file; `None` if the file is only staged.
     pub commit: Option<ObjectId>,
     /// Path below the workspace, or below the work tree if that is elsewhere.
     pub path: PathBuf,
-    /// Reason why it is withheld, in a few words.
+    /// Reason for withholding the file, in a few words.
     pub reason: String,
     /// The change as a unified diff.
     pub diff: String,
 }
 
 impl WithheldHistory {
-    /// Returns what stays where it was: names of references, `HEAD`, `index`.
+    /// Returns the names of what is held back: references, `HEAD`, `index`.
     #[must_use]
     pub fn held(&self) -> Vec<String> {
         let refs = self.changes.refs.iter();
@@ -49,7 +49,7 @@ impl WithheldHistory {
         names
     }
 
-    /// Drops the differences, which hold a secret. The changes can still be applied.
+    /// Removes the differences, which contain a secret. The changes can still be applied.
     pub fn leave_out_content(&mut self) {
         for file in &mut self.files {
             "(content with a secret, which is not shown)\n".clone_into(&mut file.diff);
@@ -58,7 +58,7 @@ impl WithheldHistory {
 }
 
 impl HistoryFile {
-    /// Returns the file with its place, for a person.
+    /// Returns the file and its place, for a person.
     #[must_use]
     pub fn name(&self) -> String {
         let path = self.path.display();

@@ -124,8 +124,8 @@ pub(super) fn is_true(value: &str) -> bool {
     ["", "true", "yes", "on", "1"].contains(&value.to_ascii_lowercase().as_str())
 }
 
-/// Returns the branches that are checked out, or are being rebased, in work trees other than
-/// `carried`. If one were moved, a person's next commit there would undo the move.
+/// Returns the branches that are checked out or being rebased in work trees other than `carried`.
+/// If one were moved, a person's next commit there would undo the move.
 pub(super) fn checked_out_elsewhere(
     live: &GitFolder,
     store: &Path,

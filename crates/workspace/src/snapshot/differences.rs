@@ -28,11 +28,11 @@ pub struct Difference {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum ChangeSinceSnapshot {
-    /// Only the folder has it.
+    /// The entry exists in the folder only.
     Added,
     /// Content, kind, target or mode differ, or it cannot be read.
     Changed,
-    /// Only the snapshot has it.
+    /// The entry exists in the snapshot only.
     Removed,
 }
 
@@ -92,8 +92,8 @@ fn removed(left: SnapshotEntries) -> impl Iterator<Item = Difference> {
     })
 }
 
-/// Whether the entry at `path` is the one in the snapshot. Contents are compared, because times may
-/// be wrong.
+/// Whether the entry at `path` equals the one in the snapshot. Contents are compared, because times
+/// may be wrong.
 fn is_same(root: &RootFolder<'_>, path: &[u8], before: &SnapshotEntry, now: &UnreadEntry) -> bool {
     let stamp = match now {
         UnreadEntry::Other(entry) => return entry.agrees(before),

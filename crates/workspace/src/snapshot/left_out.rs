@@ -7,7 +7,7 @@ use super::{
     manifest::{Manifest, Skip, SnapshotContents, SnapshotEntry, drop_unused, load_contents},
 };
 
-/// An entry that is not laid out, or only where its content was kept.
+/// An entry that is not laid out, or only if its content was kept.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct LeftOutEntry {
     /// The path, as in [`super::Difference`].
@@ -15,22 +15,22 @@ pub struct LeftOutEntry {
     pub why: WhyLeftOut,
 }
 
-/// The reason why an entry is left out.
+/// Reason why a snapshot omits an entry.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum WhyLeftOut {
-    /// It is or holds a secret.
+    /// The entry is or holds a secret.
     Secret,
     /// A pipe, socket or device.
     Special,
-    /// It could not be read for lack of permission.
+    /// The entry could not be read for lack of permission.
     Unreadable,
-    /// It changed during every attempt to read it.
+    /// The entry changed during every attempt to read it.
     Changing,
-    /// A folder of build output, which its tools can rebuild.
+    /// The entry is a folder of build output, which its tools can rebuild.
     Rebuildable,
 }
 
-/// Returns what a snapshot leaves out or keeps apart, by path.
+/// Returns the entries that a snapshot leaves out or stores separately, by path.
 ///
 /// # Errors
 /// The store's error, or a refused snapshot.
@@ -57,8 +57,8 @@ pub fn left_out<E>(
     Ok(left_out.collect())
 }
 
-/// Returns a snapshot without the files that are kept apart: not even their hashes, by which a short
-/// secret could be guessed, are in it.
+/// Returns a snapshot without the files that are stored separately: not even their hashes, by which
+/// a short secret could be guessed, are in it.
 ///
 /// # Errors
 /// The store's error, or a refused snapshot.

@@ -7,8 +7,8 @@ use serde::{Deserialize, Serialize};
 
 use super::{MAX_BYTES, MAX_DELTAS, MAX_ENTRIES, MAX_FILE_BYTES, SnapshotError, name};
 
-/// Version of the format that is written: 4 has contents that are kept apart. 3 has packs, 2 has
-/// modes, and folders that are left out; they are read too, and so is 1.
+/// Version of the format that is written. 4 has separately stored contents, 3 packs, 2 modes and
+/// folders that are left out. Versions 1 to 3 can be read.
 const VERSION: u32 = 4;
 
 /// Entries of a workspace by their encoded paths, relative and with `/` between parts.
@@ -24,7 +24,7 @@ pub(crate) struct SnapshotContents {
 }
 
 impl SnapshotContents {
-    /// Files whose contents lie in a blob each.
+    /// Creates contents whose files have a blob each.
     pub(crate) fn of_single_blobs(id: BlobId, entries: SnapshotEntries) -> Self {
         Self {
             id,
@@ -47,17 +47,18 @@ pub(crate) struct ContentPlace(pub(super) u32, pub(super) u32);
 #[serde(tag = "kind", rename_all = "snake_case", deny_unknown_fields)]
 pub(crate) enum SnapshotEntry {
     File {
-        /// Hash of its content, which without a place is also the id of its blob.
+        /// Hash of the content; without a pack, it is also the id of its blob.
         blob: BlobId,
         bytes: u64,
         #[serde(default, rename = "in", skip_serializing_if = "Option::is_none")]
         place: Option<ContentPlace>,
-        /// Whether it is or holds a secret; its content is then kept apart and may be missing.
+        /// Whether the entry is or holds a secret; its content is then kept apart and may be
+        /// missing.
         #[serde(default, skip_serializing_if = "std::ops::Not::not")]
         apart: bool,
         #[serde(default, skip_serializing_if = "std::ops::Not::not")]
         executable: bool,
-        /// Permission bits; version 1 has none.
+        /// Permission bits; `None` in version 1.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         mode: Option<u32>,
     },
@@ -75,7 +76,7 @@ pub(crate) enum SnapshotEntry {
 }
 
 impl SnapshotEntry {
-    /// Whether both are the same, as far as both are known.
+    /// Whether both entries are the same, as far as both are known.
     pub(crate) fn agrees(&self, other: &Self) -> bool {
         let modes = |one: &Option<u32>, two: &Option<u32>| match (one, two) {
             (Some(one), Some(two)) => one == two,
@@ -116,7 +117,7 @@ pub(crate) enum Skip {
     Rebuildable,
 }
 
-/// A snapshot as it is stored: full without a parent, otherwise the differences from it.
+/// A snapshot in stored form: full without a parent, otherwise the differences from it.
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 struct StoredSnapshot {
@@ -129,7 +130,7 @@ struct StoredSnapshot {
     removed: BTreeSet<String>,
 }
 
-/// The same form for writing.
+/// A snapshot in the form for writing.
 #[derive(Debug, Serialize)]
 pub(super) struct Manifest<'a> {
     version: u32,
@@ -186,7 +187,7 @@ impl<'a> Manifest<'a> {
         }
     }
 
-    /// Returns the number of entries that it mentions.
+    /// Returns the number of entries in the manifest.
     pub(super) fn len(&self) -> usize {
         self.entries.len() + self.removed.len()
     }

@@ -155,7 +155,7 @@ fn make_file(
     File::from(file).write_all(content)
 }
 
-/// Removes what was laid out.
+/// Removes everything that was written.
 fn clear(into: &Path, created: bool) -> io::Result<()> {
     if created {
         return fs::remove_dir_all(into);

@@ -27,7 +27,7 @@ pub(crate) fn encode(bytes: &[u8]) -> String {
     text
 }
 
-/// Returns the bytes of a text made by [`encode`]; `None` if it was not.
+/// Decodes the bytes from a text made by [`encode`]; `None` if it was not.
 pub(crate) fn decode(text: &str) -> Option<Vec<u8>> {
     let mut bytes = Vec::with_capacity(text.len());
     let mut rest = text.as_bytes();

@@ -25,23 +25,23 @@ pub(super) const MAX_PACKED: usize = 1 << 20;
 const MAX_PACK: usize = 2 << 20;
 /// Minimum bytes of a pack, except for the last.
 const MIN_PACK: usize = 512 << 10;
-/// Average number of bytes that a pack continues after that.
+/// Average number of bytes in a pack after its minimum size.
 const SPAN: u64 = 1 << 20;
 
 /// Stores contents that are not stored yet.
 pub(super) struct Packer<'a, S> {
     store: &'a mut S,
-    /// All packs so far, by number, those of earlier snapshots first; `None` for one that is being
+    /// All packs so far, by number, those of earlier snapshots first; `None` for the one being
     /// filled.
     packs: Vec<Option<BlobId>>,
-    /// The next pack.
+    /// The pack being filled.
     open: PackWriter,
-    /// The next pack of contents that are kept apart.
+    /// The pack being filled with separately stored contents.
     apart: PackWriter,
     stored: HashMap<BlobId, PackPlace>,
 }
 
-/// A pack that is being filled. It has a number once it is begun, even if only by an empty file.
+/// A pack being filled. It gets its number with the first file, even an empty one.
 #[derive(Default)]
 struct PackWriter {
     number: Option<usize>,
@@ -150,7 +150,7 @@ impl<'a, S: ContentStore> Packer<'a, S> {
         }
     }
 
-    /// Stores one of the two packs, if it is begun.
+    /// Stores one of the two packs, if it was begun.
     fn end_pack(&mut self, apart: bool) -> Result<(), S::Error> {
         let PackWriter { number, bytes } = std::mem::take(self.filling(apart));
         let Some(number) = number else {
@@ -172,7 +172,7 @@ impl<'a, S: ContentStore> Packer<'a, S> {
     }
 }
 
-/// The last pack that was read: files read one after the other are mostly in the same.
+/// The last pack that was read, since consecutive files are mostly in the same one.
 #[derive(Debug, Default)]
 pub(crate) struct OpenPack(RefCell<Option<(u32, Vec<u8>)>>);
 

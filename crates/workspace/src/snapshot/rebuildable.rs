@@ -32,9 +32,9 @@ const MAX_IGNORE_BYTES: u64 = 1 << 20;
 /// A kind of build output, and the files that distinguish it from a folder that only has the name.
 struct BuildOutput {
     name: &'static str,
-    /// Files of which one beside the folder identifies it.
+    /// Names of files, one of which must lie beside the folder.
     beside: &'static [&'static str],
-    /// Files of which one inside the folder identifies it.
+    /// Names of files, one of which must lie inside the folder.
     inside: &'static [&'static str],
 }
 
@@ -95,7 +95,7 @@ const OUTPUTS: &[BuildOutput] = &[
     output("dist", BUILDERS, TAG),
 ];
 
-/// Earlier decisions: whether the folder of a path is left out.
+/// Earlier decisions whether the folder of a path is left out.
 #[derive(Debug, Clone, Default)]
 pub(super) struct FolderDecisions(BTreeMap<Vec<u8>, bool>);
 
@@ -129,7 +129,7 @@ pub fn is_left_out(workspace: &Path, below: &Path) -> bool {
         .any(|part| rule.leaves_out(part.as_os_str().as_bytes()))
 }
 
-/// Returns the top folder of a path that has the name of build output, without looking at it.
+/// Returns the topmost folder of a path with the name of build output, without reading it.
 pub fn build_output(below: &Path) -> Option<&Path> {
     let parts: Vec<&Path> = below.ancestors().collect();
     let mut parts = parts.into_iter().rev();
@@ -141,7 +141,7 @@ fn named(path: &[u8]) -> Option<&'static BuildOutput> {
     OUTPUTS.iter().find(|output| output.name.as_bytes() == last)
 }
 
-/// Makes decisions, and caches the files that it has read for them.
+/// Decides which folders are build output, and caches the files read for that.
 pub(super) struct RebuildableRule {
     workspace: PathBuf,
     decided: FolderDecisions,
@@ -160,7 +160,7 @@ impl RebuildableRule {
         }
     }
 
-    /// Whether the folder at this path is left out.
+    /// Whether the snapshot omits the folder at this path.
     pub(super) fn leaves_out(&mut self, path: &[u8]) -> bool {
         let Some(output) = named(path) else {
             return false;
@@ -228,8 +228,8 @@ fn shows_its_maker(output: &BuildOutput, folder: &Path) -> bool {
         || output.inside.iter().any(|name| is_there(folder.join(name)))
 }
 
-/// Returns `None` if there is none or it cannot be used. A link is not followed, the same as by
-/// git.
+/// Returns the rules of a `.gitignore`; `None` if there is none or it cannot be used. A link is not
+/// followed, the same as by git.
 fn read_ignore_file(folder: &Path) -> Option<Gitignore> {
     let path = folder.join(".gitignore");
     let about = fs::symlink_metadata(&path).ok()?;

@@ -37,28 +37,28 @@ const MAX_LISTED: u64 = 4_000_000;
 /// Maximum number of attempts to read a file that changes meanwhile.
 const READ_ATTEMPTS: u32 = 3;
 
-/// Bytes that are read before they are judged and stored, so that several threads can judge.
+/// Number of bytes read before they are judged and stored, so that several threads can judge.
 const READ_AT_ONCE: usize = 1 << 20;
-/// Number of files, in the same way as [`READ_AT_ONCE`].
+/// Number of files read before they are judged, like [`READ_AT_ONCE`].
 const READ_FILES_AT_ONCE: usize = 1_000;
 
 /// Result of taking a snapshot.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum SnapshotResult {
-    /// Nothing changed since this one.
+    /// Nothing changed since this snapshot.
     Same(BlobId),
-    /// A new snapshot.
+    /// The id of the new snapshot.
     New(BlobId),
     /// The workspace is over the limits; no snapshot was stored. Counting stopped at the limit.
     TooLarge {
         /// Number of files, folders and links counted.
         files: u64,
-        /// Bytes counted.
+        /// Number of bytes counted.
         bytes: u64,
     },
 }
 
-/// Takes snapshots of one workspace and remembers the last, so that the next costs what changed.
+/// Takes snapshots of one workspace and remembers the last, to read only changes for the next.
 #[derive(Debug)]
 pub struct Snapshots {
     workspace: PathBuf,
@@ -126,7 +126,7 @@ impl ContentStamp {
     }
 }
 
-/// An entry that is listed but not read yet.
+/// A listed entry that is not read yet.
 pub(super) enum UnreadEntry {
     File(ContentStamp),
     Other(SnapshotEntry),
@@ -140,8 +140,8 @@ pub(super) enum FolderListing {
 }
 
 impl Snapshots {
-    /// Creates the snapshots of a workspace whose last one was `previous`. The first snapshot of a
-    /// process is a full one, or the same as `previous` if that was full and nothing changed.
+    /// Creates the snapshots of a workspace, with `previous` as the last one. The first snapshot of
+    /// a process is a full one, or the same as `previous` if that was full and nothing changed.
     pub fn new(workspace: PathBuf, previous: Option<BlobId>) -> Self {
         Self {
             workspace,
@@ -153,8 +153,8 @@ impl Snapshots {
         }
     }
 
-    /// Leaves out the folders that `first`, the workspace as the run found it, leaves out, and none
-    /// that it contains: a run must not hide a person's folder by ignoring it.
+    /// Leaves out the folders that `first`, the snapshot of the workspace as the run found it,
+    /// leaves out, and none that it contains: a run must not hide a person's folder by ignoring it.
     ///
     /// # Errors
     /// The store's error, or a refused snapshot.
@@ -167,8 +167,8 @@ impl Snapshots {
         Ok(())
     }
 
-    /// Takes a snapshot. If it fails, the last snapshot still counts as the last, and taking again
-    /// is safe.
+    /// Takes a snapshot. If that fails, the previous one remains the last, and the attempt can be
+    /// repeated.
     ///
     /// # Errors
     /// The store's error, or the workspace cannot be opened.
@@ -287,12 +287,10 @@ impl Snapshots {
         Ok(Some(changed))
     }
 
-    /// Returns the contents of the last snapshot.
     pub(crate) fn last_contents(&self) -> Option<&SnapshotContents> {
         self.last.as_ref().map(|last| &last.contents)
     }
 
-    /// Returns the folder.
     pub(crate) fn workspace(&self) -> &Path {
         &self.workspace
     }
@@ -353,9 +351,9 @@ struct SnapshotInProgress<'a, 's, S> {
     entries: Vec<(String, SnapshotEntry)>,
     settled: HashSet<Digest>,
     bytes: u64,
-    /// Files that were read and are not stored yet.
+    /// Files that were read but not stored yet.
     unstored: Vec<ReadFile>,
-    /// Bytes of their contents.
+    /// Total size of these files in bytes.
     unstored_bytes: usize,
 }
 
@@ -466,8 +464,8 @@ impl<'a, 's, S: ContentStore> SnapshotInProgress<'a, 's, S> {
 pub(super) enum Scope {
     /// The entries that fit into a snapshot.
     Snapshot,
-    /// All entries, up to [`MAX_LISTED`]. One of the user's own folders without permissions is
-    /// opened, because it may have been made so to hide files.
+    /// All entries, up to [`MAX_LISTED`]. A folder of the user's without permissions is opened,
+    /// because its mode may have been set to hide files.
     Everything,
 }
 
@@ -564,7 +562,7 @@ fn open_folder(
     }
 }
 
-/// Gives the owner of a folder the right to list it.
+/// Gives the owner of a folder permission to list it.
 fn make_readable(root: &RootFolder<'_>, path: &[u8]) -> io::Result<()> {
     let (folder, name) = root.parent(name::path(path))?;
     let mode = root::stat(&folder, name)?.st_mode & 0o7777;
@@ -584,12 +582,12 @@ enum FileRead {
 struct FileReader {
     root: RootFolder<'static>,
     folder: Option<(Vec<u8>, OwnedFd)>,
-    /// Number of files that were read.
+    /// Number of files read so far.
     read: usize,
 }
 
 impl FileReader {
-    /// Reads one file as it was at one moment.
+    /// Reads a file in a consistent state.
     fn read(&mut self, path: &[u8]) -> FileRead {
         self.read += 1;
         for _ in 0..READ_ATTEMPTS {

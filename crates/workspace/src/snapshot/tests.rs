@@ -628,7 +628,7 @@ fn a_full_snapshot_names_no_pack_that_it_does_not_need() {
     }
 }
 
-/// Returns an index of git with one path, or none.
+/// Returns an index of git with this path as its only entry.
 fn index_of(path: &str) -> Vec<u8> {
     let count = u32::from(!path.is_empty());
     let mut index = [&b"DIRC"[..], &2_u32.to_be_bytes(), &count.to_be_bytes()].concat();
@@ -663,7 +663,7 @@ fn snapshots_of_the_first_version_are_still_read() {
     );
 }
 
-/// A store that keeps contents with the word `hunter` apart, and counts the judgements.
+/// A store that puts contents with the word `hunter` apart, and counts the judgements.
 struct Apart<'a> {
     open: &'a Store,
     apart: &'a Store,

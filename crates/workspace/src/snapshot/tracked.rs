@@ -15,7 +15,7 @@ const MAX_INDEX_BYTES: u64 = 64 << 20;
 const HASH: usize = 20;
 
 pub(super) enum GitTrackedFiles {
-    /// Their paths, sorted.
+    /// The paths of the tracked files, sorted.
     These(Vec<Vec<u8>>),
     /// The files are not known.
     Unknown,
@@ -38,7 +38,7 @@ impl GitTrackedFiles {
         }
     }
 
-    /// Whether git certainly tracks nothing below a folder.
+    /// Whether git certainly tracks no file below a folder.
     pub(super) fn has_nothing_in(&self, folder: &[u8]) -> bool {
         let Self::These(paths) = self else {
             return false;

@@ -178,7 +178,7 @@ impl<E: fmt::Display> AtWork<'_, E> {
         undone
     }
 
-    /// Gives the created folders their modes, from the deepest.
+    /// Sets the modes of the created folders, deepest first.
     fn finish_folders(&mut self, undone: &mut Vec<UndoChange>) {
         for change in undone.clone().iter().rev() {
             let made = matches!(change.action, UndoAction::Create | UndoAction::Restore);
@@ -198,7 +198,7 @@ impl<E: fmt::Display> AtWork<'_, E> {
         }
     }
 
-    /// Creates a folder that can be filled before it gets its mode.
+    /// Creates a folder that can be filled before its mode is set.
     fn is_open_folder(&self, change: &UndoChange) -> bool {
         match self.plan.before.entries.get(&change.path) {
             Some(SnapshotEntry::Folder { mode: Some(mode) }) => mode & 0o300 == 0o300,
@@ -259,8 +259,8 @@ impl<E: fmt::Display> AtWork<'_, E> {
         }
     }
 
-    /// Replaces the entry that the run left. An entry that is not replaced in one call, a folder,
-    /// is exchanged with it.
+    /// Replaces the entry that the run left. An entry that cannot be replaced in one call, such as
+    /// a folder, is exchanged.
     fn replace(
         &mut self,
         path: &[u8],
@@ -359,7 +359,7 @@ fn new_folder() -> Mode {
     Mode::from_raw_mode(NEW_FOLDER)
 }
 
-/// Whether something of it is lost: then a copy is kept.
+/// Whether the change removes content, of which a copy is then kept.
 fn goes(change: &UndoChange) -> bool {
     matches!(change.action, UndoAction::Delete | UndoAction::Restore)
 }

@@ -52,7 +52,7 @@ impl UndoPlan {
         Ok(plan)
     }
 
-    /// Leaves a path as it is, for this reason.
+    /// Excludes a path from the undo, for this reason.
     pub fn leave_alone(&mut self, path: &str, why: &str) {
         self.changes.retain(|change| change.path != path);
         self.refused.push(UndoRefusal {
@@ -73,7 +73,7 @@ fn repository_of(path: &str) -> Option<&str> {
     at.next().map(|(end, _)| &path[..end])
 }
 
-/// Returns the repositories whose own files differ.
+/// Returns the repositories whose git directories differ.
 fn differing_repositories(from: &SnapshotEntries, to: &SnapshotEntries) -> Vec<String> {
     let paths = from.keys().chain(to.keys());
     let differ = paths.filter(|path| from.get(*path) != to.get(*path));

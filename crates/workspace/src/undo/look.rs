@@ -22,7 +22,7 @@ pub(crate) struct PresentEntry {
 }
 
 impl PresentEntry {
-    /// Whether the path still has the same entry, unchanged as far as its times tell.
+    /// Whether the path still has this entry, unchanged as far as its times show.
     pub(super) fn is_still(&self, root: &RootFolder<'_>, path: &[u8]) -> bool {
         let stamp = |stat: &Stat| {
             (
@@ -38,7 +38,7 @@ impl PresentEntry {
     }
 }
 
-/// Returns `None` if the path does not exist, or only behind a link.
+/// Returns the status of a path; `None` if it does not exist, or only behind a link.
 pub(super) fn stat(root: &RootFolder<'_>, path: &[u8]) -> io::Result<Option<Stat>> {
     let found = root
         .parent(name::path(path))

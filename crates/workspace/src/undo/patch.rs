@@ -19,7 +19,7 @@ use crate::{
     },
 };
 
-/// The mode that git gives a symbolic link.
+/// Git's mode of a symbolic link.
 const LINK: u32 = 0o120_000;
 
 /// One side of a path.
@@ -37,7 +37,7 @@ impl PatchSide {
         }
     }
 
-    /// Returns an entry with its content; `None` for what git does not keep.
+    /// Returns an entry with its content; `None` for an entry that git does not store.
     fn of(entry: &SnapshotEntry, content: Vec<u8>) -> Option<Self> {
         match entry {
             SnapshotEntry::File { executable, .. } => Some(Self {
@@ -57,8 +57,8 @@ impl PatchSide {
 type PathSides = BTreeMap<Vec<u8>, (Option<PatchSide>, Option<PatchSide>)>;
 
 impl UndoPlan {
-    /// Returns the changes that would be undone, as a patch that makes them again: `git apply`
-    /// takes it in the folder as it was before. Git's own files are left out; `load` reads a blob.
+    /// Returns a patch that makes the undone changes again, for `git apply` in the folder as it was
+    /// before. Git's own files are left out; `load` reads a blob.
     ///
     /// # Errors
     /// When the workspace or a content cannot be read.
@@ -167,7 +167,7 @@ fn text(mut changed: PathSides) -> String {
     text
 }
 
-/// Returns files that are gone and the new ones that are the same, each once.
+/// Returns the removed files that equal a new file, each once with that file.
 fn renamed(changed: &PathSides) -> Vec<(Vec<u8>, Vec<u8>)> {
     let mut gone: Vec<_> = changed
         .iter()

@@ -29,15 +29,15 @@ pub(super) const NEW_FOLDER: u32 = 0o700;
 #[derive(Debug)]
 pub struct UndoPlan {
     pub workspace: PathBuf,
-    /// Changes that are undone, by path.
+    /// The changes to undo, by path.
     pub changes: Vec<UndoChange>,
-    /// Changed paths that are not undone, by path.
+    /// The changed paths that cannot be undone, by path.
     pub refused: Vec<UndoRefusal>,
-    /// Number of paths that are already as before.
+    /// Number of paths that are in the old state already.
     pub already: u64,
-    /// Folders of build output that no snapshot holds; they stay as they are.
+    /// Folders of build output that no snapshot contains; they stay as they are.
     pub not_kept: Vec<String>,
-    /// Repositories whose files are left out.
+    /// Repositories whose files are left out of the plan.
     pub apart: Vec<PathBuf>,
     pub(super) before: SnapshotContents,
     pub(super) after: SnapshotEntries,
@@ -139,7 +139,7 @@ impl UndoPlan {
     }
 }
 
-/// Sets each entry of `after` that an undo restored and that nobody changed since.
+/// Adjusts the entries of `after` that an undo restored and that nobody changed since.
 fn as_restored<E>(
     workspace: &Path,
     after: &mut SnapshotEntries,
@@ -261,7 +261,7 @@ impl<'a> UndoPlanner<'a> {
         }
     }
 
-    /// Refuses changes that need a content that was kept apart and is gone.
+    /// Refuses changes whose content was stored separately and is gone.
     fn without_contents(&mut self, is_here: impl Fn(&SnapshotEntry) -> bool) {
         let gone = self.changes.values().filter(|change| {
             let before = self.before.get(&change.path);
@@ -282,7 +282,7 @@ impl<'a> UndoPlanner<'a> {
         self.refused.insert(path.to_owned(), why.to_owned());
     }
 
-    /// Refuses changes that depend on refused ones, until no more follow.
+    /// Refuses changes that depend on refused ones, repeatedly until no more follow.
     fn settle(&mut self) {
         loop {
             let mut more = self.full_folders();
@@ -375,8 +375,8 @@ impl<'a> UndoPlanner<'a> {
     }
 }
 
-/// Whether a folder that an earlier undo made has not got its mode back: only the owner has access
-/// until everything is in it.
+/// Whether an earlier undo was interrupted before it set the mode of a folder that it created: only
+/// the owner has access until everything is in it.
 fn was_cut_off(
     before: Option<&SnapshotEntry>,
     after: Option<&SnapshotEntry>,
@@ -393,7 +393,7 @@ fn was_cut_off(
     is_folder(before) && !is_folder(after) && is_new
 }
 
-/// Returns the path itself and all folders above it.
+/// Returns the path itself and all its ancestors.
 fn above(path: &str) -> impl Iterator<Item = &str> {
     let ends = path.match_indices('/').map(|(at, _)| at);
     ends.chain([path.len()]).map(|end| &path[..end])
@@ -437,7 +437,7 @@ fn change(path: &str, before: Option<&SnapshotEntry>, after: Option<&SnapshotEnt
     }
 }
 
-/// Whether the path has an entry of the expected kind now, for a second examination.
+/// Whether the path has the expected kind of entry at a second examination.
 pub(super) fn is_as(
     root: &RootFolder<'_>,
     path: &[u8],

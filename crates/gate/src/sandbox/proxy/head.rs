@@ -5,12 +5,12 @@ use tokio::io::{AsyncRead, AsyncReadExt};
 
 use crate::policy::Host;
 
-/// Longer ones are refused.
+/// Maximum size of a request's head, in bytes; longer ones are refused.
 const HEAD_BYTES: usize = 16 * 1024;
-/// The longest name that the domain name system has.
+/// Maximum length of a name in the domain name system.
 const HOST_BYTES: usize = 253;
 
-/// Lines that are between a client and its proxy.
+/// Header lines between a client and its proxy, which are not passed on.
 const NOT_PASSED_ON: &[&str] = &[
     "connection",
     "proxy-connection",
@@ -26,7 +26,7 @@ const NOT_PASSED_ON: &[&str] = &[
 pub(super) enum ProxyRequest {
     /// A way for bytes.
     Tunnel,
-    /// This to be sent, and what follows.
+    /// A request, with the bytes to send first.
     Request(Vec<u8>),
 }
 
@@ -35,7 +35,7 @@ pub(super) enum ProxyRequest {
 pub(super) struct RequestHead {
     pub(super) to: Destination,
     pub(super) wanted: ProxyRequest,
-    /// Bytes that came after it already.
+    /// Bytes that arrived after the head.
     pub(super) rest: Vec<u8>,
 }
 
@@ -107,8 +107,8 @@ fn strip_scheme(target: &str) -> Option<&str> {
     scheme.eq_ignore_ascii_case("http").then_some(address)
 }
 
-/// Copies the lines that are for the server, and refuses those by which two servers could come to
-/// understand the request differently.
+/// Copies the header lines for the server, and refuses those that two servers could interpret
+/// differently.
 fn pass_on<'a>(
     lines: impl Iterator<Item = &'a str>,
     to: &Destination,
@@ -141,7 +141,7 @@ fn pass_on<'a>(
     Ok(())
 }
 
-/// Reads `host:port`. One machine has one spelling afterwards: numbers of every form are the
+/// Parses `host:port`. One machine has one spelling afterwards: numbers of every form are the
 /// address that resolvers take them for.
 fn authority(text: &str, usual_port: Option<u16>) -> Result<Destination, &'static str> {
     const WRONG: &str = "the address has no proper host and port";

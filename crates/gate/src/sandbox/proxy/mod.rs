@@ -36,7 +36,7 @@ use tokio::{
 use head::{ProxyRequest, RequestHead};
 use reach::ProxyRefusal;
 
-/// Connections at once; more have to wait.
+/// Maximum number of concurrent connections; more have to wait.
 const CONNECTIONS: usize = 64;
 /// Connections at once that wait for an answer; more are refused.
 const HELD: usize = 32;
@@ -44,9 +44,9 @@ const HELD: usize = 32;
 const HOLD_LIMIT: Duration = Duration::from_secs(60 * 60);
 /// Time limit for the start of a request to arrive.
 const HEAD_LIMIT: Duration = Duration::from_secs(10);
-/// Without a byte in either direction.
+/// Time limit without a byte in either direction.
 const IDLE_LIMIT: Duration = Duration::from_secs(300);
-/// Pause after an attempt to accept that failed.
+/// Pause after a failed attempt to accept a connection.
 const ACCEPT_PAUSE: Duration = Duration::from_millis(10);
 const CHUNK_BYTES: usize = 16 * 1024;
 
@@ -91,7 +91,7 @@ pub async fn serve(listeners: Listeners, policy: &dyn ConnectionPolicy) -> io::R
     }
 }
 
-/// The next connection, by whatever door.
+/// Accepts the next connection at any entrance.
 async fn accept(doors: &[(ProxyEntrance, TcpListener)]) -> (ProxyEntrance, TcpStream) {
     loop {
         let accepted = poll_fn(|context| {
@@ -114,12 +114,12 @@ async fn accept(doors: &[(ProxyEntrance, TcpListener)]) -> (ProxyEntrance, TcpSt
 #[derive(Clone, Copy)]
 struct ProxyState<'a> {
     policy: &'a dyn ConnectionPolicy,
-    /// Places for those that wait for an answer.
+    /// Places for connections that wait for an answer.
     held: &'a Semaphore,
 }
 
 impl ProxyState<'_> {
-    /// Returns when the connection that `client` wants may be made.
+    /// Waits until the connection that `client` requests is allowed.
     async fn decide(&self, client: &TcpStream, to: &Destination) -> Result<(), ProxyRefusal> {
         let denied = |reason| ProxyRefusal::Denied {
             to: to.clone(),
@@ -143,7 +143,7 @@ impl ProxyState<'_> {
     }
 }
 
-/// Returns when the client says no more before it was answered.
+/// Waits until the client closes its side before it was answered.
 async fn hung_up(client: &TcpStream) {
     match client.peek(&mut [0]).await {
         Ok(0) | Err(_) => {}
@@ -187,7 +187,7 @@ async fn answer(client: &mut TcpStream, status: &str, line: &str) -> io::Result<
     client.shutdown().await
 }
 
-/// Passes on what was sent to a forwarded address.
+/// Passes on a connection to a forwarded address.
 async fn forward(client: TcpStream, at: SocketAddr, desk: ProxyState<'_>) -> io::Result<()> {
     let to = Destination {
         host: at.ip().to_string(),
@@ -211,7 +211,7 @@ async fn forward(client: TcpStream, at: SocketAddr, desk: ProxyState<'_>) -> io:
     }
 }
 
-/// Says what comes before what both sides say, and lets them talk.
+/// Sends the first bytes to either side, and passes on data in both directions.
 async fn exchange(
     mut client: TcpStream,
     mut server: TcpStream,
@@ -229,7 +229,7 @@ async fn exchange(
     pass_on(client, server).await
 }
 
-/// Lets both sides talk until both have ended or neither says anything.
+/// Passes on data in both directions until both sides have ended or neither sends anything.
 async fn pass_on(mut client: TcpStream, mut server: TcpStream) -> io::Result<()> {
     let (from_client, to_client) = client.split();
     let (from_server, to_server) = server.split();

@@ -14,23 +14,23 @@ use tokio::{
 
 use crate::destinations::is_this_machine;
 
-/// Time limit for a name to be looked up, and for each address to answer.
+/// Time limit for looking up a name, and for connecting to each address.
 const CONNECT_LIMIT: Duration = Duration::from_secs(10);
-/// Addresses of a name that are tried.
+/// Maximum number of addresses of a name that are tried.
 const ADDRESSES: usize = 4;
 
 /// The reason why a request goes nowhere.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) enum ProxyRefusal {
-    /// The policy does not let it.
+    /// The policy denies the request.
     Denied { to: Destination, reason: String },
-    /// The world does not let it; a line for whoever asked.
+    /// The connection failed; a line for the client.
     Failed(String),
     /// The asker no longer waits for an answer.
     Gone,
 }
 
-/// The addresses that may be connected to for `to`, after `decide` said so. A name is looked up
+/// Returns the addresses to connect to for `to`, after `decide` allowed it. A name is looked up
 /// once, and only then. Where all that it leads to is this machine or a private network, `decide`
 /// is asked about the first such address, too, and that one alone is returned.
 pub(super) async fn addresses<D, L>(
@@ -78,7 +78,7 @@ where
     }
 }
 
-/// Asks the system's resolver.
+/// Looks up a host with the system's resolver.
 pub(super) async fn look_up(host: String) -> Result<Vec<IpAddr>, String> {
     match timeout(CONNECT_LIMIT, lookup_host((host, 0))).await {
         Ok(Ok(found)) => Ok(found.map(|found| found.ip()).collect()),
@@ -87,7 +87,7 @@ pub(super) async fn look_up(host: String) -> Result<Vec<IpAddr>, String> {
     }
 }
 
-/// Connects to the first of these addresses that answers.
+/// Connects to the first of these addresses that accepts.
 pub(super) async fn connect(
     to: &Destination,
     addresses: &[SocketAddr],
@@ -111,8 +111,8 @@ mod tests {
 
     use super::*;
 
-    /// Checks which destinations are asked about and which may be connected to, where a name leads
-    /// to `found` and the policy denies whatever contains `denied`.
+    /// Checks which destinations are asked about and which are connected to, if a name leads to
+    /// `found` and the policy denies names with `denied` in them.
     fn check(host: &str, found: &[&str], denied: &str, expected: (&[&str], Result<&[&str], &str>)) {
         let asked = RefCell::new(Vec::new());
         let to = Destination {

@@ -25,7 +25,7 @@ use crate::sandbox::calls::SYS_FCHMODAT2;
 const NAME_BYTES: usize = 255;
 const VALUE_BYTES: usize = 65_536;
 
-/// Attributes that mean nothing to the kernel, so that nobody needs a right for them.
+/// Prefix of attributes without a meaning for the kernel, for which no right is needed.
 const FREE: &[u8] = b"user.";
 
 /// Whether a link at the end of a path is followed.
@@ -51,7 +51,7 @@ enum AttributeChange {
 }
 
 impl SupervisorState {
-    /// Makes one of the calls of [`crate::sandbox::calls::ATTRIBUTES`].
+    /// Makes a call of [`crate::sandbox::calls::ATTRIBUTES`] for the caller.
     pub(super) fn change(&self, call: &SupervisedCall) -> Result<CallOutcome, Errno> {
         let handle = subject(call)?;
         let change = change(call)?;
@@ -64,7 +64,7 @@ impl SupervisorState {
     }
 }
 
-/// Opens the file that a call is about.
+/// Opens the file that a call concerns.
 fn subject(call: &SupervisedCall) -> Result<OwnedFd, Errno> {
     use LastLink::{Followed, Themselves};
     let named = |base, path: Vec<u8>, links| {
@@ -122,7 +122,7 @@ fn subject(call: &SupervisedCall) -> Result<OwnedFd, Errno> {
     }
 }
 
-/// Returns the change that a call asks for.
+/// Returns the change that a call requests.
 fn change(call: &SupervisedCall) -> Result<AttributeChange, Errno> {
     let word = |argument: usize| caller::int(call.arguments[argument]).cast_unsigned();
     let mode = |argument| {
@@ -189,7 +189,8 @@ fn attribute(call: &SupervisedCall) -> Result<Vec<u8>, Errno> {
     }
 }
 
-/// Two times of two words each, of which the second counts units of so many nanoseconds.
+/// Reads two times of two words each, the second of which counts units of this number of
+/// nanoseconds.
 fn times(call: &SupervisedCall, argument: usize, unit: i64) -> Result<Timestamps, Errno> {
     if call.arguments[argument] == 0 {
         return Ok(now());

@@ -24,7 +24,7 @@ use super::linux::{SupervisedCall, read_memory};
 /// Length of the longest path, as in `linux/limits.h`.
 const PATH_BYTES: usize = 4_096;
 
-/// Size of the parts of memory that are there as a whole or not at all.
+/// Size of the pages of memory, which are present as a whole or not at all.
 const PAGE_BYTES: usize = 4_096;
 
 /// `PIDFD_THREAD` of Linux 6.9: a handle of a thread, not of its process.
@@ -54,7 +54,7 @@ pub(super) fn memory(
     Ok(copy)
 }
 
-/// Flags of a descriptor of the caller and of what it has open.
+/// Returns the flags of a descriptor of the caller and of its open file.
 pub(super) fn flags(call: &SupervisedCall, argument: usize) -> Result<OFlags, Errno> {
     let number = int(call.arguments[argument]);
     let text = read_proc(call, &format!("fdinfo/{number}")).map_err(|_| Errno::BADF)?;
@@ -63,7 +63,7 @@ pub(super) fn flags(call: &SupervisedCall, argument: usize) -> Result<OFlags, Er
     Ok(OFlags::from_bits_retain(flags.ok_or(Errno::BADF)?))
 }
 
-/// Number of the file behind a socket of the caller's, where the socket itself cannot be had.
+/// Number of the file behind a socket of the caller, where the socket itself is out of reach.
 pub(super) fn socket_number(call: &SupervisedCall, argument: usize) -> Option<u64> {
     let number = int(call.arguments[argument]);
     let link = fs::read_link(format!("/proc/{}/fd/{number}", call.thread)).ok()?;
@@ -71,7 +71,7 @@ pub(super) fn socket_number(call: &SupervisedCall, argument: usize) -> Option<u6
     number.parse().ok()
 }
 
-/// The rights that files are made without.
+/// Returns the caller's umask.
 pub(super) fn mask(call: &SupervisedCall) -> Result<Mode, Errno> {
     let text = read_proc(call, "status")?;
     let mask = text.lines().find_map(|line| line.strip_prefix("Umask:"));
@@ -114,9 +114,9 @@ pub(super) fn path(call: &SupervisedCall, argument: usize) -> Result<Vec<u8>, Er
 /// Folder at which a relative path of the caller begins.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum PathBase {
-    /// Its current folder.
+    /// The caller's current folder.
     Current,
-    /// The folder that one of its descriptors stands for.
+    /// The folder that one of the caller's descriptors stands for.
     Descriptor(i32),
 }
 
@@ -172,12 +172,12 @@ pub(super) fn location(handle: &OwnedFd) -> Result<PathBuf, Errno> {
     Ok(PathBuf::from(OsString::from_vec(link.into_bytes())))
 }
 
-/// A path by which this process alone reaches what a handle stands for.
+/// Returns a path by which this process alone reaches the file of a handle.
 pub(super) fn own_path(handle: &OwnedFd) -> PathBuf {
     PathBuf::from(format!("/proc/self/fd/{}", handle.as_raw_fd()))
 }
 
-/// Opens what a path of the caller leads to, as a handle that can neither be read nor written. The
+/// Opens the target of a caller's path, as a handle that can neither be read nor written. The
 /// caller's root folder is ours: it lacks the right to change it.
 pub(super) fn pin(call: &SupervisedCall, path: &[u8]) -> Result<OwnedFd, Errno> {
     pin_at(call, PathBase::Current, path, OFlags::empty())
@@ -254,7 +254,7 @@ fn pid(number: u32) -> Result<Pid, Errno> {
     Pid::from_raw(number).ok_or(Errno::SRCH)
 }
 
-/// An argument that the kernel reads as `int`.
+/// Returns an argument that the kernel reads as `int`.
 pub(super) fn int(argument: u64) -> i32 {
     // The kernel cuts it, too.
     let cut = argument as u32;

@@ -41,12 +41,12 @@ const NOBODY: [u8; 16] = [0; 16];
 enum SocketTarget {
     /// Copied, as a network names sockets.
     Name(Vec<u8>),
-    /// The file, whatever its name is by now.
+    /// The file, whatever its name has become.
     File(OwnedFd),
 }
 
 impl SupervisorState {
-    /// Makes the call `connect(socket, address, length)`.
+    /// Performs the call `connect(socket, address, length)` for the caller.
     pub(super) fn connect(self: &Arc<Self>, call: &SupervisedCall) -> Result<(), Errno> {
         self.with_socket(call, |socket| self.connect_socket(call, socket))
     }
@@ -121,16 +121,16 @@ impl SupervisorState {
         connected
     }
 
-    /// Puts a socket in the place of the caller's.
+    /// Replaces a socket of the caller by `socket`.
     fn put(&self, call: &SupervisedCall, socket: &OwnedFd, flags: OFlags) -> Result<(), Errno> {
         let number = caller::int(call.arguments[0]).unsigned_abs();
         let flags = (flags & OFlags::CLOEXEC).bits();
         linux::replace(self.listener.as_fd(), call, socket.as_fd(), number, flags)
     }
 
-    /// Connects a new socket, and puts it in the place of the caller's only if somebody inside
-    /// listens. Nothing can be sent to anybody else. Of what was set on the caller's socket, the
-    /// usual settings are kept.
+    /// Connects a new socket, and replaces the caller's socket by it only if the listener is inside
+    /// the sandbox. Nothing can be sent to anybody else. Of what was set on the caller's socket,
+    /// the usual settings are kept.
     fn connect_another(
         self: &Arc<Self>,
         call: &SupervisedCall,
@@ -161,7 +161,8 @@ impl SupervisorState {
         self.put(call, &other, flags_of_caller)
     }
 
-    /// Only then is what was found by the thread's number the caller's.
+    /// Checks that the calling thread still waits: only then are the objects found by its number
+    /// the caller's.
     pub(super) fn check_waiting(&self, call: &SupervisedCall) -> Result<(), Errno> {
         if linux::is_waiting(self.listener.as_fd(), call) {
             Ok(())
@@ -170,7 +171,7 @@ impl SupervisorState {
         }
     }
 
-    /// Readies another thread; called before connecting a socket.
+    /// Starts another thread, since connecting a socket may block.
     fn expect_waiting(self: &Arc<Self>, socket: &OwnedFd) -> Result<(), Errno> {
         if !fcntl_getfl(socket)?.contains(OFlags::NONBLOCK) {
             self.relieve();
@@ -179,7 +180,7 @@ impl SupervisorState {
     }
 }
 
-/// Returns the destination that a copied address leads to.
+/// Returns the destination of a copied address.
 fn target(call: &SupervisedCall, address: &[u8]) -> Result<SocketTarget, Errno> {
     let (family, path) = address.split_at(FAMILY_BYTES);
     if family != AddressFamily::UNIX.as_raw().to_ne_bytes()

@@ -33,42 +33,42 @@ const HEADER_BYTES: usize = 16;
 const ATTRIBUTE_BYTES: usize = 4;
 /// Length of the fields that precede the attributes.
 const SOCKET_BYTES: usize = 16;
-/// Length of the request, with its header.
+/// Length of the request with its header, in bytes.
 const REQUEST_BYTES: u32 = 40;
 
-/// Read at once. The kernel fits its messages to it, if it is two pages at least.
+/// Number of bytes read at once. The kernel fits its messages to it, if it is two pages at least.
 const CHUNK_BYTES: usize = 16 * 1024;
 
-/// Sockets that are listed, at most.
+/// Maximum number of listed sockets.
 const LIMIT: usize = 65_536;
 
 /// Names a socket for as long as the machine runs.
 pub(in super::super) type SocketIdentity = [u8; 12];
 
-/// A socket that somebody listens on.
+/// A socket in the listening state.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct ListeningSocket {
     pub(super) identity: SocketIdentity,
-    /// Device and number of its file, if it has one.
+    /// Device and inode number of the socket's file, if it has one.
     pub(super) file: Option<(u32, u32)>,
-    /// Its name as it was bound.
+    /// The name to which the socket was bound.
     pub(super) name: Option<Vec<u8>>,
 }
 
-/// Netlink socket over which the kernel is asked.
+/// Netlink socket by which the kernel reports on sockets.
 #[derive(Debug)]
 pub(super) struct Diagnosis(OwnedFd);
 
 impl Diagnosis {
-    /// Opens one in this process's network namespace.
+    /// Opens a connection for queries in this process's network namespace.
     pub(super) fn open() -> io::Result<Self> {
         let (family, flags) = (AddressFamily::NETLINK, SocketFlags::CLOEXEC);
         let socket = socket_with(family, SocketType::RAW, flags, Some(netlink::SOCK_DIAG))?;
         Ok(Self(socket))
     }
 
-    /// Lists the sockets. After an error, answers to this question may be left over, so nothing
-    /// more can be asked.
+    /// Lists the listening sockets. After an error, answers to this question may be left over, so
+    /// nothing more can be asked.
     pub(super) fn listening(&self) -> io::Result<Vec<ListeningSocket>> {
         let kernel = SocketAddrNetlink::new(0, 0);
         sendto(&self.0, &request(), SendFlags::empty(), &kernel)?;
@@ -114,7 +114,7 @@ fn request() -> Vec<u8> {
     request
 }
 
-/// Reads some messages; returns whether they are the last ones.
+/// Reads some messages; returns whether the last one is among them.
 fn read(mut chunk: &[u8], listed: &mut Vec<ListeningSocket>) -> io::Result<bool> {
     let invalid = || io::Error::from(io::ErrorKind::InvalidData);
     while !chunk.is_empty() {
@@ -136,7 +136,7 @@ fn read(mut chunk: &[u8], listed: &mut Vec<ListeningSocket>) -> io::Result<bool>
     Ok(false)
 }
 
-/// Reads `struct unix_diag_msg` and its attributes.
+/// Parses `struct unix_diag_msg` and its attributes.
 fn socket(message: &[u8]) -> Option<ListeningSocket> {
     let mut listening = ListeningSocket {
         identity: message.get(4..SOCKET_BYTES)?.try_into().ok()?,

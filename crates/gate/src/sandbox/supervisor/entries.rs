@@ -21,14 +21,14 @@ use super::{
     linux::SupervisedCall,
 };
 
-/// Number of times that a file may come or go while it is being opened.
+/// Maximum number of attempts to open a file that comes or goes meanwhile.
 const TRIES: usize = 4;
 
 /// Arguments by which a call names an entry: its base and its path, as numbers of arguments.
 type EntryArguments = (PathBase, usize);
 
 impl SupervisorState {
-    /// Makes one of the calls by which files come, go or are written.
+    /// Makes a call that creates, removes or opens files for the caller.
     pub(super) fn change_entry(
         self: &Arc<Self>,
         call: &SupervisedCall,
@@ -84,12 +84,12 @@ impl SupervisorState {
         }
     }
 
-    /// An entry that may come and go.
+    /// Opens the folder of an entry that may be created or removed.
     fn entry(&self, call: &SupervisedCall, (base, path): EntryArguments) -> Option<FolderEntry> {
         self.entry_of(call, base, &caller::path(call, path).ok()?)
     }
 
-    /// Like [`Self::entry`], for a path that was copied.
+    /// Does the same as [`Self::entry`], for a path that was copied.
     pub(super) fn entry_of(
         &self,
         call: &SupervisedCall,

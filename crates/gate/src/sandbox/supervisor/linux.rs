@@ -13,12 +13,12 @@ use rustix::{io::Errno, process::Pid};
 /// `SECCOMP_ADDFD_FLAG_SEND` of Linux 5.14.
 const SECCOMP_ADDFD_FLAG_SEND: u32 = 2;
 
-/// A supervised call that its thread waits in.
+/// A supervised call, in which its thread waits.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct SupervisedCall {
-    /// Names it to the listener.
+    /// Identifies the call to the listener.
     pub(super) id: u64,
-    /// The thread that makes it.
+    /// The thread that makes the call.
     pub(super) thread: u32,
     /// Number of the system call.
     pub(super) number: i64,
@@ -35,14 +35,14 @@ pub(super) fn fork() -> io::Result<Option<Pid>> {
     }
 }
 
-/// Closes every descriptor from `first` on. What owned one of them must never be used again.
+/// Closes every descriptor from `first` on. Their owners must never be used again.
 pub(super) fn close_from(first: libc::c_uint) -> io::Result<()> {
     // SAFETY: only the new supervisor calls this, which never returns to what owned them.
     check(unsafe { libc::syscall(libc::SYS_close_range, first, libc::c_uint::MAX, 0) }).map(drop)
 }
 
-/// Has the kernel run a thread and its supervisor in turn on one processor, which is faster. Since
-/// Linux 6.6.
+/// Makes the kernel run a thread and its supervisor in turn on one processor, which is faster.
+/// Since Linux 6.6.
 pub(super) fn wake_in_turn(listener: BorrowedFd<'_>) -> io::Result<()> {
     const SYNC_WAKE_UP: libc::c_ulong = 1;
     // SAFETY: this request takes a number, no pointer.
@@ -89,7 +89,7 @@ pub(super) fn is_waiting(listener: BorrowedFd<'_>, call: &SupervisedCall) -> boo
     checked == 0
 }
 
-/// Lets the kernel carry a call out, as if nobody had looked at it.
+/// Lets the kernel carry out a call as if there were no supervisor.
 pub(super) fn pass(listener: BorrowedFd<'_>, call: &SupervisedCall) -> io::Result<()> {
     respond(
         listener,
@@ -102,7 +102,7 @@ pub(super) fn pass(listener: BorrowedFd<'_>, call: &SupervisedCall) -> io::Resul
     )
 }
 
-/// Ends a call with a new descriptor of the caller's that stands for what `descriptor` does.
+/// Ends a call by giving the caller a new descriptor, a duplicate of `descriptor`.
 pub(super) fn answer_with(
     listener: BorrowedFd<'_>,
     call: &SupervisedCall,
@@ -148,7 +148,7 @@ fn respond(listener: BorrowedFd<'_>, mut response: libc::seccomp_notif_resp) -> 
     .map(drop)
 }
 
-/// Puts a descriptor under a number of the process that makes a call, in the place of another.
+/// Replaces the descriptor with a given number in the calling process.
 pub(super) fn replace(
     listener: BorrowedFd<'_>,
     call: &SupervisedCall,

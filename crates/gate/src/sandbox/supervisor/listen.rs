@@ -17,7 +17,7 @@ use super::{
 use crate::sandbox::places::WritablePlaces;
 
 impl SupervisorState {
-    /// Makes the call `bind(socket, address, length)`.
+    /// Performs the call `bind(socket, address, length)` for the caller.
     pub(super) fn bind(self: &Arc<Self>, call: &SupervisedCall) -> Result<CallOutcome, Errno> {
         self.with_socket(call, |socket| self.bind_socket(call, socket))
     }
@@ -41,7 +41,7 @@ impl SupervisorState {
         bind(socket, &place).map(|()| CallOutcome::Done)
     }
 
-    /// Binds a Unix socket where only the supervisor can make files.
+    /// Binds a Unix socket in a folder where only the supervisor can create files.
     fn bind_file(
         &self,
         call: &SupervisedCall,
@@ -77,8 +77,8 @@ impl SupervisorState {
         Ok(CallOutcome::Done)
     }
 
-    /// Makes the call `listen(socket, backlog)`. It is never left to the kernel, which would bind
-    /// a socket to all interfaces that was not bound before.
+    /// Performs the call `listen(socket, backlog)` for the caller. It is never left to the kernel,
+    /// which would bind a socket to all interfaces that was not bound before.
     pub(super) fn listen(self: &Arc<Self>, call: &SupervisedCall) -> Result<CallOutcome, Errno> {
         self.with_socket(call, |socket| self.listen_on(call, socket))
     }

@@ -61,14 +61,14 @@ pub(super) use origin::Boundary;
 pub(super) use parent::{SignalWall, start_above};
 pub(super) use ports::Ports;
 
-/// Calls that may be waiting for something at once, such as a server that accepts nobody. More
-/// have to wait for one of these.
+/// Maximum number of calls that may block at the same time, for example on a server that accepts
+/// nobody. More have to wait for one of these.
 const THREADS: usize = 64;
 
-/// Memory for the stack of each thread.
+/// Size of the stack of each thread, in bytes.
 const STACK_BYTES: usize = 64 * 1024;
 
-/// A supervisor that waits for its listener. Dropping this ends it.
+/// A supervisor that waits for its listener; dropping it ends it.
 #[derive(Debug)]
 pub(super) struct Supervisor {
     channel: UnixStream,
@@ -102,8 +102,8 @@ pub(super) fn start(boundary: Boundary) -> io::Result<Supervisor> {
     Ok(Supervisor { channel })
 }
 
-/// Whether descriptors of other processes can be had here, asked of ourselves, which is allowed
-/// wherever the call as such is.
+/// Whether descriptors of other processes can be taken here, tried on this process itself, which is
+/// allowed wherever the call is.
 pub(super) fn takes_descriptors(any: impl AsFd) -> io::Result<bool> {
     let ourselves = pidfd_open(getpid(), PidfdFlags::empty())?;
     let taken = pidfd_getfd(ourselves, any.as_fd().as_raw_fd(), PidfdGetfdFlags::empty());
@@ -114,9 +114,9 @@ pub(super) fn takes_descriptors(any: impl AsFd) -> io::Result<bool> {
 #[derive(Debug)]
 pub(super) struct Rules {
     pub(super) boundary: Boundary,
-    /// Ports that may be bound and connected to, if the network is the machine's and not open.
+    /// Ports for binding and connecting sockets, if the network is the machine's and not open.
     pub(super) ports: Option<Ports>,
-    /// Files that may be changed, if no mounts decide it.
+    /// Files that may be changed, unless the mounts decide that.
     pub(super) places: Option<WritablePlaces>,
 }
 
@@ -137,7 +137,7 @@ fn send(channel: &UnixStream, listener: &OwnedFd) -> io::Result<()> {
     Ok(())
 }
 
-/// The listener; `None` if whoever started us wants nothing supervised.
+/// Receives the listener; `None` if the process that started this one wants nothing supervised.
 fn receive(channel: impl AsFd) -> io::Result<Option<OwnedFd>> {
     let mut space = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(1))];
     let mut attached = RecvAncillaryBuffer::new(&mut space);
@@ -165,9 +165,9 @@ struct SupervisorState {
 /// Outcome of a call that was not refused.
 enum CallOutcome {
     Done,
-    /// The kernel makes it, and judges it by itself.
+    /// The kernel makes the call, and judges it by itself.
     Passed,
-    /// This was opened for the caller, with these flags of the descriptor.
+    /// This file was opened for the caller, with these flags of the descriptor.
     Opened(OwnedFd, OFlags),
 }
 
@@ -191,8 +191,8 @@ impl SupervisorState {
         })
     }
 
-    /// Makes sure that another thread takes the next call, if there may be one more: this one may
-    /// be about to wait for long.
+    /// Ensures that another thread takes the next call, if there may be one: this one may be about
+    /// to wait for long.
     fn relieve(self: &Arc<Self>) {
         if self.waiting.load(Ordering::SeqCst) > 0
             || self.threads.fetch_add(1, Ordering::SeqCst) >= THREADS
@@ -208,7 +208,7 @@ impl SupervisorState {
     }
 }
 
-/// Serves calls until there is nobody left to make one.
+/// Serves calls until no process is left that could make one.
 fn serve(desk: &Arc<SupervisorState>) {
     loop {
         desk.waiting.fetch_add(1, Ordering::SeqCst);

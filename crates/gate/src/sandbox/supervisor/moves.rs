@@ -26,7 +26,7 @@ use super::{
     linux::SupervisedCall,
 };
 
-/// Maximum number of folders that are moved by making them anew.
+/// Maximum number of folders that are moved by creating them anew.
 const MAX_FOLDERS: usize = 20_000;
 
 /// Maximum depth of such folders. Two descriptors are open for each level.
@@ -36,7 +36,7 @@ const MAX_DEPTH: usize = 200;
 const STACK_BYTES: usize = 4 << 20;
 
 impl SupervisorState {
-    /// Renames a folder; leaves everything else to the kernel.
+    /// Renames a folder; other calls are left to the kernel.
     pub(super) fn move_folder(
         self: &Arc<Self>,
         call: &SupervisedCall,
@@ -87,7 +87,7 @@ fn is_folder(stat: &Stat) -> bool {
     FileType::from_raw_mode(stat.st_mode) == FileType::Directory
 }
 
-/// Moves a folder by making it anew, if nothing is mounted in it.
+/// Moves a folder by creating it anew, if nothing is mounted in it.
 fn remake(from: &FolderEntry, to: &FolderEntry) -> Result<(), Errno> {
     if to.path.starts_with(&from.path) {
         return Err(Errno::INVAL);
@@ -108,7 +108,7 @@ fn remake(from: &FolderEntry, to: &FolderEntry) -> Result<(), Errno> {
     transfer(&from.folder, &from.name, &to.folder, &to.name)
 }
 
-/// Checks that a folder lies in one file system with all that is in it, and can be emptied.
+/// Checks that a folder and all its content are in one file system, and that it can be emptied.
 fn check(folder: &OwnedFd, top: &Stat, (folders, depth): (&mut usize, usize)) -> Result<(), Errno> {
     *folders += 1;
     if *folders > MAX_FOLDERS || depth > MAX_DEPTH {
@@ -132,7 +132,7 @@ fn check(folder: &OwnedFd, top: &Stat, (folders, depth): (&mut usize, usize)) ->
     Ok(())
 }
 
-/// Moves a folder: as it is where that is possible, else by making it anew.
+/// Moves a folder by renaming it where that is possible, else by creating it anew.
 fn transfer(
     from: &OwnedFd,
     name: &OsString,

@@ -10,12 +10,11 @@ use rustix::{
 
 use super::diagnosis::{self, Diagnosis, ListeningSocket};
 
-/// File systems whose numbers of files are those that the kernel lists sockets with, and mean a
-/// single file each: ext2 to ext4, tmpfs, XFS, F2FS. Others number files by subvolume or by layer.
+/// File systems in which the inode numbers that the kernel lists with sockets are those of single
+/// files: ext2 to ext4, tmpfs, XFS, F2FS. Others number files by subvolume or by layer.
 const NUMBERED: [i64; 4] = [0xef53, 0x0102_1994, 0x5846_5342, 0xf2f5_2010];
 
-/// Sockets that the command is known to listen on, at most. Those that are closed are forgotten
-/// first.
+/// Maximum number of known listening sockets of the command. Closed ones are forgotten first.
 const SOCKETS: usize = 1_024;
 
 /// Boundary between the sockets of the command and those of others.
@@ -24,40 +23,40 @@ pub(in super::super) struct Boundary {
     sign: Sign,
     /// Whether the PID namespace is the command's own.
     own_processes: bool,
-    /// Kept from one question to the next.
+    /// The connection for queries, kept between them.
     diagnosis: Mutex<Option<Diagnosis>>,
 }
 
 /// Sign by which the sockets of the command are known.
 #[derive(Debug)]
 enum Sign {
-    /// A network that no other process is in.
+    /// A network in which no other process is.
     Network,
-    /// These are those that others listened on before it started.
+    /// All sockets are the command's, except those on which others listened before it started.
     Others(BTreeSet<diagnosis::SocketIdentity>),
-    /// These are those that the supervisor listened on for it.
+    /// The command's sockets are those on which the supervisor listened for it.
     Noted(Mutex<BTreeSet<diagnosis::SocketIdentity>>),
 }
 
-/// Knowledge of who made a socket.
+/// Knowledge about the process that created a socket.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum SocketOrigin {
-    /// The command made it.
+    /// The command created the socket.
     Inside,
-    /// Only a connection tells: who listens has a number in the command's PID namespace, or has
+    /// Only a connection can tell: who listens has a number in the command's PID namespace, or has
     /// none.
     Unknown,
-    /// Somebody else made it, or nobody listens on it.
+    /// Another process created the socket, or nobody listens on it.
     Outside,
 }
 
 impl Boundary {
-    /// Within a network namespace that nobody else has been in.
+    /// Creates the boundary for a network namespace that only the command's processes have used.
     pub(in super::super) fn of_own_network(own_processes: bool) -> Self {
         Self::new(Sign::Network, own_processes)
     }
 
-    /// Notes the machine's sockets as they are now, before the command starts.
+    /// Records the machine's listening sockets before the command starts.
     pub(in super::super) fn of_machine(own_processes: bool) -> io::Result<Self> {
         let listed = Diagnosis::open()?.listening()?;
         let others = listed.iter().map(|socket| socket.identity).collect();
@@ -78,7 +77,7 @@ impl Boundary {
         }
     }
 
-    /// Notes a socket that the command is about to listen on.
+    /// Records a socket on which the command is about to listen.
     pub(super) fn note(&self, socket: &OwnedFd) -> Result<(), Errno> {
         let Sign::Noted(noted) = &self.sign else {
             return Ok(());

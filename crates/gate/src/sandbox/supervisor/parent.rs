@@ -25,15 +25,15 @@ use rustix::{
 use super::{Rules, STACK_BYTES, Supervisor, SupervisorState, linux, receive, serve};
 use crate::sandbox::privileges;
 
-/// Whether signals of this process are kept within its Landlock domain: seen by what happened to
-/// a signal to its parent, which does not belong to the domain.
+/// Whether Landlock keeps signals of this process within its domain: seen by what happened to a
+/// signal to its parent, which does not belong to the domain.
 #[derive(Debug, Clone, Copy)]
 pub(in super::super) struct SignalWall {
     parent: Pid,
 }
 
 impl SignalWall {
-    /// Has `restrict` put up the wall; `None` if there is none afterwards.
+    /// Puts up the wall by `restrict`; `None` if there is none afterwards.
     pub(in super::super) fn raise<E>(
         restrict: impl FnOnce() -> Result<bool, E>,
     ) -> Result<Option<Self>, E> {
@@ -49,8 +49,9 @@ impl SignalWall {
         test_kill_process(self.parent) != Err(Errno::PERM)
     }
 
-    /// Kills everything within the wall but this process. Does nothing if the parent is there and
-    /// could be reached after all; where it has ended, what was seen of the wall still holds.
+    /// Kills all processes within the wall but this one. Does nothing if the parent exists and
+    /// could be reached after all; if it has ended, the earlier findings about the wall still
+    /// apply.
     fn kill_all(&self) -> bool {
         let may_reach_others = getppid() == Some(self.parent) && self.reaches_parent();
         // A "process group 1" is `kill(-1)`: every process that may be signalled.
@@ -63,7 +64,7 @@ impl SignalWall {
 }
 
 /// Splits this process: the parent becomes the supervisor and ends with the code of the child,
-/// which goes on as what is confined. This process must have a single thread.
+/// which is the confined process. This process must have a single thread.
 pub(in super::super) fn start_above(rules: Rules, wall: SignalWall) -> io::Result<Supervisor> {
     let (channel, theirs) = UnixStream::pair()?;
     set_dumpable_behavior(DumpableBehavior::NotDumpable)?;
@@ -83,7 +84,7 @@ pub(in super::super) fn start_above(rules: Rules, wall: SignalWall) -> io::Resul
     }
 }
 
-/// Supervises the calls of a child and all below it until none is left; returns its code.
+/// Supervises the calls of a child and its descendants until all have ended; returns its code.
 fn keep(child: Pid, channel: UnixStream, rules: Rules, wall: SignalWall) -> i32 {
     // Without it calls fail, and the child has to be waited for all the same.
     let _ = supervise(channel, rules);
@@ -104,7 +105,7 @@ fn keep(child: Pid, channel: UnixStream, rules: Rules, wall: SignalWall) -> i32 
     }
 }
 
-/// Has threads of this process serve the calls, if any are to be supervised.
+/// Starts the threads of this process that serve the calls, if any are supervised.
 fn supervise(channel: UnixStream, rules: Rules) -> io::Result<()> {
     part_from_keeper(channel)?;
     // Rights of new files are said by whoever makes them.
@@ -119,7 +120,7 @@ fn supervise(channel: UnixStream, rules: Rules) -> io::Result<()> {
     Ok(())
 }
 
-/// Closes what else was open, which is the keeper's: locks, and a socket whose end others wait
+/// Closes other open files, which belong to the keeper: locks, and a socket whose end others wait
 /// for. The channel becomes the standard input.
 fn part_from_keeper(channel: UnixStream) -> io::Result<()> {
     rustix::stdio::dup2_stdin(channel)?;

@@ -19,15 +19,15 @@ use rustix::{
 
 use gyrus_process::serving;
 
-/// Sockets that are known at most. Those that nobody listens on any more are forgotten first.
+/// Maximum number of known sockets. Those that nobody listens on any more are forgotten first.
 const SOCKETS: usize = 1_024;
 
-/// Addresses that may be connected to.
+/// Addresses to which connections are allowed.
 #[derive(Debug, Default)]
 pub(in super::super) struct Ports {
-    /// Addresses outside: the proxy's, and those that are forwarded.
+    /// Allowed addresses outside: the proxy's, and those that are forwarded.
     open: Vec<SocketAddr>,
-    /// Numbers of the sockets that the command listens on.
+    /// Numbers of the sockets on which the command listens.
     own: Mutex<BTreeSet<u64>>,
 }
 
@@ -39,7 +39,7 @@ impl Ports {
         }
     }
 
-    /// The address that is meant, if it may be connected to.
+    /// Returns the address that is meant, if connections to it are allowed.
     pub(super) fn target(&self, address: &[u8]) -> Result<SocketAddr, Errno> {
         let asked = on_loopback(parse(address)?).ok_or(Errno::ACCESS)?;
         if self.open.contains(&asked) || self.is_own(asked) {
@@ -49,14 +49,14 @@ impl Ports {
         }
     }
 
-    /// Whether the command itself listens there, and nobody else.
+    /// Whether the command itself, and nobody else, listens at an address.
     pub(super) fn is_own(&self, address: SocketAddr) -> bool {
         let own = self.own.lock();
         let mut there = serving::at(address).into_iter().peekable();
         there.peek().is_some() && there.all(|number| own.contains(&number))
     }
 
-    /// Returns the address at which a socket is to be bound that asks for `address`.
+    /// Returns the address at which to bind a socket that asks for `address`.
     pub(super) fn place(&self, socket: &OwnedFd, address: &[u8]) -> Result<SocketAddr, Errno> {
         let asked = parse(address)?;
         let port = asked.port();
@@ -72,7 +72,7 @@ impl Ports {
         }
     }
 
-    /// Notes that the command will listen on this socket; an error if others could connect to it.
+    /// Records that the command will listen on this socket; an error if others could connect to it.
     pub(super) fn note(&self, socket: &OwnedFd) -> Result<(), Errno> {
         let at = SocketAddr::try_from(getsockname(socket)?).map_err(|_| Errno::INVAL)?;
         if !at.ip().to_canonical().is_loopback() || at.port() == 0 {
@@ -89,7 +89,7 @@ impl Ports {
     }
 }
 
-/// An address of loopback, if that is what it means. Nothing else can be reached.
+/// Returns the loopback address that is meant, since nothing else can be reached.
 fn on_loopback(address: SocketAddr) -> Option<SocketAddr> {
     let ip = match address.ip().to_canonical() {
         ip if ip.is_loopback() => ip,

@@ -10,11 +10,12 @@ use rustix::{
 
 use super::{CallOutcome, SupervisorState, caller, linux::SupervisedCall};
 
-/// The bits of a socket's type that are not flags.
+/// The bits of a socket's type without the flags.
 const TYPE: u32 = 0xf;
 
 impl SupervisorState {
-    /// Makes the call `socket(family, type, protocol)`. What may be made at all is for the filter.
+    /// Performs the call `socket(family, type, protocol)` for the caller. What may be made at all
+    /// is for the filter.
     pub(super) fn socket(&self, call: &SupervisedCall) -> Result<CallOutcome, Errno> {
         let word = |argument: usize| caller::int(call.arguments[argument]).cast_unsigned();
         let family = u16::try_from(word(0)).map_err(|_| Errno::AFNOSUPPORT)?;
@@ -36,7 +37,7 @@ impl SupervisorState {
         Ok(CallOutcome::Opened(socket, closed_on_exec))
     }
 
-    /// A socket of the caller's, for one call on it.
+    /// Passes the caller's socket to `act`, for one call on it.
     pub(super) fn with_socket<T>(
         &self,
         call: &SupervisedCall,

@@ -10,10 +10,10 @@ use std::{collections::VecDeque, os::fd::OwnedFd};
 use parking_lot::Mutex;
 use rustix::{fs::fstat, io::Errno};
 
-/// The most twins that are kept; the oldest goes first.
+/// Maximum number of kept twins; the oldest is dropped first.
 const TWINS: usize = 256;
 
-/// Twins by the numbers of their files.
+/// Twins by the inode numbers of their files.
 #[derive(Debug, Default)]
 pub(super) struct Twins(Mutex<VecDeque<(u64, OwnedFd)>>);
 

@@ -49,8 +49,7 @@ impl Models {
     }
 }
 
-/// The models that a run may ask, by provider: those that are configured, else those that are
-/// found.
+/// Lists the models that a run may ask, by provider: those configured, else those found.
 fn list(gyrus: &Gyrus, flags: &ListFlags) -> Result<Code, Failure> {
     let config = gyrus.config()?;
     let runtime = drive::runtime()?;
@@ -138,7 +137,7 @@ fn facts(candidate: &Candidate, was_measured: bool) -> serde_json::Value {
     })
 }
 
-/// Renders what is known of a model as a line.
+/// Formats the facts about a model as a line.
 fn line(candidate: &Candidate, was_measured: bool) -> String {
     let facts = &candidate.facts;
     let mut words = vec![format!(

@@ -8,7 +8,7 @@ use gyrus_net::{KeyPin as ServerPin, SeenKeys, causes, remembering_client_builde
 use crate::{Gyrus, drive, exit::Code, failure::Failure, keys::KeyLookup, model_choice};
 use gyrus_surfaces::output;
 
-/// Maximum time for a connection, and for the answer to it.
+/// Time limit for a connection, and for the answer.
 const LIMIT: Duration = Duration::from_secs(30);
 
 /// Show the keys that vouch for a provider's server, to pin them
@@ -67,7 +67,7 @@ impl PinModel {
     }
 }
 
-/// Returns whose key stands at a place of the chain.
+/// Returns the owner of the key at a place of the chain.
 fn whose(at: usize) -> &'static str {
     match at {
         0 => "the server's own; new with its next certificate, if the provider changes it",

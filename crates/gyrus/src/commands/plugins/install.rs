@@ -65,7 +65,7 @@ pub(super) fn install(gyrus: &Gyrus, package: &str, yes: bool) -> Result<Code, F
     Ok(Code::Reached)
 }
 
-/// Writes the plugin into its place, and the person's word about it before.
+/// Records that the person agreed to a plugin, and writes the plugin into its place.
 pub(in crate::commands) fn keep(
     gyrus: &Gyrus,
     here: &SkillPlaces,
@@ -127,7 +127,7 @@ pub(super) fn remove(gyrus: &Gyrus, name: &str, yes: bool) -> Result<Code, Failu
     installed.remove()
 }
 
-/// Reads the plugin at a path, or the one that npm fetches by a name.
+/// Reads the plugin at a path, or fetches it by its name in npm.
 fn read(package: &str) -> Result<Plugin, Failure> {
     let path = Path::new(package);
     let of = |path: &Path| {
@@ -176,7 +176,7 @@ fn of_npm(error: &NpmError) -> Failure {
     }
 }
 
-/// Refuses names that are taken, or easily taken for others.
+/// Refuses names that are taken, or easily confused with others.
 fn check_names(gyrus: &Gyrus, here: &SkillPlaces, plugin: &Plugin) -> Result<(), Failure> {
     let name = plugin.name.as_str();
     let refuse = |what: String| Err(Failure::failed(what).hint("nothing was installed"));
@@ -209,7 +209,7 @@ fn check_names(gyrus: &Gyrus, here: &SkillPlaces, plugin: &Plugin) -> Result<(),
     Ok(())
 }
 
-/// Looks through the skills and agents, and says what was found.
+/// Scans the skills and agents, and prints the findings.
 fn check_texts(plugin: &Plugin) -> Result<(), Failure> {
     let package = Package {
         plugin: Some(plugin.name.clone()),
@@ -226,7 +226,7 @@ fn check_texts(plugin: &Plugin) -> Result<(), Failure> {
     Ok(())
 }
 
-/// Returns the text of an agent as a file that can be looked through.
+/// Returns the text of an agent as files that can be scanned.
 fn text_of(agent: &PluginAgent) -> SkillFiles {
     let mut files = SkillFiles::default();
     let text = format!("{}\n\n{}", agent.description, agent.instructions);
@@ -248,7 +248,7 @@ fn check_part(part: &str, files: &SkillFiles, plugin: &str) -> Result<(), Failur
     Ok(())
 }
 
-/// Names what another version of a plugin changes.
+/// Lists the changes that another version of a plugin makes.
 fn changes(before: &Plugin, after: &Plugin) -> String {
     let version = |plugin: &Plugin| plugin.version.clone().unwrap_or_default();
     let mut said = format!("it takes the place of version {}\n", version(before));

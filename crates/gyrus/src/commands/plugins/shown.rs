@@ -18,7 +18,7 @@ pub(super) fn parts(plugin: &Plugin) -> Vec<String> {
     skills.chain(agents).chain(servers).collect()
 }
 
-/// Returns all about a plugin but the texts of its skills.
+/// Returns the description of a plugin, without the texts of its skills.
 pub(super) fn whole(plugin: &Plugin) -> String {
     let mut said = format!(
         "{} {}: {}\n",
@@ -50,7 +50,7 @@ pub(super) fn whole(plugin: &Plugin) -> String {
     said
 }
 
-/// Returns all about an agent but its instructions.
+/// Returns the description of an agent, without its instructions.
 pub(super) fn of_agent(plugin: &str, agent: &PluginAgent) -> String {
     let mut said = format!("agent {plugin}:{}: {}\n", agent.name, agent.description);
     let tools = match agent.tools.as_deref() {

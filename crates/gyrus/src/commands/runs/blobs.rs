@@ -9,7 +9,7 @@ use serde_json::Value;
 
 use crate::failure::Failure;
 
-/// Whether pictures count.
+/// Whether pictures are counted.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum CountPictures {
     With,
@@ -42,7 +42,7 @@ pub(super) fn needed(
     Ok(needed)
 }
 
-/// The blobs that a value names, each with whether its own content names more.
+/// Adds the blobs that a value names, each with whether its own content names more.
 fn collect(value: &Value, pictures: CountPictures, named: &mut Vec<(BlobId, bool)>) {
     match value {
         Value::Object(fields) => {

@@ -87,7 +87,7 @@ impl Export {
     }
 }
 
-/// The file appears when it is complete, and never in the place of another.
+/// Writes a file, which appears once it is complete, and never replaces another.
 fn to_file(
     store: &Store,
     name: &LogName,

@@ -25,7 +25,7 @@ use gyrus_surfaces::{
 /// Columns of a run's standing.
 const STANDING: usize = 40;
 
-/// Number of runs that a person is shown if they do not say how many.
+/// Number of runs that are shown by default.
 const SHOWN: usize = 50;
 
 /// List this folder's runs, newest first
@@ -121,12 +121,12 @@ impl ListRuns {
         Ok(())
     }
 
-    /// Returns how many are listed if the person does not say.
+    /// Returns the number of listed runs, by default or as the person set it.
     fn most(&self) -> usize {
         if self.flags.json { usize::MAX } else { SHOWN }
     }
 
-    /// Says that there are more than the person asked to see, where they did not say how many.
+    /// Prints that there are more runs than shown, unless the person chose the number.
     fn tell_more(&self, shown: usize) -> Result<(), Failure> {
         if self.limit.is_none() {
             put(&format!(
@@ -162,7 +162,7 @@ struct ListRow {
 }
 
 impl ListRow {
-    /// Reads a run; `None` if it is gone.
+    /// Reads a run; `None` if it no longer exists.
     fn read(store: &Store, run: RunId) -> Option<Self> {
         let reader = store.reader(&log_name(run)).ok()?;
         let first = reader.entry(1).ok().flatten();
@@ -181,7 +181,7 @@ impl ListRow {
         })
     }
 
-    /// Returns it for a program.
+    /// Returns the row as JSON, for a program.
     fn item(&self) -> Value {
         let started = self.started.as_ref();
         let mut item = json!({
@@ -201,7 +201,7 @@ impl ListRow {
         item
     }
 
-    /// Writes it for a person.
+    /// Writes the row for a person.
     fn line(&self, out: &mut StandardOutput, painter: &Painter, mark: &str) -> Result<(), Failure> {
         let at = self.at_ms.map_or_else(String::new, time::ago);
         let goal = self.goal.as_deref().unwrap_or("(it cannot be read)");
@@ -221,7 +221,7 @@ impl ListRow {
     }
 }
 
-/// Says that there is nothing to list, and where there is more.
+/// Prints that there is nothing to list, and where more can be found.
 fn none(out: &mut StandardOutput, all: usize, folder: Option<&Path>) -> Result<(), Failure> {
     match (all, folder) {
         (0, _) => writeln!(out, "there is no run yet; start one with `gyrus run GOAL`")?,

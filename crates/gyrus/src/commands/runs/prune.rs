@@ -55,7 +55,8 @@ impl Prune {
     }
 }
 
-/// Drops what a run that was over before `before_ms` does not need; `None` if it is not.
+/// Removes the parts that a run which ended before `before_ms` does not need; `None` if it did not
+/// end before.
 fn prune(store: &Store, run: RunId, before_ms: i64) -> Result<Option<u64>, Failure> {
     if !matches!(
         ListedStanding::of(store, run).state,

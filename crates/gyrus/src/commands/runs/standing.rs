@@ -9,7 +9,7 @@ use gyrus_surfaces::projection::Tone;
 use crate::failure::Failure;
 
 pub(super) struct ListedStanding {
-    /// The standing in one word, for programs.
+    /// The state in one word, for programs.
     pub(super) state: StateFilter,
     /// The standing in a few words.
     pub(super) words: String,
@@ -33,7 +33,6 @@ pub(super) enum StateFilter {
 }
 
 impl StateFilter {
-    /// Returns the word for it.
     pub(super) fn word(self) -> &'static str {
         match self {
             StateFilter::Running => "running",
@@ -86,7 +85,7 @@ impl ListedStanding {
     }
 }
 
-/// A failure stands out, and so does a run that waits for a person.
+/// Returns the tone of an ending: a failure stands out, and so does a run that waits for a person.
 fn tone(ending: &Ending) -> Tone {
     match ending {
         Ending::Reached { .. }

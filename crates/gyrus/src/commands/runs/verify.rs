@@ -71,7 +71,7 @@ pub(super) fn verify(store: &Store, run: RunId) -> Result<ChainVerification, Fai
     Ok(found)
 }
 
-/// Says what of a damaged journal can still be read.
+/// Returns the failure for a damaged journal, with the part that can still be read.
 fn damaged(error: Error) -> Failure {
     let entries = match &error {
         Error::Corrupt { seq, .. } if *seq > 1 => {

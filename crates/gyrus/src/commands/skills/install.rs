@@ -28,7 +28,7 @@ use crate::{Gyrus, exit::Code, failure::Failure, inside_run, question, skill_pla
 /// Maximum length of a change that is shown, in characters.
 const MAX_DIFF: usize = 60_000;
 
-/// Prefix of the folder with the version of a package that another one replaced.
+/// Prefix of the folder with the previous version of a package.
 const PREVIOUS: &str = ".previous-";
 
 /// Prefix of the folders in which packages are written. One that is left was cut off half-way.
@@ -132,7 +132,7 @@ fn name_of(package: &Package) -> &str {
     package.plugin.as_deref().or(first).unwrap_or_default()
 }
 
-/// Looks through the package, and says what was found.
+/// Checks the package, and prints the findings.
 pub(in crate::commands) fn check(package: &Package, name: &str) -> Result<(), Failure> {
     let built_in = || skill_places::BUILT_IN.iter().map(|(name, _)| *name);
     let names = package.skills.iter().map(|one| one.skill.name.as_str());
@@ -153,7 +153,7 @@ pub(in crate::commands) fn check(package: &Package, name: &str) -> Result<(), Fa
     Ok(())
 }
 
-/// Says what was found in the files of a skill or an agent, and returns whether any of it is refused.
+/// Prints the findings in the files of a skill or agent, and returns whether any file is refused.
 pub(in crate::commands) fn is_refused(name: &str, files: &SkillFiles) -> Result<bool, Failure> {
     let mut refused = false;
     for finding in scan(files) {
@@ -167,8 +167,8 @@ pub(in crate::commands) fn is_refused(name: &str, files: &SkillFiles) -> Result<
     Ok(refused)
 }
 
-/// Describes a skill before it is installed: what it asks for, what counts, and its text, or what
-/// changes.
+/// Describes a skill before its installation: the rights that it asks for, those that count, and
+/// its text or the changes of it.
 pub(in crate::commands) fn described(
     one: &PackagedSkill,
     installed: &PackageInPlace,
@@ -200,7 +200,7 @@ pub(in crate::commands) fn described(
             "  it does not count here: a skill of this name is {place}\n"
         )),
         Some(SkillPlace::BuiltIn) => {
-            said.push_str("  it counts instead of the one of this name that is built in\n");
+            said.push_str("  the skill replaces the built-in one of this name\n");
         }
         Some(SkillPlace::Installed(package)) if *package != installed.name => said.push_str(
             &format!("  a skill of this name is installed with {package}, too; of the two, the first by name of package counts\n"),
@@ -275,7 +275,7 @@ impl PackageInPlace {
             .with_file_name(format!("{PREVIOUS}{}", self.name))
     }
 
-    /// Says that `what` is installed.
+    /// Prints that `what` is installed.
     pub(in crate::commands) fn say(&self, what: &str, replaced: bool) -> Result<(), Failure> {
         let mut said = format!("installed {what} in {}", self.folder.display());
         if replaced {
@@ -288,7 +288,7 @@ impl PackageInPlace {
         Ok(put(&format!("{said}\n"))?)
     }
 
-    /// Puts it aside, and says where.
+    /// Moves the package aside, and prints the new place.
     pub(in crate::commands) fn remove(&self) -> Result<Code, Failure> {
         let (name, previous) = (&self.name, self.previous());
         clear(&previous)?;
@@ -300,13 +300,13 @@ impl PackageInPlace {
         Ok(Code::Reached)
     }
 
-    /// Returns the files of one of its skills, as they are now.
+    /// Returns the present files of one of the package's skills.
     fn files_of(&self, skill: &str) -> Option<SkillFiles> {
         SkillFiles::read(&self.folder.join("skills").join(skill)).ok()
     }
 
-    /// Puts there what `fill` writes into a folder, and the skills. Returns whether there was a
-    /// version before, which is kept.
+    /// Installs the folder that `fill` writes, and the skills. Returns whether there was a version
+    /// before, which is kept.
     pub(in crate::commands) fn put(
         &self,
         skills: &[PackagedSkill],
@@ -341,8 +341,8 @@ impl PackageInPlace {
     }
 }
 
-/// Waits until no other process installs or removes skills, keeps others out for as long as the
-/// result lives, and removes what an installation left that was cut off.
+/// Locks the installation of skills against other processes for as long as the result lives, and
+/// removes what an interrupted installation left.
 pub(in crate::commands) fn alone(home: &Home) -> Result<fs::File, Failure> {
     let folder = skill_places::installed_folder(home);
     let failed = |error: io::Error| {
@@ -376,7 +376,7 @@ pub(in crate::commands) fn clear(folder: &Path) -> Result<(), Failure> {
     })
 }
 
-/// Returns the pin of a skill whose files are looked through again, because a person trusts it.
+/// Returns the pin of a skill that a person trusts, after its files were checked again.
 pub(super) fn looked_through(home: &Home, skill: &gyrus_skills::Skill) -> Result<Grant, Failure> {
     let files = skill_trust::files_of(skill);
     let files = files.map_err(|error| Failure::failed(error.to_string()))?;

@@ -149,7 +149,7 @@ fn list(gyrus: &Gyrus, flags: &ListFlags) -> Result<Code, Failure> {
     Ok(Code::Reached)
 }
 
-/// Says which files are no skills, and which skills do not count.
+/// Returns a description of the invalid files and of the hidden skills.
 fn problems(library: &Library) -> String {
     let mut said = String::new();
     for shadowed in &library.shadowed {
@@ -241,7 +241,7 @@ fn why(gyrus: &Gyrus, goal: &str) -> Result<Code, Failure> {
         let (name, why) = (&choice.skill.name, choice.why());
         writeln!(
             out,
-            "{name} ({}) is not followed before: gyrus skills trust {name}; {why}",
+            "{name} ({}) is not followed until you trust it: gyrus skills trust {name}; {why}",
             choice.skill.place
         )?;
     }

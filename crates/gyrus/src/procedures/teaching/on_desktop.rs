@@ -26,19 +26,19 @@ const SECRET: &str =
 /// Roles of fields that tell the text in them.
 const TEXTS: [&str; 3] = ["textbox", "searchbox", "spinbutton"];
 
-/// Roles besides those of pages that a press uses.
+/// Roles beside those of pages that a press uses.
 const USED_IN_PROGRAMS: [&str; 4] = ["menu", "cell", "listitem", "columnheader"];
 
 /// The end of a value that was cut, because it is too long.
 const CUT: char = '…';
 
-/// Number of characters from which a value with that end may have been cut.
+/// Minimum length of a value that may have been cut, in characters; such a value ends with [`CUT`].
 const LONG: usize = 300;
 
 /// Maximum number of characters of a name in a sentence.
 const MAX_NAME: usize = 60;
 
-/// Takes an input before it is carried out.
+/// Handles an input before it is carried out.
 pub(super) async fn before(teaching: &TeachingSession, input: PersonInput) {
     match input {
         PersonInput::Presses { x, y } => pressed(teaching, x, y).await,
@@ -60,7 +60,7 @@ pub(super) async fn before(teaching: &TeachingSession, input: PersonInput) {
     }
 }
 
-/// Looks, and keeps what the person has changed in fields since the last look.
+/// Takes a look, and records the fields that the person changed since the last one.
 async fn catch_up(teaching: &TeachingSession) -> Option<View> {
     let now = teaching.look_for_secrets(SECRET).await?;
     let mut seen = teaching.seen();
@@ -91,7 +91,7 @@ fn words(element: &Element) -> String {
     format!("{} “{}”", element.role, shorten(&element.name, MAX_NAME))
 }
 
-/// Returns the reason why what a verdict is about is not learned: no run may do it, or text there is a
+/// Returns the reason why the judged input is not learned: no run may do it, or its text is a
 /// command or a secret.
 fn refusal(verdict: &Verdict, most: Risk) -> Option<&str> {
     let is_refused = verdict.decision == Decision::Deny || verdict.bare_risk() > most;
@@ -99,10 +99,10 @@ fn refusal(verdict: &Verdict, most: Risk) -> Option<&str> {
     is_refused.then_some(reason)
 }
 
-/// Keeps a press of the mouse, or a key, as a step.
+/// Adds a press of the mouse, or a key, as a step.
 async fn add(teaching: &TeachingSession, view: View, call: ToolCall) {
     match teaching.judged(&call).await {
-        Err(why) => teaching.refuse(&format!("it cannot be told what you used: {why}")),
+        Err(why) => teaching.refuse(&format!("gyrus cannot tell what you used: {why}")),
         Ok((verdict, aim)) => {
             if let Some(why) = refusal(&verdict, Risk::Critical) {
                 teaching.refuse(&format!("no run may do that: {why}"));
@@ -156,7 +156,7 @@ async fn pressed(teaching: &TeachingSession, x: f64, y: f64) {
     }
 }
 
-/// Returns the element that a press on another one uses: that one, or what it lies in.
+/// Returns the element that a press on another one uses: the element itself, or the one around it.
 fn used(view: &View, id: ElementId) -> Option<&Element> {
     let at = view.elements.iter().position(|element| element.id == id)?;
     let mut depth = view.elements[at].depth + 1;
@@ -187,7 +187,7 @@ fn is_text(element: &Element) -> bool {
     TEXTS.contains(&element.role.as_str())
 }
 
-/// Text is typed. It counts once it stands in a field.
+/// Handles typed text, which counts once it is seen in a field.
 async fn typed(teaching: &TeachingSession) {
     if teaching.seen().typing.is_some() {
         return;
@@ -215,7 +215,7 @@ async fn typed(teaching: &TeachingSession) {
         json!({ "on": element.id, "text": "text" }),
     );
     match teaching.judged(&call).await {
-        Err(why) => teaching.refuse(&format!("it cannot be told where you typed: {why}")),
+        Err(why) => teaching.refuse(&format!("gyrus cannot tell where you typed: {why}")),
         Ok((verdict, _)) => {
             if let Some(why) = refusal(&verdict, Risk::Moderate) {
                 teaching.refuse(&format!("what is typed there is not learned: {why}"));
@@ -227,18 +227,18 @@ async fn typed(teaching: &TeachingSession) {
     seen.typing = Some((element.id, element.value.clone()));
 }
 
-/// A key, as far as it is told what it does.
+/// A key, by its effect as far as that is known.
 #[derive(Debug, PartialEq, Eq)]
 enum TaughtKey {
-    /// Text.
+    /// Types text.
     Types,
     /// Moves the keyboard to another element.
     Moves,
     /// Changes text, or moves in it or in a list.
     Edits,
-    /// Uses what has the keyboard.
+    /// Uses the element that has the keyboard.
     Enter,
-    /// Does what the program has for it.
+    /// Triggers a command of the program.
     Command,
 }
 

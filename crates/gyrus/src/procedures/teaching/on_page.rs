@@ -17,7 +17,7 @@ use super::{
 /// The reason for which a page with a secret is not learned.
 const SECRET: &str = "a secret was typed, which is never kept: log in first, with a --profile";
 
-/// Takes an input before it is carried out.
+/// Handles an input before it is carried out.
 pub(super) async fn before(teaching: &TeachingSession, input: PersonInput) {
     match input {
         PersonInput::Presses { x, y } => pressed(teaching, x, y).await,
@@ -37,7 +37,7 @@ pub(super) async fn before(teaching: &TeachingSession, input: PersonInput) {
     }
 }
 
-/// Looks, and keeps what has changed in the fields since the last look.
+/// Takes a look, and records the fields that changed since the last one.
 async fn catch_up(teaching: &TeachingSession) -> Option<View> {
     let now = teaching.look_for_secrets(SECRET).await?;
     teaching.seen().add_changes(&now, |_| true);
@@ -69,7 +69,7 @@ async fn pressed(teaching: &TeachingSession, x: f64, y: f64) {
     teaching.seen().add(Some(view), call, binding);
 }
 
-/// Takes a key. Enter and the space bar use what has the keyboard; the others only type, or move
+/// Handles a key. Enter and the space bar use what has the keyboard; the others only type, or move
 /// on to another field.
 async fn struck(teaching: &TeachingSession, key: &str) {
     let uses = matches!(key, "Enter" | "Space" | " ");

@@ -28,7 +28,7 @@ pub(super) const USED: [&str; 13] = [
     "combobox",
 ];
 
-/// Roles of fields whose text or choice is what matters.
+/// Roles of fields with a text or a choice.
 pub(super) const FIELDS: [&str; 8] = [
     "textbox",
     "searchbox",
@@ -40,18 +40,17 @@ pub(super) const FIELDS: [&str; 8] = [
     "time",
 ];
 
-/// Roles of what is on or off.
+/// Roles of controls that are on or off.
 pub(super) const TOGGLES: [&str; 3] = ["checkbox", "radio", "switch"];
 
-/// Maximum distance between a press and its release that is still a click, as a fraction of the
-/// picture.
+/// Maximum distance between press and release of a click, as a fraction of the picture.
 const STILL: f64 = 0.02;
 
 /// Whether a step binds somebody.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) enum StepBinding {
     Nobody,
-    /// With the form that it sends, if it sends one.
+    /// The step binds somebody, by this form if it sends one.
     Somebody(Option<Box<Form>>),
 }
 
@@ -59,15 +58,15 @@ pub(super) enum StepBinding {
 pub(super) struct TaughtSteps {
     steps: Vec<RecordedStep>,
     pub(super) view: Option<View>,
-    /// The element that the last press used, if the press is a step, and the place.
+    /// The element that the last press used, if the press is a step, and the position of the press.
     pub(super) pressed: Option<(ElementId, (f64, f64))>,
     /// The fields of a program that the person may have changed since the last look.
     #[cfg(feature = "desktop")]
     pub(super) touched: BTreeSet<ElementId>,
-    /// The field of a program in which they type, with what it held.
+    /// The field of a program in which the person types, with its earlier content.
     #[cfg(feature = "desktop")]
     pub(super) typing: Option<(ElementId, Option<String>)>,
-    /// The reason why this cannot be done again.
+    /// The reason why the work cannot be repeated.
     refused: Option<String>,
 }
 
@@ -79,7 +78,7 @@ impl TaughtSteps {
     /// Returns the steps, and the last view.
     ///
     /// # Errors
-    /// They cannot be made again.
+    /// The steps cannot be repeated.
     pub(super) fn told(&self) -> Result<(Vec<RecordedStep>, Option<View>), NotLearned> {
         match self.refused.clone() {
             Some(reason) => Err(NotLearned::Unrepeatable { reason }),
@@ -104,7 +103,7 @@ impl TaughtSteps {
         }
     }
 
-    /// Puts a call in the place of the last step.
+    /// Replaces the last step by a call.
     pub(super) fn doubled(&mut self, call: ToolCall, binding: StepBinding) {
         if let Some(last) = self.steps.last_mut() {
             last.call = call;
@@ -142,7 +141,7 @@ impl TaughtSteps {
         });
     }
 
-    /// Adds the steps that made these fields of one document what they are now.
+    /// Adds the steps that gave these fields of one document their present values.
     pub(super) fn add_changes(&mut self, now: &View, counts: impl Fn(&Element) -> bool) {
         if let Some(before) = self.view.clone() {
             self.add_changes_since(before, now, counts);
@@ -180,8 +179,8 @@ impl TaughtSteps {
         }
     }
 
-    /// Takes the text of a call into the last step, if that typed into the same field; returns
-    /// whether it did.
+    /// Adds the text of a call to the last step, if both typed into the same field; returns whether
+    /// it did.
     fn go_on_typing(&mut self, call: &ToolCall) -> bool {
         let types = |call: &ToolCall| call.tool == TypeTextCall::TOOL;
         let last = self.steps.last_mut().map(|step| &mut step.call);
@@ -196,7 +195,7 @@ impl TaughtSteps {
     }
 }
 
-/// Returns the call that changes an element to what it is now, if it was changed.
+/// Returns the call that gives an element its present value, if that has changed.
 fn change(before: &View, index: usize, new: &Element) -> Option<ToolCall> {
     let old = &before.elements[index];
     let role = old.role.as_str();

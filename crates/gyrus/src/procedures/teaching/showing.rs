@@ -18,14 +18,14 @@ use crate::procedures::recording::{SECRET_MARK, commits, sent_form};
 
 /// The parts that judge whether a press binds somebody.
 pub(crate) struct TeachingParts {
-    /// The screen that the person has.
+    /// The screen that the person controls.
     pub(crate) screen: RunScreen,
     pub(crate) gate: PolicyGate,
-    /// Takes known secrets out of what the screen shows.
+    /// Redacts known secrets in what the screen shows.
     pub(crate) redactor: Redactor,
 }
 
-/// Watches a person and keeps what they did.
+/// Watches a person and records their steps.
 pub(crate) struct TeachingSession {
     parts: TeachingParts,
     place: LearnedPlace,
@@ -33,7 +33,7 @@ pub(crate) struct TeachingSession {
 }
 
 impl TeachingSession {
-    /// Creates one that has seen nothing yet.
+    /// Creates a session without recorded steps.
     pub(crate) fn new(parts: TeachingParts, place: LearnedPlace) -> Self {
         Self {
             parts,
@@ -42,23 +42,23 @@ impl TeachingSession {
         }
     }
 
-    /// Looks at the screen before the person has it.
+    /// Looks at the screen before the person controls it.
     pub(crate) async fn look_first(&self) {
         let view = self.look().await;
         self.seen().view = view;
     }
 
-    /// Keeps the call by which the screen was opened.
+    /// Records the call by which the screen was opened.
     pub(crate) fn opened(&self, call: ToolCall) {
         let mut seen = self.seen();
         let view = seen.view.clone();
         seen.add(view, call, StepBinding::Nobody);
     }
 
-    /// Returns what the person did as a run with this command.
+    /// Returns the person's steps as a run with this command.
     ///
     /// # Errors
-    /// It cannot be done again.
+    /// Some step cannot be repeated.
     pub(crate) fn recorded(
         &self,
         command: &str,
@@ -80,7 +80,7 @@ impl TeachingSession {
         })
     }
 
-    /// Returns the screen that the person has.
+    /// Returns the screen that the person controls.
     pub(super) fn screen(&self) -> &RunScreen {
         &self.parts.screen
     }
@@ -104,8 +104,8 @@ impl TeachingSession {
         serde_json::from_value(view).ok()
     }
 
-    /// Looks, and learns nothing for this reason if a field that holds a secret has the keyboard, or
-    /// if nothing can be seen.
+    /// Takes a look, and gives up learning for this reason if a field that holds a secret has the
+    /// keyboard, or if nothing can be seen.
     pub(super) async fn look_for_secrets(&self, reason: &str) -> Option<View> {
         let Some(now) = self.look().await else {
             self.refuse("the screen could not be looked at");
@@ -121,7 +121,7 @@ impl TeachingSession {
         Some(now)
     }
 
-    /// Returns what a call would touch, and the gate's verdict as for a run. The error is the reason,
+    /// Returns the target of a call, and the gate's verdict as for a run. The error is the reason,
     /// in words, why that cannot be told.
     pub(super) async fn judged(&self, call: &ToolCall) -> Result<(Verdict, Aim), String> {
         let tools = self.parts.screen.tools();
@@ -147,7 +147,7 @@ impl TeachingSession {
         Ok((verdict, aim))
     }
 
-    /// Whether a call binds somebody. What cannot be told may bind.
+    /// Whether a call binds somebody. A call that cannot be judged may bind.
     pub(super) async fn binding(&self, call: &ToolCall) -> StepBinding {
         match self.judged(call).await {
             Ok((verdict, aim)) if !commits(&verdict, Some(&aim)) => StepBinding::Nobody,
@@ -156,7 +156,7 @@ impl TeachingSession {
         }
     }
 
-    /// Makes the last press a double click. In a field several clicks only select.
+    /// Turns the last press into a double click. In a field several clicks only select.
     pub(super) async fn pressed_again(&self, count: u32) {
         let Some((on, _)) = self.seen().pressed else {
             return;

@@ -18,7 +18,7 @@ use super::{
 };
 use crate::LabError;
 
-/// The files that the task is about.
+/// The files of the task.
 const FILES: [(&str, &str); 2] = [
     (
         "sales-january.csv",
@@ -33,13 +33,13 @@ const FILES: [(&str, &str); 2] = [
 /// Expected ledger in the end: each line once.
 const LEDGER: &str = "summary written\nposting: begun\nposting: done\n";
 
-/// The step in whose middle the process is killed.
+/// The step during which the process is killed.
 const KILLED_IN: u32 = 5;
 
-/// The last step that the fork shares.
+/// The last step that the fork shares with its origin.
 const FORKED_AT: u32 = 3;
 
-/// Plays it; says what to try next.
+/// Plays the demo; returns commands to try next.
 pub(super) async fn play(
     stage: &DemoStage,
     report: &mut DemoReport<'_>,
@@ -81,7 +81,7 @@ struct FolderDemo<'a, 'c> {
     script: PathBuf,
     /// The model of the fork.
     fork_script: PathBuf,
-    /// The folder that the fork works in; it does not exist yet.
+    /// The folder in which the fork works, which does not exist yet.
     fork: PathBuf,
 }
 
@@ -158,7 +158,7 @@ impl FolderDemo<'_, '_> {
         )
     }
 
-    /// Everything once more, from the journal alone.
+    /// Replays everything from the journal alone.
     async fn replay(&mut self, run: RunId) -> Result<(), LabError> {
         self.report
             .part(&format!("4. gyrus replay {}", run.short()))?;
@@ -179,7 +179,7 @@ impl FolderDemo<'_, '_> {
         )
     }
 
-    /// Another way from an earlier step, in a folder as it was then.
+    /// Forks the run at an earlier step, in a folder with the state of that time.
     async fn fork(&mut self, run: RunId) -> Result<RunId, LabError> {
         let name = run.short();
         self.report.part(&format!(

@@ -23,13 +23,13 @@ use crate::{
 };
 use gyrus_surfaces::projection::Tone;
 
-/// Item that is ordered if none is named.
+/// Item that is ordered by default.
 const DEFAULT: &str = "Brass desk lamp";
 
 /// The world of the demo on its site.
 const WORLD: &str = "demo";
 
-/// Finds the item of the shop that a name means.
+/// Returns the item of the shop that a name means.
 pub(super) fn on_sale(name: &str) -> Result<String, LabError> {
     let goods = sites::goods();
     let wanted = name.trim().to_lowercase();
@@ -47,7 +47,7 @@ pub(super) fn on_sale(name: &str) -> Result<String, LabError> {
     })
 }
 
-/// Plays it; says what to try next.
+/// Plays the demo; returns commands to try next.
 pub(super) async fn play(
     stage: &DemoStage,
     report: &mut DemoReport<'_>,
@@ -76,7 +76,7 @@ pub(super) async fn play(
     Ok(demo.next(run, &film))
 }
 
-/// Returns the item that is ordered if no person can be asked.
+/// Returns the item to order if no person can be asked.
 pub(super) fn default_item() -> String {
     DEFAULT.to_owned()
 }
@@ -215,7 +215,7 @@ impl ShopDemo<'_, '_> {
         )
     }
 
-    /// The page demanded something, the model obeyed, and nothing came of it.
+    /// Shows that the page demanded something, and that the model's obedience had no effect.
     fn refusal(&mut self, run: RunId) -> Result<(), LabError> {
         let elsewhere = self.site.other_address();
         let mut asked = None;
@@ -274,7 +274,7 @@ impl ShopDemo<'_, '_> {
         )
     }
 
-    /// Everything once more, from the journal alone.
+    /// Replays everything from the journal alone.
     async fn replay(&mut self, run: RunId) -> Result<(), LabError> {
         let replayed = self.stage.gyrus.replay(run).await?;
         self.report.found(
@@ -290,7 +290,7 @@ impl ShopDemo<'_, '_> {
         )
     }
 
-    /// The run as a page that needs nothing else.
+    /// Writes the run as a self-contained page.
     fn film(&mut self, run: RunId) -> Result<PathBuf, LabError> {
         let path = tempfile::Builder::new()
             .prefix("gyrus-demo-film-")

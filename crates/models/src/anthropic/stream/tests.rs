@@ -77,7 +77,7 @@ fn tool_block(id: &str) -> Value {
     json!({"type": "tool_use", "id": id, "name": "read", "input": {}})
 }
 
-/// Returns a message of one tool call with these pieces of arguments.
+/// Returns a message with one tool call, its arguments in these pieces.
 fn one_call(pieces: &[&str], reason: &str) -> Vec<Value> {
     let mut list = vec![begin(), start(0, tool_block("t"))];
     list.extend(pieces.iter().map(|piece| json_delta(0, piece)));
@@ -86,7 +86,7 @@ fn one_call(pieces: &[&str], reason: &str) -> Vec<Value> {
     list
 }
 
-/// Returns a stream with thinking, text and a call, with everything that a real stream has.
+/// Returns a stream with thinking, text and a call, as complete as a real one.
 fn good_stream() -> String {
     let mut list = vec![
         begin(),

@@ -17,10 +17,10 @@ use crate::{
 };
 use stream::ChatReader;
 
-/// A model that is reached by Chat Completions. Its base URL has no `/chat/completions`.
+/// A client for Chat Completions. Its base URL has no `/chat/completions`.
 pub type ChatModel = ProtocolClient<ChatCompletions>;
 
-/// Chat Completions.
+/// The Chat Completions protocol.
 #[derive(Debug, Default)]
 pub struct ChatCompletions;
 

@@ -149,7 +149,7 @@ fn add_pictures(
     Ok(())
 }
 
-/// Returns texts alone as one text: many compatible servers support nothing else.
+/// Returns content without pictures as one text: many compatible servers support nothing else.
 fn plain(content: Vec<Value>) -> Value {
     let texts: Option<Vec<_>> = content.iter().map(|part| part["text"].as_str()).collect();
     match texts {

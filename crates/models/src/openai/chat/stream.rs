@@ -23,7 +23,7 @@ use crate::{
     stream::{ReplyReader, StreamEvent},
 };
 
-/// One chunk, parsed leniently for compatible servers.
+/// A chunk of the stream, parsed leniently for compatible servers.
 #[derive(Deserialize)]
 struct Chunk {
     #[serde(default, deserialize_with = "lenient")]
@@ -36,9 +36,9 @@ struct Chunk {
 #[derive(Deserialize)]
 struct ChatChoice {
     delta: Option<ChatDelta>,
-    /// The whole message, from servers that do not stream, and from some that do.
+    /// The complete message, from servers that do not stream, and from some that do.
     message: Option<ChatDelta>,
-    /// The text, in the protocol before this one.
+    /// The text, in the older completions protocol.
     #[serde(default, deserialize_with = "lenient")]
     text: Option<String>,
     #[serde(default, deserialize_with = "lenient")]
@@ -61,7 +61,7 @@ struct ChatDelta {
     #[serde(default, deserialize_with = "lenient")]
     thinking: Option<String>,
     tool_calls: Option<Vec<CallPiece>>,
-    /// The one call of an older version.
+    /// The single call of an older version of the protocol.
     function_call: Option<FunctionPiece>,
 }
 
@@ -89,7 +89,7 @@ struct ChatCall {
     raw: String,
 }
 
-/// Reads one reply.
+/// Reads the stream of one reply.
 #[derive(Default)]
 pub(crate) struct ChatReader {
     has_begun: bool,
@@ -215,7 +215,7 @@ impl ChatReader {
         Ok(())
     }
 
-    /// Takes a piece of a call. `has_sibling`: another call began in the same chunk.
+    /// Appends a piece of a call. `has_sibling`: another call began in the same chunk.
     fn grow_call(
         &mut self,
         piece: CallPiece,
@@ -272,7 +272,7 @@ impl ChatReader {
         !self.text.is_empty() || !self.refusal.is_empty() || !self.calls.is_empty()
     }
 
-    /// Returns the reply; `is_cut` counts where the server gave no reason.
+    /// Returns the reply; `is_cut` applies if the server gave no reason for its end.
     fn finish(&mut self, is_cut: bool) -> Result<Option<Reply>, ModelError> {
         let stop = match self.stop {
             Some(stop) => stop,

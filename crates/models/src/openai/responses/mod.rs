@@ -20,13 +20,13 @@ use crate::{
 };
 use stream::ResponsesReader;
 
-/// A model that is reached by the Responses protocol. Its base URL has no `/responses`.
+/// A client for the Responses protocol. Its base URL has no `/responses`.
 pub type ResponsesModel = ProtocolClient<Responses>;
 
 /// The Responses protocol.
 #[derive(Debug, Default)]
 pub struct Responses {
-    /// Whether the model refused to return reasoning, because it does none.
+    /// Whether the server refused to return reasoning because the model does not reason.
     is_plain: AtomicBool,
 }
 
@@ -59,7 +59,8 @@ impl ModelProtocol for Responses {
         Ok(body)
     }
 
-    /// It is unknown which models reason, so each is asked for its reasoning until it refuses.
+    /// Removes the request for reasoning after a refusal: it is unknown which models reason, so
+    /// each is asked for its reasoning until it refuses.
     fn adapt(&self, body: &mut Value, error: &ModelError) -> bool {
         let is_about_reasoning = errors::is_about_reasoning(error);
         if is_about_reasoning {

@@ -14,7 +14,7 @@ use crate::{
     conversation::turns,
 };
 
-/// Minimum limit of a reply that the provider accepts, in tokens.
+/// Smallest limit of a reply that the provider accepts, in tokens.
 const MIN_OUTPUT_TOKENS: u64 = 16;
 
 /// Returns the body, or the reason why the prompt cannot be sent.
@@ -56,7 +56,7 @@ pub(super) fn include_reasoning(body: &mut Value) {
     body["include"] = json!(["reasoning.encrypted_content"]);
 }
 
-/// Undoes [`include_reasoning`].
+/// Reverts [`include_reasoning`].
 pub(super) fn exclude_reasoning(body: &mut Value) {
     if let Some(fields) = body.as_object_mut() {
         fields.remove("include");

@@ -13,7 +13,7 @@ pub(super) fn tool() -> Value {
     json!({"type": "computer"})
 }
 
-/// Sets the detail of pictures so that they keep their pixels.
+/// Sets the detail of pictures to the one that keeps their size.
 pub(super) fn keep_pixels(body: &mut Value) {
     let items = body["input"].as_array_mut().into_iter().flatten();
     let parts = items.flat_map(|item| item["content"].as_array_mut().into_iter().flatten());

@@ -24,7 +24,7 @@ use crate::{
     stream::{self, ReplyReader},
 };
 
-/// One event. An unknown type, or one of which only the end matters, is `Other`.
+/// An event of the stream. An unknown type, or one of which only the end matters, is `Other`.
 #[derive(Deserialize)]
 #[serde(tag = "type")]
 enum ResponsesEvent {
@@ -61,7 +61,7 @@ enum ResponsesEvent {
     Incomplete { response: ClosingEvent },
     #[serde(rename = "response.failed")]
     Failed { response: ClosingEvent },
-    /// A whole response, from a server that does not stream.
+    /// A complete response, from a server that does not stream.
     #[serde(rename = "response")]
     Whole(ClosingEvent),
     #[serde(other)]
@@ -81,12 +81,12 @@ struct ClosingEvent {
     incomplete_details: Value,
 }
 
-/// Reads one reply.
+/// Reads the stream of one reply.
 #[derive(Default)]
 pub(crate) struct ResponsesReader {
     acts_on: Option<ScreenSize>,
     has_begun: bool,
-    /// The items that were added and are not done, with the text that they have so far.
+    /// The items in progress, with their text so far.
     open: BTreeMap<usize, (Value, String)>,
     done: BTreeMap<usize, Value>,
     shown: ContentAmount,
@@ -202,8 +202,8 @@ impl ResponsesReader {
         Ok(())
     }
 
-    /// Takes a piece of an item, by default of the last one that is open. Some servers do not say
-    /// that an item begins.
+    /// Appends a piece to an item, by default to the last open one. Some servers do not say that an
+    /// item begins.
     fn grow(&mut self, index: Option<usize>, kind: &str, more: &str) -> Result<(), ModelError> {
         self.shown.grow(more.len())?;
         let last = self.open.last_key_value().map(|(index, _)| *index);

@@ -23,14 +23,14 @@ const TAKE_ATTEMPTS: usize = 16;
 /// Prefix of the ids of control logs.
 const PREFIX: &str = "control-";
 
-/// The state of a history beside its events.
+/// The state of a history apart from its events.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 pub(in crate::bus) struct ControlState {
-    /// The position that the next event has at least.
+    /// The lowest position that the next event may have.
     pub(in crate::bus) next: u64,
-    /// Number of times that the last log was taken again after it was created.
+    /// Number of times that the last log was reopened after its creation.
     pub(in crate::bus) takings: u32,
-    /// The logs that are complete, oldest first.
+    /// The completed logs, oldest first.
     pub(in crate::bus) closed: Vec<LogSpan>,
     /// The durable subscribers by their names.
     pub(in crate::bus) subscribers: BTreeMap<String, SubscriberState>,
@@ -39,12 +39,12 @@ pub(in crate::bus) struct ControlState {
 /// A durable subscriber.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub(in crate::bus) struct SubscriberState {
-    /// The position of the last event that was acknowledged; 0 if there is none.
+    /// The position of the last acknowledged event; 0 if there is none.
     pub(in crate::bus) acknowledged: u64,
-    /// The time at which it was last connected or acknowledged something, in milliseconds since
-    /// 1970.
+    /// The time at which the subscriber last connected or acknowledged an event, in milliseconds
+    /// since 1970.
     pub(in crate::bus) seen_ms: i64,
-    /// The progress of its subscription, while it is connected.
+    /// The progress of the subscriber's subscription, while it is connected.
     #[serde(skip)]
     pub(in crate::bus) connected: Option<SubscriberProgress>,
 }
@@ -52,15 +52,15 @@ pub(in crate::bus) struct SubscriberState {
 /// The progress of a connected subscriber.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub(in crate::bus) struct SubscriberProgress {
-    /// The position of the last event that it got.
+    /// The position of the last event that was delivered.
     pub(in crate::bus) delivered: u64,
-    /// The position up to which it got every event that matches.
+    /// The position up to which all matching events were delivered.
     pub(in crate::bus) passed: u64,
 }
 
 impl SubscriberState {
-    /// Returns the position up to which it needs nothing any more: also events that do not match
-    /// count, once it has acknowledged all before them that do.
+    /// Returns the position up to which the subscriber needs nothing any more: also events that do
+    /// not match count, once it has acknowledged all before them that do.
     pub(in crate::bus) fn settled(&self) -> u64 {
         match self.connected {
             Some(progress) if self.acknowledged >= progress.delivered => {
@@ -75,7 +75,7 @@ impl SubscriberState {
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub(in crate::bus) enum ControlRecord {
-    /// Everything so far.
+    /// The complete state so far.
     Snapshot(ControlState),
     /// A subscriber starts behind the position `acknowledged`.
     Subscribed {
@@ -83,7 +83,7 @@ pub(in crate::bus) enum ControlRecord {
         acknowledged: u64,
         at_ms: i64,
     },
-    /// A subscriber has handled everything up to the position.
+    /// A subscriber has handled all events up to the position.
     Acknowledged {
         name: String,
         position: u64,
@@ -151,7 +151,7 @@ struct ControlWriting {
 }
 
 impl ControlLog {
-    /// Takes the newest control log, or creates the first.
+    /// Opens the newest control log, or creates the first.
     ///
     /// # Errors
     /// Returns [`BusError::InUse`] when somebody has it.
@@ -226,7 +226,7 @@ impl ControlLog {
         Ok(())
     }
 
-    /// Replaces the log by one that begins with the present state, on a thread that may block.
+    /// Replaces the log by one that begins with the present state, on a thread for blocking work.
     pub(super) fn replace(&mut self) -> Result<(), BusError> {
         let Some(writing) = Arc::get_mut(&mut self.writing) else {
             return Err(BusError::Cancelled);
@@ -236,7 +236,7 @@ impl ControlLog {
 }
 
 impl ControlWriting {
-    /// Appends a record and applies it, in one order for all. Returns the writer to wait on.
+    /// Appends a record and applies it, in the same order for all. Returns the writer to wait on.
     fn append(
         &mut self,
         record: ControlRecord,

@@ -11,13 +11,13 @@ pub(super) const KIND: &str = "events";
 /// Prefix of the ids of logs of events.
 const PREFIX: &str = "history-";
 
-/// Size of an entry beside its payload, in bytes, as far as the limits of a log count it.
+/// Size of an entry beside its payload, in bytes, for the size limits of logs.
 const ENTRY_OVERHEAD: u64 = 200;
 
-/// The events of one log.
+/// The range of events in one log.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub(in crate::bus) struct LogSpan {
-    /// The position of the first event, which the log is named by.
+    /// The position of the first event, which is also the name of the log.
     pub(super) first: u64,
     /// The position of the last event, or the one before `first` if there is none.
     pub(super) last: u64,
@@ -49,7 +49,7 @@ impl LogSpan {
     }
 }
 
-/// Returns the name of the log whose first event has this position.
+/// Returns the name of the log that begins with the event at this position.
 pub(super) fn log_name(first: u64) -> LogName {
     LogName::new(KIND, &format!("{PREFIX}{first:020}")).expect("letters, digits and a dash")
 }

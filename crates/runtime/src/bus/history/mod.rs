@@ -41,7 +41,7 @@ const READ_EVENTS: usize = 256;
 /// Maximum size of the events read at once, in bytes of JSON, beside the last one.
 const READ_BYTES: usize = 4 << 20;
 
-/// Time that a process that had the history may take to end.
+/// Time to wait for the end of a process that has the history open.
 const ENDING: Duration = Duration::from_secs(2);
 
 /// The durable events of a bus.
@@ -53,14 +53,14 @@ pub(super) struct EventHistory {
     /// The first positions of all logs, sorted.
     firsts: RwLock<Vec<u64>>,
     tail: HistoryTail,
-    /// Dropped last: whoever holds it may open the history.
+    /// The control log, dropped last: its holder may open the history.
     pub(super) control: ControlLog,
 }
 
-/// The last log.
+/// The last log, to which events are appended.
 #[derive(Debug)]
 struct LogWriting {
-    /// `None` after a failure, until the log is taken again.
+    /// The writer; `None` after a failure, until the log is reopened.
     writer: Option<Writer>,
     span: LogSpan,
     recent: RecentIds,
@@ -79,9 +79,9 @@ impl LogWriting {
 pub(super) struct EventBatch {
     /// The events with their positions.
     pub(super) events: Vec<(u64, Arc<Event>)>,
-    /// The positions up to this one are covered.
+    /// The position up to which events were read.
     pub(super) last: u64,
-    /// Positions before the events that are not kept any more.
+    /// Positions before the events that are no longer stored.
     pub(super) lost: Option<(u64, u64)>,
 }
 
@@ -122,8 +122,8 @@ impl EventHistory {
         Ok((EventPosition(position), true))
     }
 
-    /// Waits until everything in the last log is on disk, and lets subscribers have it. Dropping the
-    /// future leaves this under way.
+    /// Waits until everything in the last log is on disk, and delivers it to subscribers. Dropping
+    /// the future leaves this under way.
     async fn wait_for_disk(self: &Arc<Self>, writer: Writer, first: u64) -> Result<(), BusError> {
         let history = Arc::clone(self);
         let waiting = tokio::spawn(async move {
@@ -134,7 +134,7 @@ impl EventHistory {
         waiting.await.map_err(|_| BusError::Cancelled)?
     }
 
-    /// Makes the last log ready for an event, on a thread that may block.
+    /// Ensures that the last log can take another event, on a thread that may block.
     fn prepare(&self, writing: &mut LogWriting) -> Result<(), BusError> {
         let writer = match writing.sound() {
             Some(writer) => writer,
@@ -161,7 +161,7 @@ impl EventHistory {
         Ok(())
     }
 
-    /// Removes the logs that are not to be kept, oldest first.
+    /// Removes the logs beyond the limits, oldest first.
     fn remove_old(&self) {
         let old: Vec<LogSpan> = {
             let state = self.control.state();
@@ -181,7 +181,7 @@ impl EventHistory {
         }
     }
 
-    /// Returns the first position that is kept.
+    /// Returns the first stored position.
     pub(super) fn oldest(&self) -> u64 {
         let firsts = self.firsts.read();
         firsts.first().copied().unwrap_or(1)
@@ -269,7 +269,7 @@ impl EventHistory {
         self.tail.last()
     }
 
-    /// Tells subscribers that the bus is gone.
+    /// Informs subscribers that the bus is closed.
     pub(super) fn close(&self) {
         self.tail.close();
     }
@@ -283,7 +283,7 @@ fn lost(from: u64, to: u64) -> EventBatch {
     }
 }
 
-/// Creates the log whose first event has this position.
+/// Creates the log that begins with the event at this position.
 fn create(store: &Store, first: u64) -> Result<Writer, Error> {
     let name = log_name(first);
     match store.create(&name) {
@@ -293,7 +293,7 @@ fn create(store: &Store, first: u64) -> Result<Writer, Error> {
     }
 }
 
-/// Takes the log whose first event has this position.
+/// Reopens the log whose first event has this position.
 fn take(store: &Store, first: u64) -> Result<Writer, Error> {
     let name = log_name(first);
     match store.take(&name, LockWait::IfFree) {

@@ -18,10 +18,10 @@ use super::{
 };
 use crate::{bus::error::BusError, event::EventId};
 
-/// Number of times that a log is taken again before a new one is begun. Each leaves a file.
+/// Maximum number of times that a log is reopened before a new one is begun. Each leaves a file.
 const LOG_TAKINGS: u32 = 100;
 
-/// The part of a stored event that says whether it is published twice.
+/// The part of a stored event that identifies duplicates.
 #[derive(Deserialize)]
 struct StoredId {
     id: EventId,
@@ -101,8 +101,8 @@ impl EventHistory {
         })
     }
 
-    /// Takes the last log again after a failure: it may hold events whose publishers were told of
-    /// the failure.
+    /// Opens the last log again after a failed write: it may hold events whose publishers were told
+    /// of the failure.
     pub(super) fn take_again(&self, writing: &mut LogWriting) -> Result<Writer, BusError> {
         writing.writer = None;
         let first = writing.span.first;

@@ -15,8 +15,8 @@ pub struct HistoryLimits {
     pub log_events: u64,
     /// Size in bytes after which a new log is begun. Default: 64 MiB.
     pub log_bytes: u64,
-    /// Age at which a complete log is removed that every subscriber has acknowledged. Default: 7
-    /// days.
+    /// Age at which a complete log is removed if every subscriber has acknowledged its events.
+    /// Default: 7 days.
     pub keep_for: Duration,
     /// Size of the history in bytes, above which acknowledged logs are removed sooner. Default:
     /// 1 GiB.
@@ -24,11 +24,11 @@ pub struct HistoryLimits {
     /// Size of the history in bytes, above which logs are removed whether they were acknowledged
     /// or not. Default: 4 GiB.
     pub most_bytes: u64,
-    /// Number of the newest events among which one that is published twice is found, at most
-    /// 1,000,000. They are kept until the history has `most_bytes`. Default: 10,000.
+    /// Number of the newest events among which duplicates are found, at most 1,000,000. They are
+    /// kept until the history has `most_bytes`. Default: 10,000.
     pub duplicate_window: u64,
-    /// Time without connecting and acknowledging after which a subscriber no longer keeps logs.
-    /// Default: 7 days.
+    /// Time without contact after which an inactive subscriber no longer prevents the removal of
+    /// logs. Default: 7 days.
     pub unseen_for: Duration,
 }
 

@@ -7,10 +7,10 @@ use tokio::sync::watch;
 
 use crate::event::Event;
 
-/// Maximum number of events that are kept in memory for subscribers that are nearly at the end.
+/// Maximum number of events in memory for subscribers that are nearly at the end.
 const TAIL_EVENTS: usize = 1_024;
 
-/// Maximum size of the payloads that are kept in memory, in bytes of JSON.
+/// Maximum size of the payloads in memory, in bytes of JSON.
 const TAIL_BYTES: usize = 8 << 20;
 
 /// The end of a history.
@@ -33,7 +33,7 @@ pub(in crate::bus) struct Durable {
 struct Ring {
     /// The events in order of position, each with its size. They may not be on disk yet.
     events: VecDeque<(Arc<Event>, usize)>,
-    /// The position behind the last of them.
+    /// The position after the last event.
     next: u64,
     bytes: usize,
 }
@@ -49,7 +49,7 @@ impl Ring {
 }
 
 impl HistoryTail {
-    /// Creates the tail of a history whose last event has the position `last`.
+    /// Creates the tail of a history that ends at the position `last`.
     pub(super) fn new(last: u64) -> Self {
         let is_closed = false;
         Self {
@@ -79,8 +79,7 @@ impl HistoryTail {
         }
     }
 
-    /// Returns up to `most` events of the positions `from` to `last`; `None` if the first is not in
-    /// memory.
+    /// Returns up to `most` events from `from` to `last`; `None` if the first is not in memory.
     pub(super) fn get(&self, from: u64, last: u64, most: usize) -> Option<Vec<(u64, Arc<Event>)>> {
         let ring = self.ring.lock();
         let first = ring.next - ring.events.len() as u64;
@@ -103,7 +102,7 @@ impl HistoryTail {
         });
     }
 
-    /// Tells subscribers that nothing more comes.
+    /// Informs subscribers that no more events come.
     pub(super) fn close(&self) {
         self.durable.send_modify(|durable| durable.is_closed = true);
     }

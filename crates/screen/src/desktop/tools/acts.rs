@@ -249,7 +249,8 @@ impl DesktopAction for ScrollCall {
 }
 
 impl DesktopCall<'_> {
-    /// Moves the pointer to the judged target, however it moves, and records what is there then.
+    /// Moves the pointer to the judged target, even while the target moves, and records what is
+    /// there then.
     pub(super) async fn approach(
         &mut self,
         target: InputTarget,
@@ -280,7 +281,7 @@ impl DesktopCall<'_> {
         )))
     }
 
-    /// Presses a button so many times where the pointer is, with keys held by the bits of a chord.
+    /// Presses a button a number of times at the pointer, with the modifier keys of a chord held.
     pub(super) async fn press(
         &mut self,
         spot: &DesktopSpot,
@@ -305,7 +306,7 @@ impl DesktopCall<'_> {
         Ok(())
     }
 
-    /// Gives the keyboard to an element by a click, unless it has it.
+    /// Gives an element the keyboard focus by a click, unless it has the focus.
     pub(super) async fn give_keyboard(&mut self, spot: &DesktopSpot) -> Result<(), ActionFailure> {
         use gyrus_contract::ElementState::Focused;
         let has = |spot: &DesktopSpot| spot.is(Focused) && spot.window.is_active;

@@ -87,7 +87,8 @@ impl DesktopAction for SelectOptionCall {
     }
 }
 
-/// Returns the option that is meant; else the reason, in words that follow those for the list.
+/// Returns the option that `wanted` names; else the reason, in words that follow those for the
+/// list.
 fn meant<'o>(options: &'o [ChoiceOption], wanted: &str) -> Result<&'o ChoiceOption, String> {
     let wanted = wanted.trim();
     let lower = wanted.to_lowercase();
@@ -223,8 +224,8 @@ impl DesktopCall<'_> {
         }
     }
 
-    /// Returns the box in which the wheel is to be turned towards an element, the turn, and what
-    /// will be different once it has moved; `None` if there is no way.
+    /// Returns the box in which to turn the wheel towards an element, the direction, and what will
+    /// be different after it has scrolled; `None` if there is no way.
     async fn way_to(
         &mut self,
         spot: &DesktopSpot,
@@ -265,7 +266,7 @@ impl DesktopCall<'_> {
         )))
     }
 
-    /// Turns the wheel in a box, where it changes nothing but what is in view.
+    /// Turns the wheel in a box where that only scrolls.
     async fn turn_wheel(
         &mut self,
         around: Bounds,
@@ -312,8 +313,8 @@ fn points(around: Bounds) -> impl Iterator<Item = ScreenPoint> {
     parts.into_iter().map(at)
 }
 
-/// Returns the turn of the wheel that brings an element into a box, or nearer; `None` if it lies in
-/// it.
+/// Returns the turn of the wheel that scrolls an element into a box, or nearer to it; `None` if it
+/// lies in it.
 fn turn_to(element: Bounds, around: Bounds) -> Option<(Button, u32)> {
     let outside = |start: i32, length: i32, from: i32, room: i32| {
         // Of what does not fit, the beginning is shown.

@@ -20,7 +20,7 @@ use crate::{
 /// Maximum number of characters of a text that is read to compare or to select in.
 const MAX_TEXT: i32 = 1_000_000;
 
-/// The beginning of the reason why typing stopped at a program that reads nothing.
+/// Beginning of the reason why typing stopped: the program reads no events.
 const HANGS: &str = "the program does not read its events";
 
 /// Returns the effects of typing into an element.
@@ -161,7 +161,7 @@ impl DesktopAction for SelectTextCall {
 }
 
 impl DesktopCall<'_> {
-    /// Returns the text that an element holds; `None` if it tells none, as for a secret.
+    /// Returns the text of an element; `None` if it tells none, as for a secret.
     pub(super) async fn text_of(&self, spot: &DesktopSpot) -> Option<String> {
         if spot.is(ElementState::Masked) {
             return None;
@@ -241,7 +241,7 @@ impl DesktopCall<'_> {
         Ok(typed)
     }
 
-    /// Whether an element says that it has the keyboard; `None` if it says nothing.
+    /// Whether an element reports the keyboard focus; `None` if it reports nothing about it.
     async fn has_keyboard(&self, spot: &DesktopSpot) -> Option<bool> {
         let accessible = self.session.accessible.as_ref().ok()?;
         let (name, path) = self.session.numbers.path(spot.id())?;
@@ -252,7 +252,7 @@ impl DesktopCall<'_> {
 /// The part of a text that was typed.
 #[derive(Debug)]
 struct TypedPart {
-    /// The number of characters that the program has read.
+    /// Number of characters that the program has read.
     characters: usize,
     arrival: Arrival,
     /// The reason why the rest was not.
@@ -270,7 +270,7 @@ impl Default for TypedPart {
 }
 
 impl TypedPart {
-    /// Says how much of a text was typed, and why not all of it.
+    /// Describes which part of a text was typed, and why the rest was not.
     fn stopped_at(&self, why: &str, spot: &DesktopSpot, text: &str) -> String {
         format!(
             "Stopped: {why}. Of the {} characters the first {} are known to have arrived in {} {}",

@@ -20,7 +20,7 @@ use crate::{
     tools::action::ActionFailure,
 };
 
-/// Time that a program has to show its window for choosing a file.
+/// Time limit for a program to show its file dialog.
 const CHOOSER: Duration = Duration::from_secs(5);
 
 fn starts(call: &UploadFileCall) -> Vec<Starts> {
@@ -101,7 +101,7 @@ impl DesktopSession {
 }
 
 impl DesktopCall<'_> {
-    /// Clicks what asks for a file, and waits for the window that it opens.
+    /// Clicks a control that asks for a file, and waits for its file dialog.
     async fn open_chooser(&mut self, spot: &DesktopSpot) -> Result<Window, ActionFailure> {
         let before = self.session.display.windows().map_err(unknown)?;
         self.press(spot, (Button::Left, 1), 0).await?;
@@ -134,8 +134,7 @@ impl DesktopCall<'_> {
         })
     }
 
-    /// Types a path into a window for choosing a file, in place of what its field for it holds, and
-    /// presses Enter.
+    /// Types a path into a file dialog, in place of the present name, and presses Enter.
     async fn enter_path(&mut self, chooser: Window, text: &str) -> Result<(), ActionFailure> {
         let display = &self.session.display;
         display.settle().await.map_err(unknown)?;
@@ -161,7 +160,7 @@ impl DesktopCall<'_> {
     }
 }
 
-/// Returns the failure for keys that a window for choosing a file has not read.
+/// Returns the failure for keys that a file dialog has not read.
 fn has_arrived(arrival: Arrival) -> Result<(), ActionFailure> {
     match arrival {
         Arrival::Read => Ok(()),

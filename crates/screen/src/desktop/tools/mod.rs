@@ -69,13 +69,13 @@ fn tool<A: DesktopAction>(desktop: &Arc<Desktop>) -> Arc<dyn Tool> {
 
 /// An action on a desktop, by the arguments of its tool.
 trait DesktopAction: Arguments + Sync + 'static {
-    /// Whether it only reads the desktop. Such an action is not measured.
+    /// Whether the action only reads the desktop, so that it needs no measuring.
     const ONLY_READS: bool = false;
 
-    /// The argument with the path of a file that it reads.
+    /// Name of the argument with the path of a file that the action reads.
     const READS: Option<&'static str> = None;
 
-    /// Measures what it would touch; by default the desktop as a whole, to look at it.
+    /// Measures what the action would touch; by default the desktop as a whole, to look at it.
     fn aim(
         &self,
         session: &mut DesktopSession,
@@ -84,7 +84,7 @@ trait DesktopAction: Arguments + Sync + 'static {
         async { Ok(aim) }
     }
 
-    /// Does it.
+    /// Performs the action.
     fn act(
         &self,
         doing: &mut DesktopCall<'_>,
@@ -186,7 +186,7 @@ impl DesktopCall<'_> {
         })
     }
 
-    /// Finds the judged element again, with what was there then; another one is refused.
+    /// Finds the judged element again, with what was there at that time; another one is refused.
     async fn judged(
         &mut self,
         target: InputTarget,
@@ -209,8 +209,8 @@ fn told(done: &str, effects: &InputEffects) -> ToolOutput {
     }
 }
 
-/// Notes that keys were sent which the program has not said that it read: whatever changed, they may
-/// have an effect yet.
+/// Notes that the program did not confirm that it read the keys, so that they may still have an
+/// effect.
 fn unconfirmed(effects: &mut InputEffects) {
     if effects.verdict != ActionVerdict::Changed {
         effects.verdict = ActionVerdict::CannotTell;

@@ -18,10 +18,10 @@ use crate::{
     extract::{ApiForm, ApiJson, ApiQuery, RunInPath},
 };
 
-/// Bytes of a patch that a page has of one file.
+/// Maximum size of the patch of one file on the page, in bytes.
 const FILE_PATCH: usize = 40 << 10;
 
-/// Files that a page has, and those of them with their patch.
+/// Maximum number of files on a page, before the number of those with a patch.
 const FILES: usize = 500;
 const PATCHES: usize = 60;
 
@@ -121,7 +121,7 @@ fn unknown(why: &str) -> Markup {
     html! { p.failed { "It is not known what the run changed: " (why) } }
 }
 
-/// Stands for exactly the changes that a page shows.
+/// Returns a digest of exactly the changes that a page shows.
 fn seen(found: &RunUndo) -> String {
     let refused: Vec<&str> = found.plan.refused.iter().map(|one| &*one.path).collect();
     Digest::of_json(&(found.changes(), refused)).to_string()
@@ -177,7 +177,7 @@ fn will_be(change: &UndoChange) -> &'static str {
     }
 }
 
-/// Lists the changes, each with its patch.
+/// Draws the changed files, each with its patch.
 fn files(
     app: &App,
     found: &RunUndo,
@@ -229,7 +229,7 @@ fn file(change: &UndoChange, words: &str, patch: Option<&str>) -> Markup {
     }
 }
 
-/// Cuts a patch into those of its files, with the path of each.
+/// Splits a patch into those of its files, with the path of each.
 fn by_file(patch: &str) -> Vec<(&str, &str)> {
     let mut starts: Vec<usize> = patch
         .match_indices("diff --git ")

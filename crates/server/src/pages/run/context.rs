@@ -72,7 +72,7 @@ fn request(reader: &LogReader, run: RunId, found: &AskedModel) -> Markup {
     }
 }
 
-/// Says how much of the memory the model did not see.
+/// Tells how much of the memory the model did not see.
 fn dropped(found: &AskedModel) -> Markup {
     let call = &found.call;
     let sent = counted(call.to.saturating_sub(call.from), "message");

@@ -43,9 +43,9 @@ struct ForkPoint {
     at: u32,
     /// The last complete step.
     last: u32,
-    /// The resources that the steps up to here used.
+    /// The resources used by the steps up to this one.
     spent: Spent,
-    /// The folder then, or why it is not kept.
+    /// The folder at that time, or the reason why it was not stored.
     snapshot: Snapshot,
     limits: Limits,
 }
@@ -116,7 +116,7 @@ fn moment(app: &App, run: RunId, at: Option<u32>) -> Result<ForkPoint, ApiError>
     Ok(moment)
 }
 
-/// Says which part comes from the journal, and which is live.
+/// Tells which part comes from the journal, and which is live.
 fn said(app: &App, run: RunId, moment: &ForkPoint) -> Markup {
     let at = moment.at;
     let most = limits(&moment.limits);

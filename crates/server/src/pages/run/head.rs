@@ -24,7 +24,7 @@ pub(super) enum RunTab {
     Context,
     Children,
     Raw,
-    /// A page that is none of the others.
+    /// Another page, by its name.
     Other(&'static str),
 }
 

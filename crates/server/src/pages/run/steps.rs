@@ -35,7 +35,7 @@ enum ZoomName {
 }
 
 impl ZoomName {
-    /// Returns the zoom, its name, and the tab that it belongs to.
+    /// Returns the zoom, its name, and its tab.
     fn meaning(self) -> (Zoom, &'static str, RunTab) {
         match self {
             ZoomName::Cycles => (Zoom::Cycles, "cycles", RunTab::Steps),
@@ -87,7 +87,7 @@ pub(in super::super) async fn show(
     .await
 }
 
-/// Returns what changed on the page of a run, as a fragment.
+/// Returns the changed rows of a run's page, as a fragment.
 pub(in super::super) async fn rows(
     State(app): State<Arc<App>>,
     RunInPath(run): RunInPath,
@@ -109,7 +109,7 @@ pub(in super::super) async fn rows(
     .await
 }
 
-/// Nothing is shown that is not on disk.
+/// Reads a stretch of a run, without entries that are not on disk yet.
 fn stretch_of(app: &App, run: RunId, stretch: Stretch, zoom: Zoom) -> Result<RunRows, ApiError> {
     let reader = app.store.reader(&log_name(run))?;
     let end = app.end_of(run, &reader)?;

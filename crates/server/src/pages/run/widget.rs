@@ -14,7 +14,7 @@ use crate::{
     heads::RunWord,
 };
 
-/// Stretches of time that are listed.
+/// Maximum number of listed stretches of time.
 const LISTED: usize = 8;
 
 /// Returns the element, with the questions of the run below the cycle.

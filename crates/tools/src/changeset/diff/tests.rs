@@ -67,7 +67,7 @@ impl Random {
     }
 }
 
-/// Returns a diff's hunks, each with its ranges of lines in the old and the new text.
+/// Returns the hunks of a diff, each with its ranges of lines in the old and the new text.
 fn apart(diff: &str) -> Vec<(String, Range<usize>, Range<usize>)> {
     let mut hunks: Vec<(String, Range<usize>, Range<usize>)> = Vec::new();
     for line in diff.split_inclusive('\n') {
