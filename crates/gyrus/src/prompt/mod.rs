@@ -316,7 +316,7 @@ impl TerminalConversation<'_> {
         match word {
             PromptWord::File(path) => {
                 self.context.push(attachments::file(&path)?);
-                put("the next goal comes with this attachment\n")?;
+                put("the attachment comes with the next goal\n")?;
             }
             PromptWord::Image(path) => {
                 let picture = match path {
@@ -327,7 +327,7 @@ impl TerminalConversation<'_> {
                     }
                 };
                 self.context.push(picture);
-                put("the next goal comes with this attachment\n")?;
+                put("the attachment comes with the next goal\n")?;
             }
             PromptWord::Model(name) => {
                 self.choice = Some(ModelChoice::parse([name.as_str()])?);

@@ -254,7 +254,8 @@ fn hostile_lessons_are_bounded_and_hold_no_secrets() {
     run(&world, FINISH, GOAL, &[]);
     let (numbers, _, text) = given(&world).unwrap();
     assert_eq!(numbers.len(), 2);
-    assert!(gyrus_text::tokens(&text) <= 75, "{text}");
+    // 75 are kept; the mark of a secret that is found again on the way is longer than the secret.
+    assert!(gyrus_text::tokens(&text) <= 85, "{text}");
     assert!(!text.contains(unseen), "{text:?}");
 }
 

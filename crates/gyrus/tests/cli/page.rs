@@ -281,5 +281,5 @@ fn a_page_goes_where_it_is_sent_and_nowhere_else() {
     said(output.unwrap())
         .exits(2)
         .says("-o ")
-        .says("is nothing for a terminal");
+        .says("a terminal cannot show an HTML page");
 }

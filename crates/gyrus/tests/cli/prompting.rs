@@ -410,7 +410,7 @@ fn a_picture_comes_from_the_clipboard() {
     }
     prints(&format!("echo {PNG} | base64 -d"));
     terminal.types("/image\r");
-    terminal.shows("it comes with the next goal");
+    terminal.shows("the attachment comes with the next goal");
     terminal.shows("❯");
     terminal.types("look\r");
     terminal.shows("this session:");

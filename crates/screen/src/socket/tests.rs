@@ -73,7 +73,7 @@ fn only_addresses_of_this_machine_are_taken() {
         ("http://localhost.example:9222", "not on this machine"),
         ("http://127.0.0.1", "names no port"),
         ("http://127.0.0.1:99999", "names no port"),
-        ("https://127.0.0.1:9222", "begins with http:// or ws://"),
+        ("https://127.0.0.1:9222", "must begin with http:// or ws://"),
         ("http://127.0.0.1:9222/json", "nothing follows the port"),
         ("ws://127.0.0.1:9222/devtools/page/1", "/devtools/browser"),
         ("ws://127.0.0.1:1/devtools/browser\r\nX: y", "blanks"),
