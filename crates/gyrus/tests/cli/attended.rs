@@ -223,12 +223,13 @@ fn each_of_them_can_be_answered_alone() {
     terminal.stands("please type y = yes");
     assert_eq!(world.file(".git/alpha"), "");
     terminal.types("y\r");
-    terminal.stands("approved by tester (console)");
-    let card = terminal.stands("Y = yes to all 2");
-    assert!(card.contains("│ and "), "{card}");
+    // What stood there before an answer does not count: the next card comes after it.
+    terminal.shows("approved by tester (console)");
+    terminal.shows("Y = yes to all 2");
     terminal.types("n\r");
-    terminal.stands("denied by tester (console)");
-    terminal.types("Y\r");
+    terminal.shows("denied by tester (console)");
+    terminal.shows("y = yes");
+    terminal.types("y\r");
     terminal.stands("All three are done.");
     terminal.stands("❯ a goal");
     terminal.types("/quit\r");
