@@ -5,7 +5,6 @@
 use std::sync::Arc;
 
 use gyrus_contract::{Delta, EffectId, Purpose, RunId};
-use parking_lot::Mutex;
 
 use crate::{
     redact::{Redactor, TextBefore},
@@ -181,7 +180,7 @@ impl<'a> Speaker<'a> {
 /// Returns the shown text of a reply that arrives in these pieces.
 #[cfg(feature = "fuzz")]
 pub fn shown(redactor: &Redactor, pieces: &[&str]) -> String {
-    let heard = Arc::new(Mutex::new(String::new()));
+    let heard = Arc::new(parking_lot::Mutex::new(String::new()));
     let hearing = heard.clone();
     let live: Live = Arc::new(move |event: LiveEvent<'_>| {
         if let LivePiece::Text(text) = event.said {
@@ -211,6 +210,8 @@ impl Drop for Speaker<'_> {
 
 #[cfg(test)]
 mod tests {
+    use parking_lot::Mutex;
+
     use super::*;
     use crate::redact::Secret;
 
