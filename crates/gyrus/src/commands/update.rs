@@ -9,7 +9,7 @@ use crate::{
     exit::Code,
     failure::Failure,
     inside_run,
-    update::{self, Address, Installed},
+    update::{self, Address, UpdateEnd},
 };
 
 /// Put a newer gyrus in the place of this one
@@ -60,7 +60,7 @@ impl UpdateCommand {
         }
         let archive = address.archive(&package).await?;
         match update::install(&package, &archive)? {
-            Installed::Replaced { kept } => {
+            UpdateEnd::Replaced { kept } => {
                 put(&format!(
                     "gyrus {newest} took the place of {own}, which is kept at {}; servers and chats that \
                      run go on with {own} until they are started again\n",
@@ -68,7 +68,7 @@ impl UpdateCommand {
                 ))?;
                 Ok(Code::Reached)
             }
-            Installed::WentBack(why) => Err(Failure::failed(format!(
+            UpdateEnd::WentBack(why) => Err(Failure::failed(format!(
                 "gyrus {newest} was tried, and {own} is in its place again: {}",
                 visible(&why)
             ))),

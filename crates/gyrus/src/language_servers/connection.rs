@@ -10,7 +10,7 @@ use std::{
 use gyrus::runtime::{Home, sandbox};
 use gyrus_mcp::{PipedProgram, StartedProgram, how_it_ended, start_piped};
 use gyrus_text::counted;
-use parking_lot::{Mutex, MutexGuard};
+use parking_lot::Mutex;
 use serde_json::{Value, json};
 use tempfile::TempDir;
 use tokio::{
@@ -20,7 +20,7 @@ use tokio::{
     time::{Instant, timeout_at},
 };
 
-use super::messages::{self, Published, answer, framed, initialize, notification};
+use super::messages::{self, FileProblems, answer, framed, initialize, notification};
 use crate::mcp;
 
 /// Time for which nothing more may come before an answer counts as whole.
@@ -46,7 +46,7 @@ const OWN_CACHES: &str = r#"export XDG_CACHE_HOME="$TMPDIR/cache" CARGO_TARGET_D
 
 pub(super) struct Connection {
     to: mpsc::Sender<Value>,
-    heard: Arc<Heard>,
+    conversation: Arc<Conversation>,
     workspace: PathBuf,
     /// The files that it was told of, each with its version and the problems that were told last.
     open: BTreeMap<PathBuf, OpenFile>,
@@ -63,7 +63,7 @@ struct OpenFile {
 }
 
 /// Result of asking a server about a file.
-pub(super) enum Checked {
+pub(super) enum CheckOutcome {
     /// The problems, in words; `None` if there are none.
     Problems(Option<String>),
     /// It has not answered in time.
@@ -74,31 +74,27 @@ pub(super) enum Checked {
 
 /// State of the conversation with a server, as its messages tell it.
 #[derive(Default)]
-struct Heard {
-    state: Mutex<HeardState>,
+struct Conversation {
+    state: Mutex<ConversationState>,
     moved: watch::Sender<()>,
 }
 
 #[derive(Default)]
-struct HeardState {
+struct ConversationState {
     is_ready: bool,
     ended: Option<String>,
     /// Its tasks that go on.
     tasks: BTreeSet<String>,
     /// The problems of the files that it was told of, once it published some.
-    files: BTreeMap<PathBuf, Option<Published>>,
+    files: BTreeMap<PathBuf, Option<FileProblems>>,
     /// Bytes since the last edit.
     said: usize,
 }
 
-impl Heard {
-    fn lock(&self) -> MutexGuard<'_, HeardState> {
-        self.state.lock()
-    }
-
+impl Conversation {
     /// Takes a message, and returns the answer that it wants.
     fn take(&self, message: &Value, size: usize) -> Result<Option<Value>, String> {
-        let mut state = self.lock();
+        let mut state = self.state.lock();
         state.said += size;
         if state.said > MAX_SAID {
             return Err(format!("it said more than {MAX_SAID} bytes about one edit"));
@@ -114,7 +110,7 @@ impl Heard {
                 state.is_ready = true;
             }
             (Some("textDocument/publishDiagnostics"), None) => {
-                if let Some(published) = Published::read(params)
+                if let Some(published) = FileProblems::read(params)
                     && let Some(file) = state.files.get_mut(&published.path)
                 {
                     *file = Some(published);
@@ -140,7 +136,7 @@ impl Heard {
     }
 
     fn end(&self, why: String) {
-        self.lock().ended.get_or_insert(why);
+        self.state.lock().ended.get_or_insert(why);
         self.moved.send_replace(());
     }
 }
@@ -189,11 +185,15 @@ impl Connection {
         );
         let started = started.map_err(|error| error.to_string())?;
         let (to, queue) = mpsc::channel(MAX_QUEUED);
-        let heard = Arc::new(Heard::default());
-        let running = tokio::spawn(serve(started, (to.clone(), queue), Arc::clone(&heard)));
+        let conversation = Arc::new(Conversation::default());
+        let running = tokio::spawn(serve(
+            started,
+            (to.clone(), queue),
+            Arc::clone(&conversation),
+        ));
         let mut connection = Self {
             to,
-            heard,
+            conversation,
             workspace: workspace.to_owned(),
             open: BTreeMap::new(),
             version: 0,
@@ -207,7 +207,7 @@ impl Connection {
 
     /// Whether it has ever been ready.
     pub(super) fn was_ready(&self) -> bool {
-        self.heard.lock().is_ready
+        self.conversation.state.lock().is_ready
     }
 
     /// Tells it the text of a file, and waits for what it finds.
@@ -217,15 +217,15 @@ impl Connection {
         language: &str,
         text: &str,
         deadline: Instant,
-    ) -> Checked {
-        let mut moved = self.heard.moved.subscribe();
-        self.heard.lock().said = 0;
-        while !self.heard.lock().is_ready {
+    ) -> CheckOutcome {
+        let mut moved = self.conversation.moved.subscribe();
+        self.conversation.state.lock().said = 0;
+        while !self.conversation.state.lock().is_ready {
             if let Some(ended) = self.ended() {
                 return ended;
             }
             if timeout_at(deadline, moved.changed()).await.is_err() {
-                return Checked::Late;
+                return CheckOutcome::Late;
             }
         }
         if !std::mem::replace(&mut self.is_begun, true) {
@@ -234,7 +234,7 @@ impl Connection {
         self.tell(path, language, text);
         loop {
             let is_whole = {
-                let state = self.heard.lock();
+                let state = self.conversation.state.lock();
                 let published = state.files.get(path).and_then(Option::as_ref);
                 let told = self.open.get(path).map_or(0, |file| file.version);
                 let about =
@@ -251,22 +251,27 @@ impl Connection {
             };
             if timeout_at(until, moved.changed()).await.is_err() {
                 break if is_whole {
-                    Checked::Problems(self.in_words(path))
+                    CheckOutcome::Problems(self.in_words(path))
                 } else {
-                    Checked::Late
+                    CheckOutcome::Late
                 };
             }
         }
     }
 
-    fn ended(&self) -> Option<Checked> {
-        self.heard.lock().ended.clone().map(Checked::Ended)
+    fn ended(&self) -> Option<CheckOutcome> {
+        self.conversation
+            .state
+            .lock()
+            .ended
+            .clone()
+            .map(CheckOutcome::Ended)
     }
 
     /// Queues a message. One that does not read what it is sent ends.
     fn send(&mut self, message: Value) {
         if self.to.try_send(message).is_err() {
-            self.heard
+            self.conversation
                 .end("it does not read what it is sent".to_owned());
         }
     }
@@ -278,7 +283,11 @@ impl Connection {
         }
         self.version += 1;
         let (uri, version) = (messages::uri(path), self.version);
-        self.heard.lock().files.insert(path.to_owned(), None);
+        self.conversation
+            .state
+            .lock()
+            .files
+            .insert(path.to_owned(), None);
         if let Some(file) = self.open.get_mut(path) {
             file.version = version;
             text.clone_into(&mut file.text);
@@ -314,14 +323,14 @@ impl Connection {
             return;
         };
         self.open.remove(&path);
-        self.heard.lock().files.remove(&path);
+        self.conversation.state.lock().files.remove(&path);
         let closed = json!({ "textDocument": { "uri": messages::uri(&path) } });
         self.send(notification("textDocument/didClose", closed));
     }
 
     /// Returns the problems of a file, and those of others that have changed since they were told.
     fn in_words(&mut self, edited: &Path) -> Option<String> {
-        let files = self.heard.lock().files.clone();
+        let files = self.conversation.state.lock().files.clone();
         let (mut words, mut left) = (Vec::new(), MAX_TOLD);
         for (path, published) in files {
             let (Some(published), Some(file)) = (published, self.open.get_mut(&path)) else {
@@ -356,7 +365,7 @@ impl Connection {
 async fn serve(
     started: StartedProgram,
     (replies, mut queue): (mpsc::Sender<Value>, mpsc::Receiver<Value>),
-    heard: Arc<Heard>,
+    conversation: Arc<Conversation>,
 ) {
     let StartedProgram {
         mut to,
@@ -367,7 +376,7 @@ async fn serve(
         let mut from = BufReader::new(from);
         loop {
             let reply = match messages::read(&mut from).await {
-                Ok((message, size)) => heard.take(&message, size),
+                Ok((message, size)) => conversation.take(&message, size),
                 Err(why) => Err(why),
             };
             match reply {
@@ -391,5 +400,5 @@ async fn serve(
         why = reading => why,
         why = writing => why,
     };
-    heard.end(why);
+    conversation.end(why);
 }

@@ -26,7 +26,7 @@ pub(super) fn framed(message: &Value) -> Vec<u8> {
 /// Reads a message, and returns it with its size in bytes.
 ///
 /// # Errors
-/// What comes is not a message, or too long: in words.
+/// The input is no message of the protocol, or a message is too long; in words.
 pub(super) async fn read(from: &mut (impl AsyncBufRead + Unpin)) -> Result<(Value, usize), String> {
     let mut head = from.take(MAX_HEAD);
     let mut length = None;
@@ -117,7 +117,7 @@ pub(super) fn answer(id: &Value, method: &str, params: &Value) -> Value {
 
 /// The problems that a server publishes for a file.
 #[derive(Clone)]
-pub(super) struct Published {
+pub(super) struct FileProblems {
     pub(super) path: PathBuf,
     /// The version of the file that they are about, if the server says it.
     pub(super) version: Option<i64>,
@@ -125,7 +125,7 @@ pub(super) struct Published {
     pub(super) problems: Vec<String>,
 }
 
-impl Published {
+impl FileProblems {
     /// Reads them; `None` if they are not what they should be.
     pub(super) fn read(params: &Value) -> Option<Self> {
         let all = params["diagnostics"].as_array()?;
@@ -198,7 +198,7 @@ mod tests {
         let params = json!({ "uri": "file:///a%20b/c.go", "version": 3, "diagnostics": [
             one(2, "unused"), one(1, "bad\nline\u{1b}[2J"), one(3, "hint"), {}, null, one(1, "x"),
         ]});
-        let read = Published::read(&params).unwrap();
+        let read = FileProblems::read(&params).unwrap();
         assert_eq!((read.path, read.version), ("/a b/c.go".into(), Some(3)));
         assert_eq!(read.problems.len(), 3);
         assert!(read.problems[0].contains("error: bad⏎line␛[2J [7]"));
@@ -207,7 +207,7 @@ mod tests {
             json!(null),
             json!({ "uri": "http://x/", "diagnostics": [] }),
         ] {
-            assert!(Published::read(&wrong).is_none());
+            assert!(FileProblems::read(&wrong).is_none());
         }
         assert_eq!(path(&uri(Path::new("/a b/ü.c"))), Some("/a b/ü.c".into()));
     }

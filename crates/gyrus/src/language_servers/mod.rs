@@ -28,7 +28,7 @@ use parking_lot::Mutex;
 use serde_json::{Value, json};
 use tokio::time::Instant;
 
-use self::connection::{Checked, Connection};
+use self::connection::{CheckOutcome, Connection};
 use crate::{env, failure::Failure, mcp::StartSurroundings};
 
 /// Time that the first edit waits for a server that has just been started.
@@ -264,15 +264,15 @@ impl LanguageServer {
         }
         let connection = server.connection.as_mut()?;
         match connection.check(path, language, &text, deadline).await {
-            Checked::Problems(said) => {
+            CheckOutcome::Problems(said) => {
                 server.wait = WAIT;
                 said.map(|said| format!("{}: {said}", self.known.name))
             }
-            Checked::Late => {
+            CheckOutcome::Late => {
                 server.wait = (server.wait / 2).max(SHORTEST_WAIT);
                 None
             }
-            Checked::Ended(why) => {
+            CheckOutcome::Ended(why) => {
                 // One that never worked is as good as not installed.
                 let tells = self.is_named || connection.was_ready();
                 server.connection = None;

@@ -19,7 +19,7 @@ const MAX_PROGRAM: u64 = 1 << 30;
 
 /// The end of an update.
 #[derive(Debug, PartialEq)]
-pub(crate) enum Installed {
+pub(crate) enum UpdateEnd {
     /// The new program is in place; the old one is kept there.
     Replaced { kept: PathBuf },
     /// The new program found fault, in these words, and the old one is in its place again.
@@ -31,7 +31,7 @@ pub(crate) enum Installed {
 /// # Errors
 /// Nothing was changed: the archive holds no program that runs here, or the program's folder cannot be
 /// written.
-pub(crate) fn install(package: &Package, archive: &[u8]) -> Result<Installed, Failure> {
+pub(crate) fn install(package: &Package, archive: &[u8]) -> Result<UpdateEnd, Failure> {
     let program = own_path()?;
     let folder = program.parent().unwrap_or(Path::new("/"));
     let failed = |error: io::Error| {
@@ -77,13 +77,13 @@ pub(crate) fn install(package: &Package, archive: &[u8]) -> Result<Installed, Fa
             fs::File::open(folder)
                 .and_then(|folder| folder.sync_all())
                 .map_err(failed)?;
-            return Ok(Installed::Replaced { kept });
+            return Ok(UpdateEnd::Replaced { kept });
         }
         Ok((_, said)) => said,
         Err(error) => error.to_string(),
     };
     fs::rename(&kept, &program).map_err(failed)?;
-    Ok(Installed::WentBack(found))
+    Ok(UpdateEnd::WentBack(found))
 }
 
 /// Puts the program back that the last update replaced, and returns its path.

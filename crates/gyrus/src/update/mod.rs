@@ -10,5 +10,5 @@ mod signature;
 
 pub(crate) use self::{
     index::{Address, Package},
-    install::{Installed, go_back, install},
+    install::{UpdateEnd, go_back, install},
 };

@@ -38,15 +38,15 @@ const SHOWN_AFTER: Duration = Duration::from_millis(100);
 const MAX_CONNECTIONS: usize = 16;
 
 /// The result of running a command to its end.
-type Ran = Result<(CommandOutcome, Option<Keeper>), KeeperError>;
+type CommandRun = Result<(CommandOutcome, Option<Keeper>), KeeperError>;
 
 /// Passes connections to the call that waits for the command; once none does, the rules decide.
-struct HandedOn {
+struct AttendedConnections {
     call: mpsc::Sender<AskedConnection>,
     rules: ProgramConnections,
 }
 
-impl ConnectionPolicy for HandedOn {
+impl ConnectionPolicy for AttendedConnections {
     fn decide<'a>(&'a self, to: &'a Destination) -> BoxedFuture<'a, Result<(), String>> {
         Box::pin(async move {
             let (reply, decided) = oneshot::channel();
@@ -77,7 +77,7 @@ pub(super) fn may_go_on(core: &Core, effect: &EffectId, containment: &Containmen
 
 /// The end of the wait for a command.
 enum WaitEnd {
-    Ran(Box<Ran>),
+    Ran(Box<CommandRun>),
     TimedOut,
     PutAside,
 }
@@ -105,7 +105,7 @@ pub(super) async fn run(
     let pipe = containment.temporary.join(&name);
     let (call, mut asked) = mpsc::channel(MAX_CONNECTIONS);
     let (resolved, spec) = destinations.call();
-    let policy = HandedOn {
+    let policy = AttendedConnections {
         call,
         rules: ProgramConnections::of_process(this, spec, resolved),
     };
@@ -118,7 +118,7 @@ pub(super) async fn run(
     );
     let end = {
         let deciding = destinations.decide_all(&mut asked);
-        let shown = Shown {
+        let shown = OutputReceivers {
             core,
             process: &process,
             capture: &mut capture,
@@ -158,8 +158,8 @@ fn started(
     (core, effect): (&Core, &EffectId),
     process: &Arc<BackgroundProcess>,
     (keeper, command, containment): (Keeper, CommandSpec, Containment),
-    policy: HandedOn,
-) -> BoxedFuture<'static, Ran> {
+    policy: AttendedConnections,
+) -> BoxedFuture<'static, CommandRun> {
     let outlet = core.kernel.organs().outlet.clone();
     let is_layered = containment.layered.iter().any(|layer| layer.required);
     let ended = (!is_layered).then(|| changes::end_mark(core, effect));
@@ -180,7 +180,7 @@ fn started(
 }
 
 /// Receivers of the output of a command.
-struct Shown<'a> {
+struct OutputReceivers<'a> {
     core: &'a Core,
     process: &'a BackgroundProcess,
     capture: &'a mut Capture,
@@ -189,12 +189,12 @@ struct Shown<'a> {
 
 /// Waits for the end of a command, for its time limit, or for the person.
 async fn wait(
-    shown: Shown<'_>,
-    running: &mut BoxedFuture<'static, Ran>,
+    shown: OutputReceivers<'_>,
+    running: &mut BoxedFuture<'static, CommandRun>,
     output: &mut pipe::Receiver,
     (limit, deciding): (Duration, impl Future<Output = std::convert::Infallible>),
 ) -> WaitEnd {
-    let Shown {
+    let OutputReceivers {
         core,
         process,
         capture,
@@ -247,7 +247,7 @@ fn go_on(
     core: &Core,
     effect: &EffectId,
     process: Arc<BackgroundProcess>,
-    running: BoxedFuture<'static, Ran>,
+    running: BoxedFuture<'static, CommandRun>,
     output: pipe::Receiver,
 ) {
     let layer = layers::take(core, effect);
