@@ -59,7 +59,7 @@ impl Address {
         match parsed.scheme() {
             "https" => {}
             "http" if is_here => {}
-            _ => return Err(wrong("it begins with https://")),
+            _ => return Err(wrong("it must begin with https://")),
         }
         Ok(Self {
             url: parsed,
@@ -119,11 +119,8 @@ impl Address {
             .timeout(LIMIT)
             .build()
             .map_err(|error| failed(causes(&error)))?;
-        let mut response = client
-            .get(url.clone())
-            .send()
-            .await
-            .map_err(|error| failed(causes(&error)))?;
+        let response = client.get(url.clone()).send().await;
+        let mut response = response.map_err(|error| failed(causes(&error.without_url())))?;
         if !response.status().is_success() {
             return Err(failed(format!("the server says {}", response.status())));
         }
