@@ -211,7 +211,8 @@ impl Register {
     /// Returns the lines about runs that began, the newest first, each with what follows the run in it.
     /// Runs are left out about which one of the words `but` was said since.
     fn lines_back<'a>(&'a self, but: &'a [&str]) -> impl Iterator<Item = (&'a str, &'a str)> {
-        let mut seen = HashSet::new();
+        // Room for all from the start: growing it would hash each run several times.
+        let mut seen = HashSet::with_capacity(self.text.len() / LINE_LENGTH);
         self.text.lines().rev().filter_map(move |line| {
             let (word, rest) = line.split_once(' ')?;
             let (run, rest) = rest.split_at_checked(RUN_CHARACTERS)?;
@@ -273,6 +274,9 @@ impl Register {
 
 /// Difference between two looks at one clock.
 const CLOCK_TICK: Duration = Duration::from_secs(2);
+
+/// Length of a line, about, in bytes.
+const LINE_LENGTH: usize = 64;
 
 /// Number of characters of a run's id.
 const RUN_CHARACTERS: usize = 36;

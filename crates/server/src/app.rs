@@ -114,6 +114,8 @@ pub trait HostProgram: RunHost {
 /// Settings of a server.
 #[derive(Debug, Clone)]
 pub struct Options {
+    /// The program's version and commit.
+    pub build: &'static str,
     /// Accepted values of the header `Host`, with port: `127.0.0.1:7717`.
     pub hosts: BTreeSet<String>,
     /// Other origins whose pages may show and answer runs: `https://wiki.example`.

@@ -10,7 +10,7 @@ use axum::{
     http::{
         HeaderMap, HeaderValue, Method, StatusCode,
         header::{
-            ACCESS_CONTROL_ALLOW_HEADERS, ACCESS_CONTROL_ALLOW_METHODS,
+            ACCEPT, ACCESS_CONTROL_ALLOW_HEADERS, ACCESS_CONTROL_ALLOW_METHODS,
             ACCESS_CONTROL_ALLOW_ORIGIN, ACCESS_CONTROL_MAX_AGE, AUTHORIZATION, CACHE_CONTROL,
             CONNECTION, CONTENT_LENGTH, CONTENT_SECURITY_POLICY, COOKIE, HOST, ORIGIN,
             REFERRER_POLICY, RETRY_AFTER, VARY, WWW_AUTHENTICATE, X_CONTENT_TYPE_OPTIONS,
@@ -62,13 +62,28 @@ pub(crate) fn guarded(endpoints: Vec<Endpoint>, app: Arc<App>) -> Router {
         router = router.route(endpoint.path, route);
     }
     router
-        .method_not_allowed_fallback(|| async {
-            ApiError::new(StatusCode::METHOD_NOT_ALLOWED, "this cannot be done here")
+        .method_not_allowed_fallback(|app: State<Arc<App>>, request: Request| async move {
+            let error = ApiError::new(StatusCode::METHOD_NOT_ALLOWED, "this cannot be done here");
+            refused(&app, &request, error)
         })
-        .fallback(|| async { ApiError::not_found("there is nothing at this address") })
+        .fallback(|app: State<Arc<App>>, request: Request| async move {
+            let error = ApiError::not_found("there is nothing at this address");
+            refused(&app, &request, error)
+        })
         .layer(DefaultBodyLimit::max(MAX_BODY))
         .layer(middleware::from_fn_with_state(Arc::clone(&app), at_home))
         .with_state(app)
+}
+
+/// Refuses a request for which there is no endpoint; a person who is let in sees a page.
+fn refused(app: &App, request: &Request, error: ApiError) -> Response {
+    let accepts = request.headers().get(ACCEPT).map(HeaderValue::as_bytes);
+    let is_browser = accepts.is_some_and(|kinds| kinds.starts_with(b"text/html"));
+    let response = error.into_response();
+    if is_browser && identify(app, request).is_some() {
+        return pages::with_errors_as_pages(app, response);
+    }
+    response
 }
 
 /// The origin of the page that sent a request, if the person named it.

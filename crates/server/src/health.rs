@@ -92,7 +92,7 @@ impl ServerStatus {
         let pid = std::process::id();
         let (queue, failures) = queue(app);
         Ok(Self {
-            version: env!("CARGO_PKG_VERSION").to_owned(),
+            version: app.options.build.to_owned(),
             pid,
             started_ms: app.started_ms,
             memory_bytes: memory(pid),

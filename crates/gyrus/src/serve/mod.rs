@@ -364,6 +364,7 @@ fn options(
 ) -> Result<Options, Failure> {
     let port = address.port();
     Ok(Options {
+        build: gyrus::BUILD,
         hosts: ["127.0.0.1", "localhost", "[::1]"]
             .map(|host| format!("{host}:{port}"))
             .into(),

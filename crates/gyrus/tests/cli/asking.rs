@@ -96,7 +96,7 @@ fn a_parked_question_is_answered_and_resumed_once() {
     • May I?
     → write path=.envrc content=hello
     ┌ approval 1.3 ─────────────────────────────────────────────────────────
-    │ The tool `write` wants to do something that needs your approval: [folder]/work/.envrc
+    │ The tool `write` wants to change [folder]/work/.envrc
     │ - writes .envrc: it is obeyed by direnv, which runs it when a person enters the folder
     │ as written by the model (unverified):
     │ ┃ diff --git a/.envrc b/.envrc
@@ -106,7 +106,7 @@ fn a_parked_question_is_answered_and_resumed_once() {
     │ ┃ @@ -0,0 +1,1 @@
     │ ┃ +hello
     └───────────────────────────────────────────────────────────────────────
-    the run waits for an answer: The tool `write` wants to do something that needs your approval: [folder]/work/.envrc
+    the run waits for an answer: The tool `write` wants to change [folder]/work/.envrc
       answer with `gyrus approve [run] 1.3` or `gyrus deny [run] 1.3`, then `gyrus resume [run]`
     ");
     let listed = world.gyrus(&["approvals"]).exits(0).out;

@@ -532,27 +532,6 @@ fn card(
     if let Some((touch, argument)) = asks_a_person(spec) {
         return question_card(touch, argument, resolved);
     }
-    let wants = match verdict.risk {
-        Risk::Safe => "look at something",
-        Risk::Moderate => "make a change",
-        Risk::High => "do something that needs your approval",
-        Risk::Critical => "do something that is asked every time",
-    };
-    let places: Vec<_> = resolved
-        .paths
-        .values()
-        .map(|path| path.real.display().to_string())
-        .collect();
-    let leaves = |starts: &Starts| matches!(starts, Starts::Opens { .. });
-    let page = resolved
-        .aim
-        .as_ref()
-        .filter(|aim| !aim.starts.iter().any(leaves));
-    let place = match page {
-        Some(aim) => format!(" on {}", aim.origin),
-        None if places.is_empty() => String::new(),
-        None => format!(": {}", places.join(", ")),
-    };
     if let Some(program) = resolved
         .command
         .as_ref()
@@ -575,11 +554,39 @@ fn card(
     };
     details.extend(form_lines(resolved));
     ApprovalCard {
-        sentence: format!("The tool `{}` wants to {wants}{place}", spec.name),
+        sentence: format!(
+            "The tool `{}` wants to {}",
+            spec.name,
+            wants(spec, resolved, verdict.risk)
+        ),
         reasons: verdict.reasons,
         details,
         wider: verdict.wider,
         ..ApprovalCard::default()
+    }
+}
+
+/// Returns what a call wants to do, and where: the end of a card's sentence.
+fn wants(spec: &ToolSpec, resolved: &ResolvedCall, risk: Risk) -> String {
+    let leaves = |starts: &Starts| matches!(starts, Starts::Opens { .. });
+    let stays = |aim: &&Aim| !aim.starts.iter().any(leaves);
+    let paths = resolved.paths.values();
+    let paths: Vec<_> = paths.map(|path| path.real.display().to_string()).collect();
+    let changes = spec.touches.iter().any(Touch::changes_world);
+    let connects = |touch: &Touch| matches!(touch, Touch::Connects(_));
+    let opens = resolved.aim.is_some() || spec.touches.iter().any(connects);
+    let wants = match resolved.aim.as_ref().filter(stays) {
+        Some(aim) => format!("make an input on {}", aim.origin),
+        None if resolved.command.is_some() => "run a command".to_owned(),
+        None if !paths.is_empty() && changes => format!("change {}", paths.join(", ")),
+        None if !paths.is_empty() => format!("read {}", paths.join(", ")),
+        None if opens => "open an address".to_owned(),
+        None if changes => "make a change".to_owned(),
+        None => "look at something".to_owned(),
+    };
+    match risk {
+        Risk::Critical => format!("{wants}, which is asked every time"),
+        Risk::Safe | Risk::Moderate | Risk::High => wants,
     }
 }
 

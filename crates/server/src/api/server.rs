@@ -112,7 +112,7 @@ pub(crate) async fn health(State(app): State<Arc<App>>) -> (StatusCode, Json<Hea
         Some(_) => StatusCode::SERVICE_UNAVAILABLE,
     };
     let health = Health {
-        version: env!("CARGO_PKG_VERSION").to_owned(),
+        version: app.options.build.to_owned(),
         stopped: app.options.latch.check().is_err(),
     };
     (status, Json(health))

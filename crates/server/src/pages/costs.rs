@@ -54,7 +54,7 @@ pub(super) async fn show(
             div.heading { h1 { "Costs" } (periods(part.days)) }
             section #costs data-live {
                 (told(first))
-                (tiles(&first.total))
+                (tiles(first))
                 @for ((by, name), report) in CostsBy::ALL.iter().zip(&reports) {
                     (grouped_by(*by, name, report, part.days))
                 }
@@ -85,7 +85,7 @@ fn told(report: &CostReport) -> Markup {
         @if report.damaged > 0 {
             p.warning { (counted(report.damaged, "journal")) " cannot be read to the end; what can be read counts. " a href="/health" { "Health" } }
         }
-        @if report.total.cost() == 0 && report.total.tokens > 0 {
+        @if !is_priced(report) {
             p.aside.told-beside { "No price of these models is known, so tokens stand for money." }
         }
     }
@@ -104,23 +104,45 @@ fn amount(group: &CostGroup, amount: u64) -> String {
     money(amount)
 }
 
-fn tiles(total: &CostGroup) -> Markup {
-    let per = total.per_verified_microdollars;
-    let tiles = [
-        ("settled", amount(total, total.settled_microdollars)),
-        ("estimated", amount(total, total.estimated_microdollars)),
-        ("reserved now", amount(total, total.reserved_microdollars)),
-        ("tokens", grouped(total.tokens)),
-        ("runs", grouped(total.runs)),
-        ("verified", grouped(total.verified)),
-        ("per verified outcome", per.map_or("–".to_owned(), money)),
-    ];
+/// A figure about a group: its name and its value.
+type Figure = (&'static str, fn(&CostGroup) -> String);
+
+/// The figures of which nothing can be said without a price.
+const MONEY: [Figure; 4] = [
+    ("settled", |one| amount(one, one.settled_microdollars)),
+    ("estimated", |one| amount(one, one.estimated_microdollars)),
+    ("reserved", |one| amount(one, one.reserved_microdollars)),
+    ("per verified", |one| {
+        one.per_verified_microdollars.map_or("–".to_owned(), money)
+    }),
+];
+
+const COUNTS: [Figure; 4] = [
+    ("tokens", |one| grouped(one.tokens)),
+    ("calls", |one| grouped(one.calls)),
+    ("runs", |one| grouped(one.runs)),
+    ("verified", |one| grouped(one.verified)),
+];
+
+fn figures(is_priced: bool) -> impl Iterator<Item = &'static Figure> {
+    let money: &[Figure] = if is_priced { &MONEY } else { &[] };
+    money.iter().chain(&COUNTS)
+}
+
+fn is_priced(report: &CostReport) -> bool {
+    report.total.cost() > 0 || report.total.tokens == 0
+}
+
+fn tiles(report: &CostReport) -> Markup {
     html! {
-        dl.tiles.costs { @for (name, value) in tiles { div { dt { (name) } dd { (value) } } } }
+        dl.tiles.costs { @for (name, value) in figures(is_priced(report)) {
+            div { dt { (name) } dd { (value(&report.total)) } }
+        } }
     }
 }
 
 fn grouped_by(by: CostsBy, name: &str, report: &CostReport, days: u32) -> Markup {
+    let is_priced = is_priced(report);
     let groups = &report.groups;
     let is_by_day = by == CostsBy::Day;
     let highest = groups.iter().map(worth).max().unwrap_or(0).max(1);
@@ -135,10 +157,10 @@ fn grouped_by(by: CostsBy, name: &str, report: &CostReport, days: u32) -> Markup
                 (by_day(groups))
                 details {
                     summary { "The same as a table" }
-                    (table(name, groups.iter().rev().take(BARS), None))
+                    (table(name, groups.iter().rev().take(BARS), None, is_priced))
                 }
             } @else {
-                (table(name, groups.iter().take(ROWS), Some(highest)))
+                (table(name, groups.iter().take(ROWS), Some(highest), is_priced))
                 @if groups.len() > ROWS { p.aside { (counted(groups.len() - ROWS, "cheaper group")) " in the file" } }
             }
         }
@@ -208,6 +230,7 @@ fn table<'a>(
     name: &str,
     groups: impl Iterator<Item = &'a CostGroup>,
     highest: Option<u64>,
+    is_priced: bool,
 ) -> Markup {
     html! {
         div.scrolls tabindex="0" role="group" aria-label={ "Costs by " (name) } {
@@ -215,17 +238,15 @@ fn table<'a>(
                 thead { tr {
                     th scope="col" { (name) }
                     @if highest.is_some() { th scope="col" { span.said { "Share" } } }
-                    @for head in ["Settled", "Estimated", "Reserved", "Tokens", "Calls", "Runs", "Verified", "Per verified"] {
-                        th.number scope="col" { (head) }
-                    }
+                    @for (name, _) in figures(is_priced) { th.number scope="col" { (name) } }
                 } }
-                tbody { @for group in groups { (row(group, highest)) } }
+                tbody { @for group in groups { (row(group, highest, is_priced)) } }
             }
         }
     }
 }
 
-fn row(group: &CostGroup, highest: Option<u64>) -> Markup {
+fn row(group: &CostGroup, highest: Option<u64>, is_priced: bool) -> Markup {
     html! {
         tr id=[highest.is_none().then(|| format!("day-{}", group.key))] {
             td.name { @if group.key.is_empty() { "none" } @else { (group.key) } }
@@ -234,19 +255,13 @@ fn row(group: &CostGroup, highest: Option<u64>) -> Markup {
                     rect.bar x="0" y="0" height="10" width=(worth(group).saturating_mul(100).div_ceil(highest)) {}
                 } }
             }
-            td.number { (amount(group, group.settled_microdollars)) }
-            td.number { (amount(group, group.estimated_microdollars)) }
-            td.number { (amount(group, group.reserved_microdollars)) }
-            td.number { (grouped(group.tokens)) }
-            td.number { (grouped(group.calls)) }
-            td.number { (grouped(group.runs)) }
-            td.number { (grouped(group.verified)) }
-            td.number { (group.per_verified_microdollars.map_or("–".to_owned(), money)) }
+            @for (_, value) in figures(is_priced) { td.number { (value(group)) } }
         }
     }
 }
 
 fn dearest(app: &App, report: &CostReport) -> Markup {
+    let is_priced = is_priced(report);
     html! {
         h2 { "Dearest runs" }
         @if report.dearest.is_empty() { p.nothing { "No run asked a model." } }
@@ -254,7 +269,8 @@ fn dearest(app: &App, report: &CostReport) -> Markup {
             div.scrolls tabindex="0" role="group" aria-label="Dearest runs" { table.grid {
                 thead { tr {
                     th scope="col" { "Run" } th scope="col" { "Goal" } th scope="col" { "Outcome" }
-                    th.number scope="col" { "Cost" } th.number scope="col" { "Tokens" }
+                    @if is_priced { th.number scope="col" { "Cost" } }
+                    th.number scope="col" { "Tokens" }
                 } }
                 tbody { @for one in &report.dearest {
                     @let run = overview(app, one.run).ok();
@@ -262,10 +278,10 @@ fn dearest(app: &App, report: &CostReport) -> Markup {
                         td { a href={ "/runs/" (one.run) } { (one.run.short()) } }
                         td.name { @if let Some(run) = &run { (gyrus_text::clip(&run.goal, 120)) } }
                         td { @if let Some(run) = &run { (outcome(run)) } }
-                        td.number {
+                        @if is_priced { td.number {
                             @if one.cost_microdollars == 0 && one.tokens > 0 { "unknown" }
                             @else { (money(one.cost_microdollars)) }
-                        }
+                        } }
                         td.number { (grouped(one.tokens)) }
                     }
                 } }

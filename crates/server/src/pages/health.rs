@@ -102,7 +102,6 @@ fn figures(status: &ServerStatus) -> Markup {
         ),
         ("at work", format!("{} of {}", queue.running, queue.at_once)),
         ("queued", grouped(queue.queued as u64)),
-        ("parked", grouped(queue.parked as u64)),
         ("browsers", grouped(status.browsers as u64)),
     ];
     html! {

@@ -63,7 +63,7 @@ pub(super) fn card(app: &App, open: &OpenQuestion, shown_at: RunId, back: &str) 
                 a href={ "/runs/" (shown_at) } { "run " (open.run.short()) ", question " (open.id) }
                 a href={ "/runs/" (shown_at) "/live" } { "live" }
                 (age(open.valid.from_ms))
-                span { "an answer counts for " (duration(open.valid.left_ms(now_ms()))) }
+                span { "expires in " (duration(open.valid.left_ms(now_ms()))) }
             }
             h2 id={ (id) "-what" } { (card.sentence) }
             @if !card.reasons.is_empty() { ul.reasons { @for reason in &card.reasons { li { (reason) } } } }

@@ -243,7 +243,7 @@ fn costs_are_added_up_as_runs_end() {
 /// Sends what a browser with this cookie would: a page to get, or a form.
 fn ask(server: &Server<'_>, cookie: &str, method: &str, path: &str, form: &str) -> Answer {
     let head = format!(
-        "cookie: {cookie}\r\norigin: http://{}\r\n\
+        "cookie: {cookie}\r\norigin: http://{}\r\naccept: text/html,*/*\r\n\
          content-type: application/x-www-form-urlencoded\r\n",
         server.host
     );
@@ -271,6 +271,8 @@ fn pages_answer_wrong_addresses_and_hold_hostile_texts() {
         ("/rules?workdir=%2Fnowhere", 200),
         ("/costs?days=0", 200),
         ("/health", 200),
+        ("/nowhere", 404),
+        ("/agents/scribe/pause", 405),
     ] {
         let answer = ask("GET", path, "").is(status);
         assert!(answer.body.contains("<h1"), "{path}");
@@ -331,7 +333,6 @@ fn pages_answer_wrong_addresses_and_hold_hostile_texts() {
     server
         .send("POST", "/agents/scribe/pause", &foreign, "")
         .is(403);
-    ask("GET", "/agents/scribe/pause", "").is(405);
     let found = ask("GET", "/search?text=a.b", "").is(200).body;
     assert!(found.contains("/events?topic=a.b"), "{found}");
     let back = server.get("/api/events?before=3&limit=1").is(200).json();
