@@ -390,7 +390,7 @@ fn loop_choice(started: &RunStarted) -> Option<String> {
     let because = config["because"].as_str()?;
     let is_by_size = config["intent"].is_string();
     let is_usual = is_by_size && *name == gyrus_loops::ThinkingStrategy::ReAct.loop_name();
-    (!is_usual).then(|| format!("thinks as `{name}`, because {because} (--loop auto)"))
+    (!is_usual).then(|| format!("uses the loop `{name}`, because {because} (--loop auto)"))
 }
 
 /// Returns the last words of the model from this entry on, which a person saw as they arrived.

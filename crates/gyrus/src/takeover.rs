@@ -214,7 +214,7 @@ async fn visit(behind: &Behind, turn: &Mutex<()>, stream: UnixStream) {
         }
         (Ok(_), Ok(VisitorRequest::TakeOver { by })) => match turn.try_lock() {
             Ok(_turn) => hand_out(behind, by, &mut reader, &writer).await,
-            Err(_) => no("somebody has it already"),
+            Err(_) => no("another person has taken it over already"),
         },
         (Ok(_), Ok(VisitorRequest::Picture)) if turn.try_lock().is_err() => no(A_PERSON_HAS_IT),
         (Ok(_), Ok(VisitorRequest::Picture)) => {

@@ -125,7 +125,7 @@ impl Fields {
                 "skip" => Ok(MissedPolicy::Skip),
                 "once" => Ok(MissedPolicy::Once),
                 "all" => Ok(MissedPolicy::All),
-                _ => Err("it is skip, once or all"),
+                _ => Err("possible values: skip, once, all"),
             },
         );
         Some(TriggerSource::Cron {

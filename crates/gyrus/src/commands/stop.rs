@@ -188,7 +188,7 @@ pub(super) fn order(gyrus: &Gyrus, run: &RunArgument, body: MessageBody) -> Resu
         Ok(stopped) => stopped?,
         Err(_) if may_finish => {
             put(&format!(
-                "run {name} parks after what is in progress; the same command once more cuts that off\n"
+                "run {name} pauses when the action in progress is done; the same command once more interrupts that action\n"
             ))?;
             return Ok(Code::Reached);
         }
@@ -205,7 +205,7 @@ pub(super) fn order(gyrus: &Gyrus, run: &RunArgument, body: MessageBody) -> Resu
     put(&if run.is_root() {
         format!("run {name} is parked; to go on: gyrus resume {name}\n")
     } else {
-        format!("sub-run {name} was stopped; the run that started it is told so and goes on\n")
+        format!("sub-run {name} was stopped; the run that started it learns this and continues\n")
     })?;
     Ok(Code::Reached)
 }

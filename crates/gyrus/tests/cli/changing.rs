@@ -543,7 +543,7 @@ fn a_flag_chooses_the_loop_and_contradictions_are_named() {
         auto(&world, &[&flags[..], &PARKED].concat())
             .exits(5)
             .says(&format!(
-                "thinks as `changeset`, because {flag} asks for a changeset"
+                "uses the loop `changeset`, because {flag} asks for a changeset"
             ));
     }
     let world = world(&[]);

@@ -70,7 +70,7 @@ fn stop_and_pause_come_from_another_process() {
     world.wait_for_file("ledger.txt", "begun");
     // It returns at once; the command may finish.
     let pause = || world.gyrus(&["pause"]).exits(0);
-    pause().says("parks after what is in progress");
+    pause().says("pauses when the action in progress is done");
     fs::write(world.work().join("go"), "").unwrap();
     running.end().exits(4);
     assert_eq!(settled(&world), [CallEnd::Done]);
@@ -82,7 +82,7 @@ fn stop_and_pause_come_from_another_process() {
     world
         .gyrus(&["pause"])
         .exits(0)
-        .says("once more cuts that off");
+        .says("once more interrupts that action");
     world.gyrus(&["pause"]).exits(0).says("is parked");
     running.end().exits(4);
     assert_eq!(settled(&world), [CallEnd::Cancelled]);

@@ -274,13 +274,13 @@ fn the_loop_is_chosen_by_rules_that_say_why() {
         &World::new(crate::support::THREE_STEPS),
         &["--loop", "react"],
     );
-    assert!(!named.err.contains("thinks as"), "{}", named.err);
+    assert!(!named.err.contains("uses the loop"), "{}", named.err);
     for (flags, flag) in [
         (["--review", "plan"], "--review plan"),
         (["--on-failure", "stop"], "--on-failure"),
     ] {
         let world = planned(&[step("1", "list", json!({"path": "."}), &[])]);
-        let why = format!("thinks as `plan`, because {flag} asks for a plan");
+        let why = format!("uses the loop `plan`, because {flag} asks for a plan");
         auto(&world, &[&flags[..], &["--on-ask", "park"]].concat()).says(&why);
         auto(&world, &[&flags[..], &["--loop", "react"]].concat())
             .exits(2)

@@ -37,7 +37,7 @@ fn the_size_of_a_goal_chooses_what_nobody_named() {
         assert_eq!(started.loop_config["intent"], intent, "{goal}");
         assert_eq!(started.settings.limits.steps, Some(steps), "{goal}");
         // The loop of most goals needs no words.
-        let choice = format!("thinks as `{name}`, because ");
+        let choice = format!("uses the loop `{name}`, because ");
         assert_eq!(said.contains(&choice), name != "react", "{said}");
     }
 }

@@ -148,7 +148,7 @@ fn one_is_stopped_and_another_steered_while_the_rest_goes_on() {
     world
         .gyrus(&["stop", &name(1)])
         .exits(0)
-        .says("the run that started it is told so and goes on");
+        .says("the run that started it learns this and continues");
     fs::write(world.work().join("go"), "").unwrap();
     running.end().exits(0);
     let followed = world.gyrus(&["follow", &name(0)]);

@@ -329,7 +329,7 @@ fn a_person_logs_in_for_a_run_that_asks_for_it() {
     );
     said(browsing(&world, &["take", "last"]).output().unwrap())
         .exits(1)
-        .says("somebody has it already");
+        .says("another person has taken it over already");
     person.sees("Who are you?");
     person.logs_in();
     let key = person.key.clone();

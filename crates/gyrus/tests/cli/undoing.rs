@@ -389,7 +389,7 @@ calls = [{ tool = "finish", arguments = { reached = true, answer = "nothing to d
     world
         .gyrus(&["undo", "last", "--yes"])
         .exits(2)
-        .says("nobody knows how the folder looked before the run: the folder is too large");
+        .says("there is no record of the folder before the run: the folder is too large");
 }
 
 #[test]

@@ -23,7 +23,7 @@ pub enum RunUndoError {
         last: u32,
     },
     /// The workspace has no snapshot at one of the two moments.
-    #[error("nobody knows how the folder looked {when}: {why}")]
+    #[error("there is no record of the folder {when}: {why}")]
     NotKept {
         /// The moment: `before step 1`, `after step 3`.
         when: String,

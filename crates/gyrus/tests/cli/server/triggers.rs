@@ -381,7 +381,7 @@ fn every_mistake_of_a_trigger_is_named_with_its_line() {
         (6, "invalid name `Bad Name` of a trigger"),
         (6, "the minute `61` is not 0 to 59"),
         (6, "there is no time zone `Mars/Olympus`"),
-        (6, "invalid `missed`: it is skip, once or all"),
+        (6, "invalid `missed`: possible values: skip, once, all"),
         (
             7,
             "a trigger has one of `cron`, `files`, `clipboard` and `webhook`",
