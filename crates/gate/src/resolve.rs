@@ -45,6 +45,9 @@ pub(crate) fn call(
                 if !arguments.contains_key(argument) && !required(spec, argument) => {}
             Touch::Starts(argument)
             | Touch::Connects(argument)
+            | Touch::Searches {
+                query: argument, ..
+            }
             | Touch::Submits(argument)
             | Touch::Asks(argument)
             | Touch::HandsOver(argument) => {

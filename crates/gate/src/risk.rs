@@ -55,6 +55,9 @@ impl Scales<'_> {
             Touch::Connects(argument) => {
                 self.address(call.arguments[argument].as_str().unwrap_or_default())
             }
+            Touch::Searches { host, .. } => TouchWeight::safe(format!(
+                "searches by {host}, the service that you configured"
+            )),
             Touch::Clipboard => TouchWeight::new(Risk::High, "uses the clipboard of your desktop")
                 .unless(Grant::Tool {
                     tool: call.tool.clone(),

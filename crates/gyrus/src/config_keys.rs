@@ -71,7 +71,7 @@ impl ConfigKey {
 }
 
 /// All keys, in the order of the documentation.
-pub(crate) const KEYS: [ConfigKey; 65] = [
+pub(crate) const KEYS: [ConfigKey; 68] = [
     key("model", "\"anthropic\"", "the first that is found", "The models to ask, best first: one name, or a list of them.")
         .variable(env::GYRUS_MODEL).flag("--model"),
     key("assess", "\"anthropic:small\"", "nobody", "The models that take a second look at calls that only the sandbox bounds."),
@@ -138,6 +138,9 @@ pub(crate) const KEYS: [ConfigKey; 65] = [
     key("chat.telegram.transcribe.model", "\"whisper\"", "", "Its model."),
     key("chat.telegram.transcribe.key", "\"WHISPER_KEY\"", "", "The variable with its key."),
     key("chat.telegram.url", "\"https://api.telegram.org\"", "the messenger's own", "The address of the messenger's server."),
+    key("web-search.provider", "\"searxng\"", "", "The service that runs search the web by: `searxng`, `brave`, `tavily` or `exa`; without it, runs cannot."),
+    key("web-search.url", "\"http://127.0.0.1:8888\"", "the provider's own", "The address of its server; SearXNG needs one."),
+    key("web-search.key", "\"SEARCH_KEY\"", "`BRAVE_API_KEY` and so on", "The variable with its key."),
     key("update.url", "\"https://example.com/gyrus\"", "", "Where `gyrus update` looks for packages; without it, nothing is ever looked for."),
     key("update.key", "\"ssh-ed25519 AAAA…\"", "", "The key that signs their checksums."),
     key("effort.PURPOSE", "\"high\"", "the model's own", "The effort of thinking for one purpose, such as `plan`.").flag("--effort"),
@@ -270,6 +273,7 @@ mod tests {
             ["memory", "embeddings", _] => {
                 "memory.embeddings.url = \"u\"\nmemory.embeddings.model = \"m\"\n"
             }
+            ["web-search", "url" | "key"] => "web-search.provider = \"brave\"\n",
             ["chat", _, "token"] => "chat.telegram.workdir = \"/w\"\n",
             ["chat", _, "workdir"] => "chat.telegram.token = \"T\"\n",
             ["chat", _, "transcribe", "url"] => {
@@ -325,6 +329,7 @@ mod tests {
             ("chat", "chat."),
             ("chat.telegram", "chat.telegram."),
             ("chat.telegram.transcribe", "chat.telegram.transcribe."),
+            ("web-search", "web-search."),
             ("update", "update."),
         ];
         for (section, below) in sections {

@@ -32,6 +32,8 @@ pub mod card_editor;
 pub mod output;
 pub mod terminal;
 pub mod keys;
+mod sessions;
 mod error;
 
 pub use error::{SurfaceError, next_step};
+pub use sessions::{SessionSummary, run_started, session_title, sessions};

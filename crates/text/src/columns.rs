@@ -11,10 +11,15 @@ pub fn width(text: &str) -> usize {
     text.chars().map(columns_of).sum()
 }
 
+/// Characters of Unicode's private use which surfaces put into words to begin and end styles. They
+/// take no columns, and never reach a terminal.
+pub const STYLE_MARKS: std::ops::RangeInclusive<char> = '\u{e0f0}'..='\u{e0f5}';
+
 /// Returns the columns of a character; a selector for a coloured picture adds one.
 fn columns_of(c: char) -> usize {
     match c {
         '\u{fe0f}' => 1,
+        c if STYLE_MARKS.contains(&c) => 0,
         c => c.width().unwrap_or(0),
     }
 }

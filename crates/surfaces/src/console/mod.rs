@@ -7,10 +7,12 @@
 mod answers;
 mod bottom;
 pub mod card;
+mod choice;
 mod history;
 mod input;
 mod line;
 mod line_editor;
+mod code_colours;
 mod markdown;
 mod paint;
 mod plan_list;
@@ -36,6 +38,7 @@ pub(crate) use self::paint::STYLES;
 pub use self::{
     answers::{choices, understand, wants_to_edit},
     bottom::{clear_status, put, put_status},
+    choice::choose,
     input_area::LineQueue,
     line::ConsoleLine,
     line_editor::{LineCandidate, LineCandidates, LineEditor, LineView, LineWish, plain_line},
