@@ -71,7 +71,7 @@ impl ConfigKey {
 }
 
 /// All keys, in the order of the documentation.
-pub(crate) const KEYS: [ConfigKey; 68] = [
+pub(crate) const KEYS: [ConfigKey; 69] = [
     key("model", "\"anthropic\"", "the first that is found", "The models to ask, best first: one name, or a list of them.")
         .variable(env::GYRUS_MODEL).flag("--model"),
     key("assess", "\"anthropic:small\"", "nobody", "The models that take a second look at calls that only the sandbox bounds."),
@@ -109,6 +109,7 @@ pub(crate) const KEYS: [ConfigKey; 68] = [
     key("sandbox.folders", "[\"~/notes:ro\"]", "", "Folders beside the workspace; `:ro` means that one is only read.").flag("--add-dir"),
     key("sandbox.caches", "\"shared\"", "run", "Whether changes of package managers' caches stay with the `run`, or last (`shared`)."),
     key("sandbox.command-time", "\"1h\"", "", "The longest time limit of a command."),
+    key("sandbox.background-after", "\"5m\"", "", "The time after which a command at your terminal goes on in the background, as by Ctrl-B."),
     key("sandbox.memory-mb", "4096", "16384", "Megabytes of memory that each process may write to."),
     key("mcp.NAME.command", "\"npx\"", "", "The program of a server whose tools runs have."),
     key("mcp.NAME.args", "[\"-y\"]", "", "Its arguments."),

@@ -19,6 +19,7 @@ pub mod trace;
 pub mod trace_file;
 mod live_replies;
 pub mod shown_plan;
+mod shown_processes;
 pub mod speech;
 pub mod tree_follower;
 pub mod watching;
@@ -37,3 +38,4 @@ mod error;
 
 pub use error::{SurfaceError, next_step};
 pub use sessions::{SessionSummary, run_started, session_title, sessions};
+pub use shown_processes::{ShownProcess, ShownProcesses};

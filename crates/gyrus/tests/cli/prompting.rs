@@ -443,11 +443,7 @@ fn a_session_of_the_folder_is_chosen_to_go_on_with() {
     begin("and then", &["--continue"], 0);
     std::fs::write(world.path("script.toml"), crate::support::UNTIL_GO).unwrap();
     std::fs::write(world.work().join("go"), "").unwrap();
-    begin(
-        "the second goal",
-        &["--max-steps", "1", "--on-ask", "park"],
-        4,
-    );
+    begin("the second goal", &["--max-steps", "1"], 3);
     // Without a terminal they are listed, a session once, by its first words.
     let said = world.gyrus(&["resume"]).exits(2).says("gyrus resume ");
     let lines: Vec<&str> = said.out.lines().collect();

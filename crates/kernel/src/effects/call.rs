@@ -560,10 +560,17 @@ fn card(
     {
         return as_user_card(program, resolved, workspace, verdict);
     }
-    let mut details: Vec<Text> = match call.arguments.as_object() {
+    let aimed = resolved.aim.as_ref().map(|aim| aim.element.is_some());
+    let is_said = |name: &str| match name {
+        "fill" => aimed.is_some(),
+        "on" => aimed == Some(true),
+        _ => false,
+    };
+    let mut details = form_lines(resolved);
+    let arguments: Vec<Text> = match call.arguments.as_object() {
         Some(arguments) => arguments
             .iter()
-            .filter(|(name, _)| *name != "fill" || resolved.aim.is_none())
+            .filter(|(name, _)| !is_said(name))
             .map(|(name, value)| {
                 let value = value
                     .as_str()
@@ -573,7 +580,7 @@ fn card(
             .collect(),
         None => vec![Text::new(call.arguments.to_string(), origin)],
     };
-    details.extend(form_lines(resolved));
+    details.extend(arguments);
     ApprovalCard {
         sentence: format!("The tool `{}` wants to {wants}{place}", spec.name),
         reasons: verdict.reasons,
