@@ -45,16 +45,13 @@ pub(crate) fn call(
                 if !arguments.contains_key(argument) && !required(spec, argument) => {}
             Touch::Starts(argument)
             | Touch::Connects(argument)
-            | Touch::Searches {
-                query: argument, ..
-            }
             | Touch::Submits(argument)
             | Touch::Asks(argument)
             | Touch::HandsOver(argument) => {
                 text(&arguments, argument)?;
             }
-            Touch::RunsAsUser { program, .. } => {
-                text(&arguments, program)?;
+            Touch::RunsAsUser { program: given, .. } | Touch::Searches { query: given, .. } => {
+                text(&arguments, given)?;
             }
             Touch::Clipboard
             | Touch::Recalls

@@ -3,7 +3,11 @@
 //! A provider is a row of a table. The query leaves the machine, to that service only; what it
 //! answers is untrusted text. The service may have any address, as the person named it.
 
-use std::{collections::BTreeSet, fmt::Write as _, time::Duration};
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    fmt::Write as _,
+    time::Duration,
+};
 
 use gyrus_contract::{Arguments, Repeat, ResolvedCall, Site, ToolOutput, Touch, TypedTool};
 use gyrus_text::{counted, first_bytes};
@@ -40,7 +44,7 @@ pub enum SearchProvider {
     Exa,
 }
 
-/// What distinguishes a provider: where it is, how it is asked, and where its results are.
+/// The address of a provider, the form of its requests, and the place of its results.
 struct ProviderShape {
     name: &'static str,
     /// The address of its server; empty if everybody has their own.
@@ -150,11 +154,6 @@ pub struct WebSearchArguments {
 impl Arguments for WebSearchArguments {
     const TOOL: &'static str = "web_search";
     const EXAMPLE: &'static str = r#"{"query": "rust async trait object safety"}"#;
-}
-
-#[derive(Serialize)]
-struct WebResults {
-    results: Vec<WebResult>,
 }
 
 #[derive(Serialize)]
@@ -347,6 +346,6 @@ impl TypedTool for WebSearch {
             } = result;
             let _ = write!(text, "\n{number}. {title}\n   {url}\n   {passage}\n");
         }
-        Ok(ToolOutput::read(text).with_value(&WebResults { results }))
+        Ok(ToolOutput::read(text).with_value(&BTreeMap::from([("results", &results)])))
     }
 }

@@ -140,8 +140,7 @@ pub(crate) fn open(
     if !gyrus.environment.dumb {
         begin_titles();
     }
-    let history = prompt.home.state.join("history");
-    let environment = &gyrus.environment;
+    let (history, environment) = (prompt.home.state.join("history"), &gyrus.environment);
     let mut editor = (!environment.dumb)
         .then(|| LineEditor::open(&history, environment.editor.clone(), environment.plain));
     // Files are named, and the person's own commands run, where `gyrus` was typed.

@@ -349,6 +349,8 @@ calls = [{ tool = "shell", arguments = { command = "echo '<title>Made</title><h1
 [[reply]]
 calls = [{ tool = "open_url", arguments = { url = "http://127.0.0.1:18127/made.html" } }]
 [[reply]]
+calls = [{ tool = "extract", arguments = {} }]
+[[reply]]
 when = "It was made here"
 calls = [{ tool = "finish", arguments = { reached = true, answer = "ok" } }]
 "#;

@@ -560,6 +560,17 @@ fn card(
     {
         return as_user_card(program, resolved, workspace, verdict);
     }
+    ApprovalCard {
+        sentence: format!("The tool `{}` wants to {wants}{place}", spec.name),
+        reasons: verdict.reasons,
+        details: details(call, resolved, origin),
+        wider: verdict.wider,
+        ..ApprovalCard::default()
+    }
+}
+
+/// Returns what a person reads on the page of an input, and the arguments, one a line.
+fn details(call: &ToolCall, resolved: &ResolvedCall, origin: Origin) -> Vec<Text> {
     let aimed = resolved.aim.as_ref().map(|aim| aim.element.is_some());
     let is_said = |name: &str| match name {
         "fill" => aimed.is_some(),
@@ -581,13 +592,7 @@ fn card(
         None => vec![Text::new(call.arguments.to_string(), origin)],
     };
     details.extend(arguments);
-    ApprovalCard {
-        sentence: format!("The tool `{}` wants to {wants}{place}", spec.name),
-        reasons: verdict.reasons,
-        details,
-        wider: verdict.wider,
-        ..ApprovalCard::default()
-    }
+    details
 }
 
 /// Whether the person typed all texts among the arguments for the run: a check, or a command that

@@ -48,7 +48,7 @@ pub(super) struct BackgroundProcess {
     pub(super) task: Mutex<Option<JoinHandle<()>>>,
     pub(super) dialer: Mutex<Option<Dialer>>,
     pub(super) layer: Mutex<Option<CallLayer>>,
-    /// What leads the run's browser to the process's servers; ends when it is dropped.
+    /// Tasks that lead the run's browser to the process's servers.
     pub(super) doors: Mutex<JoinSet<()>>,
 }
 

@@ -3,12 +3,12 @@
 
 use super::paint::{ASIDE, KEYWORD, NUMBER, QUOTED};
 
-/// How a language looks.
+/// The signs and words of a language.
 struct Language {
     /// Its names after a fence, and the extensions of its files.
     names: &'static str,
     keywords: &'static str,
-    /// What begins a comment that ends with the line.
+    /// Beginnings of comments that end with the line.
     line_comments: &'static [&'static str],
     block_comment: Option<[&'static str; 2]>,
     /// The beginnings and ends of texts; those of three characters may have several lines.

@@ -1,6 +1,6 @@
 //! Renders happenings as lines of a terminal.
 
-use gyrus_text::{STYLE_MARKS, counted, one_line, visible, width, wrap};
+use gyrus_text::{STYLE_MARKS, counted, one_line, visible, width, wrap, wrap_marked};
 use serde_json::Value;
 
 use super::{code_colours::CodeColours, markdown::Markdown, paint::Painter};
@@ -132,7 +132,7 @@ pub(super) fn painted_patch(patch: &str, columns: usize, painter: &Painter) -> V
             _ => shown,
         };
         let (mut mark, mut open) = ("", Vec::new());
-        for part in wrap(&words, columns.saturating_sub(width(CONTINUED))) {
+        for part in wrap_marked(&words, columns.saturating_sub(width(CONTINUED))) {
             painted.push(painter.paint_marked(tone, &format!("{mark}{part}"), &mut open));
             mark = CONTINUED;
         }

@@ -181,10 +181,12 @@ impl Markdown {
         let rows = rows.into_iter().filter(|row| !is_line(row));
         let rows: Vec<Vec<String>> = rows.collect();
         let columns = rows.iter().map(Vec::len).max().unwrap_or(0);
+        let is_shown = |c: &char| !STYLE_MARKS.contains(c);
+        let shown = |cell: &String| width(&cell.chars().filter(is_shown).collect::<String>());
         let widest = |column| {
             rows.iter()
                 .filter_map(|row| row.get(column))
-                .map(|cell: &String| width(cell))
+                .map(shown)
                 .max()
         };
         let widths: Vec<usize> = (0..columns)
@@ -195,7 +197,7 @@ impl Markdown {
             let mark = (has_head && number == 0).then_some(STRONG);
             let cells = row.iter().zip(&widths);
             let padded = cells.map(|(cell, width)| {
-                let pad = " ".repeat(width.saturating_sub(gyrus_text::width(cell)));
+                let pad = " ".repeat(width.saturating_sub(shown(cell)));
                 format!("{cell}{pad}")
             });
             let line = padded.collect::<Vec<_>>().join("  ");

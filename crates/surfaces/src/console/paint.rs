@@ -3,7 +3,7 @@
 use std::{os::fd::AsFd, sync::OnceLock};
 
 use anstyle::{AnsiColor, Style};
-use gyrus_text::{STYLE_MARKS, readable, width, wrap};
+use gyrus_text::{STYLE_MARKS, readable, width, wrap_marked};
 
 use crate::projection::Tone;
 
@@ -159,9 +159,9 @@ impl Painter {
         let (mut shown, mut row, mut mark) = (String::new(), begun.to_owned(), mark);
         for line in more.split_inclusive('\n') {
             let words = line.trim_end_matches('\n');
-            let mut rows = wrap(&format!("{row}{words}"), columns);
+            let mut rows = wrap_marked(&format!("{row}{words}"), columns);
             if !rows.first().is_some_and(|first| first.starts_with(&row)) {
-                rows = wrap(words, columns);
+                rows = wrap_marked(words, columns);
                 rows.insert(0, row.clone());
             }
             for (number, text) in rows.iter().enumerate() {
@@ -251,6 +251,8 @@ impl Painter {
 
 #[cfg(test)]
 mod tests {
+    use gyrus_text::wrap;
+
     use super::*;
 
     #[test]
