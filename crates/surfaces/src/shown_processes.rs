@@ -4,8 +4,8 @@
 use std::collections::BTreeMap;
 
 use gyrus_contract::{EffectId, RunId};
-use gyrus_journal::{LogEntry, LogReader, Store};
-use gyrus_kernel::{Entry, RunState, Stop, log_name};
+use gyrus_journal::{LogEntry, Store};
+use gyrus_kernel::{Entry, Inline, RunState, log_name};
 use gyrus_text::one_line;
 
 /// A process that goes on.
@@ -37,7 +37,7 @@ impl ShownProcesses {
         };
         for entry in reader.entries(1).into_iter().flatten().flatten() {
             if let Ok(parsed) = gyrus_kernel::parse(&entry) {
-                shown.take(&entry, &parsed, &reader);
+                shown.take(&entry, &parsed);
             }
         }
         shown.processes
@@ -49,12 +49,9 @@ impl ShownProcesses {
     }
 
     /// Takes an entry of the run.
-    pub fn take(&mut self, entry: &LogEntry, parsed: &Entry, reader: &LogReader) {
-        match parsed {
-            Entry::ToolCalled(called) => {
-                let Some(line) = called.call.arguments["command"].as_str() else {
-                    return;
-                };
+    pub fn take(&mut self, entry: &LogEntry, parsed: &Entry) {
+        if let Entry::ToolCalled(called) = parsed {
+            if let Some(line) = called.call.arguments["command"].as_str() {
                 let process = ShownProcess {
                     name: called.effect.to_string(),
                     line: one_line(line.trim()).into_owned(),
@@ -62,28 +59,23 @@ impl ShownProcesses {
                 };
                 self.open.insert(called.effect.clone(), process);
             }
-            Entry::ToolResulted(resulted) => {
-                let call = self.open.remove(&resulted.effect);
-                let value = resulted.value.as_ref().filter(|_| call.is_some());
-                let value = value
-                    .and_then(|value| value.read(|id| reader.blob(id).map_err(Stop::from)).ok());
-                let Some(value) = value else { return };
-                let (Some(name), Some(goes_on)) =
-                    (value["process"].as_str(), value["goes_on"].as_bool())
-                else {
-                    return;
-                };
-                if !goes_on {
-                    self.ended(name);
-                }
+        } else if let Entry::ToolResulted(resulted) = parsed {
+            if let Some(call) = self.open.remove(&resulted.effect)
+                && let Some(Inline::Is(value)) = &resulted.value
+                && let Some(name) = value["process"].as_str()
+            {
                 // A later look at a process is a call of another name.
-                self.processes
-                    .extend(call.filter(|call| goes_on && call.name == name));
+                if value["goes_on"] == false {
+                    self.ended(name);
+                } else if call.name == name {
+                    self.processes.push(call);
+                }
             }
-            Entry::RunResumed(_) | Entry::RunParked(_) | Entry::RunEnded(_) => {
-                *self = Self::default()
-            }
-            _ => {}
+        } else if matches!(
+            parsed,
+            Entry::RunResumed(_) | Entry::RunParked(_) | Entry::RunEnded(_)
+        ) {
+            *self = Self::default();
         }
     }
 

@@ -18,7 +18,7 @@ use serde_json::{Map, Value};
 
 use crate::{
     failure::ToolFailure,
-    fetch::visit::{self, FetchAnswer},
+    fetch::visit::{self, FetchAnswer, VisitError},
 };
 
 const DEFAULT_RESULTS: usize = 8;
@@ -239,8 +239,9 @@ impl WebSearch {
             ToolFailure::new(format!("{name} did not answer within {seconds} seconds"))
         })?;
         // Its address has the query in it.
-        Ok(answer
-            .map_err(|error| self.failed(&error.to_string().replace(url.as_str(), self.host())))?)
+        let without_query =
+            |error: VisitError| error.to_string().replace(url.as_str(), self.host());
+        answer.map_err(|error| self.failed(&without_query(error)))
     }
 
     fn failed(&self, what: &str) -> ToolFailure {

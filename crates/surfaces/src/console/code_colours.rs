@@ -118,7 +118,7 @@ impl CodeColours {
         }
         let language = &LANGUAGES[self.language];
         let begins = |sign: &&str| text.starts_with(*sign);
-        if language.line_comments.iter().any(|sign| begins(&sign)) && !is_within_word {
+        if language.line_comments.iter().any(begins) && !is_within_word {
             return (text.len(), Some(ASIDE));
         }
         let block = language.block_comment.iter().map(|ends| (ends, ASIDE));

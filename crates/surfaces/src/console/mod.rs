@@ -199,7 +199,7 @@ impl Console {
         let is_gathered = run == self.run && parsed.as_ref().is_some_and(|one| self.gathers(one));
         parsed.iter().for_each(|one| self.note_child(one));
         if let Some(parsed) = parsed.as_ref().filter(|_| run == self.run) {
-            self.processes.take(entry, parsed, reader);
+            self.processes.take(entry, parsed);
         }
         if let Some(Entry::Noted { kind, fact, .. }) = parsed.as_ref().filter(|_| run == self.run) {
             self.plan.noted(kind, &fact.fact);
