@@ -188,7 +188,7 @@ impl EditorSession {
     ) -> (RunId, TurnWork) {
         let EditorPrompt { text, attachments } = prompt;
         if last.is_none() {
-            let title = chains::title(&text);
+            let title = gyrus_surfaces::session_title(&text);
             let update = json!({"sessionUpdate": "session_info_update", "title": title});
             around.client.update(&self.id(), update).await;
         }

@@ -40,7 +40,7 @@ const TITLE: usize = 100;
 const DOLLAR: f64 = 1e6;
 
 /// Tools by the kind of their calls in the protocol.
-const KINDS: [(&str, &str); 17] = [
+const KINDS: [(&str, &str); 18] = [
     ("read", "read"),
     ("list", "read"),
     ("recall", "read"),
@@ -49,6 +49,7 @@ const KINDS: [(&str, &str); 17] = [
     ("glob", "search"),
     ("search", "search"),
     ("search_docs", "search"),
+    ("web_search", "search"),
     ("rank_files", "search"),
     ("edit", "edit"),
     ("write", "edit"),

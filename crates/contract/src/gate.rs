@@ -422,6 +422,7 @@ impl FollowedSkill {
             | Touch::Starts(_)
             | Touch::RunsAsUser { .. }
             | Touch::Connects(_)
+            | Touch::Searches { .. }
             | Touch::Clipboard
             | Touch::Remembers
             | Touch::Screen
@@ -430,7 +431,7 @@ impl FollowedSkill {
         };
         let is_named = |tool: &String| match tool.as_str() {
             "screen" => spec.touches(Touch::is_screen_input),
-            "network" => spec.touches(|touch| matches!(touch, Touch::Connects(_))),
+            "network" => spec.touches(Touch::reads_network),
             name => name == spec.name,
         };
         spec.touches.iter().all(is_always) || tools.iter().any(is_named)

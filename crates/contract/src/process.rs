@@ -62,8 +62,13 @@ pub struct CommandOutcome {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum AttendedEnd {
     Ended(CommandOutcome),
-    /// A person put it into the background, where it goes on under this name.
-    GoesOn(String),
+    /// It goes on in the background.
+    GoesOn {
+        /// The name of the process.
+        process: String,
+        /// The time after which it was put there; `None` if a person did.
+        after: Option<Duration>,
+    },
 }
 
 /// The request of a call about a background process of its run.

@@ -31,6 +31,10 @@ pub struct SandboxOptions {
     /// The longest time limit of a command, in seconds.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub command_seconds: Option<u64>,
+    /// The time after which a command goes on in the background, in seconds, where a person could
+    /// put it there.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub background_seconds: Option<u64>,
     /// Bytes of memory that each process of a command may write to.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub memory_bytes: Option<u64>,

@@ -34,6 +34,14 @@ pub enum Touch {
     },
     /// Connects to the host of the URL in this argument and reads from it.
     Connects(String),
+    /// Sends the query in an argument to a search service that the person configured, and reads its
+    /// results.
+    Searches {
+        /// The argument with the query.
+        query: String,
+        /// The host of the service.
+        host: String,
+    },
     /// Reads or changes the clipboard of the person's desktop, by a helper program.
     Clipboard,
     /// Reads notes of the person's memory.
@@ -90,6 +98,7 @@ impl Touch {
             Touch::Starts(_) => ("starts processes", Workspace),
             Touch::RunsAsUser { .. } => ("starts programs with your own rights", Workspace),
             Touch::Connects(_) => ("connects to a host", Nothing),
+            Touch::Searches { .. } => ("asks a search service", Nothing),
             Touch::Clipboard => ("uses the clipboard", Outside),
             Touch::Recalls => ("reads your memory", Nothing),
             Touch::Remembers => ("writes into your memory", Outside),
@@ -141,6 +150,7 @@ impl Touch {
             | Touch::Changes(_)
             | Touch::Compares(_)
             | Touch::Connects(_)
+            | Touch::Searches { .. }
             | Touch::Recalls
             | Touch::Remembers
             | Touch::Screen
@@ -173,6 +183,7 @@ impl Touch {
             Touch::Starts(_)
             | Touch::RunsAsUser { .. }
             | Touch::Connects(_)
+            | Touch::Searches { .. }
             | Touch::Clipboard
             | Touch::Recalls
             | Touch::Remembers
@@ -189,6 +200,11 @@ impl Touch {
             is_list,
             is_changed,
         })
+    }
+
+    /// Whether the call reads from the network by a tool of its own.
+    pub fn reads_network(&self) -> bool {
+        matches!(self, Touch::Connects(_) | Touch::Searches { .. })
     }
 
     /// Returns the argument with a command line, if there is one.
@@ -213,6 +229,14 @@ impl Touch {
             return None;
         };
         Some(argument)
+    }
+
+    /// Returns the argument with a query to a search service, if there is one.
+    pub fn query(&self) -> Option<&str> {
+        let Touch::Searches { query, .. } = self else {
+            return None;
+        };
+        Some(query)
     }
 
     /// Returns the argument with a question to a person, if there is one.

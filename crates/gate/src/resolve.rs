@@ -50,8 +50,8 @@ pub(crate) fn call(
             | Touch::HandsOver(argument) => {
                 text(&arguments, argument)?;
             }
-            Touch::RunsAsUser { program, .. } => {
-                text(&arguments, program)?;
+            Touch::RunsAsUser { program: given, .. } | Touch::Searches { query: given, .. } => {
+                text(&arguments, given)?;
             }
             Touch::Clipboard
             | Touch::Recalls

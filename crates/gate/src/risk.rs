@@ -55,6 +55,9 @@ impl Scales<'_> {
             Touch::Connects(argument) => {
                 self.address(call.arguments[argument].as_str().unwrap_or_default())
             }
+            Touch::Searches { host, .. } => TouchWeight::safe(format!(
+                "searches by {host}, the service that you configured"
+            )),
             Touch::Clipboard => TouchWeight::new(Risk::High, "uses the clipboard of your desktop")
                 .unless(Grant::Tool {
                     tool: call.tool.clone(),
@@ -67,20 +70,12 @@ impl Scales<'_> {
             }
             Touch::Screen | Touch::Desktop => return self.page(),
             Touch::Evaluates(argument) => {
-                let script = call.arguments[argument].as_str().unwrap_or_default();
-                if self.under.trusted.contains(&script) {
-                    TouchWeight::safe("runs the check that you typed in the page")
-                } else {
-                    TouchWeight::critical("runs a script that nobody typed").forbidden()
-                }
+                let safe = "runs the check that you typed in the page";
+                self.typed(argument, safe, "runs a script that nobody typed")
             }
             Touch::Submits(argument) => {
-                let address = call.arguments[argument].as_str().unwrap_or_default();
-                if self.under.trusted.contains(&address) {
-                    TouchWeight::safe(format!("submits to the judge that you named: {address}"))
-                } else {
-                    TouchWeight::critical("submits to a judge that nobody named").forbidden()
-                }
+                let safe = "submits to the judge that you named";
+                self.typed(argument, safe, "submits to a judge that nobody named")
             }
             Touch::Asks(_) => TouchWeight::safe("asks you a question"),
             Touch::HandsOver(_) => TouchWeight::safe("asks you to take over the browser"),
@@ -102,6 +97,16 @@ impl Scales<'_> {
                 None => not_looked_up(argument),
             },
         }]
+    }
+
+    /// Weighs the use of a text that only a person may type.
+    fn typed(&self, argument: &str, safe: &str, otherwise: &str) -> TouchWeight {
+        let text = self.call.arguments[argument].as_str().unwrap_or_default();
+        if self.under.trusted.contains(&text) {
+            TouchWeight::safe(safe)
+        } else {
+            TouchWeight::critical(otherwise).forbidden()
+        }
     }
 
     fn service(&self, service: &Service) -> Vec<TouchWeight> {

@@ -16,6 +16,7 @@ use gyrus_mcp::ServerSection;
 use gyrus_models::RoutingPolicy;
 use gyrus_runtime::request::{LimitFlags, RunOptions, options};
 use gyrus_text::file_mistake;
+use gyrus_tools::SearchProvider;
 use serde::{
     Deserialize, Deserializer,
     de::{DeserializeOwned, Error},
@@ -78,8 +79,28 @@ pub(crate) struct Config {
     pub(crate) delegate: DelegateSection,
     /// MCP servers whose tools runs have, by name.
     pub(crate) mcp: BTreeMap<String, ServerSection>,
+    /// The service that runs search the web by; none by default.
+    pub(crate) web_search: Option<WebSearchSection>,
     /// The place of newer versions; none by default.
     pub(crate) update: UpdateSection,
+}
+
+/// The section `[web-search]`.
+#[derive(Debug, PartialEq, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct WebSearchSection {
+    pub(crate) provider: SearchProvider,
+    /// The address of the server, instead of the provider's own if there is one.
+    pub(crate) url: Option<String>,
+    /// The variable with the key, instead of the provider's usual one.
+    key: Option<String>,
+}
+
+impl WebSearchSection {
+    /// Returns the variable with the key.
+    pub(crate) fn variable(&self) -> &str {
+        self.key.as_deref().unwrap_or(self.provider.variable())
+    }
 }
 
 /// The section `[update]`.

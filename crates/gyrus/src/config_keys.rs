@@ -71,7 +71,7 @@ impl ConfigKey {
 }
 
 /// All keys, in the order of the documentation.
-pub(crate) const KEYS: [ConfigKey; 65] = [
+pub(crate) const KEYS: [ConfigKey; 69] = [
     key("model", "\"anthropic\"", "the first that is found", "The models to ask, best first: one name, or a list of them.")
         .variable(env::GYRUS_MODEL).flag("--model"),
     key("assess", "\"anthropic:small\"", "nobody", "The models that take a second look at calls that only the sandbox bounds."),
@@ -109,6 +109,7 @@ pub(crate) const KEYS: [ConfigKey; 65] = [
     key("sandbox.folders", "[\"~/notes:ro\"]", "", "Folders beside the workspace; `:ro` means that one is only read.").flag("--add-dir"),
     key("sandbox.caches", "\"shared\"", "run", "Whether changes of package managers' caches stay with the `run`, or last (`shared`)."),
     key("sandbox.command-time", "\"1h\"", "", "The longest time limit of a command."),
+    key("sandbox.background-after", "\"5m\"", "", "The time after which a command at your terminal goes on in the background, as by Ctrl-B."),
     key("sandbox.memory-mb", "4096", "16384", "Megabytes of memory that each process may write to."),
     key("mcp.NAME.command", "\"npx\"", "", "The program of a server whose tools runs have."),
     key("mcp.NAME.args", "[\"-y\"]", "", "Its arguments."),
@@ -138,6 +139,9 @@ pub(crate) const KEYS: [ConfigKey; 65] = [
     key("chat.telegram.transcribe.model", "\"whisper\"", "", "Its model."),
     key("chat.telegram.transcribe.key", "\"WHISPER_KEY\"", "", "The variable with its key."),
     key("chat.telegram.url", "\"https://api.telegram.org\"", "the messenger's own", "The address of the messenger's server."),
+    key("web-search.provider", "\"searxng\"", "", "The service that runs search the web by: `searxng`, `brave`, `tavily` or `exa`; without it, runs cannot."),
+    key("web-search.url", "\"http://127.0.0.1:8888\"", "the provider's own", "The address of its server; SearXNG needs one."),
+    key("web-search.key", "\"SEARCH_KEY\"", "`BRAVE_API_KEY` and so on", "The variable with its key."),
     key("update.url", "\"https://example.com/gyrus\"", "", "Where `gyrus update` looks for packages; without it, nothing is ever looked for."),
     key("update.key", "\"ssh-ed25519 AAAA…\"", "", "The key that signs their checksums."),
     key("effort.PURPOSE", "\"high\"", "the model's own", "The effort of thinking for one purpose, such as `plan`.").flag("--effort"),
@@ -270,6 +274,7 @@ mod tests {
             ["memory", "embeddings", _] => {
                 "memory.embeddings.url = \"u\"\nmemory.embeddings.model = \"m\"\n"
             }
+            ["web-search", "url" | "key"] => "web-search.provider = \"brave\"\n",
             ["chat", _, "token"] => "chat.telegram.workdir = \"/w\"\n",
             ["chat", _, "workdir"] => "chat.telegram.token = \"T\"\n",
             ["chat", _, "transcribe", "url"] => {
@@ -325,6 +330,7 @@ mod tests {
             ("chat", "chat."),
             ("chat.telegram", "chat.telegram."),
             ("chat.telegram.transcribe", "chat.telegram.transcribe."),
+            ("web-search", "web-search."),
             ("update", "update."),
         ];
         for (section, below) in sections {

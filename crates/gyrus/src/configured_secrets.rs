@@ -13,7 +13,11 @@ use gyrus_kernel::redact::Secret;
 use gyrus_process::Programs;
 use rustix::process::{Pid, Signal, kill_process_group};
 
-use crate::{config::Config, env, keys::KeySource};
+use crate::{
+    config::{Config, WebSearchSection},
+    env,
+    keys::KeySource,
+};
 
 /// Time that all commands for keys have together. A command that takes longer is taken to ask
 /// somebody.
@@ -68,7 +72,8 @@ fn variables(config: &Config) -> BTreeSet<&str> {
     let of_memory = embeddings.filter_map(|server| server.key.as_ref());
     let all = config.keys.keys().chain(of_chats).chain(of_hooks);
     let all = all.chain(of_memory);
-    all.map(String::as_str).collect()
+    let of_search = config.web_search.iter().map(WebSearchSection::variable);
+    all.map(String::as_str).chain(of_search).collect()
 }
 
 /// Runs all commands at once, returns the output of those that end in time, and ends the others.

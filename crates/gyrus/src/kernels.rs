@@ -3,10 +3,10 @@
 use std::sync::Arc;
 
 use gyrus::runtime::{self, Confinement, Home, KernelParts, RunScreen};
-use gyrus_contract::{RunId, SandboxOptions};
+use gyrus_contract::{RunId, SandboxOptions, Tool};
 use gyrus_gate::PolicyGate;
 use gyrus_journal::Store;
-use gyrus_kernel::{Kernel, Live, SingleModel, StandingRun};
+use gyrus_kernel::{Kernel, Live, RunStarted, SingleModel, StandingRun};
 
 use crate::{
     browser::BrowserOptions,
@@ -19,7 +19,7 @@ use crate::{
     past_runs::ReadJournal,
     sandbox_settings,
     screen::ScreenOptions,
-    telemetry,
+    telemetry, web_search,
 };
 
 /// Returns a kernel over the home's journals that asks nobody, with the tools that `run` had: for
@@ -48,10 +48,7 @@ fn silent_kernel_with(
     gate: PolicyGate,
 ) -> Result<Kernel, Failure> {
     let started = StandingRun::read(&store, run)?.started;
-    let mut tools = runtime::built_in_tools(&started.cognitive_loop).all();
-    tools.extend(runtime::memory_tools(home));
-    tools.extend(mcp::recorded(&store, run)?);
-    tools.push(ReadJournal::tool(home, &store));
+    let tools = recorded_tools(home, &store, run, &started)?;
     // It is never looked at: what was seen stands in the journals.
     let options = ScreenOptions::of(started.screen.as_ref());
     let options = options.unwrap_or_else(|| ScreenOptions::Browser(BrowserOptions::default()));
@@ -67,6 +64,29 @@ fn silent_kernel_with(
     let mut organs = runtime::organs(home, parts)?;
     organs.late_tools = Some(mcp::recorded_late());
     Ok(Kernel::new(store, organs))
+}
+
+/// Returns the tools that a run had, but for those of the screen.
+pub(crate) fn recorded_tools(
+    home: &Home,
+    store: &Store,
+    run: RunId,
+    started: &RunStarted,
+) -> Result<Vec<Arc<dyn Tool>>, Failure> {
+    let mut tools = own_tools(home, store, &started.cognitive_loop);
+    if started.tools.iter().any(|name| name == web_search::NAME) {
+        tools.push(web_search::recorded());
+    }
+    tools.extend(mcp::recorded(store, run)?);
+    Ok(tools)
+}
+
+/// Returns the tools that need no configuration.
+fn own_tools(home: &Home, store: &Store, cognitive_loop: &str) -> Vec<Arc<dyn Tool>> {
+    let mut tools = runtime::built_in_tools(cognitive_loop).all();
+    tools.extend(runtime::memory_tools(home));
+    tools.push(ReadJournal::tool(home, store));
+    tools
 }
 
 /// The agent, loop and tools with which the runs of a kernel work.
@@ -99,11 +119,10 @@ pub(crate) fn kernel(
     let home = around.home;
     let (workspace, agent) = (around.workspace, run_context.agent);
     let gate = runtime::live_gate(home, &store, workspace, agent, around.confinement, explain)?;
-    let mut tools = runtime::built_in_tools(run_context.cognitive_loop).all();
-    tools.extend(runtime::memory_tools(home));
-    tools.extend(run_context.served.tools.iter().cloned());
-    tools.push(ReadJournal::tool(home, &store));
     let config = Config::read(&home.config)?;
+    let mut tools = own_tools(home, &store, run_context.cognitive_loop);
+    tools.extend(web_search::configured(&config)?);
+    tools.extend(run_context.served.tools.iter().cloned());
     let mut secrets = models.secrets;
     secrets.extend(telemetry::secrets(&config.telemetry));
     secrets.extend(configured_secrets::read(&config, &secrets));

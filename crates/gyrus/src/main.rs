@@ -68,6 +68,7 @@ mod failure;
 mod time;
 mod vault;
 mod embeddings;
+mod web_search;
 mod lab;
 mod update;
 
@@ -78,7 +79,13 @@ use gyrus::runtime;
 use gyrus_runtime::request::RunFlags;
 use gyrus_surfaces::{console, output, terminal};
 
-use crate::{commands::Command, env::Environment, exit::Code, failure::Failure, program::Gyrus};
+use crate::{
+    commands::{Command, resume::Resume},
+    env::Environment,
+    exit::Code,
+    failure::Failure,
+    program::Gyrus,
+};
 
 #[derive(Parser)]
 #[command(
@@ -206,6 +213,39 @@ fn carry_out(gyrus: &Gyrus, words: Vec<String>) -> Result<(), Failure> {
     }
 }
 
+/// Goes on with a session of this folder that the person chooses: a run that can be resumed is, and
+/// from one that is over a conversation goes on.
+fn go_on(gyrus: &Gyrus, resume: Resume) -> Result<Code, Failure> {
+    let store = gyrus.store()?;
+    let (runs, lines): (Vec<_>, Vec<_>) = prompt::sessions::listed(&store, &workdir::here()?)?
+        .into_iter()
+        .unzip();
+    let run = match runs[..] {
+        // There is nothing to choose.
+        [] => return resume.execute(gyrus),
+        [run] => run,
+        _ if terminal::can_ask() => {
+            match prompt::sessions::choose("go on with which", &lines, &gyrus.environment)? {
+                Some(number) => runs[number],
+                None => return Ok(Code::Reached),
+            }
+        }
+        [newest, ..] => {
+            let mut out = output::standard();
+            lines.iter().try_for_each(|line| writeln!(out, "{line}"))?;
+            let failure = Failure::usage("several sessions of this folder could go on");
+            let newest = newest.short();
+            return Err(failure.hint(format!("name one of these: gyrus resume {newest}")));
+        }
+    };
+    match gyrus_kernel::RunState::of(&store, run)? {
+        gyrus_kernel::RunState::Over(_) if terminal::can_ask() => {
+            prompt::open(gyrus, RunFlags::default(), carry_out, Some(run))
+        }
+        _ => resume.with(run).execute(gyrus),
+    }
+}
+
 /// Carries out the command in this process.
 fn here(gyrus: &Gyrus) -> Result<ExitCode, Failure> {
     let (fleet, words) = for_fleet(std::env::args_os().collect())?;
@@ -219,10 +259,11 @@ fn here(gyrus: &Gyrus) -> Result<ExitCode, Failure> {
     let done = match line.command {
         Some(Command::Run(run)) if run.fleet().is_some() => at_fleet(run, gyrus),
         Some(command) if fleet.is_some() => on_copies(command, gyrus, &fleet.unwrap_or_default()),
+        Some(Command::Resume(resume)) if resume.chooses() => go_on(gyrus, resume),
         Some(command) => command.execute(gyrus),
         None if fleet.is_some() => Err(Failure::usage("after `--fleet ADDRESS` stands a command")
             .hint("for example: gyrus --fleet local runs list")),
-        None if terminal::can_ask() => prompt::open(gyrus, line.flags, carry_out),
+        None if terminal::can_ask() => prompt::open(gyrus, line.flags, carry_out, None),
         None => {
             write!(output::standard(), "{}", commands::OVERVIEW)?;
             Ok(Code::Reached)

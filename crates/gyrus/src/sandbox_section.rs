@@ -21,6 +21,9 @@ pub(crate) struct SandboxSection {
     /// The longest time limit of a command.
     #[serde(deserialize_with = "milliseconds")]
     pub(crate) command_time: Option<u64>,
+    /// The time after which a command goes on in the background, at a terminal.
+    #[serde(deserialize_with = "milliseconds")]
+    pub(crate) background_after: Option<u64>,
     /// Megabytes of memory that each process may write to.
     pub(crate) memory_mb: Option<u64>,
 }

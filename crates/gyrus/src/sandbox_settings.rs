@@ -133,6 +133,8 @@ impl RunSandbox {
         options.shares_caches |= section.caches == Caches::Shared;
         let seconds = section.command_time.map(|time| time.div_ceil(1000));
         options.command_seconds = options.command_seconds.or(seconds);
+        let seconds = section.background_after.map(|time| time.div_ceil(1000));
+        options.background_seconds = options.background_seconds.or(seconds);
         let bytes = section
             .memory_mb
             .map(|megabytes| megabytes.saturating_mul(1 << 20));
@@ -323,8 +325,9 @@ impl SandboxSection {
             let what = format!("`{pattern}` stands for more than one variable");
             return Err(Failure::usage(what).hint("a project's file names each"));
         }
-        if self.caches == Caches::Shared {
-            let what = "shared `caches` can be set in your own config.toml only";
+        if self.caches == Caches::Shared || self.background_after.is_some() {
+            let what =
+                "shared `caches` and `background-after` can be set in your own config.toml only";
             return Err(Failure::usage(what));
         }
         Ok(self)

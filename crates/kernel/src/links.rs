@@ -30,8 +30,9 @@ pub(crate) struct RunLinks {
     /// The number of the next entry to read.
     next: u64,
     seen: BTreeSet<String>,
-    /// Addresses of calls in progress that connect to one.
-    open: BTreeMap<EffectId, String>,
+    /// Addresses of calls in progress that connect to one; `None` for a search, whose results others
+    /// wrote, by a service that the person chose.
+    open: BTreeMap<EffectId, Option<String>>,
 }
 
 impl RunLinks {
@@ -61,7 +62,9 @@ impl RunLinks {
             match entry {
                 Entry::ToolCalled(called) => {
                     if let Some(address) = connects(tools, &called.call) {
-                        self.open.insert(called.effect, address.to_owned());
+                        self.open.insert(called.effect, Some(address.to_owned()));
+                    } else if searches(tools, &called.call) {
+                        self.open.insert(called.effect, None);
                     }
                 }
                 Entry::ToolResulted(resulted) => {
@@ -69,7 +72,7 @@ impl RunLinks {
                         continue;
                     };
                     let read = resulted.settled == CallEnd::Done && !resulted.is_error;
-                    if read && self.seen.contains(&address) {
+                    if read && address.is_none_or(|address| self.seen.contains(&address)) {
                         self.take(&resulted.text.load(log)?);
                     }
                 }
@@ -122,6 +125,14 @@ pub(crate) fn connects<'c>(tools: &ToolsByName, call: &'c ToolCall) -> Option<&'
     let tool = tools.get(&call.tool)?;
     let argument = tool.spec().touches.iter().find_map(Touch::address)?;
     call.arguments[argument].as_str()
+}
+
+/// Whether a call searches for words. What a service finds for an address may be that address.
+fn searches(tools: &ToolsByName, call: &ToolCall) -> bool {
+    let tool = tools.get(&call.tool);
+    let argument = tool.and_then(|tool| tool.spec().touches.iter().find_map(Touch::query));
+    let query = argument.and_then(|argument| call.arguments[argument].as_str());
+    query.is_some_and(|query| !query.contains('/'))
 }
 
 #[cfg(test)]

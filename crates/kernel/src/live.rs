@@ -39,6 +39,8 @@ pub enum LivePiece {
     Tool(String),
     /// The progress of a tool call.
     Progress(String),
+    /// A background process has ended, by the name of the call that started it.
+    ProcessEnded(String),
     /// The reply has ended, or was abandoned.
     Ended,
 }

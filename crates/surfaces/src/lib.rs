@@ -19,6 +19,7 @@ pub mod trace;
 pub mod trace_file;
 mod live_replies;
 pub mod shown_plan;
+mod shown_processes;
 pub mod speech;
 pub mod tree_follower;
 pub mod watching;
@@ -32,6 +33,9 @@ pub mod card_editor;
 pub mod output;
 pub mod terminal;
 pub mod keys;
+mod sessions;
 mod error;
 
 pub use error::{SurfaceError, next_step};
+pub use sessions::{SessionSummary, run_started, session_title, sessions};
+pub use shown_processes::{ShownProcess, ShownProcesses};

@@ -133,7 +133,7 @@ impl SpeechState {
                 })
             }
             // The call itself comes as an entry.
-            LivePiece::Tool(_) | LivePiece::Progress(_) => None,
+            LivePiece::Tool(_) | LivePiece::Progress(_) | LivePiece::ProcessEnded(_) => None,
         }
     }
 

@@ -11,6 +11,9 @@ pub fn width(text: &str) -> usize {
     text.chars().map(columns_of).sum()
 }
 
+/// Characters of Unicode's private use which surfaces put into words to begin and end styles.
+pub const STYLE_MARKS: std::ops::RangeInclusive<char> = '\u{e0f0}'..='\u{e0f5}';
+
 /// Returns the columns of a character; a selector for a coloured picture adds one.
 fn columns_of(c: char) -> usize {
     match c {
@@ -44,6 +47,22 @@ pub fn clip(text: &str, columns: usize) -> String {
 
 /// Splits the [`readable`] text into lines of at most `columns` columns, if possible at spaces.
 pub fn wrap(text: &str, columns: usize) -> Vec<String> {
+    wrap_by(columns_of, text, columns)
+}
+
+/// Splits a text as [`wrap`] does, where [`STYLE_MARKS`] take no columns.
+pub fn wrap_marked(text: &str, columns: usize) -> Vec<String> {
+    let columns_of = |c| {
+        if STYLE_MARKS.contains(&c) {
+            0
+        } else {
+            columns_of(c)
+        }
+    };
+    wrap_by(columns_of, text, columns)
+}
+
+fn wrap_by(columns_of: impl Fn(char) -> usize, text: &str, columns: usize) -> Vec<String> {
     let columns = columns.max(1);
     let shown = readable(text);
     let mut lines = Vec::new();
@@ -64,7 +83,7 @@ pub fn wrap(text: &str, columns: usize) -> Vec<String> {
                     None => String::new(),
                 };
                 lines.push(std::mem::replace(&mut line, rest));
-                used = width(&line);
+                used = line.chars().map(&columns_of).sum();
             }
             line.push(c);
             used += wide;

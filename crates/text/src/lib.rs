@@ -37,7 +37,7 @@ mod mistake;
 mod stars;
 mod yaml;
 
-pub use columns::{clip, width, wrap};
+pub use columns::{STYLE_MARKS, clip, width, wrap, wrap_marked};
 pub use counted::{counted, grouped, plural};
 pub use cut::{first_bytes, first_chars, head_and_tail, shorten};
 pub use links::{full_addresses, links, may_be_file};

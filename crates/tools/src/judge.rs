@@ -10,7 +10,7 @@ use base64::{Engine as _, engine::general_purpose::STANDARD};
 use gyrus_contract::{
     ActionVerdict, JudgeCall, JudgeRuling, Repeat, ResolvedCall, Site, ToolOutput, Touch, TypedTool,
 };
-use reqwest::Url;
+use reqwest::{Method, Url, header::CONTENT_TYPE};
 use serde::Deserialize;
 use serde_json::Value;
 
@@ -60,7 +60,10 @@ impl TypedTool for PostToJudge {
         let JudgeCall { url, submission } = arguments;
         let url = visit::parse(&url)?;
         let allowed = typed(&url);
-        let posted = visit::post(&url, Value::Object(submission).to_string(), &allowed);
+        let posted = visit::send(&url, Method::POST, &allowed, |request| {
+            let body = Value::Object(submission).to_string();
+            request.header(CONTENT_TYPE, "application/json").body(body)
+        });
         let page = tokio::time::timeout(TIME_LIMIT, posted)
             .await
             .map_err(|_| {

@@ -16,6 +16,7 @@ use gyrus_contract::{
 };
 use gyrus_process::Programs;
 use gyrus_text::counted;
+use serde::Serialize;
 
 use crate::{failure::ToolFailure, terminal::folded};
 
@@ -156,16 +157,21 @@ impl TypedTool for Shell {
         let seconds = seconds.min(site.longest_command());
         command.time_limit_ms = seconds * 1000;
         match site.run_attended(command).await {
-            Ok(AttendedEnd::GoesOn(name)) => {
+            Ok(AttendedEnd::GoesOn {
+                process: name,
+                after,
+            }) => {
                 let look = ProcessAction::Look {
                     input: None,
                     until: None,
                     within: Duration::ZERO,
                 };
                 let mut output = looked(&name, site.process(&name, look).await)?;
-                output
-                    .text
-                    .push_str("\n[a person put it into the background]");
+                let why = match after {
+                    None => "a person put it into the background".to_owned(),
+                    Some(after) => format!("it was put there after {} s", after.as_secs()),
+                };
+                let _ = write!(output.text, "\n[{why}]");
                 Ok(output)
             }
             Ok(AttendedEnd::Ended(outcome)) => {
@@ -258,11 +264,22 @@ fn looked(name: &str, report: Result<ProcessReport, String>) -> Result<ToolOutpu
         Some(Ok(Exit::TimedOut)) => write!(text, "[process {name} timed out]"),
         Some(Err(why)) => write!(text, "[process {name}: {why}]"),
     };
+    let value = ProcessValue {
+        process: name,
+        goes_on: report.ended.is_none(),
+    };
     Ok(ToolOutput {
         is_error,
         verdict: ActionVerdict::CannotTell,
-        ..ToolOutput::read(text)
+        ..ToolOutput::read(text).with_value(&value)
     })
+}
+
+/// The value of a call about a background process.
+#[derive(Serialize)]
+struct ProcessValue<'a> {
+    process: &'a str,
+    goes_on: bool,
 }
 
 /// Returns the output for a model of a command that ran.

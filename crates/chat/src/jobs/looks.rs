@@ -9,7 +9,7 @@ use gyrus_kernel::{
     approvals::{self, OpenQuestion},
 };
 use gyrus_runtime::{blocking, queue::CommandStage};
-use gyrus_surfaces::left_files::read_left_file;
+use gyrus_surfaces::{ShownProcesses, left_files::read_left_file};
 use gyrus_text::{counted, quote};
 
 use super::decision::{JobDecision, nothing, say};
@@ -71,6 +71,8 @@ pub(super) fn status(shared: &AccountInner) -> String {
         let gist = shared.with(|record| Some(record.tasks.get(&run)?.gist.clone()));
         let gist = gist.map(|gist| format!(": {gist}")).unwrap_or_default();
         lines.push(format!("{} {state}{gist}", run.short()));
+        let processes = ShownProcesses::read(store, run).into_iter();
+        lines.extend(processes.map(|process| format!("  in the background: {}", process.line)));
     }
     let mut text = format!("{} at work, {queued} waiting.", counted(running, "run"));
     if shared.is_stopped() {

@@ -15,7 +15,7 @@ use gyrus_kernel::{
 };
 
 use super::run_argument::RunArgument;
-use crate::{Gyrus, exit::Code, failure::Failure, inside_run, mcp, past_runs::ReadJournal, time};
+use crate::{Gyrus, exit::Code, failure::Failure, inside_run, kernels, time};
 use gyrus_surfaces::{card_editor, console::put, terminal};
 
 /// Say yes to what a run asks
@@ -133,10 +133,7 @@ pub(crate) fn check_edited(
     };
     let (run, home) = (open.run, gyrus.home()?);
     let started = StandingRun::read(store, run)?.started;
-    let mut tools = runtime::built_in_tools(&started.cognitive_loop).all();
-    tools.extend(runtime::memory_tools(&home));
-    tools.extend(mcp::recorded(store, run)?);
-    tools.push(ReadJournal::tool(&home, store));
+    let tools = kernels::recorded_tools(&home, store, run, &started)?;
     let specs: Vec<ToolSpec> = tools.iter().map(|tool| tool.spec().clone()).collect();
     let calls =
         gyrus_loops::edited_calls(before, edited, &specs).map_err(|wrong| refused(&wrong))?;

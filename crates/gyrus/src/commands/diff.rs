@@ -13,7 +13,6 @@ use crate::{Gyrus, exit::Code, failure::Failure};
 use gyrus_surfaces::{
     console::{Painter, put},
     output,
-    projection::patch_lines,
 };
 
 /// Show what a run changed in its folder, as a patch
@@ -52,8 +51,8 @@ pub(crate) fn show(gyrus: &Gyrus, store: &Store, run: RunId, since: u32) -> Resu
     let mut out = output::standard();
     if out.is_terminal() {
         let painter = Painter::new(&out, gyrus.environment.plain);
-        for (tone, line) in patch_lines(&patch).filter(|_| !patch.is_empty()) {
-            writeln!(out, "{}", painter.paint(tone, line))?;
+        for line in painter.patch(&patch).iter().filter(|_| !patch.is_empty()) {
+            writeln!(out, "{line}")?;
         }
     } else {
         out.raw().write_all(patch.as_bytes())?;

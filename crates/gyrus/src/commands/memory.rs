@@ -11,7 +11,6 @@ use gyrus_process::Programs;
 use gyrus_surfaces::{
     console::{Painter, put},
     output,
-    projection::patch_lines,
 };
 use gyrus_text::{one_line, readable};
 use serde_json::json;
@@ -290,8 +289,8 @@ fn diff(gyrus: &Gyrus, vault: &Vault, change: Option<u64>) -> Result<Code, Failu
     let patch = vault.diff(&change).map_err(failure)?;
     let mut out = output::standard();
     let painter = Painter::new(&out, gyrus.environment.plain);
-    for (tone, line) in patch_lines(&patch) {
-        writeln!(out, "{}", painter.paint(tone, line))?;
+    for line in painter.patch(&patch) {
+        writeln!(out, "{line}")?;
     }
     Ok(Code::Reached)
 }

@@ -5,7 +5,7 @@ mod acp;
 mod agents;
 mod chat;
 pub(crate) mod run;
-mod resume;
+pub(crate) mod resume;
 pub(crate) mod stop;
 mod rearm;
 mod pause;

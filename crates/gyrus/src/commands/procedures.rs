@@ -11,7 +11,7 @@ use gyrus_skills::{Library, SkillPlace};
 use gyrus_surfaces::{
     console::{Painter, put},
     output,
-    projection::{Tone, patch_lines},
+    projection::Tone,
     terminal,
 };
 use gyrus_text::{counted, one_line, visible, wrap};
@@ -339,8 +339,8 @@ fn diff(gyrus: &Gyrus, name: &str, from: Option<u32>, to: Option<u32>) -> Result
     let patch = patch::of_file(name.as_bytes(), older, newer);
     let mut out = output::standard();
     let painter = Painter::new(&out, gyrus.environment.plain);
-    for (tone, line) in patch_lines(&patch) {
-        writeln!(out, "{}", painter.paint(tone, &visible(line)))?;
+    for line in painter.patch(&patch) {
+        writeln!(out, "{line}")?;
     }
     out.flush()?;
     Ok(Code::Reached)

@@ -27,6 +27,9 @@ use gyrus_surfaces::{console::put, terminal, trace_file::TracePurpose, watching:
 
 /// Go on with a run where it was left
 ///
+/// Without RUN you choose among the sessions of this folder. From one that is over, a conversation
+/// goes on.
+///
 /// After a crash, a limit, a pause, a stop or an answered question. What was done is not done
 /// again.
 ///
@@ -69,6 +72,17 @@ impl Resume {
             output: OutputFlags::as_json(),
             correlation,
         }
+    }
+
+    /// Whether a person may choose the run: none is named, and the folder is the present one.
+    pub(crate) fn chooses(&self) -> bool {
+        !self.run.is_given() && self.workdir.is_none() && !self.output.json()
+    }
+
+    /// Sets the run that is resumed.
+    pub(crate) fn with(mut self, run: RunId) -> Self {
+        self.run = RunArgument::of(run);
+        self
     }
 
     /// Returns the handling of a process that still drives the run.

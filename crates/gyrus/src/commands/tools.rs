@@ -15,7 +15,7 @@ use crate::{
     exit::Code,
     failure::Failure,
     mcp::{ServerSet, StartSurroundings},
-    new_run,
+    new_run, web_search,
 };
 use gyrus_surfaces::{console::Painter, output, projection::Tone};
 
@@ -39,6 +39,8 @@ impl ToolsCommand {
         let mut specs = ToolRegistry::builtin().specs();
         let of_memory = runtime::memory_tools(&home);
         specs.extend(of_memory.iter().map(|tool| tool.spec().clone().into()));
+        let of_search = web_search::configured(&gyrus.config()?)?;
+        specs.extend(of_search.iter().map(|tool| tool.spec().clone().into()));
         specs.extend(of_screen.iter().map(|tool| tool.spec().clone().into()));
         specs.extend(served(gyrus, &home)?);
         for spec in specs {

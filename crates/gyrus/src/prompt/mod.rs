@@ -7,7 +7,7 @@
 
 mod completion;
 mod own_command;
-mod sessions;
+pub(crate) mod sessions;
 mod words;
 
 use std::{
@@ -97,11 +97,13 @@ struct TerminalConversation<'a> {
 /// The hint in the empty input line.
 const HINT: &str = "a goal · / words · @ files · ! your command · Shift-Tab the mode";
 
-/// Reads goals and commands until the person leaves.
+/// Reads goals and commands until the person leaves. The first goal goes on from a run, if one is
+/// named.
 pub(crate) fn open(
     gyrus: &Gyrus,
     mut flags: RunFlags,
     commands: CarryOut,
+    goes_on: Option<RunId>,
 ) -> Result<Code, Failure> {
     let (home, config) = (gyrus.home()?, gyrus.config()?);
     learning::catch_up(&home, &config)?;
@@ -138,14 +140,16 @@ pub(crate) fn open(
     if !gyrus.environment.dumb {
         begin_titles();
     }
-    let history = prompt.home.state.join("history");
-    let environment = &gyrus.environment;
+    let (history, environment) = (prompt.home.state.join("history"), &gyrus.environment);
     let mut editor = (!environment.dumb)
         .then(|| LineEditor::open(&history, environment.editor.clone(), environment.plain));
     // Files are named, and the person's own commands run, where `gyrus` was typed.
     let mut goals = templates::names(&prompt.home);
     goals.extend(skills::names(&prompt.home, &prompt.workspace)?);
     let completion = Completion::new(&workdir::here()?, goals);
+    if let Some(run) = goes_on {
+        prompt.go_on_from(run)?;
+    }
     loop {
         let wish = prompt.next_line(editor.as_mut(), &completion)?;
         match prompt.grant(wish) {
@@ -270,7 +274,7 @@ impl TerminalConversation<'_> {
                 put("a new session: nothing of before is known to the next run\n")?;
             }
             Some(PromptWord::Prompt(prompt, rest)) => self.run_prompt(&prompt, &rest)?,
-            Some(PromptWord::Resume(None)) if self.last.is_none() => self.choose_run()?,
+            Some(PromptWord::Resume(None)) if !self.last_is_open()? => self.choose_session()?,
             Some(PromptWord::Resume(run)) => self.resume(run.as_deref())?,
             Some(PromptWord::Diff) => {
                 diff::show(self.gyrus, &self.store, self.last()?, 0)?;

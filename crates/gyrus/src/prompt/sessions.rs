@@ -1,15 +1,22 @@
 //! Going back in a session, and going on with one of before.
 
+use std::path::Path;
+
 use gyrus_contract::RunId;
-use gyrus_kernel::{Entry, Register, RunState, log_name, parse};
-use gyrus_surfaces::{console::put, projection::goal, terminal};
+use gyrus_journal::Store;
+use gyrus_kernel::{Entry, RegisterLine, RunState, log_name, parse};
+use gyrus_surfaces::{
+    console::{self, Painter, put},
+    projection::goal,
+    sessions, terminal,
+};
 use gyrus_text::clip;
 
 use super::TerminalConversation;
-use crate::{commands::undo::UndoCommand, failure::Failure, time};
+use crate::{commands::undo::UndoCommand, env::Environment, failure::Failure, time};
 
-/// Maximum number of runs to choose from.
-const MOST_RUNS: usize = 9;
+/// Maximum number of sessions to choose from.
+const MOST_SESSIONS: usize = 50;
 
 /// Maximum number of characters of a goal in the list.
 const GOAL: usize = 60;
@@ -19,7 +26,7 @@ impl TerminalConversation<'_> {
     /// run know nothing of it. The goal's words are the next line.
     pub(super) fn go_back(&mut self) -> Result<(), Failure> {
         let goals = self.runs.iter().map(|run| self.begun_run(*run)).collect();
-        let Some(number) = choose("back to before which goal", goals)? else {
+        let Some(number) = self.choose("back to before which goal", goals)? else {
             return Ok(());
         };
         // What a later run changed stands on what an earlier one did.
@@ -40,24 +47,37 @@ impl TerminalConversation<'_> {
         Ok(put("the next run knows nothing of it\n")?)
     }
 
-    /// Lets the person choose a run of the folder: one that is parked is resumed, and the next goal
-    /// goes on from one that is over.
-    pub(super) fn choose_run(&mut self) -> Result<(), Failure> {
-        let register = Register::read(&self.store)?;
-        let here = register
-            .roots()
-            .filter(|line| line.workspace == self.workspace && line.is_own(&self.store));
-        let here: Vec<RunId> = here.map(|line| line.run).take(MOST_RUNS).collect();
-        let lines = here.iter().map(|run| self.begun_run(*run)).collect();
-        let Some(number) = choose("go on with which", lines)? else {
+    /// Lets the person choose a session of the folder: one whose last run is parked is resumed, and
+    /// the next goal goes on from one that is over.
+    pub(super) fn choose_session(&mut self) -> Result<(), Failure> {
+        let (runs, lines): (Vec<_>, Vec<_>) =
+            listed(&self.store, &self.workspace)?.into_iter().unzip();
+        let Some(number) = self.choose("go on with which", lines)? else {
             return Ok(());
         };
-        let run = here[number];
+        self.go_on_from(runs[number])
+    }
+
+    /// Resumes a run that can be resumed; otherwise the next goal goes on from it.
+    pub(super) fn go_on_from(&mut self, run: RunId) -> Result<(), Failure> {
         if let RunState::Over(_) = RunState::of(&self.store, run)? {
             self.last = Some(run);
             return Ok(put("the next goal goes on from it\n")?);
         }
         self.resume(Some(&run.to_string()))
+    }
+
+    /// Whether the last run of the conversation can be resumed.
+    pub(super) fn last_is_open(&self) -> Result<bool, Failure> {
+        let state = self.last.map(|run| RunState::of(&self.store, run));
+        Ok(!matches!(
+            state.transpose()?,
+            None | Some(RunState::Over(_))
+        ))
+    }
+
+    fn choose(&self, question: &str, lines: Vec<String>) -> Result<Option<usize>, Failure> {
+        choose(question, &lines, &self.gyrus.environment)
     }
 
     /// Returns the goal of a run, and when it was given.
@@ -75,10 +95,40 @@ impl TerminalConversation<'_> {
     }
 }
 
-/// Asks the person to choose one of some lines, and returns its index; `None` for none.
-fn choose(question: &str, lines: Vec<String>) -> Result<Option<usize>, Failure> {
+/// Returns the sessions of a folder that a person began, the newest first: the last run of each, and
+/// a line about it.
+pub(crate) fn listed(store: &Store, folder: &Path) -> Result<Vec<(RunId, String)>, Failure> {
+    let is_here = |line: &RegisterLine| line.workspace == folder && line.is_own(store);
+    let sessions = sessions(store, is_here)?.into_iter().take(MOST_SESSIONS);
+    let lines = sessions.map(|session| {
+        let at = session
+            .active_at_ms(store)
+            .map(time::ago)
+            .unwrap_or_default();
+        let state = match RunState::of(store, session.last) {
+            Ok(RunState::Parked(_) | RunState::CutOff) => "(parked) ",
+            Ok(RunState::Running(_)) => "(works) ",
+            Ok(RunState::Over(_) | RunState::Record(_) | RunState::NeverBegan) | Err(_) => "",
+        };
+        let line = format!("{at:<10} {} {state}{}", session.last.short(), session.title);
+        (session.last, line)
+    });
+    Ok(lines.collect())
+}
+
+/// Asks the person to choose one of some lines, and returns its index; `None` for none. A terminal
+/// that is `dumb` is asked for a number.
+pub(crate) fn choose(
+    question: &str,
+    lines: &[String],
+    environment: &Environment,
+) -> Result<Option<usize>, Failure> {
     if lines.is_empty() {
         return Err(Failure::usage("there is nothing to choose from yet").hint("type a goal"));
+    }
+    if !environment.dumb {
+        let painter = Painter::new(&std::io::stderr(), environment.plain);
+        return Ok(console::choose(question, lines, &painter)?);
     }
     for (number, line) in lines.iter().enumerate() {
         put(&format!("{:>3}  {line}\n", number + 1))?;

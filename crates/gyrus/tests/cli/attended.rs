@@ -47,6 +47,43 @@ fn a_command_is_put_into_the_background() {
     world.replays();
 }
 
+/// A command that takes longer than a command should.
+const LONG: &str = r#"
+[[reply]]
+calls = [{ tool = "shell", arguments = { timeout_seconds = 600, command = "echo 'line one'; until [ -e go ]; do sleep 0.01; done; echo 'line two'" } }]
+[[reply]]
+when = "(?s)line one.*it was put there after 1 s"
+find = { process = 'process (\S+) goes on' }
+calls = [{ tool = "shell", arguments = { process = "{{process}}", command = "", until = "line two" } }]
+[[reply]]
+when = "(?s)line two.*ended: exit code 0"
+text = "It went on."
+"#;
+
+#[test]
+fn a_long_command_goes_on_in_the_background_by_itself_and_is_shown() {
+    let world = World::new(LONG);
+    std::fs::create_dir_all(world.path("home")).unwrap();
+    let config = "[sandbox]\nbackground-after = \"1s\"\n";
+    std::fs::write(world.path("home/config.toml"), config).unwrap();
+    let arguments = ["--workdir", ".", "--approve", "auto"];
+    let Some(mut terminal) = Terminal::start_in(&world, &arguments, "", XTERM, 80) else {
+        return;
+    };
+    terminal.stands("❯ a goal");
+    terminal.types("go\r");
+    terminal.stands("⚙ 1.");
+    std::fs::write(world.work().join("go"), "").unwrap();
+    let screen = terminal.stands("It went on.");
+    assert!(!screen.contains("⚙"), "{screen}");
+    terminal.stands("❯ a goal");
+    terminal.types("/quit\r");
+    assert_eq!(terminal.exit_code(), Some(0));
+    // Without a terminal there is nobody to put it there, as without the setting.
+    std::fs::write(world.path("script.toml"), crate::support::THREE_STEPS).unwrap();
+    world.run(&[]).exits(0);
+}
+
 /// Commands that end by themselves, at their limit, and in other ways.
 const ORDINARY: &str = r#"
 [[reply]]

@@ -342,6 +342,40 @@ fn what_a_process_serves_is_fetched_unasked_and_nothing_else_on_this_machine() {
     world.replays();
 }
 
+/// Serves a page, and looks at it in the browser.
+const LOOKS: &str = r#"
+[[reply]]
+calls = [{ tool = "shell", arguments = { command = "echo '<title>Made</title><h1>It was made here</h1>' > made.html; python3 -u -c \"import http.server as s; print('ready'); s.test(s.SimpleHTTPRequestHandler, port=18127, bind='127.0.0.1')\"", background = true, until = "ready", timeout_seconds = 60 } }]
+[[reply]]
+calls = [{ tool = "open_url", arguments = { url = "http://127.0.0.1:18127/made.html" } }]
+[[reply]]
+calls = [{ tool = "extract", arguments = {} }]
+[[reply]]
+when = "It was made here"
+calls = [{ tool = "finish", arguments = { reached = true, answer = "ok" } }]
+"#;
+
+#[test]
+fn the_browser_reaches_what_a_process_serves() {
+    let world = World::new(LOOKS);
+    let goal = "look at http://127.0.0.1:18127/made.html";
+    let arguments = [
+        "run",
+        goal,
+        "--workdir",
+        ".",
+        "--loop",
+        "react",
+        "--screen",
+        "browser",
+    ];
+    let mut command = crate::browsing::browsing(&world, &arguments);
+    let said = crate::support::said(command.args(["--on-ask", "deny"]).output().unwrap());
+    assert_eq!(said.exits(0).out, "ok\n");
+    // The door was closed with the process.
+    std::net::TcpListener::bind(("127.0.0.1", 18127)).unwrap();
+}
+
 /// Whether a process with these words in its command line lives.
 fn lives(words: &str) -> bool {
     let processes = fs::read_dir("/proc").unwrap().flatten();

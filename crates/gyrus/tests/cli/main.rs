@@ -93,6 +93,7 @@ mod continuing;
 mod models;
 mod setting_up;
 mod verifying;
+mod web_search;
 mod wrong;
 mod unseen;
 mod binding;

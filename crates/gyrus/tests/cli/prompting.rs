@@ -298,7 +298,7 @@ fn a_person_goes_back_to_before_a_goal() {
     assert!(!world.file("out.txt").is_empty());
     // Escape twice, as the word for it.
     terminal.types("\x1b\x1b");
-    terminal.shows("back to before which goal? [1-1, Enter: none]");
+    terminal.stands("back to before which goal? arrows or a number");
     terminal.types("1\r");
     terminal.shows("take this back? [y/N]");
     terminal.types("y\r");
@@ -329,8 +329,8 @@ fn a_person_goes_back_to_before_a_goal() {
     };
     terminal.stands("❯ a goal");
     terminal.types("/resume\r");
-    terminal.shows("go on with which? [1-2, Enter: none]");
-    terminal.types("1\r");
+    terminal.stands("go on with which? arrows or a number");
+    terminal.types("\x1b[B\x1b[A1\r");
     terminal.shows("the next goal goes on from it");
     terminal.shows("❯");
     terminal.types("and again\r");
@@ -424,4 +424,49 @@ fn a_picture_comes_from_the_clipboard() {
         format!("{:?}", started.context).contains("image/png"),
         "{started:?}"
     );
+}
+
+#[test]
+fn a_session_of_the_folder_is_chosen_to_go_on_with() {
+    let finish = "[[reply]]\ncalls = [{ tool = \"finish\", arguments = { reached = true, answer = \"finished\" } }]\n";
+    let world = World::new(&format!("{}{finish}", finish.repeat(2)));
+    // Nothing is there yet.
+    world
+        .gyrus(&["resume"])
+        .exits(2)
+        .says("there is no run yet");
+    let begin = |goal: &str, more: &[&str], code| {
+        let arguments = [&["run", goal, "--workdir", ".", "--approve", "auto"], more].concat();
+        world.gyrus(&arguments).exits(code);
+    };
+    begin("the first goal", &[], 0);
+    begin("and then", &["--continue"], 0);
+    std::fs::write(world.path("script.toml"), crate::support::UNTIL_GO).unwrap();
+    std::fs::write(world.work().join("go"), "").unwrap();
+    begin("the second goal", &["--max-steps", "1"], 3);
+    // Without a terminal they are listed, a session once, by its first words.
+    let said = world.gyrus(&["resume"]).exits(2).says("gyrus resume ");
+    let lines: Vec<&str> = said.out.lines().collect();
+    assert_eq!(lines.len(), 2, "{said:?}");
+    assert!(lines[0].contains("(parked) the second goal"), "{said:?}");
+    assert!(lines[1].ends_with("the first goal"), "{said:?}");
+    let Some(mut terminal) = Terminal::start_with(&world, &["resume"], "", XTERM) else {
+        return;
+    };
+    terminal.stands("▸  1  ");
+    // Not beyond the end, and a number that is none stays where it was.
+    terminal.types("\x1b[B\x1b[B\x1b[B9x");
+    terminal.stands("▸  2  ");
+    terminal.types("\r");
+    terminal.stands("the next goal goes on from it");
+    terminal.stands("❯ a goal");
+    terminal.types("\x04");
+    assert_eq!(terminal.exit_code(), Some(0));
+    // None is chosen.
+    let Some(mut terminal) = Terminal::start_with(&world, &["resume"], "", XTERM) else {
+        return;
+    };
+    terminal.stands("▸  1  ");
+    terminal.types("\x1b");
+    assert_eq!(terminal.exit_code(), Some(0));
 }

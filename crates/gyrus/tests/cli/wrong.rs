@@ -81,7 +81,7 @@ fn the_configuration_names_line_and_remedy() {
     std::fs::write(world.path("home/config.toml"), "\nmodl = \"x\"\n").unwrap();
     let said = world.run(&[]).exits(2);
     insta::assert_snapshot!(world.mask(&said.err), @r"
-    error: [folder]/home/config.toml, line 2: unknown key `modl`, expected one of `model`, `assess`, `policy`, `effort`, `keys`, `loop`, `approve`, `on-ask`, `reflect`, `limits`, `approvals`, `engineer`, `telemetry`, `hooks`, `serve`, `chat`, `memory`, `sandbox`, `language-servers`, `delegate`, `mcp`, `update`
+    error: [folder]/home/config.toml, line 2: unknown key `modl`, expected one of `model`, `assess`, `policy`, `effort`, `keys`, `loop`, `approve`, `on-ask`, `reflect`, `limits`, `approvals`, `engineer`, `telemetry`, `hooks`, `serve`, `chat`, `memory`, `sandbox`, `language-servers`, `delegate`, `mcp`, `web-search`, `update`
       hint: did you mean `model`?
     ");
 }

@@ -79,7 +79,8 @@ pub(super) fn may_go_on(core: &Core, effect: &EffectId, containment: &Containmen
 enum WaitEnd {
     Ran(Box<CommandRun>),
     TimedOut,
-    PutAside,
+    /// By the person, or after this time.
+    PutAside(Option<Duration>),
 }
 
 /// Runs the command of a call until it ends, or until a person puts it into the background.
@@ -128,9 +129,10 @@ pub(super) async fn run(
     };
     drop(asked);
     let exit = match end {
-        WaitEnd::PutAside => {
+        WaitEnd::PutAside(after) => {
             go_on(core, effect, process, running, output);
-            return Ok((AttendedEnd::GoesOn(effect.to_string()), None));
+            let process = effect.to_string();
+            return Ok((AttendedEnd::GoesOn { process, after }, None));
         }
         WaitEnd::TimedOut => {
             // Its end is that of the whole tree.
@@ -204,18 +206,31 @@ async fn wait(
     let redactor = &core.kernel.organs().redactor;
     let whole_texts = redactor.needs_whole_text();
     let deadline = tokio::time::sleep(limit);
-    tokio::pin!(deadline, deciding);
+    let after = core.started.sandbox.background_seconds;
+    let mut after = after
+        .map(Duration::from_secs)
+        .filter(|after| *after < limit);
+    let first = tokio::time::sleep(after.unwrap_or(limit));
+    tokio::pin!(deadline, deciding, first);
     let (mut chunk, mut is_open, mut told) = (vec![0; CHUNK_BYTES], true, None::<Instant>);
+    let has_room = || core.background.processes.lock().len() < MOST;
     loop {
         tokio::select! {
             biased;
             ran = &mut *running => return WaitEnd::Ran(Box::new(ran)),
             () = &mut deadline => return WaitEnd::TimedOut,
             Ok(()) = aside.changed() => {
-                if core.background.processes.lock().len() < MOST {
-                    return WaitEnd::PutAside;
+                if has_room() {
+                    return WaitEnd::PutAside(None);
                 }
                 site.tell(&format!("{MOST} processes go on already; end one first"));
+            }
+            () = &mut first, if after.is_some() => {
+                if has_room() {
+                    return WaitEnd::PutAside(after);
+                }
+                // Nobody asked for it, so nothing is said.
+                after = None;
             }
             never = &mut deciding => match never {},
             read = output.read(&mut chunk), if is_open => {

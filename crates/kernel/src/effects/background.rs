@@ -22,7 +22,7 @@ use super::{
     processes::{BackgroundProcess, ProcessOutlet, UNREAD_BYTES},
     program_connections::ProgramConnections,
 };
-use crate::core::Core;
+use crate::{LivePiece, core::Core};
 
 /// Maximum number of processes of one run.
 pub(super) const MOST: usize = 8;
@@ -123,7 +123,13 @@ pub(super) fn keep(
     process: Arc<BackgroundProcess>,
     work: impl Future<Output = ()> + Send + 'static,
 ) {
-    *process.task.lock() = Some(tokio::spawn(work));
+    let (this, of) = (core.this.get().map(Weak::clone), effect.clone());
+    *process.task.lock() = Some(tokio::spawn(async move {
+        work.await;
+        if let Some(core) = this.and_then(|this| this.upgrade()) {
+            core.tell(&of, LivePiece::ProcessEnded(of.to_string()));
+        }
+    }));
     core.background
         .processes
         .lock()
@@ -152,6 +158,7 @@ pub(super) async fn run(
     if let Ok(count) = output.try_read(&mut chunk) {
         process.output.lock().push(&chunk[..count], whole_texts);
     }
+    process.doors.lock().abort_all();
     process.output.lock().ended = Some(exit);
     process.moved.send_replace(());
 }

@@ -539,10 +539,32 @@ fn card(
     {
         return as_user_card(program, resolved, workspace, verdict);
     }
-    let mut details: Vec<Text> = match call.arguments.as_object() {
+    ApprovalCard {
+        sentence: format!(
+            "The tool `{}` wants to {}",
+            spec.name,
+            wants(spec, resolved, verdict.risk)
+        ),
+        reasons: verdict.reasons,
+        details: details(call, resolved, origin),
+        wider: verdict.wider,
+        ..ApprovalCard::default()
+    }
+}
+
+/// Returns what a person reads on the page of an input, and the arguments, one a line.
+fn details(call: &ToolCall, resolved: &ResolvedCall, origin: Origin) -> Vec<Text> {
+    let aimed = resolved.aim.as_ref().map(|aim| aim.element.is_some());
+    let is_said = |name: &str| match name {
+        "fill" => aimed.is_some(),
+        "on" => aimed == Some(true),
+        _ => false,
+    };
+    let mut details = form_lines(resolved);
+    let arguments: Vec<Text> = match call.arguments.as_object() {
         Some(arguments) => arguments
             .iter()
-            .filter(|(name, _)| *name != "fill" || resolved.aim.is_none())
+            .filter(|(name, _)| !is_said(name))
             .map(|(name, value)| {
                 let value = value
                     .as_str()
@@ -552,18 +574,8 @@ fn card(
             .collect(),
         None => vec![Text::new(call.arguments.to_string(), origin)],
     };
-    details.extend(form_lines(resolved));
-    ApprovalCard {
-        sentence: format!(
-            "The tool `{}` wants to {}",
-            spec.name,
-            wants(spec, resolved, verdict.risk)
-        ),
-        reasons: verdict.reasons,
-        details,
-        wider: verdict.wider,
-        ..ApprovalCard::default()
-    }
+    details.extend(arguments);
+    details
 }
 
 /// Returns what a call wants to do, and where: the end of a card's sentence.

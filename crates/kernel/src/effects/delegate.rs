@@ -10,7 +10,10 @@ use gyrus_journal::LockWait;
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 
-use super::hooks::{CallHooks, HOOKS_RAN};
+use super::{
+    doors,
+    hooks::{CallHooks, HOOKS_RAN},
+};
 
 use crate::{
     Attachment, ChildEnded, ChildStarted, Ending, Entry, Kernel, KernelError, NewRun, ParentRun,
@@ -322,6 +325,9 @@ async fn begin(
         digest,
     };
     let Some(reason) = refused else {
+        if core.started.screen.is_some() {
+            doors::open(core).await;
+        }
         core.log.append(started)?;
         return Ok(Ok(limits));
     };

@@ -13,8 +13,8 @@ use gyrus_contract::{
     ActionVerdict, AttendedEnd, BlobId, BoxedFuture, CallSource, ChangedPath, Cleared,
     CommandOutcome, CommandSpec, Containment, Decision, Destination, EffectId, KeeperError, Layer,
     PathChange, PersonReply, Probe, ProcessAction, ProcessReport, Purpose, Repeat, Reply,
-    ResolvedCall, ResolvedCommand, ServerPrompt, ServerQuestion, Site, Tool, ToolOutput, ToolSpec,
-    Touch, UnknownSecret,
+    ResolvedCall, ResolvedCommand, ServerPrompt, ServerQuestion, Site, Starts, Tool, ToolOutput,
+    ToolSpec, Touch, UnknownSecret,
 };
 use gyrus_process::{
     ProcessIdentity,
@@ -30,7 +30,7 @@ use super::{
     attended, background,
     changes::{self, JudgedChanges},
     destinations::{ConnectionQuestions, Destinations},
-    folder, layers, named_files,
+    doors, folder, layers, named_files,
     server_requests::{CallRequests, RequestHandler},
 };
 use crate::{
@@ -154,15 +154,9 @@ impl Site for CallSite<'_> {
     }
 
     fn tell(&self, words: &str) {
-        let organs = self.core.kernel.organs();
-        if let Some(live) = &organs.live {
-            live(LiveEvent {
-                run: self.core.started.run,
-                effect: &self.effect,
-                purpose: Purpose::Agent,
-                said: LivePiece::Progress(organs.redactor.redact(words).into_owned()),
-            });
-        }
+        let words = self.core.kernel.organs().redactor.redact(words);
+        let said = LivePiece::Progress(words.into_owned());
+        self.core.tell(&self.effect, said);
     }
 
     fn ask_person(&self, question: ServerQuestion) -> BoxedFuture<'_, PersonReply> {
@@ -299,6 +293,20 @@ impl Site for CallSite<'_> {
             }
             outcome
         })
+    }
+}
+
+impl Core {
+    /// Tells whoever follows the run live about a call.
+    pub(super) fn tell(&self, effect: &EffectId, said: LivePiece) {
+        if let Some(live) = &self.kernel.organs().live {
+            live(LiveEvent {
+                run: self.started.run,
+                effect,
+                purpose: Purpose::Agent,
+                said,
+            });
+        }
     }
 }
 
@@ -449,6 +457,11 @@ pub(super) async fn start(
         match changes::begin(core, effect, &resolved, tool.spec()) {
             Ok(snapshot) => before = snapshot,
             Err(error) => return Ok(refused(core, effect, error.handled()?)),
+        }
+    }
+    for starts in resolved.aim.iter().flat_map(|aim| &aim.starts) {
+        if matches!(starts, Starts::Opens { address } if core.background.serves(address)) {
+            doors::open(core).await;
         }
     }
     let containment = containment(core, effect, &resolved, tool.spec());

@@ -20,7 +20,12 @@ pub(super) fn form_lines(call: &ResolvedCall) -> Vec<Text> {
     let page = Origin::Tool {
         name: call.tool.clone(),
     };
-    let lines = filled.chain(sent);
+    let elements = call.aim.iter().filter_map(|aim| aim.element.as_ref());
+    let elements = elements.map(|element| {
+        let name = shorten(&element.name, SHOWN);
+        format!("on the {} “{name}”", element.role)
+    });
+    let lines = elements.chain(filled).chain(sent);
     let lines = lines.map(|line| Text::new(one_line(&line).into_owned(), page.clone()));
     lines.collect()
 }

@@ -5,6 +5,7 @@
 mod added_folders;
 pub(crate) mod attended;
 mod background;
+mod doors;
 pub(crate) mod processes;
 pub(crate) mod approval;
 pub(crate) mod ask;

@@ -17,7 +17,7 @@ use tokio::{
     io::AsyncReadExt as _,
     net::unix::pipe,
     sync::watch,
-    task::JoinHandle,
+    task::{JoinHandle, JoinSet},
     time::{Instant, timeout_at},
 };
 
@@ -48,6 +48,8 @@ pub(super) struct BackgroundProcess {
     pub(super) task: Mutex<Option<JoinHandle<()>>>,
     pub(super) dialer: Mutex<Option<Dialer>>,
     pub(super) layer: Mutex<Option<CallLayer>>,
+    /// Tasks that lead the run's browser to the process's servers.
+    pub(super) doors: Mutex<JoinSet<()>>,
 }
 
 /// Unread output of a process.
@@ -134,6 +136,7 @@ impl BackgroundProcess {
             task: Mutex::default(),
             dialer: Mutex::default(),
             layer: Mutex::default(),
+            doors: Mutex::default(),
         }
     }
 
@@ -145,6 +148,7 @@ impl BackgroundProcess {
             // Its end is that of the whole tree.
             let _ = task.await;
         }
+        self.doors.lock().abort_all();
         let ended = Err("it was ended".to_owned());
         self.output.lock().ended.get_or_insert(ended);
     }

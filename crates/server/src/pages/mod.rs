@@ -53,6 +53,7 @@ use crate::{
 pub(crate) fn endpoints() -> Vec<Endpoint> {
     let all = vec![
         reads("/", get(runs::list)),
+        reads("/runs", get(runs::list)),
         reads("/waiting", get(waiting::all)),
         reads("/runs/{run}/live", get(live::show)),
         decides("/runs/{run}/take", post(live::take)),

@@ -1,9 +1,9 @@
 //! Renders happenings as lines of a terminal.
 
-use gyrus_text::{counted, one_line, visible, width, wrap};
+use gyrus_text::{STYLE_MARKS, counted, one_line, visible, width, wrap, wrap_marked};
 use serde_json::Value;
 
-use super::{markdown::Markdown, paint::Painter};
+use super::{code_colours::CodeColours, markdown::Markdown, paint::Painter};
 use crate::projection::{Happening, HappeningPart, HappeningSubject, TextForm, Tone, patch_lines};
 
 /// Maximum number of shown lines of one event; the journal has the rest.
@@ -100,17 +100,44 @@ impl ConsoleLine {
     }
 }
 
-/// Formats a patch as lines of at most `columns` columns, coloured by additions and removals.
+impl Painter {
+    /// Returns the lines of a patch in the colours of what they do and of their languages.
+    pub fn patch(&self, patch: &str) -> Vec<String> {
+        painted_patch(patch, usize::MAX, self)
+    }
+}
+
+/// Formats a patch as lines of at most `columns` columns, coloured by additions and removals, and by
+/// the languages of the files.
 pub(super) fn painted_patch(patch: &str, columns: usize, painter: &Painter) -> Vec<String> {
-    let lines = patch_lines(patch).flat_map(|(tone, line)| {
-        let wrapped = wrap(&visible(line), columns.saturating_sub(width(CONTINUED)));
-        let wrapped = wrapped.into_iter().enumerate();
-        wrapped.map(move |(number, part)| {
-            let mark = if number == 0 { "" } else { CONTINUED };
-            painter.paint(tone, &format!("{mark}{part}"))
-        })
-    });
-    lines.collect()
+    let (mut colours, mut painted) = (None, Vec::new());
+    for (tone, line) in patch_lines(patch) {
+        // None of them may stand in the contents of a file.
+        let shown = visible(line).replace(|c| STYLE_MARKS.contains(&c), "\u{fffd}");
+        let header = line.strip_prefix("--- ").or(line.strip_prefix("+++ "));
+        let file = header.filter(|file| tone == Tone::Strong && *file != "/dev/null");
+        let words = match (&mut colours, tone) {
+            (colours, Tone::Strong) => {
+                *colours = file.map_or(colours.take(), CodeColours::of_file);
+                shown
+            }
+            (Some(colours), Tone::Aside) => {
+                colours.restart();
+                shown
+            }
+            (Some(colours), Tone::Plain | Tone::Call) if painter.has_colours() => {
+                let sign = shown.chars().next().map_or(0, char::len_utf8);
+                format!("{}{}", &shown[..sign], colours.marked(&shown[sign..]))
+            }
+            _ => shown,
+        };
+        let (mut mark, mut open) = ("", Vec::new());
+        for part in wrap_marked(&words, columns.saturating_sub(width(CONTINUED))) {
+            painted.push(painter.paint_marked(tone, &format!("{mark}{part}"), &mut open));
+            mark = CONTINUED;
+        }
+    }
+    painted
 }
 
 /// Returns an event as one text: the headline, then its parts.

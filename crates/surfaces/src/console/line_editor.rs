@@ -372,7 +372,7 @@ impl LineEditor {
 
 /// Waits for the next key; `None` where the line is to be shown again, as the terminal has another
 /// size, or where no key will come.
-fn next(typed: &Receiver<Key>, is_over: impl Fn() -> bool) -> Option<Key> {
+pub(super) fn next(typed: &Receiver<Key>, is_over: impl Fn() -> bool) -> Option<Key> {
     let columns = output::columns_of(&io::stderr());
     loop {
         match typed.recv_timeout(LOOK_AGAIN) {

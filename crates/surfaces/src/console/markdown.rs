@@ -1,17 +1,12 @@
 //! Markdown as it arrives, for a terminal: marks of style stand in its words, which a painter turns into
 //! colours. What is written is that of CommonMark that models write, and the tables of GitHub.
 
-use gyrus_text::width;
+use gyrus_text::{STYLE_MARKS, width};
 
-/// Marks in the words, of Unicode's private use: strong words, code, and a line that is a heading or
-/// stands aside. Each begins and ends its style.
-pub(super) const STRONG: char = '\u{e0f0}';
-pub(super) const CODE: char = '\u{e0f1}';
-pub(super) const ASIDE: char = '\u{e0f2}';
-
-fn is_mark(c: char) -> bool {
-    matches!(c, STRONG | CODE | ASIDE)
-}
+use super::{
+    code_colours::CodeColours,
+    paint::{ASIDE, CODE, STRONG},
+};
 
 /// A text that arrives in pieces.
 #[derive(Debug, Default)]
@@ -23,6 +18,8 @@ pub(super) struct Markdown {
     /// Whether the current line has begun.
     in_line: bool,
     in_fence: bool,
+    /// The colours of the fence's language, if it is known.
+    code: Option<CodeColours>,
     /// Marks that are open in this line.
     open: Vec<char>,
 }
@@ -30,7 +27,8 @@ pub(super) struct Markdown {
 impl Markdown {
     /// Returns the words of a piece as far as they can be understood.
     pub(super) fn take(&mut self, piece: &str) -> String {
-        self.held.extend(piece.chars().filter(|c| !is_mark(*c)));
+        self.held
+            .extend(piece.chars().filter(|c| !STYLE_MARKS.contains(c)));
         self.understand(false)
     }
 
@@ -73,6 +71,7 @@ impl Markdown {
         let is_fence = text.starts_with("```");
         let may_be_more = match sign {
             None => true,
+            Some(_) if self.code.is_some() => true,
             Some('`') => is_fence || "```".starts_with(text),
             Some('|') => !self.in_fence,
             Some('#') => !self.in_fence && text.trim_start_matches('#').is_empty(),
@@ -84,6 +83,9 @@ impl Markdown {
         }
         if is_fence {
             self.in_fence = !self.in_fence;
+            let name = text.trim_start_matches('`').split([' ', ',', '{']).next();
+            let code = name.and_then(|name| CodeColours::named(name.trim()));
+            self.code = code.filter(|_| self.in_fence);
             self.held.drain(..line.len());
             return true;
         }
@@ -98,7 +100,7 @@ impl Markdown {
         let hashes = text.len() - heading.len();
         let is_rule = text.len() > 2 && text.chars().all(|c| Some(c) == sign);
         let (skip, begin, mark) = if self.in_fence {
-            (0, "  ".to_owned(), Some(CODE))
+            (0, "  ".to_owned(), self.code.is_none().then_some(CODE))
         } else if (1..=6).contains(&hashes) && heading.starts_with(' ') {
             (indent + hashes + 1, String::new(), Some(STRONG))
         } else if matches!(sign, Some('-' | '*' | '_')) && is_rule {
@@ -120,7 +122,10 @@ impl Markdown {
     /// Adds the words of a part of a line. Returns what is held: the beginning of a mark.
     fn inline(&mut self, part: &str, is_last: bool, words: &mut String) -> String {
         if self.in_fence {
-            words.push_str(part);
+            match &mut self.code {
+                Some(code) => words.push_str(&code.marked(part)),
+                None => words.push_str(part),
+            }
             return String::new();
         }
         let mut rest = part;
@@ -176,7 +181,8 @@ impl Markdown {
         let rows = rows.into_iter().filter(|row| !is_line(row));
         let rows: Vec<Vec<String>> = rows.collect();
         let columns = rows.iter().map(Vec::len).max().unwrap_or(0);
-        let shown = |cell: &String| width(cell) - cell.chars().filter(|c| is_mark(*c)).count();
+        let is_shown = |c: &char| !STYLE_MARKS.contains(c);
+        let shown = |cell: &String| width(&cell.chars().filter(is_shown).collect::<String>());
         let widest = |column| {
             rows.iter()
                 .filter_map(|row| row.get(column))
@@ -212,13 +218,14 @@ fn is_dashes(cell: &str) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::console::paint::KEYWORD;
 
     const TEXT: &str = "# Plan\nIt is **bold**, `a**b` and 2 * 3 * 4.\n\n- one\n  * two\n> said\n---\n\
                         ```rust\nlet x = **y;\n# no heading\n```\n| a | long |\n|---|:--|\n| `x` | 1 |\n\
                         | yy |\nend **open\nnext *";
 
-    const SHOWN: &str = "<Plan<\nIt is <bold<, >a**b> and 2 * 3 * 4.\n\n• one\n  • two\n│( said(\n────────\n  >\
-                         let x = **y;>\n  ># no heading>\n<a   long<\n>x>   1\nyy\nend <open<\nnext *";
+    const SHOWN: &str = "<Plan<\nIt is <bold<, >a**b> and 2 * 3 * 4.\n\n• one\n  • two\n│( said(\n────────\n  \
+                         _let_ x = **y;\n  # no heading\n<a   long<\n>x>   1\nyy\nend <open<\nnext *";
 
     #[test]
     fn it_means_the_same_however_it_arrives() {
@@ -227,6 +234,7 @@ mod tests {
                 .replace(STRONG, "<")
                 .replace(CODE, ">")
                 .replace(ASIDE, "(")
+                .replace(KEYWORD, "_")
         };
         for size in 1..TEXT.len() {
             let mut markdown = Markdown::default();

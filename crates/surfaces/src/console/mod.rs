@@ -7,10 +7,12 @@
 mod answers;
 mod bottom;
 pub mod card;
+mod choice;
 mod history;
 mod input;
 mod line;
 mod line_editor;
+mod code_colours;
 mod markdown;
 mod paint;
 mod plan_list;
@@ -36,6 +38,7 @@ pub(crate) use self::paint::STYLES;
 pub use self::{
     answers::{choices, understand, wants_to_edit},
     bottom::{clear_status, put, put_status},
+    choice::choose,
     input_area::LineQueue,
     line::ConsoleLine,
     line_editor::{LineCandidate, LineCandidates, LineEditor, LineView, LineWish, plain_line},
@@ -49,7 +52,7 @@ use self::{
     markdown::Markdown,
     status::StatusRow,
 };
-use gyrus_text::{clip, one_line};
+use gyrus_text::{clip, one_line, span};
 
 use crate::{
     error::SurfaceError,
@@ -61,6 +64,7 @@ use crate::{
         is_patch,
     },
     shown_plan::ShownPlan,
+    shown_processes::ShownProcesses,
     speech::{LiveSpeech, Speech, SpokenKind},
     terminal,
 };
@@ -111,6 +115,8 @@ pub struct Console {
     shown_changes: BTreeSet<(RunId, EffectId)>,
     /// The plan of the run.
     plan: ShownPlan,
+    /// Its background processes.
+    processes: ShownProcesses,
     /// The sub-runs at work.
     at_work: Vec<RunId>,
     /// The sub-runs that worked in parallel with another one.
@@ -145,6 +151,7 @@ impl Console {
             claim: None,
             shown_changes: BTreeSet::new(),
             plan: ShownPlan::default(),
+            processes: ShownProcesses::default(),
             at_work: Vec::new(),
             side_by_side: BTreeSet::new(),
         }
@@ -191,6 +198,9 @@ impl Console {
         let parsed = gyrus_kernel::parse(entry).ok();
         let is_gathered = run == self.run && parsed.as_ref().is_some_and(|one| self.gathers(one));
         parsed.iter().for_each(|one| self.note_child(one));
+        if let Some(parsed) = parsed.as_ref().filter(|_| run == self.run) {
+            self.processes.take(entry, parsed);
+        }
         if let Some(Entry::Noted { kind, fact, .. }) = parsed.as_ref().filter(|_| run == self.run) {
             self.plan.noted(kind, &fact.fact);
         }
@@ -432,6 +442,11 @@ impl Console {
         if let Some(spoken) = self.speech.take(piece) {
             self.speaks(piece.run, &spoken)?;
         }
+        if let LivePiece::ProcessEnded(name) = &piece.said
+            && piece.run == self.run
+        {
+            self.processes.ended(name);
+        }
         if piece.said == LivePiece::Ended {
             self.end_line()?;
         }
@@ -529,6 +544,7 @@ impl Console {
         self.fit_columns();
         if let Some(input_area) = &self.input_area {
             let mut lines = plan_list::lines(&self.plan, &self.painter);
+            lines.extend(self.process_lines());
             lines.extend(input_area.goals(&self.painter));
             lines.extend(self.status.iter().map(|status| status.line(&self.painter)));
             let mut rows = input_area.rows(&self.painter, self.asking);
@@ -543,6 +559,17 @@ impl Console {
             }
             _ => Ok(()),
         }
+    }
+
+    /// Returns a line about each background process.
+    fn process_lines(&self) -> impl Iterator<Item = String> {
+        let columns = self.painter.columns.saturating_sub(1);
+        self.processes.list().iter().map(move |process| {
+            let age = gyrus_kernel::now_ms().saturating_sub(process.since_ms);
+            let time = span(u64::try_from(age).unwrap_or(0));
+            let words = format!("⚙ {} · {time} · {}", process.name, process.line);
+            self.painter.paint(Tone::Aside, &clip(&words, columns))
+        })
     }
 
     /// A key was pressed. Returns a line that is meant for the card.

@@ -3,10 +3,18 @@
 use std::{os::fd::AsFd, sync::OnceLock};
 
 use anstyle::{AnsiColor, Style};
-use gyrus_text::{readable, width, wrap};
+use gyrus_text::{STYLE_MARKS, readable, width, wrap_marked};
 
-use super::markdown::{ASIDE, CODE, STRONG};
 use crate::projection::Tone;
+
+/// Marks in the words: strong words, code, a line that is a heading or stands aside, and the words of
+/// programming languages. Each begins and ends its style.
+pub(super) const STRONG: char = '\u{e0f0}';
+pub(super) const CODE: char = '\u{e0f1}';
+pub(super) const ASIDE: char = '\u{e0f2}';
+pub(super) const KEYWORD: char = '\u{e0f3}';
+pub(super) const QUOTED: char = '\u{e0f4}';
+pub(super) const NUMBER: char = '\u{e0f5}';
 
 /// Columns where the output is not a terminal: lines are for programs and logs, and only bounded.
 const UNBOUNDED: usize = 2_000;
@@ -117,7 +125,7 @@ impl Painter {
     fn marked(&self, words: &str, begin: &str, open: &mut Vec<char>) -> String {
         let mut shown = String::with_capacity(words.len());
         for c in words.chars() {
-            if !matches!(c, STRONG | CODE | ASIDE) {
+            if !STYLE_MARKS.contains(&c) {
                 shown.push(c);
                 continue;
             }
@@ -151,9 +159,9 @@ impl Painter {
         let (mut shown, mut row, mut mark) = (String::new(), begun.to_owned(), mark);
         for line in more.split_inclusive('\n') {
             let words = line.trim_end_matches('\n');
-            let mut rows = wrap(&format!("{row}{words}"), columns);
+            let mut rows = wrap_marked(&format!("{row}{words}"), columns);
             if !rows.first().is_some_and(|first| first.starts_with(&row)) {
-                rows = wrap(words, columns);
+                rows = wrap_marked(words, columns);
                 rows.insert(0, row.clone());
             }
             for (number, text) in rows.iter().enumerate() {
@@ -183,13 +191,31 @@ impl Painter {
 
     /// The sequences of the marks that are open.
     fn styles(&self, open: &[char]) -> String {
+        let is_light = self.theme == Some(Theme::Light);
         let style = |mark: &char| match *mark {
             STRONG => "\x1b[1m",
-            CODE if self.theme == Some(Theme::Light) => "\x1b[35m",
-            CODE => "\x1b[36m",
+            CODE | NUMBER if is_light => "\x1b[35m",
+            CODE | NUMBER => "\x1b[36m",
+            KEYWORD if is_light => "\x1b[34m",
+            KEYWORD => "\x1b[35m",
+            QUOTED if is_light => "\x1b[36m",
+            QUOTED => "\x1b[33m",
             _ => "\x1b[2m",
         };
         open.iter().map(style).collect()
+    }
+
+    /// Returns a text in its colour, and the words in it in those of their marks. `open` are the marks
+    /// that are open before the text, and then those after it.
+    pub(super) fn paint_marked(&self, tone: Tone, text: &str, open: &mut Vec<char>) -> String {
+        let (begin, end) = self.colour(tone);
+        let styles = self.styles(open);
+        let words = self.marked(text, &begin, open);
+        if text.is_empty() {
+            return words;
+        }
+        let reset = if open.is_empty() { "" } else { "\x1b[0m" };
+        format!("{begin}{styles}{words}{reset}{end}")
     }
 
     /// Returns the text in its colour, with unseen characters made visible.
@@ -225,6 +251,8 @@ impl Painter {
 
 #[cfg(test)]
 mod tests {
+    use gyrus_text::wrap;
+
     use super::*;
 
     #[test]

@@ -84,7 +84,7 @@ impl StatusRow {
             }
             LivePiece::Tool(name) => self.doing = format!("the model calls {name}"),
             LivePiece::Progress(words) => self.doing = words.clone(),
-            LivePiece::Asked | LivePiece::Ended => {}
+            LivePiece::Asked | LivePiece::ProcessEnded(_) | LivePiece::Ended => {}
         }
     }
 

@@ -12,7 +12,7 @@ use std::{
 use gyrus_contract::Site;
 use gyrus_net::{AddressKind, causes, client_builder};
 use reqwest::{
-    Client, Response, StatusCode, Url,
+    Client, Method, RequestBuilder, Response, StatusCode, Url,
     dns::{Addrs, Name, Resolve, Resolving},
     header::{ACCEPT, ACCEPT_ENCODING, CONTENT_ENCODING, CONTENT_TYPE, HOST, HeaderName, LOCATION},
 };
@@ -144,19 +144,16 @@ fn redirect(url: &Url, response: &Response) -> Result<Option<Url>, VisitError> {
     parse(next.as_str()).map(Some)
 }
 
-/// Sends JSON to `url` and returns the answer. Redirects are not followed: data approved for one
-/// address is not sent to another.
-pub(crate) async fn post(
+/// Sends a request that `fill` completes, and returns the answer. Redirects are not followed: data
+/// approved for one address is not sent to another.
+pub(crate) async fn send(
     url: &Url,
-    body: String,
+    method: Method,
     allowed: &BTreeSet<String>,
+    fill: impl FnOnce(RequestBuilder) -> RequestBuilder,
 ) -> Result<FetchAnswer, VisitError> {
-    let request = client(url, allowed)
-        .await?
-        .post(url.clone())
-        .header(ACCEPT, "application/json")
-        .header(CONTENT_TYPE, "application/json")
-        .body(body);
+    let request = client(url, allowed).await?.request(method, url.clone());
+    let request = fill(request.header(ACCEPT, "application/json"));
     let response = request.send().await.map_err(|error| failed(url, error))?;
     take(url.clone(), Vec::new(), response).await
 }

@@ -3,7 +3,7 @@
 use axum::response::Html;
 use gyrus_contract::RunId;
 use gyrus_kernel::{Entry, log_name};
-use gyrus_surfaces::projection;
+use gyrus_surfaces::{ShownProcesses, projection};
 use maud::{Markup, html};
 
 use super::super::{
@@ -121,6 +121,7 @@ pub(super) fn head(app: &App, run: &RunOverview) -> Result<Markup, ApiError> {
         Some(Ok(Entry::RunStarted(started))) => projection::goal(&started.goal, &reader),
         _ => run.goal.clone(),
     };
+    let processes = ShownProcesses::read(&app.store, run.run);
     Ok(html! {
         section #head data-live {
             div.heading {
@@ -136,6 +137,9 @@ pub(super) fn head(app: &App, run: &RunOverview) -> Result<Markup, ApiError> {
                 div { dt { "Agent" } dd { (run.agent) } }
                 div { dt { "Model" } dd { (run.model) } }
                 div { dt { "Began" } dd { (age(run.started_ms)) } }
+                @for process in processes {
+                    div { dt { "In the background" } dd { code { (process.line) } " " (age(process.since_ms)) } }
+                }
                 @if let Some(parent) = run.forked_from {
                     div {
                         dt { "Forked from" }
