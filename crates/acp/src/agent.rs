@@ -438,7 +438,6 @@ impl AcpAgent {
     }
 }
 
-/// The result of a request, with the updates that follow.
 struct RequestResult {
     result: Value,
     /// Updates to send after the answer, with their sessions.

@@ -74,7 +74,6 @@ fn started(store: &Store, run: RunId) -> Option<RunStarted> {
     }
 }
 
-/// A session in a list.
 struct SessionSummary {
     first: RunId,
     last: RunId,

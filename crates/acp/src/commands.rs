@@ -59,7 +59,6 @@ impl EditorCommand {
     }
 }
 
-/// Returns the commands for a client.
 pub(crate) fn available(skills: &[(String, String)]) -> Value {
     let own = KNOWN.iter().map(|(name, about)| {
         let mut command = json!({"name": name, "description": about});

@@ -16,7 +16,6 @@ pub(crate) fn of_patch(patch: &str, folder: &Path) -> Vec<Value> {
     diffs
 }
 
-/// A patch during its parsing.
 #[derive(Default)]
 struct PatchReader {
     old_path: Option<String>,
@@ -29,7 +28,6 @@ struct PatchReader {
     last: LineSide,
 }
 
-/// The sides to which a line belongs.
 #[derive(Clone, Copy, Default)]
 enum LineSide {
     #[default]

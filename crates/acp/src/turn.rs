@@ -24,7 +24,6 @@ use crate::{
     view::SessionView,
 };
 
-/// The parts of a turn.
 pub(crate) struct EditorTurn {
     pub(crate) host: Arc<dyn AcpHost>,
     pub(crate) client: Arc<EditorClient>,
@@ -52,7 +51,6 @@ enum TurnEvent {
     Ended(Result<Ending, String>),
 }
 
-/// A run that a turn follows.
 struct TurnFollower {
     run: RunId,
     entries: TreeFollower,
@@ -211,7 +209,6 @@ impl EditorTurn {
         }
     }
 
-    /// Reports the run's ending.
     async fn end(
         mut self,
         run: RunId,
@@ -283,7 +280,6 @@ fn known_ends(store: &Store, run: RunId) -> Result<Vec<(RunId, u64)>, RpcError> 
     ends.map_err(internal)
 }
 
-/// Returns the unanswered questions of a run.
 pub(crate) fn still_open(store: &Store, run: RunId) -> Result<Vec<OpenQuestion>, RpcError> {
     approvals::unanswered(store, run).map_err(internal)
 }
@@ -310,7 +306,6 @@ fn stop_reason(ending: &Ending) -> &'static str {
     }
 }
 
-/// Returns the answer to a prompt.
 pub(crate) fn answer(reason: &str) -> Value {
     json!({"stopReason": reason})
 }

@@ -133,7 +133,6 @@ impl SessionView {
         }
     }
 
-    /// Returns the updates that an entry leads to.
     pub(crate) fn entry(
         &mut self,
         run: RunId,
@@ -315,7 +314,6 @@ impl SessionView {
         self.begin("agent_message_chunk", text, LastUpdate::Words)
     }
 
-    /// Returns a remark of ours.
     pub(crate) fn remark(&mut self, text: &str) -> Value {
         self.begin("agent_thought_chunk", text, LastUpdate::Thought)
     }
@@ -358,7 +356,6 @@ pub(crate) fn call_id(run: RunId, effect: &EffectId) -> String {
     format!("{}.{effect}", run.short())
 }
 
-/// Returns an update of a call.
 pub(crate) fn changed(id: &str, fields: Value) -> Value {
     let mut update = json!({"sessionUpdate": "tool_call_update", "toolCallId": id});
     if let (Some(update), Value::Object(fields)) = (update.as_object_mut(), fields) {

@@ -185,7 +185,6 @@ async fn look(shared: &Arc<AccountInner>, task: &ChatTask) -> Result<(), LedgerE
     Ok(())
 }
 
-/// A card in the form for a message.
 pub(crate) struct WrittenCard {
     task: RunId,
     open: OpenQuestion,

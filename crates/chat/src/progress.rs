@@ -38,7 +38,6 @@ impl RunProgress {
         }
     }
 
-    /// Adds the next entry.
     pub(crate) fn take(&mut self, entry: &LogEntry, reader: &LogReader) {
         for happening in self.projection.take(entry, reader) {
             if let Some(step) = happening

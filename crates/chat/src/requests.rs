@@ -20,7 +20,6 @@ const LEAST_WAIT: Duration = Duration::from_secs(1);
 /// Whether a call that may have been carried out can be repeated.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(crate) enum RepeatRule {
-    /// Repetition is harmless.
     Harmless,
     /// A repetition would be visible, since the call would take effect twice.
     Visible,
@@ -45,7 +44,6 @@ pub(crate) async fn sent(
     })
 }
 
-/// Returns the error of a request without an answer.
 pub(crate) fn failed(never_left: bool, repeating: RepeatRule, why: String) -> MessengerError {
     if never_left || repeating == RepeatRule::Harmless {
         MessengerError::Later { why }

@@ -92,7 +92,6 @@ pub(crate) fn read(text: &str) -> ChatWords {
     }
 }
 
-/// Returns the commands with their meanings.
 pub(crate) fn commands() -> Vec<(&'static str, &'static str)> {
     let commands = COMMANDS.iter();
     commands.map(|known| (known.name, known.meaning)).collect()

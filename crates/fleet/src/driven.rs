@@ -203,7 +203,6 @@ struct ReceivedMessages {
 
 /// Work for the keeper of one log.
 enum Job {
-    /// Append a batch.
     Store(ReplicaBatch, ReplicaDone),
     /// Tell the number of entries in the shared log.
     Has(std::sync::mpsc::SyncSender<Result<u64, String>>),

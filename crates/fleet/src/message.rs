@@ -116,7 +116,6 @@ enum HeaderKind {
         lines_in: Option<BlobId>,
     },
     Blobs {
-        /// The lengths of the blobs.
         lengths: Vec<usize>,
     },
     Renewed,

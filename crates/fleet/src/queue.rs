@@ -83,7 +83,6 @@ struct QueueMessage {
     next: Option<NextSubject>,
 }
 
-/// The subject under which the queue continues.
 #[derive(Clone, Serialize, Deserialize)]
 struct NextSubject {
     subject: String,
@@ -551,7 +550,6 @@ struct SubjectBeginning {
     messages: u64,
 }
 
-/// The subject and the position of its last message.
 #[derive(PartialEq, Eq)]
 struct LastMessage {
     subject: LogSubject,

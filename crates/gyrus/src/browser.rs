@@ -88,7 +88,6 @@ fn ask_to_attach(at: &DebuggingPort) -> Result<(), Failure> {
     Err(Failure::usage(why).hint("without --attach the run has a browser of its own"))
 }
 
-/// Whether attaching was confirmed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Consent {
     /// The person confirmed on the command line.
@@ -97,7 +96,6 @@ pub(crate) enum Consent {
     Wanted,
 }
 
-/// Reads the name of a profile.
 pub(crate) fn profile_name(word: &str) -> Result<String, String> {
     gyrus_screen::check_profile_name(word).map_err(|error| error.to_string())?;
     Ok(word.to_owned())
@@ -160,7 +158,6 @@ pub(crate) fn profile_names(home: &Home) -> Result<Vec<String>, Failure> {
     Ok(names)
 }
 
-/// Whether there is a profile of this name.
 #[cfg(feature = "fleet")]
 pub(crate) fn has_profile(home: &Home, name: &str) -> bool {
     profile_names(home).is_ok_and(|names| names.iter().any(|one| one == name))

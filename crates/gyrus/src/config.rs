@@ -54,7 +54,6 @@ pub(crate) struct Config {
     pub(crate) on_ask: Option<OnAsk>,
     /// Default of `--reflect`.
     pub(crate) reflect: bool,
-    /// Default limits of runs.
     pub(crate) limits: LimitFlags,
     /// Settings of questions to the person.
     pub(crate) approvals: ApprovalsSection,
@@ -64,7 +63,6 @@ pub(crate) struct Config {
     pub(crate) telemetry: TelemetrySection,
     /// Addresses and commands that a server informs of events, by name.
     pub(crate) hooks: BTreeMap<String, HookSection>,
-    /// Settings of servers.
     pub(crate) serve: ServeSection,
     /// Chats by which people use a server.
     pub(crate) chat: ChatsSection,
@@ -82,7 +80,6 @@ pub(crate) struct Config {
     pub(crate) update: UpdateSection,
 }
 
-/// The section `[update]`.
 #[derive(Debug, Default, PartialEq, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub(crate) struct UpdateSection {
@@ -121,7 +118,6 @@ impl EffortSection {
     }
 }
 
-/// The section `[delegate]`.
 #[derive(Debug, PartialEq, Deserialize)]
 #[serde(deny_unknown_fields, rename_all = "kebab-case", default)]
 pub(crate) struct DelegateSection {
@@ -151,7 +147,6 @@ impl Default for DelegateSection {
     }
 }
 
-/// The section `[approvals]`.
 #[derive(Debug, Default, PartialEq, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub(crate) struct ApprovalsSection {
@@ -168,7 +163,6 @@ impl ApprovalsSection {
     }
 }
 
-/// The section `[serve]`.
 #[derive(Debug, Default, PartialEq, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub(crate) struct ServeSection {
@@ -198,7 +192,6 @@ impl ServeSection {
     }
 }
 
-/// The section `[memory]`.
 #[derive(Debug, Default, PartialEq, Deserialize)]
 #[serde(deny_unknown_fields, rename_all = "kebab-case", default)]
 pub(crate) struct MemorySection {
@@ -212,7 +205,6 @@ pub(crate) struct MemorySection {
     pub(crate) embeddings: Option<ModelServerSection>,
 }
 
-/// A section `[hooks.NAME]`.
 #[derive(Debug, Clone, PartialEq, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct HookSection {
@@ -226,7 +218,6 @@ pub(crate) struct HookSection {
     pub(crate) command: Option<String>,
 }
 
-/// The section `[chat]`: one section a messenger.
 #[derive(Debug, Default, PartialEq, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub(crate) struct ChatsSection {
@@ -254,7 +245,6 @@ impl std::fmt::Display for GroupId {
     }
 }
 
-/// A section `[chat.NAME]`.
 #[derive(Debug, Clone, PartialEq, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct ChatSection {
@@ -285,7 +275,6 @@ pub(crate) struct ModelServerSection {
     pub(crate) key: Option<String>,
 }
 
-/// The section `[engineer]`.
 #[derive(Debug, Default, PartialEq, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub(crate) struct EngineerSection {
@@ -305,7 +294,6 @@ impl Config {
         }
     }
 
-    /// Reads the text of the file.
     pub(crate) fn parse(path: &Path, text: &str) -> Result<Self, Failure> {
         read_toml(path, text)
     }

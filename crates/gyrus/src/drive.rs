@@ -228,7 +228,6 @@ impl Drive<'_> {
     }
 }
 
-/// Whether a run is learned from.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Teaches {
     /// Lessons are learned at the run's end.
@@ -250,7 +249,6 @@ pub(crate) struct RunServices {
 }
 
 impl RunServices {
-    /// Begins before the run is driven.
     pub(crate) fn begin(
         gyrus: &Gyrus,
         store: &Store,

@@ -6,12 +6,10 @@ use gyrus_contract::ModelError;
 use gyrus_kernel::{Ending, QuestionId};
 use gyrus_text::on_the_clock;
 
-/// Exit code of the program.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Code {
     /// The goal was reached, or the command succeeded.
     Reached = 0,
-    /// The command failed.
     Failed = 1,
     /// The command line or the configuration is wrong. Nothing was done.
     Usage = 2,

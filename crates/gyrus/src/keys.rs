@@ -19,7 +19,6 @@ use serde::Deserialize;
 
 use crate::failure::Failure;
 
-/// Source of the value of one variable.
 #[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "kebab-case", deny_unknown_fields)]
 pub(crate) enum KeySource {

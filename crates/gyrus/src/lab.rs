@@ -45,7 +45,6 @@ impl DemoInstallation {
         })
     }
 
-    /// Returns an installation with a home in `folder`.
     pub(crate) fn at(gyrus: &Gyrus, folder: &Path) -> Result<Self, Failure> {
         let home = state_folder::find(&Environment {
             gyrus_home: Some(folder.to_owned()),

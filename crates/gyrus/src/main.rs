@@ -182,7 +182,6 @@ fn on_copies(_: Command, _: &Gyrus, _: &str) -> Result<Code, Failure> {
     Err(commands::fleet_missing::missing())
 }
 
-/// Runs the goal on a fleet.
 #[cfg(feature = "fleet")]
 fn at_fleet(run: commands::run::Run, gyrus: &Gyrus) -> Result<Code, Failure> {
     fleet::submit_and_follow(gyrus, run)

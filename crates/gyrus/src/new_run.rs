@@ -35,7 +35,6 @@ use crate::{
 /// tokens included, and stops a run whose prompts grow without end.
 const TOKENS_A_STEP: u64 = 50_000;
 
-/// The meaning of a goal in its session.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum SessionGoal {
     /// The goal is complete in itself.
@@ -50,7 +49,6 @@ pub(crate) struct RunBuilder<'a> {
     pub(crate) home: &'a Home,
     pub(crate) config: &'a Config,
     pub(crate) request: &'a RunRequest,
-    /// Attachments of the run's goal.
     pub(crate) context: Vec<Attachment>,
     /// The relation of the goal to the run that it continues.
     pub(crate) session: SessionGoal,
@@ -421,7 +419,6 @@ impl RunBuilder<'_> {
         lessons::of_run(self.home, workspace, &self.request.goal, url)
     }
 
-    /// Returns the work that a loop is chosen for.
     fn subject<'a>(&'a self, before: Option<&'a RunStarted>) -> LoopSubject<'a> {
         LoopSubject {
             goal: &self.request.goal.text,
@@ -442,7 +439,6 @@ impl RunBuilder<'_> {
         }
     }
 
-    /// Returns the page at which the run before it left the screen, if it has one.
     fn left_at(&self, screen: Option<&ScreenOptions>) -> Result<Option<String>, Failure> {
         let store = self.home.store()?;
         match (self.request.continues, screen) {
@@ -501,7 +497,6 @@ pub(crate) fn address(given: &str) -> Result<String, Failure> {
     }
 }
 
-/// The folder to work in.
 pub(crate) fn workspace(home: &Home, given: Option<&Path>) -> Result<PathBuf, Failure> {
     Ok(runtime::workspace(home, given.unwrap_or(Path::new(".")))?)
 }

@@ -18,7 +18,6 @@ use gyrus_text::closest;
 use crate::{failure::Failure, skill_places};
 
 pub(crate) struct PluginInPlace {
-    /// The name of the plugin's folder.
     pub(crate) name: String,
     /// The folder of the plugin's package.
     pub(crate) package: PathBuf,
@@ -153,7 +152,6 @@ pub(crate) fn doubts(home: &Home) -> Result<(usize, Vec<String>), Failure> {
     Ok((all.len(), notes))
 }
 
-/// Whether a folder is that of an installed plugin.
 pub(crate) fn is_installed(home: &Home, name: &str) -> bool {
     Path::new(name).components().count() == 1
         && !name.starts_with('.')

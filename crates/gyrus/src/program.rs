@@ -17,7 +17,6 @@ use crate::{
 /// The surroundings that every command starts from.
 #[derive(Clone)]
 pub(crate) struct Gyrus {
-    /// The environment at the start.
     pub(crate) environment: Environment,
     /// The folder of the journals, if they are not this person's own.
     pub(crate) journal: Option<PathBuf>,
@@ -52,7 +51,6 @@ impl Gyrus {
         })
     }
 
-    /// Opens the store of the journals.
     pub(crate) fn store(&self) -> Result<Store, Failure> {
         Ok(self.home()?.store()?)
     }

@@ -280,7 +280,6 @@ struct NewKey {
 }
 
 impl NewKey {
-    /// Returns a key that somebody typed or copied.
     fn typed(variable: String, key: &str) -> Result<Self, Failure> {
         let key = key.trim();
         let is_odd = |c: char| gyrus_text::is_unseen(c) || c.is_whitespace();
@@ -310,7 +309,6 @@ impl NewKey {
     }
 }
 
-/// Returns the variable for a provider's key.
 fn variable(catalogue: &Catalogue, provider: &str) -> Result<String, Failure> {
     match catalogue.key_variables(provider).first() {
         Some(variable) => Ok(variable.clone()),
@@ -474,7 +472,6 @@ fn store_model(home: &Home, name: &str) -> Result<(), Failure> {
     ))?)
 }
 
-/// Result of a proof.
 enum SetupProof {
     Good(String),
     Gap(String),

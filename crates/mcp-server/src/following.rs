@@ -32,7 +32,6 @@ const COLUMNS: usize = 160;
 /// Maximum number of files in a report.
 const FILES: usize = 50;
 
-/// A followed run, with the time limit.
 pub(crate) struct RunWait<'a> {
     pub(crate) host: &'a Arc<dyn McpHost>,
     pub(crate) run: RunId,
@@ -45,7 +44,6 @@ pub(crate) struct RunWait<'a> {
 
 pub(crate) struct FoundRun {
     pub(crate) report: RunReport,
-    /// The questions of the report.
     pub(crate) open: Vec<OpenQuestion>,
 }
 
@@ -145,14 +143,12 @@ impl RunWait<'_> {
         }
     }
 
-    /// Returns the questions that wait for an answer.
     async fn open(&self) -> Vec<OpenQuestion> {
         let (host, run) = (Arc::clone(self.host), self.run);
         blocking(move || approvals::unanswered(host.store(), run).unwrap_or_default()).await
     }
 }
 
-/// The report so far.
 struct ReportSoFar {
     report: RunReport,
     projection: Projection,
@@ -192,7 +188,6 @@ impl ReportSoFar {
         }
     }
 
-    /// Completes the report by the state of the run.
     fn finish(self, state: RunState, open: Vec<OpenQuestion>) -> FoundRun {
         let mut report = self.report;
         report.next = report.next.max(self.seen);

@@ -65,13 +65,11 @@ pub struct McpService {
 /// The state that a client sends back with an answer, so that a call continues where it asked.
 #[derive(Debug, Serialize, Deserialize)]
 struct AskedState {
-    /// The run that the call follows.
     run: RunId,
     after: u64,
     card: CardId,
 }
 
-/// A call of a tool that follows a run.
 struct FollowedCall<'a> {
     caller: &'a Requester,
     context: &'a RequestContext<RoleServer>,
@@ -147,7 +145,6 @@ impl McpService {
         Ok(result.into())
     }
 
-    /// Returns the output of a command.
     async fn printed(&self, arguments: &[&str]) -> Result<CallToolResult, String> {
         let arguments = arguments.iter().map(|word| (*word).to_owned()).collect();
         let printed = self.host.command(arguments).await?;

@@ -89,7 +89,6 @@ pub(crate) fn read(server: &str, reach: Reach, list: &[Value]) -> (Vec<ToolSpec>
     (specs, left_out)
 }
 
-/// Returns the size of a server's definition of a tool in bytes.
 fn size(spec: &ToolSpec) -> usize {
     let services = spec.touches.iter().filter_map(Touch::service);
     let fields = services.flat_map(|service| &service.returns);

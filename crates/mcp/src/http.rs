@@ -30,7 +30,6 @@ type HttpService = RunningService<RoleClient, Subscriber>;
 pub(crate) enum NotReached {
     /// The server requires a login; the text is its challenge.
     Login(String),
-    /// Another reason.
     Other(String),
 }
 

@@ -61,7 +61,6 @@ impl Author {
         }
     }
 
-    /// Whether the author is gyrus itself.
     pub(crate) fn is_gyrus(&self) -> bool {
         matches!(self, Author::Gyrus { .. })
     }
@@ -158,7 +157,6 @@ impl VaultHistory {
         &self.changes
     }
 
-    /// Returns a version by its digest.
     pub(crate) fn content(folder: &Path, digest: &Digest) -> io::Result<Vec<u8>> {
         let content = fs::read(content_path(folder, digest))?;
         if Digest::of(&content) == *digest {

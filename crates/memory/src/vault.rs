@@ -34,7 +34,6 @@ use crate::{embedding::Embedder, kept::WarmIndex, note::Note, watch::VaultWatch}
 /// File that distinguishes a vault at the default place from another folder of that name.
 const MARKER: &str = ".gyrus-vault";
 
-/// Content of that file.
 const MARKER_TEXT: &str =
     "gyrus keeps its notes in this folder. Without this file it leaves the folder alone.\n";
 

@@ -16,7 +16,6 @@ const MAX_INSTRUCTIONS: usize = 24 << 10;
 /// Maximum length of a description in characters. Longer ones are cut.
 const MAX_DESCRIPTION: usize = 1_024;
 
-/// Keys that have an effect.
 const KEYS: [&str; 3] = ["name", "description", "tools"];
 
 #[derive(Debug, Clone, PartialEq, Eq)]

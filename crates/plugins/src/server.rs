@@ -147,7 +147,6 @@ pub(crate) fn read_all(
     Ok(servers.into_values().collect())
 }
 
-/// Returns the programs of an npm package that is marked as a server.
 pub(crate) fn of_programs(
     npm: &Value,
     files: &SkillFiles,
@@ -258,7 +257,6 @@ fn texts(section: &mut ServerSection) -> impl Iterator<Item = &mut String> {
     command.chain(section.args.iter_mut()).chain(values)
 }
 
-/// Returns the names of the variables that a value refers to.
 pub(crate) fn variables(value: &str) -> Vec<String> {
     if let Some(name) = value.strip_prefix("secret:") {
         return vec![name.to_owned()];

@@ -56,7 +56,6 @@ pub(crate) fn template_of(
     SlotTemplate::fixed(relative)
 }
 
-/// Whether a relative address matches a template, in one of the encodings of its values.
 pub(crate) fn is(relative: &str, form: &SlotTemplate, values: &SlotValues) -> bool {
     (0..4).any(|way| {
         let values = values.0.iter().map(|value| written(value)[way].clone());

@@ -8,10 +8,8 @@ use crate::{
     words,
 };
 
-/// A value used by a run.
 pub(crate) struct UsedValue {
     pub(crate) value: String,
-    /// A name for people.
     pub(crate) label: String,
 }
 

@@ -165,7 +165,6 @@ impl Builder<'_> {
         }
     }
 
-    /// Returns an address with slots for the values of the command and the found ids.
     fn with_found_ids(&self, address: &str) -> SlotTemplate {
         let form = self.relative(address);
         let mut ids = self.ids.clone();
@@ -263,7 +262,6 @@ impl Builder<'_> {
         Ok(made)
     }
 
-    /// Returns the conditions before every action.
     fn before(&mut self, page: &PlacedView<'_>) -> Vec<Expectation> {
         for element in page.fields() {
             let first = (element.value.clone(), page::is_on(element));
@@ -283,7 +281,6 @@ impl Builder<'_> {
         before
     }
 
-    /// Whether a condition held in the learned run.
     fn held(&self, view: &View, condition: &Expectation) -> bool {
         let own = self.found.slots.iter().map(|slot| slot.learned.clone());
         let sight = ReplaySight {

@@ -6,7 +6,6 @@ use gyrus_contract::{Bounds, Element, ElementId, ElementState, View};
 
 use crate::{desktop, template::one_spaced};
 
-/// Roles of fields.
 const FIELDS: [&str; 16] = [
     "textbox",
     "searchbox",
@@ -92,7 +91,6 @@ impl<'a> PlacedView<'a> {
         std::iter::successors(self.parents[index], |above| self.parents[*above])
     }
 
-    /// Returns the range of an element and its descendants.
     pub(crate) fn subtree(&self, index: usize) -> Range<usize> {
         let depth = self.element(index).depth;
         let inner = self.view.elements[index + 1..].iter();
@@ -249,9 +247,7 @@ fn is_amount(number: &str) -> bool {
         && groups.all(|group| group.len() == 3 && is_digits(group))
 }
 
-/// A number in a text.
 pub(crate) struct SeenNumber {
-    /// The number's place, in bytes.
     pub(crate) at: Range<usize>,
     /// The amount of money, as written in the text without spaces; `None` for other numbers.
     pub(crate) amount: Option<String>,
@@ -296,7 +292,6 @@ pub(crate) fn amounts_of<'e>(elements: impl IntoIterator<Item = &'e Element>) ->
     shown.flat_map(|element| amounts(&element.name)).collect()
 }
 
-/// Returns the different amounts of money on a page.
 pub(crate) fn amounts_of_page(page: &PlacedView<'_>, without_rows: bool) -> BTreeSet<String> {
     let all = 0..page.view.elements.len();
     let counted = all.filter(|at| !without_rows || !page.is_in_row(*at));

@@ -36,16 +36,13 @@ pub(crate) const DAY_MS: i64 = 24 * 60 * 60 * 1_000;
 pub(crate) struct CallGroup {
     /// Number of the day since 1970, UTC.
     pub(crate) day: i64,
-    /// The model of the calls.
     pub(crate) model: Arc<str>,
-    /// The purpose of the question, in one word.
     pub(crate) purpose: &'static str,
 }
 
 /// Sums of calls. Money is in millionths of a US dollar.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub(crate) struct Sums {
-    /// Number of attempts.
     pub(crate) calls: u64,
     /// Number of tokens, including estimated ones.
     pub(crate) tokens: u64,
@@ -73,10 +70,8 @@ impl Sums {
     }
 }
 
-/// The costs of a run and its children.
 #[derive(Debug, Clone)]
 pub(crate) struct RunCosts {
-    /// The agent for which the run worked.
     pub(crate) agent: Arc<str>,
     pub(crate) cognitive_loop: Arc<str>,
     /// The strength of the evidence that the run reached its goal, if it did.
@@ -91,7 +86,6 @@ pub(crate) struct RunCosts {
 #[derive(Debug, Clone)]
 struct Member {
     run: RunId,
-    /// The number of the next entry.
     next: u64,
     /// Attempts without an answer yet.
     open: HashMap<(EffectId, u32), (CallGroup, Charge)>,
@@ -126,7 +120,6 @@ struct RequestEnd {
     estimated: bool,
 }
 
-/// The costs of the runs of a store.
 #[derive(Debug, Default)]
 pub(crate) struct Costs(Mutex<CostLedger>);
 

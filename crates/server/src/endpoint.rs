@@ -11,7 +11,6 @@ pub(crate) type SchemaOf = fn(&mut SchemaGenerator) -> Schema;
 
 #[derive(Clone, Copy)]
 pub(crate) enum BodyForm {
-    /// JSON of a type.
     Json(SchemaOf),
     /// A stream of server-sent events.
     Events,
@@ -21,7 +20,6 @@ pub(crate) enum BodyForm {
     Empty,
 }
 
-/// A successful answer in JSON.
 #[derive(Clone, Copy)]
 pub(crate) struct JsonAnswer {
     pub(crate) status: u16,
@@ -47,7 +45,6 @@ pub(crate) struct Endpoint {
     pub(crate) route: MethodRouter<Arc<App>>,
 }
 
-/// Creates an endpoint that only reads.
 pub(crate) fn reads(path: &'static str, route: MethodRouter<Arc<App>>) -> Endpoint {
     Endpoint::new(Method::GET, path, TokenScope::Read, route)
 }
@@ -120,7 +117,6 @@ impl Endpoint {
         self
     }
 
-    /// Declares the parameters in the query.
     pub(crate) fn query<T: JsonSchema>(mut self) -> Self {
         self.query = Some(T::json_schema);
         self
@@ -132,7 +128,6 @@ impl Endpoint {
         self
     }
 
-    /// Answers with this JSON.
     pub(crate) fn json<T: JsonSchema>(self, status: u16, words: &'static str) -> Self {
         self.answer(status, words, BodyForm::Json(subschema::<T>))
     }

@@ -238,7 +238,6 @@ fn began_since(store: &Store, known: &BTreeSet<RunId>) -> Vec<RunId> {
     new
 }
 
-/// Follows a run until it is over.
 async fn follow_one(shared: Arc<HeadsInner>, run: RunId) {
     let Ok(reader) = shared.store.reader(&log_name(run)) else {
         return;
@@ -318,7 +317,6 @@ async fn look(
     Ok((!is_over).then_some(seq))
 }
 
-/// Reads the position of a run, and its state.
 fn head(
     store: &Store,
     run: RunId,

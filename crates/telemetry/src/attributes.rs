@@ -59,7 +59,6 @@ pub(crate) fn flag(key: &str, value: bool) -> KeyValue {
     attribute(key, Value::BoolValue(value))
 }
 
-/// Returns an attribute with a list of one text.
 pub(crate) fn one_of_list(key: &str, value: &str) -> KeyValue {
     let values = vec![any(Value::StringValue(value.to_owned()))];
     attribute(key, Value::ArrayValue(ArrayValue { values }))

@@ -46,7 +46,6 @@ impl BatchRequests {
     }
 }
 
-/// Outcome of sending requests once.
 #[derive(Debug, Default)]
 pub(crate) struct SendOutcome {
     /// Sentences for the person: data that was not taken, and why.
@@ -63,7 +62,6 @@ enum CollectorAnswer {
     Again(String, Option<Duration>),
 }
 
-/// A collector with its address for each signal.
 pub(crate) struct Collector {
     endpoints: Vec<(SignalEndpoint, Client)>,
     resource: Resource,

@@ -60,7 +60,6 @@ pub struct TelemetryProjection {
     agent: String,
     /// The span of the present process.
     stretch: Option<Span>,
-    /// The id of the previous process's span.
     previous: Option<SpanId>,
     cycle: Option<(u32, Span)>,
     phase: Option<(CyclePhase, Span)>,
@@ -441,7 +440,6 @@ impl TelemetryProjection {
         &self.trace
     }
 
-    /// Returns the conventions' name of the provider of a model.
     pub(crate) fn provider_of(&self, model: &str) -> String {
         let provider = model.split(['/', ':']).next().unwrap_or(model);
         (self.options.provider)(provider).to_owned()

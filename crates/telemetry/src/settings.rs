@@ -33,7 +33,6 @@ impl Signal {
         }
     }
 
-    /// Returns the name of the signal in a sentence.
     pub(crate) fn word(self) -> &'static str {
         match self {
             Signal::Traces => "spans",
@@ -43,7 +42,6 @@ impl Signal {
     }
 }
 
-/// An address that accepts one signal.
 #[derive(Debug, Clone)]
 pub(crate) struct SignalEndpoint {
     pub(crate) signal: Signal,

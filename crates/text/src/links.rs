@@ -150,7 +150,6 @@ fn ends_link(c: char) -> bool {
     c.is_whitespace() || DELIMITERS.contains(c)
 }
 
-/// A text that is searched for links.
 struct LinkScanner<'t> {
     text: &'t str,
     /// The text with its ASCII letters in lower case.

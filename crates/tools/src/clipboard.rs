@@ -96,7 +96,6 @@ impl Arguments for ClipboardArguments {
     const EXAMPLE: &'static str = r#"{"text": "for the clipboard"}"#;
 }
 
-/// The value of a clipboard that was read.
 #[derive(Serialize)]
 struct ClipboardText {
     /// The text; empty if the clipboard holds none.

@@ -89,7 +89,6 @@ impl Documents {
     }
 }
 
-/// Returns the content of a file, if it is text.
 fn text(file: File) -> Option<String> {
     let mut bytes = Vec::new();
     file.take(MAX_FILE_BYTES + 1).read_to_end(&mut bytes).ok()?;

@@ -19,7 +19,6 @@ const MAX_COUNTED: usize = 1_000;
 /// Maximum number of occurrences whose lines are listed.
 const MAX_NAMED: usize = 20;
 
-/// A text and its replacement.
 pub(crate) struct Replacement {
     pub(crate) old: String,
     pub(crate) new: String,
@@ -27,13 +26,11 @@ pub(crate) struct Replacement {
     pub(crate) all: bool,
 }
 
-/// The result of a replacement.
 pub(crate) struct AppliedReplacement {
     /// The replacement, fitted to this file.
     pub(crate) replacement: Replacement,
     /// Offsets in the old content.
     pub(crate) places: Vec<usize>,
-    /// The new content of the file.
     pub(crate) content: Vec<u8>,
 }
 

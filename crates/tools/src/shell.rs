@@ -79,7 +79,6 @@ impl Shell {
         }
     }
 
-    /// Returns the command that runs this command line.
     pub(crate) fn line(
         &self,
         command: &str,

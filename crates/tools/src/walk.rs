@@ -63,7 +63,6 @@ pub(crate) struct WalkExtent {
 }
 
 impl WalkExtent {
-    /// Returns the extent with all levels.
     pub(crate) fn everywhere(hidden: bool) -> Self {
         let levels = usize::MAX;
         Self { hidden, levels }
@@ -102,7 +101,6 @@ struct LeftOutCounts {
 }
 
 impl FolderWalk {
-    /// Starts at the folder that was opened at the place.
     pub(crate) fn new(
         place: &AccessPlace<'_>,
         folder: OwnedFd,
@@ -152,7 +150,6 @@ impl FolderWalk {
         self.levels.last().map(|level| &level.folder)
     }
 
-    /// Opens the last entry, a file, for reading.
     pub(crate) fn open(&self, found: &WalkEntry) -> Result<File, Errno> {
         let folder = self.folder().ok_or(Errno::NOENT)?;
         let flags = OFlags::RDONLY | OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::CLOEXEC;

@@ -31,7 +31,6 @@ pub(super) struct BotApi {
     files: String,
 }
 
-/// The form of every answer.
 #[derive(Deserialize)]
 struct BotApiAnswer<T> {
     ok: bool,
@@ -67,7 +66,6 @@ impl BotApi {
         })
     }
 
-    /// Calls a method with JSON.
     pub(super) async fn call<T: DeserializeOwned>(
         &self,
         method: &str,
@@ -94,7 +92,6 @@ impl BotApi {
         answer(request.timeout(within), repeating).await
     }
 
-    /// Calls a method with a file.
     pub(super) async fn upload<T: DeserializeOwned>(
         &self,
         method: &str,
@@ -108,7 +105,6 @@ impl BotApi {
         answer(request.timeout(FILE_WITHIN), RepeatRule::Visible).await
     }
 
-    /// Downloads a file by its path on the server.
     pub(super) async fn download(
         &self,
         path: &str,

@@ -55,7 +55,6 @@ pub(super) fn stream_name(fleet: &str, kind: &str) -> String {
     format!("gyrus-{fleet}-{kind}")
 }
 
-/// Returns the servers' name for a subject of the fleet.
 pub(super) fn server_subject(fleet: &str, subject: &str) -> String {
     format!("gyrus.{fleet}.{subject}")
 }
@@ -100,7 +99,6 @@ pub(super) fn code(answer: &Value) -> Option<u64> {
     Some(error["err_code"].as_u64().unwrap_or(0))
 }
 
-/// Returns the words of an error.
 pub(super) fn description(answer: &Value) -> String {
     let words = answer["error"]["description"].as_str();
     words.unwrap_or("it does not say why").to_owned()

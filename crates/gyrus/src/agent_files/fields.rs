@@ -22,7 +22,6 @@ use super::{agent_file::AgentFile, mistake::Mistake};
 /// Maximum number of events that wait for an agent.
 const MAX_MAILBOX: usize = 65_536;
 
-/// The keys of a file.
 const KEYS: [&str; 10] = [
     "name",
     "goal",
@@ -41,7 +40,6 @@ const BUDGET_KEYS: [&str; 3] = ["runs", "tokens", "cost"];
 /// The lines of fields that are checked together with other fields.
 pub(super) struct FieldLines {
     pub(super) workdir: usize,
-    /// The line of the first option.
     pub(super) options: Option<usize>,
 }
 
@@ -263,7 +261,6 @@ impl Fields {
         (options::read(given).unwrap_or_default(), first)
     }
 
-    /// Returns a text with its line.
     pub(super) fn text(&mut self, of: &FieldMap, key: &str) -> Option<(usize, String)> {
         let (line, node) = of.get(key)?;
         match node.value {

@@ -37,7 +37,6 @@ use self::{
 };
 use crate::{Gyrus, commands::run::Run, keys::KeyLookup};
 
-/// The result of reading one file.
 #[derive(Debug)]
 pub(crate) struct AgentFileResult {
     pub(crate) path: PathBuf,

@@ -313,7 +313,6 @@ impl Fields {
     }
 }
 
-/// Whether `name` is the name of a variable with a secret.
 pub(crate) fn is_variable(name: &str) -> bool {
     let is_known = |byte: u8| byte.is_ascii_uppercase() || byte.is_ascii_digit() || byte == b'_';
     (1..=100).contains(&name.len())

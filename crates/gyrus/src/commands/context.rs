@@ -145,7 +145,6 @@ impl LastRequest {
         })
     }
 
-    /// Returns the request as a table for a person.
     pub(crate) fn table(&self) -> String {
         let about = if self.counted { "" } else { "about " };
         let of = self.window.map_or(String::new(), |window| {

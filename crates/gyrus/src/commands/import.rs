@@ -49,7 +49,6 @@ pub(crate) struct ImportCommand {
     yes: bool,
 }
 
-/// The parts to write.
 #[derive(Default)]
 struct ImportPlan {
     servers: Vec<FoundServer>,
@@ -210,7 +209,6 @@ impl ImportPlan {
         self.skills.push(one);
     }
 
-    /// Creates a plugin from agents.
     fn agents(
         &mut self,
         here: &SkillPlaces,

@@ -48,7 +48,6 @@ impl StopCommand {
         !self.all
     }
 
-    /// Returns the run to stop, as typed.
     #[cfg(feature = "fleet")]
     pub(crate) fn run(&self) -> &str {
         self.run.words()

@@ -160,7 +160,6 @@ impl Drop for OpenerPage {
 }
 
 impl OpenerPage {
-    /// Prints the address of the page, and opens it if wanted.
     pub(super) fn open(home: &Home, address: &str, opens: bool) -> Result<Self, Failure> {
         writeln!(output::standard(), "{address}")?;
         put("open this page; the screen is yours until you give it back there, or end this\n")?;

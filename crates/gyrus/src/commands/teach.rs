@@ -157,7 +157,6 @@ fn teaching(
     Ok(Arc::new(TeachingSession::new(parts, place)))
 }
 
-/// Prints the procedure that was learned.
 fn tell(home: &Home, added: &ProcedureUpdate) -> Result<(), Failure> {
     let name = &added.name;
     let kept = procedures::kept(&home.store()?)?;
@@ -236,7 +235,6 @@ mod desktop {
         given.map(|()| teach.recorded(&teaching))
     }
 
-    /// Returns the path of a file of the folder.
     fn file_of(workspace: &Path, file: &str) -> Result<PathBuf, Failure> {
         let path = workspace.join(file).canonicalize().map_err(|error| {
             Failure::usage(format!("there is no file `{file}`")).because(&error)

@@ -35,7 +35,6 @@ impl WorkCommand {
 #[derive(Debug, Serialize, Deserialize)]
 pub(crate) struct WorkOrder {
     pub(crate) command: queue::QueueCommand,
-    /// The fleet that ordered the command.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) fleet: Option<FleetOrder>,
 }
@@ -44,7 +43,6 @@ pub(crate) struct WorkOrder {
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub(crate) struct FleetOrder {
     pub(crate) address: String,
-    /// The worker's name.
     pub(crate) worker: String,
     /// Length of the lease in milliseconds.
     pub(crate) lease_ms: u64,

@@ -48,7 +48,6 @@ struct TurnBeginning {
     asks_words: bool,
 }
 
-/// Begins to drive the run of a turn.
 pub(super) fn begin(
     gyrus: &Gyrus,
     flags: Result<RunFlags, Failure>,
@@ -122,7 +121,6 @@ fn drive(
 }
 
 impl TurnBeginning {
-    /// Drives a new run.
     fn start(
         &self,
         runtime: &Runtime,
@@ -169,7 +167,6 @@ impl TurnBeginning {
         })
     }
 
-    /// Resumes a run.
     fn resume(
         &self,
         runtime: &Runtime,

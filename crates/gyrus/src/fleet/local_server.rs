@@ -14,7 +14,6 @@ use crate::{failure::Failure, private_file};
 /// The address of the server that `gyrus fleet up` runs, as a person writes it.
 pub(crate) const LOCAL: &str = "local";
 
-/// Name of the program.
 const PROGRAM: &str = "nats-server";
 
 /// The package on PyPI with the server's program, in the version that was tested.
@@ -36,7 +35,6 @@ impl LocalAddress {
         self.folder.join("address")
     }
 
-    /// Returns the address of the running server.
     pub(crate) fn read(&self) -> Result<String, Failure> {
         fs::read_to_string(self.file()).map_err(|error| match error.kind() {
             io::ErrorKind::NotFound => Failure::usage("no server of this machine's own runs")

@@ -71,7 +71,6 @@ pub(super) fn copies(gyrus: &Gyrus) -> Result<(PathBuf, Store), Failure> {
     Ok((folder, store))
 }
 
-/// Returns the failure of a run that could not be queued.
 fn not_queued(error: QueueError) -> Failure {
     let why = error.to_string();
     let failure = Failure::usage(format!("the run is not in the queue of the fleet: {why}"));

@@ -30,7 +30,6 @@ use crate::{Gyrus, failure::Failure, keys::KeyLookup};
 /// Time limit for one content.
 const CONTENT: Duration = Duration::from_secs(60);
 
-/// Uploads a folder.
 pub(super) async fn upload(
     gyrus: &Gyrus,
     joined: &FleetMembership,
@@ -136,7 +135,6 @@ fn say(left_out: &[LeftOutEntry], folder: &str, sent: usize) -> Result<(), Failu
     Ok(put(&text)?)
 }
 
-/// The shared log as a store of contents.
 struct SharedLogContents {
     log: Arc<dyn SharedLog>,
     machine: Arc<dyn Machine>,

@@ -41,7 +41,6 @@ const SHORTEST_WAIT: Duration = Duration::from_millis(250);
 /// Maximum size of a file that a server is given, in bytes.
 const MAX_FILE: u64 = 1 << 20;
 
-/// A language server that gyrus knows.
 struct KnownServer {
     name: &'static str,
     program: &'static str,
@@ -110,7 +109,6 @@ const KNOWN: [KnownServer; 5] = [
 ];
 
 impl KnownServer {
-    /// Returns the language of a file, if the server knows it.
     fn language(&self, path: &Path) -> Option<&'static str> {
         let ending = path.extension()?.to_str()?;
         let known = self.files.iter().find(|(known, _)| *known == ending);
@@ -118,7 +116,6 @@ impl KnownServer {
     }
 }
 
-/// The installed language servers for one folder.
 pub(crate) struct LanguageServers(Vec<LanguageServer>);
 
 struct LanguageServer {

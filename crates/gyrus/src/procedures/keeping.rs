@@ -119,7 +119,6 @@ pub(crate) fn keep(
     }))
 }
 
-/// Returns the facts that store a procedure.
 fn addition(
     kept: &KeptProcedures,
     procedure: &Procedure,
@@ -282,7 +281,6 @@ fn outcome(ending: Option<&Ending>, handed_over: Option<&str>) -> Option<ReplayO
     }
 }
 
-/// Returns the promotion of a version by a person, as a fact.
 pub(super) fn promotion(name: &str, version: u32, by: &Principal) -> ProcedureFact {
     ProcedureFact::Promoted {
         name: name.to_owned(),

@@ -17,7 +17,6 @@ use crate::{
     which_loop::AUTO,
 };
 
-/// A procedure with the values of a command.
 #[derive(Debug, Clone)]
 pub(crate) struct ProcedureReplay {
     /// The procedure, under its stored name.
@@ -27,7 +26,6 @@ pub(crate) struct ProcedureReplay {
     start: ReplayStart,
 }
 
-/// The place in which a replay begins.
 #[derive(Debug, Clone, PartialEq, Eq)]
 enum ReplayStart {
     /// A page, by its address.
@@ -39,7 +37,6 @@ enum ReplayStart {
 }
 
 impl ProcedureReplay {
-    /// Returns the name of the procedure.
     pub(crate) fn name(&self) -> &str {
         &self.procedure.name
     }
@@ -52,12 +49,10 @@ impl ProcedureReplay {
         }
     }
 
-    /// Whether the procedure works on a screen.
     pub(crate) fn is_on_screen(&self) -> bool {
         self.start != ReplayStart::Folder
     }
 
-    /// Returns the configuration of the loop that replays the procedure.
     pub(crate) fn config(&self) -> CognitiveConfig {
         let checks = self.procedure.checks.iter();
         CognitiveConfig {

@@ -7,13 +7,11 @@ use gyrus_runtime::request::Approve;
 
 use crate::{commands, failure::Failure, mcp::PromptName};
 
-/// A parsed line of the prompt.
 #[derive(Debug, Clone, PartialEq)]
 pub(super) enum PromptWord {
     Goal(String),
     /// A command line of the person's own.
     Shell(String),
-    /// A command of gyrus, with its arguments.
     Command(Vec<String>),
     Help,
     New,
@@ -208,7 +206,6 @@ pub(super) fn understand(line: &str) -> Result<Option<PromptWord>, Failure> {
     }))
 }
 
-/// Returns the paths that a goal names with `@`.
 pub(super) fn named_files(goal: &str) -> Vec<PathBuf> {
     // A backslash before a space belongs to the path.
     let goal = goal.replace("\\ ", "\0");

@@ -224,14 +224,12 @@ pub fn run_connected(containment: Containment, policy: Arc<dyn ConnectionPolicy>
     })
 }
 
-/// A proof with the facts that it depends on.
 #[derive(Serialize, Deserialize)]
 struct StoredProof {
     about: ProofSubject,
     proof: SandboxProof,
 }
 
-/// Facts that a proof depends on.
 #[derive(PartialEq, Eq, Serialize, Deserialize)]
 struct ProofSubject {
     boot: String,

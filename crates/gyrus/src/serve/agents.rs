@@ -50,7 +50,6 @@ type AgentSettings = Arc<Mutex<Arc<AgentFile>>>;
 /// The files as last read, for pages that show them.
 pub(super) type ReadFiles = Arc<Mutex<Vec<AgentFileView>>>;
 
-/// The agents that files describe.
 struct FileAgents {
     gyrus: Gyrus,
     home: Home,
@@ -219,7 +218,6 @@ impl FileAgents {
         self.secrets.extend(secrets);
     }
 
-    /// Creates an agent.
     async fn create(&self, file: AgentFile) -> (String, Result<AgentSettings, AgentError>) {
         let config = file.config.clone();
         let name = config.name.clone();
@@ -451,7 +449,6 @@ impl QueuedRuns {
         }
     }
 
-    /// Returns the end of a run, once the run is over.
     fn end(&self, run: RunId) -> Result<Option<AgentRunEnd>, QueueError> {
         let store = self.gateway.store();
         if !store.exists(&log_name(run)) {

@@ -28,7 +28,6 @@ const TIME_LIMIT: Duration = Duration::from_secs(10);
 /// Times after which a delivery that failed is tried again, in seconds.
 const AGAIN_AFTER: [u64; 8] = [1, 5, 30, 120, 300, 900, 1_800, 3_600];
 
-/// A hook that is ready to be called.
 pub(super) struct EventHook {
     name: String,
     patterns: Vec<TopicPattern>,
@@ -41,7 +40,6 @@ enum HookDelivery {
     Command(NotifyCommand),
 }
 
-/// An address to which events are posted.
 struct Post {
     client: Client,
     url: Url,
@@ -59,7 +57,6 @@ enum DeliveryError {
 /// The last failure of each hook, for pages that show it.
 pub(super) type HookFailures = Arc<Mutex<BTreeMap<String, HookFailure>>>;
 
-/// Reads the hooks of the configuration.
 pub(super) fn configured(gyrus: &Gyrus) -> Result<Vec<EventHook>, Failure> {
     let config = gyrus.config()?;
     let keys = KeyLookup::new(&config.keys);
@@ -214,7 +211,6 @@ fn note(failures: &HookFailures, hook: &str, why: &str) {
 }
 
 impl HookDelivery {
-    /// Delivers an event once.
     async fn tell(&self, event: &Event, body: &str) -> Result<(), DeliveryError> {
         match self {
             HookDelivery::Post(post) => post.tell(event, body).await,

@@ -28,7 +28,6 @@ use super::{
 };
 use crate::{Gyrus, drive, env::GYRUS_TOKEN, exit::Code, failure::Failure};
 
-/// The path of the service on the server.
 const PATH: &str = "/mcp";
 
 /// Maximum number of runs at once of a client that started this process.

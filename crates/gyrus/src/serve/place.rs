@@ -33,7 +33,6 @@ impl ServedRuns {
         }
     }
 
-    /// Whether the runs are this person's own.
     pub(super) fn is_own(&self) -> bool {
         self.fleet.is_none()
     }

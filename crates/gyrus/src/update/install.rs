@@ -17,7 +17,6 @@ use crate::failure::Failure;
 /// Maximum bytes of a program.
 const MAX_PROGRAM: u64 = 1 << 30;
 
-/// The end of an update.
 #[derive(Debug, PartialEq)]
 pub(crate) enum UpdateEnd {
     /// The new program is in place; the old one is kept there.
@@ -141,7 +140,6 @@ fn said(program: &Path, argument: &str) -> io::Result<(Option<i32>, String)> {
     Ok((output.status.code(), told))
 }
 
-/// Returns the program of an archive.
 fn unpack(package: &Package, archive: &[u8]) -> Result<Vec<u8>, Failure> {
     let wanted = Path::new(package.folder()).join("bin/gyrus");
     let read = || -> io::Result<Option<Vec<u8>>> {

@@ -112,7 +112,6 @@ fn uncontained(
     Ok(None)
 }
 
-/// The surroundings in which the demo plays.
 struct DemoStage {
     files: DemoFolders,
     gyrus: Box<dyn Installation>,
@@ -129,7 +128,6 @@ struct NextCommands {
 }
 
 impl DemoStage {
-    /// Prints the result and what to try next.
     fn farewell(
         self,
         report: &DemoReport<'_>,

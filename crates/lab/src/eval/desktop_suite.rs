@@ -72,7 +72,6 @@ const FILES: [(&str, &[u8]); 7] = [
     ),
 ];
 
-/// Returns the files with tasks, each with its name.
 pub(super) fn tasks() -> impl Iterator<Item = (&'static str, &'static str)> {
     TASKS.into_iter()
 }

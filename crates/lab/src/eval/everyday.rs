@@ -30,7 +30,6 @@ const TASKS: [(&str, &str); 16] = files![
     "large",
 ];
 
-/// Returns the files with tasks, each with its name.
 pub(super) fn tasks() -> impl Iterator<Item = (&'static str, &'static str)> {
     TASKS.into_iter()
 }

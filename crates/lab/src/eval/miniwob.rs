@@ -96,7 +96,6 @@ impl FolderServer {
         }
     }
 
-    /// Returns the origin of the pages.
     pub(super) fn origin(&self) -> &str {
         &self.origin
     }

@@ -222,7 +222,6 @@ pub fn compare(old: &Path, new: &Path, console: &LabConsole) -> Result<TrialEnd,
     Ok(end)
 }
 
-/// An attempt before its start.
 struct PlannedAttempt<'a> {
     suite: &'a Suite,
     task: &'a EvalTask,
@@ -271,7 +270,6 @@ impl PlannedAttempt<'_> {
     }
 }
 
-/// The attempts in progress.
 struct AttemptsAtWork<'a> {
     options: &'a EvalOptions,
     pages: Option<&'a FolderServer>,
@@ -497,7 +495,6 @@ impl Folder {
         })
     }
 
-    /// The page of the report, written.
     fn write(
         self,
         gyrus: &dyn Installation,

@@ -173,7 +173,6 @@ impl EvaluationReport {
         tasks
     }
 
-    /// The figures, for a person.
     pub(super) fn table(&self, console: &LabConsole) -> String {
         let totals = &self.totals;
         let (low, high) = totals.interval;
@@ -376,7 +375,6 @@ impl Totals {
 }
 
 impl Totals {
-    /// Returns the tokens of all prompts and replies.
     pub(super) fn tokens(&self) -> u64 {
         self.fresh_tokens + self.cached_tokens + self.output_tokens
     }

@@ -48,7 +48,6 @@ const LINE: u64 = 64 << 20;
 
 pub(super) struct AttemptSetting<'a> {
     pub(super) task: &'a EvalTask,
-    /// Files of the attempt's folder, by name.
     pub(super) files: &'a BTreeMap<OsString, Vec<u8>>,
     pub(super) repeat: u32,
     /// The options that vary, as they are in this attempt.
@@ -136,7 +135,6 @@ impl AttemptSetting<'_> {
         })
     }
 
-    /// Decides what became of the attempt.
     async fn settled(
         &self,
         mut fold: AttemptReader,

@@ -14,7 +14,6 @@ const IN_SANDBOX: &str = "x11:sandbox";
 
 pub(super) enum AttemptScreen<'a> {
     Browser {
-        /// Address at which the screen begins.
         start: String,
         /// Origins that gyrus itself serves for the attempt. What is asked about these is allowed.
         ours: Vec<String>,
@@ -44,7 +43,6 @@ impl AttemptScreen<'_> {
         }
     }
 
-    /// Whether anything on the screen may be allowed.
     pub(super) fn may_allow(&self) -> bool {
         match self {
             Self::Browser { ours, .. } => !ours.is_empty(),

@@ -51,7 +51,6 @@ impl StandIn {
     }
 }
 
-/// Whether a character goes on with a name.
 fn goes_on(c: char) -> bool {
     c.is_alphanumeric() || matches!(c, '_' | '-')
 }

@@ -34,7 +34,6 @@ const EVERYDAY: &str = "everyday";
 /// Maximum number of tasks of one evaluation.
 const MOST: usize = 10_000;
 
-/// The tasks of one server.
 #[derive(Debug)]
 pub(super) struct Suite {
     /// Name of the suite, as the person gave it.
@@ -44,7 +43,6 @@ pub(super) struct Suite {
     pub(super) files: BTreeMap<OsString, Vec<u8>>,
 }
 
-/// A file of tasks.
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 struct SuiteFile {
@@ -187,7 +185,6 @@ fn from_path(path: &Path) -> Result<Suite, LabError> {
     })
 }
 
-/// The files of a folder, in order.
 fn listed(folder: &Path) -> io::Result<Vec<PathBuf>> {
     let paths = fs::read_dir(folder)?.map(|entry| Ok(entry?.path()));
     let mut files: Vec<PathBuf> = paths.collect::<io::Result<_>>()?;

@@ -97,12 +97,10 @@ pub(super) struct EvalTask {
     /// Address at which the suite is served; `None` for what gyrus serves itself.
     #[serde(skip)]
     pub(super) address: Option<String>,
-    /// The screen for playing the suite.
     #[serde(skip)]
     pub(super) screen: ScreenKind,
 }
 
-/// The kind of screen for playing a suite.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub(super) enum ScreenKind {
@@ -164,7 +162,6 @@ impl EvalTask {
         self.budget.seconds.unwrap_or(usual)
     }
 
-    /// Whether gyrus serves the pages of the task.
     pub(super) fn is_served_here(&self) -> bool {
         self.address.is_none() && !is_address(&self.start)
     }
@@ -178,7 +175,6 @@ impl EvalTask {
         }
     }
 
-    /// Returns the first mistake in the task, if there is one.
     pub(super) fn mistake(&self) -> Option<String> {
         let id = &self.id;
         let is_kebab = |c: char| c.is_ascii_lowercase() || c.is_ascii_digit() || c == '-';
@@ -256,7 +252,6 @@ impl EvalTask {
         Ok(arguments)
     }
 
-    /// Returns a text of the task as it reads in this folder.
     pub(super) fn placed(&self, text: &str, folder: &Path) -> String {
         let text = text.to_owned();
         let stand_ins = self.stand_ins.iter();

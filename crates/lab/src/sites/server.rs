@@ -40,7 +40,6 @@ pub(crate) async fn listen(port: Option<u16>) -> io::Result<TcpListener> {
     TcpListener::bind((Ipv4Addr::LOCALHOST, port.unwrap_or(0))).await
 }
 
-/// Returns the origin of an address as pages write it.
 pub(crate) fn origin(address: SocketAddr) -> String {
     format!("http://{address}")
 }

@@ -26,13 +26,11 @@ pub(super) struct Callbacks {
     address: String,
 }
 
-/// The answer of the authorization server.
 pub(super) struct AuthorizationAnswer {
     pub(super) code: String,
     pub(super) issuer: Option<String>,
 }
 
-/// A request to the port.
 enum CallbackRequest {
     /// The answer, or the reason why the login was refused.
     Answered(Result<AuthorizationAnswer, String>),

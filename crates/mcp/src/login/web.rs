@@ -20,7 +20,6 @@ const MAX_BYTES: usize = 256 * 1024;
 
 /// Requests for a login at one server.
 pub(super) struct Web {
-    /// The server for which the login is.
     server: Url,
 }
 

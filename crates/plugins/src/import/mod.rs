@@ -114,7 +114,6 @@ impl ImportFound {
         }
     }
 
-    /// Adds the servers of a file.
     fn servers(&mut self, shape: ServerFileShape, text: &str, path: &Path) {
         let shown = path.display();
         for read in read_servers(shape, text) {

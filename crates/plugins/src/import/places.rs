@@ -17,17 +17,14 @@ pub(super) struct ImportPlace {
     pub(super) form: PlaceKind,
 }
 
-/// Folders in which paths begin.
 #[derive(Debug, Clone, Copy)]
 pub(super) enum PathRoot {
     Home,
     Folder,
 }
 
-/// Kinds of things to import.
 #[derive(Debug, Clone, Copy)]
 pub(super) enum PlaceKind {
-    /// Servers, in a file of this shape.
     Servers(ServerFileShape),
     /// A folder of skills, each in a folder.
     Skills,

@@ -58,7 +58,6 @@ pub struct SubscriptionStatus {
     pub dropped: u64,
 }
 
-/// The queue of a subscription.
 #[derive(Debug)]
 pub(super) struct EventQueue {
     name: String,
@@ -82,10 +81,8 @@ struct QueueState {
     receiver: Option<Waker>,
 }
 
-/// The outcome of offering an event to a queue.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum OfferOutcome {
-    /// The event waits in the queue.
     Queued,
     /// The event was dropped, or the subscription is closed.
     Dropped,

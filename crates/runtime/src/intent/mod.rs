@@ -88,7 +88,6 @@ struct Goal {
     words: String,
     count: usize,
     lines: usize,
-    /// Number of items of lists.
     items: usize,
     /// Whether the goal names a file, an address or a command.
     names_a_place: bool,
@@ -117,7 +116,6 @@ impl Goal {
         }
     }
 
-    /// Returns an entry of the table that the goal contains, if any.
     fn any(&self, table: &'static str) -> Option<&'static str> {
         entries(table).find(|entry| self.count_of(entry) > 0)
     }
@@ -172,7 +170,6 @@ impl Goal {
         self.words.split(' ').filter(is_broad).count()
     }
 
-    /// Returns the reason why the goal is complex, if it is.
     fn complex(&self) -> Option<String> {
         let (some, many) = LONG;
         let steps = self.steps();

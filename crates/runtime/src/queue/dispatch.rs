@@ -293,7 +293,6 @@ impl CommandWatch {
         }
     }
 
-    /// Returns the state of a run after the end of a process that drove it.
     async fn state_after(
         &self,
         end: &WorkerEnd,

@@ -147,9 +147,7 @@ pub struct CommandQueue {
     lanes: BTreeMap<Lane, BTreeSet<(QueuePlace, String)>>,
     /// Queued commands with an earliest start, in that order.
     delayed: BTreeSet<(i64, String)>,
-    /// Number of running commands by agent.
     running: BTreeMap<String, usize>,
-    /// Number of running commands by worker.
     by_worker: BTreeMap<Option<String>, usize>,
     busy_profiles: BTreeMap<String, usize>,
     over: VecDeque<String>,
@@ -436,7 +434,6 @@ fn change<K: Ord + Clone>(counts: &mut BTreeMap<K, usize>, of: &K, up: bool) {
     }
 }
 
-/// Returns the fact that a command reached a stage.
 pub(super) fn stage(id: &str, stage: CommandStage) -> QueueFact {
     QueueFact::Reached {
         id: id.to_owned(),
@@ -444,7 +441,6 @@ pub(super) fn stage(id: &str, stage: CommandStage) -> QueueFact {
     }
 }
 
-/// Returns the fact that a person cancelled a command.
 pub(super) fn cancelled(id: &str, by: Principal, at_ms: i64) -> QueueFact {
     stage(id, CommandStage::Cancelled { at_ms, by })
 }

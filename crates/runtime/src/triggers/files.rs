@@ -58,7 +58,6 @@ pub(super) struct FileDifferences {
     removed: Vec<PathBuf>,
 }
 
-/// The watches on all folders of a trigger.
 pub(super) struct Watches(FuturesUnordered<BoxFuture<'static, FolderWatch>>);
 
 impl Watches {

@@ -34,7 +34,6 @@ pub(crate) const CHANGESET: &str = "changeset";
 /// Number of stretches in an answer.
 const SPANS: usize = 24;
 
-/// Returns the endpoints of this module.
 pub(super) fn endpoints() -> Vec<Endpoint> {
     vec![
         reads("/api/runs/{run}/cycle", get(show))

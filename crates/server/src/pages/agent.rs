@@ -87,7 +87,6 @@ pub(super) async fn show(
     .await
 }
 
-/// Returns the newest events to and from an agent.
 async fn heard(app: &App, name: &str, detail: &AgentDetail) -> Result<Vec<PlacedEvent>, ApiError> {
     let mut patterns: Vec<TopicPattern> = Vec::new();
     patterns.extend(format!("agent.{name}.**").parse());
@@ -237,7 +236,6 @@ pub(super) async fn skip(
     Ok(back)
 }
 
-/// Words for an agent, as typed.
 #[derive(Debug, Deserialize)]
 pub(super) struct SendForm {
     text: String,

@@ -24,7 +24,6 @@ use crate::{
 /// Number of agents on a page.
 const SHOWN: usize = 100;
 
-/// The part of the agents to show.
 #[derive(Debug, Default, Deserialize)]
 #[serde(default)]
 pub(super) struct AgentsPart {
@@ -203,7 +202,6 @@ fn woken(trigger: &TriggerView) -> Markup {
     }
 }
 
-/// Returns the form that pauses or resumes an agent.
 pub(super) fn pausing(agent: &AgentView) -> Markup {
     let resumes = agent
         .triggers

@@ -49,7 +49,6 @@ use crate::{
     extract::ApiForm,
 };
 
-/// Returns the endpoints of all pages.
 pub(crate) fn endpoints() -> Vec<Endpoint> {
     let all = vec![
         reads("/", get(runs::list)),

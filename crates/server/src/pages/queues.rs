@@ -68,7 +68,6 @@ fn group(first: &str, topics: &[(&String, &TopicCount)]) -> Markup {
     }
 }
 
-/// A queue of events.
 struct QueueLine {
     name: Markup,
     patterns: String,

@@ -51,7 +51,6 @@ pub(super) async fn show(
     page(app, question, None).await
 }
 
-/// A question to the gate, as typed.
 #[derive(Debug, Default, Deserialize)]
 #[serde(default)]
 pub(super) struct RuleQuestion {

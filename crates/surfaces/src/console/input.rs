@@ -70,7 +70,6 @@ impl InputLine {
         &self.text
     }
 
-    /// The text before the cursor.
     pub(super) fn before(&self) -> &str {
         &self.text[..self.cursor]
     }

@@ -18,9 +18,7 @@ fn is_mark(c: char) -> bool {
 pub(super) struct Markdown {
     /// The end of the text so far, which is ambiguous until more arrives.
     held: String,
-    /// Lines of a table.
     table: Vec<String>,
-    /// Whether the current line has begun.
     in_line: bool,
     in_fence: bool,
     /// Marks that are open in this line.

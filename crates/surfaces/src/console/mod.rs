@@ -96,7 +96,6 @@ pub struct Console {
     input_area: Option<InputArea>,
     /// Text that the run's models are streaming.
     speech: Speech,
-    /// The row in which a model is speaking.
     row: Option<Row>,
     /// The words being streamed, with their run.
     markdown: (RunId, Markdown),
@@ -111,7 +110,6 @@ pub struct Console {
     shown_changes: BTreeSet<(RunId, EffectId)>,
     /// The plan of the run.
     plan: ShownPlan,
-    /// The sub-runs at work.
     at_work: Vec<RunId>,
     /// The sub-runs that worked in parallel with another one.
     side_by_side: BTreeSet<RunId>,
@@ -478,7 +476,6 @@ impl Console {
         self.show_status()
     }
 
-    /// Ends an open row.
     fn end_line(&mut self) -> Result<(), SurfaceError> {
         let (run, markdown) = &mut self.markdown;
         let (run, held) = (*run, markdown.end());

@@ -83,7 +83,6 @@ impl Painter {
         }
     }
 
-    /// Returns a painter for another number of columns.
     pub(super) fn with_columns(mut self, columns: usize) -> Self {
         self.columns = columns.max(NARROWEST);
         self
@@ -107,7 +106,6 @@ impl Painter {
         (style.to_string(), format!("{style:#}"))
     }
 
-    /// Whether the painter writes colours.
     pub(super) fn has_colours(&self) -> bool {
         self.colours
     }
@@ -181,7 +179,6 @@ impl Painter {
         (shown, row)
     }
 
-    /// The sequences of the marks that are open.
     fn styles(&self, open: &[char]) -> String {
         let style = |mark: &char| match *mark {
             STRONG => "\x1b[1m",

@@ -58,7 +58,6 @@ pub(super) fn head(survey: &Survey) -> Markup {
     }
 }
 
-/// Style and wording of an ending.
 struct EndingStyle<'a> {
     class: &'static str,
     badge: &'static str,
@@ -284,7 +283,6 @@ fn facts(survey: &Survey, forks: &[ForkLink]) -> Vec<(&'static str, String)> {
     facts
 }
 
-/// Returns the settings with which the run was started or resumed.
 fn given(survey: &Survey, started: &RunStarted) -> Vec<(&'static str, String)> {
     let settings = survey.settings.as_ref().unwrap_or(&started.settings);
     let parent = started

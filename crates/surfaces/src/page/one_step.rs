@@ -43,7 +43,6 @@ pub struct OneStep {
 /// Number of entries after the step that are searched for a picture.
 const AFTER: u64 = 200;
 
-/// A step with the pictures around it.
 struct StepView {
     step: PageStep,
     before: Option<Image>,
@@ -158,7 +157,6 @@ fn seen_after(step: &PageStep) -> Option<Image> {
     last.find_map(|one| picture(one))
 }
 
-/// Returns the first picture in the entries after a step.
 fn next_picture(
     mut entries: impl Iterator<Item = gyrus_journal::LogEntry>,
     reader: &LogReader,

@@ -21,7 +21,6 @@ const RAW: (usize, usize) = (4 << 10, 512);
 /// Maximum number of an entry's blobs that the page names.
 const BLOBS: usize = 20;
 
-/// A step, complete or not.
 #[derive(Debug)]
 pub(super) struct PageStep {
     /// The step's number, counted from 1.
@@ -39,14 +38,12 @@ pub(super) struct PageStep {
     pub(super) entries: Vec<RawEntry>,
 }
 
-/// The outcome of a step.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum StepFate {
     /// The state of the step was kept.
     Done,
     /// The step was abandoned, and its state is never used.
     Dropped,
-    /// The step has not ended.
     Open,
 }
 
@@ -54,11 +51,9 @@ pub(super) enum StepFate {
 #[derive(Debug)]
 pub(super) struct StepItem {
     pub(super) effect: Option<EffectId>,
-    /// The things that happened, in order.
     pub(super) happenings: Vec<Happening>,
 }
 
-/// An entry as the journal contains it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct RawEntry {
     pub(super) seq: u64,
@@ -67,7 +62,6 @@ pub(super) struct RawEntry {
     pub(super) kind: String,
     /// The entry's payload as JSON, or the reason why there is none.
     pub(super) payload: Excerpt,
-    /// The blobs that the entry names.
     pub(super) blobs: Vec<BlobId>,
 }
 
@@ -75,11 +69,9 @@ pub(super) struct RawEntry {
 #[derive(Debug)]
 pub(super) enum Section {
     Step(PageStep),
-    /// An event between two steps.
     Between(StepItem),
 }
 
-/// Assembles steps from entries.
 pub(super) struct Steps<'a> {
     reader: &'a LogReader,
     projection: Projection,

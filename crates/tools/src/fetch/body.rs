@@ -25,7 +25,6 @@ pub(super) enum BodyKind {
     Other,
 }
 
-/// Returns the kind by the content type, or by the content if the type is missing or generic.
 pub(super) fn kind(content_type: &str, body: &[u8]) -> BodyKind {
     let essence = content_type.split(';').next().unwrap_or_default();
     let essence = essence.trim().to_ascii_lowercase();

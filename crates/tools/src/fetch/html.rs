@@ -51,7 +51,6 @@ pub(super) fn text(html: &str, base: &Url, limit: usize, deadline: &Deadline) ->
     page.rendered(false)
 }
 
-/// The text of a page.
 pub(super) struct RenderedText {
     /// The text; begins with the title, if there is one.
     pub(super) text: String,
@@ -232,7 +231,6 @@ impl PageText {
         self.space = text.ends_with(is_space) || (self.space && text.trim().is_empty());
     }
 
-    /// Writes text of the page.
     fn push(&mut self, words: &str) {
         self.separate();
         if let Some(link) = &mut self.link

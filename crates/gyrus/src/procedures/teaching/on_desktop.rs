@@ -230,7 +230,6 @@ async fn typed(teaching: &TeachingSession) {
 /// A key, by its effect as far as that is known.
 #[derive(Debug, PartialEq, Eq)]
 enum TaughtKey {
-    /// Types text.
     Types,
     /// Moves the keyboard to another element.
     Moves,
@@ -238,7 +237,6 @@ enum TaughtKey {
     Edits,
     /// Uses the element that has the keyboard.
     Enter,
-    /// Triggers a command of the program.
     Command,
 }
 

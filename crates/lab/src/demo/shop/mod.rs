@@ -26,10 +26,8 @@ use gyrus_surfaces::projection::Tone;
 /// Item that is ordered by default.
 const DEFAULT: &str = "Brass desk lamp";
 
-/// The world of the demo on its site.
 const WORLD: &str = "demo";
 
-/// Returns the item of the shop that a name means.
 pub(super) fn on_sale(name: &str) -> Result<String, LabError> {
     let goods = sites::goods();
     let wanted = name.trim().to_lowercase();
@@ -104,7 +102,6 @@ struct ShopDemo<'a, 'c> {
     stage: &'a DemoStage,
     report: &'a mut DemoReport<'c>,
     site: SiteServer,
-    /// Address of the shop.
     shop: String,
     item: String,
 }

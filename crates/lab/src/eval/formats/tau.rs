@@ -32,7 +32,6 @@ const SAID: [&str; 4] = [
     "task_instructions",
 ];
 
-/// A task, as far as it is read.
 #[derive(Deserialize)]
 struct CustomerTask {
     id: Value,
@@ -70,7 +69,6 @@ fn assistant() -> String {
     "assistant".to_owned()
 }
 
-/// Reads the tasks of a domain.
 pub(super) fn read(folder: &Path) -> Result<Vec<EvalTask>, LabError> {
     let (tasks, server) = (folder.join(TASKS), folder.join(SERVER));
     let policy = text(&folder.join(POLICY))?;

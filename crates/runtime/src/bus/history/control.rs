@@ -36,7 +36,6 @@ pub(in crate::bus) struct ControlState {
     pub(in crate::bus) subscribers: BTreeMap<String, SubscriberState>,
 }
 
-/// A durable subscriber.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub(in crate::bus) struct SubscriberState {
     /// The position of the last acknowledged event; 0 if there is none.
@@ -49,7 +48,6 @@ pub(in crate::bus) struct SubscriberState {
     pub(in crate::bus) connected: Option<SubscriberProgress>,
 }
 
-/// The progress of a connected subscriber.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub(in crate::bus) struct SubscriberProgress {
     /// The position of the last event that was delivered.
@@ -71,7 +69,6 @@ impl SubscriberState {
     }
 }
 
-/// A change of the state.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub(in crate::bus) enum ControlRecord {
@@ -294,7 +291,6 @@ fn name(number: u64) -> LogName {
     LogName::new(KIND, &format!("{PREFIX}{number:020}")).expect("letters, digits and a dash")
 }
 
-/// Returns the numbers of all control logs, sorted.
 fn numbers(store: &Store) -> Result<Vec<u64>, BusError> {
     super::logs::numbers(store, PREFIX)
 }

@@ -5,7 +5,6 @@ use serde::{Deserialize, Serialize, de::DeserializeOwned};
 
 use crate::bus::error::BusError;
 
-/// The kind of the logs of a bus.
 pub(super) const KIND: &str = "events";
 
 /// Prefix of the ids of logs of events.
@@ -14,7 +13,6 @@ const PREFIX: &str = "history-";
 /// Size of an entry beside its payload, in bytes, for the size limits of logs.
 const ENTRY_OVERHEAD: u64 = 200;
 
-/// The range of events in one log.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub(in crate::bus) struct LogSpan {
     /// The position of the first event, which is also the name of the log.
@@ -68,7 +66,6 @@ pub(super) fn numbers(store: &Store, prefix: &str) -> Result<Vec<u64>, BusError>
     Ok(numbers)
 }
 
-/// Reads a log to its end.
 pub(super) fn measure(store: &Store, first: u64) -> Result<LogSpan, BusError> {
     let mut span = LogSpan::empty(first);
     for entry in store.reader(&log_name(first))?.entries(1)? {

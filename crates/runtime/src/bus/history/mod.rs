@@ -44,7 +44,6 @@ const READ_BYTES: usize = 4 << 20;
 /// Time to wait for the end of a process that has the history open.
 const ENDING: Duration = Duration::from_secs(2);
 
-/// The durable events of a bus.
 #[derive(Debug)]
 pub(super) struct EventHistory {
     store: Store,
@@ -67,14 +66,12 @@ struct LogWriting {
 }
 
 impl LogWriting {
-    /// Returns the writer, unless it failed.
     fn sound(&self) -> Option<Writer> {
         let is_sound = |writer: &Writer| writer.check().is_ok();
         self.writer.clone().filter(is_sound)
     }
 }
 
-/// Consecutive events.
 #[derive(Debug, Default)]
 pub(super) struct EventBatch {
     /// The events with their positions.
@@ -259,12 +256,10 @@ impl EventHistory {
         Ok(batch)
     }
 
-    /// Returns the progress of the history, as it grows.
     pub(super) fn durable(&self) -> watch::Receiver<Durable> {
         self.tail.durable()
     }
 
-    /// Returns the position of the last event on disk.
     pub(super) fn last(&self) -> u64 {
         self.tail.last()
     }

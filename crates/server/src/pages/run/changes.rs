@@ -177,7 +177,6 @@ fn will_be(change: &UndoChange) -> &'static str {
     }
 }
 
-/// Draws the changed files, each with its patch.
 fn files(
     app: &App,
     found: &RunUndo,

@@ -19,7 +19,6 @@ use axum::routing::{get, post};
 pub(super) use self::{steps::steering, widget::questions};
 use crate::endpoint::{Endpoint, acts, reads};
 
-/// Returns the endpoints of the pages of a run.
 pub(super) fn endpoints() -> Vec<Endpoint> {
     vec![
         reads("/runs/{run}", get(steps::show)),
