@@ -2,11 +2,7 @@
 
 use std::{path::PathBuf, sync::Arc};
 
-use axum::{
-    Extension,
-    extract::State,
-    response::{Html, Response},
-};
+use axum::{extract::State, response::Html};
 use gyrus_contract::{Mode, Risk};
 use gyrus_surfaces::page::whole_text;
 use gyrus_text::counted;
@@ -15,7 +11,7 @@ use serde::Deserialize;
 use serde_json::Value;
 
 use super::{
-    forms::{see, typed},
+    forms::typed,
     frame::{NavigationPlace, age},
 };
 use crate::{
@@ -25,9 +21,8 @@ use crate::{
     },
     app::App,
     error::{ApiError, ErrorBody},
-    extract::{ApiForm, ApiPath, ApiQuery},
+    extract::{ApiForm, ApiQuery},
     surroundings::{PolicyFileView, ServerSettings},
-    tokens::Requester,
 };
 
 /// Maximum number of characters of a policy that are shown.
@@ -285,13 +280,4 @@ fn models(set: &ServerSettings) -> Markup {
             @for note in &set.notes { p.warning { (note) } }
         }
     }
-}
-
-pub(super) async fn revoke(
-    state: State<Arc<App>>,
-    identity: Extension<Requester>,
-    ApiPath(grant): ApiPath<String>,
-) -> Result<Response, ApiError> {
-    rules::revoke(state, identity, ApiPath(grant)).await?;
-    Ok(see("/rules"))
 }
