@@ -39,25 +39,16 @@ const TITLE: usize = 100;
 /// Cost of a dollar in microdollars.
 const DOLLAR: f64 = 1e6;
 
-/// Tools by the kind of their calls in the protocol.
-const KINDS: [(&str, &str); 17] = [
-    ("read", "read"),
-    ("list", "read"),
-    ("recall", "read"),
-    ("read_journal", "read"),
-    ("clipboard", "other"),
-    ("glob", "search"),
-    ("search", "search"),
-    ("search_docs", "search"),
-    ("rank_files", "search"),
-    ("edit", "edit"),
-    ("write", "edit"),
-    ("propose_changeset", "edit"),
-    ("apply_changeset", "edit"),
-    ("shell", "execute"),
-    ("run_as_user", "execute"),
-    ("fetch", "fetch"),
-    ("remember", "other"),
+/// Kinds of calls in the protocol, each with its tools; those of other tools are `other`.
+const KINDS: [(&str, &[&str]); 5] = [
+    ("read", &["read", "list", "recall", "read_journal"]),
+    ("search", &["glob", "search", "search_docs", "rank_files"]),
+    (
+        "edit",
+        &["edit", "write", "propose_changeset", "apply_changeset"],
+    ),
+    ("execute", &["shell", "run_as_user"]),
+    ("fetch", &["fetch"]),
 ];
 
 /// The kind of the fact that is shown as a plan.
@@ -376,12 +367,14 @@ fn called(id: &str, happening: &Happening) -> Value {
         Some(telling) => clip(&one_line(&format!("{tool} {telling}")), TITLE),
         None => clip(&one_line(tool), TITLE),
     };
-    let kind = KINDS.iter().find(|(name, _)| name == tool);
+    let kind = KINDS
+        .iter()
+        .find(|(_, tools)| tools.contains(&tool.as_str()));
     let mut update = json!({
         "sessionUpdate": "tool_call",
         "toolCallId": id,
         "title": title,
-        "kind": kind.map_or("other", |(_, kind)| kind),
+        "kind": kind.map_or("other", |(kind, _)| kind),
         "status": "pending",
     });
     if arguments.to_string().len() <= ARGUMENTS {

@@ -25,37 +25,9 @@ const FILE_ENDINGS: &[&str] = &[
 ];
 
 /// Schemes of addresses that lead somewhere without two slashes.
-const SCHEMES: &[&str] = &[
-    "http",
-    "https",
-    "ws",
-    "wss",
-    "ftp",
-    "file",
-    "mailto",
-    "tel",
-    "sms",
-    "callto",
-    "facetime",
-    "skype",
-    "sip",
-    "sips",
-    "xmpp",
-    "javascript",
-    "vbscript",
-    "data",
-    "blob",
-    "intent",
-    "view-source",
-    "magnet",
-    "feed",
-    "whatsapp",
-    "geo",
-    "maps",
-    "webcal",
-    "news",
-    "jar",
-];
+const SCHEMES: &str = "\
+     http https ws wss ftp file mailto tel sms callto facetime skype sip sips xmpp javascript \
+     vbscript data blob intent view-source magnet feed whatsapp geo maps webcal news jar";
 
 /// Characters that end a link, besides white space.
 const DELIMITERS: &str = "()[]<>\"'`|“”„«»‘’";
@@ -237,7 +209,7 @@ impl<'t> LinkScanner<'t> {
             let scheme = &self.lower[start..colon];
             let next = self.text[colon + 1..].chars().next();
             let leads = next.is_some_and(|c| !ends_link(c));
-            let is_known = SCHEMES.contains(&scheme);
+            let is_known = SCHEMES.split(' ').any(|known| known == scheme);
             let before = self.text[..start].trim_end().trim_end_matches(['"', '\'']);
             let is_value = self.text.contains('<') && before.trim_end().ends_with('=')
                 || before.ends_with("](");

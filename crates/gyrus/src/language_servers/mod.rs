@@ -45,8 +45,8 @@ struct KnownServer {
     name: &'static str,
     program: &'static str,
     arguments: &'static [&'static str],
-    /// Endings of files, each with the name of its language in the protocol.
-    files: &'static [(&'static str, &'static str)],
+    /// Names of languages in the protocol, each with the endings of its files.
+    languages: &'static [(&'static str, &'static [&'static str])],
     /// Its settings as JSON.
     settings: &'static str,
 }
@@ -56,7 +56,7 @@ const KNOWN: [KnownServer; 5] = [
         name: "rust-analyzer",
         program: "rust-analyzer",
         arguments: &[],
-        files: &[("rs", "rust")],
+        languages: &[("rust", &["rs"])],
         // A build of the whole project for each edit is for the project's own commands.
         settings: r#"{"checkOnSave": false, "cachePriming": {"enable": false},
             "procMacro": {"enable": false}, "cargo": {"buildScripts": {"enable": false}},
@@ -66,29 +66,25 @@ const KNOWN: [KnownServer; 5] = [
         name: "pyright",
         program: "pyright-langserver",
         arguments: &["--stdio"],
-        files: &[("py", "python"), ("pyi", "python")],
+        languages: &[("python", &["py", "pyi"])],
         settings: "null",
     },
     KnownServer {
         name: "gopls",
         program: "gopls",
         arguments: &[],
-        files: &[("go", "go")],
+        languages: &[("go", &["go"])],
         settings: "null",
     },
     KnownServer {
         name: "typescript-language-server",
         program: "typescript-language-server",
         arguments: &["--stdio"],
-        files: &[
-            ("ts", "typescript"),
-            ("mts", "typescript"),
-            ("cts", "typescript"),
-            ("tsx", "typescriptreact"),
-            ("js", "javascript"),
-            ("mjs", "javascript"),
-            ("cjs", "javascript"),
-            ("jsx", "javascriptreact"),
+        languages: &[
+            ("typescript", &["ts", "mts", "cts"]),
+            ("typescriptreact", &["tsx"]),
+            ("javascript", &["js", "mjs", "cjs"]),
+            ("javascriptreact", &["jsx"]),
         ],
         settings: "null",
     },
@@ -96,14 +92,7 @@ const KNOWN: [KnownServer; 5] = [
         name: "clangd",
         program: "clangd",
         arguments: &[],
-        files: &[
-            ("c", "c"),
-            ("h", "cpp"),
-            ("cc", "cpp"),
-            ("cpp", "cpp"),
-            ("cxx", "cpp"),
-            ("hpp", "cpp"),
-        ],
+        languages: &[("c", &["c"]), ("cpp", &["h", "cc", "cpp", "cxx", "hpp"])],
         settings: "null",
     },
 ];
@@ -111,8 +100,9 @@ const KNOWN: [KnownServer; 5] = [
 impl KnownServer {
     fn language(&self, path: &Path) -> Option<&'static str> {
         let ending = path.extension()?.to_str()?;
-        let known = self.files.iter().find(|(known, _)| *known == ending);
-        known.map(|(_, language)| *language)
+        let mut languages = self.languages.iter();
+        let known = languages.find(|(_, endings)| endings.contains(&ending));
+        known.map(|(language, _)| *language)
     }
 }
 
