@@ -53,6 +53,14 @@ pub(crate) fn runtime() -> Result<Runtime, Failure> {
         .map_err(|error| Failure::failed("no threads can be started").because(&error))
 }
 
+/// Waits for `work` on a runtime of its own. Whatever else goes on there is left behind.
+pub(crate) fn wait_for<T>(work: impl Future<Output = T>) -> Result<T, Failure> {
+    let runtime = runtime()?;
+    let done = runtime.block_on(work);
+    runtime.shutdown_background();
+    Ok(done)
+}
+
 /// Opens the file of `--trace`, and checks that of `--answer-file`, before anything else happens.
 pub(crate) fn open_trace(
     output: &OutputFlags,

@@ -40,6 +40,15 @@ impl From<Code> for std::process::ExitCode {
 }
 
 impl Code {
+    /// The code for a command that did what it was to do, or left some of it.
+    pub(crate) fn reached_if(is_whole: bool) -> Self {
+        if is_whole {
+            Code::Reached
+        } else {
+            Code::Failed
+        }
+    }
+
     /// The code for a run that ended, for now or for good.
     pub(crate) fn of(ending: &Ending) -> Self {
         match ending {

@@ -175,14 +175,12 @@ pub(super) fn order(gyrus: &Gyrus, run: &RunArgument, body: MessageBody) -> Resu
             }
         }
     };
-    let runtime = drive::runtime()?;
     let within = if may_finish {
         PARKS_WITHIN
     } else {
         OBEY_WITHIN
     };
-    let waited = runtime.block_on(async { tokio::time::timeout(within, stopped).await });
-    runtime.shutdown_background();
+    let waited = drive::wait_for(async { tokio::time::timeout(within, stopped).await })?;
     match waited {
         Ok(stopped) => stopped?,
         Err(_) if may_finish => {

@@ -72,9 +72,7 @@ impl TakeCommand {
                 opens: has_display(),
             },
         };
-        let runtime = drive::runtime()?;
-        let taken = runtime.block_on(take(&home, run, taking));
-        runtime.shutdown_background();
+        let taken = drive::wait_for(take(&home, run, taking))?;
         taken?;
         put(&format!("run {name} has its screen again\n"))?;
         Ok(Code::Reached)

@@ -65,8 +65,7 @@ pub(crate) fn serve(gyrus: &Gyrus, folder: PathBuf) -> Result<Code, Failure> {
     home.create_state()?;
     let (store, identify) = (home.store()?, identify(gyrus)?);
     let processes = Processes::new(None, Vec::new());
-    let runtime = drive::runtime()?;
-    let done = runtime.block_on(async {
+    drive::wait_for(async {
         let host = Arc::new(OfProcess {
             gyrus: gyrus.clone(),
             store,
@@ -84,9 +83,7 @@ pub(crate) fn serve(gyrus: &Gyrus, folder: PathBuf) -> Result<Code, Failure> {
             () = signals.next() => {}
         }
         Ok(served.map(|()| Code::Reached)?)
-    });
-    runtime.shutdown_background();
-    done
+    })?
 }
 
 /// Returns how the client of a process is identified: by the token that it was started with, or as
