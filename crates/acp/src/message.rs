@@ -71,7 +71,6 @@ impl RpcError {
         Self::new(-32_602, why)
     }
 
-    /// Creates an error for a failure in gyrus.
     pub(crate) fn internal(why: impl Into<String>) -> Self {
         Self::new(-32_603, why)
     }
@@ -86,7 +85,6 @@ impl RpcError {
         Self { code, message }
     }
 
-    /// Returns the answer to a request that fails with this error.
     pub(crate) fn answer(&self, id: &Value) -> Value {
         let Self { code, message } = self;
         json!({"jsonrpc": "2.0", "id": id, "error": {"code": code, "message": message}})

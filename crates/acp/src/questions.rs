@@ -233,7 +233,6 @@ impl EditorQuestions {
         }
     }
 
-    /// Withdraws all questions, and marks their calls as over.
     pub(crate) async fn withdraw(&mut self) {
         for shown in std::mem::take(&mut self.shown) {
             self.client.withdraw(shown.request).await;

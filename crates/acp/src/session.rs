@@ -115,7 +115,6 @@ impl EditorSession {
         }
     }
 
-    /// Parks the run of the turn at work.
     pub(crate) fn park(&self) {
         if let Some(turn) = &self.state.lock().turn {
             turn.controls.park();

@@ -41,7 +41,6 @@ pub(crate) struct TurnEnd {
     pub(crate) waits_for: Option<OpenQuestion>,
 }
 
-/// An event while a run is followed.
 enum TurnEvent {
     Began,
     Entry(Box<TreeEntry>),
@@ -288,7 +287,6 @@ fn internal(error: impl std::fmt::Display) -> RpcError {
     RpcError::internal(error.to_string())
 }
 
-/// Returns the stop reason of a turn whose run ended so.
 fn stop_reason(ending: &Ending) -> &'static str {
     match ending {
         Ending::Reached { .. }

@@ -300,7 +300,6 @@ impl SessionView {
         Some(self.say(answer))
     }
 
-    /// Returns words of ours to the person.
     pub(crate) fn say(&mut self, text: &str) -> Value {
         self.begin("agent_message_chunk", text, LastUpdate::Words)
     }
@@ -383,7 +382,6 @@ fn called(id: &str, happening: &Happening) -> Value {
     update
 }
 
-/// Returns the resolved paths of a call.
 fn locations(run: RunId, judged: &GateVerdict) -> Option<Value> {
     let places: Vec<Value> = judged
         .paths
@@ -424,7 +422,6 @@ fn sentences(happening: &Happening) -> String {
         .to_owned()
 }
 
-/// Returns an event as one short text.
 fn remark(happening: &Happening) -> String {
     let mut parts = vec![happening.headline.clone()];
     for part in &happening.parts {

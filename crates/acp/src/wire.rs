@@ -28,7 +28,6 @@ pub(crate) struct NewSession {
     pub(crate) mcp_servers: Option<Vec<NamedServer>>,
 }
 
-/// Parameters of `session/load` and `session/resume`.
 #[derive(Debug, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub(crate) struct OldSession {
@@ -64,7 +63,6 @@ pub(crate) struct SetMode {
     pub(crate) mode_id: String,
 }
 
-/// Parameters of `session/set_config_option`.
 #[derive(Debug, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub(crate) struct SetOption {
@@ -99,7 +97,6 @@ pub(crate) enum ContentBlock {
     Other,
 }
 
-/// A text that the client attached.
 #[derive(Debug, Deserialize)]
 pub(crate) struct Resource {
     pub(crate) uri: String,

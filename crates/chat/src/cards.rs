@@ -54,7 +54,6 @@ pub(crate) fn again(message: u64) -> Vec<(String, String)> {
     vec![("Send it again".to_owned(), format!("again:{message}"))]
 }
 
-/// Returns the buttons by which files of a run are sent.
 pub(crate) fn files(paths: &[String]) -> Vec<(String, String)> {
     let label = |path: &String| format!("📄 {}", clip(&one_line(path), LABEL));
     let button = |(index, path)| (label(path), format!("file:{index}"));

@@ -25,7 +25,6 @@ const NAME: usize = 100;
 const TEXT_BYTES: usize = 1 << 20;
 const PICTURE_BYTES: usize = 5 << 20;
 
-/// The folder of a chat for files on their way.
 #[derive(Debug, Clone)]
 pub(crate) struct Spool(PathBuf);
 

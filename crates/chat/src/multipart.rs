@@ -20,7 +20,6 @@ impl Multipart {
         self
     }
 
-    /// Adds a file under the name of a field.
     pub(crate) fn file(mut self, name: &str, file: &str, media_type: &str, bytes: &[u8]) -> Self {
         let file: String = file
             .chars()

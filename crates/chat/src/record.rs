@@ -48,13 +48,10 @@ pub(crate) struct PendingWork {
     pub(crate) event: ChatEvent,
 }
 
-/// A run that a person of the chat requested.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub(crate) struct ChatTask {
     pub(crate) run: RunId,
-    /// The message that requested the run.
     pub(crate) asked: ChatPlace,
-    /// The person who requested the run.
     pub(crate) person: String,
     /// The beginning of the goal, for headings.
     pub(crate) gist: String,
@@ -73,7 +70,6 @@ pub(crate) enum TaskStage {
         /// The words of the goal; empty if they are spoken in the first file.
         goal: String,
         files: Vec<IncomingFile>,
-        /// The run whose memory the new one continues.
         continues: Option<RunId>,
     },
     Ready(Box<RunRequest>),
@@ -327,7 +323,6 @@ impl ChatRecord {
         self.people.contains_key(person)
     }
 
-    /// Whether a conversation is the private one of a paired person.
     pub(crate) fn is_private(&self, chat: &str) -> bool {
         self.people.values().any(|person| person.chat == chat)
     }
@@ -367,7 +362,6 @@ impl ChatRecord {
         self.cards.values().filter(|card| !card.is_settled)
     }
 
-    /// Returns the stored names of the files to send.
     pub(crate) fn outgoing_files(&self) -> BTreeSet<&str> {
         let outgoing = self.outgoing.values();
         let files = outgoing.filter_map(|one| one.what.kept());

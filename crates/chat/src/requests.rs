@@ -25,7 +25,6 @@ pub(crate) enum RepeatRule {
     Visible,
 }
 
-/// Returns the error of a server that is called too often.
 pub(crate) fn too_fast(wait: Option<Duration>) -> MessengerError {
     let after = wait.unwrap_or(TOO_FAST).clamp(LEAST_WAIT, MOST_WAIT);
     MessengerError::TooFast { after }

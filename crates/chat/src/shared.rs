@@ -185,7 +185,6 @@ impl AccountInner {
         ));
     }
 
-    /// Whether the emergency stop is in force.
     pub(crate) fn is_stopped(&self) -> bool {
         self.settings.latch.check().is_err()
     }

@@ -25,7 +25,6 @@ pub(crate) struct BrowserOptions {
     /// A profile that stays; one that is gone afterwards if none is named.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) profile: Option<String>,
-    /// Whether the browser has a window on the person's desktop.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub(crate) visible: bool,
     /// Whether the browser runs without its own sandbox.
@@ -142,7 +141,6 @@ pub(crate) fn profiles(home: &Home) -> PathBuf {
     }
 }
 
-/// The profiles that there are, in order.
 pub(crate) fn profile_names(home: &Home) -> Result<Vec<String>, Failure> {
     let below = profiles(home);
     let entries = match fs::read_dir(&below) {

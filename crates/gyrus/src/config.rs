@@ -64,7 +64,6 @@ pub(crate) struct Config {
     /// Addresses and commands that a server informs of events, by name.
     pub(crate) hooks: BTreeMap<String, HookSection>,
     pub(crate) serve: ServeSection,
-    /// Chats by which people use a server.
     pub(crate) chat: ChatsSection,
     /// Settings of the memory.
     pub(crate) memory: MemorySection,
@@ -210,7 +209,6 @@ pub(crate) struct MemorySection {
 pub(crate) struct HookSection {
     /// Patterns of the topics of which the hook is informed.
     pub(crate) events: Vec<String>,
-    /// The address to which each event is posted.
     pub(crate) url: Option<String>,
     /// The variable with the secret by which the deliveries to `url` are signed.
     pub(crate) secret: Option<String>,
@@ -258,7 +256,6 @@ pub(crate) struct ChatSection {
     /// The groups that may be used, by their ids.
     #[serde(default)]
     pub(crate) groups: Vec<GroupId>,
-    /// The server that transcribes voice messages.
     pub(crate) transcribe: Option<ModelServerSection>,
     /// The address of the messenger's server, instead of the default one if there is one.
     pub(crate) url: Option<String>,

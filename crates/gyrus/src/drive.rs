@@ -77,7 +77,6 @@ pub(crate) fn open_trace(
         .transpose()?)
 }
 
-/// Settings with which a run is driven.
 pub(crate) struct Drive<'a> {
     pub(crate) gyrus: &'a Gyrus,
     pub(crate) store: Store,

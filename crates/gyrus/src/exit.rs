@@ -49,7 +49,6 @@ impl Code {
         }
     }
 
-    /// The code for a run that ended, for now or for good.
     pub(crate) fn of(ending: &Ending) -> Self {
         match ending {
             Ending::Reached { claim, .. } if !claim.shortfalls.is_empty() => Code::Denied,

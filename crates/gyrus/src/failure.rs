@@ -272,7 +272,6 @@ impl From<gyrus::RuntimeError> for Failure {
     }
 }
 
-/// The state folder cannot be used.
 fn state(error: &gyrus::RuntimeError, source: &io::Error) -> Failure {
     if source.kind() == io::ErrorKind::NotFound && !Path::new("/proc/self").exists() {
         return Failure::failed("there is no /proc here, and nothing works without it")

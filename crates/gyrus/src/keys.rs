@@ -37,7 +37,6 @@ pub(crate) struct KeyLookup<'a> {
 }
 
 impl<'a> KeyLookup<'a> {
-    /// Creates a lookup of the keys that the configuration names.
     pub(crate) fn new(sources: &'a BTreeMap<String, KeySource>) -> Self {
         Self {
             sources,

@@ -35,7 +35,6 @@ pub(crate) struct DemoInstallation {
 }
 
 impl DemoInstallation {
-    /// Returns the installation with the person's own home.
     pub(crate) fn here(gyrus: &Gyrus) -> Result<Self, Failure> {
         let home = gyrus.home()?;
         Ok(Self {

@@ -150,7 +150,6 @@ fn for_fleet(mut words: Vec<OsString>) -> Result<(Option<String>, Vec<OsString>)
     Ok((Some(address), words))
 }
 
-/// Carries out a command on the runs of a fleet.
 #[cfg(feature = "fleet")]
 fn on_copies(command: Command, gyrus: &Gyrus, fleet: &str) -> Result<Code, Failure> {
     let command = match command {

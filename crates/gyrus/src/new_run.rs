@@ -58,7 +58,6 @@ pub(crate) struct RunBuilder<'a> {
     pub(crate) at_terminal: bool,
 }
 
-/// Whether a goal mentions concurrent work.
 fn asks_for_sub_runs(goal: &str) -> bool {
     const WORDS: [&str; 8] = [
         "sub-run",
@@ -245,7 +244,6 @@ impl RunBuilder<'_> {
         })))
     }
 
-    /// Returns the roles that the folder proposes and the person agreed to.
     fn proposed_roles(&self, workspace: &Path) -> Result<ReadRoles, Failure> {
         let (roles, wrong) = agent_files::proposed_roles(workspace);
         if roles.is_empty() {
@@ -522,7 +520,6 @@ pub(crate) fn last_in(store: &Store, workspace: &Path) -> Result<RunId, Failure>
     })
 }
 
-/// Returns the run that is at work in `workspace`, the last that a person started.
 pub(crate) fn at_work_in(store: &Store, workspace: &Path) -> Result<RunId, Failure> {
     let register = Register::read(store)?;
     for line in register.roots().filter(|line| line.workspace == workspace) {

@@ -25,7 +25,6 @@ pub(crate) struct PluginInPlace {
     pub(crate) plugin: Result<Plugin, String>,
 }
 
-/// Returns the installed plugins, sorted by name.
 pub(crate) fn all(home: &Home) -> Result<Vec<PluginInPlace>, Failure> {
     let folder = skill_places::installed_folder(home);
     let entries = fs::read_dir(&folder).into_iter().flatten().flatten();

@@ -14,7 +14,6 @@ use crate::{
     state_folder,
 };
 
-/// The surroundings that every command starts from.
 #[derive(Clone)]
 pub(crate) struct Gyrus {
     pub(crate) environment: Environment,
@@ -40,7 +39,6 @@ impl Gyrus {
         self.environment.anywhere || self.is_of_a_fleet()
     }
 
-    /// Returns the folders of state and configuration.
     pub(crate) fn home(&self) -> Result<Home, Failure> {
         let home = state_folder::find(&self.environment)?;
         Ok(Home {
@@ -65,7 +63,6 @@ impl Gyrus {
         }
     }
 
-    /// Reads the configuration file.
     pub(crate) fn config(&self) -> Result<Config, Failure> {
         Config::read(&self.home()?.config)
     }

@@ -265,7 +265,6 @@ impl ProjectFile {
         agreement::settle(place, at_terminal, grant, (&notice, &question))
     }
 
-    /// Returns the proposals as text, one a line.
     pub(crate) fn in_words(&self) -> String {
         let SandboxSection {
             env,

@@ -235,7 +235,6 @@ impl SetupCommand {
         }
     }
 
-    /// Reads the key to store, if one is given.
     fn new_key(&self, catalogue: &Catalogue, provider: &str) -> Result<Option<NewKey>, Failure> {
         let variable = variable(catalogue, provider)?;
         let source = if let Some(name) = &self.key_env {
@@ -271,7 +270,6 @@ impl SetupCommand {
     }
 }
 
-/// A key to store once it was tested.
 struct NewKey {
     variable: String,
     key: String,
@@ -407,7 +405,6 @@ pub(crate) fn write_key(home: &Home, provider: &str, key: &str) -> Result<PathBu
     Ok(path)
 }
 
-/// Records the place of a key in the configuration.
 fn remember(home: &Home, variable: &str, source: &KeySource) -> Result<(), Failure> {
     edit(&home.config, |document| put_key(document, variable, source))
 }
@@ -459,7 +456,6 @@ pub(crate) fn edit(
     private_file::write(path, document.to_string().as_bytes()).map_err(failed)
 }
 
-/// Records the model for runs in the configuration.
 fn store_model(home: &Home, name: &str) -> Result<(), Failure> {
     edit(&home.config, |document| {
         document["model"] = value(name);

@@ -83,7 +83,6 @@ impl Drop for TakeoverDoor {
     }
 }
 
-/// The run to which a door leads.
 pub(crate) struct Behind {
     pub(crate) store: Store,
     pub(crate) run: RunId,

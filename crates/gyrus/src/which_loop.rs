@@ -17,7 +17,6 @@ pub(crate) const AUTO: &str = "auto";
 pub(crate) struct LoopSubject<'a> {
     /// The goal's words, which may be untrusted: they choose among sizes, and nothing else.
     pub(crate) goal: &'a str,
-    /// Whether more came with the goal.
     pub(crate) has_context: bool,
     pub(crate) before: Option<&'a RunStarted>,
 }

@@ -38,7 +38,6 @@ pub(crate) struct RunWait<'a> {
     /// Number of the last known entry.
     pub(crate) after: u64,
     pub(crate) until: Instant,
-    /// Whether a question is worth telling at once.
     pub(crate) is_news: &'a (dyn Fn(&OpenQuestion) -> bool + Sync),
 }
 
@@ -169,7 +168,6 @@ impl ReportSoFar {
         }
     }
 
-    /// Takes the next entry of the run.
     fn take(&mut self, entry: &LogEntry, reader: &LogReader, tell: &mut (impl FnMut(&str) + Send)) {
         self.seen = entry.seq;
         for happening in self.projection.take(entry, reader) {

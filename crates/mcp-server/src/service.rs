@@ -361,7 +361,6 @@ fn told_key(caller: &Requester, open: &OpenQuestion) -> String {
     format!("{} {} {run} {id}", caller.surface, caller.id)
 }
 
-/// The outcome of a question to the client's person.
 enum ElicitationOutcome {
     Answered,
     AnsweredElsewhere,
@@ -369,7 +368,6 @@ enum ElicitationOutcome {
     Cancelled,
 }
 
-/// The answer to a question that an earlier result asked.
 struct EarlierAnswer {
     run: RunId,
     after: u64,
@@ -430,7 +428,6 @@ async fn answered_elsewhere(host: &Arc<dyn McpHost>, open: &OpenQuestion) {
     }
 }
 
-/// Returns the time limit of a call.
 fn wait(seconds: Option<u64>, context: &RequestContext<RoleServer>) -> Duration {
     match seconds {
         Some(seconds) => Duration::from_secs(seconds.min(MAX_WAIT)),

@@ -261,7 +261,6 @@ impl ServerConnection {
         closed.then(|| why().unwrap_or_else(|| "the connection was closed".to_owned()))
     }
 
-    /// Lists all tools of the server, as raw definitions.
     async fn tools(&self) -> Result<Vec<Value>, ServiceError> {
         match self.pages(pages::TOOLS).await {
             // A server that has only resources or prompts need not know the question.

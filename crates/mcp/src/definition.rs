@@ -170,7 +170,6 @@ fn description(server: &str, said: &Value) -> String {
     format!("A tool of the server `{server}`{BINDS_NOBODY}{kept}")
 }
 
-/// Returns the part of a tool's description that its server wrote.
 pub(crate) fn words_of_server(spec: &ToolSpec) -> &str {
     let parts = spec.description.split_once(BINDS_NOBODY);
     parts.map_or(&spec.description, |(_, words)| words)

@@ -52,7 +52,6 @@ struct OpenCall {
     number: u64,
     /// The request and the token of its progress; `None` until it is sent.
     sent: Option<(RequestId, ProgressToken)>,
-    /// The last progress message of the call.
     words: watch::Sender<String>,
     /// The receiver of requests during the call, if somebody can be asked.
     requests: Option<mpsc::Sender<ServerRequest>>,
@@ -61,7 +60,6 @@ struct OpenCall {
 /// The progress messages and requests of a server during a call.
 pub(crate) struct ServerMessages {
     pub(crate) number: u64,
-    /// The last progress message.
     pub(crate) words: watch::Receiver<String>,
     pub(crate) requests: mpsc::Receiver<ServerRequest>,
 }

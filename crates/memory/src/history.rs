@@ -113,7 +113,6 @@ enum HistoryLine {
     Ended { id: u64, end: ChangeEnd },
 }
 
-/// The log of a vault, held by one writer.
 pub(crate) struct VaultHistory {
     folder: PathBuf,
     log: File,
@@ -192,7 +191,6 @@ impl VaultHistory {
         Ok(())
     }
 
-    /// Records how the newest change ended.
     pub(crate) fn end(&mut self, end: ChangeEnd) -> io::Result<()> {
         let Some(last) = self.changes.last() else {
             return Ok(());

@@ -180,7 +180,6 @@ impl Vault {
         self.is_named || self.exists()
     }
 
-    /// Creates the folder if it is missing.
     pub(crate) fn make(&self) -> Result<(), VaultError> {
         if self.exists() {
             return Ok(());
@@ -429,7 +428,6 @@ impl Vault {
         Some((folder.dev(), folder.ino()))
     }
 
-    /// Returns a note's content and state, for the index.
     pub(crate) fn for_index(&self, path: &str) -> Option<(IndexDocument, SourceStamp)> {
         let certain = certain();
         let root = self.root().ok()?;

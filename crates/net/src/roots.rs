@@ -61,7 +61,6 @@ pub(crate) fn of_file(named_by: &'static str, file: &Path) -> Result<RootCertSto
     Ok(roots)
 }
 
-/// Returns a configuration with which no server is trusted.
 pub(crate) fn trusting_nobody() -> ClientConfig {
     config(RootCertStore::empty())
 }

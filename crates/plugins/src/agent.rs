@@ -160,7 +160,6 @@ fn served_tool(tool: &str) -> String {
     }
 }
 
-/// Returns a text, or the texts of a list separated by commas.
 fn text_of(node: &YamlNode) -> Option<String> {
     match &node.value {
         Yaml::Text(text, _) => Some(text.clone()),

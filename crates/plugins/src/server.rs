@@ -89,7 +89,6 @@ impl PluginServer {
     }
 }
 
-/// Reads the servers in a manifest, or in the file for them, sorted by name.
 pub(crate) fn read_all(
     files: &SkillFiles,
     (path, manifest): (&str, &Value),

@@ -100,7 +100,6 @@ pub enum AnchorMiss {
     },
 }
 
-/// The knowledge about the run in which an element is described.
 #[derive(Clone, Copy)]
 pub(crate) struct RunKnowledge<'a> {
     pub(crate) slots: &'a [Slot],

@@ -13,7 +13,6 @@ pub(crate) struct UsedValue {
     pub(crate) label: String,
 }
 
-/// The command of a run, with slots for its values.
 pub(crate) struct FoundSlots {
     pub(crate) command: SlotTemplate,
     pub(crate) slots: Vec<Slot>,

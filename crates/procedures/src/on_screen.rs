@@ -70,7 +70,6 @@ fn forget_amounts_beside(steps: &mut [ProcedureStep]) {
     }
 }
 
-/// Returns the value used in a step, if it may come from the command.
 fn used_value(step: &RecordedStep) -> Option<UsedValue> {
     let page = PlacedView::new(step.view.as_ref()?);
     let target = target(step, &page);
@@ -116,12 +115,10 @@ struct FilledField {
 struct Builder<'a> {
     start: &'a str,
     found: &'a FoundSlots,
-    /// The slots used so far.
     used: BTreeSet<usize>,
     filled: Vec<FilledField>,
     /// Ids in the addresses of links that a value of the command selected.
     ids: Vec<String>,
-    /// The address of the last page.
     at: Option<String>,
     /// The values of fields, and whether they were on, when first seen.
     first: BTreeMap<ElementId, (Option<String>, bool)>,
@@ -404,7 +401,6 @@ impl Builder<'_> {
         Ok(())
     }
 
-    /// Records the value of a field after it was filled in or chosen.
     fn remember_field(
         &mut self,
         step: &RecordedStep,

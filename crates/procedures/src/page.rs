@@ -211,7 +211,6 @@ pub(crate) fn is_usable(element: &Element) -> bool {
     is_shown(element) && !element.states.contains(&ElementState::Disabled)
 }
 
-/// Whether a field, an option or a toggle is on.
 pub(crate) fn is_on(element: &Element) -> bool {
     let on = [
         ElementState::Checked,
@@ -286,7 +285,6 @@ pub(crate) fn amounts(text: &str) -> Vec<String> {
     numbers.filter_map(|number| number.amount).collect()
 }
 
-/// Returns the different amounts of money in some elements.
 pub(crate) fn amounts_of<'e>(elements: impl IntoIterator<Item = &'e Element>) -> BTreeSet<String> {
     let shown = elements.into_iter().filter(|element| is_shown(element));
     shown.flat_map(|element| amounts(&element.name)).collect()

@@ -154,7 +154,6 @@ pub(crate) fn places(text: &str, value: &str) -> Vec<usize> {
     found
 }
 
-/// Returns a text with single spaces between its words.
 pub(crate) fn one_spaced(text: &str) -> String {
     text.split_whitespace().collect::<Vec<_>>().join(" ")
 }

@@ -93,7 +93,6 @@ fn listed(words: &'static str) -> impl Iterator<Item = &'static str> {
     words.split(',').map(str::trim)
 }
 
-/// Returns the words that change the meaning of a command.
 pub(crate) fn changing() -> impl Iterator<Item = &'static str> {
     CHANGING.into_iter().flat_map(listed)
 }

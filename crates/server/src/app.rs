@@ -200,7 +200,6 @@ impl App {
         })
     }
 
-    /// Carries out a command of the command line.
     pub(crate) async fn command(&self, arguments: Vec<String>) -> Result<CommandOutput, ApiError> {
         let mut pieces = self.program.begin_command(arguments, Vec::new())?;
         let mut output = CommandOutput::default();

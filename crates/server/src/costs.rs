@@ -63,7 +63,6 @@ impl Sums {
         self.reserved = self.reserved.saturating_add(other.reserved);
     }
 
-    /// Returns the sum of everything charged or reserved.
     pub(crate) fn cost(&self) -> u64 {
         let charged = self.settled.saturating_add(self.estimated);
         charged.saturating_add(self.reserved)
@@ -164,7 +163,6 @@ impl Costs {
         Ok(known)
     }
 
-    /// Returns the runs whose journals are known to be damaged.
     pub(crate) fn damaged(&self) -> Vec<RunId> {
         let known = self.0.lock();
         known.damaged.iter().copied().collect()
@@ -184,7 +182,6 @@ impl RunCosts {
         }
     }
 
-    /// Whether there may be unread entries.
     fn may_grow(&self, heads: &Heads) -> bool {
         let Some(root) = self.members.first() else {
             return false;

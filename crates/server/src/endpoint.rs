@@ -12,7 +12,6 @@ pub(crate) type SchemaOf = fn(&mut SchemaGenerator) -> Schema;
 #[derive(Clone, Copy)]
 pub(crate) enum BodyForm {
     Json(SchemaOf),
-    /// A stream of server-sent events.
     Events,
     /// Another form, by its media type.
     Other(&'static str),
@@ -87,7 +86,6 @@ impl Endpoint {
         self
     }
 
-    /// Answers people, with pages.
     pub(crate) fn page(mut self) -> Self {
         self.is_page = true;
         self
@@ -105,7 +103,6 @@ impl Endpoint {
         self
     }
 
-    /// Answers everybody, without a token.
     pub(crate) fn for_everybody(mut self) -> Self {
         self.scope = None;
         self

@@ -234,7 +234,6 @@ impl<'a> SkillScan<'a> {
     }
 }
 
-/// Returns the entries of a folder, sorted, without hidden ones.
 fn entries(folder: &Path) -> Vec<PathBuf> {
     let Ok(entries) = fs::read_dir(folder) else {
         return Vec::new();

@@ -37,7 +37,6 @@ const MAX_ANSWER_BYTES: usize = 64 << 10;
 /// Maximum number of shown characters of a collector's answer.
 const MAX_SAID: usize = 200;
 
-/// The requests of a batch that are not delivered yet.
 pub(crate) struct BatchRequests(Vec<(Signal, Vec<u8>)>);
 
 impl BatchRequests {

@@ -186,7 +186,6 @@ impl TelemetryProjection {
         }
     }
 
-    /// Opens the spans that an entry needs to be in.
     fn begin(&mut self, entry: &Entry, seq: u64, now_ns: u64) {
         if self.stretch.is_none() {
             self.begin_stretch(entry, seq, now_ns);
@@ -235,7 +234,6 @@ impl TelemetryProjection {
         self.stretch = Some(span);
     }
 
-    /// Adds the attributes that are known at the start of the run.
     fn describe(&mut self, span: &mut Span, started: &RunStarted) {
         self.metrics.starting(span.start_time_unix_nano);
         self.agent.clone_from(&started.agent);

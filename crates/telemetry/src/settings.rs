@@ -54,7 +54,6 @@ pub(crate) struct SignalEndpoint {
 #[derive(Debug, Clone)]
 pub struct TelemetrySettings {
     pub(crate) endpoints: Vec<SignalEndpoint>,
-    /// Time limit of one request.
     pub(crate) timeout: Duration,
     pub(crate) temporality: Temporality,
     pub(crate) service: String,

@@ -105,7 +105,6 @@ fn plain(text: &str) -> String {
     without_unseen(&text).replace('\\', "/")
 }
 
-/// Whether names on the internet end with a word.
 pub(crate) fn is_registered(word: &str) -> bool {
     REGISTERED.contains(&*word.to_lowercase())
 }
@@ -219,7 +218,6 @@ impl<'t> LinkScanner<'t> {
         })
     }
 
-    /// Returns the starts of bare names of hosts.
     fn names(&self) -> impl Iterator<Item = usize> {
         let mut at = 0;
         let runs = std::iter::from_fn(move || {

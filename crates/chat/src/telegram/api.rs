@@ -48,7 +48,6 @@ struct ErrorParameters {
 }
 
 impl BotApi {
-    /// Creates a client for the address of a server and the token of a bot.
     pub(super) fn new(server: &str, token: &str) -> Result<Self, String> {
         let url: Url = server
             .parse()

@@ -30,7 +30,6 @@ pub(crate) struct AgentFile {
     /// Labels that a machine of the fleet must have to carry out the agent's runs.
     pub(crate) needs: Vec<String>,
     pub(crate) budget: DayBudget,
-    /// Triggers, which wake the agent beside events.
     pub(crate) triggers: Vec<FileTrigger>,
     /// Name, subscriptions and mailbox.
     pub(crate) config: AgentConfig,

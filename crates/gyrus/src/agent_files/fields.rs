@@ -37,7 +37,6 @@ const KEYS: [&str; 10] = [
 
 const BUDGET_KEYS: [&str; 3] = ["runs", "tokens", "cost"];
 
-/// The lines of fields that are checked together with other fields.
 pub(super) struct FieldLines {
     pub(super) workdir: usize,
     pub(super) options: Option<usize>,
@@ -231,7 +230,6 @@ impl Fields {
         budget
     }
 
-    /// Reads the options, and returns the line of the first with them.
     fn options(&mut self, root: &FieldMap) -> (RunOptions, Option<usize>) {
         let mut given = Map::new();
         let Some((_, node)) = root.get("options") else {

@@ -106,7 +106,6 @@ pub(crate) fn read(gyrus: &Gyrus, home: &Home, path: &Path) -> Result<AgentFile,
     }
 }
 
-/// Looks up the secrets of all webhooks.
 pub(crate) fn secrets(gyrus: &Gyrus, readings: &[AgentFileResult]) -> HookSecrets {
     let files = readings
         .iter()

@@ -85,7 +85,6 @@ impl ChatName {
         }
     }
 
-    /// Whether a text may be the id of a person.
     fn is_person(self, person: &str) -> bool {
         match self {
             ChatName::Telegram => person.bytes().all(|byte| byte.is_ascii_digit()),

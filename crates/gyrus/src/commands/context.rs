@@ -43,7 +43,6 @@ impl ContextCommand {
     }
 }
 
-/// The last request that a run sent to its model.
 #[derive(Debug, Serialize)]
 pub(crate) struct LastRequest {
     model: String,

@@ -132,7 +132,6 @@ impl ImportPlan {
         self.said.push_str(&format!("  {}\n", one_line(line)));
     }
 
-    /// Adds the skills, servers and rules of one agent to the plan.
     fn add(&mut self, here: &SkillPlaces, config: &Config, found: ImportFound) {
         self.said.push_str(&format!("{}:\n", found.source.title));
         for server in found.servers {

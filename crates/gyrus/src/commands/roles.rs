@@ -51,7 +51,6 @@ pub(super) struct RoleList<'a> {
 }
 
 impl RoleList<'_> {
-    /// Returns the digest by which a yes names the list.
     pub(super) fn content(&self) -> String {
         Digest::of(self.text.as_bytes()).to_string()
     }

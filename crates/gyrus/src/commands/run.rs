@@ -423,7 +423,6 @@ impl Run {
     }
 }
 
-/// Returns the prompt of a server that comes with the goal, and its arguments.
 fn prompt_of(flags: &ContextFlags) -> Result<Option<PromptWithArguments>, Failure> {
     let wrong = |flag, error| Failure::usage(format!("invalid value for `{flag}`: {error}"));
     let Some(prompt) = &flags.mcp_prompt else {

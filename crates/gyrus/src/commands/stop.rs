@@ -42,7 +42,6 @@ pub(crate) struct StopCommand {
 }
 
 impl StopCommand {
-    /// Whether one run is to be stopped, and not all.
     #[cfg(feature = "fleet")]
     pub(crate) fn is_for_one(&self) -> bool {
         !self.all

@@ -91,7 +91,6 @@ impl Teach {
         Ok(Code::Reached)
     }
 
-    /// Records the person's work in a browser.
     async fn watch_page(&self, home: &Home, start: &str) -> Result<RecordedResult, Failure> {
         let Some(origin) = procedures::origin(start) else {
             return Err(Failure::usage(format!("`{start}` is of no site")));
@@ -197,7 +196,6 @@ mod desktop {
         screen::{DesktopKind, DesktopOptions},
     };
 
-    /// Records the person's work with a program of a desktop.
     pub(super) async fn watch(teach: &Teach, home: &Home) -> Result<RecordedResult, Failure> {
         let (program, file) = match &teach.program[..] {
             [program] => (program, None),

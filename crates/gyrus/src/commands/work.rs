@@ -39,7 +39,6 @@ pub(crate) struct WorkOrder {
     pub(crate) fleet: Option<FleetOrder>,
 }
 
-/// The fleet for which a command is carried out.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub(crate) struct FleetOrder {
     pub(crate) address: String,

@@ -30,7 +30,6 @@ pub(crate) struct Editor {
     gyrus: Gyrus,
     home: Home,
     store: Store,
-    /// The settings that sessions begin with.
     flags: RunFlags,
     processes: serve::Processes,
 }

@@ -35,7 +35,6 @@ use crate::{
 /// Longest name of a server.
 const MAX_NAME: usize = 24;
 
-/// A turn before its run has begun.
 struct TurnBeginning {
     gyrus: Gyrus,
     home: Home,

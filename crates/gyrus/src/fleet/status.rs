@@ -253,7 +253,6 @@ fn text(view: &FleetView, now: i64) -> String {
     text
 }
 
-/// Returns a duration in milliseconds as text.
 fn lasted(ms: i64) -> String {
     gyrus_text::span(u64::try_from(ms).unwrap_or(0))
 }

@@ -61,7 +61,6 @@ pub(crate) fn submit_and_follow(gyrus: &Gyrus, asked: Run) -> Result<Code, Failu
     }
 }
 
-/// Returns the folder and the store of the copies of the fleet's runs.
 pub(super) fn copies(gyrus: &Gyrus) -> Result<(PathBuf, Store), Failure> {
     let home = gyrus.home()?;
     home.create_state()?;

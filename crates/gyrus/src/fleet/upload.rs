@@ -93,7 +93,6 @@ fn take(mut store: SharedLogContents, folder: PathBuf) -> Result<FolderBase, Fai
     Ok(FolderBase::Uploaded { snapshot })
 }
 
-/// Reports the uploaded folder, and the entries that were left out.
 fn say(left_out: &[LeftOutEntry], folder: &str, sent: usize) -> Result<(), Failure> {
     let with = |why: WhyLeftOut| -> Vec<String> {
         let with = left_out.iter().filter(|one| one.why == why);

@@ -279,7 +279,6 @@ impl LanguageServer {
     }
 }
 
-/// Returns the text of a file, if a server can be given it.
 fn text_of(path: &Path) -> Option<String> {
     let size = path.symlink_metadata().ok()?.len();
     let text = gyrus_process::read_regular_text(path).ok()?;

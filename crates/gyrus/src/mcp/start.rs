@@ -43,7 +43,6 @@ pub(crate) struct StartSurroundings<'a> {
     /// The folder that runs work in, real.
     pub(crate) workspace: &'a Path,
     pub(crate) confinement: Confinement,
-    /// The handling of questions to the person.
     pub(crate) on_ask: OnAsk,
 }
 
@@ -259,7 +258,6 @@ fn program(programs: &Programs, command: &str) -> Result<String, String> {
     Ok(found.path.display().to_string())
 }
 
-/// Returns the variables that every server sees.
 pub(crate) fn environment() -> BTreeMap<String, String> {
     let variables = VARIABLES.into_iter();
     let variables = variables.filter_map(|name| Some((name.to_owned(), env::variable(name)?)));

@@ -248,7 +248,6 @@ fn ending(reader: &LogReader) -> Result<Option<Ending>, Failure> {
     })
 }
 
-/// Returns the reason why a replay was handed over, if it was.
 fn handed_over(reader: &LogReader) -> Result<Option<String>, Failure> {
     let note = reader.last(HANDED_OVER)?;
     Ok(match note.map(|note| gyrus_kernel::parse(&note)) {

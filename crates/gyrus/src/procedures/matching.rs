@@ -19,10 +19,8 @@ use crate::{
 
 #[derive(Debug, Clone)]
 pub(crate) struct ProcedureReplay {
-    /// The procedure, under its stored name.
     procedure: Procedure,
     values: SlotValues,
-    /// The place where the replay begins.
     start: ReplayStart,
 }
 
@@ -73,7 +71,6 @@ impl ProcedureReplay {
 
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct CommandPlace<'a> {
-    /// The address that the person gave.
     pub(crate) url: Option<&'a str>,
     pub(crate) workspace: &'a Path,
     /// The screen of the run, if it has one.

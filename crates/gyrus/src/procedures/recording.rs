@@ -60,7 +60,6 @@ fn more_than_calls(entry: &Entry) -> &'static str {
     }
 }
 
-/// A call that has not ended yet.
 struct UnendedCall {
     call: ToolCall,
     view: Option<View>,
@@ -72,7 +71,6 @@ struct UnendedCall {
 /// Maximum number of calls of a run that is learned from.
 const MAX_CALLS: usize = 200;
 
-/// The state of reading a run's entries.
 #[derive(Default)]
 struct RunReader {
     command: String,

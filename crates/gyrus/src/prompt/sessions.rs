@@ -60,7 +60,6 @@ impl TerminalConversation<'_> {
         self.resume(Some(&run.to_string()))
     }
 
-    /// Returns the goal of a run, and when it was given.
     fn begun_run(&self, run: RunId) -> String {
         let read = || {
             let reader = self.store.reader(&log_name(run)).ok()?;

@@ -20,7 +20,6 @@ pub(super) enum PromptWord {
     Image(Option<PathBuf>),
     Model(String),
     Loop(String),
-    /// A prompt of a server, with the text after its name.
     Prompt(PromptName, String),
     Mode(Approve),
     Effort(ThinkingEffort),

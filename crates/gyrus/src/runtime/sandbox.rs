@@ -308,7 +308,6 @@ pub fn try_now(home: &Home) -> Result<SandboxProof, String> {
     sandbox::prove(folder.path(), Network::Proxy, start).map_err(|error| error.to_string())
 }
 
-/// Runs the probe as the commands of runs are run.
 fn start(containment: &Containment, command: &ProbeCommand) -> Result<String, String> {
     let spec = CommandSpec {
         program: command.program.clone(),

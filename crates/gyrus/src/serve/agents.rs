@@ -130,7 +130,6 @@ impl FileAgents {
         self.told.1.insert(text);
     }
 
-    /// Says that an agent cannot be as its file says.
     fn failed(&mut self, name: &str, error: &(dyn Error + 'static)) {
         self.is_refused |= is_of_disk(error);
         self.tell(format!("agent {name}: {}", gyrus_net::causes(error)));
@@ -256,7 +255,6 @@ impl FileAgents {
         }
     }
 
-    /// Pauses an agent whose file is gone.
     async fn removed(&self, name: &str) {
         let is_active = self.agents.look(name, |record| record.is_active());
         if !matches!(is_active, Ok(true)) {
@@ -317,7 +315,6 @@ fn current(settings: &AgentSettings) -> Arc<AgentFile> {
     Arc::clone(&settings)
 }
 
-/// Starts a run for every event.
 struct FileAgent(AgentSettings);
 
 impl AgentBehavior for FileAgent {

@@ -34,7 +34,6 @@ pub(super) struct EventHook {
     way: HookDelivery,
 }
 
-/// The way in which events are delivered to a hook.
 enum HookDelivery {
     Post(Box<Post>),
     Command(NotifyCommand),
@@ -143,7 +142,6 @@ fn read(keys: &KeyLookup<'_>, variable: &str) -> Result<HookSecret, String> {
     HookSecret::new(&text).map_err(|error| error.to_string())
 }
 
-/// Delivers events to a hook, one after the other.
 async fn follow(bus: &EventBus, hook: EventHook, failures: &HookFailures) -> Result<(), BusError> {
     let subscriber = format!("{SUBSCRIBER}{}", hook.name);
     let mut known = bus.durable_subscribers().into_iter();

@@ -200,7 +200,6 @@ impl OfProcess {
         Ok(())
     }
 
-    /// Returns the client's runs whose processes are at work.
     fn at_work(&self) -> Vec<RunId> {
         let begun = self.begun.lock();
         let at_work = begun

@@ -88,7 +88,6 @@ impl InstallService {
     }
 }
 
-/// Ends the service and removes its files.
 pub(super) fn uninstall(gyrus: &Gyrus) -> Result<Code, Failure> {
     let files = ServiceFiles::of(gyrus)?;
     if is_own(&files.unit)? {
@@ -129,7 +128,6 @@ fn unit(program: &str, home: Option<&str>, port: u16) -> String {
     )
 }
 
-/// Returns the entry that starts the dot.
 fn autostart(program: &str, home: Option<&str>) -> String {
     let home = home.map_or_else(String::new, |home| format!("env GYRUS_HOME={home} "));
     format!(

@@ -104,7 +104,6 @@ pub(crate) fn go_back() -> Result<PathBuf, Failure> {
     Ok(program)
 }
 
-/// Returns the file of this program.
 fn own_path() -> Result<PathBuf, Failure> {
     let path = env::current_exe().map_err(|error| {
         Failure::failed("the file of this program cannot be found").because(&error)
@@ -118,7 +117,6 @@ fn own_path() -> Result<PathBuf, Failure> {
     )
 }
 
-/// Returns where the program is kept that an update replaces.
 fn kept(program: &Path) -> PathBuf {
     let mut name = program.file_name().unwrap_or_default().to_owned();
     name.push(".previous");

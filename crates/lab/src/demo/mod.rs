@@ -119,7 +119,6 @@ struct DemoStage {
     seen: bool,
 }
 
-/// Commands that a person can type next.
 struct NextCommands {
     /// Commands for which the folder stays; `GYRUS_HOME` is set.
     here: Vec<String>,

@@ -13,7 +13,6 @@ struct DemoFinding<'a> {
     detail: &'a str,
 }
 
-/// Prints findings as they are made.
 pub(super) struct DemoReport<'a> {
     json: bool,
     pub(super) console: &'a LabConsole,

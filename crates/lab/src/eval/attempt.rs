@@ -223,7 +223,6 @@ impl AttemptReader {
         self.tools.get(&asked.effect).map(String::as_str)
     }
 
-    /// Returns the claim of a run that ended by itself, with its strength.
     fn claim(&self) -> Option<(&Claim, Strength)> {
         match &self.ending {
             Some(Ending::Reached { claim, strength }) => Some((claim, *strength)),

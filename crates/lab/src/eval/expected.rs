@@ -13,10 +13,8 @@ pub(super) enum ExpectedAnswer {
     /// The answer is this text; marks around it do not matter.
     Exact(String),
     Contains(String),
-    /// The answer contains a match of this pattern.
     Pattern(Regex),
     Number(f64),
-    /// The answer contains each of these texts.
     All(Vec<String>),
 }
 

@@ -47,7 +47,6 @@ pub(super) struct FolderServer {
 }
 
 impl FolderServer {
-    /// Serves the folder of the package, or its `html`.
     pub(super) fn serve(folder: &Path) -> Result<Self, LabError> {
         let failed = |error: io::Error| {
             LabError::usage(format!("{} holds no MiniWoB++", folder.display()))

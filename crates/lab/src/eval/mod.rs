@@ -251,7 +251,6 @@ fn attempts<'a>(
 }
 
 impl PlannedAttempt<'_> {
-    /// Returns the attempt as it is told of if there is no run.
     fn without_a_run(&self, why: String, skipped: bool) -> FilmedAttempt {
         let attempt = AttemptOutcome {
             task: self.task.id.clone(),

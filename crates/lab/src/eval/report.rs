@@ -293,7 +293,6 @@ pub(super) fn heading(console: &LabConsole) -> String {
     format!("{}\n", console.paint(Tone::Aside, &line))
 }
 
-/// An attempt in a line, and in another why it failed.
 pub(super) fn line(attempt: &AttemptOutcome, repeats: u32, console: &LabConsole) -> String {
     let name = match repeats {
         1 => attempt.task.clone(),

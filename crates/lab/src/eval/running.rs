@@ -61,7 +61,6 @@ pub(super) struct AttemptSetting<'a> {
     pub(super) gyrus: &'a dyn Installation,
 }
 
-/// An attempt, with the last picture of its run.
 pub(super) struct FilmedAttempt {
     pub(super) attempt: AttemptOutcome,
     pub(super) frame: Option<Image>,
@@ -189,7 +188,6 @@ impl AttemptSetting<'_> {
     }
 }
 
-/// The reason why a run was cut short.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum CutReason {
     ByPerson,

@@ -26,10 +26,7 @@ pub(super) enum AttemptScreen<'a> {
     /// No screen: nothing beyond what the policy allows in the attempt's folder is allowed.
     NoScreen,
     /// None, beside a server of tools that the task brings. Its calls are allowed.
-    Server {
-        /// File that describes the server.
-        description: String,
-    },
+    Server { description: String },
 }
 
 impl AttemptScreen<'_> {
@@ -71,7 +68,6 @@ impl AttemptScreen<'_> {
         }
     }
 
-    /// Returns the reason for a no, for the model.
     pub(super) fn limit(&self) -> &'static str {
         match self {
             Self::Browser { .. } => "an evaluation allows only what is about its own pages",

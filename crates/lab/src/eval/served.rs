@@ -46,7 +46,6 @@ pub(super) struct ExpectedCall {
     pub(super) with: Map<String, Value>,
 }
 
-/// The server of one attempt, in a folder that may be lost.
 pub(super) struct AttemptServer(TempDir);
 
 impl AttemptServer {

@@ -106,7 +106,6 @@ pub(super) struct EvalTask {
 pub(super) enum ScreenKind {
     #[default]
     Browser,
-    /// A desktop of the run's own.
     X11,
     /// No screen: the task is work in a folder.
     #[serde(rename = "none")]
@@ -375,13 +374,11 @@ impl EvalTask {
         ))
     }
 
-    /// Whether the evaluation runs commands of the task.
     pub(super) fn needs_sandbox(&self) -> bool {
         let has_commands = self.setup.is_some() || !self.checks.is_empty() || self.server.is_some();
         self.screen == ScreenKind::NoScreen && has_commands && self.left_out.is_none()
     }
 
-    /// Checks that the programs of a desktop are installed.
     pub(super) fn needs_programs(&self) -> Result<(), LabError> {
         match self.missing() {
             Some(missing) if self.screen == ScreenKind::X11 => Err(LabError::usage(missing).hint(

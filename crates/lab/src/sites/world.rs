@@ -69,7 +69,6 @@ impl Worlds {
             .unwrap_or_default()
     }
 
-    /// Records an event, if the site's rules allow it.
     pub(crate) fn act(
         &self,
         world: &str,

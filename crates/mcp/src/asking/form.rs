@@ -44,7 +44,6 @@ struct RequestedField {
     title: String,
     description: String,
     required: bool,
-    /// The value that the server suggests, as text.
     suggested: Option<String>,
     kind: FieldKind,
 }

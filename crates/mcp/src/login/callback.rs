@@ -20,7 +20,6 @@ const HEAD_LIMIT: Duration = Duration::from_secs(5);
 /// Path of the answer.
 const PATH: &str = "/callback";
 
-/// A port that waits for the answer.
 pub(super) struct Callbacks {
     listener: TcpListener,
     address: String,

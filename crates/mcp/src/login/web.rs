@@ -18,7 +18,6 @@ const LIMIT: Duration = Duration::from_secs(30);
 /// Maximum bytes of an answer.
 const MAX_BYTES: usize = 256 * 1024;
 
-/// Requests for a login at one server.
 pub(super) struct Web {
     server: Url,
 }

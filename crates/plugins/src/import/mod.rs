@@ -208,7 +208,6 @@ impl ImportFound {
         Ok(())
     }
 
-    /// Imports a file, or the rules in a folder, as guidelines.
     fn rules(&mut self, path: &Path) {
         let one = |found: &mut Self, path: &Path| {
             let text = text(path).map_err(|error| error.to_string())?;

@@ -36,7 +36,6 @@ pub(super) enum PlaceKind {
     Unknown(&'static str),
 }
 
-/// Shapes of files that name servers.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum ServerFileShape {
     /// JSON with `mcpServers`.

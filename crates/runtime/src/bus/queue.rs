@@ -77,7 +77,6 @@ struct QueueState {
     dropped_last: u64,
     dropped: u64,
     is_closed: bool,
-    /// The waker of a receiver that waits for the next event.
     receiver: Option<Waker>,
 }
 

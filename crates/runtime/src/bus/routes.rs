@@ -65,7 +65,6 @@ impl RouteTable {
 }
 
 impl Routes {
-    /// Returns the queues of subscriptions that match the topic.
     pub(super) fn of(&self, topic: &Topic) -> Route {
         let table = self.table.read();
         if let Some(route) = table.known.get(topic) {

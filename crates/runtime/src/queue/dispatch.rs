@@ -315,7 +315,6 @@ impl CommandWatch {
         }
     }
 
-    /// Pauses a command, and returns when it continues.
     async fn rest(&self, command: Arc<QueueCommand>, why: &str) -> Result<(), QueueError> {
         let (gateway, entries) = (&self.gateway, self.progress(command.run));
         if entries == 0 {

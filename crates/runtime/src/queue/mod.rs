@@ -101,9 +101,7 @@ pub struct Gateway {
 struct QueueInner {
     store: Store,
     facts: QueueFacts,
-    /// This worker, if several share the queue.
     worker: Option<QueueWorker>,
-    /// The bus on which ends of commands are published.
     bus: OnceLock<EventBus>,
 }
 

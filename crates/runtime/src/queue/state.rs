@@ -86,7 +86,6 @@ impl QueuedCommand {
         needs
     }
 
-    /// Returns earlier stages of the command of which something is remembered.
     fn remembered(&self) -> impl Iterator<Item = CommandStage> {
         let has_begun = self.bound_to.is_some() || self.build.is_some();
         let began = has_begun.then(|| CommandStage::Running {
@@ -359,7 +358,6 @@ impl CommandQueue {
         }
     }
 
-    /// Adds a command to the counts of its stage, or removes it.
     fn count(&mut self, standing: &QueuedCommand, accepted: u64, is_there: bool) {
         let command = &standing.command;
         match standing.stage {

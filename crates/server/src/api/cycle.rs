@@ -198,7 +198,6 @@ async fn show(
     blocking(move || view(&app, run).map(Json)).await
 }
 
-/// Returns the part of its cycle in which a run is, from its last entries.
 pub(crate) fn view(app: &App, run: RunId) -> Result<CycleView, ApiError> {
     let overview = overview(app, run)?;
     let is_changeset = overview.cognitive_loop == CHANGESET;

@@ -66,7 +66,6 @@ pub(crate) async fn fork(
     Ok((StatusCode::ACCEPTED, Json(ForkedRun { run })))
 }
 
-/// Forks a run and returns the new one once it has begun.
 pub(crate) async fn begin(
     app: Arc<App>,
     identity: Requester,

@@ -53,7 +53,6 @@ struct Arrow {
     topic: String,
 }
 
-/// Draws a conversation: its runs, and its events as a drawing.
 pub(super) fn drawn(
     app: &App,
     id: &str,

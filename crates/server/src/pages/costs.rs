@@ -273,7 +273,6 @@ fn dearest(app: &App, report: &CostReport) -> Markup {
     }
 }
 
-/// Returns the costs of one grouping as a file for spreadsheets.
 pub(super) async fn csv(
     State(app): State<Arc<App>>,
     ApiQuery(query): ApiQuery<CostsQuery>,

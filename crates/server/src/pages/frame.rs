@@ -143,7 +143,6 @@ pub(super) fn error(error: &ErrorBody) -> Markup {
     }
 }
 
-/// Returns the time of day in UTC.
 pub(super) fn clock(at_ms: i64) -> String {
     let text = gyrus_surfaces::page::date_and_time(at_ms);
     text.split_once(' ')

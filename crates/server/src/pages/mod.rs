@@ -101,7 +101,6 @@ pub(crate) fn endpoints() -> Vec<Endpoint> {
     all.map(Endpoint::page).collect()
 }
 
-/// The reason of an emergency stop, as typed.
 #[derive(Debug, serde::Deserialize)]
 struct StopForm {
     #[serde(default)]

@@ -16,7 +16,6 @@ use crate::{
 const TOPICS: usize = 200;
 const QUEUES: usize = 50;
 
-/// Returns the topics as a tree of two levels.
 pub(super) fn topics(counts: &TopicCounts) -> Markup {
     let mut newest: Vec<(&String, &TopicCount)> = counts.topics.iter().collect();
     newest.sort_by_key(|(_, count)| std::cmp::Reverse(count.last));

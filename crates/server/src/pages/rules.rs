@@ -28,7 +28,6 @@ use crate::{
 /// Maximum number of characters of a policy that are shown.
 const POLICY: usize = 20_000;
 
-/// The runs whose rules are shown.
 #[derive(Debug, Default, Deserialize)]
 #[serde(default)]
 pub(super) struct RulesPart {

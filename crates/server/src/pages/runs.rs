@@ -124,7 +124,6 @@ pub(super) fn word_of(state: RunWord) -> (&'static str, &'static str) {
     }
 }
 
-/// Returns the state of a run as shape, word and colour.
 pub(super) fn state(run: &RunOverview) -> Markup {
     let (shape, word) = word_of(run.state);
     html! {
@@ -185,7 +184,6 @@ pub(super) fn line(run: &RunOverview) -> Markup {
     }
 }
 
-/// Draws the queued runs that have not begun.
 fn queued(app: &App) -> Markup {
     let waiting = app.gateway.with(|queue| {
         let all = queue.all().into_iter();

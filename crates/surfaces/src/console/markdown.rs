@@ -13,7 +13,6 @@ fn is_mark(c: char) -> bool {
     matches!(c, STRONG | CODE | ASIDE)
 }
 
-/// A text that arrives in pieces.
 #[derive(Debug, Default)]
 pub(super) struct Markdown {
     /// The end of the text so far, which is ambiguous until more arrives.
@@ -21,7 +20,6 @@ pub(super) struct Markdown {
     table: Vec<String>,
     in_line: bool,
     in_fence: bool,
-    /// Marks that are open in this line.
     open: Vec<char>,
 }
 

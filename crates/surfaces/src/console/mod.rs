@@ -71,7 +71,6 @@ const MOST_JOINED: usize = 3;
 /// Maximum number of shown lines of thinking in one reply.
 const THINKING_LINES: usize = 12;
 
-/// A row at the bottom that may be continued.
 struct Row {
     run: RunId,
     tone: Tone,
@@ -88,7 +87,6 @@ pub struct Console {
     person: Option<Principal>,
     /// Unanswered cards, the one being asked first.
     open: VecDeque<OpenQuestion>,
-    /// Whether the cursor is behind a question.
     asking: bool,
     /// Status of the run, for the line at the bottom; only at a terminal.
     status: Option<StatusRow>,
@@ -393,7 +391,6 @@ impl Console {
         })
     }
 
-    /// Shows the next card.
     fn ask(&mut self) -> Result<(), SurfaceError> {
         let Some(open) = self.open.front() else {
             self.asking = false;
@@ -610,7 +607,6 @@ impl Console {
         self.ask()
     }
 
-    /// Sends an answer to the question being asked.
     fn send(&mut self, answer: Answer) -> Result<(), SurfaceError> {
         let (Some(open), Some(person)) = (self.open.front(), &self.person) else {
             return Ok(());

@@ -34,7 +34,6 @@ impl StatusRow {
         }
     }
 
-    /// Handles an event of the run.
     pub(crate) fn happened(&mut self, happening: &Happening) {
         self.tokens += happening.charged.tokens;
         self.cost = self.cost + happening.charged.cost;

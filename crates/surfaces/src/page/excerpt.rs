@@ -76,7 +76,6 @@ impl Excerpt {
         self.cut.is_none() && self.head.len() <= 120 && !self.head.contains('\n')
     }
 
-    /// Returns the beginning of the text, on one line.
     pub(super) fn gist(&self, characters: usize) -> String {
         let line = self.head.trim_start().lines().next().unwrap_or_default();
         let mut gist = first_chars(line, characters).to_owned();

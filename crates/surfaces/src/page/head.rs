@@ -66,7 +66,6 @@ struct EndingStyle<'a> {
     next: String,
 }
 
-/// Renders the state of the run, with the evidence for its outcome.
 pub(super) fn outcome(standing: &SurveyState, name: &str, rest: &str) -> Markup {
     let verdict = match standing {
         SurveyState::Over(ending) | SurveyState::Parked(ending) => of_ending(ending, name),

@@ -184,7 +184,6 @@ fn as_excerpt(value: &Value) -> Excerpt {
     }
 }
 
-/// The mark, the name and the remarks of a happening.
 fn head(happening: &Happening) -> Markup {
     let name = if happening.headline.is_empty() {
         happening.subject.name()

@@ -138,7 +138,6 @@ fn last_picture(happenings: &[Happening]) -> Option<Image> {
     happenings.iter().rev().find_map(picture)
 }
 
-/// Returns the picture seen in a step before its first call.
 fn seen_before(step: &PageStep) -> Option<Image> {
     let until_call = step
         .happenings()
@@ -146,7 +145,6 @@ fn seen_before(step: &PageStep) -> Option<Image> {
     until_call.filter_map(picture).last()
 }
 
-/// Returns the picture seen in a step after its last call.
 fn seen_after(step: &PageStep) -> Option<Image> {
     let all: Vec<&Happening> = step.happenings().collect();
     let after_call = all

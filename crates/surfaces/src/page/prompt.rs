@@ -148,7 +148,6 @@ fn author(origin: &Origin) -> String {
     words.collect::<Vec<_>>().join(" ")
 }
 
-/// Describes the purpose of a request to a model.
 pub(super) fn purpose(purpose: Purpose) -> &'static str {
     match purpose {
         Purpose::Agent => "next step",

@@ -65,7 +65,6 @@ pub(super) struct RawEntry {
     pub(super) blobs: Vec<BlobId>,
 }
 
-/// A complete part of the page.
 #[derive(Debug)]
 pub(super) enum Section {
     Step(PageStep),
@@ -146,7 +145,6 @@ impl<'a> Steps<'a> {
         sections
     }
 
-    /// Returns the open step, as far as it is known.
     pub(super) fn finish(&mut self) -> Option<Section> {
         let mut step = self.step.take()?;
         step.entries = std::mem::take(&mut self.entries);
@@ -193,7 +191,6 @@ impl PageStep {
         self.items.iter().flat_map(|item| &item.happenings)
     }
 
-    /// Returns the charges of the step, including child runs.
     pub(super) fn charged(&self) -> Charge {
         let mut sum = Charge::default();
         for happening in self.happenings() {
@@ -202,7 +199,6 @@ impl PageStep {
         sum
     }
 
-    /// Returns a short description of the step, on one line.
     pub(super) fn gist(&self, characters: usize) -> String {
         if self.is_shared {
             return "this and what is before it is shared with the run that it was forked from"

@@ -34,7 +34,6 @@ pub(super) struct Survey {
     /// The use of the run, as it counts itself.
     pub(super) spent: Spent,
     pub(super) shares: Shares,
-    /// Names of the models that received requests.
     pub(super) models: BTreeSet<String>,
     /// Tool calls, questions to a person, and attempts at asking a model that failed.
     pub(super) calls: u64,
@@ -56,7 +55,6 @@ pub(super) enum SurveyState {
     CutOff,
 }
 
-/// A few numbers of a step.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub(super) struct Figures {
     pub(super) step: u32,
@@ -179,7 +177,6 @@ impl Survey {
             .max(charged.fold(Microdollars(0), |sum, cost| sum + cost))
     }
 
-    /// Returns the milliseconds from the first to the last entry.
     pub(super) fn lasted_ms(&self) -> u64 {
         self.ended_ms
             .saturating_sub(self.began_ms)

@@ -64,12 +64,10 @@ pub(super) struct TimeShares {
 }
 
 impl TimeShares {
-    /// Returns the time by use, so far.
     pub(super) fn shares(&self) -> Shares {
         self.shares
     }
 
-    /// Adds the next event.
     pub(super) fn take(&mut self, happening: &Happening) {
         let at_ms = happening.at_ms;
         // A clock may have been set back.

@@ -116,7 +116,6 @@ fn head(step: &PageStep, start: TimeOrigin) -> Markup {
     }
 }
 
-/// Returns tokens, cost and duration of a step.
 pub(super) fn figures(step: &PageStep) -> Markup {
     let charged = step.charged();
     let lasted = step.ended_ms.saturating_sub(step.began_ms).max(0);

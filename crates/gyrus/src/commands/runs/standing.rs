@@ -12,7 +12,6 @@ pub(super) struct ListedStanding {
     /// The state in one word, for programs.
     pub(super) state: StateFilter,
     pub(super) words: String,
-    /// The colour of these words.
     pub(super) tone: Tone,
 }
 

@@ -38,7 +38,6 @@ const LONG: usize = 300;
 /// Maximum number of characters of a name in a sentence.
 const MAX_NAME: usize = 60;
 
-/// Handles an input before it is carried out.
 pub(super) async fn before(teaching: &TeachingSession, input: PersonInput) {
     match input {
         PersonInput::Presses { x, y } => pressed(teaching, x, y).await,
@@ -231,11 +230,9 @@ async fn typed(teaching: &TeachingSession) {
 #[derive(Debug, PartialEq, Eq)]
 enum TaughtKey {
     Types,
-    /// Moves the keyboard to another element.
     Moves,
     /// Changes text, or moves in it or in a list.
     Edits,
-    /// Uses the element that has the keyboard.
     Enter,
     Command,
 }

@@ -155,7 +155,6 @@ impl FolderDemo<'_, '_> {
         )
     }
 
-    /// Replays everything from the journal alone.
     async fn replay(&mut self, run: RunId) -> Result<(), LabError> {
         self.report
             .part(&format!("4. gyrus replay {}", run.short()))?;

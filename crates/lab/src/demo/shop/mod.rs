@@ -271,7 +271,6 @@ impl ShopDemo<'_, '_> {
         )
     }
 
-    /// Replays everything from the journal alone.
     async fn replay(&mut self, run: RunId) -> Result<(), LabError> {
         let replayed = self.stage.gyrus.replay(run).await?;
         self.report.found(
@@ -287,7 +286,6 @@ impl ShopDemo<'_, '_> {
         )
     }
 
-    /// Writes the run as a self-contained page.
     fn film(&mut self, run: RunId) -> Result<PathBuf, LabError> {
         let path = tempfile::Builder::new()
             .prefix("gyrus-demo-film-")

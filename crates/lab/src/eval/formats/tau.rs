@@ -133,7 +133,6 @@ fn complete(task: CustomerTask, server: &mut TaskServer) -> Result<Option<Expect
     Ok((!told.is_empty()).then_some(ExpectedAnswer::All(told)))
 }
 
-/// Returns the goal of a run that serves the customer.
 fn goal(policy: &str, instructions: &Value) -> String {
     let mut said = String::new();
     match instructions {

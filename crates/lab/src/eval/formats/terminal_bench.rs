@@ -127,7 +127,6 @@ fn first_description(task: &YamlNode) -> Option<String> {
         .and_then(|first| field(first, "description"))
 }
 
-/// Returns how many services a composition has.
 fn services(text: &str) -> usize {
     let parsed = parse_yaml(text, 1).ok();
     let services = parsed.as_ref().and_then(|parsed| get(parsed, "services"));

@@ -23,7 +23,6 @@ const TAKE_ATTEMPTS: usize = 16;
 /// Prefix of the ids of control logs.
 const PREFIX: &str = "control-";
 
-/// The state of a history apart from its events.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 pub(in crate::bus) struct ControlState {
     /// The lowest position that the next event may have.
@@ -132,7 +131,6 @@ impl ControlState {
     }
 }
 
-/// The control log, held by this process.
 #[derive(Debug)]
 pub(in crate::bus) struct ControlLog {
     writing: Arc<tokio::sync::Mutex<ControlWriting>>,

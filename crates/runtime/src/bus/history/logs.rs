@@ -39,7 +39,6 @@ impl LogSpan {
         self.last < self.first
     }
 
-    /// Adds an event with a payload of this size.
     pub(super) fn add(&mut self, payload: usize, at_ms: i64) {
         self.last += 1;
         self.bytes += payload as u64 + ENTRY_OVERHEAD;
@@ -52,7 +51,6 @@ pub(super) fn log_name(first: u64) -> LogName {
     LogName::new(KIND, &format!("{PREFIX}{first:020}")).expect("letters, digits and a dash")
 }
 
-/// Returns the first positions of all logs of events, sorted.
 pub(super) fn firsts(store: &Store) -> Result<Vec<u64>, BusError> {
     numbers(store, PREFIX)
 }

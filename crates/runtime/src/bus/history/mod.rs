@@ -56,7 +56,6 @@ pub(super) struct EventHistory {
     pub(super) control: ControlLog,
 }
 
-/// The last log, to which events are appended.
 #[derive(Debug)]
 struct LogWriting {
     /// The writer; `None` after a failure, until the log is reopened.
@@ -143,7 +142,6 @@ impl EventHistory {
         Ok(())
     }
 
-    /// Begins a new log and removes old ones.
     fn begin_log(&self, writing: &mut LogWriting, full: Writer) -> Result<(), BusError> {
         let entries = full.barrier_blocking()?;
         self.tail.advance(writing.span.first + entries - 1);
@@ -178,7 +176,6 @@ impl EventHistory {
         }
     }
 
-    /// Returns the first stored position.
     pub(super) fn oldest(&self) -> u64 {
         let firsts = self.firsts.read();
         firsts.first().copied().unwrap_or(1)

@@ -46,7 +46,6 @@ impl Ring {
 }
 
 impl HistoryTail {
-    /// Creates the tail of a history that ends at the position `last`.
     pub(super) fn new(last: u64) -> Self {
         let is_closed = false;
         Self {
@@ -108,7 +107,6 @@ impl HistoryTail {
         self.durable.subscribe()
     }
 
-    /// Returns the position of the last event on disk.
     pub(super) fn last(&self) -> u64 {
         self.durable.borrow().last
     }

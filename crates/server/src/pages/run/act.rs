@@ -14,7 +14,6 @@ use crate::{
     tokens::Requester,
 };
 
-/// Words for a run, as typed.
 #[derive(Debug, Deserialize)]
 pub(in super::super) struct SteerForm {
     text: String,

@@ -38,7 +38,6 @@ pub(in super::super) struct At {
     at: Option<u32>,
 }
 
-/// A run at the end of a step.
 struct ForkPoint {
     at: u32,
     last: u32,

@@ -99,7 +99,6 @@ pub(super) fn tabs(run: RunId, current: RunTab) -> Markup {
     }
 }
 
-/// Returns the head of a page about a part of a run.
 fn short_head(run: &RunOverview) -> Markup {
     html! {
         section #head data-live {

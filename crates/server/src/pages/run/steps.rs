@@ -84,7 +84,6 @@ pub(in super::super) async fn show(
     .await
 }
 
-/// Returns the changed rows of a run's page, as a fragment.
 pub(in super::super) async fn rows(
     State(app): State<Arc<App>>,
     RunInPath(run): RunInPath,
