@@ -86,7 +86,6 @@ pub struct BadMessage {
     pub why: String,
 }
 
-/// The first line of an encoded message.
 #[derive(Serialize, Deserialize)]
 struct MessageHeader {
     /// The version of this format.

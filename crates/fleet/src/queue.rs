@@ -29,11 +29,10 @@ use tokio::sync::watch;
 
 use crate::{
     AppendAnswer, LogSubject, LogUnreachable, Machine, MachineTime, MessageId, SharedLog,
-    StoredMessage, WriterId, log::heard, message::is_foreign,
+    StoredMessage, WriterId,
+    log::{REQUEST, heard},
+    message::is_foreign,
 };
-
-/// Time limit of one request.
-const REQUEST: Duration = Duration::from_secs(5);
 
 /// Pause before an attempt is repeated because of another write.
 const PAUSE: Duration = Duration::from_millis(5);

@@ -1,17 +1,12 @@
 //! The streams of a fleet: made if they are missing, and looked at before they are trusted.
 
-use std::time::Duration;
-
 use serde_json::{Value, json};
 
 use super::FleetConnection;
-use crate::LogUnreachable;
+use crate::{LogUnreachable, log::REQUEST};
 
 /// The kinds of streams: the first word of a subject names one.
 pub(super) const STREAMS: [&str; 4] = ["runs", "blobs", "queue", "inbox"];
-
-/// Time limit of one request.
-const REQUEST: Duration = Duration::from_secs(5);
 
 /// The error code of a stream that does not exist.
 const STREAM_NOT_FOUND: u64 = 10_059;
