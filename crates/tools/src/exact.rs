@@ -27,7 +27,6 @@ pub(crate) struct Replacement {
 }
 
 pub(crate) struct AppliedReplacement {
-    /// The replacement, fitted to this file.
     pub(crate) replacement: Replacement,
     /// Offsets in the old content.
     pub(crate) places: Vec<usize>,
@@ -57,7 +56,6 @@ pub(crate) enum ExactError {
 }
 
 impl Replacement {
-    /// Applies the replacement to the content of the file with this name.
     pub(crate) fn made_in(
         self,
         name: &str,

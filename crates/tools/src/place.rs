@@ -198,7 +198,6 @@ impl<'a> AccessPlace<'a> {
         }
     }
 
-    /// Returns the error for a failed system call.
     pub(crate) fn error(&self, error: Errno) -> PlaceError {
         let path = self.given().to_owned();
         match error {

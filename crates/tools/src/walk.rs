@@ -24,7 +24,7 @@ use rustix::{
     io::Errno,
 };
 
-use crate::{background::Deadline, listing::printable, place::AccessPlace};
+use crate::{background::Deadline, failure::ToolFailure, listing::printable, place::AccessPlace};
 
 /// Maximum number of names visited in one walk.
 const MAX_NAMES: usize = 200_000;
@@ -36,7 +36,6 @@ const MAX_DEPTH: usize = 64;
 const MAX_IGNORE_BYTES: u64 = 256 * 1024;
 const MAX_IGNORE_LINES: usize = 4_000;
 
-/// A file or folder that a walk found.
 pub(crate) struct WalkEntry {
     /// Path below the start.
     pub(crate) path: PathBuf,
@@ -101,6 +100,20 @@ struct LeftOutCounts {
 }
 
 impl FolderWalk {
+    /// Starts at a place, which must be a folder; `advice` is for a model that named a file.
+    pub(crate) fn below(
+        place: &AccessPlace<'_>,
+        reach: WalkExtent,
+        advice: &str,
+    ) -> Result<Self, ToolFailure> {
+        let (folder, stat) = place.open()?;
+        if FileType::from_raw_mode(stat.st_mode) != FileType::Directory {
+            let words = format!("`{}` is a file{advice}", place.given());
+            return Err(ToolFailure::new(words));
+        }
+        Self::new(place, folder, reach).map_err(|error| place.error(error).into())
+    }
+
     pub(crate) fn new(
         place: &AccessPlace<'_>,
         folder: OwnedFd,
@@ -145,7 +158,6 @@ impl FolderWalk {
         }
     }
 
-    /// Returns the folder that contains the last entry.
     pub(crate) fn folder(&self) -> Option<&OwnedFd> {
         self.levels.last().map(|level| &level.folder)
     }

@@ -102,7 +102,6 @@ pub(super) fn decode(body: &[u8], content_type: &str, kind: BodyKind) -> (String
     (text.into_owned(), used.name())
 }
 
-/// Returns the value of `charset=` in a content type.
 fn charset(text: &str) -> Option<&'static Encoding> {
     let lower = text.to_ascii_lowercase();
     let at = lower.find("charset")? + "charset".len();

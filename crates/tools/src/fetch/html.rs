@@ -57,7 +57,6 @@ pub(super) struct RenderedText {
     pub(super) is_cut: bool,
 }
 
-/// The text so far, with the position in the page.
 struct PageText {
     base: Url,
     title: String,

@@ -26,7 +26,6 @@ const BEFORE_MATCH_BYTES: usize = 100;
 /// search.
 const MAX_BUFFER_BYTES: usize = 1024 * 1024;
 
-/// The matches found so far.
 pub(super) struct Matches {
     pattern: RegexMatcher,
     searcher: Searcher,
