@@ -179,7 +179,7 @@ impl Fields {
     }
 
     /// Returns the texts of a list with their lines. One text alone is a list of one.
-    fn texts(&mut self, root: &FieldMap, key: &str, of: &str) -> Vec<(usize, String)> {
+    pub(super) fn texts(&mut self, root: &FieldMap, key: &str, of: &str) -> Vec<(usize, String)> {
         let Some((_, node)) = root.get(key) else {
             return Vec::new();
         };
